@@ -1,0 +1,165 @@
+/* containers.c -- vector, pointer map, dictionary, hash and generator.
+ *
+ * The tables use open addressing with linear probing and a power-of-two capacity, at most half full; an empty slot has a
+ * NULL key. Old storage stays in the arena: growing by doubling wastes no more than what is in use.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+void base_push(tec_context *cx, base_vec *v, const void *item)
+{
+    if (v->n == v->cap) {
+        int cap = v->cap ? 2 * v->cap : 8;
+        void **at = base_array(cx, void *, cap);
+        if (v->n)
+            memcpy(at, v->at, (size_t)v->n * sizeof *at);
+        v->at = at;
+        v->cap = cap;
+    }
+    v->at[v->n++] = (void *)item;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* The slot of `key`, or the empty one where it belongs. The table has an empty slot. */
+static struct base_map_slot *map_slot(struct base_map_slot *slots, int cap, const void *key)
+{
+    int i = (int)(mix((uintptr_t)key) & (uint64_t)(cap - 1));
+
+    while (slots[i].key && slots[i].key != key)
+        i = (i + 1) & (cap - 1);
+    return &slots[i];
+}
+
+static void grow_map(tec_context *cx, base_map *m)
+{
+    int cap = m->cap ? 2 * m->cap : 16;
+    struct base_map_slot *slots = base_array(cx, struct base_map_slot, cap);
+
+    for (int i = 0; i < m->cap; i++)
+        if (m->slots[i].key)
+            *map_slot(slots, cap, m->slots[i].key) = m->slots[i];
+    m->slots = slots;
+    m->cap = cap;
+}
+
+void base_map_put(tec_context *cx, base_map *m, const void *key, const void *value)
+{
+    if (2 * (m->n + 1) > m->cap)
+        grow_map(cx, m);
+    struct base_map_slot *slot = map_slot(m->slots, m->cap, key);
+    m->n += !slot->key;
+    slot->key = key;
+    slot->value = (void *)value;
+}
+
+void *base_map_get(const base_map *m, const void *key)
+{
+    return m->cap && key ? map_slot(m->slots, m->cap, key)->value : NULL;
+}
+
+bool base_map_has(const base_map *m, const void *key)
+{
+    return m->cap && key && map_slot(m->slots, m->cap, key)->key;
+}
+
+static uint64_t hash_string(const char *s)
+{
+    return base_hash(s, strlen(s), BASE_HASH_SEED);
+}
+
+static struct base_dict_slot *dict_slot(struct base_dict_slot *slots, int cap, const char *key, uint64_t hash)
+{
+    int i = (int)(hash & (uint64_t)(cap - 1));
+
+    while (slots[i].key && (slots[i].hash != hash || strcmp(slots[i].key, key) != 0))
+        i = (i + 1) & (cap - 1);
+    return &slots[i];
+}
+
+static void grow_dict(tec_context *cx, base_dict *d)
+{
+    int cap = d->cap ? 2 * d->cap : 16;
+    struct base_dict_slot *slots = base_array(cx, struct base_dict_slot, cap);
+
+    for (int i = 0; i < d->cap; i++)
+        if (d->slots[i].key)
+            *dict_slot(slots, cap, d->slots[i].key, d->slots[i].hash) = d->slots[i];
+    d->slots = slots;
+    d->cap = cap;
+}
+
+void base_dict_put(tec_context *cx, base_dict *d, const char *key, const void *value)
+{
+    if (2 * (d->n + 1) > d->cap)
+        grow_dict(cx, d);
+    uint64_t hash = hash_string(key);
+    struct base_dict_slot *slot = dict_slot(d->slots, d->cap, key, hash);
+    if (!slot->key) {
+        slot->key = key;
+        slot->hash = hash;
+        d->n++;
+        base_push(cx, &d->order, key);
+    }
+    slot->value = (void *)value;
+}
+
+void *base_dict_get(const base_dict *d, const char *key)
+{
+    return d->cap && key ? dict_slot(d->slots, d->cap, key, hash_string(key))->value : NULL;
+}
+
+bool base_dict_has(const base_dict *d, const char *key)
+{
+    return d->cap && key && dict_slot(d->slots, d->cap, key, hash_string(key))->key;
+}
+
+/* Up to eight bytes as a little-endian number, so that the order of bytes in a machine's words plays no part. */
+static uint64_t read_word(const unsigned char *p, size_t n)
+{
+    uint64_t word = 0;
+
+    for (size_t i = 0; i < n; i++)
+        word |= (uint64_t)p[i] << (8 * i);
+    return word;
+}
+
+uint64_t base_hash(const void *data, size_t size, uint64_t seed)
+{
+    const unsigned char *p = data;
+    uint64_t h = mix(seed ^ size);
+
+    for (; size >= 8; size -= 8, p += 8)
+        h = mix(h ^ read_word(p, 8)) + 0x9e3779b97f4a7c15u;
+    return size ? mix(h ^ read_word(p, size)) : h;
+}
+
+uint64_t base_random(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    return mix(*state);
+}
+
+int64_t base_random_below(uint64_t *state, int64_t n)
+{
+    uint64_t range = (uint64_t)n;
+    uint64_t uneven = (UINT64_MAX - range + 1) % range; /* 2^64 mod n: so many draws would favour the small results */
+    uint64_t draw;
+
+    do
+        draw = base_random(state);
+    while (draw < uneven);
+    return (int64_t)(draw % range);
+}
+
+double base_random_unit(uint64_t *state)
+{
+    return (double)(base_random(state) >> 11) * 0x1p-53;
+}

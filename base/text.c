@@ -1,0 +1,196 @@
+/* text.c -- strings in the arena, growing texts, whole files.
+ *
+ * All formatting goes through base_print, so that a number reads back whatever the locale of the process is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/context.h"
+
+int base_print(char *buffer, size_t size, const char *fmt, va_list args)
+{
+    /* The "C" locale is part of libc: this allocates nothing and cannot fail. */
+    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+    int n = vsnprintf(buffer, size, fmt, args);
+
+    uselocale(before);
+    if (n < 0)
+        abort();
+    return n;
+}
+
+char *base_strdup(tec_context *cx, const char *s)
+{
+    return base_copy(cx, s, strlen(s) + 1);
+}
+
+char *base_strndup(tec_context *cx, const char *s, size_t n)
+{
+    size_t length = strnlen(s, n);
+    char *copy = base_alloc(cx, length + 1);
+
+    memcpy(copy, s, length);
+    return copy;
+}
+
+char *base_vformat(tec_context *cx, const char *fmt, va_list args)
+{
+    va_list again;
+
+    va_copy(again, args);
+    int n = base_print(NULL, 0, fmt, again);
+    va_end(again);
+    char *text = base_alloc(cx, (size_t)n + 1);
+    base_print(text, (size_t)n + 1, fmt, args);
+    return text;
+}
+
+char *base_format(tec_context *cx, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    char *text = base_vformat(cx, fmt, args);
+    va_end(args);
+    return text;
+}
+
+bool base_same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool base_starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* Room for `more` characters and the final NUL. */
+static void grow(tec_context *cx, base_text *t, size_t more)
+{
+    if (t->n + more < t->cap)
+        return;
+    size_t cap = t->cap ? t->cap : 64;
+    while (cap <= t->n + more)
+        cap *= 2;
+    char *data = base_alloc(cx, cap);
+    if (t->n)
+        memcpy(data, t->data, t->n);
+    t->data = data;
+    t->cap = cap;
+}
+
+void base_addn(tec_context *cx, base_text *t, const char *s, size_t n)
+{
+    grow(cx, t, n);
+    memcpy(t->data + t->n, s, n);
+    t->n += n;
+    t->data[t->n] = '\0';
+}
+
+void base_add(tec_context *cx, base_text *t, const char *s)
+{
+    base_addn(cx, t, s, strlen(s));
+}
+
+void base_addf(tec_context *cx, base_text *t, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    int n = base_print(NULL, 0, fmt, args);
+    va_end(args);
+    grow(cx, t, (size_t)n);
+    va_start(args, fmt);
+    base_print(t->data + t->n, (size_t)n + 1, fmt, args);
+    va_end(args);
+    t->n += (size_t)n;
+}
+
+const char *base_text_str(tec_context *cx, base_text *t)
+{
+    (void)cx;
+    return t->data ? t->data : "";
+}
+
+/* Reads to the end; false with errno. The size of a pipe is not known before, so the text just grows. */
+static bool read_all(tec_context *cx, int fd, base_text *t)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        grow(cx, t, (size_t)st.st_size + 1);
+    for (;;) {
+        grow(cx, t, 4096);
+        ssize_t n = read(fd, t->data + t->n, t->cap - t->n - 1);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            return false;
+        t->n += n > 0 ? (size_t)n : 0;
+    }
+    t->data[t->n] = '\0';
+    return true;
+}
+
+char *base_read_file(tec_context *cx, const char *path, size_t *size)
+{
+    base_text t = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot open: %s", strerror(errno));
+    bool ok = read_all(cx, fd, &t);
+    int why = errno;
+    close(fd);
+    if (!ok)
+        return base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot read: %s", strerror(why));
+    if (size)
+        *size = t.n;
+    return t.data;
+}
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            data += n;
+            size -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+bool base_write_file(tec_context *cx, const char *path, const void *data, size_t size)
+{
+    const char *draft = base_format(cx, "%s.%ld.tmp", path, (long)getpid());
+    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+    if (fd < 0) {
+        base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot create: %s", strerror(errno));
+        return false;
+    }
+    bool ok = write_all(fd, data, size);
+    int why = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    if (ok && rename(draft, path) != 0) {
+        ok = false;
+        why = errno;
+    }
+    if (!ok) {
+        unlink(draft);
+        base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot write: %s", strerror(why));
+    }
+    return ok;
+}

@@ -1,0 +1,30 @@
+# flags.cmake -- how all of our C is compiled: tec_flags carries what every target needs, TEC_WARNINGS what ours must pass.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_FLAGS_RELEASE "-O2")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+set(TEC_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them")
+
+set(TEC_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Werror)
+
+add_library(tec_flags INTERFACE)
+target_include_directories(tec_flags INTERFACE
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
+target_include_directories(tec_flags SYSTEM INTERFACE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
+target_compile_definitions(tec_flags INTERFACE _GNU_SOURCE TEC_VERSION="${PROJECT_VERSION}" $<$<CONFIG:Debug>:TEC_DEBUG>)
+# The results of our own arithmetic must not depend on whether the machine has a fused multiply-add.
+target_compile_options(tec_flags INTERFACE -ffp-contract=off)
+
+add_link_options(-Wl,--as-needed)
+if(TEC_SANITIZE)
+    add_compile_options(-fsanitize=${TEC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
+    add_link_options(-fsanitize=${TEC_SANITIZE})
+endif()

@@ -1,0 +1,52 @@
+# tests.cmake -- one Criterion executable for each tests/ROOM/FILE.c, named test_ROOM_FILE and known to ctest by that name.
+#
+# It links the archive of its room, and so the rooms below it: a higher room that is broken keeps no lower one from its
+# tests. A folder of tests/ that is no room (tests/regress, ...) may use every room. tests/support is linked to all.
+
+pkg_check_modules(criterion REQUIRED IMPORTED_TARGET criterion)
+
+function(tec_add_test room source archives)
+    get_filename_component(stem ${source} NAME_WE)
+    string(REPLACE "/" "_" name test_${room}_${stem})
+    add_executable(${name} ${source})
+    target_compile_options(${name} PRIVATE ${TEC_WARNINGS})
+    target_compile_definitions(${name} PRIVATE TEC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TEC_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    if(TARGET tec_test_support)
+        target_link_libraries(${name} PRIVATE tec_test_support)
+    endif()
+    target_link_libraries(${name} PRIVATE tec_flags ${archives} PkgConfig::criterion)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${name} COMMAND ${name} --timeout 300 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS unit)
+endfunction()
+
+function(tec_add_tests_of folder archives)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.c)
+    foreach(source IN LISTS sources)
+        tec_add_test(${folder} ${source} "${archives}")
+    endforeach()
+endfunction()
+
+file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.c)
+if(support)
+    add_library(tec_test_support STATIC EXCLUDE_FROM_ALL ${support})
+    target_link_libraries(tec_test_support PUBLIC tec_flags PkgConfig::criterion)
+    target_compile_options(tec_test_support PRIVATE ${TEC_WARNINGS})
+endif()
+
+set(all_archives "")
+foreach(room IN LISTS TEC_ROOMS)
+    tec_room_target(${room} target)
+    list(PREPEND all_archives ${target}_archive)
+endforeach()
+foreach(room IN LISTS TEC_ROOMS)
+    tec_room_target(${room} target)
+    tec_add_tests_of(${room} ${target}_archive)
+endforeach()
+
+file(GLOB folders CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/tests LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
+foreach(folder IN LISTS folders)
+    if(NOT folder IN_LIST TEC_TABLE AND NOT folder MATCHES "^(support|install)$" AND IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/${folder})
+        tec_add_tests_of(${folder} "${all_archives}")
+    endif()
+endforeach()
