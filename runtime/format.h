@@ -1,0 +1,203 @@
+/* runtime/format.h -- what a module says about itself, and the file that holds it (docs/module.md).
+ *
+ *     rt_module_desc m = {.target = "llvm -mcpu=x86-64-v3", .arch = "x86_64", .n_functions = 1, .functions = &matmul};
+ *     if (!rt_module_write(&m, elf, elf_size, "matmul.so", 0, err))
+ *         fprintf(stderr, "%s\n", err->text);
+ *
+ * The compiler fills rt_function_desc, the graph builder rt_graph_desc; one encoder writes them and one decoder reads them.
+ * The same description gives the same bytes.
+ * Lifetime: a description borrows all that it points at. A decoded one lives as long as its module.
+ * Errors: into the caller's tec_error. The decoder takes its input for hostile: counts, offsets and sizes are held against the
+ *   bytes that are there, and references against what they refer to, before anything is used.
+ * Threads: plain data.
+ */
+#ifndef RUNTIME_FORMAT_H
+#define RUNTIME_FORMAT_H
+
+#include "base/base.h"
+#include "runtime/dim.h"
+#include "tec/kernel.h"
+#include "tec/runtime.h"
+
+enum {
+    RT_MAX_RANK = 16,
+    RT_MAX_PARAMS = 4096,    /* of one function */
+    RT_MAX_SYMBOLS = 1024,   /* of one function or graph */
+    RT_MAX_FUNCTIONS = 1 << 16,
+    RT_MAX_GRAPHS = 1 << 10,
+    RT_MAX_STEPS = 1 << 20,  /* of one graph; values and constants as well */
+    RT_MAX_TEXT = 1 << 16,   /* bytes of one name or text */
+    RT_WEIGHT_ALIGN = 64     /* of each constant among the weights */
+};
+
+typedef enum {
+    RT_PARAM_BUFFER, /* args[i] points at the first element */
+    RT_PARAM_SCALAR  /* args[i] points at the value; rank 0 */
+} rt_param_kind;
+
+typedef struct {
+    const char *name;
+    rt_param_kind kind;
+    base_dtype dtype;
+    bool is_output;        /* the function writes it */
+    int32_t rank;
+    const rt_dim *shape;   /* [rank], over the function's symbols */
+    const rt_dim *strides; /* [rank], in elements; NULL: compact row-major */
+    int32_t alignment;     /* bytes that the address must be a multiple of; 0: natural */
+} rt_param_desc;
+
+/* What must hold before the function may run. */
+typedef struct {
+    rt_dim condition;
+    const char *text; /* as the user wrote it: "n % 8 == 0" */
+} rt_fact_desc;
+
+/* Two parameters that may overlap; unnamed pairs may not, unless both are only read. */
+typedef struct {
+    int32_t a, b;
+} rt_alias_desc;
+
+typedef struct {
+    const char *name;   /* as users call it */
+    const char *symbol; /* in the shared object, a tec_kernel_fn */
+    const rt_param_desc *params;
+    int32_t n_params;
+    const char *const *symbols; /* names of dims[j] */
+    int32_t n_symbols;
+    const rt_fact_desc *facts;
+    int32_t n_facts;
+    const rt_alias_desc *aliases;
+    int32_t n_aliases;
+    rt_dim workspace;        /* bytes per call; absent: none */
+    rt_dim thread_workspace; /* bytes per worker; absent: none */
+    rt_dim flops, bytes;     /* of one call, for the profile; absent: unknown */
+    const char *origin;      /* where its schedule came from: "default", "record of ..."; may be NULL */
+} rt_function_desc;
+
+/* A tensor that is known when the module is made. */
+typedef struct {
+    const char *name; /* may be NULL */
+    base_dtype dtype;
+    int32_t rank;
+    const int64_t *shape;
+    const void *data; /* compact, row-major; the encoder reads it, the loader sets it */
+} rt_constant_desc;
+
+/* symbols[j] of a graph is dimension `dim` of input `input`, whose shape there is that symbol alone. */
+typedef struct {
+    const char *name;
+    int32_t input, dim;
+} rt_symbol_desc;
+
+typedef struct {
+    const char *name;
+    base_dtype dtype;
+    int32_t rank;
+    const rt_dim *shape; /* over the graph's symbols */
+} rt_tensor_desc;
+
+typedef enum {
+    RT_IN_INPUT,    /* index: which input */
+    RT_IN_OUTPUT,   /* index: which output; its bytes are what the user reads */
+    RT_IN_CONSTANT, /* index: which of the module's constants; never written */
+    RT_IN_POOL      /* the executor's one block of memory; index 0 */
+} rt_storage;
+
+/* A value of a running graph: a compact tensor at a byte offset of its storage. Values that share storage alias. */
+typedef struct {
+    base_dtype dtype;
+    int32_t rank;
+    const rt_dim *shape;
+    rt_storage storage;
+    int32_t index;
+    rt_dim offset; /* bytes, a multiple of 64 in the pool and of the element's size elsewhere; absent: 0 */
+} rt_value_desc;
+
+enum { RT_STEP_COPY = -1 }; /* as a step's function: copies values[0] to values[1], of equal size in bytes */
+
+typedef struct {
+    int32_t function; /* of the module, or RT_STEP_COPY */
+    const int32_t *values; /* one for each parameter of the function */
+    int32_t n_values;
+    const rt_dim *dims; /* over the graph's symbols, one for each symbol of the function */
+    int32_t n_dims;
+    const char *name;  /* the operators fused: "Conv+Relu" */
+    const char *nodes; /* the ONNX nodes: "conv1, relu1"; may be NULL */
+} rt_step_desc;
+
+typedef struct {
+    const char *name;
+    const rt_symbol_desc *symbols;
+    int32_t n_symbols;
+    const rt_fact_desc *facts; /* over the graph's symbols */
+    int32_t n_facts;
+    const rt_tensor_desc *inputs;
+    int32_t n_inputs;
+    const rt_tensor_desc *outputs;
+    int32_t n_outputs;
+    const rt_value_desc *values;
+    int32_t n_values;
+    rt_dim pool_size; /* bytes; absent: 0 */
+    const rt_step_desc *steps;
+    int32_t n_steps;
+} rt_graph_desc;
+
+enum { RT_MODULE_KEEP_DENORMALS = 1 }; /* strict floats: kernels run in the caller's mode */
+
+typedef struct {
+    const char *target;          /* text of the target description */
+    const char *arch;            /* "x86_64", "aarch64"; NULL: any, where there is no machine code */
+    const char *const *features; /* what the CPU must have, by the names of rt_cpu_has */
+    int32_t n_features;
+    uint32_t flags;
+    const char *producer;        /* "tec 1.0.0"; may be NULL */
+    const rt_function_desc *functions;
+    int32_t n_functions;
+    const rt_constant_desc *constants;
+    int32_t n_constants;
+    const rt_graph_desc *graphs;
+    int32_t n_graphs;
+} rt_module_desc;
+
+/* Bytes that grow; `{0}` is empty; rt_bytes_free empties them. */
+typedef struct {
+    uint8_t *data;
+    size_t n, cap;
+    bool failed; /* an allocation failed; all later additions are dropped */
+} rt_bytes;
+void rt_bytes_free(rt_bytes *b);
+
+/* The sections of a description that are not weights. */
+typedef enum {
+    RT_SECTION_INFO = 1,
+    RT_SECTION_FUNCTIONS = 2,
+    RT_SECTION_CONSTANTS = 3,
+    RT_SECTION_GRAPHS = 4,
+    RT_SECTION_WEIGHTS = 5,
+    RT_SECTION_END
+} rt_section_kind;
+
+/* Each constant's place among the weights, and the total, are functions of dtypes and shapes alone. */
+bool rt_weight_offsets(const rt_module_desc *m, uint64_t *offset, uint64_t *total, tec_error *err);
+
+/* One metadata section of a description (any kind but WEIGHTS), appended to `out`. Checks the description as the decoder will. */
+bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *out, tec_error *err);
+
+typedef struct rt_arena rt_arena;
+
+/* Fills the part of *m that the section holds. Strings point into `data`; the rest is allocated in the arena. Sections are
+ * decoded in the order of their kinds, since later ones refer to earlier ones. */
+bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size, rt_arena *arena, tec_error *err);
+
+/* References, ranks, symbols and dimension code of a whole description. Encoder and decoder both hold to it. */
+bool rt_module_check(const rt_module_desc *m, tec_error *err);
+
+enum {
+    RT_WEIGHTS_INSIDE = 1, /* in the file, whatever their size */
+    RT_WEIGHTS_BESIDE = 2  /* in PATH.safetensors, whatever their size; by default from 2 GB on */
+};
+
+/* Writes the module beside `path` and renames it there. `elf` is the whole shared object; none is legal without functions. */
+bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, const char *path, unsigned flags, tec_error *err);
+
+#endif
