@@ -1,0 +1,408 @@
+/* targets/parse.c -- from text to a complete description, and back.
+ *
+ * A CPU description starts from a row of the table of CPUs; -mattr adds and removes features, and what follows from the features (vector
+ * width, registers) is derived, so that nothing can disagree. The canonical text is the row's name plus what differs from the row.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "targets/cpus.h"
+
+/* What the words of a description said; NULL or 0 where they said nothing. */
+typedef struct {
+    tec_context *cx;
+    const char *text;
+    const char *triple, *cpu, *attributes, *device;
+    int64_t num_cores, l1, l2, l3;
+    bool failed;
+} words;
+
+typedef struct {
+    const char *kind, *name;
+    size_t text, number; /* offset of the field of `words` that it sets, + 1; 0: none */
+    const char *what;
+} option;
+
+#define TEXT(field) offsetof(words, field) + 1, 0
+#define NUMBER(field) 0, offsetof(words, field) + 1
+static const option options[] = {
+    {"llvm", "-mtriple", TEXT(triple), "a target triple"},
+    {"llvm", "-mcpu", TEXT(cpu), "a CPU"},
+    {"llvm", "-mattr", TEXT(attributes), "features, as +a,-b"},
+    {"llvm", "-num-cores", NUMBER(num_cores), "a positive number"},
+    {"llvm", "-l1", NUMBER(l1), "a positive number of bytes"},
+    {"llvm", "-l2", NUMBER(l2), "a positive number of bytes"},
+    {"llvm", "-l3", NUMBER(l3), "a positive number of bytes"},
+    {"cuda", "-arch", TEXT(device), "an architecture"},
+    {"opencl", "-device", TEXT(device), "a device"},
+    {"vdla", "-config", TEXT(device), "a configuration"},
+};
+
+static void complain(words *w, const char *what, const char *word, const char *exists)
+{
+    base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': unknown %s '%s'; there are %s", w->text, what, word, exists);
+    w->failed = true;
+}
+
+static void list_name(tec_context *cx, base_text *list, const char *name)
+{
+    if (list->n)
+        base_add(cx, list, ", ");
+    base_add(cx, list, name);
+}
+
+static const char *option_names(tec_context *cx, const char *kind)
+{
+    base_text list = {0};
+    for (int i = 0; i < BASE_COUNT(options); i++)
+        if (!strcmp(options[i].kind, kind))
+            list_name(cx, &list, options[i].name);
+    return base_text_str(cx, &list);
+}
+
+static const char *cpu_names(tec_context *cx, const char *arch)
+{
+    base_text list = {0};
+    for (int i = 0; i < target_n_cpus; i++)
+        if (!arch || !strcmp(target_cpus[i].arch, arch))
+            list_name(cx, &list, target_cpus[i].name);
+    list_name(cx, &list, "native");
+    return base_text_str(cx, &list);
+}
+
+static const char *kind_names(tec_context *cx)
+{
+    base_text list = {0};
+    list_name(cx, &list, "native");
+    for (int i = 0; i < target_n_kinds; i++)
+        list_name(cx, &list, target_kinds[i].name);
+    return base_text_str(cx, &list);
+}
+
+static void set_option(words *w, const option *o, const char *value)
+{
+    if (o->text) {
+        *(const char **)((char *)w + o->text - 1) = value;
+        return;
+    }
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    if (errno || *end || end == value || n <= 0) {
+        base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, found '%s'", w->text, o->name, o->what, value);
+        w->failed = true;
+        return;
+    }
+    *(int64_t *)((char *)w + o->number - 1) = n;
+}
+
+static void read_option(words *w, const target_kind *kind, const char *word)
+{
+    const char *value = strchr(word, '=');
+    const char *name = value ? base_strndup(w->cx, word, (size_t)(value - word)) : word;
+    for (int i = 0; i < BASE_COUNT(options); i++) {
+        if (strcmp(options[i].kind, kind->name) || strcmp(options[i].name, name))
+            continue;
+        if (value && value[1]) {
+            set_option(w, &options[i], value + 1);
+        } else {
+            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name, options[i].what, name);
+            w->failed = true;
+        }
+        return;
+    }
+    complain(w, "option", name, option_names(w->cx, kind->name));
+}
+
+/* ---- CPUs ---- */
+
+static void apply_attributes(words *w, base_vec *on, base_vec *off)
+{
+    for (const char *p = w->attributes; p && *p;) {
+        size_t n = strcspn(p, ",");
+        const char *word = base_strndup(w->cx, p, n);
+        if ((word[0] != '+' && word[0] != '-') || !word[1]) {
+            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': -mattr wants features as +a,-b, found '%s'", w->text, word);
+            w->failed = true;
+            return;
+        }
+        target_set_remove(word[0] == '+' ? off : on, word + 1);
+        target_set_add(w->cx, word[0] == '+' ? on : off, word + 1);
+        p += n + (p[n] == ',');
+    }
+}
+
+/* Both sets in one text, sorted by name. */
+static const char *feature_text(tec_context *cx, const base_vec *on, const base_vec *off)
+{
+    base_text t = {0};
+    for (int i = 0, j = 0; i < on->n || j < off->n;) {
+        bool plus = j == off->n || (i < on->n && strcmp(on->at[i], off->at[j]) < 0);
+        base_addf(cx, &t, "%s%c%s", t.n ? "," : "", plus ? '+' : '-', (const char *)(plus ? on->at[i++] : off->at[j++]));
+    }
+    return base_text_str(cx, &t);
+}
+
+bool target_has(const target *t, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = t->features; p && *p; p += strcspn(p, ","), p += *p == ',')
+        if (*p == '+' && !strncmp(p + 1, name, n) && (p[n + 1] == ',' || !p[n + 1]))
+            return true;
+    return false;
+}
+
+static void derive(target *t)
+{
+    bool x86 = !strcmp(t->arch, "x86_64");
+    t->has_avx512 = target_has(t, "avx512f") && target_has(t, "avx512vl") && target_has(t, "avx512bw") && target_has(t, "avx512dq");
+    t->has_fma = !x86 || target_has(t, "fma") || t->has_avx512;
+    t->has_f16c = !x86 || target_has(t, "f16c") || t->has_avx512;
+    t->has_avx512bf16 = t->has_avx512 && target_has(t, "avx512bf16");
+    t->has_avx512fp16 = t->has_avx512 && target_has(t, "avx512fp16");
+    t->has_vnni = target_has(t, "avxvnni") || (t->has_avx512 && target_has(t, "avx512vnni"));
+    t->has_dotprod = target_has(t, "dotprod");
+    t->has_masks = t->has_avx512;
+    t->vector_bits = t->has_avx512 ? 512 : target_has(t, "avx") ? 256 : 128;
+    t->vector_registers = t->has_avx512 || !x86 ? 32 : 16;
+}
+
+static const char *arch_of_triple(words *w)
+{
+    const char *triple = w->triple;
+    if (!triple)
+        return NULL;
+    if (base_starts_with(triple, "x86_64-"))
+        return "x86_64";
+    if (base_starts_with(triple, "aarch64-") || base_starts_with(triple, "arm64-"))
+        return "aarch64";
+    complain(w, "architecture of triple", triple, "x86_64-..., aarch64-...");
+    return NULL;
+}
+
+static const char *host_arch(void)
+{
+#if defined(__aarch64__)
+    return "aarch64";
+#else
+    return "x86_64";
+#endif
+}
+
+static const char *default_triple(const char *arch)
+{
+    return strcmp(arch, "aarch64") ? "x86_64-linux-gnu" : "aarch64-linux-gnu";
+}
+
+static const target_cpu *choose_cpu(words *w)
+{
+    const char *arch = arch_of_triple(w);
+    if (w->failed)
+        return NULL;
+    if (!w->cpu) {
+        if (!arch)
+            arch = host_arch();
+        return target_cpu_find(strcmp(arch, "aarch64") ? "x86-64" : "generic", arch);
+    }
+    const target_cpu *cpu = target_cpu_find(w->cpu, arch);
+    if (!cpu)
+        complain(w, arch ? base_format(w->cx, "%s CPU", arch) : "CPU", w->cpu, cpu_names(w->cx, arch));
+    return cpu;
+}
+
+static target *make_cpu(words *w, const target_cpu *cpu)
+{
+    base_vec on = target_cpu_features(w->cx, cpu), off = {0};
+    apply_attributes(w, &on, &off);
+    if (w->failed)
+        return NULL;
+    target *t = base_new(w->cx, target);
+    t->kind = target_kind_find("llvm");
+    t->arch = cpu->arch;
+    t->triple = w->triple ? w->triple : default_triple(cpu->arch);
+    t->cpu = cpu->name;
+    t->features = feature_text(w->cx, &on, &off);
+    t->num_cores = w->num_cores ? (int)w->num_cores : 1;
+    t->l1_bytes = w->l1 ? w->l1 : cpu->l1_bytes;
+    t->l2_bytes = w->l2 ? w->l2 : cpu->l2_bytes;
+    t->l3_bytes = w->l3 ? w->l3 : cpu->l3_bytes;
+    t->load_ports = cpu->load_ports;
+    t->fma_ports = cpu->fma_ports;
+    derive(t);
+    t->native = !target_unfit(w->cx, t);
+    return t;
+}
+
+/* The row with the most features that are all there, its differences as attributes. */
+static const target_cpu *nearest_row(tec_context *cx, const target_machine *m)
+{
+    const target_cpu *best = NULL;
+    int most = -1;
+    for (int i = 0; i < target_n_cpus; i++) {
+        base_vec set = target_cpu_features(cx, &target_cpus[i]);
+        int missing = strcmp(target_cpus[i].arch, m->arch) != 0;
+        for (int j = 0; j < set.n; j++)
+            missing += !target_set_has(&m->features, set.at[j]);
+        if (!missing && set.n > most) {
+            best = &target_cpus[i];
+            most = set.n;
+        }
+    }
+    return best;
+}
+
+static target *make_native(words *w)
+{
+    target_machine m = target_this_machine(w->cx);
+    const target_cpu *cpu = m.arch ? nearest_row(w->cx, &m) : NULL;
+    if (!cpu)
+        return base_fail(w->cx, TEC_UNSUPPORTED, (base_loc){0}, "target '%s': this machine's CPU is neither x86_64 nor aarch64", w->text);
+    base_text t = {0};
+    base_vec row = target_cpu_features(w->cx, cpu);
+    for (int i = 0; i < m.features.n; i++)
+        if (!target_set_has(&row, m.features.at[i]))
+            base_addf(w->cx, &t, "+%s,", (const char *)m.features.at[i]);
+    if (w->attributes)
+        base_add(w->cx, &t, w->attributes);
+    w->attributes = t.n ? base_text_str(w->cx, &t) : NULL;
+    w->num_cores = w->num_cores ? w->num_cores : m.num_cores;
+    w->l1 = w->l1 ? w->l1 : m.l1_bytes;
+    w->l2 = w->l2 ? w->l2 : m.l2_bytes;
+    w->l3 = w->l3 ? w->l3 : m.l3_bytes;
+    return make_cpu(w, cpu);
+}
+
+/* ---- other kinds ---- */
+
+static const target *make_device(words *w, const target_kind *kind)
+{
+    base_text names = {0};
+    for (int i = 0; i < target_n_devices; i++) {
+        const target_device *d = &target_devices[i];
+        if (strcmp(d->kind, kind->name))
+            continue;
+        list_name(w->cx, &names, d->name);
+        if (w->device && strcmp(w->device, d->name))
+            continue;
+        target *t = base_new(w->cx, target);
+        *t = (target){.kind = kind, .triple = "", .arch = kind->name, .cpu = d->name, .features = "", .num_cores = 1,
+                      .max_threads = d->max_threads, .warp_size = d->warp_size, .shared_bytes = d->shared_bytes,
+                      .register_bytes = d->register_bytes};
+        return t;
+    }
+    complain(w, "device", w->device, base_text_str(w->cx, &names));
+    return NULL;
+}
+
+/* ---- the room's functions ---- */
+
+static const char *next_word(tec_context *cx, const char **p)
+{
+    *p += strspn(*p, " \t\n");
+    size_t n = strcspn(*p, " \t\n");
+    const char *word = n ? base_strndup(cx, *p, n) : NULL;
+    *p += n;
+    return word;
+}
+
+const target *target_parse(tec_context *cx, const char *text)
+{
+    if (!text)
+        return NULL;
+    words w = {.cx = cx, .text = text};
+    const char *p = text, *first = next_word(cx, &p);
+    bool native = first && !strcmp(first, "native");
+    const target_kind *kind = native ? target_kind_find("llvm") : first ? target_kind_find(first) : NULL;
+    if (!kind) {
+        complain(&w, "kind of target", first ? first : "", kind_names(cx));
+        return NULL;
+    }
+    for (const char *word; (word = next_word(cx, &p)) && !w.failed;)
+        read_option(&w, kind, word);
+    if (w.failed)
+        return NULL;
+    if (strcmp(kind->name, "llvm"))
+        return make_device(&w, kind);
+    if (native && (w.cpu || w.triple))
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "target '%s': 'native' is this CPU; -mcpu and -mtriple do not go with it", text);
+    if (native || (w.cpu && !strcmp(w.cpu, "native")))
+        return make_native(&w);
+    const target_cpu *cpu = choose_cpu(&w);
+    return cpu ? make_cpu(&w, cpu) : NULL;
+}
+
+const target *target_native(tec_context *cx)
+{
+    return target_parse(cx, "native");
+}
+
+/* What t's features have beyond its row, and what they lack. */
+static void add_attributes(tec_context *cx, base_text *out, const target *t, const base_vec *row)
+{
+    const char *lead = " -mattr=";
+    for (const char *p = t->features; *p; p += strcspn(p, ","), p += *p == ',') {
+        const char *name = base_strndup(cx, p + 1, strcspn(p, ",") - 1);
+        if (*p == '+' && target_set_has(row, name))
+            continue;
+        base_addf(cx, out, "%s%c%s", lead, *p, name);
+        lead = ",";
+    }
+}
+
+const char *target_text(tec_context *cx, const target *t)
+{
+    base_text out = {0};
+    base_add(cx, &out, t->kind->name);
+    if (strcmp(t->kind->name, "llvm")) {
+        const char *name = !strcmp(t->kind->name, "cuda") ? "-arch" : !strcmp(t->kind->name, "opencl") ? "-device" : "-config";
+        base_addf(cx, &out, " %s=%s", name, t->cpu);
+        return base_text_str(cx, &out);
+    }
+    const target_cpu *cpu = target_cpu_find(t->cpu, t->arch);
+    base_vec row = target_cpu_features(cx, cpu);
+    if (strcmp(t->triple, default_triple(t->arch)))
+        base_addf(cx, &out, " -mtriple=%s", t->triple);
+    else if (!strcmp(t->cpu, "generic"))
+        base_addf(cx, &out, " -mtriple=%s", t->triple);
+    base_addf(cx, &out, " -mcpu=%s", t->cpu);
+    add_attributes(cx, &out, t, &row);
+    base_addf(cx, &out, " -num-cores=%d", t->num_cores);
+    if (t->l1_bytes != cpu->l1_bytes)
+        base_addf(cx, &out, " -l1=%lld", (long long)t->l1_bytes);
+    if (t->l2_bytes != cpu->l2_bytes)
+        base_addf(cx, &out, " -l2=%lld", (long long)t->l2_bytes);
+    if (t->l3_bytes != cpu->l3_bytes)
+        base_addf(cx, &out, " -l3=%lld", (long long)t->l3_bytes);
+    return base_text_str(cx, &out);
+}
+
+uint64_t target_fingerprint(const target *t)
+{
+    const char *parts[] = {t->kind->name, t->triple, t->cpu, t->features};
+    uint64_t h = BASE_HASH_SEED;
+    for (int i = 0; i < BASE_COUNT(parts); i++)
+        h = base_hash(parts[i], strlen(parts[i]) + 1, h);
+    return h;
+}
+
+const char *target_unfit(tec_context *cx, const target *t)
+{
+    if (strcmp(t->kind->name, "llvm"))
+        return base_format(cx, "code for '%s' does not run on a CPU", target_text(cx, t));
+    target_machine m = target_this_machine(cx);
+    if (!m.arch || strcmp(m.arch, t->arch))
+        return base_format(cx, "code for '%s' needs an %s CPU; this machine has an %s one", target_text(cx, t), t->arch,
+                           m.arch ? m.arch : "unknown");
+    base_text missing = {0};
+    for (const char *p = t->features; *p; p += strcspn(p, ","), p += *p == ',') {
+        const char *name = base_strndup(cx, p + 1, strcspn(p, ",") - 1);
+        if (*p == '+' && !target_set_has(&m.features, name))
+            list_name(cx, &missing, name);
+    }
+    if (!missing.n)
+        return NULL;
+    const target_cpu *here = nearest_row(cx, &m);
+    return base_format(cx, "code for '%s' needs features that this CPU (%s) lacks: %s", target_text(cx, t), here ? here->name : m.arch,
+                       missing.data);
+}

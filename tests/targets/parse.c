@@ -1,0 +1,147 @@
+/* Target descriptions: parsing, derived facts, canonical text, errors. */
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+#include "targets/target.h"
+
+static tec_context *cx;
+
+static void setup(void) { cx = tec_context_new(); }
+static void teardown(void) { tec_context_free(cx); }
+
+TestSuite(parse, .init = setup, .fini = teardown);
+
+static const target *parsed(const char *text)
+{
+    const target *t = target_parse(cx, text);
+    cr_assert(t != NULL, "%s: %s", text, tec_context_error(cx));
+    return t;
+}
+
+static void refuses(const char *text, const char *part)
+{
+    cr_assert(target_parse(cx, text) == NULL, "'%s' was accepted", text);
+    cr_assert(strstr(tec_context_error(cx), part) != NULL, "'%s' gives: %s", text, tec_context_error(cx));
+    tec_context_clear(cx);
+}
+
+Test(parse, a_level_brings_its_features_and_registers)
+{
+    const target *t = parsed("llvm -mcpu=x86-64-v3 -num-cores=2");
+    cr_assert(eq(int, t->vector_bits, 256));
+    cr_assert(eq(int, t->vector_registers, 16));
+    cr_assert(eq(int, t->num_cores, 2));
+    cr_assert(t->has_fma && t->has_f16c && !t->has_avx512 && !t->has_vnni);
+    cr_assert(eq(str, (char *)t->arch, "x86_64"));
+    cr_assert(target_has(t, "avx2") && target_has(t, "sse4.1") && !target_has(t, "avx512f"));
+}
+
+Test(parse, avx512_means_512_bits_and_32_registers)
+{
+    const target *t = parsed("llvm -mcpu=sapphirerapids");
+    cr_assert(eq(int, t->vector_bits, 512));
+    cr_assert(eq(int, t->vector_registers, 32));
+    cr_assert(t->has_avx512bf16 && t->has_avx512fp16 && t->has_vnni && t->has_masks);
+    cr_assert(eq(int, target_lanes(t, BASE_F32), 16));
+    cr_assert(eq(int, target_lanes(t, BASE_F64), 8));
+}
+
+Test(parse, the_baseline_has_no_fma)
+{
+    const target *t = parsed("llvm -mcpu=x86-64");
+    cr_assert(t->has_fma == false && t->has_f16c == false);
+    cr_assert(eq(int, t->vector_bits, 128));
+}
+
+Test(parse, attributes_add_and_remove_features)
+{
+    const target *t = parsed("llvm -mcpu=x86-64-v4 -mattr=-avx512f,+avxvnni");
+    cr_assert(eq(int, t->vector_bits, 256));
+    cr_assert(t->has_vnni && !t->has_avx512);
+    cr_assert(strstr(t->features, "-avx512f") != NULL);
+    const target *plain = parsed("llvm -mcpu=x86-64 -mattr=+avx,+fma");
+    cr_assert(plain->has_fma);
+    cr_assert(eq(int, plain->vector_bits, 256));
+}
+
+Test(parse, a_triple_chooses_the_architecture)
+{
+    const target *t = parsed("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72");
+    cr_assert(eq(str, (char *)t->arch, "aarch64"));
+    cr_assert(eq(int, t->vector_bits, 128));
+    cr_assert(t->has_fma && !t->has_dotprod);
+    cr_assert(parsed("llvm -mcpu=neoverse-n1")->has_dotprod);
+    cr_assert(eq(str, (char *)parsed("llvm -mcpu=neoverse-n1")->triple, "aarch64-linux-gnu"));
+}
+
+Test(parse, devices_are_described)
+{
+    const target *t = parsed("cuda -arch=sm_90");
+    cr_assert(t->kind->is_gpu);
+    cr_assert(eq(int, t->warp_size, 32));
+    cr_assert(eq(i64, t->shared_bytes, 227 * 1024));
+    cr_assert(parsed("opencl -device=mali")->kind->is_gpu);
+    cr_assert(parsed("vdla -config=pynq")->kind->is_gpu == false);
+}
+
+Test(parse, the_canonical_text_parses_back_to_the_same_target)
+{
+    static const char *const texts[] = {"native", "llvm -mcpu=x86-64-v3 -num-cores=2", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+                                        "llvm -mcpu=x86-64-v4 -mattr=-avx512f,+avxvnni", "llvm -mtriple=aarch64-unknown-linux-musl",
+                                        "llvm -mcpu=generic", "llvm", "cuda", "cuda -arch=sm_90", "opencl -device=mali", "vdla",
+                                        "llvm -mcpu=haswell -l2=524288"};
+    for (int i = 0; i < BASE_COUNT(texts); i++) {
+        const target *a = parsed(texts[i]), *b = parsed(target_text(cx, a));
+        cr_assert(eq(str, (char *)target_text(cx, a), (char *)target_text(cx, b)));
+        cr_assert(eq(str, (char *)a->features, (char *)b->features));
+        cr_assert(eq(u64, target_fingerprint(a), target_fingerprint(b)));
+        cr_assert(a->num_cores == b->num_cores && a->vector_bits == b->vector_bits && a->l2_bytes == b->l2_bytes && a->native == b->native);
+    }
+}
+
+Test(parse, native_runs_here_and_is_explicit)
+{
+    const target *t = parsed("native");
+    cr_assert(t->native);
+    cr_assert(target_unfit(cx, t) == NULL);
+    cr_assert(strchr(t->features, '+') != NULL);
+    cr_assert(t->num_cores >= 1);
+    cr_assert(t->l1_bytes >= 8 * 1024 && t->l2_bytes >= t->l1_bytes);
+    cr_assert(eq(u64, target_fingerprint(t), target_fingerprint(target_native(cx))));
+    cr_assert(eq(int, parsed("native -num-cores=7")->num_cores, 7));
+}
+
+Test(parse, the_fingerprint_follows_the_code_and_not_the_cores)
+{
+    cr_assert(eq(u64, target_fingerprint(parsed("llvm -mcpu=x86-64-v3 -num-cores=2")),
+                 target_fingerprint(parsed("llvm -mcpu=x86-64-v3 -num-cores=9"))));
+    cr_assert(ne(u64, target_fingerprint(parsed("llvm -mcpu=x86-64-v3")), target_fingerprint(parsed("llvm -mcpu=x86-64-v2"))));
+}
+
+Test(parse, unfit_names_what_is_missing)
+{
+    const char *why = target_unfit(cx, parsed("llvm -mcpu=x86-64 -mattr=+amx-nonesuch"));
+    cr_assert(why != NULL);
+    if (!strcmp(target_native(cx)->arch, "x86_64")) {
+        cr_assert(strstr(why, "amx-nonesuch") != NULL, "%s", why);
+        cr_assert(strstr(target_unfit(cx, parsed("llvm -mcpu=cortex-a53")), "aarch64") != NULL);
+    }
+    cr_assert(strstr(target_unfit(cx, parsed("cuda")), "does not run on a CPU") != NULL);
+}
+
+Test(parse, mistakes_name_what_was_written_and_what_exists)
+{
+    refuses("", "native, llvm");
+    refuses("lvm -mcpu=haswell", "unknown kind of target 'lvm'");
+    refuses("llvm -mcpu=pentium", "x86-64-v3");
+    refuses("llvm -mtriple=aarch64-linux-gnu -mcpu=haswell", "unknown aarch64 CPU 'haswell'");
+    refuses("llvm -mtriple=riscv64-linux-gnu", "riscv64-linux-gnu");
+    refuses("llvm -cpu=haswell", "unknown option '-cpu'");
+    refuses("llvm -mcpu", "-mcpu=...");
+    refuses("llvm -num-cores=none", "found 'none'");
+    refuses("llvm -num-cores=0", "found '0'");
+    refuses("llvm -mattr=avx2", "found 'avx2'");
+    refuses("cuda -arch=sm_1", "sm_90");
+    refuses("native -mcpu=haswell", "do not go with it");
+}
