@@ -183,11 +183,11 @@ bool rt_weight_offsets(const rt_module_desc *m, uint64_t *offset, uint64_t *tota
 /* One metadata section of a description (any kind but WEIGHTS), appended to `out`. Checks the description as the decoder will. */
 bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *out, tec_error *err);
 
-typedef struct rt_arena rt_arena;
+struct rt_arena; /* runtime/alloc.h */
 
 /* Fills the part of *m that the section holds. Strings point into `data`; the rest is allocated in the arena. Sections are
  * decoded in the order of their kinds, since later ones refer to earlier ones. */
-bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size, rt_arena *arena, tec_error *err);
+bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size, struct rt_arena *arena, tec_error *err);
 
 /* References, ranks, symbols and dimension code of a whole description. Encoder and decoder both hold to it. */
 bool rt_module_check(const rt_module_desc *m, tec_error *err);

@@ -11,7 +11,7 @@
  *
  * Lifetime: objects are reference-counted (ref, free) or owned by one caller (free). NULL may be freed. An executor or a
  *   function keeps what it uses.
- * Errors: functions that can fail take a tec_error, which may be NULL; on failure constructors give NULL and actions false. A NULL
+ * Errors: functions that can fail take a tec_error, which may be NULL; on failure constructors give NULL, actions false. A NULL
  *   object is refused, so a chain may be checked once, at its end: a tec_error keeps the first failure until it is zeroed.
  * Threads: any number may use a module or a pool at once; an array, a function or an executor is used by one at a time.
  */
@@ -62,7 +62,7 @@ TEC_API bool tec_tensor_copy(const DLTensor *to, const DLTensor *from, tec_error
 /* "f32[2, 3]", cut to size, always terminated; gives buffer. */
 TEC_API const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size);
 
-/* .npy files: versions 1 to 3, either byte order and either order of dimensions when read; bool, integers, floats; no bfloat16. */
+/* .npy files: versions 1 to 3, either byte order and order of dimensions when read; bool, integers and floats, no bfloat16. */
 TEC_API TEC_GIVE tec_array *tec_npy_read(const char *path, tec_error *err);
 TEC_API TEC_GIVE tec_array *tec_npy_decode(const void *data, size_t size, tec_error *err);
 TEC_API bool tec_npy_write(const char *path, const DLTensor *t, tec_error *err);
@@ -71,7 +71,7 @@ TEC_API bool tec_npy_write(const char *path, const DLTensor *t, tec_error *err);
 
 /* Threads for fork-join loops. The caller of a loop works too, so a pool of n has n-1 threads of its own; they wait a few
  * microseconds for the next loop, then sleep. One loop runs at a time: a loop that another thread starts meanwhile waits for its
- * turn, and a loop inside a loop runs on its caller alone. After fork, the child's copy of a pool runs loops on the caller alone. */
+ * turn, and a loop inside a loop runs on its caller alone. After a fork, the child's copy runs loops on the caller alone. */
 typedef struct tec_pool tec_pool;
 
 /* Iterations begin .. end-1 on worker 0 .. n_workers-1; the caller is worker 0. Not 0: an error, a tec_status. */

@@ -1,0 +1,126 @@
+/* alloc.c -- checked and counted memory, and an arena over it. */
+#include "runtime/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_llong live;
+static atomic_llong fail_countdown; /* 0: no failure is planned */
+
+bool rt_may_allocate(void)
+{
+    if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) == 0)
+        return true;
+    return atomic_fetch_sub(&fail_countdown, 1) != 1;
+}
+
+void rt_alloc_fail_at(int64_t n)
+{
+    atomic_store(&fail_countdown, n);
+}
+
+int64_t rt_alloc_live(void)
+{
+    return atomic_load(&live);
+}
+
+static void *counted(void *p, size_t size, tec_error *err)
+{
+    if (p)
+        atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    else
+        rt_fail_memory(err, size);
+    return p;
+}
+
+void *rt_alloc(size_t size, tec_error *err)
+{
+    return counted(rt_may_allocate() ? calloc(1, size ? size : 1) : NULL, size, err);
+}
+
+void *rt_alloc_array(int64_t n, size_t size, tec_error *err)
+{
+    size_t total;
+
+    if (n < 0 || __builtin_mul_overflow((size_t)n, size, &total)) {
+        rt_fail_memory(err, SIZE_MAX);
+        return NULL;
+    }
+    return rt_alloc(total, err);
+}
+
+void *rt_alloc_aligned(size_t size, tec_error *err)
+{
+    size_t rounded;
+
+    if (__builtin_add_overflow(size ? size : 1, (size_t)63, &rounded)) {
+        rt_fail_memory(err, size);
+        return NULL;
+    }
+    return counted(rt_may_allocate() ? aligned_alloc(64, rounded & ~(size_t)63) : NULL, size, err);
+}
+
+char *rt_strdup(const char *s, tec_error *err)
+{
+    size_t n = strlen(s) + 1;
+    char *copy = rt_alloc(n, err);
+
+    return copy ? memcpy(copy, s, n) : NULL;
+}
+
+void rt_free(void *p)
+{
+    if (p)
+        atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    free(p);
+}
+
+typedef struct rt_chunk {
+    struct rt_chunk *below;
+    size_t used, size;
+    _Alignas(max_align_t) unsigned char data[];
+} rt_chunk;
+
+enum { CHUNK_BYTES = 16 << 10 };
+
+static rt_chunk *push_chunk(rt_arena *arena, size_t size, tec_error *err)
+{
+    rt_chunk *chunk = rt_alloc(sizeof *chunk + size, err);
+
+    if (chunk) {
+        chunk->below = arena->top;
+        chunk->size = size;
+        arena->top = chunk;
+    }
+    return chunk;
+}
+
+void *rt_arena_alloc(rt_arena *arena, int64_t n, size_t size, tec_error *err)
+{
+    const size_t align = _Alignof(max_align_t);
+    size_t total;
+    rt_chunk *chunk = arena->top;
+
+    if (n < 0 || __builtin_mul_overflow((size_t)n, size, &total) || total > SIZE_MAX / 2) {
+        rt_fail_memory(err, SIZE_MAX);
+        return NULL;
+    }
+    total = (total + align - 1) & ~(align - 1);
+    if (!chunk || chunk->size - chunk->used < total)
+        chunk = push_chunk(arena, total > CHUNK_BYTES ? total : CHUNK_BYTES, err);
+    if (!chunk)
+        return NULL;
+    chunk->used += total;
+    return chunk->data + chunk->used - total;
+}
+
+void rt_arena_free(rt_arena *arena)
+{
+    while (arena->top) {
+        rt_chunk *chunk = arena->top;
+
+        arena->top = chunk->below;
+        rt_free(chunk);
+    }
+}

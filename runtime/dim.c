@@ -1,0 +1,365 @@
+/* dim.c -- dimension expressions: making, verifying, evaluating and printing stack code.
+ *
+ * A value on the evaluation stack that could not be computed carries its fault along, and a fault that reaches the top fails the
+ * evaluation. Verification runs the same code over stack depths alone, so that evaluation need not check anything but values.
+ */
+#include "runtime/dim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/error.h"
+
+static const struct {
+    const char *text;
+    int takes;
+} op_table[RT_DIM_N_OPS] = {
+#define X(name, text, takes) {text, takes},
+    RT_DIM_OP_LIST(X)
+#undef X
+};
+
+static bool has_operand(int64_t op)
+{
+    return op == RT_DIM_CONST || op == RT_DIM_SYMBOL;
+}
+
+/* ---- making ---- */
+
+static void put_words(rt_dim_writer *w, int n, int64_t first, int64_t second)
+{
+    if (w->full || w->n + n > RT_DIM_MAX_WORDS) {
+        w->full = true;
+        return;
+    }
+    w->word[w->n++] = first;
+    if (n == 2)
+        w->word[w->n++] = second;
+}
+
+void rt_dim_const(rt_dim_writer *w, int64_t value)
+{
+    put_words(w, 2, RT_DIM_CONST, value);
+}
+
+void rt_dim_symbol(rt_dim_writer *w, int32_t symbol)
+{
+    put_words(w, 2, RT_DIM_SYMBOL, symbol);
+}
+
+void rt_dim_op(rt_dim_writer *w, rt_dim_opcode op)
+{
+    put_words(w, 1, op, 0);
+}
+
+rt_dim rt_dim_of(const rt_dim_writer *w)
+{
+    return (rt_dim){w->word, w->full ? 0 : w->n};
+}
+
+/* ---- verifying ---- */
+
+/* The depth after the operation at word[i], or -1 with an error. */
+static int verify_op(rt_dim d, int32_t i, int depth, int n_symbols, tec_error *err)
+{
+    int64_t op = d.word[i];
+
+    if (op < 0 || op >= RT_DIM_N_OPS)
+        return rt_fail(err, TEC_INVALID, "dimension code: unknown operation %lld at word %d", (long long)op, (int)i), -1;
+    if (has_operand(op) && i + 1 >= d.n)
+        return rt_fail(err, TEC_INVALID, "dimension code: ends inside an operation"), -1;
+    if (op == RT_DIM_SYMBOL && (d.word[i + 1] < 0 || d.word[i + 1] >= n_symbols))
+        return rt_fail(err, TEC_INVALID, "dimension code: symbol %lld of %d", (long long)d.word[i + 1], n_symbols), -1;
+    if (depth < op_table[op].takes)
+        return rt_fail(err, TEC_INVALID, "dimension code: '%s' lacks an operand", op_table[op].text), -1;
+    depth += 1 - op_table[op].takes;
+    if (depth > RT_DIM_MAX_DEPTH)
+        return rt_fail(err, TEC_INVALID, "dimension code: deeper than %d", RT_DIM_MAX_DEPTH), -1;
+    return depth;
+}
+
+bool rt_dim_verify(rt_dim d, int n_symbols, tec_error *err)
+{
+    int depth = 0;
+
+    if (d.n < 1 || d.n > RT_DIM_MAX_WORDS)
+        return rt_fail(err, TEC_INVALID, "dimension code: %d words; expected 1 to %d", (int)d.n, RT_DIM_MAX_WORDS);
+    for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1) {
+        depth = verify_op(d, i, depth, n_symbols, err);
+        if (depth < 0)
+            return false;
+    }
+    return depth == 1 || rt_fail(err, TEC_INVALID, "dimension code: leaves %d values; expected 1", depth);
+}
+
+/* ---- evaluating ---- */
+
+typedef enum { FAULT_NONE, FAULT_OVERFLOW, FAULT_ZERO } fault;
+
+typedef struct {
+    int64_t v;
+    fault fault;
+} slot;
+
+static slot checked(bool overflow, int64_t v)
+{
+    return (slot){overflow ? 0 : v, overflow ? FAULT_OVERFLOW : FAULT_NONE};
+}
+
+static slot floor_div(int64_t a, int64_t b)
+{
+    if (b == 0)
+        return (slot){0, FAULT_ZERO};
+    if (a == INT64_MIN && b == -1)
+        return (slot){0, FAULT_OVERFLOW};
+    return (slot){a / b - (a % b != 0 && (a < 0) != (b < 0)), FAULT_NONE};
+}
+
+static slot floor_mod(int64_t a, int64_t b)
+{
+    if (b == 0)
+        return (slot){0, FAULT_ZERO};
+    if (b == -1)
+        return (slot){0, FAULT_NONE};
+    return (slot){a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0), FAULT_NONE};
+}
+
+static slot arithmetic(rt_dim_opcode op, int64_t a, int64_t b)
+{
+    int64_t r = 0;
+    bool overflow = false;
+
+    switch (op) {
+    case RT_DIM_ADD: overflow = __builtin_add_overflow(a, b, &r); break;
+    case RT_DIM_SUB: overflow = __builtin_sub_overflow(a, b, &r); break;
+    case RT_DIM_MUL: overflow = __builtin_mul_overflow(a, b, &r); break;
+    case RT_DIM_FLOORDIV: return floor_div(a, b);
+    case RT_DIM_FLOORMOD: return floor_mod(a, b);
+    case RT_DIM_MIN: return checked(false, a < b ? a : b);
+    case RT_DIM_MAX: return checked(false, a > b ? a : b);
+    case RT_DIM_EQ: return checked(false, a == b);
+    case RT_DIM_NE: return checked(false, a != b);
+    case RT_DIM_LT: return checked(false, a < b);
+    case RT_DIM_LE: return checked(false, a <= b);
+    case RT_DIM_AND: return checked(false, a && b);
+    case RT_DIM_OR: return checked(false, a || b);
+    case RT_DIM_CONST:
+    case RT_DIM_SYMBOL:
+    case RT_DIM_NOT:
+    case RT_DIM_SELECT:
+    case RT_DIM_N_OPS:
+        break;
+    }
+    return checked(overflow, r);
+}
+
+/* Whether one side of `and` or `or` settles it whatever the other holds. */
+static bool decides(rt_dim_opcode op, slot s)
+{
+    return s.fault == FAULT_NONE && ((op == RT_DIM_AND && !s.v) || (op == RT_DIM_OR && s.v));
+}
+
+static slot binary(rt_dim_opcode op, slot a, slot b)
+{
+    if (decides(op, a) || decides(op, b))
+        return checked(false, op == RT_DIM_OR);
+    if (a.fault || b.fault)
+        return a.fault ? a : b;
+    return arithmetic(op, a.v, b.v);
+}
+
+/* The result of an operation on the values under `top`. */
+static slot apply(rt_dim_opcode op, const slot *top)
+{
+    if (op == RT_DIM_NOT)
+        return top[-1].fault ? top[-1] : checked(false, !top[-1].v);
+    if (op == RT_DIM_SELECT)
+        return top[-3].fault ? top[-3] : top[-3].v ? top[-2] : top[-1];
+    return binary(op, top[-2], top[-1]);
+}
+
+bool rt_dim_eval(rt_dim d, const int64_t *symbols, int64_t *value, tec_error *err)
+{
+    slot stack[RT_DIM_MAX_DEPTH + 1];
+    slot *top = stack;
+
+    for (int32_t i = 0; i < d.n; i++) {
+        rt_dim_opcode op = (rt_dim_opcode)d.word[i];
+
+        if (has_operand(op)) {
+            i++;
+            *top++ = checked(false, op == RT_DIM_CONST ? d.word[i] : symbols[d.word[i]]);
+        } else {
+            slot r = apply(op, top);
+
+            top -= op_table[op].takes;
+            *top++ = r;
+        }
+    }
+    *value = stack[0].v;
+    if (stack[0].fault == FAULT_NONE)
+        return true;
+    return rt_fail(err, TEC_INVALID, "%s", stack[0].fault == FAULT_ZERO ? "division by zero in a dimension"
+                                                                       : "a dimension overflows 64 bits");
+}
+
+/* ---- asking ---- */
+
+bool rt_dim_is_const(rt_dim d, int64_t *value)
+{
+    if (d.n != 2 || d.word[0] != RT_DIM_CONST)
+        return false;
+    *value = d.word[1];
+    return true;
+}
+
+bool rt_dim_is_symbol(rt_dim d, int32_t *symbol)
+{
+    if (d.n != 2 || d.word[0] != RT_DIM_SYMBOL)
+        return false;
+    *symbol = (int32_t)d.word[1];
+    return true;
+}
+
+bool rt_dim_is_known(rt_dim d, const bool *known)
+{
+    for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1)
+        if (d.word[i] == RT_DIM_SYMBOL && !known[d.word[i + 1]])
+            return false;
+    return true;
+}
+
+bool rt_dim_same(rt_dim a, rt_dim b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.word, b.word, (size_t)a.n * sizeof *a.word) == 0);
+}
+
+/* ---- printing ---- */
+
+/* How tightly an operation binds; operands that bind less are bracketed. */
+static int strength(int64_t op)
+{
+    switch (op) {
+    case RT_DIM_OR: return 1;
+    case RT_DIM_AND: return 2;
+    case RT_DIM_NOT: return 3;
+    case RT_DIM_EQ:
+    case RT_DIM_NE:
+    case RT_DIM_LT:
+    case RT_DIM_LE: return 4;
+    case RT_DIM_ADD:
+    case RT_DIM_SUB: return 5;
+    case RT_DIM_MUL:
+    case RT_DIM_FLOORDIV:
+    case RT_DIM_FLOORMOD: return 6;
+    default: return 7;
+    }
+}
+
+/* Where the operation that ends before `end` keeps its own word, and where each operand ends. */
+typedef struct {
+    int32_t start[RT_DIM_MAX_WORDS]; /* of the whole subexpression whose operation stands at this word */
+    bool is_op[RT_DIM_MAX_WORDS];
+} layout;
+
+static void find_starts(rt_dim d, layout *l)
+{
+    int32_t stack[RT_DIM_MAX_DEPTH + 1];
+    int depth = 0;
+
+    for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1) {
+        int takes = op_table[d.word[i]].takes;
+
+        l->is_op[i] = true;
+        l->start[i] = takes ? stack[depth - takes] : i;
+        depth -= takes;
+        stack[depth++] = l->start[i];
+    }
+}
+
+/* The operation word of the subexpression whose words end before `end`. */
+static int32_t root_before(const layout *l, int32_t end)
+{
+    return end >= 2 && !l->is_op[end - 1] ? end - 2 : end - 1;
+}
+
+typedef struct {
+    rt_dim d;
+    const char *const *names;
+    const layout *l;
+    rt_line *out;
+} printer;
+
+static void print(const printer *p, int32_t root, int outer);
+
+static void print_leaf(const printer *p, int32_t root)
+{
+    long long operand = p->d.word[root + 1];
+
+    if (p->d.word[root] == RT_DIM_CONST)
+        rt_put(p->out, "%lld", operand);
+    else if (p->names)
+        rt_put(p->out, "%s", p->names[operand]);
+    else
+        rt_put(p->out, "s%lld", operand);
+}
+
+static void print_call(const printer *p, const int32_t *operand, int n, const char *name)
+{
+    rt_put(p->out, "%s(", name);
+    for (int i = 0; i < n; i++) {
+        rt_put(p->out, i ? ", " : "");
+        print(p, operand[i], 0);
+    }
+    rt_put(p->out, ")");
+}
+
+static void print_infix(const printer *p, int32_t root, const int32_t *operand, int outer)
+{
+    int own = strength(p->d.word[root]);
+    const char *text = op_table[p->d.word[root]].text;
+    const char *space = own == 6 && p->d.word[root] == RT_DIM_MUL ? "" : " ";
+
+    rt_put(p->out, own < outer ? "(" : "");
+    if (p->d.word[root] == RT_DIM_NOT) {
+        rt_put(p->out, "not ");
+        print(p, operand[0], own);
+    } else {
+        print(p, operand[0], own == 4 ? own + 1 : own);
+        rt_put(p->out, "%s%s%s", space, text, space);
+        print(p, operand[1], own + 1);
+    }
+    rt_put(p->out, own < outer ? ")" : "");
+}
+
+static void print(const printer *p, int32_t root, int outer)
+{
+    int64_t op = p->d.word[root];
+    int takes = op_table[op].takes;
+    int32_t operand[3], end = root;
+
+    for (int i = takes - 1; i >= 0; i--) {
+        operand[i] = root_before(p->l, end);
+        end = p->l->start[operand[i]];
+    }
+    if (takes == 0)
+        print_leaf(p, root);
+    else if (op == RT_DIM_MIN || op == RT_DIM_MAX || op == RT_DIM_SELECT)
+        print_call(p, operand, takes, op_table[op].text);
+    else
+        print_infix(p, root, operand, outer);
+}
+
+const char *rt_dim_text(rt_dim d, const char *const *names, char *buffer, size_t size)
+{
+    layout l = {0};
+    rt_line out = {buffer, size, 0};
+
+    if (size)
+        buffer[0] = '\0';
+    if (d.n) {
+        find_starts(d, &l);
+        print(&(printer){d, names, &l, &out}, root_before(&l, d.n), 0);
+    }
+    return buffer;
+}
