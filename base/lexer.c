@@ -216,6 +216,7 @@ static base_token scan(base_lexer *lx)
 void base_advance(base_lexer *lx)
 {
     lx->tok = lx->next;
+    lx->behind = lx->p;
     if (base_failed(lx->cx))
         stop(lx);
     lx->next = scan(lx);
@@ -296,4 +297,21 @@ bool base_expect_int(base_lexer *lx, const char *what, int64_t *out)
     *out = minus && i > 0 ? -i : i;
     base_advance(lx);
     return true;
+}
+
+const char *base_lexer_raw_block(base_lexer *lx)
+{
+    const char *start = lx->behind, *end = start;
+    int depth = 1;
+
+    if (!base_at(lx, "{")) {
+        base_unexpected(lx, "'{'");
+        return NULL;
+    }
+    while (depth > 0 && lx->tok.kind != BASE_TOK_END) {
+        base_advance(lx);
+        depth += base_at(lx, "{") ? 1 : base_at(lx, "}") ? -1 : 0;
+        end = lx->behind - 1;
+    }
+    return base_expect(lx, "}") ? base_strndup(lx->cx, start, (size_t)(end - start)) : NULL;
 }

@@ -34,6 +34,7 @@ typedef struct {
     base_token tok;  /* the current token */
     base_token next; /* one ahead */
     const char *p;   /* the rest of the text; private */
+    const char *behind; /* right behind the current token; private */
     int line;        /* private */
 } base_lexer;
 
@@ -44,6 +45,8 @@ bool base_accept(base_lexer *lx, const char *text);          /* ... and step ove
 bool base_expect(base_lexer *lx, const char *text);          /* ... or fail: "expected 'x', found 'y'" */
 const char *base_expect_name(base_lexer *lx, const char *what);
 bool base_expect_int(base_lexer *lx, const char *what, int64_t *out); /* takes a leading minus */
+/* The text between the current '{' and the '}' that closes it, uncut (another parser's); steps over both. NULL with an error. */
+const char *base_lexer_raw_block(base_lexer *lx);
 void base_unexpected(base_lexer *lx, const char *what);      /* "expected WHAT, found 'y'" */
 
 /* Symbols: ( ) [ ] { } , ; : = < > <= >= == != + - * / % & | ^ ~ ! && || -> => .. ... += << >> @ ? . */

@@ -1,0 +1,85 @@
+/* graph/graph.h -- the model IR: a module of functions; dataflow of operators, with regions and calls.
+ *
+ *     graph_module *m = graph_new(cx, "net");
+ *     graph_function *f = graph_function_new(m, "main");
+ *     graph_value *x = graph_input(f, "x", type), *w = graph_constant(f, "w", constant);
+ *     graph_value *y = graph_add(f, "conv", "conv1", (graph_value *[]){x, w}, 2, attrs, n);
+ *     graph_output(f, "y", y);
+ *     m = graph_optimise(m, t);                  // all passes, see graph/passes.c
+ *     graph_build(m, &options) ...               // graph/build.h
+ *
+ * A body lists nodes in an order in which each value is made before it is used. A node is an operator, a call of another function, `if`, `loop` or
+ * `scan` with bodies as regions, or a *group*: what fusion made, a body that becomes one kernel. Passes make new bodies and leave old ones
+ * as they are; a pass recurses into regions or refuses them by name. Values carry their type and device.
+ * Lifetime: the context's. Text: graph/text.h, round-trips (constants by hash or in full).
+ */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "ops/op.h"
+
+typedef struct tec_graph graph_module;
+typedef struct graph_function graph_function;
+typedef struct graph_body graph_body;
+typedef struct graph_node graph_node;
+typedef struct tec_value graph_value;
+
+typedef enum { GRAPH_OP, GRAPH_CALL, GRAPH_IF, GRAPH_LOOP, GRAPH_SCAN, GRAPH_GROUP } graph_node_kind;
+
+struct tec_value {
+    const char *name; /* the user's where there is one */
+    op_type type;
+    int device;                  /* 0: the host */
+    const op_constant *constant; /* of constants; NULL otherwise */
+    graph_node *node;            /* what makes it; NULL for inputs of bodies and constants */
+    int which;
+    base_loc loc;
+};
+
+struct graph_node {
+    graph_node_kind kind;
+    const char *name; /* the user's, or derived: "conv1", "conv1+bn1+relu1" */
+    base_loc loc;     /* model file and node */
+    const op_info *op;             /* GRAPH_OP */
+    const op_impl *impl;           /* chosen implementation of an operator, of the anchor of a group; may be NULL */
+    bool packed;                   /* in[impl->packs] holds the packed form */
+    const graph_function *callee;  /* GRAPH_CALL */
+    int n_in, n_out, n_attrs, n_bodies;
+    graph_value **in, **out; /* an operand that is left out is NULL */
+    const op_attr *attr;
+    graph_body **body; /* regions: if: then, else; loop: body; group: its operators */
+};
+
+struct graph_body {
+    base_vec inputs;  /* graph_value * */
+    base_vec nodes;   /* graph_node *, in order */
+    base_vec outputs; /* graph_value * */
+    graph_body *outer; /* of a region: values of outer bodies may be used */
+};
+
+struct graph_function {
+    const char *name;
+    graph_module *module;
+    graph_body *body;
+};
+
+struct tec_graph {
+    tec_context *cx;
+    const char *name;
+    base_vec functions; /* graph_function *; the entry is the first, "main" */
+    base_vec symbols;   /* ir_expr *, named dimensions */
+    base_vec facts;     /* conditions over symbols */
+    base_dict symbol_by_name;
+};
+
+graph_module *graph_new(tec_context *cx, const char *name);
+graph_function *graph_function_new(graph_module *m, const char *name);
+const ir_expr *graph_symbol(graph_module *m, const char *name); /* NULL name: a fresh one */
+graph_value *graph_input(graph_function *f, const char *name, op_type type);
+graph_value *graph_constant(graph_function *f, const char *name, const op_constant *c);
+/* An operator node with its types inferred; NULL with an error. n_outputs is 1 unless the operator says otherwise. */
+graph_value *graph_add(graph_function *f, const char *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
+graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
+void graph_output(graph_function *f, const char *name, graph_value *v);
+
+#endif

@@ -1,0 +1,139 @@
+/* ops/op.h -- tensor operators as data: type relation, implementations in te, fusion kind, default schedules.
+ *
+ *     const op_info *op = op_find("conv");
+ *     op_call c = {.cx = cx, .op = op, .target = t, .n_inputs = 2, .input = types, .n_attrs = n, .attr = attrs};
+ *     if (op_infer(&c)) ... c.output[0] is the type of the result
+ *     const op_impl *impl = op_choose(&c);
+ *     impl->body(&c, def, in, out);                 // adds stages to the te definition of the group
+ *     op_schedule(s, impl);                         // the default schedule of the whole group
+ *
+ * An operator is one row of the table in ops/table.c and one file (or a piece of its family's file). Operators are tec's own: front ends map
+ * theirs to these, with normalised attributes (explicit pads, positive axes). Every dimension is an i64 expression over symbols.
+ * Lifetime: the context's. Errors: user errors name the operator, the operand and c->loc.
+ */
+#ifndef OPS_OP_H
+#define OPS_OP_H
+
+#include "schedule/sched.h"
+#include "targets/target.h"
+#include "te/te.h"
+
+typedef struct op_info op_info;
+typedef struct op_call op_call;
+
+typedef struct {
+    base_dtype dtype;
+    int n;
+    const ir_expr *const *dim;
+} op_type;
+
+typedef enum { OP_ATTR_INT, OP_ATTR_FLOAT, OP_ATTR_STRING, OP_ATTR_INTS, OP_ATTR_FLOATS, OP_ATTR_EXPRS, OP_ATTR_DTYPE } op_attr_kind;
+
+typedef struct {
+    const char *name;
+    op_attr_kind kind;
+    int n; /* of ints, floats, exprs */
+    union {
+        int64_t i;
+        double f;
+        const char *string;
+        const int64_t *ints;
+        const double *floats;
+        const ir_expr *const *exprs; /* dimensions that depend on symbols: the shape of a reshape, bounds of a slice */
+        base_dtype dtype;
+    };
+} op_attr;
+
+/* A value that is known at build time: compact, row-major, natural alignment at least. */
+typedef struct {
+    op_type type;
+    const void *data;
+    int64_t bytes;
+} op_constant;
+
+struct op_call {
+    tec_context *cx;
+    const op_info *op;
+    const target *target;
+    const char *name; /* the user's, of the node */
+    base_loc loc;
+    int n_inputs, n_outputs, n_attrs;
+    const op_type *input;                /* an operand that is left out has n = -1 */
+    const op_constant *const *constant;  /* for each input, NULL unless known at build time; the array may be NULL */
+    const op_attr *attr;
+    op_type *output; /* filled by op_infer */
+    const ir_facts *facts; /* about symbols; may be NULL */
+};
+
+/* How an operator may fuse (the TVM paper, section 3). */
+typedef enum {
+    OP_INJECTIVE, /* one-to-one index map: element-wise, broadcast, reshape, transpose, slice, concat */
+    OP_REDUCTION, /* sum, max, softmax's parts, pooling */
+    OP_COMPLEX,   /* convolution, matrix product: element-wise operators fuse to the output */
+    OP_OPAQUE     /* nothing fuses */
+} op_kind;
+
+typedef struct op_impl {
+    const char *name; /* "conv.direct" */
+    int version;      /* of the meaning that records refer to */
+    bool (*applies)(const op_call *c); /* NULL: always. The first row that applies, by falling `rank`, is the default choice */
+    int (*rank)(const op_call *c);     /* NULL: 0 */
+    /* Adds stages to d. in[k] is NULL for an operand that is left out. Stages are named after c->name (unique in d by op_stage_name). The main
+     * stage has the role that d->role says; a body may set roles of helper stages (padding: prologue). */
+    bool (*body)(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out);
+    /* A constant operand that the body wants transformed (packed): the graph computes it once, at build time; for an operand that is not
+     * constant, its stages go in front of the body. The body is handed the result in place of in[packs]. */
+    int packs; /* operand index, or -1 */
+    bool (*pack)(const op_call *c, te_def *d, te_tensor *in, te_tensor **out);
+    /* The default schedule of a group whose anchor this is; NULL: the generic one. False with sched_error where a step was refused. */
+    bool (*schedule)(sched *s, const char *anchor);
+} op_impl;
+
+struct op_info {
+    const char *name;
+    int min_inputs, max_inputs, n_outputs; /* max -1: any number; n_outputs -1: the relation says */
+    op_kind kind;
+    bool (*relation)(op_call *c); /* fills c->output (allocated, n_outputs of them) or fails */
+    const op_impl *impls;
+    int n_impls;
+    /* Of element-wise operators: the scalar function over operands that were broadcast and are of one dtype. */
+    const ir_expr *(*scalar)(const op_call *c, const ir_expr *const *arg);
+    int in_place;    /* input whose storage the output may take, or -1 */
+    bool identity;   /* the same elements in the same order: storage may be shared (reshape, flatten, identity) */
+    const char *doc; /* one line; attributes with their meaning */
+};
+
+extern const op_info *const op_table[]; /* NULL-terminated; ops/table.c */
+const op_info *op_find(const char *name);
+
+bool op_infer(op_call *c);                      /* checks the number of inputs, runs the relation */
+const op_impl *op_choose(const op_call *c);     /* NULL with an error: nothing applies */
+/* body with packing: what the graph and tests call. packed: in[impl->packs] is packed already. */
+bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed, te_tensor **out);
+
+/* The default schedule of a tree: that of the anchor's implementation, or the generic one (inline what is injective, vectorise and run in
+ * parallel what is left, reductions row-wise). impl NULL: no anchor. */
+bool op_schedule(sched *s, const op_impl *impl);
+
+/* ---- for relations and bodies ---- */
+const op_attr *op_attr_find(const op_call *c, const char *name);
+int64_t op_int(const op_call *c, const char *name, int64_t otherwise);
+double op_float(const op_call *c, const char *name, double otherwise);
+const char *op_string(const op_call *c, const char *name, const char *otherwise);
+int op_ints(const op_call *c, const char *name, const int64_t **out); /* count; 0 where absent */
+bool op_has_input(const op_call *c, int k);
+/* An error about this call: "conv 'layer1/conv': ..." at the user's node; always false. */
+bool op_fail(const op_call *c, const char *fmt, ...) BASE_PRINTF(2, 3);
+bool op_broadcast(const op_call *c, op_type *out); /* NumPy rules over all inputs */
+const char *op_type_text(tec_context *cx, const op_type *t); /* "f32[n, 64]" */
+const char *op_stage_name(te_def *d, const char *base);      /* unique in d */
+
+/* Constructors of attributes. */
+op_attr op_attr_int(const char *name, int64_t v);
+op_attr op_attr_float(const char *name, double v);
+op_attr op_attr_string(const char *name, const char *v);
+op_attr op_attr_ints(tec_context *cx, const char *name, const int64_t *v, int n);
+op_attr op_attr_exprs(tec_context *cx, const char *name, const ir_expr *const *v, int n);
+op_attr op_attr_dtype(const char *name, base_dtype v);
+
+#endif

@@ -1,0 +1,70 @@
+/* te/axis.c -- axes: int64 variables that know their extent, and whether they are reduced over. */
+#include "te/axis.h"
+
+#include "ir/text.h"
+
+/* What the owner field of an axis variable points to. */
+typedef struct {
+    const ir_expr *extent; /* NULL until te_axis_set_extent */
+    bool reduce;
+} axis_info;
+
+static bool is_axis(const ir_expr *e)
+{
+    return e && e->op == IR_VAR && e->var.owner;
+}
+
+/* True where the extent can be one, otherwise an error. */
+static bool check_extent(tec_context *cx, const char *name, const ir_expr *extent)
+{
+    int64_t n;
+
+    if (!base_dtype_same(extent->dtype, BASE_I64))
+        base_fail(cx, TEC_INVALID, base_where(cx), "the extent of axis '%s' must be an i64 expression, '%s' is %s", name,
+                  ir_expr_text(cx, extent), base_dtype_text(cx, extent->dtype));
+    else if (ir_is_int(extent, &n) && n < 0)
+        base_fail(cx, TEC_INVALID, base_where(cx), "the extent of axis '%s' is negative: %lld", name, (long long)n);
+    else
+        return true;
+    return false;
+}
+
+const ir_expr *te_axis_open(tec_context *cx, const char *name, const ir_expr *extent, bool reduce)
+{
+    const ir_expr *plain = ir_var(cx, name, BASE_I64);
+
+    if (!plain || (extent && !check_extent(cx, name, extent)))
+        return NULL;
+    axis_info *info = base_new(cx, axis_info);
+    ir_expr *v = base_copy(cx, plain, sizeof *plain);
+
+    info->extent = extent;
+    info->reduce = reduce;
+    v->var.owner = info;
+    return v;
+}
+
+void te_axis_set_extent(const ir_expr *axis, const ir_expr *extent)
+{
+    ((axis_info *)axis->var.owner)->extent = extent;
+}
+
+const ir_expr *te_axis(tec_context *cx, const char *name, const ir_expr *extent)
+{
+    return extent ? te_axis_open(cx, name, extent, false) : NULL;
+}
+
+const ir_expr *te_reduce_axis(tec_context *cx, const char *name, const ir_expr *extent)
+{
+    return extent ? te_axis_open(cx, name, extent, true) : NULL;
+}
+
+const ir_expr *te_axis_extent(const ir_expr *axis)
+{
+    return is_axis(axis) ? ((const axis_info *)axis->var.owner)->extent : NULL;
+}
+
+bool te_axis_is_reduce(const ir_expr *axis)
+{
+    return is_axis(axis) && ((const axis_info *)axis->var.owner)->reduce;
+}

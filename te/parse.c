@@ -1,0 +1,342 @@
+/* te/parse.c -- `.te` text to definitions.
+ *
+ * Expressions are parsed by ir/'s parser; a hook adds reductions, which only definitions have. Axes without an extent get it from the
+ * first dimension of a tensor that they index alone, so a body is parsed before its extents are known: the axis is made first, its extent set after.
+ */
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "te/axis.h"
+#include "te/text.h"
+
+typedef struct {
+    tec_context *cx;
+    base_lexer *lx;
+    te_def *def;
+    ir_scope_table names;
+} parser;
+
+static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table *names);
+
+static const ir_expr *parse_body(parser *p)
+{
+    return ir_parse_expr_hooked(p->lx, &p->names, parse_reduction, p);
+}
+
+/* ---- axes ---- */
+
+/* The first dimension that `axis` indexes alone. */
+typedef struct {
+    ir_walk w;
+    const ir_expr *axis, *extent;
+} extent_search;
+
+static bool search_load(ir_walk *w, const ir_expr *e)
+{
+    extent_search *s = (extent_search *)w;
+
+    for (int i = 0; e->op == IR_LOAD && !s->extent && i < e->load.n; i++)
+        if (e->load.index[i] == s->axis)
+            s->extent = e->load.buffer->shape[i];
+    return !s->extent;
+}
+
+static bool infer_extent(parser *p, const ir_expr *axis, const ir_expr *const *body, int n)
+{
+    extent_search s = {.w = {.expr = search_load, .cx = p->cx}, .axis = axis};
+
+    if (te_axis_extent(axis))
+        return true;
+    for (int i = 0; i < n && !s.extent; i++)
+        if (body[i])
+            ir_walk_expr(&s.w, body[i]);
+    if (!s.extent)
+        base_fail(p->cx, TEC_INVALID, axis->loc, "the extent of axis '%s' is not given, and no tensor is indexed by '%s' alone",
+                  axis->var.name, axis->var.name);
+    else
+        te_axis_set_extent(axis, s.extent);
+    return s.extent != NULL;
+}
+
+/* [y: n, x] -- into scope; `hidden` takes what the names meant before. */
+static void parse_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
+{
+    base_expect(p->lx, "[");
+    while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
+        base_set_where(p->cx, p->lx->tok.loc);
+        const char *name = base_expect_name(p->lx, "the name of an axis");
+        if (!name)
+            return;
+        const ir_expr *extent = base_accept(p->lx, ":") ? parse_body(p) : NULL;
+        const ir_expr *axis = te_axis_open(p->cx, name, extent, reduce);
+
+        base_push(p->cx, axes, axis);
+        base_push(p->cx, hidden, base_dict_get(&p->names.vars, name));
+        base_dict_put(p->cx, &p->names.vars, name, axis);
+        if (!base_accept(p->lx, ","))
+            break;
+    }
+    base_expect(p->lx, "]");
+}
+
+static void close_axes(parser *p, const base_vec *axes, const base_vec *hidden)
+{
+    for (int i = axes->n - 1; i >= 0; i--)
+        if (axes->at[i])
+            base_dict_put(p->cx, &p->names.vars, ((const ir_expr *)axes->at[i])->var.name, hidden->at[i]);
+}
+
+/* ---- reductions ---- */
+
+static const ir_expr *make_reduction(parser *p, base_loc loc, const char *name, const base_vec *axes, const base_vec *source, const ir_expr *condition)
+{
+    const ir_expr **extent = base_array(p->cx, const ir_expr *, axes->n);
+    const ir_expr *const *src = (const ir_expr *const *)source->at;
+
+    for (int i = 0; i < axes->n; i++) {
+        if (!infer_extent(p, axes->at[i], src, source->n))
+            return NULL;
+        extent[i] = te_axis_extent(axes->at[i]);
+    }
+    const ir_combiner *c = base_dict_get(&p->names.combiners, name);
+    if (!c)
+        c = ir_combiner_named(p->cx, name, src[0]->dtype, source->n > 1 ? src[1]->dtype : BASE_I64);
+    if (c->n != source->n)
+        return base_fail(p->cx, TEC_INVALID, loc, "'%s' combines %d value%s, found %d", name, c->n, c->n == 1 ? "" : "s", source->n);
+    base_set_where(p->cx, loc);
+    return ir_reduce(p->cx, c, src, (const ir_expr *const *)axes->at, extent, axes->n, condition, 0);
+}
+
+static const ir_expr *component(parser *p, const ir_expr *e)
+{
+    int64_t which;
+
+    if (!e || e->reduce.combiner->n == 1 || !base_at(p->lx, "@") || p->lx->next.kind != BASE_TOK_INT)
+        return e;
+    base_advance(p->lx);
+    if (!base_expect_int(p->lx, "the number of a component", &which))
+        return NULL;
+    if (which < 0 || which >= e->reduce.combiner->n)
+        return base_fail(p->cx, TEC_INVALID, e->loc, "'%s' has %d components, there is no component %lld", e->reduce.combiner->name,
+                         e->reduce.combiner->n, (long long)which);
+    return ir_reduce(p->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, e->reduce.condition, (int)which);
+}
+
+/* sum[k: n](A[k]), argmax[k](A[k], k)@1, sum[k](A[k] where k < m) */
+static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table *names)
+{
+    parser *p = user;
+    base_vec axes = {0}, hidden = {0}, source = {0};
+    base_loc loc = lx->tok.loc;
+    const char *name = lx->tok.text;
+
+    if (lx->tok.kind != BASE_TOK_NAME || lx->next.kind != BASE_TOK_SYMBOL || !base_same(lx->next.text, "[") ||
+        (!base_dict_has(&names->combiners, name) && !ir_combiner_named(p->cx, name, BASE_F32, BASE_I64) &&
+         !ir_combiner_named(p->cx, name, BASE_BOOL, BASE_I64)))
+        return NULL;
+    base_advance(lx);
+    parse_axes(p, true, &axes, &hidden);
+    base_expect(lx, "(");
+    do
+        base_push(p->cx, &source, parse_body(p));
+    while (base_accept(lx, ","));
+    const ir_expr *condition = base_accept(lx, "where") ? parse_body(p) : NULL;
+    base_expect(lx, ")");
+    close_axes(p, &axes, &hidden);
+    return base_failed(p->cx) ? NULL : component(p, make_reduction(p, loc, name, &axes, &source, condition));
+}
+
+/* ---- stages ---- */
+
+static void parse_note(parser *p, te_stage *s)
+{
+    const char *key = base_expect_name(p->lx, "the key of a note");
+
+    base_expect(p->lx, "(");
+    if (base_same(key, "role")) {
+        const char *text = base_expect_name(p->lx, "a role");
+        ir_role role = IR_ROLE_NONE;
+
+        if (text && !ir_role_parse(text, &role))
+            base_fail(p->cx, TEC_INVALID, p->lx->tok.loc, "there is no role '%s'", text);
+        s->role = role;
+    } else if (key) {
+        const ir_expr *value = parse_body(p);
+
+        if (value)
+            s->notes = ir_note_set(p->cx, s->notes, key, value);
+    }
+    base_expect(p->lx, ")");
+}
+
+/* The bodies of a stage with n outputs: one reduction gives all of them. */
+static const ir_expr **parse_bodies(parser *p, int n)
+{
+    const ir_expr **body = base_array(p->cx, const ir_expr *, n);
+
+    for (int i = 0; i < n; i++) {
+        body[i] = parse_body(p);
+        if (!body[i])
+            return NULL;
+        if (i == 0 && n > 1 && body[0]->op == IR_REDUCE && !base_at(p->lx, ",")) {
+            const ir_expr *r = body[0];
+
+            for (i = 1; i < n; i++)
+                body[i] = ir_reduce(p->cx, r->reduce.combiner, r->reduce.source, r->reduce.axis, r->reduce.extent, r->reduce.n_axes, r->reduce.condition, i);
+        } else if (i + 1 < n && !base_expect(p->lx, ","))
+            return NULL;
+    }
+    return body;
+}
+
+static void parse_output_names(parser *p, base_vec *names)
+{
+    do
+        base_push(p->cx, names, base_expect_name(p->lx, "the name of an output"));
+    while (base_accept(p->lx, ","));
+    base_expect(p->lx, ")");
+}
+
+static void add_stage(parser *p, base_loc loc, const char *name, const base_vec *names, const base_vec *axes, const ir_expr *const *body)
+{
+    te_tensor **out = base_array(p->cx, te_tensor *, names->n);
+
+    for (int i = 0; i < axes->n; i++)
+        if (!infer_extent(p, axes->at[i], body, names->n))
+            return;
+    base_set_where(p->cx, loc);
+    if (!te_compute_named(p->def, name, (const char *const *)names->at, (const ir_expr *const *)axes->at, axes->n, body, names->n, out))
+        return;
+    for (int i = 0; i < names->n; i++)
+        base_dict_put(p->cx, &p->names.buffers, names->at[i], out[i]->buffer);
+    while (base_accept(p->lx, "@"))
+        parse_note(p, (te_stage *)out[0]->stage);
+}
+
+/* C[y: n, x] = ...      S(V, I)[i] = argmax[k](A[i, k], k) */
+static void parse_stage(parser *p)
+{
+    base_vec axes = {0}, hidden = {0}, names = {0};
+    base_loc loc = p->lx->tok.loc;
+    const char *name = base_expect_name(p->lx, "a stage or 'return'");
+
+    if (base_accept(p->lx, "("))
+        parse_output_names(p, &names);
+    else
+        base_push(p->cx, &names, name);
+    parse_axes(p, false, &axes, &hidden);
+    base_expect(p->lx, "=");
+    const ir_expr **body = base_failed(p->cx) ? NULL : parse_bodies(p, names.n);
+    close_axes(p, &axes, &hidden);
+    if (body && !base_failed(p->cx))
+        add_stage(p, loc, name, &names, &axes, body);
+}
+
+/* ---- definitions ---- */
+
+static void parse_tensor(parser *p, const char *name, base_dtype t)
+{
+    base_vec shape = {0};
+
+    while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
+        base_push(p->cx, &shape, parse_body(p));
+        if (!base_accept(p->lx, ","))
+            break;
+    }
+    base_expect(p->lx, "]");
+    if (base_failed(p->cx))
+        return;
+    te_tensor *tensor = te_input(p->def, name, t, (const ir_expr *const *)shape.at, shape.n);
+    if (tensor)
+        base_dict_put(p->cx, &p->names.buffers, name, tensor->buffer);
+}
+
+/* n      A: f32[n, 8]      alpha: f32 */
+static void parse_param(parser *p)
+{
+    base_set_where(p->cx, p->lx->tok.loc);
+    const char *name = base_expect_name(p->lx, "a parameter");
+    if (!name)
+        return;
+    if (!base_accept(p->lx, ":")) {
+        base_dict_put(p->cx, &p->names.vars, name, te_symbol(p->def, name));
+        return;
+    }
+    base_dtype t = ir_parse_dtype(p->lx);
+    if (base_accept(p->lx, "["))
+        parse_tensor(p, name, t);
+    else if (!base_failed(p->cx))
+        base_dict_put(p->cx, &p->names.vars, name, te_scalar(p->def, name, t));
+}
+
+static void parse_return(parser *p)
+{
+    do {
+        base_loc loc = p->lx->tok.loc;
+        const char *name = base_expect_name(p->lx, "the name of an output");
+        te_tensor *t = name ? te_tensor_named(p->def, name) : NULL;
+
+        base_set_where(p->cx, loc);
+        if (name && !t)
+            base_fail(p->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'", name, p->def->name);
+        te_output(p->def, t);
+    } while (base_accept(p->lx, ","));
+}
+
+static te_def *parse_def(tec_context *cx, base_lexer *lx)
+{
+    parser p = {.cx = cx, .lx = lx};
+
+    base_set_where(cx, lx->tok.loc);
+    p.def = te_def_new(cx, base_expect_name(lx, "the name of a definition"));
+    base_expect(lx, "(");
+    while (!base_at(lx, ")") && lx->tok.kind != BASE_TOK_END) {
+        parse_param(&p);
+        if (!base_accept(lx, ","))
+            break;
+    }
+    base_expect(lx, ")");
+    if (base_accept(lx, "where"))
+        do
+            te_fact(p.def, parse_body(&p));
+        while (base_accept(lx, ","));
+    base_expect(lx, "{");
+    while (!base_at(lx, "return") && lx->tok.kind != BASE_TOK_END && !base_failed(cx))
+        parse_stage(&p);
+    if (base_expect(lx, "return"))
+        parse_return(&p);
+    base_expect(lx, "}");
+    return base_failed(cx) ? NULL : p.def;
+}
+
+/* The trace's text is kept as it is, up to the closing brace; schedule/ parses it. */
+static void parse_schedule(te_file *f, tec_context *cx, base_lexer *lx)
+{
+    const char *name = base_expect_name(lx, "the name of a definition");
+    int *line = base_new(cx, int);
+
+    if (!name || !base_at(lx, "{"))
+        base_expect(lx, "{");
+    else {
+        *line = lx->tok.loc.line;
+        base_dict_put(cx, &f->schedules, name, base_lexer_raw_block(lx));
+        base_dict_put(cx, &f->schedule_lines, name, line);
+    }
+}
+
+te_file *te_parse(tec_context *cx, const char *file, const char *text)
+{
+    te_file *f = base_new(cx, te_file);
+    base_lexer *lx = base_lexer_new(cx, file, text);
+
+    while (lx->tok.kind != BASE_TOK_END && !base_failed(cx)) {
+        if (base_accept(lx, "def"))
+            base_push(cx, &f->defs, parse_def(cx, lx));
+        else if (base_accept(lx, "schedule"))
+            parse_schedule(f, cx, lx);
+        else
+            base_unexpected(lx, "'def' or 'schedule'");
+    }
+    if (!base_failed(cx) && f->defs.n == 0)
+        base_fail(cx, TEC_INVALID, (base_loc){file, 0}, "no definition found: expected 'def NAME(...) { ... }'");
+    return base_failed(cx) ? NULL : f;
+}

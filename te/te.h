@@ -1,0 +1,97 @@
+/* te/te.h -- definitions: tensors by expressions, stages in dependence order, and the default loop tree of a definition.
+ *
+ *     te_def *d = te_def_new(cx, "mm");
+ *     const ir_expr *y = te_axis(cx, "y", n), *x = te_axis(cx, "x", m), *k = te_reduce_axis(cx, "k", l);
+ *     te_tensor *C = te_compute(d, "C", (const ir_expr *[]){y, x}, 2, te_sum(cx, ir_mul(cx, te_at(A, y, k), te_at(B, k, x)), k));
+ *     te_output(d, C);
+ *     const ir_program *tree = te_tree(cx, d);
+ *
+ * A tensor is read by loading from its buffer: te_at gives an IR_LOAD. A definition is closed: its stages read its inputs and each other
+ * only. Fusion writes roles on the stages. The text form (te/text.h, docs/te.md) round-trips.
+ * Lifetime: the context's. Errors: as everywhere, first one wins, NULL flows. Threads: a finished definition may be read by many.
+ */
+#ifndef TE_TE_H
+#define TE_TE_H
+
+#include "ir/build.h"
+
+typedef struct te_def te_def;
+typedef struct te_stage te_stage;
+typedef struct tec_tensor te_tensor;
+
+typedef enum { TE_INPUT, TE_COMPUTE, TE_SCAN, TE_EXTERN } te_kind;
+
+struct tec_tensor {
+    te_def *def;
+    const te_stage *stage;
+    int which;               /* output of the stage */
+    const ir_buffer *buffer; /* name, dtype, shape */
+};
+
+struct te_stage {
+    te_kind kind;
+    const char *name; /* unique in the definition */
+    ir_role role;
+    int n_axes, n_reduce, n_outputs;
+    const ir_expr *const *axis, *const *extent;               /* spatial: one for each dimension of the outputs */
+    const ir_expr *const *reduce_axis, *const *reduce_extent; /* of the reduction that is the whole body, if it is one */
+    const ir_expr *const *body;                               /* n_outputs; a reduction stage: IR_REDUCE nodes of one combiner */
+    te_tensor *const *output;
+    const ir_note *notes; /* what the operator tells its schedule */
+    base_loc loc;
+};
+
+struct te_def {
+    tec_context *cx;
+    const char *name;
+    base_vec symbols; /* ir_expr * (int64 variables) */
+    base_vec facts;   /* ir_expr * (conditions) */
+    base_vec inputs;  /* te_tensor *, and scalars as ir_expr * in `scalars` */
+    base_vec scalars;
+    base_vec outputs; /* te_tensor * */
+    base_vec stages;  /* te_stage *, each after those it reads; inputs included */
+    base_dict names;
+    ir_role role;     /* given to the stages that are made from now on */
+    base_loc loc;
+};
+
+te_def *te_def_new(tec_context *cx, const char *name);
+const ir_expr *te_symbol(te_def *d, const char *name); /* n >= 0 is known; one for each name */
+void te_fact(te_def *d, const ir_expr *condition);
+te_tensor *te_input(te_def *d, const char *name, base_dtype t, const ir_expr *const *shape, int n);
+const ir_expr *te_scalar(te_def *d, const char *name, base_dtype t);
+void te_output(te_def *d, te_tensor *t);
+
+/* An axis runs over 0..extent-1; it is an int64 variable that knows its extent and kind. */
+const ir_expr *te_axis(tec_context *cx, const char *name, const ir_expr *extent);
+const ir_expr *te_reduce_axis(tec_context *cx, const char *name, const ir_expr *extent);
+const ir_expr *te_axis_extent(const ir_expr *axis);
+bool te_axis_is_reduce(const ir_expr *axis);
+
+const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n);
+#define te_at(t, ...) te_read((t), (const ir_expr *const[]){__VA_ARGS__}, (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
+
+/* sum, prod, min, max over the axes, of dtype of e; any combiner with n sources through ir_reduce. */
+const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n);
+#define te_sum(cx, e, ...) te_reduce((cx), "sum", (e), (const ir_expr *const[]){__VA_ARGS__}, (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
+
+/* One output for each body; a body whose root is a reduction makes a reduction stage; a reduction deeper in an expression becomes a stage of
+ * its own, named NAME.r, NAME.r2. */
+te_tensor *te_compute(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *body);
+bool te_compute_n(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies, te_tensor **out);
+/* The same with the outputs' own names. */
+bool te_compute_named(te_def *d, const char *name, const char *const *output, const ir_expr *const *axis, int n, const ir_expr *const *body,
+                      int n_bodies, te_tensor **out);
+te_tensor *te_tensor_named(const te_def *d, const char *name); /* NULL: none */
+
+/* Adds a note to a stage (before the tree is made), for the schedule of the operator. */
+void te_note(te_tensor *t, const char *key, const ir_expr *value);
+
+/* The default tree: inputs and outputs are the parameters (inputs, scalars, outputs in that order), one block for each stage in dependence order,
+ * each under a perfect nest of its own axes, loops named STAGE.AXIS. An output that is an input too is an error. */
+const ir_program *te_tree(tec_context *cx, const te_def *d);
+
+/* Specialisation: symbols replaced by expressions (constants, or 8*k + r), everywhere. */
+te_def *te_specialise(tec_context *cx, const te_def *d, const ir_expr *const *symbol, const ir_expr *const *value, int n);
+
+#endif

@@ -1,0 +1,192 @@
+/* te/tree.c -- the default loop tree of a definition: one block for each stage, in order, each under a perfect nest of its own axes.
+ *
+ *     C[y: n, x: m] = sum[k: l](A[y, k] * B[k, x])
+ * =>
+ *     for C.y in 0..n { for C.x in 0..m { for C.k in 0..l {
+ *       block C(y = C.y, x = C.x, k reduce = C.k) { init { C[y, x] = 0 }  C[y, x] sum= A[y, k] * B[k, x] }
+ *     }}}
+ */
+#include "ir/facts.h"
+#include "ir/region.h"
+#include "ir/walk.h"
+#include "te/te.h"
+
+static const ir_expr *zero(tec_context *cx) { return ir_int(cx, 0); }
+
+/* Iteration variables of the block, with axis -> variable in `map`. */
+static ir_iter *make_iters(tec_context *cx, const te_stage *s, ir_subst *map)
+{
+    int n = s->n_axes + s->n_reduce;
+    ir_iter *iters = base_array(cx, ir_iter, n);
+
+    for (int i = 0; i < n; i++) {
+        bool reduce = i >= s->n_axes;
+        const ir_expr *axis = reduce ? s->reduce_axis[i - s->n_axes] : s->axis[i];
+
+        iters[i].var = ir_var(cx, axis->var.name, BASE_I64);
+        iters[i].extent = reduce ? s->reduce_extent[i - s->n_axes] : s->extent[i];
+        iters[i].kind = reduce ? IR_REDUCE_ITER : IR_SPATIAL;
+        base_map_put(cx, &map->vars, axis, iters[i].var);
+    }
+    return iters;
+}
+
+static const ir_stmt *store_all(tec_context *cx, const te_stage *s, const ir_expr *const *index, const ir_expr *const *value)
+{
+    const ir_stmt **store = base_array(cx, const ir_stmt *, s->n_outputs);
+
+    for (int i = 0; i < s->n_outputs; i++)
+        store[i] = ir_store(cx, s->output[i]->buffer, value[i], index, s->n_axes);
+    return ir_seq(cx, store, s->n_outputs);
+}
+
+static const ir_stmt *update(tec_context *cx, const te_stage *s, const ir_expr *const *index, const ir_subst *map)
+{
+    const ir_expr *r = s->body[0];
+    const ir_buffer **buffer = base_array(cx, const ir_buffer *, s->n_outputs);
+    const ir_expr **source = base_array(cx, const ir_expr *, s->n_outputs);
+
+    for (int i = 0; i < s->n_outputs; i++) {
+        buffer[i] = s->output[i]->buffer;
+        source[i] = ir_apply(cx, map, r->reduce.source[i]);
+    }
+    const ir_stmt *u = ir_update(cx, r->reduce.combiner, buffer, index, s->n_axes, source);
+    return r->reduce.condition ? ir_if(cx, ir_apply(cx, map, r->reduce.condition), u, NULL) : u;
+}
+
+static void set_bodies(tec_context *cx, const te_stage *s, ir_block *b, const ir_subst *map)
+{
+    const ir_expr **index = base_array(cx, const ir_expr *, s->n_axes);
+
+    for (int i = 0; i < s->n_axes; i++)
+        index[i] = b->iters[i].var;
+    if (s->body[0]->op == IR_REDUCE) {
+        b->init = store_all(cx, s, index, s->body[0]->reduce.combiner->identity);
+        b->body = update(cx, s, index, map);
+        return;
+    }
+    const ir_expr **value = base_array(cx, const ir_expr *, s->n_outputs);
+    for (int i = 0; i < s->n_outputs; i++)
+        value[i] = ir_apply(cx, map, s->body[i]);
+    b->body = store_all(cx, s, index, value);
+}
+
+static const ir_region *copy_regions(tec_context *cx, const base_vec *v)
+{
+    ir_region *r = base_array(cx, ir_region, v->n);
+
+    for (int i = 0; i < v->n; i++)
+        r[i] = *(const ir_region *)v->at[i];
+    return r;
+}
+
+static void set_regions(const ir_facts *outer, ir_block *b)
+{
+    tec_context *cx = ir_facts_context(outer);
+    ir_facts *f = ir_facts_new(cx, outer);
+    base_vec reads = {0}, writes = {0};
+
+    for (int i = 0; i < b->n_iters; i++)
+        ir_facts_range(f, b->iters[i].var, zero(cx), b->iters[i].extent);
+    ir_touched(f, b->init ? ir_seq2(cx, b->init, b->body) : b->body, &reads, &writes);
+    b->n_reads = reads.n;
+    b->reads = copy_regions(cx, &reads);
+    b->n_writes = writes.n;
+    b->writes = copy_regions(cx, &writes);
+}
+
+static const ir_stmt *nest(tec_context *cx, const te_stage *s, const ir_block *b)
+{
+    const ir_expr **bind = base_array(cx, const ir_expr *, b->n_iters);
+
+    for (int i = 0; i < b->n_iters; i++)
+        bind[i] = ir_var(cx, base_format(cx, "%s.%s", s->name, b->iters[i].var->var.name), BASE_I64);
+    const ir_stmt *t = ir_block_stmt(cx, b, bind, NULL);
+    for (int i = b->n_iters - 1; i >= 0; i--)
+        t = ir_for(cx, bind[i], zero(cx), b->iters[i].extent, IR_SERIAL, t);
+    return t;
+}
+
+static const ir_stmt *stage_tree(const ir_facts *f, const te_stage *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    ir_subst map = {0};
+    ir_block *b = base_new(cx, ir_block);
+
+    ir_at(cx, s->loc);
+    b->name = s->name;
+    b->role = s->role;
+    b->n_iters = s->n_axes + s->n_reduce;
+    b->iters = make_iters(cx, s, &map);
+    b->notes = s->notes;
+    b->loc = s->loc;
+    set_bodies(cx, s, b, &map);
+    if (!b->body)
+        return NULL;
+    set_regions(f, b);
+    return nest(cx, s, b);
+}
+
+static bool is_output(const te_def *d, const te_tensor *t)
+{
+    for (int i = 0; i < d->outputs.n; i++)
+        if (d->outputs.at[i] == t)
+            return true;
+    return false;
+}
+
+static const ir_param *make_params(tec_context *cx, const te_def *d, int *n)
+{
+    ir_param *p = base_array(cx, ir_param, d->inputs.n + d->scalars.n + d->outputs.n);
+
+    *n = 0;
+    for (int i = 0; i < d->inputs.n; i++)
+        p[(*n)++].buffer = ((te_tensor *)d->inputs.at[i])->buffer;
+    for (int i = 0; i < d->scalars.n; i++)
+        p[(*n)++].scalar = d->scalars.at[i];
+    for (int i = 0; i < d->outputs.n; i++)
+        p[(*n)++] = (ir_param){.buffer = ((te_tensor *)d->outputs.at[i])->buffer, .output = true};
+    return p;
+}
+
+static void collect_buffers(tec_context *cx, const te_def *d, base_vec *out)
+{
+    for (int i = 0; i < d->stages.n; i++) {
+        const te_stage *s = d->stages.at[i];
+
+        for (int j = 0; s->kind != TE_INPUT && j < s->n_outputs; j++)
+            if (!is_output(d, s->output[j]))
+                base_push(cx, out, s->output[j]->buffer);
+    }
+}
+
+const ir_program *te_tree(tec_context *cx, const te_def *d)
+{
+    if (!d || base_failed(cx))
+        return NULL;
+    if (d->outputs.n == 0)
+        return base_fail(cx, TEC_INVALID, d->loc, "'%s' has no output", d->name);
+
+    ir_program *p = base_new(cx, ir_program);
+    base_vec buffers = {0}, nests = {0};
+    collect_buffers(cx, d, &buffers);
+    p->name = d->name;
+    p->loc = d->loc;
+    p->params = make_params(cx, d, &p->n_params);
+    p->n_symbols = d->symbols.n;
+    p->symbols = (const ir_expr *const *)d->symbols.at;
+    p->n_facts = d->facts.n;
+    p->facts = (const ir_expr *const *)d->facts.at;
+    p->n_buffers = buffers.n;
+    p->buffers = (const ir_buffer *const *)buffers.at;
+
+    const ir_facts *f = ir_facts_of_program(cx, p);
+    for (int i = 0; i < d->stages.n; i++) {
+        const te_stage *s = d->stages.at[i];
+
+        if (s->kind != TE_INPUT)
+            base_push(cx, &nests, stage_tree(f, s));
+    }
+    p->body = ir_seq(cx, (const ir_stmt *const *)nests.at, nests.n);
+    return p->body && !base_failed(cx) ? p : NULL;
+}
