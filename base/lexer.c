@@ -80,42 +80,54 @@ static bool is_exponent(const char *p, bool hex)
     return is_digit(p[1]) || ((p[1] == '+' || p[1] == '-') && is_digit(p[2]));
 }
 
-/* Steps over a number. A dot belongs to it unless a range (`0..n`) or a name follows. */
-static bool skip_number(base_lexer *lx)
+static void skip_digits(base_lexer *lx, bool hex)
 {
-    bool hex = lx->p[0] == '0' && (lx->p[1] == 'x' || lx->p[1] == 'X'), is_float = false;
-
-    if (hex)
-        lx->p += 2;
     while (hex ? isxdigit((unsigned char)*lx->p) : is_digit(*lx->p))
         lx->p++;
-    if (*lx->p == '.' && lx->p[1] != '.' && (hex ? isxdigit((unsigned char)lx->p[1]) || is_exponent(lx->p + 1, hex)
-                                                 : is_digit(lx->p[1]) || !starts_name(lx->p[1]) || is_exponent(lx->p + 1, hex))) {
-        is_float = true;
+}
+
+/* A dot belongs to the number unless a range (`0..n`) or a name follows. */
+static bool is_fraction(const char *p, bool hex)
+{
+    if (*p != '.' || p[1] == '.')
+        return false;
+    return is_exponent(p + 1, hex) || (hex ? isxdigit((unsigned char)p[1]) : !starts_name(p[1]));
+}
+
+/* Steps over a number; true for a float. */
+static bool skip_number(base_lexer *lx, bool hex)
+{
+    bool fraction, exponent;
+
+    lx->p += hex ? 2 : 0;
+    skip_digits(lx, hex);
+    if ((fraction = is_fraction(lx->p, hex))) {
         lx->p++;
-        while (hex ? isxdigit((unsigned char)*lx->p) : is_digit(*lx->p))
-            lx->p++;
+        skip_digits(lx, hex);
     }
-    if (is_exponent(lx->p, hex)) {
-        is_float = true;
-        lx->p += lx->p[1] == '+' || lx->p[1] == '-' ? 2 : 1;
-        while (is_digit(*lx->p))
-            lx->p++;
+    if ((exponent = is_exponent(lx->p, hex))) {
+        lx->p += is_digit(lx->p[1]) ? 1 : 2;
+        skip_digits(lx, false);
     }
-    return is_float;
+    return fraction || exponent;
+}
+
+/* A hexadecimal number needs a digit, and as a float its exponent: `0x1.8` reads too much like a version. */
+static bool is_well_formed(const char *text, bool hex, bool is_float)
+{
+    return !hex || (isxdigit((unsigned char)text[2]) && (!is_float || strpbrk(text, "pP")));
 }
 
 static void read_number(base_lexer *lx, base_token *t)
 {
     const char *start = lx->p;
-    bool is_float = skip_number(lx);
-    size_t n = (size_t)(lx->p - start);
-    bool hex = n >= 2 && (start[1] == 'x' || start[1] == 'X');
+    bool hex = start[0] == '0' && (start[1] == 'x' || start[1] == 'X'), is_float = skip_number(lx, hex);
+    int n = (int)(lx->p - start), bad = in_name(*lx->p);
 
     t->kind = is_float ? BASE_TOK_FLOAT : BASE_TOK_INT;
-    t->text = base_strndup(lx->cx, start, n);
-    if (in_name(*lx->p) || (hex && n == 2)) {
-        base_fail(lx->cx, TEC_INVALID, here(lx), "malformed number '%.*s'", (int)n + (in_name(*lx->p) ? 1 : 0), start);
+    t->text = base_strndup(lx->cx, start, (size_t)n);
+    if (bad || !is_well_formed(t->text, hex, is_float)) {
+        base_fail(lx->cx, TEC_INVALID, here(lx), "malformed number '%.*s'", n + bad, start);
         return;
     }
     /* In the "C" locale, which libc holds ready: a process may have one where the decimal point is a comma. */
