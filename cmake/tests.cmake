@@ -5,10 +5,15 @@
 
 pkg_check_modules(criterion REQUIRED IMPORTED_TARGET criterion)
 
+set(TEC_TEST_EXTRA "")
+if(TEC_SANITIZE MATCHES "thread")
+    set(TEC_TEST_EXTRA ${CMAKE_SOURCE_DIR}/tests/tsan/arena_place.c)
+endif()
+
 function(tec_add_test room source archives)
     get_filename_component(stem ${source} NAME_WE)
     string(REPLACE "/" "_" name test_${room}_${stem})
-    add_executable(${name} ${source})
+    add_executable(${name} ${source} ${TEC_TEST_EXTRA})
     target_compile_options(${name} PRIVATE ${TEC_WARNINGS})
     target_compile_definitions(${name} PRIVATE TEC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TEC_BINARY_DIR="${CMAKE_BINARY_DIR}")
     if(TARGET tec_test_support)
@@ -46,7 +51,7 @@ endforeach()
 
 file(GLOB folders CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/tests LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
 foreach(folder IN LISTS folders)
-    if(NOT folder IN_LIST TEC_TABLE AND NOT folder MATCHES "^(support|install)$" AND IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/${folder})
+    if(NOT folder IN_LIST TEC_TABLE AND NOT folder MATCHES "^(support|install|tsan)$" AND IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/${folder})
         tec_add_tests_of(${folder} "${all_archives}")
     endif()
 endforeach()
