@@ -15,7 +15,7 @@
 
 #include "ir/build.h"
 
-typedef struct te_def te_def;
+typedef struct tec_def te_def;
 typedef struct te_stage te_stage;
 typedef struct tec_tensor te_tensor;
 
@@ -41,7 +41,7 @@ struct te_stage {
     base_loc loc;
 };
 
-struct te_def {
+struct tec_def {
     tec_context *cx;
     const char *name;
     base_vec symbols; /* ir_expr * (int64 variables) */

@@ -1,0 +1,136 @@
+/* te/api.c -- the public face of te/: include/tec/te.h over te/te.h. */
+#include "tec/te.h"
+
+#include "te/te.h"
+#include "te/text.h"
+
+static base_dtype element(tec_dtype t)
+{
+    switch (t) {
+    case TEC_BOOL: return BASE_BOOL;
+    case TEC_I8: return BASE_I8;
+    case TEC_I16: return BASE_I16;
+    case TEC_I32: return BASE_I32;
+    case TEC_I64: return BASE_I64;
+    case TEC_U8: return BASE_U8;
+    case TEC_U16: return BASE_U16;
+    case TEC_U32: return BASE_U32;
+    case TEC_U64: return BASE_U64;
+    case TEC_F16: return BASE_F16;
+    case TEC_BF16: return BASE_BF16;
+    case TEC_F32: return BASE_F32;
+    case TEC_F64: return BASE_F64;
+    }
+    return BASE_F32;
+}
+
+tec_def *tec_here_def(tec_def *d, const char *file, int line)
+{
+    if (d)
+        tec_here(d->cx, file, line);
+    return d;
+}
+
+tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line)
+{
+    if (t)
+        tec_here(t->def->cx, file, line);
+    return t;
+}
+
+tec_def *(tec_def_new)(tec_context *cx, const char *name)
+{
+    return te_def_new(cx, name);
+}
+
+tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int k)
+{
+    te_file *f = te_parse(cx, file, text);
+
+    if (f && (k < 0 || k >= f->defs.n))
+        return base_fail(cx, TEC_INVALID, (base_loc){file, 0}, "there is no definition %d: the text holds %d", k, f->defs.n);
+    return f ? f->defs.at[k] : NULL;
+}
+
+const char *tec_def_text(tec_context *cx, const tec_def *d)
+{
+    return te_text(cx, d);
+}
+
+const tec_expr *tec_symbol(tec_def *d, const char *name)
+{
+    return te_symbol(d, name);
+}
+
+void(tec_fact)(tec_def *d, const tec_expr *condition)
+{
+    te_fact(d, condition);
+}
+
+tec_tensor *tec_input_n(tec_def *d, const char *name, tec_dtype t, const tec_expr *const *shape, int n)
+{
+    return te_input(d, name, element(t), shape, n);
+}
+
+const tec_expr *(tec_scalar)(tec_def *d, const char *name, tec_dtype t)
+{
+    return te_scalar(d, name, element(t));
+}
+
+void(tec_output)(tec_def *d, tec_tensor *t)
+{
+    te_output(d, t);
+}
+
+const tec_expr *(tec_axis)(tec_context *cx, const char *name, const tec_expr *extent)
+{
+    return te_axis(cx, name, extent);
+}
+
+const tec_expr *(tec_reduce_axis)(tec_context *cx, const char *name, const tec_expr *extent)
+{
+    return te_reduce_axis(cx, name, extent);
+}
+
+tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body, const tec_expr *const *axis, int n)
+{
+    return te_compute(d, name, axis, n, body);
+}
+
+const tec_expr *tec_int(tec_context *cx, int64_t value)
+{
+    return ir_int(cx, value);
+}
+
+const tec_expr *tec_const(tec_context *cx, tec_dtype t, double value)
+{
+    return ir_imm(cx, element(t), value);
+}
+
+const tec_expr *(tec_cast)(tec_context *cx, tec_dtype t, const tec_expr *e)
+{
+    return ir_cast(cx, element(t), e);
+}
+
+const tec_expr *tec_at_n(tec_tensor *t, const tec_expr *const *index, int n)
+{
+    return te_read(t, index, n);
+}
+
+const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *e, const tec_expr *const *axis, int n)
+{
+    return te_reduce(cx, combiner, e, axis, n);
+}
+
+#define X(name) \
+    const tec_expr *(tec_##name)(tec_context *cx, const tec_expr *a) { return ir_##name(cx, a); }
+TEC_UNARY_LIST(X)
+#undef X
+#define X(name) \
+    const tec_expr *(tec_##name)(tec_context *cx, const tec_expr *a, const tec_expr *b) { return ir_##name(cx, a, b); }
+TEC_BINARY_LIST(X)
+#undef X
+#define X(name) \
+    const tec_expr *(tec_##name)(tec_context *cx, const tec_expr *a, const tec_expr *b, const tec_expr *c) { return ir_##name(cx, a, b, c); }
+TEC_TERNARY_LIST(X)
+#undef X
