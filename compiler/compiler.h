@@ -3,8 +3,8 @@
  *     comp_unit u = {.name = "mm", .tree = sched_tree(s), .origin = "default"};
  *     comp_options o = {.target = t};
  *     comp_code *code = comp_compile(cx, &u, 1, &o);                         // host and device code with metadata
- *     comp_write(cx, code, NULL, "mm.tec");                                  // a module file, or
- *     tec_module *m = comp_load(cx, code);                                   // a module in this process
+ *     comp_write(cx, code, NULL, "mm.tec", 0);                                  // a module file, or
+ *     tec_module *m = comp_load(cx, code, NULL);                                // a module in this process
  *
  * Units are lowered and generated in parallel (o.jobs threads), each in a scratch context of its own; the result does not depend on the
  * number of threads. The metadata of a function (parameters, shapes, facts, workspace) is derived from its program.
@@ -28,7 +28,8 @@ typedef struct {
     int jobs;             /* 0: one for each core of this machine's affinity mask */
     bool strict;          /* no fused multiply-add, no re-association */
     const char *dump_dir; /* --dump-ir */
-    bool want_ir, want_asm; /* keep LLVM IR and assembly texts */
+    bool no_verify;         /* do not verify between passes */
+    bool want_lowered, want_ir, want_asm; /* keep these texts */
 } comp_options;
 
 typedef struct comp_code comp_code;
@@ -36,13 +37,14 @@ typedef struct comp_code comp_code;
 comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const comp_options *o);
 
 /* What was made, for `--emit`: of unit k. NULL where it was not asked for. */
+const char *comp_lowered_text(const comp_code *code, int k);
 const char *comp_llvm_text(const comp_code *code, int k);
 const char *comp_asm_text(const comp_code *code, int k);
-const ir_program *comp_lowered(const comp_code *code, int k);
 
-/* The functions' metadata, to which a caller adds graphs and constants; NULL desc: functions only. */
+/* What the module says of itself: target and functions, in the order of the units. A caller adds graphs and constants to a copy and hands
+ * that in as `desc`; NULL: functions only. */
 const rt_module_desc *comp_desc(const comp_code *code);
-bool comp_write(tec_context *cx, const comp_code *code, const rt_module_desc *desc, const char *path);
+bool comp_write(tec_context *cx, const comp_code *code, const rt_module_desc *desc, const char *path, unsigned rt_flags);
 bool comp_write_object(tec_context *cx, const comp_code *code, const char *path);
 /* Loads into this process through the host JIT; the target must be native. Closed with tec_module_close. */
 TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_module_desc *desc);

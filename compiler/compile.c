@@ -1,0 +1,210 @@
+/* compiler/compile.c -- lowers and generates units, in parallel, and collects what came out.
+ *
+ * Each unit is compiled in a scratch context of its own by whichever thread takes it next; what lasts is copied to the caller's context after
+ * all threads ended, in the order of the units, so that neither the result nor the first error depends on how many threads there were.
+ */
+#define _GNU_SOURCE
+#include "compiler/compile.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "compiler/describe.h"
+#include "ir/text.h"
+#include "lower/pass.h"
+
+/* One unit on its way. */
+typedef struct {
+    tec_context *scratch;
+    const char *symbol;
+    const ir_program *lowered;
+    const char *lowered_text;
+    const llvm_code *code;
+} job;
+
+typedef struct {
+    tec_context *cx;
+    const comp_unit *units;
+    const comp_options *options;
+    job *jobs;
+    int n;
+    atomic_int next;
+    atomic_bool failed;
+    pthread_mutex_t log; /* one message at a time reaches the caller's log */
+} work;
+
+static void forward_log(void *user, int level, const char *text)
+{
+    work *w = user;
+
+    pthread_mutex_lock(&w->log);
+    base_log(w->cx, level, "%s", text);
+    pthread_mutex_unlock(&w->log);
+}
+
+static void compile_unit(work *w, int k)
+{
+    job *j = &w->jobs[k];
+    const comp_options *o = w->options;
+    lower_options lower = {.cx = j->scratch, .target = o->target, .strict = o->strict, .no_verify = o->no_verify, .dump_dir = o->dump_dir};
+
+    j->lowered = lower_run(&lower, w->units[k].tree);
+    if (!j->lowered)
+        return;
+    if (o->want_lowered)
+        j->lowered_text = ir_program_text(j->scratch, j->lowered);
+    llvm_options generate = {.symbols = &j->symbol, .want_ir = o->want_ir, .want_asm = o->want_asm};
+    j->code = llvm_generate(j->scratch, &j->lowered, 1, o->target, &generate);
+}
+
+/* Later units are not begun once one has failed; earlier ones were, so the first failure in order is always found. */
+static void *work_through(void *arg)
+{
+    work *w = arg;
+
+    for (int k; !atomic_load(&w->failed) && (k = atomic_fetch_add(&w->next, 1)) < w->n;) {
+        compile_unit(w, k);
+        if (!w->jobs[k].code)
+            atomic_store(&w->failed, true);
+    }
+    return NULL;
+}
+
+static int available_cores(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static void run_jobs(work *w)
+{
+    enum { MAX_THREADS = 64 };
+    pthread_t thread[MAX_THREADS];
+    int wanted = w->options->jobs > 0 ? w->options->jobs : available_cores(), started = 0;
+
+    if (wanted > w->n)
+        wanted = w->n;
+    while (started < wanted - 1 && started < MAX_THREADS && pthread_create(&thread[started], NULL, work_through, w) == 0)
+        started++;
+    work_through(w);
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+}
+
+/* tec_k3_conv1_bn1: unique by the number, readable in a disassembly. */
+static const char *symbol_of(tec_context *cx, int k, const char *name)
+{
+    char *s = base_format(cx, "tec_k%d_%.60s", k, name);
+
+    for (char *p = s; *p; p++)
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9')))
+            *p = '_';
+    return s;
+}
+
+static void open_jobs(work *w)
+{
+    for (int k = 0; k < w->n; k++) {
+        w->jobs[k].scratch = base_child(w->cx);
+        tec_context_set_log(w->jobs[k].scratch, forward_log, w, base_log_level(w->cx));
+        w->jobs[k].symbol = symbol_of(w->cx, k, w->units[k].name);
+    }
+}
+
+static const char *keep(tec_context *cx, const char *text)
+{
+    return text ? base_strdup(cx, text) : NULL;
+}
+
+static bool collect(work *w, int k, comp_code *out)
+{
+    tec_context *cx = w->cx;
+    const job *j = &w->jobs[k];
+
+    if (!j->code) {
+        /* A unit without code and without an error of its own was not begun. */
+        if (tec_context_status(j->scratch) != TEC_OK) {
+            base_fail(cx, tec_context_status(j->scratch), (base_loc){0}, "%s", tec_context_error(j->scratch));
+            base_note(cx, w->units[k].tree->loc, "while compiling '%s'", w->units[k].name);
+        }
+        return false;
+    }
+    llvm_code *c = base_new(cx, llvm_code);
+    *c = *j->code;
+    c->symbols = base_copy(cx, &j->symbol, sizeof j->symbol);
+    c->object = base_copy(cx, j->code->object, j->code->object_size);
+    c->ir = keep(cx, j->code->ir);
+    c->assembly = keep(cx, j->code->assembly);
+    out->codes[k] = c;
+    out->lowered[k] = keep(cx, j->lowered_text);
+    return comp_describe(cx, &w->units[k], j->lowered, j->symbol, &out->functions[k]);
+}
+
+static comp_code *new_code(work *w)
+{
+    comp_code *code = base_new(w->cx, comp_code);
+
+    code->options = *w->options;
+    code->n = w->n;
+    code->codes = base_array(w->cx, const llvm_code *, w->n);
+    code->lowered = base_array(w->cx, const char *, w->n);
+    code->functions = base_array(w->cx, rt_function_desc, w->n);
+    return code;
+}
+
+static const char **feature_names(tec_context *cx, const target *t, int *n)
+{
+    base_vec names = {0};
+
+    for (const char *p = t->features; *p;) {
+        size_t length = strcspn(p, ",");
+
+        if (*p == '+')
+            base_push(cx, &names, base_strndup(cx, p + 1, length - 1));
+        p += length + (p[length] == ',');
+    }
+    *n = names.n;
+    return (const char **)names.at;
+}
+
+static void describe_module(tec_context *cx, comp_code *code)
+{
+    const target *t = code->options.target;
+    int n;
+    const char **features = feature_names(cx, t, &n);
+
+    code->desc = (rt_module_desc){.target = target_text(cx, t), .arch = t->arch, .features = features, .n_features = n,
+                                  .flags = code->options.strict ? RT_MODULE_KEEP_DENORMALS : 0,
+                                  .producer = base_format(cx, "tec %s", tec_version()), .functions = code->functions,
+                                  .n_functions = code->n};
+}
+
+comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const comp_options *o)
+{
+    work w = {.cx = cx, .units = units, .options = o, .n = n, .jobs = base_array(cx, job, n)};
+    comp_code *code = new_code(&w);
+    bool good = true;
+
+    if (base_failed(cx))
+        return NULL;
+    pthread_mutex_init(&w.log, NULL);
+    open_jobs(&w);
+    run_jobs(&w);
+    for (int k = 0; k < n; k++) {
+        good = good && collect(&w, k, code);
+        tec_context_free(w.jobs[k].scratch);
+    }
+    pthread_mutex_destroy(&w.log);
+    if (!good)
+        return NULL;
+    describe_module(cx, code);
+    return code;
+}
+
+const char *comp_lowered_text(const comp_code *code, int k) { return code->lowered[k]; }
+const char *comp_llvm_text(const comp_code *code, int k) { return code->codes[k]->ir; }
+const char *comp_asm_text(const comp_code *code, int k) { return code->codes[k]->assembly; }
+const rt_module_desc *comp_desc(const comp_code *code) { return &code->desc; }

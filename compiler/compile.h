@@ -1,0 +1,20 @@
+/* compiler/compile.h -- inside the room: what compiling made.
+ *
+ *     for (int k = 0; k < code->n; k++) use(code->codes[k], &code->functions[k]);
+ */
+#ifndef COMPILER_COMPILE_H
+#define COMPILER_COMPILE_H
+
+#include "compiler/compiler.h"
+#include "targets/llvm/llvm.h"
+
+struct comp_code {
+    comp_options options;
+    int n;
+    const llvm_code **codes;     /* one object for each unit */
+    const char **lowered;        /* texts; NULL where not asked for */
+    rt_function_desc *functions; /* in the order of the units */
+    rt_module_desc desc;
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* compiler/output.c -- compiled units as a module file, an object file, or a module in this process. */
+#include "compiler/compile.h"
+#include "runtime/module.h"
+
+static bool take_error(tec_context *cx, const tec_error *err)
+{
+    base_fail(cx, err->status, (base_loc){0}, "%s", err->text);
+    return false;
+}
+
+bool comp_write(tec_context *cx, const comp_code *code, const rt_module_desc *desc, const char *path, unsigned rt_flags)
+{
+    tec_error err = {0};
+    size_t size = 0;
+    const void *elf = code->n ? llvm_link(cx, code->codes, code->n, &size) : NULL;
+
+    if (code->n && !elf)
+        return false;
+    return rt_module_write(desc ? desc : &code->desc, elf, size, path, rt_flags, &err) || take_error(cx, &err);
+}
+
+bool comp_write_object(tec_context *cx, const comp_code *code, const char *path)
+{
+    if (code->n != 1) {
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "an object file holds one function, there are %d", code->n);
+        return false;
+    }
+    return base_write_file(cx, path, code->codes[0]->object, code->codes[0]->object_size);
+}
+
+static tec_kernel_fn *resolve(void *jit, const char *symbol)
+{
+    return (tec_kernel_fn *)llvm_jit_find(jit, symbol);
+}
+
+static void release(void *jit)
+{
+    llvm_jit_close(jit);
+}
+
+TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_module_desc *desc)
+{
+    tec_error err = {0};
+    llvm_jit *jit = llvm_jit_open(cx, code->codes, code->n);
+
+    if (!jit)
+        return NULL;
+    tec_module *m = rt_module_from_memory(desc ? desc : &code->desc, &(rt_memory_code){resolve, release, jit}, 0, &err);
+    if (!m)
+        take_error(cx, &err);
+    return m;
+}
