@@ -153,7 +153,7 @@ static uint16_t narrow(double value, int exponent_bits)
     }
     if (exponent == 0 || drop > 54)
         return (uint16_t)sign;
-    const uint64_t whole = fraction | (uint64_t)1 << 52, rest = whole & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
+    const uint64_t whole = fraction | (uint64_t)1 << 52, half = (uint64_t)1 << (drop - 1), rest = whole & (2 * half - 1);
     uint64_t kept = whole >> drop;
     kept += rest > half || (rest == half && (kept & 1));
     /* `kept` carries the leading one, which steps the exponent up by one, and so does a carry out of the rounding. */

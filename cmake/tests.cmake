@@ -5,10 +5,19 @@
 
 pkg_check_modules(criterion REQUIRED IMPORTED_TARGET criterion)
 
+# Criterion takes no notice of what a sanitizer says after the last assertion, so ctest looks for it.
+set(TEC_SANITIZER_REPORT "[a-z]Sanitizer|runtime error: ")
 set(TEC_TEST_EXTRA "")
 if(TEC_SANITIZE MATCHES "thread")
     set(TEC_TEST_EXTRA ${CMAKE_SOURCE_DIR}/tests/tsan/arena_place.c)
 endif()
+
+# tests/full is for what takes minutes: scripts/test leaves it out unless it is asked for.
+function(tec_label_long room name)
+    if(room STREQUAL "full")
+        set_tests_properties(${name} PROPERTIES TIMEOUT 3600 LABELS full)
+    endif()
+endfunction()
 
 function(tec_add_test room source archives)
     get_filename_component(stem ${source} NAME_WE)
@@ -22,13 +31,28 @@ function(tec_add_test room source archives)
     target_link_libraries(${name} PRIVATE tec_flags ${archives} PkgConfig::criterion m)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${name} COMMAND ${name} --timeout 300 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS unit)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS unit FAIL_REGULAR_EXPRESSION "${TEC_SANITIZER_REPORT}")
+    tec_label_long(${room} ${name})
+endfunction()
+
+# A script is a test as well: it finds the program and the build directory in its environment.
+function(tec_add_script room script)
+    get_filename_component(stem ${script} NAME_WE)
+    string(REPLACE "/" "_" name test_${room}_${stem})
+    add_test(NAME ${name} COMMAND bash ${script} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS script
+        ENVIRONMENT "TEC=${CMAKE_BINARY_DIR}/tec;TEC_BUILD_DIR=${CMAKE_BINARY_DIR}")
+    tec_label_long(${room} ${name})
 endfunction()
 
 function(tec_add_tests_of folder archives)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.c)
     foreach(source IN LISTS sources)
         tec_add_test(${folder} ${source} "${archives}")
+    endforeach()
+    file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.sh)
+    foreach(script IN LISTS scripts)
+        tec_add_script(${folder} ${script})
     endforeach()
 endfunction()
 
@@ -51,7 +75,7 @@ endforeach()
 
 file(GLOB folders CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/tests LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
 foreach(folder IN LISTS folders)
-    if(NOT folder IN_LIST TEC_TABLE AND NOT folder MATCHES "^(support|install|tsan)$" AND IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/${folder})
+    if(NOT folder IN_LIST TEC_TABLE AND NOT folder MATCHES "^(support|tsan)$" AND IS_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/${folder})
         tec_add_tests_of(${folder} "${all_archives}")
     endif()
 endforeach()

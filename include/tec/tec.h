@@ -1,0 +1,15 @@
+/* tec/tec.h -- the whole public C API: every header of it.
+ *
+ *     #include <tec/tec.h>
+ *     printf("tec %s\n", tec_version());
+ */
+#ifndef TEC_TEC_H
+#define TEC_TEC_H
+
+#include "tec/base.h"
+#include "tec/dlpack.h"
+#include "tec/kernel.h"
+#include "tec/runtime.h"
+#include "tec/te.h"
+
+#endif
