@@ -159,38 +159,50 @@ typedef struct {
     int32_t n_graphs;
 } rt_module_desc;
 
-/* Bytes that grow; `{0}` is empty; rt_bytes_free empties them. */
+/* Bytes that grow; `{0}` is empty; rt_bytes_free empties them. After a failed allocation all that is added is dropped. */
 typedef struct {
     uint8_t *data;
     size_t n, cap;
-    bool failed; /* an allocation failed; all later additions are dropped */
+    bool failed;
 } rt_bytes;
+void rt_bytes_add(rt_bytes *b, const void *data, size_t n);
 void rt_bytes_free(rt_bytes *b);
 
-/* The sections of a description that are not weights. */
 typedef enum {
     RT_SECTION_INFO = 1,
     RT_SECTION_FUNCTIONS = 2,
     RT_SECTION_CONSTANTS = 3,
     RT_SECTION_GRAPHS = 4,
-    RT_SECTION_WEIGHTS = 5,
+    RT_SECTION_WEIGHTS = 5, /* the constants' bytes */
+    RT_SECTION_BESIDE = 6,  /* an rt_beside: the constants' bytes lie in another file */
     RT_SECTION_END
 } rt_section_kind;
 
-/* Each constant's place among the weights, and the total, are functions of dtypes and shapes alone. */
-bool rt_weight_offsets(const rt_module_desc *m, uint64_t *offset, uint64_t *total, tec_error *err);
-
-/* One metadata section of a description (any kind but WEIGHTS), appended to `out`. Checks the description as the decoder will. */
-bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *out, tec_error *err);
+typedef struct {
+    const char *name; /* of the file, in the module's folder */
+    uint64_t offset;  /* of the first constant's bytes */
+    uint64_t size;
+    uint64_t checksum;      /* of those bytes */
+    uint64_t head_checksum; /* of what comes before them */
+} rt_beside;
 
 struct rt_arena; /* runtime/alloc.h */
 
-/* Fills the part of *m that the section holds. Strings point into `data`; the rest is allocated in the arena. Sections are
- * decoded in the order of their kinds, since later ones refer to earlier ones. */
-bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size, struct rt_arena *arena, tec_error *err);
+/* One metadata section of a description (INFO to GRAPHS), appended to `out`. */
+bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *out, tec_error *err);
+/* Fills the part of *m that the section holds. Texts point into `data`; the rest is allocated in the arena. The result is well
+ * formed in itself; rt_module_check holds the parts against each other. */
+bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size, struct rt_arena *arena,
+                      tec_error *err);
+bool rt_beside_encode(const rt_beside *b, rt_bytes *out, tec_error *err);
+bool rt_beside_decode(rt_beside *b, const void *data, size_t size, tec_error *err);
 
-/* References, ranks, symbols and dimension code of a whole description. Encoder and decoder both hold to it. */
+/* References, ranks, symbols and dimension code of a whole description. All that is encoded or decoded passes it. */
 bool rt_module_check(const rt_module_desc *m, tec_error *err);
+
+/* Bytes of a constant, and its place among the weights: each begins at the next multiple of RT_WEIGHT_ALIGN. For checked ones. */
+int64_t rt_constant_bytes(const rt_constant_desc *c);
+uint64_t rt_weight_next(uint64_t end);
 
 enum {
     RT_WEIGHTS_INSIDE = 1, /* in the file, whatever their size */
@@ -198,6 +210,7 @@ enum {
 };
 
 /* Writes the module beside `path` and renames it there. `elf` is the whole shared object; none is legal without functions. */
-bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, const char *path, unsigned flags, tec_error *err);
+bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, const char *path, unsigned flags,
+                     tec_error *err);
 
 #endif

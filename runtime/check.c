@@ -1,0 +1,341 @@
+/* check.c -- holds the parts of a module's description against each other.
+ *
+ * After this, every index is in range, every name is there, all dimension code is well formed over its symbols, and no step
+ * writes to an input or a constant. What depends on the values of symbols is checked when an executor or a call binds them.
+ */
+#include <string.h>
+
+#include "runtime/error.h"
+#include "runtime/format.h"
+
+/* Who is being checked, for messages: "function 'f'", "graph 'g'". */
+typedef struct {
+    const rt_module_desc *m;
+    const char *kind, *name;
+    int n_symbols;
+    tec_error *err;
+} checker;
+
+#define REFUSE(c, fmt, ...) \
+    rt_fail((c)->err, TEC_INVALID, "%s '%s': " fmt, (c)->kind, (c)->name ? (c)->name : "?", __VA_ARGS__)
+
+static bool good_name(const char *name)
+{
+    return name && *name;
+}
+
+static bool check_count(const checker *c, int32_t n, int32_t max, const char *of)
+{
+    return (n >= 0 && n <= max) || REFUSE(c, "%d %s; expected 0 to %d", (int)n, of, (int)max);
+}
+
+static bool good_dtype(base_dtype t)
+{
+    bool width = t.bits == 1 || t.bits == 2 || t.bits == 4 || t.bits == 8 || t.bits == 16 || t.bits == 32 || t.bits == 64;
+
+    return width && t.lanes >= 1 && t.lanes <= 64 && (t.code <= kDLBfloat || t.code == kDLBool);
+}
+
+/* Words of ours that are wrong, with the place added. */
+static bool check_dim(const checker *c, rt_dim d, bool optional, const char *of)
+{
+    tec_error inner = {0};
+
+    if (optional && d.n == 0)
+        return true;
+    return rt_dim_verify(d, c->n_symbols, &inner) || REFUSE(c, "%s: %s", of, inner.text);
+}
+
+static bool check_shape(const checker *c, const rt_dim *shape, int32_t rank, const char *of)
+{
+    if (!check_count(c, rank, RT_MAX_RANK, "dimensions"))
+        return false;
+    for (int32_t i = 0; i < rank; i++)
+        if (!check_dim(c, shape[i], false, of))
+            return false;
+    return true;
+}
+
+static bool check_facts(const checker *c, const rt_fact_desc *facts, int32_t n)
+{
+    if (!check_count(c, n, RT_MAX_SYMBOLS, "conditions"))
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (!check_dim(c, facts[i].condition, false, "condition"))
+            return false;
+    for (int32_t i = 0; i < n; i++)
+        if (!facts[i].text)
+            return REFUSE(c, "condition %d has no text", (int)i);
+    return true;
+}
+
+/* ---- functions ---- */
+
+static bool check_param(const checker *c, const rt_param_desc *p)
+{
+    if (!good_name(p->name))
+        return REFUSE(c, "%s", "a parameter has no name");
+    if (!good_dtype(p->dtype))
+        return REFUSE(c, "parameter '%s' has no valid dtype", p->name);
+    if (p->kind != RT_PARAM_BUFFER && p->kind != RT_PARAM_SCALAR)
+        return REFUSE(c, "parameter '%s' is of unknown kind %d", p->name, (int)p->kind);
+    if (p->kind == RT_PARAM_SCALAR && (p->rank || p->is_output))
+        return REFUSE(c, "parameter '%s' is a scalar with dimensions or written", p->name);
+    if (p->alignment < 0 || p->alignment > 4096 || (p->alignment & (p->alignment - 1)))
+        return REFUSE(c, "parameter '%s' is aligned to %d; expected a power of two up to 4096", p->name, (int)p->alignment);
+    return check_shape(c, p->shape, p->rank, p->name) && (!p->strides || check_shape(c, p->strides, p->rank, p->name));
+}
+
+static bool check_aliases(const checker *c, const rt_function_desc *f)
+{
+    for (int32_t i = 0; i < f->n_aliases; i++) {
+        rt_alias_desc a = f->aliases[i];
+
+        if (a.a < 0 || a.a >= f->n_params || a.b < 0 || a.b >= f->n_params)
+            return REFUSE(c, "alias pair (%d, %d) of %d parameters", (int)a.a, (int)a.b, (int)f->n_params);
+    }
+    return true;
+}
+
+static bool check_function(const checker *c, const rt_function_desc *f)
+{
+    if (!good_name(f->name) || !good_name(f->symbol))
+        return REFUSE(c, "%s", "has no name or no symbol");
+    if (!check_count(c, f->n_params, RT_MAX_PARAMS, "parameters") || !check_count(c, f->n_symbols, RT_MAX_SYMBOLS, "symbols") ||
+        !check_count(c, f->n_aliases, RT_MAX_PARAMS, "alias pairs"))
+        return false;
+    for (int32_t i = 0; i < f->n_symbols; i++)
+        if (!good_name(f->symbols[i]))
+            return REFUSE(c, "symbol %d has no name", (int)i);
+    for (int32_t i = 0; i < f->n_params; i++)
+        if (!check_param(c, &f->params[i]))
+            return false;
+    return check_facts(c, f->facts, f->n_facts) && check_aliases(c, f) && check_dim(c, f->workspace, true, "workspace") &&
+           check_dim(c, f->thread_workspace, true, "workspace of threads") && check_dim(c, f->flops, true, "operations") &&
+           check_dim(c, f->bytes, true, "bytes");
+}
+
+/* ---- constants ---- */
+
+/* -1 where it is too large. */
+static int64_t shape_bytes(const int64_t *shape, int32_t rank, base_dtype t)
+{
+    int64_t bytes = base_dtype_bytes(t);
+
+    for (int32_t i = 0; i < rank; i++)
+        if (shape[i] == 0)
+            return 0;
+    for (int32_t i = 0; i < rank; i++)
+        if (shape[i] < 0 || __builtin_mul_overflow(bytes, shape[i], &bytes))
+            return -1;
+    return bytes;
+}
+
+int64_t rt_constant_bytes(const rt_constant_desc *c)
+{
+    return shape_bytes(c->shape, c->rank, c->dtype);
+}
+
+uint64_t rt_weight_next(uint64_t end)
+{
+    return (end + RT_WEIGHT_ALIGN - 1) / RT_WEIGHT_ALIGN * RT_WEIGHT_ALIGN;
+}
+
+static bool check_constant(const checker *c, const rt_constant_desc *k, int64_t *total)
+{
+    if (!good_dtype(k->dtype))
+        return REFUSE(c, "%s", "has no valid dtype");
+    if (!check_count(c, k->rank, RT_MAX_RANK, "dimensions"))
+        return false;
+    for (int32_t i = 0; i < k->rank; i++)
+        if (k->shape[i] < 0)
+            return REFUSE(c, "extent %lld", (long long)k->shape[i]);
+    if (rt_constant_bytes(k) < 0 || rt_constant_bytes(k) >> 40)
+        return REFUSE(c, "%s", "is larger than 1 TB");
+    *total += rt_constant_bytes(k);
+    return *total >> 48 == 0 || REFUSE(c, "%s", "all constants together are too large");
+}
+
+/* ---- graphs ---- */
+
+static bool check_tensor(const checker *c, const rt_tensor_desc *t)
+{
+    if (!good_name(t->name))
+        return REFUSE(c, "%s", "an input or output has no name");
+    return (good_dtype(t->dtype) || REFUSE(c, "'%s' has no valid dtype", t->name)) && check_shape(c, t->shape, t->rank, t->name);
+}
+
+static bool check_tensors(const checker *c, const rt_tensor_desc *t, int32_t n, const char *of)
+{
+    if (!check_count(c, n, RT_MAX_PARAMS, of))
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (!check_tensor(c, &t[i]))
+            return false;
+    return true;
+}
+
+/* A symbol is bound where an input's shape is that symbol alone. */
+static bool check_symbol(const checker *c, const rt_graph_desc *g, int32_t i)
+{
+    const rt_symbol_desc *s = &g->symbols[i];
+    int32_t found;
+
+    if (!good_name(s->name))
+        return REFUSE(c, "symbol %d has no name", (int)i);
+    if (s->input < 0 || s->input >= g->n_inputs || s->dim < 0 || s->dim >= g->inputs[s->input].rank)
+        return REFUSE(c, "symbol '%s' is bound to dimension %d of input %d, which is not there", s->name, (int)s->dim,
+                      (int)s->input);
+    if (!rt_dim_is_symbol(g->inputs[s->input].shape[s->dim], &found) || found != i)
+        return REFUSE(c, "symbol '%s' is bound to dimension %d of input '%s', which is something else", s->name, (int)s->dim,
+                      g->inputs[s->input].name);
+    return true;
+}
+
+static int32_t storage_count(const checker *c, const rt_graph_desc *g, rt_storage storage)
+{
+    switch (storage) {
+    case RT_IN_INPUT: return g->n_inputs;
+    case RT_IN_OUTPUT: return g->n_outputs;
+    case RT_IN_CONSTANT: return c->m->n_constants;
+    case RT_IN_POOL: return 1;
+    }
+    return 0;
+}
+
+static bool check_value(const checker *c, const rt_graph_desc *g, int32_t i)
+{
+    const rt_value_desc *v = &g->values[i];
+    int32_t n = storage_count(c, g, v->storage);
+
+    if (!good_dtype(v->dtype))
+        return REFUSE(c, "value %d has no valid dtype", (int)i);
+    if (v->index < 0 || v->index >= n)
+        return REFUSE(c, "value %d lies in storage %d of kind %d, of which there are %d", (int)i, (int)v->index, (int)v->storage,
+                      (int)n);
+    return check_shape(c, v->shape, v->rank, "a value's shape") && check_dim(c, v->offset, true, "a value's offset");
+}
+
+static bool writable(const rt_value_desc *v)
+{
+    return v->storage == RT_IN_OUTPUT || v->storage == RT_IN_POOL;
+}
+
+static bool check_call(const checker *c, const rt_graph_desc *g, int32_t i, const rt_function_desc *f)
+{
+    const rt_step_desc *s = &g->steps[i];
+
+    if (s->n_values != f->n_params || s->n_dims != f->n_symbols)
+        return REFUSE(c, "step %d gives '%s' %d values and %d dimensions; expected %d and %d", (int)i, f->name, (int)s->n_values,
+                      (int)s->n_dims, (int)f->n_params, (int)f->n_symbols);
+    for (int32_t k = 0; k < s->n_values; k++) {
+        const rt_value_desc *v = &g->values[s->values[k]];
+        const rt_param_desc *p = &f->params[k];
+
+        if (!base_dtype_same(v->dtype, p->dtype) || v->rank != p->rank)
+            return REFUSE(c, "step %d: value %d has not the dtype and rank of '%s' of '%s'", (int)i, (int)s->values[k], p->name,
+                          f->name);
+        if (p->strides)
+            return REFUSE(c, "step %d: '%s' of '%s' is strided; values are compact", (int)i, p->name, f->name);
+        if (p->is_output && !writable(v))
+            return REFUSE(c, "step %d writes value %d, an input or a constant", (int)i, (int)s->values[k]);
+    }
+    return true;
+}
+
+static bool check_copy(const checker *c, const rt_graph_desc *g, int32_t i)
+{
+    const rt_step_desc *s = &g->steps[i];
+
+    if (s->n_values != 2 || s->n_dims != 0)
+        return REFUSE(c, "step %d copies %d values; expected 2", (int)i, (int)s->n_values);
+    return writable(&g->values[s->values[1]]) || REFUSE(c, "step %d writes value %d, an input or a constant", (int)i,
+                                                        (int)s->values[1]);
+}
+
+static bool check_step(const checker *c, const rt_graph_desc *g, int32_t i)
+{
+    const rt_step_desc *s = &g->steps[i];
+
+    if (!s->name)
+        return REFUSE(c, "step %d has no name", (int)i);
+    if (s->function != RT_STEP_COPY && (s->function < 0 || s->function >= c->m->n_functions))
+        return REFUSE(c, "step %d calls function %d of %d", (int)i, (int)s->function, (int)c->m->n_functions);
+    if (!check_count(c, s->n_values, RT_MAX_PARAMS, "values of a step"))
+        return false;
+    if (!check_count(c, s->n_dims, RT_MAX_SYMBOLS, "dimensions of a step"))
+        return false;
+    for (int32_t k = 0; k < s->n_values; k++)
+        if (s->values[k] < 0 || s->values[k] >= g->n_values)
+            return REFUSE(c, "step %d uses value %d of %d", (int)i, (int)s->values[k], (int)g->n_values);
+    for (int32_t k = 0; k < s->n_dims; k++)
+        if (!check_dim(c, s->dims[k], false, s->name))
+            return false;
+    return s->function == RT_STEP_COPY ? check_copy(c, g, i) : check_call(c, g, i, &c->m->functions[s->function]);
+}
+
+static bool check_graph(const checker *c, const rt_graph_desc *g)
+{
+    if (!good_name(g->name))
+        return REFUSE(c, "%s", "has no name");
+    if (!check_count(c, g->n_symbols, RT_MAX_SYMBOLS, "symbols") || !check_count(c, g->n_values, RT_MAX_STEPS, "values") ||
+        !check_count(c, g->n_steps, RT_MAX_STEPS, "steps") || !check_tensors(c, g->inputs, g->n_inputs, "inputs") ||
+        !check_tensors(c, g->outputs, g->n_outputs, "outputs") || !check_facts(c, g->facts, g->n_facts) ||
+        !check_dim(c, g->pool_size, true, "size of the pool"))
+        return false;
+    for (int32_t i = 0; i < g->n_symbols; i++)
+        if (!check_symbol(c, g, i))
+            return false;
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (!check_value(c, g, i))
+            return false;
+    for (int32_t i = 0; i < g->n_steps; i++)
+        if (!check_step(c, g, i))
+            return false;
+    return true;
+}
+
+/* ---- the whole ---- */
+
+static bool check_info(const checker *c)
+{
+    const rt_module_desc *m = c->m;
+
+    if (!m->target)
+        return rt_fail(c->err, TEC_INVALID, "module: names no target");
+    if (m->n_functions && !m->arch)
+        return rt_fail(c->err, TEC_INVALID, "module: has functions but names no architecture");
+    if (m->flags & ~(uint32_t)RT_MODULE_KEEP_DENORMALS)
+        return rt_fail(c->err, TEC_INVALID, "module: unknown flags 0x%x", (unsigned)m->flags);
+    for (int32_t i = 0; i < m->n_features; i++)
+        if (!good_name(m->features[i]))
+            return rt_fail(c->err, TEC_INVALID, "module: CPU feature %d has no name", (int)i);
+    return check_count(c, m->n_features, RT_MAX_SYMBOLS, "features") &&
+           check_count(c, m->n_functions, RT_MAX_FUNCTIONS, "functions") &&
+           check_count(c, m->n_constants, RT_MAX_STEPS, "constants") && check_count(c, m->n_graphs, RT_MAX_GRAPHS, "graphs");
+}
+
+bool rt_module_check(const rt_module_desc *m, tec_error *err)
+{
+    checker c = {m, "module", m->target, 0, err};
+    int64_t weights = 0;
+
+    if (!check_info(&c))
+        return false;
+    for (int32_t i = 0; i < m->n_functions; i++) {
+        c = (checker){m, "function", m->functions[i].name, m->functions[i].n_symbols, err};
+        if (!check_function(&c, &m->functions[i]))
+            return false;
+    }
+    for (int32_t i = 0; i < m->n_constants; i++) {
+        c = (checker){m, "constant", m->constants[i].name, 0, err};
+        if (!check_constant(&c, &m->constants[i], &weights))
+            return false;
+    }
+    for (int32_t i = 0; i < m->n_graphs; i++) {
+        c = (checker){m, "graph", m->graphs[i].name, m->graphs[i].n_symbols, err};
+        if (!check_graph(&c, &m->graphs[i]))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,102 @@
+/* code.c -- loads the shared object of a module file, and makes sure that it is the one of this file.
+ *
+ * dlopen knows objects by name and inode: when a module was replaced by a new file of its name while the old one is still in use,
+ * it would give the old code. So the result is compared with the file, and another spelling of the path ("./" added) is tried
+ * until they agree. What is compared are the program headers, which tell how the object lies in memory, and then all segments
+ * that are not writable: code, constants, symbol and relocation tables.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/file.h"
+
+enum { MAX_SPELLINGS = 64 };
+
+typedef struct {
+    ElfW(Addr) base;
+    const ElfW(Phdr) *headers;
+    int n;
+} image;
+
+static int take_image(struct dl_phdr_info *info, size_t size, void *user)
+{
+    image *i = user;
+
+    (void)size;
+    if (info->dlpi_addr != i->base)
+        return 0;
+    i->headers = info->dlpi_phdr;
+    i->n = info->dlpi_phnum;
+    return 1;
+}
+
+static bool has_headers(const rt_blob *elf, uint64_t size, const image *i)
+{
+    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)elf->data;
+    uint64_t bytes = (uint64_t)i->n * sizeof *i->headers;
+
+    return size >= sizeof *header && header->e_phnum == i->n && header->e_phoff <= size && size - header->e_phoff >= bytes &&
+           memcmp(elf->data + header->e_phoff, i->headers, bytes) == 0;
+}
+
+static bool same_segment(const rt_blob *elf, uint64_t size, const image *i, const ElfW(Phdr) *h)
+{
+    if (h->p_type != PT_LOAD || (h->p_flags & PF_W) || !(h->p_flags & PF_R))
+        return true;
+    return h->p_offset <= size && size - h->p_offset >= h->p_filesz && h->p_filesz <= h->p_memsz &&
+           memcmp(elf->data + h->p_offset, (const void *)(uintptr_t)(i->base + h->p_vaddr), h->p_filesz) == 0;
+}
+
+static bool is_code_of(void *handle, const rt_blob *elf)
+{
+    struct link_map *map;
+    image i = {0};
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+        return false;
+    i.base = map->l_addr;
+    if (!dl_iterate_phdr(take_image, &i) || !has_headers(elf, elf->length, &i))
+        return false;
+    for (int k = 0; k < i.n; k++)
+        if (!same_segment(elf, elf->length, &i, &i.headers[k]))
+            return false;
+    return true;
+}
+
+/* "/folder/" and `spelling` times "./" and the file's name; false where it becomes too long. */
+static bool spell(char name[PATH_MAX], const char *path, int spelling)
+{
+    const char *file = strrchr(path, '/') + 1;
+    int folder = (int)(file - path);
+    int n = snprintf(name, PATH_MAX, "%.*s", folder, path);
+
+    if (n + 2 * spelling + (int)strlen(file) >= PATH_MAX)
+        return false;
+    for (int i = 0; i < spelling; i++, n += 2)
+        memcpy(name + n, "./", 2);
+    strcpy(name + n, file);
+    return true;
+}
+
+void *rt_code_open(const char *path, const rt_blob *elf, tec_error *err)
+{
+    char whole[PATH_MAX], name[PATH_MAX];
+
+    if (!realpath(path, whole))
+        return rt_fail(err, TEC_IO, "%s: its full path cannot be found", path), NULL;
+    for (int i = 0; i < MAX_SPELLINGS && spell(name, whole, i); i++) {
+        void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+
+        if (!handle)
+            return rt_fail(err, TEC_INVALID, "%s: its code cannot be loaded: %s", path, dlerror()), NULL;
+        if (is_code_of(handle, elf))
+            return handle;
+        dlclose(handle);
+    }
+    return rt_fail(err, TEC_IO, "%s: was replaced while it was opened", path), NULL;
+}
