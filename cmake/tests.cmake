@@ -3,7 +3,9 @@
 # It links the archive of its room, and so the rooms below it: a higher room that is broken keeps no lower one from its
 # tests. A folder of tests/ that is no room (tests/regress, ...) may use every room. tests/support is linked to all.
 
-pkg_check_modules(criterion REQUIRED IMPORTED_TARGET criterion)
+if(NOT criterion_FOUND)
+    message(FATAL_ERROR "criterion not found: install libcriterion-dev (see scripts/packages test)")
+endif()
 
 # Criterion takes no notice of what a sanitizer says after the last assertion, so ctest looks for it.
 set(TEC_SANITIZER_REPORT "[a-z]Sanitizer|runtime error: ")
@@ -41,7 +43,7 @@ function(tec_add_script room script)
     string(REPLACE "/" "_" name test_${room}_${stem})
     add_test(NAME ${name} COMMAND bash ${script} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS script
-        ENVIRONMENT "TEC=${CMAKE_BINARY_DIR}/tec;TEC_BUILD_DIR=${CMAKE_BINARY_DIR}")
+        ENVIRONMENT "TEC=${CMAKE_BINARY_DIR}/tec;TEC_BUILD_DIR=${CMAKE_BINARY_DIR};TEC_SANITIZE=${TEC_SANITIZE}")
     tec_label_long(${room} ${name})
 endfunction()
 

@@ -4,8 +4,16 @@ say() {
     printf '\n== %s\n' "$*"
 }
 
-# Configures the preset where that was not done yet, and builds what changed.
+# build_preset PRESET [TARGET...]: configures where that was not done yet, and builds what changed. Without targets: all, and
+# the tests with them, also where Criterion came after the first configuration.
 build_preset() {
-    [ -f "build/$1/build.ninja" ] || cmake --preset "$1"
-    cmake --build --preset "$1" -j "$(nproc)"
+    local preset=$1 dir=build/$1
+    shift
+    if [ $# = 0 ]; then
+        grep -qx 'BUILD_TESTING:BOOL=ON' "$dir/CMakeCache.txt" 2>/dev/null || cmake --preset "$preset" -DBUILD_TESTING=ON
+        cmake --build --preset "$preset" -j "$(nproc)"
+    else
+        [ -f "$dir/build.ninja" ] || cmake --preset "$preset"
+        cmake --build --preset "$preset" -j "$(nproc)" --target "$@"
+    fi
 }
