@@ -19,7 +19,7 @@ add_library(tec_flags INTERFACE)
 target_include_directories(tec_flags INTERFACE
     $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
 target_include_directories(tec_flags SYSTEM INTERFACE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
-target_compile_definitions(tec_flags INTERFACE _GNU_SOURCE TEC_VERSION="${PROJECT_VERSION}" $<$<CONFIG:Debug>:TEC_DEBUG>)
+target_compile_definitions(tec_flags INTERFACE _GNU_SOURCE= TEC_VERSION="${PROJECT_VERSION}" $<$<CONFIG:Debug>:TEC_DEBUG>)
 # The results of our own arithmetic must not depend on whether the machine has a fused multiply-add.
 target_compile_options(tec_flags INTERFACE -ffp-contract=off)
 
