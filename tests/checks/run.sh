@@ -1,0 +1,110 @@
+#!/bin/bash
+# run -- plants a fault for each structural check in a small copy of the project, and expects the check to name it.
+#
+# The copy holds base, the public headers that base needs, and the scripts: enough to build libtec_runtime by hand.
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+copy=$dir/copy
+objects=$copy/b/CMakeFiles/tec_base.dir/base
+
+fresh_copy() {
+    rm -rf "$copy"
+    mkdir -p "$copy/include/tec" "$copy/cmake" "$objects"
+    cp -r base scripts "$copy"
+    cp include/tec/base.h include/tec/dlpack.h "$copy/include/tec"
+    sed '/^#include "tec\//{/base.h\|dlpack.h/!d}' include/tec/tec.h >"$copy/include/tec/tec.h"
+    cp cmake/rooms.txt "$copy/cmake"
+    git -C "$copy" init -q
+}
+
+build_copy() {
+    local source
+    rm -f "$objects"/*
+    for source in "$copy"/base/*.c; do
+        gcc -c -fPIC -fvisibility=hidden -D_GNU_SOURCE= -DTEC_VERSION='"0"' -I"$copy" -I"$copy/include" "$source" \
+            -o "$objects/${source##*/}.o"
+    done
+    gcc -shared "$objects"/*.o "$@" -o "$copy/b/libtec_runtime.so"
+    cp "$copy/b/libtec_runtime.so" "$copy/b/libtec.so"
+}
+
+# expect CHECK TEXT: the check fails, and says so with the text. With an empty text: it passes.
+expect() {
+    local said status=0
+    said=$("$copy/scripts/check" --build b "$1" 2>&1) || status=$?
+    if [ -z "$2" ]; then
+        [ $status = 0 ] || { echo "$1 complains about what is right:"; echo "$said"; exit 1; }
+    elif [ $status = 0 ] || ! grep -qF -- "$2" <<<"$said"; then
+        echo "$1 should have said '$2' but said (status $status):"
+        echo "$said"
+        exit 1
+    fi
+}
+
+fresh_copy
+build_copy
+for check in rooms headers texts symbols globals runtime-size; do
+    expect $check ""
+done
+
+mkdir "$copy/zoo"
+echo '#include "base/base.h"' >"$copy/zoo/lion.c"
+expect rooms '"zoo" is no room'
+fresh_copy
+echo '#include "ir/ir.h"' >>"$copy/base/text.c"
+expect rooms 'room "base" may not include "ir/ir.h"'
+fresh_copy
+echo '#include "base.h"' >>"$copy/base/text.c"
+expect rooms 'write "base/base.h"'
+fresh_copy
+echo '#include "base/base.h"' >>"$copy/include/tec/base.h"
+expect rooms 'a public header may include only public headers'
+fresh_copy
+sed -i 's/^ir .*/ir | ir | schedule | -/' "$copy/cmake/rooms.txt"
+expect rooms 'names "schedule", which has no row above it'
+
+fresh_copy
+sed -i '/#include "base\/base.h"/d' "$copy/base/lexer.h"
+expect headers 'base/lexer.h does not compile alone as C:'
+fresh_copy
+sed -i 's/tec_context \*tec_here(tec_context \*cx/tec_context *tec_here(tec_context *class/' "$copy/include/tec/base.h"
+expect headers 'include/tec/base.h does not compile alone as C++:'
+fresh_copy
+echo '#pragma once' >"$copy/include/tec/new.h"
+expect headers 'tec.h does not include tec/new.h'
+
+fresh_copy
+printf '/* see ..%s/notes */\n' /shared >>"$copy/base/text.c"
+expect texts 'base/text.c'
+fresh_copy
+seq 1001 >"$copy/long.txt"
+expect texts 'long.txt: 1001 lines'
+fresh_copy
+printf '/* TO%s: all of it */\n' DO >>"$copy/base/text.c"
+expect texts 'a note to self'
+
+fresh_copy
+echo 'int lion(void); int lion(void) { return 0; }' >"$copy/base/lion.c"
+build_copy
+expect symbols "base/lion.c: 'lion' lacks the prefix of its room"
+echo '__attribute__((visibility("default"))) int base_lion(void); int base_lion(void) { return 0; }' >"$copy/base/lion.c"
+build_copy
+expect symbols "exports 'base_lion'"
+
+fresh_copy
+echo 'static int lions = 3; int base_lion(void); int base_lion(void) { return lions++; }' >"$copy/base/lion.c"
+build_copy
+expect globals "'lions' is a writable global"
+echo 'static _Thread_local int lions; int base_lion(void); int base_lion(void) { return lions++; }' >"$copy/base/lion.c"
+build_copy
+expect globals "'lions' is a writable global"
+
+fresh_copy
+echo 'extern const char base_lion[400000]; const char base_lion[400000] = {1};' >"$copy/base/lion.c"
+build_copy
+expect runtime-size 'bytes stripped; it may have 300000'
+fresh_copy
+build_copy -Wl,--no-as-needed -lm
+expect runtime-size 'needs libm.so.6'
+echo "checks: ok"
