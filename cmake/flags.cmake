@@ -25,6 +25,7 @@ target_compile_options(tec_flags INTERFACE -ffp-contract=off)
 
 add_link_options(-Wl,--as-needed)
 if(TEC_SANITIZE)
-    add_compile_options(-fsanitize=${TEC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
+    # The checks that a sanitizer adds make gcc see uses of uninitialised variables where there are none.
+    add_compile_options(-fsanitize=${TEC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1 -Wno-maybe-uninitialized)
     add_link_options(-fsanitize=${TEC_SANITIZE})
 endif()
