@@ -1,0 +1,67 @@
+/* ir/interp.h -- the oracle: runs a program (loop tree or loop AST, at any stage of lowering) and checks it as it runs.
+ *
+ *     ir_array a = {.dtype = BASE_F32, .n = 2, .shape = {4, 4}, .data = x}, c = ...;
+ *     if (!ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){{&a}, {&c}}})) -> tec_context_error(cx) tells what went wrong, and where
+ *
+ * Reported, each with the stage or buffer, the index values and the values of the enclosing loops: an index out of bounds, a read of an
+ * element that nothing wrote, division by zero, two parallel (or vectorised, or differently bound) iterations that touch one element, one
+ * of them writing, without a barrier between them, a barrier that not all threads of a block reach, a failed assert, a step limit.
+ * Blocks: init runs where all reduce variables' first update is due (see docs/loop-tree.md); a block whose predicate is false does nothing.
+ * Outputs must be written in full: an element of an output that nothing wrote is an error at the end.
+ * An access with one index to a buffer of other than one dimension is a flattened one: it counts elements from the address that is passed,
+ * the buffer's own offset included in the index. An intrinsic's arguments go to the parameters of its meaning in their order, a
+ * buffer's being its operand's element offset, counted the same way; a meaning with one parameter more, an output, gives its value.
+ */
+#ifndef IR_INTERP_H
+#define IR_INTERP_H
+
+#include "ir/ir.h"
+
+enum { IR_MAX_DIMS = 16 };
+
+/* The barrier between the threads of one block: evaluate tec.barrier("shared"). "shared" orders accesses to shared memory, "global" those
+ * to global memory as well; both wait for all threads of the block. "warp" waits for 32 threads, and orders everything between them. */
+#define IR_CALL_BARRIER "tec.barrier"
+
+typedef struct {
+    base_dtype dtype;
+    int n;
+    int64_t shape[IR_MAX_DIMS];
+    int64_t strides[IR_MAX_DIMS]; /* in elements; used where the parameter's buffer has strides that name symbols; else compact */
+    void *data;
+} ir_array;
+
+typedef struct {
+    ir_array *array; /* of a buffer parameter; symbols in its shape are bound by its first use */
+    int64_t scalar_int;
+    double scalar_float;
+} ir_arg;
+
+typedef struct {
+    ir_arg *args;          /* one for each parameter */
+    int64_t max_steps;     /* 0: 10^10 statements */
+    bool unchecked_races;  /* do not look for races (faster) */
+    bool implied_barriers; /* no barriers are placed yet: threads exchange shared memory as though one stood between any two
+                            * statements; loop trees with blocks always run so */
+    int64_t parallel_seed; /* not 0: iterations of parallel loops run in a shuffled order */
+    /* Symbols that no parameter's shape binds, by name. */
+    const char *const *symbol_name;
+    const int64_t *symbol_value;
+    int n_symbols;
+} ir_run;
+bool ir_interpret(tec_context *cx, const ir_program *p, const ir_run *run);
+
+/* One scalar value; the field is chosen by the dtype: i for bool, int and uint (bits), f for floats (rounded to the dtype). */
+typedef union {
+    int64_t i;
+    double f;
+} ir_value;
+
+/* Evaluates an operation of the table on scalars of dtype t (that of the last operand); false: a zero divisor. */
+bool ir_eval_op(ir_op op, base_dtype t, const ir_value *arg, ir_value *out);
+ir_value ir_eval_cast(base_dtype from, base_dtype to, ir_value v);
+/* A closed scalar expression without loads, variables bound in `vars` (variable -> ir_value *, may be NULL). False, without an error in
+ * the context: it is none, or divides by zero. */
+bool ir_eval(tec_context *cx, const ir_expr *e, const base_map *vars, ir_value *out);
+
+#endif

@@ -1,0 +1,208 @@
+/* ir/interp_call.c -- calls of intrinsics: the program that an intrinsic means, run on views of the operands' memory.
+ *
+ * The arguments go to the parameters of the meaning in their order; that of a buffer is its operand's offset. A meaning with one
+ * parameter more than the call has arguments computes a value into that one.
+ */
+#include "ir/interp_build.h"
+
+/* ---- building ---- */
+
+static void add_param(vm_builder *b, vm_meaning *m, const ir_param *p, int i)
+{
+    if (p->scalar)
+        m->slot[i] = ir_vm_slot(b, p->scalar);
+    else
+        m->buffer[i] = ir_vm_declare(b, p->buffer, false);
+}
+
+static void build_body(vm_builder *outer, vm_meaning *m)
+{
+    const ir_program *p = m->program;
+    vm_builder b = {.vm = outer->vm, .program = p, .names = outer->names, .depth = outer->depth};
+    int first = b.names->listed.n;
+
+    for (int i = 0; i < p->n_params; i++)
+        add_param(&b, m, &p->params[i], i);
+    for (int i = 0; i < p->n_params && !b.vm->failed; i++)
+        if (m->buffer[i])
+            ir_vm_size_buffer(&b, m->buffer[i]);
+    for (int i = 0; i < p->n_buffers && !b.vm->failed; i++)
+        ir_vm_size_buffer(&b, ir_vm_declare(&b, p->buffers[i], true));
+    ir_vm_push_scope(&b, VM_IN_INTRINSIC, p->name, 0, NULL);
+    ir_vm_count_blocks(&b, p->body);
+    m->body = ir_vm_build(&b, p->body);
+    m->n_listed = b.names->listed.n - first;
+    m->listed = (const vm_buffer *const *)base_copy(b.vm->mem, b.names->listed.at + first, (size_t)m->n_listed * sizeof *m->listed);
+    b.names->listed.n = first;
+}
+
+static vm_meaning *find_meaning(vm_builder *b, const ir_expr *e)
+{
+    const ir_program *p = e->call.intrinsic ? e->call.intrinsic->meaning : NULL;
+    vm_meaning *m = p ? base_map_get(&b->names->meanings, p) : NULL;
+
+    if (!p)
+        ir_vm_fail(b->vm, TEC_UNSUPPORTED, e->loc, "the interpreter cannot run '%s': it is an extern function without a meaning", e->call.name);
+    else if (m && m->building)
+        ir_vm_fail(b->vm, TEC_INVALID, e->loc, "the meaning of '%s' calls itself", e->call.name);
+    if (m || !p)
+        return m;
+    m = base_new(b->vm->mem, vm_meaning);
+    base_map_put(b->vm->mem, &b->names->meanings, p, m);
+    m->program = p;
+    m->buffer = base_array(b->vm->mem, vm_buffer *, p->n_params);
+    m->slot = base_array(b->vm->mem, int, p->n_params);
+    m->building = true;
+    build_body(b, m);
+    m->building = false;
+    return m;
+}
+
+static void take_operand(vm_builder *b, const vm_buffer **to, const ir_expr *e, const vm_buffer *param, int *next)
+{
+    const ir_buffer *operand = *next < e->call.n_buffers ? e->call.buffer[(*next)++] : NULL;
+
+    if (!operand)
+        ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' has no buffer operand for '%s'", e->call.name, param->buffer->name);
+    else if (!base_dtype_same(operand->dtype, param->buffer->dtype))
+        ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' takes elements of type %s as '%s', '%s' has %s", e->call.name,
+                   base_dtype_text(b->vm->mem, param->buffer->dtype), param->buffer->name, operand->name,
+                   base_dtype_text(b->vm->mem, operand->dtype));
+    else
+        *to = ir_vm_use(b, operand, e->loc);
+}
+
+static bool fits(vm_builder *b, const ir_expr *e, vm_meaning *m)
+{
+    int n = m->program->n_params;
+
+    m->gives_value = e->call.n == n - 1 && m->program->params[n - 1].buffer && m->program->params[n - 1].output;
+    if (e->call.n == n || m->gives_value)
+        return true;
+    ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' is called with %d arguments, its meaning has %d parameters", e->call.name, e->call.n, n);
+    return false;
+}
+
+/* The call's arguments are part of the expression around it: its memo must outlive the building of the meaning. */
+vm_call *ir_vm_call(vm_builder *b, const ir_expr *e)
+{
+    vm_call *c = base_new(b->vm->mem, vm_call);
+    vm_meaning *m = find_meaning(b, e);
+    const vm_node **arg = base_array(b->vm->mem, const vm_node *, e->call.n);
+    const vm_buffer **buffer;
+    base_map nodes = b->nodes;
+    int next = 0;
+
+    if (b->vm->failed || !fits(b, e, m))
+        return NULL;
+    buffer = base_array(b->vm->mem, const vm_buffer *, m->program->n_params);
+    for (int i = 0; i < e->call.n && !b->vm->failed; i++) {
+        arg[i] = ir_vm_expr(b, e->call.arg[i]);
+        if (m->buffer[i])
+            take_operand(b, &buffer[i], e, m->buffer[i], &next);
+    }
+    b->nodes = nodes;
+    *c = (vm_call){.meaning = m, .arg = arg, .buffer = buffer, .e = e};
+    return c;
+}
+
+/* ---- running ---- */
+
+/* All arguments before any parameter is set, since an argument may call the same intrinsic. */
+static ir_value **evaluate_args(ir_vm *vm, const vm_call *c)
+{
+    ir_value **v = base_array(vm->mem, ir_value *, c->e->call.n);
+
+    for (int i = 0; i < c->e->call.n; i++) {
+        v[i] = base_array(vm->mem, ir_value, c->arg[i]->lanes);
+        for (int lane = 0; lane < c->arg[i]->lanes; lane++)
+            v[i][lane] = vm_run(vm, c->arg[i], lane);
+    }
+    return v;
+}
+
+static void set_scalar(ir_vm *vm, int slot, const ir_value *v, int lanes)
+{
+    for (int lane = 0; lane < lanes; lane++) {
+        vm->var[slot + lane] = v[lane];
+        if (lanes > 1)
+            vm->var[slot + lanes + lane].i = 0;
+    }
+}
+
+static void set_operand(ir_vm *vm, const vm_call *c, int i, int64_t offset)
+{
+    const vm_view *operand = vm->view[c->buffer[i]->slot];
+    vm_view *view = base_new(vm->mem, vm_view);
+
+    if (!operand) {
+        ir_vm_fail(vm, TEC_INVALID, c->e->loc, "'%s' is used outside its allocation", c->buffer[i]->buffer->name);
+        return;
+    }
+    view->store = operand->store;
+    if (__builtin_add_overflow(operand->base, offset, &view->base) || view->base < 0 || view->base > operand->store->count)
+        ir_vm_fail(vm, TEC_INVALID, c->e->loc, "'%s' gets '%s' from element %lld on, it has %lld", c->e->call.name, c->buffer[i]->buffer->name,
+                   (long long)offset, (long long)(operand->store->count - operand->base));
+    else if (ir_vm_shape_view(vm, c->meaning->buffer[i], view))
+        vm->view[c->meaning->buffer[i]->slot] = view;
+}
+
+static void set_params(ir_vm *vm, const vm_call *c)
+{
+    const vm_meaning *m = c->meaning;
+    ir_value **v = evaluate_args(vm, c);
+
+    for (int i = 0; i < c->e->call.n && !vm->failed; i++)
+        if (!m->buffer[i])
+            set_scalar(vm, m->slot[i], v[i], c->arg[i]->lanes);
+    for (int i = 0; i < c->e->call.n && !vm->failed; i++)
+        if (m->buffer[i])
+            set_operand(vm, c, i, v[i][0].i);
+    for (int i = 0; i < m->n_listed && !vm->failed; i++)
+        vm->view[m->listed[i]->slot] = ir_vm_new_view(vm, m->listed[i]);
+}
+
+static ir_value read_result(ir_vm *vm, const vm_call *c, int lane)
+{
+    const vm_buffer *vb = c->meaning->buffer[c->meaning->program->n_params - 1];
+    const vm_view *view = vm->view[vb->slot];
+    int64_t at = view->offset + (vb->buffer->n ? lane * view->strides[vb->buffer->n - 1] : 0);
+
+    if (at < view->store->count && view->store->flags[at])
+        return ir_value_read(vb->buffer->dtype, view->store->data + at * view->store->bytes);
+    ir_vm_fail(vm, TEC_INVALID, c->e->loc, "'%s' gives no value for lane %d", c->e->call.name, lane);
+    return (ir_value){0};
+}
+
+static ir_value run_meaning(ir_vm *vm, const vm_call *c, int lane)
+{
+    const vm_meaning *m = c->meaning;
+    vm_caller caller = {.up = vm->caller, .scope = vm->scope};
+    ir_value v = {0};
+
+    if (m->gives_value)
+        vm->view[m->buffer[m->program->n_params - 1]->slot] = ir_vm_new_view(vm, m->buffer[m->program->n_params - 1]);
+    if (vm->failed)
+        return v;
+    vm->caller = &caller;
+    vm_step(vm, m->body);
+    vm->caller = caller.up;
+    vm->scope = caller.scope;
+    return m->gives_value && !vm->failed ? read_result(vm, c, lane) : v;
+}
+
+ir_value ir_vm_eval_call(ir_vm *vm, const vm_node *n, int lane)
+{
+    base_mark mark = base_arena_mark(vm->mem);
+    int64_t bytes = vm->bytes;
+    ir_value v = {0};
+
+    if (vm->failed)
+        return v;
+    set_params(vm, n->call);
+    if (!vm->failed)
+        v = run_meaning(vm, n->call, lane);
+    vm->bytes = bytes;
+    base_arena_release(vm->mem, mark);
+    return v;
+}

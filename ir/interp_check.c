@@ -1,0 +1,316 @@
+/* ir/interp_check.c -- every access of the interpreter goes through here: bounds, reads of what nothing wrote, races; and the
+ * messages that tell where.
+ *
+ * Races are found by time stamps. Statements run one after another, so each iteration of a parallel loop occupies an interval
+ * of the run's clock, and an access with an earlier stamp is concurrent with this one exactly if some parallel loop that is
+ * still running had begun by then, but its current iteration had not. The threads of a group take turns at every statement, so
+ * a stamp also holds the strand: an access by another strand of the group since the last barrier is concurrent too.
+ *
+ *     parallel loop begins          iteration starts       now
+ *          |---- earlier iterations ----|---- this one ----|
+ *               stamp here: a race         stamp here: fine
+ */
+#include "ir/interp_vm.h"
+
+/* ---- messages ---- */
+
+static void add_values(ir_vm *vm, base_text *t, const vm_scope *s)
+{
+    for (int i = 0; i < s->n; i++)
+        base_addf(vm->mem, t, "%s%s = %lld", t->n ? ", " : "", s->var[i], (long long)vm->var[s->slot[i]].i);
+}
+
+/* Outermost first; those of the innermost block alone, or all loops. */
+static void add_scope(ir_vm *vm, base_text *t, const vm_scope *s, int kind)
+{
+    if (!s || (kind == VM_IN_BLOCK && t->n))
+        return;
+    if (kind == VM_IN_LOOP)
+        add_scope(vm, t, s->up, kind);
+    if ((int)s->kind == kind)
+        add_values(vm, t, s);
+    else if (kind == VM_IN_BLOCK)
+        add_scope(vm, t, s->up, kind);
+}
+
+static const vm_scope *innermost(const vm_scope *s, int kind)
+{
+    while (s && (int)s->kind != kind)
+        s = s->up;
+    return s;
+}
+
+/* The stage that is running: that of the place, or of the call that led there. */
+static const vm_scope *find_stage(ir_vm *vm)
+{
+    const vm_scope *s = innermost(vm->scope, VM_IN_BLOCK);
+
+    for (const vm_caller *c = vm->caller; !s && c; c = c->up)
+        s = innermost(c->scope, VM_IN_BLOCK);
+    return s;
+}
+
+static const char *values_text(ir_vm *vm, int kind)
+{
+    base_text t = {0};
+
+    add_scope(vm, &t, vm->scope, kind);
+    for (const vm_caller *c = vm->caller; c; c = c->up)
+        if (kind == VM_IN_LOOP || !t.n)
+            add_scope(vm, &t, c->scope, kind);
+    return base_text_str(vm->mem, &t);
+}
+
+void ir_vm_fail(ir_vm *vm, tec_status status, base_loc loc, const char *fmt, ...)
+{
+    const vm_scope *stage = find_stage(vm), *intrinsic = innermost(vm->scope, VM_IN_INTRINSIC);
+    const char *what, *iters, *loops;
+    base_text where = {0};
+    va_list args;
+
+    if (vm->failed)
+        return;
+    vm->failed = true;
+    va_start(args, fmt);
+    what = base_vformat(vm->mem, fmt, args);
+    va_end(args);
+    if (stage)
+        base_addf(vm->mem, &where, "stage '%s': ", stage->name);
+    if (intrinsic)
+        base_addf(vm->mem, &where, "intrinsic '%s': ", intrinsic->name);
+    iters = values_text(vm, VM_IN_BLOCK);
+    loops = values_text(vm, VM_IN_LOOP);
+    const char *shown = *iters ? iters : loops;
+    base_fail(vm->cx, status, loc, "%s%s%s%s%s", base_text_str(vm->mem, &where), what, *shown ? " (" : "", shown, *shown ? ")" : "");
+    if (*iters && *loops)
+        base_note(vm->cx, loc, "the loops around it are at %s", loops);
+}
+
+void ir_vm_over_limit(ir_vm *vm, const vm_code *c)
+{
+    ir_vm_fail(vm, TEC_INVALID, c->s->loc, "the program ran for more than %lld steps", (long long)vm->max_steps);
+}
+
+/* "'A'[3, 17]" */
+static const char *element_text(ir_vm *vm, const vm_access *a, int lane)
+{
+    base_text t = {0};
+    bool failed = vm->failed;
+
+    base_addf(vm->mem, &t, "'%s'", a->buffer->buffer->name);
+    for (int d = 0; d < a->n; d++)
+        base_addf(vm->mem, &t, "%s%lld", d ? ", " : "[", (long long)vm_run(vm, a->index[d], lane).i);
+    if (a->n)
+        base_add(vm->mem, &t, "]");
+    vm->failed = failed;
+    return base_text_str(vm->mem, &t);
+}
+
+/* ---- bounds ---- */
+
+static int64_t blame_index(ir_vm *vm, const vm_access *a, int d, int64_t i, int64_t extent, bool write)
+{
+    const char *name = a->buffer->buffer->name;
+
+    ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of '%s' out of bounds: %s %d is %lld, extent is %lld", write ? "write" : "read", name,
+               a->flat ? "flat index" : "index", d, (long long)i, (long long)extent);
+    return -1;
+}
+
+/* A flattened access counts from the address that was passed, whatever the buffer's dimensions are. */
+static int64_t locate_flat(ir_vm *vm, const vm_access *a, const vm_view *v, int lane, bool write)
+{
+    int64_t i = vm_run(vm, a->index[0], lane).i;
+
+    if (i < 0 || i >= v->store->count - v->base)
+        return blame_index(vm, a, 0, i, v->store->count - v->base, write);
+    return v->base + i;
+}
+
+int64_t ir_vm_locate(ir_vm *vm, const vm_access *a, int lane, bool write)
+{
+    const vm_view *v = vm->view[a->buffer->slot];
+    int64_t at;
+
+    if (!v) {
+        ir_vm_fail(vm, TEC_INVALID, a->loc, "'%s' is used outside its allocation", a->buffer->buffer->name);
+        return -1;
+    }
+    if (a->flat)
+        return locate_flat(vm, a, v, lane, write);
+    at = v->offset;
+    for (int d = 0; d < a->n; d++) {
+        int64_t i = vm_run(vm, a->index[d], lane).i;
+        if ((uint64_t)i >= (uint64_t)v->shape[d])
+            return vm->failed ? -1 : blame_index(vm, a, d, i, v->shape[d], write);
+        at += i * v->strides[d];
+    }
+    if ((uint64_t)at >= (uint64_t)v->store->count) {
+        ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of %s lies outside the memory that the operand was given", write ? "write" : "read",
+                   element_text(vm, a, lane));
+        return -1;
+    }
+    return vm->failed ? -1 : at;
+}
+
+/* ---- races ---- */
+
+static uint64_t clock_of(uint64_t stamp) { return stamp >> 16; }
+static unsigned strand_of(uint64_t stamp) { return (unsigned)(stamp & 0xffff); }
+
+static const vm_level *find_level(const ir_vm *vm, uint64_t stamp)
+{
+    for (int i = 0; i < vm->depth; i++)
+        if (vm->level[i].start <= clock_of(stamp) && clock_of(stamp) < vm->level[i].iteration)
+            return &vm->level[i];
+    return NULL;
+}
+
+/* Another strand of the group since the last barrier that orders this memory between the two. */
+static bool is_other_thread(const ir_vm *vm, uint64_t stamp, ir_scope scope)
+{
+    return vm->group && strand_of(stamp) != strand_of(vm->now) && clock_of(stamp) >= ir_vm_concurrent_since(vm, strand_of(stamp), scope);
+}
+
+/* Whether loop encloses all uses of the buffer, so that each of its iterations owns a copy once buffers are placed. */
+static bool is_private(const vm_buffer *b, const ir_stmt *loop)
+{
+    const vm_place *p = b->listed ? b->place : NULL;
+
+    while (p && p->loop != loop)
+        p = p->up;
+    return p != NULL;
+}
+
+static bool is_excused(const vm_access *a, const vm_level *l, bool write)
+{
+    const ir_stmt *loop = l->loop->s;
+
+    if (write && is_private(a->buffer, loop))
+        return true;
+    return a->reduces && loop->loop.how == IR_VECTORISED && base_map_has(&a->across, loop->loop.var);
+}
+
+static void blame_race(ir_vm *vm, const vm_access *a, int lane, bool write, bool wrote, const vm_level *l, uint64_t stamp)
+{
+    const char *element = element_text(vm, a, lane), *did = wrote ? "wrote" : "read", *does = write ? "writes" : "reads";
+
+    if (l)
+        ir_vm_fail(vm, TEC_INVALID, a->loc, "race: this iteration of the %s loop '%s' %s %s, which another iteration %s",
+                   ir_how_text(l->loop->s->loop.how), l->loop->s->loop.var->var.name, does, element, did);
+    else
+        ir_vm_fail(vm, TEC_INVALID, a->loc, "race: %s %s %s, which %s %s with no barrier between",
+                   ir_vm_strand_text(vm, strand_of(vm->now)), does, element, ir_vm_strand_text(vm, strand_of(stamp)), did);
+}
+
+/* An earlier access (stamp 0: none) against the present one. */
+static void meet(ir_vm *vm, const vm_access *a, int lane, bool write, uint64_t stamp, bool wrote)
+{
+    const vm_level *l = stamp ? find_level(vm, stamp) : NULL;
+
+    if (l && !is_excused(a, l, write))
+        blame_race(vm, a, lane, write, wrote, l, stamp);
+    else if (!l && stamp && is_other_thread(vm, stamp, a->buffer->buffer->scope))
+        blame_race(vm, a, lane, write, wrote, NULL, stamp);
+}
+
+/* Whether the stamp was set by the innermost iteration or thread that is running now. */
+static bool is_own(const ir_vm *vm, uint64_t stamp)
+{
+    return strand_of(stamp) == strand_of(vm->now) && (!vm->depth || clock_of(stamp) >= vm->level[vm->depth - 1].iteration);
+}
+
+static void note_read(ir_vm *vm, const vm_access *a, int lane, vm_shadow *s)
+{
+    if (s->write && !is_own(vm, s->write))
+        meet(vm, a, lane, false, s->write, true);
+    if (s->read && !is_own(vm, s->read)) {
+        if (vm->depth && clock_of(s->read) < vm->level[0].iteration)
+            s->outer = s->read;
+        s->other = s->read;
+    }
+    s->read = vm->now;
+}
+
+static void note_write(ir_vm *vm, const vm_access *a, int lane, vm_shadow *s)
+{
+    if (s->write && !is_own(vm, s->write))
+        meet(vm, a, lane, true, s->write, true);
+    if (s->read) {
+        meet(vm, a, lane, true, s->read, false);
+        meet(vm, a, lane, true, s->other, false);
+        meet(vm, a, lane, true, s->outer, false);
+    }
+    s->write = vm->now;
+}
+
+/* ---- parallel loops ---- */
+
+bool ir_vm_enter_loop(ir_vm *vm, const vm_code *loop)
+{
+    if (vm->depth == VM_MAX_LEVELS) {
+        ir_vm_fail(vm, TEC_UNSUPPORTED, loop->s->loc, "more than %d parallel loops inside each other", VM_MAX_LEVELS);
+        return false;
+    }
+    vm_tick(vm);
+    vm->level[vm->depth++] = (vm_level){.start = vm->clock, .iteration = vm->clock, .loop = loop};
+    return true;
+}
+
+void ir_vm_next_iteration(ir_vm *vm)
+{
+    vm_tick(vm);
+    vm->level[vm->depth - 1].iteration = vm->clock;
+}
+
+void ir_vm_leave_loop(ir_vm *vm)
+{
+    vm->depth--;
+    vm_tick(vm);
+}
+
+/* ---- elements ---- */
+
+static void blame_uninitialised(ir_vm *vm, const vm_access *a, int lane)
+{
+    ir_vm_fail(vm, TEC_INVALID, a->loc, "read of %s, which nothing has written", element_text(vm, a, lane));
+}
+
+static bool is_concurrent(const ir_vm *vm) { return vm->depth > 0 || vm->group; }
+
+ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane)
+{
+    vm_store *st;
+    int64_t at;
+
+    if (vm->failed || (a->mask && !vm_run(vm, a->mask, lane).i))
+        return (ir_value){0};
+    at = ir_vm_locate(vm, a, lane, false);
+    if (at < 0)
+        return (ir_value){0};
+    st = vm->view[a->buffer->slot]->store;
+    if (!(st->flags[at] & VM_INITIALISED)) {
+        blame_uninitialised(vm, a, lane);
+        return (ir_value){0};
+    }
+    if (st->shadow && is_concurrent(vm))
+        note_read(vm, a, lane, &st->shadow[at]);
+    return ir_value_read(a->t, st->data + at * st->bytes);
+}
+
+void ir_vm_store(ir_vm *vm, const vm_access *a, int64_t at, int lane, ir_value v)
+{
+    vm_store *st = vm->view[a->buffer->slot]->store;
+
+    if (st->shadow && is_concurrent(vm))
+        note_write(vm, a, lane, &st->shadow[at]);
+    if (vm->failed)
+        return;
+    st->flags[at] = VM_INITIALISED | VM_WRITTEN;
+    ir_value_write(a->t, st->data + at * st->bytes, v);
+}
+
+void ir_vm_twice(ir_vm *vm, const vm_access *a, int lane, int other)
+{
+    ir_vm_fail(vm, TEC_INVALID, a->loc, "race: lanes %d and %d of one store write %s", other, lane, element_text(vm, a, lane));
+}
