@@ -25,6 +25,10 @@ typedef struct {
 
 typedef const ir_program *lower_pass_fn(const lower_options *o, const ir_program *p);
 
+/* lower_blocks, lower_trim, ...: one function for each row of lower/passes.def. */
+#define LOWER_PASS(name) lower_pass_fn lower_##name;
+#include "lower/passes.def"
+
 typedef struct {
     const char *name;
     lower_pass_fn *run;

@@ -1,0 +1,132 @@
+/* lower/blocks.c -- replaces each block by what it does: bindings substituted, predicate tested, updates written as stores.
+ *
+ *     block C(y = yo*8 + yi, k reduce = k) where yo*8 + yi < n {          if yo*8 + yi < n {
+ *       C[y] sum= A[y, k]                                          =>       C[yo*8 + yi] = C[yo*8 + yi] + A[yo*8 + yi, k]
+ *     }                                                                   }
+ *
+ * requires  no block has an init
+ * provides  no block or update is left
+ * breaks    nothing
+ *
+ * An update of a tuple loads all targets, combines all, then stores all: (V[i], I[i]) argmax= (e, k) must not store V before I was combined.
+ * A binding that is no variable or constant and is used often would be written out often; the simplifier canonicalises indices anyway, and
+ * equal ones are shared again by lower/share.c, so it is substituted all the same.
+ */
+#include "lower/util.h"
+
+/* How often the combiner's results use a parameter. */
+typedef struct {
+    ir_walk walk;
+    const ir_expr *var;
+    int n;
+} counter;
+
+static bool count_use(ir_walk *w, const ir_expr *e)
+{
+    counter *c = (counter *)w;
+
+    c->n += e == c->var;
+    return true;
+}
+
+static int uses(tec_context *cx, const ir_combiner *c, const ir_expr *var)
+{
+    counter count = {.walk = {.expr = count_use, .every = true, .cx = cx}, .var = var};
+
+    for (int i = 0; i < c->n; i++)
+        ir_walk_expr(&count.walk, c->result[i]);
+    return count.n;
+}
+
+static bool is_atom(const ir_expr *e)
+{
+    return e->op == IR_VAR || e->op == IR_INT || e->op == IR_FLOAT;
+}
+
+/* Statements around a body: lets that were needed on the way, outermost first. */
+typedef struct {
+    base_vec vars, values;
+} lets;
+
+static const ir_expr *name_it(tec_context *cx, lets *l, const char *name, const ir_expr *value)
+{
+    if (!value)
+        return NULL;
+
+    const ir_expr *var = ir_var(cx, name, value->dtype);
+    base_push(cx, &l->vars, var);
+    base_push(cx, &l->values, value);
+    return var;
+}
+
+static const ir_stmt *wrap(tec_context *cx, const lets *l, const ir_stmt *body)
+{
+    for (int i = l->vars.n - 1; i >= 0; i--)
+        body = ir_let_stmt(cx, l->vars.at[i], l->values.at[i], body);
+    return body;
+}
+
+/* A parameter of the combiner becomes `value`, through a let where it is used more than once. */
+static void bind(tec_context *cx, const ir_combiner *c, ir_subst *map, lets *l, const ir_expr *param, const ir_expr *value)
+{
+    if (value && !is_atom(value) && uses(cx, c, param) > 1)
+        value = name_it(cx, l, param->var.name, value);
+    base_map_put(cx, &map->vars, param, value);
+}
+
+static const ir_stmt *lower_update(tec_context *cx, const ir_stmt *s)
+{
+    const ir_combiner *c = s->update.combiner;
+    ir_subst map = {0};
+    lets l = {0};
+    const ir_stmt **store = base_array(cx, const ir_stmt *, c->n);
+    const ir_expr **result = base_array(cx, const ir_expr *, c->n);
+
+    for (int i = 0; i < c->n; i++) {
+        bind(cx, c, &map, &l, c->x[i], ir_load(cx, s->update.buffer[i], s->update.index, s->update.n));
+        bind(cx, c, &map, &l, c->y[i], s->update.source[i]);
+    }
+    for (int i = 0; i < c->n; i++) {
+        result[i] = ir_apply(cx, &map, c->result[i]);
+        if (c->n > 1)
+            result[i] = name_it(cx, &l, s->update.buffer[i]->name, result[i]);
+    }
+    for (int i = 0; i < c->n; i++)
+        store[i] = ir_store(cx, s->update.buffer[i], result[i], s->update.index, s->update.n);
+    return wrap(cx, &l, ir_seq(cx, store, c->n));
+}
+
+/* Children first: a block may contain blocks, whose bindings are over the iteration variables of the outer one. */
+static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
+{
+    tec_context *cx = rw->cx;
+    const ir_block *b = s->block.block;
+    ir_subst map = {0};
+
+    if (b->init)
+        return base_fail(cx, TEC_INTERNAL, b->loc, "block '%s' still has its init", b->name);
+    const ir_stmt *body = ir_rewrite_stmt(rw, b->body);
+    if (!body)
+        return NULL;
+    for (int i = 0; i < b->n_iters; i++)
+        base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
+    body = ir_apply_stmt(cx, &map, body);
+    return body && s->block.where ? ir_if(cx, s->block.where, body, NULL) : body;
+}
+
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+{
+    ir_at(rw->cx, s->loc);
+    if (s->kind == IR_BLOCK)
+        return lower_block(rw, s);
+    if (s->kind == IR_UPDATE)
+        return lower_update(rw->cx, s);
+    return ir_rewrite_stmt_children(rw, s);
+}
+
+const ir_program *lower_blocks(const lower_options *o, const ir_program *p)
+{
+    ir_rewrite rw = {.cx = o->cx, .stmt = visit};
+
+    return lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body));
+}

@@ -1,0 +1,529 @@
+/* lower/compact.c -- gives each buffer an allocation as far inside as its values live, and no larger than what is touched there.
+ *
+ *     buffer P: f32[64]
+ *     for i in 0..8 {                              for i in 0..8 {
+ *       for j in 0..10 { P[i*8 + j] = A[..] }        allocate P: f32[10] {
+ *       for j in 0..8 { B[i*8 + j] = .. P[..] } =>     for j in 0..10 { P[j] = A[..] }
+ *     }                                                for j in 0..8 { B[i*8 + j] = .. P[..] }
+ *                                                    } }
+ *
+ * requires  no block is left
+ * provides  every buffer is a parameter or allocated around all its uses; shared and local extents are constant
+ * breaks    nothing
+ *
+ * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out of every
+ * serial loop that carries a value: one in whose body an element may be read that the same iteration did not write before. What cannot be
+ * proven counts as carried. Iterations of other loops never exchange values, by the rules of the schedule.
+ * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what the
+ * predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides of its own, or one that a call addresses, keeps its shape.
+ */
+#include "ir/region.h"
+#include "lower/util.h"
+
+enum { SMALL_BYTES = 512 };
+
+/* Where one buffer goes, and what becomes of it. */
+typedef struct {
+    const ir_buffer *old, *new;
+    const ir_expr *const *min;  /* what its indices are rebased by; NULL: nothing */
+    const ir_stmt *at;
+    int first, last;            /* of a sequence: the statements that use it */
+} placement;
+
+typedef struct {
+    base_vec chain;    /* from the root to the place */
+    base_vec facts;    /* of each of them, as seen from outside */
+} descent;
+
+/* Reads and writes of a statement, seen from outside. */
+typedef struct {
+    base_vec reads, writes;
+} touch;
+
+typedef struct {
+    ir_rewrite rw;
+    const lower_options *o;
+    const ir_program *p;
+    base_map tracked;    /* buffer -> placement */
+    base_map users;      /* statement -> base_map of the tracked buffers that it or a child uses */
+    base_map touches;    /* statement -> touch */
+    base_map fixed;      /* buffers that keep their shape */
+    base_map at;         /* statement -> base_vec of placements */
+} compactor;
+
+/* ---- who uses what ---- */
+
+typedef struct {
+    ir_walk walk;
+    compactor *c;
+    base_map *out;
+} use_walk;
+
+static void note_use(use_walk *u, const ir_buffer *b)
+{
+    if (base_map_has(&u->c->tracked, b))
+        base_map_put(u->c->rw.cx, u->out, b, b);
+}
+
+static bool note_expr(ir_walk *w, const ir_expr *e)
+{
+    use_walk *u = (use_walk *)w;
+
+    if (e->op == IR_LOAD)
+        note_use(u, e->load.buffer);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
+        note_use(u, e->call.buffer[i]);
+        base_map_put(w->cx, &u->c->fixed, e->call.buffer[i], e);
+    }
+    return true;
+}
+
+static void use_expr(compactor *c, const ir_expr *e, base_map *out)
+{
+    use_walk u = {.walk = {.expr = note_expr, .cx = c->rw.cx}, .c = c, .out = out};
+
+    if (e)
+        ir_walk_expr(&u.walk, e);
+}
+
+static void merge(tec_context *cx, base_map *into, const base_map *from)
+{
+    for (int i = 0; from && i < from->cap; i++)
+        if (from->slots[i].key)
+            base_map_put(cx, into, from->slots[i].key, from->slots[i].value);
+}
+
+static const base_map *use_stmt(compactor *c, const ir_stmt *s);
+
+static void use_children(compactor *c, const ir_stmt *s, base_map *out)
+{
+    tec_context *cx = c->rw.cx;
+
+    if (lower_inner(s))
+        merge(cx, out, use_stmt(c, lower_inner(s)));
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
+        merge(cx, out, use_stmt(c, s->seq.stmt[i]));
+    if (s->kind == IR_IF) {
+        merge(cx, out, use_stmt(c, s->branch.then));
+        if (s->branch.otherwise)
+            merge(cx, out, use_stmt(c, s->branch.otherwise));
+    }
+}
+
+/* What the statement itself uses, without its children. */
+static void use_own(compactor *c, const ir_stmt *s, base_map *out)
+{
+    switch (s->kind) {
+    case IR_STORE:
+        for (int i = 0; i < s->store.n; i++)
+            use_expr(c, s->store.index[i], out);
+        use_expr(c, s->store.value, out);
+        use_expr(c, s->store.mask, out);
+        if (base_map_has(&c->tracked, s->store.buffer))
+            base_map_put(c->rw.cx, out, s->store.buffer, s->store.buffer);
+        break;
+    case IR_FOR:
+        use_expr(c, s->loop.min, out);
+        use_expr(c, s->loop.extent, out);
+        break;
+    case IR_LET_STMT: use_expr(c, s->let.value, out); break;
+    case IR_IF: use_expr(c, s->branch.cond, out); break;
+    case IR_ASSERT: use_expr(c, s->check.cond, out); break;
+    case IR_EVALUATE: use_expr(c, s->value, out); break;
+    case IR_ATTRIBUTE: use_expr(c, s->attribute.value, out); break;
+    case IR_BLOCK:
+    case IR_UPDATE:
+    case IR_ALLOCATE:
+    case IR_SEQ: break;
+    }
+}
+
+static const base_map *use_stmt(compactor *c, const ir_stmt *s)
+{
+    base_map *out = base_map_get(&c->users, s);
+
+    if (out)
+        return out;
+    out = base_new(c->rw.cx, base_map);
+    use_own(c, s, out);
+    use_children(c, s, out);
+    base_map_put(c->rw.cx, &c->users, s, out);
+    return out;
+}
+
+static bool uses(compactor *c, const ir_stmt *s, const ir_buffer *b)
+{
+    return s && base_map_has(use_stmt(c, s), b);
+}
+
+static bool uses_itself(compactor *c, const ir_stmt *s, const ir_buffer *b)
+{
+    base_map own = {0};
+
+    use_own(c, s, &own);
+    return base_map_has(&own, b);
+}
+
+/* ---- which elements ---- */
+
+static const touch *touched(compactor *c, const ir_facts *f, const ir_stmt *s)
+{
+    touch *t = base_map_get(&c->touches, s);
+
+    if (!t) {
+        t = base_new(c->rw.cx, touch);
+        ir_touched(f, s, &t->reads, &t->writes);
+        base_map_put(c->rw.cx, &c->touches, s, t);
+    }
+    return t;
+}
+
+static const ir_region *region_of(const base_vec *regions, const ir_buffer *b)
+{
+    for (int i = 0; i < regions->n; i++)
+        if (((const ir_region *)regions->at[i])->buffer == b)
+            return regions->at[i];
+    return NULL;
+}
+
+static bool covered(const ir_facts *f, const base_vec *written, const ir_region *r)
+{
+    for (int i = 0; i < written->n; i++)
+        if (ir_region_contains(f, written->at[i], r))
+            return true;
+    return false;
+}
+
+/* Whether s may read an element of b that is in none of the regions `written` so far; adds what s writes. */
+static bool exposed(compactor *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *written)
+{
+    const touch *t = touched(c, f, s);
+    const ir_region *read = region_of(&t->reads, b), *write = region_of(&t->writes, b);
+    bool bad = false;
+
+    if (read && !covered(f, written, read)) {
+        base_vec inside = {0};
+
+        for (int i = 0; i < written->n; i++)
+            base_push(c->rw.cx, &inside, written->at[i]);
+        bad = s->kind == IR_STORE || (s->kind != IR_SEQ && uses_itself(c, s, b));
+        if (lower_inner(s) && !bad)
+            bad = exposed(c, lower_inside(f, s), lower_inner(s), b, &inside);
+        for (int i = 0; s->kind == IR_SEQ && i < s->seq.n && !bad; i++)
+            bad = exposed(c, f, s->seq.stmt[i], b, &inside);
+        if (s->kind == IR_IF && !bad) {
+            int n = inside.n;
+
+            bad = exposed(c, lower_inside(f, s), s->branch.then, b, &inside);
+            inside.n = n;
+            if (s->branch.otherwise && !bad)
+                bad = exposed(c, lower_inside_else(f, s), s->branch.otherwise, b, &inside);
+        }
+    }
+    if (write)
+        base_push(c->rw.cx, written, write);
+    return bad;
+}
+
+static bool carries(compactor *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
+{
+    base_vec written = {0};
+
+    if (loop->loop.how != IR_SERIAL && loop->loop.how != IR_UNROLLED)
+        return false;
+    return exposed(c, lower_inside(f, loop), loop->loop.body, b, &written);
+}
+
+/* ---- where ---- */
+
+/* The only child of s that uses b, with the facts that hold there; NULL where s is the place. */
+static const ir_stmt *only_user(compactor *c, const ir_stmt *s, const ir_buffer *b, const ir_facts *f, const ir_facts **inside)
+{
+    const ir_stmt *found = NULL;
+
+    *inside = f;
+    if (s->kind == IR_SEQ) {
+        for (int i = 0; i < s->seq.n; i++) {
+            if (uses(c, s->seq.stmt[i], b) && found)
+                return NULL;
+            if (uses(c, s->seq.stmt[i], b))
+                found = s->seq.stmt[i];
+        }
+        return found;
+    }
+    if (uses_itself(c, s, b))
+        return NULL;
+    if (s->kind == IR_IF) {
+        bool then = uses(c, s->branch.then, b), otherwise = uses(c, s->branch.otherwise, b);
+
+        *inside = then ? lower_inside(f, s) : lower_inside_else(f, s);
+        return then && otherwise ? NULL : then ? s->branch.then : s->branch.otherwise;
+    }
+    *inside = lower_inside(f, s);
+    return lower_inner(s);
+}
+
+static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent *d)
+{
+    for (const ir_stmt *s = c->p->body; s; s = only_user(c, s, b, f, &f)) {
+        base_push(c->rw.cx, &d->chain, s);
+        base_push(c->rw.cx, &d->facts, f);
+    }
+    int place = d->chain.n - 1;
+    for (int i = place; i >= 0; i--) {
+        const ir_stmt *s = d->chain.at[i];
+
+        if (s->kind == IR_FOR && carries(c, d->facts.at[i], s, b))
+            place = i;
+    }
+    d->chain.n = place + 1;
+}
+
+/* ---- how large ---- */
+
+static bool shrinks(const ir_facts *f, const ir_expr *hull, const ir_expr *shape)
+{
+    int64_t a, b;
+
+    if (ir_is_int(hull, &a))
+        return !ir_is_int(shape, &b) || a < b;
+    return !ir_is_int(shape, &b) && ir_prove_le(f, hull, shape);
+}
+
+static bool check_scope(compactor *c, ir_buffer *b)
+{
+    int64_t n;
+
+    for (int i = 0; i < b->n && b->scope != IR_GLOBAL; i++) {
+        if (ir_is_int(b->shape[i], &n))
+            continue;
+        if (c->o->target->kind->is_gpu || b->scope != IR_LOCAL)
+            return base_fail(c->rw.cx, TEC_INVALID, b->loc, "buffer '%s' in scope %s needs constant extents: dimension %d is '%s' here",
+                             b->name, ir_scope_text(b->scope), i, ir_expr_text(c->rw.cx, b->shape[i]));
+        base_log(c->rw.cx, 1, "compact: '%s' is kept in the workspace: its dimension %d is '%s'", b->name, i,
+                 ir_expr_text(c->rw.cx, b->shape[i]));
+        b->scope = IR_GLOBAL;
+    }
+    return true;
+}
+
+typedef struct {
+    ir_walk walk;
+    bool found;
+} parallel_walk;
+
+static bool find_parallel(ir_walk *w, const ir_stmt *s)
+{
+    parallel_walk *p = (parallel_walk *)w;
+
+    p->found |= s->kind == IR_FOR && s->loop.how == IR_PARALLEL;
+    return !p->found;
+}
+
+/* On CPUs a few elements that one thread alone uses are better off in registers, whatever their scope. */
+static void localise(compactor *c, const placement *p, ir_buffer *b)
+{
+    parallel_walk w = {.walk = {.stmt = find_parallel, .cx = c->rw.cx}};
+    int64_t n = lower_constant_elements(b);
+
+    if (c->o->target->kind->is_gpu || b->scope != IR_GLOBAL || n < 0 || n > SMALL_BYTES / base_dtype_bytes(b->dtype))
+        return;
+    ir_walk_stmt(&w.walk, p->at);
+    if (!w.found)
+        b->scope = IR_LOCAL;
+}
+
+static ir_region hull(const ir_facts *f, const touch *t, const ir_buffer *b)
+{
+    const ir_region *read = region_of(&t->reads, b), *write = region_of(&t->writes, b);
+
+    if (!read || !write)
+        return read ? *read : write ? *write : ir_region_whole(ir_facts_context(f), b);
+    return ir_region_union(f, (ir_region[]){*read, *write}, 2);
+}
+
+static bool shape_it(compactor *c, const ir_facts *f, const touch *t, placement *p)
+{
+    tec_context *cx = c->rw.cx;
+    ir_buffer *b = ir_buffer_copy(cx, p->old);
+    const ir_expr **shape = base_array(cx, const ir_expr *, b->n), **min = base_array(cx, const ir_expr *, b->n);
+    bool same = true;
+
+    if (!p->old->strides && !p->old->offset && !base_map_has(&c->fixed, p->old)) {
+        ir_region r = hull(f, t, p->old);
+
+        for (int i = 0; i < b->n; i++) {
+            const ir_expr *extent = ir_simplify(f, r.extent[i]);
+            bool smaller = shrinks(f, extent, b->shape[i]);
+
+            shape[i] = smaller ? extent : b->shape[i];
+            min[i] = smaller ? ir_simplify(f, r.min[i]) : ir_int(cx, 0);
+            same &= !smaller;
+        }
+        b->shape = shape;
+    }
+    p->min = same ? NULL : min;
+    p->new = b;
+    localise(c, p, b);
+    return check_scope(c, b);
+}
+
+/* ---- the rewrite ---- */
+
+static void choose_range(compactor *c, placement *p)
+{
+    p->first = -1;
+    for (int i = 0; p->at->kind == IR_SEQ && i < p->at->seq.n; i++) {
+        if (!uses(c, p->at->seq.stmt[i], p->old))
+            continue;
+        if (p->first < 0)
+            p->first = i;
+        p->last = i;
+    }
+}
+
+static bool place(compactor *c, const ir_facts *program, const ir_buffer *b)
+{
+    placement *p = base_map_get(&c->tracked, b);
+    descent d = {0};
+
+    if (!uses(c, c->p->body, b))
+        return true;
+    p->old = b;
+    descend(c, program, b, &d);
+    p->at = d.chain.at[d.chain.n - 1];
+    choose_range(c, p);
+    if (!shape_it(c, d.facts.at[d.chain.n - 1], touched(c, d.facts.at[d.chain.n - 1], p->at), p))
+        return false;
+
+    base_vec *list = base_map_get(&c->at, p->at);
+    if (!list) {
+        list = base_new(c->rw.cx, base_vec);
+        base_map_put(c->rw.cx, &c->at, p->at, list);
+    }
+    base_push(c->rw.cx, list, p);
+    return true;
+}
+
+static const ir_stmt *allocate_all(compactor *c, const base_vec *list, int first, int last, const ir_stmt *s)
+{
+    for (int i = list->n - 1; i >= 0; i--) {
+        const placement *p = list->at[i];
+
+        if (p->first >= first && p->last <= last)
+            s = ir_allocate(c->rw.cx, p->new, s);
+    }
+    return s;
+}
+
+/* The statements of a sequence, those that share buffers wrapped together: ranges that overlap become one. */
+static const ir_stmt *allocate_in_seq(compactor *c, const base_vec *list, const ir_stmt *old, const ir_stmt *const *stmt)
+{
+    tec_context *cx = c->rw.cx;
+    base_vec out = {0};
+
+    for (int i = 0, end; i < old->seq.n; i = end) {
+        bool grown = true, any = false;
+
+        for (end = i + 1; grown;) {
+            grown = false;
+            for (int j = 0; j < list->n; j++) {
+                const placement *p = list->at[j];
+
+                any |= p->first >= i && p->first < end;
+                if (p->first >= i && p->first < end && p->last >= end) {
+                    end = p->last + 1;
+                    grown = true;
+                }
+            }
+        }
+        const ir_stmt *part = ir_seq(cx, stmt + i, end - i);
+        base_push(cx, &out, any ? allocate_all(c, list, i, end - 1, part) : part);
+    }
+    return ir_seq(cx, (const ir_stmt *const *)out.at, out.n);
+}
+
+static const ir_expr *const *rebase(compactor *c, const ir_buffer *b, const ir_expr *const *index, int n)
+{
+    const placement *p = base_map_get(&c->tracked, b);
+
+    if (!p || !p->min)
+        return index;
+    const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n);
+    for (int i = 0; i < n; i++)
+        out[i] = ir_sub(c->rw.cx, index[i], p->min[i]);
+    return out;
+}
+
+static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *b)
+{
+    const placement *p = base_map_get(&((compactor *)rw)->tracked, b);
+
+    return p ? p->new : b;
+}
+
+/* The default rewrite has put the new buffer in; the node that stood before tells which indices are old. */
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+{
+    compactor *c = (compactor *)rw;
+    const ir_expr *out = ir_rewrite_children(rw, e);
+
+    if (e->op != IR_LOAD || !out)
+        return out;
+    const ir_expr *const *index = rebase(c, e->load.buffer, out->load.index, e->load.n);
+    if (index == out->load.index)
+        return out;
+    return out->load.mask ? ir_load_masked(rw->cx, out->load.buffer, index, e->load.n, out->load.mask)
+                          : ir_load(rw->cx, out->load.buffer, index, e->load.n);
+}
+
+static const ir_stmt *rebase_store(compactor *c, const ir_stmt *old, const ir_stmt *s)
+{
+    const ir_expr *const *index = rebase(c, old->store.buffer, s->store.index, s->store.n);
+
+    if (index == s->store.index)
+        return s;
+    ir_stmt *copy = ir_stmt_copy(c->rw.cx, s);
+    copy->store.index = index;
+    return copy;
+}
+
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+{
+    compactor *c = (compactor *)rw;
+    const base_vec *list = base_map_get(&c->at, s);
+
+    if (s->kind == IR_SEQ && list) {
+        const ir_stmt **stmt = base_array(rw->cx, const ir_stmt *, s->seq.n);
+
+        for (int i = 0; i < s->seq.n; i++)
+            stmt[i] = ir_rewrite_stmt(rw, s->seq.stmt[i]);
+        return allocate_in_seq(c, list, s, stmt);
+    }
+    const ir_stmt *out = ir_rewrite_stmt_children(rw, s);
+    if (out && s->kind == IR_STORE)
+        out = rebase_store(c, s, out);
+    for (int i = list ? list->n - 1 : -1; i >= 0; i--)
+        out = ir_allocate(rw->cx, ((placement *)list->at[i])->new, out);
+    return out;
+}
+
+const ir_program *lower_compact(const lower_options *o, const ir_program *p)
+{
+    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}, .o = o, .p = p};
+
+    if (p->n_buffers == 0)
+        return p;
+    for (int i = 0; i < p->n_buffers; i++)
+        base_map_put(o->cx, &c.tracked, p->buffers[i], base_new(o->cx, placement));
+    const ir_facts *f = ir_facts_of_program(o->cx, p);
+    for (int i = 0; i < p->n_buffers; i++)
+        if (!place(&c, f, p->buffers[i]))
+            return NULL;
+
+    ir_program *out = ir_program_copy(o->cx, p);
+    out->body = ir_rewrite_stmt(&c.rw, p->body);
+    out->buffers = NULL;
+    out->n_buffers = 0;
+    return out->body && !base_failed(o->cx) ? out : NULL;
+}

@@ -1,0 +1,228 @@
+/* lower/init.c -- gives the start of each reduction a place of its own.
+ *
+ *     for y in 0..8 { for k in 0..n {             for y in 0..8 {
+ *       block C(y = y, k reduce = k) {              block C.init(y = y) { C[y] = 0 }
+ *         init { C[y] = 0 }                  =>     for k in 0..n {
+ *         C[y] sum= A[y, k]                           block C(y = y, k reduce = k) { C[y] sum= A[y, k] }
+ *     } } }                                       } }
+ *
+ * requires  a loop tree
+ * provides  no block has an init
+ * breaks    nothing
+ *
+ * The init stands before the outermost loop of its reduction, in copies of those loops inside that its elements depend on: so a reduction
+ * without points still initialises, and the inner loop does not test. The spatial conjuncts of the predicate guard it; those that speak of a
+ * loop of the reduction alone guard only the update. Where the loops need not start at the first point of the reduction (the later part of a
+ * loop that was cut), the init is either known not to be due, or it stays in place under a test that all reduce variables are 0; that is
+ * right only if there is a first point, so a reduction that may be empty or is guarded there is refused.
+ */
+#include "lower/nest.h"
+#include "ir/region.h"
+
+typedef struct {
+    ir_rewrite rw;
+    base_map before; /* statement -> base_vec of the inits that go before it */
+} placer;
+
+typedef enum { STARTS, NEVER, UNKNOWN } start;
+
+/* Whether the reduce variables are all 0 when path[at] begins. */
+static start first_point(const ir_facts *f, const lower_site *s, int at)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_block *b = s->stmt->block.block;
+    base_vec inner = {0};
+    start all = STARTS;
+
+    for (int i = s->n - 1; i >= at; i--)
+        if (s->path[i]->kind == IR_FOR)
+            base_push(cx, &inner, s->path[i]->loop.var);
+    for (int i = 0; i < b->n_iters; i++) {
+        const ir_expr *min = s->stmt->block.bind[i], *max;
+
+        if (b->iters[i].kind != IR_REDUCE_ITER)
+            continue;
+        if (inner.n > 0 && !ir_eliminate(f, s->stmt->block.bind[i], (const ir_expr *const *)inner.at, inner.n, &min, &max))
+            all = UNKNOWN;
+        else if (ir_prove_lt(f, ir_int(cx, 0), min))
+            return NEVER;
+        else if (!ir_prove_equal(f, min, ir_int(cx, 0)))
+            all = UNKNOWN;
+    }
+    return all;
+}
+
+/* The conjuncts that concern where the init stores; true where others were left out. */
+static bool spatial_conjuncts(tec_context *cx, const lower_site *s, int at, const base_map *reduce, const base_map *spatial, base_vec *out)
+{
+    base_vec all = {0};
+    bool left_out = false;
+
+    lower_site_conditions(cx, s, at, &all);
+    for (int i = 0; i < all.n; i++) {
+        base_vec vars = {0};
+        bool only_reduce = false;
+
+        ir_free_vars(cx, all.at[i], &vars);
+        for (int j = 0; j < vars.n; j++)
+            only_reduce |= base_map_has(reduce, vars.at[j]) && !base_map_has(spatial, vars.at[j]);
+        if (only_reduce)
+            left_out = true;
+        else
+            base_push(cx, out, all.at[i]);
+    }
+    return left_out;
+}
+
+static const ir_stmt *init_block(const ir_facts *f, const lower_site *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_block *b = s->stmt->block.block;
+    ir_block *init = ir_block_copy(cx, b);
+    ir_iter *iters = base_array(cx, ir_iter, b->n_iters);
+    const ir_expr **bind = base_array(cx, const ir_expr *, b->n_iters);
+    base_vec reads = {0}, writes = {0};
+
+    init->n_iters = 0;
+    for (int i = 0; i < b->n_iters; i++) {
+        if (b->iters[i].kind == IR_REDUCE_ITER)
+            continue;
+        bind[init->n_iters] = s->stmt->block.bind[i];
+        iters[init->n_iters++] = b->iters[i];
+    }
+    ir_touched(f, b->init, &reads, &writes);
+    ir_region *read = base_array(cx, ir_region, reads.n);
+    for (int i = 0; i < reads.n; i++)
+        read[i] = *(const ir_region *)reads.at[i];
+    init->name = base_format(cx, "%s.init", b->name);
+    init->iters = iters;
+    init->reads = read;
+    init->n_reads = reads.n;
+    init->body = b->init;
+    init->init = NULL;
+    return ir_block_stmt(cx, init, bind, NULL);
+}
+
+static void put_before(placer *p, const ir_stmt *where, const ir_stmt *init)
+{
+    base_vec *list = base_map_get(&p->before, where);
+
+    if (!list) {
+        list = base_new(p->rw.cx, base_vec);
+        base_map_put(p->rw.cx, &p->before, where, list);
+    }
+    base_push(p->rw.cx, list, init);
+}
+
+/* Reduce variables whose extent is not known to be at least 1: the first, or NULL. */
+static const ir_expr *maybe_empty(const ir_facts *f, const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER && !ir_prove_lt(f, ir_int(ir_facts_context(f), 0), b->iters[i].extent))
+            return b->iters[i].var;
+    return NULL;
+}
+
+/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. */
+static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, const base_map *reduce, base_map *used,
+                              const base_vec *guards)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_block *b = s->stmt->block.block;
+
+    for (int i = 0; i < guards->n; i++)
+        lower_used(cx, s, at, guards->at[i], used);
+    for (int i = at; i < s->n; i++) {
+        const ir_stmt *p = s->path[i];
+
+        if (p->kind == IR_FOR && base_map_has(used, p->loop.var) && base_map_has(reduce, p->loop.var) && maybe_empty(f, b))
+            return base_fail(cx, TEC_INVALID, b->loc,
+                             "cannot place the init of '%s': loop '%s' mixes spatial and reduce variables, and the reduction over '%s' may be empty",
+                             b->name, p->loop.var->var.name, maybe_empty(f, b)->var.name);
+    }
+    return lower_copy_loops(cx, s, at, used, guards, init_block(f, s));
+}
+
+/* Beside the block itself, where all its reduce variables are 0. */
+static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const base_vec *guards, bool guarded)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_block *b = s->stmt->block.block;
+    base_vec tests = {0};
+
+    if (guarded || maybe_empty(f, b))
+        return base_fail(cx, TEC_INVALID, b->loc,
+                         "cannot place the init of '%s': its loops are not known to start at the first point of the reduction, which may be %s",
+                         b->name, guarded ? "guarded" : "empty");
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER)
+            base_push(cx, &tests, ir_eq(cx, s->stmt->block.bind[i], ir_int(cx, 0)));
+    for (int i = 0; i < guards->n; i++)
+        base_push(cx, &tests, guards->at[i]);
+    const ir_expr *test = lower_conjoin(cx, &tests);
+    return test ? ir_if(cx, test, init_block(f, s), NULL) : init_block(f, s);
+}
+
+static bool place(placer *p, const ir_facts *program, const lower_site *s)
+{
+    tec_context *cx = p->rw.cx;
+    const ir_block *b = s->stmt->block.block;
+    base_map reduce = {0}, spatial = {0};
+    base_vec guards = {0};
+
+    ir_at(cx, b->loc);
+    lower_reduce_vars(cx, s, &reduce);
+    int at = lower_reduction_at(s, &reduce);
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind != IR_REDUCE_ITER)
+            lower_used(cx, s, at, s->stmt->block.bind[i], &spatial);
+
+    const ir_facts *f = lower_site_facts(program, s, s->n);
+    bool guarded = spatial_conjuncts(cx, s, at, &reduce, &spatial, &guards);
+    start first = first_point(f, s, at);
+    if (first == NEVER)
+        return true;
+
+    const ir_stmt *init = first == STARTS ? hoisted(f, s, at, &reduce, &spatial, &guards) : in_place(f, s, &guards, guarded);
+    if (init)
+        put_before(p, first == STARTS && at < s->n ? s->path[at] : s->stmt, init);
+    return init != NULL;
+}
+
+static const ir_stmt *without_init(tec_context *cx, const ir_stmt *s)
+{
+    ir_block *b = ir_block_copy(cx, s->block.block);
+
+    b->init = NULL;
+    return ir_block_stmt(cx, b, s->block.bind, s->block.where);
+}
+
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+{
+    const base_vec *inits = base_map_get(&((placer *)rw)->before, s);
+    const ir_stmt *out = s;
+
+    if (s->kind == IR_BLOCK)
+        out = s->block.block->init ? without_init(rw->cx, s) : s;
+    else
+        out = ir_rewrite_stmt_children(rw, s);
+    for (int i = inits ? inits->n - 1 : -1; i >= 0; i--)
+        out = ir_seq2(rw->cx, inits->at[i], out);
+    return out;
+}
+
+const ir_program *lower_init(const lower_options *o, const ir_program *p)
+{
+    placer pl = {.rw = {.cx = o->cx, .stmt = visit}};
+    const ir_facts *f = ir_facts_of_program(o->cx, p);
+    base_vec sites = {0};
+
+    lower_sites(o->cx, p->body, &sites);
+    for (int i = 0; i < sites.n; i++) {
+        const lower_site *s = sites.at[i];
+
+        if (s->stmt->block.block->init && !place(&pl, f, s))
+            return NULL;
+    }
+    return lower_with_body(o->cx, p, ir_rewrite_stmt(&pl.rw, p->body));
+}

@@ -1,0 +1,116 @@
+/* lower/pipeline.c -- the passes in order, and running them.
+ *
+ * The order, where it is not free:
+ * - lanes before init: the partial results of a vectorised reduction get an init like any other.
+ * - init before compact: an init that is hoisted decides how far inside its buffer may be allocated.
+ * - blocks before compact: the body of a block may speak of iteration variables only, rebased indices speak of the loops outside.
+ * - trim before partition: what became a bound needs no copy; partition before flatten: element numbers hide which dimension a
+ *   condition is about; simplify after trim: partition reads the conditions in linear form.
+ * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor divisions by the
+ *   lanes must be gone by then.
+ * - vectorize before unroll: the register-wide pieces of a long vector are unrolled with the rest; unroll before promote: constant indices.
+ * - promote before fma: accumulators are loads of one buffer then, and stores of values; math before share: what it expands is shared.
+ * - storage last but for finish: nothing allocates any more.
+ */
+#include <string.h>
+
+#include "lower/util.h"
+
+const lower_pass lower_passes[] = {
+    {"lanes", lower_lanes, IR_VERIFY_TREE, "vectorised reductions get partial results, one for each lane", false, true},
+    {"init", lower_init, IR_VERIFY_TREE, "the start of a reduction becomes a block of its own", false, false},
+    {"blocks", lower_blocks, IR_VERIFY_TREE, "blocks become what they do, updates become stores", false, false},
+    {"compact", lower_compact, IR_VERIFY_LOOPS, "buffers are allocated where they live, as large as what is touched", false, false},
+    {"trim", lower_trim, IR_VERIFY_LOOPS, "conditions become bounds of loops", false, false},
+    {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", false, false},
+    {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", false, false},
+    {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", false, false},
+    {"simplify", lower_simplify, IR_VERIFY_FLAT, "canonical expressions; what cannot run goes", false, false},
+    {"vectorize", lower_vectorize, IR_VERIFY_FLAT, "vectorised loops become vector expressions", false, true},
+    {"unroll", lower_unroll, IR_VERIFY_SCALAR, "unrolled loops are written out", false, false},
+    {"simplify", lower_simplify, IR_VERIFY_SCALAR, "canonical expressions; what cannot run goes", false, false},
+    {"promote", lower_promote, IR_VERIFY_SCALAR, "local buffers with constant indices become values", false, true},
+    {"fma", lower_fma, IR_VERIFY_SCALAR, "multiply-adds are fused where the policy allows", false, true},
+    {"math", lower_math, IR_VERIFY_SCALAR, "functions without an instruction are expanded", false, true},
+    {"share", lower_share, IR_VERIFY_SCALAR, "costly expressions that occur more than once are evaluated once", false, true},
+    {"storage", lower_storage, IR_VERIFY_SCALAR, "allocations get places on the stack or in the workspace", false, true},
+    {"finish", lower_finish, IR_VERIFY_SCALAR, "what code generators do not know goes", false, true},
+};
+const int lower_n_passes = BASE_COUNT(lower_passes);
+
+const lower_pass *lower_find(const char *name)
+{
+    for (int i = 0; i < lower_n_passes; i++)
+        if (base_same(lower_passes[i].name, name))
+            return &lower_passes[i];
+    return NULL;
+}
+
+static bool applies(const lower_options *o, const lower_pass *pass)
+{
+    return o->target->kind->is_gpu ? !pass->cpu_only : !pass->gpu_only;
+}
+
+/* DIR/NAME.NN-pass.tir; a name may hold characters that a file's may not. */
+static bool dump(const lower_options *o, const ir_program *p, const char *pass, int number)
+{
+    char *name = base_strdup(o->cx, p->name);
+    const char *text = ir_program_text(o->cx, p);
+
+    for (char *c = name; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    return base_write_file(o->cx, base_format(o->cx, "%s/%s.%02d-%s.tir", o->dump_dir, name, number, pass), text, strlen(text));
+}
+
+static bool verify(const lower_options *o, const ir_program *p, const lower_pass *pass)
+{
+#ifdef TEC_DEBUG
+    if (!o->no_verify && !ir_verify(o->cx, p, pass->level)) {
+        base_note(o->cx, (base_loc){0}, "after the pass '%s'", pass->name);
+        return false;
+    }
+#else
+    (void)o, (void)p, (void)pass;
+#endif
+    return true;
+}
+
+static const ir_program *run_one(const lower_options *o, const ir_program *p, const lower_pass *pass, int number)
+{
+    const ir_program *out = pass->run(o, p);
+
+    if (!out || base_failed(o->cx))
+        return NULL;
+    if (out != p) {
+        if (o->dump_dir && !dump(o, out, pass->name, number))
+            return NULL;
+        if (!verify(o, out, pass))
+            return NULL;
+    }
+    if (o->watch)
+        o->watch(o->user, pass->name, p, out);
+    return out;
+}
+
+const ir_program *lower_run(const lower_options *o, const ir_program *tree)
+{
+    const ir_program *p = base_failed(o->cx) ? NULL : tree;
+
+    for (int i = 0; i < lower_n_passes && p; i++)
+        if (applies(o, &lower_passes[i]))
+            p = run_one(o, p, &lower_passes[i], i + 1);
+    return p;
+}
+
+const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names, int n)
+{
+    for (int i = 0; i < n && p; i++) {
+        const lower_pass *pass = lower_find(names[i]);
+
+        if (!pass)
+            return base_fail(o->cx, TEC_INVALID, (base_loc){0}, "no pass is called '%s'", names[i]);
+        p = run_one(o, p, pass, i + 1);
+    }
+    return p;
+}

@@ -1,0 +1,411 @@
+/* lower/storage.c -- where allocations lie: small constant local ones on the stack, all others at offsets of a planned workspace.
+ *
+ *     allocate P: f32[1024] { allocate Q: f32[1024] { allocate R: f32[1024] {     P @workspace(0), Q @workspace(4096),
+ *       P = ..   Q = f(P)   R = g(Q)   C = h(R)                              =>   R @workspace(0); the program: @workspace(8192)
+ *     }}}
+ *
+ * requires  flat buffers, no vectorised or unrolled loop
+ * provides  every allocate is local, of a constant size, at most 16 KiB in all; or has the note "workspace" or, inside a parallel loop,
+ *           "thread_workspace"; the program has both totals
+ * breaks    nothing
+ *
+ * Each leaf statement has a position. A buffer lives from its first to its last use; a use inside a loop that the allocation encloses
+ * counts for the whole loop. Buffers of constant size are placed from the largest to the smallest, each at the lowest offset where no
+ * buffer lies that lives at the same time. Those of symbolic size follow behind; two share a slot where their sizes are proven equal.
+ * All offsets and sizes are multiples of 64 bytes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/util.h"
+
+enum { STACK_BYTES = 16 * 1024, SMALL_BYTES = 256, ALIGNMENT = 64 };
+
+typedef struct {
+    const ir_stmt *stmt;
+    int order;            /* among the allocations, in program order */
+    int depth;            /* loops around it */
+    int first, last;      /* positions of its life */
+    bool on_stack, per_thread;
+    bool crosses;         /* a parallel loop runs while it is open: other threads touch it */
+    int64_t bytes;        /* -1: symbolic */
+    const ir_expr *size;  /* in bytes, over symbols; of constant ones NULL */
+    int64_t at;           /* constant offset */
+    const ir_expr *offset;
+} slot;
+
+typedef struct {
+    int start;
+} open_loop;
+
+typedef struct {
+    tec_context *cx;
+    const ir_program *p;
+    base_vec slots;  /* slot *, in program order */
+    base_vec inside; /* those whose allocate encloses the current statement */
+    base_map open;   /* buffer -> its slot, while inside */
+    base_vec vars;   /* enclosing loop variables */
+    open_loop *loops;
+    int n_loops, cap_loops;
+    int position;
+    bool parallel;
+} planner;
+
+static int64_t round_up(int64_t n)
+{
+    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* ---- lives ---- */
+
+typedef struct {
+    ir_walk walk;
+    planner *p;
+} use_walk;
+
+static void use(planner *p, const ir_buffer *b)
+{
+    slot *s = base_map_get(&p->open, b);
+
+    if (!s)
+        return;
+    if (s->first < 0)
+        s->first = p->position;
+    s->last = p->position;
+}
+
+static bool use_in_expr(ir_walk *w, const ir_expr *e)
+{
+    planner *p = ((use_walk *)w)->p;
+
+    if (e->op == IR_LOAD)
+        use(p, e->load.buffer);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        use(p, e->call.buffer[i]);
+    return true;
+}
+
+static void use_expr(planner *p, const ir_expr *e)
+{
+    use_walk w = {.walk = {.expr = use_in_expr, .cx = p->cx}, .p = p};
+
+    if (e)
+        ir_walk_expr(&w.walk, e);
+}
+
+static bool visit(planner *p, const ir_facts *f, const ir_stmt *s);
+
+static void enter_loop(planner *p, const ir_stmt *s)
+{
+    if (p->n_loops == p->cap_loops) {
+        open_loop *more = base_array(p->cx, open_loop, p->cap_loops * 2 + 8);
+
+        if (p->n_loops)
+            memcpy(more, p->loops, (size_t)p->n_loops * sizeof *more);
+        p->loops = more;
+        p->cap_loops = p->cap_loops * 2 + 8;
+    }
+    p->loops[p->n_loops++].start = ++p->position;
+    base_push(p->cx, &p->vars, s->loop.var);
+}
+
+/* What was used inside and allocated outside lives through the whole loop. */
+static void leave_loop(planner *p)
+{
+    int start = p->loops[--p->n_loops].start;
+
+    p->position++;
+    p->vars.n--;
+    for (int i = 0; i < p->slots.n; i++) {
+        slot *s = p->slots.at[i];
+
+        if (s->depth > p->n_loops || s->last < start)
+            continue;
+        if (s->first > start)
+            s->first = start;
+        s->last = p->position;
+    }
+}
+
+static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
+{
+    bool parallel = p->parallel;
+
+    use_expr(p, s->loop.min);
+    use_expr(p, s->loop.extent);
+    enter_loop(p, s);
+    p->parallel |= s->loop.how == IR_PARALLEL;
+    for (int i = 0; s->loop.how == IR_PARALLEL && i < p->inside.n; i++)
+        ((slot *)p->inside.at[i])->crosses = true;
+    bool ok = visit(p, lower_inside(f, s), s->loop.body);
+    p->parallel = parallel;
+    leave_loop(p);
+    return ok;
+}
+
+/* The size over symbols: the largest while the loops around run. */
+static bool measure(planner *p, const ir_facts *f, slot *s)
+{
+    tec_context *cx = p->cx;
+    const ir_buffer *b = s->stmt->allocate.buffer;
+    const ir_expr *elements = ir_simplify(f, b->shape[0]), *min;
+    int64_t n;
+
+    if (!ir_is_int(elements, &n) && p->vars.n > 0 &&
+        !ir_eliminate(f, elements, (const ir_expr *const *)p->vars.at, p->vars.n, &min, &elements)) {
+        base_fail(cx, TEC_INVALID, b->loc, "cannot bound the size of buffer '%s': '%s' elements", b->name, ir_expr_text(cx, b->shape[0]));
+        return false;
+    }
+    elements = ir_simplify(f, elements);
+    if (ir_is_int(elements, &n)) {
+        s->bytes = (n < 0 ? 0 : n) * base_dtype_bytes(b->dtype);
+        return true;
+    }
+    const ir_expr *bytes = ir_mul(cx, ir_max(cx, elements, ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
+    s->size = ir_simplify(f, ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT)));
+    s->bytes = -1;
+    return true;
+}
+
+static bool visit_allocate(planner *p, const ir_facts *f, const ir_stmt *s)
+{
+    slot *a = base_new(p->cx, slot);
+
+    *a = (slot){.stmt = s, .order = p->slots.n, .depth = p->n_loops, .first = -1, .last = -1, .per_thread = p->parallel};
+    base_push(p->cx, &p->slots, a);
+    base_map_put(p->cx, &p->open, s->allocate.buffer, a);
+    base_push(p->cx, &p->inside, a);
+    bool ok = measure(p, f, a) && visit(p, f, s->allocate.body);
+    p->inside.n--;
+    return ok;
+}
+
+static bool visit_children(planner *p, const ir_facts *f, const ir_stmt *s)
+{
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
+        if (!visit(p, f, s->seq.stmt[i]))
+            return false;
+    if (s->kind != IR_IF)
+        return lower_inner(s) ? visit(p, lower_inside(f, s), lower_inner(s)) : true;
+    return visit(p, lower_inside(f, s), s->branch.then) &&
+           (!s->branch.otherwise || visit(p, lower_inside_else(f, s), s->branch.otherwise));
+}
+
+static bool visit(planner *p, const ir_facts *f, const ir_stmt *s)
+{
+    p->position++;
+    switch (s->kind) {
+    case IR_FOR: return visit_loop(p, f, s);
+    case IR_ALLOCATE: return visit_allocate(p, f, s);
+    case IR_STORE:
+        use_expr(p, s->store.index[0]);
+        use_expr(p, s->store.value);
+        use_expr(p, s->store.mask);
+        use(p, s->store.buffer);
+        break;
+    case IR_LET_STMT: use_expr(p, s->let.value); break;
+    case IR_IF: use_expr(p, s->branch.cond); break;
+    case IR_ASSERT: use_expr(p, s->check.cond); break;
+    case IR_ATTRIBUTE: use_expr(p, s->attribute.value); break;
+    case IR_EVALUATE: use_expr(p, s->value); break;
+    case IR_BLOCK:
+    case IR_UPDATE:
+    case IR_SEQ: break;
+    }
+    return visit_children(p, f, s);
+}
+
+/* ---- places ---- */
+
+/* Values of a register each come first, other local buffers while there is room. */
+static void choose_stack(planner *p)
+{
+    int64_t room = STACK_BYTES;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < p->slots.n; i++) {
+            slot *s = p->slots.at[i];
+            int64_t bytes = s->bytes < 0 ? INT64_MAX : round_up(s->bytes);
+
+            if (s->stmt->allocate.buffer->scope != IR_LOCAL || s->crosses || s->on_stack || bytes > (pass ? room : SMALL_BYTES) || bytes > room)
+                continue;
+            s->on_stack = true;
+            room -= bytes;
+        }
+}
+
+static bool live_together(const slot *a, const slot *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+static int by_size(const void *pa, const void *pb)
+{
+    const slot *a = *(slot *const *)pa, *b = *(slot *const *)pb;
+
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return a->order - b->order;
+}
+
+/* The lowest offset where no placed slot of the same life lies. */
+static int64_t lowest(const base_vec *placed, const slot *s)
+{
+    int64_t at = 0;
+    bool moved = true;
+
+    while (moved) {
+        moved = false;
+        for (int i = 0; i < placed->n; i++) {
+            const slot *o = placed->at[i];
+
+            if (live_together(o, s) && o->at < at + round_up(s->bytes) &&
+                at < o->at + round_up(o->bytes)) {
+                at = o->at + round_up(o->bytes);
+                moved = true;
+            }
+        }
+    }
+    return at;
+}
+
+/* Those of constant size in one of the two workspaces; the bytes that they take. */
+static int64_t place_constant(planner *p, bool per_thread)
+{
+    base_vec todo = {0}, placed = {0};
+    int64_t total = 0;
+
+    for (int i = 0; i < p->slots.n; i++) {
+        slot *s = p->slots.at[i];
+
+        if (!s->on_stack && s->per_thread == per_thread && s->bytes >= 0)
+            base_push(p->cx, &todo, s);
+    }
+    if (todo.n > 1)
+        qsort(todo.at, (size_t)todo.n, sizeof *todo.at, by_size);
+    for (int i = 0; i < todo.n; i++) {
+        slot *s = todo.at[i];
+
+        s->at = lowest(&placed, s);
+        s->offset = ir_int(p->cx, s->at);
+        base_push(p->cx, &placed, s);
+        if (total < s->at + round_up(s->bytes))
+            total = s->at + round_up(s->bytes);
+    }
+    return total;
+}
+
+/* A place that an earlier buffer of the same size has left. */
+static const ir_expr *left_place(const base_vec *placed, const ir_facts *f, const slot *s)
+{
+    for (int i = 0; i < placed->n; i++) {
+        const slot *o = placed->at[i];
+        bool free = ir_prove_equal(f, o->size, s->size);
+
+        for (int j = 0; j < placed->n && free; j++) {
+            const slot *other = placed->at[j];
+
+            free = other->offset != o->offset || !live_together(other, s);
+        }
+        if (free)
+            return o->offset;
+    }
+    return NULL;
+}
+
+/* Those of symbolic size, behind `total`; the bytes of all. */
+static const ir_expr *place_symbolic(planner *p, const ir_facts *f, bool per_thread, const ir_expr *total)
+{
+    base_vec placed = {0};
+
+    for (int i = 0; i < p->slots.n; i++) {
+        slot *s = p->slots.at[i];
+
+        if (s->on_stack || s->per_thread != per_thread || s->bytes >= 0)
+            continue;
+        s->offset = left_place(&placed, f, s);
+        if (!s->offset) {
+            s->offset = total;
+            total = ir_simplify(f, ir_add(p->cx, total, s->size));
+        }
+        base_push(p->cx, &placed, s);
+    }
+    return total;
+}
+
+static const ir_expr *place_all(planner *p, const ir_facts *f, bool per_thread)
+{
+    return place_symbolic(p, f, per_thread, ir_int(p->cx, place_constant(p, per_thread)));
+}
+
+/* ---- the rewrite: in the order of the plan, since one statement may stand in two places ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    planner *p;
+    int next;
+    base_map moved; /* local buffers that do not lie on the stack -> the same in global scope */
+} writer;
+
+static const ir_buffer *write_buffer(ir_rewrite *rw, const ir_buffer *b)
+{
+    const ir_buffer *moved = base_map_get(&((writer *)rw)->moved, b);
+
+    return moved ? moved : b;
+}
+
+static void choose_scope(writer *w, const slot *s)
+{
+    const ir_buffer *b = s->stmt->allocate.buffer;
+
+    if (b->scope != IR_LOCAL || s->on_stack) {
+        base_map_put(w->rw.cx, &w->moved, b, b);
+    } else {
+        ir_buffer *moved = ir_buffer_copy(w->rw.cx, b);
+
+        moved->scope = IR_GLOBAL;
+        base_map_put(w->rw.cx, &w->moved, b, moved);
+    }
+}
+
+static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *s)
+{
+    writer *w = (writer *)rw;
+    tec_context *cx = rw->cx;
+
+    if (s->kind != IR_ALLOCATE)
+        return ir_rewrite_stmt_children(rw, s);
+    const slot *at = w->p->slots.at[w->next++];
+    choose_scope(w, at);
+    const ir_stmt *body = ir_rewrite_stmt(rw, s->allocate.body);
+    if (!body || (at->on_stack && body == s->allocate.body))
+        return body ? s : NULL;
+
+    ir_stmt *out = ir_stmt_copy(cx, s);
+    out->allocate.body = body;
+    out->allocate.buffer = write_buffer(rw, s->allocate.buffer);
+    if (!at->on_stack)
+        out->allocate.notes = ir_note_set(cx, s->allocate.notes, at->per_thread ? "thread_workspace" : "workspace", at->offset);
+    return out;
+}
+
+const ir_program *lower_storage(const lower_options *o, const ir_program *p)
+{
+    planner pl = {.cx = o->cx, .p = p};
+    const ir_facts *f = ir_facts_of_program(o->cx, p);
+
+    if (!visit(&pl, f, p->body))
+        return NULL;
+    choose_stack(&pl);
+    const ir_expr *shared = place_all(&pl, f, false), *per_thread = place_all(&pl, f, true);
+    writer w = {.rw = {.cx = o->cx, .stmt = write_place, .buffer = write_buffer, .no_memo = true}, .p = &pl};
+    const ir_stmt *body = ir_rewrite_stmt(&w.rw, p->body);
+    if (!body || base_failed(o->cx))
+        return NULL;
+
+    ir_program *out = ir_program_copy(o->cx, p);
+    out->body = body;
+    out->notes = ir_note_set(o->cx, out->notes, "workspace", shared);
+    out->notes = ir_note_set(o->cx, out->notes, "thread_workspace", per_thread);
+    return out;
+}

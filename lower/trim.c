@@ -1,0 +1,236 @@
+/* lower/trim.c -- turns predicates into loop bounds, so that padding taps and tails are skipped and not tested inside.
+ *
+ *     for ky in 0..3 {                                          for ky in max(0, 1 - y)..min(3, H + 1 - y) {
+ *       for x in 0..W {                                  =>       for x in 0..W { C[x] = C[x] + A[y + ky - 1, x] }
+ *         if 0 <= y + ky - 1 && y + ky - 1 < H { ... }          }
+ *     } }
+ *
+ * requires  no block is left
+ * provides  no conjunct that is linear in the variable of a serial or parallel loop stands directly inside it; the others stand as far
+ *           outside as their variables allow
+ * breaks    loops that started at 0 may start elsewhere
+ *
+ * From the inside out: the conjuncts that do not use a loop's variable move out of it, the linear ones become bounds. Statements in sequence
+ * under a common conjunct are put under it together, so that it goes on moving. A conjunct that loads stays where it is. A vectorised or
+ * unrolled loop is trimmed only where its bounds stay constant; a loop over threads never.
+ */
+#include "lower/util.h"
+
+static const ir_stmt *visit(const ir_facts *f, const ir_stmt *s);
+
+/* s as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an if whole. */
+static const ir_stmt *take_if(tec_context *cx, const ir_stmt *s, base_vec *conjuncts)
+{
+    if (s->kind != IR_IF || s->branch.otherwise || s->branch.cond->dtype.lanes > 1)
+        return s;
+    lower_conjuncts(cx, s->branch.cond, conjuncts);
+    return take_if(cx, s->branch.then, conjuncts);
+}
+
+static const ir_stmt *guarded(tec_context *cx, const base_vec *conjuncts, const ir_stmt *s)
+{
+    const ir_expr *all = lower_conjoin(cx, conjuncts);
+
+    return all ? ir_if(cx, all, s, NULL) : s;
+}
+
+/* The conjuncts that may stand outside s go to `out`, the others to `in`. */
+static void part(tec_context *cx, const base_vec *all, const ir_expr *var, base_vec *out, base_vec *in)
+{
+    for (int i = 0; i < all->n; i++) {
+        const ir_expr *c = all->at[i];
+
+        base_push(cx, (var && ir_uses_var(cx, c, var)) || ir_loads(cx, c) ? in : out, c);
+    }
+}
+
+/* ---- loops ---- */
+
+typedef struct {
+    const ir_expr *min, *end;
+    bool changed;
+} bounds;
+
+static bool may_trim(const ir_stmt *loop, const bounds *b, const ir_expr *extent)
+{
+    int64_t k;
+
+    switch (loop->loop.how) {
+    case IR_SERIAL:
+    case IR_PARALLEL: return true;
+    case IR_VECTORISED:
+    case IR_UNROLLED: return ir_is_int(b->min, &k) && ir_is_int(extent, &k);
+    case IR_BLOCK_X:
+    case IR_BLOCK_Y:
+    case IR_BLOCK_Z:
+    case IR_THREAD_X:
+    case IR_THREAD_Y:
+    case IR_THREAD_Z:
+    case IR_VTHREAD:
+    case IR_N_HOWS: break;
+    }
+    return false;
+}
+
+/* Takes the bounds of one conjunct into b; false where it is not linear in the loop's variable. */
+static bool tighten(const ir_facts *inside, const ir_expr *conjunct, const ir_expr *var, bounds *b)
+{
+    tec_context *cx = ir_facts_context(inside);
+    lower_interval i;
+
+    if (!lower_solve(inside, conjunct, var, NULL, &i))
+        return false;
+    if (i.lo)
+        b->min = ir_max(cx, b->min, i.lo);
+    if (i.hi)
+        b->end = ir_min(cx, b->end, i.hi);
+    b->changed = true;
+    return true;
+}
+
+/* The loop over what the conjuncts `in` leave of it; those that are no bounds stay inside. */
+static const ir_stmt *trim_loop(const ir_facts *f, const ir_stmt *loop, const base_vec *in, const ir_stmt *body)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_facts *inside = lower_inside(f, loop);
+    bounds b = {.min = loop->loop.min, .end = ir_add(cx, loop->loop.min, loop->loop.extent)};
+    base_vec rest = {0};
+
+    for (int i = 0; i < in->n; i++)
+        if (ir_loads(cx, in->at[i]) || !tighten(inside, in->at[i], loop->loop.var, &b))
+            base_push(cx, &rest, in->at[i]);
+    if (b.changed) {
+        b.min = ir_simplify(f, b.min);
+        const ir_expr *extent = ir_simplify(f, lower_extent(f, b.min, b.end));
+
+        if (may_trim(loop, &b, extent))
+            return ir_for_like(cx, loop, b.min, extent, guarded(cx, &rest, body));
+    }
+    return lower_with_inner(cx, loop, guarded(cx, in, body));
+}
+
+static const ir_stmt *visit_loop(const ir_facts *f, const ir_stmt *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_stmt *body = visit(lower_inside(f, s), s->loop.body);
+    base_vec all = {0}, out = {0}, in = {0};
+
+    if (!body)
+        return NULL;
+    const ir_stmt *inner = take_if(cx, body, &all);
+    if (all.n == 0)
+        return lower_with_inner(cx, s, body);
+    part(cx, &all, s->loop.var, &out, &in);
+    if (in.n == 0)
+        return guarded(cx, &out, lower_with_inner(cx, s, inner));
+    return guarded(cx, &out, trim_loop(f, s, &in, inner));
+}
+
+/* ---- other statements ---- */
+
+/* Lets and allocations let conjuncts pass; the value of a let is evaluated under them then, which only asks for less. */
+static const ir_stmt *visit_scope(const ir_facts *f, const ir_stmt *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_stmt *body = visit(lower_inside(f, s), lower_inner(s));
+    base_vec all = {0}, out = {0}, in = {0};
+
+    if (!body)
+        return NULL;
+    const ir_stmt *inner = take_if(cx, body, &all);
+    part(cx, &all, s->kind == IR_LET_STMT ? s->let.var : NULL, &out, &in);
+    if (out.n == 0 || s->kind == IR_ATTRIBUTE)
+        return lower_with_inner(cx, s, body);
+    return guarded(cx, &out, lower_with_inner(cx, s, guarded(cx, &in, inner)));
+}
+
+static bool among(const base_vec *conjuncts, const ir_expr *c)
+{
+    for (int i = 0; i < conjuncts->n; i++)
+        if (ir_same(conjuncts->at[i], c))
+            return true;
+    return false;
+}
+
+/* A sequence of ifs that share conjuncts: these go around the whole. */
+static const ir_stmt *factor(tec_context *cx, const ir_stmt *s)
+{
+    base_vec *own = base_array(cx, base_vec, s->seq.n), common = {0};
+    const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
+
+    for (int i = 0; i < s->seq.n; i++) {
+        stmt[i] = take_if(cx, s->seq.stmt[i], &own[i]);
+        if (own[i].n == 0)
+            return s;
+    }
+    for (int j = 0; j < own[0].n; j++) {
+        bool all = !ir_loads(cx, own[0].at[j]);
+
+        for (int i = 1; i < s->seq.n; i++)
+            all &= among(&own[i], own[0].at[j]);
+        if (all)
+            base_push(cx, &common, own[0].at[j]);
+    }
+    if (common.n == 0)
+        return s;
+    for (int i = 0; i < s->seq.n; i++) {
+        base_vec rest = {0};
+
+        for (int j = 0; j < own[i].n; j++)
+            if (!among(&common, own[i].at[j]))
+                base_push(cx, &rest, own[i].at[j]);
+        stmt[i] = guarded(cx, &rest, stmt[i]);
+    }
+    return guarded(cx, &common, ir_seq(cx, stmt, s->seq.n));
+}
+
+static const ir_stmt *visit_seq(const ir_facts *f, const ir_stmt *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
+    bool same = true;
+
+    for (int i = 0; i < s->seq.n; i++) {
+        stmt[i] = visit(f, s->seq.stmt[i]);
+        if (!stmt[i])
+            return NULL;
+        same &= stmt[i] == s->seq.stmt[i];
+    }
+    const ir_stmt *out = same ? s : ir_seq(cx, stmt, s->seq.n);
+    return out && out->kind == IR_SEQ && out->seq.n > 1 ? factor(cx, out) : out;
+}
+
+static const ir_stmt *visit_if(const ir_facts *f, const ir_stmt *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_stmt *then = visit(lower_inside(f, s), s->branch.then);
+    const ir_stmt *otherwise = s->branch.otherwise ? visit(lower_inside_else(f, s), s->branch.otherwise) : NULL;
+
+    if (!then || (s->branch.otherwise && !otherwise))
+        return NULL;
+    return then == s->branch.then && otherwise == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, otherwise);
+}
+
+static const ir_stmt *visit(const ir_facts *f, const ir_stmt *s)
+{
+    ir_at(ir_facts_context(f), s->loc);
+    switch (s->kind) {
+    case IR_FOR: return visit_loop(f, s);
+    case IR_LET_STMT:
+    case IR_ALLOCATE:
+    case IR_ATTRIBUTE: return visit_scope(f, s);
+    case IR_SEQ: return visit_seq(f, s);
+    case IR_IF: return visit_if(f, s);
+    case IR_BLOCK:
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_ASSERT:
+    case IR_EVALUATE: break;
+    }
+    return s;
+}
+
+const ir_program *lower_trim(const lower_options *o, const ir_program *p)
+{
+    return lower_with_body(o->cx, p, visit(ir_facts_of_program(o->cx, p), p->body));
+}

@@ -1,0 +1,184 @@
+/* lower/util.c -- facts on the way down, conjunctions, solving a comparison for a loop variable. */
+#include "lower/util.h"
+
+const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body)
+{
+    if (!body || base_failed(cx))
+        return NULL;
+    if (body == p->body)
+        return p;
+
+    ir_program *copy = ir_program_copy(cx, p);
+    copy->body = body;
+    return copy;
+}
+
+ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s)
+{
+    ir_facts *inner = ir_facts_new(ir_facts_context(f), f);
+
+    switch (s->kind) {
+    case IR_FOR:
+        ir_facts_range(inner, s->loop.var, s->loop.min, s->loop.extent);
+        break;
+    case IR_LET_STMT:
+        if (base_dtype_same(s->let.var->dtype, BASE_I64))
+            ir_facts_value(inner, s->let.var, s->let.value);
+        break;
+    case IR_IF:
+        if (s->branch.cond->dtype.lanes == 1)
+            ir_facts_assume(inner, s->branch.cond);
+        break;
+    case IR_BLOCK:
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_ALLOCATE:
+    case IR_SEQ:
+    case IR_ASSERT:
+    case IR_ATTRIBUTE:
+    case IR_EVALUATE:
+        break;
+    }
+    return inner;
+}
+
+ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    ir_facts *inner = ir_facts_new(cx, f);
+
+    if (s->branch.cond->dtype.lanes == 1)
+        ir_facts_assume(inner, ir_not(cx, s->branch.cond));
+    return inner;
+}
+
+void lower_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out)
+{
+    if (!e || ir_is_true(e))
+        return;
+    if (e->op == IR_AND) {
+        lower_conjuncts(cx, e->arg[0], out);
+        lower_conjuncts(cx, e->arg[1], out);
+    } else if (e->op == IR_LIKELY) {
+        lower_conjuncts(cx, e->arg[0], out);
+    } else {
+        base_push(cx, out, e);
+    }
+}
+
+const ir_expr *lower_conjoin(tec_context *cx, const base_vec *conjuncts)
+{
+    const ir_expr *all = NULL;
+
+    for (int i = 0; i < conjuncts->n; i++)
+        all = ir_all(cx, all, conjuncts->at[i]);
+    return all;
+}
+
+/* A comparison as up to two differences d with d <= 0; their number, 0 where it is no such comparison. */
+static int differences(tec_context *cx, const ir_expr *cond, const ir_expr *d[2])
+{
+    const ir_expr *a = cond->arg[0], *b = cond->arg[1];
+
+    if (cond->op < IR_EQ || cond->op > IR_GE || !base_dtype_same(a->dtype, BASE_I64))
+        return 0;
+    switch (cond->op) {
+    case IR_LT: d[0] = ir_add(cx, ir_sub(cx, a, b), ir_int(cx, 1)); return 1;
+    case IR_LE: d[0] = ir_sub(cx, a, b); return 1;
+    case IR_GT: d[0] = ir_add(cx, ir_sub(cx, b, a), ir_int(cx, 1)); return 1;
+    case IR_GE: d[0] = ir_sub(cx, b, a); return 1;
+    case IR_EQ:
+        d[0] = ir_sub(cx, a, b);
+        d[1] = ir_sub(cx, b, a);
+        return 2;
+    default: return 0;
+    }
+}
+
+static void tighten(tec_context *cx, const ir_expr **bound, const ir_expr *value, ir_op how)
+{
+    *bound = *bound ? ir_op2(cx, how, *bound, value) : value;
+}
+
+/* The values of var with d <= 0 at the worst of the inner variables. */
+static bool solve_difference(const ir_facts *f, const ir_expr *d, const ir_expr *var, const base_vec *inner, lower_interval *out)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr *min, *rest;
+    int64_t c;
+
+    if (inner && inner->n > 0 && !ir_eliminate(f, d, (const ir_expr *const *)inner->at, inner->n, &min, &d))
+        return false;
+    if (!d || !ir_linear(f, d, &var, 1, &c, &rest) || c == 0 || c == INT64_MIN)
+        return false;
+    if (c > 0)
+        tighten(cx, &out->hi, ir_add(cx, ir_floordiv(cx, ir_neg(cx, rest), ir_int(cx, c)), ir_int(cx, 1)), IR_MIN);
+    else
+        tighten(cx, &out->lo, ir_ceildiv(cx, rest, ir_int(cx, -c)), IR_MAX);
+    return true;
+}
+
+bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner, lower_interval *out)
+{
+    const ir_expr *d[2];
+    int n = differences(ir_facts_context(f), cond, d);
+
+    *out = (lower_interval){0};
+    for (int i = 0; i < n; i++)
+        if (!solve_difference(f, d[i], var, inner, out))
+            return false;
+    return n > 0;
+}
+
+const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr *extent = ir_simplify(f, ir_sub(cx, end, min));
+
+    return ir_prove_le(f, ir_int(cx, 0), extent) ? extent : ir_max(cx, extent, ir_int(cx, 0));
+}
+
+const ir_stmt *lower_inner(const ir_stmt *s)
+{
+    switch (s->kind) {
+    case IR_FOR: return s->loop.body;
+    case IR_LET_STMT: return s->let.body;
+    case IR_ALLOCATE: return s->allocate.body;
+    case IR_ATTRIBUTE: return s->attribute.body;
+    case IR_BLOCK:
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_IF:
+    case IR_SEQ:
+    case IR_ASSERT:
+    case IR_EVALUATE: break;
+    }
+    return NULL;
+}
+
+const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt *body)
+{
+    if (!body || body == lower_inner(s))
+        return body ? s : NULL;
+
+    ir_stmt *copy = ir_stmt_copy(cx, s);
+    if (s->kind == IR_FOR)
+        copy->loop.body = body;
+    else if (s->kind == IR_LET_STMT)
+        copy->let.body = body;
+    else if (s->kind == IR_ALLOCATE)
+        copy->allocate.body = body;
+    else
+        copy->attribute.body = body;
+    return copy;
+}
+
+int64_t lower_constant_elements(const ir_buffer *b)
+{
+    int64_t product = 1, extent;
+
+    for (int i = 0; i < b->n; i++)
+        if (!ir_is_int(b->shape[i], &extent) || __builtin_mul_overflow(product, extent, &product))
+            return -1;
+    return product;
+}

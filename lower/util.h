@@ -1,0 +1,46 @@
+/* lower/util.h -- what several passes need: facts on the way down, conjunctions, solving a comparison for a loop variable.
+ *
+ *     const ir_facts *inside = lower_inside(f, loop);            // and of the then branch of an if, the body of a let
+ *     lower_conjuncts(cx, cond, &parts);                          // a && (b && c) -> a, b, c
+ *
+ * A rewrite of statements whose result depends on facts makes the facts on the way down and forgets them on the way up.
+ */
+#ifndef LOWER_UTIL_H
+#define LOWER_UTIL_H
+
+#include "ir/build.h"
+#include "ir/facts.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "lower/pass.h"
+
+/* p with another body: p itself where it is the same pointer, NULL for NULL. */
+const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body);
+
+/* The facts that hold inside s: the range of a loop's variable, the value of a let, the condition of an if (of its then branch). */
+ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s);
+ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s);
+
+/* The operands of nested &&, likely() taken off; NULL and `true` add nothing. */
+void lower_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out);
+const ir_expr *lower_conjoin(tec_context *cx, const base_vec *conjuncts); /* NULL for none */
+
+/* The values of `var` for which `cond`, a comparison of index expressions, is sure to hold whatever the variables `inner` are within their
+ * ranges in f: lo <= var < hi, NULL for no bound on that side; both are free of var and inner. False: not of that form. */
+typedef struct {
+    const ir_expr *lo, *hi;
+} lower_interval;
+bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner, lower_interval *out);
+
+/* max(0, end - min) without the max where that is proven. */
+const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end);
+
+/* Loops, lets and allocations as they are, but with another body; s itself where it is the same. */
+const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt *body);
+/* The body of a loop, let, allocation or attribute; NULL for other statements. */
+const ir_stmt *lower_inner(const ir_stmt *s);
+
+/* The elements of a buffer by its shape, or -1 where they are not constant. */
+int64_t lower_constant_elements(const ir_buffer *b);
+
+#endif
