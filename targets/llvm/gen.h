@@ -1,0 +1,143 @@
+/* targets/llvm/gen.h -- inside the room: the state of one generation, and what its files offer each other.
+ *
+ * One llvm_gen per module; its `f` is the function being written. Values in registers have the dtype's own LLVM type, with two exceptions:
+ * bool is i1 (a byte in memory), and float16 and bfloat16 are their bits, i16; arithmetic on them converts (half.c).
+ * Invariant: the builder stands in a block without terminator whenever a statement or expression is about to be emitted.
+ */
+#ifndef TARGETS_LLVM_GEN_H
+#define TARGETS_LLVM_GEN_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "ir/ir.h"
+#include "targets/llvm/llvm.h"
+
+/* A variable's value, and what address arithmetic may rely on. */
+typedef struct {
+    LLVMValueRef value;
+    const ir_expr *expr; /* of a let: its value, for seeing through ramps; else NULL */
+    int64_t multiple;    /* value is a multiple of this; at least 1 */
+    bool nonnegative;
+} llvm_binding;
+
+/* Where a buffer lies. */
+typedef struct {
+    LLVMValueRef address;
+    int64_t align;       /* bytes */
+    LLVMValueRef scope, others; /* alias scope lists for its accesses; NULL: none */
+} llvm_place;
+
+/* Values of expressions already emitted, valid where the scope is; inner scopes die with their block. */
+typedef struct llvm_memo {
+    base_map values;
+    struct llvm_memo *outer;
+} llvm_memo;
+
+/* The function being written. */
+typedef struct {
+    LLVMValueRef function, env, status, worker; /* status: an alloca; worker: an i32, NULL outside parallel bodies */
+    LLVMBasicBlockRef entry, exit;
+    LLVMValueRef saved_mode; /* where the caller's floating-point mode is kept; NULL: not changed */
+} llvm_function;
+
+typedef struct {
+    tec_context *cx;
+    const target *t;
+    LLVMContextRef c;
+    LLVMModuleRef m;
+    LLVMBuilderRef b;
+    LLVMTargetMachineRef machine;
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, nothing;
+    const ir_program *p;
+    const char *symbol;
+    bool floats;        /* the program computes with floats: kernels switch denormals off */
+    int n_bodies;
+    llvm_function *f;
+    base_map vars;      /* variable -> llvm_binding * */
+    base_map places;    /* buffer -> llvm_place * */
+    base_map scopes;    /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
+    base_map others;    /* buffer -> the list of all other scopes */
+    base_map risky;     /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
+    llvm_memo *memo;
+    LLVMValueRef mask;  /* lanes under evaluation; NULL: all */
+    int mask_lanes;
+    bool index;         /* inside an index or bound: no overflow */
+} llvm_gen;
+
+/* ---- types.c ---- */
+LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);        /* in registers */
+LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t); /* in arrays */
+LLVMTypeRef llvm_float_type(llvm_gen *g, base_dtype t);  /* what arithmetic on a float dtype is done in */
+LLVMValueRef llvm_constant(llvm_gen *g, base_dtype t, const ir_expr *e); /* IR_INT or IR_FLOAT */
+LLVMValueRef llvm_splat(llvm_gen *g, LLVMValueRef scalar, int lanes);    /* lanes 1: itself */
+LLVMValueRef llvm_int_like(llvm_gen *g, LLVMTypeRef t, int64_t value);   /* a constant of a scalar or vector int type */
+LLVMValueRef llvm_float_like(llvm_gen *g, LLVMTypeRef t, double value);
+LLVMTypeRef llvm_with_lanes(LLVMTypeRef scalar, int lanes);
+int llvm_lanes(LLVMTypeRef t);
+/* Calls the intrinsic NAME overloaded on the given types. */
+LLVMValueRef llvm_intrinsic(llvm_gen *g, const char *name, LLVMTypeRef *types, int n_types, LLVMValueRef *args, int n);
+LLVMValueRef llvm_intrinsic1(llvm_gen *g, const char *name, LLVMTypeRef type, LLVMValueRef a);
+LLVMValueRef llvm_intrinsic2(llvm_gen *g, const char *name, LLVMTypeRef type, LLVMValueRef a, LLVMValueRef b);
+
+/* ---- expr.c ---- */
+LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e);
+LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e); /* the same; overflow is assumed not to happen */
+void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple, bool nonnegative);
+void llvm_unbind(llvm_gen *g, const ir_expr *var);
+llvm_memo *llvm_enter(llvm_gen *g); /* a new memo scope */
+void llvm_leave(llvm_gen *g, llvm_memo *scope);
+/* What the lanes under evaluation are, as a mask of this many lanes; NULL: all. */
+LLVMValueRef llvm_mask_for(llvm_gen *g, int lanes);
+LLVMValueRef llvm_any(llvm_gen *g, LLVMValueRef mask);
+
+/* ---- facts.c ---- */
+int64_t llvm_multiple(llvm_gen *g, const ir_expr *e); /* e is a multiple of it, at least 1 */
+bool llvm_nonnegative(llvm_gen *g, const ir_expr *e);
+bool llvm_risky(llvm_gen *g, const ir_expr *e);
+/* A vector index as base + constant stride * lane; false where it is none. */
+bool llvm_as_ramp(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *stride);
+
+/* ---- arith.c, integers.c, cast.c, half.c, fmod.c ---- */
+LLVMValueRef llvm_operation(llvm_gen *g, const ir_expr *e);
+LLVMValueRef llvm_int_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef llvm_cast(llvm_gen *g, base_dtype from, base_dtype to, LLVMValueRef v);
+LLVMValueRef llvm_widen(llvm_gen *g, base_dtype t, LLVMValueRef v);  /* to the type that arithmetic is done in */
+LLVMValueRef llvm_narrow(llvm_gen *g, base_dtype t, LLVMValueRef v); /* ... and back, rounding */
+LLVMValueRef llvm_fmod(llvm_gen *g, LLVMValueRef a, LLVMValueRef b);
+
+/* ---- memory.c, alias.c ---- */
+LLVMValueRef llvm_load(llvm_gen *g, const ir_expr *e);
+void llvm_store(llvm_gen *g, const ir_stmt *s);
+LLVMValueRef llvm_address(llvm_gen *g, const ir_buffer *b, LLVMValueRef index);
+LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, size_t offset);
+void llvm_place_buffer(llvm_gen *g, const ir_buffer *b, LLVMValueRef address, int64_t align);
+void llvm_alias_scopes(llvm_gen *g);
+
+/* ---- stmt.c, parallel.c, calls.c ---- */
+void llvm_stmt(llvm_gen *g, const ir_stmt *s);
+void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add, bool nonnegative,
+               const ir_stmt *body);
+void llvm_parallel(llvm_gen *g, const ir_stmt *s);
+LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
+void llvm_give_up(llvm_gen *g, LLVMValueRef status); /* leaves the function with this status; the builder then stands in a dead block */
+
+/* ---- function.c ---- */
+LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported, LLVMTypeRef type);
+void llvm_end_function(llvm_gen *g);
+void llvm_set_attributes(llvm_gen *g, LLVMValueRef f);
+LLVMValueRef llvm_entry_alloca(llvm_gen *g, LLVMTypeRef type, int64_t align, const char *name);
+LLVMTypeRef llvm_kernel_type(llvm_gen *g);
+LLVMTypeRef llvm_body_type(llvm_gen *g);
+LLVMBasicBlockRef llvm_block(llvm_gen *g, const char *name);
+
+/* ---- emit.c ---- */
+LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t);
+bool llvm_optimise(llvm_gen *g);
+bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size); /* of a copy of the module: it stays as it is */
+
+/* ---- link.c ---- */
+/* That the object needs nothing but memcpy, memset and memmove; false with an error that names what it needs. */
+bool llvm_check_imports(tec_context *cx, const void *object, size_t size);
+
+#endif

@@ -1,0 +1,130 @@
+/* targets/llvm/jit.c -- objects loaded into this process.
+ *
+ * The very bytes that would be linked into a module are loaded, so tuning measures what is released. The only symbols that they may import
+ * are given by address; nothing is looked up in the process.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "targets/llvm/gen.h"
+
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+
+typedef struct {
+    char *name;
+    LLVMOrcExecutorAddress address;
+} entry;
+
+struct llvm_jit {
+    LLVMOrcLLJITRef lljit;
+    entry *entries;
+    int n;
+};
+
+static void *fail(tec_context *cx, const char *what, LLVMErrorRef error)
+{
+    char *message = LLVMGetErrorMessage(error);
+    base_fail(cx, TEC_INTERNAL, (base_loc){0}, "%s: %s", what, message);
+    LLVMDisposeErrorMessage(message);
+    return NULL;
+}
+
+static LLVMOrcCSymbolMapPair import(LLVMOrcLLJITRef jit, const char *name, LLVMOrcExecutorAddress address)
+{
+    LLVMJITEvaluatedSymbol s = {address, {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}};
+    return (LLVMOrcCSymbolMapPair){LLVMOrcLLJITMangleAndIntern(jit, name), s};
+}
+
+#define ADDRESS(function) ((LLVMOrcExecutorAddress)(uintptr_t)(function))
+
+static bool define_imports(tec_context *cx, LLVMOrcLLJITRef jit)
+{
+    LLVMOrcCSymbolMapPair pairs[] = {import(jit, "memcpy", ADDRESS(memcpy)), import(jit, "memset", ADDRESS(memset)),
+                                     import(jit, "memmove", ADDRESS(memmove))};
+    LLVMErrorRef error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcAbsoluteSymbols(pairs, BASE_COUNT(pairs)));
+    return !error || fail(cx, "cannot define the imports of kernels", error);
+}
+
+static bool add_object(tec_context *cx, LLVMOrcLLJITRef jit, const llvm_code *code)
+{
+    LLVMMemoryBufferRef bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(code->object, code->object_size, code->symbols[0]);
+    LLVMErrorRef error = LLVMOrcLLJITAddObjectFile(jit, LLVMOrcLLJITGetMainJITDylib(jit), bytes);
+    return !error || fail(cx, "cannot load generated code", error);
+}
+
+static bool find_symbols(tec_context *cx, llvm_jit *jit, const llvm_code *code)
+{
+    for (int i = 0; i < code->n; i++) {
+        entry *e = &jit->entries[jit->n];
+        LLVMErrorRef error = LLVMOrcLLJITLookup(jit->lljit, &e->address, code->symbols[i]);
+        if (error)
+            return fail(cx, base_format(cx, "cannot find '%s' in generated code", code->symbols[i]), error);
+        if (!(e->name = strdup(code->symbols[i])))
+            return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "no memory for the names of kernels");
+        jit->n++;
+    }
+    return true;
+}
+
+static bool fill(tec_context *cx, llvm_jit *jit, const llvm_code *const *codes, int n)
+{
+    LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
+    if (error)
+        return fail(cx, "cannot start the just-in-time linker", error);
+    if (!define_imports(cx, jit->lljit))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (!add_object(cx, jit->lljit, codes[i]))
+            return false;
+    for (int i = 0; i < n; i++)
+        if (!find_symbols(cx, jit, codes[i]))
+            return false;
+    return true;
+}
+
+TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const llvm_code *const *codes, int n)
+{
+    int total = 0;
+    for (int i = 0; i < n; i++) {
+        if (!codes[i])
+            return NULL;
+        if (!codes[i]->target->native)
+            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", target_unfit(cx, codes[i]->target));
+        total += codes[i]->n;
+    }
+    llvm_jit *jit = calloc(1, sizeof *jit);
+    if (jit)
+        jit->entries = calloc((size_t)total + 1, sizeof *jit->entries);
+    if (!jit || !jit->entries) {
+        free(jit);
+        return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "no memory to load generated code");
+    }
+    if (fill(cx, jit, codes, n))
+        return jit;
+    llvm_jit_close(jit);
+    return NULL;
+}
+
+void (*llvm_jit_find(const llvm_jit *jit, const char *symbol))(void)
+{
+    for (int i = 0; i < jit->n; i++)
+        if (!strcmp(jit->entries[i].name, symbol))
+            return (void (*)(void))(uintptr_t)jit->entries[i].address;
+    return NULL;
+}
+
+void llvm_jit_close(TEC_TAKE llvm_jit *jit)
+{
+    if (!jit)
+        return;
+    if (jit->lljit) {
+        LLVMErrorRef error = LLVMOrcDisposeLLJIT(jit->lljit);
+        if (error)
+            LLVMConsumeError(error);
+    }
+    for (int i = 0; i < jit->n; i++)
+        free(jit->entries[i].name);
+    free(jit->entries);
+    free(jit);
+}

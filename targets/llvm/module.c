@@ -1,0 +1,214 @@
+/* targets/llvm/module.c -- lowered programs to one LLVM module, and that to an object.
+ *
+ * Each program becomes a kernel: the addresses of its buffers and the values of its scalars are read from `args`, its symbols from `dims`,
+ * all at the start; then comes the body. The module lives in an LLVM context of its own and is gone when llvm_generate returns.
+ */
+#include <string.h>
+
+#include "targets/llvm/gen.h"
+
+#include <llvm-c/Analysis.h>
+
+#include "ir/build.h"
+#include "ir/walk.h"
+
+/* ---- does a program compute with floats? ---- */
+
+typedef struct {
+    ir_walk walk;
+    bool found;
+} finder;
+
+static bool find_float(ir_walk *w, const ir_expr *e)
+{
+    finder *f = (finder *)w;
+    bool computes = ir_is_op(e->op) || e->op == IR_CAST || e->op == IR_CALL;
+    f->found |= computes && (base_is_float(e->dtype) || (e->op != IR_CALL && e->arg[0] && base_is_float(e->arg[0]->dtype)));
+    return !f->found;
+}
+
+static bool uses_floats(tec_context *cx, const ir_program *p)
+{
+    finder f = {.walk = {.cx = cx, .expr = find_float}};
+    ir_walk_stmt(&f.walk, p->body);
+    return f.found;
+}
+
+/* ---- parameters ---- */
+
+static void set_fact(llvm_gen *g, LLVMValueRef load, const char *kind, int64_t value)
+{
+    LLVMMetadataRef number = LLVMValueAsMetadata(LLVMConstInt(g->i64, (unsigned long long)value, 0));
+    LLVMMetadataRef node = LLVMMDNodeInContext2(g->c, value ? &number : NULL, value ? 1 : 0);
+    LLVMSetMetadata(load, LLVMGetMDKindIDInContext(g->c, kind, (unsigned)strlen(kind)), LLVMMetadataAsValue(g->c, node));
+}
+
+static int64_t constant_bytes(const ir_buffer *b)
+{
+    int64_t n = base_dtype_bytes(b->dtype), extent;
+    for (int i = 0; i < b->n; i++) {
+        if (b->strides || b->offset || !ir_is_int(b->shape[i], &extent) || extent <= 0 || n > INT64_MAX / extent)
+            return 0;
+        n *= extent;
+    }
+    return n;
+}
+
+static LLVMValueRef element_of(llvm_gen *g, LLVMTypeRef type, LLVMValueRef array, int i)
+{
+    LLVMValueRef at = LLVMConstInt(g->i64, (unsigned long long)i, 0);
+    LLVMValueRef v = LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, type, array, &at, 1, ""), "");
+    set_fact(g, v, "invariant.load", 0);
+    return v;
+}
+
+static int64_t address_align(const ir_buffer *b)
+{
+    int bytes = base_dtype_bytes(b->dtype);
+    return b->align ? b->align : (bytes & (bytes - 1)) == 0 ? bytes : 1;
+}
+
+/* Facts about an address only where it cannot be that of an empty array, which may be NULL. */
+static void bind_buffer(llvm_gen *g, const ir_buffer *b, LLVMValueRef address)
+{
+    int64_t bytes = constant_bytes(b), align = address_align(b);
+    LLVMSetValueName2(address, b->name, strlen(b->name));
+    if (bytes) {
+        set_fact(g, address, "nonnull", 0);
+        set_fact(g, address, "align", align);
+        set_fact(g, address, "dereferenceable", bytes);
+    }
+    if (b->offset && !ir_is_value(b->offset, 0)) {
+        LLVMValueRef at = llvm_index(g, b->offset);
+        if (!at)
+            return;
+        address = LLVMBuildInBoundsGEP2(g->b, llvm_memory_type(g, b->dtype), address, &at, 1, "");
+        align = base_dtype_bytes(b->dtype);
+    }
+    llvm_place_buffer(g, b, address, align);
+}
+
+static void bind_scalar(llvm_gen *g, const ir_expr *v, LLVMValueRef address)
+{
+    LLVMValueRef value = LLVMBuildLoad2(g->b, llvm_memory_type(g, v->dtype), address, v->var.name);
+    bool narrow = base_is_int(v->dtype) && v->dtype.bits % 8;
+    if (base_is_bool(v->dtype))
+        value = LLVMBuildICmp(g->b, LLVMIntNE, value, LLVMConstNull(g->i8), "");
+    llvm_bind(g, v, narrow ? LLVMBuildTrunc(g->b, value, llvm_type(g, v->dtype), "") : value, NULL, 1, false);
+}
+
+/* Symbols are extents; the facts of the program may say more, but not less, than that they are at least 0. */
+static void bind_parameters(llvm_gen *g, const ir_program *p, LLVMValueRef f)
+{
+    for (int i = 0; i < p->n_symbols; i++)
+        llvm_bind(g, p->symbols[i], element_of(g, g->i64, LLVMGetParam(f, 2), i), NULL, 1, true);
+    for (int i = 0; i < p->n_params; i++) {
+        LLVMValueRef address = element_of(g, g->ptr, LLVMGetParam(f, 1), i);
+        if (p->params[i].buffer)
+            bind_buffer(g, p->params[i].buffer, address);
+        else
+            bind_scalar(g, p->params[i].scalar, address);
+    }
+}
+
+static void write_kernel(llvm_gen *g, const ir_program *p, const char *symbol)
+{
+    llvm_function f;
+    g->p = p;
+    g->symbol = symbol;
+    g->n_bodies = 0;
+    g->floats = uses_floats(g->cx, p);
+    g->vars = g->places = g->scopes = g->others = g->risky = (base_map){0};
+    g->memo = NULL;
+    llvm_alias_scopes(g);
+    LLVMValueRef function = llvm_begin_function(g, &f, symbol, true, llvm_kernel_type(g));
+    bind_parameters(g, p, function);
+    llvm_stmt(g, p->body);
+    if (!base_failed(g->cx))
+        llvm_end_function(g);
+}
+
+/* ---- the module ---- */
+
+static void open_module(llvm_gen *g)
+{
+    g->c = LLVMContextCreate();
+    g->m = LLVMModuleCreateWithNameInContext("tec", g->c);
+    g->b = LLVMCreateBuilderInContext(g->c);
+    g->i1 = LLVMInt1TypeInContext(g->c);
+    g->i8 = LLVMInt8TypeInContext(g->c);
+    g->i16 = LLVMInt16TypeInContext(g->c);
+    g->i32 = LLVMInt32TypeInContext(g->c);
+    g->i64 = LLVMInt64TypeInContext(g->c);
+    g->f32 = LLVMFloatTypeInContext(g->c);
+    g->f64 = LLVMDoubleTypeInContext(g->c);
+    g->ptr = LLVMPointerTypeInContext(g->c, 0);
+    g->nothing = LLVMVoidTypeInContext(g->c);
+    LLVMSetTarget(g->m, g->t->triple);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(g->machine);
+    LLVMSetModuleDataLayout(g->m, layout);
+    LLVMDisposeTargetData(layout);
+}
+
+static void close_module(llvm_gen *g)
+{
+    LLVMDisposeBuilder(g->b);
+    LLVMDisposeModule(g->m);
+    LLVMContextDispose(g->c);
+    LLVMDisposeTargetMachine(g->machine);
+}
+
+static bool verify(llvm_gen *g)
+{
+    char *message = NULL;
+    bool bad = LLVMVerifyModule(g->m, LLVMReturnStatusAction, &message);
+    if (bad)
+        BASE_BUG(g->cx, "LLVM refuses the module of '%s': %s", g->symbol, message);
+    LLVMDisposeMessage(message);
+    return !bad;
+}
+
+static const char *module_text(llvm_gen *g)
+{
+    char *text = LLVMPrintModuleToString(g->m);
+    const char *copy = base_strdup(g->cx, text);
+    LLVMDisposeMessage(text);
+    return copy;
+}
+
+
+static bool finish(llvm_gen *g, const llvm_options *o, llvm_code *code)
+{
+    const void *text;
+    size_t size;
+    if (!verify(g) || (!o->unoptimised && !llvm_optimise(g)))
+        return false;
+    if (o->want_ir)
+        code->ir = module_text(g);
+    if (o->want_asm) {
+        if (!llvm_emit(g, true, &text, &size))
+            return false;
+        code->assembly = base_strndup(g->cx, text, size);
+    }
+    return llvm_emit(g, false, &code->object, &code->object_size) && llvm_check_imports(g->cx, code->object, code->object_size);
+}
+
+const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const llvm_options *o)
+{
+    static const llvm_options defaults;
+    llvm_gen g = {.cx = cx, .t = t};
+    llvm_code *code = base_new(cx, llvm_code);
+    const char **symbols = base_array(cx, const char *, n);
+    o = o ? o : &defaults;
+    if (!(g.machine = llvm_target_machine(cx, t)))
+        return NULL;
+    open_module(&g);
+    for (int i = 0; i < n && !base_failed(cx); i++) {
+        symbols[i] = o->symbols ? o->symbols[i] : programs[i]->name;
+        write_kernel(&g, programs[i], symbols[i]);
+    }
+    *code = (llvm_code){.target = t, .symbols = symbols, .n = n};
+    bool ok = !base_failed(cx) && finish(&g, o, code);
+    close_module(&g);
+    return ok ? code : NULL;
+}
