@@ -7,13 +7,14 @@
  *     impl->body(&c, def, in, out);                 // adds stages to the te definition of the group
  *     op_schedule(s, impl);                         // the default schedule of the whole group
  *
- * An operator is one row of the table in ops/table.c and one file (or a piece of its family's file). Operators are tec's own: front ends map
+ * An operator is one row of its family's table (ops/table.c lists the families) and one file, or a piece of the family's. Operators are tec's own: front ends map
  * theirs to these, with normalised attributes (explicit pads, positive axes). Every dimension is an i64 expression over symbols.
  * Lifetime: the context's. Errors: user errors name the operator, the operand and c->loc.
  */
 #ifndef OPS_OP_H
 #define OPS_OP_H
 
+#include "ir/facts.h"
 #include "schedule/sched.h"
 #include "targets/target.h"
 #include "te/te.h"
@@ -103,7 +104,13 @@ struct op_info {
     const char *doc; /* one line; attributes with their meaning */
 };
 
-extern const op_info *const op_table[]; /* NULL-terminated; ops/table.c */
+/* The operators of one family, in its own file; ops/table.c lists the families. */
+typedef struct {
+    const op_info *rows;
+    int n;
+} op_family;
+extern const op_family op_families[];
+extern const int op_n_families;
 const op_info *op_find(const char *name);
 
 bool op_infer(op_call *c);                      /* checks the number of inputs, runs the relation */

@@ -26,11 +26,13 @@ typedef enum { SCHED_GUARD, SCHED_ROUND_UP, SCHED_SHIFT_INWARDS } sched_tail;
 sched *sched_new(tec_context *cx, const ir_program *tree, const target *t); /* t may be NULL: no limits of a device are known */
 sched *sched_fork(tec_context *cx, const sched *s);                         /* an independent continuation (undo: keep the fork) */
 const ir_program *sched_tree(const sched *s);
+tec_context *sched_context(const sched *s);
 const target *sched_target(const sched *s);
 
 bool sched_failed(const sched *s);
 const char *sched_error(const sched *s); /* "split(C.y, _, 0): factor 0 is not positive" of the first refusal since the last clear; NULL: none */
 void sched_clear(sched *s);
+bool sched_reject(sched *s, const char *fmt, ...) BASE_PRINTF(2, 3); /* records a reason of the caller; always false */
 
 /* ---- looking at the tree ---- */
 const ir_stmt *sched_loop(const sched *s, const char *loop);   /* the IR_FOR; NULL: none of that name */

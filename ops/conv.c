@@ -1,0 +1,370 @@
+/* ops/conv.c -- N-dimensional convolution with groups, strides, dilations and padding, on N,C,spatial tensors.
+ *
+ * Inputs X[n, groups*in, spatial], W[groups*out, in, kernel], optional bias B[groups*out].
+ *
+ * Two implementations. `conv.direct` packs the input into blocks of channels, with its padding, and the weights into panels of one vector
+ * of output channels, so that the inner loop broadcasts an input element and streams a vector of weights:
+ *
+ *     P[n, g, ib, y, x, ii]     = X[n, (g*IB + ib)*bi + ii, y - pad, x - pad]   or 0
+ *     A[n, g, ob, y, x, oi]     = sum[ib, ky, kx, ii](P[n, g, ib, y*s + ky*d, x*s + kx*d, ii] * Wp[g, ob, ib, ky, kx, ii, oi])
+ *     Y[n, c, y, x]             = A[n, c / out, c % out / bo, y, x, c % bo] + B[c]
+ *
+ * `conv.depthwise` serves one input channel per group: padded planes, vectors along the last spatial dimension.
+ */
+#include "ops/conv.h"
+
+#include "ir/text.h"
+
+static bool is_half(base_dtype t)
+{
+    return base_is_float(t) && t.bits == 16;
+}
+
+static int64_t power_of_two_above(int64_t n)
+{
+    int64_t p = 1;
+
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+/* 16 channels together where there are as many; otherwise all of them, or the largest even share. */
+static int64_t choose_in_block(int64_t in)
+{
+    enum { WANTED = 16 };
+
+    if (in <= WANTED)
+        return in;
+    for (int64_t b = WANTED; b >= WANTED / 2; b--)
+        if (in % b == 0)
+            return b;
+    return WANTED;
+}
+
+static bool constant_dim(const op_call *c, int operand, int dim, int64_t *out)
+{
+    if (ir_is_int(c->input[operand].dim[dim], out) && *out >= 1)
+        return true;
+    return op_fail(c, "operand %d is %s: dimension %d must be a positive constant", operand, op_type_text(c->cx, &c->input[operand]), dim);
+}
+
+static bool check_operands(const op_call *c)
+{
+    const op_type *x = &c->input[0], *w = &c->input[1];
+
+    if (x->n < 3)
+        return op_fail(c, "the input is %s: expected [n, channels, spatial dimensions...]", op_type_text(c->cx, x));
+    if (w->n != x->n)
+        return op_fail(c, "the input is %s, the weights are %s: their ranks differ", op_type_text(c->cx, x), op_type_text(c->cx, w));
+    if (!base_dtype_same(x->dtype, w->dtype) || !base_is_float(x->dtype))
+        return op_fail(c, "the input is %s, the weights are %s: expected one float type", op_type_text(c->cx, x), op_type_text(c->cx, w));
+    return true;
+}
+
+static bool check_channels(const op_call *c, const op_conv *v, int64_t outputs)
+{
+    int64_t inputs;
+
+    if (v->groups < 1 || outputs % v->groups)
+        return op_fail(c, "%lld output channels do not fall into %lld groups", (long long)outputs, (long long)v->groups);
+    if (ir_is_int(c->input[0].dim[1], &inputs) && inputs != v->groups * v->in)
+        return op_fail(c, "the input has %lld channels, the weights take %lld groups of %lld", (long long)inputs, (long long)v->groups, (long long)v->in);
+    if (op_has_input(c, 2) && (c->input[2].n != 1 || !ir_is_value(c->input[2].dim[0], outputs)))
+        return op_fail(c, "the bias is %s, expected [%lld]", op_type_text(c->cx, &c->input[2]), (long long)outputs);
+    return true;
+}
+
+bool op_conv_read(const op_call *c, op_conv *v)
+{
+    int64_t outputs, kernel[OP_MAX_SPATIAL];
+    int rank = c->input[0].n - 2;
+
+    *v = (op_conv){.groups = op_int(c, "group", 1)};
+    if (!check_operands(c) || !constant_dim(c, 1, 0, &outputs) || !constant_dim(c, 1, 1, &v->in))
+        return false;
+    for (int i = 0; i < rank && i < OP_MAX_SPATIAL; i++)
+        if (!constant_dim(c, 1, 2 + i, &kernel[i]))
+            return false;
+    if (!check_channels(c, v, outputs) || !op_window_read(c, kernel, rank, &v->window))
+        return false;
+    v->out = outputs / v->groups;
+    v->sum = is_half(c->input[0].dtype) ? BASE_F32 : c->input[0].dtype;
+    v->in_block = choose_in_block(v->in);
+    v->out_block = c->target ? target_lanes(c->target, v->sum) : 1;
+    if (v->out_block > power_of_two_above(v->out))
+        v->out_block = power_of_two_above(v->out);
+    return true;
+}
+
+bool op_conv_relation(op_call *c)
+{
+    op_conv v;
+
+    if (!op_conv_read(c, &v))
+        return false;
+    const ir_expr **dim = base_array(c->cx, const ir_expr *, c->input[0].n);
+    dim[0] = c->input[0].dim[0];
+    dim[1] = ir_int(c->cx, v.groups * v.out);
+    for (int i = 0; i < v.window.rank; i++) {
+        dim[2 + i] = op_window_out(c, &v.window, i, c->input[0].dim[2 + i]);
+        if (!dim[2 + i])
+            return false;
+    }
+    c->output[0] = (op_type){c->input[0].dtype, c->input[0].n, dim};
+    return true;
+}
+
+/* ---- help for bodies ---- */
+
+/* The axes of one stage, named as they are made. */
+typedef struct {
+    tec_context *cx;
+    const ir_expr *axis[2 * OP_MAX_SPATIAL + 8];
+    int n;
+} axes;
+
+static const ir_expr *add_axis(axes *a, const char *name, const ir_expr *extent)
+{
+    return a->axis[a->n++] = te_axis(a->cx, name, extent);
+}
+
+static const ir_expr *add_reduce(axes *a, const char *name, const ir_expr *extent)
+{
+    return a->axis[a->n++] = te_reduce_axis(a->cx, name, extent);
+}
+
+static const char *numbered(tec_context *cx, const char *letter, int i)
+{
+    return base_format(cx, "%s%d", letter, i);
+}
+
+static const ir_expr *blocks(tec_context *cx, int64_t n, int64_t block)
+{
+    return ir_int(cx, (n + block - 1) / block);
+}
+
+static const ir_expr *zero(tec_context *cx, base_dtype t)
+{
+    return ir_imm(cx, t, 0);
+}
+
+/* block*size + inner, and the condition that it is below n where the blocks overshoot (joined to *inside). */
+static const ir_expr *unblock(tec_context *cx, const ir_expr *block, const ir_expr *inner, int64_t size, int64_t n, const ir_expr **inside)
+{
+    const ir_expr *i = ir_add(cx, ir_mul(cx, block, ir_int(cx, size)), inner);
+
+    if (n % size)
+        *inside = ir_all(cx, *inside, ir_lt(cx, i, ir_int(cx, n)));
+    return i;
+}
+
+static const ir_expr *guarded(tec_context *cx, const ir_expr *inside, const ir_expr *value)
+{
+    return inside && value ? ir_select(cx, inside, value, zero(cx, value->dtype)) : value;
+}
+
+/* ---- direct ---- */
+
+static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
+{
+    op_conv v;
+    axes a = {.cx = c->cx};
+    const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL, *k[OP_MAX_SPATIAL];
+    tec_context *cx = c->cx;
+
+    if (!op_conv_read(c, &v))
+        return false;
+    const ir_expr *g = add_axis(&a, "g", ir_int(cx, v.groups)), *ob = add_axis(&a, "ob", blocks(cx, v.out, v.out_block));
+    const ir_expr *ib = add_axis(&a, "ib", blocks(cx, v.in, v.in_block));
+    for (int i = 0; i < v.window.rank; i++)
+        k[i] = add_axis(&a, numbered(cx, "k", i), ir_int(cx, v.window.kernel[i]));
+    const ir_expr *ii = add_axis(&a, "ii", ir_int(cx, v.in_block)), *oi = add_axis(&a, "oi", ir_int(cx, v.out_block));
+
+    index[0] = ir_add(cx, ir_mul(cx, g, ir_int(cx, v.out)), unblock(cx, ob, oi, v.out_block, v.out, &inside));
+    index[1] = unblock(cx, ib, ii, v.in_block, v.in, &inside);
+    for (int i = 0; i < v.window.rank; i++)
+        index[2 + i] = k[i];
+    const ir_expr *e = guarded(cx, inside, te_read(in, index, 2 + v.window.rank));
+    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.weights", c->name)), a.axis, a.n, e);
+    return *out != NULL;
+}
+
+static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_tensor *x, const ir_expr *const *out_extent)
+{
+    axes a = {.cx = c->cx};
+    const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL, *p[OP_MAX_SPATIAL];
+    tec_context *cx = c->cx;
+    ir_role role = d->role;
+
+    const ir_expr *n = add_axis(&a, "n", c->input[0].dim[0]), *g = add_axis(&a, "g", ir_int(cx, v->groups));
+    const ir_expr *ib = add_axis(&a, "ib", blocks(cx, v->in, v->in_block));
+    for (int i = 0; i < v->window.rank; i++)
+        p[i] = add_axis(&a, numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
+    const ir_expr *ii = add_axis(&a, "ii", ir_int(cx, v->in_block));
+
+    index[0] = n;
+    index[1] = ir_add(cx, ir_mul(cx, g, ir_int(cx, v->in)), unblock(cx, ib, ii, v->in_block, v->in, &inside));
+    for (int i = 0; i < v->window.rank; i++) {
+        inside = ir_all(cx, inside, op_window_inside(c, &v->window, i, p[i], c->input[0].dim[2 + i], te_axis_extent(p[i])));
+        index[2 + i] = ir_sub(cx, p[i], ir_int(cx, v->window.before[i]));
+    }
+    const ir_expr *e = guarded(cx, inside, te_read(x, index, 2 + v->window.rank));
+    d->role = IR_ROLE_PROLOGUE;
+    te_tensor *t = te_compute(d, op_stage_name(d, base_format(cx, "%s.packed", c->name)), a.axis, a.n, e);
+    d->role = role;
+    te_note(t, "keep", ir_bool(cx, true));
+    return t;
+}
+
+static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_tensor *packed, te_tensor *weights, const ir_expr *const *out_extent)
+{
+    axes a = {.cx = c->cx}, r = {.cx = c->cx};
+    const ir_expr *x[OP_MAX_SPATIAL + 8], *w[OP_MAX_SPATIAL + 8], *y[OP_MAX_SPATIAL], *k;
+    tec_context *cx = c->cx;
+    int rank = v->window.rank;
+
+    const ir_expr *n = add_axis(&a, "n", c->input[0].dim[0]), *g = add_axis(&a, "g", ir_int(cx, v->groups));
+    const ir_expr *ob = add_axis(&a, "ob", blocks(cx, v->out, v->out_block));
+    for (int i = 0; i < rank; i++)
+        y[i] = add_axis(&a, numbered(cx, "s", i), out_extent[i]);
+    const ir_expr *oi = add_axis(&a, "oi", ir_int(cx, v->out_block)), *ib = add_reduce(&r, "ib", blocks(cx, v->in, v->in_block));
+
+    x[0] = n, x[1] = g, x[2] = ib;
+    w[0] = g, w[1] = ob, w[2] = ib;
+    for (int i = 0; i < rank; i++) {
+        k = add_reduce(&r, numbered(cx, "k", i), ir_int(cx, v->window.kernel[i]));
+        x[3 + i] = op_window_at(cx, &v->window, i, y[i], k);
+        w[3 + i] = k;
+    }
+    const ir_expr *ii = add_reduce(&r, "ii", ir_int(cx, v->in_block));
+    x[3 + rank] = w[3 + rank] = ii;
+    w[4 + rank] = oi;
+    const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(packed, x, 4 + rank)), ir_cast(cx, v->sum, te_read(weights, w, 5 + rank)));
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
+}
+
+/* Y[n, c, s...] from the blocked sums, with the bias. */
+static te_tensor *unpack(const op_call *c, const op_conv *v, te_def *d, te_tensor *sums, te_tensor *bias)
+{
+    axes a = {.cx = c->cx};
+    const ir_expr *index[OP_MAX_SPATIAL + 8];
+    tec_context *cx = c->cx;
+    int rank = v->window.rank;
+
+    const ir_expr *n = add_axis(&a, "n", c->output[0].dim[0]), *ch = add_axis(&a, "c", c->output[0].dim[1]);
+    const ir_expr *in_group = v->groups == 1 ? ch : ir_floormod(cx, ch, ir_int(cx, v->out)), *block = ir_int(cx, v->out_block);
+
+    index[0] = n;
+    index[1] = v->groups == 1 ? ir_int(cx, 0) : ir_floordiv(cx, ch, ir_int(cx, v->out));
+    index[2] = ir_floordiv(cx, in_group, block);
+    for (int i = 0; i < rank; i++)
+        index[3 + i] = add_axis(&a, numbered(cx, "s", i), c->output[0].dim[2 + i]);
+    index[3 + rank] = ir_floormod(cx, in_group, block);
+    const ir_expr *e = te_read(sums, index, 4 + rank);
+    if (bias)
+        e = ir_add(cx, e, ir_cast(cx, v->sum, te_at(bias, ch)));
+    ir_role role = d->role;
+    d->role = IR_ROLE_EPILOGUE;
+    te_tensor *t = te_compute(d, op_stage_name(d, c->name), a.axis, a.n, ir_cast(cx, c->output[0].dtype, e));
+    d->role = role;
+    return t;
+}
+
+static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    op_conv v;
+
+    if (!op_conv_read(c, &v))
+        return false;
+    te_tensor *packed = pack_input(c, &v, d, in[0], c->output[0].dim + 2);
+    te_tensor *sums = accumulate(c, &v, d, packed, in[1], c->output[0].dim + 2);
+
+    *out = unpack(c, &v, d, sums, op_has_input(c, 2) ? in[2] : NULL);
+    return *out != NULL;
+}
+
+/* ---- depthwise ---- */
+
+static bool is_depthwise(const op_call *c)
+{
+    op_conv v;
+
+    return op_conv_read(c, &v) && v.in == 1 && v.groups > 1;
+}
+
+static int prefer(const op_call *c)
+{
+    (void)c;
+    return 1;
+}
+
+static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_tensor *x, const ir_expr *const *out_extent)
+{
+    axes a = {.cx = c->cx};
+    const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL;
+    tec_context *cx = c->cx;
+
+    index[0] = add_axis(&a, "n", c->input[0].dim[0]);
+    index[1] = add_axis(&a, "c", c->input[0].dim[1]);
+    for (int i = 0; i < v->window.rank; i++) {
+        const ir_expr *p = add_axis(&a, numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
+
+        inside = ir_all(cx, inside, op_window_inside(c, &v->window, i, p, c->input[0].dim[2 + i], te_axis_extent(p)));
+        index[2 + i] = ir_sub(cx, p, ir_int(cx, v->window.before[i]));
+    }
+    if (!inside)
+        return x;
+    ir_role role = d->role;
+    d->role = IR_ROLE_PROLOGUE;
+    te_tensor *t = te_compute(d, op_stage_name(d, base_format(cx, "%s.padded", c->name)), a.axis, a.n,
+                              guarded(cx, inside, te_read(x, index, 2 + v->window.rank)));
+    d->role = role;
+    te_note(t, "keep", ir_bool(cx, true));
+    return t;
+}
+
+static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    op_conv v;
+    axes a = {.cx = c->cx}, r = {.cx = c->cx};
+    const ir_expr *x[OP_MAX_SPATIAL + 2], *w[OP_MAX_SPATIAL + 2];
+    tec_context *cx = c->cx;
+
+    if (!op_conv_read(c, &v))
+        return false;
+    te_tensor *padded = pad_planes(c, &v, d, in[0], c->output[0].dim + 2);
+    x[0] = add_axis(&a, "n", c->output[0].dim[0]);
+    w[0] = add_axis(&a, "c", c->output[0].dim[1]);
+    x[1] = v.out == 1 ? w[0] : ir_floordiv(cx, w[0], ir_int(cx, v.out));
+    w[1] = ir_int(cx, 0);
+    for (int i = 0; i < v.window.rank; i++) {
+        const ir_expr *y = add_axis(&a, numbered(cx, "s", i), c->output[0].dim[2 + i]);
+
+        w[2 + i] = add_reduce(&r, numbered(cx, "k", i), ir_int(cx, v.window.kernel[i]));
+        x[2 + i] = op_window_at(cx, &v.window, i, y, w[2 + i]);
+    }
+    const ir_expr *product = ir_mul(cx, ir_cast(cx, v.sum, te_read(padded, x, 2 + v.window.rank)),
+                                    ir_cast(cx, v.sum, te_read(in[1], w, 2 + v.window.rank)));
+    te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
+
+    axes b = {.cx = cx};
+    const ir_expr *at[OP_MAX_SPATIAL + 2];
+    for (int i = 0; i < 2 + v.window.rank; i++)
+        at[i] = add_axis(&b, a.axis[i] ? a.axis[i]->var.name : "", c->output[0].dim[i]);
+    const ir_expr *e = te_read(sums, at, b.n);
+    if (op_has_input(c, 2))
+        e = ir_add(cx, e, ir_cast(cx, v.sum, te_at(in[2], at[1])));
+    ir_role role = d->role;
+    d->role = IR_ROLE_EPILOGUE;
+    *out = te_compute(d, op_stage_name(d, c->name), b.axis, b.n, ir_cast(cx, c->output[0].dtype, e));
+    d->role = role;
+    return *out != NULL;
+}
+
+const op_impl op_conv_impls[] = {
+    {.name = "conv.direct", .version = 1, .body = direct_body, .packs = 1, .pack = pack_weights, .schedule = op_conv_schedule},
+    {.name = "conv.depthwise", .version = 1, .applies = is_depthwise, .rank = prefer, .body = depthwise_body, .packs = -1,
+     .schedule = op_depthwise_schedule},
+};
+const int op_conv_n_impls = BASE_COUNT(op_conv_impls);

@@ -1,0 +1,179 @@
+/* ops/matmul.c -- matrix products of rank 2 and above, batches broadcast as NumPy's matmul does.
+ *
+ * B is packed into panels of a few vectors of columns, each panel row after row, so that the inner loop streams it:
+ *
+ *     Bp[batch, nb, k, ni] = B[batch, k, nb*NI + ni]   or 0
+ *     A[batch, m, nb, ni]  = sum[k](X[batch, m, k] * Bp[batch, nb, k, ni])
+ *     Y[batch, m, n]       = A[batch, m, n / NI, n % NI]  (+ C, broadcast)
+ */
+#include "ops/matmul.h"
+
+#include "ir/text.h"
+#include "ir/walk.h"
+
+static bool known_different(const ir_expr *a, const ir_expr *b)
+{
+    int64_t x, y;
+
+    return ir_is_int(a, &x) && ir_is_int(b, &y) && x != y;
+}
+
+static int64_t choose_panel(const op_call *c, const op_matmul *v)
+{
+    int lanes = c->target ? target_lanes(c->target, v->sum) : 1;
+    int64_t n, m, wanted = 2 * lanes;
+
+    /* One row of A gives no reuse: more columns at once keep more sums in flight. */
+    if (ir_is_int(v->m, &m) && m == 1)
+        wanted = 8 * lanes;
+    if (ir_is_int(v->n, &n))
+        while (wanted > 1 && wanted / 2 >= n)
+            wanted /= 2;
+    return wanted;
+}
+
+static bool read_batches(const op_call *c, op_type *out)
+{
+    op_type batch[2];
+    op_call only_batches = *c;
+
+    for (int i = 0; i < 2; i++)
+        batch[i] = (op_type){c->input[i].dtype, c->input[i].n - 2, c->input[i].dim};
+    only_batches.input = batch;
+    only_batches.n_inputs = 2;
+    return op_broadcast(&only_batches, out);
+}
+
+bool op_matmul_read(const op_call *c, op_matmul *v)
+{
+    const op_type *a = &c->input[0], *b = &c->input[1];
+
+    *v = (op_matmul){.trans_a = op_int(c, "trans_a", 0) != 0, .trans_b = op_int(c, "trans_b", 0) != 0};
+    if (a->n < 2 || b->n < 2)
+        return op_fail(c, "the operands are %s and %s: expected matrices", op_type_text(c->cx, a), op_type_text(c->cx, b));
+    if (!base_dtype_same(a->dtype, b->dtype) || base_is_bool(a->dtype))
+        return op_fail(c, "the operands are %s and %s: expected one numeric type", op_type_text(c->cx, a), op_type_text(c->cx, b));
+    v->m = a->dim[a->n - 2 + v->trans_a];
+    v->k = a->dim[a->n - 1 - v->trans_a];
+    v->n = b->dim[b->n - 1 - v->trans_b];
+    if (known_different(v->k, b->dim[b->n - 2 + v->trans_b]))
+        return op_fail(c, "%s times %s: the inner dimensions differ", op_type_text(c->cx, a), op_type_text(c->cx, b));
+    v->batch = (a->n > b->n ? a->n : b->n) - 2;
+    v->sum = base_is_float(a->dtype) && a->dtype.bits == 16 ? BASE_F32 : a->dtype;
+    v->panel = choose_panel(c, v);
+    return true;
+}
+
+bool op_matmul_relation(op_call *c)
+{
+    op_matmul v;
+    op_type batch;
+
+    if (!op_matmul_read(c, &v) || !read_batches(c, &batch))
+        return false;
+    const ir_expr **dim = base_array(c->cx, const ir_expr *, v.batch + 2);
+    for (int i = 0; i < v.batch; i++)
+        dim[i] = batch.dim[i];
+    dim[v.batch] = v.m;
+    dim[v.batch + 1] = v.n;
+    c->output[0] = (op_type){c->input[0].dtype, v.batch + 2, dim};
+    return true;
+}
+
+/* ---- bodies ---- */
+
+/* Batch indices of an operand of rank n, from those of the output. */
+static int batch_index(const op_call *c, int operand, const ir_expr *const *batch, int n_batch, const ir_expr **index)
+{
+    const op_type *t = &c->input[operand];
+    int n = t->n - 2;
+
+    for (int i = 0; i < n; i++)
+        index[i] = ir_is_value(t->dim[i], 1) ? ir_int(c->cx, 0) : batch[n_batch - n + i];
+    return n;
+}
+
+static void matrix_index(const ir_expr **index, int at, const ir_expr *row, const ir_expr *column, bool transposed)
+{
+    index[at + transposed] = row;
+    index[at + !transposed] = column;
+}
+
+static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
+{
+    op_matmul v;
+    tec_context *cx = c->cx;
+
+    if (!op_matmul_read(c, &v))
+        return false;
+    int batch = c->input[1].n - 2;
+    const ir_expr **axis = base_array(cx, const ir_expr *, batch + 3), **index = base_array(cx, const ir_expr *, batch + 2);
+    for (int i = 0; i < batch; i++)
+        index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->input[1].dim[i]);
+    const ir_expr *nb = axis[batch] = te_axis(cx, "nb", ir_ceildiv(cx, v.n, ir_int(cx, v.panel)));
+    const ir_expr *k = axis[batch + 1] = te_axis(cx, "k", v.k), *ni = axis[batch + 2] = te_axis(cx, "ni", ir_int(cx, v.panel));
+    const ir_expr *column = ir_add(cx, ir_mul(cx, nb, ir_int(cx, v.panel)), ni);
+    int64_t n;
+
+    matrix_index(index, batch, k, column, v.trans_b);
+    const ir_expr *e = te_read(in, index, batch + 2);
+    if (e && !(ir_is_int(v.n, &n) && n % v.panel == 0))
+        e = ir_select(cx, ir_lt(cx, column, v.n), e, ir_imm(cx, e->dtype, 0));
+    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.panels", c->name)), axis, batch + 3, e);
+    te_note(*out, "keep", ir_bool(cx, true));
+    return *out != NULL;
+}
+
+static te_tensor *accumulate(const op_call *c, const op_matmul *v, te_def *d, te_tensor *a, te_tensor *panels)
+{
+    tec_context *cx = c->cx;
+    int n = v->batch;
+    const ir_expr **axis = base_array(cx, const ir_expr *, n + 3), **ia = base_array(cx, const ir_expr *, n + 2), **ib = base_array(cx, const ir_expr *, n + 3);
+
+    for (int i = 0; i < n; i++)
+        axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->output[0].dim[i]);
+    const ir_expr *m = axis[n] = te_axis(cx, "m", v->m), *nb = axis[n + 1] = te_axis(cx, "nb", ir_ceildiv(cx, v->n, ir_int(cx, v->panel)));
+    const ir_expr *ni = axis[n + 2] = te_axis(cx, "ni", ir_int(cx, v->panel)), *k = te_reduce_axis(cx, "k", v->k);
+
+    int na = batch_index(c, 0, axis, n, ia), nbatch = batch_index(c, 1, axis, n, ib);
+    matrix_index(ia, na, m, k, v->trans_a);
+    ib[nbatch] = nb;
+    ib[nbatch + 1] = k;
+    ib[nbatch + 2] = ni;
+    const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(a, ia, na + 2)), ir_cast(cx, v->sum, te_read(panels, ib, nbatch + 3)));
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->name)), axis, n + 3, te_sum(cx, product, k));
+}
+
+static te_tensor *unpack(const op_call *c, const op_matmul *v, te_def *d, te_tensor *sums)
+{
+    tec_context *cx = c->cx;
+    int n = v->batch;
+    const ir_expr **axis = base_array(cx, const ir_expr *, n + 2), **index = base_array(cx, const ir_expr *, n + 3), *panel = ir_int(cx, v->panel);
+    ir_role role = d->role;
+
+    for (int i = 0; i < n; i++)
+        index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->output[0].dim[i]);
+    index[n] = axis[n] = te_axis(cx, "m", c->output[0].dim[n]);
+    axis[n + 1] = te_axis(cx, "n", c->output[0].dim[n + 1]);
+    index[n + 1] = ir_floordiv(cx, axis[n + 1], panel);
+    index[n + 2] = ir_floormod(cx, axis[n + 1], panel);
+    d->role = IR_ROLE_EPILOGUE;
+    te_tensor *t = te_compute(d, op_stage_name(d, c->name), axis, n + 2, ir_cast(cx, c->output[0].dtype, te_read(sums, index, n + 3)));
+    d->role = role;
+    return t;
+}
+
+static bool packed_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    op_matmul v;
+
+    if (!op_matmul_read(c, &v))
+        return false;
+    *out = unpack(c, &v, d, accumulate(c, &v, d, in[0], in[1]));
+    return *out != NULL;
+}
+
+const op_impl op_matmul_impls[] = {
+    {.name = "matmul.packed", .version = 1, .body = packed_body, .packs = 1, .pack = pack_b, .schedule = op_matmul_schedule},
+};
+const int op_matmul_n_impls = BASE_COUNT(op_matmul_impls);

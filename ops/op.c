@@ -1,0 +1,218 @@
+/* ops/op.c -- finding operators, inferring types, choosing and emitting implementations; help for relations and bodies. */
+#include "ops/op.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+
+#include "ir/text.h"
+#include "ir/walk.h"
+
+const op_info *op_find(const char *name)
+{
+    for (int f = 0; f < op_n_families; f++)
+        for (int i = 0; i < op_families[f].n; i++)
+            if (base_same(op_families[f].rows[i].name, name))
+                return &op_families[f].rows[i];
+    return NULL;
+}
+
+bool op_fail(const op_call *c, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    const char *text = base_vformat(c->cx, fmt, args);
+    va_end(args);
+    if (c->name && *c->name)
+        base_fail(c->cx, TEC_INVALID, c->loc, "%s '%s': %s", c->op->name, c->name, text);
+    else
+        base_fail(c->cx, TEC_INVALID, c->loc, "%s: %s", c->op->name, text);
+    return false;
+}
+
+/* ---- types ---- */
+
+const char *op_type_text(tec_context *cx, const op_type *t)
+{
+    base_text text = {0};
+
+    if (t->n < 0)
+        return "nothing";
+    base_addf(cx, &text, "%s[", base_dtype_text(cx, t->dtype));
+    for (int i = 0; i < t->n; i++)
+        base_addf(cx, &text, "%s%s", i ? ", " : "", ir_expr_text(cx, t->dim[i]));
+    base_add(cx, &text, "]");
+    return base_text_str(cx, &text);
+}
+
+/* One dimension of two operands under NumPy's rules; NULL: they do not fit. */
+static const ir_expr *broadcast_dim(const op_call *c, const ir_expr *a, const ir_expr *b)
+{
+    if (ir_is_value(a, 1))
+        return b;
+    if (ir_is_value(b, 1) || a == b || ir_same(a, b))
+        return a;
+    return c->facts && ir_prove_equal(c->facts, a, b) ? a : NULL;
+}
+
+bool op_broadcast(const op_call *c, op_type *out)
+{
+    int n = 0;
+
+    for (int k = 0; k < c->n_inputs; k++)
+        n = c->input[k].n > n ? c->input[k].n : n;
+    const ir_expr **dim = base_array(c->cx, const ir_expr *, n);
+    for (int k = 0; k < c->n_inputs; k++)
+        for (int i = 0; i < c->input[k].n; i++) {
+            int at = n - c->input[k].n + i;
+            const ir_expr *mine = c->input[k].dim[i], *both = dim[at] ? broadcast_dim(c, dim[at], mine) : mine;
+
+            if (!both)
+                return op_fail(c, "operand %d is %s: dimension %d does not broadcast with '%s'", k, op_type_text(c->cx, &c->input[k]), i,
+                               ir_expr_text(c->cx, dim[at]));
+            dim[at] = both;
+        }
+    *out = (op_type){c->input[0].dtype, n, dim};
+    return true;
+}
+
+bool op_infer(op_call *c)
+{
+    if (c->n_inputs < c->op->min_inputs || (c->op->max_inputs >= 0 && c->n_inputs > c->op->max_inputs)) {
+        const char *most = c->op->max_inputs < 0 ? " or more" : c->op->max_inputs == c->op->min_inputs ? "" : base_format(c->cx, " to %d", c->op->max_inputs);
+
+        return op_fail(c, "takes %d%s operands, found %d", c->op->min_inputs, most, c->n_inputs);
+    }
+    if (c->op->n_outputs >= 0) {
+        c->n_outputs = c->op->n_outputs;
+        c->output = base_array(c->cx, op_type, c->n_outputs);
+    }
+    return c->op->relation(c);
+}
+
+/* ---- attributes ---- */
+
+const op_attr *op_attr_find(const op_call *c, const char *name)
+{
+    for (int i = 0; i < c->n_attrs; i++)
+        if (base_same(c->attr[i].name, name))
+            return &c->attr[i];
+    return NULL;
+}
+
+int64_t op_int(const op_call *c, const char *name, int64_t otherwise)
+{
+    const op_attr *a = op_attr_find(c, name);
+
+    return a && a->kind == OP_ATTR_INT ? a->i : otherwise;
+}
+
+double op_float(const op_call *c, const char *name, double otherwise)
+{
+    const op_attr *a = op_attr_find(c, name);
+
+    return a && a->kind == OP_ATTR_FLOAT ? a->f : a && a->kind == OP_ATTR_INT ? (double)a->i : otherwise;
+}
+
+const char *op_string(const op_call *c, const char *name, const char *otherwise)
+{
+    const op_attr *a = op_attr_find(c, name);
+
+    return a && a->kind == OP_ATTR_STRING ? a->string : otherwise;
+}
+
+int op_ints(const op_call *c, const char *name, const int64_t **out)
+{
+    const op_attr *a = op_attr_find(c, name);
+
+    *out = a && a->kind == OP_ATTR_INTS ? a->ints : NULL;
+    return *out ? a->n : 0;
+}
+
+bool op_has_input(const op_call *c, int k)
+{
+    return k < c->n_inputs && c->input[k].n >= 0;
+}
+
+op_attr op_attr_int(const char *name, int64_t v)
+{
+    return (op_attr){.name = name, .kind = OP_ATTR_INT, .i = v};
+}
+
+op_attr op_attr_float(const char *name, double v)
+{
+    return (op_attr){.name = name, .kind = OP_ATTR_FLOAT, .f = v};
+}
+
+op_attr op_attr_string(const char *name, const char *v)
+{
+    return (op_attr){.name = name, .kind = OP_ATTR_STRING, .string = v};
+}
+
+op_attr op_attr_ints(tec_context *cx, const char *name, const int64_t *v, int n)
+{
+    return (op_attr){.name = name, .kind = OP_ATTR_INTS, .n = n, .ints = base_copy(cx, v, (size_t)n * sizeof *v)};
+}
+
+op_attr op_attr_exprs(tec_context *cx, const char *name, const ir_expr *const *v, int n)
+{
+    return (op_attr){.name = name, .kind = OP_ATTR_EXPRS, .n = n, .exprs = base_copy(cx, v, (size_t)n * sizeof *v)};
+}
+
+op_attr op_attr_dtype(const char *name, base_dtype v)
+{
+    return (op_attr){.name = name, .kind = OP_ATTR_DTYPE, .dtype = v};
+}
+
+/* ---- implementations ---- */
+
+const op_impl *op_choose(const op_call *c)
+{
+    const op_impl *best = NULL;
+    int best_rank = 0;
+
+    for (int i = 0; i < c->op->n_impls; i++) {
+        const op_impl *impl = &c->op->impls[i];
+
+        if (impl->applies && !impl->applies(c))
+            continue;
+        int rank = impl->rank ? impl->rank(c) : 0;
+        if (!best || rank > best_rank) {
+            best = impl;
+            best_rank = rank;
+        }
+    }
+    if (!best)
+        op_fail(c, "no implementation fits these operands on target '%s'", target_text(c->cx, c->target));
+    return best;
+}
+
+bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed, te_tensor **out)
+{
+    te_tensor **operands = base_copy(c->cx, in, (size_t)c->n_inputs * sizeof *in);
+
+    base_set_where(c->cx, c->loc);
+    if (impl->packs >= 0 && !packed && impl->pack && op_has_input(c, impl->packs)) {
+        ir_role role = d->role;
+
+        d->role = IR_ROLE_PROLOGUE;
+        if (!impl->pack(c, d, in[impl->packs], &operands[impl->packs]))
+            return false;
+        d->role = role;
+    }
+    return impl->body(c, d, operands, out);
+}
+
+/* A node's name made fit for text forms: letters, digits, underscores. */
+const char *op_stage_name(te_def *d, const char *base)
+{
+    char *clean = base_format(d->cx, "%s%s", base && isalpha((unsigned char)*base) ? "" : "v", base ? base : "");
+
+    for (char *p = clean; *p; p++)
+        if (!isalnum((unsigned char)*p) && *p != '_' && !(*p == '.' && isalnum((unsigned char)p[1])))
+            *p = '_';
+    const char *name = clean;
+    for (int i = 2; base_dict_has(&d->names, name); i++)
+        name = base_format(d->cx, "%s'%d", clean, i);
+    return name;
+}

@@ -1,0 +1,237 @@
+/* ops/schedule_tiles.c -- default schedules of convolutions and matrix products: one register tile of sums, computed where the output is
+ * written.
+ *
+ *     for [outer loops] parallel              one slice: a row (of pixels, of the matrix) times one panel of output channels
+ *       for x.0                               tiles of `rows`
+ *         sums: for [reduction] { for x unrolled { for block unrolled { for lane vectorised } } }
+ *         output: for x.1 unrolled { for block unrolled { for lane vectorised { epilogue } } }
+ *
+ * The sums lie in a local buffer whose indices are all constant once unrolled, so that they become registers.
+ */
+#include "ops/conv.h"
+#include "ops/matmul.h"
+#include "ops/schedule.h"
+
+enum { REDUCTION_UNROLL = 4 };
+
+/* What the two schedules have in common. */
+typedef struct {
+    sched *s;
+    tec_context *cx;
+    const char *anchor, *out; /* blocks */
+    const char *row;          /* output loop that is tiled by rows, */
+    const char *column;       /* and the one that is tiled by vectors */
+    const char *outer[32];    /* the other loops of the output, outermost first */
+    int n_outer;
+    int64_t lanes;
+    op_tile tile;
+    bool column_first;        /* the panel loop goes outside of the other loops from this one on: outer[panel_at] */
+    int panel_at;
+} tiling;
+
+static bool refuse(tiling *t, const char *what)
+{
+    return sched_reject(t->s, "default schedule of '%s': %s", t->anchor, what);
+}
+
+/* The one block that reads the sums. */
+static bool find_output(tiling *t)
+{
+    const char **reader;
+
+    if (sched_readers_of(t->s, t->anchor, &reader) != 1)
+        return refuse(t, "its sums are not read by exactly one stage");
+    t->out = reader[0];
+    return true;
+}
+
+/* Splits the output into tiles and computes the sums inside. */
+static bool tile_output(tiling *t, const char **lanes_loop, const char **vectors_loop, const char **rows_loop)
+{
+    const char *c[3], *r[2], *order[40];
+    int n = 0;
+
+    if (!sched_split(t->s, t->column, (int64_t[]){SCHED_INFER, t->tile.vectors, t->lanes}, 3, SCHED_GUARD, c) ||
+        !sched_split(t->s, t->row, (int64_t[]){SCHED_INFER, t->tile.rows}, 2, SCHED_GUARD, r))
+        return false;
+    for (int i = 0; i < t->n_outer; i++) {
+        if (i == t->panel_at)
+            order[n++] = c[0];
+        order[n++] = t->outer[i];
+    }
+    if (t->panel_at >= t->n_outer)
+        order[n++] = c[0];
+    int outer = n;
+    order[n++] = r[0], order[n++] = r[1], order[n++] = c[1], order[n++] = c[2];
+    if (!sched_reorder(t->s, order, n) || !sched_compute_at(t->s, t->anchor, r[0]))
+        return false;
+    *rows_loop = r[1];
+    *vectors_loop = c[1];
+    *lanes_loop = c[2];
+    return op_parallel(t->s, order, outer);
+}
+
+static bool unroll(tiling *t, const char *loop)
+{
+    return !loop || op_extent(t->s, loop) == 1 || sched_annotate(t->s, loop, IR_UNROLLED);
+}
+
+static bool vectorise_lanes(tiling *t, const char *loop)
+{
+    return !loop || op_extent(t->s, loop) == 1 || sched_annotate(t->s, loop, IR_VECTORISED);
+}
+
+/* A few steps of the innermost reduction loop written out, where they divide it. */
+static bool unroll_reduction(tiling *t, const char *loop, const char **part)
+{
+    int64_t n = op_extent(t->s, loop), by = REDUCTION_UNROLL;
+
+    part[0] = loop;
+    part[1] = NULL;
+    while (by > 1 && (n == 0 || n % by))
+        by /= 2;
+    if (by == 1 || n == by)
+        return n != by || by == 1 || unroll(t, loop);
+    return sched_split(t->s, loop, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part) && unroll(t, part[1]);
+}
+
+/* Orders the loops of the sums: reduction, rows, vectors, lanes. */
+static bool order_sums(tiling *t, const char **reduce, int n_reduce, const char *rows, const char *vectors, const char *lanes)
+{
+    const char *order[40], *part[2];
+    int n = 0;
+
+    if (!unroll_reduction(t, reduce[n_reduce - 1], part))
+        return false;
+    for (int i = 0; i < n_reduce - 1; i++)
+        order[n++] = reduce[i];
+    order[n++] = part[0];
+    if (part[1])
+        order[n++] = part[1];
+    order[n++] = rows;
+    if (vectors)
+        order[n++] = vectors;
+    order[n++] = lanes;
+    return sched_reorder(t->s, order, n) && unroll(t, rows) && unroll(t, vectors) && vectorise_lanes(t, lanes);
+}
+
+static bool finish_output(tiling *t, const char *rows, const char *vectors, const char *lanes)
+{
+    const ir_stmt *b = sched_block(t->s, t->anchor);
+
+    return unroll(t, rows) && unroll(t, vectors) && vectorise_lanes(t, lanes) &&
+           sched_set_scope(t->s, b->block.block->writes[0].buffer->name, IR_LOCAL);
+}
+
+/* ---- convolution ---- */
+
+static bool read_conv(tiling *t, int *rank)
+{
+    const char **loop, **sums;
+    int n = op_loops(t->s, t->out, &loop), n_sums = op_loops(t->s, t->anchor, &sums);
+    const char *ob = op_loop(t->s, t->anchor, "ob"), *oi = op_loop(t->s, t->anchor, "oi");
+
+    (void)n_sums;
+    if (!ob || !oi || n < 3 || n > 30)
+        return refuse(t, "its loops are not those of its definition");
+    *rank = n - 2;
+    t->row = loop[n - 1];
+    t->column = loop[1];
+    for (int i = 0; i < n - 1; i++)
+        if (i != 1)
+            t->outer[t->n_outer++] = loop[i];
+    t->panel_at = 1;
+    t->lanes = op_extent(t->s, oi);
+    t->tile = op_tile_choose(sched_target(t->s), op_extent(t->s, t->row), op_extent(t->s, ob));
+    return true;
+}
+
+bool op_conv_schedule(sched *s, const char *anchor)
+{
+    tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
+    const char *rows, *vectors, *lanes, *reduce[OP_MAX_SPATIAL + 2], *x;
+    int rank, n = 0;
+
+    if (!find_output(&t) || !read_conv(&t, &rank) || !tile_output(&t, &lanes, &vectors, &rows))
+        return false;
+    reduce[n++] = op_loop(s, anchor, "ib");
+    for (int i = 0; i < rank; i++)
+        reduce[n++] = op_loop(s, anchor, base_format(t.cx, "k%d", i));
+    reduce[n++] = op_loop(s, anchor, "ii");
+    x = op_loop(s, anchor, base_format(t.cx, "s%d", rank - 1));
+    return order_sums(&t, reduce, n, x, op_loop(s, anchor, "ob"), op_loop(s, anchor, "oi")) && finish_output(&t, rows, vectors, lanes);
+}
+
+/* ---- matrix product ---- */
+
+static bool read_matmul(tiling *t)
+{
+    const char **loop;
+    int n = op_loops(t->s, t->out, &loop);
+    const char *ni = op_loop(t->s, t->anchor, "ni");
+    int64_t lanes, panel;
+
+    if (!ni || n < 2 || n > 30)
+        return refuse(t, "its loops are not those of its definition");
+    t->row = loop[n - 2];
+    t->column = loop[n - 1];
+    for (int i = 0; i < n - 2; i++)
+        t->outer[t->n_outer++] = loop[i];
+    t->panel_at = t->n_outer;
+    panel = op_extent(t->s, ni);
+    lanes = sched_target(t->s) ? target_lanes(sched_target(t->s), sched_block(t->s, t->anchor)->block.block->writes[0].buffer->dtype) : 1;
+    t->lanes = lanes < panel ? lanes : panel;
+    t->tile.vectors = (int)(panel / t->lanes);
+    int most = sched_target(t->s) && sched_target(t->s)->vector_registers >= 32 ? 24 : 12;
+    int64_t rows = op_extent(t->s, t->row), fit = most / t->tile.vectors > 1 ? most / t->tile.vectors : 1;
+    t->tile.rows = (int)(rows == 0 || rows > fit ? fit : rows);
+    return true;
+}
+
+bool op_matmul_schedule(sched *s, const char *anchor)
+{
+    tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
+    const char *rows, *vectors, *lanes, *part[2], *reduce[1];
+
+    if (!find_output(&t) || !read_matmul(&t) || !tile_output(&t, &lanes, &vectors, &rows))
+        return false;
+    part[0] = NULL;
+    part[1] = op_loop(s, anchor, "ni");
+    if (t.tile.vectors > 1 && !sched_split(s, part[1], (int64_t[]){SCHED_INFER, t.lanes}, 2, SCHED_GUARD, part))
+        return false;
+    reduce[0] = op_loop(s, anchor, "k");
+    return order_sums(&t, reduce, 1, op_loop(s, anchor, "m"), part[0], part[1]) && finish_output(&t, rows, vectors, lanes);
+}
+
+/* ---- depthwise convolution ---- */
+
+/* A few vectors of the last spatial dimension at a time; padded planes are made plane by plane. */
+bool op_depthwise_schedule(sched *s, const char *anchor)
+{
+    tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
+    const char **loop, **producer, *part[3];
+    enum { VECTORS = 4 };
+
+    if (!find_output(&t))
+        return false;
+    int n = op_loops(s, t.out, &loop), lanes = sched_target(s) ? target_lanes(sched_target(s), BASE_F32) : 1;
+    int64_t width = op_extent(s, loop[n - 1]), vectors = width && width < VECTORS * lanes ? (width + lanes - 1) / lanes : VECTORS;
+    int n_producers = sched_producers_of(s, anchor, &producer), rank = n - 2;
+
+    if (!sched_split(s, loop[n - 1], (int64_t[]){SCHED_INFER, vectors, lanes}, 3, SCHED_GUARD, part) || !sched_compute_at(s, anchor, part[0]))
+        return false;
+    for (int i = 0; i < n_producers; i++)
+        if (op_note(s, producer[i], "keep") && !sched_compute_at(s, producer[i], loop[1]))
+            return false;
+    const char *x = op_loop(s, anchor, base_format(t.cx, "s%d", rank - 1)), *xs[2], *order[OP_MAX_SPATIAL + 2];
+    if (!sched_split(s, x, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, xs))
+        return false;
+    int k = 0;
+    for (int i = 0; i < rank; i++)
+        order[k++] = op_loop(s, anchor, base_format(t.cx, "k%d", i));
+    order[k++] = xs[0];
+    order[k++] = xs[1];
+    if (!sched_reorder(s, order, k) || !unroll(&t, xs[0]) || !vectorise_lanes(&t, xs[1]) || !unroll(&t, order[rank - 1]))
+        return false;
+    return finish_output(&t, NULL, part[1], part[2]) && op_parallel(s, loop, 2);
+}
