@@ -81,8 +81,9 @@ static bool check_param(const checker *c, const rt_param_desc *p)
         return REFUSE(c, "parameter '%s' is of unknown kind %d", p->name, (int)p->kind);
     if (p->kind == RT_PARAM_SCALAR && (p->rank || p->is_output))
         return REFUSE(c, "parameter '%s' is a scalar with dimensions or written", p->name);
-    if (p->alignment < 0 || p->alignment > 4096 || (p->alignment & (p->alignment - 1)))
-        return REFUSE(c, "parameter '%s' is aligned to %d; expected a power of two up to 4096", p->name, (int)p->alignment);
+    if (p->alignment < 0 || p->alignment > RT_WEIGHT_ALIGN || (p->alignment & (p->alignment - 1)))
+        return REFUSE(c, "parameter '%s' is aligned to %d; expected a power of two up to %d", p->name, (int)p->alignment,
+                      RT_WEIGHT_ALIGN);
     return check_shape(c, p->shape, p->rank, p->name) && (!p->strides || check_shape(c, p->strides, p->rank, p->name));
 }
 

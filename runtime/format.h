@@ -27,7 +27,7 @@ enum {
     RT_MAX_GRAPHS = 1 << 10,
     RT_MAX_STEPS = 1 << 20,  /* of one graph; values and constants as well */
     RT_MAX_TEXT = 1 << 16,   /* bytes of one name or text */
-    RT_WEIGHT_ALIGN = 64     /* of each constant among the weights */
+    RT_WEIGHT_ALIGN = 64     /* of each constant among the weights, and of all memory of an executor's own */
 };
 
 typedef enum {
@@ -43,7 +43,7 @@ typedef struct {
     int32_t rank;
     const rt_dim *shape;   /* [rank], over the function's symbols */
     const rt_dim *strides; /* [rank], in elements; NULL: compact row-major */
-    int32_t alignment;     /* bytes that the address must be a multiple of; 0: natural */
+    int32_t alignment;     /* bytes that the address must be a multiple of, up to 64; 0: natural */
 } rt_param_desc;
 
 /* What must hold before the function may run. */

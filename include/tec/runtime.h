@@ -95,6 +95,9 @@ typedef struct {
     bool profile;    /* executors measure each step */
     bool keep;       /* executors keep a copy of what each step wrote */
     bool check_nan;  /* executors fail at the first step that writes a NaN */
+    /* Functions of the user's that kernels call by name; NULL where unknown. May itself be NULL: there are none. */
+    void *(*extern_function)(void *user, const char *name);
+    void *extern_user;
 } tec_run_options;
 
 /* ---- modules ---- */

@@ -1,0 +1,198 @@
+/* array.c -- arrays in main memory: a DLTensor with an owner and a count of references.
+ *
+ * The bytes belong to the array itself, to another array that a view keeps, or to a foreign DLPack array whose deleter runs at
+ * the end.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "runtime/format.h"
+#include "runtime/tensor.h"
+
+struct tec_array {
+    atomic_int references;
+    DLTensor tensor;
+    int64_t shape[RT_MAX_RANK], strides[RT_MAX_RANK];
+    void *own;                         /* NULL: not ours */
+    tec_array *of;                     /* of a view */
+    DLManagedTensorVersioned *foreign; /* that was taken over */
+};
+
+static tec_array *new_array(base_dtype dtype, int ndim, const int64_t *shape, tec_error *err)
+{
+    tec_array *a;
+
+    if (ndim < 0 || ndim > RT_MAX_RANK)
+        return rt_fail(err, TEC_INVALID, "an array of %d dimensions; expected 0 to %d", ndim, RT_MAX_RANK), NULL;
+    if (base_dtype_bytes(dtype) == 0 || rt_shape_bytes(dtype, ndim, shape) < 0)
+        return rt_fail(err, TEC_INVALID, "an array whose shape or dtype makes no sense"), NULL;
+    a = rt_alloc(sizeof *a, err);
+    if (!a)
+        return NULL;
+    atomic_init(&a->references, 1);
+    if (ndim)
+        memcpy(a->shape, shape, (size_t)ndim * sizeof *shape);
+    a->tensor = (DLTensor){.device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype, .shape = a->shape};
+    return a;
+}
+
+tec_array *tec_array_new(DLDataType dtype, int ndim, const int64_t *shape, tec_error *err)
+{
+    tec_array *a = new_array(dtype, ndim, shape, err);
+    size_t bytes;
+
+    if (!a)
+        return NULL;
+    bytes = (size_t)rt_shape_bytes(dtype, ndim, shape);
+    a->own = rt_alloc_aligned(bytes, err);
+    if (!a->own) {
+        rt_free(a);
+        return NULL;
+    }
+    a->tensor.data = memset(a->own, 0, bytes);
+    return a;
+}
+
+tec_array *tec_array_copy(const DLTensor *from, tec_error *err)
+{
+    tec_array *a;
+
+    if (!rt_tensor_check(from, "copy", err))
+        return NULL;
+    a = tec_array_new(from->dtype, from->ndim, from->shape, err);
+    if (a && tec_tensor_copy(&a->tensor, from, err))
+        return a;
+    tec_array_free(a);
+    return NULL;
+}
+
+/* A sum of extents times strides that does not fit says that the view cannot lie within anything. */
+static bool reach_is_sane(const DLTensor *t)
+{
+    int64_t total = base_dtype_bytes(t->dtype);
+
+    if (!t->strides || tec_tensor_bytes(t) == 0)
+        return true;
+    for (int i = 0; i < t->ndim; i++) {
+        int64_t reach;
+
+        if (t->strides[i] == INT64_MIN || __builtin_mul_overflow(t->shape[i], t->strides[i], &reach) ||
+            __builtin_mul_overflow(reach < 0 ? -reach : reach, (int64_t)base_dtype_bytes(t->dtype), &reach) ||
+            __builtin_add_overflow(total, reach, &total) || total > INT64_MAX / 4)
+            return false;
+    }
+    return true;
+}
+
+static bool lies_within(const DLTensor *t, int64_t byte_offset, const DLTensor *of)
+{
+    uintptr_t begin, end, of_begin, of_end;
+
+    rt_tensor_range(of, &of_begin, &of_end);
+    if (byte_offset < 0 || !reach_is_sane(t) || (uint64_t)byte_offset > of_end - of_begin)
+        return false;
+    rt_tensor_range(t, &begin, &end);
+    return begin >= of_begin && end <= of_end && begin <= end;
+}
+
+tec_array *tec_array_view(tec_array *of, DLDataType dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                          int64_t byte_offset, tec_error *err)
+{
+    tec_array *a;
+    char found[160], whole[160];
+
+    if (!of)
+        return rt_fail(err, TEC_INVALID, "a view of no array"), NULL;
+    a = new_array(dtype, ndim, shape, err);
+    if (!a)
+        return NULL;
+    if (strides && ndim) {
+        memcpy(a->strides, strides, (size_t)ndim * sizeof *strides);
+        a->tensor.strides = a->strides;
+    }
+    a->tensor.data = (char *)((uintptr_t)rt_tensor_data(&of->tensor) + (uintptr_t)byte_offset);
+    if (lies_within(&a->tensor, byte_offset, &of->tensor)) {
+        a->of = tec_array_ref(of);
+        return a;
+    }
+    rt_fail(err, TEC_INVALID, "a view %s at byte %lld reaches beyond its array %s",
+            tec_tensor_text(&a->tensor, found, sizeof found), (long long)byte_offset,
+            tec_tensor_text(&of->tensor, whole, sizeof whole));
+    rt_free(a);
+    return NULL;
+}
+
+tec_array *tec_array_from_dlpack(DLManagedTensorVersioned *from, tec_error *err)
+{
+    const DLTensor *t = from ? &from->dl_tensor : NULL;
+    tec_array *a;
+
+    if (from && from->version.major != DLPACK_MAJOR_VERSION)
+        return rt_fail(err, TEC_UNSUPPORTED, "a DLPack array of version %u; expected %d", from->version.major,
+                       DLPACK_MAJOR_VERSION), NULL;
+    if (!rt_tensor_check(t, "DLPack array", err))
+        return NULL;
+    a = new_array(t->dtype, t->ndim, t->shape, err);
+    if (!a)
+        return NULL;
+    if (t->strides && t->ndim) {
+        memcpy(a->strides, t->strides, (size_t)t->ndim * sizeof *t->strides);
+        a->tensor.strides = a->strides;
+    }
+    a->tensor.device = t->device;
+    a->tensor.data = t->data;
+    a->tensor.byte_offset = t->byte_offset;
+    a->foreign = from;
+    return a;
+}
+
+static void give_back(DLManagedTensorVersioned *self)
+{
+    tec_array_free(self->manager_ctx);
+    rt_free(self);
+}
+
+DLManagedTensorVersioned *tec_array_to_dlpack(tec_array *a, tec_error *err)
+{
+    DLManagedTensorVersioned *d;
+
+    if (!a)
+        return rt_fail(err, TEC_INVALID, "no array"), NULL;
+    d = rt_alloc(sizeof *d, err);
+    if (!d)
+        return NULL;
+    d->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    d->manager_ctx = tec_array_ref(a);
+    d->deleter = give_back;
+    d->dl_tensor = a->tensor;
+    return d;
+}
+
+tec_array *tec_array_ref(tec_array *a)
+{
+    if (a)
+        atomic_fetch_add(&a->references, 1);
+    return a;
+}
+
+void tec_array_free(tec_array *a)
+{
+    if (!a || atomic_fetch_sub(&a->references, 1) != 1)
+        return;
+    if (a->foreign && a->foreign->deleter)
+        a->foreign->deleter(a->foreign);
+    tec_array_free(a->of);
+    rt_free(a->own);
+    rt_free(a);
+}
+
+const DLTensor *tec_array_tensor(const tec_array *a)
+{
+    return a ? &a->tensor : NULL;
+}
+
+void *tec_array_data(const tec_array *a)
+{
+    return a ? rt_tensor_data(&a->tensor) : NULL;
+}

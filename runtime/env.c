@@ -1,0 +1,191 @@
+/* env.c -- the environment of kernels: parallel loops, workspace, failures, the mode of floating point. */
+#include "runtime/env.h"
+
+#include <string.h>
+
+#include "runtime/alloc.h"
+
+/* ---- floating point ---- */
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+
+enum { FLUSH_BITS = 0x8040 }; /* flush to zero, denormals are zero */
+
+static unsigned read_mode(void)
+{
+    return _mm_getcsr();
+}
+
+static void write_mode(unsigned mode)
+{
+    _mm_setcsr(mode);
+}
+
+#elif defined(__aarch64__)
+
+enum { FLUSH_BITS = 1 << 24 | 1 << 19 }; /* FZ, FZ16 */
+
+static unsigned read_mode(void)
+{
+    unsigned long mode;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return (unsigned)mode;
+}
+
+static void write_mode(unsigned mode)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"((unsigned long)mode));
+}
+
+#endif
+
+unsigned rt_env_enter(const rt_env *e)
+{
+    unsigned mode = read_mode();
+
+    if (!e->keep_denormals && (mode & FLUSH_BITS) != FLUSH_BITS)
+        write_mode(mode | FLUSH_BITS);
+    return mode;
+}
+
+void rt_env_leave(const rt_env *e, unsigned mode)
+{
+    if (!e->keep_denormals && (mode & FLUSH_BITS) != FLUSH_BITS)
+        write_mode(mode);
+}
+
+/* ---- what tec_env offers ---- */
+
+typedef struct {
+    const tec_env *env;
+    tec_parallel_fn *body;
+    void *closure;
+} job;
+
+static int32_t run_slice(void *user, int64_t begin, int64_t end, int32_t worker)
+{
+    const job *j = user;
+    unsigned mode = rt_env_enter(j->env->user);
+    int32_t status = j->body(j->env, j->closure, begin, end, worker);
+
+    rt_env_leave(j->env->user, mode);
+    return status;
+}
+
+static int32_t run_parallel(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t n)
+{
+    const rt_env *e = env->user;
+    job j = {env, body, closure};
+
+    return tec_pool_run(e->pool, run_slice, &j, n, env->n_workers);
+}
+
+static void take_failure(const tec_env *env, const char *text)
+{
+    rt_env *e = env->user;
+    const char *none = NULL;
+
+    atomic_compare_exchange_strong(&e->failure, &none, text);
+}
+
+static void *find_extern(const tec_env *env, const char *name)
+{
+    const rt_env *e = env->user;
+
+    return e->extern_function ? e->extern_function(e->extern_user, name) : NULL;
+}
+
+/* ---- life ---- */
+
+static bool take_pool(rt_env *e, const tec_run_options *o, tec_error *err)
+{
+    int limit = o ? o->threads : 0;
+
+    if (limit < 0)
+        return rt_fail(err, TEC_INVALID, "%d threads; expected a positive number, or 0 for all of the pool's", limit);
+    if (limit != 1) {
+        e->pool = o && o->pool ? tec_pool_ref(o->pool) : tec_pool_default(err);
+        if (!e->pool)
+            return false;
+    }
+    e->env.n_workers = e->pool ? tec_pool_threads(e->pool) : 1;
+    if (limit > 0 && limit < e->env.n_workers)
+        e->env.n_workers = limit;
+    return true;
+}
+
+bool rt_env_open(rt_env *e, const tec_run_options *options, bool keep_denormals, tec_error *err)
+{
+    memset(e, 0, sizeof *e);
+    e->keep_denormals = keep_denormals;
+    if (options) {
+        e->extern_function = options->extern_function;
+        e->extern_user = options->extern_user;
+    }
+    e->env.abi = TEC_KERNEL_ABI;
+    e->env.parallel = run_parallel;
+    e->env.fail = take_failure;
+    e->env.extern_function = find_extern;
+    e->env.user = e;
+    return take_pool(e, options, err);
+}
+
+void rt_env_close(rt_env *e)
+{
+    rt_free(e->env.workspace);
+    rt_free(e->env.thread_workspace);
+    tec_pool_free(e->pool);
+    memset(e, 0, sizeof *e);
+}
+
+static bool grow(char **bytes, int64_t *size, int64_t needed, tec_error *err)
+{
+    char *larger;
+
+    if (needed <= *size)
+        return true;
+    larger = rt_alloc_aligned((size_t)needed, err);
+    if (!larger)
+        return false;
+    rt_free(*bytes);
+    *bytes = larger;
+    *size = needed;
+    return true;
+}
+
+bool rt_env_reserve(rt_env *e, int64_t workspace, int64_t thread_workspace, tec_error *err)
+{
+    int64_t stride = e->env.thread_stride, all;
+
+    if (workspace < 0 || thread_workspace < 0 || thread_workspace > INT64_MAX - 63)
+        return rt_fail(err, TEC_INVALID, "a workspace of %lld and %lld bytes for each thread", (long long)workspace,
+                       (long long)thread_workspace);
+    if (thread_workspace > stride)
+        stride = (thread_workspace + 63) / 64 * 64;
+    if (__builtin_mul_overflow(stride, (int64_t)e->env.n_workers, &all))
+        return rt_fail_memory(err, SIZE_MAX);
+    if (!grow(&e->env.workspace, &e->workspace_size, workspace, err) ||
+        !grow(&e->env.thread_workspace, &e->thread_size, all, err))
+        return false;
+    e->env.thread_stride = stride;
+    return true;
+}
+
+/* ---- calls ---- */
+
+int32_t rt_env_call(rt_env *e, tec_kernel_fn *code, void *const *args, const int64_t *dims)
+{
+    atomic_store_explicit(&e->failure, NULL, memory_order_relaxed);
+    return code(&e->env, args, dims);
+}
+
+bool rt_env_fail(const rt_env *e, int32_t status, const char *who, tec_error *err)
+{
+    const char *text = atomic_load(&e->failure);
+    bool known = status > 0 && status <= TEC_INTERNAL;
+
+    return rt_fail(err, known ? (tec_status)status : TEC_INTERNAL, "%s: %s", who,
+                   text ? text : known ? tec_status_text((tec_status)status) : "the kernel failed");
+}

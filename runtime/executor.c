@@ -1,0 +1,400 @@
+/* executor.c -- running planned graphs: life, inputs and outputs, the run itself.
+ *
+ * All that a run needs lies in arrays that were filled beforehand (plan.c), so a run with unchanged shapes is a loop over calls.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/executor.h"
+#include "runtime/shape.h"
+#include "runtime/tensor.h"
+
+const char *rt_step_text(const tec_executor *ex, int32_t step, char *buffer, size_t size)
+{
+    const rt_step_desc *s = &ex->graph->steps[step];
+
+    if (s->nodes)
+        snprintf(buffer, size, "step %d '%s' (%s)", (int)step, s->name, s->nodes);
+    else
+        snprintf(buffer, size, "step %d '%s'", (int)step, s->name);
+    return buffer;
+}
+
+/* ---- making ---- */
+
+static const rt_graph_desc *find_graph(const tec_module *m, const char *name, tec_error *err)
+{
+    const rt_module_desc *d = rt_module_describe(m);
+
+    if (!name && d->n_graphs == 1)
+        return &d->graphs[0];
+    for (int32_t i = 0; name && i < d->n_graphs; i++)
+        if (strcmp(d->graphs[i].name, name) == 0)
+            return &d->graphs[i];
+    if (name)
+        rt_fail(err, TEC_INVALID, "%s: has no graph '%s'", rt_module_path(m), name);
+    else
+        rt_fail(err, TEC_INVALID, "%s: has %d graphs; name one", rt_module_path(m), (int)d->n_graphs);
+    return NULL;
+}
+
+static rt_port *new_ports(tec_executor *ex, const rt_tensor_desc *d, int32_t n, tec_error *err)
+{
+    rt_port *ports = rt_arena_alloc(&ex->arena, n, sizeof *ports, err);
+
+    for (int32_t i = 0; ports && i < n; i++) {
+        ports[i].tensor = (DLTensor){.device = {kDLCPU, 0}, .ndim = d[i].rank, .dtype = d[i].dtype, .shape = ports[i].shape};
+        ports[i].alignment = (d[i].dtype.bits + 7) / 8;
+    }
+    return ports;
+}
+
+static bool make_values(tec_executor *ex, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+
+    ex->values = rt_arena_alloc(&ex->arena, g->n_values, sizeof *ex->values, err);
+    for (int32_t i = 0; ex->values && i < g->n_values; i++)
+        ex->values[i].tensor = (DLTensor){
+            .device = {kDLCPU, 0}, .ndim = g->values[i].rank, .dtype = g->values[i].dtype, .shape = ex->values[i].shape};
+    return ex->values != NULL;
+}
+
+/* Bytes that the user binds to a port must be aligned for each step that uses them. */
+static void note_alignment(tec_executor *ex, const rt_step_desc *s)
+{
+    const rt_param_desc *params = ex->desc->functions[s->function].params;
+
+    for (int32_t k = 0; k < s->n_values; k++) {
+        const rt_value_desc *v = &ex->graph->values[s->values[k]];
+        rt_port *p = v->storage == RT_IN_INPUT ? &ex->inputs[v->index] : &ex->outputs[v->index];
+
+        if ((v->storage == RT_IN_INPUT || v->storage == RT_IN_OUTPUT) && params[k].alignment > p->alignment)
+            p->alignment = params[k].alignment;
+    }
+}
+
+static bool make_steps(tec_executor *ex, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+
+    ex->steps = rt_arena_alloc(&ex->arena, g->n_steps, sizeof *ex->steps, err);
+    for (int32_t i = 0; ex->steps && i < g->n_steps; i++) {
+        const rt_step_desc *s = &g->steps[i];
+        rt_step *step = &ex->steps[i];
+
+        step->args = rt_arena_alloc(&ex->arena, s->n_values, sizeof *step->args, err);
+        step->dims = rt_arena_alloc(&ex->arena, s->n_dims, sizeof *step->dims, err);
+        if (!step->args || !step->dims)
+            return false;
+        if (s->function != RT_STEP_COPY) {
+            step->code = rt_module_code(ex->module, s->function);
+            note_alignment(ex, s);
+        }
+    }
+    return ex->steps != NULL;
+}
+
+static bool set_up(tec_executor *ex, const tec_run_options *options, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+    bool strict = ex->desc->flags & RT_MODULE_KEEP_DENORMALS;
+
+    ex->inputs = new_ports(ex, g->inputs, g->n_inputs, err);
+    ex->outputs = new_ports(ex, g->outputs, g->n_outputs, err);
+    ex->symbols = rt_arena_alloc(&ex->arena, g->n_symbols, sizeof *ex->symbols, err);
+    return ex->inputs && ex->outputs && ex->symbols && make_values(ex, err) && make_steps(ex, err) &&
+           rt_env_open(&ex->env, options, strict, err) && rt_observe_open(ex, options, err);
+}
+
+tec_executor *tec_executor_new(tec_module *m, const char *graph, const tec_run_options *options, tec_error *err)
+{
+    const rt_graph_desc *g;
+    tec_executor *ex;
+
+    if (!m)
+        return rt_fail(err, TEC_INVALID, "an executor of no module"), NULL;
+    g = find_graph(m, graph, err);
+    ex = g ? rt_alloc(sizeof *ex, err) : NULL;
+    if (!ex)
+        return NULL;
+    ex->module = tec_module_ref(m);
+    ex->desc = rt_module_describe(m);
+    ex->graph = g;
+    if (set_up(ex, options, err))
+        return ex;
+    tec_executor_free(ex);
+    return NULL;
+}
+
+void tec_executor_free(tec_executor *ex)
+{
+    if (!ex)
+        return;
+    for (int32_t i = 0; ex->inputs && i < ex->graph->n_inputs; i++)
+        rt_free(ex->inputs[i].own);
+    for (int32_t i = 0; ex->outputs && i < ex->graph->n_outputs; i++)
+        rt_free(ex->outputs[i].own);
+    rt_observe_close(ex);
+    rt_free(ex->pool);
+    rt_arena_free(&ex->arena);
+    rt_env_close(&ex->env);
+    tec_module_free(ex->module);
+    rt_free(ex);
+}
+
+/* ---- asking ---- */
+
+int tec_executor_n_inputs(const tec_executor *ex)
+{
+    return ex ? ex->graph->n_inputs : 0;
+}
+
+int tec_executor_n_outputs(const tec_executor *ex)
+{
+    return ex ? ex->graph->n_outputs : 0;
+}
+
+int tec_executor_n_steps(const tec_executor *ex)
+{
+    return ex ? ex->graph->n_steps : 0;
+}
+
+const char *tec_executor_input_name(const tec_executor *ex, int i)
+{
+    return i >= 0 && i < tec_executor_n_inputs(ex) ? ex->graph->inputs[i].name : NULL;
+}
+
+const char *tec_executor_output_name(const tec_executor *ex, int i)
+{
+    return i >= 0 && i < tec_executor_n_outputs(ex) ? ex->graph->outputs[i].name : NULL;
+}
+
+static int find_tensor(const rt_tensor_desc *d, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(d[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int tec_executor_find_input(const tec_executor *ex, const char *name)
+{
+    return ex ? find_tensor(ex->graph->inputs, ex->graph->n_inputs, name) : -1;
+}
+
+int tec_executor_find_output(const tec_executor *ex, const char *name)
+{
+    return ex ? find_tensor(ex->graph->outputs, ex->graph->n_outputs, name) : -1;
+}
+
+static void describe(const rt_graph_desc *g, const rt_tensor_desc *d, tec_tensor_info *info)
+{
+    const char *names[RT_MAX_SYMBOLS];
+
+    for (int32_t i = 0; i < g->n_symbols; i++)
+        names[i] = g->symbols[i].name;
+    *info = (tec_tensor_info){.name = d->name, .dtype = d->dtype, .ndim = d->rank};
+    for (int32_t i = 0; i < d->rank; i++)
+        if (!rt_dim_is_const(d->shape[i], &info->shape[i]))
+            info->shape[i] = -1;
+    rt_shape_text(d->dtype, d->shape, d->rank, names, info->text, sizeof info->text);
+}
+
+/* The index of an input or output, held against their number. */
+static bool check_index(const tec_executor *ex, int i, int n, const char *kind, tec_error *err)
+{
+    if (!ex)
+        return rt_fail(err, TEC_INVALID, "no executor");
+    return (i >= 0 && i < n) || rt_fail(err, TEC_INVALID, "%s %d of %d", kind, i, n);
+}
+
+bool tec_executor_input_info(const tec_executor *ex, int i, tec_tensor_info *info, tec_error *err)
+{
+    if (!check_index(ex, i, tec_executor_n_inputs(ex), "input", err))
+        return false;
+    describe(ex->graph, &ex->graph->inputs[i], info);
+    return true;
+}
+
+bool tec_executor_output_info(const tec_executor *ex, int i, tec_tensor_info *info, tec_error *err)
+{
+    if (!check_index(ex, i, tec_executor_n_outputs(ex), "output", err))
+        return false;
+    describe(ex->graph, &ex->graph->outputs[i], info);
+    return true;
+}
+
+int64_t tec_executor_pool_bytes(const tec_executor *ex)
+{
+    return ex ? ex->pool_capacity : 0;
+}
+
+const DLTensor *tec_executor_output(const tec_executor *ex, int i)
+{
+    if (!ex || i < 0 || i >= ex->graph->n_outputs || !ex->shapes_ready || !ex->addresses_ready)
+        return NULL;
+    return &ex->outputs[i].tensor;
+}
+
+/* ---- inputs and outputs ---- */
+
+static bool check_tensor(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, const char *kind, tec_error *err)
+{
+    tec_tensor_info info;
+    char who[160], found[100];
+
+    snprintf(who, sizeof who, "%s '%s'", kind, d->name);
+    if (!rt_tensor_check(t, who, err))
+        return false;
+    if (base_dtype_same(t->dtype, d->dtype) && t->ndim == d->rank)
+        return true;
+    describe(ex->graph, d, &info);
+    return rt_fail(err, TEC_INVALID, "%s: expected %s, found %s", who, info.text, tec_tensor_text(t, found, sizeof found));
+}
+
+static bool check_binding(const DLTensor *t, const rt_port *p, const char *kind, const char *name, tec_error *err)
+{
+    if (!tec_tensor_is_compact(t))
+        return rt_fail(err, TEC_INVALID, "%s '%s': expected compact row-major strides, found others", kind, name);
+    if (tec_tensor_bytes(t) > 0 && (uintptr_t)rt_tensor_data(t) % (uintptr_t)p->alignment)
+        return rt_fail(err, TEC_INVALID, "%s '%s': expected an address that is a multiple of %lld, found %p", kind, name,
+                       (long long)p->alignment, (void *)rt_tensor_data(t));
+    return true;
+}
+
+static void set_shape(tec_executor *ex, rt_port *p, const DLTensor *t)
+{
+    size_t bytes = (size_t)t->ndim * sizeof *t->shape;
+
+    if (p->is_set && (bytes == 0 || memcmp(p->shape, t->shape, bytes) == 0))
+        return;
+    if (bytes)
+        memcpy(p->shape, t->shape, bytes);
+    p->is_set = true;
+    ex->shapes_ready = false;
+}
+
+bool tec_executor_set_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
+{
+    rt_port *p;
+    void *before;
+
+    if (!check_index(ex, i, tec_executor_n_inputs(ex), "input", err) ||
+        !check_tensor(ex, t, &ex->graph->inputs[i], "input", err))
+        return false;
+    p = &ex->inputs[i];
+    before = p->tensor.data;
+    if (!rt_port_reserve(p, tec_tensor_bytes(t), err))
+        return false;
+    set_shape(ex, p, t);
+    p->is_bound = false;
+    p->tensor.data = p->own;
+    if (p->own != before)
+        ex->addresses_ready = false;
+    return tec_tensor_copy(&p->tensor, t, err);
+}
+
+bool tec_executor_bind_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
+{
+    rt_port *p;
+
+    if (!check_index(ex, i, tec_executor_n_inputs(ex), "input", err))
+        return false;
+    p = &ex->inputs[i];
+    ex->addresses_ready = false;
+    if (!t) {
+        /* Its own memory may never have held a tensor of this shape, so it must be set again. */
+        p->is_set = p->is_set && !p->is_bound;
+        p->is_bound = false;
+        ex->shapes_ready = ex->shapes_ready && p->is_set;
+        return true;
+    }
+    if (!check_tensor(ex, t, &ex->graph->inputs[i], "input", err) ||
+        !check_binding(t, p, "input", ex->graph->inputs[i].name, err))
+        return false;
+    set_shape(ex, p, t);
+    p->is_bound = true;
+    p->bound = rt_tensor_data(t);
+    return true;
+}
+
+bool tec_executor_bind_output(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
+{
+    rt_port *p;
+    size_t bytes;
+
+    if (!check_index(ex, i, tec_executor_n_outputs(ex), "output", err))
+        return false;
+    p = &ex->outputs[i];
+    if (t && (!check_tensor(ex, t, &ex->graph->outputs[i], "output", err) ||
+              !check_binding(t, p, "output", ex->graph->outputs[i].name, err)))
+        return false;
+    ex->addresses_ready = false;
+    p->is_bound = t != NULL;
+    bytes = t ? (size_t)t->ndim * sizeof *t->shape : 0;
+    if (t)
+        p->bound = rt_tensor_data(t);
+    if (bytes)
+        memcpy(p->bound_shape, t->shape, bytes);
+    /* A bound output of the planned shape needs no new plan, so that binding another buffer for each run costs little. */
+    if (!t || memcmp(p->shape, p->bound_shape, bytes) != 0)
+        ex->shapes_ready = false;
+    return true;
+}
+
+/* ---- running ---- */
+
+bool tec_executor_prepare(tec_executor *ex, tec_error *err)
+{
+    if (!ex)
+        return rt_fail(err, TEC_INVALID, "no executor");
+    if (!ex->shapes_ready && !rt_plan_shapes(ex, err))
+        return false;
+    return ex->addresses_ready || rt_plan_addresses(ex, err);
+}
+
+static bool run_step(tec_executor *ex, int32_t i, tec_error *err)
+{
+    const rt_step *s = &ex->steps[i];
+    int32_t status;
+    char who[200];
+
+    if (!s->code) {
+        int64_t bytes = ex->values[ex->graph->steps[i].values[0]].bytes;
+
+        if (bytes > 0)
+            memmove(s->args[1], s->args[0], (size_t)bytes);
+        return true;
+    }
+    status = rt_env_call(&ex->env, s->code, s->args, s->dims);
+    return status == 0 || rt_env_fail(&ex->env, status, rt_step_text(ex, i, who, sizeof who), err);
+}
+
+static bool run_observed(tec_executor *ex, int32_t i, tec_error *err)
+{
+    double start = tec_clock();
+
+    if (!run_step(ex, i, err))
+        return false;
+    if (ex->profile)
+        rt_observe_time(ex, i, tec_clock() - start);
+    if (ex->kept)
+        rt_observe_keep(ex, i);
+    return !ex->check_nan || rt_observe_nan(ex, i, err);
+}
+
+bool tec_executor_run(tec_executor *ex, tec_error *err)
+{
+    bool observed, ok = true;
+    unsigned mode;
+
+    if (!tec_executor_prepare(ex, err))
+        return false;
+    observed = ex->profile || ex->kept || ex->check_nan;
+    mode = rt_env_enter(&ex->env);
+    for (int32_t i = 0; i < ex->graph->n_steps && ok; i++)
+        ok = observed ? run_observed(ex, i, err) : run_step(ex, i, err);
+    rt_env_leave(&ex->env, mode);
+    return ok;
+}

@@ -1,0 +1,92 @@
+/* runtime/executor.h -- the executor's inside, shared by executor.c (life, inputs, running), plan.c (what depends on shapes) and
+ * observe.c (profile, kept values, NaNs).
+ *
+ * Invariant: `shapes_ready` says that everything derived from the inputs' shapes is up to date, `addresses_ready` the same of all
+ * that is derived from addresses; running needs both, and changing an input or a binding clears what it must.
+ */
+#ifndef RUNTIME_EXECUTOR_H
+#define RUNTIME_EXECUTOR_H
+
+#include "runtime/alloc.h"
+#include "runtime/env.h"
+#include "runtime/module.h"
+
+/* An input or an output: where its bytes are. */
+typedef struct {
+    int64_t shape[RT_MAX_RANK];
+    DLTensor tensor;   /* over `shape`; data as below */
+    void *own;         /* 64-byte aligned; grows */
+    int64_t own_size;
+    void *bound;       /* the user's bytes */
+    bool is_bound;
+    bool is_set;       /* an input has a shape; an output that is bound has the user's in bound_shape */
+    int64_t bound_shape[RT_MAX_RANK];
+    int64_t alignment; /* that the steps which use it ask */
+} rt_port;
+
+typedef struct {
+    int64_t offset, bytes;
+    void *address;
+    DLTensor tensor; /* for the observers */
+    int64_t shape[RT_MAX_RANK];
+} rt_value;
+
+typedef struct {
+    tec_kernel_fn *code; /* NULL: a copy */
+    void **args;
+    int64_t *dims;
+} rt_step;
+
+enum { RT_SAMPLES = 256 };
+
+typedef struct {
+    int64_t calls;
+    double min_s, total_s;
+    double flops, bytes; /* of one call; 0: unknown */
+    float sample[RT_SAMPLES];
+} rt_step_profile;
+
+/* A copy of what a step wrote. */
+typedef struct {
+    int32_t step, param;
+    DLTensor tensor; /* of the step's value, with data of its own */
+    void *own;
+    int64_t own_size;
+} rt_kept_value;
+
+struct tec_executor {
+    tec_module *module;
+    const rt_module_desc *desc;
+    const rt_graph_desc *graph;
+    rt_env env;
+    rt_arena arena; /* all arrays whose length is known from the graph */
+    rt_port *inputs, *outputs;
+    int64_t *symbols;
+    rt_value *values;
+    rt_step *steps;
+    char *pool;
+    int64_t pool_size, pool_capacity;
+    bool shapes_ready, addresses_ready;
+    bool check_nan;
+    rt_step_profile *profile; /* [n_steps]; NULL: off */
+    rt_kept_value *kept;      /* [n_kept]; NULL: off */
+    int32_t n_kept;
+};
+
+/* "step 3 'Conv+Relu' (conv1, relu1)", cut to size; gives buffer. */
+const char *rt_step_text(const tec_executor *ex, int32_t step, char *buffer, size_t size);
+
+/* plan.c: brings what depends on shapes and on addresses up to date. */
+bool rt_plan_shapes(tec_executor *ex, tec_error *err);
+bool rt_plan_addresses(tec_executor *ex, tec_error *err);
+bool rt_port_reserve(rt_port *p, int64_t bytes, tec_error *err);
+
+/* observe.c */
+bool rt_observe_open(tec_executor *ex, const tec_run_options *options, tec_error *err);
+void rt_observe_close(tec_executor *ex);
+bool rt_observe_plan(tec_executor *ex, tec_error *err); /* after shapes changed */
+void rt_observe_time(tec_executor *ex, int32_t step, double seconds);
+void rt_observe_keep(tec_executor *ex, int32_t step);
+bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err); /* false with an error where one was written */
+
+#endif

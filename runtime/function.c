@@ -1,0 +1,303 @@
+/* function.c -- one function of a module, called on tensors with every check that the metadata allows.
+ *
+ * The order of the checks: each argument by itself; symbols take their values from dimensions that are a symbol alone; then each
+ * shape as a whole, the conditions, strides, alignment, overlap. So a message can show the values that the symbols took.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "runtime/env.h"
+#include "runtime/module.h"
+#include "runtime/shape.h"
+#include "runtime/tensor.h"
+
+struct tec_function {
+    tec_module *module;
+    const rt_function_desc *desc;
+    tec_kernel_fn *code;
+    rt_env env;
+    int64_t *symbols; /* [n_symbols] values in the call under way */
+    bool *bound;      /* [n_symbols] */
+    void **args;      /* [n_params] */
+};
+
+/* ---- making ---- */
+
+static int find_function(const tec_module *m, const char *name, tec_error *err)
+{
+    const rt_module_desc *d = rt_module_describe(m);
+
+    if (!name && d->n_functions == 1)
+        return 0;
+    for (int32_t i = 0; name && i < d->n_functions; i++)
+        if (strcmp(d->functions[i].name, name) == 0)
+            return i;
+    if (!name)
+        rt_fail(err, TEC_INVALID, "%s: has %d functions; name one", rt_module_path(m), (int)d->n_functions);
+    else
+        rt_fail(err, TEC_INVALID, "%s: has no function '%s'", rt_module_path(m), name);
+    return -1;
+}
+
+/* Every symbol must be some dimension of some parameter by itself: that is where a call finds its value. */
+static bool check_symbols(tec_function *f, tec_error *err)
+{
+    const rt_function_desc *d = f->desc;
+    int32_t symbol;
+
+    for (int32_t i = 0; i < d->n_params; i++)
+        for (int32_t k = 0; k < d->params[i].rank; k++)
+            if (rt_dim_is_symbol(d->params[i].shape[k], &symbol))
+                f->bound[symbol] = true;
+    for (int32_t i = 0; i < d->n_symbols; i++)
+        if (!f->bound[i])
+            return rt_fail(err, TEC_INVALID, "%s: no dimension of a parameter is '%s' alone, so calls cannot tell its value",
+                           d->name, d->symbols[i]);
+    return true;
+}
+
+static bool set_up(tec_function *f, const tec_run_options *options, tec_error *err)
+{
+    bool strict = rt_module_describe(f->module)->flags & RT_MODULE_KEEP_DENORMALS;
+
+    f->symbols = rt_alloc_array(f->desc->n_symbols, sizeof *f->symbols, err);
+    f->bound = rt_alloc_array(f->desc->n_symbols, sizeof *f->bound, err);
+    f->args = rt_alloc_array(f->desc->n_params, sizeof *f->args, err);
+    return f->symbols && f->bound && f->args && check_symbols(f, err) && rt_env_open(&f->env, options, strict, err);
+}
+
+tec_function *tec_function_new(tec_module *m, const char *name, const tec_run_options *options, tec_error *err)
+{
+    tec_function *f;
+    int i;
+
+    if (!m)
+        return rt_fail(err, TEC_INVALID, "a function of no module"), NULL;
+    i = find_function(m, name, err);
+    f = i < 0 ? NULL : rt_alloc(sizeof *f, err);
+    if (!f)
+        return NULL;
+    f->module = tec_module_ref(m);
+    f->desc = &rt_module_describe(m)->functions[i];
+    f->code = rt_module_code(m, i);
+    if (set_up(f, options, err))
+        return f;
+    tec_function_free(f);
+    return NULL;
+}
+
+void tec_function_free(tec_function *f)
+{
+    if (!f)
+        return;
+    rt_env_close(&f->env);
+    rt_free(f->symbols);
+    rt_free(f->bound);
+    rt_free(f->args);
+    tec_module_free(f->module);
+    rt_free(f);
+}
+
+int tec_function_n_params(const tec_function *f)
+{
+    return f ? f->desc->n_params : 0;
+}
+
+const char *tec_function_param_text(const tec_function *f, int i, char *buffer, size_t size)
+{
+    char shape[200];
+    const rt_param_desc *p;
+
+    if (!f || i < 0 || i >= f->desc->n_params)
+        return NULL;
+    p = &f->desc->params[i];
+    snprintf(buffer, size, "%s: %s", p->name,
+             rt_shape_text(p->dtype, p->shape, p->rank, f->desc->symbols, shape, sizeof shape));
+    return buffer;
+}
+
+/* ---- checking the arguments of a call ---- */
+
+/* "matmul: argument 'b'" */
+typedef char label[160];
+
+static const char *name_argument(const tec_function *f, int32_t i, label text)
+{
+    snprintf(text, sizeof(label), "%s: argument '%s'", f->desc->name, f->desc->params[i].name);
+    return text;
+}
+
+/* `bound`: the symbols have their values of this call. */
+static bool refuse_shape(const tec_function *f, int32_t i, const DLTensor *t, bool bound, tec_error *err)
+{
+    const rt_param_desc *p = &f->desc->params[i];
+    char expected[160], where[100], found[100];
+    label who;
+
+    where[0] = '\0';
+    if (bound)
+        rt_where_text(p->shape, p->rank, f->desc->symbols, f->symbols, f->desc->n_symbols, where, sizeof where);
+    return rt_fail(err, TEC_INVALID, "%s: expected %s%s, found %s", name_argument(f, i, who),
+                   rt_shape_text(p->dtype, p->shape, p->rank, f->desc->symbols, expected, sizeof expected), where,
+                   tec_tensor_text(t, found, sizeof found));
+}
+
+static bool check_argument(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
+{
+    const rt_param_desc *p = &f->desc->params[i];
+    label who;
+
+    if (!rt_tensor_check(t, name_argument(f, i, who), err))
+        return false;
+    if (!base_dtype_same(t->dtype, p->dtype) || t->ndim != p->rank)
+        return refuse_shape(f, i, t, false, err);
+    return true;
+}
+
+static void bind_symbols(tec_function *f, DLTensor *const *args)
+{
+    const rt_function_desc *d = f->desc;
+    int32_t symbol;
+
+    memset(f->bound, 0, (size_t)d->n_symbols * sizeof *f->bound);
+    for (int32_t i = 0; i < d->n_params; i++)
+        for (int32_t k = 0; k < d->params[i].rank; k++)
+            if (rt_dim_is_symbol(d->params[i].shape[k], &symbol) && !f->bound[symbol]) {
+                f->symbols[symbol] = args[i]->shape[k];
+                f->bound[symbol] = true;
+            }
+}
+
+static bool check_shape(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
+{
+    const rt_param_desc *p = &f->desc->params[i];
+    int64_t extents[RT_MAX_RANK];
+    label who;
+
+    if (!rt_shape_eval(p->shape, p->rank, f->symbols, extents, name_argument(f, i, who), err))
+        return false;
+    return p->rank == 0 || memcmp(extents, t->shape, (size_t)p->rank * sizeof *extents) == 0 ||
+           refuse_shape(f, i, t, true, err);
+}
+
+static bool check_strides(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
+{
+    const rt_param_desc *p = &f->desc->params[i];
+    label who;
+
+    if (!p->strides)
+        return tec_tensor_is_compact(t) || rt_fail(err, TEC_INVALID, "%s: expected compact row-major strides, found others",
+                                                   name_argument(f, i, who));
+    for (int32_t k = 0; k < p->rank; k++) {
+        int64_t expected, found = t->strides ? t->strides[k] : 1;
+
+        for (int32_t d = k + 1; d < p->rank && !t->strides; d++)
+            found *= t->shape[d];
+        if (!rt_size_eval(p->strides[k], f->symbols, &expected, name_argument(f, i, who), err))
+            return false;
+        if (t->shape[k] != 1 && expected != found)
+            return rt_fail(err, TEC_INVALID, "%s: expected stride %lld in dimension %d, found %lld", name_argument(f, i, who),
+                           (long long)expected, (int)k, (long long)found);
+    }
+    return true;
+}
+
+/* The address must be a multiple of an element's size, or of what the metadata asks. */
+static int64_t alignment_of(const rt_param_desc *p)
+{
+    int64_t natural = (p->dtype.bits + 7) / 8;
+
+    return p->alignment > natural ? p->alignment : natural;
+}
+
+static bool check_alignment(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
+{
+    int64_t align = alignment_of(&f->desc->params[i]);
+    label who;
+
+    if ((uintptr_t)rt_tensor_data(t) % (uintptr_t)align == 0)
+        return true;
+    return rt_fail(err, TEC_INVALID, "%s: expected an address that is a multiple of %lld, found %p", name_argument(f, i, who),
+                   (long long)align, (void *)rt_tensor_data(t));
+}
+
+static bool may_alias(const rt_function_desc *d, int32_t a, int32_t b)
+{
+    if (!d->params[a].is_output && !d->params[b].is_output)
+        return true;
+    for (int32_t i = 0; i < d->n_aliases; i++)
+        if ((d->aliases[i].a == a && d->aliases[i].b == b) || (d->aliases[i].a == b && d->aliases[i].b == a))
+            return true;
+    return false;
+}
+
+static bool overlap(const DLTensor *a, const DLTensor *b)
+{
+    uintptr_t a_begin, a_end, b_begin, b_end;
+
+    rt_tensor_range(a, &a_begin, &a_end);
+    rt_tensor_range(b, &b_begin, &b_end);
+    return a_begin < b_end && b_begin < a_end;
+}
+
+static bool check_overlap(tec_function *f, DLTensor *const *args, tec_error *err)
+{
+    const rt_function_desc *d = f->desc;
+
+    for (int32_t a = 0; a < d->n_params; a++)
+        for (int32_t b = a + 1; b < d->n_params; b++)
+            if (!may_alias(d, a, b) && overlap(args[a], args[b]))
+                return rt_fail(err, TEC_INVALID, "%s: arguments '%s' and '%s' overlap in memory, but one of them is written",
+                               d->name, d->params[a].name, d->params[b].name);
+    return true;
+}
+
+static bool check_arguments(tec_function *f, DLTensor *const *args, int n, tec_error *err)
+{
+    const rt_function_desc *d = f->desc;
+
+    if (n != d->n_params)
+        return rt_fail(err, TEC_INVALID, "%s: expected %d arguments, found %d", d->name, (int)d->n_params, n);
+    for (int32_t i = 0; i < n; i++)
+        if (!check_argument(f, i, args[i], err))
+            return false;
+    bind_symbols(f, args);
+    for (int32_t i = 0; i < n; i++)
+        if (!check_shape(f, i, args[i], err))
+            return false;
+    if (!rt_facts_hold(d->facts, d->n_facts, d->symbols, f->symbols, d->n_symbols, d->name, err))
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (!check_strides(f, i, args[i], err) || !check_alignment(f, i, args[i], err))
+            return false;
+    return check_overlap(f, args, err);
+}
+
+/* ---- calling ---- */
+
+static bool reserve(tec_function *f, tec_error *err)
+{
+    int64_t bytes, thread_bytes;
+
+    return rt_size_eval(f->desc->workspace, f->symbols, &bytes, f->desc->name, err) &&
+           rt_size_eval(f->desc->thread_workspace, f->symbols, &thread_bytes, f->desc->name, err) &&
+           rt_env_reserve(&f->env, bytes, thread_bytes, err);
+}
+
+bool tec_function_call(tec_function *f, DLTensor *const *args, int n, tec_error *err)
+{
+    int32_t status;
+    unsigned mode;
+
+    if (!f)
+        return rt_fail(err, TEC_INVALID, "a call of no function");
+    if (!check_arguments(f, args, n, err) || !reserve(f, err))
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        f->args[i] = rt_tensor_data(args[i]);
+    mode = rt_env_enter(&f->env);
+    status = rt_env_call(&f->env, f->code, f->args, f->symbols);
+    rt_env_leave(&f->env, mode);
+    return status == 0 || rt_env_fail(&f->env, status, f->desc->name, err);
+}

@@ -1,0 +1,303 @@
+/* npy.c -- .npy files: a magic, a version, a header that is a Python dictionary, and the elements.
+ *
+ *     {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+ *
+ * The reader takes the dictionary's three keys in any order, and its input for hostile: the shape must fit the bytes that are
+ * there before anything is allocated.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/file.h"
+#include "runtime/tensor.h"
+
+enum { PREFIX = 6, MAX_HEADER = 1 << 16 };
+static const char magic[PREFIX] = {(char)0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+static const struct {
+    uint8_t code, bits;
+    char letter; /* of numpy */
+} dtypes[] = {
+    {kDLBool, 8, 'b'},  {kDLInt, 8, 'i'},   {kDLInt, 16, 'i'},  {kDLInt, 32, 'i'},   {kDLInt, 64, 'i'},   {kDLUInt, 8, 'u'},
+    {kDLUInt, 16, 'u'}, {kDLUInt, 32, 'u'}, {kDLUInt, 64, 'u'}, {kDLFloat, 16, 'f'}, {kDLFloat, 32, 'f'}, {kDLFloat, 64, 'f'},
+};
+
+/* ---- the header as text ---- */
+
+typedef struct {
+    const char *at, *end;
+} cursor;
+
+typedef struct {
+    base_dtype dtype;
+    bool swapped, fortran;
+    int ndim;
+    int64_t shape[RT_MAX_RANK];
+    bool has_dtype, has_order, has_shape;
+} header;
+
+static void skip_space(cursor *c)
+{
+    while (c->at < c->end && isspace((unsigned char)*c->at))
+        c->at++;
+}
+
+static bool accept(cursor *c, const char *text)
+{
+    size_t n = strlen(text);
+
+    skip_space(c);
+    if ((size_t)(c->end - c->at) < n || memcmp(c->at, text, n) != 0)
+        return false;
+    c->at += n;
+    return true;
+}
+
+/* A quoted text without escapes, into a small buffer. */
+static bool read_quoted(cursor *c, char *text, size_t size)
+{
+    size_t n = 0;
+    char quote;
+
+    skip_space(c);
+    if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
+        return false;
+    for (quote = *c->at++; c->at < c->end && *c->at != quote; c->at++) {
+        if (n + 1 >= size)
+            return false;
+        text[n++] = *c->at;
+    }
+    text[n] = '\0';
+    return c->at++ < c->end;
+}
+
+static bool read_extent(cursor *c, int64_t *extent)
+{
+    const char *begin;
+
+    skip_space(c);
+    begin = c->at;
+    *extent = 0;
+    for (; c->at < c->end && isdigit((unsigned char)*c->at); c->at++)
+        if (__builtin_mul_overflow(*extent, (int64_t)10, extent) ||
+            __builtin_add_overflow(*extent, (int64_t)(*c->at - '0'), extent))
+            return false;
+    return c->at > begin;
+}
+
+static bool read_shape(cursor *c, header *h)
+{
+    if (!accept(c, "("))
+        return false;
+    while (!accept(c, ")")) {
+        if (h->ndim == RT_MAX_RANK || !read_extent(c, &h->shape[h->ndim]))
+            return false;
+        h->ndim++;
+        if (!accept(c, ",") && !(c->at < c->end && *c->at == ')'))
+            return false;
+    }
+    h->has_shape = true;
+    return true;
+}
+
+static bool read_dtype(cursor *c, header *h)
+{
+    char text[16];
+
+    if (!read_quoted(c, text, sizeof text) || strlen(text) != 3 || !strchr("<>|=", text[0]))
+        return false;
+    for (int i = 0; i < BASE_COUNT(dtypes); i++)
+        if (dtypes[i].letter == text[1] && dtypes[i].bits == 8 * (text[2] - '0')) {
+            h->dtype = BASE_DTYPE(dtypes[i].code, dtypes[i].bits, 1);
+            h->swapped = text[0] == '>';
+            h->has_dtype = true;
+        }
+    return h->has_dtype;
+}
+
+static bool read_entry(cursor *c, header *h)
+{
+    char key[16];
+
+    if (!read_quoted(c, key, sizeof key) || !accept(c, ":"))
+        return false;
+    if (strcmp(key, "descr") == 0 && !h->has_dtype)
+        return read_dtype(c, h);
+    if (strcmp(key, "shape") == 0 && !h->has_shape)
+        return read_shape(c, h);
+    if (strcmp(key, "fortran_order") != 0 || h->has_order)
+        return false;
+    h->fortran = accept(c, "True");
+    h->has_order = h->fortran || accept(c, "False");
+    return h->has_order;
+}
+
+static bool read_dictionary(cursor *c, header *h)
+{
+    if (!accept(c, "{"))
+        return false;
+    while (!accept(c, "}"))
+        if (!read_entry(c, h) || (!accept(c, ",") && !(c->at < c->end && *c->at == '}')))
+            return false;
+    return h->has_dtype && h->has_order && h->has_shape;
+}
+
+/* ---- reading ---- */
+
+/* The header's text and what follows it. */
+static bool split(const uint8_t *data, size_t size, cursor *text, cursor *elements)
+{
+    size_t at = PREFIX + 2, length, width;
+
+    if (size < at + 4 || memcmp(data, magic, PREFIX) != 0 || data[6] < 1 || data[6] > 3)
+        return false;
+    width = data[6] == 1 ? 2 : 4;
+    length = data[at] | (size_t)data[at + 1] << 8;
+    if (width == 4)
+        length |= (size_t)data[at + 2] << 16 | (size_t)data[at + 3] << 24;
+    at += width;
+    if (length > MAX_HEADER || length > size - at)
+        return false;
+    *text = (cursor){(const char *)data + at, (const char *)data + at + length};
+    *elements = (cursor){text->end, (const char *)data + size};
+    return true;
+}
+
+static void swap_bytes(char *data, int64_t n, int size)
+{
+    for (int64_t i = 0; i < n; i++, data += size)
+        for (int k = 0; k < size / 2; k++) {
+            char c = data[k];
+
+            data[k] = data[size - 1 - k];
+            data[size - 1 - k] = c;
+        }
+}
+
+/* The elements as they lie in the file, seen as a tensor of the header's shape. */
+static bool fill(tec_array *a, const header *h, const char *elements, tec_error *err)
+{
+    DLTensor from = *tec_array_tensor(a);
+    int64_t strides[RT_MAX_RANK], step = 1;
+
+    for (int i = 0; i < h->ndim; i++) {
+        strides[i] = step;
+        step *= h->shape[i];
+    }
+    from.data = (void *)(uintptr_t)elements;
+    from.strides = h->fortran ? strides : NULL;
+    if (tec_tensor_bytes(&from) == 0)
+        return true;
+    if (!tec_tensor_copy(tec_array_tensor(a), &from, err))
+        return false;
+    if (h->swapped)
+        swap_bytes(tec_array_data(a), tec_tensor_elements(&from), base_dtype_bytes(h->dtype));
+    return true;
+}
+
+static tec_array *decode(const char *name, const void *data, size_t size, tec_error *err)
+{
+    header h = {0};
+    cursor text, elements;
+    tec_array *a;
+    int64_t bytes;
+
+    if (!split(data, size, &text, &elements))
+        return rt_fail(err, TEC_INVALID, "%s: not a .npy file of version 1 to 3, or cut off", name), NULL;
+    if (!read_dictionary(&text, &h))
+        return rt_fail(err, TEC_INVALID, "%s: its header is not one of bool, integers or floats: %.*s", name,
+                       (int)(text.end - text.at < 80 ? text.end - text.at : 80), text.at), NULL;
+    bytes = rt_shape_bytes(h.dtype, h.ndim, h.shape);
+    if (bytes < 0 || (int64_t)(elements.end - elements.at) != bytes)
+        return rt_fail(err, TEC_INVALID, "%s: has %lld bytes of elements; its shape asks for %lld", name,
+                       (long long)(elements.end - elements.at), (long long)bytes), NULL;
+    a = tec_array_new(h.dtype, h.ndim, h.shape, err);
+    if (a && fill(a, &h, elements.at, err))
+        return a;
+    tec_array_free(a);
+    return NULL;
+}
+
+tec_array *tec_npy_decode(const void *data, size_t size, tec_error *err)
+{
+    return decode("npy", data, size, err);
+}
+
+tec_array *tec_npy_read(const char *path, tec_error *err)
+{
+    struct stat st;
+    rt_blob bytes = {0};
+    tec_array *a = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return rt_fail_io(err, path, "open it", errno), NULL;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        rt_fail(err, TEC_IO, "%s: is not a file", path);
+    else if (rt_blob_read(&bytes, fd, 0, (uint64_t)st.st_size, path, err))
+        a = decode(path, bytes.data, (size_t)st.st_size, err);
+    close(fd);
+    rt_blob_free(&bytes);
+    return a;
+}
+
+/* ---- writing ---- */
+
+static char letter_of(base_dtype t)
+{
+    for (int i = 0; i < BASE_COUNT(dtypes); i++)
+        if (t.lanes == 1 && dtypes[i].code == t.code && dtypes[i].bits == t.bits)
+            return dtypes[i].letter;
+    return '\0';
+}
+
+/* The header, padded so that the elements begin at a multiple of 64. */
+static void put_header(rt_sink *s, const DLTensor *t, char letter)
+{
+    char text[640];
+    rt_line line = {text, sizeof text, 0};
+    uint8_t prefix[PREFIX + 4] = {0};
+
+    rt_put(&line, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", t->dtype.bits == 8 ? '|' : '<', letter,
+           t->dtype.bits / 8);
+    for (int i = 0; i < t->ndim; i++)
+        rt_put(&line, i ? ", %lld" : "%lld", (long long)t->shape[i]);
+    rt_put(&line, t->ndim == 1 ? ",), }" : "), }");
+    while ((sizeof prefix + line.n + 1) % 64)
+        rt_put(&line, " ");
+    rt_put(&line, "\n");
+    memcpy(prefix, magic, PREFIX);
+    prefix[6] = 1;
+    prefix[8] = (uint8_t)line.n;
+    prefix[9] = (uint8_t)(line.n >> 8);
+    rt_sink_put(s, prefix, sizeof prefix);
+    rt_sink_put(s, text, line.n);
+}
+
+bool tec_npy_write(const char *path, const DLTensor *t, tec_error *err)
+{
+    char dtype[24], letter;
+    tec_array *compact;
+    rt_sink sink;
+    bool ok;
+
+    if (!rt_tensor_check(t, path, err))
+        return false;
+    letter = letter_of(t->dtype);
+    if (!letter)
+        return rt_fail(err, TEC_UNSUPPORTED, "%s: .npy files know no %s", path,
+                       base_dtype_print(t->dtype, dtype, sizeof dtype));
+    compact = tec_array_copy(t, err);
+    ok = compact && rt_sink_open(&sink, path, err);
+    if (ok) {
+        put_header(&sink, t, letter);
+        rt_sink_put(&sink, tec_array_data(compact), (size_t)tec_tensor_bytes(t));
+        ok = rt_sink_close(&sink);
+    }
+    tec_array_free(compact);
+    return ok;
+}

@@ -1,0 +1,255 @@
+/* observe.c -- watching an executor: time per step, copies of what steps wrote, the first NaN.
+ *
+ * All memory is there before a run begins, so that watching changes as little as it can.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/executor.h"
+#include "runtime/shape.h"
+#include "runtime/tensor.h"
+
+/* Whether parameter k of a step is written. */
+static bool is_written(const tec_executor *ex, int32_t step, int32_t k)
+{
+    const rt_step_desc *s = &ex->graph->steps[step];
+
+    return s->function == RT_STEP_COPY ? k == 1 : ex->desc->functions[s->function].params[k].is_output;
+}
+
+static const rt_value *value_of(const tec_executor *ex, int32_t step, int32_t k)
+{
+    return &ex->values[ex->graph->steps[step].values[k]];
+}
+
+static int32_t count_written(const tec_executor *ex)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < ex->graph->n_steps; i++)
+        for (int32_t k = 0; k < ex->graph->steps[i].n_values; k++)
+            n += is_written(ex, i, k);
+    return n;
+}
+
+static bool open_kept(tec_executor *ex, tec_error *err)
+{
+    ex->kept = rt_arena_alloc(&ex->arena, count_written(ex), sizeof *ex->kept, err);
+    if (!ex->kept)
+        return false;
+    for (int32_t i = 0; i < ex->graph->n_steps; i++)
+        for (int32_t k = 0; k < ex->graph->steps[i].n_values; k++)
+            if (is_written(ex, i, k))
+                ex->kept[ex->n_kept++] = (rt_kept_value){.step = i, .param = k};
+    return true;
+}
+
+bool rt_observe_open(tec_executor *ex, const tec_run_options *options, tec_error *err)
+{
+    if (!options)
+        return true;
+    ex->check_nan = options->check_nan;
+    if (options->profile) {
+        ex->profile = rt_arena_alloc(&ex->arena, ex->graph->n_steps, sizeof *ex->profile, err);
+        if (!ex->profile)
+            return false;
+    }
+    return !options->keep || open_kept(ex, err);
+}
+
+void rt_observe_close(tec_executor *ex)
+{
+    for (int32_t i = 0; i < ex->n_kept; i++)
+        rt_free(ex->kept[i].own);
+}
+
+/* ---- planning ---- */
+
+static bool plan_kept(tec_executor *ex, rt_kept_value *kept, tec_error *err)
+{
+    const rt_value *v = value_of(ex, kept->step, kept->param);
+
+    kept->tensor = v->tensor;
+    if (!kept->own || kept->own_size < v->bytes) {
+        rt_free(kept->own);
+        kept->own = rt_alloc_aligned((size_t)v->bytes, err);
+        kept->own_size = v->bytes;
+    }
+    kept->tensor.data = kept->own;
+    return kept->own != NULL;
+}
+
+/* A count that cannot be computed is unknown, which is no error. */
+static double count(rt_dim d, const int64_t *dims)
+{
+    int64_t n;
+
+    return d.n && rt_dim_eval(d, dims, &n, NULL) ? (double)n : 0;
+}
+
+bool rt_observe_plan(tec_executor *ex, tec_error *err)
+{
+    for (int32_t i = 0; ex->profile && i < ex->graph->n_steps; i++) {
+        const rt_step_desc *s = &ex->graph->steps[i];
+
+        if (s->function == RT_STEP_COPY) {
+            ex->profile[i].bytes = 2.0 * (double)value_of(ex, i, 0)->bytes;
+            continue;
+        }
+        ex->profile[i].flops = count(ex->desc->functions[s->function].flops, ex->steps[i].dims);
+        ex->profile[i].bytes = count(ex->desc->functions[s->function].bytes, ex->steps[i].dims);
+    }
+    for (int32_t i = 0; i < ex->n_kept; i++)
+        if (!plan_kept(ex, &ex->kept[i], err))
+            return false;
+    return true;
+}
+
+/* ---- time ---- */
+
+void rt_observe_time(tec_executor *ex, int32_t step, double seconds)
+{
+    rt_step_profile *p = &ex->profile[step];
+
+    p->sample[p->calls % RT_SAMPLES] = (float)seconds;
+    p->min_s = p->calls == 0 || seconds < p->min_s ? seconds : p->min_s;
+    p->total_s += seconds;
+    p->calls++;
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(const rt_step_profile *p)
+{
+    float sorted[RT_SAMPLES];
+    size_t n = p->calls < RT_SAMPLES ? (size_t)p->calls : RT_SAMPLES;
+
+    if (n == 0)
+        return 0;
+    memcpy(sorted, p->sample, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_floats);
+    return sorted[n / 2];
+}
+
+bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row)
+{
+    const rt_step_desc *s;
+    const rt_step_profile *p;
+    double all = 0;
+
+    if (!ex || !ex->profile || i < 0 || i >= ex->graph->n_steps)
+        return false;
+    s = &ex->graph->steps[i];
+    p = &ex->profile[i];
+    for (int32_t k = 0; k < ex->graph->n_steps; k++)
+        all += ex->profile[k].total_s;
+    *row = (tec_profile_row){.name = s->name, .nodes = s->nodes, .calls = p->calls, .min_s = p->min_s, .total_s = p->total_s};
+    row->median_s = median(p);
+    if (row->median_s > 0) {
+        row->gflops = p->flops / row->median_s * 1e-9;
+        row->gbytes = p->bytes / row->median_s * 1e-9;
+    }
+    row->share = all > 0 ? p->total_s / all : 0;
+    if (s->function != RT_STEP_COPY) {
+        row->function = ex->desc->functions[s->function].name;
+        row->origin = ex->desc->functions[s->function].origin;
+    }
+    return true;
+}
+
+void tec_executor_profile_reset(tec_executor *ex)
+{
+    for (int32_t i = 0; ex && ex->profile && i < ex->graph->n_steps; i++) {
+        ex->profile[i].calls = 0;
+        ex->profile[i].min_s = ex->profile[i].total_s = 0;
+    }
+}
+
+/* ---- kept values ---- */
+
+void rt_observe_keep(tec_executor *ex, int32_t step)
+{
+    for (int32_t i = 0; i < ex->n_kept; i++) {
+        const rt_value *v = value_of(ex, ex->kept[i].step, ex->kept[i].param);
+
+        if (ex->kept[i].step == step && v->bytes > 0)
+            memcpy(ex->kept[i].own, v->address, (size_t)v->bytes);
+    }
+}
+
+int tec_executor_n_kept(const tec_executor *ex)
+{
+    return ex ? ex->n_kept : 0;
+}
+
+bool tec_executor_kept(const tec_executor *ex, int i, tec_kept *kept)
+{
+    const rt_kept_value *k;
+    const rt_step_desc *s;
+
+    if (!ex || i < 0 || i >= ex->n_kept || !ex->shapes_ready)
+        return false;
+    k = &ex->kept[i];
+    s = &ex->graph->steps[k->step];
+    *kept = (tec_kept){.step = k->step, .name = s->name, .nodes = s->nodes, .tensor = &k->tensor};
+    kept->param = s->function == RT_STEP_COPY ? "copy" : ex->desc->functions[s->function].params[k->param].name;
+    return true;
+}
+
+/* ---- NaNs ---- */
+
+/* By the bits: comparisons would do for float and double, but not for the halves. */
+static bool is_nan(base_dtype t, const void *element)
+{
+    uint16_t half;
+    uint32_t single;
+    uint64_t whole;
+
+    switch (t.bits) {
+    case 16:
+        memcpy(&half, element, sizeof half);
+        return (half & 0x7fff) > (t.code == kDLBfloat ? 0x7f80 : 0x7c00);
+    case 32:
+        memcpy(&single, element, sizeof single);
+        return (single & 0x7fffffff) > 0x7f800000;
+    case 64:
+        memcpy(&whole, element, sizeof whole);
+        return (whole & 0x7fffffffffffffff) > 0x7ff0000000000000;
+    default:
+        return false;
+    }
+}
+
+static int64_t find_nan(const rt_value *v)
+{
+    int64_t size = (v->tensor.dtype.bits + 7) / 8, n = v->bytes / size;
+
+    if (!base_is_float(v->tensor.dtype))
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (is_nan(v->tensor.dtype, (const char *)v->address + i * size))
+            return i;
+    return -1;
+}
+
+bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err)
+{
+    const rt_step_desc *s = &ex->graph->steps[step];
+    char who[200];
+
+    for (int32_t k = 0; k < s->n_values; k++) {
+        int64_t at = is_written(ex, step, k) ? find_nan(value_of(ex, step, k)) : -1;
+
+        if (at >= 0)
+            return rt_fail(err, TEC_INVALID, "%s: wrote a NaN at element %lld of '%s'", rt_step_text(ex, step, who, sizeof who),
+                           (long long)at,
+                           s->function == RT_STEP_COPY ? "copy" : ex->desc->functions[s->function].params[k].name);
+    }
+    return true;
+}

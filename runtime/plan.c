@@ -1,0 +1,302 @@
+/* plan.c -- what an executor derives from the shapes of its inputs: symbols, extents, sizes, offsets, then addresses.
+ *
+ * The compiler has planned all of it as expressions; here they get values, and each is held against what it must agree with:
+ * every extent of every input, the conditions, each value against its storage, each argument of a step against its parameter.
+ * After that, running needs no checks.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/executor.h"
+#include "runtime/shape.h"
+#include "runtime/tensor.h"
+
+/* ---- inputs and outputs ---- */
+
+static bool refuse_port(const tec_executor *ex, const rt_tensor_desc *d, const char *kind, const DLTensor *found, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+    char expected[160], where[100], text[100];
+    const char *names[RT_MAX_SYMBOLS];
+
+    for (int32_t i = 0; i < g->n_symbols; i++)
+        names[i] = g->symbols[i].name;
+    return rt_fail(err, TEC_INVALID, "%s '%s': expected %s%s, found %s", kind, d->name,
+                   rt_shape_text(d->dtype, d->shape, d->rank, names, expected, sizeof expected),
+                   rt_where_text(d->shape, d->rank, names, ex->symbols, g->n_symbols, where, sizeof where),
+                   tec_tensor_text(found, text, sizeof text));
+}
+
+static bool bind_symbols(tec_executor *ex, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        if (!ex->inputs[i].is_set)
+            return rt_fail(err, TEC_INVALID, "input '%s' has not been set", g->inputs[i].name);
+    for (int32_t i = 0; i < g->n_symbols; i++)
+        ex->symbols[i] = ex->inputs[g->symbols[i].input].shape[g->symbols[i].dim];
+    return true;
+}
+
+static bool same_extents(const int64_t *a, const int64_t *b, int32_t rank)
+{
+    return rank == 0 || memcmp(a, b, (size_t)rank * sizeof *a) == 0;
+}
+
+static bool check_inputs(tec_executor *ex, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+    int64_t extents[RT_MAX_RANK];
+
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        const rt_tensor_desc *d = &g->inputs[i];
+
+        if (!rt_shape_eval(d->shape, d->rank, ex->symbols, extents, d->name, err))
+            return false;
+        if (!same_extents(extents, ex->inputs[i].shape, d->rank))
+            return refuse_port(ex, d, "input", &ex->inputs[i].tensor, err);
+    }
+    return true;
+}
+
+static bool check_facts(const tec_executor *ex, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+    const char *names[RT_MAX_SYMBOLS];
+
+    for (int32_t i = 0; i < g->n_symbols; i++)
+        names[i] = g->symbols[i].name;
+    return rt_facts_hold(g->facts, g->n_facts, names, ex->symbols, g->n_symbols, g->name, err);
+}
+
+bool rt_port_reserve(rt_port *p, int64_t bytes, tec_error *err)
+{
+    void *larger;
+
+    if (bytes < 0)
+        return rt_fail(err, TEC_INVALID, "a tensor's size overflows");
+    if (p->own && bytes <= p->own_size)
+        return true;
+    larger = rt_alloc_aligned((size_t)bytes, err);
+    if (!larger)
+        return false;
+    rt_free(p->own);
+    p->own = larger;
+    p->own_size = bytes;
+    return true;
+}
+
+static bool plan_output(tec_executor *ex, int32_t i, tec_error *err)
+{
+    const rt_tensor_desc *d = &ex->graph->outputs[i];
+    rt_port *p = &ex->outputs[i];
+
+    if (!rt_shape_eval(d->shape, d->rank, ex->symbols, p->shape, d->name, err))
+        return false;
+    if (p->is_bound && !same_extents(p->shape, p->bound_shape, d->rank)) {
+        DLTensor found = p->tensor;
+
+        found.shape = p->bound_shape;
+        return refuse_port(ex, d, "output", &found, err);
+    }
+    if (rt_shape_bytes(d->dtype, d->rank, p->shape) < 0)
+        return rt_fail(err, TEC_INVALID, "output '%s': its size overflows", d->name);
+    return p->is_bound || rt_port_reserve(p, tec_tensor_bytes(&p->tensor), err);
+}
+
+/* ---- values ---- */
+
+static int64_t storage_bytes(const tec_executor *ex, const rt_value_desc *v)
+{
+    switch (v->storage) {
+    case RT_IN_INPUT: return tec_tensor_bytes(&ex->inputs[v->index].tensor);
+    case RT_IN_OUTPUT: return tec_tensor_bytes(&ex->outputs[v->index].tensor);
+    case RT_IN_CONSTANT: return rt_constant_bytes(&ex->desc->constants[v->index]);
+    case RT_IN_POOL: return ex->pool_size;
+    }
+    return -1;
+}
+
+static bool plan_value(tec_executor *ex, int32_t i, tec_error *err)
+{
+    const rt_value_desc *d = &ex->graph->values[i];
+    rt_value *v = &ex->values[i];
+    int64_t room = storage_bytes(ex, d), align = d->storage == RT_IN_POOL ? 64 : (d->dtype.bits + 7) / 8;
+
+    if (!rt_shape_eval(d->shape, d->rank, ex->symbols, v->shape, "a value of the plan", err) ||
+        !rt_size_eval(d->offset, ex->symbols, &v->offset, "an offset of the plan", err))
+        return false;
+    v->bytes = rt_shape_bytes(d->dtype, d->rank, v->shape);
+    if (v->bytes < 0 || v->offset > room || v->bytes > room - v->offset || v->offset % align)
+        return rt_fail(err, TEC_INVALID, "graph '%s': value %d needs %lld bytes at %lld, but its storage has %lld",
+                       ex->graph->name, (int)i, (long long)v->bytes, (long long)v->offset, (long long)room);
+    return true;
+}
+
+static bool plan_pool(tec_executor *ex, tec_error *err)
+{
+    char *larger;
+
+    if (!rt_size_eval(ex->graph->pool_size, ex->symbols, &ex->pool_size, "the size of the pool", err))
+        return false;
+    if (ex->pool && ex->pool_size <= ex->pool_capacity)
+        return true;
+    larger = rt_alloc_aligned((size_t)ex->pool_size, err);
+    if (!larger)
+        return false;
+    rt_free(ex->pool);
+    ex->pool = larger;
+    ex->pool_capacity = ex->pool_size;
+    return true;
+}
+
+/* ---- steps ---- */
+
+static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, const int64_t *dims, tec_error *err)
+{
+    const rt_step_desc *s = &ex->graph->steps[step];
+    const rt_param_desc *p = &ex->desc->functions[s->function].params[param];
+    const rt_value *v = &ex->values[s->values[param]];
+    char who[200], found[100];
+    int64_t extents[RT_MAX_RANK];
+
+    if (!rt_shape_eval(p->shape, p->rank, dims, extents, p->name, err))
+        return false;
+    if (!same_extents(extents, v->shape, p->rank))
+        return rt_fail(err, TEC_INVALID, "%s: '%s' cannot be %s", rt_step_text(ex, step, who, sizeof who), p->name,
+                       tec_tensor_text(&v->tensor, found, sizeof found));
+    if (p->alignment && v->offset % p->alignment)
+        return rt_fail(err, TEC_INVALID, "%s: '%s' must be aligned to %d bytes", rt_step_text(ex, step, who, sizeof who), p->name,
+                       (int)p->alignment);
+    return true;
+}
+
+static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
+{
+    const rt_step_desc *s = &ex->graph->steps[step];
+    const rt_function_desc *f = &ex->desc->functions[s->function];
+    int64_t *dims = ex->steps[step].dims, bytes, thread_bytes;
+    char who[200];
+
+    rt_step_text(ex, step, who, sizeof who);
+    for (int32_t k = 0; k < s->n_dims; k++)
+        if (!rt_size_eval(s->dims[k], ex->symbols, &dims[k], who, err))
+            return false;
+    for (int32_t k = 0; k < s->n_values; k++)
+        if (!check_argument(ex, step, k, dims, err))
+            return false;
+    return rt_facts_hold(f->facts, f->n_facts, f->symbols, dims, f->n_symbols, who, err) &&
+           rt_size_eval(f->workspace, dims, &bytes, who, err) &&
+           rt_size_eval(f->thread_workspace, dims, &thread_bytes, who, err) &&
+           rt_env_reserve(&ex->env, bytes, thread_bytes, err);
+}
+
+static bool plan_copy(tec_executor *ex, int32_t step, tec_error *err)
+{
+    const int32_t *v = ex->graph->steps[step].values;
+    char who[200];
+
+    return ex->values[v[0]].bytes == ex->values[v[1]].bytes ||
+           rt_fail(err, TEC_INVALID, "%s: copies %lld bytes to %lld", rt_step_text(ex, step, who, sizeof who),
+                   (long long)ex->values[v[0]].bytes, (long long)ex->values[v[1]].bytes);
+}
+
+static bool plan_steps(tec_executor *ex, tec_error *err)
+{
+    for (int32_t i = 0; i < ex->graph->n_steps; i++)
+        if (!(ex->steps[i].code ? plan_call(ex, i, err) : plan_copy(ex, i, err)))
+            return false;
+    return true;
+}
+
+bool rt_plan_shapes(tec_executor *ex, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+
+    ex->addresses_ready = false;
+    if (!bind_symbols(ex, err) || !check_inputs(ex, err) || !check_facts(ex, err) || !plan_pool(ex, err))
+        return false;
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        if (!plan_output(ex, i, err))
+            return false;
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (!plan_value(ex, i, err))
+            return false;
+    if (!plan_steps(ex, err) || !rt_observe_plan(ex, err))
+        return false;
+    ex->shapes_ready = true;
+    return true;
+}
+
+/* ---- addresses ---- */
+
+static void place_port(rt_port *p)
+{
+    p->tensor.data = p->is_bound ? p->bound : p->own;
+}
+
+static char *storage_address(const tec_executor *ex, const rt_value_desc *v)
+{
+    switch (v->storage) {
+    case RT_IN_INPUT: return ex->inputs[v->index].tensor.data;
+    case RT_IN_OUTPUT: return ex->outputs[v->index].tensor.data;
+    case RT_IN_CONSTANT: return (char *)(uintptr_t)ex->desc->constants[v->index].data;
+    case RT_IN_POOL: return ex->pool;
+    }
+    return NULL;
+}
+
+static bool overlap(const DLTensor *a, const DLTensor *b)
+{
+    uintptr_t a_begin, a_end, b_begin, b_end;
+
+    rt_tensor_range(a, &a_begin, &a_end);
+    rt_tensor_range(b, &b_begin, &b_end);
+    return a_begin < b_end && b_begin < a_end;
+}
+
+/* Bytes of the user's that are written must be nobody else's. */
+static bool check_output_overlap(const tec_executor *ex, int32_t i, tec_error *err)
+{
+    const rt_graph_desc *g = ex->graph;
+    const DLTensor *out = &ex->outputs[i].tensor;
+
+    for (int32_t k = 0; k < g->n_inputs; k++)
+        if (overlap(out, &ex->inputs[k].tensor))
+            return rt_fail(err, TEC_INVALID, "output '%s' overlaps input '%s' in memory", g->outputs[i].name, g->inputs[k].name);
+    for (int32_t k = 0; k < g->n_outputs; k++)
+        if (k != i && overlap(out, &ex->outputs[k].tensor))
+            return rt_fail(err, TEC_INVALID, "output '%s' overlaps output '%s' in memory", g->outputs[i].name,
+                           g->outputs[k].name);
+    return true;
+}
+
+static void place_values(tec_executor *ex)
+{
+    const rt_graph_desc *g = ex->graph;
+
+    for (int32_t i = 0; i < g->n_values; i++) {
+        char *base = storage_address(ex, &g->values[i]);
+
+        ex->values[i].address = base ? base + ex->values[i].offset : NULL;
+        ex->values[i].tensor.data = ex->values[i].address;
+    }
+    for (int32_t i = 0; i < g->n_steps; i++)
+        for (int32_t k = 0; k < g->steps[i].n_values; k++)
+            ex->steps[i].args[k] = ex->values[g->steps[i].values[k]].address;
+}
+
+bool rt_plan_addresses(tec_executor *ex, tec_error *err)
+{
+    for (int32_t i = 0; i < ex->graph->n_inputs; i++)
+        place_port(&ex->inputs[i]);
+    for (int32_t i = 0; i < ex->graph->n_outputs; i++)
+        place_port(&ex->outputs[i]);
+    for (int32_t i = 0; i < ex->graph->n_outputs; i++)
+        if (ex->outputs[i].is_bound && !check_output_overlap(ex, i, err))
+            return false;
+    place_values(ex);
+    ex->addresses_ready = true;
+    return true;
+}

@@ -1,0 +1,176 @@
+/* tensor.c -- DLTensors: sizes, text, strides, copies. */
+#include "runtime/tensor.h"
+
+#include <string.h>
+
+#include "runtime/format.h"
+
+int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape)
+{
+    int64_t bytes = base_dtype_bytes(dtype);
+    bool empty = false;
+
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] < 0)
+            return -1;
+        empty = empty || shape[i] == 0;
+    }
+    for (int i = 0; i < ndim && !empty; i++)
+        if (__builtin_mul_overflow(bytes, shape[i], &bytes))
+            return -1;
+    return empty ? 0 : bytes;
+}
+
+int64_t tec_tensor_elements(const DLTensor *t)
+{
+    int64_t bytes = tec_tensor_bytes(t);
+
+    return bytes <= 0 ? bytes : bytes / base_dtype_bytes(t->dtype);
+}
+
+int64_t tec_tensor_bytes(const DLTensor *t)
+{
+    if (!t || t->ndim < 0 || base_dtype_bytes(t->dtype) == 0)
+        return -1;
+    return rt_shape_bytes(t->dtype, t->ndim, t->shape);
+}
+
+bool tec_tensor_is_compact(const DLTensor *t)
+{
+    int64_t step = 1;
+
+    if (!t->strides || tec_tensor_bytes(t) == 0)
+        return true;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        if (t->shape[i] != 1 && t->strides[i] != step)
+            return false;
+        step *= t->shape[i];
+    }
+    return true;
+}
+
+const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size)
+{
+    char dtype[24];
+    rt_line line = {buffer, size, 0};
+
+    rt_put(&line, "%s[", base_dtype_print(t->dtype, dtype, sizeof dtype));
+    for (int i = 0; i < t->ndim; i++)
+        rt_put(&line, i ? ", %lld" : "%lld", (long long)t->shape[i]);
+    rt_put(&line, "]");
+    return buffer;
+}
+
+bool rt_tensor_check(const DLTensor *t, const char *what, tec_error *err)
+{
+    if (!t)
+        return rt_fail(err, TEC_INVALID, "%s: no tensor", what);
+    if (t->device.device_type != kDLCPU && t->device.device_type != kDLCUDAHost)
+        return rt_fail(err, TEC_INVALID, "%s: expected a tensor in main memory, found one on device %d:%d", what,
+                       (int)t->device.device_type, (int)t->device.device_id);
+    if (t->ndim < 0 || t->ndim > RT_MAX_RANK || (t->ndim > 0 && !t->shape))
+        return rt_fail(err, TEC_INVALID, "%s: %d dimensions; expected 0 to %d, with a shape", what, (int)t->ndim, RT_MAX_RANK);
+    if (tec_tensor_bytes(t) < 0)
+        return rt_fail(err, TEC_INVALID, "%s: its shape or dtype makes no sense", what);
+    if (!t->data && tec_tensor_bytes(t) > 0)
+        return rt_fail(err, TEC_INVALID, "%s: has no data", what);
+    return true;
+}
+
+void rt_tensor_range(const DLTensor *t, uintptr_t *begin, uintptr_t *end)
+{
+    int64_t size = base_dtype_bytes(t->dtype), first = 0, last = 0;
+
+    *begin = *end = (uintptr_t)rt_tensor_data(t);
+    if (tec_tensor_bytes(t) == 0)
+        return;
+    if (!t->strides) {
+        *end += (uintptr_t)tec_tensor_bytes(t);
+        return;
+    }
+    for (int i = 0; i < t->ndim; i++) {
+        int64_t reach = (t->shape[i] - 1) * t->strides[i];
+
+        *(reach < 0 ? &first : &last) += reach;
+    }
+    *begin += (uintptr_t)(first * size);
+    *end += (uintptr_t)((last + 1) * size);
+}
+
+/* ---- copies ---- */
+
+/* A walk over the outer dimensions; what is inside is contiguous on both sides. */
+typedef struct {
+    int n_outer;
+    const int64_t *shape;
+    int64_t to_step[RT_MAX_RANK], from_step[RT_MAX_RANK]; /* in bytes */
+    size_t block;
+} walk;
+
+static void set_steps(const DLTensor *t, int64_t *step)
+{
+    int64_t size = base_dtype_bytes(t->dtype), compact = size;
+
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        step[i] = t->strides ? t->strides[i] * size : compact;
+        compact *= t->shape[i];
+    }
+}
+
+static walk plan_walk(const DLTensor *to, const DLTensor *from)
+{
+    walk w = {.n_outer = to->ndim, .shape = to->shape, .block = (size_t)base_dtype_bytes(to->dtype)};
+
+    set_steps(to, w.to_step);
+    set_steps(from, w.from_step);
+    while (w.n_outer > 0) {
+        int i = w.n_outer - 1;
+
+        if (to->shape[i] != 1 && (w.to_step[i] != (int64_t)w.block || w.from_step[i] != (int64_t)w.block))
+            break;
+        w.block *= (size_t)to->shape[i];
+        w.n_outer--;
+    }
+    return w;
+}
+
+static void copy_blocks(const walk *w, char *to, const char *from)
+{
+    int64_t index[RT_MAX_RANK] = {0};
+    int i;
+
+    do {
+        memcpy(to, from, w->block);
+        for (i = w->n_outer - 1; i >= 0; i--) {
+            to += w->to_step[i];
+            from += w->from_step[i];
+            if (++index[i] < w->shape[i])
+                break;
+            to -= w->to_step[i] * w->shape[i];
+            from -= w->from_step[i] * w->shape[i];
+            index[i] = 0;
+        }
+    } while (i >= 0);
+}
+
+static bool same_shape(const DLTensor *a, const DLTensor *b)
+{
+    return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+}
+
+bool tec_tensor_copy(const DLTensor *to, const DLTensor *from, tec_error *err)
+{
+    char a[160], b[160];
+    walk w;
+
+    if (!rt_tensor_check(to, "copy to", err) || !rt_tensor_check(from, "copy from", err))
+        return false;
+    if (!base_dtype_same(to->dtype, from->dtype) || !same_shape(to, from))
+        return rt_fail(err, TEC_INVALID, "copy: expected %s, found %s", tec_tensor_text(to, a, sizeof a),
+                       tec_tensor_text(from, b, sizeof b));
+    if (tec_tensor_bytes(to) == 0)
+        return true;
+    w = plan_walk(to, from);
+    copy_blocks(&w, rt_tensor_data(to), rt_tensor_data(from));
+    return true;
+}

@@ -1,0 +1,142 @@
+/* timer.c -- honest timing: warm-up, measurements long enough for the clock, caches flushed on request, order statistics. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/alloc.h"
+#include "tec/runtime.h"
+
+/* A measurement shorter than this is mostly clock. */
+#define SHORTEST 20e-6
+enum { MAX_INNER = 1 << 20 };
+
+double tec_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+typedef struct {
+    tec_status (*fn)(void *user);
+    void *user;
+    volatile char *flush;
+    int64_t flush_bytes, inner;
+    tec_error *err;
+} stopwatch;
+
+static void flush_caches(const stopwatch *w)
+{
+    for (int64_t i = 0; i < w->flush_bytes; i += 64)
+        w->flush[i] = (char)(w->flush[i] + 1);
+}
+
+/* Seconds of one call, or a negative number when one failed. */
+static double measure(const stopwatch *w)
+{
+    double start;
+
+    flush_caches(w);
+    start = tec_clock();
+    for (int64_t i = 0; i < w->inner; i++) {
+        tec_status status = w->fn(w->user);
+
+        if (status != TEC_OK) {
+            rt_fail(w->err, status, "the measured call failed: %s", tec_status_text(status));
+            return -1;
+        }
+    }
+    return (tec_clock() - start) / (double)w->inner;
+}
+
+static bool warm_up(stopwatch *w, int calls)
+{
+    for (int i = 0; i < calls; i++)
+        if (measure(w) < 0)
+            return false;
+    return true;
+}
+
+/* With flushed caches each call is a measurement of its own, however short. */
+static bool choose_inner(stopwatch *w)
+{
+    while (w->flush_bytes == 0 && w->inner < MAX_INNER) {
+        double seconds = measure(w);
+
+        if (seconds < 0)
+            return false;
+        if (seconds * (double)w->inner >= SHORTEST)
+            break;
+        w->inner *= 2;
+    }
+    return true;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void summarise(double *sample, int n, int64_t inner, tec_timing *out)
+{
+    double sum = 0;
+
+    qsort(sample, (size_t)n, sizeof *sample, compare_doubles);
+    for (int i = 0; i < n; i++)
+        sum += sample[i];
+    *out = (tec_timing){.min_s = sample[0],
+                        .median_s = n % 2 ? sample[n / 2] : (sample[n / 2 - 1] + sample[n / 2]) / 2,
+                        .p95_s = sample[(int)((double)(n - 1) * 0.95 + 0.5)],
+                        .mean_s = sum / n,
+                        .repeats = n,
+                        .inner = inner};
+}
+
+static tec_time_options with_defaults(const tec_time_options *given)
+{
+    tec_time_options o = given ? *given : (tec_time_options){0};
+
+    o.min_seconds = o.min_seconds > 0 ? o.min_seconds : 0.1;
+    o.repeats = o.repeats > 0 ? o.repeats : 10;
+    o.max_repeats = o.max_repeats > 0 ? o.max_repeats : 100000;
+    if (o.max_repeats < o.repeats)
+        o.max_repeats = o.repeats;
+    o.warmup = o.warmup < 0 ? 0 : o.warmup == 0 ? 1 : o.warmup;
+    return o;
+}
+
+static bool take_samples(stopwatch *w, const tec_time_options *o, double *sample, tec_timing *out)
+{
+    double total = 0;
+    int n = 0;
+
+    if (!warm_up(w, o->warmup) || !choose_inner(w))
+        return false;
+    while (n < o->repeats || (total < o->min_seconds && n < o->max_repeats)) {
+        sample[n] = measure(w);
+        if (sample[n] < 0)
+            return false;
+        total += sample[n] * (double)w->inner;
+        n++;
+    }
+    summarise(sample, n, w->inner, out);
+    return true;
+}
+
+bool tec_time(tec_status (*fn)(void *user), void *user, const tec_time_options *options, tec_timing *out, tec_error *err)
+{
+    tec_time_options o = with_defaults(options);
+    stopwatch w = {.fn = fn, .user = user, .inner = 1, .err = err, .flush_bytes = o.flush_bytes > 0 ? o.flush_bytes : 0};
+    double *sample = rt_alloc_array(o.max_repeats, sizeof *sample, err);
+    char *flush = rt_alloc((size_t)w.flush_bytes, err);
+    bool ok;
+
+    w.flush = flush;
+    ok = sample && flush && take_samples(&w, &o, sample, out);
+    rt_free(flush);
+    rt_free(sample);
+    return ok;
+}
