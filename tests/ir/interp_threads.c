@@ -1,0 +1,310 @@
+/* tests/ir/interp_threads.c -- groups of threads: shared memory and barriers, races, divergence, local memory, virtual threads. */
+#include "tests/ir/run.h"
+
+TestSuite(interp_threads, .init = open_context, .fini = close_context);
+
+static float in[256], out[256];
+
+static const ir_stmt *grid(const ir_expr *bx, int blocks, const ir_stmt *body) { return FOR(bx, INT(blocks), IR_BLOCK_X, body); }
+
+/* S[tx] = A[bx*4 + tx]; BETWEEN; C[bx*4 + tx] = S[3 - tx] over 2 blocks of 4 threads. */
+static ir_program *reverse(const ir_stmt *between, ir_scope scope)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(8)), *c = BUFFER("C", BASE_F32, INT(8)), *s = scoped(BUFFER("S", BASE_F32, INT(4)), scope);
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *at = ADD(MUL(bx, INT(4)), tx);
+    const ir_stmt *body = SEQ(STORE(s, LOAD(a, at), tx), SEQ(between, STORE(c, LOAD(s, ir_sub(cx, INT(3), tx)), at)));
+    ir_program *p = program(grid(bx, 2, ir_allocate(cx, s, FOR(tx, INT(4), IR_THREAD_X, body))));
+
+    param(p, a, false);
+    param(p, c, true);
+    for (int i = 0; i < 8; i++)
+        in[i] = (float)i;
+    return p;
+}
+
+Test(interp_threads, threads_exchange_shared_memory_across_a_barrier)
+{
+    RUNS(reverse(BARRIER("shared"), IR_SHARED), F32(in, 8), F32(out, 8));
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(out[i], (float)(i / 4 * 4 + 3 - i % 4));
+}
+
+/* C[tx] = S[0] after S[0] = 1 by thread 0: the second thread races unless it waits. */
+static ir_program *broadcast(const ir_stmt *between)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(2)), *s = scoped(BUFFER("S", BASE_F32, INT(1)), IR_SHARED);
+    const ir_expr *tx = VAR("tx"), *zero = INT(0);
+    const ir_stmt *write = ir_if(cx, ir_eq(cx, tx, INT(0)), STORE(s, FLT(1), zero), NULL);
+    ir_program *p = program(FOR(tx, INT(2), IR_THREAD_X, SEQ(write, SEQ(between, STORE(c, LOAD(s, zero), tx)))));
+
+    listed(p, s);
+    param(p, c, true);
+    return p;
+}
+
+Test(interp_threads, two_threads_without_a_barrier_race)
+{
+    FAILS("race: thread (1, 0, 0) reads 'S'[0], which thread (0, 0, 0) wrote with no barrier between (tx = 1)", broadcast(ir_nothing(cx)),
+          F32(out, 2));
+}
+
+Test(interp_threads, the_same_with_a_barrier_is_fine)
+{
+    RUNS(broadcast(BARRIER("shared")), F32(out, 2));
+    RUNS(broadcast(BARRIER("global")), F32(out, 2));
+    RUNS(broadcast(BARRIER("warp")), F32(out, 2));
+    cr_assert_eq(out[1], 1);
+}
+
+Test(interp_threads, before_barriers_are_placed_they_are_implied)
+{
+    ir_program *p = broadcast(ir_nothing(cx));
+
+    cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){F32(out, 2)}, .implied_barriers = true}), "%s", tec_context_error(cx));
+    cr_assert(ir_interpret(cx, reverse(ir_nothing(cx), IR_SHARED),
+                           &(ir_run){.args = (ir_arg[]){F32(in, 8), F32(out, 8)}, .implied_barriers = true}),
+              "%s", tec_context_error(cx));
+    cr_assert_eq(out[0], 3);
+}
+
+Test(interp_threads, an_implied_barrier_does_not_order_two_writers_of_one_statement)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(1)), IR_SHARED);
+    const ir_expr *tx = VAR("tx");
+    ir_program *p = program(FOR(tx, INT(2), IR_THREAD_X, STORE(s, FLT(1), INT(0))));
+
+    listed(p, s);
+    cr_assert_not(ir_interpret(cx, p, &(ir_run){.implied_barriers = true}));
+    cr_assert(strstr(tec_context_error(cx), "race: thread (1, 0, 0) writes 'S'[0], which thread (0, 0, 0) wrote"), "%s",
+              tec_context_error(cx));
+}
+
+Test(interp_threads, a_shared_barrier_does_not_order_global_memory)
+{
+    FAILS("race: thread (0, 0, 0) reads", reverse(BARRIER("shared"), IR_GLOBAL), F32(in, 8), F32(out, 8));
+    tec_context_clear(cx);
+    RUNS(reverse(BARRIER("global"), IR_GLOBAL), F32(in, 8), F32(out, 8));
+}
+
+Test(interp_threads, a_write_after_a_read_needs_a_barrier_too)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(4)), *s = scoped(BUFFER("S", BASE_F32, INT(4)), IR_SHARED);
+    const ir_expr *tx = VAR("tx"), *k = VAR("k");
+    const ir_stmt *step = SEQ(STORE(s, FLT(1), tx), SEQ(BARRIER("shared"), STORE(c, LOAD(s, ir_sub(cx, INT(3), tx)), tx)));
+    ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, FOR(k, INT(2), IR_SERIAL, step))), *q;
+
+    listed(p, s);
+    param(p, c, true);
+    FAILS("race: thread (0, 0, 0) writes 'S'[0], which thread (3, 0, 0) read with no barrier between (tx = 0, k = 1)", p, F32(out, 4));
+    tec_context_clear(cx);
+    q = program(FOR(tx, INT(4), IR_THREAD_X, FOR(k, INT(2), IR_SERIAL, SEQ(step, BARRIER("shared")))));
+    listed(q, s);
+    param(q, c, true);
+    RUNS(q, F32(out, 4));
+}
+
+Test(interp_threads, a_barrier_in_a_branch_that_not_all_threads_take_is_divergence)
+{
+    const ir_expr *tx = VAR("tx"), *ty = VAR("ty");
+    const ir_stmt *branch = ir_if(cx, LT(tx, INT(3)), BARRIER("shared"), NULL);
+
+    FAILS("error: divergence: 6 of 8 threads come to the shared barrier, thread (3, 0, 0) does not",
+          program(FOR(ty, INT(2), IR_THREAD_Y, FOR(tx, INT(4), IR_THREAD_X, branch))), {0});
+}
+
+Test(interp_threads, a_loop_that_one_thread_leaves_early_is_divergence)
+{
+    const ir_expr *tx = VAR("tx"), *k = VAR("k");
+
+    FAILS("divergence: 3 of 4 threads come to the shared barrier, thread (0, 0, 0) does not",
+          program(FOR(tx, INT(4), IR_THREAD_X, FOR(k, ADD(ir_min(cx, tx, INT(1)), INT(2)), IR_SERIAL, BARRIER("shared")))), {0});
+}
+
+Test(interp_threads, a_warp_barrier_waits_for_its_warp_alone)
+{
+    const ir_expr *tx = VAR("tx");
+
+    RUNS(program(FOR(tx, INT(64), IR_THREAD_X, ir_if(cx, LT(tx, INT(32)), BARRIER("warp"), NULL))), {0});
+    FAILS("divergence: 8 of 32 threads come to the warp barrier, thread (40, 0, 0) does not",
+          program(FOR(tx, INT(64), IR_THREAD_X, ir_if(cx, LT(tx, INT(40)), BARRIER("warp"), NULL))), {0});
+}
+
+Test(interp_threads, a_barrier_needs_threads)
+{
+    FAILS("a barrier where no threads run", program(BARRIER("shared")), {0});
+    tec_context_clear(cx);
+    FAILS("a barrier takes \"shared\", \"global\" or \"warp\"", program(BARRIER("everything")), {0});
+}
+
+Test(interp_threads, a_barrier_inside_a_vectorised_loop_is_refused)
+{
+    const ir_expr *tx = VAR("tx"), *v = VAR("v");
+
+    FAILS("a barrier or shared memory inside the vectorised loop 'v'",
+          program(FOR(tx, INT(4), IR_THREAD_X, FOR(v, INT(4), IR_VECTORISED, BARRIER("shared")))), {0});
+}
+
+Test(interp_threads, blocks_of_a_grid_must_not_meet)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx");
+    ir_program *p = program(grid(bx, 2, FOR(tx, INT(4), IR_THREAD_X, STORE(c, FLT(1), tx))));
+
+    param(p, c, true);
+    FAILS("race: this iteration of the blockIdx.x loop 'bx' writes 'C'[0], which another iteration wrote", p, F32(out, 4));
+}
+
+/* ---- local memory and missing axes ---- */
+
+Test(interp_threads, local_memory_belongs_to_one_thread_and_lasts_over_its_loops)
+{
+    const ir_buffer *l = scoped(BUFFER("L", BASE_F32, INT(1)), IR_LOCAL), *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *ty = VAR("tx2"), *zero = INT(0);
+    const ir_stmt *fill = FOR(tx, INT(4), IR_THREAD_X, STORE(l, ir_cast(cx, BASE_F32, tx), zero));
+    ir_program *p = program(grid(bx, 1, SEQ(fill, SEQ(BARRIER("shared"), FOR(ty, INT(4), IR_THREAD_X, STORE(c, LOAD(l, zero), ty))))));
+
+    listed(p, l);
+    param(p, c, true);
+    RUNS(p, F32(out, 4));
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(out[i], (float)i);
+}
+
+Test(interp_threads, what_no_thread_loop_binds_is_done_by_thread_zero_alone)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(1)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *zero = INT(0);
+    const ir_stmt *use = FOR(tx, INT(4), IR_THREAD_X, STORE(c, LOAD(s, zero), tx));
+    ir_program *p = program(grid(bx, 1, SEQ(STORE(s, FLT(5), zero), SEQ(BARRIER("shared"), use)))), *q;
+
+    listed(p, s);
+    param(p, c, true);
+    RUNS(p, F32(out, 4));
+    cr_assert_eq(out[3], 5);
+    q = program(grid(bx, 1, SEQ(STORE(s, FLT(5), zero), use)));
+    listed(q, s);
+    param(q, c, true);
+    FAILS("race: thread (1, 0, 0) reads 'S'[0], which thread (0, 0, 0) wrote", q, F32(out, 4));
+}
+
+Test(interp_threads, a_shorter_loop_leaves_threads_out)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(4)), *d = BUFFER("D", BASE_F32, INT(2));
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *ty = VAR("t2");
+    ir_program *p = program(
+        grid(bx, 1, SEQ(FOR(tx, INT(4), IR_THREAD_X, STORE(c, FLT(1), tx)), FOR(ty, INT(2), IR_THREAD_X, STORE(d, FLT(2), ty)))));
+
+    param(p, c, true);
+    param(p, d, true);
+    RUNS(p, F32(out, 4), F32(in, 2));
+    cr_assert_eq(in[1], 2);
+}
+
+Test(interp_threads, fresh_shared_memory_for_every_block)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(4)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(8));
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx");
+    const ir_stmt *fill = ir_if(cx, ir_eq(cx, bx, INT(0)), STORE(s, FLT(1), tx), NULL);
+    ir_program *p = program(grid(bx, 2, FOR(tx, INT(4), IR_THREAD_X, SEQ(fill, STORE(c, LOAD(s, tx), ADD(MUL(bx, INT(4)), tx))))));
+
+    listed(p, s);
+    param(p, c, true);
+    FAILS("read of 'S'[0], which nothing has written (bx = 1, tx = 0)", p, F32(out, 8));
+}
+
+/* ---- virtual threads ---- */
+
+static ir_program *virtual_threads(const ir_stmt *between, int width)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(8)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(8));
+    const ir_expr *tx = VAR("tx"), *v = VAR("v"), *at = ADD(MUL(v, INT(width)), tx);
+    const ir_stmt *body = SEQ(STORE(s, ir_cast(cx, BASE_F32, at), at), SEQ(between, STORE(c, LOAD(s, ir_sub(cx, INT(7), at)), at)));
+    ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, FOR(v, INT(2), IR_VTHREAD, body)));
+
+    listed(p, s);
+    param(p, c, true);
+    return p;
+}
+
+Test(interp_threads, virtual_threads_pass_a_barrier_in_step)
+{
+    RUNS(virtual_threads(BARRIER("shared"), 4), F32(out, 8));
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(out[i], (float)(7 - i));
+}
+
+Test(interp_threads, virtual_threads_that_write_one_element_race)
+{
+    FAILS("race: virtual thread 1 of thread (0, 0, 0) writes 'S'[3], which virtual thread 0 of thread (3, 0, 0) wrote",
+          virtual_threads(BARRIER("shared"), 3), F32(out, 8));
+}
+
+Test(interp_threads, a_thread_may_use_what_its_virtual_threads_left)
+{
+    const ir_buffer *l = scoped(BUFFER("L", BASE_F32, INT(2)), IR_LOCAL), *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *tx = VAR("tx"), *v = VAR("v");
+    const ir_stmt *fill = FOR(v, INT(2), IR_VTHREAD, SEQ(STORE(l, ir_cast(cx, BASE_F32, v), v), BARRIER("shared")));
+    ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, SEQ(fill, STORE(c, ADD(LOAD(l, INT(0)), LOAD(l, INT(1))), tx))));
+
+    listed(p, l);
+    param(p, c, true);
+    RUNS(p, F32(out, 4));
+    cr_assert_eq(out[3], 1);
+}
+
+Test(interp_threads, virtual_threads_outside_a_launch_must_be_independent)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *v = VAR("v");
+    ir_program *p = program(FOR(v, INT(4), IR_VTHREAD, STORE(c, FLT(1), ir_floordiv(cx, v, INT(2)))));
+
+    param(p, c, false);
+    FAILS("race: this iteration of the vthread loop 'v' writes 'C'[0], which another iteration wrote (v = 1)", p, F32(out, 4));
+}
+
+/* ---- trees ---- */
+
+/* A matrix product with its operand staged through shared memory by a nested loop over the same threads. */
+Test(interp_threads, a_loop_tree_with_a_shared_cache_runs_before_barriers_exist)
+{
+    enum { N = 8, K = 4 };
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(K), INT(N)), *c = BUFFER("C", BASE_F32, INT(N));
+    const ir_buffer *s = scoped(BUFFER("A.shared", BASE_F32, INT(K), INT(N)), IR_SHARED);
+    const ir_buffer *acc = scoped(BUFFER("C.local", BASE_F32, INT(N)), IR_LOCAL);
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *k = VAR("k"), *t2 = VAR("t2"), *y = VAR("y"), *x = VAR("x"), *r = VAR("r"), *z = VAR("z"),
+                  *w = VAR("w");
+    const ir_expr *load = LOAD(s, r, ir_sub(cx, INT(N - 1), x)), *mine = ADD(MUL(bx, INT(4)), tx);
+    const ir_combiner *sum = ir_combiner_named(cx, "sum", BASE_F32, BASE_I64);
+    const ir_block *copy = block_of("A.shared", ITERS(ITER(y, INT(K), IR_SPATIAL), ITER(w, INT(N), IR_SPATIAL)), NULL, STORE(s, LOAD(a, y, w), y, w));
+    const ir_block *main = block_of("C", ITERS(ITER(x, INT(N), IR_SPATIAL), ITER(r, INT(K), IR_REDUCE_ITER)), STORE(acc, FLT(0), x),
+                                    ir_update(cx, sum, &acc, &x, 1, &load));
+    const ir_block *back = block_of("C.out", ITERS(ITER(z, INT(N), IR_SPATIAL)), NULL, STORE(c, LOAD(acc, z), z));
+    const ir_expr *half = VAR("half");
+    const ir_stmt *fill = FOR(half, INT(2), IR_SERIAL, FOR(t2, INT(4), IR_THREAD_X, BLOCK(copy, NULL, k, ADD(MUL(half, INT(4)), t2))));
+    const ir_stmt *body = SEQ(FOR(k, INT(K), IR_SERIAL, SEQ(fill, BLOCK(main, NULL, mine, k))), BLOCK(back, NULL, mine));
+    ir_program *p = program(grid(bx, 2, FOR(tx, INT(4), IR_THREAD_X, body)));
+
+    listed(p, s);
+    listed(p, acc);
+    param(p, a, false);
+    param(p, c, true);
+    for (int i = 0; i < N * K; i++)
+        in[i] = (float)(i * i % 7);
+    RUNS(p, F32(in, K, N), F32(out, N));
+    for (int i = 0; i < N; i++)
+        cr_assert_eq(out[i], in[N - 1 - i] + in[2 * N - 1 - i] + in[3 * N - 1 - i] + in[4 * N - 1 - i]);
+}
+
+Test(interp_threads, a_reduction_across_threads_is_refused_by_name)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(1));
+    const ir_expr *tx = VAR("tx"), *k = VAR("k"), *zero = INT(0), *one = FLT(1);
+    const ir_combiner *sum = ir_combiner_named(cx, "sum", BASE_F32, BASE_I64);
+    const ir_block *b =
+        block_of("C", ITERS(ITER(k, INT(4), IR_REDUCE_ITER)), STORE(c, FLT(0), zero), ir_update(cx, sum, &c, &zero, 1, &one));
+    ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, BLOCK(b, NULL, tx)));
+
+    param(p, c, true);
+    FAILS("stage 'C': the interpreter does not run a reduction across threadIdx.x ('tx')", p, F32(out, 1));
+    cr_assert_eq(tec_context_status(cx), TEC_UNSUPPORTED);
+}
