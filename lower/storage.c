@@ -217,6 +217,24 @@ static bool visit(planner *p, const ir_facts *f, const ir_stmt *s)
 
 /* ---- places ---- */
 
+/* A buffer that is allocated in several places (copies of a body) lies on the stack in all of them or in none. */
+static void keep_together(planner *p)
+{
+    base_map off = {0};
+
+    for (int i = 0; i < p->slots.n; i++) {
+        slot *s = p->slots.at[i];
+
+        if (!s->on_stack)
+            base_map_put(p->cx, &off, s->stmt->allocate.buffer, s);
+    }
+    for (int i = 0; i < p->slots.n; i++) {
+        slot *s = p->slots.at[i];
+
+        s->on_stack &= !base_map_has(&off, s->stmt->allocate.buffer);
+    }
+}
+
 /* Values of a register each come first, other local buffers while there is room. */
 static void choose_stack(planner *p)
 {
@@ -232,6 +250,7 @@ static void choose_stack(planner *p)
             s->on_stack = true;
             room -= bytes;
         }
+    keep_together(p);
 }
 
 static bool live_together(const slot *a, const slot *b)
@@ -340,31 +359,50 @@ static const ir_expr *place_all(planner *p, const ir_facts *f, bool per_thread)
 
 /* ---- the rewrite: in the order of the plan, since one statement may stand in two places ---- */
 
+/* Expressions are rewritten each once: only the buffers that left the stack change in them. */
 typedef struct {
     ir_rewrite rw;
-    planner *p;
-    int next;
-    base_map moved; /* local buffers that do not lie on the stack -> the same in global scope */
-} writer;
+    base_map moved;
+} renamer;
 
-static const ir_buffer *write_buffer(ir_rewrite *rw, const ir_buffer *b)
+static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *b)
 {
-    const ir_buffer *moved = base_map_get(&((writer *)rw)->moved, b);
+    const ir_buffer *moved = base_map_get(&((renamer *)rw)->moved, b);
 
     return moved ? moved : b;
 }
 
-static void choose_scope(writer *w, const slot *s)
+typedef struct {
+    ir_rewrite rw;
+    renamer names;
+    planner *p;
+    int next;
+} writer;
+
+static const ir_expr *write_expr(ir_rewrite *rw, const ir_expr *e)
 {
-    const ir_buffer *b = s->stmt->allocate.buffer;
+    return ir_rewrite_expr(&((writer *)rw)->names.rw, e);
+}
 
-    if (b->scope != IR_LOCAL || s->on_stack) {
-        base_map_put(w->rw.cx, &w->moved, b, b);
-    } else {
-        ir_buffer *moved = ir_buffer_copy(w->rw.cx, b);
+static const ir_buffer *write_buffer(ir_rewrite *rw, const ir_buffer *b)
+{
+    return moved_buffer(&((writer *)rw)->names.rw, b);
+}
 
+/* Local buffers that do not lie on the stack get global scope. */
+static void choose_scopes(writer *w)
+{
+    tec_context *cx = w->rw.cx;
+
+    for (int i = 0; i < w->p->slots.n; i++) {
+        const slot *s = w->p->slots.at[i];
+        const ir_buffer *b = s->stmt->allocate.buffer;
+
+        if (b->scope != IR_LOCAL || s->on_stack || base_map_has(&w->names.moved, b))
+            continue;
+        ir_buffer *moved = ir_buffer_copy(cx, b);
         moved->scope = IR_GLOBAL;
-        base_map_put(w->rw.cx, &w->moved, b, moved);
+        base_map_put(cx, &w->names.moved, b, moved);
     }
 }
 
@@ -376,7 +414,6 @@ static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *s)
     if (s->kind != IR_ALLOCATE)
         return ir_rewrite_stmt_children(rw, s);
     const slot *at = w->p->slots.at[w->next++];
-    choose_scope(w, at);
     const ir_stmt *body = ir_rewrite_stmt(rw, s->allocate.body);
     if (!body || (at->on_stack && body == s->allocate.body))
         return body ? s : NULL;
@@ -398,7 +435,10 @@ const ir_program *lower_storage(const lower_options *o, const ir_program *p)
         return NULL;
     choose_stack(&pl);
     const ir_expr *shared = place_all(&pl, f, false), *per_thread = place_all(&pl, f, true);
-    writer w = {.rw = {.cx = o->cx, .stmt = write_place, .buffer = write_buffer, .no_memo = true}, .p = &pl};
+    writer w = {.rw = {.cx = o->cx, .expr = write_expr, .stmt = write_place, .buffer = write_buffer, .no_memo = true},
+                .names.rw = {.cx = o->cx, .buffer = moved_buffer},
+                .p = &pl};
+    choose_scopes(&w);
     const ir_stmt *body = ir_rewrite_stmt(&w.rw, p->body);
     if (!body || base_failed(o->cx))
         return NULL;

@@ -311,7 +311,7 @@ static void see(survey *s, base_dtype t)
         s->bits = bits;
 }
 
-/* Indices are not followed: they are no vectors where all goes well. */
+/* Index arithmetic does not count: it stays scalar, or becomes the index vector of a gather. */
 static bool survey_expr(ir_walk *w, const ir_expr *e)
 {
     survey *s = (survey *)w;

@@ -1,0 +1,48 @@
+/* lower/fma.c -- makes fused multiply-adds explicit.
+ *
+ *     C[0] = C[0] + A[0] * B[0]     =>     C[0] = fma(A[0], B[0], C[0])
+ *     D[0] = C[0] - A[0] * B[0]     =>     D[0] = fma(-A[0], B[0], C[0])
+ *
+ * requires  nothing
+ * provides  no sum of a float32 or float64 product is left, unless the policy is strict or the target has no such instruction
+ * breaks    nothing
+ *
+ * Code generators never fuse on their own, so this pass is where the floating-point policy decides. float16 and bfloat16 compute in float32
+ * and round after each operation; they are left alone.
+ */
+#include "lower/util.h"
+
+static bool is_product(const ir_expr *e)
+{
+    return e->op == IR_MUL;
+}
+
+static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
+{
+    tec_context *cx = rw->cx;
+
+    e = ir_rewrite_children(rw, e);
+    if (!e || (e->op != IR_ADD && e->op != IR_SUB) || e->dtype.code != kDLFloat || e->dtype.bits < 32)
+        return e;
+
+    const ir_expr *a = e->arg[0], *b = e->arg[1];
+    ir_at(cx, e->loc);
+    if (e->op == IR_ADD && is_product(b))
+        return ir_fma(cx, b->arg[0], b->arg[1], a);
+    if (e->op == IR_ADD && is_product(a))
+        return ir_fma(cx, a->arg[0], a->arg[1], b);
+    if (e->op == IR_SUB && is_product(b))
+        return ir_fma(cx, ir_neg(cx, b->arg[0]), b->arg[1], a);
+    if (e->op == IR_SUB && is_product(a))
+        return ir_fma(cx, a->arg[0], a->arg[1], ir_neg(cx, b));
+    return e;
+}
+
+const ir_program *lower_fma(const lower_options *o, const ir_program *p)
+{
+    ir_rewrite rw = {.cx = o->cx, .expr = visit};
+
+    if (o->strict || !o->target->has_fma)
+        return p;
+    return lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body));
+}

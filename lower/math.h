@@ -1,0 +1,92 @@
+/* lower/math.h -- inside the room: how the expansions of math functions are written.
+ *
+ *     math m = math_open(cx, target, dtype, true);
+ *     const ir_expr *r = math_let(&m, math_mul_add(&m, n, math_real(&m, -0x1p-3), x));   // a value that is used twice
+ *     return math_close(&m, math_poly(&m, &math_table.SIN_F32, r));                      // the lets around the result
+ *
+ * An expansion is one expression over lanes of any number. All of them assume the rounding of the dtype itself (each operation rounds once)
+ * and run with denormals flushed: a denormal argument counts as zero, a denormal result may be zero. Accuracy does not rest on a fused
+ * multiply-add; where the target has one it saves instructions.
+ */
+#ifndef LOWER_MATH_H
+#define LOWER_MATH_H
+
+#include "ir/build.h"
+#include "lower/pass.h"
+
+/* ---- tables ---- */
+
+typedef struct {
+    int n;
+    double c[20];
+} math_numbers;
+
+typedef struct {
+#define MATH_TABLE(NAME, n, ...) math_numbers NAME;
+#include "lower/math_coefficients.def"
+} math_tables;
+extern const math_tables lower_math_table;
+
+/* ---- building (math_build.c) ---- */
+
+typedef struct {
+    tec_context *cx;
+    const target *t;
+    base_dtype real, bits; /* float32 or float64 with lanes; uint32 or uint64 with the same */
+    bool is_double, fma;
+    base_vec vars, values; /* the lets so far */
+} math;
+
+math lower_math_open(tec_context *cx, const target *t, base_dtype real);
+const ir_expr *lower_math_close(math *m, const ir_expr *result);
+/* An expansion in the other precision, within the same lets: float32 <-> float64. */
+math lower_math_switch(math *m, bool to_double);
+void lower_math_return(math *m, const math *inner); /* takes over what inner let */
+
+const ir_expr *lower_math_let(math *m, const ir_expr *value);
+const ir_expr *lower_math_real(const math *m, double value);
+const ir_expr *lower_math_bits(const math *m, uint64_t value);
+const ir_expr *lower_math_mul_add(const math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c); /* a*b + c, once or twice rounded */
+const ir_expr *lower_math_poly(const math *m, const math_numbers *p, const ir_expr *x);
+const ir_expr *lower_math_as_bits(const math *m, const ir_expr *x);
+const ir_expr *lower_math_as_real(const math *m, const ir_expr *bits);
+const ir_expr *lower_math_scale(const math *m, const ir_expr *magic); /* 2^k, where magic is k + lower_math_magic; k within the exponents */
+double lower_math_magic(const math *m); /* adding it rounds to an integer, which is then in the low bits */
+/* x, but `special` where condition holds. */
+const ir_expr *lower_math_where(const math *m, const ir_expr *condition, const ir_expr *special, const ir_expr *x);
+
+/* ---- functions of let arguments (math_exp.c, math_log.c, math_trig.c, math_pow.c, math_round.c) ---- */
+
+const ir_expr *lower_math_exp(math *m, const ir_expr *x);
+const ir_expr *lower_math_exp2(math *m, const ir_expr *x);
+const ir_expr *lower_math_sigmoid(math *m, const ir_expr *x);
+const ir_expr *lower_math_tanh(math *m, const ir_expr *x);
+const ir_expr *lower_math_erf(math *m, const ir_expr *x);
+const ir_expr *lower_math_sinh(math *m, const ir_expr *x);
+const ir_expr *lower_math_cosh(math *m, const ir_expr *x);
+const ir_expr *lower_math_log(math *m, const ir_expr *x);
+const ir_expr *lower_math_log2(math *m, const ir_expr *x);
+const ir_expr *lower_math_asinh(math *m, const ir_expr *x);
+const ir_expr *lower_math_acosh(math *m, const ir_expr *x);
+const ir_expr *lower_math_atanh(math *m, const ir_expr *x);
+const ir_expr *lower_math_rsqrt(math *m, const ir_expr *x);
+const ir_expr *lower_math_sin(math *m, const ir_expr *x);
+const ir_expr *lower_math_cos(math *m, const ir_expr *x);
+const ir_expr *lower_math_tan(math *m, const ir_expr *x);
+const ir_expr *lower_math_asin(math *m, const ir_expr *x);
+const ir_expr *lower_math_acos(math *m, const ir_expr *x);
+const ir_expr *lower_math_atan(math *m, const ir_expr *x);
+const ir_expr *lower_math_pow(math *m, const ir_expr *x, const ir_expr *y);
+
+/* Instructions on most targets; these give the operation itself there. */
+const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x);
+const ir_expr *lower_math_fma(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c);
+
+/* A number significand * 2^exponent, the significand about 1 (from sqrt(1/2) to sqrt(2)). x: positive, normal. */
+typedef struct {
+    const ir_expr *less_one; /* significand - 1, exact */
+    const ir_expr *exponent;
+} math_parts;
+math_parts lower_math_take_apart(math *m, const ir_expr *x);
+
+#endif

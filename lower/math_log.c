@@ -1,0 +1,128 @@
+/* lower/math_log.c -- log, log2 and what is made of them: asinh, acosh, atanh; rsqrt.
+ *
+ * x = s * 2^e with s from sqrt(1/2) to sqrt(2), by integer arithmetic on the bits; f = s - 1 is exact. ln(1 + f) is f - f^2/2 + f^3 q(f) in
+ * float32; in float64, with u = f / (2 + f), it is f - (f^2/2 - u (f^2/2 + R)), R a polynomial in u^2. e ln 2 is added in two parts.
+ */
+#include "lower/math.h"
+
+#include <float.h>
+#include <math.h>
+
+#define REAL(value) lower_math_real(m, (value))
+#define LET(value) lower_math_let(m, (value))
+
+math_parts lower_math_take_apart(math *m, const ir_expr *x)
+{
+    int fraction = m->is_double ? 52 : 23;
+    uint64_t bias = m->is_double ? 1023 : 127;
+    uint64_t root = m->is_double ? UINT64_C(0x3fe6a09e667f3bcd) : UINT64_C(0x3f3504f3);
+    double two = ldexp(1, fraction); /* an integer below it, put into its fraction, is added to it */
+    uint64_t two_bits = (bias + (uint64_t)fraction) << fraction;
+    const ir_expr *u = LET(lower_math_as_bits(m, x)), *shift = lower_math_bits(m, (uint64_t)fraction);
+    const ir_expr *e = LET(ir_shr(m->cx, ir_sub(m->cx, u, lower_math_bits(m, root - (bias << fraction))), shift)); /* + bias */
+    const ir_expr *s = ir_add(m->cx, ir_sub(m->cx, u, ir_shl(m->cx, e, shift)), lower_math_bits(m, bias << fraction));
+    const ir_expr *counted = lower_math_as_real(m, ir_bitor(m->cx, e, lower_math_bits(m, two_bits)));
+    return (math_parts){LET(ir_sub(m->cx, lower_math_as_real(m, s), REAL(1))), LET(ir_sub(m->cx, counted, REAL(two + (double)bias)))};
+}
+
+/* NaN and infinity stay, zero gives -infinity, what is negative NaN. */
+static const ir_expr *with_specials(math *m, const ir_expr *x, const ir_expr *r)
+{
+    const ir_expr *finite = lower_math_where(m, ir_lt(m->cx, x, REAL(INFINITY)), r, x);
+    const ir_expr *below = lower_math_where(m, ir_lt(m->cx, x, REAL(0)), REAL(NAN), REAL(-INFINITY));
+    return lower_math_where(m, ir_lt(m->cx, x, REAL(m->is_double ? DBL_MIN : FLT_MIN)), below, finite);
+}
+
+static const ir_expr *log_single(math *m, const math_parts *p)
+{
+    const ir_expr *f = p->less_one, *z = LET(ir_mul(m->cx, f, f));
+    const math_numbers *ln2 = &lower_math_table.LN2_F32;
+    const ir_expr *y = ir_mul(m->cx, ir_mul(m->cx, f, z), lower_math_poly(m, &lower_math_table.LOG_F32, f));
+    y = lower_math_mul_add(m, p->exponent, REAL(ln2->c[1]), y);
+    y = lower_math_mul_add(m, z, REAL(-0.5), y);
+    return lower_math_mul_add(m, p->exponent, REAL(ln2->c[0]), ir_add(m->cx, f, y));
+}
+
+/* f - ln(1 + f), to which `extra` is added before the last rounding but one. */
+static const ir_expr *log_rest(math *m, const ir_expr *f, const ir_expr *extra)
+{
+    const ir_expr *u = LET(ir_div(m->cx, f, ir_add(m->cx, f, REAL(2)))), *z = LET(ir_mul(m->cx, u, u));
+    const ir_expr *half = LET(ir_mul(m->cx, ir_mul(m->cx, f, REAL(0.5)), f));
+    const ir_expr *r = ir_mul(m->cx, z, lower_math_poly(m, &lower_math_table.LOG_F64, z));
+    const ir_expr *inner = ir_mul(m->cx, u, ir_add(m->cx, half, r));
+    return ir_sub(m->cx, half, extra ? ir_add(m->cx, inner, extra) : inner);
+}
+
+static const ir_expr *log_double(math *m, const math_parts *p)
+{
+    const math_numbers *ln2 = &lower_math_table.LN2_F64;
+    const ir_expr *rest = log_rest(m, p->less_one, ir_mul(m->cx, p->exponent, REAL(ln2->c[1])));
+    return ir_sub(m->cx, ir_mul(m->cx, p->exponent, REAL(ln2->c[0])), ir_sub(m->cx, rest, p->less_one));
+}
+
+const ir_expr *lower_math_log(math *m, const ir_expr *x)
+{
+    math_parts p = lower_math_take_apart(m, x);
+    return with_specials(m, x, LET(m->is_double ? log_double(m, &p) : log_single(m, &p)));
+}
+
+const ir_expr *lower_math_log2(math *m, const ir_expr *x)
+{
+    math_parts p = lower_math_take_apart(m, x);
+    const ir_expr *r;
+    if (m->is_double) {
+        const ir_expr *ln = ir_sub(m->cx, p.less_one, log_rest(m, p.less_one, NULL));
+        r = lower_math_mul_add(m, ln, REAL(lower_math_table.LOG2E_DD.c[0]), p.exponent);
+    } else {
+        r = lower_math_mul_add(m, p.less_one, lower_math_poly(m, &lower_math_table.LOG2_F32, p.less_one), p.exponent);
+    }
+    return with_specials(m, x, LET(r));
+}
+
+/* ln(1 + y), y >= -1: what the sum loses is a relative change of its argument. */
+static const ir_expr *log_1p(math *m, const ir_expr *y)
+{
+    const ir_expr *u = LET(ir_add(m->cx, y, REAL(1))), *ln = LET(lower_math_log(m, u));
+    const ir_expr *lost = LET(ir_div(m->cx, ir_sub(m->cx, y, ir_sub(m->cx, u, REAL(1))), u));
+    const ir_expr *usual = ir_and(m->cx, ir_gt(m->cx, u, REAL(0)), ir_lt(m->cx, u, REAL(INFINITY)));
+    return lower_math_where(m, usual, ir_add(m->cx, ln, lost), ln);
+}
+
+/* For |x|: ln(1 + a + a^2 / (1 + sqrt(1 + a^2))), and ln a + ln 2 where a^2 would overflow. */
+const ir_expr *lower_math_asinh(math *m, const ir_expr *x)
+{
+    const ir_expr *a = LET(ir_abs(m->cx, x)), *huge = LET(ir_gt(m->cx, a, REAL(0x1p28)));
+    const ir_expr *in = LET(lower_math_where(m, huge, REAL(1), a)), *z = LET(ir_mul(m->cx, in, in));
+    const ir_expr *root = ir_sqrt(m->cx, ir_add(m->cx, z, REAL(1)));
+    const ir_expr *sum = LET(ir_add(m->cx, in, ir_div(m->cx, z, ir_add(m->cx, root, REAL(1)))));
+    const ir_expr *usual = LET(log_1p(m, sum));
+    const ir_expr *large = LET(ir_add(m->cx, lower_math_log(m, a), REAL(lower_math_table.LN2_DD.c[0])));
+    return ir_copysign(m->cx, lower_math_where(m, huge, large, usual), x);
+}
+
+/* With t = x - 1: ln(1 + t + sqrt(2t + t^2)). */
+const ir_expr *lower_math_acosh(math *m, const ir_expr *x)
+{
+    const ir_expr *huge = LET(ir_gt(m->cx, x, REAL(0x1p28)));
+    const ir_expr *t = LET(ir_sub(m->cx, lower_math_where(m, huge, REAL(2), x), REAL(1)));
+    const ir_expr *root = ir_sqrt(m->cx, ir_mul(m->cx, t, ir_add(m->cx, t, REAL(2))));
+    const ir_expr *usual = LET(log_1p(m, LET(ir_add(m->cx, t, root))));
+    const ir_expr *large = LET(ir_add(m->cx, lower_math_log(m, x), REAL(lower_math_table.LN2_DD.c[0])));
+    const ir_expr *r = LET(lower_math_where(m, huge, large, usual));
+    return lower_math_where(m, ir_lt(m->cx, x, REAL(1)), REAL(NAN), r);
+}
+
+/* For |x|: ln(1 + 2a / (1 - a)) / 2. */
+const ir_expr *lower_math_atanh(math *m, const ir_expr *x)
+{
+    const ir_expr *a = LET(ir_abs(m->cx, x));
+    const ir_expr *y = LET(ir_div(m->cx, ir_add(m->cx, a, a), ir_sub(m->cx, REAL(1), a)));
+    const ir_expr *r = LET(ir_mul(m->cx, log_1p(m, y), REAL(0.5)));
+    const ir_expr *bounded = lower_math_where(m, ir_gt(m->cx, a, REAL(1)), REAL(NAN), r);
+    return ir_copysign(m->cx, bounded, x);
+}
+
+const ir_expr *lower_math_rsqrt(math *m, const ir_expr *x)
+{
+    return ir_div(m->cx, REAL(1), ir_sqrt(m->cx, x));
+}

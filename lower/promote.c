@@ -1,0 +1,312 @@
+/* lower/promote.c -- local buffers whose indices are all constant become values: one buffer for each vector or scalar.
+ *
+ *     allocate T: f32[32] @local {                             allocate T.0: f32[16] @local { allocate T.16: f32[16] @local {
+ *       T[ramp(0, 1, 16)] = broadcast(0.0, 16)          =>       T.0[ramp(0, 1, 16)] = broadcast(0.0, 16)
+ *       T[ramp(16, 1, 16)] = T[ramp(0, 1, 16)] + ..              T.16[ramp(0, 1, 16)] = T.0[ramp(0, 1, 16)] + ..
+ *     }                                                        } }
+ *
+ * requires  flat buffers, no vectorised or unrolled loop
+ * provides  a local buffer whose accesses are all constant and nested in each other is one buffer per outermost access (a cell), always read
+ *           and written as a whole: code generators keep it in a register
+ * breaks    nothing
+ *
+ * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A store under a mask becomes a
+ * select between the new value and the old one. Lanes of a cell that such a store would read before anything wrote them start as 0.
+ * Accesses that are not constant, or overlap without one containing the other, leave the whole buffer in memory.
+ */
+#include <stdlib.h>
+
+#include "lower/util.h"
+
+/* Elements first .. first+n-1 of the old buffer. */
+typedef struct {
+    int64_t first;
+    int n;
+    const ir_buffer *buffer;
+    bool written;        /* a store to all of it comes before anything else */
+    bool starts_at_zero; /* some store needs the lanes that were there before */
+} cell;
+
+/* One local buffer on its way: what is accessed, and then its cells, by their first element. */
+typedef struct {
+    const ir_buffer *buffer;
+    bool fixed;      /* not all accesses are constant and contiguous */
+    base_vec cells;  /* cell *, distinct accesses at first */
+} local;
+
+typedef struct {
+    ir_rewrite rw;
+    base_map locals; /* buffer -> local */
+} promoter;
+
+/* ---- what is accessed ---- */
+
+static bool constant_range(const ir_expr *index, int64_t *first, int *n)
+{
+    *n = index->dtype.lanes;
+    if (index->op == IR_RAMP)
+        return ir_is_value(index->ramp.stride, 1) && ir_is_int(index->ramp.base, first);
+    return index->dtype.lanes == 1 && ir_is_int(index, first);
+}
+
+static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index)
+{
+    local *l = base_map_get(&p->locals, b);
+    int64_t first, elements = lower_constant_elements(b);
+    int n;
+
+    if (!l || l->fixed)
+        return;
+    if (!constant_range(index, &first, &n) || first < 0 || first + n > elements) {
+        l->fixed = true;
+        return;
+    }
+    for (int i = 0; i < l->cells.n; i++) {
+        const cell *c = l->cells.at[i];
+
+        if (c->first == first && c->n == n)
+            return;
+    }
+    cell *c = base_new(p->rw.cx, cell);
+    c->first = first;
+    c->n = n;
+    base_push(p->rw.cx, &l->cells, c);
+}
+
+typedef struct {
+    ir_walk walk;
+    promoter *p;
+} access_walk;
+
+static bool walk_expr(ir_walk *w, const ir_expr *e)
+{
+    promoter *p = ((access_walk *)w)->p;
+
+    if (e->op == IR_LOAD)
+        note_access(p, e->load.buffer, e->load.index[0]);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
+        local *l = base_map_get(&p->locals, e->call.buffer[i]);
+
+        if (l)
+            l->fixed = true;
+    }
+    return true;
+}
+
+static bool walk_stmt(ir_walk *w, const ir_stmt *s)
+{
+    promoter *p = ((access_walk *)w)->p;
+
+    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_LOCAL && !base_map_has(&p->locals, s->allocate.buffer)) {
+        local *l = base_new(p->rw.cx, local);
+
+        l->buffer = s->allocate.buffer;
+        l->fixed = lower_constant_elements(l->buffer) < 0;
+        base_map_put(p->rw.cx, &p->locals, l->buffer, l);
+    }
+    if (s->kind == IR_STORE)
+        note_access(p, s->store.buffer, s->store.index[0]);
+    return true;
+}
+
+/* ---- cells ---- */
+
+static int by_first(const void *pa, const void *pb)
+{
+    const cell *a = *(cell *const *)pa, *b = *(cell *const *)pb;
+
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return b->n - a->n;
+}
+
+/* Leaves the outermost ranges; false where two overlap otherwise. */
+static bool keep_outermost(base_vec *cells)
+{
+    int n = 0;
+
+    qsort(cells->at, (size_t)cells->n, sizeof *cells->at, by_first);
+    for (int i = 0; i < cells->n; i++) {
+        const cell *c = cells->at[i], *last = n > 0 ? cells->at[n - 1] : NULL;
+
+        if (!last || c->first >= last->first + last->n)
+            cells->at[n++] = cells->at[i];
+        else if (c->first + c->n > last->first + last->n)
+            return false;
+    }
+    cells->n = n;
+    return true;
+}
+
+static void make_cells(tec_context *cx, local *l)
+{
+    if (l->fixed || l->cells.n == 0 || !keep_outermost(&l->cells)) {
+        l->fixed = true;
+        return;
+    }
+    for (int i = 0; i < l->cells.n; i++) {
+        cell *c = l->cells.at[i];
+        ir_buffer *b = ir_buffer_copy(cx, l->buffer);
+        const ir_expr **shape = base_array(cx, const ir_expr *, 1);
+
+        shape[0] = ir_int(cx, c->n);
+        b->shape = shape;
+        b->name = base_format(cx, "%s.%lld", l->buffer->name, (long long)c->first);
+        c->buffer = l->cells.n == 1 && lower_constant_elements(l->buffer) == c->n ? l->buffer : b;
+    }
+}
+
+static cell *cell_of(const promoter *p, const ir_buffer *b, const ir_expr *index, int *offset)
+{
+    const local *l = base_map_get(&p->locals, b);
+    int64_t first;
+    int n, low = 0, high;
+
+    if (!l || l->fixed || !constant_range(index, &first, &n))
+        return NULL;
+    for (high = l->cells.n; high - low > 1;) {
+        int middle = (low + high) / 2;
+
+        if (((cell *)l->cells.at[middle])->first <= first)
+            low = middle;
+        else
+            high = middle;
+    }
+    cell *c = l->cells.at[low];
+    *offset = (int)(first - c->first);
+    return c;
+}
+
+/* ---- the rewrite ---- */
+
+static const ir_expr *whole_index(tec_context *cx, const cell *c)
+{
+    return c->n == 1 ? ir_int(cx, 0) : ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), c->n);
+}
+
+static const ir_expr *load_cell(tec_context *cx, const cell *c)
+{
+    const ir_expr *at = whole_index(cx, c);
+
+    return ir_load(cx, c->buffer, &at, 1);
+}
+
+static const ir_expr *part_of(tec_context *cx, const ir_expr *vector, int offset, int n)
+{
+    int *pick = base_array(cx, int, n);
+
+    if (n == vector->dtype.lanes)
+        return vector;
+    for (int i = 0; i < n; i++)
+        pick[i] = offset + i;
+    return ir_shuffle(cx, &vector, 1, pick, n);
+}
+
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+{
+    tec_context *cx = rw->cx;
+    int offset = 0;
+
+    e = ir_rewrite_children(rw, e);
+    const cell *c = e && e->op == IR_LOAD ? cell_of((promoter *)rw, e->load.buffer, e->load.index[0], &offset) : NULL;
+    if (!c)
+        return e;
+    ir_at(cx, e->loc);
+    const ir_expr *part = part_of(cx, load_cell(cx, c), offset, e->dtype.lanes);
+    return e->load.mask ? ir_select(cx, e->load.mask, part, ir_imm(cx, e->dtype, 0)) : part;
+}
+
+/* old with the lanes from offset on replaced. */
+static const ir_expr *blend(tec_context *cx, const ir_expr *old, const ir_expr *value, int offset)
+{
+    int lanes = old->dtype.lanes, n = value->dtype.lanes;
+    int *pick = base_array(cx, int, lanes);
+
+    for (int i = 0; i < lanes; i++)
+        pick[i] = i >= offset && i < offset + n ? lanes + i - offset : i;
+    return ir_shuffle(cx, (const ir_expr *[]){old, value}, 2, pick, lanes);
+}
+
+static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
+{
+    tec_context *cx = rw->cx;
+    int offset = 0;
+    cell *c = cell_of((promoter *)rw, s->store.buffer, s->store.index[0], &offset);
+
+    if (!c)
+        return s;
+    ir_at(cx, s->loc);
+    const ir_expr *value = s->store.value, *at = whole_index(cx, c);
+    if (s->store.mask)
+        value = ir_select(cx, s->store.mask, value, part_of(cx, load_cell(cx, c), offset, value->dtype.lanes));
+    if (value && value->dtype.lanes < c->n)
+        value = blend(cx, load_cell(cx, c), value, offset);
+    c->starts_at_zero |= value != s->store.value && !c->written;
+    return ir_store(cx, c->buffer, value, &at, 1);
+}
+
+static const ir_stmt *zero(tec_context *cx, const cell *c)
+{
+    const ir_expr *at = whole_index(cx, c);
+
+    return ir_store(cx, c->buffer, ir_imm(cx, base_dtype_lanes(c->buffer->dtype, c->n), 0), &at, 1);
+}
+
+/* Notes the cells that are stored to as a whole by the statements that come first and always run; false at the first of another kind. */
+static bool note_written(const promoter *p, const ir_stmt *s)
+{
+    int offset = 0;
+
+    if (s->kind == IR_ALLOCATE || s->kind == IR_LET_STMT)
+        return note_written(p, lower_inner(s));
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
+        if (!note_written(p, s->seq.stmt[i]))
+            return false;
+    if (s->kind != IR_STORE)
+        return s->kind == IR_SEQ;
+    cell *c = cell_of(p, s->store.buffer, s->store.index[0], &offset);
+    if (c)
+        c->written |= !s->store.mask && s->store.value->dtype.lanes == c->n;
+    return true;
+}
+
+static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *s)
+{
+    promoter *p = (promoter *)rw;
+    tec_context *cx = rw->cx;
+    local *l = base_map_get(&p->locals, s->allocate.buffer);
+
+    if (!l || l->fixed)
+        return ir_rewrite_stmt_children(rw, s);
+    note_written(p, s->allocate.body);
+    const ir_stmt *body = ir_rewrite_stmt(rw, s->allocate.body);
+    bool same = body == s->allocate.body && l->cells.n == 1 && ((cell *)l->cells.at[0])->buffer == l->buffer;
+    for (int i = l->cells.n - 1; i >= 0 && !same; i--) {
+        const cell *c = l->cells.at[i];
+
+        if (c->starts_at_zero)
+            body = ir_seq2(cx, zero(cx, c), body);
+        body = ir_allocate(cx, c->buffer, body);
+    }
+    return same ? s : body;
+}
+
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+{
+    if (s->kind == IR_ALLOCATE)
+        return visit_allocate(rw, s);
+    const ir_stmt *out = ir_rewrite_stmt_children(rw, s);
+    return out && out->kind == IR_STORE ? visit_store(rw, out) : out;
+}
+
+const ir_program *lower_promote(const lower_options *o, const ir_program *p)
+{
+    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt}};
+    access_walk w = {.walk = {.expr = walk_expr, .stmt = walk_stmt, .cx = o->cx}, .p = &pr};
+
+    ir_walk_stmt(&w.walk, p->body);
+    for (int i = 0; i < pr.locals.cap; i++)
+        if (pr.locals.slots[i].key)
+            make_cells(o->cx, pr.locals.slots[i].value);
+    return lower_with_body(o->cx, p, ir_rewrite_stmt(&pr.rw, p->body));
+}

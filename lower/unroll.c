@@ -1,0 +1,159 @@
+/* lower/unroll.c -- writes out the loops that the schedule marked `unrolled`, and small loops under a pragma.
+ *
+ *     for i in 0..2 unrolled {    B[0] = A[0]
+ *       B[i] = A[i]         =>    B[1] = A[1]
+ *     }
+ *
+ * requires  simplified bounds: the extent of an unrolled loop is a literal
+ * provides  no unrolled loop is left
+ * breaks    unique names (the copies of a body share their inner names)
+ *
+ * A loop with a symbolic extent is the user's mistake, so it is reported against the line that asked for the unroll.
+ * Under a loop with the note auto_unroll(N), every serial loop of constant extent is unrolled, from the inside out, while its copies hold
+ * at most N statements; the note auto_unroll_depth(D) lets at most D nested loops be unrolled so.
+ */
+#include "lower/util.h"
+
+/* Past these, a slip in the schedule is likelier than a wish. */
+enum { MAX_COPIES = 4096, MAX_NODES = 1000000, DEFAULT_DEPTH = 8 };
+
+typedef struct {
+    ir_rewrite rw;
+    int64_t steps, depth; /* of the innermost pragma around; steps 0: none */
+    bool has_pragma;      /* the program has one: the result of a statement depends on where it stands */
+} unroller;
+
+static bool too_long(tec_context *cx, const ir_stmt *s, int64_t n)
+{
+    int nodes;
+
+    if (n > MAX_COPIES) {
+        base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times (limit %d)", s->loop.var->var.name, (long long)n, MAX_COPIES);
+        return true;
+    }
+    nodes = n > 1 ? ir_count_nodes(cx, s->loop.body) : 0;
+    if (nodes * n > MAX_NODES) {
+        base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times: its body has %d nodes, the copies would pass %d in all",
+                  s->loop.var->var.name, (long long)n, nodes, MAX_NODES);
+        return true;
+    }
+    return false;
+}
+
+static const ir_stmt *unroll_loop(tec_context *cx, const ir_stmt *s)
+{
+    int64_t n;
+
+    ir_at(cx, s->loc);
+    if (!ir_is_int(s->loop.extent, &n))
+        return base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s': extent '%s' is not a constant", s->loop.var->var.name,
+                         ir_expr_text(cx, s->loop.extent));
+    if (n <= 0)
+        return ir_nothing(cx);
+    if (too_long(cx, s, n))
+        return NULL;
+
+    const ir_stmt **copy = base_array(cx, const ir_stmt *, n);
+    for (int64_t i = 0; i < n; i++)
+        copy[i] = ir_substitute_stmt(cx, s->loop.body, s->loop.var, ir_add(cx, s->loop.min, ir_int(cx, i)));
+    return ir_seq(cx, copy, (int)n);
+}
+
+/* ---- the pragma ---- */
+
+static int64_t note(const ir_stmt *s, const char *key, int64_t otherwise)
+{
+    const ir_expr *e = s->kind == IR_FOR ? ir_note_get(s->loop.notes, key) : NULL;
+    int64_t n;
+
+    return e && ir_is_int(e, &n) ? n : otherwise;
+}
+
+/* Statements that s stands for when nothing more is unrolled; loops inside count as their bodies once. */
+static int64_t count_steps(const ir_stmt *s)
+{
+    int64_t n = 0;
+
+    if (lower_inner(s))
+        return count_steps(lower_inner(s));
+    if (s->kind == IR_IF)
+        return count_steps(s->branch.then) + (s->branch.otherwise ? count_steps(s->branch.otherwise) : 0);
+    if (s->kind != IR_SEQ)
+        return 1;
+    for (int i = 0; i < s->seq.n; i++)
+        n += count_steps(s->seq.stmt[i]);
+    return n;
+}
+
+static int64_t loop_depth(const ir_stmt *s)
+{
+    int64_t most = 0;
+
+    if (lower_inner(s))
+        return loop_depth(lower_inner(s)) + (s->kind == IR_FOR);
+    if (s->kind == IR_IF) {
+        int64_t then = loop_depth(s->branch.then), otherwise = s->branch.otherwise ? loop_depth(s->branch.otherwise) : 0;
+
+        return then > otherwise ? then : otherwise;
+    }
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++) {
+        int64_t d = loop_depth(s->seq.stmt[i]);
+
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+/* Whether the pragma around asks for this loop; its height in the original tree counts as its depth. */
+static bool is_wanted(const unroller *u, const ir_stmt *s, int64_t height)
+{
+    int64_t n;
+
+    return u->steps > 0 && s->loop.how == IR_SERIAL && ir_is_int(s->loop.extent, &n) && n > 0 && n <= u->steps && height <= u->depth &&
+           count_steps(s->loop.body) * n <= u->steps && loop_depth(s->loop.body) == 0;
+}
+
+/* Children first, so that an inner loop is written out once and not once per copy. */
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+{
+    unroller *u = (unroller *)rw;
+    int64_t steps = u->steps, depth = u->depth, height = u->has_pragma && s->kind == IR_FOR ? loop_depth(s) : 0;
+
+    u->steps = note(s, "auto_unroll", steps);
+    u->depth = note(s, "auto_unroll_depth", depth);
+    s = ir_rewrite_stmt_children(rw, s);
+    u->steps = steps;
+    u->depth = depth;
+    if (!s || s->kind != IR_FOR)
+        return s;
+    return s->loop.how == IR_UNROLLED || is_wanted(u, s, height) ? unroll_loop(rw->cx, s) : s;
+}
+
+/* Only statements change here; expressions need no visit. */
+static const ir_expr *keep(ir_rewrite *rw, const ir_expr *e)
+{
+    (void)rw;
+    return e;
+}
+
+typedef struct {
+    ir_walk walk;
+    bool found;
+} pragma_walk;
+
+static bool find_pragma(ir_walk *w, const ir_stmt *s)
+{
+    pragma_walk *p = (pragma_walk *)w;
+
+    p->found |= note(s, "auto_unroll", 0) > 0;
+    return !p->found;
+}
+
+const ir_program *lower_unroll(const lower_options *o, const ir_program *p)
+{
+    pragma_walk look = {.walk = {.stmt = find_pragma, .cx = o->cx}};
+
+    ir_walk_stmt(&look.walk, p->body);
+    unroller u = {.rw = {.cx = o->cx, .expr = keep, .stmt = visit, .no_memo = look.found}, .depth = DEFAULT_DEPTH, .has_pragma = look.found};
+    return lower_with_body(o->cx, p, ir_rewrite_stmt(&u.rw, p->body));
+}
