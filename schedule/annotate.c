@@ -1,0 +1,244 @@
+/* schedule/annotate.c -- how loops run (parallel, vectorised, unrolled, bound to a thread axis), and pragmas.
+ *
+ * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); unrolled loops keep their order, so that only
+ * the size counts.
+ */
+#include <string.h>
+
+#include "ir/facts.h"
+#include "ir/text.h"
+#include "schedule/state.h"
+
+/* Past these a slip in the schedule is likelier than a wish. */
+enum { MAX_UNROLLED = 4096, MAX_LANES = 1024 };
+
+static const ir_program *annotated(sched_call *c, const sched_path *at, ir_how how)
+{
+    ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
+
+    l->loop.how = how;
+    return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
+}
+
+static bool need_plain(sched_call *c, const ir_stmt *l)
+{
+    if (l->loop.how != IR_SERIAL)
+        sched_refuse(c, "loop '%s' is %s already", l->loop.var->var.name, ir_how_text(l->loop.how));
+    return l->loop.how == IR_SERIAL;
+}
+
+static bool need_independent(sched_call *c, const ir_stmt *l)
+{
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    const char *reason = sched_dependence(c->s, &all, l->loop.var);
+
+    if (reason)
+        sched_refuse(c, "%s", reason);
+    return !reason;
+}
+
+static bool need_constant(sched_call *c, const ir_stmt *l, int64_t limit)
+{
+    int64_t n;
+
+    if (!ir_is_int(l->loop.extent, &n))
+        sched_refuse(c, "the extent '%s' of '%s' is not a constant", ir_expr_text(c->cx, l->loop.extent), l->loop.var->var.name);
+    else if (n > limit)
+        sched_refuse(c, "'%s' has %lld iterations; the limit is %lld", l->loop.var->var.name, (long long)n, (long long)limit);
+    else
+        return true;
+    return false;
+}
+
+/* A loop below s that runs as `how`; NULL: none. */
+static const ir_stmt *loop_below(const ir_stmt *s, ir_how how)
+{
+    if (s->kind == IR_FOR && s->loop.how == how)
+        return s;
+    for (int i = 0, n = sched_n_children(s); i < n; i++) {
+        const ir_stmt *found = loop_below(sched_child(s, i), how);
+
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+static const ir_stmt *loop_above(const sched_path *at, ir_how how)
+{
+    for (int i = 0; i < at->n - 1; i++)
+        if (at->link[i].stmt->kind == IR_FOR && at->link[i].stmt->loop.how == how)
+            return at->link[i].stmt;
+    return NULL;
+}
+
+static bool need_none_around(sched_call *c, const sched_path *at, ir_how how)
+{
+    const ir_stmt *l = sched_end(at), *above = loop_above(at, how), *below = loop_below(l->loop.body, how);
+
+    if (above)
+        sched_refuse(c, "'%s' lies inside '%s', which is %s already", l->loop.var->var.name, above->loop.var->var.name, ir_how_text(how));
+    else if (below)
+        sched_refuse(c, "'%s' lies inside '%s' and is %s already", below->loop.var->var.name, l->loop.var->var.name, ir_how_text(how));
+    return !above && !below;
+}
+
+/* parallel(l): its iterations run on several threads. */
+const ir_program *sched_do_parallel(sched_call *c)
+{
+    sched_path at;
+
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) || !need_none_around(c, &at, IR_PARALLEL) ||
+        !need_independent(c, sched_end(&at)))
+        return NULL;
+    const ir_stmt *lanes = loop_above(&at, IR_VECTORISED);
+    if (lanes)
+        return sched_refuse(c, "'%s' lies inside '%s', which is vectorised", c->arg[0].name, lanes->loop.var->var.name);
+    return annotated(c, &at, IR_PARALLEL);
+}
+
+/* Bounds of inner loops must be the same for all lanes. */
+static bool lanes_agree(sched_call *c, const ir_stmt *s, const ir_expr *lane)
+{
+    if (s->kind == IR_FOR && ir_uses_var(c->cx, s->loop.extent, lane)) {
+        sched_refuse(c, "the bounds of '%s' depend on '%s'", s->loop.var->var.name, lane->var.name);
+        return false;
+    }
+    for (int i = 0, n = sched_n_children(s); i < n; i++)
+        if (!lanes_agree(c, sched_child(s, i), lane))
+            return false;
+    return true;
+}
+
+static bool nothing_opaque(sched_call *c, const ir_stmt *l)
+{
+    sched_sites below = sched_all_sites(c->cx, l->loop.body);
+
+    for (int i = 0; i < below.n; i++)
+        for (int j = 0; j < below.at[i].block->n_iters; j++)
+            if (below.at[i].block->iters[j].kind == IR_OPAQUE) {
+                sched_refuse(c, "'%s' is opaque and cannot run in lanes", below.at[i].block->name);
+                return false;
+            }
+    return true;
+}
+
+/* vectorize(l): its iterations are the lanes of vector operations. */
+const ir_program *sched_do_vectorize(sched_call *c)
+{
+    sched_path at;
+
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) || !need_constant(c, sched_end(&at), MAX_LANES) ||
+        !need_none_around(c, &at, IR_VECTORISED) || !nothing_opaque(c, sched_end(&at)) ||
+        !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) || !need_independent(c, sched_end(&at)))
+        return NULL;
+    const ir_stmt *threads = loop_below(sched_end(&at)->loop.body, IR_PARALLEL);
+    if (threads)
+        return sched_refuse(c, "'%s' lies inside '%s' and is parallel", threads->loop.var->var.name, c->arg[0].name);
+    return annotated(c, &at, IR_VECTORISED);
+}
+
+/* unroll(l): its body is written out. */
+const ir_program *sched_do_unroll(sched_call *c)
+{
+    sched_path at;
+
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) || !need_constant(c, sched_end(&at), MAX_UNROLLED))
+        return NULL;
+    return annotated(c, &at, IR_UNROLLED);
+}
+
+/* ---- thread axes ---- */
+
+static bool thread_axis(const char *word, ir_how *how)
+{
+    for (int i = IR_BLOCK_X; i < IR_N_HOWS; i++)
+        if (strcmp(ir_how_text((ir_how)i), word) == 0) {
+            *how = (ir_how)i;
+            return true;
+        }
+    return false;
+}
+
+static bool is_block(ir_how how) { return how >= IR_BLOCK_X && how <= IR_BLOCK_Z; }
+static bool is_thread(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z; }
+
+/* blockIdx outside threadIdx; both outside of what runs on one thread's own. */
+static bool nesting_fits(sched_call *c, const sched_path *at, ir_how how)
+{
+    const ir_stmt *l = sched_end(at), *bad = NULL;
+
+    for (ir_how other = IR_PARALLEL; other < IR_N_HOWS; other++) {
+        bool above = other == IR_PARALLEL || other == IR_VECTORISED || (is_block(how) && is_thread(other));
+        bool below = other == IR_PARALLEL || (is_thread(how) && is_block(other));
+
+        if (!bad && above)
+            bad = loop_above(at, other);
+        if (!bad && below)
+            bad = loop_below(l->loop.body, other);
+    }
+    if (bad)
+        sched_refuse(c, "a %s loop cannot be combined with '%s' (%s) in this order", ir_how_text(how), bad->loop.var->var.name,
+                     ir_how_text(bad->loop.how));
+    return !bad;
+}
+
+/* The extents of one thread axis are equal everywhere. */
+static bool axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
+{
+    if (s->kind == IR_FOR && s->loop.how == how && !ir_prove_equal(c->s->facts, s->loop.extent, l->loop.extent)) {
+        sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how), ir_expr_text(c->cx, l->loop.extent), l->loop.var->var.name,
+                     ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
+        return false;
+    }
+    for (int i = 0, n = sched_n_children(s); i < n; i++)
+        if (!axis_agrees(c, sched_child(s, i), l, how))
+            return false;
+    return true;
+}
+
+/* bind(l, threadIdx.x): its iterations are threads, blocks of threads, or virtual threads of the device. */
+const ir_program *sched_do_bind(sched_call *c)
+{
+    sched_path at;
+    ir_how how;
+
+    if (!thread_axis(c->arg[1].name, &how))
+        return sched_refuse(c, "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z or vthread",
+                            c->arg[1].name);
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)))
+        return NULL;
+    const ir_stmt *l = sched_end(&at);
+    int64_t limit = c->s->target && c->s->target->max_threads ? c->s->target->max_threads : INT32_MAX;
+    if ((is_thread(how) || how == IR_VTHREAD) && !need_constant(c, l, limit))
+        return NULL;
+    if (how != IR_VTHREAD && !(need_none_around(c, &at, how) && axis_agrees(c, c->tree->body, l, how)))
+        return NULL;
+    return nesting_fits(c, &at, how) && need_independent(c, l) ? annotated(c, &at, how) : NULL;
+}
+
+/* ---- pragmas ---- */
+
+static const ir_program *note_on_loop(sched_call *c, const sched_path *at)
+{
+    ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
+
+    l->loop.notes = ir_note_set(c->cx, l->loop.notes, c->arg[1].name, c->arg[2].expr);
+    return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
+}
+
+/* pragma(loop or block, key, value): a note for later passes. */
+const ir_program *sched_do_pragma(sched_call *c)
+{
+    sched_path at;
+
+    if (!c->arg[2].expr)
+        return sched_refuse(c, "the pragma has no value");
+    if (sched_find_loop(c->cx, c->tree->body, c->arg[0].name, &at))
+        return note_on_loop(c, &at);
+    if (!sched_find_block(c->cx, c->tree->body, c->arg[0].name, &at))
+        return sched_refuse(c, "there is no loop or block '%s'", c->arg[0].name);
+    ir_block *b = ir_block_copy(c->cx, sched_end(&at)->block.block);
+    b->notes = ir_note_set(c->cx, b->notes, c->arg[1].name, c->arg[2].expr);
+    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), b)));
+}

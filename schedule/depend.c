@@ -1,0 +1,521 @@
+/* schedule/depend.c -- who touches what: boxes, coverage, private buffers, independence of iterations.
+ *
+ * All answers are proofs: "no" means that the fact was not proven. The order of a legal tree is what the proofs start from: whatever is read
+ * was written before by what the definition requires. So an iteration of a loop can only be disturbed by another one where an element
+ * crosses between them, and none does where
+ * - the buffer is private to the loop: used below it only, and each iteration first writes all that it reads, or
+ * - one block owns it: distinct iterations of that block write distinct elements, and everything else in an iteration stays within what the
+ *   owner writes in the same iteration.
+ */
+#include "ir/facts.h"
+#include "schedule/state.h"
+
+ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var)
+{
+    ir_iter_kind kind = IR_SPATIAL;
+
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (site->block->iters[i].kind > kind && sched_mentions(cx, site->stmt->block.bind[i], var))
+            kind = site->block->iters[i].kind;
+    return kind;
+}
+
+ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed)
+{
+    ir_facts *f = ir_facts_new(s->cx, s->facts);
+
+    for (int i = 0; i < fixed; i++)
+        ir_facts_range(f, site->loop[i]->loop.var, site->loop[i]->loop.min, site->loop[i]->loop.extent);
+    return f;
+}
+
+static ir_ranges inner_ranges(tec_context *cx, const sched_site *site, int fixed)
+{
+    int n = site->n_loops - fixed;
+    const ir_expr **var = base_array(cx, const ir_expr *, n), **min = base_array(cx, const ir_expr *, n), **extent = base_array(cx, const ir_expr *, n);
+
+    for (int i = 0; i < n; i++) {
+        const ir_stmt *l = site->loop[fixed + i];
+
+        var[i] = l->loop.var;
+        min[i] = l->loop.min;
+        extent[i] = l->loop.extent;
+    }
+    return (ir_ranges){.var = var, .min = min, .extent = extent, .n = n};
+}
+
+/* Iteration variables to bindings. */
+static ir_subst bindings(tec_context *cx, const sched_site *site)
+{
+    ir_subst map = {0};
+
+    for (int i = 0; i < site->block->n_iters; i++)
+        base_map_put(cx, &map.vars, site->block->iters[i].var, site->stmt->block.bind[i]);
+    return map;
+}
+
+/* The predicate without the conjuncts that only keep the block within its domain. */
+static const ir_expr *loop_guards(const sched *s, const sched_site *site)
+{
+    const ir_expr *kept = NULL;
+    base_vec all = {0};
+
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    if (all.n == 0)
+        return NULL;
+    ir_facts *domain = sched_site_facts(s, site, site->n_loops);
+    for (int i = 0; i < site->block->n_iters; i++) {
+        ir_facts_assume(domain, ir_ge(s->cx, site->stmt->block.bind[i], ir_int(s->cx, 0)));
+        ir_facts_assume(domain, ir_lt(s->cx, site->stmt->block.bind[i], site->block->iters[i].extent));
+    }
+    for (int i = 0; i < all.n; i++)
+        if (!ir_prove(domain, all.at[i]))
+            kept = ir_all(s->cx, kept, all.at[i]);
+    return kept;
+}
+
+ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering)
+{
+    ir_subst map = bindings(s->cx, site);
+    ir_region *over = (ir_region *)ir_apply_region(s->cx, &map, access);
+    ir_ranges inner = inner_ranges(s->cx, site, fixed);
+    ir_facts *f = sched_site_facts(s, site, fixed);
+
+    return ir_region_over(f, over, &inner, covering ? loop_guards(s, site) : site->stmt->block.where);
+}
+
+const ir_combiner *sched_combiner(const ir_block *b)
+{
+    const ir_stmt *s = b->body;
+
+    while (s && (s->kind == IR_IF || s->kind == IR_LET_STMT))
+        s = s->kind == IR_IF ? s->branch.then : s->let.body;
+    return s && s->kind == IR_UPDATE ? s->update.combiner : NULL;
+}
+
+/* Whether instances of the block add to what others of it wrote. */
+static bool accumulates(const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind != IR_SPATIAL)
+            return true;
+    return sched_combiner(b) != NULL;
+}
+
+/* The reduction is whole inside the inner loops: init, and every reduce iteration variable free of the outer ones. */
+static bool completes_inside(tec_context *cx, const sched_site *site, int fixed)
+{
+    if (!site->block->init)
+        return false;
+    for (int i = 0; i < site->block->n_iters; i++) {
+        if (site->block->iters[i].kind != IR_SPATIAL && site->block->iters[i].kind != IR_REDUCE_ITER)
+            return false;
+        for (int j = 0; j < fixed && site->block->iters[i].kind == IR_REDUCE_ITER; j++)
+            if (sched_mentions(cx, site->stmt->block.bind[i], site->loop[j]->loop.var))
+                return false;
+    }
+    return true;
+}
+
+/* The iteration variable that index d of a written box is; -1: more than a variable. */
+static int written_iter(const ir_block *b, const ir_region *w, int d)
+{
+    if (ir_is_value(w->extent[d], 1))
+        for (int i = 0; i < b->n_iters; i++)
+            if (b->iters[i].var == w->min[d] && b->iters[i].kind == IR_SPATIAL)
+                return i;
+    return -1;
+}
+
+bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, int *dim_of)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        dim_of[i] = -1;
+    for (int d = 0; d < w->buffer->n; d++) {
+        int i = written_iter(b, w, d);
+
+        if (i >= 0 && dim_of[i] < 0)
+            dim_of[i] = d;
+        else if (!(ir_is_value(w->min[d], 0) && ir_is_value(w->extent[d], 1) && ir_is_value(w->buffer->shape[d], 1)))
+            return false;
+    }
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL && dim_of[i] < 0 && !ir_prove_equal(s->facts, b->iters[i].extent, ir_int(s->cx, 1)))
+            return false;
+    return true;
+}
+
+/* The spatial part of a block's bindings over its inner loops. */
+typedef struct {
+    const ir_expr **bind, **dom, **loop, **extent;
+    int n, n_loops;
+    const ir_expr *where;
+} spatial_map;
+
+static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const ir_expr *var)
+{
+    for (int i = 0; i < n; i++)
+        if (sched_mentions(cx, e[i], var))
+            return true;
+    return false;
+}
+
+/* Conjuncts over loops that spatial variables do not use guard updates, not the first write. */
+static const ir_expr *spatial_guards(const sched *s, const sched_site *site, int fixed, const spatial_map *m)
+{
+    const ir_expr *kept = NULL;
+    base_vec all = {0};
+
+    sched_conjuncts(s->cx, loop_guards(s, site), &all);
+    for (int i = 0; i < all.n; i++) {
+        bool reduces = false;
+
+        for (int j = fixed; j < site->n_loops; j++)
+            reduces = reduces || (sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var) &&
+                                  !any_mentions(s->cx, m->bind, m->n, site->loop[j]->loop.var));
+        if (!reduces)
+            kept = ir_all(s->cx, kept, all.at[i]);
+    }
+    return kept;
+}
+
+static spatial_map spatial_part(const sched *s, const sched_site *site, const int *dim_of, const ir_region *box, int fixed)
+{
+    const ir_block *b = site->block;
+    ir_facts *f = sched_site_facts(s, site, fixed);
+    spatial_map m = {0};
+
+    m.bind = base_array(s->cx, const ir_expr *, b->n_iters);
+    m.dom = base_array(s->cx, const ir_expr *, b->n_iters);
+    m.loop = base_array(s->cx, const ir_expr *, site->n_loops);
+    m.extent = base_array(s->cx, const ir_expr *, site->n_loops);
+    for (int i = 0; i < b->n_iters; i++)
+        if (dim_of[i] >= 0) {
+            m.bind[m.n] = ir_simplify(f, ir_sub(s->cx, site->stmt->block.bind[i], box->min[dim_of[i]]));
+            m.dom[m.n++] = box->extent[dim_of[i]];
+        }
+    for (int j = fixed; j < site->n_loops; j++)
+        if (any_mentions(s->cx, m.bind, m.n, site->loop[j]->loop.var)) {
+            m.loop[m.n_loops] = site->loop[j]->loop.var;
+            m.extent[m.n_loops++] = site->loop[j]->loop.extent;
+        }
+    m.where = spatial_guards(s, site, fixed, &m);
+    return m;
+}
+
+bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
+{
+    int *dim_of = base_array(s->cx, int, site->block->n_iters);
+    ir_iter_map map;
+
+    if (site->branches || !sched_plain_store(s, site->block, access, dim_of))
+        return false;
+    spatial_map m = spatial_part(s, site, dim_of, box, fixed);
+    return ir_iter_map_detect(sched_site_facts(s, site, fixed), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, m.where, &map) && map.bijective;
+}
+
+bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
+{
+    return (!accumulates(site->block) || completes_inside(s->cx, site, fixed)) && sched_fills(s, site, access, box, fixed);
+}
+
+bool sched_injective(const sched *s, const sched_site *site, int fixed, const char **reason)
+{
+    const ir_block *b = site->block;
+    ir_facts *f = sched_site_facts(s, site, fixed);
+    ir_ranges inner = inner_ranges(s->cx, site, fixed);
+    const ir_expr **dom = base_array(s->cx, const ir_expr *, b->n_iters);
+    ir_iter_map m;
+
+    for (int i = 0; i < b->n_iters; i++)
+        dom[i] = b->iters[i].extent;
+    bool known = ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m);
+    if (known && (m.bijective || m.injective))
+        return true;
+    *reason = m.reason ? m.reason : "its bindings are not quasi-affine";
+    return false;
+}
+
+typedef struct {
+    ir_walk w;
+    bool found;
+} effect_search;
+
+const char *sched_not_idempotent(tec_context *cx, const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SCAN || b->iters[i].kind == IR_OPAQUE)
+            return "it is a scan or opaque";
+    for (int i = 0; i < b->n_reads; i++)
+        if (sched_writes(b, b->reads[i].buffer))
+            return base_format(cx, "it reads '%s', which it writes", b->reads[i].buffer->name);
+    if (sched_combiner(b) && !b->init)
+        return "it does not initialise its reduction itself";
+    return sched_has_effect(cx, b->body) ? "it calls a function with an effect" : NULL;
+}
+
+static bool look_for_effect(ir_walk *w, const ir_expr *e)
+{
+    effect_search *x = (effect_search *)w;
+
+    x->found = x->found || (e->op == IR_CALL && !e->call.pure) || (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_EFFECT));
+    return !x->found;
+}
+
+bool sched_has_effect(tec_context *cx, const ir_stmt *body)
+{
+    effect_search x = {.w = {.cx = cx, .expr = look_for_effect}};
+
+    ir_walk_stmt(&x.w, body);
+    return x.found;
+}
+
+/* ---- private buffers ---- */
+
+static bool same_depth_everywhere(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+
+        if ((sched_reads(block, b) || sched_writes(block, b)) && !sched_depth_under(&all->at[i], var))
+            return false;
+    }
+    return true;
+}
+
+const ir_region *sched_access(const ir_region *r, int n, const ir_buffer *b)
+{
+    for (int i = 0; i < n; i++)
+        if (r[i].buffer == b)
+            return &r[i];
+    return NULL;
+}
+
+/* The box of an access lies within `outer`; whether both reach over the edge of the domain plays no part. */
+static bool within(const sched *s, const sched_site *site, const ir_region *access, int fixed, const ir_region *outer)
+{
+    if (!access)
+        return true;
+    ir_facts *f = sched_site_facts(s, site, fixed);
+    ir_region box = sched_box(s, site, access, fixed, true);
+    if (ir_region_contains(f, outer, &box))
+        return true;
+    box = sched_box(s, site, access, fixed, false);
+    return ir_region_contains(f, outer, &box);
+}
+
+bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write, int fixed)
+{
+    ir_region box = sched_box(s, w, write, fixed, true);
+
+    return within(s, q, read, fixed, &box) && sched_fills(s, w, write, &box, fixed);
+}
+
+/* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand still. */
+static bool all_within(const sched *s, const sched_sites *all, const sched_site *owner, const ir_buffer *b, const ir_expr *var, const ir_region *box)
+{
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *site = &all->at[i];
+        int fixed = sched_depth_under(site, var);
+
+        if (!fixed || site == owner)
+            continue;
+        if (!within(s, site, sched_access(site->block->reads, site->block->n_reads, b), fixed, box) ||
+            !within(s, site, sched_access(site->block->writes, site->block->n_writes, b), fixed, box))
+            return false;
+    }
+    return true;
+}
+
+static const sched_site *first_writer(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++)
+        if (sched_depth_under(&all->at[i], var) && (sched_writes(all->at[i].block, b) || sched_reads(all->at[i].block, b)))
+            return sched_writes(all->at[i].block, b) && !sched_reads(all->at[i].block, b) ? &all->at[i] : NULL;
+    return NULL;
+}
+
+bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    const sched_site *w = first_writer(all, b, var);
+
+    if (!w || b->alias || sched_is_output(s->tree, b) || !same_depth_everywhere(all, b, var))
+        return false;
+    int fixed = sched_depth_under(w, var);
+    const ir_region *access = sched_access(w->block->writes, w->block->n_writes, b);
+    ir_region box = sched_box(s, w, access, fixed, true);
+    return sched_covers(s, w, access, &box, fixed) && all_within(s, all, w, b, var, &box);
+}
+
+static int common_loops(const sched_site *a, const sched_site *b)
+{
+    int n = 0;
+
+    while (n < a->n_loops && n < b->n_loops && a->loop[n]->loop.var == b->loop[n]->loop.var)
+        n++;
+    return n;
+}
+
+/* Only writers that share a loop can fall short: the others have covered their whole domain. */
+bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block)
+{
+    sched_sites all = sched_all_sites(c->cx, root);
+    const sched_site *q = sched_site_named(&all, block);
+
+    for (int i = 0; i < all.n; i++) {
+        const sched_site *w = &all.at[i];
+        int fixed = common_loops(w, q);
+
+        for (int j = 0; w != q && fixed && j < q->block->n_reads; j++) {
+            const ir_region *read = &q->block->reads[j], *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
+
+            if (!write || sched_reads_within(c->s, q, read, w, write, fixed))
+                continue;
+            sched_refuse(c, "it is not proven that '%s' finds all of '%s' that it reads complete in one iteration of '%s'", q->block->name,
+                         read->buffer->name, q->loop[fixed - 1]->loop.var->var.name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- independence ---- */
+
+/* Distinct iterations of the loop write distinct elements: one index moves by at least the width of its box. */
+static bool strides_apart(const sched *s, const sched_site *site, const ir_region *box, const ir_expr *var, int depth)
+{
+    ir_facts *f = sched_site_facts(s, site, depth);
+
+    for (int d = 0; d < box->buffer->n; d++) {
+        const ir_expr *rest;
+        int64_t step;
+
+        if (!ir_linear(f, box->min[d], &var, 1, &step, &rest) || step == 0)
+            continue;
+        if (ir_prove_le(f, box->extent[d], ir_int(s->cx, step < 0 ? -step : step)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_digit(const base_vec *digits, const ir_expr *var)
+{
+    for (int i = 0; i < digits->n; i++)
+        if (((const ir_digit *)digits->at[i])->var == var)
+            return true;
+    return false;
+}
+
+/* ... or: the loops from this one on are an injection, and this one is recovered from the spatial iteration variables alone. */
+static bool digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth)
+{
+    const ir_block *b = site->block;
+    ir_facts *f = sched_site_facts(s, site, depth - 1);
+    ir_ranges inner = inner_ranges(s->cx, site, depth - 1);
+    const ir_expr **dom = base_array(s->cx, const ir_expr *, b->n_iters);
+    int *dim_of = base_array(s->cx, int, b->n_iters);
+    bool spatial = false;
+    ir_iter_map m;
+
+    for (int i = 0; i < b->n_iters; i++)
+        dom[i] = b->iters[i].extent;
+    if (!sched_plain_store(s, b, access, dim_of) ||
+        !ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m) ||
+        !(m.bijective || m.injective))
+        return false;
+    for (int i = 0; i < b->n_iters; i++) {
+        if (b->iters[i].kind != IR_SPATIAL && has_digit(&m.digits[i], var))
+            return false;
+        spatial = spatial || has_digit(&m.digits[i], var);
+    }
+    return spatial;
+}
+
+bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    int n = 0;
+
+    for (int i = 0; i < all->n; i++)
+        n += sched_depth_under(&all->at[i], var) && (sched_reads(all->at[i].block, b) || sched_writes(all->at[i].block, b));
+    return n > 1;
+}
+
+static const char *conflict(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *access, const ir_expr *var)
+{
+    const ir_buffer *b = access->buffer;
+    int depth = sched_depth_under(w, var);
+    ir_region box = sched_box(s, w, access, depth, true);
+    bool apart = strides_apart(s, w, &box, var, depth);
+
+    if (sched_kind_for(s->cx, w, var) != IR_SPATIAL)
+        return base_format(s->cx, "'%s' is a reduction or scan loop of '%s'", var->var.name, w->block->name);
+    if (!apart && !digits_apart(s, w, access, var, depth))
+        return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name, b->name);
+    if (!sched_shared_under(all, b, var))
+        return sched_reads(w->block, b) ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
+    if (sched_reads(w->block, b) || !all_within(s, all, w, b, var, &box) || !(apart || sched_fills(s, w, access, &box, depth)))
+        return base_format(s->cx, "it is not proven that each iteration of '%s' uses only its own elements of '%s', which '%s' writes", var->var.name,
+                           b->name, w->block->name);
+    return NULL;
+}
+
+static const char *aliased(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; b->alias && i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+
+        if (!sched_depth_under(&all->at[i], var))
+            continue;
+        for (int j = 0; j < block->n_reads + block->n_writes; j++) {
+            const ir_buffer *other = j < block->n_reads ? block->reads[j].buffer : block->writes[j - block->n_reads].buffer;
+
+            if (other != b && other->alias == b->alias)
+                return base_format(s->cx, "'%s' and '%s' may share memory", b->name, other->name);
+        }
+    }
+    return NULL;
+}
+
+/* Some writer must own the buffer; the reason that the first one gives is the one to read. */
+const char *sched_buffer_dependence(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    const char *reason = NULL;
+
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *w = &all->at[i];
+        const ir_region *access = sched_depth_under(w, var) ? sched_access(w->block->writes, w->block->n_writes, b) : NULL;
+
+        if (!access)
+            continue;
+        const char *why = conflict(s, all, w, access, var);
+        if (!why)
+            return aliased(s, all, b, var);
+        reason = reason ? reason : why;
+    }
+    return reason;
+}
+
+const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var)
+{
+    base_map done = {0};
+
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+
+        if (!sched_depth_under(&all->at[i], var))
+            continue;
+        for (int j = 0; j < block->n_writes; j++) {
+            const ir_buffer *b = block->writes[j].buffer;
+
+            if (base_map_has(&done, b))
+                continue;
+            base_map_put(s->cx, &done, b, b);
+            const char *reason = sched_buffer_dependence(s, all, b, var);
+            if (reason && !sched_private(s, all, b, var))
+                return reason;
+        }
+        if (sched_has_effect(s->cx, block->body))
+            return base_format(s->cx, "'%s' calls a function with an effect", block->name);
+    }
+    return NULL;
+}

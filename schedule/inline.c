@@ -1,0 +1,471 @@
+/* schedule/inline.c -- compute_inline and reverse_inline: a stage disappears into its readers, or into its producer.
+ *
+ *     P[y] = A[y]*2                                  compute_inline(P)
+ *     C[y] = P[y] + P[y]*P[y+1]                =>    C[y] = let p = A[y]*2 in p + p*(A[y+1]*2)
+ *
+ * The stored value has the dtype of the buffer already, so its casts stay. A value that is used more than once becomes a let where at least
+ * one use is evaluated in any case; a value that is used below conditions only stays there, since its loads may be out of bounds elsewhere.
+ */
+#include "ir/facts.h"
+#include "schedule/state.h"
+
+/* ---- the value of a stage at an index ---- */
+
+typedef struct {
+    tec_context *cx;
+    const ir_buffer *buffer;
+    const ir_block *block;
+    const ir_stmt *store; /* the block's only statement */
+    int *iter_of;         /* for each dimension: the iteration variable that it is, or -1 */
+} stage_value;
+
+static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *e)
+{
+    e = ir_rewrite_children(rw, e);
+    if (!e || e->op != IR_LET)
+        return e;
+    const ir_expr *var = ir_var(rw->cx, e->let.var->var.name, e->let.var->dtype);
+    return ir_let(rw->cx, var, e->let.value, ir_substitute(rw->cx, e->let.body, e->let.var, var));
+}
+
+static const ir_expr *value_at(const stage_value *v, const ir_expr *const *index)
+{
+    ir_rewrite rw = {.cx = v->cx, .expr = fresh_let};
+    ir_subst map = {0};
+
+    for (int d = 0; d < v->buffer->n; d++)
+        if (v->iter_of[d] >= 0)
+            base_map_put(v->cx, &map.vars, v->block->iters[v->iter_of[d]].var, index[d]);
+    for (int i = 0; i < v->block->n_iters; i++)
+        if (!base_map_has(&map.vars, v->block->iters[i].var))
+            base_map_put(v->cx, &map.vars, v->block->iters[i].var, ir_int(v->cx, 0));
+    return ir_apply(v->cx, &map, ir_rewrite_expr(&rw, v->store->store.value));
+}
+
+/* ---- inlining into an expression ---- */
+
+/* Loads of one index: the uses that are evaluated in any case, and the value. */
+typedef struct {
+    const ir_expr *load;
+    const ir_expr *value;
+    const ir_expr *var; /* of the let; NULL: used once, or cheap */
+    int uses;
+} use_group;
+
+typedef struct {
+    ir_rewrite rw;
+    const stage_value *v;
+    base_vec groups; /* use_group *, of the part of the expression that is evaluated in any case */
+    base_map visits;
+} inlining;
+
+static bool same_index(const ir_expr *a, const ir_expr *b)
+{
+    for (int d = 0; d < a->load.n; d++)
+        if (!ir_same(a->load.index[d], b->load.index[d]))
+            return false;
+    return true;
+}
+
+static use_group *group_of(inlining *x, const ir_expr *load)
+{
+    for (int i = 0; i < x->groups.n; i++)
+        if (same_index(((use_group *)x->groups.at[i])->load, load))
+            return x->groups.at[i];
+    return NULL;
+}
+
+static int first_lazy_operand(const ir_expr *e)
+{
+    return e->op == IR_AND || e->op == IR_OR || e->op == IR_SELECT ? 1 : 3;
+}
+
+/* Counts the uses that are evaluated in any case. What stands in the body of a let may use its variable, so it is left to a root of its
+ * own. A node that several parents share is counted twice at most: that is all that matters, and shared chains stay cheap. */
+static void count_uses(inlining *x, const ir_expr *e)
+{
+    intptr_t visits = (intptr_t)base_map_get(&x->visits, e);
+
+    if (visits == 2)
+        return;
+    base_map_put(x->rw.cx, &x->visits, e, (const void *)(visits + 1));
+    if (e->op == IR_LOAD && e->load.buffer == x->v->buffer) {
+        use_group *g = group_of(x, e);
+
+        if (!g) {
+            g = base_new(x->rw.cx, use_group);
+            g->load = e;
+            base_push(x->rw.cx, &x->groups, g);
+        }
+        g->uses++;
+    } else if (e->op == IR_LOAD) {
+        for (int d = 0; d < e->load.n; d++)
+            count_uses(x, e->load.index[d]);
+    } else if (e->op == IR_LET) {
+        count_uses(x, e->let.value);
+    } else if (e->op == IR_CALL) {
+        for (int i = 0; i < e->call.n; i++)
+            count_uses(x, e->call.arg[i]);
+    } else if (ir_is_op(e->op) || e->op == IR_CAST || e->op == IR_REINTERPRET) {
+        int lazy = first_lazy_operand(e);
+
+        for (int i = 0; i < 3 && i < lazy && e->arg[i]; i++)
+            count_uses(x, e->arg[i]);
+    }
+}
+
+static bool is_cheap(const ir_expr *e)
+{
+    while (e->op == IR_CAST)
+        e = e->arg[0];
+    return e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR || e->op == IR_LOAD;
+}
+
+static const ir_expr *inline_root(const stage_value *v, const ir_expr *e);
+
+typedef struct {
+    ir_walk w;
+    const ir_buffer *buffer;
+    bool found;
+} load_search;
+
+static bool look_for_load(ir_walk *w, const ir_expr *e)
+{
+    load_search *x = (load_search *)w;
+
+    x->found = x->found || (e->op == IR_LOAD && e->load.buffer == x->buffer);
+    return !x->found;
+}
+
+static bool any_load(tec_context *cx, const ir_expr *e, const ir_buffer *b)
+{
+    load_search x = {.w = {.cx = cx, .expr = look_for_load}, .buffer = b};
+
+    ir_walk_expr(&x.w, e);
+    return x.found;
+}
+
+/* Operands of a condition and bodies of lets are roots of their own, after the values that exist in any case were taken. */
+static const ir_expr *inline_node(ir_rewrite *rw, const ir_expr *e)
+{
+    inlining *x = (inlining *)rw;
+    int lazy = ir_is_op(e->op) ? first_lazy_operand(e) : 3;
+
+    if (e->op == IR_LOAD && e->load.buffer == x->v->buffer) {
+        use_group *g = group_of(x, e);
+        return !g ? e : g->var ? g->var : g->value;
+    }
+    if (e->op == IR_LET)
+        return ir_let(rw->cx, e->let.var, ir_rewrite_expr(rw, e->let.value), inline_root(x->v, ir_rewrite_expr(rw, e->let.body)));
+    if (lazy == 3)
+        return ir_rewrite_children(rw, e);
+    const ir_expr *arg[3] = {NULL};
+    for (int i = 0; i < 3 && e->arg[i]; i++) {
+        arg[i] = ir_rewrite_expr(rw, e->arg[i]);
+        if (i >= lazy)
+            arg[i] = inline_root(x->v, arg[i]);
+        if (!arg[i])
+            return NULL;
+    }
+    return ir_op_raw(rw->cx, e->op, arg);
+}
+
+static void make_values(inlining *x)
+{
+    for (int i = 0; i < x->groups.n; i++) {
+        use_group *g = x->groups.at[i];
+        const ir_expr **index = base_array(x->rw.cx, const ir_expr *, g->load->load.n);
+
+        for (int d = 0; d < g->load->load.n; d++)
+            index[d] = inline_root(x->v, g->load->load.index[d]);
+        g->value = value_at(x->v, index);
+        if (g->uses > 1 && g->value && !is_cheap(g->value))
+            g->var = ir_var(x->rw.cx, x->v->buffer->name, g->value->dtype);
+    }
+}
+
+/* e with every load of the stage replaced; e is evaluated whole where it stands. */
+static const ir_expr *inline_root(const stage_value *v, const ir_expr *e)
+{
+    inlining x = {.rw = {.cx = v->cx, .expr = inline_node}, .v = v};
+
+    if (!e || !any_load(v->cx, e, v->buffer))
+        return e;
+    count_uses(&x, e);
+    make_values(&x);
+    e = ir_rewrite_expr(&x.rw, e);
+    for (int i = x.groups.n - 1; e && i >= 0; i--) {
+        const use_group *g = x.groups.at[i];
+
+        if (g->var)
+            e = ir_let(v->cx, g->var, g->value, e);
+    }
+    return e;
+}
+
+/* ---- statements ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    const stage_value *v;
+} block_inlining;
+
+static const ir_expr *each_root(ir_rewrite *rw, const ir_expr *e)
+{
+    return inline_root(((block_inlining *)rw)->v, e);
+}
+
+static const ir_block *inline_into(const stage_value *v, const ir_facts *f, const ir_block *b)
+{
+    block_inlining x = {.rw = {.cx = v->cx, .expr = each_root}, .v = v};
+    ir_block *copy = ir_block_copy(v->cx, b);
+
+    copy->body = ir_rewrite_stmt(&x.rw, b->body);
+    copy->init = b->init ? ir_rewrite_stmt(&x.rw, b->init) : NULL;
+    return copy->body && (!b->init || copy->init) ? sched_refresh(f, copy) : NULL;
+}
+
+static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, const ir_facts *f, const ir_stmt *s)
+{
+    if (s->kind == IR_BLOCK) {
+        if (s->block.block == v->block || !sched_reads(s->block.block, v->buffer))
+            return s;
+        return sched_with_block(c->cx, s, inline_into(v, f, s->block.block));
+    }
+    for (int i = 0, n = sched_n_children(s); s && i < n; i++) {
+        const ir_stmt *child = inline_everywhere(c, v, f, sched_child(s, i));
+
+        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
+    }
+    return s;
+}
+
+/* ---- checks ---- */
+
+/* The block is one store, each dimension of which is a variable of its own. */
+static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
+{
+    int *dim_of = base_array(c->cx, int, b->n_iters);
+
+    *v = (stage_value){.cx = c->cx, .block = b, .store = b->body};
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind != IR_SPATIAL)
+            return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined", b->iters[i].var->var.name, b->name);
+    if (b->init || b->body->kind != IR_STORE || b->n_writes != 1)
+        return sched_refuse(c, "'%s' is more than one store", b->name);
+    v->buffer = b->body->store.buffer;
+    if (!sched_plain_store(c->s, b, &b->writes[0], dim_of))
+        return sched_refuse(c, "the store of '%s' cannot be inverted", b->name);
+    v->iter_of = base_array(c->cx, int, v->buffer->n + 1);
+    for (int d = 0; d < v->buffer->n; d++)
+        v->iter_of[d] = -1;
+    for (int i = 0; i < b->n_iters; i++)
+        if (dim_of[i] >= 0)
+            v->iter_of[dim_of[i]] = i;
+    return true;
+}
+
+static bool only_writer(sched_call *c, const sched_sites *all, const sched_site *p, const ir_buffer *b)
+{
+    for (int i = 0; i < all->n; i++)
+        if (&all->at[i] != p && sched_writes(all->at[i].block, b))
+            return sched_refuse(c, "'%s' is not the only writer of '%s': '%s' writes it too", p->block->name, b->name, all->at[i].block->name);
+    return true;
+}
+
+/* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a loop in which one is computed. */
+static bool inputs_last(sched_call *c, const sched_sites *all, const sched_site *p, const ir_buffer *b)
+{
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *w = &all->at[i];
+
+        for (int j = 0; w != p && j < p->block->n_reads; j++) {
+            if (!sched_writes(w->block, p->block->reads[j].buffer))
+                continue;
+            if (w->order > p->order)
+                return sched_refuse(c, "'%s' overwrites '%s', which '%s' reads", w->block->name, p->block->reads[j].buffer->name, p->block->name);
+            for (int k = 0; k < w->n_loops; k++)
+                for (int r = 0; sched_depth_under(p, w->loop[k]->loop.var) && r < all->n; r++)
+                    if (sched_reads(all->at[r].block, b) && !sched_depth_under(&all->at[r], w->loop[k]->loop.var))
+                        return sched_refuse(c, "'%s' reads '%s' outside loop '%s', in which '%s' is computed", all->at[r].block->name, b->name,
+                                            w->loop[k]->loop.var->var.name, p->block->reads[j].buffer->name);
+        }
+    }
+    return true;
+}
+
+static bool may_inline(sched_call *c, const sched_sites *all, const sched_site *p, const stage_value *v)
+{
+    const char *reason = sched_not_idempotent(c->cx, p->block);
+    bool read = false;
+
+    if (reason)
+        return sched_refuse(c, "'%s' cannot be inlined: %s", p->block->name, reason);
+    if (sched_is_output(c->tree, v->buffer))
+        return sched_refuse(c, "'%s' is an argument of the program; it must be written", v->buffer->name);
+    if (v->buffer->alias)
+        return sched_refuse(c, "'%s' may share memory with other buffers", v->buffer->name);
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *r = all->at[i].block;
+
+        read = read || sched_reads(r, v->buffer);
+        for (int j = 0; j < r->n_iters; j++)
+            if (sched_reads(r, v->buffer) && r->iters[j].kind == IR_OPAQUE)
+                return sched_refuse(c, "'%s' is opaque and reads '%s' as it is", r->name, v->buffer->name);
+    }
+    if (!read)
+        return sched_refuse(c, "nothing reads '%s'", v->buffer->name);
+    return only_writer(c, all, p, v->buffer) && inputs_last(c, all, p, v->buffer);
+}
+
+/* compute_inline(P): every read of P becomes P's expression there. */
+const ir_program *sched_do_compute_inline(sched_call *c)
+{
+    sched_path at;
+    stage_value v;
+
+    if (!sched_need_block(c, c->arg[0].name, &at) || !read_value(c, sched_end(&at)->block.block, &v))
+        return NULL;
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    if (!may_inline(c, &all, sched_site_named(&all, c->arg[0].name), &v))
+        return NULL;
+    const ir_stmt *body = inline_everywhere(c, &v, c->s->facts, sched_remove(c->cx, &at));
+    const ir_program *after = sched_with_body(c, body);
+    return after ? sched_drop_buffer(c->cx, after, v.buffer) : NULL;
+}
+
+/* ---- reverse_inline ---- */
+
+/* Q reads its producer's buffer at one index, each dimension an iteration variable of Q with the producer's extent. */
+static const ir_expr *single_read(sched_call *c, const ir_block *q, const ir_buffer *x, inlining *loads)
+{
+    count_uses(loads, q->body->store.value);
+    if (loads->groups.n != 1)
+        return sched_refuse(c, "'%s' does not read '%s' at exactly one index, in any case", q->name, x->name);
+    return ((use_group *)loads->groups.at[0])->load;
+}
+
+typedef struct {
+    ir_rewrite rw;
+    const ir_buffer *buffer;
+    const ir_expr *load, *value;
+    bool other;
+} exchange;
+
+static const ir_expr *exchange_load(ir_rewrite *rw, const ir_expr *e)
+{
+    exchange *x = (exchange *)rw;
+
+    if (e->op == IR_LOAD && e->load.buffer == x->buffer) {
+        x->other = x->other || !same_index(e, x->load);
+        return x->value;
+    }
+    return ir_rewrite_children(rw, e);
+}
+
+static bool same_domain(sched_call *c, const stage_value *p, const stage_value *q, const ir_expr *load, ir_subst *map)
+{
+    for (int d = 0; d < p->buffer->n; d++) {
+        int k = p->iter_of[d], found = -1;
+
+        for (int i = 0; i < q->block->n_iters; i++)
+            if (q->block->iters[i].var == load->load.index[d] && !base_map_has(&map->vars, load->load.index[d]))
+                found = i;
+        if (found < 0 || k < 0 || !ir_prove_equal(c->s->facts, q->block->iters[found].extent, p->block->iters[k].extent))
+            return sched_refuse(c, "'%s' does not read all of '%s', each element once: dimension %d differs", q->block->name, p->buffer->name, d);
+        base_map_put(c->cx, &map->vars, q->block->iters[found].var, p->block->iters[k].var);
+    }
+    for (int i = 0; i < q->block->n_iters; i++)
+        if (!base_map_has(&map->vars, q->block->iters[i].var))
+            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", q->block->iters[i].var->var.name, q->block->name, p->buffer->name);
+    return true;
+}
+
+/* P's block with Q's store in place of its own. */
+static const ir_block *merged(sched_call *c, const stage_value *p, const stage_value *q)
+{
+    inlining loads = {.rw = {.cx = c->cx}, .v = p};
+    const ir_expr *load = single_read(c, q->block, p->buffer, &loads);
+    ir_subst map = {0};
+
+    if (!load || !same_domain(c, p, q, load, &map))
+        return NULL;
+    const ir_expr *var = ir_var(c->cx, p->buffer->name, p->store->store.value->dtype);
+    exchange x = {.rw = {.cx = c->cx, .expr = exchange_load}, .buffer = p->buffer, .load = load, .value = var};
+    bool once = ((use_group *)loads.groups.at[0])->uses == 1 || is_cheap(p->store->store.value);
+    if (once)
+        x.value = p->store->store.value;
+    const ir_expr *value = ir_rewrite_expr(&x.rw, q->store->store.value);
+    if (x.other)
+        return sched_refuse(c, "'%s' reads '%s' at more than one index", q->block->name, p->buffer->name);
+    value = ir_apply(c->cx, &map, value);
+    if (!once)
+        value = ir_let(c->cx, var, p->store->store.value, value);
+    const ir_expr **index = base_array(c->cx, const ir_expr *, q->buffer->n);
+    for (int d = 0; d < q->buffer->n; d++)
+        index[d] = ir_apply(c->cx, &map, q->store->store.index[d]);
+    ir_block *b = ir_block_copy(c->cx, p->block);
+    b->body = ir_store(c->cx, q->buffer, value, index, q->buffer->n);
+    return b->body ? sched_refresh(c->s->facts, b) : NULL;
+}
+
+static const sched_site *only_producer(sched_call *c, const sched_sites *all, const sched_site *q)
+{
+    const sched_site *p = NULL;
+
+    for (int i = 0; i < all->n; i++)
+        for (int j = 0; j < q->block->n_reads; j++) {
+            if (&all->at[i] == q || !sched_writes(all->at[i].block, q->block->reads[j].buffer) || p == &all->at[i])
+                continue;
+            if (!p || all->at[i].order > p->order)
+                p = &all->at[i];
+        }
+    return p ? p : sched_refuse(c, "'%s' reads no other stage", q->block->name);
+}
+
+/* What Q reads besides P must be complete when P runs. */
+static bool others_before(sched_call *c, const sched_sites *all, const sched_site *p, const sched_site *q, const ir_buffer *x)
+{
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *r = &all->at[i];
+
+        if (r != q && sched_reads(r->block, x))
+            return sched_refuse(c, "'%s' reads '%s' too", r->block->name, x->name);
+        for (int j = 0; r != p && r != q && j < q->block->n_reads; j++)
+            if (sched_writes(r->block, q->block->reads[j].buffer) && r->order > p->order)
+                return sched_refuse(c, "'%s', which '%s' reads, is not complete before '%s'", q->block->reads[j].buffer->name, q->block->name,
+                                    p->block->name);
+    }
+    return true;
+}
+
+/* reverse_inline(Q): Q's expression moves into its producer's store. */
+const ir_program *sched_do_reverse_inline(sched_call *c)
+{
+    sched_path from, at;
+    stage_value vp, vq;
+
+    if (!sched_need_block(c, c->arg[0].name, &from))
+        return NULL;
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    const sched_site *q = sched_site_named(&all, c->arg[0].name), *p = only_producer(c, &all, q);
+    if (!p || !read_value(c, q->block, &vq) || !read_value(c, p->block, &vp))
+        return NULL;
+    const char *reason = sched_not_idempotent(c->cx, q->block);
+    if (reason)
+        return sched_refuse(c, "'%s' cannot be inlined: %s", q->block->name, reason);
+    if (sched_is_output(c->tree, vp.buffer) || vp.buffer->alias || vq.buffer->alias)
+        return sched_refuse(c, "'%s' is an argument of the program or may share memory", vp.buffer->name);
+    if (!only_writer(c, &all, p, vp.buffer) || !only_writer(c, &all, q, vq.buffer) || !others_before(c, &all, p, q, vp.buffer))
+        return NULL;
+    const ir_block *b = merged(c, &vp, &vq);
+    if (!b)
+        return NULL;
+    const ir_stmt *rest = sched_remove(c->cx, &from);
+    if (!sched_find_block(c->cx, rest, p->block->name, &at))
+        return NULL;
+    rest = sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), b));
+    if (!rest || !sched_reads_are_written(c, rest, p->block->name))
+        return NULL;
+    return sched_drop_buffer(c->cx, sched_with_body(c, rest), vp.buffer);
+}

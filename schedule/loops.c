@@ -1,0 +1,420 @@
+/* schedule/loops.c -- split, cut and fuse: one loop becomes several, or several one.
+ *
+ *     for C.y in 0..n { block C(y = C.y) }
+ * =>  split(C.y, _, 12)
+ *     for C.y.0 in 0..ceildiv(n, 12) { for C.y.1 in 0..12 { block C(y = C.y.0*12 + C.y.1) where C.y.0*12 + C.y.1 < n } }
+ *
+ * The guard compares with the extent of the loop, not with the domain of a block: a loop that is a piece of an earlier split must not run
+ * into the next piece, or points would repeat.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "ir/facts.h"
+#include "ir/text.h"
+#include "schedule/state.h"
+
+/* Refuses loops that run in another way than one iteration after the other. */
+static bool need_serial(sched_call *c, const ir_stmt *loop)
+{
+    if (loop->loop.how == IR_SERIAL)
+        return true;
+    sched_refuse(c, "loop '%s' is %s; only serial loops can be changed", loop->loop.var->var.name, ir_how_text(loop->loop.how));
+    return false;
+}
+
+/* ---- split ---- */
+
+typedef struct {
+    const ir_stmt *loop;
+    int n;
+    const ir_expr **extent; /* of the pieces, outermost first */
+    const ir_expr **var;
+    const ir_expr *product;
+    const ir_expr *rebuilt; /* the old variable over the new ones */
+    bool exact;
+} pieces;
+
+static bool read_factors(sched_call *c, const sched_arg *a, int *inferred, int64_t *product)
+{
+    *inferred = -1;
+    *product = 1;
+    if (a->n < 2) {
+        sched_refuse(c, "a split needs at least two factors");
+        return false;
+    }
+    for (int i = 0; i < a->n; i++) {
+        if (a->ints[i] == SCHED_INFER && *inferred >= 0) {
+            sched_refuse(c, "only one factor can be inferred");
+            return false;
+        }
+        if (a->ints[i] == SCHED_INFER) {
+            *inferred = i;
+        } else if (a->ints[i] < 1) {
+            sched_refuse(c, "factor %lld is not positive", (long long)a->ints[i]);
+            return false;
+        } else if (*product > INT64_MAX / 2 / a->ints[i]) {
+            sched_refuse(c, "the product of the factors is too large");
+            return false;
+        } else {
+            *product *= a->ints[i];
+        }
+    }
+    return true;
+}
+
+static bool set_extents(sched_call *c, const ir_facts *f, const sched_arg *a, pieces *p)
+{
+    const ir_expr *extent = p->loop->loop.extent;
+    int64_t product;
+    int inferred;
+
+    if (!read_factors(c, a, &inferred, &product))
+        return false;
+    for (int i = 0; i < p->n; i++)
+        p->extent[i] = i == inferred ? ir_simplify(f, ir_ceildiv(c->cx, extent, ir_int(c->cx, product))) : ir_int(c->cx, a->ints[i]);
+    p->product = ir_int(c->cx, product);
+    if (inferred >= 0)
+        p->product = ir_simplify(f, ir_mul(c->cx, p->extent[inferred], p->product));
+    p->exact = ir_prove_equal(f, p->product, extent);
+    if (inferred >= 0 || p->exact || ir_prove_le(f, extent, p->product))
+        return true;
+    sched_refuse(c, "the factors make %s iterations; it is not proven that they reach the extent %s of '%s'", ir_expr_text(c->cx, p->product),
+                 ir_expr_text(c->cx, extent), p->loop->loop.var->var.name);
+    return false;
+}
+
+static void make_vars(sched_call *c, pieces *p)
+{
+    const char *name = p->loop->loop.var->var.name;
+
+    p->rebuilt = NULL;
+    for (int i = 0; i < p->n; i++) {
+        const char *own = sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i));
+
+        p->var[i] = ir_var(c->cx, own, BASE_I64);
+        p->rebuilt = p->rebuilt ? ir_add(c->cx, ir_mul(c->cx, p->rebuilt, p->extent[i]), p->var[i]) : p->var[i];
+        base_push(c->cx, &c->results, own);
+    }
+}
+
+/* The facts inside the new loops, at f. */
+static ir_facts *inside(sched_call *c, const ir_facts *f, const pieces *p)
+{
+    ir_facts *in = ir_facts_new(c->cx, f);
+
+    for (int i = 0; i < p->n; i++)
+        ir_facts_range(in, p->var[i], ir_int(c->cx, 0), p->extent[i]);
+    return in;
+}
+
+static const ir_stmt *wrap(sched_call *c, const pieces *p, const ir_stmt *body)
+{
+    for (int i = p->n - 1; i >= 0; i--)
+        body = ir_for(c->cx, p->var[i], ir_int(c->cx, 0), p->extent[i], IR_SERIAL, body);
+    return body;
+}
+
+/* ---- split with round_up: the blocks below get larger domains ---- */
+
+/* The iteration variable that is bound to just this loop; -1: none, or another one mentions the loop too. */
+static int plain_iter(tec_context *cx, const ir_stmt *s, const ir_expr *var)
+{
+    int found = -1;
+
+    for (int i = 0; i < s->block.block->n_iters; i++) {
+        if (!sched_mentions(cx, s->block.bind[i], var))
+            continue;
+        if (s->block.bind[i] != var || found >= 0)
+            return -1;
+        found = i;
+    }
+    return found;
+}
+
+/* Whether all boxes lie within their buffers' shapes; refuses. */
+static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b, const ir_region *r, int n, const char *does)
+{
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < r[i].buffer->n; d++) {
+            const ir_expr *end = ir_add(c->cx, r[i].min[d], r[i].extent[d]);
+
+            if (ir_prove_le(f, ir_int(c->cx, 0), r[i].min[d]) && ir_prove_le(f, end, r[i].buffer->shape[d]))
+                continue;
+            sched_refuse(c, "rounded up, '%s' would %s %s, which is not proven to lie within '%s'", b->name, does, ir_region_text(c->cx, &r[i]),
+                         r[i].buffer->name);
+            return false;
+        }
+    return true;
+}
+
+/* The block with iteration variable k running to `extent`; refuses where that is not harmless. */
+static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s, int k, const ir_stmt *loop, const ir_expr *extent)
+{
+    ir_block *b = ir_block_copy(c->cx, s->block.block);
+    ir_iter *iters = base_copy(c->cx, b->iters, (size_t)b->n_iters * sizeof *iters);
+    ir_facts *in = ir_facts_new(c->cx, f);
+
+    if (iters[k].kind != IR_SPATIAL)
+        return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up", iters[k].var->var.name, b->name);
+    if (!ir_prove_equal(f, iters[k].extent, loop->loop.extent))
+        return sched_refuse(c, "loop '%s' runs over a part of axis '%s' of '%s' only", loop->loop.var->var.name, iters[k].var->var.name, b->name);
+    iters[k].extent = extent;
+    b->iters = iters;
+    for (int i = 0; i < b->n_iters; i++)
+        ir_facts_range(in, iters[i].var, ir_int(c->cx, 0), iters[i].extent);
+    if (!in_bounds(c, in, b, b->writes, b->n_writes, "write") || !in_bounds(c, in, b, b->reads, b->n_reads, "read"))
+        return NULL;
+    return sched_with_block(c->cx, s, b);
+}
+
+static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *s, const ir_stmt *loop, const ir_expr *extent)
+{
+    const ir_expr *var = loop->loop.var;
+
+    if (s->kind == IR_BLOCK) {
+        int k = plain_iter(c->cx, s, var);
+
+        if (k < 0)
+            return sched_refuse(c, "round_up needs loop '%s' to be an axis of '%s' by itself", var->var.name, s->block.block->name);
+        if (sched_mentions(c->cx, s->block.where, var))
+            return sched_refuse(c, "a predicate of '%s' depends on loop '%s'", s->block.block->name, var->var.name);
+        return enlarge(c, f, s, k, loop, extent);
+    }
+    for (int i = 0, n = sched_n_children(s); s && i < n; i++) {
+        const ir_stmt *child = round_up(c, f, sched_child(s, i), loop, extent);
+
+        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
+    }
+    return s;
+}
+
+/* ---- split with shift_inwards: the last tile starts earlier and does some points again ---- */
+
+static bool may_repeat(sched_call *c, const ir_stmt *loop)
+{
+    sched_sites below = sched_all_sites(c->cx, loop->loop.body);
+
+    for (int i = 0; i < below.n; i++) {
+        const sched_site *site = &below.at[i];
+        const char *reason = sched_not_idempotent(c->cx, site->block);
+
+        for (int j = 0; !reason && j < site->block->n_iters; j++) {
+            base_vec vars = {0};
+
+            if (site->block->iters[j].kind != IR_REDUCE_ITER)
+                continue;
+            ir_free_vars(c->cx, site->stmt->block.bind[j], &vars);
+            for (int k = 0; k < vars.n; k++)
+                if (!sched_depth_under(site, vars.at[k]))
+                    reason = base_format(c->cx, "its reduction over '%s' is not completed inside '%s'", ((const ir_expr *)vars.at[k])->var.name,
+                                         loop->loop.var->var.name);
+        }
+        if (reason) {
+            sched_refuse(c, "shift_inwards repeats instances of '%s', but %s", site->block->name, reason);
+            return false;
+        }
+    }
+    return true;
+}
+
+static const ir_expr *shifted(sched_call *c, const ir_facts *f, const pieces *p)
+{
+    const ir_expr *extent = p->loop->loop.extent, *tile = ir_int(c->cx, 1), *within = NULL;
+
+    for (int i = 1; i < p->n; i++) {
+        tile = ir_mul(c->cx, tile, p->extent[i]);
+        within = within ? ir_add(c->cx, ir_mul(c->cx, within, p->extent[i]), p->var[i]) : p->var[i];
+    }
+    if (!ir_prove_le(f, tile, extent))
+        return sched_refuse(c, "shift_inwards needs one full tile; it is not proven that %s <= %s", ir_expr_text(c->cx, tile),
+                            ir_expr_text(c->cx, extent));
+    if (!may_repeat(c, p->loop))
+        return NULL;
+    const ir_expr *start = ir_min(c->cx, ir_mul(c->cx, p->var[0], tile), ir_sub(c->cx, extent, tile));
+    return ir_add(c->cx, start, within);
+}
+
+/* The body below the new loops, for the tail that was asked for. */
+static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces *p, const char *tail)
+{
+    const ir_stmt *body = p->loop->loop.body;
+    const ir_expr *value = p->rebuilt, *guard = NULL;
+
+    if (strcmp(tail, "guard") != 0 && strcmp(tail, "round_up") != 0 && strcmp(tail, "shift_inwards") != 0)
+        return sched_refuse(c, "'%s' is no way to split: expected guard, round_up or shift_inwards", tail);
+    if (!p->exact && strcmp(tail, "round_up") == 0)
+        body = round_up(c, f, body, p->loop, p->product);
+    else if (!p->exact && strcmp(tail, "shift_inwards") == 0)
+        value = shifted(c, f, p);
+    else if (!p->exact)
+        guard = ir_lt(c->cx, p->rebuilt, p->loop->loop.extent);
+    return body && value ? sched_rebind(inside(c, f, p), body, p->loop->loop.var, value, guard) : NULL;
+}
+
+static const ir_program *split_at(sched_call *c, const sched_path *at, const sched_arg *factors, const char *tail)
+{
+    const ir_facts *f = sched_facts_at(c->s, at, at->n - 1);
+    pieces p = {.loop = sched_end(at), .n = factors->n};
+
+    p.extent = base_array(c->cx, const ir_expr *, p.n);
+    p.var = base_array(c->cx, const ir_expr *, p.n);
+    if (!need_serial(c, p.loop) || !set_extents(c, f, factors, &p))
+        return NULL;
+    make_vars(c, &p);
+    const ir_stmt *body = split_body(c, f, &p, tail);
+    return body ? sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, wrap(c, &p, body))) : NULL;
+}
+
+/* split(l, f1, f2, ...): l becomes nested loops of these extents; one factor may be `_`. */
+const ir_program *sched_do_split(sched_call *c)
+{
+    sched_path at;
+
+    return sched_need_loop(c, c->arg[0].name, &at) ? split_at(c, &at, &c->arg[1], c->arg[2].name) : NULL;
+}
+
+/* ---- cut ---- */
+
+/* Where l belongs to a reduction, the second part goes on with what the first began. */
+static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_expr *var, const ir_expr *point, const ir_facts *f)
+{
+    if (s->kind == IR_BLOCK) {
+        sched_site site = {.stmt = s, .block = s->block.block};
+
+        if (!s->block.block->init || sched_kind_for(c->cx, &site, var) != IR_REDUCE_ITER)
+            return s;
+        for (int i = 0; i < site.block->n_iters; i++)
+            if (site.block->iters[i].kind == IR_SPATIAL && sched_mentions(c->cx, s->block.bind[i], var))
+                return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name, site.block->name);
+        if (!ir_prove_le(f, ir_int(c->cx, 1), point))
+            return sched_refuse(c, "the first part of reduction '%s' would be empty and never initialise it", site.block->name);
+        ir_block *b = ir_block_copy(c->cx, site.block);
+        b->init = NULL;
+        return sched_with_block(c->cx, s, b);
+    }
+    for (int i = 0, n = sched_n_children(s); s && i < n; i++) {
+        const ir_stmt *child = without_init(c, sched_child(s, i), var, point, f);
+
+        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
+    }
+    return s;
+}
+
+/* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh names. */
+const ir_program *sched_do_cut(sched_call *c)
+{
+    sched_path at;
+
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_serial(c, sched_end(&at)))
+        return NULL;
+    const ir_stmt *l = sched_end(&at);
+    const ir_facts *f = sched_facts_at(c->s, &at, at.n - 1);
+    const ir_expr *point = ir_int(c->cx, c->arg[1].i), *zero = ir_int(c->cx, 0);
+    const char *name = l->loop.var->var.name;
+    if (!ir_prove_le(f, zero, point) || !ir_prove_le(f, point, l->loop.extent))
+        return sched_refuse(c, "it is not proven that the point lies within 0..%s", ir_expr_text(c->cx, l->loop.extent));
+
+    const ir_expr *var[2], *rest = ir_simplify(f, ir_sub(c->cx, l->loop.extent, point));
+    for (int i = 0; i < 2; i++) {
+        var[i] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i)), BASE_I64);
+        base_push(c->cx, &c->results, var[i]->var.name);
+    }
+    const ir_stmt *second = without_init(c, l->loop.body, l->loop.var, point, f);
+    if (!second)
+        return NULL;
+    ir_facts *in = ir_facts_new(c->cx, f), *in2 = ir_facts_new(c->cx, f);
+    ir_facts_range(in, var[0], zero, point);
+    ir_facts_range(in2, var[1], zero, rest);
+    second = sched_rebind(in2, sched_duplicate(c, second), l->loop.var, ir_add(c->cx, var[1], point), NULL);
+    const ir_stmt *first = sched_rebind(in, l->loop.body, l->loop.var, var[0], NULL);
+    const ir_stmt *both = ir_seq2(c->cx, ir_for(c->cx, var[0], zero, point, IR_SERIAL, first), ir_for(c->cx, var[1], zero, rest, IR_SERIAL, second));
+    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, both));
+}
+
+/* ---- fuse ---- */
+
+static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt *a)
+{
+    const ir_stmt *b = a->loop.body;
+    const ir_expr *ea = a->loop.extent, *eb = b->loop.extent;
+    const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s~%s", a->loop.var->var.name, b->loop.var->var.name));
+    const ir_expr *var = ir_var(c->cx, name, BASE_I64), *extent = ir_simplify(f, ir_mul(c->cx, ea, eb));
+    ir_facts *in = ir_facts_new(c->cx, f);
+
+    ir_facts_range(in, var, ir_int(c->cx, 0), extent);
+    const ir_expr *outer = ir_simplify(in, ir_floordiv(c->cx, var, eb)), *inner = ir_simplify(in, ir_floormod(c->cx, var, eb));
+    const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);
+    body = sched_rebind(in, body, a->loop.var, outer, NULL);
+    return ir_for(c->cx, var, ir_int(c->cx, 0), extent, IR_SERIAL, body);
+}
+
+static bool can_fuse(sched_call *c, const ir_stmt *a, const char *b_name)
+{
+    const ir_stmt *b = a->loop.body;
+    const char *name = a->loop.var->var.name;
+
+    if (!need_serial(c, a))
+        return false;
+    if (b->kind != IR_FOR || strcmp(b->loop.var->var.name, b_name) != 0) {
+        sched_refuse(c, "loop '%s' is not the only child of '%s'", b_name, name);
+        return false;
+    }
+    if (!need_serial(c, b))
+        return false;
+    if (!ir_is_value(b->loop.min, 0) || ir_uses_var(c->cx, b->loop.extent, a->loop.var)) {
+        sched_refuse(c, "the bounds of '%s' depend on '%s'", b_name, name);
+        return false;
+    }
+    return true;
+}
+
+/* fuse(a, b, ...): nested loops, each the only child of the one before, become one. */
+const ir_program *sched_do_fuse(sched_call *c)
+{
+    const sched_arg *loops = &c->arg[0];
+    sched_path at;
+
+    if (loops->n < 2)
+        return sched_refuse(c, "fusing needs at least two loops");
+    if (!sched_need_loop(c, loops->names[0], &at))
+        return NULL;
+    const ir_facts *f = sched_facts_at(c->s, &at, at.n - 1);
+    const ir_stmt *l = sched_end(&at);
+    for (int i = 1; i < loops->n; i++) {
+        sched_path inner;
+
+        if (!sched_need_loop(c, loops->names[i], &inner) || !can_fuse(c, l, loops->names[i]))
+            return NULL;
+        l = fuse_pair(c, f, l);
+    }
+    base_push(c->cx, &c->results, l->loop.var->var.name);
+    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, l));
+}
+
+/* ---- tile ---- */
+
+/* tile(y, x, fy, fx): both split, y.0 x.0 y.1 x.1. */
+const ir_program *sched_do_tile(sched_call *c)
+{
+    const sched_arg *f = &c->arg[2];
+    const ir_program *before = c->tree, *after;
+    base_vec names = {0};
+
+    if (f->n != 2)
+        return sched_refuse(c, "a tile needs two factors");
+    for (int i = 0; i < 2; i++) {
+        sched_arg factors = {.kind = SCHED_ARG_FACTORS, .n = 2, .ints = (int64_t[]){SCHED_INFER, f->ints[i]}};
+        sched_path at;
+
+        if (!sched_need_loop(c, c->arg[i].name, &at) || !(after = split_at(c, &at, &factors, "guard")))
+            return NULL;
+        c->tree = after;
+    }
+    for (int i = 0; i < 4; i++)
+        base_push(c->cx, &names, c->results.at[i / 2 + i % 2 * 2]);
+    c->results = names;
+    after = sched_permute(c, (const char *const *)names.at, 4);
+    c->tree = before;
+    return after;
+}

@@ -1,0 +1,542 @@
+/* schedule/place.c -- compute_at, compute_root and reverse_compute_at: in which loop a block runs.
+ *
+ *     for P.y { P[y] = A[y]*2 }                              for C.y.0 {
+ *     for C.y.0 { for C.y.1 {           compute_at(P,          for P.y in 0..10 { P[C.y.0*8 + P.y] = ... where it lies in P's domain }
+ *       C[y] = P[y] + P[y+1] + P[y+2]   C.y.0)  =>             for C.y.1 { C[y] = P[y] + P[y+1] + P[y+2] }
+ *     }}                                                     }
+ *
+ * A moved block gets new loops: over the region that its readers need (compute_at), over the part that its producers complete
+ * (reverse_compute_at), or over its whole domain (compute_root). Reductions complete inside.
+ */
+#include <string.h>
+
+#include "ir/facts.h"
+#include "ir/text.h"
+#include "schedule/state.h"
+
+/* A block on its way to another place. */
+typedef struct {
+    sched_call *c;
+    sched_path from;        /* to the block */
+    sched_path to;          /* to the loop whose body receives it; n = 0: the root */
+    const ir_expr *loop;    /* that loop's variable; NULL: the root */
+    const char *loop_name;  /* for messages */
+    sched_sites all;        /* of the tree before */
+    const sched_site *site; /* of the block */
+    const ir_expr **min, **extent; /* of its new loops, per iteration variable */
+} move;
+
+static bool start(sched_call *c, move *m, const char *block, const char *loop)
+{
+    *m = (move){.c = c, .loop_name = loop};
+    if (!sched_need_block(c, block, &m->from) || (loop && !sched_need_loop(c, loop, &m->to)))
+        return false;
+    m->loop = loop ? sched_end(&m->to)->loop.var : NULL;
+    m->all = sched_all_sites(c->cx, c->tree->body);
+    m->site = sched_site_named(&m->all, block);
+    m->min = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
+    m->extent = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
+    for (int i = 0; i < m->site->block->n_iters; i++) {
+        m->min[i] = ir_int(c->cx, 0);
+        m->extent[i] = m->site->block->iters[i].extent;
+    }
+    return true;
+}
+
+/* Whether a site lies under the target loop; everything lies under the root. */
+static bool under(const move *m, const sched_site *site)
+{
+    return !m->loop || sched_depth_under(site, m->loop);
+}
+
+static int fixed_loops(const move *m, const sched_site *site)
+{
+    return m->loop ? sched_depth_under(site, m->loop) : 0;
+}
+
+static bool encloses_target(const move *m, const ir_expr *var)
+{
+    for (int i = 0; i < m->to.n; i++)
+        if (m->to.link[i].stmt->kind == IR_FOR && m->to.link[i].stmt->loop.var == var)
+            return true;
+    return false;
+}
+
+/* ---- checks ---- */
+
+/* The loops that the block leaves hold nothing else; it alone writes its buffers; it may run anywhere. */
+static bool movable(move *m)
+{
+    const ir_block *b = m->site->block;
+    const char *reason = sched_not_idempotent(m->c->cx, b);
+
+    if (reason)
+        return sched_refuse(m->c, "'%s' cannot move: %s", b->name, reason);
+    if (m->site->branches)
+        return sched_refuse(m->c, "'%s' stands under a condition", b->name);
+    for (int i = 0; i < m->all.n; i++) {
+        const sched_site *other = &m->all.at[i];
+
+        for (int j = 0; other != m->site && j < m->site->n_loops; j++) {
+            const ir_expr *var = m->site->loop[j]->loop.var;
+            if (!encloses_target(m, var) && sched_depth_under(other, var))
+                return sched_refuse(m->c, "'%s' is not alone in its nest: '%s' lies under '%s' too", b->name, other->block->name, var->var.name);
+        }
+        for (int j = 0; other != m->site && j < b->n_writes; j++)
+            if (sched_writes(other->block, b->writes[j].buffer))
+                return sched_refuse(m->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name, b->writes[j].buffer->name,
+                                    other->block->name);
+    }
+    return true;
+}
+
+static bool target_takes(move *m)
+{
+    for (int i = 0; i < m->to.n; i++) {
+        const ir_stmt *s = m->to.link[i].stmt;
+
+        if (s->kind == IR_FOR && s->loop.how == IR_VECTORISED)
+            return sched_refuse(m->c, "'%s' is vectorised and takes no further loops", s->loop.var->var.name);
+    }
+    return true;
+}
+
+/* The child of the target's body that holds the site; -1: none. */
+static int child_with(const ir_stmt *body, const char *block)
+{
+    if (body->kind != IR_SEQ)
+        return sched_name_taken(body, block) ? 0 : -1;
+    for (int i = 0; i < body->seq.n; i++)
+        if (sched_name_taken(body->seq.stmt[i], block))
+            return i;
+    return -1;
+}
+
+static const ir_stmt *target_body(const move *m, const ir_stmt *root)
+{
+    sched_path p;
+
+    if (!m->loop)
+        return root;
+    return sched_find_var(m->c->cx, root, m->loop, &p) ? sched_end(&p)->loop.body : NULL;
+}
+
+/* Everything that the block reads is complete before child `index` of the target's (old) body, and is not overwritten on the way. */
+static bool inputs_complete(move *m, int index)
+{
+    const ir_stmt *body = target_body(m, m->c->tree->body);
+    const ir_block *b = m->site->block;
+
+    for (int i = 0; i < m->all.n; i++) {
+        const sched_site *w = &m->all.at[i];
+
+        for (int j = 0; w != m->site && j < b->n_reads; j++) {
+            const ir_buffer *input = b->reads[j].buffer;
+
+            if (!sched_writes(w->block, input))
+                continue;
+            if (w->order > m->site->order)
+                return sched_refuse(m->c, "'%s' overwrites '%s', which '%s' reads", w->block->name, input->name, b->name);
+            if (under(m, w) && child_with(body, w->block->name) >= index)
+                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there", input->name, b->name,
+                                    m->loop ? m->loop_name : "the program", w->block->name);
+            for (int k = 0; k < w->n_loops; k++) {
+                const ir_expr *var = w->loop[k]->loop.var;
+                if (sched_depth_under(m->site, var) && !encloses_target(m, var))
+                    return sched_refuse(m->c, "'%s' would leave loop '%s', in which its input '%s' is computed", b->name, var->var.name, input->name);
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- the new nest ---- */
+
+static const ir_expr *domain_guard(move *m, const ir_facts *in, const ir_expr *where, const ir_expr *bind, const ir_expr *extent)
+{
+    tec_context *cx = m->c->cx;
+    const ir_expr *low = ir_ge(cx, bind, ir_int(cx, 0)), *high = ir_lt(cx, bind, extent);
+
+    if (!ir_prove(in, low))
+        where = ir_all(cx, where, low);
+    return ir_prove(in, high) ? where : ir_all(cx, where, high);
+}
+
+/* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives it, for fresh names. */
+static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
+{
+    const ir_block *b = m->site->block;
+    tec_context *cx = m->c->cx;
+    const ir_expr **var = base_array(cx, const ir_expr *, b->n_iters), **bind = base_array(cx, const ir_expr *, b->n_iters), *where = NULL;
+    ir_facts *in = ir_facts_new(cx, f);
+    const ir_program *before = m->c->tree;
+    ir_program rest = *before;
+
+    rest.body = root;
+    m->c->tree = &rest;
+    for (int i = 0; i < b->n_iters; i++) {
+        const char *name = sched_fresh_name(m->c, NULL, base_format(cx, "%s.%s", b->name, b->iters[i].var->var.name));
+
+        var[i] = ir_var(cx, name, BASE_I64);
+        bind[i] = ir_add(cx, m->min[i], var[i]);
+        ir_facts_range(in, var[i], ir_int(cx, 0), m->extent[i]);
+    }
+    m->c->tree = before;
+    for (int i = 0; i < b->n_iters; i++)
+        where = domain_guard(m, in, where, bind[i], b->iters[i].extent);
+    const ir_stmt *s = ir_block_stmt(cx, b, bind, where);
+    for (int i = b->n_iters - 1; i >= 0; i--)
+        s = ir_for(cx, var[i], ir_int(cx, 0), m->extent[i], IR_SERIAL, s);
+    return s;
+}
+
+/* What runs at once around the target is still independent. */
+static bool still_independent(move *m, const ir_stmt *root)
+{
+    sched_sites all = {0};
+
+    for (int i = 0; i < m->to.n; i++) {
+        const ir_stmt *l = m->to.link[i].stmt;
+
+        if (l->kind != IR_FOR || l->loop.how == IR_SERIAL || l->loop.how == IR_UNROLLED)
+            continue;
+        if (!all.n)
+            all = sched_all_sites(m->c->cx, root);
+        const char *reason = sched_dependence(m->c->s, &all, l->loop.var);
+        if (reason)
+            return sched_refuse(m->c, "'%s' is %s, and %s", l->loop.var->var.name, ir_how_text(l->loop.how), reason);
+    }
+    return true;
+}
+
+/* Takes the block out and puts it in front of (or, `behind`, after) the child of the target's body that holds block `neighbour`. */
+static const ir_stmt *carry_out(move *m, const char *neighbour, bool behind)
+{
+    tec_context *cx = m->c->cx;
+    const ir_stmt *rest = sched_remove(cx, &m->from), *body, *nest;
+    sched_path to;
+
+    if (!m->loop) {
+        int index = neighbour ? child_with(rest, neighbour) + behind : rest->kind == IR_SEQ ? rest->seq.n : 1;
+
+        nest = new_nest(m, m->c->s->facts, rest);
+        return sched_insert(cx, rest, index, nest);
+    }
+    if (!sched_find_var(cx, rest, m->loop, &to))
+        return NULL;
+    nest = new_nest(m, sched_facts_at(m->c->s, &to, to.n), rest);
+    body = sched_end(&to)->loop.body;
+    body = sched_insert(cx, body, child_with(body, neighbour) + behind, nest);
+    return sched_rebuild(cx, &to, to.n, body ? sched_with_child(cx, sched_end(&to), 0, body) : NULL);
+}
+
+/* ---- compute_at ---- */
+
+/* The variables of e are loops around the target, symbols or scalars: what the readers' own lets define is out of reach. */
+static bool in_reach(const move *m, const ir_expr *e)
+{
+    const ir_program *p = m->c->tree;
+    base_vec vars = {0};
+
+    ir_free_vars(m->c->cx, e, &vars);
+    for (int i = 0; i < vars.n; i++) {
+        bool known = encloses_target(m, vars.at[i]);
+
+        for (int j = 0; j < p->n_symbols; j++)
+            known = known || p->symbols[j] == vars.at[i];
+        for (int j = 0; j < p->n_params; j++)
+            known = known || p->params[j].scalar == vars.at[i];
+        if (!known)
+            return false;
+    }
+    return true;
+}
+
+/* The hull of what blocks under the target read of a buffer. */
+static ir_region needed(move *m, const ir_buffer *buffer, const ir_facts **f)
+{
+    ir_region *boxes = base_array(m->c->cx, ir_region, m->all.n);
+    int n = 0;
+
+    for (int i = 0; i < m->all.n; i++) {
+        const sched_site *r = &m->all.at[i];
+        const ir_region *read = r == m->site ? NULL : sched_access(r->block->reads, r->block->n_reads, buffer);
+
+        if (!read)
+            continue;
+        if (n == 0)
+            *f = sched_site_facts(m->c->s, r, fixed_loops(m, r));
+        boxes[n++] = sched_box(m->c->s, r, read, fixed_loops(m, r), false);
+    }
+    return ir_region_union(*f, boxes, n);
+}
+
+/* Narrows the loops of the block to the points that write `box`. */
+static bool invert_store(move *m, const ir_facts *f, const ir_region *write, const ir_region *box, bool first)
+{
+    const ir_block *b = m->site->block;
+    int *dim_of = base_array(m->c->cx, int, b->n_iters);
+
+    if (!sched_plain_store(m->c->s, b, write, dim_of))
+        return sched_refuse(m->c, "the store of '%s' to '%s' cannot be inverted", b->name, write->buffer->name);
+    for (int i = 0; i < b->n_iters; i++) {
+        int d = dim_of[i];
+
+        if (d < 0 || !in_reach(m, box->min[d]) || !in_reach(m, box->extent[d]))
+            continue;
+        bool same = first || (ir_prove_equal(f, m->min[i], box->min[d]) && ir_prove_equal(f, m->extent[i], box->extent[d]));
+        m->min[i] = same ? ir_simplify(f, box->min[d]) : ir_int(m->c->cx, 0);
+        m->extent[i] = same ? ir_simplify(f, box->extent[d]) : b->iters[i].extent;
+    }
+    return true;
+}
+
+/* Finds the first block that reads what this one writes; all readers must lie under the target. */
+static const sched_site *first_reader(move *m)
+{
+    const ir_block *b = m->site->block;
+    const sched_site *first = NULL;
+
+    for (int j = 0; j < b->n_writes; j++) {
+        const ir_buffer *buffer = b->writes[j].buffer;
+
+        if (m->loop && sched_is_output(m->c->tree, buffer))
+            return sched_refuse(m->c, "'%s' is an argument of the program; all of it must be written", buffer->name);
+        if (buffer->alias)
+            return sched_refuse(m->c, "'%s' may share memory with other buffers", buffer->name);
+        for (int i = 0; i < m->all.n; i++) {
+            const sched_site *r = &m->all.at[i];
+
+            if (r == m->site || !sched_reads(r->block, buffer))
+                continue;
+            if (!under(m, r))
+                return sched_refuse(m->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name, buffer->name, m->loop_name);
+            first = !first || r->order < first->order ? r : first;
+        }
+    }
+    if (!first && m->loop)
+        return sched_refuse(m->c, "nothing reads what '%s' writes", b->name);
+    return first;
+}
+
+static bool set_region(move *m)
+{
+    const ir_block *b = m->site->block;
+
+    for (int j = 0; j < b->n_writes; j++) {
+        const ir_facts *f = NULL;
+        bool read = false;
+
+        for (int i = 0; i < m->all.n; i++)
+            read = read || (&m->all.at[i] != m->site && sched_access(m->all.at[i].block->reads, m->all.at[i].block->n_reads, b->writes[j].buffer));
+        if (!read)
+            continue;
+        ir_region box = needed(m, b->writes[j].buffer, &f);
+        if (!invert_store(m, f, &b->writes[j], &box, j == 0))
+            return false;
+    }
+    return true;
+}
+
+/* compute_at(P, l): P runs inside l, before its first reader there, over what the readers need. */
+const ir_program *sched_do_compute_at(sched_call *c)
+{
+    const sched_site *reader;
+    move m;
+
+    if (!start(c, &m, c->arg[0].name, c->arg[1].name) || !movable(&m) || !target_takes(&m) || !(reader = first_reader(&m)))
+        return NULL;
+    if (!inputs_complete(&m, child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
+        return NULL;
+    const ir_stmt *root = carry_out(&m, reader->block->name, false);
+    return root && sched_reads_are_written(c, root, m.site->block->name) && still_independent(&m, root) ? sched_with_body(c, root) : NULL;
+}
+
+/* compute_root(P): P runs in a nest of its own again, before the first nest that reads it. */
+const ir_program *sched_do_compute_root(sched_call *c)
+{
+    move m;
+
+    if (!start(c, &m, c->arg[0].name, NULL) || !movable(&m))
+        return NULL;
+    const sched_site *reader = first_reader(&m);
+    if (c->reason)
+        return NULL;
+    int index = reader ? child_with(c->tree->body, reader->block->name) : INT32_MAX;
+    if (!inputs_complete(&m, index))
+        return NULL;
+    const ir_stmt *root = carry_out(&m, reader ? reader->block->name : NULL, false);
+    return sched_with_body(c, root);
+}
+
+/* ---- reverse_compute_at ---- */
+
+/* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. */
+static const sched_site *last_producer(move *m)
+{
+    const sched_site *last = NULL;
+
+    for (int i = 0; i < m->all.n; i++) {
+        const sched_site *w = &m->all.at[i];
+        bool produces = false;
+
+        for (int j = 0; j < m->site->block->n_reads; j++)
+            produces = produces || sched_writes(w->block, m->site->block->reads[j].buffer);
+        if (w == m->site || !produces || !under(m, w))
+            continue;
+        for (int k = 0; k < fixed_loops(m, w); k++)
+            if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL)
+                return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop", w->block->name, m->loop_name,
+                                    w->loop[k]->loop.var->var.name);
+        last = w;
+    }
+    if (!last)
+        return sched_refuse(m->c, "nothing under '%s' writes what '%s' reads", m->loop_name, m->site->block->name);
+    return last;
+}
+
+/* v = x - c: the iteration variable of Q that index d of a read is, up to a constant; -1: none. */
+static int read_iter(move *m, const ir_region *read, int d, int64_t *c)
+{
+    const ir_block *b = m->site->block;
+
+    if (!ir_is_value(read->extent[d], 1))
+        return -1;
+    for (int i = 0; i < b->n_iters; i++) {
+        const ir_expr *shift = ir_simplify(m->c->s->facts, ir_sub(m->c->cx, read->min[d], b->iters[i].var));
+
+        if (b->iters[i].kind == IR_SPATIAL && ir_is_int(shift, c))
+            return i;
+    }
+    return -1;
+}
+
+/* The iterations of w together write every element: as the only writer it must, a piece of a cut loop does not. */
+static bool writes_all(move *m, const sched_site *w, const ir_region *write, const int *dim_of)
+{
+    ir_region whole = ir_region_whole(m->c->cx, write->buffer);
+    const ir_expr **extent = base_copy(m->c->cx, whole.extent, (size_t)write->buffer->n * sizeof *extent);
+    int writers = 0;
+
+    for (int i = 0; i < m->all.n; i++)
+        writers += sched_writes(m->all.at[i].block, write->buffer);
+    for (int k = 0; k < w->block->n_iters; k++)
+        if (dim_of[k] >= 0)
+            extent[dim_of[k]] = w->block->iters[k].extent;
+    whole.extent = extent;
+    return writers == 1 || sched_fills(m->c->s, w, write, &whole, 0);
+}
+
+/* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not cover all of them. */
+static bool take_part(move *m, const ir_region *read, const sched_site *w, const ir_region *write, const char **reason)
+{
+    const ir_block *b = m->site->block;
+    int *dim_of = base_array(m->c->cx, int, w->block->n_iters);
+    ir_region box = sched_box(m->c->s, w, write, fixed_loops(m, w), true);
+    const ir_facts *f = sched_site_facts(m->c->s, w, fixed_loops(m, w));
+    bool *set = base_array(m->c->cx, bool, b->n_iters);
+
+    if (!sched_plain_store(m->c->s, w->block, write, dim_of)) {
+        *reason = base_format(m->c->cx, "the store of '%s' cannot be inverted", w->block->name);
+        return false;
+    }
+    if (!writes_all(m, w, write, dim_of)) {
+        *reason = base_format(m->c->cx, "'%s' writes a part of '%s' only", w->block->name, read->buffer->name);
+        return false;
+    }
+    for (int k = 0; k < w->block->n_iters; k++) {
+        int64_t shift = 0;
+        int d = dim_of[k], i = d < 0 ? -1 : read_iter(m, read, d, &shift);
+
+        if (i < 0 || set[i])
+            continue;
+        const ir_expr *end = ir_add(m->c->cx, b->iters[i].extent, ir_int(m->c->cx, shift));
+        if (shift < 0 || !ir_prove_le(f, end, w->block->iters[k].extent)) {
+            *reason = base_format(m->c->cx, "no part of '%s' that '%s' writes covers all of axis '%s' of '%s'", read->buffer->name, w->block->name,
+                                  b->iters[i].var->var.name, b->name);
+            return false;
+        }
+        m->min[i] = ir_simplify(f, ir_sub(m->c->cx, box.min[d], ir_int(m->c->cx, shift)));
+        m->extent[i] = ir_simplify(f, box.extent[d]);
+        set[i] = true;
+    }
+    return true;
+}
+
+static void whole_domain(move *m)
+{
+    for (int i = 0; i < m->site->block->n_iters; i++) {
+        m->min[i] = ir_int(m->c->cx, 0);
+        m->extent[i] = m->site->block->iters[i].extent;
+    }
+}
+
+/* One producer's part decides; the others must have completed what Q reads there. The first producer whose part passes is taken. */
+static const ir_stmt *try_parts(move *m, const char *last)
+{
+    const char *why = NULL, *reason = NULL;
+
+    for (int i = 0; i < m->all.n; i++)
+        for (int j = 0; j < m->site->block->n_reads; j++) {
+            const sched_site *w = &m->all.at[i];
+            const ir_region *read = &m->site->block->reads[j], *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
+
+            if (w == m->site || !write || !under(m, w))
+                continue;
+            whole_domain(m);
+            m->c->reason = NULL;
+            if (take_part(m, read, w, write, &reason)) {
+                const ir_stmt *root = carry_out(m, last, true);
+
+                if (root && sched_reads_are_written(m->c, root, m->site->block->name))
+                    return root;
+                reason = m->c->reason;
+            }
+            why = why ? why : reason;
+        }
+    m->c->reason = NULL;
+    return sched_refuse(m->c, "%s", why ? why : "the parts that its producers complete do not make up its domain");
+}
+
+/* The other inputs of Q are complete before the target's body. */
+static bool others_complete(move *m, const sched_site *last)
+{
+    const ir_block *b = m->site->block;
+    int first_under = m->all.n;
+
+    for (int i = m->all.n - 1; i >= 0; i--)
+        if (under(m, &m->all.at[i]))
+            first_under = i;
+    for (int i = 0; i < m->all.n; i++)
+        for (int j = 0; j < b->n_reads; j++) {
+            const sched_site *w = &m->all.at[i];
+
+            if (w == m->site || under(m, w) || !sched_writes(w->block, b->reads[j].buffer))
+                continue;
+            if (w->order > first_under)
+                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before '%s': '%s' writes it later", b->reads[j].buffer->name, b->name,
+                                    m->loop_name, w->block->name);
+        }
+    if (last->order > m->site->order)
+        return sched_refuse(m->c, "'%s' writes what '%s' reads, but runs after it", last->block->name, b->name);
+    return true;
+}
+
+/* reverse_compute_at(Q, l): Q runs inside l, after its last producer there, over what the producers complete in the iteration. */
+const ir_program *sched_do_reverse_compute_at(sched_call *c)
+{
+    const sched_site *last;
+    move m;
+
+    if (!start(c, &m, c->arg[0].name, c->arg[1].name))
+        return NULL;
+    if (under(&m, m.site))
+        return sched_refuse(c, "'%s' lies under '%s' already", c->arg[0].name, c->arg[1].name);
+    if (!movable(&m) || !target_takes(&m) || !(last = last_producer(&m)) || !others_complete(&m, last))
+        return NULL;
+    for (int j = 0; j < m.site->block->n_writes; j++)
+        if (m.site->block->writes[j].buffer->alias)
+            return sched_refuse(c, "'%s' may share memory with other buffers", m.site->block->writes[j].buffer->name);
+    const ir_stmt *root = try_parts(&m, last->block->name);
+    return root && still_independent(&m, root) ? sched_with_body(c, root) : NULL;
+}

@@ -1,0 +1,164 @@
+/* schedule/reduction.c -- decompose_reduction: the initialisation of a reduction becomes a block of its own.
+ *
+ *     for C.y { for C.k { for C.x {          for C.y { for C.init.x { block C.init { C[y, x] = 0 } }
+ *       block C { init .. update } }}}  =>             for C.k { for C.x { block C { C[y, x] sum= ... } } } }
+ *
+ *     C.init = decompose_reduction(C, C.k)
+ */
+#include <string.h>
+
+#include "ir/facts.h"
+#include "ir/text.h"
+#include "schedule/state.h"
+
+/* The loops from l inwards, seen from the reduction. */
+typedef struct {
+    sched_call *c;
+    const sched_site *site;
+    int depth; /* loops outside l */
+    const char *loop;
+} split_off;
+
+static bool binds_kind(const split_off *d, const ir_expr *var, bool spatial)
+{
+    for (int i = 0; i < d->site->block->n_iters; i++)
+        if ((d->site->block->iters[i].kind == IR_SPATIAL) == spatial && sched_mentions(d->c->cx, d->site->stmt->block.bind[i], var))
+            return true;
+    return false;
+}
+
+static bool loops_fit(split_off *d)
+{
+    const char *name = d->site->block->name;
+
+    for (int i = 0; i < d->site->n_loops; i++) {
+        const ir_expr *var = d->site->loop[i]->loop.var;
+        bool reduces = binds_kind(d, var, false);
+
+        if (i < d->depth && reduces)
+            return sched_refuse(d->c, "'%s', a reduction loop of '%s', lies outside '%s'", var->var.name, name, d->loop);
+        if (reduces && binds_kind(d, var, true))
+            return sched_refuse(d->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name, name);
+        for (int j = d->depth; !reduces && j < i; j++)
+            if (binds_kind(d, d->site->loop[j]->loop.var, false) && ir_uses_var(d->c->cx, d->site->loop[i]->loop.extent, d->site->loop[j]->loop.var))
+                return sched_refuse(d->c, "the bounds of '%s' depend on the reduction loop '%s'", var->var.name, d->site->loop[j]->loop.var->var.name);
+    }
+    return true;
+}
+
+/* The conjuncts that guard the initialisation: those without a reduction loop. */
+static bool init_guard(split_off *d, const ir_expr **guard)
+{
+    base_vec all = {0};
+
+    *guard = NULL;
+    sched_conjuncts(d->c->cx, d->site->stmt->block.where, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool spatial = false, reduces = false;
+
+        for (int j = 0; j < d->site->n_loops; j++) {
+            const ir_expr *var = d->site->loop[j]->loop.var;
+            if (!ir_uses_var(d->c->cx, all.at[i], var))
+                continue;
+            reduces = reduces || binds_kind(d, var, false);
+            spatial = spatial || !binds_kind(d, var, false);
+        }
+        if (reduces && spatial)
+            return sched_refuse(d->c, "the predicate '%s' depends on spatial and on reduction loops", ir_expr_text(d->c->cx, all.at[i]));
+        if (!reduces)
+            *guard = ir_all(d->c->cx, *guard, all.at[i]);
+    }
+    return true;
+}
+
+static const char *init_name(sched_call *c, const char *block, const char *loop)
+{
+    size_t n = strlen(block);
+    const char *rest = strncmp(loop, block, n) == 0 && loop[n] == '.' ? loop + n + 1 : loop;
+
+    return sched_fresh_name(c, NULL, base_format(c->cx, "%s.init.%s", block, rest));
+}
+
+/* The block of the initialisation over iteration variables of its own; `bind` receives the spatial bindings. */
+static const ir_block *init_block(split_off *d, const ir_expr **bind)
+{
+    tec_context *cx = d->c->cx;
+    const ir_block *b = d->site->block;
+    ir_block *init = base_new(cx, ir_block);
+    ir_iter *iters = base_array(cx, ir_iter, b->n_iters);
+    const ir_stmt *body = b->init;
+
+    for (int i = 0; i < b->n_iters; i++) {
+        if (b->iters[i].kind != IR_SPATIAL)
+            continue;
+        ir_iter *it = &iters[init->n_iters];
+        *it = b->iters[i];
+        it->var = ir_var(cx, b->iters[i].var->var.name, BASE_I64);
+        body = body ? ir_substitute_stmt(cx, body, b->iters[i].var, it->var) : NULL;
+        bind[init->n_iters++] = d->site->stmt->block.bind[i];
+    }
+    init->name = sched_fresh_name(d->c, NULL, base_format(cx, "%s.init", b->name));
+    init->role = b->role;
+    init->iters = iters;
+    init->body = body;
+    init->loc = b->loc;
+    return body ? sched_refresh(d->c->s->facts, init) : NULL;
+}
+
+static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
+{
+    tec_context *cx = d->c->cx;
+    const ir_expr **bind = base_array(cx, const ir_expr *, d->site->block->n_iters);
+    const ir_block *init = init_block(d, bind);
+    ir_subst map = {0};
+
+    for (int i = d->depth; i < d->site->n_loops; i++) {
+        const ir_expr *var = d->site->loop[i]->loop.var;
+        if (binds_kind(d, var, true))
+            base_map_put(cx, &map.vars, var, ir_var(cx, init_name(d->c, d->site->block->name, var->var.name), BASE_I64));
+    }
+    for (int i = 0; init && i < init->n_iters; i++)
+        bind[i] = ir_apply(cx, &map, bind[i]);
+    const ir_stmt *s = init ? ir_block_stmt(cx, init, bind, guard ? ir_apply(cx, &map, guard) : NULL) : NULL;
+    for (int i = d->site->n_loops - 1; s && i >= d->depth; i--) {
+        const ir_stmt *l = d->site->loop[i];
+        const ir_expr *var = base_map_get(&map.vars, l->loop.var);
+        if (var)
+            s = ir_for(cx, var, l->loop.min, ir_apply(cx, &map, l->loop.extent), l->loop.how, s);
+    }
+    return s;
+}
+
+/* decompose_reduction(S, l): S.init runs before l, S only updates. */
+const ir_program *sched_do_decompose_reduction(sched_call *c)
+{
+    sched_path at, block;
+    const char *reason;
+    const ir_expr *guard;
+
+    if (!sched_need_block(c, c->arg[0].name, &block) || !sched_need_loop(c, c->arg[1].name, &at))
+        return NULL;
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    split_off d = {.c = c, .site = sched_site_named(&all, c->arg[0].name), .loop = c->arg[1].name};
+    const ir_block *b = d.site->block;
+    d.depth = sched_depth_under(d.site, sched_end(&at)->loop.var) - 1;
+    if (!b->init)
+        return sched_refuse(c, "'%s' has no initialisation to take out", b->name);
+    if (d.depth < 0)
+        return sched_refuse(c, "'%s' does not lie under '%s'", b->name, d.loop);
+    if (d.site->branches)
+        return sched_refuse(c, "'%s' stands under a condition", b->name);
+    if (!loops_fit(&d) || !init_guard(&d, &guard))
+        return NULL;
+    if (!sched_injective(c->s, d.site, d.depth, &reason))
+        return sched_refuse(c, "the instances of '%s' under '%s' are not proven to be distinct: %s", b->name, d.loop, reason);
+
+    const ir_stmt *nest = init_nest(&d, guard);
+    ir_block *update = ir_block_copy(c->cx, b);
+    update->init = NULL;
+    const ir_stmt *body = sched_rebuild(c->cx, &block, block.n - 1, sched_with_block(c->cx, sched_end(&block), update));
+    if (!nest || !body || !sched_find_var(c->cx, body, sched_end(&at)->loop.var, &at))
+        return NULL;
+    base_push(c->cx, &c->results, base_format(c->cx, "%s.init", b->name));
+    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, ir_seq2(c->cx, nest, sched_end(&at))));
+}

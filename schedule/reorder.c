@@ -1,0 +1,199 @@
+/* schedule/reorder.c -- loops of one path in another order.
+ *
+ *     for y { for x { for k { block C } } }   reorder(k, y, x)   =>   for k { for y { for x { block C } } }
+ *
+ * The named loops take each other's places; loops in between stay. Legal where the iterations may run in any order (each element that
+ * crosses between blocks does so within one iteration of all of them) and, for reductions, where the terms of one element keep their order or
+ * the combiner was declared to allow another.
+ */
+#include <string.h>
+
+#include "ir/facts.h"
+#include "schedule/state.h"
+
+typedef struct {
+    sched_path top;       /* the path to the outermost of the loops */
+    int first, last;      /* links of the chain: those of the outermost and innermost */
+    const ir_stmt **link; /* the chain of loops from the outermost on */
+    int n;
+    const ir_stmt **order; /* the same chain as it shall be */
+} chain;
+
+static bool already_named(const char *const *loop, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (strcmp(loop[i], loop[j]) == 0)
+            return true;
+    return false;
+}
+
+/* The innermost of the named loops ends the chain; the outermost is the first that its path meets. */
+static bool find_chain(sched_call *c, const char *const *loop, int n, chain *out)
+{
+    sched_path deepest = {0};
+
+    for (int i = 0; i < n; i++) {
+        sched_path p;
+
+        if (!sched_need_loop(c, loop[i], &p))
+            return false;
+        if (already_named(loop, i))
+            return sched_refuse(c, "loop '%s' is named twice", loop[i]);
+        if (p.n > deepest.n)
+            deepest = p;
+    }
+    out->top = deepest;
+    out->last = deepest.n - 1;
+    out->first = deepest.n;
+    for (int i = 0; i < n; i++) {
+        int at = -1;
+
+        for (int j = 0; j < deepest.n; j++)
+            if (deepest.link[j].stmt->kind == IR_FOR && strcmp(deepest.link[j].stmt->loop.var->var.name, loop[i]) == 0)
+                at = j;
+        if (at < 0)
+            return sched_refuse(c, "loops '%s' and '%s' are not nested", loop[i], sched_end(&deepest)->loop.var->var.name);
+        out->first = at < out->first ? at : out->first;
+    }
+    return true;
+}
+
+static bool straight(sched_call *c, chain *ch)
+{
+    ch->n = ch->last - ch->first + 1;
+    ch->link = base_array(c->cx, const ir_stmt *, ch->n);
+    for (int i = 0; i < ch->n; i++) {
+        ch->link[i] = ch->top.link[ch->first + i].stmt;
+        if (ch->link[i]->kind == IR_FOR)
+            continue;
+        const char *inner = sched_end(&ch->top)->loop.var->var.name, *outer = ch->link[0]->loop.var->var.name;
+        const char *what = ch->link[i]->kind == IR_SEQ ? "other statements stand" : ch->link[i]->kind == IR_IF ? "a condition stands" : "a definition stands";
+        return sched_refuse(c, "%s between loops '%s' and '%s'", what, outer, inner);
+    }
+    return true;
+}
+
+static void set_order(sched_call *c, chain *ch, const char *const *loop, int n)
+{
+    int next = 0;
+
+    ch->order = base_array(c->cx, const ir_stmt *, ch->n);
+    for (int i = 0; i < ch->n; i++) {
+        bool named = false;
+
+        for (int j = 0; j < n; j++)
+            named = named || strcmp(ch->link[i]->loop.var->var.name, loop[j]) == 0;
+        ch->order[i] = ch->link[i];
+        for (int j = 0; named && j < ch->n; j++)
+            if (strcmp(ch->link[j]->loop.var->var.name, loop[next]) == 0)
+                ch->order[i] = ch->link[j];
+        next += named;
+    }
+}
+
+/* No loop may leave one that its bounds use. */
+static bool bounds_hold(sched_call *c, const chain *ch)
+{
+    for (int i = 0; i < ch->n; i++)
+        for (int j = i; j < ch->n; j++)
+            if (ir_uses_var(c->cx, ch->order[i]->loop.extent, ch->order[j]->loop.var))
+                return sched_refuse(c, "the bounds of '%s' depend on '%s'", ch->order[i]->loop.var->var.name, ch->order[j]->loop.var->var.name);
+    return true;
+}
+
+/* Reduce loops of the site, as they come in `order`, in the same order as in the chain. */
+static bool reduction_order_kept(sched_call *c, const chain *ch, const sched_site *site, const char **a, const char **b)
+{
+    const ir_stmt *last = NULL;
+    int at = -1;
+
+    for (int i = 0; i < ch->n; i++) {
+        if (sched_kind_for(c->cx, site, ch->order[i]->loop.var) == IR_SPATIAL)
+            continue;
+        for (int j = 0; j < ch->n; j++)
+            if (ch->link[j] == ch->order[i]) {
+                if (j < at) {
+                    *a = last->loop.var->var.name;
+                    *b = ch->order[i]->loop.var->var.name;
+                    return false;
+                }
+                at = j;
+                last = ch->order[i];
+            }
+    }
+    return true;
+}
+
+static bool may_permute(sched_call *c, const chain *ch, const sched_site *site)
+{
+    const ir_combiner *combiner = sched_combiner(site->block);
+    const char *a, *b;
+
+    for (int i = 0; i < ch->n; i++) {
+        ir_iter_kind kind = sched_kind_for(c->cx, site, ch->link[i]->loop.var);
+
+        if (ch->order[i] != ch->link[i] && (kind == IR_SCAN || kind == IR_OPAQUE))
+            return sched_refuse(c, "'%s' is a scan or opaque loop of '%s', which keeps its order", ch->link[i]->loop.var->var.name, site->block->name);
+    }
+    if (sched_has_effect(c->cx, site->block->body))
+        return sched_refuse(c, "'%s' calls a function with an effect", site->block->name);
+    if (!(combiner && combiner->reorders) && !reduction_order_kept(c, ch, site, &a, &b))
+        return sched_refuse(c, "it would exchange the reduction loops '%s' and '%s' of '%s', whose combiner is not declared associative and commutative", b, a,
+                            site->block->name);
+    return true;
+}
+
+/* What one block writes may be used by others only within one iteration of all loops of the chain; by itself, bindings must be an injection. */
+static bool dependences_hold(sched_call *c, const chain *ch)
+{
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    const ir_expr *innermost = ch->link[ch->n - 1]->loop.var, *outermost = ch->link[0]->loop.var;
+
+    for (int i = 0; i < all.n; i++) {
+        const sched_site *site = &all.at[i];
+        const char *reason = NULL;
+
+        if (!sched_depth_under(site, innermost))
+            continue;
+        if (!may_permute(c, ch, site))
+            return false;
+        for (int j = 0; j < site->block->n_writes; j++) {
+            const ir_buffer *b = site->block->writes[j].buffer;
+
+            if (sched_private(c->s, &all, b, innermost))
+                continue;
+            if (!sched_injective(c->s, site, sched_depth_under(site, outermost) - 1, &reason))
+                return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", site->block->name, reason);
+            for (int k = 0; k < ch->n; k++)
+                if ((sched_shared_under(&all, b, innermost) || sched_reads(site->block, b)) && (reason = sched_buffer_dependence(c->s, &all, b, ch->link[k]->loop.var)))
+                    return sched_refuse(c, "%s", reason);
+        }
+    }
+    return true;
+}
+
+const ir_program *sched_permute(sched_call *c, const char *const *loop, int n)
+{
+    chain ch;
+
+    if (n < 2)
+        return sched_refuse(c, "there is nothing to reorder");
+    if (!find_chain(c, loop, n, &ch) || !straight(c, &ch))
+        return NULL;
+    set_order(c, &ch, loop, n);
+    if (memcmp(ch.order, ch.link, (size_t)ch.n * sizeof *ch.link) == 0)
+        return c->tree;
+    if (!bounds_hold(c, &ch) || !dependences_hold(c, &ch))
+        return NULL;
+
+    const ir_stmt *s = ch.link[ch.n - 1]->loop.body;
+    for (int i = ch.n - 1; i >= 0; i--)
+        s = sched_with_child(c->cx, ch.order[i], 0, s);
+    return sched_with_body(c, sched_rebuild(c->cx, &ch.top, ch.first, s));
+}
+
+/* reorder(l1, l2, ...): from the outermost to the innermost. */
+const ir_program *sched_do_reorder(sched_call *c)
+{
+    return sched_permute(c, c->arg[0].names, c->arg[0].n);
+}

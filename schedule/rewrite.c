@@ -1,0 +1,286 @@
+/* schedule/rewrite.c -- the rewrites that primitives share: rebinding a loop variable, removing, duplicating and inserting subtrees,
+ * exchanging buffers, and keeping the regions of blocks true.
+ *
+ * Loop variables occur in bounds, conditions, lets, bindings and predicates; never inside a block. So a rewrite of loops never enters one,
+ * and a rewrite of a block's inside never looks at loops.
+ */
+#include <string.h>
+
+#include "schedule/state.h"
+
+bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var)
+{
+    return e && ir_uses_var(cx, e, var);
+}
+
+void sched_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out)
+{
+    if (!e || ir_is_true(e))
+        return;
+    if (e->op == IR_AND) {
+        sched_conjuncts(cx, e->arg[0], out);
+        sched_conjuncts(cx, e->arg[1], out);
+    } else {
+        base_push(cx, out, e);
+    }
+}
+
+/* ---- rebinding ---- */
+
+typedef struct {
+    tec_context *cx;
+    const ir_expr *var, *value, *guard;
+} rebinding;
+
+static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const ir_expr *e)
+{
+    if (!e || e == r->var)
+        return e ? r->value : NULL;
+    if (!ir_uses_var(r->cx, e, r->var))
+        return e;
+    return ir_simplify(f, ir_substitute(r->cx, e, r->var, r->value));
+}
+
+static const ir_stmt *rebind_block(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+{
+    int n = s->block.block->n_iters;
+    const ir_expr **bind = base_array(r->cx, const ir_expr *, n), *where = rebind_expr(r, f, s->block.where);
+    bool same = where == s->block.where && !r->guard;
+
+    for (int i = 0; i < n; i++) {
+        bind[i] = rebind_expr(r, f, s->block.bind[i]);
+        same = same && bind[i] == s->block.bind[i];
+    }
+    if (same)
+        return s;
+    ir_stmt *copy = ir_stmt_copy(r->cx, s);
+    copy->block.bind = bind;
+    copy->block.where = r->guard ? ir_all(r->cx, ir_is_true(where) ? NULL : where, r->guard) : where;
+    return copy;
+}
+
+static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stmt *s);
+
+static const ir_stmt *rebind_loop(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_expr *extent = rebind_expr(r, f, s->loop.extent);
+    ir_facts *inner = ir_facts_new(r->cx, f);
+
+    ir_facts_range(inner, s->loop.var, s->loop.min, extent);
+    const ir_stmt *body = rebind(r, inner, s->loop.body);
+    if (body == s->loop.body && extent == s->loop.extent)
+        return s;
+    return ir_for_like(r->cx, s, s->loop.min, extent, body);
+}
+
+static const ir_stmt *rebind_if(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_expr *cond = rebind_expr(r, f, s->branch.cond);
+    const ir_stmt *then = rebind(r, f, s->branch.then);
+    const ir_stmt *otherwise = s->branch.otherwise ? rebind(r, f, s->branch.otherwise) : NULL;
+
+    if (cond == s->branch.cond && then == s->branch.then && otherwise == s->branch.otherwise)
+        return s;
+    return ir_if(r->cx, cond, then, otherwise);
+}
+
+static const ir_stmt *rebind_seq(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_stmt **stmt = base_array(r->cx, const ir_stmt *, s->seq.n);
+    bool same = true;
+
+    for (int i = 0; i < s->seq.n; i++) {
+        stmt[i] = rebind(r, f, s->seq.stmt[i]);
+        same = same && stmt[i] == s->seq.stmt[i];
+    }
+    return same ? s : ir_seq(r->cx, stmt, s->seq.n);
+}
+
+static const ir_stmt *rebind_let(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_expr *value = rebind_expr(r, f, s->let.value);
+    const ir_stmt *body = rebind(r, f, s->let.body);
+
+    return value == s->let.value && body == s->let.body ? s : ir_let_stmt(r->cx, s->let.var, value, body);
+}
+
+static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stmt *s)
+{
+    switch (s->kind) {
+    case IR_FOR:
+        return rebind_loop(r, f, s);
+    case IR_BLOCK:
+        return rebind_block(r, f, s);
+    case IR_IF:
+        return rebind_if(r, f, s);
+    case IR_SEQ:
+        return rebind_seq(r, f, s);
+    case IR_LET_STMT:
+        return rebind_let(r, f, s);
+    case IR_ALLOCATE:
+    case IR_ATTRIBUTE:
+        return sched_with_child(r->cx, s, 0, rebind(r, f, sched_child(s, 0)));
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_ASSERT:
+    case IR_EVALUATE:
+        return ir_substitute_stmt(r->cx, s, r->var, r->value);
+    }
+    return s;
+}
+
+const ir_stmt *sched_rebind(const ir_facts *f, const ir_stmt *s, const ir_expr *var, const ir_expr *value, const ir_expr *guard)
+{
+    return rebind(&(rebinding){ir_facts_context(f), var, value, guard}, f, s);
+}
+
+/* ---- subtrees ---- */
+
+const ir_stmt *sched_remove(tec_context *cx, const sched_path *p)
+{
+    return sched_rebuild(cx, p, p->n - 1, ir_nothing(cx));
+}
+
+const ir_stmt *sched_insert(tec_context *cx, const ir_stmt *body, int index, const ir_stmt *node)
+{
+    if (body->kind != IR_SEQ)
+        return index == 0 ? ir_seq2(cx, node, body) : ir_seq2(cx, body, node);
+
+    base_vec all = {0};
+    for (int i = 0; i <= body->seq.n; i++) {
+        if (i == index)
+            base_push(cx, &all, node);
+        if (i < body->seq.n)
+            base_push(cx, &all, body->seq.stmt[i]);
+    }
+    return ir_seq(cx, (const ir_stmt *const *)all.at, all.n);
+}
+
+static const ir_stmt *duplicate_loop(sched_call *c, const ir_stmt *s)
+{
+    const ir_expr *var = ir_var(c->cx, sched_fresh_name(c, NULL, s->loop.var->var.name), BASE_I64);
+    ir_stmt *copy = ir_stmt_copy(c->cx, s);
+
+    copy->loop.var = var;
+    copy->loop.body = ir_substitute_stmt(c->cx, sched_duplicate(c, s->loop.body), s->loop.var, var);
+    return copy;
+}
+
+static const ir_stmt *duplicate_block(sched_call *c, const ir_stmt *s)
+{
+    ir_block *b = ir_block_copy(c->cx, s->block.block);
+
+    b->name = sched_fresh_name(c, NULL, b->name);
+    return sched_with_block(c->cx, s, b);
+}
+
+const ir_stmt *sched_duplicate(sched_call *c, const ir_stmt *s)
+{
+    if (s->kind == IR_FOR)
+        return duplicate_loop(c, s);
+    if (s->kind == IR_BLOCK)
+        return duplicate_block(c, s);
+    const ir_stmt *copy = s;
+    for (int i = 0, n = sched_n_children(s); i < n; i++)
+        copy = sched_with_child(c->cx, copy, i, sched_duplicate(c, sched_child(s, i)));
+    return copy;
+}
+
+/* ---- programs and blocks ---- */
+
+const ir_program *sched_with_body(sched_call *c, const ir_stmt *body)
+{
+    if (!body)
+        return NULL;
+    ir_program *p = ir_program_copy(c->cx, c->tree);
+    p->body = body;
+    return p;
+}
+
+static const ir_program *with_buffers(tec_context *cx, const ir_program *p, const base_vec *buffers)
+{
+    ir_program *copy = ir_program_copy(cx, p);
+
+    copy->buffers = (const ir_buffer *const *)buffers->at;
+    copy->n_buffers = buffers->n;
+    return copy;
+}
+
+const ir_program *sched_add_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b)
+{
+    base_vec all = {0};
+
+    for (int i = 0; i < p->n_buffers; i++)
+        base_push(cx, &all, p->buffers[i]);
+    base_push(cx, &all, b);
+    return with_buffers(cx, p, &all);
+}
+
+const ir_program *sched_drop_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b)
+{
+    base_vec all = {0};
+
+    for (int i = 0; i < p->n_buffers; i++)
+        if (p->buffers[i] != b)
+            base_push(cx, &all, p->buffers[i]);
+    return with_buffers(cx, p, &all);
+}
+
+typedef struct {
+    ir_rewrite rw;
+    const ir_buffer *old, *new_one;
+} swapping;
+
+static const ir_buffer *swap(ir_rewrite *rw, const ir_buffer *b)
+{
+    const swapping *w = (const swapping *)rw;
+
+    return b == w->old ? w->new_one : b;
+}
+
+const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const ir_buffer *old, const ir_buffer *new_one)
+{
+    swapping w = {.rw = {.cx = cx, .buffer = swap}, .old = old, .new_one = new_one};
+    base_vec all = {0};
+
+    for (int i = 0; i < p->n_buffers; i++)
+        base_push(cx, &all, p->buffers[i] == old ? new_one : p->buffers[i]);
+    ir_program *copy = (ir_program *)with_buffers(cx, p, &all);
+    copy->body = ir_rewrite_stmt(&w.rw, p->body);
+    return copy->body ? copy : NULL;
+}
+
+const ir_stmt *sched_with_block(tec_context *cx, const ir_stmt *s, const ir_block *b)
+{
+    if (!b)
+        return NULL;
+    ir_stmt *copy = ir_stmt_copy(cx, s);
+    copy->block.block = b;
+    return copy;
+}
+
+static const ir_region *regions(tec_context *cx, const base_vec *v)
+{
+    ir_region *r = base_array(cx, ir_region, v->n);
+
+    for (int i = 0; i < v->n; i++)
+        r[i] = *(const ir_region *)v->at[i];
+    return r;
+}
+
+const ir_block *sched_refresh(const ir_facts *f, const ir_block *b)
+{
+    tec_context *cx = ir_facts_context(f);
+    ir_facts *inside = ir_facts_new(cx, f);
+    ir_block *copy = ir_block_copy(cx, b);
+    base_vec reads = {0}, writes = {0};
+
+    for (int i = 0; i < b->n_iters; i++)
+        ir_facts_range(inside, b->iters[i].var, ir_int(cx, 0), b->iters[i].extent);
+    ir_touched(inside, b->init ? ir_seq2(cx, b->init, b->body) : b->body, &reads, &writes);
+    copy->n_reads = reads.n;
+    copy->reads = regions(cx, &reads);
+    copy->n_writes = writes.n;
+    copy->writes = regions(cx, &writes);
+    return copy;
+}

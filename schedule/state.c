@@ -1,0 +1,142 @@
+/* schedule/state.c -- making and forking schedules, their error slot, and looking at the tree. */
+#include <string.h>
+
+#include "ir/facts.h"
+#include "schedule/state.h"
+
+sched *sched_new(tec_context *cx, const ir_program *tree, const target *t)
+{
+    if (!tree)
+        return NULL;
+    sched *s = base_new(cx, sched);
+
+    s->cx = cx;
+    s->tree = tree;
+    s->target = t;
+    s->facts = ir_facts_of_program(cx, tree);
+    return s;
+}
+
+sched *sched_fork(tec_context *cx, const sched *s)
+{
+    if (!s)
+        return NULL;
+    sched *f = base_copy(cx, s, sizeof *s);
+
+    f->cx = cx;
+    f->facts = ir_facts_of_program(cx, s->tree);
+    f->steps = (base_vec){0};
+    for (int i = 0; i < s->steps.n; i++)
+        base_push(cx, &f->steps, s->steps.at[i]);
+    return f;
+}
+
+const ir_program *sched_tree(const sched *s) { return s ? s->tree : NULL; }
+const target *sched_target(const sched *s) { return s->target; }
+bool sched_failed(const sched *s) { return !s || s->error; }
+const char *sched_error(const sched *s) { return s ? s->error : NULL; }
+void sched_clear(sched *s) { s->error = NULL; }
+
+const ir_stmt *sched_loop(const sched *s, const char *loop)
+{
+    sched_path p;
+
+    return loop && sched_find_loop(s->cx, s->tree->body, loop, &p) ? sched_end(&p) : NULL;
+}
+
+const ir_stmt *sched_block(const sched *s, const char *block)
+{
+    sched_path p;
+
+    return block && sched_find_block(s->cx, s->tree->body, block, &p) ? sched_end(&p) : NULL;
+}
+
+static int give(const sched *s, const base_vec *names, const char ***out)
+{
+    *out = base_copy(s->cx, names->at, (size_t)names->n * sizeof *names->at);
+    return names->n;
+}
+
+int sched_loops_of(const sched *s, const char *block, const char ***names)
+{
+    sched_path p;
+    base_vec all = {0};
+
+    if (block && sched_find_block(s->cx, s->tree->body, block, &p))
+        for (int i = 0; i < p.n; i++)
+            if (p.link[i].stmt->kind == IR_FOR)
+                base_push(s->cx, &all, p.link[i].stmt->loop.var->var.name);
+    return give(s, &all, names);
+}
+
+int sched_blocks(const sched *s, const char ***names)
+{
+    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
+    base_vec all = {0};
+
+    for (int i = 0; i < sites.n; i++)
+        base_push(s->cx, &all, sites.at[i].block->name);
+    return give(s, &all, names);
+}
+
+const char *sched_block_with_role(const sched *s, ir_role role)
+{
+    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
+
+    for (int i = 0; i < sites.n; i++)
+        if (sites.at[i].block->role == role)
+            return sites.at[i].block->name;
+    return NULL;
+}
+
+bool sched_extent(const sched *s, const char *loop, int64_t *extent)
+{
+    const ir_stmt *l = sched_loop(s, loop);
+
+    return l && ir_is_int(l->loop.extent, extent);
+}
+
+ir_iter_kind sched_loop_kind(const sched *s, const char *loop)
+{
+    const ir_stmt *l = sched_loop(s, loop);
+    ir_iter_kind kind = IR_SPATIAL;
+
+    if (!l)
+        return kind;
+    sched_sites below = sched_all_sites(s->cx, l->loop.body);
+    for (int i = 0; i < below.n; i++) {
+        ir_iter_kind k = sched_kind_for(s->cx, &below.at[i], l->loop.var);
+        kind = k > kind ? k : kind;
+    }
+    return kind;
+}
+
+int sched_readers_of(const sched *s, const char *block, const char ***blocks)
+{
+    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
+    const sched_site *p = block ? sched_site_named(&sites, block) : NULL;
+    base_vec all = {0};
+
+    for (int i = 0; p && i < sites.n; i++)
+        for (int j = 0; j < p->block->n_writes; j++)
+            if (&sites.at[i] != p && sched_reads(sites.at[i].block, p->block->writes[j].buffer)) {
+                base_push(s->cx, &all, sites.at[i].block->name);
+                break;
+            }
+    return give(s, &all, blocks);
+}
+
+int sched_producers_of(const sched *s, const char *block, const char ***blocks)
+{
+    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
+    const sched_site *q = block ? sched_site_named(&sites, block) : NULL;
+    base_vec all = {0};
+
+    for (int i = 0; q && i < sites.n; i++)
+        for (int j = 0; j < q->block->n_reads; j++)
+            if (&sites.at[i] != q && sched_writes(sites.at[i].block, q->block->reads[j].buffer)) {
+                base_push(s->cx, &all, sites.at[i].block->name);
+                break;
+            }
+    return give(s, &all, blocks);
+}

@@ -1,0 +1,236 @@
+/* schedule/state.h -- a schedule from inside: the record, steps and their arguments, and the tools that primitives are made of.
+ *
+ *     sched_path at;
+ *     if (!sched_at_loop(c, 0, &at))                  // argument 0 names a loop; refuses where there is none
+ *         return NULL;
+ *     ... checks, each: return sched_refuse(c, "'%s' is ...", ...);
+ *     return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, replacement));
+ *
+ * A primitive sees the tree of its schedule and gives a new program, or NULL after sched_refuse. It never touches the schedule: the step
+ * machinery (step.c) puts the result in place and appends to the trace.
+ *
+ * Invariants of the tree that primitives rely on and keep: loops run from 0; names of loops and blocks are unique; a block's body and
+ * regions mention its own iteration variables, symbols and scalars only; bindings and predicates mention enclosing loops.
+ */
+#ifndef SCHEDULE_STATE_H
+#define SCHEDULE_STATE_H
+
+#include "ir/build.h"
+#include "ir/region.h"
+#include "ir/walk.h"
+#include "schedule/sched.h"
+
+struct tec_schedule {
+    tec_context *cx;
+    const ir_program *tree;
+    const target *target;
+    const ir_facts *facts; /* about the program's symbols */
+    base_vec steps;        /* sched_step * */
+    const char *error;     /* of the first refusal since the last clear; NULL: none */
+    base_loc where;        /* the user's line of the step that is being made; file NULL: unknown */
+};
+
+/* ---- steps ---- */
+
+/* What an argument is; the words are those of the signatures in primitives.def. */
+#define SCHED_ARG_LIST(X) \
+    X(LOOP, "loop")       \
+    X(LOOPS, "loops")     \
+    X(BLOCK, "block")     \
+    X(BLOCKS, "blocks")   \
+    X(PLACE, "place")     /* a loop or a block */ \
+    X(BUFFER, "buffer")   \
+    X(FACTORS, "factors") /* ints, where `_` is inferred */ \
+    X(INT, "int")         \
+    X(WORD, "word")       \
+    X(EXPR, "expr")       /* over symbols */
+typedef enum {
+#define X(NAME, text) SCHED_ARG_##NAME,
+    SCHED_ARG_LIST(X)
+#undef X
+} sched_arg_kind;
+
+typedef struct {
+    sched_arg_kind kind;
+    const char *name;         /* LOOP, BLOCK, PLACE, BUFFER, WORD */
+    const char *const *names; /* LOOPS, BLOCKS: n of them */
+    const int64_t *ints;      /* FACTORS: n of them; SCHED_INFER is `_` */
+    const ir_expr *expr;
+    int64_t i;
+    int n;
+} sched_arg;
+
+enum { SCHED_MAX_ARGS = 4 };
+
+typedef struct sched_primitive sched_primitive;
+
+typedef struct {
+    const sched_primitive *primitive;
+    sched_arg arg[SCHED_MAX_ARGS];
+    int n_args;
+    const char *const *result;
+    int n_results;
+} sched_step;
+
+/* One step while it is checked and carried out. */
+typedef struct {
+    sched *s;
+    tec_context *cx;
+    const ir_program *tree;
+    const sched_arg *arg;
+    base_vec results; /* names, in the order of the trace line */
+    const char *reason;
+} sched_call;
+
+typedef const ir_program *sched_primitive_fn(sched_call *c);
+
+struct sched_primitive {
+    const char *name;
+    const char *signature; /* words of SCHED_ARG_LIST; `word=guard` may be left out and is then `guard` */
+    sched_primitive_fn *run;
+};
+extern const sched_primitive sched_primitives[];
+extern const int sched_n_primitives;
+const sched_primitive *sched_primitive_named(const char *name);
+
+#define SCHED_PRIMITIVE(name, signature) sched_primitive_fn sched_do_##name;
+#include "schedule/primitives.def"
+
+/* Checks, rewrites, appends; the results' names go to *results (may be NULL). */
+bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results, int *n_results);
+
+/* The named loops in this order, outermost first (reorder.c); what reorder and tile do. */
+const ir_program *sched_permute(sched_call *c, const char *const *loop, int n);
+
+/* Notes why the step is refused; always NULL. */
+void *sched_refuse(sched_call *c, const char *fmt, ...) BASE_PRINTF(2, 3);
+
+const char *sched_step_text(tec_context *cx, const sched_step *step);
+
+/* ---- where nodes stand (tree.c) ---- */
+
+typedef struct {
+    const ir_stmt *stmt;
+    int child; /* the one that the path goes on to */
+} sched_link;
+
+/* From the root down to a node, link[n-1]. */
+typedef struct {
+    sched_link *link;
+    int n;
+} sched_path;
+
+static inline const ir_stmt *sched_end(const sched_path *p) { return p->link[p->n - 1].stmt; }
+
+int sched_n_children(const ir_stmt *s);
+const ir_stmt *sched_child(const ir_stmt *s, int i);
+/* s with another child; where that is the empty sequence, a loop, let or attribute around it disappears. */
+const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child);
+/* The root with node `depth` of the path replaced. */
+const ir_stmt *sched_rebuild(tec_context *cx, const sched_path *p, int depth, const ir_stmt *node);
+bool sched_is_nothing(const ir_stmt *s);
+
+bool sched_find_loop(tec_context *cx, const ir_stmt *root, const char *name, sched_path *out);
+bool sched_find_block(tec_context *cx, const ir_stmt *root, const char *name, sched_path *out);
+bool sched_find_var(tec_context *cx, const ir_stmt *root, const ir_expr *var, sched_path *out); /* the loop of that variable */
+/* Refuses where there is no such loop or block. The second: argument i of the call. */
+bool sched_need_loop(sched_call *c, const char *name, sched_path *out);
+bool sched_need_block(sched_call *c, const char *name, sched_path *out);
+
+bool sched_name_taken(const ir_stmt *root, const char *name);
+/* `name`, or with '2, '3 ... behind it, whatever no loop or block of the call's tree has; `also` (may be NULL): a tree being built. */
+const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *name);
+
+/* What holds at link `depth` of the path: symbols, ranges of loops above, conditions, lets. */
+ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth);
+
+/* A block and the loops around it. */
+typedef struct {
+    const ir_stmt *stmt;
+    const ir_block *block;
+    const ir_stmt *const *loop; /* outermost first */
+    int n_loops;
+    int order;      /* of execution, among all blocks of the tree */
+    bool branches;  /* below a condition */
+} sched_site;
+
+typedef struct {
+    sched_site *at;
+    int n;
+} sched_sites;
+sched_sites sched_all_sites(tec_context *cx, const ir_stmt *root);
+/* How many loops stand around and including the one of `var`; 0: not under it. */
+int sched_depth_under(const sched_site *site, const ir_expr *var);
+const sched_site *sched_site_named(const sched_sites *all, const char *block);
+
+bool sched_reads(const ir_block *b, const ir_buffer *buffer);  /* or the same alias class */
+bool sched_writes(const ir_block *b, const ir_buffer *buffer);
+bool sched_same_storage(const ir_buffer *a, const ir_buffer *b);
+bool sched_is_output(const ir_program *p, const ir_buffer *b); /* any parameter */
+const ir_buffer *sched_buffer_named(const ir_program *p, const char *name);
+
+/* ---- rewriting (rewrite.c) ---- */
+
+/* var := value in the bounds, bindings and predicates below s (blocks' insides do not mention loops), simplified under f, which holds
+ * at s; `guard` (may be NULL) is added to the predicate of every block. */
+const ir_stmt *sched_rebind(const ir_facts *f, const ir_stmt *s, const ir_expr *var, const ir_expr *value, const ir_expr *guard);
+/* The tree without the block at the end of the path, and without the loops that are empty then. */
+const ir_stmt *sched_remove(tec_context *cx, const sched_path *p);
+/* A copy whose loops have new variables and, like its blocks, fresh names. */
+const ir_stmt *sched_duplicate(sched_call *c, const ir_stmt *s);
+/* Puts `node` before child `index` of body (a sequence, or a single node with index 0 or 1). */
+const ir_stmt *sched_insert(tec_context *cx, const ir_stmt *body, int index, const ir_stmt *node);
+const ir_program *sched_with_body(sched_call *c, const ir_stmt *body);
+const ir_program *sched_add_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b);
+const ir_program *sched_drop_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b);
+const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const ir_buffer *old, const ir_buffer *new_one);
+/* The block with its regions computed anew from its body. */
+const ir_block *sched_refresh(const ir_facts *f, const ir_block *b);
+/* The statement of a block with another block of the same iteration variables in it. */
+const ir_stmt *sched_with_block(tec_context *cx, const ir_stmt *s, const ir_block *b);
+/* Conjuncts of a condition. */
+void sched_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out);
+bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var); /* NULL e: no */
+
+/* ---- dependence (depend.c) ---- */
+
+/* IR_REDUCE_ITER where the loop takes part in a reduce iteration variable of the block, IR_SCAN or IR_OPAQUE likewise; otherwise
+ * spatial. */
+ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var);
+/* The facts around a site with its outer `fixed` loops only. */
+ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
+/* The box that one access touches while the outer `fixed` loops stand still. For writes (`covering`), points that the predicate leaves
+ * out because they lie outside the block's domain count as touched. */
+ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
+/* While its outer `fixed` loops stand still, the block touches every element of `box` that lies in its domain. */
+bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
+/* Whether the block writes all of `box`, its box of `access`, in each iteration of its outer `fixed` loops, and completes it. */
+bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
+/* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and nothing else uses it. */
+bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var);
+/* While their `fixed` common loops stand still, all that q reads lies in what w writes, and w writes every element of that. */
+bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write, int fixed);
+/* Whatever the named block of `root` reads, the blocks that share loops with it have written in the same iteration of those; refuses. */
+bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block);
+const ir_region *sched_access(const ir_region *r, int n, const ir_buffer *b); /* that of the buffer itself; NULL: none */
+/* For each iteration variable: the dimension of the written box that it alone indexes, or -1. False where a dimension is something else than
+ * a variable of its own (or the constant 0 of a dimension of 1), or a spatial variable of more than one value indexes nothing. */
+bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, int *dim_of);
+/* More than one block below the loop of `var` touches the buffer. */
+bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var);
+/* NULL where no iteration of the loop writes an element of the buffer that another one reads or writes; otherwise the reason. */
+const char *sched_buffer_dependence(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var);
+/* The same for all buffers that are not private to the loop.
+ * NULL where no iteration of the loop writes what another one reads or writes; otherwise the reason, for the reader. */
+const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var);
+/* NULL where instances of the block may run again, or in another place; otherwise why not. */
+const char *sched_not_idempotent(tec_context *cx, const ir_block *b);
+/* Whether distinct points of the inner loops (from `fixed` on) are distinct instances; the reason why not. */
+bool sched_injective(const sched *s, const sched_site *site, int fixed, const char **reason);
+bool sched_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
+const ir_combiner *sched_combiner(const ir_block *b); /* of the block's updates; NULL: no reduction */
+
+/* Debug builds: the rules of docs/loop-tree.md that can be checked on the tree alone; false with an INTERNAL error in the context. */
+bool sched_verify(const sched *s);
+
+#endif

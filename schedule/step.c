@@ -1,0 +1,222 @@
+/* schedule/step.c -- what every step goes through: check and rewrite by the primitive's function, verify, append to the trace; and how a
+ * step prints.
+ *
+ *     C.y.0, C.y.1 = split(C.y, _, 12)
+ *
+ * Nothing here knows a primitive: the table gives the function and the kinds of the arguments.
+ */
+#include <string.h>
+
+#include "ir/text.h"
+#include "schedule/state.h"
+
+const sched_primitive sched_primitives[] = {
+#define SCHED_PRIMITIVE(name, signature) {#name, signature, sched_do_##name},
+#include "schedule/primitives.def"
+};
+const int sched_n_primitives = BASE_COUNT(sched_primitives);
+
+const sched_primitive *sched_primitive_named(const char *name)
+{
+    for (int i = 0; i < sched_n_primitives; i++)
+        if (strcmp(sched_primitives[i].name, name) == 0)
+            return &sched_primitives[i];
+    return NULL;
+}
+
+/* ---- printing ---- */
+
+static void add_names(tec_context *cx, base_text *t, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        base_addf(cx, t, "%s%s", i ? ", " : "", names[i]);
+}
+
+static void add_factors(tec_context *cx, base_text *t, const sched_arg *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        base_add(cx, t, i ? ", " : "");
+        if (a->ints[i] == SCHED_INFER)
+            base_add(cx, t, "_");
+        else
+            base_addf(cx, t, "%lld", (long long)a->ints[i]);
+    }
+}
+
+static void add_arg(tec_context *cx, base_text *t, const sched_arg *a)
+{
+    switch (a->kind) {
+    case SCHED_ARG_LOOP:
+    case SCHED_ARG_BLOCK:
+    case SCHED_ARG_PLACE:
+    case SCHED_ARG_BUFFER:
+    case SCHED_ARG_WORD:
+        base_add(cx, t, a->name ? a->name : "(none)");
+        return;
+    case SCHED_ARG_LOOPS:
+    case SCHED_ARG_BLOCKS:
+        add_names(cx, t, a->names, a->n);
+        return;
+    case SCHED_ARG_FACTORS:
+        add_factors(cx, t, a);
+        return;
+    case SCHED_ARG_INT:
+        base_addf(cx, t, "%lld", (long long)a->i);
+        return;
+    case SCHED_ARG_EXPR:
+        base_add(cx, t, ir_expr_text(cx, a->expr));
+        return;
+    }
+}
+
+/* The default of the last word of a signature; NULL: none. */
+static const char *default_word(const sched_primitive *p)
+{
+    const char *equals = strrchr(p->signature, '=');
+
+    return equals ? equals + 1 : NULL;
+}
+
+static bool left_out(const sched_primitive *p, const sched_arg *a)
+{
+    bool list = a->kind == SCHED_ARG_LOOPS || a->kind == SCHED_ARG_BLOCKS || a->kind == SCHED_ARG_FACTORS;
+
+    if (list)
+        return a->n == 0;
+    return a->kind == SCHED_ARG_WORD && base_same(a->name, default_word(p));
+}
+
+static void add_call(tec_context *cx, base_text *t, const sched_primitive *p, const sched_arg *arg, int n)
+{
+    const char *comma = "";
+
+    base_addf(cx, t, "%s(", p->name);
+    for (int i = 0; i < n; i++) {
+        if (left_out(p, &arg[i]))
+            continue;
+        base_add(cx, t, comma);
+        add_arg(cx, t, &arg[i]);
+        comma = ", ";
+    }
+    base_add(cx, t, ")");
+}
+
+const char *sched_step_text(tec_context *cx, const sched_step *step)
+{
+    base_text t = {0};
+
+    add_names(cx, &t, step->result, step->n_results);
+    if (step->n_results)
+        base_add(cx, &t, " = ");
+    add_call(cx, &t, step->primitive, step->arg, step->n_args);
+    return base_text_str(cx, &t);
+}
+
+const char *sched_trace_text(tec_context *cx, const sched *s)
+{
+    base_text t = {0};
+
+    for (int i = 0; i < s->steps.n; i++)
+        base_addf(cx, &t, "%s\n", sched_step_text(cx, s->steps.at[i]));
+    return base_text_str(cx, &t);
+}
+
+/* ---- applying ---- */
+
+void *sched_refuse(sched_call *c, const char *fmt, ...)
+{
+    va_list args;
+
+    if (!c->reason) {
+        va_start(args, fmt);
+        c->reason = base_vformat(c->cx, fmt, args);
+        va_end(args);
+    }
+    return NULL;
+}
+
+static bool refused(sched_call *c, const sched_primitive *p, int n)
+{
+    base_text t = {0};
+    sched *s = c->s;
+
+    if (s->error)
+        return false;
+    if (s->where.file)
+        base_addf(c->cx, &t, "%s:%d: ", s->where.file, s->where.line);
+    add_call(c->cx, &t, p, c->arg, n);
+    base_addf(c->cx, &t, ": %s", c->reason ? c->reason : "an operand does not fit");
+    s->error = base_text_str(c->cx, &t);
+    return false;
+}
+
+static const sched_arg *copy_args(tec_context *cx, const sched_arg *arg, int n)
+{
+    sched_arg *copy = base_copy(cx, arg, (size_t)n * sizeof *arg);
+
+    for (int i = 0; i < n; i++) {
+        copy[i].name = arg[i].name ? base_strdup(cx, arg[i].name) : NULL;
+        if (arg[i].names)
+            copy[i].names = base_copy(cx, arg[i].names, (size_t)arg[i].n * sizeof *arg[i].names);
+        for (int j = 0; arg[i].names && j < arg[i].n; j++)
+            ((const char **)copy[i].names)[j] = arg[i].names[j] ? base_strdup(cx, arg[i].names[j]) : NULL;
+        if (arg[i].ints)
+            copy[i].ints = base_copy(cx, arg[i].ints, (size_t)arg[i].n * sizeof *arg[i].ints);
+    }
+    return copy;
+}
+
+static void append(sched_call *c, const sched_primitive *p, int n)
+{
+    sched_step *step = base_new(c->cx, sched_step);
+
+    step->primitive = p;
+    step->n_args = n;
+    memcpy(step->arg, c->arg, (size_t)n * sizeof *c->arg);
+    step->result = (const char *const *)c->results.at;
+    step->n_results = c->results.n;
+    base_push(c->cx, &c->s->steps, step);
+}
+
+/* A NULL name comes from an earlier step that was refused; that one's reason is the one to read. */
+static bool names_missing(const sched_arg *arg, int n)
+{
+    for (int i = 0; i < n; i++) {
+        bool named = arg[i].kind <= SCHED_ARG_BUFFER || arg[i].kind == SCHED_ARG_WORD;
+        bool list = arg[i].kind == SCHED_ARG_LOOPS || arg[i].kind == SCHED_ARG_BLOCKS;
+
+        if (named && !list && !arg[i].name)
+            return true;
+        for (int j = 0; list && j < arg[i].n; j++)
+            if (!arg[i].names[j])
+                return true;
+    }
+    return false;
+}
+
+bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results, int *n_results)
+{
+    if (!s)
+        return false;
+    const sched_primitive *p = sched_primitive_named(primitive);
+    sched_call c = {.s = s, .cx = s->cx, .tree = s->tree, .arg = copy_args(s->cx, arg, n)};
+    const ir_program *after = NULL;
+
+    if (names_missing(arg, n))
+        sched_refuse(&c, "a loop or block that it names was not made");
+    else
+        after = p->run(&c);
+    if (!after || c.reason)
+        return refused(&c, p, n);
+    s->tree = after;
+    append(&c, p, n);
+#ifdef TEC_DEBUG
+    if (!sched_verify(s))
+        BASE_BUG(s->cx, "the tree after %s is broken: %s", sched_step_text(s->cx, s->steps.at[s->steps.n - 1]), tec_context_error(s->cx));
+#endif
+    if (results) {
+        *results = (const char *const *)c.results.at;
+        *n_results = c.results.n;
+    }
+    return true;
+}

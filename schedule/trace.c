@@ -1,0 +1,247 @@
+/* schedule/trace.c -- reading a trace back and applying it, and the C functions of the primitives.
+ *
+ *     y, x = split(C.y, _, 12)        the results' names hold in the lines below; what the trace prints are the tree's own names
+ *
+ * A replay is all or nothing: the first step that is refused leaves the schedule as it was before the first line.
+ */
+#include <string.h>
+
+#include "ir/text.h"
+#include "schedule/state.h"
+
+typedef struct {
+    sched *s;
+    tec_context *cx;
+    base_lexer *lx;
+    ir_scope_table scope;
+    base_dict names; /* names of results in the text -> names in the tree */
+} replay;
+
+static const char *known_as(const replay *r, const char *name)
+{
+    const char *actual = base_dict_get(&r->names, name);
+
+    return actual ? actual : name;
+}
+
+static void list_name(replay *r, base_vec *names, const char *what)
+{
+    const char *name = base_expect_name(r->lx, what);
+
+    if (name)
+        base_push(r->s->cx, names, base_strdup(r->s->cx, known_as(r, name)));
+}
+
+static void read_names(replay *r, sched_arg *a, const char *what)
+{
+    base_vec names = {0};
+
+    while (r->lx->tok.kind == BASE_TOK_NAME) {
+        list_name(r, &names, what);
+        if (!(base_at(r->lx, ",") && r->lx->next.kind == BASE_TOK_NAME))
+            break;
+        base_advance(r->lx);
+    }
+    a->names = (const char *const *)names.at;
+    a->n = names.n;
+}
+
+static bool at_factor(const base_token *t)
+{
+    return t->kind == BASE_TOK_INT || (t->kind == BASE_TOK_NAME && strcmp(t->text, "_") == 0) ||
+           (t->kind == BASE_TOK_SYMBOL && strcmp(t->text, "-") == 0);
+}
+
+static void read_factors(replay *r, sched_arg *a)
+{
+    int64_t *ints = NULL;
+    int cap = 0;
+
+    while (at_factor(&r->lx->tok)) {
+        if (a->n == cap) {
+            int64_t *more = base_array(r->s->cx, int64_t, cap ? 2 * cap : 4);
+
+            if (a->n)
+                memcpy(more, ints, (size_t)a->n * sizeof *ints);
+            ints = more;
+            cap = cap ? 2 * cap : 4;
+        }
+        if (base_accept(r->lx, "_"))
+            ints[a->n++] = SCHED_INFER;
+        else if (base_expect_int(r->lx, "a factor", &ints[a->n]))
+            a->n++;
+        if (!(base_at(r->lx, ",") && at_factor(&r->lx->next)))
+            break;
+        base_advance(r->lx);
+    }
+    a->ints = ints;
+}
+
+static void read_arg(replay *r, sched_arg *a)
+{
+    switch (a->kind) {
+    case SCHED_ARG_LOOP:
+    case SCHED_ARG_BLOCK:
+    case SCHED_ARG_PLACE:
+    case SCHED_ARG_BUFFER: {
+        const char *name = base_expect_name(r->lx, "a name");
+        a->name = name ? base_strdup(r->s->cx, known_as(r, name)) : NULL;
+        return;
+    }
+    case SCHED_ARG_WORD: {
+        const char *word = base_expect_name(r->lx, "a word");
+        a->name = word ? base_strdup(r->s->cx, word) : NULL;
+        return;
+    }
+    case SCHED_ARG_LOOPS:
+        read_names(r, a, "a loop");
+        return;
+    case SCHED_ARG_BLOCKS:
+        read_names(r, a, "a block");
+        return;
+    case SCHED_ARG_FACTORS:
+        read_factors(r, a);
+        return;
+    case SCHED_ARG_INT:
+        base_expect_int(r->lx, "an integer", &a->i);
+        return;
+    case SCHED_ARG_EXPR:
+        a->expr = ir_parse_expr(r->lx, &r->scope);
+        return;
+    }
+}
+
+static bool kind_of_word(const char *word, size_t n, sched_arg_kind *kind)
+{
+    static const char *const words[] = {
+#define X(NAME, text) text,
+        SCHED_ARG_LIST(X)
+#undef X
+    };
+
+    for (int i = 0; i < BASE_COUNT(words); i++)
+        if (strlen(words[i]) == n && strncmp(words[i], word, n) == 0) {
+            *kind = (sched_arg_kind)i;
+            return true;
+        }
+    return false;
+}
+
+/* The arguments in the order of the signature; a list or a word with a default may be missing. */
+static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
+{
+    int n = 0;
+
+    base_expect(r->lx, "(");
+    for (const char *w = p->signature; *w; n++) {
+        size_t word = strcspn(w, " ="), all = strcspn(w, " ");
+        sched_arg *a = &arg[n];
+
+        kind_of_word(w, word, &a->kind);
+        bool list = a->kind == SCHED_ARG_LOOPS || a->kind == SCHED_ARG_BLOCKS || a->kind == SCHED_ARG_FACTORS;
+        bool may_miss = list || all > word;
+        if (may_miss && base_at(r->lx, ")")) {
+            if (all > word)
+                a->name = base_strndup(r->s->cx, w + word + 1, all - word - 1);
+        } else {
+            if (n > 0)
+                base_expect(r->lx, ",");
+            read_arg(r, a);
+        }
+        w += all;
+        w += strspn(w, " ");
+    }
+    base_expect(r->lx, ")");
+    return n;
+}
+
+static void read_results(replay *r, base_vec *names)
+{
+    bool has_results = r->lx->next.kind == BASE_TOK_SYMBOL && (strcmp(r->lx->next.text, ",") == 0 || strcmp(r->lx->next.text, "=") == 0);
+
+    if (!has_results)
+        return;
+    do {
+        const char *name = base_expect_name(r->lx, "the name of a result");
+
+        base_push(r->cx, names, name);
+    } while (base_accept(r->lx, ","));
+    base_expect(r->lx, "=");
+}
+
+static void fail(replay *r, base_loc loc, const char *reason)
+{
+    sched *s = r->s;
+
+    if (!s->error)
+        s->error = base_format(s->cx, "%s:%d: %s", loc.file, loc.line, reason);
+}
+
+static bool read_step(replay *r)
+{
+    base_vec results = {0};
+    base_loc loc = r->lx->tok.loc;
+    sched_arg arg[SCHED_MAX_ARGS] = {{0}};
+    const char *const *made;
+    int n_made;
+
+    read_results(r, &results);
+    const char *name = base_expect_name(r->lx, "a primitive");
+    const sched_primitive *p = name ? sched_primitive_named(name) : NULL;
+    if (name && !p)
+        base_fail(r->cx, TEC_INVALID, loc, "there is no primitive '%s'", name);
+    int n = p ? read_args(r, p, arg) : 0;
+    if (base_failed(r->cx))
+        return false;
+
+    r->s->where = loc;
+    if (!sched_apply(r->s, p->name, arg, n, &made, &n_made))
+        return false;
+    if (results.n && results.n != n_made) {
+        fail(r, loc, base_format(r->s->cx, "%s gives %d results, %d are named", p->name, n_made, results.n));
+        return false;
+    }
+    for (int i = 0; i < results.n; i++)
+        base_dict_put(r->cx, &r->names, results.at[i], made[i]);
+    return true;
+}
+
+static void know_symbols(replay *r)
+{
+    const ir_program *p = r->s->tree;
+
+    for (int i = 0; i < p->n_symbols; i++)
+        base_dict_put(r->cx, &r->scope.vars, p->symbols[i]->var.name, p->symbols[i]);
+}
+
+/* What the parser left in the context belongs to the schedule: a bad trace leaves the context usable. */
+static void take_error(sched *s)
+{
+    if (!base_failed(s->cx))
+        return;
+    if (!s->error)
+        s->error = base_strdup(s->cx, tec_context_error(s->cx));
+    tec_context_clear(s->cx);
+}
+
+bool sched_replay(sched *s, const char *file, const char *text)
+{
+    if (!s || !text || base_failed(s->cx))
+        return false;
+    sched before = *s;
+    replay r = {.s = s, .cx = s->cx};
+    bool ok = true;
+
+    s->error = NULL;
+    r.lx = base_lexer_new(s->cx, base_strdup(s->cx, file ? file : "trace"), text);
+    know_symbols(&r);
+    while (ok && r.lx->tok.kind != BASE_TOK_END)
+        ok = read_step(&r);
+    take_error(s);
+    const char *error = s->error;
+    if (error)
+        *s = before;
+    s->where = before.where;
+    s->error = before.error ? before.error : error;
+    return !error;
+}
