@@ -9,7 +9,7 @@
  *     graph_build(m, &options) ...               // graph/build.h
  *
  * A body lists nodes in an order in which each value is made before it is used. A node is an operator, a call of another function, `if`, `loop` or
- * `scan` with bodies as regions, or a *group*: what fusion made, a body that becomes one kernel. Passes make new bodies and leave old ones
+ * `scan` with bodies as regions, a *group* (what fusion made: a body that becomes one kernel), or the packing of an operator's constant operand. Passes make new bodies and leave old ones
  * as they are; a pass recurses into regions or refuses them by name. Values carry their type and device.
  * Lifetime: the context's. Text: graph/text.h, round-trips (constants by hash or in full).
  */
@@ -24,7 +24,7 @@ typedef struct graph_body graph_body;
 typedef struct graph_node graph_node;
 typedef struct tec_value graph_value;
 
-typedef enum { GRAPH_OP, GRAPH_CALL, GRAPH_IF, GRAPH_LOOP, GRAPH_SCAN, GRAPH_GROUP } graph_node_kind;
+typedef enum { GRAPH_OP, GRAPH_CALL, GRAPH_IF, GRAPH_LOOP, GRAPH_SCAN, GRAPH_GROUP, GRAPH_PACK } graph_node_kind;
 
 struct tec_value {
     const char *name; /* the user's where there is one */
@@ -42,8 +42,8 @@ struct graph_node {
     base_loc loc;     /* model file and node */
     const op_info *op;             /* GRAPH_OP */
     const op_impl *impl;           /* chosen implementation of an operator, of the anchor of a group; may be NULL */
-    bool packed;                   /* in[impl->packs] holds the packed form */
-    const graph_function *callee;  /* GRAPH_CALL */
+    const graph_node *plain;       /* of an operator whose operand impl->packs is packed already, and of GRAPH_PACK: the operator as it was */
+    const char *callee;            /* GRAPH_CALL: a function of the module */
     int n_in, n_out, n_attrs, n_bodies;
     graph_value **in, **out; /* an operand that is left out is NULL */
     const op_attr *attr;
@@ -78,6 +78,8 @@ const ir_expr *graph_symbol(graph_module *m, const char *name); /* NULL name: a 
 graph_value *graph_input(graph_function *f, const char *name, op_type type);
 graph_value *graph_constant(graph_function *f, const char *name, const op_constant *c);
 /* An operator node with its types inferred; NULL with an error. n_outputs is 1 unless the operator says otherwise. */
+#define GRAPH_ADD(f, op, name, attr, n_attrs, ...)                                                                               \
+    graph_add((f), (op), (name), (graph_value *const[]){__VA_ARGS__}, (int)(sizeof((graph_value *[]){__VA_ARGS__}) / sizeof(graph_value *)), (attr), (n_attrs))
 graph_value *graph_add(graph_function *f, const char *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
 graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
 void graph_output(graph_function *f, const char *name, graph_value *v);

@@ -1,0 +1,123 @@
+/* graph/batch_norm.c -- folds batch normalisation into the convolution before it.
+ *
+ *     y = batch_norm(conv(x, w, b), gamma, beta, mean, var)
+ *  => s = gamma / sqrt(var + epsilon)
+ *     y = conv(x, w * s[o, 1, ...], (b - mean) * s + beta)
+ *
+ * where the convolution has no other reader and all parameters are constant; otherwise y = x * s[c, 1, ...] + (beta - mean * s)[c, 1, ...].
+ * The arithmetic on parameters is left as nodes, which constant folding computes.
+ */
+#include "graph/pass.h"
+#include "graph/rewrite.h"
+
+typedef struct {
+    base_map uses;
+} state;
+
+static void prepare(graph_rewrite *rw, const graph_body *old)
+{
+    state *st = rw->user;
+
+    graph_count_uses(rw->cx, old, &st->uses);
+}
+
+/* [c] as [c, 1, ... 1] with `after` ones. */
+static graph_value *spread(graph_rewrite *rw, const graph_node *at, graph_value *v, int after)
+{
+    if (!v)
+        return NULL;
+    const ir_expr **dim = base_array(rw->cx, const ir_expr *, after + 1);
+
+    dim[0] = v->type.dim[0];
+    for (int i = 0; i < after; i++)
+        dim[1 + i] = ir_int(rw->cx, 1);
+    op_attr shape = op_attr_exprs(rw->cx, "shape", dim, after + 1);
+    return graph_emit(rw, at, "reshape", base_format(rw->cx, "%s.spread", at->name), &v, 1, &shape, 1);
+}
+
+static graph_value *binary(graph_rewrite *rw, const graph_node *at, const char *op, graph_value *a, graph_value *b)
+{
+    return a && b ? graph_emit(rw, at, op, base_format(rw->cx, "%s.%s", at->name, op), (graph_value *[]){a, b}, 2, NULL, 0) : NULL;
+}
+
+static graph_value *float_constant(graph_rewrite *rw, base_dtype t, double value)
+{
+    op_constant *c = base_new(rw->cx, op_constant);
+    double *data = base_new(rw->cx, double);
+
+    *c = (op_constant){.type = {t, 0, NULL}, .data = data, .bytes = base_dtype_bytes(t)};
+    if (t.code == kDLBfloat)
+        *(uint16_t *)(void *)data = base_double_to_bfloat(value);
+    else if (t.bits == 16)
+        *(uint16_t *)(void *)data = base_double_to_half(value);
+    else if (t.bits == 32)
+        *(float *)(void *)data = (float)value;
+    else
+        *data = value;
+    return graph_constant(rw->function, NULL, c);
+}
+
+/* gamma / sqrt(var + epsilon) */
+static graph_value *scale(graph_rewrite *rw, const graph_node *bn, graph_value *const *in)
+{
+    op_call c;
+    graph_call(rw->from, bn, NULL, &c);
+    graph_value *var = binary(rw, bn, "add", in[4], float_constant(rw, in[4]->type.dtype, op_float(&c, "epsilon", 1e-5)));
+    graph_value *root = var ? graph_emit(rw, bn, "sqrt", base_format(rw->cx, "%s.sqrt", bn->name), &var, 1, NULL, 0) : NULL;
+
+    return binary(rw, bn, "div", in[1], root);
+}
+
+static bool into_conv(graph_rewrite *rw, const graph_node *bn, const graph_node *conv, graph_value *const *in)
+{
+    graph_value *s = scale(rw, bn, in), *bias = conv->n_in > 2 ? conv->in[2] : NULL, *operand[3] = {conv->in[0]};
+
+    if (!s)
+        return false;
+    operand[1] = binary(rw, bn, "mul", conv->in[1], spread(rw, bn, s, conv->in[1]->type.n - 1));
+    graph_value *shift = bias ? binary(rw, bn, "sub", bias, in[3]) : graph_emit(rw, bn, "neg", base_format(rw->cx, "%s.neg", bn->name), &in[3], 1, NULL, 0);
+    operand[2] = binary(rw, bn, "add", binary(rw, bn, "mul", shift, s), in[2]);
+    if (!operand[1] || !operand[2])
+        return false;
+    graph_value *y = graph_emit(rw, conv, conv->op->name, conv->name, operand, 3, conv->attr, conv->n_attrs);
+    if (y)
+        graph_replace(rw, bn->out[0], y);
+    return y != NULL;
+}
+
+static bool into_arithmetic(graph_rewrite *rw, const graph_node *bn, graph_value *const *in)
+{
+    int after = in[0]->type.n - 2;
+    graph_value *s = scale(rw, bn, in), *shift = binary(rw, bn, "sub", in[2], binary(rw, bn, "mul", in[3], s));
+    graph_value *y = binary(rw, bn, "add", binary(rw, bn, "mul", in[0], spread(rw, bn, s, after)), spread(rw, bn, shift, after));
+
+    if (y)
+        graph_replace(rw, bn->out[0], y);
+    return y != NULL;
+}
+
+static bool visit(graph_rewrite *rw, const graph_node *node)
+{
+    state *st = rw->user;
+    graph_value *in[5];
+
+    if (node->kind != GRAPH_OP || !base_same(node->op->name, "batch_norm") || node->n_out != 1)
+        return graph_keep(rw, node);
+    for (int k = 0; k < 5; k++)
+        in[k] = graph_new_value(rw, node->in[k]);
+    for (int k = 1; k < 5; k++)
+        if (!in[k]->constant)
+            return graph_keep(rw, node);
+    const graph_node *conv = in[0]->node;
+    if (conv && conv->kind == GRAPH_OP && base_same(conv->op->name, "conv") && conv->in[1]->constant && graph_uses(&st->uses, node->in[0]) == 1)
+        return into_conv(rw, node, conv, in);
+    return into_arithmetic(rw, node, in);
+}
+
+graph_module *graph_fold_batch_norm(graph_module *m, const target *t)
+{
+    state st = {.uses = {0}};
+
+    (void)t;
+    return graph_rewrite_module(m, visit, prepare, &st);
+}

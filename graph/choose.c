@@ -1,0 +1,64 @@
+/* graph/choose.c -- an implementation for each operator; a packing node before each constant operand that the implementation wants packed. */
+#include "graph/emit.h"
+#include "graph/pass.h"
+#include "graph/rewrite.h"
+
+typedef struct {
+    const target *t;
+    base_map computable;
+} state;
+
+static graph_value *add_packing(graph_rewrite *rw, const graph_node *node, graph_node *plain, const target *t)
+{
+    op_type type;
+
+    if (!graph_packed_type(rw->to, plain, t, &type))
+        return NULL;
+    base_set_where(rw->cx, node->loc);
+    graph_node *pack = graph_node_new(rw->cx, GRAPH_PACK, base_format(rw->cx, "%s.pack", node->name), &plain->in[plain->impl->packs], 1, &type, 1);
+    pack->impl = plain->impl;
+    pack->plain = plain;
+    base_push(rw->cx, &rw->body->nodes, pack);
+    return pack->out[0];
+}
+
+static bool choose(graph_rewrite *rw, const graph_node *node)
+{
+    state *st = rw->user;
+    graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
+    op_call c;
+
+    if (node->kind != GRAPH_OP || node->impl)
+        return graph_keep(rw, node);
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = graph_new_value(rw, node->in[k]);
+    graph_node *plain = base_copy(rw->cx, node, sizeof *node);
+    plain->in = in;
+    graph_call(rw->to, plain, st->t, &c);
+    plain->impl = op_choose(&c);
+    if (!plain->impl)
+        return false;
+
+    graph_node changed = *plain;
+    int packs = plain->impl->packs;
+    if (packs >= 0 && op_has_input(&c, packs) && graph_is_computable(rw->cx, in[packs], &st->computable)) {
+        graph_value *packed = add_packing(rw, node, plain, st->t);
+
+        if (!packed)
+            return false;
+        in = base_copy(rw->cx, in, (size_t)node->n_in * sizeof *in);
+        in[packs] = packed;
+        changed.plain = plain;
+    }
+    graph_node *copy = graph_copy_node(rw, &changed, in);
+    for (int k = 0; k < node->n_out; k++)
+        graph_replace(rw, node->out[k], copy->out[k]);
+    return true;
+}
+
+graph_module *graph_choose(graph_module *m, const target *t)
+{
+    state st = {.t = t};
+
+    return graph_rewrite_module(m, choose, NULL, &st);
+}

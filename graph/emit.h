@@ -1,0 +1,26 @@
+/* graph/emit.h -- nodes as te definitions.
+ *
+ *     te_def *d = graph_definition(m, group, t);          // one kernel
+ *     te_def *c = graph_constant_definition(m, v, t, &leaves);   // a value that depends on constants alone
+ */
+#ifndef GRAPH_EMIT_H
+#define GRAPH_EMIT_H
+
+#include "graph/node.h"
+
+/* The parameters are the node's operands that are there, each once, then its outputs. */
+te_def *graph_definition(const graph_module *m, const graph_node *node, const target *t);
+
+/* Everything from constants to v; the parameters are the constants in `leaves` (graph_value *), then v. */
+te_def *graph_constant_definition(const graph_module *m, const graph_value *v, const target *t, base_vec *leaves);
+
+/* Whether a value depends on constants alone and its extents are constant. `memo`: `{0}` for each graph. */
+bool graph_is_computable(tec_context *cx, const graph_value *v, base_map *memo);
+
+/* The type of the packed form of a node's operand. */
+bool graph_packed_type(const graph_module *m, const graph_node *node, const target *t, op_type *out);
+
+/* Operands of a node without repetition and gaps, in order. */
+void graph_distinct_operands(tec_context *cx, const graph_node *node, base_vec *out);
+
+#endif

@@ -1,0 +1,112 @@
+/* graph/fold.c -- computes what depends on constants alone.
+ *
+ * Only values that something else needs are computed, each by one kernel that holds the whole expression behind it; all of them are compiled
+ * together. Nodes that only served those are left to graph_remove_dead.
+ */
+#include "graph/emit.h"
+#include "graph/evaluate.h"
+#include "graph/pass.h"
+#include "graph/rewrite.h"
+
+typedef struct {
+    const graph_module *m;
+    base_map computable;
+    base_map frontier; /* old value -> itself: computable, and read by what is not */
+    base_vec order;    /* the same, in order of discovery */
+    base_map results;  /* old value -> graph_value * (constant) */
+} state;
+
+static void note_use(state *st, const graph_value *v)
+{
+    tec_context *cx = st->m->cx;
+
+    if (!v || v->constant || !graph_is_computable(cx, v, &st->computable) || base_map_has(&st->frontier, v))
+        return;
+    base_map_put(cx, &st->frontier, v, v);
+    base_push(cx, &st->order, v);
+}
+
+static void find_frontier(state *st, const graph_body *body)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+        bool computed = node->n_bodies == 0 && node->n_out > 0;
+
+        for (int k = 0; k < node->n_out; k++)
+            computed = computed && graph_is_computable(st->m->cx, node->out[k], &st->computable);
+        for (int k = 0; !computed && k < node->n_in; k++)
+            note_use(st, node->in[k]);
+        for (int k = 0; k < node->n_bodies; k++)
+            find_frontier(st, node->body[k]);
+    }
+    for (int i = 0; i < body->outputs.n; i++)
+        note_use(st, body->outputs.at[i]);
+}
+
+static bool prepare_one(state *st, const graph_value *v, const target *t, graph_evaluation *e)
+{
+    base_vec leaves = {0};
+    const op_constant **in;
+
+    e->def = graph_constant_definition(st->m, v, t, &leaves);
+    in = base_array(st->m->cx, const op_constant *, leaves.n);
+    for (int i = 0; i < leaves.n; i++)
+        in[i] = ((const graph_value *)leaves.at[i])->constant;
+    e->in = in;
+    return e->def != NULL;
+}
+
+static bool compute(state *st, const target *t)
+{
+    tec_context *cx = st->m->cx;
+    graph_evaluation *e = base_array(cx, graph_evaluation, st->order.n);
+
+    for (int i = 0; i < st->order.n; i++)
+        if (!prepare_one(st, st->order.at[i], t, &e[i]))
+            return false;
+    if (!graph_evaluate(cx, e, st->order.n))
+        return false;
+    for (int i = 0; i < st->order.n; i++) {
+        const graph_value *old = st->order.at[i];
+        graph_value *v = graph_value_new(cx, old->name, old->type);
+
+        v->constant = e[i].out;
+        base_map_put(cx, &st->results, old, v);
+    }
+    return true;
+}
+
+static bool replace(graph_rewrite *rw, const graph_node *node)
+{
+    state *st = rw->user;
+    bool all = node->n_out > 0;
+
+    for (int k = 0; k < node->n_out; k++) {
+        graph_value *v = base_map_get(&st->results, node->out[k]);
+
+        all = all && v;
+        if (v)
+            graph_replace(rw, node->out[k], v);
+    }
+    if (all)
+        return true;
+    graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = graph_new_value(rw, node->in[k]);
+    graph_node *copy = graph_copy_node(rw, node, in);
+    for (int k = 0; k < node->n_out; k++)
+        if (!base_map_has(&rw->values, node->out[k]))
+            base_map_put(rw->cx, &rw->values, node->out[k], copy->out[k]);
+    return true;
+}
+
+graph_module *graph_fold_constants(graph_module *m, const target *t)
+{
+    state st = {.m = m};
+
+    for (int i = 0; i < m->functions.n; i++)
+        find_frontier(&st, ((const graph_function *)m->functions.at[i])->body);
+    if (st.order.n == 0)
+        return m;
+    return compute(&st, t) ? graph_rewrite_module(m, replace, NULL, &st) : NULL;
+}

@@ -1,0 +1,207 @@
+/* graph/fuse.c -- fuses operators into groups that become one kernel each, by kind (the TVM paper, section 3).
+ *
+ * - injective operators fuse with injective ones;
+ * - a reduction takes the injective operators in front of it;
+ * - a complex operator takes the element-wise operators behind it that keep its shape;
+ * - an opaque operator stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself.
+ *
+ * A value moves into a kernel only where that kernel is its one reader: nothing is computed twice, nothing waits for itself.
+ * A group stands where its last operator stood.
+ */
+#include "graph/pass.h"
+#include "graph/rewrite.h"
+#include "ir/walk.h"
+
+typedef struct {
+    base_vec nodes;        /* graph_node *, in order */
+    const graph_body *body; /* where they stand */
+    op_kind kind;
+    const graph_node *anchor; /* the complex operator, or NULL */
+    const op_type *shape;  /* of a complex group: what its epilogue must keep */
+} group;
+
+typedef struct {
+    base_map uses;   /* value -> how often */
+    base_map groups; /* graph_node * -> group * */
+} state;
+
+enum { MOST_OPERATORS = 64 }; /* in one kernel: longer chains are no faster and slow to compile */
+
+static bool can_join(const graph_node *node)
+{
+    return node->kind == GRAPH_OP && node->op->kind != OP_OPAQUE && node->n_out == 1 && !node->op->identity;
+}
+
+static bool same_shape(const op_type *a, const op_type *b)
+{
+    for (int i = 0; a->n == b->n && i < a->n; i++)
+        if (a->dim[i] != b->dim[i] && !ir_same(a->dim[i], b->dim[i]))
+            return false;
+    return a->n == b->n;
+}
+
+/* Whether `node`, whose operand is what `g` makes, may become part of g's kernel. */
+static bool fits(const group *g, const graph_node *node, op_kind kind_so_far)
+{
+    switch (g->kind) {
+    case OP_INJECTIVE:
+        return kind_so_far == OP_INJECTIVE || kind_so_far == OP_REDUCTION || (kind_so_far == OP_COMPLEX && node->op->scalar);
+    case OP_COMPLEX:
+        return kind_so_far == OP_INJECTIVE && node->op->scalar && same_shape(g->shape, &node->out[0]->type);
+    case OP_REDUCTION:
+    case OP_OPAQUE:
+        return false;
+    }
+    return false;
+}
+
+static void join(tec_context *cx, state *st, group *into, group *from)
+{
+    for (int i = 0; i < from->nodes.n; i++) {
+        base_push(cx, &into->nodes, from->nodes.at[i]);
+        base_map_put(cx, &st->groups, from->nodes.at[i], into);
+    }
+    if (from->kind == OP_COMPLEX) {
+        into->kind = OP_COMPLEX;
+        into->anchor = from->anchor;
+        into->shape = from->shape;
+    }
+}
+
+/* The node is the value's one reader, however often it reads it. */
+static bool only_reader(const state *st, const graph_node *node, const graph_value *v)
+{
+    int n = 0;
+
+    for (int k = 0; k < node->n_in; k++)
+        n += node->in[k] == v;
+    return graph_uses(&st->uses, v) == n;
+}
+
+static void place(tec_context *cx, state *st, const graph_body *body, const graph_node *node)
+{
+    group *g = base_new(cx, group);
+    op_kind kind = node->kind == GRAPH_OP ? node->op->kind : OP_OPAQUE;
+
+    g->kind = kind;
+    g->body = body;
+    if (kind == OP_COMPLEX) {
+        g->anchor = node;
+        g->shape = &node->out[0]->type;
+    }
+    for (int k = 0; can_join(node) && kind != OP_COMPLEX && k < node->n_in; k++) {
+        const graph_node *before = node->in[k] ? node->in[k]->node : NULL;
+        group *p = before ? base_map_get(&st->groups, before) : NULL;
+
+        if (!p || p == g || p->body != body || !can_join(before) || !only_reader(st, node, node->in[k]) ||
+            p->nodes.n + g->nodes.n >= MOST_OPERATORS)
+            continue;
+        if (fits(p, node, g->kind))
+            join(cx, st, g, p);
+    }
+    base_push(cx, &g->nodes, node);
+    base_map_put(cx, &st->groups, node, g);
+}
+
+static void place_body(tec_context *cx, state *st, const graph_body *body)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        place(cx, st, body, node);
+        for (int k = 0; k < node->n_bodies; k++)
+            place_body(cx, st, node->body[k]);
+    }
+}
+
+static void prepare(graph_rewrite *rw, const graph_body *old)
+{
+    state *st = rw->user;
+
+    graph_count_uses(rw->cx, old, &st->uses);
+    place_body(rw->cx, st, old);
+}
+
+/* ---- making groups ---- */
+
+static const char *group_name(tec_context *cx, const group *g)
+{
+    base_text t = {0};
+
+    for (int i = 0; i < g->nodes.n; i++)
+        base_addf(cx, &t, "%s%s", i ? "+" : "", ((const graph_node *)g->nodes.at[i])->name);
+    return base_text_str(cx, &t);
+}
+
+typedef struct {
+    base_map inner;    /* old value -> value inside the group */
+    base_vec operands; /* new values outside */
+    graph_body *body;
+} making;
+
+static graph_value *inner_value(graph_rewrite *rw, making *mk, const graph_value *old)
+{
+    if (!old)
+        return NULL;
+    graph_value *v = base_map_get(&mk->inner, old);
+    if (!v) {
+        v = graph_value_new(rw->cx, old->name, old->type);
+        v->constant = old->constant;
+        base_map_put(rw->cx, &mk->inner, old, v);
+        base_push(rw->cx, &mk->body->inputs, v);
+        base_push(rw->cx, &mk->operands, graph_new_value(rw, old));
+    }
+    return v;
+}
+
+static void copy_inside(graph_rewrite *rw, making *mk, const graph_node *node)
+{
+    graph_body *outer = rw->body;
+    graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
+
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = inner_value(rw, mk, node->in[k]);
+    rw->body = mk->body;
+    graph_node *copy = graph_copy_node(rw, node, in);
+    rw->body = outer;
+    base_map_put(rw->cx, &mk->inner, node->out[0], copy->out[0]);
+}
+
+static bool make_group(graph_rewrite *rw, const group *g, const graph_node *last)
+{
+    tec_context *cx = rw->cx;
+    making mk = {.body = base_new(cx, graph_body)};
+
+    mk.body->outer = rw->body;
+    for (int i = 0; i < g->nodes.n; i++)
+        copy_inside(rw, &mk, g->nodes.at[i]);
+    base_push(cx, &mk.body->outputs, base_map_get(&mk.inner, last->out[0]));
+
+    base_set_where(cx, g->anchor ? g->anchor->loc : last->loc);
+    graph_node *node = graph_node_new(cx, GRAPH_GROUP, group_name(cx, g), (graph_value *const *)mk.operands.at, mk.operands.n, &last->out[0]->type, 1);
+    node->body = base_array(cx, graph_body *, 1);
+    node->body[0] = mk.body;
+    node->n_bodies = 1;
+    node->impl = g->anchor ? g->anchor->impl : NULL;
+    base_push(cx, &rw->body->nodes, node);
+    graph_replace(rw, last->out[0], node->out[0]);
+    return true;
+}
+
+static bool visit(graph_rewrite *rw, const graph_node *node)
+{
+    state *st = rw->user;
+    const group *g = base_map_get(&st->groups, node);
+
+    if (!g || g->nodes.n == 1)
+        return graph_keep(rw, node);
+    return g->nodes.at[g->nodes.n - 1] == node ? make_group(rw, g, node) : true;
+}
+
+graph_module *graph_fuse(graph_module *m, const target *t)
+{
+    state st = {.uses = {0}};
+
+    (void)t;
+    return graph_rewrite_module(m, visit, prepare, &st);
+}

@@ -1,0 +1,174 @@
+/* graph/graph.c -- making modules, functions, values and nodes. Types are inferred as nodes are added, so a graph is typed at every moment. */
+#include "graph/graph.h"
+
+#include "graph/node.h"
+
+graph_module *graph_new(tec_context *cx, const char *name)
+{
+    graph_module *m = base_new(cx, graph_module);
+
+    m->cx = cx;
+    m->name = base_strdup(cx, name);
+    return m;
+}
+
+graph_function *graph_function_new(graph_module *m, const char *name)
+{
+    graph_function *f = base_new(m->cx, graph_function);
+
+    f->name = base_strdup(m->cx, name);
+    f->module = m;
+    f->body = base_new(m->cx, graph_body);
+    base_push(m->cx, &m->functions, f);
+    return f;
+}
+
+const ir_expr *graph_symbol(graph_module *m, const char *name)
+{
+    if (name && base_dict_has(&m->symbol_by_name, name))
+        return base_dict_get(&m->symbol_by_name, name);
+    if (!name)
+        for (int i = 0; !name || base_dict_has(&m->symbol_by_name, name); i++)
+            name = base_format(m->cx, "d%d", i);
+    const ir_expr *s = ir_var(m->cx, base_strdup(m->cx, name), BASE_I64);
+    base_push(m->cx, &m->symbols, s);
+    base_dict_put(m->cx, &m->symbol_by_name, s->var.name, s);
+    return s;
+}
+
+ir_facts *graph_facts(const graph_module *m)
+{
+    ir_facts *f = ir_facts_new(m->cx, NULL);
+
+    for (int i = 0; i < m->symbols.n; i++)
+        ir_facts_assume(f, ir_ge(m->cx, m->symbols.at[i], ir_int(m->cx, 0)));
+    for (int i = 0; i < m->facts.n; i++)
+        ir_facts_assume(f, m->facts.at[i]);
+    return f;
+}
+
+/* ---- values ---- */
+
+graph_value *graph_value_new(tec_context *cx, const char *name, op_type type)
+{
+    graph_value *v = base_new(cx, graph_value);
+
+    v->name = name ? base_strdup(cx, name) : NULL;
+    v->type = type;
+    v->loc = base_where(cx);
+    return v;
+}
+
+graph_value *graph_input(graph_function *f, const char *name, op_type type)
+{
+    graph_value *v = graph_value_new(f->module->cx, name, type);
+
+    base_push(f->module->cx, &f->body->inputs, v);
+    return v;
+}
+
+graph_value *graph_constant(graph_function *f, const char *name, const op_constant *c)
+{
+    if (!c)
+        return NULL;
+    graph_value *v = graph_value_new(f->module->cx, name, c->type);
+
+    v->constant = c;
+    return v;
+}
+
+void graph_output(graph_function *f, const char *name, graph_value *v)
+{
+    if (!v)
+        return;
+    if (name && !v->name)
+        v->name = base_strdup(f->module->cx, name);
+    base_push(f->module->cx, &f->body->outputs, v);
+}
+
+/* ---- nodes ---- */
+
+void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c)
+{
+    tec_context *cx = m->cx;
+    if (node->plain)
+        node = node->plain;
+    op_type *types = base_array(cx, op_type, node->n_in);
+    const op_constant **constants = base_array(cx, const op_constant *, node->n_in);
+
+    for (int k = 0; k < node->n_in; k++) {
+        types[k] = node->in[k] ? node->in[k]->type : (op_type){.n = -1};
+        constants[k] = node->in[k] ? node->in[k]->constant : NULL;
+    }
+    *c = (op_call){.cx = cx, .op = node->op, .target = t, .name = node->name, .loc = node->loc, .n_inputs = node->n_in, .n_attrs = node->n_attrs,
+                   .input = types, .constant = constants, .attr = node->attr, .facts = graph_facts(m), .n_outputs = node->n_out};
+    c->output = base_array(cx, op_type, node->n_out);
+    for (int k = 0; k < node->n_out; k++)
+        c->output[k] = node->out[k]->type;
+}
+
+graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in, int n_in, const op_type *out, int n_out)
+{
+    graph_node *node = base_new(cx, graph_node);
+
+    node->kind = kind;
+    node->name = base_strdup(cx, name ? name : "");
+    node->loc = base_where(cx);
+    node->n_in = n_in;
+    node->in = base_copy(cx, in, (size_t)n_in * sizeof *in);
+    node->n_out = n_out;
+    node->out = base_array(cx, graph_value *, n_out);
+    for (int k = 0; k < n_out; k++) {
+        node->out[k] = graph_value_new(cx, NULL, out[k]);
+        node->out[k]->node = node;
+        node->out[k]->which = k;
+    }
+    return node;
+}
+
+graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+{
+    tec_context *cx = m->cx;
+    graph_node probe = {.op = op, .name = name ? name : "", .loc = base_where(cx), .n_in = n, .in = (graph_value **)in, .attr = attr, .n_attrs = n_attrs};
+    op_call c;
+
+    graph_call(m, &probe, NULL, &c);
+    if (!op_infer(&c))
+        return NULL;
+    for (int k = 0; k < c.n_outputs; k++) {
+        const ir_expr **dim = base_array(cx, const ir_expr *, c.output[k].n);
+
+        for (int i = 0; i < c.output[k].n; i++)
+            dim[i] = ir_simplify(c.facts, c.output[k].dim[i]);
+        c.output[k].dim = dim;
+    }
+    base_set_where(cx, probe.loc);
+    graph_node *node = graph_node_new(cx, GRAPH_OP, name, in, n, c.output, c.n_outputs);
+    node->op = op;
+    node->attr = base_copy(cx, attr, (size_t)n_attrs * sizeof *attr);
+    node->n_attrs = n_attrs;
+    return node;
+}
+
+graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+{
+    for (int k = 0; k < n; k++)
+        if (!in[k] && k < op->min_inputs)
+            return NULL;
+    graph_node *node = graph_node_of(f->module, op, name, in, n, attr, n_attrs);
+
+    if (node)
+        base_push(f->module->cx, &f->body->nodes, node);
+    return node;
+}
+
+graph_value *graph_add(graph_function *f, const char *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+{
+    tec_context *cx = f->module->cx;
+    const op_info *info = op_find(op);
+
+    if (!info)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "there is no operator '%s'", op);
+    graph_node *node = graph_add_node(f, info, name, in, n, attr, n_attrs);
+    return node ? node->out[0] : NULL;
+}

@@ -1,0 +1,19 @@
+/* graph/node.h -- nodes from inside: what passes make and ask.
+ *
+ *     op_call c;
+ *     graph_call(m, node, t, &c);                    // the operator's view of a node
+ *     const op_impl *impl = op_choose(&c);
+ */
+#ifndef GRAPH_NODE_H
+#define GRAPH_NODE_H
+
+#include "graph/graph.h"
+
+ir_facts *graph_facts(const graph_module *m); /* symbols are at least 0; the module's facts */
+graph_value *graph_value_new(tec_context *cx, const char *name, op_type type);
+graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in, int n_in, const op_type *out, int n_out);
+/* An operator node with types inferred, in no body yet. Its dimensions are simplified. */
+graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
+void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c);
+
+#endif

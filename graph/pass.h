@@ -1,0 +1,36 @@
+/* graph/pass.h -- the passes over model graphs, in the order of the table in graph/passes.c.
+ *
+ *     m = graph_optimise(m, t);                 // all rows
+ *
+ * A pass gives a new module, the same where nothing changed, or NULL with an error. Each recurses into regions.
+ */
+#ifndef GRAPH_PASS_H
+#define GRAPH_PASS_H
+
+#include "graph/graph.h"
+
+typedef graph_module *graph_pass_fn(graph_module *m, const target *t);
+
+typedef struct {
+    const char *name;
+    graph_pass_fn *run;
+    const char *what;
+} graph_pass;
+extern const graph_pass graph_passes[];
+extern const int graph_n_passes;
+
+graph_pass_fn graph_simplify;          /* what is the identity goes; chains of reshapes and transposes become one */
+graph_pass_fn graph_fold_batch_norm;   /* into the convolution before it, otherwise one multiplication and one addition */
+graph_pass_fn graph_remove_dead;       /* nodes that no output needs */
+graph_pass_fn graph_share_common;      /* equal operators on equal operands are one */
+graph_pass_fn graph_choose;            /* implementations; constant operands get packing nodes */
+graph_pass_fn graph_fold_constants;    /* what depends on constants alone is computed now */
+graph_pass_fn graph_fuse;              /* operators into groups, one kernel each */
+
+graph_module *graph_optimise(graph_module *m, const target *t);
+
+/* How often each value of a body is used, in it and in its regions; outputs count. value -> count as intptr_t. */
+void graph_count_uses(tec_context *cx, const graph_body *body, base_map *uses);
+int graph_uses(const base_map *uses, const graph_value *v);
+
+#endif

@@ -1,0 +1,48 @@
+/* graph/passes.c -- the table of passes, and what they share. */
+#include "graph/pass.h"
+
+/* Batch normalisation folds before constants do, so that its arithmetic on weights is computed with the rest; implementations are chosen
+ * before that, so that packing is. Dead nodes are removed where passes leave them behind, and fusion comes last: it sees each value's true uses. */
+const graph_pass graph_passes[] = {
+    {"simplify", graph_simplify, "drop identities, merge chains of reshapes and transposes"},
+    {"share-common", graph_share_common, "compute equal expressions once"},
+    {"fold-batch-norm", graph_fold_batch_norm, "fold batch normalisation into convolutions"},
+    {"remove-dead", graph_remove_dead, "drop nodes that no output needs"},
+    {"choose", graph_choose, "choose implementations, pack constant operands"},
+    {"fold-constants", graph_fold_constants, "compute what depends on constants alone"},
+    {"remove-dead", graph_remove_dead, "drop nodes that no output needs"},
+    {"fuse", graph_fuse, "fuse operators into kernels"},
+};
+const int graph_n_passes = BASE_COUNT(graph_passes);
+
+graph_module *graph_optimise(graph_module *m, const target *t)
+{
+    for (int i = 0; m && i < graph_n_passes; i++)
+        m = graph_passes[i].run(m, t);
+    return m;
+}
+
+static void add_use(tec_context *cx, base_map *uses, const graph_value *v)
+{
+    if (v)
+        base_map_put(cx, uses, v, (void *)((intptr_t)base_map_get(uses, v) + 1));
+}
+
+void graph_count_uses(tec_context *cx, const graph_body *body, base_map *uses)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        for (int k = 0; k < node->n_in; k++)
+            add_use(cx, uses, node->in[k]);
+        for (int k = 0; k < node->n_bodies; k++)
+            graph_count_uses(cx, node->body[k], uses);
+    }
+    for (int i = 0; i < body->outputs.n; i++)
+        add_use(cx, uses, body->outputs.at[i]);
+}
+
+int graph_uses(const base_map *uses, const graph_value *v)
+{
+    return (int)(intptr_t)base_map_get(uses, v);
+}

@@ -1,0 +1,290 @@
+/* graph/plan.c -- memory planning: lifetimes from the order of steps, then offsets.
+ *
+ * Values of constant size go first, the largest before the smaller, each to the lowest offset where nothing that lives at the same time
+ * is in its way. Values whose size depends on symbols share places of equal size, behind the constant part.
+ */
+#include "graph/plan.h"
+
+#include <stdlib.h>
+
+#include "graph/node.h"
+#include "graph/pass.h"
+#include "ir/walk.h"
+
+enum { ALIGN = 64 };
+
+/* Memory in the pool. */
+typedef struct {
+    graph_place *place;
+    const ir_expr *size; /* rounded up */
+    int64_t bytes;       /* -1: depends on symbols */
+    int64_t offset;
+    int order;
+} block;
+
+static const graph_value *root_of(const graph_value *v)
+{
+    while (v->node && v->node->kind == GRAPH_OP && v->node->op->identity && !v->constant)
+        v = v->node->in[0];
+    return v;
+}
+
+static bool only_renames(const graph_node *node)
+{
+    return node->kind == GRAPH_OP && node->op->identity;
+}
+
+/* ---- places ---- */
+
+static graph_place *place_for(graph_plan *p, const graph_value *v)
+{
+    graph_place *at = base_map_get(&p->places, v);
+
+    if (!at) {
+        at = base_new(p->cx, graph_place);
+        at->root = v;
+        base_map_put(p->cx, &p->places, v, at);
+    }
+    return at;
+}
+
+const graph_place *graph_place_of(const graph_plan *p, const graph_value *v)
+{
+    return base_map_get(&p->places, root_of(v));
+}
+
+static void add_constant(graph_plan *p, const graph_value *v)
+{
+    graph_place *at = place_for(p, v);
+
+    if (at->storage == RT_IN_CONSTANT)
+        return;
+    at->storage = RT_IN_CONSTANT;
+    at->index = p->constants.n;
+    base_push(p->cx, &p->constants, v);
+}
+
+static void place_inputs(graph_plan *p, const graph_body *body)
+{
+    for (int i = 0; i < body->inputs.n; i++) {
+        graph_place *at = place_for(p, body->inputs.at[i]);
+
+        at->storage = RT_IN_INPUT;
+        at->index = i;
+    }
+}
+
+static bool place_steps(graph_plan *p, const graph_body *body)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP) {
+            base_fail(p->cx, TEC_UNSUPPORTED, node->loc, "'%s': control flow and calls cannot run in a static graph", node->name);
+            return false;
+        }
+        for (int k = 0; k < node->n_in; k++)
+            if (node->in[k] && root_of(node->in[k])->constant)
+                add_constant(p, root_of(node->in[k]));
+        if (only_renames(node))
+            continue;
+        for (int k = 0; k < node->n_out; k++) {
+            graph_place *at = place_for(p, node->out[k]);
+
+            at->storage = RT_IN_POOL;
+            at->first = at->last = p->steps.n;
+        }
+        base_push(p->cx, &p->steps, node);
+    }
+    return true;
+}
+
+/* The first output that a step's result is becomes its storage; other outputs are copied at the end. */
+static void place_outputs(graph_plan *p, const graph_body *body)
+{
+    for (int i = 0; i < body->outputs.n; i++) {
+        const graph_value *v = body->outputs.at[i], *root = root_of(v);
+
+        if (root->constant)
+            add_constant(p, root);
+        graph_place *at = place_for(p, root);
+        if (at->storage == RT_IN_POOL) {
+            at->storage = RT_IN_OUTPUT;
+            at->index = i;
+        } else {
+            graph_copy *copy = base_new(p->cx, graph_copy);
+
+            *copy = (graph_copy){v, i};
+            base_push(p->cx, &p->copies, copy);
+        }
+    }
+}
+
+static void extend_lifetimes(graph_plan *p)
+{
+    for (int i = 0; i < p->steps.n; i++) {
+        const graph_node *node = p->steps.at[i];
+
+        for (int k = 0; k < node->n_in; k++) {
+            graph_place *at = node->in[k] ? base_map_get(&p->places, root_of(node->in[k])) : NULL;
+
+            if (at && at->last < i)
+                at->last = i;
+        }
+    }
+}
+
+/* ---- offsets ---- */
+
+static const ir_expr *size_of(const graph_module *m, const ir_facts *f, const graph_value *v)
+{
+    tec_context *cx = m->cx;
+    const ir_expr *size = ir_int(cx, base_dtype_bytes(v->type.dtype));
+
+    for (int i = 0; i < v->type.n; i++)
+        size = ir_mul(cx, size, v->type.dim[i]);
+    size = ir_mul(cx, ir_ceildiv(cx, size, ir_int(cx, ALIGN)), ir_int(cx, ALIGN));
+    return ir_simplify(f, size);
+}
+
+static void collect_blocks(const graph_module *m, graph_plan *p, base_vec *constant, base_vec *symbolic)
+{
+    const ir_facts *f = graph_facts(m);
+
+    for (int i = 0; i < p->steps.n; i++) {
+        const graph_node *node = p->steps.at[i];
+
+        for (int k = 0; k < node->n_out; k++) {
+            graph_place *at = base_map_get(&p->places, node->out[k]);
+
+            if (at->storage != RT_IN_POOL)
+                continue;
+            block *b = base_new(p->cx, block);
+            b->place = at;
+            b->size = size_of(m, f, node->out[k]);
+            b->order = i;
+            if (!ir_is_int(b->size, &b->bytes))
+                b->bytes = -1;
+            base_push(p->cx, b->bytes < 0 ? symbolic : constant, b);
+        }
+    }
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->order - y->order;
+}
+
+static bool meet(const block *a, const block *b)
+{
+    return a->place->first <= b->place->last && b->place->first <= a->place->last;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* The lowest gap among the blocks that were placed already and live at the same time. */
+static int64_t lowest_gap(tec_context *cx, const base_vec *placed, const block *b)
+{
+    base_vec near = {0};
+    int64_t at = 0;
+
+    for (int i = 0; i < placed->n; i++)
+        if (meet(placed->at[i], b))
+            base_push(cx, &near, placed->at[i]);
+    if (near.n)
+        qsort(near.at, (size_t)near.n, sizeof *near.at, by_offset);
+    for (int i = 0; i < near.n; i++) {
+        const block *o = near.at[i];
+
+        if (at + b->bytes <= o->offset)
+            break;
+        if (o->offset + o->bytes > at)
+            at = o->offset + o->bytes;
+    }
+    return at;
+}
+
+static int64_t place_constant_sizes(tec_context *cx, base_vec *blocks)
+{
+    base_vec placed = {0};
+    int64_t total = 0;
+
+    if (blocks->n)
+        qsort(blocks->at, (size_t)blocks->n, sizeof *blocks->at, larger_first);
+    for (int i = 0; i < blocks->n; i++) {
+        block *b = blocks->at[i];
+
+        b->offset = lowest_gap(cx, &placed, b);
+        b->place->offset = ir_int(cx, b->offset);
+        total = b->offset + b->bytes > total ? b->offset + b->bytes : total;
+        base_push(cx, &placed, b);
+    }
+    return total;
+}
+
+/* One place for values of equal size that never live at the same time. */
+typedef struct {
+    const ir_expr *size, *offset;
+    base_vec users; /* block * */
+} shelf;
+
+static bool is_free(const shelf *s, const block *b)
+{
+    for (int i = 0; i < s->users.n; i++)
+        if (meet(s->users.at[i], b))
+            return false;
+    return true;
+}
+
+static const ir_expr *place_symbolic_sizes(tec_context *cx, const base_vec *blocks, int64_t start)
+{
+    base_vec shelves = {0};
+    const ir_expr *total = ir_int(cx, start);
+
+    for (int i = 0; i < blocks->n; i++) {
+        block *b = blocks->at[i];
+        shelf *found = NULL;
+
+        for (int j = 0; !found && j < shelves.n; j++) {
+            shelf *s = shelves.at[j];
+
+            if (ir_same(s->size, b->size) && is_free(s, b))
+                found = s;
+        }
+        if (!found) {
+            found = base_new(cx, shelf);
+            found->size = b->size;
+            found->offset = total;
+            total = ir_add(cx, total, b->size);
+            base_push(cx, &shelves, found);
+        }
+        base_push(cx, &found->users, b);
+        b->place->offset = found->offset;
+    }
+    return total;
+}
+
+bool graph_plan_memory(const graph_module *m, const graph_body *body, graph_plan *out)
+{
+    base_vec constant = {0}, symbolic = {0};
+
+    *out = (graph_plan){.cx = m->cx};
+    place_inputs(out, body);
+    if (!place_steps(out, body))
+        return false;
+    place_outputs(out, body);
+    extend_lifetimes(out);
+    collect_blocks(m, out, &constant, &symbolic);
+    int64_t bytes = place_constant_sizes(m->cx, &constant);
+    out->pool = place_symbolic_sizes(m->cx, &symbolic, bytes);
+    return true;
+}

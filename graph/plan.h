@@ -1,0 +1,41 @@
+/* graph/plan.h -- where each value of a running graph lies.
+ *
+ *     graph_plan p;
+ *     if (!graph_plan_memory(m, body, &p)) return NULL;
+ *     const graph_place *at = graph_place_of(&p, v);
+ *
+ * A value that renames another's elements lies where that one does. Pool offsets are multiples of 64 bytes; values that live at the same
+ * time never overlap. Offsets and the total may be expressions over symbols.
+ */
+#ifndef GRAPH_PLAN_H
+#define GRAPH_PLAN_H
+
+#include "graph/graph.h"
+#include "runtime/format.h"
+
+typedef struct {
+    rt_storage storage;
+    int index;             /* of the input, output or constant */
+    const ir_expr *offset; /* bytes, in the pool */
+    const graph_value *root; /* the value that this one renames, or itself */
+    int first, last;       /* steps between which it must be kept */
+} graph_place;
+
+typedef struct {
+    tec_context *cx;
+    base_vec steps;      /* graph_node *: what runs, in order */
+    base_vec constants;  /* graph_value *: in order of index */
+    base_vec copies;     /* graph_copy *: after all steps, outputs that are no step's own result */
+    base_map places;     /* graph_value * -> graph_place * */
+    const ir_expr *pool; /* bytes */
+} graph_plan;
+
+typedef struct {
+    const graph_value *from;
+    int output;
+} graph_copy;
+
+bool graph_plan_memory(const graph_module *m, const graph_body *body, graph_plan *out);
+const graph_place *graph_place_of(const graph_plan *p, const graph_value *v);
+
+#endif

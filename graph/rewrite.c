@@ -1,0 +1,108 @@
+/* graph/rewrite.c -- see rewrite.h. */
+#include "graph/rewrite.h"
+
+graph_value *graph_new_value(graph_rewrite *rw, const graph_value *old)
+{
+    graph_value *v = old ? base_map_get(&rw->values, old) : NULL;
+
+    /* Constants are shared; so is anything that was made for the new module already. */
+    return v ? v : (graph_value *)old;
+}
+
+void graph_replace(graph_rewrite *rw, const graph_value *old, graph_value *by)
+{
+    if (by && !by->name && old->name)
+        by->name = old->name;
+    base_map_put(rw->cx, &rw->values, old, by);
+    rw->changed = true;
+}
+
+static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old);
+
+graph_node *graph_copy_node(graph_rewrite *rw, const graph_node *node, graph_value *const *in)
+{
+    tec_context *cx = rw->cx;
+    graph_node *copy = base_copy(cx, node, sizeof *node);
+
+    copy->in = base_copy(cx, in, (size_t)node->n_in * sizeof *in);
+    copy->out = base_array(cx, graph_value *, node->n_out);
+    copy->body = base_array(cx, graph_body *, node->n_bodies);
+    for (int k = 0; k < node->n_out; k++) {
+        copy->out[k] = base_copy(cx, node->out[k], sizeof *node->out[k]);
+        copy->out[k]->node = copy;
+    }
+    for (int k = 0; k < node->n_bodies; k++)
+        copy->body[k] = rewrite_body(rw, node->body[k]);
+    base_push(cx, &rw->body->nodes, copy);
+    return copy;
+}
+
+bool graph_keep(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
+
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = graph_new_value(rw, node->in[k]);
+    graph_node *copy = graph_copy_node(rw, node, in);
+    for (int k = 0; k < node->n_out; k++)
+        base_map_put(rw->cx, &rw->values, node->out[k], copy->out[k]);
+    return true;
+}
+
+graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+{
+    const op_info *info = op_find(op);
+
+    if (!info)
+        return BASE_BUG(rw->cx, "there is no operator '%s'", op);
+    base_set_where(rw->cx, at->loc);
+    graph_node *node = graph_node_of(rw->to, info, name, in, n, attr, n_attrs);
+    if (!node)
+        return NULL;
+    base_push(rw->cx, &rw->body->nodes, node);
+    return node->out[0];
+}
+
+static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old)
+{
+    graph_body *body = base_new(rw->cx, graph_body), *outer = rw->body;
+    const graph_body *outer_old = rw->old;
+
+    body->outer = outer;
+    rw->body = body;
+    rw->old = old;
+    for (int i = 0; i < old->inputs.n; i++)
+        base_push(rw->cx, &body->inputs, old->inputs.at[i]);
+    for (int i = 0; i < old->nodes.n && !base_failed(rw->cx); i++)
+        if (!rw->node(rw, old->nodes.at[i]) && !base_failed(rw->cx))
+            BASE_BUG(rw->cx, "a pass failed without a reason at '%s'", ((graph_node *)old->nodes.at[i])->name);
+    for (int i = 0; i < old->outputs.n; i++)
+        base_push(rw->cx, &body->outputs, graph_new_value(rw, old->outputs.at[i]));
+    rw->body = outer;
+    rw->old = outer_old;
+    return body;
+}
+
+graph_module *graph_rewrite_module(graph_module *m, bool (*node)(graph_rewrite *rw, const graph_node *node),
+                                   void (*prepare)(graph_rewrite *rw, const graph_body *old), void *user)
+{
+    if (!m)
+        return NULL;
+    graph_rewrite rw = {.cx = m->cx, .from = m, .to = base_copy(m->cx, m, sizeof *m), .node = node, .user = user};
+
+    rw.to->functions = (base_vec){0};
+    for (int i = 0; i < m->functions.n; i++) {
+        const graph_function *old = m->functions.at[i];
+        graph_function *f = base_copy(m->cx, old, sizeof *old);
+
+        f->module = rw.to;
+        rw.function = f;
+        if (prepare)
+            prepare(&rw, old->body);
+        f->body = rewrite_body(&rw, old->body);
+        base_push(m->cx, &rw.to->functions, f);
+    }
+    if (base_failed(m->cx))
+        return NULL;
+    return rw.changed ? rw.to : m;
+}

@@ -1,0 +1,98 @@
+/* graph/simplify.c -- drops operators that do nothing, and merges chains of operators that only move elements.
+ *
+ *     identity(x)                  =>  x
+ *     cast(x, its own dtype)       =>  x
+ *     reshape(reshape(x, s), r)    =>  reshape(x, r)         reshape(x, its own shape)  =>  x
+ *     transpose(transpose(x))      =>  transpose(x, composed), or x
+ */
+#include "graph/pass.h"
+#include "graph/rewrite.h"
+#include "ir/walk.h"
+
+static bool is(const graph_node *node, const char *op)
+{
+    return node && node->kind == GRAPH_OP && base_same(node->op->name, op);
+}
+
+static bool same_type(const op_type *a, const op_type *b)
+{
+    if (a->n != b->n || !base_dtype_same(a->dtype, b->dtype))
+        return false;
+    for (int i = 0; i < a->n; i++)
+        if (!ir_same(a->dim[i], b->dim[i]))
+            return false;
+    return true;
+}
+
+static const op_attr *attribute(const graph_node *node, const char *name)
+{
+    for (int i = 0; i < node->n_attrs; i++)
+        if (base_same(node->attr[i].name, name))
+            return &node->attr[i];
+    return NULL;
+}
+
+static bool is_identity_order(const int64_t *order, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (order[i] != i)
+            return false;
+    return true;
+}
+
+/* What the node does to x's operand, where x is made by a node of the same kind. */
+static bool merge_reshape(graph_rewrite *rw, const graph_node *node, graph_value *x)
+{
+    graph_value *from = is(x->node, "reshape") ? x->node->in[0] : x;
+
+    if (same_type(&from->type, &node->out[0]->type)) {
+        graph_replace(rw, node->out[0], from);
+        return true;
+    }
+    if (from == x)
+        return graph_keep(rw, node);
+    op_attr shape = op_attr_exprs(rw->cx, "shape", node->out[0]->type.dim, node->out[0]->type.n);
+    graph_value *y = graph_emit(rw, node, "reshape", node->name, &from, 1, &shape, 1);
+    if (y)
+        graph_replace(rw, node->out[0], y);
+    return y != NULL;
+}
+
+static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_value *x)
+{
+    const op_attr *outer = attribute(node, "perm"), *inner = is(x->node, "transpose") ? attribute(x->node, "perm") : NULL;
+
+    if (!outer || (!inner && !is_identity_order(outer->ints, outer->n)))
+        return graph_keep(rw, node);
+    int64_t *order = base_array(rw->cx, int64_t, outer->n);
+    for (int i = 0; i < outer->n; i++)
+        order[i] = inner ? inner->ints[outer->ints[i]] : outer->ints[i];
+    graph_value *from = inner ? x->node->in[0] : x;
+    op_attr perm = op_attr_ints(rw->cx, "perm", order, outer->n);
+    graph_value *y = is_identity_order(order, outer->n) ? from : graph_emit(rw, node, "transpose", node->name, &from, 1, &perm, 1);
+
+    if (y)
+        graph_replace(rw, node->out[0], y);
+    return y != NULL;
+}
+
+static bool visit(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value *x = node->n_in ? graph_new_value(rw, node->in[0]) : NULL;
+
+    if (is(node, "identity") || (is(node, "cast") && base_dtype_same(x->type.dtype, node->out[0]->type.dtype))) {
+        graph_replace(rw, node->out[0], x);
+        return true;
+    }
+    if (is(node, "reshape"))
+        return merge_reshape(rw, node, x);
+    if (is(node, "transpose"))
+        return merge_transpose(rw, node, x);
+    return graph_keep(rw, node);
+}
+
+graph_module *graph_simplify(graph_module *m, const target *t)
+{
+    (void)t;
+    return graph_rewrite_module(m, visit, NULL, NULL);
+}
