@@ -184,14 +184,14 @@ static bool fill(tec_array *a, const header *h, const char *elements, tec_error 
     DLTensor from = *tec_array_tensor(a);
     int64_t strides[RT_MAX_RANK], step = 1;
 
+    if (tec_tensor_bytes(&from) == 0)
+        return true;
     for (int i = 0; i < h->ndim; i++) {
         strides[i] = step;
         step *= h->shape[i];
     }
     from.data = (void *)(uintptr_t)elements;
     from.strides = h->fortran ? strides : NULL;
-    if (tec_tensor_bytes(&from) == 0)
-        return true;
     if (!tec_tensor_copy(tec_array_tensor(a), &from, err))
         return false;
     if (h->swapped)
