@@ -1,8 +1,8 @@
 /* lower/math.h -- inside the room: how the expansions of math functions are written.
  *
- *     math m = math_open(cx, target, dtype, true);
- *     const ir_expr *r = math_let(&m, math_mul_add(&m, n, math_real(&m, -0x1p-3), x));   // a value that is used twice
- *     return math_close(&m, math_poly(&m, &math_table.SIN_F32, r));                      // the lets around the result
+ *     math m = lower_math_open(cx, target, dtype);
+ *     const ir_expr *r = lower_math_let(&m, lower_math_mul_add(&m, n, lower_math_real(&m, -0x1p-3), x));  // a value that is used twice
+ *     return lower_math_close(&m, lower_math_poly(&m, &lower_math_table.EXP_F32, r));                     // the lets around the result
  *
  * An expansion is one expression over lanes of any number. All of them assume the rounding of the dtype itself (each operation rounds once)
  * and run with denormals flushed: a denormal argument counts as zero, a denormal result may be zero. Accuracy does not rest on a fused
@@ -51,6 +51,7 @@ const ir_expr *lower_math_poly(const math *m, const math_numbers *p, const ir_ex
 const ir_expr *lower_math_as_bits(const math *m, const ir_expr *x);
 const ir_expr *lower_math_as_real(const math *m, const ir_expr *bits);
 const ir_expr *lower_math_scale(const math *m, const ir_expr *magic); /* 2^k, where magic is k + lower_math_magic; k within the exponents */
+const ir_expr *lower_math_times_power(math *m, const ir_expr *v, const ir_expr *n); /* v * 2^n, for n up to twice the exponents */
 double lower_math_magic(const math *m); /* adding it rounds to an integer, which is then in the low bits */
 /* x, but `special` where condition holds. */
 const ir_expr *lower_math_where(const math *m, const ir_expr *condition, const ir_expr *special, const ir_expr *x);
@@ -79,6 +80,7 @@ const ir_expr *lower_math_atan(math *m, const ir_expr *x);
 const ir_expr *lower_math_pow(math *m, const ir_expr *x, const ir_expr *y);
 
 /* Instructions on most targets; these give the operation itself there. */
+bool lower_math_has_rounding(const target *t);
 const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x);
 const ir_expr *lower_math_fma(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c);
 

@@ -15,8 +15,7 @@ static const ir_expr *clamp(math *m, const ir_expr *x, double low, double high)
     return LET(ir_min(m->cx, ir_max(m->cx, x, REAL(low)), REAL(high)));
 }
 
-/* v * 2^n, n an integer of the real type. */
-static const ir_expr *times_power(math *m, const ir_expr *v, const ir_expr *n)
+const ir_expr *lower_math_times_power(math *m, const ir_expr *v, const ir_expr *n)
 {
     double magic = lower_math_magic(m);
     const ir_expr *half = LET(lower_math_mul_add(m, n, REAL(0.5), REAL(magic)));
@@ -34,7 +33,7 @@ const ir_expr *lower_math_exp(math *m, const ir_expr *x)
     const ir_expr *r = lower_math_mul_add(m, n, REAL(-ln2->c[1]), lower_math_mul_add(m, n, REAL(-ln2->c[0]), in));
     r = LET(r);
     const ir_expr *tail = lower_math_mul_add(m, LET(ir_mul(m->cx, r, r)), lower_math_poly(m, p, r), r);
-    return times_power(m, ir_add(m->cx, tail, REAL(1)), n);
+    return lower_math_times_power(m, ir_add(m->cx, tail, REAL(1)), n);
 }
 
 const ir_expr *lower_math_exp2(math *m, const ir_expr *x)
@@ -45,7 +44,7 @@ const ir_expr *lower_math_exp2(math *m, const ir_expr *x)
     const ir_expr *n = LET(ir_sub(m->cx, ir_add(m->cx, in, REAL(magic)), REAL(magic)));
     const ir_expr *r = LET(ir_sub(m->cx, in, n));
     const ir_expr *p = lower_math_poly(m, m->is_double ? &t->EXP2_F64 : &t->EXP2_F32, r);
-    return times_power(m, lower_math_mul_add(m, r, p, REAL(1)), n);
+    return lower_math_times_power(m, lower_math_mul_add(m, r, p, REAL(1)), n);
 }
 
 /* 1 / (1 + e^-x); e^-x overflows where the result is below the normal numbers. */

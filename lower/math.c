@@ -1,0 +1,124 @@
+/* lower/math.c -- math functions become arithmetic that the target has instructions for.
+ *
+ *     tanh(x)     =>     let t = abs(x) in ... copysign(select(t < 0.625, polynomial, 1 - 2/(exp(2t) + 1)), x)
+ *
+ * requires  nothing; vectors of any number of lanes
+ * provides  no exp, exp2, log, log2, pow, tanh, sigmoid, erf, rsqrt, sin ... atanh is left; and no floor, ceil, trunc, round or fused
+ *           multiply-add where the target has none
+ * breaks    nothing
+ *
+ * exp, exp2, log, log2, tanh, sigmoid, erf, sin, cos, tan and pow have expansions for float32; the rarer ones are computed in float64 for
+ * float32 too. float16 and bfloat16 go through float32, rounded once at the end. Each expansion is in its file; the accuracy is tested
+ * against double (tests/targets/llvm/math.c).
+ */
+#include "lower/math.h"
+
+#include "ir/walk.h"
+
+typedef const ir_expr *expansion(math *m, const ir_expr *x);
+
+typedef struct {
+    ir_op op;
+    expansion *expand;
+    bool wide; /* float32 is computed in float64 */
+} row;
+
+static const row rows[] = {
+    {IR_EXP, lower_math_exp, false},
+    {IR_EXP2, lower_math_exp2, false},
+    {IR_LOG, lower_math_log, false},
+    {IR_LOG2, lower_math_log2, false},
+    {IR_TANH, lower_math_tanh, false},
+    {IR_SIGMOID, lower_math_sigmoid, false},
+    {IR_ERF, lower_math_erf, false},
+    {IR_RSQRT, lower_math_rsqrt, false},
+    {IR_SIN, lower_math_sin, false},
+    {IR_COS, lower_math_cos, false},
+    {IR_TAN, lower_math_tan, false},
+    {IR_ASIN, lower_math_asin, true},
+    {IR_ACOS, lower_math_acos, true},
+    {IR_ATAN, lower_math_atan, true},
+    {IR_SINH, lower_math_sinh, true},
+    {IR_COSH, lower_math_cosh, true},
+    {IR_ASINH, lower_math_asinh, true},
+    {IR_ACOSH, lower_math_acosh, true},
+    {IR_ATANH, lower_math_atanh, true},
+};
+
+static const row *find_row(ir_op op)
+{
+    for (int i = 0; i < BASE_COUNT(rows); i++)
+        if (rows[i].op == op)
+            return &rows[i];
+    return NULL;
+}
+
+static bool is_rounding(ir_op op)
+{
+    return op == IR_FLOOR || op == IR_CEIL || op == IR_TRUNC || op == IR_ROUND;
+}
+
+typedef struct {
+    ir_rewrite rewrite;
+    const target *t;
+} expander;
+
+static const ir_expr *expand_one(math *m, const row *r, const ir_expr *x)
+{
+    if (!r->wide || m->is_double)
+        return r->expand(m, x);
+    math inner = lower_math_switch(m, true);
+    const ir_expr *v = r->expand(&inner, lower_math_let(&inner, ir_cast(m->cx, inner.real, x)));
+    lower_math_return(m, &inner);
+    return ir_cast(m->cx, m->real, v);
+}
+
+static const ir_expr *expand(const expander *x, const ir_expr *e)
+{
+    tec_context *cx = x->rewrite.cx;
+    const row *r = find_row(e->op);
+    bool half = e->dtype.bits == 16;
+    const ir_expr *arg[3] = {NULL, NULL, NULL}, *v;
+    math m = lower_math_open(cx, x->t, half ? base_dtype_lanes(BASE_F32, e->dtype.lanes) : e->dtype);
+    for (int i = 0; i < ir_ops[e->op].arity; i++)
+        arg[i] = lower_math_let(&m, half ? ir_cast(cx, m.real, e->arg[i]) : e->arg[i]);
+    if (r)
+        v = expand_one(&m, r, arg[0]);
+    else if (e->op == IR_POW)
+        v = lower_math_pow(&m, arg[0], arg[1]);
+    else if (e->op == IR_FMA)
+        v = lower_math_fma(&m, arg[0], arg[1], arg[2]);
+    else
+        v = lower_math_rounding(&m, e->op, arg[0]);
+    return lower_math_close(&m, half ? ir_cast(cx, e->dtype, v) : v);
+}
+
+static bool needs_expansion(const target *t, const ir_expr *e)
+{
+    if (!base_is_float(e->dtype))
+        return false;
+    if (e->op == IR_FMA)
+        return !t->has_fma;
+    return find_row(e->op) || e->op == IR_POW || (is_rounding(e->op) && !lower_math_has_rounding(t));
+}
+
+static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
+{
+    const expander *x = (const expander *)rw;
+    e = ir_rewrite_children(rw, e);
+    if (!e || !needs_expansion(x->t, e))
+        return e;
+    ir_at(rw->cx, e->loc);
+    return expand(x, e);
+}
+
+const ir_program *lower_math(const lower_options *o, const ir_program *p)
+{
+    expander x = {.rewrite = {.cx = o->cx, .expr = visit}, .t = o->target};
+    const ir_stmt *body = ir_rewrite_stmt(&x.rewrite, p->body);
+    if (!body || body == p->body)
+        return body ? p : NULL;
+    ir_program *q = ir_program_copy(o->cx, p);
+    q->body = body;
+    return q;
+}

@@ -1,0 +1,295 @@
+/* lower/partition.c -- cuts loops where their conditions begin and cease to hold, so that the interior runs without them.
+ *
+ *     for x in 0..n {                                             if/for x in 0..1 { as before }
+ *       B[x] = select(1 <= x && x < n - 1, A[x], 0.0)      =>     for x in 1..max(1, n - 1) { B[x] = A[x] }
+ *     }                                                           for x in max(1, n - 1)..n { as before }
+ *
+ * requires  simplified conditions, buffers with their own dimensions
+ * provides  nothing: conditions may be left where a cut is not worth its copies
+ * breaks    unique names (the copies of a body share their inner names); loops that started at 0 may start elsewhere
+ *
+ * From the outside in, for each serial or parallel loop: the conjuncts of ifs and selects inside that are linear in its variable are solved
+ * for it, the variables of the loops inside taken at their worst. Where the solutions meet is the interior; there these conjuncts are true.
+ * A parallel loop stays one loop, with the interior and the rest as the branches of an if. Conjuncts whose solution would leave a constant
+ * interior empty are passed over: the loops inside, of the edges too, get their own turn.
+ * A budget bounds the nodes of all copies; conditions under a loop that was not cut are still right.
+ */
+#include "lower/util.h"
+
+/* Copies may add up to this many nodes, and BUDGET_FACTOR times the size of the program. */
+enum { BUDGET_NODES = 6000, BUDGET_FACTOR = 3 };
+
+typedef struct {
+    tec_context *cx;
+    int64_t budget;
+} partitioner;
+
+static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s);
+
+/* ---- conditions inside a loop ---- */
+
+/* What one loop asks for: the interior so far, and the conjuncts that hold in it. */
+typedef struct {
+    partitioner *p;
+    const ir_stmt *loop;
+    const ir_expr *min, *end;  /* of the loop */
+    const ir_expr *lo, *hi;    /* of the interior; NULL: the loop's own */
+    base_map chosen;           /* conjuncts that are true in the interior */
+    base_vec inner;            /* variables of the loops inside, up to where we are */
+} search;
+
+static bool is_condition(const ir_expr *e)
+{
+    return e->op >= IR_EQ && e->op <= IR_GE && e->dtype.lanes == 1 && base_dtype_same(e->arg[0]->dtype, BASE_I64);
+}
+
+/* Whether lo..hi surely has no value; unknown counts as no. */
+static bool is_empty(const ir_facts *f, const search *s, const ir_expr *lo, const ir_expr *hi)
+{
+    return ir_prove_le(f, hi ? hi : s->end, lo ? lo : s->min);
+}
+
+static void consider(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
+{
+    tec_context *cx = s->p->cx;
+    lower_interval i;
+
+    if (base_map_has(&s->chosen, c) || !ir_uses_var(cx, c, s->loop->loop.var) || ir_loads(cx, c))
+        return;
+    if (!lower_solve(f, c, s->loop->loop.var, &s->inner, &i))
+        return;
+    const ir_expr *lo = i.lo ? (s->lo ? ir_max(cx, s->lo, i.lo) : i.lo) : s->lo;
+    const ir_expr *hi = i.hi ? (s->hi ? ir_min(cx, s->hi, i.hi) : i.hi) : s->hi;
+    lo = lo ? ir_simplify(outside, lo) : NULL;
+    hi = hi ? ir_simplify(outside, hi) : NULL;
+    if (is_empty(outside, s, lo, hi))
+        return;
+    s->lo = lo;
+    s->hi = hi;
+    base_map_put(cx, &s->chosen, c, c);
+}
+
+/* Conjuncts of a condition, in the order of evaluation. */
+static void consider_all(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *cond)
+{
+    base_vec all = {0};
+
+    lower_conjuncts(s->p->cx, cond, &all);
+    for (int i = 0; i < all.n; i++)
+        if (is_condition(all.at[i]))
+            consider(s, f, outside, all.at[i]);
+}
+
+typedef struct {
+    ir_walk walk;
+    search *s;
+    const ir_facts *f, *outside;
+} select_walk;
+
+static bool find_select(ir_walk *w, const ir_expr *e)
+{
+    select_walk *k = (select_walk *)w;
+
+    if (e->op == IR_SELECT && e->arg[0]->dtype.lanes == 1)
+        consider_all(k->s, k->f, k->outside, e->arg[0]);
+    return true;
+}
+
+static void search_expr(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *e)
+{
+    select_walk w = {.walk = {.expr = find_select, .cx = s->p->cx}, .s = s, .f = f, .outside = outside};
+
+    if (e)
+        ir_walk_expr(&w.walk, e);
+}
+
+static void search_stmt(search *s, const ir_facts *f, const ir_facts *outside, const ir_stmt *t)
+{
+    switch (t->kind) {
+    case IR_FOR:
+        search_expr(s, f, outside, t->loop.min);
+        search_expr(s, f, outside, t->loop.extent);
+        base_push(s->p->cx, &s->inner, t->loop.var);
+        search_stmt(s, lower_inside(f, t), outside, t->loop.body);
+        s->inner.n--;
+        break;
+    case IR_IF:
+        consider_all(s, f, outside, t->branch.cond);
+        search_stmt(s, lower_inside(f, t), outside, t->branch.then);
+        if (t->branch.otherwise)
+            search_stmt(s, lower_inside_else(f, t), outside, t->branch.otherwise);
+        break;
+    case IR_SEQ:
+        for (int i = 0; i < t->seq.n; i++)
+            search_stmt(s, f, outside, t->seq.stmt[i]);
+        break;
+    case IR_LET_STMT:
+    case IR_ALLOCATE:
+    case IR_ATTRIBUTE:
+        if (t->kind == IR_LET_STMT)
+            search_expr(s, f, outside, t->let.value);
+        search_stmt(s, lower_inside(f, t), outside, lower_inner(t));
+        break;
+    case IR_STORE: search_expr(s, f, outside, t->store.value); break;
+    case IR_EVALUATE: search_expr(s, f, outside, t->value); break;
+    case IR_BLOCK:
+    case IR_UPDATE:
+    case IR_ASSERT: break;
+    }
+}
+
+/* ---- the pieces ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    const base_map *chosen;
+} interior;
+
+static const ir_expr *hold(ir_rewrite *rw, const ir_expr *e)
+{
+    if (base_map_has(((interior *)rw)->chosen, e))
+        return ir_bool(rw->cx, true);
+    e = ir_rewrite_children(rw, e);
+    return e && e->op == IR_SELECT && e->arg[0]->dtype.lanes == 1 && ir_is_true(e->arg[0]) ? e->arg[1] : e;
+}
+
+static const ir_stmt *hold_stmt(ir_rewrite *rw, const ir_stmt *s)
+{
+    s = ir_rewrite_stmt_children(rw, s);
+    return s && s->kind == IR_IF && ir_is_true(s->branch.cond) ? s->branch.then : s;
+}
+
+static const ir_stmt *interior_of(const search *s)
+{
+    interior in = {.rw = {.cx = s->p->cx, .expr = hold, .stmt = hold_stmt}, .chosen = &s->chosen};
+
+    return ir_rewrite_stmt(&in.rw, s->loop->loop.body);
+}
+
+/* The loop over min..end with the body; the single iteration of a loop of one without the loop. */
+static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *loop, const ir_expr *min, const ir_expr *end, const ir_stmt *body)
+{
+    tec_context *cx = p->cx;
+    const ir_expr *extent = ir_simplify(f, lower_extent(f, min, end));
+    int64_t n;
+
+    if (ir_is_int(extent, &n) && n <= 0)
+        return ir_nothing(cx);
+    if (ir_is_int(extent, &n) && n == 1) {
+        /* The conditions in it are often decided now, which saves the copies of loops inside. */
+        body = ir_substitute_stmt(cx, body, loop->loop.var, min);
+        return body ? visit(p, f, ir_simplify_stmt(f, body)) : NULL;
+    }
+    const ir_stmt *part = ir_for_like(cx, loop, min, extent, body);
+    const ir_stmt *inner = part ? visit(p, lower_inside(f, part), body) : NULL;
+    return inner ? lower_with_inner(cx, part, inner) : NULL;
+}
+
+/* Loops before, in and behind the interior. */
+static const ir_stmt *in_three(search *s, const ir_facts *f, const ir_stmt *body)
+{
+    tec_context *cx = s->p->cx;
+    const ir_expr *lo = s->min, *hi = s->end;
+    const ir_stmt *part[3];
+
+    if (s->lo)
+        lo = ir_simplify(f, ir_max(cx, s->min, ir_min(cx, s->lo, s->end)));
+    if (s->hi)
+        hi = ir_simplify(f, ir_max(cx, lo, ir_min(cx, s->hi, s->end)));
+    part[0] = s->lo ? piece(s->p, f, s->loop, s->min, lo, s->loop->loop.body) : ir_nothing(cx);
+    part[1] = piece(s->p, f, s->loop, lo, hi, body);
+    part[2] = s->hi ? piece(s->p, f, s->loop, hi, s->end, s->loop->loop.body) : ir_nothing(cx);
+    return part[0] && part[1] && part[2] ? ir_seq(cx, part, 3) : NULL;
+}
+
+static const ir_stmt *by_branch(search *s, const ir_facts *f, const ir_stmt *body)
+{
+    tec_context *cx = s->p->cx;
+    const ir_facts *inside = lower_inside(f, s->loop);
+    const ir_expr *var = s->loop->loop.var;
+    const ir_expr *test = ir_all(cx, s->lo ? ir_le(cx, s->lo, var) : NULL, s->hi ? ir_lt(cx, var, s->hi) : NULL);
+    const ir_stmt *in = visit(s->p, inside, body), *edge = visit(s->p, inside, s->loop->loop.body);
+
+    return in && edge ? lower_with_inner(cx, s->loop, ir_if(cx, test, in, edge)) : NULL;
+}
+
+static const ir_stmt *visit_loop(partitioner *p, const ir_facts *f, const ir_stmt *s)
+{
+    tec_context *cx = p->cx;
+    search look = {.p = p, .loop = s, .min = s->loop.min, .end = ir_add(cx, s->loop.min, s->loop.extent)};
+
+    if (s->loop.how == IR_SERIAL || s->loop.how == IR_PARALLEL)
+        search_stmt(&look, lower_inside(f, s), f, s->loop.body);
+    if (look.chosen.n > 0) {
+        int copies = s->loop.how == IR_PARALLEL ? 1 : (look.lo != NULL) + (look.hi != NULL);
+        int64_t cost = (int64_t)copies * ir_count_nodes(cx, s->loop.body);
+
+        if (cost <= p->budget) {
+            const ir_stmt *body = interior_of(&look);
+
+            p->budget -= cost;
+            if (!body)
+                return NULL;
+            return s->loop.how == IR_PARALLEL ? by_branch(&look, f, body) : in_three(&look, f, body);
+        }
+    }
+    const ir_stmt *body = visit(p, lower_inside(f, s), s->loop.body);
+    return body ? lower_with_inner(cx, s, body) : NULL;
+}
+
+static const ir_stmt *visit_seq(partitioner *p, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_stmt **stmt = base_array(p->cx, const ir_stmt *, s->seq.n);
+    bool same = true;
+
+    for (int i = 0; i < s->seq.n; i++) {
+        stmt[i] = visit(p, f, s->seq.stmt[i]);
+        if (!stmt[i])
+            return NULL;
+        same &= stmt[i] == s->seq.stmt[i];
+    }
+    return same ? s : ir_seq(p->cx, stmt, s->seq.n);
+}
+
+static const ir_stmt *visit_if(partitioner *p, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_stmt *then = visit(p, lower_inside(f, s), s->branch.then), *otherwise = NULL;
+
+    if (s->branch.otherwise && !(otherwise = visit(p, lower_inside_else(f, s), s->branch.otherwise)))
+        return NULL;
+    if (!then || (then == s->branch.then && otherwise == s->branch.otherwise))
+        return then ? s : NULL;
+    return ir_if(p->cx, s->branch.cond, then, otherwise);
+}
+
+static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s)
+{
+    if (!s)
+        return NULL;
+    ir_at(p->cx, s->loc);
+    switch (s->kind) {
+    case IR_FOR: return visit_loop(p, f, s);
+    case IR_SEQ: return visit_seq(p, f, s);
+    case IR_IF: return visit_if(p, f, s);
+    case IR_LET_STMT:
+    case IR_ALLOCATE:
+    case IR_ATTRIBUTE: {
+        const ir_stmt *body = visit(p, lower_inside(f, s), lower_inner(s));
+
+        return body ? lower_with_inner(p->cx, s, body) : NULL;
+    }
+    case IR_BLOCK:
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_ASSERT:
+    case IR_EVALUATE: break;
+    }
+    return s;
+}
+
+const ir_program *lower_partition(const lower_options *o, const ir_program *p)
+{
+    partitioner pt = {.cx = o->cx, .budget = BUDGET_NODES + (int64_t)BUDGET_FACTOR * ir_count_nodes(o->cx, p->body)};
+
+    return lower_with_body(o->cx, p, visit(&pt, ir_facts_of_program(o->cx, p), p->body));
+}
