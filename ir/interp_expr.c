@@ -212,8 +212,7 @@ static void refuse(vm_builder *b, const ir_expr *e, const char *what)
 
 static int64_t add_cost(int64_t a, const vm_node *n)
 {
-    enum { LIMIT = 1 << 30 };
-    const int64_t most = (int64_t)LIMIT << 24;
+    const int64_t most = INT64_C(1) << 44;
 
     return !n ? a : a + n->cost > most ? most : a + n->cost;
 }

@@ -4,7 +4,7 @@
  */
 #include "ir/interp_vm.h"
 
-static bool take(ir_vm *vm, int64_t count, int64_t each, const char *name, base_loc loc)
+bool ir_vm_take(ir_vm *vm, int64_t count, int64_t each, const char *name, base_loc loc)
 {
     int64_t bytes;
 
@@ -22,7 +22,7 @@ vm_store *ir_vm_new_store(ir_vm *vm, base_dtype t, int64_t count, const char *na
     int bytes = base_dtype_bytes(base_dtype_lanes(t, 1));
     vm_store *st;
 
-    if (!take(vm, count, bytes + 1 + (vm->checks_races ? (int)sizeof(vm_shadow) : 0), name, loc))
+    if (!ir_vm_take(vm, count, bytes + 1 + (vm->checks_races ? (int)sizeof(vm_shadow) : 0), name, loc))
         return NULL;
     st = base_new(vm->mem, vm_store);
     st->count = count;

@@ -307,8 +307,8 @@ static const vm_code *build_store(vm_builder *b, const ir_stmt *s)
     c->store.value = ir_vm_expr(b, s->store.value);
     if (b->vm->failed)
         return c;
-    c->cost += ir_vm_cost(c->store.value);
     c->store.lanes = at_least(lanes_of(c->store.to), c->store.value->lanes);
+    c->cost += ir_vm_cost(c->store.value) * c->store.lanes + c->store.lanes / 8 * (c->store.lanes / 8);
     set_missing(b, c, s->store.buffer);
     if (c->store.lanes > 1) {
         c->run = run_vector_store;

@@ -128,6 +128,13 @@ static vm_frame *copy_frame(ir_vm *vm, ir_value *var, vm_view **view)
     return f;
 }
 
+static bool count_frames(ir_vm *vm, int64_t n, const vm_code *loop)
+{
+    int64_t each = (int64_t)sizeof(vm_frame) + vm->n_slots * (int64_t)sizeof(ir_value) + vm->n_views * (int64_t)sizeof(vm_view *);
+
+    return ir_vm_take(vm, n, each, loop->s->loop.var->var.name, loop->s->loc);
+}
+
 static bool measure(ir_vm *vm, vm_group *g, const vm_code *root)
 {
     const vm_launch *l = root->loop.launch;
@@ -146,16 +153,28 @@ static bool measure(ir_vm *vm, vm_group *g, const vm_code *root)
         g->extent[axis] = (int)most;
         g->n *= (int)most;
     }
-    return !vm->failed;
+    return !vm->failed && count_frames(vm, g->n, root);
 }
+
+/* The memory that a thread shares with others: all of its group, or its warp. `made` holds one view for each warp. */
+static vm_view *shared_view(ir_vm *vm, const vm_buffer *vb, vm_view **made, const vm_frame *f)
+{
+    int warp = vb->buffer->scope == IR_WARP ? f->strand % vm->group->n / WARP : 0;
+
+    if (!made[warp])
+        made[warp] = ir_vm_new_view(vm, vb);
+    return made[warp];
+}
+
+static int warps(const vm_group *g) { return g->n / WARP + 1; }
 
 static void place_buffers(ir_vm *vm, const vm_launch *l, const frames *all)
 {
-    for (int i = 0; i < l->per_group.n && !vm->failed; i++) {
+    for (int i = 0; i < l->per_group.n; i++) {
         const vm_buffer *vb = l->per_group.at[i];
-        vm_view *view = ir_vm_new_view(vm, vb);
-        for (int t = 0; t < all->n; t++)
-            all->at[t]->view[vb->slot] = view;
+        vm_view **made = base_array(vm->mem, vm_view *, warps(vm->group));
+        for (int t = 0; t < all->n && !vm->failed; t++)
+            all->at[t]->view[vb->slot] = shared_view(vm, vb, made, all->at[t]);
     }
     for (int i = 0; i < l->per_strand.n; i++)
         for (int t = 0; t < all->n && !vm->failed; t++) {
@@ -170,7 +189,7 @@ static frames make_threads(ir_vm *vm, vm_group *g, const vm_launch *l)
 
     g->copies = 1;
     g->strands = g->n;
-    g->warp_sync = base_array(vm->mem, uint64_t, g->n / WARP + 1);
+    g->warp_sync = base_array(vm->mem, uint64_t, warps(g));
     for (int t = 0; t < g->n; t++) {
         vm_frame *f = all.at[t] = copy_frame(vm, vm->var, vm->view);
         f->coord[0] = t % g->extent[0];
@@ -196,8 +215,8 @@ static void run_group(ir_vm *vm, const vm_code *root, const vm_code *body)
 
     if (!measure(vm, &g, root))
         return;
-    frames all = make_threads(vm, &g, root->loop.launch);
     vm->group = &g;
+    frames all = make_threads(vm, &g, root->loop.launch);
     if (!vm->failed)
         run_together(vm, body, all);
     vm->group = NULL;
@@ -275,15 +294,13 @@ static void block_together(ir_vm *vm, const vm_code *c, frames set)
 static void allocate_together(ir_vm *vm, const vm_code *c, frames set)
 {
     int slot = c->allocate.buffer->slot;
-    vm_view **saved = base_array(vm->mem, vm_view *, set.n), *shared = NULL;
+    vm_view **saved = base_array(vm->mem, vm_view *, set.n), **made = base_array(vm->mem, vm_view *, warps(vm->group));
     int64_t bytes = vm->bytes;
 
     for (int i = 0; i < set.n && !vm->failed; i++) {
         enter(vm, set.at[i]);
         saved[i] = vm->view[slot];
-        if (!shared || !c->allocate.shared)
-            shared = ir_vm_new_view(vm, c->allocate.buffer);
-        vm->view[slot] = shared;
+        vm->view[slot] = c->allocate.shared ? shared_view(vm, c->allocate.buffer, made, set.at[i]) : ir_vm_new_view(vm, c->allocate.buffer);
     }
     run_together(vm, c->allocate.body, set);
     for (int i = 0; i < set.n; i++)
@@ -350,7 +367,7 @@ static frames split_threads(ir_vm *vm, const vm_code *c, frames set, int copies)
 static void virtual_loop_together(ir_vm *vm, const vm_code *c, frames set)
 {
     vm_group *g = vm->group, saved = *g;
-    int64_t copies;
+    int64_t copies, bytes = vm->bytes;
 
     enter(vm, set.at[0]);
     copies = vm_run(vm, c->loop.extent, 0).i;
@@ -360,10 +377,13 @@ static void virtual_loop_together(ir_vm *vm, const vm_code *c, frames set)
         ir_vm_fail(vm, TEC_INVALID, c->s->loc, "a block of more than %d threads and virtual threads", VM_MAX_STRANDS);
         return;
     }
+    if (!count_frames(vm, copies * set.n, c))
+        return;
     vm_tick(vm);
     g->virtual_start = vm->clock;
     g->copies *= (int)copies;
     run_together(vm, c->loop.body, split_threads(vm, c, set, (int)copies));
+    vm->bytes = bytes;
     g->copies = saved.copies;
     g->strands = saved.strands;
     vm_tick(vm);

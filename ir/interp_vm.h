@@ -304,6 +304,8 @@ static inline void vm_tick(ir_vm *vm)
 
 /* ---- buffers (interp_memory.c) ---- */
 
+/* Counts memory against the run's limit; false: failed, the message names whose it was. */
+bool ir_vm_take(ir_vm *vm, int64_t count, int64_t each, const char *name, base_loc loc);
 vm_store *ir_vm_new_store(ir_vm *vm, base_dtype t, int64_t count, const char *name, base_loc loc);
 /* Shape, strides and offset from the variables' current values. `view->store` and `base` are the caller's. False: failed. */
 bool ir_vm_shape_view(ir_vm *vm, const vm_buffer *b, vm_view *view);

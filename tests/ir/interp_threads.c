@@ -212,6 +212,35 @@ Test(interp_threads, fresh_shared_memory_for_every_block)
     FAILS("read of 'S'[0], which nothing has written (bx = 1, tx = 0)", p, F32(out, 8));
 }
 
+Test(interp_threads, warp_memory_is_one_for_each_warp)
+{
+    const ir_buffer *w = scoped(BUFFER("W", BASE_F32, INT(32)), IR_WARP), *c = BUFFER("C", BASE_F32, INT(64));
+    const ir_expr *tx = VAR("tx"), *lane = ir_floormod(cx, tx, INT(32));
+    const ir_stmt *use = STORE(c, LOAD(w, ir_sub(cx, INT(31), lane)), tx);
+    const ir_stmt *body = SEQ(STORE(w, ir_cast(cx, BASE_F32, tx), lane), SEQ(BARRIER("warp"), use));
+    ir_program *p = program(FOR(tx, INT(64), IR_THREAD_X, ir_allocate(cx, w, body)));
+
+    param(p, c, true);
+    RUNS(p, F32(out, 64));
+    cr_assert(out[0] == 31 && out[31] == 0 && out[32] == 63 && out[63] == 32);
+}
+
+Test(interp_threads, too_many_threads)
+{
+    const ir_expr *tx = VAR("tx"), *ty = VAR("ty");
+
+    FAILS("a block of more than 65535 threads",
+          program(FOR(tx, INT(1024), IR_THREAD_X, FOR(ty, INT(1024), IR_THREAD_Y, ir_nothing(cx)))), {0});
+}
+
+Test(interp_threads, the_extent_of_a_thread_loop_is_known_at_the_launch)
+{
+    const ir_expr *tx = VAR("tx"), *ty = VAR("ty");
+
+    FAILS("the extent of the threadIdx.y loop 'ty' depends on 'tx', which is bound inside the launch",
+          program(FOR(tx, INT(4), IR_THREAD_X, FOR(ty, ADD(tx, INT(1)), IR_THREAD_Y, ir_nothing(cx)))), {0});
+}
+
 /* ---- virtual threads ---- */
 
 static ir_program *virtual_threads(const ir_stmt *between, int width)
