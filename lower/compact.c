@@ -342,6 +342,26 @@ static ir_region hull(const ir_facts *f, const touch *t, const ir_buffer *b)
     return ir_region_union(f, (ir_region[]){*read, *write}, 2);
 }
 
+/* An extent over symbols alone: the largest while the loops around run; NULL where it has no bound. */
+static const ir_expr *over_symbols(compactor *c, const ir_facts *f, const ir_expr *extent)
+{
+    base_vec vars = {0}, loops = {0};
+    const ir_expr *min, *max;
+
+    ir_free_vars(c->rw.cx, extent, &vars);
+    for (int i = 0; i < vars.n; i++) {
+        bool symbol = false;
+
+        for (int j = 0; j < c->p->n_symbols; j++)
+            symbol |= c->p->symbols[j] == vars.at[i];
+        if (!symbol)
+            base_push(c->rw.cx, &loops, vars.at[i]);
+    }
+    if (loops.n == 0)
+        return extent;
+    return ir_eliminate(f, extent, (const ir_expr *const *)loops.at, loops.n, &min, &max) ? ir_simplify(f, max) : NULL;
+}
+
 static bool shape_it(compactor *c, const ir_facts *f, const touch *t, placement *p)
 {
     tec_context *cx = c->rw.cx;
@@ -353,8 +373,8 @@ static bool shape_it(compactor *c, const ir_facts *f, const touch *t, placement 
         ir_region r = hull(f, t, p->old);
 
         for (int i = 0; i < b->n; i++) {
-            const ir_expr *extent = ir_simplify(f, r.extent[i]);
-            bool smaller = shrinks(f, extent, b->shape[i]);
+            const ir_expr *extent = over_symbols(c, f, ir_simplify(f, r.extent[i]));
+            bool smaller = extent && shrinks(f, extent, b->shape[i]);
 
             shape[i] = smaller ? extent : b->shape[i];
             min[i] = smaller ? ir_simplify(f, r.min[i]) : ir_int(cx, 0);

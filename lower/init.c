@@ -16,41 +16,13 @@
  * loop that was cut), the init is either known not to be due, or it stays in place under a test that all reduce variables are 0; that is
  * right only if there is a first point, so a reduction that may be empty or is guarded there is refused.
  */
-#include "lower/nest.h"
 #include "ir/region.h"
+#include "lower/nest.h"
 
 typedef struct {
     ir_rewrite rw;
     base_map before; /* statement -> base_vec of the inits that go before it */
 } placer;
-
-typedef enum { STARTS, NEVER, UNKNOWN } start;
-
-/* Whether the reduce variables are all 0 when path[at] begins. */
-static start first_point(const ir_facts *f, const lower_site *s, int at)
-{
-    tec_context *cx = ir_facts_context(f);
-    const ir_block *b = s->stmt->block.block;
-    base_vec inner = {0};
-    start all = STARTS;
-
-    for (int i = s->n - 1; i >= at; i--)
-        if (s->path[i]->kind == IR_FOR)
-            base_push(cx, &inner, s->path[i]->loop.var);
-    for (int i = 0; i < b->n_iters; i++) {
-        const ir_expr *min = s->stmt->block.bind[i], *max;
-
-        if (b->iters[i].kind != IR_REDUCE_ITER)
-            continue;
-        if (inner.n > 0 && !ir_eliminate(f, s->stmt->block.bind[i], (const ir_expr *const *)inner.at, inner.n, &min, &max))
-            all = UNKNOWN;
-        else if (ir_prove_lt(f, ir_int(cx, 0), min))
-            return NEVER;
-        else if (!ir_prove_equal(f, min, ir_int(cx, 0)))
-            all = UNKNOWN;
-    }
-    return all;
-}
 
 /* The conjuncts that concern where the init stores; true where others were left out. */
 static bool spatial_conjuncts(tec_context *cx, const lower_site *s, int at, const base_map *reduce, const base_map *spatial, base_vec *out)
@@ -179,13 +151,13 @@ static bool place(placer *p, const ir_facts *program, const lower_site *s)
 
     const ir_facts *f = lower_site_facts(program, s, s->n);
     bool guarded = spatial_conjuncts(cx, s, at, &reduce, &spatial, &guards);
-    start first = first_point(f, s, at);
-    if (first == NEVER)
+    lower_start first = lower_first_point(f, s, at);
+    if (first == LOWER_NEVER)
         return true;
 
-    const ir_stmt *init = first == STARTS ? hoisted(f, s, at, &reduce, &spatial, &guards) : in_place(f, s, &guards, guarded);
+    const ir_stmt *init = first == LOWER_STARTS ? hoisted(f, s, at, &reduce, &spatial, &guards) : in_place(f, s, &guards, guarded);
     if (init)
-        put_before(p, first == STARTS && at < s->n ? s->path[at] : s->stmt, init);
+        put_before(p, first == LOWER_STARTS && at < s->n ? s->path[at] : s->stmt, init);
     return init != NULL;
 }
 

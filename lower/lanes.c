@@ -69,6 +69,14 @@ static int vectorised_reduce_loop(tec_context *cx, const lower_site *s)
     return -1;
 }
 
+static lower_start first_point(const splitter *sp, const lower_site *s)
+{
+    base_map reduce = {0};
+
+    lower_reduce_vars(sp->rw.cx, s, &reduce);
+    return lower_first_point(lower_site_facts(sp->f, s, s->n), s, lower_reduction_at(s, &reduce));
+}
+
 /* Why the reduction must keep its order; NULL where it need not. */
 static const char *forbidden(const splitter *sp, const lower_site *s, int loop)
 {
@@ -84,6 +92,8 @@ static const char *forbidden(const splitter *sp, const lower_site *s, int loop)
     for (int i = 0; i < u->update.combiner->n; i++)
         if (sp->o->strict && base_is_float(u->update.buffer[i]->dtype))
             return "the floating-point policy is strict";
+    if (s->stmt->block.block->init && first_point(sp, s) != LOWER_STARTS)
+        return "it may not start at the first point of the reduction";
     for (int i = loop + 1; i < s->n; i++)
         if (s->path[i]->kind == IR_SEQ || (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED))
             return "its body is not a single block";

@@ -90,6 +90,31 @@ int lower_reduction_at(const lower_site *s, const base_map *reduce_vars)
     return s->n;
 }
 
+lower_start lower_first_point(const ir_facts *f, const lower_site *s, int at)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_block *b = s->stmt->block.block;
+    base_vec inner = {0};
+    lower_start all = LOWER_STARTS;
+
+    for (int i = s->n - 1; i >= at; i--)
+        if (s->path[i]->kind == IR_FOR)
+            base_push(cx, &inner, s->path[i]->loop.var);
+    for (int i = 0; i < b->n_iters; i++) {
+        const ir_expr *min = s->stmt->block.bind[i], *max;
+
+        if (b->iters[i].kind != IR_REDUCE_ITER)
+            continue;
+        if (inner.n > 0 && !ir_eliminate(f, s->stmt->block.bind[i], (const ir_expr *const *)inner.at, inner.n, &min, &max))
+            all = LOWER_UNKNOWN;
+        else if (ir_prove_lt(f, ir_int(cx, 0), min))
+            return LOWER_NEVER;
+        else if (!ir_prove_equal(f, min, ir_int(cx, 0)))
+            all = LOWER_UNKNOWN;
+    }
+    return all;
+}
+
 /* Whether s->path[i] is an `if` whose else branch leads on to the block. */
 static bool in_else(const lower_site *s, int i)
 {
