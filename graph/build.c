@@ -170,7 +170,7 @@ static bool describe_symbols(builder *b, rt_graph_desc *g)
     return true;
 }
 
-static bool describe_tensors(builder *b, const base_vec *values, const char *what, const rt_tensor_desc **out, int32_t *n)
+static bool describe_tensors(builder *b, const base_vec *values, const base_vec *names, const rt_tensor_desc **out, int32_t *n)
 {
     rt_tensor_desc *t = base_array(b->cx, rt_tensor_desc, values->n);
 
@@ -179,7 +179,7 @@ static bool describe_tensors(builder *b, const base_vec *values, const char *wha
     for (int i = 0; i < values->n; i++) {
         const graph_value *v = values->at[i];
 
-        t[i] = (rt_tensor_desc){.name = v->name ? v->name : base_format(b->cx, "%s%d", what, i), .dtype = v->type.dtype, .rank = v->type.n};
+        t[i] = (rt_tensor_desc){.name = names ? names->at[i] : v->name, .dtype = v->type.dtype, .rank = v->type.n};
         if (!dims(b, v->type.dim, v->type.n, &t[i].shape))
             return false;
     }
@@ -200,8 +200,8 @@ static bool describe_graph(builder *b, const char *name, rt_graph_desc *g)
 {
     *g = (rt_graph_desc){.name = name, .values = flatten(b->cx, &b->values, sizeof(rt_value_desc)), .n_values = b->values.n,
                          .steps = flatten(b->cx, &b->steps, sizeof(rt_step_desc)), .n_steps = b->steps.n};
-    return describe_symbols(b, g) && describe_tensors(b, &b->body->inputs, "input", &g->inputs, &g->n_inputs) &&
-           describe_tensors(b, &b->body->outputs, "output", &g->outputs, &g->n_outputs) && dim(b, b->plan.pool, &g->pool_size);
+    return describe_symbols(b, g) && describe_tensors(b, &b->body->inputs, NULL, &g->inputs, &g->n_inputs) &&
+           describe_tensors(b, &b->body->outputs, &b->body->output_names, &g->outputs, &g->n_outputs) && dim(b, b->plan.pool, &g->pool_size);
 }
 
 static const rt_constant_desc *describe_constants(builder *b)

@@ -81,9 +81,8 @@ void graph_output(graph_function *f, const char *name, graph_value *v)
 {
     if (!v)
         return;
-    if (name && !v->name)
-        v->name = base_strdup(f->module->cx, name);
     base_push(f->module->cx, &f->body->outputs, v);
+    base_push(f->module->cx, &f->body->output_names, base_strdup(f->module->cx, name ? name : base_format(f->module->cx, "output%d", f->body->outputs.n - 1)));
 }
 
 /* ---- nodes ---- */

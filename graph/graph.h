@@ -54,6 +54,7 @@ struct graph_body {
     base_vec inputs;  /* graph_value * */
     base_vec nodes;   /* graph_node *, in order */
     base_vec outputs; /* graph_value * */
+    base_vec output_names; /* char *: the user's, whatever passes make of the values */
     graph_body *outer; /* of a region: values of outer bodies may be used */
 };
 

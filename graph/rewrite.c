@@ -11,8 +11,6 @@ graph_value *graph_new_value(graph_rewrite *rw, const graph_value *old)
 
 void graph_replace(graph_rewrite *rw, const graph_value *old, graph_value *by)
 {
-    if (by && !by->name && old->name)
-        by->name = old->name;
     base_map_put(rw->cx, &rw->values, old, by);
     rw->changed = true;
 }
@@ -69,6 +67,7 @@ static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old)
     const graph_body *outer_old = rw->old;
 
     body->outer = outer;
+    body->output_names = old->output_names;
     rw->body = body;
     rw->old = old;
     for (int i = 0; i < old->inputs.n; i++)

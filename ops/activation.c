@@ -1,4 +1,5 @@
 /* ops/activation.c -- element-wise activation functions, with their parameters as attributes. */
+#include "ops/families.h"
 #include "ops/elementwise.h"
 
 static const ir_expr *constant(const op_call *c, const ir_expr *like, double value)
@@ -126,7 +127,7 @@ static bool clip_relation(op_call *c)
 
 #define ACTIVATION(function) OP_POINTWISE(1, function)
 
-const op_info op_activation_rows[] = {
+static const op_info rows[] = {
     {.name = "relu", ACTIVATION(relu), .doc = "max(a, 0)"},
     {.name = "leaky_relu", ACTIVATION(leaky_relu), .doc = "a, or alpha * a below zero; alpha (0.01)"},
     {.name = "prelu", OP_POINTWISE(2, prelu), .doc = "a, or slope * a below zero; the slope is the second operand"},
@@ -144,4 +145,4 @@ const op_info op_activation_rows[] = {
     {.name = "clip", .min_inputs = 1, .max_inputs = 3, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = clip_relation,
      .impls = op_pointwise_impls, .n_impls = 1, .scalar = clip, .in_place = 0, .doc = "a within the second and third operand, either may be left out"},
 };
-const int op_activation_n_rows = BASE_COUNT(op_activation_rows);
+const op_family op_activation_family = {rows, BASE_COUNT(rows)};

@@ -12,8 +12,18 @@
  * `conv.depthwise` serves one input channel per group: padded planes, vectors along the last spatial dimension.
  */
 #include "ops/conv.h"
+#include "ops/families.h"
 
 #include "ir/text.h"
+
+/* X[n, groups*in, spatial], W[groups*out, in, kernel], channels counted per group. */
+typedef struct {
+    op_window window;
+    int64_t groups, in, out;
+    base_dtype sum;    /* what products are added up in */
+    int64_t in_block;  /* channels that lie together in the packed input; divides nothing in particular: the rest is zero */
+    int64_t out_block; /* lanes of the packed output */
+} op_conv;
 
 static bool is_half(base_dtype t)
 {
@@ -75,7 +85,7 @@ static bool check_channels(const op_call *c, const op_conv *v, int64_t outputs)
     return true;
 }
 
-bool op_conv_read(const op_call *c, op_conv *v)
+static bool read_conv(const op_call *c, op_conv *v)
 {
     int64_t outputs, kernel[OP_MAX_SPATIAL];
     int rank = c->input[0].n - 2;
@@ -97,11 +107,11 @@ bool op_conv_read(const op_call *c, op_conv *v)
     return true;
 }
 
-bool op_conv_relation(op_call *c)
+static bool conv_relation(op_call *c)
 {
     op_conv v;
 
-    if (!op_conv_read(c, &v))
+    if (!read_conv(c, &v))
         return false;
     const ir_expr **dim = base_array(c->cx, const ir_expr *, c->input[0].n);
     dim[0] = c->input[0].dim[0];
@@ -173,7 +183,7 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
     const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL, *k[OP_MAX_SPATIAL];
     tec_context *cx = c->cx;
 
-    if (!op_conv_read(c, &v))
+    if (!read_conv(c, &v))
         return false;
     const ir_expr *g = add_axis(&a, "g", ir_int(cx, v.groups)), *ob = add_axis(&a, "ob", blocks(cx, v.out, v.out_block));
     const ir_expr *ib = add_axis(&a, "ib", blocks(cx, v.in, v.in_block));
@@ -275,7 +285,7 @@ static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 {
     op_conv v;
 
-    if (!op_conv_read(c, &v))
+    if (!read_conv(c, &v))
         return false;
     te_tensor *packed = pack_input(c, &v, d, in[0], c->output[0].dim + 2);
     te_tensor *sums = accumulate(c, &v, d, packed, in[1], c->output[0].dim + 2);
@@ -290,7 +300,7 @@ static bool is_depthwise(const op_call *c)
 {
     op_conv v;
 
-    return op_conv_read(c, &v) && v.in == 1 && v.groups > 1;
+    return read_conv(c, &v) && v.in == 1 && v.groups > 1;
 }
 
 static int prefer(const op_call *c)
@@ -331,7 +341,7 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
     const ir_expr *x[OP_MAX_SPATIAL + 2], *w[OP_MAX_SPATIAL + 2];
     tec_context *cx = c->cx;
 
-    if (!op_conv_read(c, &v))
+    if (!read_conv(c, &v))
         return false;
     te_tensor *padded = pad_planes(c, &v, d, in[0], c->output[0].dim + 2);
     x[0] = add_axis(&a, "n", c->output[0].dim[0]);
@@ -362,9 +372,15 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
     return *out != NULL;
 }
 
-const op_impl op_conv_impls[] = {
+static const op_impl impls[] = {
     {.name = "conv.direct", .version = 1, .body = direct_body, .packs = 1, .pack = pack_weights, .schedule = op_conv_schedule},
     {.name = "conv.depthwise", .version = 1, .applies = is_depthwise, .rank = prefer, .body = depthwise_body, .packs = -1,
      .schedule = op_depthwise_schedule},
 };
-const int op_conv_n_impls = BASE_COUNT(op_conv_impls);
+
+static const op_info rows[] = {
+    {.name = "conv", .min_inputs = 2, .max_inputs = 3, .n_outputs = 1, .kind = OP_COMPLEX, .relation = conv_relation, .impls = impls,
+     .n_impls = BASE_COUNT(impls), .in_place = -1,
+     .doc = "convolution of [n, c, spatial] with weights [o, c / group, kernel] and a bias; group (1), strides, dilations, pads"},
+};
+const op_family op_conv_family = {rows, BASE_COUNT(rows)};

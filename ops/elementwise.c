@@ -2,6 +2,7 @@
  *
  * A row gives a scalar function; operands are broadcast by NumPy's rules. Activations stand in ops/activation.c.
  */
+#include "ops/families.h"
 #include "ops/elementwise.h"
 
 /* ---- relations ---- */
@@ -186,7 +187,7 @@ static const ir_expr *xor_of(const op_call *c, const ir_expr *const *a)
     .min_inputs = 1, .max_inputs = -1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op_same_relation,                   \
     .impls = op_pointwise_impls, .n_impls = 1, .scalar = (function), .in_place = 0
 
-const op_info op_elementwise_rows[] = {
+static const op_info rows[] = {
     {.name = "add", OP_POINTWISE(2, add_of), .doc = "a + b"},
     {.name = "sub", OP_POINTWISE(2, sub_of), .doc = "a - b"},
     {.name = "mul", OP_POINTWISE(2, mul_of), .doc = "a * b"},
@@ -245,4 +246,4 @@ const op_info op_elementwise_rows[] = {
     {.name = "isinf", TO_BOOL(1, isinf_of),
      .doc = "a is infinite; positive, negative: which signs count (1)"},
 };
-const int op_elementwise_n_rows = BASE_COUNT(op_elementwise_rows);
+const op_family op_elementwise_family = {rows, BASE_COUNT(rows)};

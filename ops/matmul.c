@@ -6,10 +6,20 @@
  *     A[batch, m, nb, ni]  = sum[k](X[batch, m, k] * Bp[batch, nb, k, ni])
  *     Y[batch, m, n]       = A[batch, m, n / NI, n % NI]  (+ C, broadcast)
  */
+#include "ops/families.h"
 #include "ops/matmul.h"
 
 #include "ir/text.h"
 #include "ir/walk.h"
+
+/* A[batch, m, k] (transposed: [batch, k, m]) times B[batch, k, n] (transposed: [batch, n, k]); batches broadcast. */
+typedef struct {
+    bool trans_a, trans_b;
+    int batch; /* dimensions of the output before m and n */
+    const ir_expr *m, *n, *k;
+    base_dtype sum;  /* what products are added up in */
+    int64_t panel;   /* columns of B that lie together */
+} op_matmul;
 
 static bool known_different(const ir_expr *a, const ir_expr *b)
 {
@@ -44,7 +54,7 @@ static bool read_batches(const op_call *c, op_type *out)
     return op_broadcast(&only_batches, out);
 }
 
-bool op_matmul_read(const op_call *c, op_matmul *v)
+static bool read_matmul(const op_call *c, op_matmul *v)
 {
     const op_type *a = &c->input[0], *b = &c->input[1];
 
@@ -64,12 +74,12 @@ bool op_matmul_read(const op_call *c, op_matmul *v)
     return true;
 }
 
-bool op_matmul_relation(op_call *c)
+static bool matmul_relation(op_call *c)
 {
     op_matmul v;
     op_type batch;
 
-    if (!op_matmul_read(c, &v) || !read_batches(c, &batch))
+    if (!read_matmul(c, &v) || !read_batches(c, &batch))
         return false;
     const ir_expr **dim = base_array(c->cx, const ir_expr *, v.batch + 2);
     for (int i = 0; i < v.batch; i++)
@@ -104,7 +114,7 @@ static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
     op_matmul v;
     tec_context *cx = c->cx;
 
-    if (!op_matmul_read(c, &v))
+    if (!read_matmul(c, &v))
         return false;
     int batch = c->input[1].n - 2;
     const ir_expr **axis = base_array(cx, const ir_expr *, batch + 3), **index = base_array(cx, const ir_expr *, batch + 2);
@@ -167,13 +177,18 @@ static bool packed_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 {
     op_matmul v;
 
-    if (!op_matmul_read(c, &v))
+    if (!read_matmul(c, &v))
         return false;
     *out = unpack(c, &v, d, accumulate(c, &v, d, in[0], in[1]));
     return *out != NULL;
 }
 
-const op_impl op_matmul_impls[] = {
+static const op_impl impls[] = {
     {.name = "matmul.packed", .version = 1, .body = packed_body, .packs = 1, .pack = pack_b, .schedule = op_matmul_schedule},
 };
-const int op_matmul_n_impls = BASE_COUNT(op_matmul_impls);
+
+static const op_info rows[] = {
+    {.name = "matmul", .min_inputs = 2, .max_inputs = 2, .n_outputs = 1, .kind = OP_COMPLEX, .relation = matmul_relation, .impls = impls,
+     .n_impls = BASE_COUNT(impls), .in_place = -1, .doc = "matrix product of the last two dimensions, batches broadcast; trans_a, trans_b (0)"},
+};
+const op_family op_matmul_family = {rows, BASE_COUNT(rows)};

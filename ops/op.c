@@ -10,9 +10,9 @@
 const op_info *op_find(const char *name)
 {
     for (int f = 0; f < op_n_families; f++)
-        for (int i = 0; i < op_families[f].n; i++)
-            if (base_same(op_families[f].rows[i].name, name))
-                return &op_families[f].rows[i];
+        for (int i = 0; i < op_families[f]->n; i++)
+            if (base_same(op_families[f]->rows[i].name, name))
+                return &op_families[f]->rows[i];
     return NULL;
 }
 

@@ -109,7 +109,7 @@ typedef struct {
     const op_info *rows;
     int n;
 } op_family;
-extern const op_family op_families[];
+extern const op_family *const op_families[];
 extern const int op_n_families;
 const op_info *op_find(const char *name);
 

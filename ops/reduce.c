@@ -1,0 +1,286 @@
+/* ops/reduce.c -- reductions over chosen axes, argmin and argmax, softmax, pooling's global forms.
+ *
+ * Attributes of reductions: axes (positive, sorted; all where absent), keepdims (1).
+ */
+#include "ops/families.h"
+#include "ops/op.h"
+
+/* ---- shape ---- */
+
+static bool is_reduced(const op_call *c, int dim)
+{
+    const int64_t *axes;
+    int n = op_ints(c, "axes", &axes);
+
+    for (int i = 0; i < n; i++)
+        if (axes[i] == dim)
+            return true;
+    return !op_attr_find(c, "axes");
+}
+
+static bool reduce_relation(op_call *c)
+{
+    const op_type *t = &c->input[0];
+    const ir_expr **dim = base_array(c->cx, const ir_expr *, t->n);
+    const int64_t *axes;
+    int n = 0, n_axes = op_ints(c, "axes", &axes);
+
+    for (int i = 0; i < n_axes; i++)
+        if (axes[i] < 0 || axes[i] >= t->n)
+            return op_fail(c, "axis %lld is none of %s", (long long)axes[i], op_type_text(c->cx, t));
+    for (int i = 0; i < t->n; i++) {
+        if (!is_reduced(c, i))
+            dim[n++] = t->dim[i];
+        else if (op_int(c, "keepdims", 1))
+            dim[n++] = ir_int(c->cx, 1);
+    }
+    c->output[0] = (op_type){t->dtype, n, dim};
+    return true;
+}
+
+static bool arg_relation(op_call *c)
+{
+    if (!reduce_relation(c))
+        return false;
+    c->output[0].dtype = BASE_I64;
+    return true;
+}
+
+/* ---- bodies ---- */
+
+/* Axes of the result and of the reduction, and the operand's index over them. */
+typedef struct {
+    const ir_expr **out, **reduce, **index;
+    int n_out, n_reduce;
+    const ir_expr *count; /* elements of one reduction */
+} reduction;
+
+static reduction open_reduction(const op_call *c)
+{
+    tec_context *cx = c->cx;
+    int n = c->input[0].n;
+    bool keep = op_int(c, "keepdims", 1);
+    reduction r = {.out = base_array(cx, const ir_expr *, n), .reduce = base_array(cx, const ir_expr *, n),
+                   .index = base_array(cx, const ir_expr *, n), .count = ir_int(cx, 1)};
+
+    for (int i = 0; i < n; i++) {
+        const ir_expr *extent = c->input[0].dim[i];
+
+        if (is_reduced(c, i)) {
+            r.index[i] = r.reduce[r.n_reduce++] = te_reduce_axis(cx, base_format(cx, "r%d", i), extent);
+            r.count = ir_mul(cx, r.count, extent);
+            if (keep)
+                r.out[r.n_out++] = te_axis(cx, base_format(cx, "a%d", i), ir_int(cx, 1));
+        } else
+            r.index[i] = r.out[r.n_out++] = te_axis(cx, base_format(cx, "a%d", i), extent);
+    }
+    return r;
+}
+
+static base_dtype wide(base_dtype t)
+{
+    return base_is_float(t) && t.bits == 16 ? BASE_F32 : t;
+}
+
+/* What is reduced, by what, and what becomes of the result. */
+typedef struct {
+    const char *name, *combiner;
+    const ir_expr *(*before)(tec_context *cx, const ir_expr *e);
+    const ir_expr *(*after)(tec_context *cx, const ir_expr *e, const ir_expr *count);
+} reducer;
+
+static const ir_expr *square(tec_context *cx, const ir_expr *e) { return ir_mul(cx, e, e); }
+static const ir_expr *magnitude(tec_context *cx, const ir_expr *e) { return ir_abs(cx, e); }
+static const ir_expr *exponential(tec_context *cx, const ir_expr *e) { return ir_exp(cx, e); }
+static const ir_expr *mean(tec_context *cx, const ir_expr *e, const ir_expr *count) { return ir_div(cx, e, ir_cast(cx, e->dtype, count)); }
+
+static const ir_expr *root(tec_context *cx, const ir_expr *e, const ir_expr *count)
+{
+    (void)count;
+    if (base_is_float(e->dtype))
+        return ir_sqrt(cx, e);
+    return ir_cast(cx, e->dtype, ir_sqrt(cx, ir_cast(cx, BASE_F64, e)));
+}
+
+static const ir_expr *logarithm(tec_context *cx, const ir_expr *e, const ir_expr *count)
+{
+    (void)count;
+    if (base_is_float(e->dtype))
+        return ir_log(cx, e);
+    return ir_cast(cx, e->dtype, ir_log(cx, ir_cast(cx, BASE_F64, e)));
+}
+
+static const reducer reducers[] = {
+    {"reduce_sum", "sum", NULL, NULL},          {"reduce_mean", "sum", NULL, mean},         {"reduce_max", "max", NULL, NULL},
+    {"reduce_min", "min", NULL, NULL},          {"reduce_prod", "prod", NULL, NULL},        {"reduce_l1", "sum", magnitude, NULL},
+    {"reduce_l2", "sum", square, root},         {"reduce_sum_square", "sum", square, NULL}, {"reduce_log_sum", "sum", NULL, logarithm},
+    {"reduce_log_sum_exp", "sum", exponential, logarithm},
+};
+
+static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    const reducer *how = NULL;
+    tec_context *cx = c->cx;
+    reduction r = open_reduction(c);
+
+    for (int i = 0; i < BASE_COUNT(reducers); i++)
+        if (base_same(reducers[i].name, c->op->name))
+            how = &reducers[i];
+    const ir_expr *e = te_read(in[0], r.index, c->input[0].n);
+    if (!e)
+        return false;
+    e = ir_cast(cx, wide(e->dtype), e);
+    if (how->before)
+        e = how->before(cx, e);
+    if (r.n_reduce)
+        e = te_reduce(cx, how->combiner, e, r.reduce, r.n_reduce);
+    if (e && how->after)
+        e = how->after(cx, e, r.count);
+    *out = te_compute(d, op_stage_name(d, c->name), r.out, r.n_out, ir_cast(cx, c->output[0].dtype, e));
+    return *out != NULL;
+}
+
+/* select_last: the last of equal elements: the index is counted from the end while it is searched. */
+static bool arg_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    tec_context *cx = c->cx;
+    reduction r = open_reduction(c);
+    const ir_expr *value = te_read(in[0], r.index, c->input[0].n);
+    bool last = op_int(c, "select_last", 0);
+
+    if (r.n_reduce != 1)
+        return op_fail(c, "one axis is searched, found %d", r.n_reduce);
+    if (!value)
+        return false;
+    const ir_expr *extent = te_axis_extent(r.reduce[0]), *at = last ? ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), r.reduce[0]) : r.reduce[0];
+    const ir_combiner *combiner = ir_combiner_named(cx, base_same(c->op->name, "arg_max") ? "argmax" : "argmin", value->dtype, BASE_I64);
+    const ir_expr *source[2] = {value, at};
+    const ir_expr *e = ir_reduce(cx, combiner, source, r.reduce, &extent, 1, NULL, 1);
+
+    if (last && e)
+        e = ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), e);
+    *out = te_compute(d, op_stage_name(d, c->name), r.out, r.n_out, ir_cast(cx, BASE_I64, e));
+    return *out != NULL;
+}
+
+/* ---- softmax: axis, or from_axis: all axes from there on as one ---- */
+
+static bool softmax_relation(op_call *c)
+{
+    int64_t axis = op_int(c, "axis", c->input[0].n - 1);
+
+    if (axis < 0 || axis >= (c->input[0].n > 0 ? c->input[0].n : 1))
+        return op_fail(c, "axis %lld is none of %s", (long long)axis, op_type_text(c->cx, &c->input[0]));
+    if (!base_is_float(c->input[0].dtype))
+        return op_fail(c, "the operand is %s, expected floats", op_type_text(c->cx, &c->input[0]));
+    c->output[0] = c->input[0];
+    return true;
+}
+
+/* Axes of one stage over the operand: those that are normalised over, and the others. */
+typedef struct {
+    const ir_expr **all, **outer;
+    int n_outer;
+} softmax_axes;
+
+static bool is_normalised(const op_call *c, int i)
+{
+    int64_t axis = op_int(c, "axis", c->input[0].n - 1);
+
+    return op_int(c, "flatten", 0) ? i >= axis : i == axis;
+}
+
+static softmax_axes open_axes(const op_call *c, bool reduce, const ir_expr **reduced, int *n_reduced)
+{
+    tec_context *cx = c->cx;
+    int n = c->input[0].n;
+    softmax_axes a = {.all = base_array(cx, const ir_expr *, n), .outer = base_array(cx, const ir_expr *, n)};
+
+    for (int i = 0; i < n; i++) {
+        const ir_expr *extent = c->input[0].dim[i];
+
+        if (is_normalised(c, i)) {
+            a.all[i] = reduce ? te_reduce_axis(cx, base_format(cx, "r%d", i), extent) : te_axis(cx, base_format(cx, "a%d", i), extent);
+            if (reduce)
+                reduced[(*n_reduced)++] = a.all[i];
+        } else
+            a.outer[a.n_outer++] = a.all[i] = te_axis(cx, base_format(cx, "a%d", i), extent);
+    }
+    return a;
+}
+
+static te_tensor *reduce_stage(const op_call *c, te_def *d, te_tensor *t, const char *combiner, const char *suffix)
+{
+    const ir_expr **reduced = base_array(c->cx, const ir_expr *, c->input[0].n);
+    int n = 0;
+    softmax_axes a = open_axes(c, true, reduced, &n);
+    const ir_expr *e = te_read(t, a.all, c->input[0].n);
+
+    e = e ? te_reduce(c->cx, combiner, ir_cast(c->cx, wide(e->dtype), e), reduced, n) : NULL;
+    return te_compute(d, op_stage_name(d, base_format(c->cx, "%s.%s", c->name, suffix)), a.outer, a.n_outer, e);
+}
+
+static const ir_expr *shifted(const op_call *c, te_tensor *x, te_tensor *top, const softmax_axes *a)
+{
+    const ir_expr *e = te_read(x, a->all, c->input[0].n);
+
+    return e ? ir_sub(c->cx, ir_cast(c->cx, wide(e->dtype), e), te_read(top, a->outer, a->n_outer)) : NULL;
+}
+
+static te_tensor *exponentials(const op_call *c, te_def *d, te_tensor *x, te_tensor *top)
+{
+    softmax_axes a = open_axes(c, false, NULL, NULL);
+    te_tensor *t = te_compute(d, op_stage_name(d, base_format(c->cx, "%s.exp", c->name)), a.all, c->input[0].n, ir_exp(c->cx, shifted(c, x, top, &a)));
+
+    te_note(t, "keep", ir_bool(c->cx, true));
+    return t;
+}
+
+/* exp(x - max) / sum(exp(x - max)), or its logarithm x - max - log(sum(exp(x - max))) */
+static bool softmax_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    tec_context *cx = c->cx;
+
+    te_tensor *top = reduce_stage(c, d, in[0], "max", "max"), *exp = exponentials(c, d, in[0], top), *sum = reduce_stage(c, d, exp, "sum", "sum");
+    softmax_axes a = open_axes(c, false, NULL, NULL);
+    const ir_expr *total = te_read(sum, a.outer, a.n_outer), *e;
+
+    if (base_same(c->op->name, "log_softmax"))
+        e = ir_sub(cx, shifted(c, in[0], top, &a), ir_log(cx, total));
+    else
+        e = ir_div(cx, te_read(exp, a.all, c->input[0].n), total);
+    *out = te_compute(d, op_stage_name(d, c->name), a.all, c->input[0].n, ir_cast(cx, c->output[0].dtype, e));
+    return *out != NULL;
+}
+
+static const op_impl reduce_impls[] = {{.name = "reduce", .version = 1, .body = reduce_body, .packs = -1}};
+static const op_impl arg_impls[] = {{.name = "arg", .version = 1, .body = arg_body, .packs = -1}};
+static const op_impl softmax_impls[] = {{.name = "softmax", .version = 1, .body = softmax_body, .packs = -1}};
+
+#define REDUCE(op, text)                                                                                                             \
+    {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = reduce_relation,                \
+     .impls = reduce_impls, .n_impls = 1, .in_place = -1, .doc = text "; axes (all), keepdims (1)"}
+#define ARG(op, text)                                                                                                                \
+    {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = arg_relation,                   \
+     .impls = arg_impls, .n_impls = 1, .in_place = -1, .doc = text "; axes (one), keepdims (1), select_last (0)"}
+#define SOFTMAX(op, text)                                                                                                            \
+    {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_OPAQUE, .relation = softmax_relation,                  \
+     .impls = softmax_impls, .n_impls = 1, .in_place = -1, .doc = text "; axis (the last), flatten (0): all axes from there on as one"}
+
+static const op_info rows[] = {
+    REDUCE("reduce_sum", "sum"),
+    REDUCE("reduce_mean", "mean"),
+    REDUCE("reduce_max", "greatest element"),
+    REDUCE("reduce_min", "least element"),
+    REDUCE("reduce_prod", "product"),
+    REDUCE("reduce_l1", "sum of magnitudes"),
+    REDUCE("reduce_l2", "root of the sum of squares"),
+    REDUCE("reduce_sum_square", "sum of squares"),
+    REDUCE("reduce_log_sum", "logarithm of the sum"),
+    REDUCE("reduce_log_sum_exp", "logarithm of the sum of exponentials"),
+    ARG("arg_max", "position of the greatest element"),
+    ARG("arg_min", "position of the least element"),
+    SOFTMAX("softmax", "exp(a) normalised to a sum of 1"),
+    SOFTMAX("log_softmax", "logarithm of softmax"),
+};
+const op_family op_reduce_family = {rows, BASE_COUNT(rows)};
