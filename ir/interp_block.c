@@ -11,9 +11,10 @@
  *             where y < 5 && k < q                       block C(y, x, k reduce) where y < 5 && k < q
  *
  * so that an empty reduction still initialises (m = 0), and a predicate on reduce variables guards the update alone. A loop
- * that feeds both kinds (a fused one) is copied too: its inits repeat, always before the first update. A condition that
- * depends on a loop which is not copied is one on reduce variables. If one block stands in a tree several times (a loop
- * was cut), only the copy that starts its reduction, all reduce variables at 0, initialises.
+ * that feeds both kinds (a fused one) is copied too: its inits repeat, always before the first update. A condition is one on
+ * reduce variables if it depends on a loop that is not copied, or on loops through reduce bindings alone (a literal is not).
+ * If one block stands in a tree several times (a loop was cut), only the copy that starts its reduction, all reduce
+ * variables at 0, initialises.
  */
 #include "ir/interp_build.h"
 
@@ -130,17 +131,37 @@ static bool uses_any(vm_builder *b, const ir_expr *e, const base_map *set)
     return false;
 }
 
-/* The conjuncts of e that use none of the dropped variables. */
-static void keep_conjuncts(vm_builder *b, base_vec *out, const ir_expr *e, const base_map *dropped)
+static bool is_reduce_binding(const vm_init *in, const ir_expr *e)
+{
+    const ir_block *block = in->s->block.block;
+
+    for (int j = 0; j < block->n_iters; j++)
+        if (block->iters[j].kind == IR_REDUCE_ITER && ir_same(e, in->s->block.bind[j]))
+            return true;
+    return false;
+}
+
+/* Whether variables stand in e inside of reduce bindings only: `1 <= f % 6` where f % 6 is bound to k. */
+static bool is_about_reduce(const vm_init *in, const ir_expr *e)
+{
+    if (!e || e->op == IR_INT || is_reduce_binding(in, e))
+        return true;
+    if (!ir_is_op(e->op) && e->op != IR_CAST)
+        return false;
+    return is_about_reduce(in, e->arg[0]) && is_about_reduce(in, e->arg[1]) && is_about_reduce(in, e->arg[2]);
+}
+
+/* The conjuncts of e that guard an init (in NULL: all of them). */
+static void keep_conjuncts(vm_builder *b, base_vec *out, const ir_expr *e, const vm_init *in)
 {
     if (!e)
         return;
     if (e->op == IR_LIKELY)
-        keep_conjuncts(b, out, e->arg[0], dropped);
+        keep_conjuncts(b, out, e->arg[0], in);
     else if (e->op == IR_AND) {
-        keep_conjuncts(b, out, e->arg[0], dropped);
-        keep_conjuncts(b, out, e->arg[1], dropped);
-    } else if (!uses_any(b, e, dropped))
+        keep_conjuncts(b, out, e->arg[0], in);
+        keep_conjuncts(b, out, e->arg[1], in);
+    } else if (!in || e->op == IR_INT || !(uses_any(b, e, &in->dropped) || is_about_reduce(in, e)))
         base_push(b->vm->mem, out, ir_vm_expr(b, e));
 }
 
@@ -214,10 +235,9 @@ static const vm_code *build_inside(vm_builder *b, const ir_stmt *s, const ir_stm
 static const vm_code *build_main(vm_builder *b, const ir_stmt *s)
 {
     base_vec where = {0};
-    const base_map nothing = {0};
     vm_code *c;
 
-    keep_conjuncts(b, &where, s->block.where, &nothing);
+    keep_conjuncts(b, &where, s->block.where, NULL);
     c = new_block(b, s, &where);
     c->block.bind = bind(b, s, false);
     c->block.body = build_inside(b, s, s->block.block->body);
@@ -231,7 +251,7 @@ static const vm_code *build_leaf(vm_builder *b, const vm_init *in)
     base_vec where = {0};
     vm_code *c;
 
-    keep_conjuncts(b, &where, in->s->block.where, &in->dropped);
+    keep_conjuncts(b, &where, in->s->block.where, in);
     for (int j = 0; in->first_only && j < block->n_iters; j++)
         if (block->iters[j].kind == IR_REDUCE_ITER)
             require_zero(b, &where, in->s->block.bind[j]);
@@ -278,7 +298,7 @@ static const vm_code *wrap_branch(vm_builder *b, const vm_init *in, const vm_pat
         return uses_any(b, p->s->branch.cond, &in->dropped)
                    ? c
                    : ir_vm_wrap_if(b, p->s, ir_vm_expr(b, p->s->branch.cond), NULL, c);
-    keep_conjuncts(b, &conds, p->s->branch.cond, &in->dropped);
+    keep_conjuncts(b, &conds, p->s->branch.cond, in);
     for (int i = conds.n - 1; i >= 0; i--)
         c = ir_vm_wrap_if(b, p->s, conds.at[i], c, NULL);
     return c;
@@ -291,7 +311,7 @@ static const vm_code *wrap_outer_block(vm_builder *b, const vm_init *in, const i
     base_vec where = {0};
     vm_code *c;
 
-    keep_conjuncts(b, &where, s->block.where, &in->dropped);
+    keep_conjuncts(b, &where, s->block.where, in);
     c = new_block(b, s, &where);
     for (int j = 0; j < block->n_iters; j++)
         if (!base_map_has(&in->dropped, block->iters[j].var))
