@@ -10,6 +10,7 @@
 #include "tec/dlpack.h"
 #include "tec/kernel.h"
 #include "tec/runtime.h"
+#include "tec/schedule.h"
 #include "tec/te.h"
 
 #endif
