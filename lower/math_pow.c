@@ -83,11 +83,16 @@ static pair log2_pair(math *m, const ir_expr *x)
     return add_to(m, parts.exponent, multiply(m, ln, constant(m, &t->LOG2E_DD)));
 }
 
+/* An infinite exponent times log2 1 = 0 must not be NaN; beyond 2^70 all powers are 0, 1 or infinite. */
+static const ir_expr *bound_exponent(math *m, const ir_expr *y)
+{
+    return LET(ir_max(m->cx, ir_min(m->cx, y, REAL(0x1p70)), REAL(-0x1p70)));
+}
+
 static const ir_expr *magnitude_double(math *m, const ir_expr *a, const ir_expr *y)
 {
     double magic = lower_math_magic(m);
-    const ir_expr *bounded = LET(ir_max(m->cx, ir_min(m->cx, y, REAL(0x1p70)), REAL(-0x1p70)));
-    pair w = multiply(m, log2_pair(m, a), (pair){bounded, REAL(0)});
+    pair w = multiply(m, log2_pair(m, a), (pair){bound_exponent(m, y), REAL(0)});
     const ir_expr *h = LET(ir_max(m->cx, ir_min(m->cx, w.high, REAL(1100)), REAL(-1100)));
     const ir_expr *low = lower_math_where(m, ir_eq(m->cx, h, w.high), w.low, REAL(0));
     const ir_expr *n = LET(SUB(ADD(h, REAL(magic)), REAL(magic))), *r = LET(ADD(SUB(h, n), low));
@@ -103,7 +108,7 @@ static const ir_expr *magnitude_single(math *outer, const ir_expr *a, const ir_e
     double magic = lower_math_magic(m);
     math_parts parts = lower_math_take_apart(m, LET(ir_cast(m->cx, m->real, a)));
     const ir_expr *log2 = LET(lower_math_mul_add(m, parts.less_one, lower_math_poly(m, &lower_math_table.LOG2_WIDE, parts.less_one), parts.exponent));
-    const ir_expr *w = LET(MUL(ir_cast(m->cx, m->real, y), log2));
+    const ir_expr *w = LET(MUL(bound_exponent(m, LET(ir_cast(m->cx, m->real, y))), log2));
     const ir_expr *h = LET(ir_max(m->cx, ir_min(m->cx, w, REAL(160)), REAL(-160)));
     const ir_expr *n = LET(ADD(h, REAL(magic))), *r = LET(SUB(h, SUB(n, REAL(magic))));
     const ir_expr *v = MUL(lower_math_poly(m, &lower_math_table.EXP2_WIDE, r), lower_math_scale(m, n));
