@@ -78,10 +78,16 @@ typedef struct {
 extern const ir_op_info ir_ops[IR_N_OPS];
 static inline bool ir_is_op(ir_op op) { return op > IR_REDUCE && op < IR_N_OPS; }
 
+/* What a node holds somewhere inside, itself included. */
+enum { IR_HAS_LOAD = 1, IR_HAS_EFFECT = 2, IR_HAS_BINDER = 4 };
+
 struct tec_expr {
     ir_op op;
     base_dtype dtype;
     base_loc loc;
+    uint64_t hash; /* ir_hash; the constructors compute it, with the two below */
+    int depth;     /* 1 for leaves */
+    int has;       /* IR_HAS_LOAD (loads, calls that read buffers), IR_HAS_EFFECT (impure calls), IR_HAS_BINDER (let, reduce) */
     union {
         int64_t i; /* IR_INT */
         double f;  /* IR_FLOAT */
@@ -109,7 +115,7 @@ struct tec_expr {
             const ir_expr *var, *value, *body;
         } let;
         struct {
-            const char *name; /* interned: equal names are equal pointers within a context and its children */
+            const char *name;
             const ir_intrinsic *intrinsic; /* its meaning, or NULL for an opaque extern function */
             const ir_expr *const *arg;
             const ir_buffer *const *buffer; /* buffer operands (n_buffers), each with its own element offset in `arg` */
@@ -158,6 +164,7 @@ typedef enum {
 #undef X
 } ir_scope;
 const char *ir_scope_text(ir_scope scope);
+bool ir_scope_parse(const char *text, ir_scope *out);
 
 struct ir_buffer {
     const char *name;
@@ -201,11 +208,12 @@ typedef enum {
 #undef X
     IR_N_HOWS
 } ir_how;
-const char *ir_how_text(ir_how how);
+const char *ir_how_text(ir_how how); /* "" for serial */
+bool ir_how_parse(const char *text, ir_how *out);
 
 /* A pragma or attribute on a loop or block: key and value (an int or string immediate, or any expression). */
 typedef struct ir_note {
-    const char *key; /* interned */
+    const char *key;
     const ir_expr *value;
     const struct ir_note *next; /* sorted by key text, one of each */
 } ir_note;

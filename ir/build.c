@@ -1,0 +1,371 @@
+/* ir/build.c -- constructors of immediates, variables, casts and the table's operations, with the folds that cost nothing.
+ *
+ * Folded: operations on constant ints and bools, identities of ints (x + 0, x * 1, x * 0, x - x, min(x, x) ...), logic with
+ * constants, casts of constants. Nothing of floats but the sign of an immediate: the rest is the user's arithmetic.
+ * The invariant: a fold never drops an expression with an effect.
+ */
+#include <math.h>
+
+#include "ir/make.h"
+#include "ir/value.h"
+
+/* ---- immediates and variables ---- */
+
+static const ir_expr *make_int(tec_context *cx, base_dtype t, int64_t value)
+{
+    ir_expr *e = ir_make(cx, IR_INT, t);
+
+    e->i = value;
+    return ir_finish(e);
+}
+
+/* NaNs become one and the same, so that texts and hashes are exact. */
+static const ir_expr *make_float(tec_context *cx, base_dtype t, double value)
+{
+    ir_expr *e = ir_make(cx, IR_FLOAT, t);
+
+    e->f = isnan(value) ? (double)NAN : ir_round_to(t, value);
+    return ir_finish(e);
+}
+
+const ir_expr *ir_int(tec_context *cx, int64_t value)
+{
+    return make_int(cx, BASE_I64, value);
+}
+
+const ir_expr *ir_bool(tec_context *cx, bool value)
+{
+    return make_int(cx, BASE_BOOL, value);
+}
+
+static const ir_expr *refuse_immediate(tec_context *cx, base_dtype t)
+{
+    return ir_refuse(cx, "no immediate has type %s", base_dtype_text(cx, t));
+}
+
+const ir_expr *ir_imm_int(tec_context *cx, base_dtype t, int64_t value)
+{
+    if (t.lanes > 1)
+        return ir_broadcast(cx, ir_imm_int(cx, base_dtype_lanes(t, 1), value), t.lanes);
+    if (base_is_float(t) && ir_value_knows(t))
+        return make_float(cx, t, t.bits == 32 ? (double)(float)value : (double)value);
+    if (base_is_int(t) || base_is_bool(t))
+        return make_int(cx, t, ir_wrap(t, (uint64_t)value));
+    return refuse_immediate(cx, t);
+}
+
+const ir_expr *ir_imm(tec_context *cx, base_dtype t, double value)
+{
+    if (t.lanes > 1)
+        return ir_broadcast(cx, ir_imm(cx, base_dtype_lanes(t, 1), value), t.lanes);
+    if (base_is_float(t) && ir_value_knows(t))
+        return make_float(cx, t, value);
+    if (base_is_int(t) || base_is_bool(t))
+        return make_int(cx, t, ir_eval_cast(BASE_F64, t, (ir_value){.f = value}).i);
+    return refuse_immediate(cx, t);
+}
+
+const ir_expr *ir_string(tec_context *cx, const char *text)
+{
+    if (!text)
+        return NULL;
+    ir_expr *e = ir_make(cx, IR_STRING, BASE_HANDLE);
+    e->string = base_strdup(cx, text);
+    return ir_finish(e);
+}
+
+const ir_expr *ir_var(tec_context *cx, const char *name, base_dtype t)
+{
+    ir_expr *e = ir_make(cx, IR_VAR, t);
+
+    e->var.name = base_strdup(cx, name);
+    return ir_finish(e);
+}
+
+/* ---- questions about constants ---- */
+
+static const ir_expr *without_broadcast(const ir_expr *e)
+{
+    return e && e->op == IR_BROADCAST ? e->arg[0] : e;
+}
+
+bool ir_is_int(const ir_expr *e, int64_t *value)
+{
+    e = without_broadcast(e);
+    if (!e || e->op != IR_INT)
+        return false;
+    *value = e->i;
+    return true;
+}
+
+bool ir_is_value(const ir_expr *e, int64_t value)
+{
+    int64_t i;
+
+    return ir_is_int(e, &i) && i == value;
+}
+
+bool ir_is_true(const ir_expr *e)
+{
+    return !e || (base_is_bool(e->dtype) && ir_is_value(e, 1));
+}
+
+static bool is_false(const ir_expr *e)
+{
+    return base_is_bool(e->dtype) && ir_is_value(e, 0);
+}
+
+const ir_expr *ir_lowest(tec_context *cx, base_dtype t)
+{
+    if (base_is_float(t))
+        return ir_imm(cx, t, -HUGE_VAL);
+    return ir_imm_int(cx, t, base_is_signed(t) ? (int64_t)(UINT64_MAX << (t.bits - 1)) : 0);
+}
+
+const ir_expr *ir_highest(tec_context *cx, base_dtype t)
+{
+    if (base_is_float(t))
+        return ir_imm(cx, t, HUGE_VAL);
+    return ir_imm_int(cx, t, base_is_signed(t) ? (int64_t)(UINT64_MAX >> (65 - t.bits)) : -1);
+}
+
+/* ---- casts ---- */
+
+/* The type that a cast of e to t gives. */
+static bool cast_type(tec_context *cx, base_dtype *t, const ir_expr *e)
+{
+    if (t->lanes == 1)
+        t->lanes = e->dtype.lanes;
+    bool scalars = ir_value_knows(*t) && t->code != kDLOpaqueHandle && e->dtype.code != kDLOpaqueHandle;
+    if (!scalars || t->lanes != e->dtype.lanes)
+        ir_refuse(cx, "cannot cast %s to %s", ir_shown(cx, e), base_dtype_text(cx, *t));
+    return scalars && t->lanes == e->dtype.lanes;
+}
+
+const ir_expr *ir_cast_raw(tec_context *cx, base_dtype t, const ir_expr *e)
+{
+    if (!e || !cast_type(cx, &t, e))
+        return NULL;
+    ir_expr *c = ir_make(cx, IR_CAST, t);
+    c->arg[0] = e;
+    return ir_finish(c);
+}
+
+static const ir_expr *cast_constant(tec_context *cx, base_dtype t, const ir_expr *e)
+{
+    ir_value v = e->op == IR_INT ? (ir_value){.i = e->i} : (ir_value){.f = e->f};
+
+    v = ir_eval_cast(e->dtype, t, v);
+    return base_is_float(t) ? make_float(cx, t, v.f) : make_int(cx, t, v.i);
+}
+
+const ir_expr *ir_cast(tec_context *cx, base_dtype t, const ir_expr *e)
+{
+    if (!e || !cast_type(cx, &t, e))
+        return NULL;
+    const ir_expr *inner = without_broadcast(e);
+    if (base_dtype_same(t, e->dtype))
+        return e;
+    if (inner->op == IR_INT || inner->op == IR_FLOAT)
+        return ir_broadcast(cx, cast_constant(cx, base_dtype_lanes(t, 1), inner), t.lanes);
+    return ir_cast_raw(cx, t, e);
+}
+
+const ir_expr *ir_reinterpret(tec_context *cx, base_dtype t, const ir_expr *e)
+{
+    if (!e)
+        return NULL;
+    if (base_is_bool(t) || base_is_bool(e->dtype) || t.bits * t.lanes != e->dtype.bits * e->dtype.lanes)
+        return ir_refuse(cx, "cannot reinterpret %s as %s: %s", ir_shown(cx, e), base_dtype_text(cx, t),
+                         base_is_bool(t) || base_is_bool(e->dtype) ? "a bool has no bits" : "the number of bits differs");
+    ir_expr *r = ir_make(cx, IR_REINTERPRET, t);
+    r->arg[0] = e;
+    return ir_finish(r);
+}
+
+/* ---- folds; each gives NULL where it does not apply ---- */
+
+static bool drops_freely(const ir_expr *e)
+{
+    return !(e->has & IR_HAS_EFFECT);
+}
+
+static const ir_expr *zero_of(tec_context *cx, const ir_expr *e)
+{
+    return ir_imm_int(cx, e->dtype, 0);
+}
+
+/* All operands constant ints or bools: the evaluator computes; a zero divisor stays for the interpreter to report. */
+static const ir_expr *fold_constants(tec_context *cx, ir_op op, const ir_expr *const *arg)
+{
+    const ir_op_info *info = &ir_ops[op];
+    const ir_expr *last = arg[info->arity - 1];
+    ir_value value[3], out;
+
+    for (int i = 0; i < info->arity; i++)
+        if (!ir_is_int(arg[i], &value[i].i))
+            return NULL;
+    if ((info->flags & IR_EFFECT) || !ir_eval_op(op, base_dtype_lanes(last->dtype, 1), value, &out))
+        return NULL;
+    return ir_imm_int(cx, info->result == IR_BOOLEAN ? base_dtype_lanes(BASE_BOOL, last->dtype.lanes) : last->dtype, out.i);
+}
+
+static const ir_expr *fold_sum(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+{
+    if (ir_is_value(b, 0))
+        return a;
+    if (op == IR_ADD)
+        return ir_is_value(a, 0) ? b : NULL;
+    if (a == b && drops_freely(a))
+        return zero_of(cx, a);
+    return ir_is_value(a, 0) ? ir_neg(cx, b) : NULL;
+}
+
+static const ir_expr *fold_product(const ir_expr *a, const ir_expr *b)
+{
+    if (ir_is_value(b, 1) || (ir_is_value(a, 0) && drops_freely(b)))
+        return a;
+    return ir_is_value(a, 1) || (ir_is_value(b, 0) && drops_freely(a)) ? b : NULL;
+}
+
+static const ir_expr *fold_quotient(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+{
+    if (!ir_is_value(b, 1))
+        return NULL;
+    if (op == IR_DIV || op == IR_FLOORDIV)
+        return a;
+    return drops_freely(a) ? zero_of(cx, a) : NULL;
+}
+
+/* Of one expression twice; the comparison of ints with themselves. */
+static const ir_expr *fold_twins(tec_context *cx, ir_op op, const ir_expr *a)
+{
+    switch (op) {
+    case IR_MIN: case IR_MAX: case IR_AND: case IR_OR: case IR_BITAND: case IR_BITOR: return a;
+    case IR_EQ: case IR_LE: case IR_GE: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 1);
+    case IR_NE: case IR_LT: case IR_GT: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 0);
+    default: return NULL;
+    }
+}
+
+static const ir_expr *fold_and(const ir_expr *a, const ir_expr *b)
+{
+    if (is_false(a) || ir_is_true(b))
+        return a;
+    return ir_is_true(a) || (is_false(b) && drops_freely(a)) ? b : NULL;
+}
+
+static const ir_expr *fold_or(const ir_expr *a, const ir_expr *b)
+{
+    if (ir_is_true(a) || is_false(b))
+        return a;
+    return is_false(a) || (ir_is_true(b) && drops_freely(a)) ? b : NULL;
+}
+
+static const ir_expr *fold_bits(ir_op op, const ir_expr *a, const ir_expr *b)
+{
+    if (op == IR_BITAND)
+        return ir_is_value(b, 0) && drops_freely(a) ? b : ir_is_value(a, 0) && drops_freely(b) ? a : NULL;
+    if (ir_is_value(b, 0))
+        return a;
+    return ir_is_value(a, 0) && (op == IR_BITOR || op == IR_BITXOR) ? b : NULL;
+}
+
+static const ir_expr *fold_two(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+{
+    const ir_expr *twins = a == b && drops_freely(a) ? fold_twins(cx, op, a) : NULL;
+
+    if (twins)
+        return twins;
+    switch (op) {
+    case IR_ADD: case IR_SUB: return fold_sum(cx, op, a, b);
+    case IR_MUL: return fold_product(a, b);
+    case IR_DIV: case IR_MOD: case IR_FLOORDIV: case IR_FLOORMOD: return fold_quotient(cx, op, a, b);
+    case IR_AND: return fold_and(a, b);
+    case IR_OR: return fold_or(a, b);
+    case IR_BITAND: case IR_BITOR: case IR_BITXOR: case IR_SHL: case IR_SHR: return fold_bits(op, a, b);
+    default: return NULL;
+    }
+}
+
+static const ir_expr *fold_select(const ir_expr *cond, const ir_expr *a, const ir_expr *b)
+{
+    if (ir_is_true(cond))
+        return a;
+    if (is_false(cond))
+        return b;
+    return a == b && drops_freely(cond) ? a : NULL;
+}
+
+/* -(-x) and !(!x). */
+static const ir_expr *fold_inverse(ir_op op, const ir_expr *a)
+{
+    return (op == IR_NEG || op == IR_NOT || op == IR_BITNOT) && a->op == op ? a->arg[0] : NULL;
+}
+
+static const ir_expr *fold_float(tec_context *cx, ir_op op, const ir_expr *a)
+{
+    const ir_expr *f = without_broadcast(a);
+
+    if (f->op != IR_FLOAT || (op != IR_NEG && op != IR_ABS) || isnan(f->f))
+        return NULL;
+    return ir_imm(cx, a->dtype, op == IR_NEG ? -f->f : fabs(f->f));
+}
+
+static const ir_expr *fold(tec_context *cx, ir_op op, const ir_expr *const *arg)
+{
+    const ir_op_info *info = &ir_ops[op];
+    const ir_expr *constant;
+
+    if (op == IR_SELECT)
+        return fold_select(arg[0], arg[1], arg[2]);
+    if (base_is_float(arg[0]->dtype))
+        return info->arity == 1 ? fold_float(cx, op, arg[0]) : NULL;
+    if (!base_is_int(arg[0]->dtype) && !base_is_bool(arg[0]->dtype))
+        return NULL;
+    if ((constant = fold_constants(cx, op, arg)))
+        return constant;
+    if (info->arity == 1)
+        return fold_inverse(op, arg[0]);
+    return info->arity == 2 ? fold_two(cx, op, arg[0], arg[1]) : NULL;
+}
+
+static const ir_expr *build(tec_context *cx, ir_op op, const ir_expr **arg)
+{
+    if (!ir_unify(cx, op, arg))
+        return NULL;
+    const ir_expr *folded = fold(cx, op, arg);
+    return folded ? folded : ir_op_raw(cx, op, arg);
+}
+
+const ir_expr *ir_op1(tec_context *cx, ir_op op, const ir_expr *a)
+{
+    return build(cx, op, (const ir_expr *[]){a});
+}
+
+const ir_expr *ir_op2(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
+{
+    return build(cx, op, (const ir_expr *[]){a, b});
+}
+
+const ir_expr *ir_op3(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b, const ir_expr *c)
+{
+    return build(cx, op, (const ir_expr *[]){a, b, c});
+}
+
+const ir_expr *ir_ceildiv(tec_context *cx, const ir_expr *a, const ir_expr *b)
+{
+    if (!a || !b)
+        return NULL;
+    if (ir_is_value(b, 1))
+        return a;
+    /* b - 1 first: one constant instead of two where b is one. */
+    return ir_floordiv(cx, ir_add(cx, a, ir_sub(cx, b, ir_int(cx, 1))), b);
+}
+
+const ir_expr *ir_all(tec_context *cx, const ir_expr *a, const ir_expr *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return ir_and(cx, a, b);
+}

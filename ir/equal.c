@@ -1,0 +1,491 @@
+/* ir/equal.c -- structural equality up to the names and addresses of what is bound inside.
+ *
+ * The bindings that enclose the two nodes stand on a stack, pair by pair. Pairs that were found equal are remembered, so that trees which
+ * share their parts are compared in the number of their nodes; a remembered pair counts only while the bindings it was found under
+ * stand. Equal hashes come first: most comparisons end there.
+ * The stack and the memory come from malloc and live for one comparison: expressions are compared where no context is at hand.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/build.h"
+#include "ir/walk.h"
+
+enum { STEPS_BEFORE_MEMO = 64 };
+
+typedef struct {
+    const void *a, *b;
+    int id;
+} binding;
+
+typedef struct {
+    const ir_expr *a, *b;
+    int depth, id; /* the innermost binding that stood then */
+} proven;
+
+typedef struct {
+    binding *scope;
+    int n, cap, next_id;
+    int renamed;  /* bindings of two different addresses */
+    bool shadows; /* something is bound twice: nothing is remembered */
+    proven *memo; /* open addressing */
+    int n_memo, cap_memo;
+    int64_t steps;
+} comparison;
+
+static void *grow(void *p, size_t size)
+{
+    p = realloc(p, size);
+    if (!p)
+        abort();
+    return p;
+}
+
+static bool finish(comparison *c, bool result)
+{
+    free(c->scope);
+    free(c->memo);
+    return result;
+}
+
+/* ---- bindings ---- */
+
+static const binding *find_binding(const comparison *c, const void *a, const void *b)
+{
+    for (int i = c->n; i-- > 0;)
+        if (c->scope[i].a == a || c->scope[i].b == b)
+            return &c->scope[i];
+    return NULL;
+}
+
+static bool is_partner(const comparison *c, const void *a, const void *b)
+{
+    const binding *found = find_binding(c, a, b);
+
+    return found ? found->a == a && found->b == b : a == b;
+}
+
+static void bind(comparison *c, const void *a, const void *b)
+{
+    c->shadows = c->shadows || find_binding(c, a, b);
+    if (c->n == c->cap) {
+        c->cap = c->cap ? 2 * c->cap : 16;
+        c->scope = grow(c->scope, (size_t)c->cap * sizeof *c->scope);
+    }
+    c->scope[c->n++] = (binding){a, b, ++c->next_id};
+    c->renamed += a != b;
+}
+
+static void release(comparison *c, int mark)
+{
+    while (c->n > mark) {
+        c->n--;
+        c->renamed -= c->scope[c->n].a != c->scope[c->n].b;
+    }
+}
+
+/* ---- memory ---- */
+
+static proven *find_slot(const comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    const ir_expr *key[2] = {a, b};
+    uint64_t h = base_hash(key, sizeof key, BASE_HASH_SEED);
+
+    for (;; h++) {
+        proven *p = &c->memo[h & (uint64_t)(c->cap_memo - 1)];
+        if (!p->a || (p->a == a && p->b == b))
+            return p;
+    }
+}
+
+static void grow_memo(comparison *c)
+{
+    comparison old = *c;
+
+    c->cap_memo = c->cap_memo ? 2 * c->cap_memo : 1024;
+    c->memo = grow(NULL, (size_t)c->cap_memo * sizeof *c->memo);
+    memset(c->memo, 0, (size_t)c->cap_memo * sizeof *c->memo);
+    for (int i = 0; i < old.cap_memo; i++)
+        if (old.memo[i].a)
+            *find_slot(c, old.memo[i].a, old.memo[i].b) = old.memo[i];
+    free(old.memo);
+}
+
+static bool is_remembered(const comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    const proven *p = c->memo && !c->shadows ? find_slot(c, a, b) : NULL;
+
+    if (!p || !p->a || p->depth > c->n)
+        return false;
+    return p->depth == 0 || c->scope[p->depth - 1].id == p->id;
+}
+
+static void remember(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    if (c->steps < STEPS_BEFORE_MEMO || a->depth == 1)
+        return;
+    if (c->n_memo * 2 >= c->cap_memo)
+        grow_memo(c);
+    proven *p = find_slot(c, a, b);
+    c->n_memo += !p->a;
+    *p = (proven){a, b, c->n, c->n ? c->scope[c->n - 1].id : 0};
+}
+
+/* ---- expressions ---- */
+
+static bool same_expr(comparison *c, const ir_expr *a, const ir_expr *b);
+
+static bool same_all(comparison *c, const ir_expr *const *a, const ir_expr *const *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!same_expr(c, a[i], b[i]))
+            return false;
+    return true;
+}
+
+static bool same_combiner(comparison *c, const ir_combiner *a, const ir_combiner *b)
+{
+    int mark = c->n;
+
+    if (a == b)
+        return true;
+    if (a->n != b->n || a->reorders != b->reorders)
+        return false;
+    for (int i = 0; i < a->n; i++) {
+        if (!base_dtype_same(a->x[i]->dtype, b->x[i]->dtype))
+            return false;
+        bind(c, a->x[i], b->x[i]);
+        bind(c, a->y[i], b->y[i]);
+    }
+    bool same = same_all(c, a->result, b->result, a->n) && same_all(c, a->identity, b->identity, a->n);
+    release(c, mark);
+    return same;
+}
+
+static bool same_float(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static bool same_load(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    return a->load.n == b->load.n && is_partner(c, a->load.buffer, b->load.buffer) && same_all(c, a->load.index, b->load.index, a->load.n) &&
+           same_expr(c, a->load.mask, b->load.mask);
+}
+
+static bool same_shuffle(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    return a->shuffle.n == b->shuffle.n && memcmp(a->shuffle.pick, b->shuffle.pick, a->dtype.lanes * sizeof(int)) == 0 &&
+           same_all(c, a->shuffle.vectors, b->shuffle.vectors, a->shuffle.n);
+}
+
+static bool same_let(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    int mark = c->n;
+    bool same = true;
+
+    for (; same && a->op == IR_LET && b->op == IR_LET; a = a->let.body, b = b->let.body) {
+        same = same_expr(c, a->let.value, b->let.value);
+        bind(c, a->let.var, b->let.var);
+    }
+    same = same && same_expr(c, a, b);
+    release(c, mark);
+    return same;
+}
+
+static bool same_call(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    if (a->call.n != b->call.n || a->call.n_buffers != b->call.n_buffers || a->call.pure != b->call.pure)
+        return false;
+    if (!base_same(a->call.name, b->call.name) || !a->call.intrinsic != !b->call.intrinsic)
+        return false;
+    for (int i = 0; i < a->call.n_buffers; i++)
+        if (!is_partner(c, a->call.buffer[i], b->call.buffer[i]))
+            return false;
+    return same_all(c, a->call.arg, b->call.arg, a->call.n);
+}
+
+static bool same_reduce(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    int mark = c->n;
+
+    if (a->reduce.which != b->reduce.which || a->reduce.n_axes != b->reduce.n_axes || !same_combiner(c, a->reduce.combiner, b->reduce.combiner) ||
+        !same_all(c, a->reduce.extent, b->reduce.extent, a->reduce.n_axes))
+        return false;
+    for (int i = 0; i < a->reduce.n_axes; i++)
+        bind(c, a->reduce.axis[i], b->reduce.axis[i]);
+    bool same = same_all(c, a->reduce.source, b->reduce.source, a->reduce.combiner->n) && same_expr(c, a->reduce.condition, b->reduce.condition);
+    release(c, mark);
+    return same;
+}
+
+static bool same_node(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    switch (a->op) {
+    case IR_INT: return a->i == b->i;
+    case IR_FLOAT: return same_float(a->f, b->f);
+    case IR_STRING: return base_same(a->string, b->string);
+    case IR_VAR: return is_partner(c, a, b);
+    case IR_LOAD: return same_load(c, a, b);
+    case IR_RAMP: return same_expr(c, a->ramp.base, b->ramp.base) && same_expr(c, a->ramp.stride, b->ramp.stride);
+    case IR_SHUFFLE: return same_shuffle(c, a, b);
+    case IR_LET: return same_let(c, a, b);
+    case IR_CALL: return same_call(c, a, b);
+    case IR_REDUCE: return same_reduce(c, a, b);
+    default: return same_all(c, a->arg, b->arg, 3);
+    }
+}
+
+static bool same_expr(comparison *c, const ir_expr *a, const ir_expr *b)
+{
+    if (!a || !b)
+        return a == b;
+    if (a == b && !c->renamed)
+        return true;
+    if (a->op != b->op || !base_dtype_same(a->dtype, b->dtype) || a->hash >> 32 != b->hash >> 32 || (!c->renamed && a->hash != b->hash))
+        return false;
+    c->steps++;
+    if (is_remembered(c, a, b))
+        return true;
+    if (!same_node(c, a, b))
+        return false;
+    remember(c, a, b);
+    return true;
+}
+
+bool ir_same(const ir_expr *a, const ir_expr *b)
+{
+    comparison c = {0};
+
+    return finish(&c, same_expr(&c, a, b));
+}
+
+uint64_t ir_hash(const ir_expr *e)
+{
+    return e ? e->hash : 0;
+}
+
+bool ir_same_combiner(const ir_combiner *a, const ir_combiner *b)
+{
+    comparison c = {0};
+
+    return finish(&c, same_combiner(&c, a, b));
+}
+
+bool ir_combiner_is_named(tec_context *cx, const ir_combiner *c)
+{
+    static const char *const names[] = {"sum", "prod", "min", "max", "any", "all", "argmin", "argmax"};
+    base_dtype t = c->x[0]->dtype;
+
+    for (int i = 0; i < BASE_COUNT(names); i++) {
+        bool fits = (i >= 6 ? c->n == 2 && base_is_int(c->x[1]->dtype) : c->n == 1) && base_is_bool(t) == (i == 4 || i == 5);
+        if (fits && base_same(names[i], c->name) && t.code != kDLOpaqueHandle)
+            return ir_same_combiner(c, ir_combiner_named(cx, c->name, t, c->x[c->n - 1]->dtype));
+    }
+    return false;
+}
+
+/* ---- statements ---- */
+
+static bool same_stmt(comparison *c, const ir_stmt *a, const ir_stmt *b);
+
+static bool same_notes(comparison *c, const ir_note *a, const ir_note *b)
+{
+    for (; a && b; a = a->next, b = b->next)
+        if (!base_same(a->key, b->key) || !same_expr(c, a->value, b->value))
+            return false;
+    return a == b;
+}
+
+static bool same_buffer(comparison *c, const ir_buffer *a, const ir_buffer *b)
+{
+    if (!base_dtype_same(a->dtype, b->dtype) || a->n != b->n || a->scope != b->scope || a->align != b->align || a->alias != b->alias ||
+        !a->strides != !b->strides)
+        return false;
+    return same_all(c, a->shape, b->shape, a->n) && (!a->strides || same_all(c, a->strides, b->strides, a->n)) &&
+           same_expr(c, a->offset, b->offset) && same_expr(c, a->pad, b->pad);
+}
+
+static bool same_regions(comparison *c, const ir_region *a, const ir_region *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!is_partner(c, a[i].buffer, b[i].buffer) || !same_all(c, a[i].min, b[i].min, a[i].buffer->n) ||
+            !same_all(c, a[i].extent, b[i].extent, a[i].buffer->n))
+            return false;
+    return true;
+}
+
+static bool same_inside(comparison *c, const ir_block *a, const ir_block *b)
+{
+    return same_regions(c, a->reads, b->reads, a->n_reads) && same_regions(c, a->writes, b->writes, a->n_writes) &&
+           same_notes(c, a->notes, b->notes) && same_stmt(c, a->init, b->init) && same_stmt(c, a->body, b->body);
+}
+
+static bool same_block(comparison *c, const ir_stmt *sa, const ir_stmt *sb)
+{
+    const ir_block *a = sa->block.block, *b = sb->block.block;
+    int mark = c->n;
+
+    if (!base_same(a->name, b->name) || a->role != b->role || a->n_iters != b->n_iters || a->n_reads != b->n_reads || a->n_writes != b->n_writes ||
+        !same_all(c, sa->block.bind, sb->block.bind, a->n_iters) || !same_expr(c, sa->block.where, sb->block.where))
+        return false;
+    for (int i = 0; i < a->n_iters; i++)
+        if (a->iters[i].kind != b->iters[i].kind || !same_expr(c, a->iters[i].extent, b->iters[i].extent))
+            return false;
+    for (int i = 0; i < a->n_iters; i++)
+        bind(c, a->iters[i].var, b->iters[i].var);
+    bool same = same_inside(c, a, b);
+    release(c, mark);
+    return same;
+}
+
+static bool same_under(comparison *c, const void *a, const void *b, const ir_stmt *body_a, const ir_stmt *body_b)
+{
+    int mark = c->n;
+
+    bind(c, a, b);
+    bool same = same_stmt(c, body_a, body_b);
+    release(c, mark);
+    return same;
+}
+
+static bool same_loop(comparison *c, const ir_stmt *a, const ir_stmt *b)
+{
+    return a->loop.how == b->loop.how && same_expr(c, a->loop.min, b->loop.min) && same_expr(c, a->loop.extent, b->loop.extent) &&
+           same_notes(c, a->loop.notes, b->loop.notes) && same_under(c, a->loop.var, b->loop.var, a->loop.body, b->loop.body);
+}
+
+static bool same_store(comparison *c, const ir_stmt *a, const ir_stmt *b)
+{
+    return a->store.n == b->store.n && is_partner(c, a->store.buffer, b->store.buffer) &&
+           same_all(c, a->store.index, b->store.index, a->store.n) && same_expr(c, a->store.value, b->store.value) &&
+           same_expr(c, a->store.mask, b->store.mask);
+}
+
+static bool same_update(comparison *c, const ir_stmt *a, const ir_stmt *b)
+{
+    if (a->update.n != b->update.n || !same_combiner(c, a->update.combiner, b->update.combiner))
+        return false;
+    for (int i = 0; i < a->update.combiner->n; i++)
+        if (!is_partner(c, a->update.buffer[i], b->update.buffer[i]))
+            return false;
+    return same_all(c, a->update.index, b->update.index, a->update.n) && same_all(c, a->update.source, b->update.source, a->update.combiner->n);
+}
+
+static bool same_allocate(comparison *c, const ir_stmt *a, const ir_stmt *b)
+{
+    return same_buffer(c, a->allocate.buffer, b->allocate.buffer) && same_notes(c, a->allocate.notes, b->allocate.notes) &&
+           same_under(c, a->allocate.buffer, b->allocate.buffer, a->allocate.body, b->allocate.body);
+}
+
+static bool same_seq(comparison *c, const ir_stmt *a, const ir_stmt *b)
+{
+    if (a->seq.n != b->seq.n)
+        return false;
+    for (int i = 0; i < a->seq.n; i++)
+        if (!same_stmt(c, a->seq.stmt[i], b->seq.stmt[i]))
+            return false;
+    return true;
+}
+
+static bool same_stmt(comparison *c, const ir_stmt *a, const ir_stmt *b)
+{
+    if (!a || !b || (a == b && !c->renamed))
+        return a == b;
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case IR_FOR: return same_loop(c, a, b);
+    case IR_BLOCK: return same_block(c, a, b);
+    case IR_STORE: return same_store(c, a, b);
+    case IR_UPDATE: return same_update(c, a, b);
+    case IR_LET_STMT: return same_expr(c, a->let.value, b->let.value) && same_under(c, a->let.var, b->let.var, a->let.body, b->let.body);
+    case IR_ALLOCATE: return same_allocate(c, a, b);
+    case IR_IF:
+        return same_expr(c, a->branch.cond, b->branch.cond) && same_stmt(c, a->branch.then, b->branch.then) &&
+               same_stmt(c, a->branch.otherwise, b->branch.otherwise);
+    case IR_SEQ: return same_seq(c, a, b);
+    case IR_ASSERT: return base_same(a->check.message, b->check.message) && same_expr(c, a->check.cond, b->check.cond);
+    case IR_ATTRIBUTE:
+        return base_same(a->attribute.key, b->attribute.key) && same_expr(c, a->attribute.value, b->attribute.value) &&
+               same_stmt(c, a->attribute.body, b->attribute.body);
+    case IR_EVALUATE: return same_expr(c, a->value, b->value);
+    }
+    return false;
+}
+
+bool ir_same_stmt(tec_context *cx, const ir_stmt *a, const ir_stmt *b)
+{
+    comparison c = {0};
+
+    (void)cx;
+    return finish(&c, same_stmt(&c, a, b));
+}
+
+/* ---- programs ---- */
+
+static bool same_program(const ir_program *a, const ir_program *b);
+
+static bool same_intrinsic(const ir_intrinsic *a, const ir_intrinsic *b)
+{
+    if (!base_same(a->name, b->name) || !base_same(a->text, b->text) || !a->meaning != !b->meaning)
+        return false;
+    return !a->meaning || same_program(a->meaning, b->meaning);
+}
+
+static bool bind_buffers(comparison *c, const ir_buffer *a, const ir_buffer *b)
+{
+    if (!same_buffer(c, a, b))
+        return false;
+    bind(c, a, b);
+    return true;
+}
+
+static bool bind_param(comparison *c, const ir_param *a, const ir_param *b)
+{
+    if (a->output != b->output || !a->buffer != !b->buffer)
+        return false;
+    if (a->buffer)
+        return bind_buffers(c, a->buffer, b->buffer);
+    if (!base_dtype_same(a->scalar->dtype, b->scalar->dtype))
+        return false;
+    /* A symbol that is a parameter too is bound already. */
+    if (find_binding(c, a->scalar, b->scalar))
+        return is_partner(c, a->scalar, b->scalar);
+    bind(c, a->scalar, b->scalar);
+    return true;
+}
+
+static bool same_head(comparison *c, const ir_program *a, const ir_program *b)
+{
+    for (int i = 0; i < a->n_symbols; i++)
+        bind(c, a->symbols[i], b->symbols[i]);
+    for (int i = 0; i < a->n_params; i++)
+        if (!bind_param(c, &a->params[i], &b->params[i]))
+            return false;
+    for (int i = 0; i < a->n_buffers; i++)
+        if (!bind_buffers(c, a->buffers[i], b->buffers[i]))
+            return false;
+    for (int i = 0; i < a->n_intrinsics; i++)
+        if (!same_intrinsic(a->intrinsics[i], b->intrinsics[i]))
+            return false;
+    return same_all(c, a->facts, b->facts, a->n_facts) && same_notes(c, a->notes, b->notes);
+}
+
+static bool same_program(const ir_program *a, const ir_program *b)
+{
+    comparison c = {0};
+
+    if (a == b)
+        return true;
+    if (!a || !b || a->n_symbols != b->n_symbols || a->n_params != b->n_params || a->n_buffers != b->n_buffers || a->n_facts != b->n_facts ||
+        a->n_intrinsics != b->n_intrinsics)
+        return false;
+    return finish(&c, same_head(&c, a, b) && same_stmt(&c, a->body, b->body));
+}
+
+bool ir_same_program(tec_context *cx, const ir_program *a, const ir_program *b)
+{
+    (void)cx;
+    return same_program(a, b);
+}

@@ -1,0 +1,83 @@
+/* ir/walk.h -- memoising walk and rewrite, substitution, structural equality and hash.
+ *
+ *     static const ir_expr *expr(ir_rewrite *rw, const ir_expr *e)
+ *     {
+ *         e = ir_rewrite_children(rw, e);                      // children first; NULL flows through
+ *         return e && e->op == IR_MUL ? simplify_mul(rw->cx, e) : e;
+ *     }
+ *     const ir_stmt *out = ir_rewrite_stmt(&(ir_rewrite){.cx = cx, .expr = expr}, s);
+ *
+ * A rewrite visits each shared node once (memo by address), rebuilds through the constructors with the location of the old node,
+ * and gives the same pointer where nothing changed. A NULL hook means the default: rewrite the children.
+ */
+#ifndef IR_WALK_H
+#define IR_WALK_H
+
+#include "ir/ir.h"
+
+typedef struct ir_rewrite ir_rewrite;
+struct ir_rewrite {
+    tec_context *cx;
+    const ir_expr *(*expr)(ir_rewrite *rw, const ir_expr *e);
+    const ir_stmt *(*stmt)(ir_rewrite *rw, const ir_stmt *s);
+    const ir_buffer *(*buffer)(ir_rewrite *rw, const ir_buffer *b); /* at every use of a buffer; NULL: same */
+    bool no_memo; /* the result depends on where the node stands (facts, enclosing loops) */
+    base_map memo;
+};
+const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e);     /* through the hook, memoised */
+const ir_stmt *ir_rewrite_stmt(ir_rewrite *rw, const ir_stmt *s);
+const ir_expr *ir_rewrite_children(ir_rewrite *rw, const ir_expr *e); /* the default */
+const ir_stmt *ir_rewrite_stmt_children(ir_rewrite *rw, const ir_stmt *s);
+const ir_block *ir_rewrite_block(ir_rewrite *rw, const ir_block *b);
+const ir_buffer *ir_rewrite_buffer(ir_rewrite *rw, const ir_buffer *b); /* the hook only; shape, strides and offset are the hook's affair */
+const ir_region *ir_rewrite_region(ir_rewrite *rw, const ir_region *r);
+const ir_note *ir_rewrite_notes(ir_rewrite *rw, const ir_note *notes); /* NULL for none, and after an error */
+
+/* A walk calls the hooks on every node, parents first, each shared expression once unless `every` is set. A hook gives false to
+ * leave the children out. */
+typedef struct ir_walk ir_walk;
+struct ir_walk {
+    bool (*expr)(ir_walk *w, const ir_expr *e);
+    bool (*stmt)(ir_walk *w, const ir_stmt *s);
+    bool every;
+    bool stop;       /* set by a hook: nothing more is visited */
+    tec_context *cx; /* for the memo */
+    base_map seen;   /* the expressions that were visited */
+};
+void ir_walk_expr(ir_walk *w, const ir_expr *e);
+void ir_walk_stmt(ir_walk *w, const ir_stmt *s);
+void ir_walk_block(ir_walk *w, const ir_block *b);
+void ir_walk_buffer(ir_walk *w, const ir_buffer *b); /* shape, strides, offset, pad; walks do it where a buffer is allocated */
+
+/* Variables to expressions, all at once (not one after another); buffers to buffers. Capture is avoided. A buffer that is allocated inside
+ * and whose shape changes becomes a new one. */
+typedef struct {
+    base_map vars;    /* ir_expr * (variable) -> ir_expr * */
+    base_map buffers; /* ir_buffer * -> ir_buffer * */
+} ir_subst;
+const ir_expr *ir_substitute(tec_context *cx, const ir_expr *e, const ir_expr *var, const ir_expr *value);
+const ir_stmt *ir_substitute_stmt(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *value);
+const ir_expr *ir_apply(tec_context *cx, const ir_subst *map, const ir_expr *e);
+const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt *s);
+const ir_region *ir_apply_region(tec_context *cx, const ir_subst *map, const ir_region *r);
+/* A copy in which every loop, block, let, reduction and allocation has variables and buffers of its own. */
+const ir_stmt *ir_rename(tec_context *cx, const ir_stmt *s);
+const ir_expr *ir_rename_expr(tec_context *cx, const ir_expr *e);
+
+/* Equality up to the names and addresses of variables that are bound inside; free variables and buffers by address. For programs:
+ * parameters, symbols and buffers match by position, and the program's own name does not count. Hashes agree with it and are the same on every run. */
+bool ir_same(const ir_expr *a, const ir_expr *b);
+bool ir_same_stmt(tec_context *cx, const ir_stmt *a, const ir_stmt *b);
+bool ir_same_program(tec_context *cx, const ir_program *a, const ir_program *b);
+bool ir_same_combiner(const ir_combiner *a, const ir_combiner *b);              /* names aside */
+bool ir_combiner_is_named(tec_context *cx, const ir_combiner *c);               /* as ir_combiner_named makes it */
+uint64_t ir_hash(const ir_expr *e);
+uint64_t ir_hash_program(tec_context *cx, const ir_program *p);
+
+bool ir_uses_var(tec_context *cx, const ir_expr *e, const ir_expr *var);
+bool ir_stmt_uses_var(tec_context *cx, const ir_stmt *s, const ir_expr *var);
+bool ir_loads(tec_context *cx, const ir_expr *e);                              /* any load or impure call */
+void ir_free_vars(tec_context *cx, const ir_expr *e, base_vec *out);           /* in order of first use */
+int ir_count_nodes(tec_context *cx, const ir_stmt *s);                         /* statements, and each shared expression once */
+
+#endif
