@@ -43,7 +43,9 @@ typedef struct {
     int depth;  /* of the recursion */
 } vm_builder;
 
-enum { VM_MAX_NESTING = 4000 };
+enum { VM_MAX_NESTING = 4000, VM_MAX_NODES = 1 << 23 };
+
+bool ir_vm_may_grow(vm_builder *b, base_loc loc); /* counts a node; false: failed, too many or too deep */
 
 /* Slots */
 int ir_vm_slot(vm_builder *b, const ir_expr *var); /* numbers it at the first call */
@@ -53,6 +55,7 @@ vm_buffer *ir_vm_use(vm_builder *b, const ir_buffer *buffer, base_loc loc);    /
 
 /* Expressions (interp_expr.c) */
 const vm_node *ir_vm_expr(vm_builder *b, const ir_expr *e); /* NULL stays NULL */
+const vm_node *ir_vm_part(vm_builder *b, const ir_expr *e); /* a part of the expression that is being built */
 const vm_node *const *ir_vm_exprs(vm_builder *b, const ir_expr *const *e, int n);
 vm_access *ir_vm_access(vm_builder *b, const ir_buffer *buffer, const ir_expr *const *index, int n, const ir_expr *mask, base_loc loc);
 vm_call *ir_vm_call(vm_builder *b, const ir_expr *e);

@@ -83,25 +83,22 @@ static bool fits(vm_builder *b, const ir_expr *e, vm_meaning *m)
     return false;
 }
 
-/* The call's arguments are part of the expression around it: its memo must outlive the building of the meaning. */
 vm_call *ir_vm_call(vm_builder *b, const ir_expr *e)
 {
     vm_call *c = base_new(b->vm->mem, vm_call);
     vm_meaning *m = find_meaning(b, e);
     const vm_node **arg = base_array(b->vm->mem, const vm_node *, e->call.n);
     const vm_buffer **buffer;
-    base_map nodes = b->nodes;
     int next = 0;
 
     if (b->vm->failed || !fits(b, e, m))
         return NULL;
     buffer = base_array(b->vm->mem, const vm_buffer *, m->program->n_params);
     for (int i = 0; i < e->call.n && !b->vm->failed; i++) {
-        arg[i] = ir_vm_expr(b, e->call.arg[i]);
+        arg[i] = ir_vm_part(b, e->call.arg[i]);
         if (m->buffer[i])
             take_operand(b, &buffer[i], e, m->buffer[i], &next);
     }
-    b->nodes = nodes;
     *c = (vm_call){.meaning = m, .arg = arg, .buffer = buffer, .e = e};
     return c;
 }

@@ -351,19 +351,20 @@ static void build_kind(vm_builder *b, vm_node *n, const ir_expr *e)
     }
 }
 
-static bool may_nest(vm_builder *b, base_loc loc)
+bool ir_vm_may_grow(vm_builder *b, base_loc loc)
 {
-    if (b->depth < VM_MAX_NESTING)
-        return true;
-    ir_vm_fail(b->vm, TEC_INVALID, loc, "nested more than %d levels deep", VM_MAX_NESTING);
-    return false;
+    if (b->depth >= VM_MAX_NESTING)
+        ir_vm_fail(b->vm, TEC_INVALID, loc, "nested more than %d levels deep", VM_MAX_NESTING);
+    else if (++b->vm->built > VM_MAX_NODES)
+        ir_vm_fail(b->vm, TEC_INVALID, loc, "the program has more than %d nodes", VM_MAX_NODES);
+    return !b->vm->failed;
 }
 
 static const vm_node *build(vm_builder *b, const ir_expr *e)
 {
     vm_node *n = base_map_get(&b->nodes, e);
 
-    if (n || b->vm->failed || !may_nest(b, e->loc))
+    if (n || b->vm->failed || !ir_vm_may_grow(b, e->loc))
         return n;
     if (!ir_value_knows(e->dtype) && e->op != IR_CALL) {
         refuse(b, e, base_format(b->vm->mem, "values of type %s", base_dtype_text(b->vm->mem, e->dtype)));
@@ -379,6 +380,8 @@ static const vm_node *build(vm_builder *b, const ir_expr *e)
     base_map_put(b->vm->mem, &b->nodes, e, n);
     return b->vm->failed ? NULL : n;
 }
+
+const vm_node *ir_vm_part(vm_builder *b, const ir_expr *e) { return e ? build(b, e) : NULL; }
 
 /* The memo ends with each whole expression: a node that stands in two places counts as a use of its buffers in both. */
 const vm_node *ir_vm_expr(vm_builder *b, const ir_expr *e)

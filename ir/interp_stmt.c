@@ -550,12 +550,8 @@ const vm_code *ir_vm_build(vm_builder *b, const ir_stmt *s)
 {
     const vm_code *c;
 
-    if (b->vm->failed)
+    if (b->vm->failed || !ir_vm_may_grow(b, s->loc))
         return NULL;
-    if (b->depth >= VM_MAX_NESTING) {
-        ir_vm_fail(b->vm, TEC_INVALID, s->loc, "nested more than %d levels deep", VM_MAX_NESTING);
-        return NULL;
-    }
     b->depth++;
     c = build(b, s);
     b->depth--;

@@ -264,7 +264,7 @@ struct ir_vm {
     vm_group *group;
     const vm_caller *caller;
     tec_context *cx, *mem; /* the caller's, for errors alone; the scratch */
-    int n_slots, n_views;
+    int n_slots, n_views, built;
     vm_level level[VM_MAX_LEVELS];
 };
 

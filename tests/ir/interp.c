@@ -166,6 +166,16 @@ Test(interp, a_reduction_cut_in_two_initialises_in_its_first_part)
     check_sums(r, SEQ(first, second));
 }
 
+Test(interp, a_reduction_cut_in_two_can_run_again)
+{
+    row_sums r = rows_of(INT(4), INT(6));
+    const ir_expr *again = VAR("again"), *i = VAR("i"), *j = VAR("j"), *i2 = VAR("i2"), *j2 = VAR("j2");
+    const ir_stmt *first = FOR(j, INT(2), IR_SERIAL, FOR(i, INT(4), IR_SERIAL, BLOCK(r.block, NULL, i, j)));
+    const ir_stmt *second = FOR(j2, INT(4), IR_SERIAL, FOR(i2, INT(4), IR_SERIAL, BLOCK(r.block, NULL, i2, ADD(j2, INT(2)))));
+
+    check_sums(r, FOR(again, INT(2), IR_SERIAL, SEQ(first, second)));
+}
+
 Test(interp, a_reduction_without_loops_of_its_own_initialises_in_place)
 {
     row_sums r = rows_of(INT(4), INT(1));
@@ -509,6 +519,50 @@ Test(interp, an_intrinsic_may_give_a_value)
     cr_assert(out[0] == 0 && out[1] == 2 && out[2] == 20);
 }
 
+Test(interp, what_follows_a_call_is_not_blamed_on_it)
+{
+    const ir_buffer *r = BUFFER("r", BASE_F32, INT(1)), *c = BUFFER("C", BASE_F32, INT(3));
+    const ir_expr *zero = INT(0), *i = VAR("i"), *call;
+    ir_program *one = program(STORE(r, FLT(1), zero)), *p;
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+
+    param(one, r, true);
+    *what = (ir_intrinsic){.name = "one", .meaning = one};
+    call = ir_call(cx, BASE_F32, "one", what, NULL, 0, NULL, 0, true);
+    p = program(FOR(i, INT(4), IR_SERIAL, STORE(c, call, i)));
+    param(p, c, true);
+    FAILS("error: write of 'C' out of bounds: index 0 is 3, extent is 3 (i = 3)", p, F32(out, 3));
+}
+
+Test(interp, a_meaning_that_calls_itself_is_refused)
+{
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+    ir_program *p;
+
+    *what = (ir_intrinsic){.name = "loop"};
+    p = program(ir_evaluate(cx, ir_call(cx, BASE_I32, "loop", what, NULL, 0, NULL, 0, false)));
+    what->meaning = p;
+    FAILS("error: the meaning of 'loop' calls itself", p, {0});
+}
+
+Test(interp, shared_arguments_of_calls_are_built_once)
+{
+    const ir_buffer *r = BUFFER("r", BASE_F32, INT(1)), *c = BUFFER("C", BASE_F32, INT(1));
+    const ir_expr *x = ir_var(cx, "x", BASE_F32), *y = ir_var(cx, "y", BASE_F32), *zero = INT(0), *e = FLT(1);
+    ir_program *first = program(STORE(r, x, zero)), *p;
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+
+    scalar(first, x);
+    scalar(first, y);
+    param(first, r, true);
+    *what = (ir_intrinsic){.name = "first", .meaning = first};
+    for (int n = 0; n < 60; n++)
+        e = ir_call(cx, BASE_F32, "first", what, (const ir_expr *[]){e, e}, 2, NULL, 0, true);
+    p = program(STORE(c, e, zero));
+    param(p, c, true);
+    FAILS("the program ran for more than 10000000000 steps", p, F32(out, 1));
+}
+
 /* ---- what a run costs ---- */
 
 Test(interp, the_callers_arena_does_not_grow)
@@ -536,6 +590,24 @@ Test(interp, any_order_of_parallel_iterations_gives_the_same)
         for (int y = 0; y < 4; y++)
             cr_assert_eq(out[y], row_sum(y, 6, 0, 6), "seed %d", seed);
     }
+}
+
+Test(interp, a_seed_changes_the_order_of_parallel_iterations)
+{
+    const ir_buffer *c = BUFFER("C", BASE_I64, INT(1));
+    const ir_expr *i = VAR("i");
+    ir_program *p = program(FOR(i, INT(10), IR_PARALLEL, STORE(c, i, INT(0))));
+    bool last[10] = {0};
+    int64_t value;
+    int different = 0;
+
+    param(p, c, true);
+    for (int seed = 0; seed < 20; seed++) {
+        cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){ARRAY(BASE_I64, &value, 1)}, .parallel_seed = seed, .unchecked_races = true}));
+        different += !last[value];
+        last[value] = true;
+    }
+    cr_assert(last[9] && different > 3, "%d", different);
 }
 
 /* ---- closed expressions ---- */

@@ -238,6 +238,18 @@ Test(interp_check, a_declared_reduction_may_be_vectorised)
     FAILS("stage 'C': race: this iteration of the parallel loop 'kk' reads 'C'[0], which another iteration wrote", q, F32(in, 16), F32(out, 1));
 }
 
+Test(interp_check, a_reduction_of_fixed_order_may_not_be_vectorised)
+{
+    const ir_buffer *c = BUFFER("C", BASE_I64, INT(1));
+    const ir_expr *x = VAR("x"), *y = VAR("y"), *i = VAR("i"), *zero = INT(0), *sum = ADD(MUL(x, INT(3)), y);
+    const ir_combiner *horner = ir_combiner_new(cx, "horner", 1, &x, &y, &sum, &zero, false);
+    ir_program *p = program(SEQ(STORE(c, zero, zero), FOR(i, INT(4), IR_VECTORISED, ir_update(cx, horner, &c, &zero, 1, &i))));
+    int64_t value;
+
+    param(p, c, true);
+    FAILS("race: this iteration of the vectorised loop 'i' reads 'C'[0], which another iteration wrote (i = 1)", p, ARRAY(BASE_I64, &value, 1));
+}
+
 Test(interp_check, two_lanes_of_one_store)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(8));

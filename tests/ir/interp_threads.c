@@ -103,6 +103,32 @@ Test(interp_threads, a_write_after_a_read_needs_a_barrier_too)
     RUNS(q, F32(out, 4));
 }
 
+Test(interp_threads, the_last_reader_does_not_hide_the_others)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(1)), *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *tx = VAR("tx"), *zero = INT(0);
+    const ir_stmt *write = ir_if(cx, ir_eq(cx, tx, INT(3)), STORE(a, FLT(1), zero), NULL);
+    ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, SEQ(STORE(c, LOAD(a, zero), tx), write)));
+
+    param(p, a, false);
+    param(p, c, true);
+    FAILS("race: thread (3, 0, 0) writes 'A'[0], which thread (2, 0, 0) read with no barrier between", p, F32(in, 1), F32(out, 4));
+}
+
+Test(interp_threads, values_that_a_serial_loop_carries_from_launch_to_launch_last)
+{
+    const ir_buffer *h = BUFFER("H", BASE_F32, INT(4), INT(4)), *c = BUFFER("C", BASE_F32, INT(3), INT(4));
+    const ir_expr *t = VAR("t"), *tx = VAR("tx"), *next = ADD(t, INT(1));
+    const ir_stmt *start = ir_if(cx, ir_eq(cx, t, INT(0)), STORE(h, FLT(1), t, tx), NULL);
+    const ir_stmt *step = SEQ(STORE(h, ADD(LOAD(h, t, tx), FLT(1)), next, tx), STORE(c, LOAD(h, next, tx), t, tx));
+    ir_program *p = program(FOR(t, INT(3), IR_SERIAL, FOR(tx, INT(4), IR_THREAD_X, SEQ(start, step))));
+
+    listed(p, h);
+    param(p, c, true);
+    RUNS(p, F32(out, 3, 4));
+    cr_assert_eq(out[11], 4);
+}
+
 Test(interp_threads, a_barrier_in_a_branch_that_not_all_threads_take_is_divergence)
 {
     const ir_expr *tx = VAR("tx"), *ty = VAR("ty");
