@@ -72,7 +72,8 @@ const ir_expr *lower_math_erf(math *m, const ir_expr *x)
 {
     const math_tables *t = &lower_math_table;
     const ir_expr *a = LET(ir_abs(m->cx, x)), *z = LET(ir_mul(m->cx, a, a));
-    const ir_expr *small = LET(lower_math_mul_add(m, a, lower_math_poly(m, m->is_double ? &t->ERF_F64 : &t->ERF_F32, z), a));
+    const ir_expr *p = lower_math_poly(m, m->is_double ? &t->ERF_F64 : &t->ERF_F32, z); /* less 1; a*p alone could be flushed */
+    const ir_expr *small = LET(m->fma ? ir_fma(m->cx, a, p, a) : ir_mul(m->cx, a, ir_add(m->cx, p, REAL(1))));
     const ir_expr *in = LET(ir_min(m->cx, a, REAL(m->is_double ? 5.95 : 3.95)));
     const ir_expr *q = ir_mul(m->cx, in, lower_math_poly(m, m->is_double ? &t->ERFC_F64 : &t->ERFC_F32, in));
     const ir_expr *large = LET(ir_sub(m->cx, REAL(1), lower_math_exp(m, LET(ir_neg(m->cx, q)))));

@@ -1,0 +1,137 @@
+/* tests/lower/compact.c -- where buffers are allocated, and how large. */
+#include "tests/lower/pass.h"
+
+TestSuite(compact, .init = open_context, .fini = close_context);
+
+/* P is needed with a halo of one on both sides; all of it once for each block of 8. */
+#define HALO                                                              \
+    "program p(A: f32[66], out B: f32[64]) {\n"                            \
+    "  buffer P: f32[66]\n"                                               \
+    "  for i in 0..8 {\n"                                                 \
+    "    for j in 0..10 { P[i*8 + j] = A[i*8 + j]*2.0 }\n"                \
+    "    for j in 0..8 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] }\n"    \
+    "  }\n"                                                               \
+    "}\n"
+
+Test(compact, shrinks_a_buffer_to_its_hull)
+{
+    const char *text = after("compact", AVX512, HALO);
+
+    HAS("  for i in 0..8 {\n    allocate P: f32[10]", text);
+    same_meaning("compact", AVX512, HALO, SIZES(1));
+}
+
+Test(compact, makes_a_few_elements_local)
+{
+    HAS("allocate P: f32[10] @local {", after("compact", AVX512, HALO));
+}
+
+Test(compact, keeps_a_carried_buffer_outside_the_loop)
+{
+    const char *text = "program p(A: f32[64], out B: f32[64]) {\n"
+                       "  buffer S: f32[1]\n"
+                       "  S[0] = 0.0\n"
+                       "  for i in 0..64 {\n"
+                       "    S[0] = S[0] + A[i]\n"
+                       "    B[i] = S[0]\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate S: f32[1] @local {\n    S[0] = 0.0", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+Test(compact, finds_what_an_earlier_iteration_wrote)
+{
+    const char *text = "program p(A: f32[64], out B: f32[64]) {\n"
+                       "  buffer S: f32[65]\n"
+                       "  for i in 0..64 {\n"
+                       "    if i == 0 { S[0] = 0.0 }\n"
+                       "    S[i + 1] = S[i] + A[i]\n"
+                       "    B[i] = S[i + 1]\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate S: f32[65] {\n    for i", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+Test(compact, never_shares_a_buffer_between_parallel_iterations)
+{
+    const char *text = "program p(symbol n, A: f32[n, 64], out B: f32[n, 64]) {\n"
+                       "  buffer P: f32[n, 64]\n"
+                       "  for i in 0..n parallel {\n"
+                       "    for j in 0..64 { P[i, j] = A[i, j]*2.0 }\n"
+                       "    for j in 0..64 { B[i, j] = P[i, 63 - j] }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("parallel {\n    allocate P: f32[1, 64]", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(0, 1, 3));
+}
+
+Test(compact, wraps_only_the_statements_that_use_the_buffer)
+{
+    HAS("  B[0] = 1.0\n"
+        "  allocate P: f32[1] @local {\n"
+        "    P[0] = 2.0\n"
+        "    B[1] = P[0]\n"
+        "  }\n"
+        "  B[2] = 3.0\n",
+        after("compact", AVX512, "program p(out B: f32[3]) {\n  buffer P: f32[1]\n  B[0] = 1.0\n  P[0] = 2.0\n  B[1] = P[0]\n  B[2] = 3.0\n}\n"));
+}
+
+Test(compact, keeps_a_gathered_dimension_whole)
+{
+    const char *text = "program p(A: f32[4, 64], I: i64[4], out B: f32[4]) {\n"
+                       "  buffer P: f32[4, 64]\n"
+                       "  for i in 0..4 {\n"
+                       "    for j in 0..64 { P[i, j] = A[i, j] }\n"
+                       "    B[i] = P[i, 32 + I[i]]\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("allocate P: f32[1, 64]", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+Test(compact, keeps_the_shape_of_a_buffer_with_strides)
+{
+    HAS("allocate P: f32[4, 8] strides(9, 1) {",
+        after("compact", AVX512,
+              "program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
+              "  buffer P: f32[4, 8] strides(9, 1)\n"
+              "  for i in 0..4 {\n"
+              "    for j in 0..8 { P[i, j] = A[i, j] }\n"
+              "    for j in 0..8 { B[i, j] = P[i, j] }\n"
+              "  }\n"
+              "}\n"));
+}
+
+Test(compact, drops_a_buffer_that_nobody_uses)
+{
+    HAS_NOT("P", after("compact", AVX512, "program p(out B: f32[1]) {\n  buffer P: f32[3]\n  B[0] = 1.0\n}\n"));
+}
+
+Test(compact, moves_a_local_buffer_of_symbolic_size_to_the_workspace)
+{
+    const char *text = "program p(symbol n, A: f32[n], out B: f32[n]) {\n"
+                       "  buffer P: f32[n] @local\n"
+                       "  for i in 0..n { P[i] = A[i] }\n"
+                       "  for i in 0..n { B[i] = P[n - 1 - i] }\n"
+                       "}\n";
+
+    HAS("allocate P: f32[n] {", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(0, 1, 5));
+}
+
+Test(compact, refuses_a_shared_buffer_of_symbolic_size)
+{
+    HAS("buffer 'P' in scope shared needs constant extents: dimension 0 is 'n' here",
+        refusal("compact", AVX512,
+                "program p(symbol n, A: f32[n], out B: f32[n]) {\n"
+                "  buffer P: f32[n] @shared\n"
+                "  for i in 0..n { P[i] = A[i] }\n"
+                "  for i in 0..n { B[i] = P[n - 1 - i] }\n"
+                "}\n"));
+}

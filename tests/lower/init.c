@@ -1,0 +1,138 @@
+/* tests/lower/init.c -- where the start of a reduction goes. */
+#include "tests/lower/pass.h"
+
+TestSuite(init, .init = open_context, .fini = close_context);
+
+#define ROWS(loops, bind, where, close)                                            \
+    "program p(symbol n, A: f32[n, 8], out C: f32[n]) {\n" loops                     \
+    "block C(" bind ") " where " {\n"                                              \
+    "  reads A[y, k]\n"                                                            \
+    "  writes C[y]\n"                                                              \
+    "  init { C[y] = 0.0 }\n"                                                      \
+    "  C[y] sum= A[y, k]\n"                                                        \
+    "}\n" close "}\n"
+
+Test(init, stands_before_the_outermost_loop_of_the_reduction)
+{
+    SHOWS("program p(symbol n, A: f32[n, 8], out C: f32[n]) {\n"
+          "  for y in 0..n {\n"
+          "    block C.init(y = y in 0..n) {\n"
+          "      writes C[y]\n"
+          "      C[y] = 0.0\n"
+          "    }\n"
+          "    for k in 0..8 {\n"
+          "      block C(y = y in 0..n, k reduce = k in 0..8) {\n"
+          "        reads A[y, k]\n"
+          "        writes C[y]\n"
+          "        C[y] sum= A[y, k]\n"
+          "      }\n"
+          "    }\n"
+          "  }\n"
+          "}\n",
+          after("init", AVX512, ROWS("for y in 0..n { for k in 0..8 {\n", "y = y in 0..n, k reduce = k in 0..8", "", "}}")));
+}
+
+Test(init, copies_the_spatial_loops_inside_the_reduction)
+{
+    const char *text = ROWS("for k in 0..8 { for y in 0..n {\n", "y = y in 0..n, k reduce = k in 0..8", "", "}}");
+
+    HAS("  for y in 0..n {\n    block C.init(y = y in 0..n) {", after("init", AVX512, text));
+    same_meaning("init", AVX512, text, SIZES(0, 1, 5));
+}
+
+Test(init, is_guarded_by_the_spatial_conjuncts_only)
+{
+    const char *text = ROWS("for k.0 in 0..3 { for y.0 in 0..ceildiv(n, 4) { for y.1 in 0..4 { for k.1 in 0..3 {\n",
+                            "y = y.0*4 + y.1 in 0..n, k reduce = k.0*3 + k.1 in 0..8", "where y.0*4 + y.1 < n && k.0*3 + k.1 < 8", "}}}}");
+
+    HAS("if y.0*4 + y.1 < n {\n          block C.init", after("init", AVX512, text));
+    same_meaning("init", AVX512, text, SIZES(0, 1, 4, 7));
+}
+
+Test(init, happens_for_an_empty_reduction)
+{
+    same_meaning("init", AVX512,
+                 "program p(symbol n, A: f32[3, n], out C: f32[3]) {\n"
+                 "  for y in 0..3 { for k in 0..n {\n"
+                 "    block C(y = y in 0..3, k reduce = k in 0..n) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                 "  } }\n"
+                 "}\n",
+                 SIZES(0, 1, 2));
+}
+
+Test(init, is_not_due_in_the_later_part_of_a_cut_loop)
+{
+    const char *text = "program p(A: f32[3, 8], out C: f32[3]) {\n"
+                       "  for y in 0..3 {\n"
+                       "    for k in 0..5 {\n"
+                       "      block C(y = y in 0..3, k reduce = k in 0..8) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                       "    }\n"
+                       "    for k in 0..3 {\n"
+                       "      block C'2(y = y in 0..3, k reduce = k + 5 in 0..8) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                       "    }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS_NOT("C'2.init", after("init", AVX512, text));
+    same_meaning("init", AVX512, text, SIZES(1));
+}
+
+Test(init, stays_in_place_where_the_first_point_is_not_known)
+{
+    const char *text = "program p(symbol n, A: f32[3, 8], out C: f32[3]) where n < 8 {\n"
+                       "  for y in 0..3 {\n"
+                       "    for k in 0..n {\n"
+                       "      block C(y = y in 0..3, k reduce = k in 0..8) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                       "    }\n"
+                       "    for k in 0..8 - n {\n"
+                       "      block C'2(y = y in 0..3, k reduce = k + n in 0..8) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                       "    }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("if k + n == 0 {\n        block C'2.init", after("init", AVX512, text));
+    same_meaning("init", AVX512, text, SIZES(1, 3, 7));
+}
+
+Test(init, of_a_loop_that_mixes_spatial_and_reduce_is_repeated)
+{
+    same_meaning("init", AVX512,
+                 ROWS("for yk.0 in 0..ceildiv(n*8, 5) { for yk.1 in 0..5 {\n",
+                      "y = floordiv(yk.0*5 + yk.1, 8) in 0..n, k reduce = (yk.0*5 + yk.1) % 8 in 0..8", "where yk.0*5 + yk.1 < n*8", "}}"),
+                 SIZES(0, 1, 4));
+}
+
+Test(init, of_a_mixed_loop_is_refused_where_the_reduction_may_be_empty)
+{
+    HAS("cannot place the init of 'C': loop 'yk' mixes spatial and reduce variables, and the reduction over 'k' may be empty",
+        refusal("init", AVX512,
+                "program p(symbol n, A: f32[3, n], out C: f32[3]) {\n"
+                "  for yk in 0..n*3 {\n"
+                "    block C(y = floordiv(yk, n) in 0..3, k reduce = yk % n in 0..n) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                "  }\n"
+                "}\n"));
+}
+
+Test(init, in_place_is_refused_where_the_reduction_may_be_empty)
+{
+    HAS("cannot place the init of 'C': its loops are not known to start at the first point of the reduction, which may be empty",
+        refusal("init", AVX512,
+                "program p(symbol n, symbol m, A: f32[3, n], out C: f32[3]) where m < n {\n"
+                "  for y in 0..3 { for k in 0..n - m {\n"
+                "    block C(y = y in 0..3, k reduce = k + m in 0..n) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                "  } }\n"
+                "}\n"));
+}
+
+Test(init, in_place_is_refused_under_a_guard_of_the_reduction)
+{
+    HAS("which may be guarded",
+        refusal("init", AVX512,
+                "program p(symbol m, A: f32[3, 8], out C: f32[3]) where m < 8 {\n"
+                "  for y in 0..3 { for k in 0..8 {\n"
+                "    block C(y = y in 0..3, k reduce = k + m in 0..8) where k + m < 8 {\n"
+                "      reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k]\n"
+                "    }\n"
+                "  } }\n"
+                "}\n"));
+}

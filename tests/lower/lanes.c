@@ -1,0 +1,88 @@
+/* tests/lower/lanes.c -- vectorised reductions. */
+#include "tests/lower/pass.h"
+
+TestSuite(lanes, .init = open_context, .fini = close_context);
+
+#define SUM                                                                                                                  \
+    "program p(symbol n, A: f32[n], out C: f32[1]) {\n"                                                                      \
+    "  for k.0 in 0..floordiv(n + 15, 16) {\n"                                                                               \
+    "    for k.1 in 0..16 vectorised {\n"                                                                                    \
+    "      block C(k reduce = k.0*16 + k.1 in 0..n) where k.0*16 + k.1 < n {\n"                                              \
+    "        reads A[k] writes C[0]\n"                                                                                       \
+    "        init { C[0] = 0.0 }\n"                                                                                          \
+    "        C[0] sum= A[k]\n"                                                                                               \
+    "      }\n"                                                                                                              \
+    "    }\n"                                                                                                                \
+    "  }\n"                                                                                                                  \
+    "}\n"
+
+Test(lanes, keeps_one_partial_result_for_each_lane)
+{
+    const char *text = after("lanes", AVX512, SUM);
+
+    HAS("buffer C.lanes: f32[1, 16] @local", text);
+    HAS("block C.lanes.init(", text);
+    HAS("block C.lanes.8(", text);
+    same_meaning("lanes", AVX512, SUM, SIZES(0, 1, 16, 35));
+}
+
+Test(lanes, spans_the_spatial_loops_inside_the_reduction)
+{
+    same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512,
+                 "program p(symbol n, A: f32[5, n], out C: f32[5]) {\n"
+                 "  for k.0 in 0..floordiv(n + 5, 6) { for y in 0..5 { for k.1 in 0..6 vectorised {\n"
+                 "    block C(y = y in 0..5, k reduce = k.0*6 + k.1 in 0..n) where k.0*6 + k.1 < n {\n"
+                 "      reads A[y, k] writes C[y] init { C[y] = 2.0 } C[y] sum= A[y, k]\n"
+                 "    }\n"
+                 "  } } }\n"
+                 "}\n",
+                 SIZES(0, 1, 6, 20));
+}
+
+Test(lanes, combines_tuples)
+{
+    same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512,
+                 "program p(A: f32[32], out V: f32[1], out I: i64[1]) {\n"
+                 "  for k.0 in 0..2 { for k.1 in 0..16 vectorised {\n"
+                 "    block M(k reduce = k.0*16 + k.1 in 0..32) {\n"
+                 "      reads A[k] writes V[0], I[0] init { V[0] = -inf I[0] = 9223372036854775807 } (V[0], I[0]) argmax= (A[k], k)\n"
+                 "    }\n"
+                 "  } }\n"
+                 "}\n",
+                 SIZES(1));
+}
+
+static void runs_in_order(const ir_program *now)
+{
+    cr_assert(now, "%s", tec_context_error(cx));
+    HAS_NOT("vectorised", ir_program_text(cx, now));
+    HAS_NOT("lanes", ir_program_text(cx, now));
+}
+
+Test(lanes, keeps_the_order_under_the_strict_policy)
+{
+    runs_in_order(through("lanes", AVX512, parse(SUM), true));
+}
+
+Test(lanes, keeps_the_order_of_a_combiner_that_is_not_declared)
+{
+    runs_in_order(through("lanes", AVX512,
+                          parse("program p(A: f32[32], out C: f32[1]) {\n"
+                                "  combiner horner(x: f32; y: f32) = (x*2.0 + y) identity (0.0)\n"
+                                "  for k in 0..32 vectorised {\n"
+                                "    block C(k reduce = k in 0..32) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] horner= A[k] }\n"
+                                "  }\n"
+                                "}\n"),
+                          false));
+}
+
+Test(lanes, leaves_vectorised_spatial_loops)
+{
+    const ir_program *p = parse("program p(A: f32[32, 4], out C: f32[32]) {\n"
+                                "  for k in 0..4 { for y in 0..32 vectorised {\n"
+                                "    block C(y = y in 0..32, k reduce = k in 0..4) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                                "  } }\n"
+                                "}\n");
+
+    cr_assert_eq(through("lanes", AVX512, p, false), p);
+}

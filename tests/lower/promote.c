@@ -1,0 +1,80 @@
+/* tests/lower/promote.c -- local buffers become values. */
+#include "tests/lower/pass.h"
+
+TestSuite(promote, .init = open_context, .fini = close_context);
+
+#define P(body) "program p(symbol n, A: f32[64], out B: f32[64]) {\n  for i in 0..64 { B[i] = 7.0 }\n" body "}\n"
+
+Test(promote, makes_one_buffer_for_each_vector)
+{
+    const char *text = P("  allocate T: f32[32] @local {\n"
+                         "    T[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]\n"
+                         "    T[ramp(16, 1, 16)] = broadcast(0.0, 16)\n"
+                         "    for k in 0..4 { T[ramp(16, 1, 16)] = T[ramp(16, 1, 16)] + T[ramp(0, 1, 16)] }\n"
+                         "    B[ramp(0, 1, 16)] = T[ramp(16, 1, 16)]\n"
+                         "  }\n");
+    const char *now = after("promote", AVX512, text);
+
+    HAS("allocate T.0: f32[16] @local {\n    allocate T.16: f32[16] @local {\n", now);
+    HAS("T.16[ramp(0, 1, 16)] = T.16[ramp(0, 1, 16)] + T.0[ramp(0, 1, 16)]", now);
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
+Test(promote, makes_one_buffer_for_each_scalar)
+{
+    const char *text = P("  allocate T: f32[2] @local { T[1] = A[0] T[0] = T[1] + 1.0 B[0] = T[0] }\n");
+
+    HAS("allocate T.0: f32[1] @local {\n    allocate T.1: f32[1] @local {\n      T.1[0] = A[0]\n", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
+Test(promote, reads_and_writes_parts_by_shuffles)
+{
+    const char *text = P("  allocate T: f32[8] @local {\n"
+                         "    T[ramp(0, 1, 8)] = A[ramp(0, 1, 8)]\n"
+                         "    T[ramp(0, 1, 4)] = T[ramp(0, 1, 4)] + T[ramp(4, 1, 4)]\n"
+                         "    T[5] = T[0] + T[3]\n"
+                         "    B[ramp(0, 1, 8)] = T[ramp(0, 1, 8)]\n"
+                         "  }\n");
+
+    HAS("shuffle(", after("promote", AVX512, text));
+    HAS_NOT("T[ramp(4", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
+Test(promote, selects_under_masks)
+{
+    const char *text = P("  allocate T: f32[8] @local {\n"
+                         "    T[ramp(0, 1, 8)] = broadcast(0.0, 8) if ramp(0, 1, 8) < broadcast(n, 8)\n"
+                         "    for k in 0..4 {\n"
+                         "      T[ramp(0, 1, 8)] = (T[ramp(0, 1, 8)] if ramp(0, 1, 8) < broadcast(n, 8)) + A[ramp(k, 1, 8)] if ramp(0, 1, 8) < broadcast(n, 8)\n"
+                         "    }\n"
+                         "    B[ramp(0, 1, 8)] = T[ramp(0, 1, 8)] if ramp(0, 1, 8) < broadcast(n, 8)\n"
+                         "  }\n");
+
+    HAS("= select(ramp(0, 1, 8) < broadcast(n, 8), ", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(0, 3, 8));
+}
+
+Test(promote, leaves_buffers_with_other_indices)
+{
+    const char *text = P("  allocate T: f32[8] @local { for i in 0..8 { T[i] = A[i] } B[0] = T[3] }\n");
+
+    HAS("T[i] = A[i]", after("promote", AVX512, text));
+}
+
+Test(promote, leaves_vectors_that_overlap)
+{
+    const char *text = P("  allocate T: f32[8] @local {\n"
+                         "    T[ramp(0, 1, 4)] = broadcast(0.0, 4)\n"
+                         "    T[ramp(4, 1, 4)] = broadcast(0.0, 4)\n"
+                         "    B[ramp(0, 1, 4)] = T[ramp(2, 1, 4)]\n"
+                         "  }\n");
+
+    HAS("T[ramp(2, 1, 4)]", after("promote", AVX512, text));
+}
+
+Test(promote, leaves_other_scopes)
+{
+    HAS("allocate T: f32[2] {", after("promote", AVX512, P("  allocate T: f32[2] { T[1] = A[0] T[0] = T[1] B[0] = T[0] }\n")));
+}

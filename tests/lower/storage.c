@@ -1,0 +1,97 @@
+/* tests/lower/storage.c -- the stack and the workspace. */
+#include "tests/lower/pass.h"
+
+TestSuite(storage, .init = open_context, .fini = close_context);
+
+#define COPY(from, to) "  for i in 0..8192 { " to "[i] = " from "[i] }\n"
+
+Test(storage, reuses_what_is_no_longer_alive)
+{
+    const char *text = "program p(A: f32[8192], out B: f32[8192]) {\n"
+                       "  allocate P: f32[8192] { allocate Q: f32[8192] { allocate R: f32[8192] {\n" COPY("A", "P") COPY("P", "Q") COPY("Q", "R")
+                           COPY("R", "B") "  } } }\n"
+                       "}\n";
+    const char *now = after("storage", AVX512, text);
+
+    HAS("@thread_workspace(0) @workspace(65536) {", now);
+    HAS("allocate P: f32[8192] @workspace(0)", now);
+    HAS("allocate Q: f32[8192] @workspace(32768)", now);
+    HAS("allocate R: f32[8192] @workspace(0)", now);
+    same_meaning("storage", AVX512, text, SIZES(1));
+}
+
+Test(storage, keeps_a_buffer_alive_through_the_loop_that_reads_it)
+{
+    const char *text = "program p(A: f32[8192], out B: f32[8192]) {\n"
+                       "  allocate P: f32[8192] {\n" COPY("A", "P") "  for k in 0..2 {\n"
+                       "    allocate Q: f32[8192] {\n" COPY("P", "Q") COPY("Q", "B") "    }\n"
+                       "    allocate R: f32[8192] {\n" COPY("A", "R") COPY("R", "B") "    }\n"
+                       "  } }\n"
+                       "}\n";
+    const char *now = after("storage", AVX512, text);
+
+    HAS("@workspace(65536) {", now);
+    HAS("allocate Q: f32[8192] @workspace(32768)", now);
+    HAS("allocate R: f32[8192] @workspace(32768)", now);
+}
+
+Test(storage, gives_threads_their_own)
+{
+    const char *now = after("storage", AVX512,
+                            "program p(A: f32[8192], out B: f32[8192]) {\n"
+                            "  for t in 0..4 parallel {\n"
+                            "    allocate Q: f32[8200] { for i in 0..8192 { Q[i] = A[i] } B[t] = Q[t] }\n"
+                            "  }\n"
+                            "}\n");
+
+    HAS("@thread_workspace(32832) @workspace(0) {", now);
+    HAS("allocate Q: f32[8200] @thread_workspace(0)", now);
+}
+
+Test(storage, leaves_small_local_buffers_on_the_stack)
+{
+    const char *now = after("storage", AVX512,
+                            "program p(A: f32[8192], out B: f32[8192]) {\n"
+                            "  allocate S: f32[16] @local { allocate L: f32[4096] @local { allocate M: f32[16] @local {\n"
+                            "    S[0] = 1.0\n"
+                            "    L[0] = 1.0\n"
+                            "    M[0] = S[0] + L[0]\n"
+                            "    B[0] = M[0]\n"
+                            "  } } }\n"
+                            "}\n");
+
+    HAS("allocate S: f32[16] @local {", now);
+    HAS("allocate M: f32[16] @local {", now);
+    HAS("allocate L: f32[4096] @workspace(0) {", now);
+}
+
+Test(storage, puts_what_threads_share_into_the_workspace)
+{
+    HAS("allocate S: f32[16] @workspace(0) {",
+        after("storage", AVX512,
+              "program p(out B: f32[16]) {\n"
+              "  allocate S: f32[16] @local {\n"
+              "    for i in 0..16 parallel { S[i] = 1.0 }\n"
+              "    for i in 0..16 parallel { B[i] = S[i] }\n"
+              "  }\n"
+              "}\n"));
+}
+
+Test(storage, plans_symbolic_sizes_behind_the_constant_ones)
+{
+    const char *text = "program p(symbol n, A: f32[n], out B: f32[n]) {\n"
+                       "  allocate K: f32[16] { K[0] = 1.0\n"
+                       "  allocate P: f32[n] { allocate Q: f32[n] { allocate R: f32[n] {\n"
+                       "    for i in 0..n { P[i] = A[i] }\n"
+                       "    for i in 0..n { Q[i] = P[i] }\n"
+                       "    for i in 0..n { R[i] = Q[i] }\n"
+                       "    for i in 0..n { B[i] = R[i]*K[0] }\n"
+                       "  } } } }\n"
+                       "}\n";
+    const char *now = after("storage", AVX512, text);
+
+    HAS("allocate K: f32[16] @workspace(0)", now);
+    HAS("allocate P: f32[n] @workspace(64)", now);
+    HAS("allocate R: f32[n] @workspace(64)", now);
+    same_meaning("storage", AVX512, text, SIZES(0, 1, 20));
+}
