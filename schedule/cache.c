@@ -15,12 +15,7 @@
 
 static bool read_scope(sched_call *c, const char *word, ir_scope *scope)
 {
-    for (int i = IR_GLOBAL; i <= IR_ACC_UOP; i++)
-        if (strcmp(ir_scope_text((ir_scope)i), word) == 0) {
-            *scope = (ir_scope)i;
-            return true;
-        }
-    return sched_refuse(c, "'%s' is no storage scope", word);
+    return ir_scope_parse(word, scope) || sched_refuse(c, "'%s' is no storage scope", word);
 }
 
 static const ir_buffer *cache_of(sched_call *c, const ir_buffer *b, const char *name, ir_scope scope)

@@ -1,0 +1,284 @@
+/* tests/schedule/loops.c -- split, cut, fuse and tile. */
+#include "tests/schedule/run.h"
+
+TestSuite(loops, .init = open_context, .fini = close_context);
+
+static const char copy10[] = "def f(A: f32[10]) { C[i] = A[i] * 2 return C }";
+static const char copy24[] = "def f(A: f32[24]) { C[i] = A[i] * 2 return C }";
+static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char rows[] = "def f(A: f32[6, 10]) { C[y] = sum[k](A[y, k]) return C }";
+
+/* ---- split ---- */
+
+Test(loops, split_makes_nested_loops_and_no_guard_where_the_factors_divide)
+{
+    sched *s = schedule_of(copy24);
+
+    does(s, "C.i.0, C.i.1 = split(C.i, _, 12)");
+    looks(s, "");
+}
+
+Test(loops, split_guards_what_the_last_tile_overshoots)
+{
+    sched *s = schedule_of(copy10);
+
+    does(s, "split(C.i, _, 4)");
+    looks(s, "");
+}
+
+Test(loops, a_second_split_compares_with_the_loop_and_not_with_the_domain)
+{
+    sched *s = schedule_of(copy24);
+
+    does(s, "a, b = split(C.i, _, 12)\nsplit(b, _, 5)");
+    looks(s, "");
+}
+
+Test(loops, split_into_three_guards_the_whole_sum)
+{
+    sched *s = schedule_of(copy10);
+
+    does(s, "split(C.i, _, 2, 3)");
+    looks(s, "");
+}
+
+Test(loops, a_factor_in_the_middle_can_be_inferred)
+{
+    sched *s = schedule_of(copy24);
+    int64_t n;
+
+    does(s, "split(C.i, 2, _, 3)");
+    cr_assert(sched_extent(s, "C.i.1", &n) && n == 4);
+}
+
+Test(loops, split_of_a_symbolic_extent_rounds_up)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "split(C.y, _, 4)");
+    looks(s, "");
+}
+
+Test(loops, split_refuses_factors_that_do_not_reach_the_extent)
+{
+    refuses(schedule_of(copy10), "split(C.i, 2, 3)", "the factors make 6 iterations; it is not proven that they reach the extent 10 of 'C.i'");
+}
+
+Test(loops, split_refuses_factors_of_which_it_is_not_proven_that_they_reach_a_symbol)
+{
+    refuses(schedule_of(matmul), "split(C.y, 4, 4)", "the factors make 16 iterations; it is not proven that they reach the extent n of 'C.y'");
+}
+
+Test(loops, split_refuses_a_factor_of_zero)
+{
+    refuses(schedule_of(copy10), "split(C.i, _, 0)", "factor 0 is not positive");
+}
+
+Test(loops, split_refuses_to_infer_two_factors)
+{
+    refuses(schedule_of(copy10), "split(C.i, _, _)", "only one factor can be inferred");
+}
+
+Test(loops, split_refuses_a_single_factor)
+{
+    refuses(schedule_of(copy10), "split(C.i, 10)", "a split needs at least two factors");
+}
+
+Test(loops, split_refuses_products_that_overflow)
+{
+    refuses(schedule_of(copy10), "split(C.i, _, 4000000000, 4000000000)", "the product of the factors is too large");
+}
+
+Test(loops, split_refuses_a_loop_that_does_not_exist)
+{
+    refuses(schedule_of(copy10), "split(C.j, _, 2)", "there is no loop 'C.j'");
+}
+
+Test(loops, split_refuses_an_annotated_loop_and_later_steps_go_on)
+{
+    sched *s = schedule_of(copy24);
+
+    does(s, "unroll(C.i)");
+    refuses(s, "split(C.i, _, 2)", "loop 'C.i' is unrolled; only serial loops can be changed");
+    does(s, "pragma(C.i, key, 4)");
+}
+
+Test(loops, split_refuses_an_unknown_tail)
+{
+    refuses(schedule_of(copy10), "split(C.i, _, 3, sideways)", "'sideways' is no way to split: expected guard, round_up or shift_inwards");
+}
+
+/* ---- tails ---- */
+
+static const char padded[] = "program f(A: f32[12], C: f32[10] output) {\n"
+                             "  buffer P: f32[12]\n"
+                             "  for P.i in 0..10 {\n"
+                             "    block P(i: 10 = P.i) {\n"
+                             "      reads A[i:i+1]\n"
+                             "      writes P[i:i+1]\n"
+                             "      P[i] = A[i]\n"
+                             "    }\n"
+                             "  }\n"
+                             "  for C.i in 0..10 {\n"
+                             "    block C(i: 10 = C.i) {\n"
+                             "      reads P[i:i+1]\n"
+                             "      writes C[i:i+1]\n"
+                             "      C[i] = P[i]\n"
+                             "    }\n"
+                             "  }\n"
+                             "}\n";
+
+Test(loops, round_up_writes_into_the_padding)
+{
+    sched *s = schedule_of_tree(padded);
+
+    does(s, "split(P.i, _, 4, round_up)");
+    looks(s, "");
+}
+
+Test(loops, round_up_refuses_to_write_past_an_argument)
+{
+    refuses(schedule_of_tree(padded), "split(C.i, _, 4, round_up)", "rounded up, 'C' would write C[i:i + 1], which is not proven to lie within 'C'");
+}
+
+Test(loops, round_up_refuses_reduction_loops)
+{
+    refuses(schedule_of(rows), "split(C.k, _, 4, round_up)", "'k' is no spatial axis of 'C'; only spatial axes can be rounded up");
+}
+
+Test(loops, round_up_refuses_loops_that_are_a_piece_of_an_axis)
+{
+    sched *s = schedule_of_tree(padded);
+
+    does(s, "a, b = split(P.i, _, 5)");
+    refuses(s, "split(P.i.1, _, 2, round_up)", "round_up needs loop 'P.i.1' to be an axis of 'P' by itself");
+}
+
+Test(loops, shift_inwards_repeats_points_of_the_last_tile)
+{
+    sched *s = schedule_of(copy10);
+
+    does(s, "split(C.i, _, 4, shift_inwards)");
+    looks(s, "");
+}
+
+Test(loops, shift_inwards_refuses_loops_shorter_than_a_tile)
+{
+    refuses(schedule_of(matmul), "split(C.y, _, 4, shift_inwards)", "shift_inwards needs one full tile; it is not proven that 4 <= n");
+}
+
+Test(loops, shift_inwards_refuses_a_reduction_loop)
+{
+    refuses(schedule_of(rows), "split(C.k, _, 4, shift_inwards)",
+            "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.k'");
+}
+
+Test(loops, shift_inwards_refuses_a_spatial_loop_inside_a_reduction)
+{
+    sched *s = schedule_of("def f(A: f32[6, 10]) { C[y] = sum[k](A[y, k]) return C }");
+
+    does(s, "reorder(C.k, C.y)");
+    refuses(s, "split(C.y, _, 4, shift_inwards)", "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.y'");
+}
+
+Test(loops, a_shifted_reduction_that_completes_inside_keeps_its_meaning)
+{
+    sched *s = schedule_of(rows);
+
+    does(s, "split(C.y, _, 4, shift_inwards)");
+    refuses(s, "parallel(C.y.0)", "it is not proven that iterations of 'C.y.0' write distinct elements of 'C'");
+}
+
+/* ---- cut ---- */
+
+Test(loops, cut_makes_two_loops_one_after_the_other)
+{
+    sched *s = schedule_of(copy10);
+
+    does(s, "a, b = cut(C.i, 8)\nvectorize(a)");
+    looks(s, "");
+}
+
+Test(loops, cut_of_a_reduction_initialises_once)
+{
+    sched *s = schedule_of(rows);
+
+    does(s, "cut(C.k, 4)");
+    looks(s, "");
+}
+
+Test(loops, cut_refuses_a_point_outside)
+{
+    refuses(schedule_of(copy10), "cut(C.i, 11)", "it is not proven that the point lies within 0..10");
+}
+
+Test(loops, cut_refuses_an_empty_first_part_of_a_reduction)
+{
+    refuses(schedule_of(rows), "cut(C.k, 0)", "the first part of reduction 'C' would be empty and never initialise it");
+}
+
+Test(loops, the_pieces_of_a_cut_can_be_split_apart)
+{
+    sched *s = schedule_of("def f(A: f32[56]) { C[i] = A[i] * 2 return C }");
+
+    does(s, "a, b = cut(C.i, 52)\nsplit(a, _, 13)\nunroll(b)");
+}
+
+/* ---- fuse ---- */
+
+Test(loops, fuse_takes_the_variables_apart_again)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "C.y~C.x = fuse(C.y, C.x)");
+    looks(s, "");
+}
+
+Test(loops, fuse_of_a_split_gives_the_loop_back)
+{
+    sched *s = schedule_of(copy24);
+
+    does(s, "a, b = split(C.i, _, 6)\nfuse(a, b)");
+    looks(s, "");
+}
+
+Test(loops, fuse_takes_three_loops)
+{
+    does(schedule_of(matmul), "fuse(C.y, C.x, C.k)");
+}
+
+Test(loops, fuse_refuses_loops_that_are_not_nested_directly)
+{
+    refuses(schedule_of(matmul), "fuse(C.y, C.k)", "loop 'C.k' is not the only child of 'C.y'");
+}
+
+Test(loops, fuse_refuses_one_loop)
+{
+    refuses(schedule_of(matmul), "fuse(C.y)", "fusing needs at least two loops");
+}
+
+Test(loops, fuse_refuses_an_annotated_loop)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "vectorize(C.x)");
+    refuses(s, "fuse(C.y, C.x)", "loop 'C.x' is vectorised; only serial loops can be changed");
+}
+
+/* ---- tile ---- */
+
+Test(loops, tile_puts_the_inner_loops_inside)
+{
+    sched *s = schedule_of(matmul);
+    const char **names;
+
+    does(s, "tile(C.y, C.x, 4, 8)");
+    cr_assert(sched_loops_of(s, "C", &names) == 5);
+    cr_assert(strcmp(names[0], "C.y.0") == 0 && strcmp(names[1], "C.x.0") == 0);
+    cr_assert(strcmp(names[2], "C.y.1") == 0 && strcmp(names[3], "C.x.1") == 0);
+}
+
+Test(loops, tile_needs_two_factors)
+{
+    refuses(schedule_of(matmul), "tile(C.y, C.x, 4)", "a tile needs two factors");
+}

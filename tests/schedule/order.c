@@ -1,0 +1,264 @@
+/* tests/schedule/order.c -- reorder, and loops that run at the same time. */
+#include "tests/schedule/run.h"
+
+TestSuite(order, .init = open_context, .fini = close_context);
+
+static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+
+/* ---- reorder ---- */
+
+Test(order, reorder_permutes_a_nest)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "reorder(C.k, C.x, C.y)");
+    looks(s, "");
+}
+
+Test(order, loops_that_are_not_named_keep_their_places)
+{
+    sched *s = schedule_of(matmul);
+    const char **names;
+
+    does(s, "reorder(C.k, C.y)");
+    sched_loops_of(s, "C", &names);
+    cr_assert(strcmp(names[0], "C.k") == 0 && strcmp(names[1], "C.x") == 0 && strcmp(names[2], "C.y") == 0);
+}
+
+Test(order, the_order_of_the_milestone_keeps_its_meaning)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "split(C.y, _, 4)\nsplit(C.x, _, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\nparallel(C.y.0)\nunroll(C.y.1)\nvectorize(C.x.1)");
+    looks(s, "");
+}
+
+Test(order, reorder_refuses_one_loop)
+{
+    refuses(schedule_of(matmul), "reorder(C.y)", "there is nothing to reorder");
+}
+
+Test(order, reorder_refuses_a_loop_named_twice)
+{
+    refuses(schedule_of(matmul), "reorder(C.y, C.y)", "loop 'C.y' is named twice");
+}
+
+Test(order, reorder_refuses_loops_of_different_nests)
+{
+    refuses(schedule_of("def f(A: f32[4]) { B[i] = A[i] + 1 C[i] = B[i] return C }"), "reorder(B.i, C.i)", "loops 'B.i' and 'C.i' are not nested");
+}
+
+Test(order, reorder_refuses_to_pass_other_statements)
+{
+    sched *s = schedule_of("def f(A: f32[4, 4]) { B[i, j] = A[i, j] + 1 C[i, j] = B[i, j] * 2 return C }");
+
+    does(s, "compute_at(B, C.i)");
+    refuses(s, "reorder(C.j, C.i)", "other statements stand between loops 'C.i' and 'C.j'");
+}
+
+Test(order, reorder_refuses_to_leave_a_loop_that_the_bounds_use)
+{
+    sched *s = schedule_of_tree("program f(A: f32[4, 4], C: f32[4, 4] output) {\n"
+                                "  for i in 0..4 {\n"
+                                "    for j in 0..i + 1 {\n"
+                                "      block C(y: 4 = i, x: 4 = j) {\n"
+                                "        reads A[y:y+1, x:x+1]\n"
+                                "        writes C[y:y+1, x:x+1]\n"
+                                "        C[y, x] = A[y, x]\n"
+                                "      }\n"
+                                "    }\n"
+                                "  }\n"
+                                "}\n");
+
+    refuses(s, "reorder(j, i)", "the bounds of 'j' depend on 'i'");
+}
+
+/* C[0] = sum over k of A[k] * x^k in Horner's way: the combiner is neither associative nor commutative. */
+static const char horner[] = "combiner horner(a: f32, b: f32) = (a * 2 + b) identity 0\n"
+                             "program f(A: f32[3, 4], C: f32[5] output) {\n"
+                             "  for C.i in 0..5 {\n"
+                             "    for C.k in 0..3 {\n"
+                             "      for C.l in 0..4 {\n"
+                             "        block C(i: 5 = C.i, k: 3 reduce = C.k, l: 4 reduce = C.l) {\n"
+                             "          reads A[k:k+1, l:l+1]\n"
+                             "          writes C[i:i+1]\n"
+                             "          init { C[i] = 0 }\n"
+                             "          C[i] horner= A[k, l]\n"
+                             "        }\n"
+                             "      }\n"
+                             "    }\n"
+                             "  }\n"
+                             "}\n";
+
+Test(order, reorder_refuses_to_change_the_order_of_horners_terms)
+{
+    refuses(schedule_of_tree(horner), "reorder(C.l, C.k)",
+            "it would exchange the reduction loops 'C.k' and 'C.l' of 'C', whose combiner is not declared associative and commutative");
+}
+
+Test(order, reorder_moves_spatial_loops_of_horners_sum)
+{
+    does(schedule_of_tree(horner), "reorder(C.k, C.l, C.i)");
+}
+
+/* ---- parallel ---- */
+
+Test(order, parallel_refuses_a_reduction_loop)
+{
+    refuses(schedule_of(matmul), "parallel(C.k)", "'C.k' is a reduction or scan loop of 'C'");
+}
+
+Test(order, parallel_refuses_a_spatial_loop_fused_with_a_reduction)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "fuse(C.x, C.k)");
+    refuses(s, "parallel(C.x~C.k)", "'C.x~C.k' is a reduction or scan loop of 'C'");
+}
+
+Test(order, parallel_takes_a_fused_loop)
+{
+    does(schedule_of(matmul), "fuse(C.y, C.x)\nparallel(C.y~C.x)");
+}
+
+Test(order, parallel_takes_a_fused_loop_of_tiles_with_its_init_apart)
+{
+    does(schedule_of(matmul), "tile(C.y, C.x, 4, 8)\nf = fuse(C.y.0, C.x.0)\nreorder(C.k, C.y.1, C.x.1)\ndecompose_reduction(C, C.k)\nparallel(f)");
+}
+
+Test(order, parallel_refuses_a_parallel_loop_inside)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "parallel(C.y)");
+    refuses(s, "parallel(C.x)", "'C.x' lies inside 'C.y', which is parallel already");
+}
+
+Test(order, parallel_refuses_a_parallel_loop_around)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "parallel(C.x)");
+    refuses(s, "parallel(C.y)", "'C.x' lies inside 'C.y' and is parallel already");
+}
+
+Test(order, an_annotated_loop_is_not_annotated_again)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "parallel(C.y)");
+    refuses(s, "unroll(C.y)", "loop 'C.y' is parallel already");
+}
+
+/* Q[i] = P[i] + P[i - 1] with both in one loop: what an iteration reads, the one before wrote. */
+static const char neighbours[] = "program f(A: f32[8], Q: f32[8] output) {\n"
+                                 "  buffer P: f32[8]\n"
+                                 "  for i in 0..8 {\n"
+                                 "    block P(v: 8 = i) {\n"
+                                 "      reads A[v:v+1]\n"
+                                 "      writes P[v:v+1]\n"
+                                 "      P[v] = A[v] * 2\n"
+                                 "    }\n"
+                                 "    block Q(v: 8 = i) {\n"
+                                 "      reads P[v - 1:v+1]\n"
+                                 "      writes Q[v:v+1]\n"
+                                 "      Q[v] = P[v] + select(v >= 1, P[v - 1], 0)\n"
+                                 "    }\n"
+                                 "  }\n"
+                                 "}\n";
+
+Test(order, parallel_refuses_iterations_that_read_what_others_write)
+{
+    refuses(schedule_of_tree(neighbours), "parallel(i)",
+            "it is not proven that each iteration of 'i' uses only its own elements of 'P', which 'P' writes");
+}
+
+Test(order, vectorize_refuses_iterations_that_read_what_others_write)
+{
+    refuses(schedule_of_tree(neighbours), "vectorize(i)",
+            "it is not proven that each iteration of 'i' uses only its own elements of 'P', which 'P' writes");
+}
+
+Test(order, parallel_takes_recomputed_halos)
+{
+    sched *s = schedule_of("def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 1] + P[i + 2] return C }");
+
+    does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nparallel(C.i.0)");
+}
+
+/* ---- vectorize, unroll ---- */
+
+Test(order, vectorize_refuses_a_symbolic_extent)
+{
+    refuses(schedule_of(matmul), "vectorize(C.y)", "the extent 'n' of 'C.y' is not a constant");
+}
+
+Test(order, vectorize_refuses_a_reduction_loop)
+{
+    refuses(schedule_of(matmul), "vectorize(C.k)", "'C.k' is a reduction or scan loop of 'C'");
+}
+
+Test(order, unroll_refuses_a_symbolic_extent)
+{
+    refuses(schedule_of(matmul), "unroll(C.y)", "the extent 'n' of 'C.y' is not a constant");
+}
+
+Test(order, unroll_refuses_too_many_copies)
+{
+    refuses(schedule_of("def f(A: f32[5000]) { C[i] = A[i] return C }"), "unroll(C.i)", "'C.i' has 5000 iterations; the limit is 4096");
+}
+
+Test(order, unroll_takes_a_reduction_loop)
+{
+    does(schedule_of(matmul), "unroll(C.k)");
+}
+
+/* ---- bind ---- */
+
+Test(order, bind_takes_blocks_and_threads)
+{
+    does(schedule_of(matmul), "split(C.y, _, 4)\nbind(C.y.0, blockIdx.x)\nbind(C.y.1, threadIdx.x)");
+}
+
+Test(order, bind_refuses_an_unknown_axis)
+{
+    refuses(schedule_of(matmul), "bind(C.y, lane)",
+            "'lane' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z or vthread");
+}
+
+Test(order, bind_refuses_a_block_inside_threads)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "bind(C.x, threadIdx.x)\nsplit(C.k, _, 4)");
+    refuses(s, "bind(C.k.0, blockIdx.x)", "a blockIdx.x loop cannot be combined with 'C.x' (threadIdx.x) in this order");
+}
+
+Test(order, bind_refuses_two_extents_of_one_axis)
+{
+    sched *s = schedule_of("def f(A: f32[8], B: f32[4]) { C[i] = A[i] D[i] = B[i] return C, D }");
+
+    does(s, "bind(C.i, threadIdx.x)");
+    refuses(s, "bind(D.i, threadIdx.x)", "threadIdx.x has 4 iterations at 'D.i', but 8 at 'C.i'");
+}
+
+Test(order, bind_refuses_a_reduction_loop)
+{
+    refuses(schedule_of(matmul), "bind(C.k, threadIdx.x)", "'C.k' is a reduction or scan loop of 'C'");
+}
+
+/* ---- pragma ---- */
+
+Test(order, pragma_notes_loops_and_blocks)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "pragma(C.y, unroll_limit, 16)\npragma(C, hint, \"wide\")");
+    cr_assert(ir_is_value(ir_note_get(sched_loop(s, "C.y")->loop.notes, "unroll_limit"), 16));
+    cr_assert(ir_note_get(sched_block(s, "C")->block.block->notes, "hint"));
+}
+
+Test(order, pragma_refuses_what_does_not_exist)
+{
+    refuses(schedule_of(matmul), "pragma(D, key, 1)", "there is no loop or block 'D'");
+}

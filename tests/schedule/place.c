@@ -1,0 +1,293 @@
+/* tests/schedule/place.c -- compute_at, reverse_compute_at, compute_root. */
+#include "tests/schedule/run.h"
+
+TestSuite(place, .init = open_context, .fini = close_context);
+
+static const char stencil[] = "def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 1] + P[i + 2] return C }";
+static const char chain[] = "def f(A: f32[8, 8]) { P[i, j] = A[i, j] + 1 Q[i, j] = P[i, j] * 2 R[i, j] = Q[i, j] - 3 return R }";
+static const char conv[] = "def conv(n, A: f32[n, 9, 9, 4], W: f32[3, 3, 4, 8], B: f32[8]) {\n"
+                           "  P[b, y: 11, x: 11, c] = select(y >= 1 && y < 10 && x >= 1 && x < 10, A[b, y - 1, x - 1, c], 0)\n"
+                           "  C[b, y: 5, x: 5, o] = sum[ky: 3, kx: 3, c](P[b, y * 2 + ky, x * 2 + kx, c] * W[ky, kx, c, o])\n"
+                           "  D[b, y, x, o] = C[b, y, x, o] + B[o]\n"
+                           "  R[b, y, x, o] = max(D[b, y, x, o], 0)\n"
+                           "  return R\n"
+                           "}";
+static const char rows[] = "def f(n, A: f32[n, 10]) { S[y] = sum[k](A[y, k]) D[y, x] = A[y, x] - S[y] return D }";
+
+/* ---- compute_at ---- */
+
+Test(place, compute_at_computes_the_halo_of_a_tile)
+{
+    sched *s = schedule_of(stencil);
+
+    does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)");
+    looks(s, "");
+}
+
+Test(place, compute_at_inside_the_innermost_loop_computes_one_window)
+{
+    sched *s = schedule_of(stencil);
+
+    does(s, "compute_at(P, C.i)");
+    looks(s, "");
+}
+
+Test(place, a_shared_variable_cancels_in_the_region_of_a_strided_window)
+{
+    sched *s = schedule_of(conv);
+    int64_t n;
+
+    does(s, "split(C.y, _, 2)\nsplit(C.x, _, 2)\nreorder(C.b, C.y.0, C.x.0, C.ky, C.kx, C.c, C.y.1, C.x.1, C.o)\ncompute_at(P, C.x.0)");
+    cr_assert(sched_extent(s, "P.y", &n) && n == 5, "%d", (int)n);
+    cr_assert(sched_extent(s, "P.x", &n) && n == 5);
+    cr_assert(sched_extent(s, "P.c", &n) && n == 4);
+    cr_assert(sched_extent(s, "P.b", &n) && n == 1);
+}
+
+Test(place, compute_at_goes_through_reversed_indices)
+{
+    sched *s = schedule_of("def f(A: f32[12]) { P[i] = A[i] * 3 C[i: 12] = P[11 - i] return C }");
+
+    does(s, "split(C.i, _, 4)\ncompute_at(P, C.i.0)");
+    looks(s, "");
+}
+
+Test(place, consumers_move_first)
+{
+    does(schedule_of(chain), "compute_at(Q, R.i)\ncompute_at(P, R.i)");
+}
+
+Test(place, a_moved_block_can_be_split_and_move_on)
+{
+    does(schedule_of(stencil), "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nsplit(P.i, _, 4)\nvectorize(P.i.1)\ncompute_at(P, C.i.1)");
+}
+
+Test(place, a_reduction_completes_inside)
+{
+    sched *s = schedule_of(rows);
+
+    does(s, "compute_at(S, D.y)");
+    looks(s, "");
+}
+
+Test(place, compute_at_under_a_split_with_a_tail_keeps_to_the_domain)
+{
+    does(schedule_of("def f(n, A: f32[n + 2]) { P[i] = A[i] * 2 C[i: n] = P[i] + P[i + 2] return C }"), "split(C.i, _, 4)\ncompute_at(P, C.i.0)");
+}
+
+Test(place, a_gather_takes_the_whole_dimension)
+{
+    sched *s = schedule_of("def f(A: f32[6], I: i32[5]) { P[i] = A[i] + 1 C[j] = P[clamp(I[j])] return C }");
+    (void)s;
+}
+
+Test(place, compute_at_refuses_outputs)
+{
+    refuses(schedule_of("def f(A: f32[4]) { P[i] = A[i] C[i] = P[i] return P, C }"), "compute_at(P, C.i)",
+            "'P' is an argument of the program; all of it must be written");
+}
+
+Test(place, compute_at_refuses_readers_elsewhere)
+{
+    refuses(schedule_of("def f(A: f32[4]) { P[i] = A[i] C[i] = P[i] D[i] = P[i] return C, D }"), "compute_at(P, C.i)",
+            "'D' reads 'P', but does not lie under 'C.i'");
+}
+
+Test(place, compute_at_refuses_a_block_that_nothing_reads_there)
+{
+    refuses(schedule_of(chain), "compute_at(P, R.i)", "'Q' reads 'P', but does not lie under 'R.i'");
+}
+
+Test(place, compute_at_refuses_a_decomposed_reduction)
+{
+    sched *s = schedule_of(rows);
+
+    does(s, "decompose_reduction(S, S.k)");
+    refuses(s, "compute_at(S, D.y)", "'S' cannot move: it does not initialise its reduction itself");
+}
+
+Test(place, compute_at_refuses_a_block_that_is_not_alone_in_its_nest)
+{
+    sched *s = schedule_of(chain);
+
+    does(s, "compute_at(P, Q.i)");
+    refuses(s, "compute_at(Q, R.i)", "'Q' is not alone in its nest: 'P' lies under 'Q.i' too");
+}
+
+Test(place, compute_at_refuses_a_second_writer)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] C[i] = P[i] return C }");
+
+    does(s, "cut(P.i, 4)");
+    refuses(s, "compute_at(P, C.i)", "'P' is not the only writer of 'P': 'P'2' writes it too");
+}
+
+Test(place, compute_at_refuses_a_vectorised_loop)
+{
+    sched *s = schedule_of(stencil);
+
+    does(s, "vectorize(C.i)");
+    refuses(s, "compute_at(P, C.i)", "'C.i' is vectorised and takes no further loops");
+}
+
+Test(place, compute_at_refuses_inputs_that_are_written_in_the_same_body)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] Q[i] = P[i] R[i] = Q[i] + P[i] return R }");
+
+    does(s, "compute_at(Q, R.i)");
+    does(s, "compute_at(P, R.i)");
+}
+
+static const char overwritten[] = "program f(A: f32[8], C: f32[8] output) {\n"
+                                  "  buffer T: f32[8], P: f32[8]\n"
+                                  "  for T.i in 0..8 {\n"
+                                  "    block T(i: 8 = T.i) {\n"
+                                  "      reads A[i:i+1]\n"
+                                  "      writes T[i:i+1]\n"
+                                  "      T[i] = A[i]\n"
+                                  "    }\n"
+                                  "  }\n"
+                                  "  for P.i in 0..8 {\n"
+                                  "    block P(i: 8 = P.i) {\n"
+                                  "      reads T[i:i+1]\n"
+                                  "      writes P[i:i+1]\n"
+                                  "      P[i] = T[i]\n"
+                                  "    }\n"
+                                  "  }\n"
+                                  "  for U.i in 0..8 {\n"
+                                  "    block U(i: 8 = U.i) {\n"
+                                  "      writes T[i:i+1]\n"
+                                  "      T[i] = 0\n"
+                                  "    }\n"
+                                  "  }\n"
+                                  "  for C.i in 0..8 {\n"
+                                  "    block C(i: 8 = C.i) {\n"
+                                  "      reads P[i:i+1], T[i:i+1]\n"
+                                  "      writes C[i:i+1]\n"
+                                  "      C[i] = P[i] + T[i]\n"
+                                  "    }\n"
+                                  "  }\n"
+                                  "}\n";
+
+Test(place, compute_at_refuses_to_pass_a_block_that_overwrites_its_input)
+{
+    refuses(schedule_of_tree(overwritten), "compute_at(P, C.i)", "'U' overwrites 'T', which 'P' reads");
+}
+
+static const char aliased[] = "program f(A: f32[8], C: f32[6] output) {\n"
+                              "  buffer P: f32[8] @alias(1)\n"
+                              "  for P.i in 0..8 {\n"
+                              "    block P(i: 8 = P.i) {\n"
+                              "      reads A[i:i+1]\n"
+                              "      writes P[i:i+1]\n"
+                              "      P[i] = A[i]\n"
+                              "    }\n"
+                              "  }\n"
+                              "  for C.i in 0..6 {\n"
+                              "    block C(i: 6 = C.i) {\n"
+                              "      reads P[i:i+3]\n"
+                              "      writes C[i:i+1]\n"
+                              "      C[i] = P[i] + P[i + 2]\n"
+                              "    }\n"
+                              "  }\n"
+                              "}\n";
+
+Test(place, compute_at_refuses_halos_in_shared_memory)
+{
+    refuses(schedule_of_tree(aliased), "compute_at(P, C.i)", "'P' may share memory with other buffers");
+}
+
+/* ---- compute_root ---- */
+
+Test(place, compute_root_undoes_compute_at)
+{
+    sched *s = schedule_of(stencil);
+    const char *before = tree_text(s);
+
+    does(s, "compute_at(P, C.i)\ncompute_root(P)");
+    looks(s, before);
+}
+
+Test(place, compute_root_refuses_to_leave_the_loop_of_its_input)
+{
+    sched *s = schedule_of(chain);
+
+    does(s, "compute_at(Q, R.i)\ncompute_at(P, R.i)");
+    refuses(s, "compute_root(Q)", "'P', which 'Q' reads, is not complete before the body of 'the program': 'P' writes it there");
+}
+
+/* ---- reverse_compute_at ---- */
+
+Test(place, reverse_compute_at_runs_over_the_tile_that_its_producer_completes)
+{
+    sched *s = schedule_of("def f(A: f32[32]) { C[i] = A[i] * 2 R[i] = max(C[i], 0) return R }");
+
+    does(s, "split(C.i, _, 8)\nreverse_compute_at(R, C.i.0)");
+    looks(s, "");
+}
+
+Test(place, an_epilogue_follows_the_tiles_of_a_convolution)
+{
+    does(schedule_of(conv), "compute_inline(D)\nsplit(C.y, _, 2)\nsplit(C.x, _, 2)\n"
+                            "reorder(C.b, C.y.0, C.x.0, C.ky, C.kx, C.c, C.y.1, C.x.1, C.o)\n"
+                            "compute_at(P, C.x.0)\nreverse_compute_at(R, C.x.0)\nvectorize(R.o)\nparallel(C.b)");
+}
+
+Test(place, a_reduction_can_follow_its_producer)
+{
+    does(schedule_of("def f(A: f32[6, 10]) { P[y, x] = A[y, x] * 2 S[y] = sum[k](P[y, k]) return S }"), "reverse_compute_at(S, P.y)");
+}
+
+Test(place, reverse_compute_at_refuses_a_relu_under_a_reduction_loop)
+{
+    sched *s = schedule_of("def f(A: f32[6, 10]) { C[y] = sum[k](A[y, k]) R[y] = max(C[y], 0) return R }");
+
+    refuses(s, "reverse_compute_at(R, C.k)", "'C' is not complete in an iteration of 'C.k': 'C.k' is its reduction loop");
+    does(s, "reverse_compute_at(R, C.y)");
+}
+
+Test(place, reverse_compute_at_refuses_points_that_no_part_of_a_producer_covers)
+{
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 8] = select(i >= 1, P[i - 1], 0) return Q }"), "reverse_compute_at(Q, P.i)",
+            "no part of 'P' that 'P' writes covers all of axis 'i' of 'Q'");
+}
+
+Test(place, reverse_compute_at_refuses_what_the_iteration_has_not_written)
+{
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 7] = P[i] + P[i + 1] return Q }"), "reverse_compute_at(Q, P.i)",
+            "it is not proven that 'Q' finds all of 'P' that it reads complete in one iteration of 'P.i'");
+}
+
+Test(place, reverse_compute_at_refuses_a_transposed_reader)
+{
+    refuses(schedule_of("def f(A: f32[8, 8]) { P[i, j] = A[i, j] * 2 Q[i, j: 8] = P[i, j] + P[j, i] return Q }"), "reverse_compute_at(Q, P.i)",
+            "it is not proven that 'Q' finds all of 'P' that it reads complete in one iteration of 'P.i'");
+}
+
+Test(place, reverse_compute_at_refuses_a_piece_of_a_cut)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i] = P[i] + 1 return Q }");
+
+    does(s, "a, b = cut(P.i, 4)");
+    refuses(s, "reverse_compute_at(Q, P.i.1)", "'P'2' writes a part of 'P' only");
+}
+
+Test(place, reverse_compute_at_refuses_inputs_that_come_later)
+{
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 S[i] = A[i] + 1 Q[i] = P[i] + S[i] return Q }"), "reverse_compute_at(Q, P.i)",
+            "'S', which 'Q' reads, is not complete before 'P.i': 'S' writes it later");
+}
+
+Test(place, reverse_compute_at_refuses_a_loop_without_a_producer)
+{
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 S[i] = A[i] + 1 Q[i] = P[i] return Q, S }"), "reverse_compute_at(Q, S.i)",
+            "nothing under 'S.i' writes what 'Q' reads");
+}
+
+Test(place, reverse_compute_at_refuses_a_block_that_is_there_already)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i] = P[i] return Q }");
+
+    does(s, "reverse_compute_at(Q, P.i)");
+    refuses(s, "reverse_compute_at(Q, P.i)", "'Q' lies under 'P.i' already");
+}

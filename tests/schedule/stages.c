@@ -1,0 +1,263 @@
+/* tests/schedule/stages.c -- compute_inline, reverse_inline, cache_read, cache_write, set_scope, decompose_reduction. */
+#include "tests/schedule/run.h"
+
+TestSuite(stages, .init = open_context, .fini = close_context);
+
+static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char relu[] = "def f(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) R[y, x] = max(C[y, x], 0) return R }";
+
+/* ---- compute_inline ---- */
+
+Test(stages, compute_inline_substitutes_the_stage)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 7] = P[i] + P[i + 1] return C }");
+
+    does(s, "compute_inline(P)");
+    looks(s, "");
+}
+
+Test(stages, a_value_that_is_used_twice_becomes_a_let)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i] = P[i] * P[i] return C }");
+
+    does(s, "compute_inline(P)");
+    looks(s, "");
+}
+
+Test(stages, chains_of_squares_stay_small)
+{
+    base_text t = {0};
+
+    base_add(cx, &t, "def f(A: i32[4]) { S0[i] = A[i] + 1 ");
+    for (int k = 1; k <= 40; k++)
+        base_addf(cx, &t, "S%d[i] = S%d[i] * S%d[i] ", k, k - 1, k - 1);
+    base_add(cx, &t, "return S40 }");
+    sched *s = schedule_of(t.data);
+    for (int k = 0; k < 40; k++)
+        cr_assert(sched_compute_inline(s, base_format(cx, "S%d", k)), "%s", sched_error(s));
+    cr_assert(strlen(tree_text(s)) < 4000);
+}
+
+Test(stages, a_value_under_a_condition_stays_there)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 10] = select(i >= 1 && i < 9, P[i - 1] * P[i - 1], 0) return C }");
+
+    does(s, "compute_inline(P)");
+    looks(s, "");
+}
+
+Test(stages, inlined_values_keep_the_dtype_of_their_buffer)
+{
+    does(schedule_of("def f(A: i32[8]) { P[i] = i8(A[i] * 100) C[i] = i32(P[i]) + 1 return C }"), "compute_inline(P)");
+}
+
+Test(stages, a_padding_stage_goes_into_a_reduction)
+{
+    does(schedule_of("def f(A: f32[8]) { P[i: 10] = select(i >= 1 && i < 9, A[i - 1], 0) C[i: 8] = sum[k: 3](P[i + k]) return C }"), "compute_inline(P)");
+}
+
+Test(stages, chains_go_away_from_either_end)
+{
+    const char *chain = "def f(A: f32[8]) { P[i] = A[i] + 1 Q[i] = P[i] * P[i] R[i] = Q[i] + P[i] + Q[i] return R }";
+
+    does(schedule_of(chain), "compute_inline(P)\ncompute_inline(Q)");
+    does(schedule_of(chain), "compute_inline(Q)\ncompute_inline(P)");
+}
+
+Test(stages, compute_inline_refuses_a_reduction)
+{
+    refuses(schedule_of(relu), "compute_inline(C)", "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
+}
+
+Test(stages, compute_inline_refuses_an_output)
+{
+    refuses(schedule_of(relu), "compute_inline(R)", "'R' is an argument of the program; it must be written");
+}
+
+Test(stages, compute_inline_refuses_a_cut_stage)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i] = P[i] return C }");
+
+    does(s, "cut(P.i, 4)");
+    refuses(s, "compute_inline(P)", "'P' is not the only writer of 'P': 'P'2' writes it too");
+}
+
+/* ---- reverse_inline ---- */
+
+Test(stages, reverse_inline_moves_the_epilogue_into_the_store)
+{
+    sched *s = schedule_of("def f(A: f32[8, 4]) { P[i, j] = A[i, j] * 2 Q[j: 4, i: 8] = P[i, j] + P[i, j] * P[i, j] return Q }");
+
+    does(s, "reverse_inline(Q)");
+    looks(s, "");
+}
+
+Test(stages, reverse_inline_takes_the_copy_of_a_cached_reduction)
+{
+    does(schedule_of(relu), "cache_write(C, local)\nreverse_inline(R)");
+}
+
+Test(stages, reverse_inline_refuses_a_reduction)
+{
+    refuses(schedule_of(relu), "reverse_inline(R)", "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
+}
+
+Test(stages, reverse_inline_refuses_another_reader)
+{
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i] = P[i] S[i] = P[i] return Q, S }"), "reverse_inline(Q)", "'S' reads 'P' too");
+}
+
+Test(stages, reverse_inline_refuses_a_part)
+{
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 7] = P[i] return Q }"), "reverse_inline(Q)",
+            "'Q' does not read all of 'P', each element once: dimension 0 differs");
+}
+
+Test(stages, reverse_inline_refuses_two_indices)
+{
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 8] = P[i] + P[7 - i] return Q }"), "reverse_inline(Q)",
+            "'Q' does not read 'P' at exactly one index, in any case");
+}
+
+/* ---- caches ---- */
+
+Test(stages, cache_read_copies_the_buffer_before_its_readers)
+{
+    sched *s = schedule_of("def f(A: f32[8]) { C[i] = A[i] * 2 D[i] = A[i] + 1 return C, D }");
+
+    does(s, "cache_read(A, local, D)");
+    looks(s, "");
+}
+
+Test(stages, a_read_cache_moves_into_a_tile)
+{
+    does(schedule_of(matmul), "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.y.1, C.k.1, C.x.1)\ncache_read(B, local)\n"
+                              "compute_at(B.cache.local, C.k.0)\nvectorize(B.cache.local.ax1)\nparallel(C.y.0)");
+}
+
+Test(stages, cache_read_of_a_stage_that_lies_in_a_tile_copies_a_part)
+{
+    sched *s = schedule_of("def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 2] return C }");
+
+    does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)\ncache_read(P, local)");
+    looks(s, "");
+}
+
+Test(stages, cache_read_refuses_a_block_that_does_not_read)
+{
+    refuses(schedule_of(relu), "cache_read(A, local, R)", "'R' does not read 'A'");
+}
+
+Test(stages, cache_read_refuses_an_unknown_buffer)
+{
+    refuses(schedule_of(matmul), "cache_read(D, local)", "there is no buffer 'D'");
+}
+
+Test(stages, cache_read_refuses_an_unknown_scope)
+{
+    refuses(schedule_of(matmul), "cache_read(A, nowhere)", "'nowhere' is no storage scope");
+}
+
+Test(stages, cache_write_writes_through_a_copy)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "cache_write(C, local)");
+    looks(s, "");
+}
+
+Test(stages, cache_write_takes_an_init_of_its_own_along)
+{
+    does(schedule_of(matmul), "decompose_reduction(C, C.k)\ncache_write(C, local)");
+}
+
+Test(stages, a_written_cache_follows_the_tiles)
+{
+    does(schedule_of(matmul), "cache_write(C, local)\ntile(C.y, C.x, 4, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\n"
+                              "reverse_compute_at(C.cache.local, C.x.0)\nvectorize(C.cache.local.x)\nvectorize(C.x.1)\nunroll(C.y.1)\nparallel(C.y.0)");
+}
+
+Test(stages, cache_write_keeps_the_outputs_of_a_tuple_together)
+{
+    does(schedule_of("def f(A: f32[6, 9]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"), "cache_write(S, local)\nreverse_compute_at(S.cache.local, S.y)");
+}
+
+Test(stages, a_cache_under_a_reduction_loop_is_refused)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "cache_write(C, local)\nreorder(C.k, C.y, C.x)");
+    refuses(s, "reverse_compute_at(C.cache.local, C.y)", "'C' is not complete in an iteration of 'C.y': 'C.k' is its reduction loop");
+}
+
+Test(stages, set_scope_moves_a_buffer)
+{
+    sched *s = schedule_of(relu);
+
+    does(s, "set_scope(C, local)");
+    cr_assert(sched_tree(s)->buffers[0]->scope == IR_LOCAL);
+}
+
+Test(stages, set_scope_refuses_an_argument)
+{
+    refuses(schedule_of(relu), "set_scope(A, local)", "'A' is an argument of the program, which lives in global memory");
+}
+
+/* ---- decompose_reduction ---- */
+
+Test(stages, decompose_reduction_puts_the_init_before_the_loop)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "reorder(C.y, C.k, C.x)\nC.init = decompose_reduction(C, C.k)");
+    looks(s, "");
+}
+
+Test(stages, the_init_of_tiles_keeps_their_predicates)
+{
+    does(schedule_of(matmul), "tile(C.y, C.x, 4, 5)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.k.1, C.y.1, C.x.1)\ndecompose_reduction(C, C.k.0)");
+}
+
+Test(stages, decompose_at_an_outer_spatial_loop)
+{
+    does(schedule_of(matmul), "decompose_reduction(C, C.y)");
+}
+
+Test(stages, decompose_refuses_a_loop_inside_a_reduction_loop)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "reorder(C.k, C.y, C.x)");
+    refuses(s, "decompose_reduction(C, C.y)", "'C.k', a reduction loop of 'C', lies outside 'C.y'");
+}
+
+Test(stages, decompose_refuses_a_loop_that_mixes_spatial_and_reduction)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "fuse(C.x, C.k)");
+    refuses(s, "decompose_reduction(C, C.x~C.k)", "loop 'C.x~C.k' runs over a spatial and a reduction axis of 'C'");
+}
+
+Test(stages, decompose_refuses_a_second_time)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "decompose_reduction(C, C.k)");
+    refuses(s, "decompose_reduction(C, C.k)", "'C' has no initialisation to take out");
+}
+
+Test(stages, decompose_refuses_a_stage_without_reduction)
+{
+    refuses(schedule_of(relu), "decompose_reduction(R, R.y)", "'R' has no initialisation to take out");
+}
+
+Test(stages, an_empty_reduction_still_initialises)
+{
+    does(schedule_of("def f(A: f32[4, 0]) { C[y] = sum[k](A[y, k]) return C }"), "decompose_reduction(C, C.k)\nsplit(C.k, _, 4)");
+}
+
+Test(stages, decompose_refuses_a_loop_of_another_nest)
+{
+    refuses(schedule_of(relu), "decompose_reduction(C, R.y)", "'C' does not lie under 'R.y'");
+}

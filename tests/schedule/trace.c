@@ -1,0 +1,155 @@
+/* tests/schedule/trace.c -- traces print, parse and replay; the C functions make the same steps. */
+#include "tests/schedule/run.h"
+#include "tec/schedule.h"
+
+TestSuite(trace, .init = open_context, .fini = close_context);
+
+static const char square[] = "def mm(A: f32[12, 12], B: f32[12, 12]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char other[] = "def mm(A: f32[7, 9], B: f32[9, 10]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char small[] = "def mm(A: f32[3, 9], B: f32[9, 10]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+
+Test(trace, prints_what_was_applied)
+{
+    sched *s = schedule_of(square);
+    const char *y[2];
+
+    cr_assert(sched_split(s, "C.y", (int64_t[]){SCHED_INFER, 5}, 2, SCHED_GUARD, y));
+    cr_assert(sched_split(s, y[1], (int64_t[]){1, 5}, 2, SCHED_SHIFT_INWARDS, NULL));
+    cr_assert(sched_reorder(s, (const char *[]){"C.k", "C.x"}, 2));
+    cr_assert(sched_annotate(s, "C.x", IR_VECTORISED));
+    cr_assert(sched_cache_read(s, "A", IR_LOCAL, NULL, 0));
+    cr_assert(strcmp(sched_trace_text(cx, s), "C.y.0, C.y.1 = split(C.y, _, 5)\n"
+                                              "C.y.1.0, C.y.1.1 = split(C.y.1, 1, 5, shift_inwards)\n"
+                                              "reorder(C.k, C.x)\n"
+                                              "vectorize(C.x)\n"
+                                              "A.cache.local = cache_read(A, local)\n") == 0,
+              "%s", sched_trace_text(cx, s));
+}
+
+Test(trace, replays_on_the_same_definition_to_the_same_tree)
+{
+    sched *a = schedule_of(square), *b = schedule_of(square);
+
+    cr_assert(sched_replay(a, "a", "y0, y1 = split(C.y, _, 4)\nx0, x1, x2 = split(C.x, _, 2, 2)\nreorder(y0, x0, C.k, y1)\nparallel(y0)"), "%s", sched_error(a));
+    cr_assert(sched_replay(b, "b", sched_trace_text(cx, a)), "%s", sched_error(b));
+    cr_assert(strcmp(tree_text(a), tree_text(b)) == 0);
+    cr_assert(strcmp(sched_trace_text(cx, a), sched_trace_text(cx, b)) == 0);
+}
+
+Test(trace, replays_on_another_shape)
+{
+    sched *a = schedule_of(square), *b = schedule_of(other);
+    const ir_program *before = sched_tree(b);
+
+    cr_assert(sched_replay(a, "a", "y0, y1 = split(C.y, _, 4)\nx0, x1 = split(C.x, _, 4)\nreorder(y0, x0, C.k, y1, x1)\nparallel(y0)\nvectorize(x1)"));
+    cr_assert(sched_replay(b, "b", sched_trace_text(cx, a)), "%s", sched_error(b));
+    means_the_same(before, sched_tree(b));
+}
+
+Test(trace, a_replay_that_fails_names_step_and_reason_and_changes_nothing)
+{
+    sched *s = schedule_of(small);
+    const ir_program *before = sched_tree(s);
+
+    cr_assert(sched_replay(s, "ok", "unroll(C.y)\n"));
+    before = sched_tree(s);
+    cr_assert_not(sched_replay(s, "mm.sched", "reorder(C.k, C.x)\n\nsplit(C.x, 2, 3)\nunroll(C.k)\n"));
+    cr_assert(strcmp(sched_error(s), "mm.sched:3: split(C.x, 2, 3): the factors make 6 iterations; it is not proven that they reach the extent 10 of "
+                                     "'C.x'") == 0, "%s", sched_error(s));
+    cr_assert(sched_tree(s) == before);
+    cr_assert(strcmp(sched_trace_text(cx, s), "unroll(C.y)\n") == 0);
+}
+
+Test(trace, names_an_unknown_primitive)
+{
+    sched *s = schedule_of(square);
+
+    cr_assert_not(sched_replay(s, "x.sched", "unrol(C.y)"));
+    cr_assert(strstr(sched_error(s), "x.sched:1: error: there is no primitive 'unrol'"), "%s", sched_error(s));
+    cr_assert(tec_context_status(cx) == TEC_OK);
+    sched_clear(s);
+    cr_assert(sched_replay(s, "x.sched", "unroll(C.y)"));
+}
+
+Test(trace, reports_bad_syntax_with_its_line)
+{
+    static const char *const bad[] = {"split(C.y, _, 4", "split C.y", "a, = split(C.y, _, 4)", "split(C.y _ 4)", "cut(C.y, x)", "reorder(C.y,)", "split(,)", "4"};
+
+    for (int i = 0; i < BASE_COUNT(bad); i++) {
+        sched *s = schedule_of(square);
+        cr_assert_not(sched_replay(s, "x.sched", bad[i]), "accepted: %s", bad[i]);
+        cr_assert(strstr(sched_error(s), "x.sched:1: "), "%s", sched_error(s));
+        cr_assert(tec_context_status(cx) == TEC_OK);
+    }
+}
+
+Test(trace, counts_named_results)
+{
+    sched *s = schedule_of(square);
+
+    cr_assert_not(sched_replay(s, "x.sched", "a, b, c = split(C.y, _, 4)"));
+    cr_assert(strstr(sched_error(s), "split gives 2 results, 3 are named"), "%s", sched_error(s));
+}
+
+Test(trace, a_refused_step_refuses_those_that_use_its_results)
+{
+    sched *s = schedule_of(square);
+    const char *y[2];
+
+    cr_assert_not(sched_split(s, "C.y", (int64_t[]){2, 2}, 2, SCHED_GUARD, y));
+    cr_assert(!y[0] && !y[1]);
+    cr_assert_not(sched_annotate(s, y[1], IR_UNROLLED));
+    cr_assert(strstr(sched_error(s), "the factors make 4 iterations"), "%s", sched_error(s));
+    sched_clear(s);
+    cr_assert_not(sched_annotate(s, y[1], IR_UNROLLED));
+    cr_assert(strcmp(sched_error(s), "unroll((none)): a loop or block that it names was not made") == 0, "%s", sched_error(s));
+}
+
+Test(trace, a_fork_goes_its_own_way)
+{
+    sched *s = schedule_of(square);
+
+    cr_assert(sched_replay(s, "a", "unroll(C.y)"));
+    sched *f = sched_fork(cx, s);
+    cr_assert(sched_replay(f, "b", "unroll(C.x)"));
+    cr_assert(strcmp(sched_trace_text(cx, s), "unroll(C.y)\n") == 0);
+    cr_assert(strcmp(sched_trace_text(cx, f), "unroll(C.y)\nunroll(C.x)\n") == 0);
+    cr_assert(sched_loop(s, "C.x")->loop.how == IR_SERIAL);
+}
+
+Test(trace, the_public_functions_blame_the_users_line)
+{
+    tec_def *d = tec_def_parse(cx, "mm.te", square, 0);
+    tec_schedule *s = tec_schedule_new(cx, d, NULL);
+    const char *y[2];
+
+    cr_assert(tec_split(s, "C.y", y, TEC_INFER, 4));
+    cr_assert(tec_reorder(s, y[0], "C.k", y[1], "C.x"));
+    cr_assert(tec_vectorize(s, "C.x"));
+    cr_assert_null(tec_schedule_error(s));
+    int line = __LINE__ + 1;
+    cr_assert_not(tec_unroll(s, "nothing"));
+    cr_assert(strstr(tec_schedule_error(s), base_format(cx, "trace.c:%d: unroll(nothing): there is no loop 'nothing'", line)), "%s", tec_schedule_error(s));
+    tec_schedule_clear(s);
+    cr_assert(tec_schedule_replay(s, "t", "parallel(C.y.0)"));
+    cr_assert(strstr(tec_schedule_trace(s), "parallel(C.y.0)\n"));
+    cr_assert(strstr(tec_schedule_tree(s), "vectorised"));
+}
+
+/* ---- looking ---- */
+
+Test(trace, the_tree_can_be_asked)
+{
+    sched *s = schedule_of("def f(A: f32[6, 10]) { S[y] = sum[k](A[y, k]) @role(anchor) D[y, x] = A[y, x] - S[y] E[y] = S[y] return D, E }");
+    const char **names;
+    int64_t n;
+
+    cr_assert(sched_blocks(s, &names) == 3 && strcmp(names[1], "D") == 0);
+    cr_assert(strcmp(sched_block_with_role(s, IR_ROLE_ANCHOR), "S") == 0);
+    cr_assert_null(sched_block_with_role(s, IR_ROLE_EPILOGUE));
+    cr_assert(sched_extent(s, "S.k", &n) && n == 10);
+    cr_assert_not(sched_extent(s, "nothing", &n));
+    cr_assert(sched_loop_kind(s, "S.k") == IR_REDUCE_ITER && sched_loop_kind(s, "S.y") == IR_SPATIAL);
+    cr_assert(sched_readers_of(s, "S", &names) == 2 && strcmp(names[0], "D") == 0 && strcmp(names[1], "E") == 0);
+    cr_assert(sched_producers_of(s, "E", &names) == 1 && strcmp(names[0], "S") == 0);
+}
