@@ -116,6 +116,16 @@ static bool check_function(const checker *c, const rt_function_desc *f)
            check_dim(c, f->bytes, true, "bytes");
 }
 
+bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b)
+{
+    if (!f->params[a].is_output && !f->params[b].is_output)
+        return true;
+    for (int32_t i = 0; i < f->n_aliases; i++)
+        if ((f->aliases[i].a == a && f->aliases[i].b == b) || (f->aliases[i].a == b && f->aliases[i].b == a))
+            return true;
+    return false;
+}
+
 /* ---- constants ---- */
 
 /* -1 where it is too large. */

@@ -200,6 +200,9 @@ bool rt_beside_decode(rt_beside *b, const void *data, size_t size, tec_error *er
 /* References, ranks, symbols and dimension code of a whole description. All that is encoded or decoded passes it. */
 bool rt_module_check(const rt_module_desc *m, tec_error *err);
 
+/* Whether two parameters may overlap in memory. */
+bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b);
+
 /* Bytes of a constant, and its place among the weights: each begins at the next multiple of RT_WEIGHT_ALIGN. For checked ones. */
 int64_t rt_constant_bytes(const rt_constant_desc *c);
 uint64_t rt_weight_next(uint64_t end);

@@ -222,16 +222,6 @@ static bool check_alignment(tec_function *f, int32_t i, const DLTensor *t, tec_e
                    (long long)align, (void *)rt_tensor_data(t));
 }
 
-static bool may_alias(const rt_function_desc *d, int32_t a, int32_t b)
-{
-    if (!d->params[a].is_output && !d->params[b].is_output)
-        return true;
-    for (int32_t i = 0; i < d->n_aliases; i++)
-        if ((d->aliases[i].a == a && d->aliases[i].b == b) || (d->aliases[i].a == b && d->aliases[i].b == a))
-            return true;
-    return false;
-}
-
 static bool overlap(const DLTensor *a, const DLTensor *b)
 {
     uintptr_t a_begin, a_end, b_begin, b_end;
@@ -247,7 +237,7 @@ static bool check_overlap(tec_function *f, DLTensor *const *args, tec_error *err
 
     for (int32_t a = 0; a < d->n_params; a++)
         for (int32_t b = a + 1; b < d->n_params; b++)
-            if (!may_alias(d, a, b) && overlap(args[a], args[b]))
+            if (!rt_may_alias(d, a, b) && overlap(args[a], args[b]))
                 return rt_fail(err, TEC_INVALID, "%s: arguments '%s' and '%s' overlap in memory, but one of them is written",
                                d->name, d->params[a].name, d->params[b].name);
     return true;

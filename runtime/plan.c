@@ -172,6 +172,30 @@ static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, 
     return true;
 }
 
+static bool values_overlap(const tec_executor *ex, int32_t a, int32_t b)
+{
+    const rt_value_desc *da = &ex->graph->values[a], *db = &ex->graph->values[b];
+    const rt_value *va = &ex->values[a], *vb = &ex->values[b];
+
+    return da->storage == db->storage && da->index == db->index && va->offset < vb->offset + vb->bytes &&
+           vb->offset < va->offset + va->bytes;
+}
+
+/* Kernels are compiled in the belief that what they write overlaps nothing but what their metadata says. */
+static bool check_overlap(const tec_executor *ex, int32_t step, tec_error *err)
+{
+    const rt_step_desc *s = &ex->graph->steps[step];
+    const rt_function_desc *f = &ex->desc->functions[s->function];
+    char who[200];
+
+    for (int32_t a = 0; a < s->n_values; a++)
+        for (int32_t b = a + 1; b < s->n_values; b++)
+            if (!rt_may_alias(f, a, b) && values_overlap(ex, s->values[a], s->values[b]))
+                return rt_fail(err, TEC_INVALID, "%s: '%s' and '%s' overlap in memory, but one of them is written",
+                               rt_step_text(ex, step, who, sizeof who), f->params[a].name, f->params[b].name);
+    return true;
+}
+
 static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
@@ -186,7 +210,8 @@ static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
     for (int32_t k = 0; k < s->n_values; k++)
         if (!check_argument(ex, step, k, dims, err))
             return false;
-    return rt_facts_hold(f->facts, f->n_facts, f->symbols, dims, f->n_symbols, who, err) &&
+    return check_overlap(ex, step, err) &&
+           rt_facts_hold(f->facts, f->n_facts, f->symbols, dims, f->n_symbols, who, err) &&
            rt_size_eval(f->workspace, dims, &bytes, who, err) &&
            rt_size_eval(f->thread_workspace, dims, &thread_bytes, who, err) &&
            rt_env_reserve(&ex->env, bytes, thread_bytes, err);

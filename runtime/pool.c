@@ -1,14 +1,15 @@
 /* pool.c -- the thread pool: fork-join loops over cut-up ranges.
  *
- * One word of state says all about the loop that is running: its number, whether threads may still enter, and how many are in.
- * A thread enters by adding one to the word while the loop is open, so the caller, who closes the loop when no iterations are
- * left and then waits until nobody is in, never waits for a thread that sleeps or has not been scheduled.
+ * One word of state says all about the loop that is running: its number, whom it concerns, whether threads may still enter, and
+ * how many are in. A thread enters by adding one to the word while the loop is open, so the caller, who closes the loop when no
+ * iterations are left and then waits until nobody is in, never waits for a thread that sleeps or has not been scheduled.
  *
  * Each worker begins with a range of its own, the same one for loops of the same length, so that a worker finds in its cache what
  * it wrote in the loop before; then it takes slices of the others' ranges.
  *
- * Idle threads look at the word for a few microseconds, then sleep under `lock`. Both sides first announce themselves (a sleeper
- * in `sleepers`, a new loop in `state`) and then look at the other's word, all sequentially consistent, so no wake-up is lost.
+ * Idle threads look at the word for a few microseconds, then sleep, each under a condition of its own, so that a loop wakes those
+ * alone whom it concerns. Both sides first announce themselves (a sleeper in `sleeps`, a new loop in `state`) and then look at
+ * the other's word, all sequentially consistent, so no wake-up is lost.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -27,10 +28,11 @@ enum {
     SPINS_JOIN = 4000  /* of a caller that waits for the last slices */
 };
 
-/* state: number of the loop << 32 | OPEN while threads may enter | how many threads are in */
+/* state: number of the loop << 32 | OPEN while threads may enter | its number of workers << 16 | how many threads are in */
 #define STATE_OPEN ((uint64_t)1 << 31)
-#define STATE_INSIDE (STATE_OPEN - 1)
+#define STATE_INSIDE ((uint64_t)0xffff)
 #define STATE_NUMBER(s) ((uint32_t)((s) >> 32))
+#define STATE_WORKERS(s) ((int)((s) >> 16 & 0x7fff))
 
 /* What is left of a worker's range; on a cache line of its own. */
 typedef struct {
@@ -46,21 +48,22 @@ typedef struct {
 } loop;
 
 typedef struct {
+    _Alignas(64) atomic_bool sleeps;
+    int index; /* 1 .. n_threads-1 */
     tec_pool *pool;
     pthread_t thread;
-    int index; /* 1 .. n_threads-1 */
+    pthread_cond_t wake; /* under the pool's lock */
 } worker;
 
 struct tec_pool {
     _Alignas(64) _Atomic uint64_t state;
-    _Alignas(64) atomic_int sleepers;
-    atomic_bool caller_sleeps;
+    _Alignas(64) atomic_bool caller_sleeps;
     atomic_bool stop;
     atomic_int references;
     unsigned forks; /* how often the process had forked when the pool was made */
     int n_threads, n_started;
-    pthread_mutex_t lock; /* of both conditions */
-    pthread_cond_t wake, joined;
+    pthread_mutex_t lock; /* of the conditions */
+    pthread_cond_t joined;
     pthread_mutex_t turn; /* held by the caller of the loop that runs */
     loop loop;
     range *ranges;
@@ -190,24 +193,27 @@ static void leave(tec_pool *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-static bool is_news(tec_pool *p, uint32_t seen)
+/* Whether there is a loop that this worker has not looked at and that concerns it. */
+static bool is_news(const worker *w, uint32_t seen)
 {
-    return STATE_NUMBER(atomic_load(&p->state)) != seen || atomic_load(&p->stop);
+    uint64_t s = atomic_load(&w->pool->state);
+
+    return (STATE_NUMBER(s) != seen && w->index < STATE_WORKERS(s)) || atomic_load(&w->pool->stop);
 }
 
-static void wait_for_news(tec_pool *p, uint32_t seen)
+static void wait_for_news(worker *w, uint32_t seen)
 {
     for (int i = 0; i < SPINS_IDLE; i++) {
-        if (is_news(p, seen))
+        if (is_news(w, seen))
             return;
         relax();
     }
-    pthread_mutex_lock(&p->lock);
-    atomic_fetch_add(&p->sleepers, 1);
-    while (!is_news(p, seen))
-        pthread_cond_wait(&p->wake, &p->lock);
-    atomic_fetch_sub(&p->sleepers, 1);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&w->pool->lock);
+    atomic_store(&w->sleeps, true);
+    while (!is_news(w, seen))
+        pthread_cond_wait(&w->wake, &w->pool->lock);
+    atomic_store(&w->sleeps, false);
+    pthread_mutex_unlock(&w->pool->lock);
 }
 
 static void *run_worker(void *user)
@@ -217,17 +223,17 @@ static void *run_worker(void *user)
     uint32_t seen = 0;
 
     while (!atomic_load(&p->stop)) {
-        uint64_t s = atomic_load(&p->state);
+        uint64_t s;
 
-        if (STATE_NUMBER(s) == seen) {
-            wait_for_news(p, seen);
-            continue;
-        }
+        wait_for_news(w, seen);
+        s = atomic_load(&p->state);
         seen = STATE_NUMBER(s);
         if (!enter(p, s))
             continue;
-        seen = STATE_NUMBER(atomic_load(&p->state));
-        if (w->index < p->loop.n_workers)
+        /* It may have been a later loop that let it in. */
+        s = atomic_load(&p->state);
+        seen = STATE_NUMBER(s);
+        if (w->index < STATE_WORKERS(s))
             work(p, w->index);
         leave(p);
     }
@@ -250,7 +256,8 @@ static int start_thread(worker *w)
 static bool start_threads(tec_pool *p, tec_error *err)
 {
     for (int i = 1; i < p->n_threads; i++) {
-        p->workers[i] = (worker){.pool = p, .index = i};
+        p->workers[i].pool = p;
+        p->workers[i].index = i;
         if (start_thread(&p->workers[i]) != 0)
             return rt_fail(err, TEC_NO_MEMORY, "the system lets no more than %d of %d threads start", i, p->n_threads);
         p->n_started = i;
@@ -260,16 +267,17 @@ static bool start_threads(tec_pool *p, tec_error *err)
 
 /* ---- a loop ---- */
 
-static void open_loop(tec_pool *p)
+static void open_loop(tec_pool *p, int n_workers)
 {
-    uint64_t number = STATE_NUMBER(atomic_load_explicit(&p->state, memory_order_relaxed));
+    uint32_t number = STATE_NUMBER(atomic_load_explicit(&p->state, memory_order_relaxed)) + 1;
 
-    atomic_store(&p->state, ((uint64_t)(uint32_t)(number + 1) << 32) | STATE_OPEN);
-    if (atomic_load(&p->sleepers) == 0)
-        return;
-    pthread_mutex_lock(&p->lock);
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->lock);
+    atomic_store(&p->state, (uint64_t)number << 32 | STATE_OPEN | (uint64_t)n_workers << 16);
+    for (int i = 1; i < n_workers; i++)
+        if (atomic_load(&p->workers[i].sleeps)) {
+            pthread_mutex_lock(&p->lock);
+            pthread_cond_signal(&p->workers[i].wake);
+            pthread_mutex_unlock(&p->lock);
+        }
 }
 
 static bool is_empty(tec_pool *p)
@@ -303,7 +311,7 @@ static int32_t run_shared(tec_pool *p, tec_loop_fn *body, void *user, int64_t n,
     p->loop.n_workers = n_workers;
     atomic_store_explicit(&p->loop.status, 0, memory_order_relaxed);
     cut_ranges(p, n, n_workers);
-    open_loop(p);
+    open_loop(p, n_workers);
     work(p, 0);
     close_loop(p);
     status = atomic_load_explicit(&p->loop.status, memory_order_relaxed);
@@ -332,7 +340,8 @@ static void stop_threads(tec_pool *p)
 {
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->stop, true);
-    pthread_cond_broadcast(&p->wake);
+    for (int i = 1; i <= p->n_started; i++)
+        pthread_cond_signal(&p->workers[i].wake);
     pthread_mutex_unlock(&p->lock);
     for (int i = 1; i <= p->n_started; i++)
         pthread_join(p->workers[i].thread, NULL);
@@ -351,8 +360,9 @@ static void end_pool(tec_pool *p)
         stop_threads(p);
         pthread_mutex_destroy(&p->lock);
         pthread_mutex_destroy(&p->turn);
-        pthread_cond_destroy(&p->wake);
         pthread_cond_destroy(&p->joined);
+        for (int i = 1; i < p->n_threads; i++)
+            pthread_cond_destroy(&p->workers[i].wake);
     }
     free_memory(p);
 }
@@ -365,9 +375,11 @@ static tec_pool *alloc_pool(int n_threads, tec_error *err)
         return NULL;
     memset(p, 0, sizeof *p);
     p->ranges = rt_alloc_aligned((size_t)n_threads * sizeof *p->ranges, err);
-    p->workers = rt_alloc_array(n_threads, sizeof *p->workers, err);
-    if (p->ranges && p->workers)
+    p->workers = rt_alloc_aligned((size_t)n_threads * sizeof *p->workers, err);
+    if (p->ranges && p->workers) {
+        memset(p->workers, 0, (size_t)n_threads * sizeof *p->workers);
         return p;
+    }
     free_memory(p);
     return NULL;
 }
@@ -389,8 +401,9 @@ tec_pool *tec_pool_new(int threads, tec_error *err)
     atomic_store(&p->references, 1);
     pthread_mutex_init(&p->lock, NULL);
     pthread_mutex_init(&p->turn, NULL);
-    pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->joined, NULL);
+    for (int i = 1; i < n; i++)
+        pthread_cond_init(&p->workers[i].wake, NULL);
     if (start_threads(p, err))
         return p;
     end_pool(p);

@@ -372,6 +372,19 @@ Test(executor, refuses_a_plan_whose_arguments_do_not_fit_their_parameters)
     cr_assert_str_eq(err.text, "step 1 'Relu' (relu1): 'x' cannot be f32[1, 4]");
 }
 
+Test(executor, refuses_a_plan_that_writes_over_what_a_step_reads)
+{
+    rt_graph_desc g = kit_graphs[0];
+    rt_step_desc steps[3];
+    tec_error err;
+
+    memcpy(steps, kit_steps, sizeof steps);
+    steps[1].values = (const int32_t[]){VALUE_PRODUCT, VALUE_PRODUCT};
+    g.steps = steps;
+    err = prepare_changed(&g);
+    cr_assert_str_eq(err.text, "step 1 'Relu' (relu1): 'x' and 'y' overlap in memory, but one of them is written");
+}
+
 Test(executor, a_chain_of_nulls_keeps_the_first_error)
 {
     tec_error err = {0};
