@@ -1,4 +1,4 @@
-/* tests/ir/interp_nests.c -- a reduction under random loop nests: split with tails, reordered, fused across spatial and reduce. Its init must
+/* tests/ir/interp_nests.c -- a reduction under random loop nests: split with tails, reordered, fused, run side by side. Its init must
  * run once for each element whatever the nest is, empty reductions and masked taps included. */
 #include "ir/walk.h"
 #include "tests/ir/run.h"
@@ -72,10 +72,28 @@ static void fuse(nest *t)
     t->n--;
 }
 
+/* Loops of y alone are independent: they may run side by side in any way. The innermost of k may be vectorised, since the
+ * sum is declared to reorder. */
+static ir_how pick_how(nest *t, int i, bool *threads)
+{
+    static const ir_how hows[] = {IR_SERIAL, IR_PARALLEL, IR_VTHREAD, IR_THREAD_X, IR_BLOCK_X, IR_VECTORISED};
+    ir_how how = hows[below(t, BASE_COUNT(hows))];
+    const char *name = t->var[i]->var.name;
+
+    if (strcmp(name, "y") != 0)
+        return i == t->n - 1 && strcmp(name, "k") == 0 && below(t, 2) ? IR_VECTORISED : below(t, 2) ? IR_SERIAL : IR_UNROLLED;
+    if ((how == IR_BLOCK_X && i > 0) || (how == IR_THREAD_X && *threads) || (how == IR_VECTORISED && i < t->n - 1))
+        return IR_SERIAL;
+    *threads |= how == IR_THREAD_X;
+    return how;
+}
+
 static const ir_stmt *wrap(nest *t, const ir_stmt *body)
 {
+    bool threads = false;
+
     for (int i = t->n - 1; i >= 0; i--)
-        body = FOR(t->var[i], INT(t->extent[i]), below(t, 4) ? IR_SERIAL : IR_UNROLLED, body);
+        body = FOR(t->var[i], INT(t->extent[i]), pick_how(t, i, &threads), body);
     return body;
 }
 
