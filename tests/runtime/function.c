@@ -1,6 +1,8 @@
 #include "tests/runtime/kit.h"
 
+#if defined(__x86_64__)
 #include <xmmintrin.h>
+#endif
 
 #include "tec/runtime.h"
 
@@ -187,11 +189,14 @@ Test(function, flushes_denormals_inside_and_restores_the_mode)
     float x = 1e-30f, factor = 1e-10f, y = 1;
     int64_t shape[] = {1};
     DLTensor tx = tensor_of(&x, 1, shape), tf = tensor_of(&factor, 0, NULL), ty = tensor_of(&y, 1, shape);
-    unsigned before = _mm_getcsr() & ~0x3fu;
 
     cr_assert(tec_function_call(t.f, (DLTensor *[]){&tx, &tf, &ty}, 3, &t.err));
     cr_assert_eq(y, 0);
-    cr_assert_eq(_mm_getcsr() & ~0x3fu, before);
+    volatile float still = x;
+    cr_assert(still * factor > 0, "the caller's mode is restored");
+#if defined(__x86_64__)
+    cr_assert_eq(_mm_getcsr() & 0x8040u, 0);
+#endif
     close_function(&t);
 }
 
