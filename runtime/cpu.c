@@ -23,6 +23,12 @@ typedef struct {
 } feature_row;
 
 static const feature_row features[] = {
+    {"x87", 1, 0, EDX, 0, SAVE_NONE},
+    {"cx8", 1, 0, EDX, 8, SAVE_NONE},
+    {"cmov", 1, 0, EDX, 15, SAVE_NONE},
+    {"mmx", 1, 0, EDX, 23, SAVE_NONE},
+    {"fxsr", 1, 0, EDX, 24, SAVE_NONE},
+    {"sse", 1, 0, EDX, 25, SAVE_NONE},
     {"sse2", 1, 0, EDX, 26, SAVE_NONE},
     {"sse3", 1, 0, ECX, 0, SAVE_NONE},
     {"pclmul", 1, 0, ECX, 1, SAVE_NONE},
@@ -33,7 +39,7 @@ static const feature_row features[] = {
     {"movbe", 1, 0, ECX, 22, SAVE_NONE},
     {"popcnt", 1, 0, ECX, 23, SAVE_NONE},
     {"aes", 1, 0, ECX, 25, SAVE_NONE},
-    {"xsave", 1, 0, ECX, 26, SAVE_NONE},
+    {"xsave", 1, 0, ECX, 27, SAVE_NONE},
     {"avx", 1, 0, ECX, 28, SAVE_AVX},
     {"fma", 1, 0, ECX, 12, SAVE_AVX},
     {"f16c", 1, 0, ECX, 29, SAVE_AVX},

@@ -20,6 +20,21 @@ Test(cpu, agrees_with_the_compilers_view_of_this_machine)
     cr_assert_eq(rt_cpu_has("telepathy"), RT_CPU_UNKNOWN);
 }
 
+Test(cpu, knows_every_feature_of_the_architecture_levels)
+{
+#if defined(__x86_64__)
+    static const char *const names[] = {
+        "cmov", "cx8",    "fxsr",   "mmx",   "sse", "sse2",  "x87",   "cx16",  "popcnt",   "sahf",     "sse3",     "sse4.1",
+        "avx",  "sse4.2", "ssse3",  "avx2",  "bmi", "bmi2",  "f16c",  "fma",   "lzcnt",    "movbe",    "xsave",    "avx512bw",
+        "avx512cd", "avx512dq", "avx512f", "avx512vl"};
+#else
+    static const char *const names[] = {"fp-armv8", "neon", "crc", "dotprod", "fullfp16", "lse", "rdm", "bf16", "i8mm"};
+#endif
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        cr_assert_neq(rt_cpu_has(names[i]), RT_CPU_UNKNOWN, "%s", names[i]);
+}
+
 Test(cpu, lists_the_features_that_it_knows_once_each)
 {
     int n = 0;
