@@ -9,8 +9,10 @@
  * Blocks: init runs where all reduce variables' first update is due (see docs/loop-tree.md); a block whose predicate is false does nothing.
  * Outputs must be written in full: an element of an output that nothing wrote is an error at the end.
  * An access with one index to a buffer of other than one dimension is a flattened one: it counts elements from the address that is passed,
- * the buffer's own offset included in the index. An intrinsic's arguments go to the parameters of its meaning in their order, a
- * buffer's being its operand's element offset, counted the same way; a meaning with one parameter more, an output, gives its value.
+ * the buffer's own offset included in the index.
+ * Calls of intrinsics: the buffer parameters of the meaning get the call's buffers in their order, each from the element offset on that
+ * the first arguments say (counted behind the buffer's own offset); the scalar parameters get the other arguments. A meaning
+ * with one parameter more, an output at the end, gives the value of the call.
  */
 #ifndef IR_INTERP_H
 #define IR_INTERP_H

@@ -1,7 +1,7 @@
 /* ir/interp_call.c -- calls of intrinsics: the program that an intrinsic means, run on views of the operands' memory.
  *
- * The arguments go to the parameters of the meaning in their order; that of a buffer is its operand's offset. A meaning with one
- * parameter more than the call has arguments computes a value into that one.
+ * The buffer parameters of the meaning get the call's buffers in their order, each from its offset on (the first arguments);
+ * the scalar parameters get the other arguments. A meaning with one parameter more, an output, computes a value into that one.
  */
 #include "ir/interp_build.h"
 
@@ -58,13 +58,9 @@ static vm_meaning *find_meaning(vm_builder *b, const ir_expr *e)
     return m;
 }
 
-static void take_operand(vm_builder *b, const vm_buffer **to, const ir_expr *e, const vm_buffer *param, int *next)
+static void take_operand(vm_builder *b, const vm_buffer **to, const ir_expr *e, const vm_buffer *param, const ir_buffer *operand)
 {
-    const ir_buffer *operand = *next < e->call.n_buffers ? e->call.buffer[(*next)++] : NULL;
-
-    if (!operand)
-        ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' has no buffer operand for '%s'", e->call.name, param->buffer->name);
-    else if (!base_dtype_same(operand->dtype, param->buffer->dtype))
+    if (!base_dtype_same(operand->dtype, param->buffer->dtype))
         ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' takes elements of type %s as '%s', '%s' has %s", e->call.name,
                    base_dtype_text(b->vm->mem, param->buffer->dtype), param->buffer->name, operand->name,
                    base_dtype_text(b->vm->mem, operand->dtype));
@@ -72,14 +68,26 @@ static void take_operand(vm_builder *b, const vm_buffer **to, const ir_expr *e, 
         *to = ir_vm_use(b, operand, e->loc);
 }
 
+static void check_scalar(vm_builder *b, const ir_expr *e, const ir_expr *param, const ir_expr *arg)
+{
+    base_dtype t = param->dtype;
+
+    if (t.code != arg->dtype.code || t.bits != arg->dtype.bits || (t.lanes > 1 && t.lanes != arg->dtype.lanes))
+        ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' takes %s as '%s', it is called with %s", e->call.name, base_dtype_text(b->vm->mem, t),
+                   param->var.name, base_dtype_text(b->vm->mem, arg->dtype));
+}
+
 static bool fits(vm_builder *b, const ir_expr *e, vm_meaning *m)
 {
-    int n = m->program->n_params;
+    int n = m->program->n_params, buffers = 0;
 
+    for (int i = 0; i < n; i++)
+        buffers += m->buffer[i] != NULL;
     m->gives_value = e->call.n == n - 1 && m->program->params[n - 1].buffer && m->program->params[n - 1].output;
-    if (e->call.n == n || m->gives_value)
+    if ((e->call.n == n || m->gives_value) && buffers - m->gives_value == e->call.n_buffers)
         return true;
-    ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' is called with %d arguments, its meaning has %d parameters", e->call.name, e->call.n, n);
+    ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' is called with %d buffers and %d arguments, its meaning has %d buffers among %d parameters",
+               e->call.name, e->call.n_buffers, e->call.n, buffers, n);
     return false;
 }
 
@@ -89,15 +97,17 @@ vm_call *ir_vm_call(vm_builder *b, const ir_expr *e)
     vm_meaning *m = find_meaning(b, e);
     const vm_node **arg = base_array(b->vm->mem, const vm_node *, e->call.n);
     const vm_buffer **buffer;
-    int next = 0;
+    int buffers = 0, scalars = e->call.n_buffers;
 
     if (b->vm->failed || !fits(b, e, m))
         return NULL;
     buffer = base_array(b->vm->mem, const vm_buffer *, m->program->n_params);
     for (int i = 0; i < e->call.n && !b->vm->failed; i++) {
-        arg[i] = ir_vm_part(b, e->call.arg[i]);
-        if (m->buffer[i])
-            take_operand(b, &buffer[i], e, m->buffer[i], &next);
+        arg[i] = ir_vm_part(b, e->call.arg[m->buffer[i] ? buffers : scalars]);
+        if (!m->buffer[i])
+            check_scalar(b, e, m->program->params[i].scalar, e->call.arg[scalars++]);
+        else
+            take_operand(b, &buffer[i], e, m->buffer[i], e->call.buffer[buffers++]);
     }
     *c = (vm_call){.meaning = m, .arg = arg, .buffer = buffer, .e = e};
     return c;
@@ -118,12 +128,11 @@ static ir_value **evaluate_args(ir_vm *vm, const vm_call *c)
     return v;
 }
 
-static void set_scalar(ir_vm *vm, int slot, const ir_value *v, int lanes)
+static void set_vector(ir_vm *vm, int slot, const ir_value *v, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++) {
         vm->var[slot + lane] = v[lane];
-        if (lanes > 1)
-            vm->var[slot + lanes + lane].i = 0;
+        vm->var[slot + lanes + lane].i = 0;
     }
 }
 
@@ -137,24 +146,27 @@ static void set_operand(ir_vm *vm, const vm_call *c, int i, int64_t offset)
         return;
     }
     view->store = operand->store;
-    if (__builtin_add_overflow(operand->base, offset, &view->base) || view->base < 0 || view->base > operand->store->count)
+    if (__builtin_add_overflow(operand->offset, offset, &view->base) || view->base < 0 || view->base > operand->store->count)
         ir_vm_fail(vm, TEC_INVALID, c->e->loc, "'%s' gets '%s' from element %lld on, it has %lld", c->e->call.name, c->buffer[i]->buffer->name,
-                   (long long)offset, (long long)(operand->store->count - operand->base));
+                   (long long)offset, (long long)(operand->store->count - operand->offset));
     else if (ir_vm_shape_view(vm, c->meaning->buffer[i], view))
         vm->view[c->meaning->buffer[i]->slot] = view;
 }
 
-static void set_params(ir_vm *vm, const vm_call *c)
+/* A vector argument of a scalar parameter: the meaning is run for one lane of it. */
+static void set_params(ir_vm *vm, const vm_call *c, int lane)
 {
     const vm_meaning *m = c->meaning;
     ir_value **v = evaluate_args(vm, c);
 
     for (int i = 0; i < c->e->call.n && !vm->failed; i++)
-        if (!m->buffer[i])
-            set_scalar(vm, m->slot[i], v[i], c->arg[i]->lanes);
+        if (!m->buffer[i] && m->program->params[i].scalar->dtype.lanes > 1)
+            set_vector(vm, m->slot[i], v[i], c->arg[i]->lanes);
+        else if (!m->buffer[i])
+            vm->var[m->slot[i]] = v[i][c->arg[i]->lanes > 1 ? lane : 0];
     for (int i = 0; i < c->e->call.n && !vm->failed; i++)
         if (m->buffer[i])
-            set_operand(vm, c, i, v[i][0].i);
+            set_operand(vm, c, i, v[i][c->arg[i]->lanes > 1 ? lane : 0].i);
     for (int i = 0; i < m->n_listed && !vm->failed; i++)
         vm->view[m->listed[i]->slot] = ir_vm_new_view(vm, m->listed[i]);
 }
@@ -196,7 +208,7 @@ ir_value ir_vm_eval_call(ir_vm *vm, const vm_node *n, int lane)
 
     if (vm->failed)
         return v;
-    set_params(vm, n->call);
+    set_params(vm, n->call, lane);
     if (!vm->failed)
         v = run_meaning(vm, n->call, lane);
     vm->bytes = bytes;

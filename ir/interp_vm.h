@@ -82,7 +82,7 @@ typedef struct {
 
 typedef struct {
     const struct vm_meaning *meaning;
-    const vm_node *const *arg; /* one for each parameter: a buffer's offset or a scalar */
+    const vm_node *const *arg; /* in the order of the parameters: a buffer's offset or a scalar */
     const vm_buffer *const *buffer; /* one for each parameter, NULL for scalars */
     const ir_expr *e;
 } vm_call;

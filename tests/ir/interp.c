@@ -456,7 +456,7 @@ Test(interp, one_argument_under_two_names_of_one_alias_class)
 
 /* ---- intrinsics ---- */
 
-/* dot4(c, a, b, scale): c[0] += scale * sum of a[i] * b[i] */
+/* dot4(c, scale, a, b): c[0] += scale * sum of a[i] * b[i] */
 static const ir_intrinsic *dot4(void)
 {
     const ir_buffer *c = BUFFER("c", BASE_F32, INT(1)), *a = BUFFER("a", BASE_F32, INT(4)), *b = BUFFER("b", BASE_F32, INT(4));
@@ -467,9 +467,9 @@ static const ir_intrinsic *dot4(void)
 
     p->name = "dot4";
     param(p, c, true);
+    scalar(p, scale);
     param(p, a, false);
     param(p, b, false);
-    scalar(p, scale);
     *in4 = (ir_intrinsic){.name = "dot4", .meaning = p};
     return in4;
 }
@@ -493,6 +493,42 @@ Test(interp, an_intrinsic_is_run_by_its_meaning)
     RUNS(calling_dot4(INT(4)), F32(in, 8), F32(out, 2));
     for (int i = 0; i < 2; i++)
         cr_assert_eq(out[i], 1 + 2 * (in[i * 4] * in[4] + in[i * 4 + 1] * in[5] + in[i * 4 + 2] * in[6] + in[i * 4 + 3] * in[7]));
+}
+
+Test(interp, an_operands_offset_counts_behind_that_of_its_buffer)
+{
+    ir_buffer *a = ir_buffer_copy(cx, BUFFER("A", BASE_F32, INT(8)));
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(1));
+    const ir_expr *args[] = {INT(0), INT(0), INT(4), FLT(1)};
+    const ir_stmt *call = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){c, a, a}, 3, false));
+    ir_program *p = program(SEQ(STORE(c, FLT(0), INT(0)), call));
+
+    a->offset = INT(3);
+    param(p, a, false);
+    param(p, c, true);
+    fill_in();
+    RUNS(p, F32(in, 8), F32(out, 1));
+    cr_assert_eq(out[0], in[3] * in[7] + in[4] * in[8] + in[5] * in[9] + in[6] * in[10]);
+}
+
+Test(interp, a_call_must_fit_its_meaning)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(8)), *h = BUFFER("H", BASE_F16, INT(8));
+    const ir_expr *args[] = {INT(0), INT(0), INT(0), FLT(1), FLT(1)}, *wrong[] = {INT(0), INT(0), INT(0), INT(1)};
+    const ir_stmt *many = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 5, (const ir_buffer *[]){a, a, a}, 3, false));
+    const ir_stmt *type = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){a, h, a}, 3, false));
+    const ir_stmt *kind = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), wrong, 4, (const ir_buffer *[]){a, a, a}, 3, false));
+    ir_program *p = program(many);
+
+    param(p, a, false);
+    param(p, h, false);
+    FAILS("'dot4' is called with 3 buffers and 5 arguments, its meaning has 3 buffers among 4 parameters", p, F32(in, 8), ARRAY(BASE_F16, out, 8));
+    tec_context_clear(cx);
+    p->body = type;
+    FAILS("'dot4' takes elements of type f32 as 'a', 'H' has f16", p, F32(in, 8), ARRAY(BASE_F16, out, 8));
+    tec_context_clear(cx);
+    p->body = kind;
+    FAILS("'dot4' takes f32 as 'scale', it is called with i64", p, F32(in, 8), ARRAY(BASE_F16, out, 8));
 }
 
 Test(interp, an_intrinsic_must_stay_inside_its_operands)
