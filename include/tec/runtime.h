@@ -110,7 +110,7 @@ typedef struct {
 } tec_module_options;
 
 /* Opens a module file. Refuses, with the reason: a damaged file, another ABI version, another architecture, a CPU without the
- * features that the code needs. options may be NULL. */
+ * features that the code needs. options may be NULL. While it is open, the file may be replaced but not changed in place. */
 TEC_API TEC_GIVE tec_module *tec_module_open(const char *path, const tec_module_options *options, tec_error *err);
 TEC_API TEC_GIVE tec_module *tec_module_ref(tec_module *m);
 TEC_API void tec_module_free(TEC_TAKE tec_module *m);

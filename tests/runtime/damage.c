@@ -133,6 +133,63 @@ Test(damage, the_decoder_survives_any_change_of_a_section)
     cr_assert_lt(accepted, tried, "of %d changes, %d were taken", (int)tried, (int)accepted);
 }
 
+/* Makes the checksums right again: of the sections but the weights, of the table, of the footer. */
+static void sign(fixture *t)
+{
+    uint8_t *footer = t->file.data + t->file.size - RT_FOOTER_BYTES;
+    rt_footer f;
+
+    cr_assert_eq(rt_footer_read(&f, footer), RT_FOOTER_GOOD);
+    for (uint64_t i = 0; i < f.n_sections; i++) {
+        uint8_t *row = t->file.data + f.table_offset + i * RT_ROW_BYTES;
+        rt_section s = rt_section_read(row);
+
+        if (s.kind != RT_SECTION_WEIGHTS && s.offset <= t->file.size && s.size <= t->file.size - s.offset) {
+            s.checksum = rt_checksum(t->file.data + s.offset, s.size);
+            rt_section_write(&s, row);
+        }
+    }
+    f.table_checksum = rt_checksum(t->file.data + f.table_offset, f.n_sections * RT_ROW_BYTES);
+    rt_footer_write(&f, footer);
+}
+
+Test(damage, whole_files_with_right_checksums_and_wrong_contents_never_break_the_reader)
+{
+    fixture t = set_up();
+    uint8_t *good = malloc(t.file.size);
+    uint64_t seed = 31337;
+    int64_t before = rt_alloc_live();
+    int opened = 0, refused = 0;
+    size_t metadata = (t.elf.size + RT_PAGE - 1) / RT_PAGE * RT_PAGE;
+
+    memcpy(good, t.file.data, t.file.size);
+    for (int i = 0; i < 4000; i++) {
+        tec_error err = {0};
+        tec_module *m;
+        size_t room = t.file.size - RT_FOOTER_BYTES - metadata;
+
+        memcpy(t.file.data, good, t.file.size);
+        for (int k = 0; k < 2; k++) {
+            /* Every other change falls into the section table. */
+            size_t at = i % 2 ? t.file.size - RT_FOOTER_BYTES - 1 - (size_t)base_random_below(&seed, 5 * RT_ROW_BYTES)
+                              : metadata + (size_t)base_random_below(&seed, (int64_t)room);
+
+            t.file.data[at] = (uint8_t)base_random_below(&seed, i % 3 ? 256 : 8);
+        }
+        sign(&t);
+        write_bytes(t.path, t.file.data, t.file.size);
+        m = tec_module_open(t.path, NULL, &err);
+        opened += m != NULL;
+        refused += m == NULL;
+        cr_assert(m || strncmp(err.text, t.path, strlen(t.path)) == 0, "%s", err.text);
+        tec_module_free(m);
+        cr_assert_eq(rt_alloc_live(), before);
+    }
+    cr_assert(opened > 10 && refused > 1000, "%d opened, %d refused", opened, refused);
+    free(good);
+    tear_down(&t);
+}
+
 /* A changed graph that still passes the checks must fail or run within its own memory. */
 Test(damage, graphs_that_pass_the_checks_stay_inside_their_memory)
 {

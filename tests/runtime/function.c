@@ -309,3 +309,31 @@ Test(function, gives_kernels_the_extern_functions_of_the_options)
     tec_function_free(function);
     tec_module_free(module);
 }
+
+Test(function, refuses_a_negative_number_of_threads)
+{
+    tec_module *m = kit_open();
+    tec_error err = {0};
+
+    cr_assert_null(tec_function_new(m, "relu", &(tec_run_options){.threads = -2}, &err));
+    cr_assert_str_eq(err.text, "-2 threads; expected a positive number, or 0 for all of the pool's");
+    tec_module_free(m);
+}
+
+Test(function, refuses_a_workspace_of_negative_size)
+{
+    rt_function_desc f = kit_functions[3];
+    rt_module_desc m = {.functions = &f, .n_functions = 1};
+    float x[2] = {0};
+    int64_t shape[] = {2};
+    DLTensor tx = tensor_of(x, 1, shape);
+    tec_error err = {0};
+
+    f.workspace = (rt_dim)WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 5, RT_DIM_SUB);
+    tec_module *module = rt_module_from_memory(&m, &kit_code, 0, &err);
+    tec_function *function = tec_function_new(module, NULL, NULL, &err);
+    cr_assert(!tec_function_call(function, (DLTensor *[]){&tx}, 1, &err));
+    cr_assert_str_eq(err.text, "refuse: -3 is negative");
+    tec_function_free(function);
+    tec_module_free(module);
+}

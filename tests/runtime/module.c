@@ -299,6 +299,93 @@ Test(module, refuses_a_footer_that_reaches_beyond_the_file)
     tear_down(&t);
 }
 
+static void no_sections(rt_footer *f)
+{
+    f->table_offset += f->n_sections * RT_ROW_BYTES;
+    f->n_sections = 0;
+}
+
+static void shorter_file(rt_footer *f)
+{
+    f->file_size -= 1;
+}
+
+Test(module, refuses_a_footer_that_does_not_fit_its_file)
+{
+    fixture t = set_up();
+
+    ASSERT_SAYS(open_with_footer(&t, no_sections), "damaged module: has no sections");
+    ASSERT_SAYS(open_with_footer(&t, shorter_file), "damaged module: says that it has ");
+    tear_down(&t);
+}
+
+/* Changes a row of the section table and mends the checksums. */
+static tec_error open_with_row(fixture *t, int row, uint64_t kind, int64_t move)
+{
+    const char *path = write_module(t, "net.so", 0);
+    bytes b = read_bytes(path);
+    uint8_t *footer = b.data + b.size - RT_FOOTER_BYTES, *rows;
+    rt_footer f;
+    rt_section s;
+
+    cr_assert_eq(rt_footer_read(&f, footer), RT_FOOTER_GOOD);
+    rows = b.data + f.table_offset;
+    s = rt_section_read(rows + row * RT_ROW_BYTES);
+    s.kind = kind;
+    s.offset += (uint64_t)move;
+    rt_section_write(&s, rows + row * RT_ROW_BYTES);
+    f.table_checksum = rt_checksum(rows, f.n_sections * RT_ROW_BYTES);
+    rt_footer_write(&f, footer);
+    write_bytes(path, b.data, b.size);
+    free(b.data);
+    return open_error(path, NULL);
+}
+
+Test(module, refuses_sections_that_are_not_where_they_should_be)
+{
+    fixture t = set_up();
+
+    ASSERT_SAYS(open_with_row(&t, 0, 9, 0), "section 0 is of kind 9");
+    ASSERT_SAYS(open_with_row(&t, 2, 2, 0), "section 2 is of kind 2");
+    ASSERT_SAYS(open_with_row(&t, 3, 5, 0), "section 4 is of kind 5");
+    ASSERT_SAYS(open_with_row(&t, 4, 6, 0), "it does not say well where its weights are");
+    ASSERT_SAYS(open_with_row(&t, 1, 2, 1 << 20), "section 'functions' does not lie inside the file");
+    ASSERT_SAYS(open_with_row(&t, 1, 2, -64), "section 'functions' does not lie inside the file");
+    ASSERT_SAYS(open_with_row(&t, 4, 5, 8), "section 'weights' is not where it should be");
+    tear_down(&t);
+}
+
+Test(module, refuses_to_write_functions_without_code)
+{
+    fixture t = set_up();
+
+    cr_assert(!rt_module_write(&t.desc, NULL, 0, in_folder(&t.dir, "net.so"), 0, &t.err));
+    ASSERT_SAYS(t.err, "net.so: has functions but no shared object");
+    tear_down(&t);
+}
+
+Test(module, may_have_constants_and_graphs_without_code)
+{
+    rt_step_desc step = {.function = RT_STEP_COPY, .values = (const int32_t[]){0, 1}, .n_values = 2, .name = "Identity"};
+    rt_value_desc values[] = {{F32, 1, (const rt_dim[]){CONST(3)}, RT_IN_CONSTANT, 0, {0}},
+                              {F32, 1, (const rt_dim[]){CONST(3)}, RT_IN_OUTPUT, 0, {0}}};
+    rt_graph_desc g = {.name = "g", .outputs = (const rt_tensor_desc[]){{"y", F32, 1, (const rt_dim[]){CONST(3)}}},
+                       .n_outputs = 1, .values = values, .n_values = 2, .steps = &step, .n_steps = 1};
+    rt_module_desc m = {.target = "any", .constants = kit_constants, .n_constants = 1, .graphs = &g, .n_graphs = 1};
+    folder dir = folder_new();
+    const char *path = in_folder(&dir, "data.tec");
+    tec_error err = {0};
+
+    cr_assert(rt_module_write(&m, NULL, 0, path, 0, &err), "%s", err.text);
+    tec_module *module = tec_module_open(path, NULL, &err);
+    tec_executor *ex = tec_executor_new(module, NULL, NULL, &err);
+    cr_assert(tec_executor_run(ex, &err), "%s", err.text);
+    cr_assert_eq(((float *)tec_executor_output(ex, 0)->data)[2], 3);
+    tec_executor_free(ex);
+    tec_module_free(module);
+    folder_remove(&dir);
+}
+
 Test(module, refuses_what_is_no_module)
 {
     fixture t = set_up();
