@@ -191,14 +191,19 @@ static const ir_stmt *branch(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *cond = expr(z, f, s->branch.cond);
     const ir_stmt *then, *otherwise = NULL;
+    base_map memo = z->v.memo;
 
     if (!cond)
         return NULL;
     if (is_vector(cond))
         return masked_branch(z, f, s, cond);
+    /* What is proven of an index in a branch does not hold outside it. */
+    z->v.memo = (base_map){0};
     then = visit(z, lower_inside(f, s), s->branch.then);
+    z->v.memo = (base_map){0};
     if (then && s->branch.otherwise && !(otherwise = visit(z, lower_inside_else(f, s), s->branch.otherwise)))
         return NULL;
+    z->v.memo = memo;
     return then ? ir_if(z->v.cx, cond, then, otherwise) : NULL;
 }
 

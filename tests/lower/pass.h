@@ -37,12 +37,12 @@ static inline const ir_program *parse(const char *text)
 }
 
 /* The program after the passes of a comma-separated list ("" : none, "all": the pipeline); NULL with an error in cx. */
-static inline const ir_program *through(const char *passes, const char *target, const ir_program *p, bool strict)
+static inline const ir_program *through(const char *passes, const char *cpu, const ir_program *p, bool strict)
 {
     const char *names[32];
     char *list = base_strdup(cx, passes), *rest = NULL;
     int n = 0;
-    lower_options o = {.cx = cx, .target = target_parse(cx, target), .strict = strict};
+    lower_options o = {.cx = cx, .target = target_parse(cx, cpu), .strict = strict};
 
     cr_assert(o.target, "%s", tec_context_error(cx));
     if (base_same(passes, "all"))
@@ -52,18 +52,18 @@ static inline const ir_program *through(const char *passes, const char *target, 
     return lower_run_passes(&o, p, names, n);
 }
 
-static inline const char *after(const char *passes, const char *target, const char *text)
+static inline const char *after(const char *passes, const char *cpu, const char *text)
 {
-    const ir_program *p = through(passes, target, parse(text), false);
+    const ir_program *p = through(passes, cpu, parse(text), false);
 
     cr_assert(p, "%s", tec_context_error(cx));
     return ir_program_text(cx, p);
 }
 
 /* The first error of a pass. */
-static inline const char *refusal(const char *passes, const char *target, const char *text)
+static inline const char *refusal(const char *passes, const char *cpu, const char *text)
 {
-    cr_assert_not(through(passes, target, parse(text), false), "it was not refused");
+    cr_assert_not(through(passes, cpu, parse(text), false), "it was not refused");
     return tec_context_error(cx);
 }
 
@@ -211,9 +211,9 @@ static inline void same_results(const ir_program *before, const ir_program *now,
 }
 
 /* Lowers text by the passes, and compares results for each size of its symbols. */
-static inline const ir_program *same_meaning(const char *passes, const char *target, const char *text, const int64_t *sizes, int n)
+static inline const ir_program *same_meaning(const char *passes, const char *cpu, const char *text, const int64_t *sizes, int n)
 {
-    const ir_program *before = parse(text), *now = through(passes, target, before, false);
+    const ir_program *before = parse(text), *now = through(passes, cpu, before, false);
 
     cr_assert(now, "%s\n%s", tec_context_error(cx), text);
     for (int i = 0; i < n; i++)
