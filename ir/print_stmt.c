@@ -29,11 +29,22 @@ void ir_put_body(ir_printer *p, const ir_stmt *s)
     ir_put(p, "}");
 }
 
+/* A key that is the word of a scope would be read as the scope of a buffer. */
+static void put_key(ir_printer *p, const char *key)
+{
+    ir_scope scope;
+
+    if (ir_scope_parse(key, &scope))
+        ir_put_string(p, key);
+    else
+        ir_put_name(p, key);
+}
+
 void ir_put_notes(ir_printer *p, const ir_note *notes)
 {
     for (; notes; notes = notes->next) {
         ir_put(p, " @");
-        ir_put_name(p, notes->key);
+        put_key(p, notes->key);
         ir_put(p, "(");
         ir_put_operand(p, notes->value);
         ir_put(p, ")");

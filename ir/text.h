@@ -27,6 +27,7 @@ typedef struct ir_scope_table {
     base_dict buffers; /* const ir_buffer * */
     base_dict combiners;
     base_dict intrinsics;
+    int depth; /* of nesting, while parsing; hooks that parse on hand the same table down */
 } ir_scope_table;
 
 const ir_program *ir_parse_program(tec_context *cx, const char *file, const char *text);
