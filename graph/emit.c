@@ -14,21 +14,8 @@ typedef struct {
 
 static void use_symbols(emitter *e, const op_type *t)
 {
-    tec_context *cx = e->m->cx;
-
-    for (int i = 0; i < t->n; i++) {
-        base_vec vars = {0};
-
-        ir_free_vars(cx, t->dim[i], &vars);
-        for (int j = 0; j < vars.n; j++) {
-            bool known = false;
-
-            for (int k = 0; k < e->def->symbols.n; k++)
-                known = known || e->def->symbols.at[k] == vars.at[j];
-            if (!known)
-                base_push(cx, &e->def->symbols, vars.at[j]);
-        }
-    }
+    for (int i = 0; i < t->n; i++)
+        te_use_symbols(e->def, t->dim[i]);
 }
 
 /* Facts about symbols that the definition uses. */

@@ -373,6 +373,33 @@ static bool fill_body(const op_call *c, te_def *d, te_tensor *const *in, te_tens
     return finish(c, d, axes_of(c, &c->output[0]), value && value->kind == OP_ATTR_INT ? ir_imm_int(c->cx, t, value->i) : ir_imm(c->cx, t, op_float(c, "value", 0)), out);
 }
 
+/* ---- values: a vector (or scalar) of expressions over symbols ---- */
+
+static bool values_relation(op_call *c)
+{
+    const op_attr *values = op_attr_find(c, "values");
+    const ir_expr **dim = base_array(c->cx, const ir_expr *, 1);
+
+    if (!values || values->kind != OP_ATTR_EXPRS)
+        return op_fail(c, "attribute 'values' is missing");
+    dim[0] = ir_int(c->cx, values->n);
+    c->output[0] = (op_type){BASE_I64, op_int(c, "scalar", 0) ? 0 : 1, dim};
+    return true;
+}
+
+static bool values_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    const op_attr *values = op_attr_find(c, "values");
+    const ir_expr **axis = axes_of(c, &c->output[0]), *e = values->n ? values->exprs[values->n - 1] : ir_int(c->cx, 0);
+
+    (void)in;
+    for (int i = values->n - 2; i >= 0; i--)
+        e = ir_select(c->cx, ir_eq(c->cx, axis[0], ir_int(c->cx, i)), values->exprs[i], e);
+    for (int i = 0; i < values->n; i++)
+        te_use_symbols(d, values->exprs[i]);
+    return finish(c, d, axis, e, out);
+}
+
 #define MOVES(op, body_) static const op_impl op##_impls[] = {{.name = #op, .version = 1, .body = body_, .packs = -1}}
 MOVES(reshape, reshape_body);
 MOVES(transpose, transpose_body);
@@ -383,6 +410,7 @@ MOVES(expand, expand_body);
 MOVES(tile, tile_body);
 MOVES(gather, gather_body);
 MOVES(fill, fill_body);
+MOVES(values, values_body);
 
 #define ROW(op, least, most)                                                                                             \
     .name = #op, .min_inputs = (least), .max_inputs = (most), .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op##_relation, \
@@ -398,5 +426,6 @@ static const op_info rows[] = {
     {ROW(tile, 1, 1), .doc = "repeats: how often in each dimension"},
     {ROW(gather, 2, 2), .doc = "slices of dimension axis, picked by the second operand"},
     {ROW(fill, 0, 0), .doc = "shape, dtype, value (0)"},
+    {ROW(values, 0, 0), .doc = "values: expressions over symbols, as i64; scalar (0)"},
 };
 const op_family op_shape_family = {rows, BASE_COUNT(rows)};

@@ -35,6 +35,23 @@ const ir_expr *te_symbol(te_def *d, const char *name)
     return s;
 }
 
+void te_use_symbols(te_def *d, const ir_expr *e)
+{
+    base_vec vars = {0};
+
+    if (!d || !e)
+        return;
+    ir_free_vars(d->cx, e, &vars);
+    for (int i = 0; i < vars.n; i++) {
+        bool known = te_axis_extent(vars.at[i]);
+
+        for (int j = 0; j < d->symbols.n; j++)
+            known = known || d->symbols.at[j] == vars.at[i];
+        if (!known)
+            base_push(d->cx, &d->symbols, vars.at[i]);
+    }
+}
+
 void te_fact(te_def *d, const ir_expr *condition)
 {
     if (!d || !condition)

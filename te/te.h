@@ -57,6 +57,7 @@ struct tec_def {
 
 te_def *te_def_new(tec_context *cx, const char *name);
 const ir_expr *te_symbol(te_def *d, const char *name); /* n >= 0 is known; one for each name */
+void te_use_symbols(te_def *d, const ir_expr *e); /* variables of e that stand for sizes become symbols of the definition */
 void te_fact(te_def *d, const ir_expr *condition);
 te_tensor *te_input(te_def *d, const char *name, base_dtype t, const ir_expr *const *shape, int n);
 const ir_expr *te_scalar(te_def *d, const char *name, base_dtype t);

@@ -1,0 +1,232 @@
+/* graph/onnx/arithmetic.c -- element-wise ONNX operators: arithmetic, comparison, logic, activations, casts.
+ *
+ * Most are one operator of tec's under another name: a row of `plain`. Until opset 6, binary operators broadcast only on request, by
+ * the attributes `broadcast` and `axis`.
+ */
+#include "graph/onnx/import.h"
+
+/* ---- one to one ---- */
+
+static const struct {
+    const char *onnx, *op;
+} plain[] = {
+    {"Abs", "abs"}, {"Acos", "acos"}, {"Acosh", "acosh"}, {"Asin", "asin"}, {"Asinh", "asinh"}, {"Atan", "atan"}, {"Atanh", "atanh"},
+    {"Ceil", "ceil"}, {"Cos", "cos"}, {"Cosh", "cosh"}, {"Erf", "erf"}, {"Exp", "exp"}, {"Floor", "floor"}, {"HardSwish", "hard_swish"},
+    {"Identity", "identity"}, {"IsNaN", "isnan"}, {"Log", "log"}, {"Neg", "neg"}, {"Not", "not"}, {"Reciprocal", "reciprocal"},
+    {"Relu", "relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"}, {"Sign", "sign"}, {"Sin", "sin"}, {"Sinh", "sinh"}, {"Softplus", "softplus"},
+    {"Softsign", "softsign"}, {"Sqrt", "sqrt"}, {"Tan", "tan"}, {"Tanh", "tanh"}, {"Max", "max"}, {"Min", "min"}, {"Sum", "sum"}, {"Mean", "mean"},
+    {"Add", "add"}, {"Sub", "sub"}, {"Mul", "mul"}, {"Div", "div"}, {"Equal", "equal"}, {"Less", "less"}, {"LessOrEqual", "less_equal"},
+    {"Greater", "greater"}, {"GreaterOrEqual", "greater_equal"}, {"And", "and"}, {"Or", "or"}, {"Xor", "xor"}, {"Where", "where"},
+};
+
+static const char *plain_op(const onnx_node *n)
+{
+    for (int i = 0; i < BASE_COUNT(plain); i++)
+        if (base_same(plain[i].onnx, n->proto->op_type))
+            return plain[i].op;
+    return NULL;
+}
+
+static bool convert_plain(onnx_node *n)
+{
+    return onnx_emit(n, plain_op(n), NULL, 0);
+}
+
+/* ---- old broadcasting ---- */
+
+/* b with ones behind it, so that its first dimension meets dimension `axis` of a. */
+static graph_value *shift_to_axis(onnx_node *n, graph_value *a, graph_value *b, int64_t axis)
+{
+    int count = a->type.n - (int)axis;
+    const ir_expr **dim = base_array(n->cx, const ir_expr *, count > 0 ? count : 1);
+
+    if (axis < 0 || count < b->type.n) {
+        onnx_wrong(n, "axis %lld does not fit its operands", (long long)axis);
+        return NULL;
+    }
+    for (int i = 0; i < count; i++)
+        dim[i] = i < b->type.n ? b->type.dim[i] : ir_int(n->cx, 1);
+    return onnx_reshape(n, b, dim, count);
+}
+
+static bool convert_binary(onnx_node *n)
+{
+    graph_value *b = n->in[1];
+    int64_t axis = onnx_int(n, "axis", -1);
+
+    if (n->opset < 7 && onnx_int(n, "broadcast", 0) && axis >= 0)
+        b = shift_to_axis(n, n->in[0], b, axis);
+    return b && onnx_set(n, 0, ONNX_MAKE(n, plain_op(n), NULL, 0, n->in[0], b));
+}
+
+/* Shapes are computed with additions and products too. */
+static bool convert_arithmetic(onnx_node *n)
+{
+    const onnx_known *a = onnx_known_value(n, 0), *b = onnx_known_value(n, 1);
+    bool whole = a && b && (a->n == b->n || a->n == 1 || b->n == 1) && base_dtype_same(n->in[0]->type.dtype, BASE_I64);
+
+    if (!convert_binary(n))
+        return false;
+    if (!whole)
+        return true;
+    int count = a->n > b->n ? a->n : b->n;
+    const ir_expr **e = base_array(n->cx, const ir_expr *, count);
+    for (int i = 0; i < count; i++) {
+        const ir_expr *x = a->at[a->n == 1 ? 0 : i], *y = b->at[b->n == 1 ? 0 : i];
+        char op = n->proto->op_type[0] == 'D' ? '/' : n->proto->op_type[0] == 'M' ? '*' : n->proto->op_type[0] == 'S' ? '-' : '+';
+
+        if (op == '/' && ir_is_value(y, 0))
+            return true;
+        e[i] = op == '/' ? ir_floordiv(n->cx, x, y) : op == '*' ? ir_mul(n->cx, x, y) : op == '-' ? ir_sub(n->cx, x, y) : ir_add(n->cx, x, y);
+    }
+    onnx_set_known(n, base_dict_get(&n->im->values, n->proto->output[0]), e, count);
+    return true;
+}
+
+/* ---- with parameters ---- */
+
+/* Float attributes passed on under the same names. */
+static bool with_floats(onnx_node *n, const char *op, const char *const *names, const double *defaults, int count)
+{
+    op_attr attr[4];
+
+    for (int i = 0; i < count; i++)
+        attr[i] = op_attr_float(names[i], onnx_float(n, names[i], defaults[i]));
+    return onnx_set(n, 0, ONNX_MAKE(n, op, attr, count, n->in[0]));
+}
+
+#define WITH_FLOATS(function, op, count, ...)                                                                       \
+    static bool function(onnx_node *n)                                                                              \
+    {                                                                                                               \
+        static const struct { const char *names[2]; double defaults[2]; } a = __VA_ARGS__;                          \
+        return with_floats(n, op, a.names, a.defaults, count);                                                      \
+    }
+WITH_FLOATS(convert_leaky_relu, "leaky_relu", 1, {{"alpha", ""}, {0.01, 0}})
+WITH_FLOATS(convert_elu, "elu", 1, {{"alpha", ""}, {1, 0}})
+WITH_FLOATS(convert_celu, "celu", 1, {{"alpha", ""}, {1, 0}})
+WITH_FLOATS(convert_thresholded_relu, "thresholded_relu", 1, {{"alpha", ""}, {1, 0}})
+WITH_FLOATS(convert_selu, "selu", 2, {{"alpha", "gamma"}, {1.67326319217681884765625, 1.05070102214813232421875}})
+WITH_FLOATS(convert_old_selu, "selu", 2, {{"alpha", "gamma"}, {1.6732, 1.0507}})
+WITH_FLOATS(convert_hard_sigmoid, "hard_sigmoid", 2, {{"alpha", "beta"}, {0.2, 0.5}})
+WITH_FLOATS(convert_shrink, "shrink", 2, {{"bias", "lambd"}, {0, 0.5}})
+
+static bool convert_prelu(onnx_node *n)
+{
+    graph_value *slope = n->in[1];
+
+    /* Until opset 6 a slope of one dimension belonged to the channels. */
+    if (n->opset < 7 && slope->type.n == 1 && n->in[0]->type.n > 1 && !ir_is_value(slope->type.dim[0], 1))
+        slope = shift_to_axis(n, n->in[0], slope, 1);
+    return slope && onnx_set(n, 0, ONNX_MAKE(n, "prelu", NULL, 0, n->in[0], slope));
+}
+
+/* Bounds became operands in opset 11. */
+static bool convert_clip(onnx_node *n)
+{
+    graph_value *in[3] = {n->in[0], n->n_in > 1 ? n->in[1] : NULL, n->n_in > 2 ? n->in[2] : NULL};
+
+    if (n->opset < 11) {
+        base_dtype t = n->in[0]->type.dtype;
+
+        in[1] = onnx_attr(n, "min") ? onnx_scalar(n, t, onnx_float(n, "min", 0)) : NULL;
+        in[2] = onnx_attr(n, "max") ? onnx_scalar(n, t, onnx_float(n, "max", 0)) : NULL;
+    }
+    return onnx_set(n, 0, onnx_make(n, "clip", in, 3, NULL, 0));
+}
+
+static bool convert_cast(onnx_node *n)
+{
+    base_dtype t;
+
+    if (n->opset < 6)
+        return onnx_unsupported(n, "'to' as a string (opset 5 and before)");
+    if (!onnx_dtype((int32_t)onnx_int(n, "to", 0), &t))
+        return onnx_unsupported(n, "a cast to element type %lld", (long long)onnx_int(n, "to", 0));
+    op_attr to = op_attr_dtype("to", t);
+    const onnx_known *known = onnx_known_value(n, 0);
+    graph_value *v = ONNX_MAKE(n, "cast", &to, 1, n->in[0]);
+    if (known && base_is_int(t) && t.bits >= 32)
+        onnx_set_known(n, v, known->at, known->n);
+    return onnx_set(n, 0, v);
+}
+
+static bool convert_cast_like(onnx_node *n)
+{
+    op_attr to = op_attr_dtype("to", n->in[1]->type.dtype);
+
+    return onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, n->in[0]));
+}
+
+static bool convert_pow(onnx_node *n)
+{
+    graph_value *b = n->in[1];
+    op_attr to = op_attr_dtype("to", n->in[0]->type.dtype);
+
+    if (n->opset < 7 && onnx_int(n, "broadcast", 0) && onnx_int(n, "axis", -1) >= 0)
+        b = shift_to_axis(n, n->in[0], b, onnx_int(n, "axis", -1));
+    if (b && !base_dtype_same(b->type.dtype, n->in[0]->type.dtype)) {
+        /* The result has the base's type; an exponent that is a float must not lose its fraction first. */
+        if (base_is_float(b->type.dtype) && !base_is_float(n->in[0]->type.dtype)) {
+            op_attr up = op_attr_dtype("to", b->type.dtype);
+            graph_value *a = ONNX_MAKE(n, "cast", &up, 1, n->in[0]), *y = ONNX_MAKE(n, "pow", NULL, 0, a, b);
+
+            return y && onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, y));
+        }
+        b = ONNX_MAKE(n, "cast", &to, 1, b);
+    }
+    return b && onnx_set(n, 0, ONNX_MAKE(n, "pow", NULL, 0, n->in[0], b));
+}
+
+static bool convert_mod(onnx_node *n)
+{
+    return onnx_emit(n, onnx_int(n, "fmod", 0) ? "fmod" : "mod", NULL, 0);
+}
+
+static bool convert_isinf(onnx_node *n)
+{
+    op_attr attr[] = {op_attr_int("positive", onnx_int(n, "detect_positive", 1)), op_attr_int("negative", onnx_int(n, "detect_negative", 1))};
+
+    return onnx_emit(n, "isinf", attr, 2);
+}
+
+static bool convert_bit_shift(onnx_node *n)
+{
+    return onnx_emit(n, base_same(onnx_string(n, "direction", ""), "LEFT") ? "shift_left" : "shift_right", NULL, 0);
+}
+
+/* Inference: the operand itself; its mask holds everywhere. */
+static bool convert_dropout(onnx_node *n)
+{
+    if (n->opset >= 12 && onnx_has(n, 2)) {
+        const int64_t *training;
+
+        if (onnx_constant_ints(n, 2, &training) != 1 || training[0])
+            return onnx_unsupported(n, "training mode");
+    }
+    if (n->n_out > 1 && *n->proto->output[1]) {
+        op_attr attr[] = {op_attr_exprs(n->cx, "shape", n->in[0]->type.dim, n->in[0]->type.n),
+                          op_attr_dtype("dtype", n->opset >= 10 ? BASE_BOOL : n->in[0]->type.dtype), op_attr_float("value", 1)};
+
+        if (!onnx_set(n, 1, onnx_make(n, "fill", NULL, 0, attr, 3)))
+            return false;
+    }
+    return onnx_set(n, 0, ONNX_MAKE(n, "identity", NULL, 0, n->in[0]));
+}
+
+#define PLAIN(op) {op, convert_plain, 1, 0}
+static const onnx_row rows[] = {
+    PLAIN("Abs"), PLAIN("Acos"), PLAIN("Acosh"), PLAIN("Asin"), PLAIN("Asinh"), PLAIN("Atan"), PLAIN("Atanh"), PLAIN("Ceil"), PLAIN("Cos"),
+    PLAIN("Cosh"), PLAIN("Erf"), PLAIN("Exp"), PLAIN("Floor"), PLAIN("HardSwish"), PLAIN("Identity"), PLAIN("IsNaN"), PLAIN("Log"), PLAIN("Neg"),
+    PLAIN("Not"), PLAIN("Reciprocal"), PLAIN("Relu"), PLAIN("Round"), PLAIN("Sigmoid"), PLAIN("Sign"), PLAIN("Sin"), PLAIN("Sinh"),
+    PLAIN("Softplus"), PLAIN("Softsign"), PLAIN("Sqrt"), PLAIN("Tan"), PLAIN("Tanh"), PLAIN("Max"), PLAIN("Min"), PLAIN("Sum"), PLAIN("Mean"),
+    PLAIN("Where"),
+    {"Add", convert_arithmetic, 1, 0}, {"Sub", convert_arithmetic, 1, 0}, {"Mul", convert_arithmetic, 1, 0}, {"Div", convert_arithmetic, 1, 0},
+    {"Equal", convert_binary, 1, 0}, {"Less", convert_binary, 1, 0}, {"LessOrEqual", convert_binary, 12, 0}, {"Greater", convert_binary, 1, 0},
+    {"GreaterOrEqual", convert_binary, 12, 0}, {"And", convert_binary, 1, 0}, {"Or", convert_binary, 1, 0}, {"Xor", convert_binary, 1, 0},
+    {"Pow", convert_pow, 1, 0}, {"Mod", convert_mod, 10, 0}, {"IsInf", convert_isinf, 10, 0}, {"BitShift", convert_bit_shift, 11, 0},
+    {"LeakyRelu", convert_leaky_relu, 1, 0}, {"Elu", convert_elu, 1, 0}, {"Celu", convert_celu, 12, 0}, {"Selu", convert_selu, 6, 0},
+    {"Selu", convert_old_selu, 1, 5}, {"HardSigmoid", convert_hard_sigmoid, 1, 0}, {"ThresholdedRelu", convert_thresholded_relu, 10, 0},
+    {"Shrink", convert_shrink, 9, 0}, {"PRelu", convert_prelu, 1, 0}, {"Clip", convert_clip, 1, 0}, {"Cast", convert_cast, 1, 0},
+    {"CastLike", convert_cast_like, 15, 0}, {"Dropout", convert_dropout, 1, 0},
+};
+const onnx_rows onnx_arithmetic_rows = {rows, BASE_COUNT(rows)};

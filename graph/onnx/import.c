@@ -1,0 +1,327 @@
+/* graph/onnx/import.c -- a model's graph: values by name, nodes in order, all that is unsupported collected and reported at once.
+ *
+ * Integers that shapes are computed from are tracked as expressions while importing (onnx_known), so that a chain like
+ * Shape -> Gather -> Concat -> Reshape works on symbolic dimensions.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/onnx/import.h"
+
+/* ---- what is not supported ---- */
+
+static const char *describe(const onnx_import_state *im, const Onnx__NodeProto *p)
+{
+    if (p->name && *p->name)
+        return base_format(im->cx, "node '%s' (%s)", p->name, p->op_type);
+    return base_format(im->cx, "node '%s' (%s)", p->n_output ? p->output[0] : "", p->op_type);
+}
+
+static void add_unsupported(onnx_import_state *im, const Onnx__NodeProto *p, const char *text)
+{
+    base_push(im->cx, &im->unsupported, base_format(im->cx, "%s: %s", describe(im, p), text));
+    for (size_t i = 0; i < p->n_output; i++)
+        base_dict_put(im->cx, &im->skipped, p->output[i], p);
+}
+
+bool onnx_unsupported(onnx_node *n, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    add_unsupported(n->im, n->proto, base_vformat(n->cx, fmt, args));
+    va_end(args);
+    return false;
+}
+
+bool onnx_wrong(onnx_node *n, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    base_fail(n->cx, TEC_INVALID, (base_loc){n->im->path, 0}, "%s: %s", describe(n->im, n->proto), base_vformat(n->cx, fmt, args));
+    va_end(args);
+    return false;
+}
+
+static void *report_unsupported(onnx_import_state *im)
+{
+    int n = im->unsupported.n;
+
+    base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){im->path, 0}, "%d part%s of the model not supported", n, n == 1 ? " is" : "s are");
+    for (int i = 0; i < n; i++)
+        base_note(im->cx, (base_loc){im->path, 0}, "%s", (const char *)im->unsupported.at[i]);
+    return NULL;
+}
+
+/* ---- types of inputs ---- */
+
+static const onnx_shape *given_shape(const onnx_import_state *im, const char *input, int position)
+{
+    for (int i = 0; im->options && i < im->options->n_shapes; i++) {
+        const onnx_shape *s = &im->options->shapes[i];
+
+        if (s->input ? base_same(s->input, input) : s->position == position)
+            return s;
+    }
+    return NULL;
+}
+
+static const ir_expr *given_dim(onnx_import_state *im, const char *name)
+{
+    for (int i = 0; im->options && i < im->options->n_dims; i++)
+        if (base_same(im->options->dims[i].name, name))
+            return ir_int(im->cx, im->options->dims[i].value);
+    return base_dict_get(&im->dims, name);
+}
+
+/* A symbol by the model's name, or "INPUT.AXIS"; its value where one was given. */
+static const ir_expr *symbolic_dim(onnx_import_state *im, const char *param, const char *input, int axis, const onnx_shape *shape)
+{
+    const char *own = base_format(im->cx, "%s.%d", input, axis), *name = param && *param ? param : own;
+    const ir_expr *given = given_dim(im, name);
+
+    if (!given)
+        given = given_dim(im, own);
+    if (!given && shape)
+        given = ir_int(im->cx, shape->shape[axis]);
+    if (given) {
+        base_dict_put(im->cx, &im->dims, name, given);
+        return given;
+    }
+    return graph_symbol(im->m, name);
+}
+
+static void *refuse_input(onnx_import_state *im, const char *name, const char *text)
+{
+    base_push(im->cx, &im->unsupported, base_format(im->cx, "input '%s': %s", name, text));
+    base_dict_put(im->cx, &im->skipped, name, im);
+    return NULL;
+}
+
+static const ir_expr **input_dims(onnx_import_state *im, const Onnx__ValueInfoProto *info, int position)
+{
+    const Onnx__TensorShapeProto *s = info->type->tensor_type->shape;
+    const onnx_shape *given = given_shape(im, info->name, position);
+    const ir_expr **dim = base_array(im->cx, const ir_expr *, s->n_dim);
+
+    if (given && given->n != (int)s->n_dim)
+        return base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "input '%s' has %zu dimensions, the given data %d", info->name, s->n_dim, given->n);
+    for (size_t i = 0; i < s->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = s->dim[i];
+
+        if (!d->has_dim_value || d->dim_value < 0)
+            dim[i] = symbolic_dim(im, d->dim_param, info->name, (int)i, given);
+        else if (given && given->shape[i] != d->dim_value)
+            return base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "dimension %zu of input '%s' is %lld, the given data has %lld", i, info->name,
+                             (long long)d->dim_value, (long long)given->shape[i]);
+        else
+            dim[i] = ir_int(im->cx, d->dim_value);
+    }
+    return dim;
+}
+
+static graph_value *import_input(onnx_import_state *im, const Onnx__ValueInfoProto *info, int position)
+{
+    const Onnx__TypeProto *t = info->type;
+    base_dtype dtype;
+
+    if (!t || !t->tensor_type)
+        return refuse_input(im, info->name, "it is no tensor");
+    if (!onnx_dtype(t->tensor_type->elem_type, &dtype))
+        return refuse_input(im, info->name, base_format(im->cx, "element type %d", t->tensor_type->elem_type));
+    if (!t->tensor_type->shape)
+        return refuse_input(im, info->name, "its rank is not known");
+    if (t->tensor_type->shape->n_dim > ONNX_MAX_RANK)
+        return refuse_input(im, info->name, "it has too many dimensions");
+    const ir_expr **dim = input_dims(im, info, position);
+    return dim ? graph_input(im->f, info->name, (op_type){dtype, (int)t->tensor_type->shape->n_dim, dim}) : NULL;
+}
+
+/* ---- graph ---- */
+
+static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
+{
+    for (size_t i = 0; i < g->n_initializer && !base_failed(im->cx); i++) {
+        const Onnx__TensorProto *t = g->initializer[i];
+        base_dtype dtype;
+
+        if (!t->name)
+            continue;
+        if (!onnx_dtype(t->data_type, &dtype)) {
+            refuse_input(im, t->name, base_format(im->cx, "initializer with elements of type %d", t->data_type));
+            continue;
+        }
+        base_set_where(im->cx, (base_loc){im->path, 0});
+        graph_value *v = graph_constant(im->f, t->name, onnx_tensor(im->cx, im->path, t, "initializer"));
+        if (v)
+            base_dict_put(im->cx, &im->values, t->name, v);
+    }
+    return !base_failed(im->cx);
+}
+
+/* Initializers are often listed among the inputs too; they are defaults there, and constants here. */
+static bool import_inputs(onnx_import_state *im, const Onnx__GraphProto *g)
+{
+    int position = 0;
+
+    for (size_t i = 0; i < g->n_input && !base_failed(im->cx); i++) {
+        if (!g->input[i]->name || base_dict_has(&im->values, g->input[i]->name))
+            continue;
+        base_set_where(im->cx, (base_loc){im->path, 0});
+        graph_value *v = import_input(im, g->input[i], position++);
+        if (v)
+            base_dict_put(im->cx, &im->values, g->input[i]->name, v);
+    }
+    return !base_failed(im->cx);
+}
+
+/* Its operands; false where one comes from an unsupported node (skipped silently: that node is named already) or from nowhere. */
+static bool find_operands(onnx_node *n)
+{
+    for (int k = 0; k < n->n_in; k++) {
+        const char *name = n->proto->input[k];
+
+        if (!*name)
+            continue;
+        if (base_dict_has(&n->im->skipped, name)) {
+            for (size_t i = 0; i < n->proto->n_output; i++)
+                base_dict_put(n->cx, &n->im->skipped, n->proto->output[i], n);
+            return false;
+        }
+        n->in[k] = base_dict_get(&n->im->values, name);
+        if (!n->in[k])
+            return onnx_wrong(n, "operand '%s' is made by no node before it", name);
+    }
+    return true;
+}
+
+static bool is_default_domain(const char *domain)
+{
+    return !domain || !*domain || base_same(domain, "ai.onnx");
+}
+
+static void import_node(onnx_import_state *im, const Onnx__NodeProto *p)
+{
+    const char *name = p->name && *p->name ? p->name : p->n_output ? p->output[0] : p->op_type;
+    onnx_node n = {.im = im, .cx = im->cx, .proto = p, .name = name, .n_in = (int)p->n_input, .n_out = (int)p->n_output, .opset = im->opset};
+    const onnx_row *row = p->op_type && is_default_domain(p->domain) ? onnx_find(p->op_type, im->opset) : NULL;
+
+    n.in = base_array(im->cx, graph_value *, n.n_in);
+    base_set_where(im->cx, (base_loc){base_format(im->cx, "%s: %s", im->path, describe(im, p)), 0});
+    if (!is_default_domain(p->domain))
+        onnx_unsupported(&n, "operators of domain '%s'", p->domain);
+    else if (!row && onnx_knows(p->op_type ? p->op_type : ""))
+        onnx_unsupported(&n, "this operator in opset %lld", (long long)im->opset);
+    else if (!row)
+        onnx_unsupported(&n, "there is no such operator here");
+    else if (find_operands(&n))
+        row->convert(&n);
+}
+
+static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
+{
+    for (size_t i = 0; i < g->n_output && !base_failed(im->cx); i++) {
+        const char *name = g->output[i]->name ? g->output[i]->name : "";
+        graph_value *v = base_dict_get(&im->values, name);
+
+        if (!v && !base_dict_has(&im->skipped, name))
+            base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "output '%s' is made by no node", name);
+        graph_output(im->f, name, v);
+    }
+    return !base_failed(im->cx);
+}
+
+static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto *g)
+{
+    if (g->n_node > ONNX_MAX_NODES)
+        return base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "%zu nodes; at most %d", g->n_node, ONNX_MAX_NODES);
+    if (!import_constants(im, g) || !import_inputs(im, g))
+        return NULL;
+    for (size_t i = 0; i < g->n_node && !base_failed(im->cx); i++)
+        import_node(im, g->node[i]);
+    if (g->n_sparse_initializer)
+        base_push(im->cx, &im->unsupported, "sparse initializers");
+    if (base_failed(im->cx) || !import_outputs(im, g))
+        return NULL;
+    return im->unsupported.n ? report_unsupported(im) : im->m;
+}
+
+static int64_t default_opset(const Onnx__ModelProto *model)
+{
+    for (size_t i = 0; i < model->n_opset_import; i++)
+        if (is_default_domain(model->opset_import[i]->domain))
+            return model->opset_import[i]->version;
+    return 1;
+}
+
+static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *data, size_t size)
+{
+    Onnx__ModelProto *model = onnx__model_proto__unpack(onnx_allocator(cx), size, data);
+
+    if (!model || !model->graph)
+        return base_fail(cx, TEC_INVALID, (base_loc){name, 0}, model ? "the model has no graph" : "this is no ONNX model, or it is damaged");
+    return model;
+}
+
+graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size, const onnx_options *o)
+{
+    Onnx__ModelProto *model = unpack(cx, name, data, size);
+
+    if (!model)
+        return NULL;
+    const char *title = model->graph->name && *model->graph->name ? model->graph->name : "main";
+    onnx_import_state im = {.cx = cx, .path = name, .options = o, .m = graph_new(cx, title), .opset = default_opset(model)};
+    im.f = graph_function_new(im.m, "main");
+    return import_graph(&im, model->graph);
+}
+
+graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *o)
+{
+    size_t size;
+    const char *data = base_read_file(cx, path, &size);
+
+    return data ? onnx_import_bytes(cx, path, data, size, o) : NULL;
+}
+
+/* ---- summary ---- */
+
+typedef struct {
+    const char *op;
+    int n;
+} op_count;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(op_count *const *)a)->op, (*(op_count *const *)b)->op);
+}
+
+const char *onnx_summary(tec_context *cx, const char *path)
+{
+    size_t size;
+    const char *data = base_read_file(cx, path, &size);
+    Onnx__ModelProto *model = data ? unpack(cx, path, data, size) : NULL;
+    base_dict counts = {0};
+    base_vec sorted = {0};
+    base_text t = {0};
+
+    if (!model)
+        return NULL;
+    for (size_t i = 0; i < model->graph->n_node; i++) {
+        const char *op = model->graph->node[i]->op_type ? model->graph->node[i]->op_type : "";
+        op_count *c = base_dict_get(&counts, op);
+
+        if (!c) {
+            c = base_new(cx, op_count);
+            c->op = op;
+            base_dict_put(cx, &counts, op, c);
+            base_push(cx, &sorted, c);
+        }
+        c->n++;
+    }
+    if (sorted.n)
+        qsort(sorted.at, (size_t)sorted.n, sizeof *sorted.at, by_name);
+    for (int i = 0; i < sorted.n; i++)
+        base_addf(cx, &t, "%d %s\n", ((op_count *)sorted.at[i])->n, ((op_count *)sorted.at[i])->op);
+    return base_text_str(cx, &t);
+}

@@ -1,0 +1,113 @@
+/* graph/onnx/import.h -- inside the room: the state of an import, and what the conversion of a node may ask and do.
+ *
+ *     static bool convert_relu(onnx_node *n)
+ *     {
+ *         return onnx_emit(n, "relu", NULL, 0);
+ *     }
+ *
+ * A conversion gives false after onnx_unsupported (the import goes on, to find all such nodes) or after an error in the context.
+ */
+#ifndef GRAPH_ONNX_IMPORT_H
+#define GRAPH_ONNX_IMPORT_H
+
+#include "graph/node.h"
+#include "graph/onnx/onnx.h"
+#include "onnx.pb-c.h"
+
+enum {
+    ONNX_MAX_NODES = 1 << 20,
+    ONNX_MAX_RANK = 16,
+    ONNX_MAX_KNOWN = 256 /* elements of an integer tensor that are tracked as expressions */
+};
+
+/* Elements of a small integer tensor, as expressions over symbols: what shapes are computed from. */
+typedef struct {
+    int n;
+    const ir_expr **at;
+} onnx_known;
+
+typedef struct {
+    tec_context *cx;
+    const char *path; /* for messages; data beside it is found from its folder */
+    const onnx_options *options;
+    graph_module *m;
+    graph_function *f;
+    base_dict values;  /* name -> graph_value * */
+    base_dict skipped; /* names whose node was unsupported */
+    base_map known;    /* graph_value * -> onnx_known * */
+    base_dict dims;    /* name -> ir_expr *: dimensions with a given value */
+    base_vec unsupported; /* char *: one line for each node */
+    int64_t opset;     /* of the default domain */
+} onnx_import_state;
+
+/* One node under conversion. */
+typedef struct {
+    onnx_import_state *im;
+    tec_context *cx;
+    const Onnx__NodeProto *proto;
+    const char *name;
+    int n_in, n_out;
+    graph_value **in; /* NULL: left out */
+    int64_t opset;
+} onnx_node;
+
+typedef struct {
+    const char *op;
+    bool (*convert)(onnx_node *n);
+    int since, until; /* opsets whose form `convert` knows; until 0: no end */
+} onnx_row;
+
+/* The tables of the families, NULL-terminated lists of rows by op. */
+typedef struct {
+    const onnx_row *rows;
+    int n;
+} onnx_rows;
+extern const onnx_rows onnx_arithmetic_rows, onnx_shape_rows, onnx_nn_rows, onnx_reduce_rows;
+const onnx_row *onnx_find(const char *op, int64_t opset);
+bool onnx_knows(const char *op); /* in some opset */
+
+/* ---- attributes ---- */
+const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name);
+int64_t onnx_int(const onnx_node *n, const char *name, int64_t otherwise);
+double onnx_float(const onnx_node *n, const char *name, double otherwise);
+const char *onnx_string(const onnx_node *n, const char *name, const char *otherwise);
+int onnx_ints(const onnx_node *n, const char *name, const int64_t **out); /* -1 where absent */
+
+/* ---- operands ---- */
+bool onnx_has(const onnx_node *n, int k);
+int onnx_rank(const onnx_node *n, int k);
+/* The elements of operand k where they can be known while importing; NULL otherwise. */
+const onnx_known *onnx_known_value(onnx_node *n, int k);
+/* The same as constant integers; -1 where not known or not constant. */
+int onnx_constant_ints(onnx_node *n, int k, const int64_t **out);
+/* One constant number. */
+bool onnx_constant_float(onnx_node *n, int k, double *out);
+/* Axis within -rank..rank-1 made positive; an error where it is not. */
+bool onnx_axis(onnx_node *n, int64_t axis, int rank, int64_t *out);
+
+/* ---- results ---- */
+/* Operator `op` on the node's operands, as output 0. */
+bool onnx_emit(onnx_node *n, const char *op, const op_attr *attr, int n_attrs);
+/* An operator in the graph; its result goes on to further steps. */
+graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs);
+#define ONNX_MAKE(n, op, attr, n_attrs, ...)                                                                                     \
+    onnx_make((n), (op), (graph_value *const[]){__VA_ARGS__}, (int)(sizeof((graph_value *const[]){__VA_ARGS__}) / sizeof(graph_value *)), (attr), (n_attrs))
+bool onnx_set(onnx_node *n, int k, graph_value *v); /* false for NULL */
+void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int count);
+graph_value *onnx_scalar(onnx_node *n, base_dtype t, double value);
+graph_value *onnx_reshape(onnx_node *n, graph_value *v, const ir_expr *const *dim, int count);
+/* An i64 tensor of expressions over symbols: a vector, or a scalar where `scalar`. */
+graph_value *onnx_values(onnx_node *n, const ir_expr *const *at, int count, bool scalar);
+
+/* Says why this node cannot be imported; always false. */
+bool onnx_unsupported(onnx_node *n, const char *fmt, ...) BASE_PRINTF(2, 3);
+/* The model is wrong here; always false. */
+bool onnx_wrong(onnx_node *n, const char *fmt, ...) BASE_PRINTF(2, 3);
+
+/* ---- tensors (tensor.c) ---- */
+const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *t, const char *what);
+bool onnx_dtype(int32_t data_type, base_dtype *out);
+int32_t onnx_data_type(base_dtype t); /* 0: none */
+ProtobufCAllocator *onnx_allocator(tec_context *cx);
+
+#endif

@@ -1,0 +1,221 @@
+/* graph/onnx/node.c -- what conversions ask of a node, and how they build. */
+#include <string.h>
+
+#include "graph/onnx/import.h"
+#include "ir/text.h"
+
+static const onnx_rows *const families[] = {&onnx_arithmetic_rows, &onnx_shape_rows, &onnx_nn_rows, &onnx_reduce_rows};
+
+const onnx_row *onnx_find(const char *op, int64_t opset)
+{
+    for (int f = 0; f < BASE_COUNT(families); f++)
+        for (int i = 0; i < families[f]->n; i++) {
+            const onnx_row *r = &families[f]->rows[i];
+
+            if (base_same(r->op, op) && opset >= r->since && (r->until == 0 || opset <= r->until))
+                return r;
+        }
+    return NULL;
+}
+
+bool onnx_knows(const char *op)
+{
+    for (int f = 0; f < BASE_COUNT(families); f++)
+        for (int i = 0; i < families[f]->n; i++)
+            if (base_same(families[f]->rows[i].op, op))
+                return true;
+    return false;
+}
+
+/* ---- attributes ---- */
+
+const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->proto->n_attribute; i++)
+        if (base_same(n->proto->attribute[i]->name, name))
+            return n->proto->attribute[i];
+    return NULL;
+}
+
+int64_t onnx_int(const onnx_node *n, const char *name, int64_t otherwise)
+{
+    const Onnx__AttributeProto *a = onnx_attr(n, name);
+
+    return a && a->has_i ? a->i : otherwise;
+}
+
+double onnx_float(const onnx_node *n, const char *name, double otherwise)
+{
+    const Onnx__AttributeProto *a = onnx_attr(n, name);
+
+    return a && a->has_f ? a->f : otherwise;
+}
+
+const char *onnx_string(const onnx_node *n, const char *name, const char *otherwise)
+{
+    const Onnx__AttributeProto *a = onnx_attr(n, name);
+
+    return a && a->has_s ? base_strndup(n->cx, (const char *)a->s.data, a->s.len) : otherwise;
+}
+
+int onnx_ints(const onnx_node *n, const char *name, const int64_t **out)
+{
+    const Onnx__AttributeProto *a = onnx_attr(n, name);
+
+    *out = a ? a->ints : NULL;
+    return a ? (int)a->n_ints : -1;
+}
+
+/* ---- operands ---- */
+
+bool onnx_has(const onnx_node *n, int k)
+{
+    return k < n->n_in && n->in[k];
+}
+
+int onnx_rank(const onnx_node *n, int k)
+{
+    return n->in[k]->type.n;
+}
+
+static int64_t element(const op_constant *c, int64_t i)
+{
+    const char *p = (const char *)c->data + i * base_dtype_bytes(c->type.dtype);
+    int64_t v = 0;
+
+    memcpy(&v, p, (size_t)base_dtype_bytes(c->type.dtype));
+    if (base_is_signed(c->type.dtype) && c->type.dtype.bits < 64) {
+        int shift = 64 - c->type.dtype.bits;
+
+        v = (int64_t)((uint64_t)v << shift) >> shift;
+    }
+    return v;
+}
+
+static const onnx_known *known_constant(onnx_node *n, const graph_value *v)
+{
+    const op_constant *c = v->constant;
+    int64_t count = c ? c->bytes / base_dtype_bytes(c->type.dtype) : 0;
+
+    if (!c || base_is_float(c->type.dtype) || count > ONNX_MAX_KNOWN)
+        return NULL;
+    onnx_known *known = base_new(n->cx, onnx_known);
+    known->n = (int)count;
+    known->at = base_array(n->cx, const ir_expr *, count);
+    for (int64_t i = 0; i < count; i++)
+        known->at[i] = ir_int(n->cx, element(c, i));
+    return known;
+}
+
+const onnx_known *onnx_known_value(onnx_node *n, int k)
+{
+    if (!onnx_has(n, k))
+        return NULL;
+    const onnx_known *known = base_map_get(&n->im->known, n->in[k]);
+    return known ? known : known_constant(n, n->in[k]);
+}
+
+int onnx_constant_ints(onnx_node *n, int k, const int64_t **out)
+{
+    const onnx_known *known = onnx_known_value(n, k);
+    int64_t *v = known ? base_array(n->cx, int64_t, known->n) : NULL;
+
+    *out = v;
+    for (int i = 0; known && i < known->n; i++)
+        if (!ir_is_int(known->at[i], &v[i]))
+            return -1;
+    return known ? known->n : -1;
+}
+
+bool onnx_constant_float(onnx_node *n, int k, double *out)
+{
+    const op_constant *c = onnx_has(n, k) ? n->in[k]->constant : NULL;
+
+    if (!c || c->bytes != base_dtype_bytes(c->type.dtype))
+        return false;
+    if (!base_is_float(c->type.dtype))
+        *out = (double)element(c, 0);
+    else if (c->type.dtype.bits == 64)
+        memcpy(out, c->data, sizeof *out);
+    else if (c->type.dtype.bits == 32) {
+        float f;
+        memcpy(&f, c->data, sizeof f);
+        *out = f;
+    } else {
+        uint16_t h;
+        memcpy(&h, c->data, sizeof h);
+        *out = c->type.dtype.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h);
+    }
+    return true;
+}
+
+bool onnx_axis(onnx_node *n, int64_t axis, int rank, int64_t *out)
+{
+    if (axis < -rank || axis >= rank)
+        return onnx_wrong(n, "axis %lld, but there are %d dimensions", (long long)axis, rank);
+    *out = axis < 0 ? axis + rank : axis;
+    return true;
+}
+
+/* ---- results ---- */
+
+graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs)
+{
+    for (int k = 0; k < n_in; k++)
+        if (!in[k] && base_failed(n->cx))
+            return NULL;
+    return graph_add(n->im->f, op, n->name, in, n_in, attr, n_attrs);
+}
+
+bool onnx_set(onnx_node *n, int k, graph_value *v)
+{
+    if (!v || k >= n->n_out)
+        return v != NULL;
+    if (*n->proto->output[k]) {
+        if (!v->name)
+            v->name = n->proto->output[k];
+        base_dict_put(n->cx, &n->im->values, n->proto->output[k], v);
+    }
+    return true;
+}
+
+bool onnx_emit(onnx_node *n, const char *op, const op_attr *attr, int n_attrs)
+{
+    return onnx_set(n, 0, onnx_make(n, op, n->in, n->n_in, attr, n_attrs));
+}
+
+void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int count)
+{
+    if (!v || count > ONNX_MAX_KNOWN)
+        return;
+    onnx_known *known = base_new(n->cx, onnx_known);
+    const ir_facts *f = graph_facts(n->im->m);
+    known->n = count;
+    known->at = base_array(n->cx, const ir_expr *, count);
+    for (int i = 0; i < count; i++)
+        known->at[i] = ir_simplify(f, at[i]);
+    base_map_put(n->cx, &n->im->known, v, known);
+}
+
+graph_value *onnx_scalar(onnx_node *n, base_dtype t, double value)
+{
+    op_attr attrs[] = {op_attr_exprs(n->cx, "shape", NULL, 0), op_attr_dtype("dtype", t), op_attr_float("value", value)};
+
+    return onnx_make(n, "fill", NULL, 0, attrs, 3);
+}
+
+graph_value *onnx_reshape(onnx_node *n, graph_value *v, const ir_expr *const *dim, int count)
+{
+    op_attr shape = op_attr_exprs(n->cx, "shape", dim, count);
+
+    return ONNX_MAKE(n, "reshape", &shape, 1, v);
+}
+
+graph_value *onnx_values(onnx_node *n, const ir_expr *const *at, int count, bool scalar)
+{
+    op_attr attrs[] = {op_attr_exprs(n->cx, "values", at, count), op_attr_int("scalar", scalar)};
+    graph_value *v = onnx_make(n, "values", NULL, 0, attrs, 2);
+
+    onnx_set_known(n, v, at, count);
+    return v;
+}
