@@ -351,7 +351,7 @@ Test(module, refuses_sections_that_are_not_where_they_should_be)
     ASSERT_SAYS(open_with_row(&t, 4, 6, 0), "it does not say well where its weights are");
     ASSERT_SAYS(open_with_row(&t, 1, 2, 1 << 20), "section 'functions' does not lie inside the file");
     ASSERT_SAYS(open_with_row(&t, 1, 2, -64), "section 'functions' does not lie inside the file");
-    ASSERT_SAYS(open_with_row(&t, 4, 5, 8), "section 'weights' is not where it should be");
+    ASSERT_SAYS(open_with_row(&t, 4, 5, -8), "section 'weights' is not where it should be");
     tear_down(&t);
 }
 
