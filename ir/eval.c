@@ -113,7 +113,10 @@ static bool less(base_dtype t, ir_value a, ir_value b)
     return base_is_signed(t) ? a.i < b.i : (uint64_t)a.i < (uint64_t)b.i;
 }
 
-static bool same(base_dtype t, ir_value a, ir_value b) { return base_is_float(t) ? a.f == b.f : a.i == b.i; }
+static bool same(base_dtype t, ir_value a, ir_value b)
+{
+    return base_is_float(t) ? a.f == b.f : a.i == b.i;
+}
 
 /* NaN wins; -0 counts as less than +0. */
 static bool smaller(base_dtype t, ir_value a, ir_value b)
@@ -159,10 +162,22 @@ static bool eval_fma(base_dtype t, const ir_value *a, ir_value *out)
 
 /* ---- comparison and logic ---- */
 
-static bool eval_eq(base_dtype t, const ir_value *a, ir_value *out) { return give_bool(same(t, a[0], a[1]), out); }
-static bool eval_ne(base_dtype t, const ir_value *a, ir_value *out) { return give_bool(!same(t, a[0], a[1]), out); }
-static bool eval_lt(base_dtype t, const ir_value *a, ir_value *out) { return give_bool(less(t, a[0], a[1]), out); }
-static bool eval_gt(base_dtype t, const ir_value *a, ir_value *out) { return give_bool(less(t, a[1], a[0]), out); }
+static bool eval_eq(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_bool(same(t, a[0], a[1]), out);
+}
+static bool eval_ne(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_bool(!same(t, a[0], a[1]), out);
+}
+static bool eval_lt(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_bool(less(t, a[0], a[1]), out);
+}
+static bool eval_gt(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_bool(less(t, a[1], a[0]), out);
+}
 
 static bool eval_le(base_dtype t, const ir_value *a, ir_value *out)
 {
@@ -208,13 +223,28 @@ static bool eval_likely(base_dtype t, const ir_value *a, ir_value *out)
 
 /* ---- bits ---- */
 
-static bool eval_bitand(base_dtype t, const ir_value *a, ir_value *out) { return give_int(t, (uint64_t)(a[0].i & a[1].i), out); }
-static bool eval_bitxor(base_dtype t, const ir_value *a, ir_value *out) { return give_int(t, (uint64_t)(a[0].i ^ a[1].i), out); }
-static bool eval_bitor(base_dtype t, const ir_value *a, ir_value *out) { return give_int(t, (uint64_t)(a[0].i | a[1].i), out); }
-static bool eval_bitnot(base_dtype t, const ir_value *a, ir_value *out) { return give_int(t, ~(uint64_t)a[0].i, out); }
+static bool eval_bitand(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_int(t, (uint64_t)(a[0].i & a[1].i), out);
+}
+static bool eval_bitxor(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_int(t, (uint64_t)(a[0].i ^ a[1].i), out);
+}
+static bool eval_bitor(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_int(t, (uint64_t)(a[0].i | a[1].i), out);
+}
+static bool eval_bitnot(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_int(t, ~(uint64_t)a[0].i, out);
+}
 
 /* A shift's amount, modulo the width; as bits, so that -1 means width - 1. */
-static int amount(base_dtype t, ir_value v) { return (int)(ir_value_bits(t, v) % t.bits); }
+static int amount(base_dtype t, ir_value v)
+{
+    return (int)(ir_value_bits(t, v) % t.bits);
+}
 
 static bool eval_shl(base_dtype t, const ir_value *a, ir_value *out)
 {
@@ -242,10 +272,22 @@ static bool eval_clz(base_dtype t, const ir_value *a, ir_value *out)
 
 /* ---- functions of floats ---- */
 
-static bool eval_rsqrt(base_dtype t, const ir_value *a, ir_value *out) { return give_float(t, 1 / sqrt(a[0].f), out); }
-static bool eval_sigmoid(base_dtype t, const ir_value *a, ir_value *out) { return give_float(t, 1 / (1 + exp(-a[0].f)), out); }
-static bool eval_pow(base_dtype t, const ir_value *a, ir_value *out) { return give_float(t, pow(a[0].f, a[1].f), out); }
-static bool eval_round(base_dtype t, const ir_value *a, ir_value *out) { return give_float(t, nearbyint(a[0].f), out); }
+static bool eval_rsqrt(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_float(t, 1 / sqrt(a[0].f), out);
+}
+static bool eval_sigmoid(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_float(t, 1 / (1 + exp(-a[0].f)), out);
+}
+static bool eval_pow(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_float(t, pow(a[0].f, a[1].f), out);
+}
+static bool eval_round(base_dtype t, const ir_value *a, ir_value *out)
+{
+    return give_float(t, nearbyint(a[0].f), out);
+}
 
 static bool eval_copysign(base_dtype t, const ir_value *a, ir_value *out)
 {
@@ -265,8 +307,11 @@ static bool eval_isinf(base_dtype t, const ir_value *a, ir_value *out)
 }
 
 /* The rows that the C library computes under their own name. */
-#define FROM_LIBM(name) \
-    static bool eval_##name(base_dtype t, const ir_value *a, ir_value *out) { return give_float(t, name(a[0].f), out); }
+#define FROM_LIBM(name)                                                                                                          \
+    static bool eval_##name(base_dtype t, const ir_value *a, ir_value *out)                                                      \
+    {                                                                                                                            \
+        return give_float(t, name(a[0].f), out);                                                                                 \
+    }
 FROM_LIBM(floor)
 FROM_LIBM(ceil)
 FROM_LIBM(trunc)
@@ -294,7 +339,10 @@ static ir_evaluator *const evaluators[IR_N_OPS] = {
 #include "ir/ops.def"
 };
 
-ir_evaluator *ir_evaluator_of(ir_op op) { return ir_is_op(op) ? evaluators[op] : NULL; }
+ir_evaluator *ir_evaluator_of(ir_op op)
+{
+    return ir_is_op(op) ? evaluators[op] : NULL;
+}
 
 bool ir_eval_op(ir_op op, base_dtype t, const ir_value *arg, ir_value *out)
 {

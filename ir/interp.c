@@ -110,7 +110,8 @@ static bool check_array(session *s, int i)
         ir_vm_fail(s->vm, TEC_INVALID, buffer->loc, "argument '%s' has type %s, expected %s", buffer->name,
                    base_dtype_text(s->vm->mem, a->dtype), base_dtype_text(s->vm->mem, buffer->dtype));
     else if (a->n != buffer->n)
-        ir_vm_fail(s->vm, TEC_INVALID, buffer->loc, "argument '%s' has %d dimensions, expected %d", buffer->name, a->n, buffer->n);
+        ir_vm_fail(s->vm, TEC_INVALID, buffer->loc, "argument '%s' has %d dimensions, expected %d", buffer->name, a->n,
+                   buffer->n);
     return !s->vm->failed;
 }
 
@@ -172,10 +173,11 @@ static vm_store *find_shared(session *s, int i, const vm_store *mine)
         if (!other || !overlap(mine, other))
             continue;
         if (buffer->alias == 0 || buffer->alias != name->alias)
-            ir_vm_fail(s->vm, TEC_INVALID, buffer->loc, "arguments '%s' and '%s' share memory, which the program excludes", name->name,
-                       buffer->name);
+            ir_vm_fail(s->vm, TEC_INVALID, buffer->loc, "arguments '%s' and '%s' share memory, which the program excludes",
+                       name->name, buffer->name);
         else if (mine->data != other->data || mine->count != other->count || mine->bytes != other->bytes)
-            ir_vm_fail(s->vm, TEC_UNSUPPORTED, buffer->loc, "arguments '%s' and '%s' share a part of their memory", name->name, buffer->name);
+            ir_vm_fail(s->vm, TEC_UNSUPPORTED, buffer->loc, "arguments '%s' and '%s' share a part of their memory", name->name,
+                       buffer->name);
         return other;
     }
     return NULL;
@@ -212,8 +214,8 @@ static void bind_array(session *s, int i)
     if (span < 0)
         return;
     if (view->offset < 0 || view->offset > INT64_MAX / 128)
-        ir_vm_fail(s->vm, TEC_INVALID, s->param[i]->buffer->loc, "argument '%s' begins at element %lld", s->param[i]->buffer->name,
-                   (long long)view->offset);
+        ir_vm_fail(s->vm, TEC_INVALID, s->param[i]->buffer->loc, "argument '%s' begins at element %lld",
+                   s->param[i]->buffer->name, (long long)view->offset);
     else
         view->store = store_of_array(s, i, view->offset + span);
     s->vm->view[s->param[i]->slot] = view;
@@ -240,8 +242,8 @@ static void blame_unwritten(session *s, const ir_buffer *buffer, const int64_t *
     for (int d = 0; d < buffer->n; d++)
         base_addf(s->vm->mem, &t, "%s%lld", d ? ", " : "[", (long long)index[d]);
     s->vm->scope = NULL;
-    ir_vm_fail(s->vm, TEC_INVALID, buffer->loc, "output '%s' is not written at %s%s", buffer->name, buffer->n ? t.data : "its one element",
-               buffer->n ? "]" : "");
+    ir_vm_fail(s->vm, TEC_INVALID, buffer->loc, "output '%s' is not written at %s%s", buffer->name,
+               buffer->n ? t.data : "its one element", buffer->n ? "]" : "");
 }
 
 static bool next_index(int64_t *index, const int64_t *shape, int n)
@@ -304,7 +306,7 @@ bool ir_interpret(tec_context *cx, const ir_program *p, const ir_run *how)
     vm->max_bytes = (int64_t)DEFAULT_GIB << 30;
     vm->shuffle = (uint64_t)how->parallel_seed;
     session s = {.vm = vm, .p = p, .run = how};
-    s.b = (vm_builder){.vm = vm, .program = p, .names = &s.names};
+    s.b = (vm_builder){.vm = vm, .names = &s.names};
     ok = run(&s);
     tec_context_free(mem);
     return ok;

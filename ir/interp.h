@@ -1,18 +1,20 @@
 /* ir/interp.h -- the oracle: runs a program (loop tree or loop AST, at any stage of lowering) and checks it as it runs.
  *
  *     ir_array a = {.dtype = BASE_F32, .n = 2, .shape = {4, 4}, .data = x}, c = ...;
- *     if (!ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){{&a}, {&c}}})) -> tec_context_error(cx) tells what went wrong, and where
+ *     if (!ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){{&a}, {&c}}})) -> tec_context_error(cx) tells what went wrong
  *
- * Reported, each with the stage or buffer, the index values and the values of the enclosing loops: an index out of bounds, a read of an
- * element that nothing wrote, division by zero, two parallel (or vectorised, or differently bound) iterations that touch one element, one
- * of them writing, without a barrier between them, a barrier that not all threads of a block reach, a failed assert, a step limit.
- * Blocks: init runs where all reduce variables' first update is due (see docs/loop-tree.md); a block whose predicate is false does nothing.
+ * Reported, each with the stage or buffer, the index values and the values of the enclosing loops: an index out of bounds, a
+ * read of an element that nothing wrote, division by zero, two parallel (or vectorised, or differently bound) iterations that
+ * touch one element, one of them writing, without a barrier between them, a barrier that not all threads of a block reach, a
+ * failed assert, a step limit, a limit on memory.
+ * Blocks: a block whose predicate is false does nothing; an init runs before the outermost loop of its reduction, for every
+ * element that the loops inside reach (ir/interp_block.c says it exactly).
  * Outputs must be written in full: an element of an output that nothing wrote is an error at the end.
- * An access with one index to a buffer of other than one dimension is a flattened one: it counts elements from the address that is passed,
- * the buffer's own offset included in the index.
- * Calls of intrinsics: the buffer parameters of the meaning get the call's buffers in their order, each from the element offset on that
- * the first arguments say (counted behind the buffer's own offset); the scalar parameters get the other arguments. A meaning
- * with one parameter more, an output at the end, gives the value of the call.
+ * An access with one index to a buffer of other than one dimension is a flattened one: it counts elements from the address
+ * that is passed, the buffer's own offset included in the index.
+ * Calls of intrinsics: the buffer parameters of the meaning get the call's buffers in their order, each from the element
+ * offset on that the first arguments say (counted behind the buffer's own offset); the scalar parameters get the other
+ * arguments. A meaning with one parameter more, an output at the end, gives the value of the call.
  */
 #ifndef IR_INTERP_H
 #define IR_INTERP_H
@@ -21,8 +23,9 @@
 
 enum { IR_MAX_DIMS = 16 };
 
-/* The barrier between the threads of one block: evaluate tec.barrier("shared"). "shared" orders accesses to shared memory, "global" those
- * to global memory as well; both wait for all threads of the block. "warp" waits for 32 threads, and orders everything between them. */
+/* The barrier between the threads of one block: evaluate tec.barrier("shared"). "shared" orders accesses to shared memory,
+ * "global" those to global memory as well; both wait for all threads of the block. "warp" waits for 32 threads, and orders
+ * everything between them. */
 #define IR_CALL_BARRIER "tec.barrier"
 
 typedef struct {
@@ -62,8 +65,8 @@ typedef union {
 /* Evaluates an operation of the table on scalars of dtype t (that of the last operand); false: a zero divisor. */
 bool ir_eval_op(ir_op op, base_dtype t, const ir_value *arg, ir_value *out);
 ir_value ir_eval_cast(base_dtype from, base_dtype to, ir_value v);
-/* A closed scalar expression without loads, variables bound in `vars` (variable -> ir_value *, may be NULL). False, without an error in
- * the context: it is none, or divides by zero. */
+/* A closed scalar expression without loads, variables bound in `vars` (variable -> ir_value *, may be NULL). False, without an
+ * error in the context: it is none, or divides by zero. */
 bool ir_eval(tec_context *cx, const ir_expr *e, const base_map *vars, ir_value *out);
 
 #endif

@@ -114,10 +114,10 @@ static void feed_bindings(vm_builder *b, base_map *set, const ir_stmt *s, bool r
 
 typedef struct {
     const ir_stmt *s;
-    const vm_path *top;  /* L; NULL: the init stands at the block itself */
-    base_map spatial;    /* variables that spatial bindings are made of */
-    base_map dropped;    /* variables of the path from L inward that the copies do not have */
-    bool first_only;     /* run where all reduce variables are 0 */
+    const vm_path *top; /* L; NULL: the init stands at the block itself */
+    base_map spatial;   /* variables that spatial bindings are made of */
+    base_map dropped;   /* variables of the path from L inward that the copies do not have */
+    bool first_only;    /* run where all reduce variables are 0 */
 } vm_init;
 
 static bool uses_any(vm_builder *b, const ir_expr *e, const base_map *set)
@@ -214,7 +214,7 @@ static const vm_node *const *bind(vm_builder *b, const ir_stmt *s, bool spatial_
 
 static const vm_code *build_inside(vm_builder *b, const ir_stmt *s, const ir_stmt *body)
 {
-    const ir_block *block = s->block.block, *outer = b->block;
+    const ir_block *block = s->block.block;
     const ir_expr **var = base_array(b->vm->mem, const ir_expr *, block->n_iters);
     const vm_scope *scope = b->scope;
     vm_path path = {.up = b->path, .s = s};
@@ -224,11 +224,9 @@ static const vm_code *build_inside(vm_builder *b, const ir_stmt *s, const ir_stm
         var[j] = block->iters[j].var;
     ir_vm_push_scope(b, VM_IN_BLOCK, block->name, block->n_iters, var);
     b->path = &path;
-    b->block = block;
     c = ir_vm_build(b, body);
     b->scope = scope;
     b->path = path.up;
-    b->block = outer;
     return c;
 }
 
@@ -295,9 +293,8 @@ static const vm_code *wrap_branch(vm_builder *b, const vm_init *in, const vm_pat
     base_vec conds = {0};
 
     if (p->otherwise)
-        return uses_any(b, p->s->branch.cond, &in->dropped)
-                   ? c
-                   : ir_vm_wrap_if(b, p->s, ir_vm_expr(b, p->s->branch.cond), NULL, c);
+        return uses_any(b, p->s->branch.cond, &in->dropped) ? c
+                                                            : ir_vm_wrap_if(b, p->s, ir_vm_expr(b, p->s->branch.cond), NULL, c);
     keep_conjuncts(b, &conds, p->s->branch.cond, in);
     for (int i = conds.n - 1; i >= 0; i--)
         c = ir_vm_wrap_if(b, p->s, conds.at[i], c, NULL);
@@ -325,12 +322,9 @@ static const vm_code *wrap_outer_block(vm_builder *b, const vm_init *in, const i
 static const vm_code *wrap_step(vm_builder *b, const vm_init *in, const vm_path *p, const vm_code *c)
 {
     switch (p->s->kind) {
-    case IR_FOR:
-        return wrap_for(b, in, p->s, c);
-    case IR_IF:
-        return wrap_branch(b, in, p, c);
-    case IR_BLOCK:
-        return wrap_outer_block(b, in, p->s, c);
+    case IR_FOR: return wrap_for(b, in, p->s, c);
+    case IR_IF: return wrap_branch(b, in, p, c);
+    case IR_BLOCK: return wrap_outer_block(b, in, p->s, c);
     case IR_LET_STMT:
         return base_map_has(&in->dropped, p->s->let.var) ? c : ir_vm_wrap_let(b, p->s, p->s->let.var, p->s->let.value, c);
     case IR_STORE:
@@ -339,8 +333,7 @@ static const vm_code *wrap_step(vm_builder *b, const vm_init *in, const vm_path 
     case IR_SEQ:
     case IR_ASSERT:
     case IR_ATTRIBUTE:
-    case IR_EVALUATE:
-        break;
+    case IR_EVALUATE: break;
     }
     return c;
 }
@@ -356,8 +349,9 @@ static const vm_path *find_top(vm_builder *b, const ir_stmt *s)
         if (p->s->kind == IR_FOR && base_map_has(&reduce, p->s->loop.var)) {
             top = p;
             if (p->s->loop.how >= IR_BLOCK_X && p->s->loop.how <= IR_THREAD_Z)
-                ir_vm_fail(b->vm, TEC_UNSUPPORTED, p->s->loc, "stage '%s': the interpreter does not run a reduction across %s ('%s')",
-                           s->block.block->name, ir_how_text(p->s->loop.how), p->s->loop.var->var.name);
+                ir_vm_fail(b->vm, TEC_UNSUPPORTED, p->s->loc,
+                           "stage '%s': the interpreter does not run a reduction across %s ('%s')", s->block.block->name,
+                           ir_how_text(p->s->loop.how), p->s->loop.var->var.name);
         }
     return top;
 }
@@ -406,20 +400,14 @@ static void count(vm_builder *b, const ir_stmt *s, int depth)
     if (!s || depth > VM_MAX_NESTING)
         return;
     switch (s->kind) {
-    case IR_FOR:
-        count(b, s->loop.body, depth + 1);
-        break;
+    case IR_FOR: count(b, s->loop.body, depth + 1); break;
     case IR_BLOCK:
         base_dict_put(b->vm->mem, &b->copies, s->block.block->name,
                       (void *)((intptr_t)base_dict_get(&b->copies, s->block.block->name) + 1));
         count(b, s->block.block->body, depth + 1);
         break;
-    case IR_LET_STMT:
-        count(b, s->let.body, depth + 1);
-        break;
-    case IR_ALLOCATE:
-        count(b, s->allocate.body, depth + 1);
-        break;
+    case IR_LET_STMT: count(b, s->let.body, depth + 1); break;
+    case IR_ALLOCATE: count(b, s->allocate.body, depth + 1); break;
     case IR_IF:
         count(b, s->branch.then, depth + 1);
         count(b, s->branch.otherwise, depth + 1);
@@ -428,15 +416,15 @@ static void count(vm_builder *b, const ir_stmt *s, int depth)
         for (int i = 0; i < s->seq.n; i++)
             count(b, s->seq.stmt[i], depth + 1);
         break;
-    case IR_ATTRIBUTE:
-        count(b, s->attribute.body, depth + 1);
-        break;
+    case IR_ATTRIBUTE: count(b, s->attribute.body, depth + 1); break;
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
-    case IR_EVALUATE:
-        break;
+    case IR_EVALUATE: break;
     }
 }
 
-void ir_vm_count_blocks(vm_builder *b, const ir_stmt *s) { count(b, s, 0); }
+void ir_vm_count_blocks(vm_builder *b, const ir_stmt *s)
+{
+    count(b, s, 0);
+}

@@ -1,6 +1,6 @@
 /* ir/interp_build.h -- from the tree to the interpreter's compiled form.
  *
- *     vm_builder b = {.vm = vm, .program = p};
+ *     vm_builder b = {.vm = vm, .names = &names};
  *     const vm_code *code = ir_vm_build(&b, p->body);   // NULL: vm->failed
  *
  * A builder walks one program, keeping the path from the root; an intrinsic's meaning is built by a builder of its own that
@@ -30,17 +30,15 @@ typedef struct {
 
 typedef struct {
     ir_vm *vm;
-    const ir_program *program;
     vm_names *names;
     base_map nodes; /* memo of the expression being built */
     const vm_path *path;
     const vm_place *place;
     const vm_scope *scope;
-    const ir_block *block; /* innermost */
-    base_dict copies;      /* block name -> how often it stands in the program, as a pointer-sized count */
+    base_dict copies; /* block name -> how often it stands in the program, as a pointer-sized count */
     vm_launch *launch;
-    int bound;  /* thread axes bound by loops on the path */
-    int depth;  /* of the recursion */
+    int bound; /* thread axes bound by loops on the path */
+    int depth; /* of the recursion */
 } vm_builder;
 
 enum { VM_MAX_NESTING = 4000, VM_MAX_NODES = 1 << 23 };
@@ -48,16 +46,17 @@ enum { VM_MAX_NESTING = 4000, VM_MAX_NODES = 1 << 23 };
 bool ir_vm_may_grow(vm_builder *b, base_loc loc); /* counts a node; false: failed, too many or too deep */
 
 /* Slots */
-int ir_vm_slot(vm_builder *b, const ir_expr *var); /* numbers it at the first call */
+int ir_vm_slot(vm_builder *b, const ir_expr *var);                             /* numbers it at the first call */
 vm_buffer *ir_vm_declare(vm_builder *b, const ir_buffer *buffer, bool listed); /* numbers it */
-void ir_vm_size_buffer(vm_builder *b, vm_buffer *vb); /* builds its shape, strides and offset */
+void ir_vm_size_buffer(vm_builder *b, vm_buffer *vb);                          /* builds its shape, strides and offset */
 vm_buffer *ir_vm_use(vm_builder *b, const ir_buffer *buffer, base_loc loc);    /* NULL: failed, nothing declares it */
 
 /* Expressions (interp_expr.c) */
 const vm_node *ir_vm_expr(vm_builder *b, const ir_expr *e); /* NULL stays NULL */
 const vm_node *ir_vm_part(vm_builder *b, const ir_expr *e); /* a part of the expression that is being built */
 const vm_node *const *ir_vm_exprs(vm_builder *b, const ir_expr *const *e, int n);
-vm_access *ir_vm_access(vm_builder *b, const ir_buffer *buffer, const ir_expr *const *index, int n, const ir_expr *mask, base_loc loc);
+vm_access *ir_vm_access(vm_builder *b, const ir_buffer *buffer, const ir_expr *const *index, int n, const ir_expr *mask,
+                        base_loc loc);
 vm_call *ir_vm_call(vm_builder *b, const ir_expr *e);
 int64_t ir_vm_cost(const vm_node *n); /* steps that an expression counts as */
 
@@ -79,7 +78,7 @@ void ir_vm_feeders(vm_builder *b, base_map *set, const ir_expr *e, bool bounds);
 
 /* Launches (interp_launch.c) */
 vm_launch *ir_vm_find_launch(vm_builder *b, const ir_stmt *loop); /* NULL: the loop starts none */
-/* Where listed buffers get their memory, once everything is built: per group, per strand, or (the rest goes to `once`) for the run. */
+/* Where listed buffers get their memory, once everything is built: per group, per strand, or for the run (those go to `once`). */
 void ir_vm_place_buffers(vm_builder *b, base_vec *once);
 
 #endif

@@ -18,7 +18,7 @@ static void add_param(vm_builder *b, vm_meaning *m, const ir_param *p, int i)
 static void build_body(vm_builder *outer, vm_meaning *m)
 {
     const ir_program *p = m->program;
-    vm_builder b = {.vm = outer->vm, .program = p, .names = outer->names, .depth = outer->depth};
+    vm_builder b = {.vm = outer->vm, .names = outer->names, .depth = outer->depth};
     int first = b.names->listed.n;
 
     for (int i = 0; i < p->n_params; i++)
@@ -32,7 +32,8 @@ static void build_body(vm_builder *outer, vm_meaning *m)
     ir_vm_count_blocks(&b, p->body);
     m->body = ir_vm_build(&b, p->body);
     m->n_listed = b.names->listed.n - first;
-    m->listed = (const vm_buffer *const *)base_copy(b.vm->mem, b.names->listed.at + first, (size_t)m->n_listed * sizeof *m->listed);
+    m->listed =
+        (const vm_buffer *const *)base_copy(b.vm->mem, b.names->listed.at + first, (size_t)m->n_listed * sizeof *m->listed);
     b.names->listed.n = first;
 }
 
@@ -42,7 +43,8 @@ static vm_meaning *find_meaning(vm_builder *b, const ir_expr *e)
     vm_meaning *m = p ? base_map_get(&b->names->meanings, p) : NULL;
 
     if (!p)
-        ir_vm_fail(b->vm, TEC_UNSUPPORTED, e->loc, "the interpreter cannot run '%s': it is an extern function without a meaning", e->call.name);
+        ir_vm_fail(b->vm, TEC_UNSUPPORTED, e->loc, "the interpreter cannot run '%s': it is an extern function without a meaning",
+                   e->call.name);
     else if (m && m->building)
         ir_vm_fail(b->vm, TEC_INVALID, e->loc, "the meaning of '%s' calls itself", e->call.name);
     if (m || !p)
@@ -73,8 +75,8 @@ static void check_scalar(vm_builder *b, const ir_expr *e, const ir_expr *param, 
     base_dtype t = param->dtype;
 
     if (t.code != arg->dtype.code || t.bits != arg->dtype.bits || (t.lanes > 1 && t.lanes != arg->dtype.lanes))
-        ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' takes %s as '%s', it is called with %s", e->call.name, base_dtype_text(b->vm->mem, t),
-                   param->var.name, base_dtype_text(b->vm->mem, arg->dtype));
+        ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' takes %s as '%s', it is called with %s", e->call.name,
+                   base_dtype_text(b->vm->mem, t), param->var.name, base_dtype_text(b->vm->mem, arg->dtype));
 }
 
 static bool fits(vm_builder *b, const ir_expr *e, vm_meaning *m)
@@ -86,8 +88,9 @@ static bool fits(vm_builder *b, const ir_expr *e, vm_meaning *m)
     m->gives_value = e->call.n == n - 1 && m->program->params[n - 1].buffer && m->program->params[n - 1].output;
     if ((e->call.n == n || m->gives_value) && buffers - m->gives_value == e->call.n_buffers)
         return true;
-    ir_vm_fail(b->vm, TEC_INVALID, e->loc, "'%s' is called with %d buffers and %d arguments, its meaning has %d buffers among %d parameters",
-               e->call.name, e->call.n_buffers, e->call.n, buffers, n);
+    ir_vm_fail(b->vm, TEC_INVALID, e->loc,
+               "'%s' is called with %d buffers and %d arguments, its meaning has %d buffers among %d parameters", e->call.name,
+               e->call.n_buffers, e->call.n, buffers, n);
     return false;
 }
 
@@ -147,8 +150,8 @@ static void set_operand(ir_vm *vm, const vm_call *c, int i, int64_t offset)
     }
     view->store = operand->store;
     if (__builtin_add_overflow(operand->offset, offset, &view->base) || view->base < 0 || view->base > operand->store->count)
-        ir_vm_fail(vm, TEC_INVALID, c->e->loc, "'%s' gets '%s' from element %lld on, it has %lld", c->e->call.name, c->buffer[i]->buffer->name,
-                   (long long)offset, (long long)(operand->store->count - operand->offset));
+        ir_vm_fail(vm, TEC_INVALID, c->e->loc, "'%s' gets '%s' from element %lld on, it has %lld", c->e->call.name,
+                   c->buffer[i]->buffer->name, (long long)offset, (long long)(operand->store->count - operand->offset));
     else if (ir_vm_shape_view(vm, c->meaning->buffer[i], view))
         vm->view[c->meaning->buffer[i]->slot] = view;
 }

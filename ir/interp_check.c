@@ -81,7 +81,8 @@ void ir_vm_fail(ir_vm *vm, tec_status status, base_loc loc, const char *fmt, ...
     iters = values_text(vm, VM_IN_BLOCK);
     loops = values_text(vm, VM_IN_LOOP);
     const char *shown = *iters ? iters : loops;
-    base_fail(vm->cx, status, loc, "%s%s%s%s%s", base_text_str(vm->mem, &where), what, *shown ? " (" : "", shown, *shown ? ")" : "");
+    base_fail(vm->cx, status, loc, "%s%s%s%s%s", base_text_str(vm->mem, &where), what, *shown ? " (" : "", shown,
+              *shown ? ")" : "");
     if (*iters && *loops)
         base_note(vm->cx, loc, "the loops around it are at %s", loops);
 }
@@ -146,8 +147,8 @@ int64_t ir_vm_locate(ir_vm *vm, const vm_access *a, int lane, bool write)
         at += i * v->strides[d];
     }
     if ((uint64_t)at >= (uint64_t)v->store->count) {
-        ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of %s lies outside the memory that the operand was given", write ? "write" : "read",
-                   element_text(vm, a, lane));
+        ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of %s lies outside the memory that the operand was given",
+                   write ? "write" : "read", element_text(vm, a, lane));
         return -1;
     }
     return vm->failed ? -1 : at;
@@ -155,8 +156,14 @@ int64_t ir_vm_locate(ir_vm *vm, const vm_access *a, int lane, bool write)
 
 /* ---- races ---- */
 
-static uint64_t clock_of(uint64_t stamp) { return stamp >> 16; }
-static unsigned strand_of(uint64_t stamp) { return (unsigned)(stamp & 0xffff); }
+static uint64_t clock_of(uint64_t stamp)
+{
+    return stamp >> 16;
+}
+static unsigned strand_of(uint64_t stamp)
+{
+    return (unsigned)(stamp & 0xffff);
+}
 
 static const vm_level *find_level(const ir_vm *vm, uint64_t stamp)
 {
@@ -169,7 +176,8 @@ static const vm_level *find_level(const ir_vm *vm, uint64_t stamp)
 /* Another strand of the group since the last barrier that orders this memory between the two. */
 static bool is_other_thread(const ir_vm *vm, uint64_t stamp, ir_scope scope)
 {
-    return vm->group && strand_of(stamp) != strand_of(vm->now) && clock_of(stamp) >= ir_vm_concurrent_since(vm, strand_of(stamp), scope);
+    return vm->group && strand_of(stamp) != strand_of(vm->now) &&
+           clock_of(stamp) >= ir_vm_concurrent_since(vm, strand_of(stamp), scope);
 }
 
 /* Whether loop encloses all uses of the buffer, so that each of its iterations owns a copy once buffers are placed. */
@@ -276,7 +284,10 @@ static void blame_uninitialised(ir_vm *vm, const vm_access *a, int lane)
     ir_vm_fail(vm, TEC_INVALID, a->loc, "read of %s, which nothing has written", element_text(vm, a, lane));
 }
 
-static bool is_concurrent(const ir_vm *vm) { return vm->depth > 0 || vm->group; }
+static bool is_concurrent(const ir_vm *vm)
+{
+    return vm->depth > 0 || vm->group;
+}
 
 ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane)
 {

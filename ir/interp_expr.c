@@ -32,7 +32,10 @@ static ir_value eval_vector_var(ir_vm *vm, const vm_node *n, int lane)
     return *v;
 }
 
-static ir_value eval_load(ir_vm *vm, const vm_node *n, int lane) { return ir_vm_load(vm, n->access, lane); }
+static ir_value eval_load(ir_vm *vm, const vm_node *n, int lane)
+{
+    return ir_vm_load(vm, n->access, lane);
+}
 
 /* ---- operations ---- */
 
@@ -85,21 +88,21 @@ static ir_value eval_or(ir_vm *vm, const vm_node *n, int lane)
     return a.i ? a : vm_run(vm, n->op.arg[1], lane);
 }
 
-#define FAST_I64(name, symbol)                                                               \
-    static ir_value eval_##name##_i64(ir_vm *vm, const vm_node *n, int lane)                \
-    {                                                                                        \
-        uint64_t a = (uint64_t)vm_run(vm, n->op.arg[0], lane).i;                             \
-        return (ir_value){.i = (int64_t)(a symbol (uint64_t)vm_run(vm, n->op.arg[1], lane).i)}; \
+#define FAST_I64(name, symbol)                                                                                                   \
+    static ir_value eval_##name##_i64(ir_vm *vm, const vm_node *n, int lane)                                                     \
+    {                                                                                                                            \
+        uint64_t a = (uint64_t)vm_run(vm, n->op.arg[0], lane).i, b = (uint64_t)vm_run(vm, n->op.arg[1], lane).i;                 \
+        return (ir_value){.i = (int64_t)(a symbol b)};                                                                           \
     }
 FAST_I64(add, +)
 FAST_I64(sub, -)
 FAST_I64(mul, *)
 
-#define FAST_F32(name, symbol)                                                    \
-    static ir_value eval_##name##_f32(ir_vm *vm, const vm_node *n, int lane)     \
-    {                                                                             \
-        float a = (float)vm_run(vm, n->op.arg[0], lane).f;                        \
-        return (ir_value){.f = a symbol (float)vm_run(vm, n->op.arg[1], lane).f}; \
+#define FAST_F32(name, symbol)                                                                                                   \
+    static ir_value eval_##name##_f32(ir_vm *vm, const vm_node *n, int lane)                                                     \
+    {                                                                                                                            \
+        float a = (float)vm_run(vm, n->op.arg[0], lane).f, b = (float)vm_run(vm, n->op.arg[1], lane).f;                          \
+        return (ir_value){.f = a symbol b};                                                                                      \
     }
 FAST_F32(add, +)
 FAST_F32(sub, -)
@@ -117,14 +120,10 @@ static vm_eval *pick_fast(ir_op op, base_dtype t)
     bool i64 = t.code == kDLInt && t.bits == 64, f32 = t.code == kDLFloat && t.bits == 32;
 
     switch ((int)op) {
-    case IR_ADD:
-        return i64 ? eval_add_i64 : f32 ? eval_add_f32 : NULL;
-    case IR_SUB:
-        return i64 ? eval_sub_i64 : f32 ? eval_sub_f32 : NULL;
-    case IR_MUL:
-        return i64 ? eval_mul_i64 : f32 ? eval_mul_f32 : NULL;
-    case IR_LT:
-        return i64 ? eval_lt_i64 : NULL;
+    case IR_ADD: return i64 ? eval_add_i64 : f32 ? eval_add_f32 : NULL;
+    case IR_SUB: return i64 ? eval_sub_i64 : f32 ? eval_sub_f32 : NULL;
+    case IR_MUL: return i64 ? eval_mul_i64 : f32 ? eval_mul_f32 : NULL;
+    case IR_LT: return i64 ? eval_lt_i64 : NULL;
     }
     return NULL;
 }
@@ -308,46 +307,25 @@ static void build_kind(vm_builder *b, vm_node *n, const ir_expr *e)
 {
     switch ((int)e->op) {
     case IR_INT:
-    case IR_FLOAT:
-        build_constant(n, e);
-        break;
-    case IR_VAR:
-        build_var(b, n, e);
-        break;
-    case IR_LOAD:
-        build_load(b, n, e);
-        break;
+    case IR_FLOAT: build_constant(n, e); break;
+    case IR_VAR: build_var(b, n, e); break;
+    case IR_LOAD: build_load(b, n, e); break;
     case IR_CAST:
         set_args(b, n, e->arg, 1);
         n->eval = eval_cast;
         break;
-    case IR_REINTERPRET:
-        build_reinterpret(b, n, e);
-        break;
-    case IR_RAMP:
-        build_ramp(b, n, e);
-        break;
+    case IR_REINTERPRET: build_reinterpret(b, n, e); break;
+    case IR_RAMP: build_ramp(b, n, e); break;
     case IR_BROADCAST:
         set_args(b, n, e->arg, 1);
         n->eval = eval_broadcast;
         break;
-    case IR_SHUFFLE:
-        build_shuffle(b, n, e);
-        break;
-    case IR_LET:
-        build_let(b, n, e);
-        break;
-    case IR_CALL:
-        build_call(b, n, e);
-        break;
-    case IR_STRING:
-        refuse(b, e, "a string outside a call");
-        break;
-    case IR_REDUCE:
-        refuse(b, e, "a reduction inside an expression; expand it into a block first");
-        break;
-    default:
-        build_operation(b, n, e);
+    case IR_SHUFFLE: build_shuffle(b, n, e); break;
+    case IR_LET: build_let(b, n, e); break;
+    case IR_CALL: build_call(b, n, e); break;
+    case IR_STRING: refuse(b, e, "a string outside a call"); break;
+    case IR_REDUCE: refuse(b, e, "a reduction inside an expression; expand it into a block first"); break;
+    default: build_operation(b, n, e);
     }
 }
 
@@ -381,7 +359,10 @@ static const vm_node *build(vm_builder *b, const ir_expr *e)
     return b->vm->failed ? NULL : n;
 }
 
-const vm_node *ir_vm_part(vm_builder *b, const ir_expr *e) { return e ? build(b, e) : NULL; }
+const vm_node *ir_vm_part(vm_builder *b, const ir_expr *e)
+{
+    return e ? build(b, e) : NULL;
+}
 
 /* The memo ends with each whole expression: a node that stands in two places counts as a use of its buffers in both. */
 const vm_node *ir_vm_expr(vm_builder *b, const ir_expr *e)
@@ -399,9 +380,13 @@ const vm_node *const *ir_vm_exprs(vm_builder *b, const ir_expr *const *e, int n)
     return out;
 }
 
-int64_t ir_vm_cost(const vm_node *n) { return n ? n->cost / 64 : 0; }
+int64_t ir_vm_cost(const vm_node *n)
+{
+    return n ? n->cost / 64 : 0;
+}
 
-vm_access *ir_vm_access(vm_builder *b, const ir_buffer *buffer, const ir_expr *const *index, int n, const ir_expr *mask, base_loc loc)
+vm_access *ir_vm_access(vm_builder *b, const ir_buffer *buffer, const ir_expr *const *index, int n, const ir_expr *mask,
+                        base_loc loc)
 {
     vm_access *a = base_new(b->vm->mem, vm_access);
     const vm_node **at = base_array(b->vm->mem, const vm_node *, n);

@@ -13,8 +13,14 @@ typedef struct {
     bool has_blocks;
 } scan;
 
-static bool is_thread(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z; }
-static bool is_block(ir_how how) { return how >= IR_BLOCK_X && how <= IR_BLOCK_Z; }
+static bool is_thread(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+}
+static bool is_block(ir_how how)
+{
+    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
+}
 
 static bool skip_expr(ir_walk *w, const ir_expr *e)
 {
@@ -41,7 +47,8 @@ static void add_axis(vm_builder *b, vm_launch *l, const ir_stmt *loop)
     ir_free_vars(b->vm->mem, loop->loop.extent, &vars);
     for (int i = 0; i < vars.n; i++)
         if (!base_map_has(&b->names->slots, vars.at[i])) {
-            ir_vm_fail(b->vm, TEC_UNSUPPORTED, loop->loc, "the extent of the %s loop '%s' depends on '%s', which is bound inside the launch",
+            ir_vm_fail(b->vm, TEC_UNSUPPORTED, loop->loc,
+                       "the extent of the %s loop '%s' depends on '%s', which is bound inside the launch",
                        ir_how_text(loop->loop.how), loop->loop.var->var.name, ((const ir_expr *)vars.at[i])->var.name);
             return;
         }

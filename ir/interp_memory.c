@@ -8,12 +8,13 @@ bool ir_vm_take(ir_vm *vm, int64_t count, int64_t each, const char *name, base_l
 {
     int64_t bytes;
 
-    if (!__builtin_mul_overflow(count, each, &bytes) && !__builtin_add_overflow(vm->bytes, bytes, &bytes) && bytes <= vm->max_bytes) {
+    if (!__builtin_mul_overflow(count, each, &bytes) && !__builtin_add_overflow(vm->bytes, bytes, &bytes) &&
+        bytes <= vm->max_bytes) {
         vm->bytes = bytes;
         return true;
     }
-    ir_vm_fail(vm, TEC_INVALID, loc, "'%s' has %lld elements: the buffers of this run would pass %lld MiB", name, (long long)count,
-               (long long)(vm->max_bytes >> 20));
+    ir_vm_fail(vm, TEC_INVALID, loc, "'%s' has %lld elements: the buffers of this run would pass %lld MiB", name,
+               (long long)count, (long long)(vm->max_bytes >> 20));
     return false;
 }
 
@@ -51,8 +52,8 @@ static bool evaluate_strides(ir_vm *vm, const vm_buffer *b, vm_view *view)
     for (int d = b->buffer->n - 1; d >= 0; d--) {
         view->strides[d] = b->strides ? vm_run(vm, b->strides[d], 0).i : compact;
         if (view->strides[d] < 0)
-            ir_vm_fail(vm, TEC_UNSUPPORTED, b->buffer->loc, "dimension %d of '%s' has the negative stride %lld", d, b->buffer->name,
-                       (long long)view->strides[d]);
+            ir_vm_fail(vm, TEC_UNSUPPORTED, b->buffer->loc, "dimension %d of '%s' has the negative stride %lld", d,
+                       b->buffer->name, (long long)view->strides[d]);
         if (__builtin_mul_overflow(compact, view->shape[d], &compact))
             ir_vm_fail(vm, TEC_INVALID, b->buffer->loc, "'%s' has more elements than can be counted", b->buffer->name);
     }

@@ -57,7 +57,8 @@ vm_buffer *ir_vm_use(vm_builder *b, const ir_buffer *buffer, base_loc loc)
     vm_buffer *vb = base_map_get(&b->names->buffers, buffer);
 
     if (!vb) {
-        ir_vm_fail(b->vm, TEC_INVALID, loc, "'%s' is neither a parameter, nor listed, nor allocated around this use", buffer->name);
+        ir_vm_fail(b->vm, TEC_INVALID, loc, "'%s' is neither a parameter, nor listed, nor allocated around this use",
+                   buffer->name);
         return NULL;
     }
     vb->place = vb->used ? common(vb->place, b->place) : b->place;

@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-static int at_least(int a, int b) { return a > b ? a : b; }
+static int at_least(int a, int b)
+{
+    return a > b ? a : b;
+}
 
 /* Thread 0 alone does what no loop binds to the launch's threads. */
 static bool is_left_out(const ir_vm *vm, const vm_code *c)
@@ -152,7 +155,10 @@ static void run_assert(ir_vm *vm, const vm_code *c)
         ir_vm_fail(vm, TEC_INVALID, c->s->loc, "assertion failed: %s", c->check.message);
 }
 
-static void run_attribute(ir_vm *vm, const vm_code *c) { vm_step(vm, c->inner); }
+static void run_attribute(ir_vm *vm, const vm_code *c)
+{
+    vm_step(vm, c->inner);
+}
 
 static void run_evaluate(ir_vm *vm, const vm_code *c)
 {
@@ -207,21 +213,17 @@ static vm_do *pick_loop(ir_how how)
 {
     switch (how) {
     case IR_SERIAL:
-    case IR_UNROLLED:
-        return run_serial;
+    case IR_UNROLLED: return run_serial;
     case IR_PARALLEL:
     case IR_VECTORISED:
-    case IR_VTHREAD:
-        return ir_vm_run_parallel;
+    case IR_VTHREAD: return ir_vm_run_parallel;
     case IR_THREAD_X:
     case IR_THREAD_Y:
-    case IR_THREAD_Z:
-        return ir_vm_run_thread_loop;
+    case IR_THREAD_Z: return ir_vm_run_thread_loop;
     case IR_BLOCK_X:
     case IR_BLOCK_Y:
     case IR_BLOCK_Z:
-    case IR_N_HOWS:
-        break;
+    case IR_N_HOWS: break;
     }
     return ir_vm_run_block_loop;
 }
@@ -242,7 +244,10 @@ vm_code *ir_vm_wrap_loop(vm_builder *b, const ir_stmt *loop, const vm_code *body
     return c;
 }
 
-static int axis_bit(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z ? 1 << (how - IR_THREAD_X) : 0; }
+static int axis_bit(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z ? 1 << (how - IR_THREAD_X) : 0;
+}
 
 static const vm_code *build_body(vm_builder *b, const ir_stmt *s, base_vec *before)
 {
@@ -360,7 +365,8 @@ static const vm_code *build_update(vm_builder *b, const ir_stmt *s)
     const ir_combiner *how = s->update.combiner;
 
     if (how->n > VM_MAX_TUPLE) {
-        ir_vm_fail(b->vm, TEC_UNSUPPORTED, s->loc, "'%s' combines %d values, the interpreter takes %d", how->name, how->n, VM_MAX_TUPLE);
+        ir_vm_fail(b->vm, TEC_UNSUPPORTED, s->loc, "'%s' combines %d values, the interpreter takes %d", how->name, how->n,
+                   VM_MAX_TUPLE);
         return c;
     }
     c->update.n = how->n;
@@ -484,7 +490,10 @@ static const vm_code *build_attribute(vm_builder *b, const ir_stmt *s)
     return c;
 }
 
-static bool is_call_of(const ir_expr *e, const char *name) { return e->op == IR_CALL && strcmp(e->call.name, name) == 0; }
+static bool is_call_of(const ir_expr *e, const char *name)
+{
+    return e->op == IR_CALL && strcmp(e->call.name, name) == 0;
+}
 
 static const vm_code *build_barrier(vm_builder *b, const ir_stmt *s)
 {
@@ -520,28 +529,17 @@ static const vm_code *build_evaluate(vm_builder *b, const ir_stmt *s)
 static const vm_code *build(vm_builder *b, const ir_stmt *s)
 {
     switch (s->kind) {
-    case IR_FOR:
-        return build_for(b, s);
-    case IR_BLOCK:
-        return ir_vm_block(b, s);
-    case IR_STORE:
-        return build_store(b, s);
-    case IR_UPDATE:
-        return build_update(b, s);
-    case IR_LET_STMT:
-        return build_let(b, s);
-    case IR_ALLOCATE:
-        return build_allocate(b, s);
-    case IR_IF:
-        return build_if(b, s);
-    case IR_SEQ:
-        return build_seq(b, s);
-    case IR_ASSERT:
-        return build_assert(b, s);
-    case IR_ATTRIBUTE:
-        return build_attribute(b, s);
-    case IR_EVALUATE:
-        break;
+    case IR_FOR: return build_for(b, s);
+    case IR_BLOCK: return ir_vm_block(b, s);
+    case IR_STORE: return build_store(b, s);
+    case IR_UPDATE: return build_update(b, s);
+    case IR_LET_STMT: return build_let(b, s);
+    case IR_ALLOCATE: return build_allocate(b, s);
+    case IR_IF: return build_if(b, s);
+    case IR_SEQ: return build_seq(b, s);
+    case IR_ASSERT: return build_assert(b, s);
+    case IR_ATTRIBUTE: return build_attribute(b, s);
+    case IR_EVALUATE: break;
     }
     return build_evaluate(b, s);
 }

@@ -77,7 +77,10 @@ static void run_iterations(ir_vm *vm, const vm_code *c)
     ir_vm_leave_loop(vm);
 }
 
-void ir_vm_run_parallel(ir_vm *vm, const vm_code *c) { run_iterations(vm, c); }
+void ir_vm_run_parallel(ir_vm *vm, const vm_code *c)
+{
+    run_iterations(vm, c);
+}
 
 void ir_vm_run_block_loop(ir_vm *vm, const vm_code *c)
 {
@@ -88,7 +91,10 @@ void ir_vm_run_block_loop(ir_vm *vm, const vm_code *c)
         run_iterations(vm, c);
 }
 
-static int axis_of(ir_how how) { return (int)(how - IR_THREAD_X); }
+static int axis_of(ir_how how)
+{
+    return (int)(how - IR_THREAD_X);
+}
 
 /* A thread's own iteration of a loop over its axis; false: it has none. */
 static bool bind_thread(ir_vm *vm, const vm_code *c)
@@ -166,7 +172,10 @@ static vm_view *shared_view(ir_vm *vm, const vm_buffer *vb, vm_view **made, cons
     return made[warp];
 }
 
-static int warps(const vm_group *g) { return g->n / WARP + 1; }
+static int warps(const vm_group *g)
+{
+    return g->n / WARP + 1;
+}
 
 static void place_buffers(ir_vm *vm, const vm_launch *l, const frames *all)
 {
@@ -231,7 +240,10 @@ static void run_group(ir_vm *vm, const vm_code *root, const vm_code *body)
 
 /* ---- a set of threads runs a statement ---- */
 
-static frames subset(ir_vm *vm, int n) { return (frames){base_array(vm->mem, vm_frame *, n), 0}; }
+static frames subset(ir_vm *vm, int n)
+{
+    return (frames){base_array(vm->mem, vm_frame *, n), 0};
+}
 
 static void each(ir_vm *vm, const vm_code *c, frames set)
 {
@@ -300,7 +312,8 @@ static void allocate_together(ir_vm *vm, const vm_code *c, frames set)
     for (int i = 0; i < set.n && !vm->failed; i++) {
         enter(vm, set.at[i]);
         saved[i] = vm->view[slot];
-        vm->view[slot] = c->allocate.shared ? shared_view(vm, c->allocate.buffer, made, set.at[i]) : ir_vm_new_view(vm, c->allocate.buffer);
+        vm->view[slot] =
+            c->allocate.shared ? shared_view(vm, c->allocate.buffer, made, set.at[i]) : ir_vm_new_view(vm, c->allocate.buffer);
     }
     run_together(vm, c->allocate.body, set);
     for (int i = 0; i < set.n; i++)
@@ -394,24 +407,17 @@ static void loop_together(ir_vm *vm, const vm_code *c, frames set)
 {
     switch (c->loop.how) {
     case IR_SERIAL:
-    case IR_UNROLLED:
-        serial_loop_together(vm, c, set);
-        return;
+    case IR_UNROLLED: serial_loop_together(vm, c, set); return;
     case IR_THREAD_X:
     case IR_THREAD_Y:
-    case IR_THREAD_Z:
-        thread_loop_together(vm, c, set);
-        return;
-    case IR_VTHREAD:
-        virtual_loop_together(vm, c, set);
-        return;
+    case IR_THREAD_Z: thread_loop_together(vm, c, set); return;
+    case IR_VTHREAD: virtual_loop_together(vm, c, set); return;
     case IR_PARALLEL:
     case IR_VECTORISED:
     case IR_BLOCK_X:
     case IR_BLOCK_Y:
     case IR_BLOCK_Z:
-    case IR_N_HOWS:
-        break;
+    case IR_N_HOWS: break;
     }
     if (c->lockstep)
         ir_vm_fail(vm, TEC_INVALID, c->s->loc, "a barrier or shared memory inside the %s loop '%s'", ir_how_text(c->loop.how),
@@ -523,27 +529,13 @@ void ir_vm_run_barrier(ir_vm *vm, const vm_code *c)
 static void dispatch(ir_vm *vm, const vm_code *c, frames set)
 {
     switch (c->kind) {
-    case IR_FOR:
-        loop_together(vm, c, set);
-        break;
-    case IR_BLOCK:
-        block_together(vm, c, set);
-        break;
-    case IR_LET_STMT:
-        let_together(vm, c, set);
-        break;
-    case IR_ALLOCATE:
-        allocate_together(vm, c, set);
-        break;
-    case IR_IF:
-        if_together(vm, c, set);
-        break;
-    case IR_SEQ:
-        seq_together(vm, c, set);
-        break;
-    case IR_ATTRIBUTE:
-        run_together(vm, c->inner, set);
-        break;
+    case IR_FOR: loop_together(vm, c, set); break;
+    case IR_BLOCK: block_together(vm, c, set); break;
+    case IR_LET_STMT: let_together(vm, c, set); break;
+    case IR_ALLOCATE: allocate_together(vm, c, set); break;
+    case IR_IF: if_together(vm, c, set); break;
+    case IR_SEQ: seq_together(vm, c, set); break;
+    case IR_ATTRIBUTE: run_together(vm, c->inner, set); break;
     case IR_EVALUATE:
         if (!c->evaluate.value) {
             barrier(vm, c, set);
@@ -553,9 +545,7 @@ static void dispatch(ir_vm *vm, const vm_code *c, frames set)
         break;
     case IR_STORE:
     case IR_UPDATE:
-    case IR_ASSERT:
-        each(vm, c, set);
-        break;
+    case IR_ASSERT: each(vm, c, set); break;
     }
 }
 

@@ -56,7 +56,7 @@ typedef struct vm_place {
 
 struct vm_buffer {
     const ir_buffer *buffer;
-    int slot; /* in vm->view */
+    int slot;                                     /* in vm->view */
     const vm_node *const *shape, *const *strides; /* strides NULL: compact */
     const vm_node *offset;
     bool listed;
@@ -82,7 +82,7 @@ typedef struct {
 
 typedef struct {
     const struct vm_meaning *meaning;
-    const vm_node *const *arg; /* in the order of the parameters: a buffer's offset or a scalar */
+    const vm_node *const *arg;      /* in the order of the parameters: a buffer's offset or a scalar */
     const vm_buffer *const *buffer; /* one for each parameter, NULL for scalars */
     const ir_expr *e;
 } vm_call;
@@ -90,9 +90,9 @@ typedef struct {
 struct vm_node {
     vm_eval *eval;
     const ir_expr *e;
-    base_dtype t;  /* of operations: their operands' */
+    base_dtype t; /* of operations: their operands' */
     int lanes;
-    int64_t cost;  /* nodes below, each use counted */
+    int64_t cost; /* nodes below, each use counted */
     union {
         ir_value value;
         int slot;
@@ -112,7 +112,10 @@ struct vm_node {
 
 /* A vector variable has its lanes in slots slot..slot+lanes-1, and behind them for each lane the node that still has to be
  * evaluated for it (0: done), since a lane that nothing asks for may be out of bounds. */
-static inline ir_value vm_run(ir_vm *vm, const vm_node *n, int lane) { return n->eval(vm, n, lane); }
+static inline ir_value vm_run(ir_vm *vm, const vm_node *n, int lane)
+{
+    return n->eval(vm, n, lane);
+}
 
 /* ---- statements ---- */
 
@@ -134,7 +137,7 @@ struct vm_code {
     const ir_stmt *s;
     const vm_scope *scope;
     int64_t cost;
-    bool lockstep;  /* holds a barrier, or memory that threads share: the threads of a group run it together */
+    bool lockstep;   /* holds a barrier, or memory that threads share: the threads of a group run it together */
     uint8_t missing; /* thread axes of the launch that no loop around this statement binds: thread 0 of them does it */
     uint8_t bound;   /* thread axes that loops around this statement bind */
     union {
@@ -215,8 +218,8 @@ typedef struct vm_meaning {
 /* What a group (the threads under one point of the blockIdx loops) is made of. */
 typedef struct vm_launch {
     const ir_stmt *root;
-    int axes; /* bit 0..2: threadIdx.x, y, z */
-    base_vec extent[3];           /* vm_node *, of every loop over that axis; threads: the largest */
+    int axes;                       /* bit 0..2: threadIdx.x, y, z */
+    base_vec extent[3];             /* vm_node *, of every loop over that axis; threads: the largest */
     base_vec per_group, per_strand; /* vm_buffer *: listed ones that live in the group */
 } vm_launch;
 
@@ -229,9 +232,9 @@ typedef struct {
 } vm_frame;
 
 typedef struct {
-    int n, extent[3]; /* threads; they are the strands 0..n-1 */
-    int copies;       /* of each thread, by the virtual threads around the place that runs */
-    int strands;      /* numbers given out; strand % n is its thread, the threads themselves come first */
+    int n, extent[3];                  /* threads; they are the strands 0..n-1 */
+    int copies;                        /* of each thread, by the virtual threads around the place that runs */
+    int strands;                       /* numbers given out; strand % n is its thread, the threads themselves come first */
     uint64_t shared_sync, global_sync; /* clock of the last barrier over that memory */
     uint64_t *warp_sync;               /* of each warp */
     uint64_t virtual_start;            /* clock at the start of the innermost loop of virtual threads */
@@ -283,7 +286,6 @@ static inline void vm_step(ir_vm *vm, const vm_code *c)
 
 /* Records "stage 'S': what (y = 3, k = 17)" unless something failed before. */
 void ir_vm_fail(ir_vm *vm, tec_status status, base_loc loc, const char *fmt, ...) BASE_PRINTF(4, 5);
-const char *ir_vm_scope_text(ir_vm *vm, const vm_scope *scope);
 
 /* The place of an access in its store; -1 after a failure. */
 int64_t ir_vm_locate(ir_vm *vm, const vm_access *a, int lane, bool write);
@@ -314,10 +316,10 @@ vm_view *ir_vm_new_view(ir_vm *vm, const vm_buffer *b);                 /* with 
 
 /* ---- threads ---- */
 
-void ir_vm_run_thread_loop(ir_vm *vm, const vm_code *c);  /* threadIdx.* */
-void ir_vm_run_block_loop(ir_vm *vm, const vm_code *c);   /* blockIdx.* */
-void ir_vm_run_parallel(ir_vm *vm, const vm_code *c);     /* parallel, vectorised, vthread: iterations that must not meet */
-void ir_vm_run_barrier(ir_vm *vm, const vm_code *c);      /* by a single strand */
+void ir_vm_run_thread_loop(ir_vm *vm, const vm_code *c);   /* threadIdx.* */
+void ir_vm_run_block_loop(ir_vm *vm, const vm_code *c);    /* blockIdx.* */
+void ir_vm_run_parallel(ir_vm *vm, const vm_code *c);      /* parallel, vectorised, vthread: iterations that must not meet */
+void ir_vm_run_barrier(ir_vm *vm, const vm_code *c);       /* by a single strand */
 const char *ir_vm_strand_text(ir_vm *vm, unsigned strand); /* "thread (1, 0, 0)" */
 /* Clock since which an access by that strand to memory of that scope is concurrent with the running strand; UINT64_MAX: never. */
 uint64_t ir_vm_concurrent_since(const ir_vm *vm, unsigned strand, ir_scope scope);

@@ -8,7 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_bfloat(base_dtype t) { return t.code == kDLBfloat; }
+static bool is_bfloat(base_dtype t)
+{
+    return t.code == kDLBfloat;
+}
 
 bool ir_value_knows(base_dtype t)
 {
@@ -226,19 +229,12 @@ static bool eval(const ir_expr *e, const scope *in, ir_value *out)
     if (ir_is_op(e->op))
         return eval_operation(e, in, out);
     switch ((int)e->op) {
-    case IR_INT:
-        *out = (ir_value){.i = e->i};
-        return true;
-    case IR_FLOAT:
-        *out = (ir_value){.f = e->f};
-        return true;
-    case IR_VAR:
-        return eval_var(e, in, out);
-    case IR_LET:
-        return eval_let(e, in, out);
+    case IR_INT: *out = (ir_value){.i = e->i}; return true;
+    case IR_FLOAT: *out = (ir_value){.f = e->f}; return true;
+    case IR_VAR: return eval_var(e, in, out);
+    case IR_LET: return eval_let(e, in, out);
     case IR_CAST:
-    case IR_REINTERPRET:
-        return e->arg[0] && eval_convert(e, in, out);
+    case IR_REINTERPRET: return e->arg[0] && eval_convert(e, in, out);
     }
     return false;
 }

@@ -151,7 +151,8 @@ Test(interp, an_empty_inner_part_of_a_split_reduction_initialises)
     const ir_expr *i = VAR("i"), *jo = VAR("jo"), *ji = VAR("ji");
     const ir_stmt *block = BLOCK(r.block, NULL, i, ADD(MUL(jo, INT(4)), ji));
 
-    RUNS(sums(r, FOR(jo, INT(1), IR_SERIAL, FOR(i, INT(4), IR_SERIAL, FOR(ji, INT(0), IR_SERIAL, block)))), F32(in, 4, 0), F32(out, 4));
+    RUNS(sums(r, FOR(jo, INT(1), IR_SERIAL, FOR(i, INT(4), IR_SERIAL, FOR(ji, INT(0), IR_SERIAL, block)))), F32(in, 4, 0),
+         F32(out, 4));
     for (int y = 0; y < 4; y++)
         cr_assert_eq(out[y], 0);
 }
@@ -192,14 +193,16 @@ Test(interp, a_recomputed_reduction_initialises_again)
     row_sums r = rows_of(INT(4), INT(6));
     const ir_expr *again = VAR("again"), *i = VAR("i"), *j = VAR("j");
 
-    check_sums(r, FOR(again, INT(3), IR_SERIAL, FOR(i, INT(4), IR_SERIAL, FOR(j, INT(6), IR_SERIAL, BLOCK(r.block, NULL, i, j)))));
+    check_sums(r,
+               FOR(again, INT(3), IR_SERIAL, FOR(i, INT(4), IR_SERIAL, FOR(j, INT(6), IR_SERIAL, BLOCK(r.block, NULL, i, j)))));
 }
 
 Test(interp, lets_on_the_way_to_the_block_are_seen_through)
 {
     row_sums r = rows_of(INT(4), INT(6));
     const ir_expr *i = VAR("i"), *j = VAR("j"), *row = VAR("row"), *tap = VAR("tap");
-    const ir_stmt *block = ir_let_stmt(cx, row, ir_sub(cx, INT(3), i), ir_let_stmt(cx, tap, ADD(j, INT(0)), BLOCK(r.block, NULL, row, tap)));
+    const ir_stmt *block =
+        ir_let_stmt(cx, row, ir_sub(cx, INT(3), i), ir_let_stmt(cx, tap, ADD(j, INT(0)), BLOCK(r.block, NULL, row, tap)));
 
     check_sums(r, FOR(j, INT(6), IR_SERIAL, FOR(i, INT(4), IR_SERIAL, block)));
 }
@@ -229,12 +232,12 @@ Test(interp, a_reduction_nested_in_a_block_of_its_own)
 
 Test(interp, argmax_keeps_value_and_index_together)
 {
-    const ir_buffer *a = BUFFER("A", BASE_F32, INT(3), INT(5)), *v = BUFFER("V", BASE_F32, INT(3)), *w = BUFFER("I", BASE_I64, INT(3));
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(3), INT(5)), *v = BUFFER("V", BASE_F32, INT(3)),
+                    *w = BUFFER("I", BASE_I64, INT(3));
     const ir_expr *y = VAR("y"), *k = VAR("k"), *i = VAR("i"), *j = VAR("j");
     const ir_combiner *argmax = ir_combiner_named(cx, "argmax", BASE_F32, BASE_I64);
     const ir_stmt *init = SEQ(STORE(v, argmax->identity[0], y), STORE(w, argmax->identity[1], y));
-    const ir_stmt *step =
-        ir_update(cx, argmax, (const ir_buffer *[]){v, w}, &y, 1, (const ir_expr *[]){LOAD(a, y, k), k});
+    const ir_stmt *step = ir_update(cx, argmax, (const ir_buffer *[]){v, w}, &y, 1, (const ir_expr *[]){LOAD(a, y, k), k});
     const ir_block *b = block_of("V", ITERS(ITER(y, INT(3), IR_SPATIAL), ITER(k, INT(5), IR_REDUCE_ITER)), init, step);
     ir_program *p = program(FOR(j, INT(5), IR_SERIAL, FOR(i, INT(3), IR_SERIAL, BLOCK(b, NULL, i, j))));
     float values[15] = {1, 9, 3, 9, 2, /**/ -5, -4, -3, -2, -1, /**/ 7, 7, 7, 7, 7};
@@ -325,7 +328,8 @@ Test(interp, a_vector_store_reads_all_lanes_first)
 Test(interp, shuffles_pick_lanes_of_the_concatenation)
 {
     const ir_buffer *c = BUFFER("C", BASE_I64, INT(4));
-    const ir_expr *a = ir_ramp(cx, INT(10), INT(1), 2), *b = ir_ramp(cx, INT(20), INT(1), 3), *at = ir_ramp(cx, INT(0), INT(1), 4);
+    const ir_expr *a = ir_ramp(cx, INT(10), INT(1), 2), *b = ir_ramp(cx, INT(20), INT(1), 3),
+                  *at = ir_ramp(cx, INT(0), INT(1), 4);
     const ir_expr *v = ir_shuffle(cx, (const ir_expr *[]){a, b}, 2, (int[]){4, 0, 2, 1}, 4);
     int64_t values[4];
     ir_program *p = program(ir_store(cx, c, v, &at, 1));
@@ -451,7 +455,8 @@ Test(interp, one_argument_under_two_names_of_one_alias_class)
     p = program(FOR(i, INT(7), IR_PARALLEL, STORE(c, LOAD(a, ADD(i, INT(1))), i)));
     param(p, a, false);
     param(p, c, false);
-    FAILS("race: this iteration of the parallel loop 'i' writes 'C'[1], which another iteration read (i = 1)", p, F32(in, 8), F32(in, 8));
+    FAILS("race: this iteration of the parallel loop 'i' writes 'C'[1], which another iteration read (i = 1)", p, F32(in, 8),
+          F32(in, 8));
 }
 
 /* ---- intrinsics ---- */
@@ -479,7 +484,8 @@ static ir_program *calling_dot4(const ir_expr *offset)
     const ir_buffer *a = BUFFER("A", BASE_F32, INT(8)), *c = BUFFER("C", BASE_F32, INT(2));
     const ir_expr *i = VAR("i");
     const ir_expr *args[] = {i, MUL(i, INT(4)), offset, FLT(2)};
-    const ir_stmt *call = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){c, a, a}, 3, false));
+    const ir_stmt *call =
+        ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){c, a, a}, 3, false));
     ir_program *p = program(FOR(i, INT(2), IR_SERIAL, SEQ(STORE(c, FLT(1), i), call)));
 
     param(p, a, false);
@@ -500,7 +506,8 @@ Test(interp, an_operands_offset_counts_behind_that_of_its_buffer)
     ir_buffer *a = ir_buffer_copy(cx, BUFFER("A", BASE_F32, INT(8)));
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(1));
     const ir_expr *args[] = {INT(0), INT(0), INT(4), FLT(1)};
-    const ir_stmt *call = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){c, a, a}, 3, false));
+    const ir_stmt *call =
+        ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){c, a, a}, 3, false));
     ir_program *p = program(SEQ(STORE(c, FLT(0), INT(0)), call));
 
     a->offset = INT(3);
@@ -515,14 +522,18 @@ Test(interp, a_call_must_fit_its_meaning)
 {
     const ir_buffer *a = BUFFER("A", BASE_F32, INT(8)), *h = BUFFER("H", BASE_F16, INT(8));
     const ir_expr *args[] = {INT(0), INT(0), INT(0), FLT(1), FLT(1)}, *wrong[] = {INT(0), INT(0), INT(0), INT(1)};
-    const ir_stmt *many = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 5, (const ir_buffer *[]){a, a, a}, 3, false));
-    const ir_stmt *type = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){a, h, a}, 3, false));
-    const ir_stmt *kind = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), wrong, 4, (const ir_buffer *[]){a, a, a}, 3, false));
+    const ir_stmt *many =
+        ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 5, (const ir_buffer *[]){a, a, a}, 3, false));
+    const ir_stmt *type =
+        ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), args, 4, (const ir_buffer *[]){a, h, a}, 3, false));
+    const ir_stmt *kind =
+        ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4", dot4(), wrong, 4, (const ir_buffer *[]){a, a, a}, 3, false));
     ir_program *p = program(many);
 
     param(p, a, false);
     param(p, h, false);
-    FAILS("'dot4' is called with 3 buffers and 5 arguments, its meaning has 3 buffers among 4 parameters", p, F32(in, 8), ARRAY(BASE_F16, out, 8));
+    FAILS("'dot4' is called with 3 buffers and 5 arguments, its meaning has 3 buffers among 4 parameters", p, F32(in, 8),
+          ARRAY(BASE_F16, out, 8));
     tec_context_clear(cx);
     p->body = type;
     FAILS("'dot4' takes elements of type f32 as 'a', 'H' has f16", p, F32(in, 8), ARRAY(BASE_F16, out, 8));
@@ -533,7 +544,8 @@ Test(interp, a_call_must_fit_its_meaning)
 
 Test(interp, an_intrinsic_must_stay_inside_its_operands)
 {
-    FAILS("intrinsic 'dot4': read of 'b'[3] lies outside the memory that the operand was given", calling_dot4(INT(5)), F32(in, 8), F32(out, 2));
+    FAILS("intrinsic 'dot4': read of 'b'[3] lies outside the memory that the operand was given", calling_dot4(INT(5)), F32(in, 8),
+          F32(out, 2));
 }
 
 Test(interp, an_intrinsic_may_give_a_value)
@@ -621,8 +633,8 @@ Test(interp, any_order_of_parallel_iterations_gives_the_same)
 
     for (int seed = 1; seed < 20; seed++) {
         fill_in();
-        cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){F32(in, 4, 6), F32(out, 4)}, .parallel_seed = seed}), "seed %d: %s", seed,
-                  tec_context_error(cx));
+        cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){F32(in, 4, 6), F32(out, 4)}, .parallel_seed = seed}),
+                  "seed %d: %s", seed, tec_context_error(cx));
         for (int y = 0; y < 4; y++)
             cr_assert_eq(out[y], row_sum(y, 6, 0, 6), "seed %d", seed);
     }
@@ -639,7 +651,8 @@ Test(interp, a_seed_changes_the_order_of_parallel_iterations)
 
     param(p, c, true);
     for (int seed = 0; seed < 20; seed++) {
-        cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){ARRAY(BASE_I64, &value, 1)}, .parallel_seed = seed, .unchecked_races = true}));
+        cr_assert(ir_interpret(
+            cx, p, &(ir_run){.args = (ir_arg[]){ARRAY(BASE_I64, &value, 1)}, .parallel_seed = seed, .unchecked_races = true}));
         different += !last[value];
         last[value] = true;
     }

@@ -37,12 +37,14 @@ Test(interp_check, names_the_stage_and_its_iteration_variables)
 {
     const ir_buffer *a = BUFFER("A", BASE_F32, INT(4), INT(16)), *c = BUFFER("C", BASE_F32, INT(4), INT(18));
     const ir_expr *y = VAR("y"), *k = VAR("k"), *yo = VAR("yo"), *ko = VAR("ko");
-    const ir_block *b = block_of("C", ITERS(ITER(y, INT(4), IR_SPATIAL), ITER(k, INT(18), IR_SPATIAL)), NULL, STORE(c, LOAD(a, y, k), y, k));
+    const ir_block *b =
+        block_of("C", ITERS(ITER(y, INT(4), IR_SPATIAL), ITER(k, INT(18), IR_SPATIAL)), NULL, STORE(c, LOAD(a, y, k), y, k));
     ir_program *p = program(FOR(yo, INT(4), IR_SERIAL, FOR(ko, INT(18), IR_SERIAL, BLOCK(b, NULL, yo, ko))));
 
     param(p, a, false);
     param(p, c, true);
-    FAILS("error: stage 'C': read of 'A' out of bounds: index 1 is 16, extent is 16 (y = 0, k = 16)", p, F32(in, 4, 16), F32(out, 4, 18));
+    FAILS("error: stage 'C': read of 'A' out of bounds: index 1 is 16, extent is 16 (y = 0, k = 16)", p, F32(in, 4, 16),
+          F32(out, 4, 18));
     cr_assert(strstr(tec_context_error(cx), "the loops around it are at yo = 0, ko = 16"), "%s", tec_context_error(cx));
 }
 
@@ -74,7 +76,8 @@ Test(interp_check, a_read_of_what_nothing_wrote)
 {
     const ir_buffer *t = BUFFER("T", BASE_F32, INT(4)), *c = BUFFER("C", BASE_F32, INT(4));
     const ir_expr *i = VAR("i"), *j = VAR("j");
-    const ir_stmt *fill = FOR(i, INT(3), IR_SERIAL, STORE(t, FLT(1), i)), *use = FOR(j, INT(4), IR_SERIAL, STORE(c, LOAD(t, j), j));
+    const ir_stmt *fill = FOR(i, INT(3), IR_SERIAL, STORE(t, FLT(1), i)),
+                  *use = FOR(j, INT(4), IR_SERIAL, STORE(c, LOAD(t, j), j));
     ir_program *p = program(ir_allocate(cx, t, SEQ(fill, use)));
 
     param(p, c, true);
@@ -85,8 +88,8 @@ Test(interp_check, an_output_that_is_not_written_in_full)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(2), INT(3));
     const ir_expr *i = VAR("i"), *j = VAR("j");
-    ir_program *p =
-        program(FOR(i, INT(2), IR_SERIAL, FOR(j, INT(3), IR_SERIAL, ir_if(cx, LT(ADD(i, j), INT(3)), STORE(c, FLT(1), i, j), NULL))));
+    ir_program *p = program(
+        FOR(i, INT(2), IR_SERIAL, FOR(j, INT(3), IR_SERIAL, ir_if(cx, LT(ADD(i, j), INT(3)), STORE(c, FLT(1), i, j), NULL))));
 
     param(p, c, true);
     FAILS("error: output 'C' is not written at [1, 2]", p, F32(out, 2, 3));
@@ -150,7 +153,8 @@ Test(interp_check, an_inner_loop_does_not_hide_the_outer_readers)
 
     param(p, a, false);
     param(p, c, true);
-    FAILS("race: this iteration of the parallel loop 'i' writes 'A'[0], which another iteration read (i = 1)", p, F32(in, 8), F32(out, 2, 4));
+    FAILS("race: this iteration of the parallel loop 'i' writes 'A'[0], which another iteration read (i = 1)", p, F32(in, 8),
+          F32(out, 2, 4));
 }
 
 Test(interp_check, iterations_of_one_loop_after_another_do_not_race)
@@ -214,7 +218,8 @@ Test(interp_check, a_halo_from_another_iteration_is_a_race)
 
     listed(p, t);
     param(p, c, true);
-    FAILS("stage 'C': race: this iteration of the parallel loop 'i' reads 'T'[0], which another iteration wrote (z = 1)", p, F32(out, 8));
+    FAILS("stage 'C': race: this iteration of the parallel loop 'i' reads 'T'[0], which another iteration wrote (z = 1)", p,
+          F32(out, 8));
 }
 
 Test(interp_check, a_declared_reduction_may_be_vectorised)
@@ -235,7 +240,8 @@ Test(interp_check, a_declared_reduction_may_be_vectorised)
     q = program(FOR(kk, INT(16), IR_PARALLEL, BLOCK(b, NULL, kk)));
     q->params = p->params;
     q->n_params = 2;
-    FAILS("stage 'C': race: this iteration of the parallel loop 'kk' reads 'C'[0], which another iteration wrote", q, F32(in, 16), F32(out, 1));
+    FAILS("stage 'C': race: this iteration of the parallel loop 'kk' reads 'C'[0], which another iteration wrote", q, F32(in, 16),
+          F32(out, 1));
 }
 
 Test(interp_check, a_reduction_of_fixed_order_may_not_be_vectorised)
@@ -247,7 +253,8 @@ Test(interp_check, a_reduction_of_fixed_order_may_not_be_vectorised)
     int64_t value;
 
     param(p, c, true);
-    FAILS("race: this iteration of the vectorised loop 'i' reads 'C'[0], which another iteration wrote (i = 1)", p, ARRAY(BASE_I64, &value, 1));
+    FAILS("race: this iteration of the vectorised loop 'i' reads 'C'[0], which another iteration wrote (i = 1)", p,
+          ARRAY(BASE_I64, &value, 1));
 }
 
 Test(interp_check, two_lanes_of_one_store)
@@ -331,7 +338,8 @@ Test(interp_check, an_extern_function_has_no_meaning)
 {
     const ir_expr *e = ir_call(cx, BASE_F32, "cblas_sgemm", NULL, NULL, 0, NULL, 0, false);
 
-    FAILS("error: the interpreter cannot run 'cblas_sgemm': it is an extern function without a meaning", program(ir_evaluate(cx, e)), {0});
+    FAILS("error: the interpreter cannot run 'cblas_sgemm': it is an extern function without a meaning",
+          program(ir_evaluate(cx, e)), {0});
     cr_assert_eq(tec_context_status(cx), TEC_UNSUPPORTED);
 }
 
@@ -349,7 +357,8 @@ Test(interp_check, arguments_must_fit)
     tec_context_clear(cx);
     FAILS("argument 'A' has no array", copying(i, i, INT(16), IR_SERIAL, i), {0}, F32(out, 16));
     tec_context_clear(cx);
-    FAILS("arguments 'A' and 'C' share memory, which the program excludes", copying(i, i, INT(16), IR_SERIAL, i), F32(in, 16), F32(in, 16));
+    FAILS("arguments 'A' and 'C' share memory, which the program excludes", copying(i, i, INT(16), IR_SERIAL, i), F32(in, 16),
+          F32(in, 16));
 }
 
 Test(interp_check, a_promise_about_symbols_must_hold)

@@ -1,5 +1,5 @@
-/* tests/ir/interp_nests.c -- a reduction under random loop nests: split with tails, reordered, fused, run side by side. Its init must
- * run once for each element whatever the nest is, empty reductions and masked taps included. */
+/* tests/ir/interp_nests.c -- a reduction under random loop nests: split with tails, reordered, fused, run side by side. Its
+ * init must run once for each element whatever the nest is, empty reductions and masked taps included. */
 #include "ir/walk.h"
 #include "tests/ir/run.h"
 
@@ -16,7 +16,10 @@ typedef struct {
     const ir_expr *y, *k, *where;
 } nest;
 
-static int below(nest *t, int n) { return (int)base_random_below(&t->random, n); }
+static int below(nest *t, int n)
+{
+    return (int)base_random_below(&t->random, n);
+}
 
 static const ir_expr *add_loop(nest *t, const char *name, int64_t extent)
 {

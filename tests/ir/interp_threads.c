@@ -1,16 +1,20 @@
-/* tests/ir/interp_threads.c -- groups of threads: shared memory and barriers, races, divergence, local memory, virtual threads. */
+/* tests/ir/interp_threads.c -- groups of threads: shared memory and barriers, races, divergence, local and virtual. */
 #include "tests/ir/run.h"
 
 TestSuite(interp_threads, .init = open_context, .fini = close_context);
 
 static float in[256], out[256];
 
-static const ir_stmt *grid(const ir_expr *bx, int blocks, const ir_stmt *body) { return FOR(bx, INT(blocks), IR_BLOCK_X, body); }
+static const ir_stmt *grid(const ir_expr *bx, int blocks, const ir_stmt *body)
+{
+    return FOR(bx, INT(blocks), IR_BLOCK_X, body);
+}
 
 /* S[tx] = A[bx*4 + tx]; BETWEEN; C[bx*4 + tx] = S[3 - tx] over 2 blocks of 4 threads. */
 static ir_program *reverse(const ir_stmt *between, ir_scope scope)
 {
-    const ir_buffer *a = BUFFER("A", BASE_F32, INT(8)), *c = BUFFER("C", BASE_F32, INT(8)), *s = scoped(BUFFER("S", BASE_F32, INT(4)), scope);
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(8)), *c = BUFFER("C", BASE_F32, INT(8)),
+                    *s = scoped(BUFFER("S", BASE_F32, INT(4)), scope);
     const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *at = ADD(MUL(bx, INT(4)), tx);
     const ir_stmt *body = SEQ(STORE(s, LOAD(a, at), tx), SEQ(between, STORE(c, LOAD(s, ir_sub(cx, INT(3), tx)), at)));
     ir_program *p = program(grid(bx, 2, ir_allocate(cx, s, FOR(tx, INT(4), IR_THREAD_X, body))));
@@ -44,8 +48,8 @@ static ir_program *broadcast(const ir_stmt *between)
 
 Test(interp_threads, two_threads_without_a_barrier_race)
 {
-    FAILS("race: thread (1, 0, 0) reads 'S'[0], which thread (0, 0, 0) wrote with no barrier between (tx = 1)", broadcast(ir_nothing(cx)),
-          F32(out, 2));
+    FAILS("race: thread (1, 0, 0) reads 'S'[0], which thread (0, 0, 0) wrote with no barrier between (tx = 1)",
+          broadcast(ir_nothing(cx)), F32(out, 2));
 }
 
 Test(interp_threads, the_same_with_a_barrier_is_fine)
@@ -60,7 +64,8 @@ Test(interp_threads, before_barriers_are_placed_they_are_implied)
 {
     ir_program *p = broadcast(ir_nothing(cx));
 
-    cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){F32(out, 2)}, .implied_barriers = true}), "%s", tec_context_error(cx));
+    cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){F32(out, 2)}, .implied_barriers = true}), "%s",
+              tec_context_error(cx));
     cr_assert(ir_interpret(cx, reverse(ir_nothing(cx), IR_SHARED),
                            &(ir_run){.args = (ir_arg[]){F32(in, 8), F32(out, 8)}, .implied_barriers = true}),
               "%s", tec_context_error(cx));
@@ -95,7 +100,8 @@ Test(interp_threads, a_write_after_a_read_needs_a_barrier_too)
 
     listed(p, s);
     param(p, c, true);
-    FAILS("race: thread (0, 0, 0) writes 'S'[0], which thread (3, 0, 0) read with no barrier between (tx = 0, k = 1)", p, F32(out, 4));
+    FAILS("race: thread (0, 0, 0) writes 'S'[0], which thread (3, 0, 0) read with no barrier between (tx = 0, k = 1)", p,
+          F32(out, 4));
     tec_context_clear(cx);
     q = program(FOR(tx, INT(4), IR_THREAD_X, FOR(k, INT(2), IR_SERIAL, SEQ(step, BARRIER("shared")))));
     listed(q, s);
@@ -112,7 +118,8 @@ Test(interp_threads, the_last_reader_does_not_hide_the_others)
 
     param(p, a, false);
     param(p, c, true);
-    FAILS("race: thread (3, 0, 0) writes 'A'[0], which thread (2, 0, 0) read with no barrier between", p, F32(in, 1), F32(out, 4));
+    FAILS("race: thread (3, 0, 0) writes 'A'[0], which thread (2, 0, 0) read with no barrier between", p, F32(in, 1),
+          F32(out, 4));
 }
 
 Test(interp_threads, values_that_a_serial_loop_carries_from_launch_to_launch_last)
@@ -187,7 +194,8 @@ Test(interp_threads, local_memory_belongs_to_one_thread_and_lasts_over_its_loops
     const ir_buffer *l = scoped(BUFFER("L", BASE_F32, INT(1)), IR_LOCAL), *c = BUFFER("C", BASE_F32, INT(4));
     const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *ty = VAR("tx2"), *zero = INT(0);
     const ir_stmt *fill = FOR(tx, INT(4), IR_THREAD_X, STORE(l, ir_cast(cx, BASE_F32, tx), zero));
-    ir_program *p = program(grid(bx, 1, SEQ(fill, SEQ(BARRIER("shared"), FOR(ty, INT(4), IR_THREAD_X, STORE(c, LOAD(l, zero), ty))))));
+    ir_program *p =
+        program(grid(bx, 1, SEQ(fill, SEQ(BARRIER("shared"), FOR(ty, INT(4), IR_THREAD_X, STORE(c, LOAD(l, zero), ty))))));
 
     listed(p, l);
     param(p, c, true);
@@ -231,7 +239,8 @@ Test(interp_threads, fresh_shared_memory_for_every_block)
     const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(4)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(8));
     const ir_expr *bx = VAR("bx"), *tx = VAR("tx");
     const ir_stmt *fill = ir_if(cx, ir_eq(cx, bx, INT(0)), STORE(s, FLT(1), tx), NULL);
-    ir_program *p = program(grid(bx, 2, FOR(tx, INT(4), IR_THREAD_X, SEQ(fill, STORE(c, LOAD(s, tx), ADD(MUL(bx, INT(4)), tx))))));
+    ir_program *p =
+        program(grid(bx, 2, FOR(tx, INT(4), IR_THREAD_X, SEQ(fill, STORE(c, LOAD(s, tx), ADD(MUL(bx, INT(4)), tx))))));
 
     listed(p, s);
     param(p, c, true);
@@ -273,7 +282,8 @@ static ir_program *virtual_threads(const ir_stmt *between, int width)
 {
     const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(8)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(8));
     const ir_expr *tx = VAR("tx"), *v = VAR("v"), *at = ADD(MUL(v, INT(width)), tx);
-    const ir_stmt *body = SEQ(STORE(s, ir_cast(cx, BASE_F32, at), at), SEQ(between, STORE(c, LOAD(s, ir_sub(cx, INT(7), at)), at)));
+    const ir_stmt *body =
+        SEQ(STORE(s, ir_cast(cx, BASE_F32, at), at), SEQ(between, STORE(c, LOAD(s, ir_sub(cx, INT(7), at)), at)));
     ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, FOR(v, INT(2), IR_VTHREAD, body)));
 
     listed(p, s);
@@ -326,16 +336,18 @@ Test(interp_threads, a_loop_tree_with_a_shared_cache_runs_before_barriers_exist)
     const ir_buffer *a = BUFFER("A", BASE_F32, INT(K), INT(N)), *c = BUFFER("C", BASE_F32, INT(N));
     const ir_buffer *s = scoped(BUFFER("A.shared", BASE_F32, INT(K), INT(N)), IR_SHARED);
     const ir_buffer *acc = scoped(BUFFER("C.local", BASE_F32, INT(N)), IR_LOCAL);
-    const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *k = VAR("k"), *t2 = VAR("t2"), *y = VAR("y"), *x = VAR("x"), *r = VAR("r"), *z = VAR("z"),
-                  *w = VAR("w");
+    const ir_expr *bx = VAR("bx"), *tx = VAR("tx"), *k = VAR("k"), *t2 = VAR("t2"), *y = VAR("y"), *x = VAR("x"), *r = VAR("r"),
+                  *z = VAR("z"), *w = VAR("w");
     const ir_expr *load = LOAD(s, r, ir_sub(cx, INT(N - 1), x)), *mine = ADD(MUL(bx, INT(4)), tx);
     const ir_combiner *sum = ir_combiner_named(cx, "sum", BASE_F32, BASE_I64);
-    const ir_block *copy = block_of("A.shared", ITERS(ITER(y, INT(K), IR_SPATIAL), ITER(w, INT(N), IR_SPATIAL)), NULL, STORE(s, LOAD(a, y, w), y, w));
-    const ir_block *main = block_of("C", ITERS(ITER(x, INT(N), IR_SPATIAL), ITER(r, INT(K), IR_REDUCE_ITER)), STORE(acc, FLT(0), x),
-                                    ir_update(cx, sum, &acc, &x, 1, &load));
+    const ir_block *copy = block_of("A.shared", ITERS(ITER(y, INT(K), IR_SPATIAL), ITER(w, INT(N), IR_SPATIAL)), NULL,
+                                    STORE(s, LOAD(a, y, w), y, w));
+    const ir_block *main = block_of("C", ITERS(ITER(x, INT(N), IR_SPATIAL), ITER(r, INT(K), IR_REDUCE_ITER)),
+                                    STORE(acc, FLT(0), x), ir_update(cx, sum, &acc, &x, 1, &load));
     const ir_block *back = block_of("C.out", ITERS(ITER(z, INT(N), IR_SPATIAL)), NULL, STORE(c, LOAD(acc, z), z));
     const ir_expr *half = VAR("half");
-    const ir_stmt *fill = FOR(half, INT(2), IR_SERIAL, FOR(t2, INT(4), IR_THREAD_X, BLOCK(copy, NULL, k, ADD(MUL(half, INT(4)), t2))));
+    const ir_stmt *fill =
+        FOR(half, INT(2), IR_SERIAL, FOR(t2, INT(4), IR_THREAD_X, BLOCK(copy, NULL, k, ADD(MUL(half, INT(4)), t2))));
     const ir_stmt *body = SEQ(FOR(k, INT(K), IR_SERIAL, SEQ(fill, BLOCK(main, NULL, mine, k))), BLOCK(back, NULL, mine));
     ir_program *p = program(grid(bx, 2, FOR(tx, INT(4), IR_THREAD_X, body)));
 
