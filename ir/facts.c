@@ -1,0 +1,301 @@
+/* ir/facts.c -- what is known: ranges and values of variables, linear inequalities, residues, and conditions taken as they are.
+ *
+ * Each level of the chain holds lists, newest first. A variable's newest entry contains all older ones of the chain, so a lookup ends at
+ * the first hit. Its rank never changes: it is the moment when something was first said about it.
+ */
+#include "ir/reason.h"
+
+ir_facts *ir_facts_new(tec_context *cx, const ir_facts *outer)
+{
+    ir_facts *f = base_new(cx, ir_facts);
+
+    f->cx = cx;
+    f->outer = outer;
+    f->rank = outer ? outer->rank : 0;
+    return f;
+}
+
+tec_context *ir_facts_context(const ir_facts *f)
+{
+    return f->cx;
+}
+
+const ir_var_fact *ir_fact_of(const ir_facts *f, const ir_expr *var)
+{
+    for (; f; f = f->outer)
+        for (const ir_var_fact *v = f->vars; v; v = v->next)
+            if (v->var == var)
+                return v;
+    return NULL;
+}
+
+/* A new entry at this level, a copy of the newest one. */
+static ir_var_fact *refine(ir_facts *f, const ir_expr *var)
+{
+    const ir_var_fact *old = ir_fact_of(f, var);
+    ir_var_fact *v = base_new(f->cx, ir_var_fact);
+
+    if (old)
+        *v = *old;
+    else
+        *v = (ir_var_fact){.var = var, .rank = ++f->rank, .interval = IR_EVERYTHING, .modulus = {1, 0}};
+    v->next = f->vars;
+    f->vars = v;
+    return v;
+}
+
+/* A range whose ends contradict each other belongs to code that never runs; the ends are kept in order all the same. */
+static void narrow(ir_var_fact *v, ir_interval interval)
+{
+    ir_interval met = ir_interval_align(ir_interval_meet(v->interval, interval), v->modulus);
+
+    if (met.min <= met.max)
+        v->interval = met;
+}
+
+static void add_inequality(ir_facts *f, const ir_sum *nonneg)
+{
+    ir_assumption *a = base_new(f->cx, ir_assumption);
+
+    ir_sum_copy(f, &a->nonneg, nonneg);
+    a->next = f->assumptions;
+    f->assumptions = a;
+}
+
+/* a >= 0. */
+static void learn_nonneg(ir_facts *f, const ir_sum *a)
+{
+    ir_sum d;
+    int64_t content = ir_sum_content(a);
+    const ir_term *t = ir_sum_terms(a);
+
+    if (a->bad || a->n == 0 || ir_sum_bounds(f, a).min >= 0)
+        return;
+    ir_sum_copy(f, &d, a);
+    ir_sum_divide(&d, content);
+    t = ir_sum_terms(&d);
+    if (d.n > 1 || t->atom->op != IR_VAR || d.constant == INT64_MIN) {
+        add_inequality(f, &d);
+        return;
+    }
+    ir_var_fact *v = refine(f, t->atom);
+    narrow(v, t->by > 0 ? (ir_interval){-d.constant, IR_NO_MAX} : (ir_interval){IR_NO_MIN, d.constant});
+}
+
+static const ir_expr *last_value(const ir_facts *f, const ir_expr *min, const ir_expr *extent)
+{
+    ir_sum a = {0};
+
+    ir_sum_read(f, &a, min, 1);
+    ir_sum_read(f, &a, extent, 1);
+    ir_sum_add_constant(&a, -1);
+    return a.bad ? NULL : ir_sum_expr(f, &a, NULL);
+}
+
+void ir_facts_span(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent)
+{
+    min = ir_simplify(f, min);
+    extent = ir_simplify(f, extent);
+    if (!var || !min || !extent)
+        return;
+    const ir_expr *max = last_value(f, min, extent);
+    ir_interval from = ir_atom_bounds(f, min), to = max ? ir_bounds(f, max) : IR_EVERYTHING;
+    ir_var_fact *v = refine(f, var);
+
+    v->min = min->op == IR_INT ? NULL : min;
+    v->max = !max || max->op == IR_INT ? NULL : max;
+    narrow(v, (ir_interval){from.min, to.max});
+}
+
+void ir_facts_range(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent)
+{
+    ir_sum runs = {0};
+
+    extent = ir_simplify(f, extent);
+    if (!extent)
+        return;
+    ir_facts_span(f, var, min, extent);
+    ir_sum_read(f, &runs, extent, 1);
+    ir_sum_add_constant(&runs, -1);
+    learn_nonneg(f, &runs);
+}
+
+static ir_var_fact *give_value(ir_facts *f, const ir_expr *var, const ir_expr *value)
+{
+    ir_interval interval = ir_bounds(f, value);
+    ir_modular modulus = ir_is_index(value) ? ir_modulus(f, value) : (ir_modular){1, 0};
+    ir_var_fact *v = refine(f, var);
+
+    v->value = value;
+    v->modulus = ir_modular_meet(v->modulus, modulus);
+    narrow(v, interval);
+    return v;
+}
+
+void ir_facts_value(ir_facts *f, const ir_expr *var, const ir_expr *value)
+{
+    value = ir_simplify(f, value);
+    if (!var || !value)
+        return;
+    ir_var_fact *v = give_value(f, var, value);
+    v->replace = value->op == IR_INT || value->op == IR_FLOAT || value->op == IR_VAR;
+}
+
+void ir_facts_replace(ir_facts *f, const ir_expr *var, const ir_expr *value)
+{
+    if (var && value)
+        give_value(f, var, value)->replace = true;
+}
+
+/* ---- conditions ---- */
+
+static void add_truth(ir_facts *f, const ir_expr *condition, bool value)
+{
+    ir_truth *t = base_new(f->cx, ir_truth);
+
+    *t = (ir_truth){condition, value, f->truths};
+    f->truths = t;
+}
+
+/* by * var + c == base mod k, solved for var where that has one answer. */
+static bool solve_residue(int64_t by, int64_t rhs, int64_t k, ir_modular *out)
+{
+    int64_t g = ir_gcd(by, k), m = k / g;
+
+    if (rhs % g != 0)
+        return false;
+    int64_t b = ir_floormod_int(by / g, m), r = ir_floormod_int(rhs / g, m);
+    for (int64_t x = 0; x < m && m <= 4096; x++)
+        if (b * x % m == r) {
+            *out = (ir_modular){m, x};
+            return true;
+        }
+    return false;
+}
+
+/* x mod k == base. */
+static void learn_residue(ir_facts *f, const ir_expr *x, int64_t k, int64_t base)
+{
+    ir_sum a = {0};
+    ir_modular m;
+
+    ir_sum_read(f, &a, x, 1);
+    const ir_term *t = ir_sum_terms(&a);
+
+    if (a.bad || a.n == 0)
+        return;
+    if (a.n == 1 && t->atom->op == IR_VAR && a.constant > INT64_MIN / 4 && a.constant < INT64_MAX / 4) {
+        if (!solve_residue(t->by, base - a.constant, k, &m))
+            return;
+        ir_var_fact *v = refine(f, t->atom);
+        v->modulus = ir_modular_meet(v->modulus, m);
+        narrow(v, IR_EVERYTHING);
+        return;
+    }
+    ir_residue *r = base_new(f->cx, ir_residue);
+    ir_sum_copy(f, &r->form, &a);
+    r->modulus = (ir_modular){k, base};
+    r->next = f->residues;
+    f->residues = r;
+}
+
+static void learn_divisibility(ir_facts *f, const ir_sum *zero)
+{
+    const ir_term *t = ir_sum_terms(zero);
+    int64_t k;
+
+    if (zero->n != 1 || t->atom->op != IR_FLOORMOD || t->atom->arg[1]->op != IR_INT || (t->by != 1 && t->by != -1))
+        return;
+    k = t->atom->arg[1]->i;
+    if (k > 0 && zero->constant != INT64_MIN)
+        learn_residue(f, t->atom->arg[0], k, t->by == 1 ? -zero->constant : zero->constant);
+}
+
+/* The variable defined last that the equation gives: n == m*8 gives n a value where n came after m. */
+static void learn_value(ir_facts *f, const ir_sum *zero)
+{
+    const ir_term *t = ir_sum_terms(zero);
+    const ir_term *best = NULL;
+
+    for (int i = 0; i < zero->n; i++)
+        if (t[i].atom->op == IR_VAR && (t[i].by == 1 || t[i].by == -1) && !(best && ir_rank(f, best->atom) > ir_rank(f, t[i].atom)))
+            best = t + i;
+    const ir_var_fact *known = best ? ir_fact_of(f, best->atom) : NULL;
+
+    if (!best || (known && known->value))
+        return;
+    ir_sum value = {0};
+    ir_sum_add(f, &value, zero, -best->by);
+    ir_sum_add_term(f, &value, best->atom, 1);
+    for (int i = 0; i < value.n; i++)
+        if (value.bad || ir_mentions(ir_sum_terms(&value)[i].atom, best->atom))
+            return;
+    ir_var_fact *v = give_value(f, best->atom, ir_sum_expr(f, &value, NULL));
+    v->replace = v->value->op == IR_INT;
+}
+
+static void learn_zero(ir_facts *f, const ir_sum *zero)
+{
+    ir_sum minus = {0};
+
+    learn_divisibility(f, zero);
+    ir_sum_add(f, &minus, zero, -1);
+    learn_nonneg(f, zero);
+    learn_nonneg(f, &minus);
+    learn_value(f, zero);
+}
+
+static void learn_comparison(ir_facts *f, const ir_expr *e, ir_op op, const ir_sum *a)
+{
+    if (op == IR_GE)
+        learn_nonneg(f, a);
+    else if (op == IR_EQ)
+        learn_zero(f, a);
+    if (op != IR_GE)
+        add_truth(f, e, true);
+}
+
+static void learn(ir_facts *f, const ir_expr *e, bool holds)
+{
+    ir_sum a = {0};
+    ir_op op;
+
+    if (e->op == IR_INT)
+        return;
+    if (e->op == (holds ? IR_AND : IR_OR)) {
+        learn(f, e->arg[0], holds);
+        learn(f, e->arg[1], holds);
+    } else if (ir_loads(f->cx, e)) {
+        return; /* memory may change */
+    } else if (e->op == IR_NOT || e->op == IR_LIKELY) {
+        learn(f, e->arg[0], e->op == IR_NOT ? !holds : holds);
+    } else if (holds && ir_compare_sum(f, e, &a, &op)) {
+        learn_comparison(f, e, op, &a);
+    } else {
+        add_truth(f, e, holds);
+    }
+}
+
+void ir_facts_assume(ir_facts *f, const ir_expr *condition)
+{
+    condition = ir_simplify(f, condition);
+    if (condition)
+        learn(f, condition, true);
+}
+
+void ir_facts_assume_not(ir_facts *f, const ir_expr *condition)
+{
+    if (condition)
+        ir_facts_assume(f, ir_not(f->cx, condition));
+}
+
+ir_facts *ir_facts_of_program(tec_context *cx, const ir_program *p)
+{
+    ir_facts *f = ir_facts_new(cx, NULL);
+
+    for (int i = 0; i < p->n_symbols; i++)
+        narrow(refine(f, p->symbols[i]), (ir_interval){0, IR_NO_MAX});
+    for (int i = 0; i < p->n_facts; i++)
+        ir_facts_assume(f, p->facts[i]);
+    return f;
+}
