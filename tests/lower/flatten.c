@@ -5,10 +5,10 @@ TestSuite(flatten, .init = open_context, .fini = close_context);
 
 Test(flatten, counts_elements_from_the_address)
 {
-    SHOWS("program p(symbol n, A: f32[n*64], out B: f32[16*n]) {\n"
+    SHOWS("program p(symbol n, A: f32[n * 64], out B: f32[n * 2 * 8]) {\n"
           "  for y in 0..n {\n"
           "    for x in 0..8 {\n"
-          "      B[y*16 + x] = A[y*64 + x*2]\n"
+          "      B[y * 16 + x] = A[y * 64 + x * 2]\n"
           "    }\n"
           "  }\n"
           "}\n",

@@ -40,9 +40,9 @@ Test(trim, understands_negative_and_large_coefficients)
 Test(trim, moves_a_condition_out_of_loops_that_it_does_not_use)
 {
     const char *text = PROGRAM("  for x in 0..n { B[x] = 0.0 }\n"
-                               "  for i in 0..9 { for x in 0..1 { for j in 0..3 vectorised { if i*4 + x < n { B[i*4 + x] = 1.0 } } } }\n");
+                               "  for i in 0..9 { for x in 0..1 { for j in 0..3 unrolled { if i*4 + x < n { B[i*4 + x] = 1.0 } } } }\n");
 
-    HAS("for j in 0..3 vectorised {\n        B[", after("trim", AVX512, text));
+    HAS("for j in 0..3 unrolled {\n          B[", after("trim", AVX512, text));
     same_meaning("trim", AVX512, text, SIZES(0, 1, 30));
 }
 
