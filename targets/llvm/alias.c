@@ -54,7 +54,9 @@ static member of_allocation(const ir_stmt *s)
 {
     const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"), *own = ir_note_get(s->allocate.notes, "thread_workspace");
     member m = {.buffer = s->allocate.buffer, .kind = shared ? 1 : own ? 2 : 0};
-    if (m.kind && ir_is_int(shared ? shared : own, &m.begin))
+    if (m.kind && !ir_is_int(shared ? shared : own, &m.begin))
+        m.end = INT64_MAX; /* anywhere */
+    else if (m.kind)
         m.end = m.begin + bytes_of(m.buffer);
     return m;
 }

@@ -1,10 +1,10 @@
 /* targets/llvm/calls.c -- calls: the table of intrinsics that have instructions, and extern functions through the environment.
  *
- * An extern function NAME is a C function that the environment knows. Its parameters are, in this order, a pointer for each buffer operand
- * (to the element at the operand's offset) and the other operands as the C types of their dtypes (bool: uint8_t; float16 and bfloat16:
- * uint16_t); its result is of the C type of the call's dtype. A vector call is one call for each lane under evaluation.
+ * An extern function NAME is a C function that the environment knows. Its parameters are the operands in their order: a buffer as a pointer
+ * to the element at the operand's offset, others as the C types of their dtypes (bool: uint8_t; float16 and bfloat16: uint16_t); its result
+ * is of the C type of the call's dtype. A vector call is one call for each lane under evaluation.
  *
- * In a call's operands the element offsets of its buffers come first.
+ * In a call's operands the element offsets of its buffers stand where the parameters of its meaning are buffers; without a meaning, first.
  */
 #include <string.h>
 
@@ -86,6 +86,18 @@ static bool fits(llvm_gen *g, const ir_expr *e, const intrinsic *row)
     return false;
 }
 
+/* Which buffer operand i belongs to, or -1. */
+static int buffer_of(const ir_expr *e, int i)
+{
+    const ir_program *meaning = e->call.intrinsic ? e->call.intrinsic->meaning : NULL;
+    int n = 0;
+    if (!meaning)
+        return i < e->call.n_buffers ? i : -1;
+    for (int k = 0; k < i && k < meaning->n_params; k++)
+        n += meaning->params[k].buffer != NULL;
+    return i < meaning->n_params && meaning->params[i].buffer && n < e->call.n_buffers ? n : -1;
+}
+
 /* ---- extern functions ---- */
 
 static LLVMValueRef to_c(llvm_gen *g, base_dtype t, LLVMValueRef v)
@@ -124,7 +136,7 @@ static LLVMValueRef call_lane(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLV
     LLVMValueRef *args = base_array(g->cx, LLVMValueRef, e->call.n);
     for (int i = 0; i < e->call.n; i++) {
         args[i] = lane_of(g, v[i], k);
-        if (i >= e->call.n_buffers)
+        if (buffer_of(e, i) < 0)
             args[i] = to_c(g, e->call.arg[i]->dtype, args[i]);
         types[i] = LLVMTypeOf(args[i]);
     }
@@ -165,10 +177,11 @@ static LLVMValueRef call_extern(llvm_gen *g, const ir_expr *e, LLVMValueRef *v)
 
 static LLVMValueRef operand(llvm_gen *g, const ir_expr *e, int i)
 {
-    if (i >= e->call.n_buffers)
+    int b = buffer_of(e, i);
+    if (b < 0)
         return llvm_expr(g, e->call.arg[i]);
     LLVMValueRef offset = llvm_index(g, e->call.arg[i]);
-    return offset ? llvm_address(g, e->call.buffer[i], offset) : NULL;
+    return offset ? llvm_address(g, e->call.buffer[b], offset) : NULL;
 }
 
 LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e)

@@ -136,26 +136,36 @@ static LLVMValueRef on_stack(llvm_gen *g, const ir_stmt *s)
     return llvm_entry_alloca(g, LLVMArrayType2(llvm_memory_type(g, b->dtype), (uint64_t)(n ? n : 1)), 64, b->name);
 }
 
-static LLVMValueRef in_workspace(llvm_gen *g, const ir_stmt *s)
+/* `offset` bytes into the caller's workspace, or into the worker's own. */
+static LLVMValueRef in_workspace(llvm_gen *g, const ir_buffer *b, const ir_expr *offset, bool own)
 {
-    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"), *own = ir_note_get(s->allocate.notes, "thread_workspace");
-    int64_t offset;
-    if (!(shared && ir_is_int(shared, &offset)) && !(own && ir_is_int(own, &offset)))
-        return BASE_BUG(g->cx, "buffer '%s' has no place in a workspace", s->allocate.buffer->name);
-    LLVMValueRef at = llvm_int_like(g, g->i64, offset), area;
-    area = llvm_env_field(g, g->ptr, shared ? offsetof(tec_env, workspace) : offsetof(tec_env, thread_workspace));
-    if (!shared && g->f->worker) {
+    llvm_memo *scope = llvm_enter(g);
+    LLVMValueRef at = llvm_index(g, offset), area = llvm_env_field(g, g->ptr, own ? offsetof(tec_env, thread_workspace) : offsetof(tec_env, workspace));
+    llvm_leave(g, scope);
+    if (!at)
+        return NULL;
+    if (own && g->f->worker) {
         LLVMValueRef w = LLVMBuildSExt(g->b, g->f->worker, g->i64, "");
         LLVMValueRef stride = llvm_env_field(g, g->i64, offsetof(tec_env, thread_stride));
         at = LLVMBuildNSWAdd(g->b, at, LLVMBuildNSWMul(g->b, w, stride, ""), "");
     }
-    return LLVMBuildInBoundsGEP2(g->b, g->i8, area, &at, 1, s->allocate.buffer->name);
+    return LLVMBuildInBoundsGEP2(g->b, g->i8, area, &at, 1, b->name);
+}
+
+static LLVMValueRef allocation(llvm_gen *g, const ir_stmt *s)
+{
+    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"), *own = ir_note_get(s->allocate.notes, "thread_workspace");
+    if (shared || own)
+        return in_workspace(g, s->allocate.buffer, shared ? shared : own, !shared);
+    if (s->allocate.buffer->scope != IR_LOCAL)
+        return BASE_BUG(g->cx, "buffer '%s' has no place in a workspace", s->allocate.buffer->name);
+    return on_stack(g, s);
 }
 
 static void emit_allocate(llvm_gen *g, const ir_stmt *s)
 {
     const ir_buffer *b = s->allocate.buffer;
-    LLVMValueRef address = b->scope == IR_LOCAL ? on_stack(g, s) : in_workspace(g, s);
+    LLVMValueRef address = allocation(g, s);
     if (!address)
         return;
     llvm_place_buffer(g, b, address, 64);

@@ -291,11 +291,16 @@ Test(programs, local_buffers_hold_values)
     check(&a, ir_allocate(cx, table, both(fill, reverse)));
 }
 
-static const ir_stmt *allocate_at(const ir_buffer *b, const char *area, int64_t offset, const ir_stmt *body)
+static const ir_stmt *allocate_with(const ir_buffer *b, const char *area, const ir_expr *offset, const ir_stmt *body)
 {
     ir_stmt *s = ir_stmt_copy(cx, ir_allocate(cx, b, body));
-    s->allocate.notes = ir_note_set(cx, NULL, area, num(offset));
+    s->allocate.notes = ir_note_set(cx, NULL, area, offset);
     return s;
+}
+
+static const ir_stmt *allocate_at(const ir_buffer *b, const char *area, int64_t offset, const ir_stmt *body)
+{
+    return allocate_with(b, area, num(offset), body);
 }
 
 /* Two buffers on the same bytes, one after the other: the second's stores must stay behind the first's loads. */
@@ -310,6 +315,8 @@ Test(programs, workspaces_that_share_bytes_are_kept_apart_in_time)
     const ir_stmt *body = both(both(put, loop(j, N, step)), last);
     check(&a, allocate_at(first, "workspace", 0, allocate_at(second, "workspace", 0, body)));
     check(&a, allocate_at(first, "workspace", 0, allocate_at(second, "workspace", 512, body)));
+    const ir_expr *v = index_var("v");
+    check(&a, ir_let_stmt(cx, v, num(1), allocate_with(first, "workspace", ir_mul(cx, v, num(64)), allocate_at(second, "workspace", 64, body))));
 }
 
 Test(programs, parallel_loops_see_what_is_outside)
