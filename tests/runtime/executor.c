@@ -264,6 +264,113 @@ Test(executor, names_the_step_that_writes_a_nan)
     close_net(&t);
 }
 
+/* A graph that copies its input, of one dtype, to its output. */
+static tec_module *open_copier(base_dtype dtype)
+{
+    const rt_dim shape[] = {SYMBOL(0)};
+    rt_tensor_desc in = {"x", dtype, 1, shape}, out = {"y", dtype, 1, shape};
+    rt_value_desc values[] = {{dtype, 1, shape, RT_IN_INPUT, 0, {0}}, {dtype, 1, shape, RT_IN_OUTPUT, 0, {0}}};
+    rt_step_desc step = {.function = RT_STEP_COPY, .values = (const int32_t[]){0, 1}, .n_values = 2, .name = "Identity"};
+    rt_graph_desc g = {.name = "copier", .symbols = (const rt_symbol_desc[]){{"n", 0, 0}}, .n_symbols = 1, .inputs = &in,
+                       .n_inputs = 1, .outputs = &out, .n_outputs = 1, .values = values, .n_values = 2, .steps = &step,
+                       .n_steps = 1};
+    rt_module_desc m = {.graphs = &g, .n_graphs = 1};
+    tec_error err = {0};
+    tec_module *module = rt_module_from_memory(&m, NULL, 0, &err);
+
+    cr_assert(module, "%s", err.text);
+    return module;
+}
+
+/* The error of copying three elements, the second of these bits. */
+static tec_error copy_with(base_dtype dtype, uint64_t bits)
+{
+    tec_run_options options = {.check_nan = true};
+    tec_module *m = open_copier(dtype);
+    tec_executor *ex = tec_executor_new(m, NULL, &options, NULL);
+    uint8_t data[3 * 8] = {0};
+    int64_t shape[] = {3};
+    DLTensor x = tensor_of(data, 1, shape);
+    tec_error err = {0};
+
+    x.dtype = dtype;
+    memcpy(data + dtype.bits / 8, &bits, dtype.bits / 8);
+    if (tec_executor_set_input(ex, 0, &x, &err))
+        tec_executor_run(ex, &err);
+    tec_executor_free(ex);
+    tec_module_free(m);
+    return err;
+}
+
+Test(executor, knows_the_nans_of_every_float)
+{
+    const struct {
+        base_dtype dtype;
+        uint64_t infinity, nan;
+    } floats[] = {{BASE_F16, 0xfc00, 0xfc01}, {BASE_BF16, 0x7f80, 0x7f81}, {BASE_F32, 0xff800000, 0x7fc00000},
+                  {BASE_F64, 0x7ff0000000000000, 0xfff0000000000001}};
+
+    for (int i = 0; i < BASE_COUNT(floats); i++) {
+        tec_error err = copy_with(floats[i].dtype, floats[i].infinity);
+
+        cr_assert_eq(err.status, TEC_OK, "%s", err.text);
+        err = copy_with(floats[i].dtype, floats[i].nan);
+        cr_assert_str_eq(err.text, "step 0 'Identity': wrote a NaN at element 1 of 'copy'");
+    }
+    cr_assert_eq(copy_with(BASE_I32, 0x7fc00000).status, TEC_OK);
+}
+
+Test(executor, is_found_by_the_name_of_its_graph)
+{
+    tec_module *m = kit_open();
+    tec_error err = {0}, other = {0};
+    rt_module_desc none = {0};
+
+    cr_assert_null(tec_executor_new(m, "decoder", NULL, &err));
+    cr_assert_str_eq(err.text, "module in memory: has no graph 'decoder'");
+    tec_module_free(m);
+    m = rt_module_from_memory(&none, NULL, 0, NULL);
+    cr_assert_null(tec_executor_new(m, NULL, NULL, &other));
+    cr_assert_str_eq(other.text, "module in memory: has 0 graphs; name one");
+    tec_module_free(m);
+}
+
+/* relu on a pool of three threads, limited to two: the kernel may count on no more workers than it was told. */
+Test(executor, uses_no_more_threads_than_it_may)
+{
+    tec_pool *pool = tec_pool_new(3, NULL);
+    tec_run_options options = {.pool = pool, .threads = 2};
+    net t;
+
+    open_net(&t, &options);
+    for (int i = 0; i < 200; i++)
+        run_rows(&t, 64);
+    kit_check(tec_executor_output(t.ex, 0), 64);
+    close_net(&t);
+    tec_pool_free(pool);
+}
+
+Test(executor, refuses_outputs_that_overlap)
+{
+    _Alignas(64) float y[MAX_ROWS * 4];
+    int64_t y_shape[] = {6, 4}, flat_shape[] = {24};
+    DLTensor a = tensor_of(y, 2, y_shape), b = tensor_of(y + 16, 1, flat_shape);
+    net t;
+
+    open_net(&t, NULL);
+    t.shape[0] = 6;
+    cr_assert(tec_executor_set_input(t.ex, 0, &t.input, NULL));
+    cr_assert(tec_executor_bind_output(t.ex, 0, &a, NULL) && tec_executor_bind_output(t.ex, 1, &b, NULL));
+    cr_assert(!tec_executor_run(t.ex, &t.err));
+    cr_assert_str_eq(t.err.text, "output 'y' overlaps output 'flat' in memory");
+    b.data = y + 24;
+    cr_assert(tec_executor_bind_output(t.ex, 1, &b, NULL));
+    cr_assert(tec_executor_run(t.ex, NULL));
+    kit_check(&a, 6);
+    cr_assert(memcmp(y, y + 24, 24 * sizeof *y) == 0);
+    close_net(&t);
+}
+
 static void *run_often(void *user)
 {
     net *t = user;

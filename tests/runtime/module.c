@@ -1,5 +1,9 @@
 #include "tests/runtime/kit.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include "base/base.h"
 #include "runtime/cpu.h"
 #include "runtime/file.h"
@@ -444,10 +448,18 @@ Test(module, a_file_that_was_replaced_gives_its_own_code)
     tear_down(&t);
 }
 
+/* Whether the folder holds the files of this test's set-up alone. */
+static bool holds_no_more(const folder *f, const char *names)
+{
+    char command[2 * PATH_MAX];
+
+    snprintf(command, sizeof command, "test \"$(ls '%s' | tr '\\n' ' ')\" = '%s '", f->path, names);
+    return system(command) == 0;
+}
+
 Test(module, leaves_no_file_behind_when_writing_fails)
 {
     fixture t = set_up();
-    char command[2 * PATH_MAX];
 
     cr_assert(!rt_module_write(&t.desc, t.elf.data, t.elf.size, in_folder(&t.dir, "no/net.so"), 0, &t.err));
     ASSERT_SAYS(t.err, "no/net.so: cannot create it: No such file or directory");
@@ -455,9 +467,72 @@ Test(module, leaves_no_file_behind_when_writing_fails)
     t.err = (tec_error){0};
     cr_assert(!rt_module_write(&t.desc, t.elf.data, t.elf.size, in_folder(&t.dir, "net.so"), 0, &t.err));
     cr_assert_str_eq(t.err.text, "module: names no target");
-    snprintf(command, sizeof command, "test \"$(ls '%s')\" = kernels.so", t.dir.path);
-    cr_assert_eq(system(command), 0);
+    cr_assert(holds_no_more(&t.dir, "kernels.so"));
     tear_down(&t);
+}
+
+Test(module, a_disk_that_is_full_leaves_no_file)
+{
+    fixture t = set_up();
+    struct rlimit limit = {4096, 4096};
+
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert(!rt_module_write(&t.desc, t.elf.data, t.elf.size, in_folder(&t.dir, "net.so"), 0, &t.err));
+    ASSERT_SAYS(t.err, "net.so: cannot write it: File too large");
+    cr_assert(holds_no_more(&t.dir, "kernels.so"));
+    tear_down(&t);
+}
+
+Test(module, does_not_replace_a_folder)
+{
+    fixture t = set_up();
+
+    cr_assert_eq(mkdir(in_folder(&t.dir, "net.so"), 0777), 0);
+    cr_assert(!rt_module_write(&t.desc, t.elf.data, t.elf.size, in_folder(&t.dir, "net.so"), 0, &t.err));
+    ASSERT_SAYS(t.err, "net.so: cannot rename a file to it: Is a directory");
+    cr_assert(holds_no_more(&t.dir, "kernels.so net.so"));
+    tear_down(&t);
+}
+
+Test(module, runs_where_the_cpu_has_all_features)
+{
+    fixture t = set_up();
+    const char *names[64];
+
+    for (int i = 0; rt_cpu_feature(i); i++)
+        if (rt_cpu_has(rt_cpu_feature(i)) == RT_CPU_HAS)
+            names[t.desc.n_features++] = rt_cpu_feature(i);
+    t.desc.features = names;
+    cr_assert_gt(t.desc.n_features, 0);
+    run_net(write_module(&t, "net.so", 0), NULL);
+    tear_down(&t);
+}
+
+Test(module, names_of_weights_beside_it_are_escaped_and_unique)
+{
+    rt_constant_desc constants[4];
+    rt_module_desc m = {.target = "any", .constants = constants, .n_constants = 4};
+    folder dir = folder_new();
+    const char *path = in_folder(&dir, "data.tec");
+    tec_error err = {0};
+    bytes b;
+
+    for (int i = 0; i < 4; i++)
+        constants[i] = kit_constants[0];
+    constants[1].name = "a \"quoted\" name";
+    constants[2].name = "bias";
+    constants[3].name = NULL;
+    constants[3].dtype = (base_dtype){kDLInt, 4, 1};
+    cr_assert(rt_module_write(&m, NULL, 0, path, RT_WEIGHTS_BESIDE, &err), "%s", err.text);
+    b = read_bytes(in_folder(&dir, "data.tec.safetensors"));
+    b.data[4096] = 0;
+    const char *json = (const char *)b.data + 8;
+    cr_assert(strstr(json, "\"a \\u0022quoted\\u0022 name\":{\"dtype\":\"F32\""), "%s", json);
+    cr_assert(strstr(json, "\"bias\":{") && strstr(json, "\"bias.2\":{"), "%s", json);
+    cr_assert(strstr(json, "\"constant.3\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[192,195]}"), "%s", json);
+    free(b.data);
+    folder_remove(&dir);
 }
 
 static void count_release(void *user)
@@ -481,6 +556,29 @@ Test(module, code_in_memory_is_released_with_the_last_reference)
     cr_assert_null(rt_module_from_memory(&m, &code, 0, NULL));
     cr_assert_eq(released, 2);
     cr_assert_eq(rt_alloc_live(), before);
+}
+
+Test(module, every_failed_allocation_of_one_in_memory_releases_its_code)
+{
+    rt_module_desc m = kit_module();
+    int released = 0;
+    rt_memory_code code = {.resolve = kit_resolve, .release = count_release, .user = &released};
+    int64_t before = rt_alloc_live();
+
+    for (int n = 1;; n++) {
+        tec_error err = {0};
+        tec_module *module;
+
+        rt_alloc_fail_at(n);
+        module = rt_module_from_memory(&m, &code, 0, &err);
+        rt_alloc_fail_at(0);
+        tec_module_free(module);
+        cr_assert_eq(released, n);
+        cr_assert_eq(rt_alloc_live(), before);
+        if (module)
+            break;
+        cr_assert_eq(err.status, TEC_NO_MEMORY);
+    }
 }
 
 Test(module, constants_in_memory_are_copied_unless_borrowed)
