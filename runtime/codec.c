@@ -4,7 +4,7 @@
  * struct: a writer's stream takes each field, a reader's stream sets it. So the two cannot drift apart.
  *
  * All numbers are little-endian. A text is its length plus one as u32 (0: no text), its bytes and a NUL; an array is its count as
- * u32 and its items; dimension code is an array of i64.
+ * i32 and its items; dimension code is an array of i64.
  */
 #include <string.h>
 
