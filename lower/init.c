@@ -95,7 +95,8 @@ static const ir_expr *maybe_empty(const ir_facts *f, const ir_block *b)
     return NULL;
 }
 
-/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. */
+/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. f holds there: inside the loops
+ * it would be known that they run. */
 static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, const base_map *reduce, base_map *used,
                               const base_vec *guards)
 {
@@ -155,7 +156,9 @@ static bool place(placer *p, const ir_facts *program, const lower_site *s)
     if (first == LOWER_NEVER)
         return true;
 
-    const ir_stmt *init = first == LOWER_STARTS ? hoisted(f, s, at, &reduce, &spatial, &guards) : in_place(f, s, &guards, guarded);
+    const ir_facts *outside = lower_site_facts(program, s, at);
+    const ir_stmt *init = first == LOWER_STARTS ? hoisted(outside, s, at, &reduce, &spatial, &guards)
+                                                : in_place(outside, s, &guards, guarded);
     if (init)
         put_before(p, first == LOWER_STARTS && at < s->n ? s->path[at] : s->stmt, init);
     return init != NULL;
