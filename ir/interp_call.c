@@ -79,6 +79,19 @@ static void check_scalar(vm_builder *b, const ir_expr *e, const ir_expr *param, 
                    base_dtype_text(b->vm->mem, t), param->var.name, base_dtype_text(b->vm->mem, arg->dtype));
 }
 
+/* With a scalar before a buffer, "the first arguments are the offsets" and "in the order of the parameters" would differ. */
+static bool has_buffers_first(vm_builder *b, const ir_expr *e, const vm_meaning *m)
+{
+    for (int i = 1; i < e->call.n; i++)
+        if (m->buffer[i] && !m->buffer[i - 1]) {
+            ir_vm_fail(b->vm, TEC_UNSUPPORTED, e->loc,
+                       "the meaning of '%s' has the buffer '%s' behind a scalar; buffers come first", e->call.name,
+                       m->buffer[i]->buffer->name);
+            return false;
+        }
+    return true;
+}
+
 static bool fits(vm_builder *b, const ir_expr *e, vm_meaning *m)
 {
     int n = m->program->n_params, buffers = 0;
@@ -87,7 +100,7 @@ static bool fits(vm_builder *b, const ir_expr *e, vm_meaning *m)
         buffers += m->buffer[i] != NULL;
     m->gives_value = e->call.n == n - 1 && m->program->params[n - 1].buffer && m->program->params[n - 1].output;
     if ((e->call.n == n || m->gives_value) && buffers - m->gives_value == e->call.n_buffers)
-        return true;
+        return has_buffers_first(b, e, m);
     ir_vm_fail(b->vm, TEC_INVALID, e->loc,
                "'%s' is called with %d buffers and %d arguments, its meaning has %d buffers among %d parameters", e->call.name,
                e->call.n_buffers, e->call.n, buffers, n);
@@ -100,17 +113,16 @@ vm_call *ir_vm_call(vm_builder *b, const ir_expr *e)
     vm_meaning *m = find_meaning(b, e);
     const vm_node **arg = base_array(b->vm->mem, const vm_node *, e->call.n);
     const vm_buffer **buffer;
-    int buffers = 0, scalars = e->call.n_buffers;
 
     if (b->vm->failed || !fits(b, e, m))
         return NULL;
     buffer = base_array(b->vm->mem, const vm_buffer *, m->program->n_params);
     for (int i = 0; i < e->call.n && !b->vm->failed; i++) {
-        arg[i] = ir_vm_part(b, e->call.arg[m->buffer[i] ? buffers : scalars]);
-        if (!m->buffer[i])
-            check_scalar(b, e, m->program->params[i].scalar, e->call.arg[scalars++]);
+        arg[i] = ir_vm_part(b, e->call.arg[i]);
+        if (m->buffer[i])
+            take_operand(b, &buffer[i], e, m->buffer[i], e->call.buffer[i]);
         else
-            take_operand(b, &buffer[i], e, m->buffer[i], e->call.buffer[buffers++]);
+            check_scalar(b, e, m->program->params[i].scalar, e->call.arg[i]);
     }
     *c = (vm_call){.meaning = m, .arg = arg, .buffer = buffer, .e = e};
     return c;

@@ -461,7 +461,7 @@ Test(interp, one_argument_under_two_names_of_one_alias_class)
 
 /* ---- intrinsics ---- */
 
-/* dot4(c, scale, a, b): c[0] += scale * sum of a[i] * b[i] */
+/* dot4(c, a, b, scale): c[0] += scale * sum of a[i] * b[i] */
 static const ir_intrinsic *dot4(void)
 {
     const ir_buffer *c = BUFFER("c", BASE_F32, INT(1)), *a = BUFFER("a", BASE_F32, INT(4)), *b = BUFFER("b", BASE_F32, INT(4));
@@ -472,9 +472,9 @@ static const ir_intrinsic *dot4(void)
 
     p->name = "dot4";
     param(p, c, true);
-    scalar(p, scale);
     param(p, a, false);
     param(p, b, false);
+    scalar(p, scale);
     *in4 = (ir_intrinsic){.name = "dot4", .meaning = p};
     return in4;
 }
@@ -540,6 +540,21 @@ Test(interp, a_call_must_fit_its_meaning)
     tec_context_clear(cx);
     p->body = kind;
     FAILS("'dot4' takes f32 as 'scale', it is called with i64", p, F32(in, 8), ARRAY(BASE_F16, out, 8));
+}
+
+Test(interp, a_meaning_takes_its_buffers_first)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(1)), *c = BUFFER("c", BASE_F32, INT(1));
+    const ir_expr *x = ir_var(cx, "x", BASE_F32), *zero = INT(0), *args[] = {zero, FLT(1)};
+    ir_program *set = program(STORE(c, x, zero)), *p;
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+
+    scalar(set, x);
+    param(set, c, true);
+    *what = (ir_intrinsic){.name = "set", .meaning = set};
+    p = program(ir_evaluate(cx, ir_call(cx, BASE_I32, "set", what, args, 2, &a, 1, false)));
+    param(p, a, true);
+    FAILS("the meaning of 'set' has the buffer 'c' behind a scalar; buffers come first", p, F32(out, 1));
 }
 
 Test(interp, an_intrinsic_must_stay_inside_its_operands)
