@@ -13,8 +13,8 @@
  * An access with one index to a buffer of other than one dimension is a flattened one: it counts elements from the address
  * that is passed, the buffer's own offset included in the index.
  * Calls of intrinsics: the buffer parameters of the meaning get the call's buffers in their order, each from the element
- * offset on that the first arguments say (counted behind the buffer's own offset); the scalar parameters, which stand
- * behind the buffers, get the other arguments. A meaning with one parameter more, an output at the end, gives the value of the call.
+ * offset on that the first arguments say (counted behind the buffer's own offset); the scalar parameters, which stand behind
+ * the buffers, get the other arguments. A meaning with one parameter more, an output at the end, gives the value of the call.
  */
 #ifndef IR_INTERP_H
 #define IR_INTERP_H
