@@ -97,7 +97,14 @@ const char *sched_cache_write(sched *s, const char *block, ir_scope scope)
 {
     const char *out;
 
-    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope))}, 2, &out, 1) ? out : NULL;
+    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(NULL, 0)}, 3, &out, 1) ? out : NULL;
+}
+
+const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop)
+{
+    const char *out;
+
+    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(&loop, 1)}, 3, &out, 1) ? out : NULL;
 }
 
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope)

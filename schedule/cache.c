@@ -8,162 +8,8 @@
  *
  * The copy is a block of its own, in a nest of its own, which compute_at or reverse_compute_at then moves to where it is wanted.
  */
-#include <string.h>
-
 #include "ir/facts.h"
-#include "schedule/state.h"
-
-static bool read_scope(sched_call *c, const char *word, ir_scope *scope)
-{
-    return ir_scope_parse(word, scope) || sched_refuse(c, "'%s' is no storage scope", word);
-}
-
-static const ir_buffer *cache_of(sched_call *c, const ir_buffer *b, const char *name, ir_scope scope)
-{
-    ir_buffer *cache = ir_buffer_copy(c->cx, b);
-
-    for (int i = 2; sched_buffer_named(c->tree, name); i++)
-        name = base_format(c->cx, "%s'%d", cache->name = name, i);
-    cache->name = name;
-    cache->scope = scope;
-    cache->strides = NULL;
-    cache->offset = NULL;
-    cache->align = 0;
-    cache->alias = 0;
-    cache->pad = NULL;
-    return cache;
-}
-
-/* ---- copy blocks ---- */
-
-typedef struct {
-    const char *name;
-    ir_role role;
-    const ir_buffer *const *from, *const *to;
-    int n;                    /* buffers, all of one shape */
-    const char *const *axis;  /* names of the dimensions */
-    const ir_expr **min, **extent; /* of the part to copy */
-} copy;
-
-static const ir_block *copy_block(sched_call *c, const copy *k)
-{
-    const ir_buffer *b = k->from[0];
-    ir_block *block = base_new(c->cx, ir_block);
-    ir_iter *iters = base_array(c->cx, ir_iter, b->n);
-    const ir_expr **index = base_array(c->cx, const ir_expr *, b->n);
-    const ir_stmt **store = base_array(c->cx, const ir_stmt *, k->n);
-
-    for (int d = 0; d < b->n; d++) {
-        iters[d] = (ir_iter){.var = ir_var(c->cx, k->axis[d], BASE_I64), .extent = b->shape[d], .kind = IR_SPATIAL};
-        index[d] = iters[d].var;
-    }
-    for (int i = 0; i < k->n; i++)
-        store[i] = ir_store(c->cx, k->to[i], ir_load(c->cx, k->from[i], index, b->n), index, b->n);
-    block->name = k->name;
-    block->role = k->role;
-    block->n_iters = b->n;
-    block->iters = iters;
-    block->body = ir_seq(c->cx, store, k->n);
-    block->loc = base_where(c->cx);
-    return block->body ? sched_refresh(c->s->facts, block) : NULL;
-}
-
-static const ir_stmt *copy_nest(sched_call *c, const ir_facts *f, const copy *k)
-{
-    const ir_block *block = copy_block(c, k);
-    int n = k->from[0]->n;
-    const ir_expr **var = base_array(c->cx, const ir_expr *, n), **bind = base_array(c->cx, const ir_expr *, n), *where = NULL;
-    ir_facts *in = ir_facts_new(c->cx, f);
-
-    for (int d = 0; block && d < n; d++) {
-        var[d] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%s", k->name, k->axis[d])), BASE_I64);
-        bind[d] = ir_add(c->cx, k->min[d], var[d]);
-        ir_facts_range(in, var[d], ir_int(c->cx, 0), k->extent[d]);
-        const ir_expr *low = ir_ge(c->cx, bind[d], ir_int(c->cx, 0)), *high = ir_lt(c->cx, bind[d], block->iters[d].extent);
-        if (!ir_prove(in, low))
-            where = ir_all(c->cx, where, low);
-        if (!ir_prove(in, high))
-            where = ir_all(c->cx, where, high);
-    }
-    const ir_stmt *s = block ? ir_block_stmt(c->cx, block, bind, where) : NULL;
-    for (int d = n - 1; s && d >= 0; d--)
-        s = ir_for(c->cx, var[d], ir_int(c->cx, 0), k->extent[d], IR_SERIAL, s);
-    return s;
-}
-
-static void whole(sched_call *c, copy *k)
-{
-    const ir_buffer *b = k->from[0];
-
-    k->min = base_array(c->cx, const ir_expr *, b->n);
-    k->extent = base_array(c->cx, const ir_expr *, b->n);
-    for (int d = 0; d < b->n; d++) {
-        k->min[d] = ir_int(c->cx, 0);
-        k->extent[d] = b->shape[d];
-    }
-}
-
-static const char *const *numbered_axes(sched_call *c, int n)
-{
-    const char **axis = base_array(c->cx, const char *, n);
-
-    for (int d = 0; d < n; d++)
-        axis[d] = base_format(c->cx, "ax%d", d);
-    return axis;
-}
-
-/* ---- redirecting blocks from one buffer to another ---- */
-
-typedef struct {
-    ir_rewrite rw;
-    const ir_buffer *const *from, *const *to;
-    int n;
-} redirection;
-
-static const ir_buffer *redirect(ir_rewrite *rw, const ir_buffer *b)
-{
-    const redirection *r = (const redirection *)rw;
-
-    for (int i = 0; i < r->n; i++)
-        if (r->from[i] == b)
-            return r->to[i];
-    return b;
-}
-
-static const ir_block *redirected(sched_call *c, const ir_block *b, const copy *k, const ir_buffer *const *from, const ir_buffer *const *to)
-{
-    redirection r = {.rw = {.cx = c->cx, .buffer = redirect}, .from = from, .to = to, .n = k->n};
-    ir_block *b2 = ir_block_copy(c->cx, b);
-
-    b2->body = ir_rewrite_stmt(&r.rw, b->body);
-    b2->init = b->init ? ir_rewrite_stmt(&r.rw, b->init) : NULL;
-    return b2->body ? sched_refresh(c->s->facts, b2) : NULL;
-}
-
-static bool named(const char *const *names, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* The tree with the named blocks using `to` in place of `from`. */
-static const ir_stmt *redirect_blocks(sched_call *c, const ir_stmt *s, const copy *k, const ir_buffer *const *from, const ir_buffer *const *to,
-                                      const char *const *names, int n)
-{
-    if (s->kind == IR_BLOCK) {
-        if (!named(names, n, s->block.block->name))
-            return s;
-        return sched_with_block(c->cx, s, redirected(c, s->block.block, k, from, to));
-    }
-    for (int i = 0, m = sched_n_children(s); s && i < m; i++) {
-        const ir_stmt *child = redirect_blocks(c, sched_child(s, i), k, from, to, names, n);
-
-        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
-    }
-    return s;
-}
+#include "schedule/copy.h"
 
 /* ---- cache_read ---- */
 
@@ -206,16 +52,6 @@ typedef struct {
     const ir_expr *loop; /* NULL: the root */
 } gap;
 
-static int child_of(const ir_stmt *body, const char *block)
-{
-    if (body->kind != IR_SEQ)
-        return 0;
-    for (int i = 0; i < body->seq.n; i++)
-        if (sched_name_taken(body->seq.stmt[i], block))
-            return i;
-    return -1;
-}
-
 static const sched_site *last_writer(const sched_sites *all, const ir_buffer *b)
 {
     const sched_site *w = NULL;
@@ -229,7 +65,7 @@ static const sched_site *last_writer(const sched_sites *all, const ir_buffer *b)
 static const sched_site *first_named(const sched_sites *all, const base_vec *names)
 {
     for (int i = 0; i < all->n; i++)
-        if (named((const char *const *)names->at, names->n, all->at[i].block->name))
+        if (sched_is_named((const char *const *)names->at, names->n, all->at[i].block->name))
             return &all->at[i];
     return NULL;
 }
@@ -250,19 +86,19 @@ static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w,
     for (int i = 0; i < readers->n; i++)
         if (out->loop && !sched_depth_under(sched_site_named(all, readers->at[i]), out->loop))
             return sched_refuse(c, "'%s' does not lie under '%s', in which the buffer is written", (const char *)readers->at[i], out->loop->var.name);
-    out->index = child_of(body, r->block->name);
-    if (w && (w->order > r->order || child_of(body, w->block->name) >= out->index))
+    out->index = sched_child_with(body, r->block->name);
+    if (w && (w->order > r->order || sched_child_with(body, w->block->name) >= out->index))
         return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name, r->block->name, w->block->name);
     return true;
 }
 
 /* What the readers need in one iteration of the gap's loop. */
-static void part_needed(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g, const ir_buffer *b, copy *k)
+static void part_needed(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g, const ir_buffer *b, sched_copy *k)
 {
     ir_region *box = base_array(c->cx, ir_region, readers->n);
     const ir_facts *f = c->s->facts;
 
-    whole(c, k);
+    sched_copy_whole(c, k);
     if (!g->loop)
         return;
     for (int i = 0; i < readers->n; i++) {
@@ -290,22 +126,22 @@ const ir_program *sched_do_cache_read(sched_call *c)
     if (!b)
         return sched_refuse(c, "there is no buffer '%s'", c->arg[0].name);
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    if (!read_scope(c, c->arg[1].name, &scope) || !list_readers(c, &all, b, &readers))
+    if (!sched_read_scope(c, c->arg[1].name, &scope) || !list_readers(c, &all, b, &readers))
         return NULL;
     const sched_site *first = first_named(&all, &readers);
-    if (!find_gap(c, &all, last_writer(&all, b), first, &readers, &g))
+    if (!find_gap(c, &all, last_writer(&all, b), first, &readers, &g) || !sched_takes_loops(c, &g.at))
         return NULL;
 
     const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
-    const ir_buffer *cache = cache_of(c, b, name, scope);
-    copy k = {.name = name, .role = IR_ROLE_CACHE, .from = &b, .to = &cache, .n = 1, .axis = numbered_axes(c, b->n)};
+    const ir_buffer *cache = sched_cache_of(c, b, name, scope);
+    sched_copy k = {.name = name, .role = IR_ROLE_CACHE, .from = &b, .to = &cache, .n = 1, .axis = sched_numbered_axes(c, b->n)};
     part_needed(c, &all, &readers, &g, b, &k);
-    const ir_stmt *nest = copy_nest(c, g.loop ? sched_facts_at(c->s, &g.at, g.at.n) : c->s->facts, &k);
+    const ir_stmt *nest = sched_copy_nest(c, g.loop ? sched_facts_at(c->s, &g.at, g.at.n) : c->s->facts, &k);
     const ir_stmt *body = g.loop ? sched_end(&g.at)->loop.body : c->tree->body;
     body = nest ? sched_insert(c->cx, body, g.index, nest) : NULL;
     if (body && g.loop)
-        body = sched_rebuild(c->cx, &g.at, g.at.n, sched_with_child(c->cx, sched_end(&g.at), 0, body));
-    body = body ? redirect_blocks(c, body, &k, &b, &cache, (const char *const *)readers.at, readers.n) : NULL;
+        body = sched_rebuild(c->cx, &g.at, g.at.n - 1, sched_with_child(c->cx, sched_end(&g.at), 0, body));
+    body = body ? sched_redirect(c, body, 1, &b, &cache, (const char *const *)readers.at, readers.n) : NULL;
     base_push(c->cx, &c->results, name);
     const ir_program *after = sched_with_body(c, body);
     return after ? sched_add_buffer(c->cx, after, cache) : NULL;
@@ -331,19 +167,6 @@ static bool all_writers(sched_call *c, const sched_sites *all, const sched_site 
         base_push(c->cx, names, b->name);
     }
     return true;
-}
-
-/* Names of the dimensions: those of the variables that index them. */
-static const char *const *written_axes(sched_call *c, const ir_block *b, const ir_region *w)
-{
-    const char **axis = (const char **)numbered_axes(c, w->buffer->n);
-    int *dim_of = base_array(c->cx, int, b->n_iters);
-
-    if (sched_plain_store(c->s, b, w, dim_of))
-        for (int i = 0; i < b->n_iters; i++)
-            if (dim_of[i] >= 0)
-                axis[dim_of[i]] = b->iters[i].var->var.name;
-    return axis;
 }
 
 /* The buffers have one shape, so that one nest copies them. */
@@ -372,7 +195,7 @@ static int shared_loops(const sched_sites *all, const base_vec *names, const sch
         bool holds = true, reader = false;
 
         for (int i = 0; i < all->n; i++) {
-            bool writer = named((const char *const *)names->at, names->n, all->at[i].block->name), in = sched_depth_under(&all->at[i], s->loop[k]->loop.var);
+            bool writer = sched_is_named((const char *const *)names->at, names->n, all->at[i].block->name), in = sched_depth_under(&all->at[i], s->loop[k]->loop.var);
 
             holds = holds && (!writer || in);
             for (int j = 0; !writer && in && j < s->block->n_writes; j++)
@@ -385,7 +208,7 @@ static int shared_loops(const sched_sites *all, const base_vec *names, const sch
 }
 
 /* The part that is written in one iteration of the loops in common, and is complete then. */
-static bool part_written(sched_call *c, const sched_sites *all, const sched_site *s, int fixed, copy *k)
+static bool part_written(sched_call *c, const sched_sites *all, const sched_site *s, int fixed, sched_copy *k)
 {
     ir_region box = sched_box(c->s, s, &s->block->writes[0], fixed, true);
     const ir_facts *f = sched_site_facts(c->s, s, fixed);
@@ -393,7 +216,7 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
     for (int i = 0; i < fixed; i++)
         if (sched_kind_for(c->cx, s, s->loop[i]->loop.var) != IR_SPATIAL)
             return sched_refuse(c, "'%s' is a reduction loop of '%s' and holds readers of it", s->loop[i]->loop.var->var.name, s->block->name);
-    whole(c, k);
+    sched_copy_whole(c, k);
     if (!fixed)
         return true;
     for (int i = 0; i < all->n; i++)
@@ -408,26 +231,29 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
     return true;
 }
 
-static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sched_site *s, int fixed, const char *last, const copy *k)
+static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sched_site *s, int fixed, const char *last, const sched_copy *k)
 {
     const ir_stmt *nest, *body = root;
     sched_path at;
 
     if (!fixed) {
-        nest = copy_nest(c, c->s->facts, k);
-        return nest ? sched_insert(c->cx, root, child_of(root, last) + 1, nest) : NULL;
+        nest = sched_copy_nest(c, c->s->facts, k);
+        return nest ? sched_insert(c->cx, root, sched_child_with(root, last) + 1, nest) : NULL;
     }
-    if (!sched_find_var(c->cx, root, s->loop[fixed - 1]->loop.var, &at))
+    if (!sched_find_var(c->cx, root, s->loop[fixed - 1]->loop.var, &at) || !sched_takes_loops(c, &at))
         return NULL;
-    nest = copy_nest(c, sched_facts_at(c->s, &at, at.n), k);
+    nest = sched_copy_nest(c, sched_facts_at(c->s, &at, at.n), k);
     body = sched_end(&at)->loop.body;
-    body = nest ? sched_insert(c->cx, body, child_of(body, last) + 1, nest) : NULL;
-    return body ? sched_rebuild(c->cx, &at, at.n, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
+    body = nest ? sched_insert(c->cx, body, sched_child_with(body, last) + 1, nest) : NULL;
+    return body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
 }
 
-/* cache_write(S, scope): S writes a cache, and a new nest after S copies it. */
+/* cache_write(S, scope): S writes a cache, and a new nest after S copies it. cache_write(S, scope, l): in each iteration of l (accumulate.c). */
 const ir_program *sched_do_cache_write(sched_call *c)
 {
+    if (c->arg[2].n)
+        return sched_cache_inside(c);
+
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
     const sched_site *s = sched_site_named(&all, c->arg[0].name);
     base_vec writers = {0};
@@ -435,20 +261,20 @@ const ir_program *sched_do_cache_write(sched_call *c)
 
     if (!s)
         return sched_refuse(c, "there is no block '%s'", c->arg[0].name);
-    if (!read_scope(c, c->arg[1].name, &scope) || !all_writers(c, &all, s, &writers) || !same_shapes(c, s->block))
+    if (!sched_read_scope(c, c->arg[1].name, &scope) || !all_writers(c, &all, s, &writers) || !same_shapes(c, s->block))
         return NULL;
     const ir_block *b = s->block;
     const ir_buffer **old = base_array(c->cx, const ir_buffer *, b->n_writes), **cache = base_array(c->cx, const ir_buffer *, b->n_writes);
     const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
     for (int j = 0; j < b->n_writes; j++) {
         old[j] = b->writes[j].buffer;
-        cache[j] = cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
+        cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
     }
-    copy k = {.name = name, .role = IR_ROLE_COPY, .from = cache, .to = old, .n = b->n_writes, .axis = written_axes(c, b, &b->writes[0])};
+    sched_copy k = {.name = name, .role = IR_ROLE_COPY, .from = cache, .to = old, .n = b->n_writes, .axis = sched_written_axes(c, b, &b->writes[0])};
     int fixed = shared_loops(&all, &writers, s);
     if (!part_written(c, &all, s, fixed, &k))
         return NULL;
-    const ir_stmt *root = redirect_blocks(c, c->tree->body, &k, old, cache, (const char *const *)writers.at, writers.n);
+    const ir_stmt *root = sched_redirect(c, c->tree->body, b->n_writes, old, cache, (const char *const *)writers.at, writers.n);
     root = root ? insert_copy(c, root, s, fixed, writers.at[writers.n - 1], &k) : NULL;
     const ir_program *after = sched_with_body(c, root);
     for (int j = 0; after && j < b->n_writes; j++)
@@ -467,7 +293,7 @@ const ir_program *sched_do_set_scope(sched_call *c)
 
     if (!b)
         return sched_refuse(c, "there is no buffer '%s'", c->arg[0].name);
-    if (!read_scope(c, c->arg[1].name, &scope))
+    if (!sched_read_scope(c, c->arg[1].name, &scope))
         return NULL;
     if (sched_is_output(c->tree, b))
         return sched_refuse(c, "'%s' is an argument of the program, which lives in global memory", b->name);

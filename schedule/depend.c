@@ -97,7 +97,7 @@ const ir_combiner *sched_combiner(const ir_block *b)
 static bool accumulates(const ir_block *b)
 {
     for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_SPATIAL)
+        if (b->iters[i].kind == IR_REDUCE_ITER || b->iters[i].kind == IR_OPAQUE)
             return true;
     return sched_combiner(b) != NULL;
 }
@@ -518,4 +518,37 @@ const char *sched_dependence(const sched *s, const sched_sites *all, const ir_ex
             return base_format(s->cx, "'%s' calls a function with an effect", block->name);
     }
     return NULL;
+}
+
+bool sched_takes_loops(sched_call *c, const sched_path *to)
+{
+    for (int i = 0; i < to->n; i++) {
+        const ir_stmt *s = to->link[i].stmt;
+
+        if (s->kind == IR_FOR && s->loop.how == IR_VECTORISED) {
+            sched_refuse(c, "'%s' is vectorised and takes no further loops", s->loop.var->var.name);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sched_still_independent(sched_call *c, const sched_path *to, const ir_stmt *root)
+{
+    sched_sites all = {0};
+
+    for (int i = 0; i < to->n; i++) {
+        const ir_stmt *l = to->link[i].stmt;
+
+        if (l->kind != IR_FOR || l->loop.how == IR_SERIAL || l->loop.how == IR_UNROLLED)
+            continue;
+        if (!all.n)
+            all = sched_all_sites(c->cx, root);
+        const char *reason = sched_dependence(c->s, &all, l->loop.var);
+        if (reason) {
+            sched_refuse(c, "'%s' is %s, and %s", l->loop.var->var.name, ir_how_text(l->loop.how), reason);
+            return false;
+        }
+    }
+    return true;
 }

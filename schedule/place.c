@@ -24,6 +24,7 @@ typedef struct {
     sched_sites all;        /* of the tree before */
     const sched_site *site; /* of the block */
     const ir_expr **min, **extent; /* of its new loops, per iteration variable */
+    base_vec carried;       /* loops around the target whose last iteration completes the input */
 } move;
 
 static bool start(sched_call *c, move *m, const char *block, const char *loop)
@@ -64,7 +65,7 @@ static bool encloses_target(const move *m, const ir_expr *var)
 
 /* ---- checks ---- */
 
-/* The loops that the block leaves hold nothing else; it alone writes its buffers; it may run anywhere. */
+/* The block alone writes its buffers, and may run anywhere. What else lies in the loops that it leaves stays there. */
 static bool movable(move *m)
 {
     const ir_block *b = m->site->block;
@@ -77,39 +78,12 @@ static bool movable(move *m)
     for (int i = 0; i < m->all.n; i++) {
         const sched_site *other = &m->all.at[i];
 
-        for (int j = 0; other != m->site && j < m->site->n_loops; j++) {
-            const ir_expr *var = m->site->loop[j]->loop.var;
-            if (!encloses_target(m, var) && sched_depth_under(other, var))
-                return sched_refuse(m->c, "'%s' is not alone in its nest: '%s' lies under '%s' too", b->name, other->block->name, var->var.name);
-        }
         for (int j = 0; other != m->site && j < b->n_writes; j++)
             if (sched_writes(other->block, b->writes[j].buffer))
                 return sched_refuse(m->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name, b->writes[j].buffer->name,
                                     other->block->name);
     }
     return true;
-}
-
-static bool target_takes(move *m)
-{
-    for (int i = 0; i < m->to.n; i++) {
-        const ir_stmt *s = m->to.link[i].stmt;
-
-        if (s->kind == IR_FOR && s->loop.how == IR_VECTORISED)
-            return sched_refuse(m->c, "'%s' is vectorised and takes no further loops", s->loop.var->var.name);
-    }
-    return true;
-}
-
-/* The child of the target's body that holds the site; -1: none. */
-static int child_with(const ir_stmt *body, const char *block)
-{
-    if (body->kind != IR_SEQ)
-        return sched_name_taken(body, block) ? 0 : -1;
-    for (int i = 0; i < body->seq.n; i++)
-        if (sched_name_taken(body->seq.stmt[i], block))
-            return i;
-    return -1;
 }
 
 static const ir_stmt *target_body(const move *m, const ir_stmt *root)
@@ -137,30 +111,20 @@ static bool inputs_complete(move *m, int index)
                 continue;
             if (w->order > m->site->order)
                 return sched_refuse(m->c, "'%s' overwrites '%s', which '%s' reads", w->block->name, input->name, b->name);
-            if (under(m, w) && child_with(body, w->block->name) >= index)
-                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there", input->name, b->name,
-                                    m->loop ? m->loop_name : "the program", w->block->name);
             for (int k = 0; k < w->n_loops; k++) {
                 const ir_expr *var = w->loop[k]->loop.var;
                 if (sched_depth_under(m->site, var) && !encloses_target(m, var))
                     return sched_refuse(m->c, "'%s' would leave loop '%s', in which its input '%s' is computed", b->name, var->var.name, input->name);
             }
+            if (under(m, w) && sched_child_with(body, w->block->name) >= index)
+                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there", input->name, b->name,
+                                    m->loop ? m->loop_name : "the program", w->block->name);
         }
     }
     return true;
 }
 
 /* ---- the new nest ---- */
-
-static const ir_expr *domain_guard(move *m, const ir_facts *in, const ir_expr *where, const ir_expr *bind, const ir_expr *extent)
-{
-    tec_context *cx = m->c->cx;
-    const ir_expr *low = ir_ge(cx, bind, ir_int(cx, 0)), *high = ir_lt(cx, bind, extent);
-
-    if (!ir_prove(in, low))
-        where = ir_all(cx, where, low);
-    return ir_prove(in, high) ? where : ir_all(cx, where, high);
-}
 
 /* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives it, for fresh names. */
 static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
@@ -183,30 +147,15 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
     }
     m->c->tree = before;
     for (int i = 0; i < b->n_iters; i++)
-        where = domain_guard(m, in, where, bind[i], b->iters[i].extent);
+        where = sched_domain_guard(in, where, bind[i], b->iters[i].extent);
+    for (int i = 0; i < m->carried.n; i++) {
+        const ir_stmt *l = m->carried.at[i];
+        where = ir_all(cx, where, ir_eq(cx, l->loop.var, ir_simplify(f, ir_sub(cx, l->loop.extent, ir_int(cx, 1)))));
+    }
     const ir_stmt *s = ir_block_stmt(cx, b, bind, where);
     for (int i = b->n_iters - 1; i >= 0; i--)
         s = ir_for(cx, var[i], ir_int(cx, 0), m->extent[i], IR_SERIAL, s);
     return s;
-}
-
-/* What runs at once around the target is still independent. */
-static bool still_independent(move *m, const ir_stmt *root)
-{
-    sched_sites all = {0};
-
-    for (int i = 0; i < m->to.n; i++) {
-        const ir_stmt *l = m->to.link[i].stmt;
-
-        if (l->kind != IR_FOR || l->loop.how == IR_SERIAL || l->loop.how == IR_UNROLLED)
-            continue;
-        if (!all.n)
-            all = sched_all_sites(m->c->cx, root);
-        const char *reason = sched_dependence(m->c->s, &all, l->loop.var);
-        if (reason)
-            return sched_refuse(m->c, "'%s' is %s, and %s", l->loop.var->var.name, ir_how_text(l->loop.how), reason);
-    }
-    return true;
 }
 
 /* Takes the block out and puts it in front of (or, `behind`, after) the child of the target's body that holds block `neighbour`. */
@@ -217,7 +166,7 @@ static const ir_stmt *carry_out(move *m, const char *neighbour, bool behind)
     sched_path to;
 
     if (!m->loop) {
-        int index = neighbour ? child_with(rest, neighbour) + behind : rest->kind == IR_SEQ ? rest->seq.n : 1;
+        int index = neighbour ? sched_child_with(rest, neighbour) + behind : rest->kind == IR_SEQ ? rest->seq.n : 1;
 
         nest = new_nest(m, m->c->s->facts, rest);
         return sched_insert(cx, rest, index, nest);
@@ -226,18 +175,20 @@ static const ir_stmt *carry_out(move *m, const char *neighbour, bool behind)
         return NULL;
     nest = new_nest(m, sched_facts_at(m->c->s, &to, to.n), rest);
     body = sched_end(&to)->loop.body;
-    body = sched_insert(cx, body, child_with(body, neighbour) + behind, nest);
-    return sched_rebuild(cx, &to, to.n, body ? sched_with_child(cx, sched_end(&to), 0, body) : NULL);
+    body = sched_insert(cx, body, sched_child_with(body, neighbour) + behind, nest);
+    return sched_rebuild(cx, &to, to.n - 1, body ? sched_with_child(cx, sched_end(&to), 0, body) : NULL);
 }
 
 /* ---- compute_at ---- */
 
-/* The variables of e are loops around the target, symbols or scalars: what the readers' own lets define is out of reach. */
+/* e reads no buffer, and its variables are loops around the target, symbols or scalars: what the readers' own lets define is out of reach. */
 static bool in_reach(const move *m, const ir_expr *e)
 {
     const ir_program *p = m->c->tree;
     base_vec vars = {0};
 
+    if (e->has & IR_HAS_LOAD)
+        return false;
     ir_free_vars(m->c->cx, e, &vars);
     for (int i = 0; i < vars.n; i++) {
         bool known = encloses_target(m, vars.at[i]);
@@ -344,12 +295,12 @@ const ir_program *sched_do_compute_at(sched_call *c)
     const sched_site *reader;
     move m;
 
-    if (!start(c, &m, c->arg[0].name, c->arg[1].name) || !movable(&m) || !target_takes(&m) || !(reader = first_reader(&m)))
+    if (!start(c, &m, c->arg[0].name, c->arg[1].name) || !movable(&m) || !sched_takes_loops(c, &m.to) || !(reader = first_reader(&m)))
         return NULL;
-    if (!inputs_complete(&m, child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
+    if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
         return NULL;
     const ir_stmt *root = carry_out(&m, reader->block->name, false);
-    return root && sched_reads_are_written(c, root, m.site->block->name) && still_independent(&m, root) ? sched_with_body(c, root) : NULL;
+    return root && sched_reads_are_written(c, root, m.site->block->name) && sched_still_independent(c, &m.to, root) ? sched_with_body(c, root) : NULL;
 }
 
 /* compute_root(P): P runs in a nest of its own again, before the first nest that reads it. */
@@ -362,7 +313,7 @@ const ir_program *sched_do_compute_root(sched_call *c)
     const sched_site *reader = first_reader(&m);
     if (c->reason)
         return NULL;
-    int index = reader ? child_with(c->tree->body, reader->block->name) : INT32_MAX;
+    int index = reader ? sched_child_with(c->tree->body, reader->block->name) : INT32_MAX;
     if (!inputs_complete(&m, index))
         return NULL;
     const ir_stmt *root = carry_out(&m, reader ? reader->block->name : NULL, false);
@@ -370,6 +321,19 @@ const ir_program *sched_do_compute_root(sched_call *c)
 }
 
 /* ---- reverse_compute_at ---- */
+
+/* The loop carries an accumulating cache, so that the copy's last iteration leaves the buffer complete. */
+static bool completes_last(move *m, const sched_site *w, const ir_stmt *loop)
+{
+    if (w->block->role != IR_ROLE_COPY || sched_kind_for(m->c->cx, w, loop->loop.var) != IR_SCAN ||
+        !ir_prove_le(m->c->s->facts, ir_int(m->c->cx, 1), loop->loop.extent))
+        return false;
+    for (int i = 0; i < m->carried.n; i++)
+        if (m->carried.at[i] == loop)
+            return true;
+    base_push(m->c->cx, &m->carried, loop);
+    return true;
+}
 
 /* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. */
 static const sched_site *last_producer(move *m)
@@ -385,7 +349,7 @@ static const sched_site *last_producer(move *m)
         if (w == m->site || !produces || !under(m, w))
             continue;
         for (int k = 0; k < fixed_loops(m, w); k++)
-            if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL)
+            if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL && !completes_last(m, w, w->loop[k]))
                 return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop", w->block->name, m->loop_name,
                                     w->loop[k]->loop.var->var.name);
         last = w;
@@ -532,11 +496,11 @@ const ir_program *sched_do_reverse_compute_at(sched_call *c)
         return NULL;
     if (under(&m, m.site))
         return sched_refuse(c, "'%s' lies under '%s' already", c->arg[0].name, c->arg[1].name);
-    if (!movable(&m) || !target_takes(&m) || !(last = last_producer(&m)) || !others_complete(&m, last))
+    if (!movable(&m) || !sched_takes_loops(c, &m.to) || !(last = last_producer(&m)) || !others_complete(&m, last))
         return NULL;
     for (int j = 0; j < m.site->block->n_writes; j++)
         if (m.site->block->writes[j].buffer->alias)
             return sched_refuse(c, "'%s' may share memory with other buffers", m.site->block->writes[j].buffer->name);
     const ir_stmt *root = try_parts(&m, last->block->name);
-    return root && still_independent(&m, root) ? sched_with_body(c, root) : NULL;
+    return root && sched_still_independent(c, &m.to, root) ? sched_with_body(c, root) : NULL;
 }

@@ -86,9 +86,18 @@ const char *tec_cache_read_n(tec_schedule *s, const char *buffer, const char *sc
 
 const char *(tec_cache_write)(tec_schedule *s, const char *block, const char *scope)
 {
-    sched_arg arg[] = {{.kind = SCHED_ARG_BLOCK, .name = block}, {.kind = SCHED_ARG_WORD, .name = scope}};
+    sched_arg arg[] = {{.kind = SCHED_ARG_BLOCK, .name = block}, {.kind = SCHED_ARG_WORD, .name = scope}, {.kind = SCHED_ARG_LOOPS}};
 
-    return named_result(s, "cache_write", arg, 2);
+    return named_result(s, "cache_write", arg, 3);
+}
+
+const char *(tec_cache_write_at)(tec_schedule *s, const char *block, const char *scope, const char *loop)
+{
+    sched_arg arg[] = {{.kind = SCHED_ARG_BLOCK, .name = block},
+                       {.kind = SCHED_ARG_WORD, .name = scope},
+                       {.kind = SCHED_ARG_LOOPS, .names = &loop, .n = 1}};
+
+    return named_result(s, "cache_write", arg, 3);
 }
 
 bool(tec_set_scope)(tec_schedule *s, const char *buffer, const char *scope)

@@ -25,6 +25,16 @@ void sched_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out)
     }
 }
 
+const ir_expr *sched_domain_guard(const ir_facts *f, const ir_expr *where, const ir_expr *bind, const ir_expr *extent)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr *low = ir_ge(cx, bind, ir_int(cx, 0)), *high = ir_lt(cx, bind, extent);
+
+    if (!ir_prove(f, low))
+        where = ir_all(cx, where, low);
+    return ir_prove(f, high) ? where : ir_all(cx, where, high);
+}
+
 /* ---- rebinding ---- */
 
 typedef struct {

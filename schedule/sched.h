@@ -59,6 +59,9 @@ bool sched_reverse_inline(sched *s, const char *block);
 bool sched_compute_root(sched *s, const char *block);
 const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const char *const *readers, int n); /* the copy block; n = 0: all */
 const char *sched_cache_write(sched *s, const char *block, ir_scope scope);                                    /* the copy block */
+/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer reduction loops left), updated
+ * and copied back. The copy block. */
+const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop);
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope);
 const char *sched_decompose_reduction(sched *s, const char *block, const char *loop); /* the init block */
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value);

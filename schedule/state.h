@@ -141,6 +141,10 @@ bool sched_name_taken(const ir_stmt *root, const char *name);
 /* `name`, or with '2, '3 ... behind it, whatever no loop or block of the call's tree has; `also` (may be NULL): a tree being built. */
 const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *name);
 
+/* The child of a sequence that holds the named loop or block (of anything else: 0); -1: none. */
+int sched_child_with(const ir_stmt *body, const char *name);
+bool sched_is_named(const char *const *names, int n, const char *name); /* one of the names */
+
 /* What holds at link `depth` of the path: symbols, ranges of loops above, conditions, lets. */
 ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth);
 
@@ -188,6 +192,8 @@ const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const 
 const ir_block *sched_refresh(const ir_facts *f, const ir_block *b);
 /* The statement of a block with another block of the same iteration variables in it. */
 const ir_stmt *sched_with_block(tec_context *cx, const ir_stmt *s, const ir_block *b);
+/* `where`, and bind >= 0 and bind < extent as far as f does not prove them. */
+const ir_expr *sched_domain_guard(const ir_facts *f, const ir_expr *where, const ir_expr *bind, const ir_expr *extent);
 /* Conjuncts of a condition. */
 void sched_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out);
 bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var); /* NULL e: no */
@@ -223,6 +229,10 @@ const char *sched_buffer_dependence(const sched *s, const sched_sites *all, cons
 /* The same for all buffers that are not private to the loop.
  * NULL where no iteration of the loop writes what another one reads or writes; otherwise the reason, for the reader. */
 const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var);
+/* Refuses where a loop on the path is vectorised: no loop may be put inside. */
+bool sched_takes_loops(sched_call *c, const sched_path *to);
+/* Refuses where a loop of the path that runs its iterations at the same time no longer may, in the new tree. */
+bool sched_still_independent(sched_call *c, const sched_path *to, const ir_stmt *root);
 /* NULL where instances of the block may run again, or in another place; otherwise why not. */
 const char *sched_not_idempotent(tec_context *cx, const ir_block *b);
 /* Whether distinct points of the inner loops (from `fixed` on) are distinct instances; the reason why not. */

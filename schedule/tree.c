@@ -199,6 +199,24 @@ const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *nam
     return fresh;
 }
 
+int sched_child_with(const ir_stmt *body, const char *name)
+{
+    if (body->kind != IR_SEQ)
+        return sched_name_taken(body, name) ? 0 : -1;
+    for (int i = 0; i < body->seq.n; i++)
+        if (sched_name_taken(body->seq.stmt[i], name))
+            return i;
+    return -1;
+}
+
+bool sched_is_named(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* ---- facts ---- */
 
 static void enter(ir_facts *f, const ir_stmt *s, int child)

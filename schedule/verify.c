@@ -59,7 +59,15 @@ static void check(checking *k, const ir_stmt *s)
     k->lanes = lanes;
 }
 
-/* Whatever is read and no argument was written by an earlier block, or by the reader itself. */
+static bool carries(const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SCAN)
+            return true;
+    return false;
+}
+
+/* Whatever is read and no argument was written by an earlier block, by the reader itself, or in an earlier iteration of a loop that carries. */
 static void check_order(checking *k)
 {
     sched_sites all = sched_all_sites(k->s->cx, k->s->tree->body);
@@ -69,7 +77,7 @@ static void check_order(checking *k)
             const ir_buffer *b = all.at[i].block->reads[j].buffer;
             bool written = sched_is_output(k->s->tree, b);
 
-            for (int w = 0; !written && w <= i; w++)
+            for (int w = 0; !written && w < (carries(all.at[i].block) ? all.n : i + 1); w++)
                 written = sched_writes(all.at[w].block, b);
             if (!written)
                 broken(k, all.at[i].stmt, "a buffer is read before anything writes it", b->name);

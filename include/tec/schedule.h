@@ -63,6 +63,8 @@ TEC_API bool tec_compute_root(tec_schedule *s, const char *block);
 /* The copy block. scope: "global", "shared", "local", ...; no readers: all of them. */
 TEC_API const char *tec_cache_read_n(tec_schedule *s, const char *buffer, const char *scope, const char *const *reader, int n);
 TEC_API const char *tec_cache_write(tec_schedule *s, const char *block, const char *scope);
+/* The same in each iteration of a loop; under reduction loops the cache takes up what earlier iterations left. */
+TEC_API const char *tec_cache_write_at(tec_schedule *s, const char *block, const char *scope, const char *loop);
 TEC_API bool tec_set_scope(tec_schedule *s, const char *buffer, const char *scope);
 TEC_API const char *tec_decompose_reduction(tec_schedule *s, const char *block, const char *loop); /* the init block */
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
@@ -97,6 +99,7 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_cache_read(s, buffer, scope, ...) \
     tec_cache_read_n(TEC_HERE_SCHEDULE(s), (buffer), (scope), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
 #define tec_cache_write(s, block, scope) (tec_cache_write)(TEC_HERE_SCHEDULE(s), (block), (scope))
+#define tec_cache_write_at(s, block, scope, loop) (tec_cache_write_at)(TEC_HERE_SCHEDULE(s), (block), (scope), (loop))
 #define tec_set_scope(s, buffer, scope) (tec_set_scope)(TEC_HERE_SCHEDULE(s), (buffer), (scope))
 #define tec_decompose_reduction(s, block, loop) (tec_decompose_reduction)(TEC_HERE_SCHEDULE(s), (block), (loop))
 #define tec_pragma(s, place, key, value) (tec_pragma)(TEC_HERE_SCHEDULE(s), (place), (key), (value))

@@ -15,7 +15,15 @@ Test(loops, split_makes_nested_loops_and_no_guard_where_the_factors_divide)
     sched *s = schedule_of(copy24);
 
     does(s, "C.i.0, C.i.1 = split(C.i, _, 12)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..2 {\n"
+             "  for C.i.1 in 0..12 {\n"
+             "    block C(i = C.i.0 * 12 + C.i.1 in 0..24) {\n"
+             "      reads A[i]\n"
+             "      writes C[i]\n"
+             "      C[i] = A[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, split_guards_what_the_last_tile_overshoots)
@@ -23,7 +31,15 @@ Test(loops, split_guards_what_the_last_tile_overshoots)
     sched *s = schedule_of(copy10);
 
     does(s, "split(C.i, _, 4)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..3 {\n"
+             "  for C.i.1 in 0..4 {\n"
+             "    block C(i = C.i.0 * 4 + C.i.1 in 0..10) where C.i.0 * 4 + C.i.1 < 10 {\n"
+             "      reads A[i]\n"
+             "      writes C[i]\n"
+             "      C[i] = A[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, a_second_split_compares_with_the_loop_and_not_with_the_domain)
@@ -31,7 +47,17 @@ Test(loops, a_second_split_compares_with_the_loop_and_not_with_the_domain)
     sched *s = schedule_of(copy24);
 
     does(s, "a, b = split(C.i, _, 12)\nsplit(b, _, 5)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..2 {\n"
+             "  for C.i.1.0 in 0..3 {\n"
+             "    for C.i.1.1 in 0..5 {\n"
+             "      block C(i = C.i.0 * 12 + C.i.1.0 * 5 + C.i.1.1 in 0..24) where C.i.1.0 * 5 + C.i.1.1 < 12 {\n"
+             "        reads A[i]\n"
+             "        writes C[i]\n"
+             "        C[i] = A[i] * 2.0\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, split_into_three_guards_the_whole_sum)
@@ -39,7 +65,17 @@ Test(loops, split_into_three_guards_the_whole_sum)
     sched *s = schedule_of(copy10);
 
     does(s, "split(C.i, _, 2, 3)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..2 {\n"
+             "  for C.i.1 in 0..2 {\n"
+             "    for C.i.2 in 0..3 {\n"
+             "      block C(i = (C.i.0 * 2 + C.i.1) * 3 + C.i.2 in 0..10) where (C.i.0 * 2 + C.i.1) * 3 + C.i.2 < 10 {\n"
+             "        reads A[i]\n"
+             "        writes C[i]\n"
+             "        C[i] = A[i] * 2.0\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, a_factor_in_the_middle_can_be_inferred)
@@ -56,7 +92,22 @@ Test(loops, split_of_a_symbolic_extent_rounds_up)
     sched *s = schedule_of(matmul);
 
     does(s, "split(C.y, _, 4)");
-    looks(s, "");
+    looks(s, "for C.y.0 in 0..floordiv(n + 3, 4) {\n"
+             "  for C.y.1 in 0..4 {\n"
+             "    for C.x in 0..16 {\n"
+             "      for C.k in 0..12 {\n"
+             "        block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) where C.y.0 * 4 + C.y.1 < n {\n"
+             "          reads A[y, k], B[k, x]\n"
+             "          writes C[y, x]\n"
+             "          init {\n"
+             "            C[y, x] = 0.0\n"
+             "          }\n"
+             "          C[y, x] sum= A[y, k] * B[k, x]\n"
+             "        }\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, split_refuses_factors_that_do_not_reach_the_extent)
@@ -110,19 +161,19 @@ Test(loops, split_refuses_an_unknown_tail)
 
 /* ---- tails ---- */
 
-static const char padded[] = "program f(A: f32[12], C: f32[10] output) {\n"
+static const char padded[] = "program f(A: f32[12], out C: f32[10]) {\n"
                              "  buffer P: f32[12]\n"
                              "  for P.i in 0..10 {\n"
-                             "    block P(i: 10 = P.i) {\n"
-                             "      reads A[i:i+1]\n"
-                             "      writes P[i:i+1]\n"
+                             "    block P(i = P.i in 0..10) {\n"
+                             "      reads A[i]\n"
+                             "      writes P[i]\n"
                              "      P[i] = A[i]\n"
                              "    }\n"
                              "  }\n"
                              "  for C.i in 0..10 {\n"
-                             "    block C(i: 10 = C.i) {\n"
-                             "      reads P[i:i+1]\n"
-                             "      writes C[i:i+1]\n"
+                             "    block C(i = C.i in 0..10) {\n"
+                             "      reads P[i]\n"
+                             "      writes C[i]\n"
                              "      C[i] = P[i]\n"
                              "    }\n"
                              "  }\n"
@@ -133,12 +184,27 @@ Test(loops, round_up_writes_into_the_padding)
     sched *s = schedule_of_tree(padded);
 
     does(s, "split(P.i, _, 4, round_up)");
-    looks(s, "");
+    looks(s, "for P.i.0 in 0..3 {\n"
+             "  for P.i.1 in 0..4 {\n"
+             "    block P(i = P.i.0 * 4 + P.i.1 in 0..12) {\n"
+             "      reads A[i]\n"
+             "      writes P[i]\n"
+             "      P[i] = A[i]\n"
+             "    }\n"
+             "  }\n"
+             "}\n"
+             "for C.i in 0..10 {\n"
+             "  block C(i = C.i in 0..10) {\n"
+             "    reads P[i]\n"
+             "    writes C[i]\n"
+             "    C[i] = P[i]\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, round_up_refuses_to_write_past_an_argument)
 {
-    refuses(schedule_of_tree(padded), "split(C.i, _, 4, round_up)", "rounded up, 'C' would write C[i:i + 1], which is not proven to lie within 'C'");
+    refuses(schedule_of_tree(padded), "split(C.i, _, 4, round_up)", "rounded up, 'C' would write C[i], which is not proven to lie within 'C'");
 }
 
 Test(loops, round_up_refuses_reduction_loops)
@@ -159,7 +225,15 @@ Test(loops, shift_inwards_repeats_points_of_the_last_tile)
     sched *s = schedule_of(copy10);
 
     does(s, "split(C.i, _, 4, shift_inwards)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..3 {\n"
+             "  for C.i.1 in 0..4 {\n"
+             "    block C(i = min(C.i.0 * 4, 6) + C.i.1 in 0..10) {\n"
+             "      reads A[i]\n"
+             "      writes C[i]\n"
+             "      C[i] = A[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, shift_inwards_refuses_loops_shorter_than_a_tile)
@@ -196,7 +270,20 @@ Test(loops, cut_makes_two_loops_one_after_the_other)
     sched *s = schedule_of(copy10);
 
     does(s, "a, b = cut(C.i, 8)\nvectorize(a)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..8 vectorised {\n"
+             "  block C(i = C.i.0 in 0..10) {\n"
+             "    reads A[i]\n"
+             "    writes C[i]\n"
+             "    C[i] = A[i] * 2.0\n"
+             "  }\n"
+             "}\n"
+             "for C.i.1 in 0..2 {\n"
+             "  block C'2(i = C.i.1 + 8 in 0..10) {\n"
+             "    reads A[i]\n"
+             "    writes C[i]\n"
+             "    C[i] = A[i] * 2.0\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, cut_of_a_reduction_initialises_once)
@@ -204,7 +291,25 @@ Test(loops, cut_of_a_reduction_initialises_once)
     sched *s = schedule_of(rows);
 
     does(s, "cut(C.k, 4)");
-    looks(s, "");
+    looks(s, "for C.y in 0..6 {\n"
+             "  for C.k.0 in 0..4 {\n"
+             "    block C(y = C.y in 0..6, k reduce = C.k.0 in 0..10) {\n"
+             "      reads A[y, k]\n"
+             "      writes C[y]\n"
+             "      init {\n"
+             "        C[y] = 0.0\n"
+             "      }\n"
+             "      C[y] sum= A[y, k]\n"
+             "    }\n"
+             "  }\n"
+             "  for C.k.1 in 0..6 {\n"
+             "    block C'2(y = C.y in 0..6, k reduce = C.k.1 + 4 in 0..10) {\n"
+             "      reads A[y, k]\n"
+             "      writes C[y]\n"
+             "      C[y] sum= A[y, k]\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, cut_refuses_a_point_outside)
@@ -231,7 +336,18 @@ Test(loops, fuse_takes_the_variables_apart_again)
     sched *s = schedule_of(matmul);
 
     does(s, "C.y~C.x = fuse(C.y, C.x)");
-    looks(s, "");
+    looks(s, "for C.y~C.x in 0..n * 16 {\n"
+             "  for C.k in 0..12 {\n"
+             "    block C(y = floordiv(C.y~C.x, 16) in 0..n, x = C.y~C.x % 16 in 0..16, k reduce = C.k in 0..12) {\n"
+             "      reads A[y, k], B[k, x]\n"
+             "      writes C[y, x]\n"
+             "      init {\n"
+             "        C[y, x] = 0.0\n"
+             "      }\n"
+             "      C[y, x] sum= A[y, k] * B[k, x]\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, fuse_of_a_split_gives_the_loop_back)
@@ -239,7 +355,13 @@ Test(loops, fuse_of_a_split_gives_the_loop_back)
     sched *s = schedule_of(copy24);
 
     does(s, "a, b = split(C.i, _, 6)\nfuse(a, b)");
-    looks(s, "");
+    looks(s, "for C.i.0~C.i.1 in 0..24 {\n"
+             "  block C(i = C.i.0~C.i.1 in 0..24) {\n"
+             "    reads A[i]\n"
+             "    writes C[i]\n"
+             "    C[i] = A[i] * 2.0\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(loops, fuse_takes_three_loops)

@@ -12,7 +12,20 @@ Test(order, reorder_permutes_a_nest)
     sched *s = schedule_of(matmul);
 
     does(s, "reorder(C.k, C.x, C.y)");
-    looks(s, "");
+    looks(s, "for C.k in 0..12 {\n"
+             "  for C.x in 0..16 {\n"
+             "    for C.y in 0..n {\n"
+             "      block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) {\n"
+             "        reads A[y, k], B[k, x]\n"
+             "        writes C[y, x]\n"
+             "        init {\n"
+             "          C[y, x] = 0.0\n"
+             "        }\n"
+             "        C[y, x] sum= A[y, k] * B[k, x]\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(order, loops_that_are_not_named_keep_their_places)
@@ -30,7 +43,24 @@ Test(order, the_order_of_the_milestone_keeps_its_meaning)
     sched *s = schedule_of(matmul);
 
     does(s, "split(C.y, _, 4)\nsplit(C.x, _, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\nparallel(C.y.0)\nunroll(C.y.1)\nvectorize(C.x.1)");
-    looks(s, "");
+    looks(s, "for C.y.0 in 0..floordiv(n + 3, 4) parallel {\n"
+             "  for C.x.0 in 0..2 {\n"
+             "    for C.k in 0..12 {\n"
+             "      for C.y.1 in 0..4 unrolled {\n"
+             "        for C.x.1 in 0..8 vectorised {\n"
+             "          block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x.0 * 8 + C.x.1 in 0..16, k reduce = C.k in 0..12) where C.y.0 * 4 + C.y.1 < n {\n"
+             "            reads A[y, k], B[k, x]\n"
+             "            writes C[y, x]\n"
+             "            init {\n"
+             "              C[y, x] = 0.0\n"
+             "            }\n"
+             "            C[y, x] sum= A[y, k] * B[k, x]\n"
+             "          }\n"
+             "        }\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(order, reorder_refuses_one_loop)
@@ -45,7 +75,7 @@ Test(order, reorder_refuses_a_loop_named_twice)
 
 Test(order, reorder_refuses_loops_of_different_nests)
 {
-    refuses(schedule_of("def f(A: f32[4]) { B[i] = A[i] + 1 C[i] = B[i] return C }"), "reorder(B.i, C.i)", "loops 'B.i' and 'C.i' are not nested");
+    refuses(schedule_of("def f(A: f32[4]) { B[i] = A[i] + 1 C[i] = B[i] return C }"), "reorder(B.i, C.i)", "loops 'C.i' and 'B.i' are not nested");
 }
 
 Test(order, reorder_refuses_to_pass_other_statements)
@@ -58,12 +88,12 @@ Test(order, reorder_refuses_to_pass_other_statements)
 
 Test(order, reorder_refuses_to_leave_a_loop_that_the_bounds_use)
 {
-    sched *s = schedule_of_tree("program f(A: f32[4, 4], C: f32[4, 4] output) {\n"
+    sched *s = schedule_of_tree("program f(A: f32[4, 4], out C: f32[4, 4]) {\n"
                                 "  for i in 0..4 {\n"
                                 "    for j in 0..i + 1 {\n"
-                                "      block C(y: 4 = i, x: 4 = j) {\n"
-                                "        reads A[y:y+1, x:x+1]\n"
-                                "        writes C[y:y+1, x:x+1]\n"
+                                "      block C(y = i in 0..4, x = j in 0..4) {\n"
+                                "        reads A[y, x]\n"
+                                "        writes C[y, x]\n"
                                 "        C[y, x] = A[y, x]\n"
                                 "      }\n"
                                 "    }\n"
@@ -74,15 +104,15 @@ Test(order, reorder_refuses_to_leave_a_loop_that_the_bounds_use)
 }
 
 /* C[0] = sum over k of A[k] * x^k in Horner's way: the combiner is neither associative nor commutative. */
-static const char horner[] = "combiner horner(a: f32, b: f32) = (a * 2 + b) identity 0\n"
-                             "program f(A: f32[3, 4], C: f32[5] output) {\n"
+static const char horner[] = "program f(A: f32[3, 4], out C: f32[5]) {\n"
+                             "  combiner horner(x: f32; y: f32) = (x * 2.0 + y) identity (0.0)\n"
                              "  for C.i in 0..5 {\n"
                              "    for C.k in 0..3 {\n"
                              "      for C.l in 0..4 {\n"
-                             "        block C(i: 5 = C.i, k: 3 reduce = C.k, l: 4 reduce = C.l) {\n"
-                             "          reads A[k:k+1, l:l+1]\n"
-                             "          writes C[i:i+1]\n"
-                             "          init { C[i] = 0 }\n"
+                             "        block C(i = C.i in 0..5, k reduce = C.k in 0..3, l reduce = C.l in 0..4) {\n"
+                             "          reads A[k, l]\n"
+                             "          writes C[i]\n"
+                             "          init { C[i] = 0.0 }\n"
                              "          C[i] horner= A[k, l]\n"
                              "        }\n"
                              "      }\n"
@@ -151,18 +181,18 @@ Test(order, an_annotated_loop_is_not_annotated_again)
 }
 
 /* Q[i] = P[i] + P[i - 1] with both in one loop: what an iteration reads, the one before wrote. */
-static const char neighbours[] = "program f(A: f32[8], Q: f32[8] output) {\n"
+static const char neighbours[] = "program f(A: f32[8], out Q: f32[8]) {\n"
                                  "  buffer P: f32[8]\n"
                                  "  for i in 0..8 {\n"
-                                 "    block P(v: 8 = i) {\n"
-                                 "      reads A[v:v+1]\n"
-                                 "      writes P[v:v+1]\n"
-                                 "      P[v] = A[v] * 2\n"
+                                 "    block P(v = i in 0..8) {\n"
+                                 "      reads A[v]\n"
+                                 "      writes P[v]\n"
+                                 "      P[v] = A[v] * 2.0\n"
                                  "    }\n"
-                                 "    block Q(v: 8 = i) {\n"
-                                 "      reads P[v - 1:v+1]\n"
-                                 "      writes Q[v:v+1]\n"
-                                 "      Q[v] = P[v] + select(v >= 1, P[v - 1], 0)\n"
+                                 "    block Q(v = i in 0..8) {\n"
+                                 "      reads P[v - 1:+2]\n"
+                                 "      writes Q[v]\n"
+                                 "      Q[v] = P[v] + select(v >= 1, P[v - 1], 0.0)\n"
                                  "    }\n"
                                  "  }\n"
                                  "}\n";

@@ -77,8 +77,11 @@ Test(place, compute_at_under_a_split_with_a_tail_keeps_to_the_domain)
 
 Test(place, a_gather_takes_the_whole_dimension)
 {
-    sched *s = schedule_of("def f(A: f32[6], I: i32[5]) { P[i] = A[i] + 1 C[j] = P[clamp(I[j])] return C }");
-    (void)s;
+    sched *s = schedule_of("def f(A: f32[6], I: i32[5]) { P[i] = A[i] + 1 C[j] = P[i64(I[j]) % 6] return C }");
+    int64_t n;
+
+    does(s, "compute_at(P, C.j)");
+    cr_assert(sched_extent(s, "P.i", &n) && n == 6);
 }
 
 Test(place, compute_at_refuses_outputs)
@@ -106,12 +109,12 @@ Test(place, compute_at_refuses_a_decomposed_reduction)
     refuses(s, "compute_at(S, D.y)", "'S' cannot move: it does not initialise its reduction itself");
 }
 
-Test(place, compute_at_refuses_a_block_that_is_not_alone_in_its_nest)
+Test(place, compute_at_refuses_to_leave_the_loop_of_an_input)
 {
     sched *s = schedule_of(chain);
 
     does(s, "compute_at(P, Q.i)");
-    refuses(s, "compute_at(Q, R.i)", "'Q' is not alone in its nest: 'P' lies under 'Q.i' too");
+    refuses(s, "compute_at(Q, R.i)", "'Q' would leave loop 'Q.i', in which its input 'P' is computed");
 }
 
 Test(place, compute_at_refuses_a_second_writer)
@@ -130,40 +133,44 @@ Test(place, compute_at_refuses_a_vectorised_loop)
     refuses(s, "compute_at(P, C.i)", "'C.i' is vectorised and takes no further loops");
 }
 
-Test(place, compute_at_refuses_inputs_that_are_written_in_the_same_body)
+Test(place, a_stage_with_two_readers_moves_before_both)
 {
-    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] Q[i] = P[i] R[i] = Q[i] + P[i] return R }");
-
-    does(s, "compute_at(Q, R.i)");
-    does(s, "compute_at(P, R.i)");
+    does(schedule_of("def f(A: f32[8]) { P[i] = A[i] Q[i] = P[i] R[i] = Q[i] + P[i] return R }"), "compute_at(Q, R.i)\ncompute_at(P, R.i)");
 }
 
-static const char overwritten[] = "program f(A: f32[8], C: f32[8] output) {\n"
-                                  "  buffer T: f32[8], P: f32[8]\n"
+Test(place, a_stage_can_move_deeper_than_its_input)
+{
+    does(schedule_of("def f(A: f32[8, 8]) { P[i, j] = A[i, j] Q[i, j] = P[i, j] * 2 R[i, j] = Q[i, j] + P[i, j] return R }"),
+         "compute_at(Q, R.i)\ncompute_at(P, R.i)\ncompute_at(Q, R.j)");
+}
+
+static const char overwritten[] = "program f(A: f32[8], out C: f32[8]) {\n"
+                                  "  buffer T: f32[8]\n"
+                                  "  buffer P: f32[8]\n"
                                   "  for T.i in 0..8 {\n"
-                                  "    block T(i: 8 = T.i) {\n"
-                                  "      reads A[i:i+1]\n"
-                                  "      writes T[i:i+1]\n"
+                                  "    block T(i = T.i in 0..8) {\n"
+                                  "      reads A[i]\n"
+                                  "      writes T[i]\n"
                                   "      T[i] = A[i]\n"
                                   "    }\n"
                                   "  }\n"
                                   "  for P.i in 0..8 {\n"
-                                  "    block P(i: 8 = P.i) {\n"
-                                  "      reads T[i:i+1]\n"
-                                  "      writes P[i:i+1]\n"
+                                  "    block P(i = P.i in 0..8) {\n"
+                                  "      reads T[i]\n"
+                                  "      writes P[i]\n"
                                   "      P[i] = T[i]\n"
                                   "    }\n"
                                   "  }\n"
                                   "  for U.i in 0..8 {\n"
-                                  "    block U(i: 8 = U.i) {\n"
-                                  "      writes T[i:i+1]\n"
-                                  "      T[i] = 0\n"
+                                  "    block U(i = U.i in 0..8) {\n"
+                                  "      writes T[i]\n"
+                                  "      T[i] = 0.0\n"
                                   "    }\n"
                                   "  }\n"
                                   "  for C.i in 0..8 {\n"
-                                  "    block C(i: 8 = C.i) {\n"
-                                  "      reads P[i:i+1], T[i:i+1]\n"
-                                  "      writes C[i:i+1]\n"
+                                  "    block C(i = C.i in 0..8) {\n"
+                                  "      reads P[i], T[i]\n"
+                                  "      writes C[i]\n"
                                   "      C[i] = P[i] + T[i]\n"
                                   "    }\n"
                                   "  }\n"
@@ -174,19 +181,19 @@ Test(place, compute_at_refuses_to_pass_a_block_that_overwrites_its_input)
     refuses(schedule_of_tree(overwritten), "compute_at(P, C.i)", "'U' overwrites 'T', which 'P' reads");
 }
 
-static const char aliased[] = "program f(A: f32[8], C: f32[6] output) {\n"
-                              "  buffer P: f32[8] @alias(1)\n"
+static const char aliased[] = "program f(A: f32[8], out C: f32[6]) {\n"
+                              "  buffer P: f32[8] alias(1)\n"
                               "  for P.i in 0..8 {\n"
-                              "    block P(i: 8 = P.i) {\n"
-                              "      reads A[i:i+1]\n"
-                              "      writes P[i:i+1]\n"
+                              "    block P(i = P.i in 0..8) {\n"
+                              "      reads A[i]\n"
+                              "      writes P[i]\n"
                               "      P[i] = A[i]\n"
                               "    }\n"
                               "  }\n"
                               "  for C.i in 0..6 {\n"
-                              "    block C(i: 6 = C.i) {\n"
-                              "      reads P[i:i+3]\n"
-                              "      writes C[i:i+1]\n"
+                              "    block C(i = C.i in 0..6) {\n"
+                              "      reads P[i:+3]\n"
+                              "      writes C[i]\n"
                               "      C[i] = P[i] + P[i + 2]\n"
                               "    }\n"
                               "  }\n"
@@ -213,7 +220,7 @@ Test(place, compute_root_refuses_to_leave_the_loop_of_its_input)
     sched *s = schedule_of(chain);
 
     does(s, "compute_at(Q, R.i)\ncompute_at(P, R.i)");
-    refuses(s, "compute_root(Q)", "'P', which 'Q' reads, is not complete before the body of 'the program': 'P' writes it there");
+    refuses(s, "compute_root(Q)", "'Q' would leave loop 'R.i', in which its input 'P' is computed");
 }
 
 /* ---- reverse_compute_at ---- */

@@ -190,6 +190,53 @@ Test(stages, a_cache_under_a_reduction_loop_is_refused)
     refuses(s, "reverse_compute_at(C.cache.local, C.y)", "'C' is not complete in an iteration of 'C.y': 'C.k' is its reduction loop");
 }
 
+Test(stages, an_accumulating_cache_takes_up_what_is_there)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "split(C.k, _, 5)\nreorder(C.k.0, C.y, C.x, C.k.1)\nC.cache.local = cache_write(C, local, C.y)");
+    looks(s, "");
+}
+
+Test(stages, the_epilogue_of_an_accumulating_cache_runs_last)
+{
+    sched *s = schedule_of(relu);
+
+    does(s, "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.k.0, C.x.0, C.k.1, C.y.1, C.x.1)\ncache_write(C, local, C.x.0)\n"
+            "reverse_compute_at(R, C.x.0)\nparallel(C.y.0)\nvectorize(C.x.1)\nunroll(C.y.1)\nvectorize(C.cache.local.x)");
+    refuses(s, "parallel(C.k.0)", "'C.k.0' lies inside 'C.y.0', which is parallel already");
+}
+
+Test(stages, an_accumulating_cache_keeps_tuples_together)
+{
+    does(schedule_of("def f(A: f32[6, 9]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"), "split(S.k, _, 4)\nreorder(S.k.0, S.y, S.k.1)\ncache_write(S, local, S.y)");
+}
+
+Test(stages, a_cache_inside_a_reduction_free_loop_needs_no_load)
+{
+    const char **names;
+    sched *s = schedule_of(matmul);
+
+    does(s, "cache_write(C, local, C.y)");
+    cr_assert(sched_blocks(s, &names) == 2);
+}
+
+Test(stages, an_accumulating_cache_refuses_a_reduction_that_may_be_empty)
+{
+    sched *s = schedule_of("def f(n, A: f32[4, n]) { C[y] = sum[k](A[y, k]) return C }");
+
+    does(s, "reorder(C.k, C.y)");
+    refuses(s, "cache_write(C, local, C.y)", "it is not proven that reduction loop 'C.k' runs at all; nothing would initialise 'C'");
+}
+
+Test(stages, an_accumulating_cache_refuses_an_init_elsewhere)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "decompose_reduction(C, C.k)");
+    refuses(s, "cache_write(C, local, C.k)", "'C' cannot be cached: it does not initialise its reduction itself");
+}
+
 Test(stages, set_scope_moves_a_buffer)
 {
     sched *s = schedule_of(relu);

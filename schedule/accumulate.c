@@ -1,0 +1,214 @@
+/* schedule/accumulate.c -- cache_write at a loop: in each iteration a small cache is filled, updated, and copied back.
+ *
+ *     for C.k.0 { for C.y.0 {                   for C.k.0 { for C.y.0 {
+ *       for C.k.1 { for C.y.1 {                   for ...load.y { cache[y] = select(C.k.0 == 0, 0, C[y]) }
+ *         block C { init 0; C[y] sum= ... }  =>   for C.k.1 { for C.y.1 { block C { cache[y] sum= ... } } }
+ *       }}                                        for ...y { C[y] = cache[y] }
+ *     }}                                        }}
+ *
+ *     cache_write(C, local, C.y.0)
+ *
+ * Without a reduction loop at or outside of the loop, the reduction (or plain stage) is whole inside: then it keeps its init, and nothing
+ * is loaded.
+ */
+#include "ir/facts.h"
+#include "schedule/copy.h"
+
+typedef struct {
+    sched_call *c;
+    sched_path at; /* to the loop */
+    sched_sites all;
+    const sched_site *s;
+    int fixed;        /* loops of S outside, the loop included */
+    base_vec carried; /* those of them that reduce */
+} inside;
+
+/* Nothing but S uses its buffers below the loop or writes them at all. */
+static bool alone(inside *x)
+{
+    const ir_block *b = x->s->block;
+
+    for (int i = 0; i < x->all.n; i++)
+        for (int j = 0; j < b->n_writes; j++) {
+            const sched_site *other = &x->all.at[i];
+            const ir_buffer *buffer = b->writes[j].buffer;
+
+            if (other != x->s && sched_writes(other->block, buffer))
+                return sched_refuse(x->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name, buffer->name, other->block->name);
+            if (other != x->s && sched_reads(other->block, buffer) && sched_depth_under(other, sched_end(&x->at)->loop.var))
+                return sched_refuse(x->c, "'%s' reads '%s' in the same loop", other->block->name, buffer->name);
+        }
+    return true;
+}
+
+static bool find_carried(inside *x)
+{
+    for (int k = 0; k < x->fixed; k++) {
+        const ir_stmt *l = x->s->loop[k];
+        const char *name = l->loop.var->var.name;
+        ir_iter_kind kind = sched_kind_for(x->c->cx, x->s, l->loop.var);
+
+        if (kind == IR_SPATIAL)
+            continue;
+        if (kind != IR_REDUCE_ITER)
+            return sched_refuse(x->c, "'%s' is a scan or opaque loop of '%s'", name, x->s->block->name);
+        for (int i = 0; i < x->s->block->n_iters; i++)
+            if (x->s->block->iters[i].kind == IR_SPATIAL && sched_mentions(x->c->cx, x->s->stmt->block.bind[i], l->loop.var))
+                return sched_refuse(x->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, x->s->block->name);
+        if (!ir_prove_le(x->c->s->facts, ir_int(x->c->cx, 1), l->loop.extent))
+            return sched_refuse(x->c, "it is not proven that reduction loop '%s' runs at all; nothing would initialise '%s'", name,
+                                x->s->block->writes[0].buffer->name);
+        base_push(x->c->cx, &x->carried, l);
+    }
+    return true;
+}
+
+/* All outputs are indexed alike, so that one box is that of all. */
+static bool same_boxes(inside *x)
+{
+    const ir_block *b = x->s->block;
+
+    for (int j = 1; j < b->n_writes; j++) {
+        bool same = b->writes[j].buffer->n == b->writes[0].buffer->n;
+
+        for (int d = 0; same && d < b->writes[0].buffer->n; d++)
+            same = ir_same(b->writes[j].min[d], b->writes[0].min[d]) && ir_same(b->writes[j].extent[d], b->writes[0].extent[d]) &&
+                   ir_prove_equal(x->c->s->facts, b->writes[j].buffer->shape[d], b->writes[0].buffer->shape[d]);
+        if (!same)
+            return sched_refuse(x->c, "'%s' writes its buffers at different places", b->name);
+    }
+    return true;
+}
+
+/* What the init stores to each written buffer, in the order of the writes. */
+static bool init_values(inside *x, const ir_expr **value, const ir_expr **index)
+{
+    const ir_block *b = x->s->block;
+    int n = b->init->kind == IR_SEQ ? b->init->seq.n : 1;
+    int *dim_of = base_array(x->c->cx, int, b->n_iters);
+
+    for (int i = 0; i < n; i++) {
+        const ir_stmt *store = b->init->kind == IR_SEQ ? b->init->seq.stmt[i] : b->init;
+
+        for (int j = 0; store->kind == IR_STORE && j < b->n_writes; j++)
+            if (b->writes[j].buffer == store->store.buffer)
+                value[j] = store->store.value;
+    }
+    for (int j = 0; j < b->n_writes; j++)
+        if (!value[j])
+            return sched_refuse(x->c, "the initialisation of '%s' is more than one store", b->writes[j].buffer->name);
+    if (!sched_plain_store(x->c->s, b, &b->writes[0], dim_of))
+        return sched_refuse(x->c, "the store of '%s' cannot be inverted", b->name);
+    for (int i = 0; i < b->n_iters; i++)
+        if (dim_of[i] >= 0)
+            index[dim_of[i]] = b->iters[i].var;
+    return true;
+}
+
+static bool set_part(inside *x, sched_copy *k)
+{
+    const ir_region *write = &x->s->block->writes[0];
+    ir_region box = sched_box(x->c->s, x->s, write, x->fixed, true);
+    const ir_facts *f = sched_site_facts(x->c->s, x->s, x->fixed);
+
+    if (!sched_fills(x->c->s, x->s, write, &box, x->fixed))
+        return sched_refuse(x->c, "what '%s' writes in one iteration of '%s' is not proven to be a box", x->s->block->name,
+                            sched_end(&x->at)->loop.var->var.name);
+    sched_copy_whole(x->c, k);
+    for (int d = 0; d < box.buffer->n; d++) {
+        k->min[d] = ir_simplify(f, box.min[d]);
+        k->extent[d] = ir_simplify(f, box.extent[d]);
+    }
+    return true;
+}
+
+/* The loop's body with S writing the cache, the load in front of it and the store behind. */
+static const ir_stmt *surround(inside *x, const ir_stmt *body, const ir_stmt *load, const ir_stmt *store)
+{
+    int at = sched_child_with(body, x->s->block->name);
+
+    if (!store)
+        return NULL;
+    body = sched_insert(x->c->cx, body, at + 1, store);
+    return load ? sched_insert(x->c->cx, body, at, load) : body;
+}
+
+static const ir_stmt *without_init(inside *x, const ir_stmt *root)
+{
+    sched_path p;
+
+    if (!root || !x->carried.n || !sched_find_block(x->c->cx, root, x->s->block->name, &p))
+        return root;
+    ir_block *b = ir_block_copy(x->c->cx, sched_end(&p)->block.block);
+    b->init = NULL;
+    return sched_rebuild(x->c->cx, &p, p.n - 1, sched_with_block(x->c->cx, sched_end(&p), b));
+}
+
+static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load, const ir_buffer *const *old, const ir_buffer *const *cache)
+{
+    sched_call *c = x->c;
+    const char *name = x->s->block->name;
+    const ir_facts *f = sched_facts_at(c->s, &x->at, x->at.n);
+    const ir_stmt *root = without_init(x, sched_redirect(c, c->tree->body, store->n, old, cache, &name, 1));
+    sched_path at;
+
+    if (!root || !sched_find_var(c->cx, root, sched_end(&x->at)->loop.var, &at))
+        return NULL;
+    const ir_stmt *body = surround(x, sched_end(&at)->loop.body, x->carried.n ? sched_copy_nest(c, f, load) : NULL, sched_copy_nest(c, f, store));
+    root = body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
+    const ir_program *after = sched_with_body(c, root);
+    for (int j = 0; after && j < store->n; j++)
+        after = sched_add_buffer(c->cx, after, cache[j]);
+    return after && sched_still_independent(c, &x->at, root) ? after : NULL;
+}
+
+static bool begin(sched_call *c, inside *x)
+{
+    *x = (inside){.c = c};
+    if (c->arg[2].n != 1)
+        return sched_refuse(c, "a cache is written at one loop");
+    if (!sched_need_loop(c, c->arg[2].names[0], &x->at) || !sched_takes_loops(c, &x->at))
+        return false;
+    x->all = sched_all_sites(c->cx, c->tree->body);
+    x->s = sched_site_named(&x->all, c->arg[0].name);
+    if (!x->s)
+        return sched_refuse(c, "there is no block '%s'", c->arg[0].name);
+    x->fixed = sched_depth_under(x->s, sched_end(&x->at)->loop.var);
+    if (!x->fixed)
+        return sched_refuse(c, "'%s' does not lie under '%s'", c->arg[0].name, c->arg[2].names[0]);
+    const char *reason = sched_not_idempotent(c->cx, x->s->block);
+    if (reason)
+        return sched_refuse(c, "'%s' cannot be cached: %s", c->arg[0].name, reason);
+    return alone(x) && find_carried(x) && same_boxes(x);
+}
+
+const ir_program *sched_cache_inside(sched_call *c)
+{
+    ir_scope scope;
+    inside x;
+
+    if (!sched_read_scope(c, c->arg[1].name, &scope) || !begin(c, &x))
+        return NULL;
+    const ir_block *b = x.s->block;
+    int n = b->n_writes;
+    const ir_buffer **old = base_array(c->cx, const ir_buffer *, n), **cache = base_array(c->cx, const ir_buffer *, n);
+    const ir_expr **first = base_array(c->cx, const ir_expr *, n), **index = base_array(c->cx, const ir_expr *, b->writes[0].buffer->n);
+    for (int j = 0; j < n; j++) {
+        old[j] = b->writes[j].buffer;
+        cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
+    }
+    const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
+    sched_copy store = {.name = name, .role = IR_ROLE_COPY, .from = cache, .to = old, .n = n, .axis = sched_written_axes(c, b, &b->writes[0]),
+                        .carried = (const ir_stmt *const *)x.carried.at, .n_carried = x.carried.n};
+    if (!set_part(&x, &store) || (x.carried.n && !init_values(&x, first, index)))
+        return NULL;
+    sched_copy load = store;
+    load.name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.load", name));
+    load.role = IR_ROLE_CACHE;
+    load.from = old;
+    load.to = cache;
+    load.first = first;
+    load.index = index;
+    base_push(c->cx, &c->results, name);
+    return rewrite(&x, &store, &load, old, cache);
+}

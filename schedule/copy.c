@@ -1,0 +1,177 @@
+/* schedule/copy.c -- nests that copy, and blocks that are redirected; see copy.h. */
+#include "ir/facts.h"
+#include "schedule/copy.h"
+
+bool sched_read_scope(sched_call *c, const char *word, ir_scope *scope)
+{
+    return ir_scope_parse(word, scope) || sched_refuse(c, "'%s' is no storage scope", word);
+}
+
+const ir_buffer *sched_cache_of(sched_call *c, const ir_buffer *b, const char *name, ir_scope scope)
+{
+    ir_buffer *cache = ir_buffer_copy(c->cx, b);
+    const char *fresh = name;
+
+    for (int i = 2; sched_buffer_named(c->tree, fresh); i++)
+        fresh = base_format(c->cx, "%s'%d", name, i);
+    cache->name = fresh;
+    cache->scope = scope;
+    cache->strides = NULL;
+    cache->offset = NULL;
+    cache->align = 0;
+    cache->alias = 0;
+    cache->pad = NULL;
+    return cache;
+}
+
+const char *const *sched_numbered_axes(sched_call *c, int n)
+{
+    const char **axis = base_array(c->cx, const char *, n);
+
+    for (int d = 0; d < n; d++)
+        axis[d] = base_format(c->cx, "ax%d", d);
+    return axis;
+}
+
+const char *const *sched_written_axes(sched_call *c, const ir_block *b, const ir_region *w)
+{
+    const char **axis = (const char **)sched_numbered_axes(c, w->buffer->n);
+    int *dim_of = base_array(c->cx, int, b->n_iters);
+
+    if (sched_plain_store(c->s, b, w, dim_of))
+        for (int i = 0; i < b->n_iters; i++)
+            if (dim_of[i] >= 0)
+                axis[dim_of[i]] = b->iters[i].var->var.name;
+    return axis;
+}
+
+/* ---- copy nests ---- */
+
+static ir_iter *copy_iters(sched_call *c, const sched_copy *k)
+{
+    const ir_buffer *b = k->from[0];
+    ir_iter *iters = base_array(c->cx, ir_iter, b->n + k->n_carried);
+
+    for (int d = 0; d < b->n; d++)
+        iters[d] = (ir_iter){.var = ir_var(c->cx, k->axis[d], BASE_I64), .extent = b->shape[d], .kind = IR_SPATIAL};
+    for (int j = 0; j < k->n_carried; j++)
+        iters[b->n + j] = (ir_iter){.var = ir_var(c->cx, base_format(c->cx, "step%d", j), BASE_I64),
+                                    .extent = k->carried[j]->loop.extent,
+                                    .kind = IR_SCAN};
+    return iters;
+}
+
+/* What buffer i receives: the copy, or in the first iteration of the loops that carry it, what it begins with. */
+static const ir_expr *copied_value(sched_call *c, const sched_copy *k, const ir_iter *iters, const ir_expr *const *index, int i)
+{
+    const ir_buffer *b = k->from[i];
+    const ir_expr *value = ir_load(c->cx, b, index, b->n), *at_first = NULL;
+    ir_subst map = {0};
+
+    if (!k->first)
+        return value;
+    for (int j = 0; j < k->n_carried; j++)
+        at_first = ir_all(c->cx, at_first, ir_eq(c->cx, iters[b->n + j].var, ir_int(c->cx, 0)));
+    for (int d = 0; d < b->n; d++)
+        if (k->index[d])
+            base_map_put(c->cx, &map.vars, k->index[d], index[d]);
+    return ir_select(c->cx, at_first, ir_apply(c->cx, &map, k->first[i]), value);
+}
+
+static const ir_block *copy_block(sched_call *c, const sched_copy *k)
+{
+    int n = k->from[0]->n;
+    ir_block *block = base_new(c->cx, ir_block);
+    ir_iter *iters = copy_iters(c, k);
+    const ir_expr **index = base_array(c->cx, const ir_expr *, n);
+    const ir_stmt **store = base_array(c->cx, const ir_stmt *, k->n);
+
+    for (int d = 0; d < n; d++)
+        index[d] = iters[d].var;
+    for (int i = 0; i < k->n; i++)
+        store[i] = ir_store(c->cx, k->to[i], copied_value(c, k, iters, index, i), index, n);
+    block->name = k->name;
+    block->role = k->role;
+    block->n_iters = n + k->n_carried;
+    block->iters = iters;
+    block->body = ir_seq(c->cx, store, k->n);
+    block->loc = base_where(c->cx);
+    return block->body ? sched_refresh(c->s->facts, block) : NULL;
+}
+
+void sched_copy_whole(sched_call *c, sched_copy *k)
+{
+    const ir_buffer *b = k->from[0];
+
+    k->min = base_array(c->cx, const ir_expr *, b->n);
+    k->extent = base_array(c->cx, const ir_expr *, b->n);
+    for (int d = 0; d < b->n; d++) {
+        k->min[d] = ir_int(c->cx, 0);
+        k->extent[d] = b->shape[d];
+    }
+}
+
+const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k)
+{
+    const ir_block *block = copy_block(c, k);
+    int n = k->from[0]->n;
+    const ir_expr **var = base_array(c->cx, const ir_expr *, n), **bind = base_array(c->cx, const ir_expr *, n + k->n_carried), *where = NULL;
+    ir_facts *in = ir_facts_new(c->cx, f);
+
+    for (int d = 0; block && d < n; d++) {
+        var[d] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%s", k->name, k->axis[d])), BASE_I64);
+        bind[d] = ir_add(c->cx, k->min[d], var[d]);
+        ir_facts_range(in, var[d], ir_int(c->cx, 0), k->extent[d]);
+        where = sched_domain_guard(in, where, bind[d], block->iters[d].extent);
+    }
+    for (int j = 0; j < k->n_carried; j++)
+        bind[n + j] = k->carried[j]->loop.var;
+    const ir_stmt *s = block ? ir_block_stmt(c->cx, block, bind, where) : NULL;
+    for (int d = n - 1; s && d >= 0; d--)
+        s = ir_for(c->cx, var[d], ir_int(c->cx, 0), k->extent[d], IR_SERIAL, s);
+    return s;
+}
+
+/* ---- redirecting blocks ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    const ir_buffer *const *from, *const *to;
+    int n;
+} redirection;
+
+static const ir_buffer *redirect(ir_rewrite *rw, const ir_buffer *b)
+{
+    const redirection *r = (const redirection *)rw;
+
+    for (int i = 0; i < r->n; i++)
+        if (r->from[i] == b)
+            return r->to[i];
+    return b;
+}
+
+static const ir_block *redirected(sched_call *c, const ir_block *b, int n, const ir_buffer *const *from, const ir_buffer *const *to)
+{
+    redirection r = {.rw = {.cx = c->cx, .buffer = redirect}, .from = from, .to = to, .n = n};
+    ir_block *copy = ir_block_copy(c->cx, b);
+
+    copy->body = ir_rewrite_stmt(&r.rw, b->body);
+    copy->init = b->init ? ir_rewrite_stmt(&r.rw, b->init) : NULL;
+    return copy->body && (copy->init || !b->init) ? sched_refresh(c->s->facts, copy) : NULL;
+}
+
+const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from, const ir_buffer *const *to,
+                              const char *const *names, int n)
+{
+    if (s->kind == IR_BLOCK) {
+        if (!sched_is_named(names, n, s->block.block->name))
+            return s;
+        return sched_with_block(c->cx, s, redirected(c, s->block.block, n_buffers, from, to));
+    }
+    for (int i = 0, m = sched_n_children(s); s && i < m; i++) {
+        const ir_stmt *child = sched_redirect(c, sched_child(s, i), n_buffers, from, to, names, n);
+
+        s = child ? sched_with_child(c->cx, s, i, child) : NULL;
+    }
+    return s;
+}

@@ -1,0 +1,45 @@
+/* schedule/copy.h -- nests that copy boxes between buffers, and blocks that use one buffer in place of another; what caches are made of.
+ *
+ *     sched_copy k = {.name = "A.cache.local", .role = IR_ROLE_CACHE, .from = &A, .to = &cache, .n = 1, .axis = axes};
+ *     sched_copy_whole(c, &k);
+ *     nest = sched_copy_nest(c, facts, &k);        // for A.cache.local.ax0 in 0..8 { block A.cache.local { cache[ax0] = A[ax0] } }
+ */
+#ifndef SCHEDULE_COPY_H
+#define SCHEDULE_COPY_H
+
+#include "schedule/state.h"
+
+typedef struct {
+    const char *name; /* of the block; its loops start with it */
+    ir_role role;
+    const ir_buffer *const *from, *const *to;
+    int n;                         /* pairs of buffers, all of one shape */
+    const char *const *axis;       /* names of the dimensions */
+    const ir_expr **min, **extent; /* of the part to copy */
+    /* Loops around that carry what is copied from one iteration to the next: iteration variables of the block, of kind scan. */
+    const ir_stmt *const *carried;
+    int n_carried;
+    /* What is stored in their first iteration instead of a copy, over `index`; NULL: nothing else. */
+    const ir_expr *const *first;
+    const ir_expr *const *index; /* the variables of `first`, one for each dimension, or NULL */
+} sched_copy;
+
+void sched_copy_whole(sched_call *c, sched_copy *k); /* min and extent of the whole buffer */
+const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k);
+
+const char *const *sched_numbered_axes(sched_call *c, int n); /* ax0, ax1, ... */
+/* Names of the dimensions of a written box: those of the variables that index them. */
+const char *const *sched_written_axes(sched_call *c, const ir_block *b, const ir_region *w);
+
+bool sched_read_scope(sched_call *c, const char *word, ir_scope *scope); /* refuses */
+/* A compact buffer of b's shape in another scope, with a name that no other buffer has. */
+const ir_buffer *sched_cache_of(sched_call *c, const ir_buffer *b, const char *name, ir_scope scope);
+
+/* The tree with the named blocks using to[i] in place of from[i]. */
+const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from, const ir_buffer *const *to,
+                              const char *const *names, int n);
+
+/* cache_write with a loop (accumulate.c). */
+const ir_program *sched_cache_inside(sched_call *c);
+
+#endif
