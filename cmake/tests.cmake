@@ -8,7 +8,7 @@ if(NOT criterion_FOUND)
 endif()
 
 # Criterion takes no notice of what a sanitizer says after the last assertion, so ctest looks for it.
-set(TEC_SANITIZER_REPORT "[a-z]Sanitizer|runtime error: ")
+set(TEC_SANITIZER_REPORT "(ERROR|WARNING): [A-Za-z]+Sanitizer: |runtime error: ")
 set(TEC_TEST_EXTRA "")
 if(TEC_SANITIZE MATCHES "thread")
     set(TEC_TEST_EXTRA ${CMAKE_SOURCE_DIR}/tests/tsan/arena_place.c)
