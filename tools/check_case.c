@@ -1,0 +1,136 @@
+/* tools/check_case.c -- compiles a model with the dimensions of its data, runs each data set, compares. */
+#include "tools/check_case.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "graph/build.h"
+#include "graph/onnx/onnx.h"
+#include "tools/data.h"
+
+typedef struct {
+    tec_context *cx;
+    const char *dir;
+    const target *t;
+    bool verbose;
+    DLTensor *input[256], *output[256];
+    int n_inputs, n_outputs;
+    const char *unreadable; /* why a tensor of the data set cannot be read; NULL: all could */
+} a_case;
+
+static check_result fail(const char *reason)
+{
+    return (check_result){CHECK_FAIL, reason};
+}
+
+/* Tensors KIND_0.pb, KIND_1.pb, ... of a data set. One that cannot be read (a sequence, strings) leaves a gap. */
+static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out)
+{
+    int n = 0;
+
+    for (; n < 256; n++) {
+        const char *path = base_format(c->cx, "%s/%s/%s_%d.pb", c->dir, set, kind, n);
+
+        if (access(path, R_OK) != 0)
+            break;
+        tec_context *probe = tec_context_new();
+        out[n] = tool_read(probe, path) ? tool_read(c->cx, path) : NULL;
+        if (!out[n])
+            c->unreadable = base_strdup(c->cx, tec_context_error(probe));
+        tec_context_free(probe);
+    }
+    return n;
+}
+
+static graph_module *import(a_case *c)
+{
+    onnx_shape *shapes = base_array(c->cx, onnx_shape, c->n_inputs + 1);
+    onnx_options o = {.shapes = shapes};
+
+    for (int i = 0; i < c->n_inputs; i++)
+        if (c->input[i])
+            shapes[o.n_shapes++] = (onnx_shape){.position = i, .n = c->input[i]->ndim, .shape = c->input[i]->shape};
+    return onnx_import(c->cx, base_format(c->cx, "%s/model.onnx", c->dir), &o);
+}
+
+static const char *node_of(const graph_built *b, int output)
+{
+    const graph_value *v = ((const graph_function *)b->module->functions.at[0])->body->outputs.at[output];
+
+    return v->node ? v->node->name : "an input";
+}
+
+static check_result compare(a_case *c, const graph_built *b, const tec_executor *ex)
+{
+    char text[400];
+
+    for (int k = 0; k < c->n_outputs; k++) {
+        if (!c->output[k] || tool_compare(tec_executor_output(ex, k), c->output[k], text, sizeof text))
+            continue;
+        const char *name = tec_executor_output_name(ex, k);
+        return fail(c->verbose ? base_format(c->cx, "output '%s' %s; made by %s", name, text, node_of(b, k)) : base_format(c->cx, "output '%s' %s", name, text));
+    }
+    return (check_result){CHECK_PASS, ""};
+}
+
+static check_result run(a_case *c, const graph_built *b, tec_module *m)
+{
+    tec_error err = {0};
+    tec_executor *ex = tec_executor_new(m, NULL, &(tec_run_options){.threads = 1}, &err);
+    check_result r;
+
+    for (int i = 0; ex && i < c->n_inputs; i++)
+        if (c->input[i])
+            tec_executor_set_input(ex, i, c->input[i], &err);
+    if (!ex || err.status != TEC_OK || !tec_executor_run(ex, &err))
+        r = fail(base_strdup(c->cx, err.text));
+    else if (tec_executor_n_outputs(ex) < c->n_outputs)
+        r = fail(base_format(c->cx, "%d outputs, the data has %d", tec_executor_n_outputs(ex), c->n_outputs));
+    else
+        r = compare(c, b, ex);
+    tec_executor_free(ex);
+    return r;
+}
+
+static const char *first_note(tec_context *cx)
+{
+    const char *text = tec_context_error(cx), *note = text ? strstr(text, "note: ") : NULL, *from = note ? note + 6 : text ? text : "";
+
+    return base_strndup(cx, from, strcspn(from, "\n"));
+}
+
+static check_result check_set(a_case *c, const char *set)
+{
+    c->n_inputs = read_set(c, set, "input", c->input);
+    c->n_outputs = read_set(c, set, "output", c->output);
+    graph_module *m = import(c);
+    if (!m)
+        return tec_context_status(c->cx) == TEC_UNSUPPORTED ? (check_result){CHECK_UNSUPPORTED, first_note(c->cx)}
+                                                            : fail(base_strdup(c->cx, tec_context_error(c->cx)));
+    if (c->unreadable)
+        return fail(c->unreadable);
+    graph_built *b = graph_build(m, &(graph_build_options){.target = c->t, .jobs = 1});
+    tec_module *module = b ? graph_load(b) : NULL;
+    if (!module)
+        return fail(base_strdup(c->cx, tec_context_error(c->cx)));
+    check_result r = run(c, b, module);
+    tec_module_free(module);
+    return r;
+}
+
+check_result check_case(tec_context *cx, const char *dir, const target *t, bool verbose)
+{
+    check_result r = fail("there is no test_data_set_0");
+
+    for (int i = 0;; i++) {
+        const char *set = base_format(cx, "test_data_set_%d", i);
+        a_case c = {.cx = cx, .dir = dir, .t = t, .verbose = verbose};
+
+        if (access(base_format(cx, "%s/%s", dir, set), R_OK) != 0)
+            return r;
+        r = check_set(&c, set);
+        if (r.outcome != CHECK_PASS)
+            return r;
+    }
+}

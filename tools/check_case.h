@@ -1,0 +1,20 @@
+/* tools/check_case.h -- one case of `tec check`, in this process.
+ *
+ *     check_result r = check_case(cx, "node/test_relu", t, true);      // r.outcome, r.reason
+ */
+#ifndef TOOLS_CHECK_CASE_H
+#define TOOLS_CHECK_CASE_H
+
+#include "base/base.h"
+#include "targets/target.h"
+
+typedef enum { CHECK_PASS, CHECK_FAIL, CHECK_UNSUPPORTED } check_outcome;
+
+typedef struct {
+    check_outcome outcome;
+    const char *reason;
+} check_result;
+
+check_result check_case(tec_context *cx, const char *dir, const target *t, bool verbose);
+
+#endif

@@ -1,0 +1,144 @@
+/* tools/report.c -- see report.h. */
+#include "tools/report.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/data.h"
+
+static void print_json(cJSON *j)
+{
+    char *text = cJSON_Print(j);
+
+    printf("%s\n", text ? text : "");
+    free(text);
+    cJSON_Delete(j);
+}
+
+static int64_t weight_bytes(const rt_module_desc *m)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < m->n_constants; i++) {
+        int64_t n = base_dtype_bytes(m->constants[i].dtype);
+
+        for (int d = 0; d < m->constants[i].rank; d++)
+            n *= m->constants[i].shape[d];
+        bytes += n;
+    }
+    return bytes;
+}
+
+void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *path, double seconds, bool json, bool quiet)
+{
+    int64_t pool = -1;
+
+    (void)cx;
+    if (m->n_graphs && !rt_dim_is_const(m->graphs[0].pool_size, &pool))
+        pool = -1;
+    if (json) {
+        cJSON *j = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(j, "module", path);
+        cJSON_AddStringToObject(j, "target", m->target);
+        cJSON_AddNumberToObject(j, "kernels", m->n_functions);
+        cJSON_AddNumberToObject(j, "steps", m->n_graphs ? m->graphs[0].n_steps : 0);
+        cJSON_AddNumberToObject(j, "weight_bytes", (double)weight_bytes(m));
+        cJSON_AddNumberToObject(j, "pool_bytes", (double)pool);
+        cJSON_AddNumberToObject(j, "seconds", seconds);
+        print_json(j);
+        return;
+    }
+    if (quiet)
+        return;
+    fprintf(stderr, "%s: %d kernels, %d steps, %.2f MB of weights", path, m->n_functions, m->n_graphs ? m->graphs[0].n_steps : 0,
+            (double)weight_bytes(m) / 1e6);
+    if (pool >= 0)
+        fprintf(stderr, ", %.2f MB for intermediate values", (double)pool / 1e6);
+    fprintf(stderr, "; compiled in %.2f s\n", seconds);
+}
+
+void tool_print_timing(const char *what, const tec_timing *t, double flops, bool json)
+{
+    char a[32], b[32], c[32];
+
+    if (json) {
+        cJSON *j = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(j, "name", what);
+        cJSON_AddNumberToObject(j, "min_ms", t->min_s * 1e3);
+        cJSON_AddNumberToObject(j, "median_ms", t->median_s * 1e3);
+        cJSON_AddNumberToObject(j, "p95_ms", t->p95_s * 1e3);
+        if (flops > 0)
+            cJSON_AddNumberToObject(j, "gflops", flops / t->median_s * 1e-9);
+        print_json(j);
+        return;
+    }
+    printf("%s: min %s, median %s, p95 %s", what, tool_seconds(t->min_s, a, sizeof a), tool_seconds(t->median_s, b, sizeof b),
+           tool_seconds(t->p95_s, c, sizeof c));
+    if (flops > 0)
+        printf(", %.2f GFLOP/s", flops / t->median_s * 1e-9);
+    printf(" (%d measurements)\n", t->repeats);
+}
+
+static void print_profile_json(const tec_executor *ex)
+{
+    cJSON *all = cJSON_CreateArray();
+    tec_profile_row r;
+
+    for (int i = 0; i < tec_executor_n_steps(ex); i++) {
+        cJSON *j = cJSON_CreateObject();
+
+        if (!tec_executor_profile(ex, i, &r))
+            continue;
+        cJSON_AddStringToObject(j, "name", r.name ? r.name : "");
+        cJSON_AddStringToObject(j, "nodes", r.nodes ? r.nodes : "");
+        cJSON_AddStringToObject(j, "origin", r.origin ? r.origin : "");
+        cJSON_AddNumberToObject(j, "calls", (double)r.calls);
+        cJSON_AddNumberToObject(j, "median_ms", r.median_s * 1e3);
+        cJSON_AddNumberToObject(j, "share", r.share);
+        cJSON_AddNumberToObject(j, "gflops", r.gflops);
+        cJSON_AddNumberToObject(j, "gbytes", r.gbytes);
+        cJSON_AddItemToArray(all, j);
+    }
+    print_json(all);
+}
+
+void tool_print_profile(const tec_executor *ex, bool json)
+{
+    tec_profile_row r;
+    char t[32];
+
+    if (json) {
+        print_profile_json(ex);
+        return;
+    }
+    printf("%12s %6s %9s %8s  %-8s %s\n", "median", "share", "GFLOP/s", "GB/s", "origin", "step");
+    for (int i = 0; i < tec_executor_n_steps(ex); i++)
+        if (tec_executor_profile(ex, i, &r))
+            printf("%12s %5.1f%% %9.2f %8.2f  %-8s %s (%s)\n", tool_seconds(r.median_s, t, sizeof t), r.share * 100, r.gflops, r.gbytes,
+                   r.origin ? r.origin : "-", r.name ? r.name : "", r.nodes ? r.nodes : "");
+}
+
+static void print_tensors(const char *what, const rt_graph_desc *g, const rt_tensor_desc *t, int n)
+{
+    const char *names[256];
+    char text[256];
+
+    for (int i = 0; i < g->n_symbols && i < BASE_COUNT(names); i++)
+        names[i] = g->symbols[i].name;
+    for (int i = 0; i < n; i++) {
+        printf("  %s %s: %s[", what, t[i].name, base_dtype_print(t[i].dtype, text, sizeof text));
+        for (int d = 0; d < t[i].rank; d++)
+            printf("%s%s", d ? ", " : "", rt_dim_text(t[i].shape[d], g->n_symbols <= BASE_COUNT(names) ? names : NULL, text, sizeof text));
+        printf("]\n");
+    }
+}
+
+void tool_print_graph(const rt_graph_desc *g)
+{
+    printf("graph %s: %d steps\n", g->name, g->n_steps);
+    print_tensors("input", g, g->inputs, g->n_inputs);
+    print_tensors("output", g, g->outputs, g->n_outputs);
+}

@@ -1,0 +1,17 @@
+/* tools/report.h -- summaries that commands print, as text or JSON.
+ *
+ *     tool_report_module(cx, &desc, "net.tec", 1.5, false, false);
+ */
+#ifndef TOOLS_REPORT_H
+#define TOOLS_REPORT_H
+
+#include "base/base.h"
+#include "runtime/format.h"
+
+void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *path, double seconds, bool json, bool quiet);
+void tool_print_timing(const char *what, const tec_timing *t, double flops, bool json);
+void tool_print_profile(const tec_executor *ex, bool json);
+/* One "name: type" line for each input and output of a graph. */
+void tool_print_graph(const rt_graph_desc *g);
+
+#endif

@@ -1,0 +1,263 @@
+/* tools/te.c -- `tec te`: kernels from a .te file, without C: print any stage of them, build a module, time them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/compiler.h"
+#include "ir/text.h"
+#include "ops/op.h"
+#include "te/text.h"
+#include "tools/command.h"
+#include "tools/data.h"
+#include "tools/report.h"
+
+typedef struct {
+    const char *output, *schedule, *target, *emit, *name;
+    int64_t threads;
+    tool_list dims;
+    bool time, json, strict;
+} settings;
+
+typedef struct {
+    tec_context *cx;
+    const settings *s;
+    const char *path;
+    const target *t;
+    te_file *file;
+    te_def *def;
+    sched *schedule;
+} session;
+
+/* ---- the definition and its schedule ---- */
+
+static te_def *pick(session *x)
+{
+    for (int i = 0; i < x->file->defs.n; i++) {
+        te_def *d = x->file->defs.at[i];
+
+        if (!x->s->name || strcmp(d->name, x->s->name) == 0)
+            return d;
+    }
+    return base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, "there is no definition '%s'", x->s->name);
+}
+
+static bool specialise(session *x)
+{
+    int n = x->s->dims.n;
+    const ir_expr **symbol = base_array(x->cx, const ir_expr *, n), **value = base_array(x->cx, const ir_expr *, n);
+
+    for (int i = 0; i < n; i++) {
+        const char *name, *text;
+        int64_t v;
+
+        if (!tool_pair(x->s->dims.at[i], &name, &text) || !tool_number(text, &v))
+            return false;
+        for (int k = 0; k < x->def->symbols.n; k++)
+            if (strcmp(((const ir_expr *)x->def->symbols.at[k])->var.name, name) == 0)
+                symbol[i] = x->def->symbols.at[k];
+        if (!symbol[i]) {
+            base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has no symbol '%s'", x->def->name, name);
+            return false;
+        }
+        value[i] = ir_int(x->cx, v);
+    }
+    if (n)
+        x->def = te_specialise(x->cx, x->def, symbol, value, n);
+    return x->def != NULL;
+}
+
+/* The lines of the trace keep their numbers in the file that they stand in. */
+static const char *at_line(tec_context *cx, const char *text, int line)
+{
+    base_text t = {0};
+
+    for (int i = 1; i < line; i++)
+        base_add(cx, &t, "\n");
+    base_add(cx, &t, text);
+    return base_text_str(cx, &t);
+}
+
+static bool make_schedule(session *x)
+{
+    const char *text = base_dict_get(&x->file->schedules, x->def->name), *from = x->path;
+    int *line = base_dict_get(&x->file->schedule_lines, x->def->name);
+    const ir_program *tree = te_tree(x->cx, x->def);
+    size_t size;
+
+    if (!tree)
+        return false;
+    x->schedule = sched_new(x->cx, tree, x->t);
+    if (x->s->schedule) {
+        text = base_read_file(x->cx, x->s->schedule, &size);
+        from = x->s->schedule;
+        if (!text)
+            return false;
+    } else if (text)
+        text = at_line(x->cx, text, *line);
+    bool good = text ? sched_replay(x->schedule, from, text) : op_schedule(x->schedule, NULL);
+    if (!good)
+        base_fail(x->cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(x->schedule));
+    return good;
+}
+
+/* ---- what is printed ---- */
+
+typedef enum { EMIT_NOTHING, EMIT_TE, EMIT_TREE, EMIT_TRACE, EMIT_LOWERED, EMIT_LLVM, EMIT_ASM, EMIT_OBJ } emit_kind;
+static const char *const emit_names[] = {"", "te", "tree", "trace", "lowered", "llvm", "asm", "obj"};
+
+static bool read_emit(const char *text, emit_kind *out)
+{
+    *out = EMIT_NOTHING;
+    for (int i = 1; text && i < BASE_COUNT(emit_names); i++)
+        if (strcmp(text, emit_names[i]) == 0)
+            *out = (emit_kind)i;
+    return !text || *out != EMIT_NOTHING;
+}
+
+static const char *early_text(session *x, emit_kind kind)
+{
+    switch (kind) {
+    case EMIT_TE: return te_text(x->cx, x->def);
+    case EMIT_TREE: return ir_program_text(x->cx, sched_tree(x->schedule));
+    case EMIT_TRACE: return sched_trace_text(x->cx, x->schedule);
+    case EMIT_LOWERED:
+    case EMIT_LLVM:
+    case EMIT_ASM:
+    case EMIT_OBJ:
+    case EMIT_NOTHING: return NULL;
+    }
+    return NULL;
+}
+
+static const char *late_text(const comp_code *code, emit_kind kind)
+{
+    return kind == EMIT_LOWERED ? comp_lowered_text(code, 0) : kind == EMIT_LLVM ? comp_llvm_text(code, 0) : kind == EMIT_ASM ? comp_asm_text(code, 0) : NULL;
+}
+
+static bool print_text(session *x, const char *text)
+{
+    if (x->s->output)
+        return base_write_file(x->cx, x->s->output, text, strlen(text));
+    fputs(text, stdout);
+    return true;
+}
+
+/* ---- timing ---- */
+
+typedef struct {
+    tec_function *f;
+    DLTensor **arg;
+    int n;
+    tec_error err;
+} call;
+
+static tec_status call_once(void *user)
+{
+    call *c = user;
+
+    return tec_function_call(c->f, c->arg, c->n, &c->err) ? TEC_OK : c->err.status;
+}
+
+static DLTensor *make_argument(session *x, const rt_param_desc *p, int k)
+{
+    int64_t shape[RT_MAX_RANK];
+
+    for (int d = 0; d < p->rank; d++)
+        if (!rt_dim_is_const(p->shape[d], &shape[d]))
+            return base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", p->name);
+    DLTensor *t = tool_new_tensor(x->cx, p->dtype, p->rank, shape);
+    tool_fill_random(t, (uint64_t)k + 1);
+    return t;
+}
+
+static int time_calls(session *x, tec_module *m, const comp_code *code)
+{
+    const rt_function_desc *f = &comp_desc(code)->functions[0];
+    call c = {.arg = base_array(x->cx, DLTensor *, f->n_params), .n = f->n_params};
+    tec_timing timing;
+    int64_t flops = 0;
+
+    for (int k = 0; k < f->n_params; k++)
+        if (!(c.arg[k] = make_argument(x, &f->params[k], k)))
+            return tool_fail("te", x->cx);
+    c.f = tec_function_new(m, NULL, &(tec_run_options){.threads = (int)x->s->threads}, &c.err);
+    rt_dim_is_const(f->flops, &flops);
+    bool good = c.f && tec_time(call_once, &c, &(tec_time_options){.min_seconds = 0.5}, &timing, &c.err);
+    tec_function_free(c.f);
+    if (!good)
+        return tool_fail_run("te", &c.err);
+    tool_print_timing(f->name, &timing, (double)flops, x->s->json);
+    return TOOL_OK;
+}
+
+/* ---- the command ---- */
+
+static int build(session *x, emit_kind kind)
+{
+    comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = "te file"};
+    comp_options o = {.target = x->t, .strict = x->s->strict, .want_lowered = kind == EMIT_LOWERED, .want_ir = kind == EMIT_LLVM, .want_asm = kind == EMIT_ASM};
+    comp_code *code = comp_compile(x->cx, &u, 1, &o);
+    const char *text = code ? late_text(code, kind) : NULL;
+
+    if (!code)
+        return tool_fail("te", x->cx);
+    if (text)
+        return print_text(x, text) ? TOOL_OK : tool_fail("te", x->cx);
+    if (kind == EMIT_OBJ)
+        return comp_write_object(x->cx, code, x->s->output ? x->s->output : base_format(x->cx, "%s.o", x->def->name)) ? TOOL_OK : tool_fail("te", x->cx);
+    if (x->s->output && !comp_write(x->cx, code, NULL, x->s->output, 0))
+        return tool_fail("te", x->cx);
+    if (!x->s->time)
+        return TOOL_OK;
+    tec_module *m = comp_load(x->cx, code, NULL);
+    int status = m ? time_calls(x, m, code) : tool_fail("te", x->cx);
+    tec_module_free(m);
+    return status;
+}
+
+static int run(session *x, emit_kind kind)
+{
+    size_t size;
+    const char *text = base_read_file(x->cx, x->path, &size);
+
+    x->t = text ? tool_target(x->cx, x->s->target, x->s->threads) : NULL;
+    x->file = x->t ? te_parse(x->cx, x->path, text) : NULL;
+    x->def = x->file ? pick(x) : NULL;
+    if (!x->def || !specialise(x) || !make_schedule(x))
+        return tool_fail("te", x->cx);
+    text = early_text(x, kind);
+    if (text)
+        return print_text(x, text) ? TOOL_OK : tool_fail("te", x->cx);
+    return build(x, kind);
+}
+
+int tool_te(int argc, char **argv)
+{
+    settings s = {.target = "native"};
+    tool_list files = {0};
+    emit_kind kind;
+    const tool_option options[] = {
+        {"o", TOOL_TEXT, &s.output, "OUT", "writes a module (or what --emit names) there"},
+        {"name", TOOL_TEXT, &s.name, "NAME", "which definition of the file (the first)"},
+        {"schedule", TOOL_TEXT, &s.schedule, "FILE", "a trace (the file's own 'schedule NAME { ... }', else the default schedule)"},
+        {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
+        {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbol; may be repeated"},
+        {"threads", TOOL_INT, &s.threads, "N", "threads to schedule for and to time with"},
+        {"emit", TOOL_TEXT, &s.emit, "WHAT", "te, tree, trace, lowered, llvm, asm or obj"},
+        {"time", TOOL_FLAG, &s.time, NULL, "times it on random numbers"},
+        {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
+        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
+    };
+    const tool_usage usage = {"te", "FILE.te", "Builds, prints or times the kernel that a .te file defines.", options, BASE_COUNT(options), 1, 1};
+    int status = tool_parse(&usage, argc, argv, &files);
+
+    if (status != TOOL_GO_ON)
+        return status;
+    if (!read_emit(s.emit, &kind)) {
+        fprintf(stderr, "tec te: --emit is te, tree, trace, lowered, llvm, asm or obj, found '%s'\n", s.emit);
+        return TOOL_USAGE;
+    }
+    session x = {.cx = tec_context_new(), .s = &s, .path = files.at[0]};
+    status = run(&x, kind);
+    tec_context_free(x.cx);
+    return status;
+}
