@@ -1,7 +1,7 @@
 /* Accuracy of the expanded math functions, in units of the last place, against the C library in a wider format.
  *
- * The quick sweep takes every exponent and sign with random significands; TEC_TEST_FULL=1 takes every float32. Denormal arguments count as
- * zero and denormal results may be zero, as kernels flush them.
+ * The quick sweep takes every exponent and sign with random significands; TEC_TEST_FULL=1 takes every float32 for the functions that models
+ * use, and every 37th for the others. Denormal arguments count as zero and denormal results may be zero, as kernels flush them.
  */
 #include <float.h>
 #include <math.h>
@@ -16,42 +16,46 @@ static void teardown(void) { tec_context_free(cx); }
 
 TestSuite(math, .init = setup, .fini = teardown, .timeout = 3600);
 
-static long double rsqrt_of(long double x) { return 1 / sqrtl(x); }
-static long double sigmoid_of(long double x) { return 1 / (1 + expl(-x)); }
+static long double rsqrtl(long double x) { return 1 / sqrtl(x); }
+static long double sigmoidl(long double x) { return 1 / (1 + expl(-x)); }
+static double rsqrt(double x) { return 1 / sqrt(x); }
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 typedef struct {
     const char *name;
     ir_op op;
-    long double (*exact)(long double);
+    double (*for_single)(double);
+    long double (*for_double)(long double);
     double single, twice; /* the most ulp in float32 and float64 */
     double limit;         /* float64: of |x|; 0: none */
+    bool common;
 } function;
 
 static const function functions[] = {
-    {"exp", IR_EXP, expl, 2, 2, 0},
-    {"exp2", IR_EXP2, exp2l, 2, 2, 0},
-    {"log", IR_LOG, logl, 2, 2, 0},
-    {"log2", IR_LOG2, log2l, 3, 4, 0},
-    {"tanh", IR_TANH, tanhl, 3, 4, 0},
-    {"sigmoid", IR_SIGMOID, sigmoid_of, 4, 4, 0},
-    {"erf", IR_ERF, erfl, 3, 4, 0},
-    {"rsqrt", IR_RSQRT, rsqrt_of, 2, 2, 0},
-    {"sqrt", IR_SQRT, sqrtl, 0.5001, 0.5001, 0},
-    {"sin", IR_SIN, sinl, 4, 4, 1e6},
-    {"cos", IR_COS, cosl, 4, 4, 1e6},
-    {"tan", IR_TAN, tanl, 4, 4, 1e6},
-    {"asin", IR_ASIN, asinl, 1, 4, 0},
-    {"acos", IR_ACOS, acosl, 1, 4, 0},
-    {"atan", IR_ATAN, atanl, 1, 4, 0},
-    {"sinh", IR_SINH, sinhl, 1, 4, 0},
-    {"cosh", IR_COSH, coshl, 1, 4, 0},
-    {"asinh", IR_ASINH, asinhl, 1, 4, 0},
-    {"acosh", IR_ACOSH, acoshl, 1, 4, 0},
-    {"atanh", IR_ATANH, atanhl, 1, 4, 0},
-    {"floor", IR_FLOOR, floorl, 0, 0, 0},
-    {"ceil", IR_CEIL, ceill, 0, 0, 0},
-    {"trunc", IR_TRUNC, truncl, 0, 0, 0},
-    {"round", IR_ROUND, rintl, 0, 0, 0},
+    {"exp", IR_EXP, exp, expl, 1.2, 1.2, 0, true},
+    {"exp2", IR_EXP2, exp2, exp2l, 1.3, 1.3, 0, true},
+    {"log", IR_LOG, log, logl, 1, 1, 0, true},
+    {"log2", IR_LOG2, log2, log2l, 2, 2, 0, true},
+    {"tanh", IR_TANH, tanh, tanhl, 2, 2, 0, true},
+    {"sigmoid", IR_SIGMOID, sigmoid, sigmoidl, 3, 3, 0, true},
+    {"erf", IR_ERF, erf, erfl, 2, 2, 0, true},
+    {"rsqrt", IR_RSQRT, rsqrt, rsqrtl, 1.6, 1.6, 0, true},
+    {"sqrt", IR_SQRT, sqrt, sqrtl, 0.5001, 0.5001, 0, true},
+    {"sin", IR_SIN, sin, sinl, 4, 4, 1e6, false},
+    {"cos", IR_COS, cos, cosl, 4, 4, 1e6, false},
+    {"tan", IR_TAN, tan, tanl, 4, 4, 1e6, false},
+    {"asin", IR_ASIN, asin, asinl, 1, 4, 0, false},
+    {"acos", IR_ACOS, acos, acosl, 1, 4, 0, false},
+    {"atan", IR_ATAN, atan, atanl, 1, 4, 0, false},
+    {"sinh", IR_SINH, sinh, sinhl, 1, 4, 0, false},
+    {"cosh", IR_COSH, cosh, coshl, 1, 4, 0, false},
+    {"asinh", IR_ASINH, asinh, asinhl, 1, 4, 0, false},
+    {"acosh", IR_ACOSH, acosh, acoshl, 1, 4, 0, false},
+    {"atanh", IR_ATANH, atanh, atanhl, 1, 4, 0, false},
+    {"floor", IR_FLOOR, floor, floorl, 0, 0, 0, false},
+    {"ceil", IR_CEIL, ceil, ceill, 0, 0, 0, false},
+    {"trunc", IR_TRUNC, trunc, truncl, 0, 0, 0, false},
+    {"round", IR_ROUND, rint, rintl, 0, 0, 0, false},
 };
 
 static const ir_expr *apply(tec_context *c, const void *what, const ir_expr *const *in)
@@ -98,7 +102,7 @@ static double check_batch(const kernel *k, const function *f, float *in, float *
     double worst = 0;
     cr_assert(eq(int, call(k, (void *[]){in, out}, NULL), 0));
     for (int i = 0; i < BATCH; i++) {
-        double e = single_ulps(out[i], f->exact(in[i]));
+        double e = single_ulps(out[i], f->for_single(in[i]));
         if (e > worst) {
             worst = e;
             *worst_at = in[i];
@@ -118,12 +122,12 @@ static void sweep(const char *words, const function *f)
     static float in[BATCH], out[BATCH];
     const target *t = target_parse(cx, words);
     kernel k = compile(cx, map_program(cx, f->name, &BASE_F32, 1, BASE_F32, BATCH, target_lanes(t, BASE_F32), apply, f), words);
-    uint64_t state = 11, batches = full() ? UINT64_C(1) << 16 : 1;
+    uint64_t state = 11, step = f->common ? 1 : 37, batches = full() ? (UINT64_C(1) << 16) / step : 1;
     double worst = 0;
     float at = 0;
     for (uint64_t b = 0; b < batches; b++) {
         for (uint32_t i = 0; i < BATCH; i++)
-            in[i] = from_bits(full() ? (uint32_t)(b * BATCH + i) : i < 512 ? i << 23 : (i << 23) | (uint32_t)(base_random(&state) & 0x7fffff));
+            in[i] = from_bits(full() ? (uint32_t)((b * BATCH + i) * step) : i < 512 ? i << 23 : (i << 23) | (uint32_t)(base_random(&state) & 0x7fffff));
         float here = 0;
         double e = check_batch(&k, f, in, out, &here);
         at = e > worst ? here : at;
@@ -153,7 +157,7 @@ static void sweep_double(const char *words, const function *f)
     }
     cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
     for (int i = 0; i < BATCH; i++) {
-        double e = double_ulps(out[i], f->exact(in[i]));
+        double e = double_ulps(out[i], f->for_double(in[i]));
         at = e > worst ? in[i] : at;
         worst = e > worst ? e : worst;
     }
