@@ -45,7 +45,7 @@ typedef enum {
     IR_FLOAT,       /* 1.5, f16(0x1p-3)      exact */
     IR_STRING,      /* "text"                operand of calls only; dtype handle */
     IR_VAR,         /* i                     loop variable, block iteration variable, symbol, let variable, scalar argument */
-    IR_LOAD,        /* A[i, j]               with a mask: A[i, j] if m */
+    IR_LOAD,        /* A[i, j]               with a mask: (A[i, j] where m) */
     IR_CAST,        /* f32(x)                */
     IR_REINTERPRET, /* reinterpret<i32>(x)   same number of bits */
     IR_RAMP,        /* ramp(base, stride, 8) */
@@ -233,7 +233,7 @@ struct ir_stmt {
             const ir_expr *const *bind; /* block->n_iters, over the enclosing loops */
             const ir_expr *where;       /* NULL: always */
         } block;
-        struct { /* A[i, j] = e      A[i, j] = e if m */
+        struct { /* A[i, j] = e      A[i, j] = e where m */
             const ir_buffer *buffer;
             const ir_expr *const *index;
             const ir_expr *value, *mask;

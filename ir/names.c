@@ -93,11 +93,16 @@ static const char *choose(ir_names *names, ir_name_kind kind, const void *node, 
     return name;
 }
 
+static const char *wish(ir_names *names, const char *wanted)
+{
+    return names->canonical ? base_format(names->cx, "v%d", names->count++) : ir_names_clean(names->cx, wanted);
+}
+
 const char *ir_names_bind(ir_names *names, ir_name_kind kind, const void *node, const char *wanted)
 {
     undo *u = base_new(names->cx, undo);
 
-    wanted = ir_names_clean(names->cx, wanted);
+    wanted = wish(names, wanted);
     u->old_next = (intptr_t)base_dict_get(&names->next[kind], wanted);
     u->kind = kind;
     u->node = node;
@@ -118,7 +123,7 @@ const char *ir_names_of(ir_names *names, ir_name_kind kind, const void *node, co
 
     if (name)
         return name;
-    name = choose(names, kind, node, ir_names_clean(names->cx, wanted));
+    name = choose(names, kind, node, wish(names, wanted));
     base_dict_put(names->cx, &names->holder[kind], name, node);
     base_map_put(names->cx, &names->of, node, name);
     return name;

@@ -22,6 +22,8 @@ typedef struct {
     base_dict next[IR_N_NAME_KINDS]; /* wanted name -> the number to try next (intptr_t) */
     base_vec undo;
     const base_map *unused;          /* nodes whose names a binder may take although they are visible; NULL: none */
+    bool canonical;                  /* names are numbers, in order of binding: texts are equal where only names differ */
+    int count;
 } ir_names;
 
 /* Gives the node a name like `wanted` until the release; the name. */

@@ -484,12 +484,12 @@ static const ir_expr *read_name(ir_parser *p)
     return read_var(p);
 }
 
-/* (e), or (A[i] if mask). */
+/* (e), or (A[i] where mask). */
 static const ir_expr *read_parentheses(ir_parser *p)
 {
     base_advance(p->lx);
     const ir_expr *e = ir_read_expr(p);
-    if (e && base_accept(p->lx, "if")) {
+    if (e && base_accept(p->lx, "where")) {
         const ir_expr *mask = ir_read_expr(p);
         if (e->op != IR_LOAD || e->load.mask)
             return ir_complain(p, e->loc, "a mask belongs to a load");

@@ -410,7 +410,7 @@ static const ir_stmt *read_store(ir_parser *p, const target *t)
 {
     const ir_expr *value = ir_read_expr(p), *mask = NULL;
 
-    if (!value || (base_accept(p->lx, "if") && !(mask = ir_read_expr(p))))
+    if (!value || (base_accept(p->lx, "where") && !(mask = ir_read_expr(p))))
         return NULL;
     ir_at(p->cx, t->loc);
     return ir_store_masked(p->cx, t->buffers.at[0], value, (const ir_expr *const *)t->index.at, t->index.n, mask);

@@ -118,6 +118,8 @@ static const char *number_text(tec_context *cx, base_dtype t, double f)
 {
     char text[64];
 
+    if (f == trunc(f) && fabs(f) < 1e6)
+        return base_format(cx, "%s%lld.0", signbit(f) && f == 0 ? "-" : "", (long long)f);
     for (int digits = 1; digits <= DECIMAL_DIGITS + 1; digits++) {
         if (digits > DECIMAL_DIGITS)
             snprintf(text, sizeof text, "%a", f);
@@ -164,7 +166,7 @@ void ir_put_combiner(ir_printer *p, const ir_combiner *c)
 {
     const char *name = base_map_get(&p->names.of, c);
 
-    if (name || ir_combiner_is_named(p->cx, c))
+    if (name || (!p->names.canonical && ir_combiner_is_named(p->cx, c)))
         ir_put(p, name ? name : c->name);
     else
         ir_put(p, ir_names_of(&p->names, IR_NAME_BUFFER, c, c->name));
@@ -219,7 +221,7 @@ static void put_load(ir_printer *p, const ir_expr *e)
     ir_put(p, e->load.mask ? "(" : "");
     ir_put_access(p, e->load.buffer, e->load.index, e->load.n);
     if (e->load.mask) {
-        ir_put(p, " if ");
+        ir_put(p, " where ");
         ir_put_operand(p, e->load.mask);
         ir_put(p, ")");
     }

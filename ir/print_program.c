@@ -3,6 +3,8 @@
 #include "ir/text.h"
 #include "ir/walk.h"
 
+#include <string.h>
+
 #define WHOLE_TEXT ((size_t)64 << 20)
 
 static void put_program(ir_printer *p, const ir_program *f);
@@ -12,6 +14,7 @@ static void put_program(ir_printer *p, const ir_program *f);
 typedef struct {
     ir_walk walk;
     base_vec found; /* of ir_combiner * */
+    bool all;
 } finder;
 
 static void find_combiner(finder *f, const ir_combiner *c)
@@ -19,7 +22,7 @@ static void find_combiner(finder *f, const ir_combiner *c)
     for (int i = 0; i < f->found.n; i++)
         if (f->found.at[i] == c)
             return;
-    if (!ir_combiner_is_named(f->walk.cx, c))
+    if (f->all || !ir_combiner_is_named(f->walk.cx, c))
         base_push(f->walk.cx, &f->found, c);
 }
 
@@ -65,7 +68,7 @@ static void put_combiner(ir_printer *p, const ir_combiner *c)
 
 static void put_combiners(ir_printer *p, const ir_program *f)
 {
-    finder find = {.walk = {.cx = p->cx, .expr = find_in_expr, .stmt = find_in_stmt}};
+    finder find = {.walk = {.cx = p->cx, .expr = find_in_expr, .stmt = find_in_stmt}, .all = p->names.canonical};
 
     ir_walk_stmt(&find.walk, f->body);
     for (int i = 0; i < find.found.n; i++)
@@ -86,7 +89,7 @@ static void put_intrinsic(ir_printer *p, const ir_intrinsic *in)
     if (!in->meaning)
         return;
     ir_names outside = p->names;
-    p->names = (ir_names){.cx = p->cx};
+    p->names = (ir_names){.cx = p->cx, .canonical = outside.canonical};
     ir_put(p, " {");
     p->indent++;
     ir_put_line(p);
@@ -115,7 +118,7 @@ static void put_head(ir_printer *p, const ir_program *f)
     const char *comma = "";
 
     ir_put(p, "program ");
-    ir_put_name(p, f->name);
+    ir_put_name(p, p->names.canonical ? "_" : f->name);
     ir_put(p, "(");
     for (int i = 0; i < f->n_symbols; i++, comma = ", ")
         ir_putf(p, "%ssymbol %s", comma, ir_names_bind(&p->names, IR_NAME_VAR, f->symbols[i], f->symbols[i]->var.name));
@@ -162,4 +165,15 @@ const char *ir_program_text(tec_context *cx, const ir_program *f)
     put_program(&p, f);
     ir_put(&p, "\n");
     return ir_printer_text(&p);
+}
+
+/* The text under canonical names is the same for programs that ir_same_program calls the same. */
+uint64_t ir_hash_program(tec_context *cx, const ir_program *f)
+{
+    ir_printer p = ir_printer_new(cx, WHOLE_TEXT);
+
+    p.names.canonical = true;
+    put_program(&p, f);
+    const char *text = ir_printer_text(&p);
+    return base_hash(text, strlen(text), BASE_HASH_SEED);
 }

@@ -233,7 +233,7 @@ static void put_store(ir_printer *p, const ir_stmt *s)
     ir_put(p, " = ");
     ir_put_operand(p, s->store.value);
     if (s->store.mask) {
-        ir_put(p, " if ");
+        ir_put(p, " where ");
         ir_put_operand(p, s->store.mask);
     }
 }
