@@ -11,7 +11,7 @@
 
 typedef struct {
     ir_rewrite rw; /* without a memo: a statement that stands twice is copied twice */
-    base_map memo; /* of expressions, as long as no variable is bound anew */
+    base_map memo; /* of expressions, forgotten where a variable that was met already is bound */
     base_map vars, buffers;
 } renaming;
 
@@ -19,7 +19,7 @@ static const ir_expr *fresh(renaming *r, const ir_expr *var)
 {
     ir_expr *copy = base_copy(r->rw.cx, var, sizeof *var);
 
-    if (base_map_has(&r->vars, var))
+    if (base_map_has(&r->vars, var) || base_map_has(&r->memo, var))
         r->memo = (base_map){0};
     base_map_put(r->rw.cx, &r->vars, var, copy);
     return copy;
