@@ -231,6 +231,27 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
     return true;
 }
 
+/* Whoever reads the buffers comes after the place of the copy, the child after that of the last writer. */
+static bool readers_follow(sched_call *c, const sched_sites *all, const base_vec *writers, const sched_site *s, int fixed)
+{
+    const ir_stmt *body = fixed ? s->loop[fixed - 1]->loop.body : c->tree->body;
+    const char *last = writers->at[writers->n - 1];
+
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *r = all->at[i].block;
+
+        if (sched_is_named((const char *const *)writers->at, writers->n, r->name))
+            continue;
+        for (int j = 0; j < s->block->n_writes; j++) {
+            int at = sched_child_with(body, r->name);
+
+            if (sched_reads(r, s->block->writes[j].buffer) && at >= 0 && at <= sched_child_with(body, last))
+                return sched_refuse(c, "'%s' reads '%s' before '%s' has written the last of it", r->name, s->block->writes[j].buffer->name, last);
+        }
+    }
+    return true;
+}
+
 static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sched_site *s, int fixed, const char *last, const sched_copy *k)
 {
     const ir_stmt *nest, *body = root;
@@ -272,7 +293,7 @@ const ir_program *sched_do_cache_write(sched_call *c)
     }
     sched_copy k = {.name = name, .role = IR_ROLE_COPY, .from = cache, .to = old, .n = b->n_writes, .axis = sched_written_axes(c, b, &b->writes[0])};
     int fixed = shared_loops(&all, &writers, s);
-    if (!part_written(c, &all, s, fixed, &k))
+    if (!readers_follow(c, &all, &writers, s, fixed) || !part_written(c, &all, s, fixed, &k))
         return NULL;
     const ir_stmt *root = sched_redirect(c, c->tree->body, b->n_writes, old, cache, (const char *const *)writers.at, writers.n);
     root = root ? insert_copy(c, root, s, fixed, writers.at[writers.n - 1], &k) : NULL;

@@ -160,7 +160,7 @@ static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const 
     return false;
 }
 
-/* Conjuncts over loops that spatial variables do not use guard updates, not the first write. */
+/* Conjuncts without a loop of the spatial variables guard updates (or single out one of many equal runs), not the first write. */
 static const ir_expr *spatial_guards(const sched *s, const sched_site *site, int fixed, const spatial_map *m)
 {
     const ir_expr *kept = NULL;
@@ -168,12 +168,15 @@ static const ir_expr *spatial_guards(const sched *s, const sched_site *site, int
 
     sched_conjuncts(s->cx, loop_guards(s, site), &all);
     for (int i = 0; i < all.n; i++) {
-        bool reduces = false;
+        bool inner = false, spatial = false;
 
-        for (int j = fixed; j < site->n_loops; j++)
-            reduces = reduces || (sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var) &&
-                                  !any_mentions(s->cx, m->bind, m->n, site->loop[j]->loop.var));
-        if (!reduces)
+        for (int j = fixed; j < site->n_loops; j++) {
+            bool here = sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var);
+
+            inner = inner || here;
+            spatial = spatial || (here && any_mentions(s->cx, m->bind, m->n, site->loop[j]->loop.var));
+        }
+        if (spatial || !inner)
             kept = ir_all(s->cx, kept, all.at[i]);
     }
     return kept;
@@ -194,12 +197,12 @@ static spatial_map spatial_part(const sched *s, const sched_site *site, const in
             m.bind[m.n] = ir_simplify(f, ir_sub(s->cx, site->stmt->block.bind[i], box->min[dim_of[i]]));
             m.dom[m.n++] = box->extent[dim_of[i]];
         }
+    m.where = spatial_guards(s, site, fixed, &m);
     for (int j = fixed; j < site->n_loops; j++)
-        if (any_mentions(s->cx, m.bind, m.n, site->loop[j]->loop.var)) {
+        if (any_mentions(s->cx, m.bind, m.n, site->loop[j]->loop.var) || sched_mentions(s->cx, m.where, site->loop[j]->loop.var)) {
             m.loop[m.n_loops] = site->loop[j]->loop.var;
             m.extent[m.n_loops++] = site->loop[j]->loop.extent;
         }
-    m.where = spatial_guards(s, site, fixed, &m);
     return m;
 }
 
@@ -256,10 +259,8 @@ const char *sched_not_idempotent(tec_context *cx, const ir_block *b)
 
 static bool look_for_effect(ir_walk *w, const ir_expr *e)
 {
-    effect_search *x = (effect_search *)w;
-
-    x->found = x->found || (e->op == IR_CALL && !e->call.pure) || (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_EFFECT));
-    return !x->found;
+    ((effect_search *)w)->found |= (e->has & IR_HAS_EFFECT) != 0;
+    return false;
 }
 
 bool sched_has_effect(tec_context *cx, const ir_stmt *body)

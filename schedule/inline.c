@@ -134,7 +134,7 @@ static bool look_for_load(ir_walk *w, const ir_expr *e)
     load_search *x = (load_search *)w;
 
     x->found = x->found || (e->op == IR_LOAD && e->load.buffer == x->buffer);
-    return !x->found;
+    return !x->found && (e->has & IR_HAS_LOAD);
 }
 
 static bool any_load(tec_context *cx, const ir_expr *e, const ir_buffer *b)

@@ -235,11 +235,21 @@ static const ir_expr *shifted(sched_call *c, const ir_facts *f, const pieces *p)
     return ir_add(c->cx, start, within);
 }
 
+/* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is guarded by hangs on that. */
+static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces *p)
+{
+    const ir_expr *guard = ir_lt(c->cx, p->rebuilt, p->loop->loop.extent), *simple = ir_simplify(in, guard);
+    int64_t value;
+
+    return ir_is_int(simple, &value) ? guard : simple;
+}
+
 /* The body below the new loops, for the tail that was asked for. */
 static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces *p, const char *tail)
 {
     const ir_stmt *body = p->loop->loop.body;
     const ir_expr *value = p->rebuilt, *guard = NULL;
+    const ir_facts *in = inside(c, f, p);
 
     if (strcmp(tail, "guard") != 0 && strcmp(tail, "round_up") != 0 && strcmp(tail, "shift_inwards") != 0)
         return sched_refuse(c, "'%s' is no way to split: expected guard, round_up or shift_inwards", tail);
@@ -248,8 +258,8 @@ static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces 
     else if (!p->exact && strcmp(tail, "shift_inwards") == 0)
         value = shifted(c, f, p);
     else if (!p->exact)
-        guard = ir_lt(c->cx, p->rebuilt, p->loop->loop.extent);
-    return body && value ? sched_rebind(inside(c, f, p), body, p->loop->loop.var, value, guard) : NULL;
+        guard = tail_guard(c, in, p);
+    return body && value ? sched_rebind(in, body, p->loop->loop.var, value, guard) : NULL;
 }
 
 static const ir_program *split_at(sched_call *c, const sched_path *at, const sched_arg *factors, const char *tail)
@@ -349,7 +359,25 @@ static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt 
     return ir_for(c->cx, var, ir_int(c->cx, 0), extent, IR_SERIAL, body);
 }
 
-static bool can_fuse(sched_call *c, const ir_stmt *a, const char *b_name)
+/* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must run. */
+static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, const ir_stmt *b)
+{
+    sched_sites below = sched_all_sites(c->cx, b->loop.body);
+
+    for (int i = 0; i < below.n; i++) {
+        bool outer = sched_kind_for(c->cx, &below.at[i], a->loop.var) != IR_SPATIAL;
+        bool inner = sched_kind_for(c->cx, &below.at[i], b->loop.var) != IR_SPATIAL;
+        const ir_stmt *reduction = outer ? a : b;
+
+        if (!below.at[i].block->init || outer == inner || ir_prove_le(f, ir_int(c->cx, 1), reduction->loop.extent))
+            continue;
+        return sched_refuse(c, "it is not proven that reduction loop '%s' runs at all; fused with a spatial loop nothing would initialise '%s'",
+                            reduction->loop.var->var.name, below.at[i].block->name);
+    }
+    return true;
+}
+
+static bool can_fuse(sched_call *c, const ir_facts *f, const ir_stmt *a, const char *b_name)
 {
     const ir_stmt *b = a->loop.body;
     const char *name = a->loop.var->var.name;
@@ -366,7 +394,7 @@ static bool can_fuse(sched_call *c, const ir_stmt *a, const char *b_name)
         sched_refuse(c, "the bounds of '%s' depend on '%s'", b_name, name);
         return false;
     }
-    return true;
+    return init_survives(c, f, a, b);
 }
 
 /* fuse(a, b, ...): nested loops, each the only child of the one before, become one. */
@@ -384,7 +412,7 @@ const ir_program *sched_do_fuse(sched_call *c)
     for (int i = 1; i < loops->n; i++) {
         sched_path inner;
 
-        if (!sched_need_loop(c, loops->names[i], &inner) || !can_fuse(c, l, loops->names[i]))
+        if (!sched_need_loop(c, loops->names[i], &inner) || !can_fuse(c, f, l, loops->names[i]))
             return NULL;
         l = fuse_pair(c, f, l);
     }

@@ -147,7 +147,8 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
     }
     m->c->tree = before;
     for (int i = 0; i < b->n_iters; i++)
-        where = sched_domain_guard(in, where, bind[i], b->iters[i].extent);
+        if (bind[i] != var[i] || m->extent[i] != b->iters[i].extent)
+            where = sched_domain_guard(in, where, bind[i], b->iters[i].extent);
     for (int i = 0; i < m->carried.n; i++) {
         const ir_stmt *l = m->carried.at[i];
         where = ir_all(cx, where, ir_eq(cx, l->loop.var, ir_simplify(f, ir_sub(cx, l->loop.extent, ir_int(cx, 1)))));

@@ -114,7 +114,7 @@ static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
 
     for (int i = d->depth; i < d->site->n_loops; i++) {
         const ir_expr *var = d->site->loop[i]->loop.var;
-        if (binds_kind(d, var, true))
+        if (!binds_kind(d, var, false))
             base_map_put(cx, &map.vars, var, ir_var(cx, init_name(d->c, d->site->block->name, var->var.name), BASE_I64));
     }
     for (int i = 0; init && i < init->n_iters; i++)

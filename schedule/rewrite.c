@@ -51,10 +51,30 @@ static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const i
     return ir_simplify(f, ir_substitute(r->cx, e, r->var, r->value));
 }
 
+/* A conjunct that is never true stays as it is: over reduction loops it guards the updates only, and `false` would guard the init too. */
+static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const ir_expr *where)
+{
+    const ir_expr *out = NULL;
+    base_vec all = {0};
+
+    if (!where || !ir_uses_var(r->cx, where, r->var))
+        return where;
+    sched_conjuncts(r->cx, where, &all);
+    for (int i = 0; i < all.n; i++) {
+        const ir_expr *e = rebind_expr(r, f, all.at[i]);
+        int64_t value;
+
+        if (ir_is_true(e))
+            continue;
+        out = ir_all(r->cx, out, ir_is_int(e, &value) ? ir_substitute(r->cx, all.at[i], r->var, r->value) : e);
+    }
+    return out;
+}
+
 static const ir_stmt *rebind_block(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     int n = s->block.block->n_iters;
-    const ir_expr **bind = base_array(r->cx, const ir_expr *, n), *where = rebind_expr(r, f, s->block.where);
+    const ir_expr **bind = base_array(r->cx, const ir_expr *, n), *where = rebind_where(r, f, s->block.where);
     bool same = where == s->block.where && !r->guard;
 
     for (int i = 0; i < n; i++) {
@@ -65,7 +85,7 @@ static const ir_stmt *rebind_block(const rebinding *r, const ir_facts *f, const 
         return s;
     ir_stmt *copy = ir_stmt_copy(r->cx, s);
     copy->block.bind = bind;
-    copy->block.where = r->guard ? ir_all(r->cx, ir_is_true(where) ? NULL : where, r->guard) : where;
+    copy->block.where = r->guard ? ir_all(r->cx, where, r->guard) : where;
     return copy;
 }
 

@@ -374,6 +374,12 @@ Test(loops, fuse_refuses_loops_that_are_not_nested_directly)
     refuses(schedule_of(matmul), "fuse(C.y, C.k)", "loop 'C.k' is not the only child of 'C.y'");
 }
 
+Test(loops, fuse_refuses_a_spatial_loop_with_a_reduction_that_may_be_empty)
+{
+    refuses(schedule_of("def f(n, A: f32[6, n]) { C[y] = sum[k](A[y, k]) return C }"), "fuse(C.y, C.k)",
+            "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would initialise 'C'");
+}
+
 Test(loops, fuse_refuses_one_loop)
 {
     refuses(schedule_of(matmul), "fuse(C.y)", "fusing needs at least two loops");

@@ -1,14 +1,25 @@
 /* tests/schedule/random.c -- random definitions under random steps: whatever is accepted keeps the meaning, whatever is refused changes nothing.
  *
- * A failure prints the seed, the definition, and the trace up to the first step that breaks it. TEC_SEED and TEC_CASES choose others.
+ * A failure prints the seed, the definition, and the trace up to the first step that breaks it. TEC_SEED and TEC_CASES choose others,
+ * TEC_TRACE=1 prints each case before its next step.
  */
+#include <signal.h>
+#include <stdio.h>
+
 #include "tests/schedule/run.h"
 
 TestSuite(random_steps, .init = open_context, .fini = close_context);
 
 enum { MAX_STEPS = 10 };
 
-static uint64_t state;
+static uint64_t state, current;
+
+/* The verifier ends the process; the seed is what it takes to see why. */
+static void tell_seed(int signal)
+{
+    fprintf(stderr, "seed %llu\n", (unsigned long long)current);
+    (void)signal;
+}
 
 static int below(int n) { return (int)base_random_below(&state, n); }
 
@@ -254,6 +265,13 @@ static void random_step(sched *s)
 
 /* ---- cases ---- */
 
+static int number(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? atoi(text) : otherwise;
+}
+
 /* The shortest beginning of the trace that breaks the meaning. */
 static const char *blame(const char *text, const char *trace, uint64_t data)
 {
@@ -276,7 +294,7 @@ static const char *blame(const char *text, const char *trace, uint64_t data)
 /* Gives the number of steps that were accepted. */
 static int run_case(uint64_t seed)
 {
-    state = seed;
+    state = current = seed;
     const char *text = random_definition();
     sched *s = schedule_of(text);
     const ir_program *before = sched_tree(s);
@@ -285,6 +303,8 @@ static int run_case(uint64_t seed)
     for (int i = 0; i < MAX_STEPS; i++) {
         const ir_program *was = sched_tree(s);
 
+        if (number("TEC_TRACE", 0))
+            fprintf(stderr, "%s\n%s", text, sched_trace_text(cx, s));
         random_step(s);
         if (sched_failed(s))
             cr_assert(sched_tree(s) == was, "seed %llu: a refused step changed the tree: %s", (unsigned long long)seed, sched_error(s));
@@ -297,16 +317,11 @@ static int run_case(uint64_t seed)
     return accepted;
 }
 
-static int number(const char *name, int otherwise)
-{
-    const char *text = getenv(name);
-
-    return text ? atoi(text) : otherwise;
-}
-
 Test(random_steps, keep_the_meaning)
 {
     int cases = number("TEC_CASES", 1500), seed = number("TEC_SEED", 1), accepted = 0;
+
+    signal(SIGABRT, tell_seed);
 
     for (int i = 0; i < cases; i++) {
         base_mark mark = base_arena_mark(cx);
