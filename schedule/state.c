@@ -32,10 +32,23 @@ sched *sched_fork(tec_context *cx, const sched *s)
 }
 
 const ir_program *sched_tree(const sched *s) { return s ? s->tree : NULL; }
+tec_context *sched_context(const sched *s) { return s->cx; }
 const target *sched_target(const sched *s) { return s->target; }
 bool sched_failed(const sched *s) { return !s || s->error; }
 const char *sched_error(const sched *s) { return s ? s->error : NULL; }
 void sched_clear(sched *s) { s->error = NULL; }
+
+bool sched_reject(sched *s, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    if (!s->error)
+        s->error = base_vformat(s->cx, fmt, args);
+    va_end(args);
+    return false;
+}
+
 
 const ir_stmt *sched_loop(const sched *s, const char *loop)
 {
