@@ -60,10 +60,19 @@ static int saved_state(void)
     return (low & 0xe6) == 0xe6 ? AVX512_STATE : (low & 6) == 6 ? AVX_STATE : ANY_STATE;
 }
 
-static bool has_bit(const feature_bit *f)
+/* The answer for one leaf; asking again is slow under a hypervisor. */
+typedef struct {
+    unsigned leaf, subleaf, r[4];
+} answer;
+
+static bool has_bit(const feature_bit *f, answer *last)
 {
-    unsigned r[4] = {0};
-    return __get_cpuid_count(f->leaf, f->subleaf, &r[0], &r[1], &r[2], &r[3]) && r[f->reg] >> f->bit & 1;
+    if (last->leaf != f->leaf || last->subleaf != f->subleaf) {
+        *last = (answer){.leaf = f->leaf, .subleaf = f->subleaf};
+        if (!__get_cpuid_count(f->leaf, f->subleaf, &last->r[0], &last->r[1], &last->r[2], &last->r[3]))
+            *last = (answer){.leaf = f->leaf, .subleaf = f->subleaf};
+    }
+    return last->r[f->reg] >> f->bit & 1;
 }
 
 /* Intel's leaf 4, or AMD's leaf of the same layout. */
@@ -88,9 +97,10 @@ static void find_caches(target_machine *m)
 static void find_features(tec_context *cx, target_machine *m)
 {
     int state = saved_state();
+    answer last = {0};
     m->arch = "x86_64";
     for (int i = 0; i < BASE_COUNT(feature_bits); i++)
-        if (feature_bits[i].state <= state && has_bit(&feature_bits[i]))
+        if (feature_bits[i].state <= state && has_bit(&feature_bits[i], &last))
             target_set_add(cx, &m->features, feature_bits[i].name);
     find_caches(m);
 }

@@ -6,6 +6,8 @@
  *
  * Shared nodes are emitted once: values are remembered in scopes that end with the block (or mask) under which they were made.
  */
+#include <string.h>
+
 #include "targets/llvm/gen.h"
 
 void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple, bool nonnegative)
@@ -20,25 +22,47 @@ void llvm_unbind(llvm_gen *g, const ir_expr *var)
     base_map_put(g->cx, &g->vars, var, NULL);
 }
 
-llvm_memo *llvm_enter(llvm_gen *g)
+static int *bucket_of(const llvm_gen *g, const ir_expr *e)
 {
-    llvm_memo *scope = base_new(g->cx, llvm_memo);
-    scope->outer = g->memo;
-    return g->memo = scope;
+    return &g->memo.buckets[((uintptr_t)e >> 4) * 0x9e3779b9u / 4096 % LLVM_MEMO_BUCKETS];
 }
 
-void llvm_leave(llvm_gen *g, llvm_memo *scope)
+int llvm_enter(llvm_gen *g)
 {
-    g->memo = scope->outer;
+    return g->memo.n;
+}
+
+/* The youngest entry is always the first of its bucket. */
+void llvm_leave(llvm_gen *g, int scope)
+{
+    llvm_memo *m = &g->memo;
+    while (m->n > scope) {
+        m->n--;
+        *bucket_of(g, m->entries[m->n].key) = m->entries[m->n].next;
+    }
+}
+
+static void remember(llvm_gen *g, const ir_expr *e, LLVMValueRef v)
+{
+    llvm_memo *m = &g->memo;
+    if (m->n == m->cap) {
+        int cap = m->cap ? m->cap * 2 : 256;
+        llvm_known *more = base_array(g->cx, llvm_known, cap);
+        if (m->n)
+            memcpy(more, m->entries, (size_t)m->n * sizeof *more);
+        m->entries = more;
+        m->cap = cap;
+    }
+    int *bucket = bucket_of(g, e);
+    m->entries[m->n] = (llvm_known){e, v, *bucket};
+    *bucket = ++m->n;
 }
 
 static LLVMValueRef recall(const llvm_gen *g, const ir_expr *e)
 {
-    for (const llvm_memo *m = g->memo; m; m = m->outer) {
-        LLVMValueRef v = base_map_get(&m->values, e);
-        if (v)
-            return v;
-    }
+    for (int i = *bucket_of(g, e); i; i = g->memo.entries[i - 1].next)
+        if (g->memo.entries[i - 1].key == e)
+            return g->memo.entries[i - 1].value;
     return NULL;
 }
 
@@ -61,7 +85,7 @@ static LLVMValueRef masked(llvm_gen *g, const ir_expr *e, LLVMValueRef mask)
 {
     LLVMValueRef outer = g->mask, own = llvm_mask_for(g, llvm_lanes(LLVMTypeOf(mask)));
     int outer_lanes = g->mask_lanes;
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     g->mask = own ? LLVMBuildAnd(g->b, own, mask, "") : mask;
     g->mask_lanes = llvm_lanes(LLVMTypeOf(mask));
     LLVMValueRef v = llvm_expr(g, e);
@@ -82,7 +106,7 @@ static LLVMValueRef branch(llvm_gen *g, LLVMValueRef c, const ir_expr *a, const 
     LLVMBuildCondBr(g->b, c, blocks[0], blocks[1]);
     for (int i = 0; i < 2; i++) {
         LLVMPositionBuilderAtEnd(g->b, blocks[i]);
-        llvm_memo *scope = llvm_enter(g);
+        int scope = llvm_enter(g);
         values[i] = arms[i] ? llvm_expr(g, arms[i]) : otherwise;
         llvm_leave(g, scope);
         if (!values[i])
@@ -214,7 +238,7 @@ static LLVMValueRef emit_let(llvm_gen *g, const ir_expr *e)
     LLVMValueRef value = llvm_expr(g, e->let.value);
     if (!value)
         return NULL;
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     llvm_bind(g, e->let.var, value, e->let.value, llvm_multiple(g, e->let.value), llvm_nonnegative(g, e->let.value));
     LLVMValueRef body = llvm_expr(g, e->let.body);
     llvm_unbind(g, e->let.var);
@@ -285,8 +309,8 @@ LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e)
     if (v || base_failed(g->cx))
         return v;
     v = emit(g, e);
-    if (v && !leaf && g->memo)
-        base_map_put(g->cx, &g->memo->values, e, v);
+    if (v && !leaf)
+        remember(g, e, v);
     return v;
 }
 
@@ -295,7 +319,7 @@ LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e)
 {
     if (g->index)
         return llvm_expr(g, e);
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     g->index = true;
     LLVMValueRef v = llvm_expr(g, e);
     g->index = false;

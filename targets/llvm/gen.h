@@ -28,11 +28,18 @@ typedef struct {
     LLVMValueRef scope, others; /* alias scope lists for its accesses; NULL: none */
 } llvm_place;
 
-/* Values of expressions already emitted, valid where the scope is; inner scopes die with their block. */
-typedef struct llvm_memo {
-    base_map values;
-    struct llvm_memo *outer;
+/* Values of expressions already emitted: a hash table whose youngest entries go when their scope ends. */
+typedef struct {
+    const ir_expr *key;
+    LLVMValueRef value;
+    int next; /* in its bucket, + 1; 0: none */
+} llvm_known;
+typedef struct {
+    llvm_known *entries; /* a stack */
+    int n, cap;
+    int *buckets;        /* LLVM_MEMO_BUCKETS: the youngest entry of each, + 1 */
 } llvm_memo;
+enum { LLVM_MEMO_BUCKETS = 1024 };
 
 /* The function being written. */
 typedef struct {
@@ -59,7 +66,7 @@ typedef struct {
     base_map scopes;    /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
     base_map others;    /* buffer -> the list of all other scopes */
     base_map risky;     /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
-    llvm_memo *memo;
+    llvm_memo memo;
     LLVMValueRef mask;  /* lanes under evaluation; NULL: all */
     int mask_lanes;
     bool index;         /* inside an index or bound: no overflow */
@@ -85,8 +92,8 @@ LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e);
 LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e); /* the same; overflow is assumed not to happen */
 void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple, bool nonnegative);
 void llvm_unbind(llvm_gen *g, const ir_expr *var);
-llvm_memo *llvm_enter(llvm_gen *g); /* a new memo scope */
-void llvm_leave(llvm_gen *g, llvm_memo *scope);
+int llvm_enter(llvm_gen *g); /* a new memo scope; */
+void llvm_leave(llvm_gen *g, int scope); /* ... and its end */
 /* What the lanes under evaluation are, as a mask of this many lanes; NULL: all. */
 LLVMValueRef llvm_mask_for(llvm_gen *g, int lanes);
 LLVMValueRef llvm_any(llvm_gen *g, LLVMValueRef mask);

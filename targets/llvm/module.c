@@ -119,7 +119,6 @@ static void write_kernel(llvm_gen *g, const ir_program *p, const char *symbol)
     g->n_bodies = 0;
     g->floats = uses_floats(g->cx, p);
     g->vars = g->places = g->scopes = g->others = g->risky = (base_map){0};
-    g->memo = NULL;
     llvm_alias_scopes(g);
     LLVMValueRef function = llvm_begin_function(g, &f, symbol, true, llvm_kernel_type(g));
     bind_parameters(g, p, function);
@@ -144,6 +143,7 @@ static void open_module(llvm_gen *g)
     g->f64 = LLVMDoubleTypeInContext(g->c);
     g->ptr = LLVMPointerTypeInContext(g->c, 0);
     g->nothing = LLVMVoidTypeInContext(g->c);
+    g->memo.buckets = base_array(g->cx, int, LLVM_MEMO_BUCKETS);
     LLVMSetTarget(g->m, g->t->triple);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(g->machine);
     LLVMSetModuleDataLayout(g->m, layout);

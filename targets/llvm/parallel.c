@@ -105,11 +105,10 @@ static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef 
     int64_t min;
     g->vars = (base_map){0};
     g->places = (base_map){0};
-    g->memo = NULL;
     LLVMValueRef function = llvm_begin_function(g, &f, base_format(g->cx, "%s.body.%d", g->symbol, g->n_bodies++), false, llvm_body_type(g));
     f.worker = LLVMGetParam(function, 4);
     open_closure(c, &outer, closure);
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     LLVMValueRef add = ir_is_value(s->loop.min, 0) ? NULL : llvm_index(g, s->loop.min);
     llvm_leave(g, scope);
     bool nonnegative = (ir_is_int(s->loop.min, &min) && min >= 0) || llvm_nonnegative(g, s->loop.min);
@@ -117,7 +116,6 @@ static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef 
     llvm_end_function(g);
     g->vars = outer.vars;
     g->places = outer.places;
-    g->memo = outer.memo;
     g->f = outer.f;
     LLVMPositionBuilderAtEnd(g->b, here);
     return function;
@@ -136,7 +134,7 @@ void llvm_parallel(llvm_gen *g, const ir_stmt *s)
     int64_t extent;
     if (ir_is_int(s->loop.extent, &extent) && extent <= 0)
         return;
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     LLVMValueRef n = llvm_index(g, s->loop.extent);
     llvm_leave(g, scope);
     if (!n)

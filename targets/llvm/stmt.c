@@ -35,7 +35,7 @@ static void emit_serial(llvm_gen *g, const ir_stmt *s)
     bool constant = ir_is_int(s->loop.extent, &extent), starts = ir_is_int(s->loop.min, &min) && min >= 0;
     if (constant && extent <= 0)
         return;
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     LLVMValueRef begin = llvm_index(g, s->loop.min), n = llvm_index(g, s->loop.extent);
     llvm_leave(g, scope);
     if (!begin || !n)
@@ -63,7 +63,7 @@ static void emit_for(llvm_gen *g, const ir_stmt *s)
 
 static void emit_if(llvm_gen *g, const ir_stmt *s)
 {
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     LLVMValueRef c = llvm_expr(g, s->branch.cond);
     llvm_leave(g, scope);
     if (!c)
@@ -83,7 +83,7 @@ static void emit_if(llvm_gen *g, const ir_stmt *s)
 
 static void emit_let(llvm_gen *g, const ir_stmt *s)
 {
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     LLVMValueRef v = llvm_expr(g, s->let.value);
     llvm_leave(g, scope);
     if (!v)
@@ -97,7 +97,7 @@ static void emit_let(llvm_gen *g, const ir_stmt *s)
 
 static void emit_assert(llvm_gen *g, const ir_stmt *s)
 {
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     LLVMValueRef c = llvm_expr(g, s->check.cond);
     llvm_leave(g, scope);
     if (!c)
@@ -139,7 +139,7 @@ static LLVMValueRef on_stack(llvm_gen *g, const ir_stmt *s)
 /* `offset` bytes into the caller's workspace, or into the worker's own. */
 static LLVMValueRef in_workspace(llvm_gen *g, const ir_buffer *b, const ir_expr *offset, bool own)
 {
-    llvm_memo *scope = llvm_enter(g);
+    int scope = llvm_enter(g);
     LLVMValueRef at = llvm_index(g, offset), area = llvm_env_field(g, g->ptr, own ? offsetof(tec_env, thread_workspace) : offsetof(tec_env, workspace));
     llvm_leave(g, scope);
     if (!at)
@@ -177,7 +177,7 @@ static void emit_allocate(llvm_gen *g, const ir_stmt *s)
 
 void llvm_stmt(llvm_gen *g, const ir_stmt *s)
 {
-    llvm_memo *scope;
+    int scope;
     if (base_failed(g->cx))
         return;
     switch (s->kind) {
