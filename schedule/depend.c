@@ -232,8 +232,8 @@ bool sched_injective(const sched *s, const sched_site *site, int fixed, const ch
 
     for (int i = 0; i < b->n_iters; i++)
         dom[i] = b->iters[i].extent;
-    bool known = ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m);
-    if (known && (m.bijective || m.injective))
+    ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m);
+    if (m.injective)
         return true;
     *reason = m.reason ? m.reason : "its bindings are not quasi-affine";
     return false;
@@ -420,9 +420,10 @@ static bool digits_apart(const sched *s, const sched_site *site, const ir_region
 
     for (int i = 0; i < b->n_iters; i++)
         dom[i] = b->iters[i].extent;
-    if (!sched_plain_store(s, b, access, dim_of) ||
-        !ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m) ||
-        !(m.bijective || m.injective))
+    if (!sched_plain_store(s, b, access, dim_of))
+        return false;
+    ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m);
+    if (!m.injective)
         return false;
     for (int i = 0; i < b->n_iters; i++) {
         if (b->iters[i].kind != IR_SPATIAL && has_digit(&m.digits[i], var))
