@@ -12,7 +12,7 @@
 
 #include "graph/node.h"
 #include "graph/onnx/onnx.h"
-#include "onnx.pb-c.h"
+#include "graph/onnx/onnx.pb-c.h"
 
 enum {
     ONNX_MAX_NODES = 1 << 20,
