@@ -161,12 +161,12 @@ static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const 
 }
 
 /* Conjuncts without a loop of the spatial variables guard updates (or single out one of many equal runs), not the first write. */
-static const ir_expr *spatial_guards(const sched *s, const sched_site *site, int fixed, const spatial_map *m)
+static const ir_expr *spatial_guards(const sched *s, const sched_site *site, const ir_expr *where, int fixed, const spatial_map *m)
 {
     const ir_expr *kept = NULL;
     base_vec all = {0};
 
-    sched_conjuncts(s->cx, loop_guards(s, site), &all);
+    sched_conjuncts(s->cx, where, &all);
     for (int i = 0; i < all.n; i++) {
         bool inner = false, spatial = false;
 
@@ -182,7 +182,7 @@ static const ir_expr *spatial_guards(const sched *s, const sched_site *site, int
     return kept;
 }
 
-static spatial_map spatial_part(const sched *s, const sched_site *site, const int *dim_of, const ir_region *box, int fixed)
+static spatial_map spatial_part(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of, const ir_region *box, int fixed)
 {
     const ir_block *b = site->block;
     ir_facts *f = sched_site_facts(s, site, fixed);
@@ -197,7 +197,7 @@ static spatial_map spatial_part(const sched *s, const sched_site *site, const in
             m.bind[m.n] = ir_simplify(f, ir_sub(s->cx, site->stmt->block.bind[i], box->min[dim_of[i]]));
             m.dom[m.n++] = box->extent[dim_of[i]];
         }
-    m.where = spatial_guards(s, site, fixed, &m);
+    m.where = spatial_guards(s, site, where, fixed, &m);
     for (int j = fixed; j < site->n_loops; j++)
         if (any_mentions(s->cx, m.bind, m.n, site->loop[j]->loop.var) || sched_mentions(s->cx, m.where, site->loop[j]->loop.var)) {
             m.loop[m.n_loops] = site->loop[j]->loop.var;
@@ -206,15 +206,38 @@ static spatial_map spatial_part(const sched *s, const sched_site *site, const in
     return m;
 }
 
+static bool onto_box(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of, const ir_region *box, int fixed)
+{
+    spatial_map m = spatial_part(s, site, where, dim_of, box, fixed);
+    ir_iter_map map;
+
+    return ir_iter_map_detect(sched_site_facts(s, site, fixed), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, m.where, &map);
+}
+
+/* Loops that no spatial variable of more than one value uses must run at least once, unless they reduce: an empty reduction initialises. */
+static bool others_run(const sched *s, const sched_site *site, const int *dim_of, int fixed)
+{
+    for (int j = fixed; j < site->n_loops; j++) {
+        const ir_expr *var = site->loop[j]->loop.var;
+        bool covered = sched_kind_for(s->cx, site, var) == IR_REDUCE_ITER;
+
+        for (int i = 0; i < site->block->n_iters; i++)
+            covered = covered || (dim_of[i] >= 0 && sched_mentions(s->cx, site->stmt->block.bind[i], var));
+        if (!covered && !ir_prove_le(sched_site_facts(s, site, j), ir_int(s->cx, 1), site->loop[j]->loop.extent))
+            return false;
+    }
+    return true;
+}
+
+/* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly. */
 bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
 {
     int *dim_of = base_array(s->cx, int, site->block->n_iters);
-    ir_iter_map map;
+    const ir_expr *where = site->stmt->block.where, *guards = loop_guards(s, site);
 
-    if (site->branches || !sched_plain_store(s, site->block, access, dim_of))
+    if (site->branches || !sched_plain_store(s, site->block, access, dim_of) || !others_run(s, site, dim_of, fixed))
         return false;
-    spatial_map m = spatial_part(s, site, dim_of, box, fixed);
-    return ir_iter_map_detect(sched_site_facts(s, site, fixed), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, m.where, &map) && map.bijective;
+    return onto_box(s, site, guards, dim_of, box, fixed) || (guards != where && onto_box(s, site, where, dim_of, box, fixed));
 }
 
 bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
@@ -399,10 +422,10 @@ static bool strides_apart(const sched *s, const sched_site *site, const ir_regio
     return false;
 }
 
-static bool has_digit(const base_vec *digits, const ir_expr *var)
+static bool has_digit(tec_context *cx, const base_vec *digits, const ir_expr *var)
 {
     for (int i = 0; i < digits->n; i++)
-        if (((const ir_digit *)digits->at[i])->var == var)
+        if (sched_mentions(cx, ((const ir_digit *)digits->at[i])->var, var))
             return true;
     return false;
 }
@@ -426,9 +449,9 @@ static bool digits_apart(const sched *s, const sched_site *site, const ir_region
     if (!m.injective)
         return false;
     for (int i = 0; i < b->n_iters; i++) {
-        if (b->iters[i].kind != IR_SPATIAL && has_digit(&m.digits[i], var))
+        if (b->iters[i].kind != IR_SPATIAL && has_digit(s->cx, &m.digits[i], var))
             return false;
-        spatial = spatial || has_digit(&m.digits[i], var);
+        spatial = spatial || has_digit(s->cx, &m.digits[i], var);
     }
     return spatial;
 }

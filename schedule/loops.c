@@ -132,20 +132,54 @@ static int plain_iter(tec_context *cx, const ir_stmt *s, const ir_expr *var)
     return found;
 }
 
-/* Whether all boxes lie within their buffers' shapes; refuses. */
-static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b, const ir_region *r, int n, const char *does)
-{
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < r[i].buffer->n; d++) {
-            const ir_expr *end = ir_add(c->cx, r[i].min[d], r[i].extent[d]);
+/* Holds every access of a block against its buffer's shape, whatever conditions it stands under. */
+typedef struct {
+    ir_walk w;
+    sched_call *c;
+    const ir_facts *f;
+    const char *block;
+    bool ok;
+} bounds_check;
 
-            if (ir_prove_le(f, ir_int(c->cx, 0), r[i].min[d]) && ir_prove_le(f, end, r[i].buffer->shape[d]))
-                continue;
-            sched_refuse(c, "rounded up, '%s' would %s %s, which is not proven to lie within '%s'", b->name, does, ir_region_text(c->cx, &r[i]),
-                         r[i].buffer->name);
-            return false;
-        }
-    return true;
+static void check_access(bounds_check *k, const ir_buffer *b, const ir_expr *const *index, int n, const char *does)
+{
+    tec_context *cx = k->c->cx;
+
+    for (int d = 0; k->ok && d < n; d++) {
+        if (ir_prove_le(k->f, ir_int(cx, 0), index[d]) && ir_prove_lt(k->f, index[d], b->shape[d]))
+            continue;
+        sched_refuse(k->c, "rounded up, '%s' would %s index %s of '%s', which is not proven to lie within 0..%s", k->block, does,
+                     ir_expr_text(cx, index[d]), b->name, ir_expr_text(cx, b->shape[d]));
+        k->ok = false;
+    }
+}
+
+static bool check_load(ir_walk *w, const ir_expr *e)
+{
+    if (e->op == IR_LOAD)
+        check_access((bounds_check *)w, e->load.buffer, e->load.index, e->load.n, "read");
+    return e->has & IR_HAS_LOAD;
+}
+
+static bool check_store(ir_walk *w, const ir_stmt *s)
+{
+    bounds_check *k = (bounds_check *)w;
+
+    if (s->kind == IR_STORE)
+        check_access(k, s->store.buffer, s->store.index, s->store.n, "write");
+    for (int i = 0; s->kind == IR_UPDATE && i < s->update.combiner->n; i++)
+        check_access(k, s->update.buffer[i], s->update.index, s->update.n, "write");
+    return k->ok;
+}
+
+static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b)
+{
+    bounds_check k = {.w = {.cx = c->cx, .expr = check_load, .stmt = check_store}, .c = c, .f = f, .block = b->name, .ok = true};
+
+    if (b->init)
+        ir_walk_stmt(&k.w, b->init);
+    ir_walk_stmt(&k.w, b->body);
+    return k.ok;
 }
 
 /* The block with iteration variable k running to `extent`; refuses where that is not harmless. */
@@ -163,9 +197,7 @@ static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s
     b->iters = iters;
     for (int i = 0; i < b->n_iters; i++)
         ir_facts_range(in, iters[i].var, ir_int(c->cx, 0), iters[i].extent);
-    if (!in_bounds(c, in, b, b->writes, b->n_writes, "write") || !in_bounds(c, in, b, b->reads, b->n_reads, "read"))
-        return NULL;
-    return sched_with_block(c->cx, s, b);
+    return in_bounds(c, in, b) ? sched_with_block(c->cx, s, sched_refresh(f, b)) : NULL;
 }
 
 static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *s, const ir_stmt *loop, const ir_expr *extent)

@@ -101,6 +101,24 @@ static bool bounds_hold(sched_call *c, const chain *ch)
     return true;
 }
 
+static bool is_block(ir_how how) { return how >= IR_BLOCK_X && how <= IR_BLOCK_Z; }
+static bool is_thread(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z; }
+
+/* Lanes stay inside of threads, threads inside of blocks. */
+static bool nesting_holds(sched_call *c, const chain *ch)
+{
+    for (int i = 0; i < ch->n; i++)
+        for (int j = i + 1; j < ch->n; j++) {
+            const ir_stmt *outer = ch->order[i], *inner = ch->order[j];
+            ir_how a = outer->loop.how, b = inner->loop.how;
+
+            if ((a == IR_VECTORISED && (b == IR_PARALLEL || is_block(b) || is_thread(b))) || (is_thread(a) && is_block(b)))
+                return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name, ir_how_text(b), outer->loop.var->var.name,
+                                    ir_how_text(a));
+        }
+    return true;
+}
+
 /* Reduce loops of the site, as they come in `order`, in the same order as in the chain. */
 static bool reduction_order_kept(sched_call *c, const chain *ch, const sched_site *site, const char **a, const char **b)
 {
@@ -183,7 +201,7 @@ const ir_program *sched_permute(sched_call *c, const char *const *loop, int n)
     set_order(c, &ch, loop, n);
     if (memcmp(ch.order, ch.link, (size_t)ch.n * sizeof *ch.link) == 0)
         return c->tree;
-    if (!bounds_hold(c, &ch) || !dependences_hold(c, &ch))
+    if (!bounds_hold(c, &ch) || !nesting_holds(c, &ch) || !dependences_hold(c, &ch))
         return NULL;
 
     const ir_stmt *s = ch.link[ch.n - 1]->loop.body;

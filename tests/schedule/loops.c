@@ -68,7 +68,7 @@ Test(loops, split_into_three_guards_the_whole_sum)
     looks(s, "for C.i.0 in 0..2 {\n"
              "  for C.i.1 in 0..2 {\n"
              "    for C.i.2 in 0..3 {\n"
-             "      block C(i = (C.i.0 * 2 + C.i.1) * 3 + C.i.2 in 0..10) where (C.i.0 * 2 + C.i.1) * 3 + C.i.2 < 10 {\n"
+             "      block C(i = (C.i.0 * 2 + C.i.1) * 3 + C.i.2 in 0..10) where C.i.0 * 6 + C.i.1 * 3 + C.i.2 < 10 {\n"
              "        reads A[i]\n"
              "        writes C[i]\n"
              "        C[i] = A[i] * 2.0\n"
@@ -204,7 +204,7 @@ Test(loops, round_up_writes_into_the_padding)
 
 Test(loops, round_up_refuses_to_write_past_an_argument)
 {
-    refuses(schedule_of_tree(padded), "split(C.i, _, 4, round_up)", "rounded up, 'C' would write C[i], which is not proven to lie within 'C'");
+    refuses(schedule_of_tree(padded), "split(C.i, _, 4, round_up)", "rounded up, 'C' would write index i of 'C', which is not proven to lie within 0..10");
 }
 
 Test(loops, round_up_refuses_reduction_loops)

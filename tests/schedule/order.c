@@ -243,6 +243,14 @@ Test(order, unroll_takes_a_reduction_loop)
     does(schedule_of(matmul), "unroll(C.k)");
 }
 
+Test(order, reorder_keeps_lanes_inside_of_threads)
+{
+    sched *s = schedule_of(matmul);
+
+    does(s, "parallel(C.y)\nvectorize(C.x)");
+    refuses(s, "reorder(C.x, C.y)", "'C.y' (parallel) would lie inside 'C.x' (vectorised)");
+}
+
 /* ---- bind ---- */
 
 Test(order, bind_takes_blocks_and_threads)

@@ -21,7 +21,22 @@ Test(place, compute_at_computes_the_halo_of_a_tile)
     sched *s = schedule_of(stencil);
 
     does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..4 {\n"
+             "  for P.i in 0..10 {\n"
+             "    block P(i = C.i.0 * 8 + P.i in 0..34) {\n"
+             "      reads A[i]\n"
+             "      writes P[i]\n"
+             "      P[i] = A[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "  for C.i.1 in 0..8 {\n"
+             "    block C(i = C.i.0 * 8 + C.i.1 in 0..32) {\n"
+             "      reads P[i:+3]\n"
+             "      writes C[i]\n"
+             "      C[i] = P[i] + P[i + 1] + P[i + 2]\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(place, compute_at_inside_the_innermost_loop_computes_one_window)
@@ -29,7 +44,20 @@ Test(place, compute_at_inside_the_innermost_loop_computes_one_window)
     sched *s = schedule_of(stencil);
 
     does(s, "compute_at(P, C.i)");
-    looks(s, "");
+    looks(s, "for C.i in 0..32 {\n"
+             "  for P.i in 0..3 {\n"
+             "    block P(i = C.i + P.i in 0..34) {\n"
+             "      reads A[i]\n"
+             "      writes P[i]\n"
+             "      P[i] = A[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "  block C(i = C.i in 0..32) {\n"
+             "    reads P[i:+3]\n"
+             "    writes C[i]\n"
+             "    C[i] = P[i] + P[i + 1] + P[i + 2]\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(place, a_shared_variable_cancels_in_the_region_of_a_strided_window)
@@ -49,7 +77,22 @@ Test(place, compute_at_goes_through_reversed_indices)
     sched *s = schedule_of("def f(A: f32[12]) { P[i] = A[i] * 3 C[i: 12] = P[11 - i] return C }");
 
     does(s, "split(C.i, _, 4)\ncompute_at(P, C.i.0)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..3 {\n"
+             "  for P.i in 0..4 {\n"
+             "    block P(i = 8 - C.i.0 * 4 + P.i in 0..12) {\n"
+             "      reads A[i]\n"
+             "      writes P[i]\n"
+             "      P[i] = A[i] * 3.0\n"
+             "    }\n"
+             "  }\n"
+             "  for C.i.1 in 0..4 {\n"
+             "    block C(i = C.i.0 * 4 + C.i.1 in 0..12) {\n"
+             "      reads P[11 - i]\n"
+             "      writes C[i]\n"
+             "      C[i] = P[11 - i]\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(place, consumers_move_first)
@@ -67,7 +110,27 @@ Test(place, a_reduction_completes_inside)
     sched *s = schedule_of(rows);
 
     does(s, "compute_at(S, D.y)");
-    looks(s, "");
+    looks(s, "for D.y in 0..n {\n"
+             "  for S.y in 0..1 {\n"
+             "    for S.k in 0..10 {\n"
+             "      block S(y = D.y + S.y in 0..n, k reduce = S.k in 0..10) {\n"
+             "        reads A[y, k]\n"
+             "        writes S[y]\n"
+             "        init {\n"
+             "          S[y] = 0.0\n"
+             "        }\n"
+             "        S[y] sum= A[y, k]\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "  for D.x in 0..10 {\n"
+             "    block D(y = D.y in 0..n, x = D.x in 0..10) {\n"
+             "      reads A[y, x], S[y]\n"
+             "      writes D[y, x]\n"
+             "      D[y, x] = A[y, x] - S[y]\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(place, compute_at_under_a_split_with_a_tail_keeps_to_the_domain)
@@ -230,7 +293,22 @@ Test(place, reverse_compute_at_runs_over_the_tile_that_its_producer_completes)
     sched *s = schedule_of("def f(A: f32[32]) { C[i] = A[i] * 2 R[i] = max(C[i], 0) return R }");
 
     does(s, "split(C.i, _, 8)\nreverse_compute_at(R, C.i.0)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..4 {\n"
+             "  for C.i.1 in 0..8 {\n"
+             "    block C(i = C.i.0 * 8 + C.i.1 in 0..32) {\n"
+             "      reads A[i]\n"
+             "      writes C[i]\n"
+             "      C[i] = A[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "  for R.i in 0..8 {\n"
+             "    block R(i = C.i.0 * 8 + R.i in 0..32) {\n"
+             "      reads C[i]\n"
+             "      writes R[i]\n"
+             "      R[i] = max(C[i], 0.0)\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(place, an_epilogue_follows_the_tiles_of_a_convolution)

@@ -13,7 +13,13 @@ Test(stages, compute_inline_substitutes_the_stage)
     sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 7] = P[i] + P[i + 1] return C }");
 
     does(s, "compute_inline(P)");
-    looks(s, "");
+    looks(s, "for C.i in 0..7 {\n"
+             "  block C(i = C.i in 0..7) {\n"
+             "    reads A[i:+2]\n"
+             "    writes C[i]\n"
+             "    C[i] = A[i] * 2.0 + A[i + 1] * 2.0\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, a_value_that_is_used_twice_becomes_a_let)
@@ -21,7 +27,13 @@ Test(stages, a_value_that_is_used_twice_becomes_a_let)
     sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i] = P[i] * P[i] return C }");
 
     does(s, "compute_inline(P)");
-    looks(s, "");
+    looks(s, "for C.i in 0..8 {\n"
+             "  block C(i = C.i in 0..8) {\n"
+             "    reads A[i]\n"
+             "    writes C[i]\n"
+             "    C[i] = (let P = A[i] * 2.0 in P * P)\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, chains_of_squares_stay_small)
@@ -43,7 +55,13 @@ Test(stages, a_value_under_a_condition_stays_there)
     sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 10] = select(i >= 1 && i < 9, P[i - 1] * P[i - 1], 0) return C }");
 
     does(s, "compute_inline(P)");
-    looks(s, "");
+    looks(s, "for C.i in 0..10 {\n"
+             "  block C(i = C.i in 0..10) {\n"
+             "    reads A[i - 1]\n"
+             "    writes C[i]\n"
+             "    C[i] = select(i >= 1 && i < 9, (let P = A[i - 1] * 2.0 in P * P), 0.0)\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, inlined_values_keep_the_dtype_of_their_buffer)
@@ -89,7 +107,15 @@ Test(stages, reverse_inline_moves_the_epilogue_into_the_store)
     sched *s = schedule_of("def f(A: f32[8, 4]) { P[i, j] = A[i, j] * 2 Q[j: 4, i: 8] = P[i, j] + P[i, j] * P[i, j] return Q }");
 
     does(s, "reverse_inline(Q)");
-    looks(s, "");
+    looks(s, "for P.i in 0..8 {\n"
+             "  for P.j in 0..4 {\n"
+             "    block P(i = P.i in 0..8, j = P.j in 0..4) {\n"
+             "      reads A[i, j]\n"
+             "      writes Q[j, i]\n"
+             "      Q[j, i] = (let P = A[i, j] * 2.0 in P + P * P)\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, reverse_inline_takes_the_copy_of_a_cached_reduction)
@@ -126,7 +152,27 @@ Test(stages, cache_read_copies_the_buffer_before_its_readers)
     sched *s = schedule_of("def f(A: f32[8]) { C[i] = A[i] * 2 D[i] = A[i] + 1 return C, D }");
 
     does(s, "cache_read(A, local, D)");
-    looks(s, "");
+    looks(s, "for C.i in 0..8 {\n"
+             "  block C(i = C.i in 0..8) {\n"
+             "    reads A[i]\n"
+             "    writes C[i]\n"
+             "    C[i] = A[i] * 2.0\n"
+             "  }\n"
+             "}\n"
+             "for A.cache.local.ax0 in 0..8 {\n"
+             "  block A.cache.local(ax0 = A.cache.local.ax0 in 0..8) role cache {\n"
+             "    reads A[ax0]\n"
+             "    writes A.cache.local[ax0]\n"
+             "    A.cache.local[ax0] = A[ax0]\n"
+             "  }\n"
+             "}\n"
+             "for D.i in 0..8 {\n"
+             "  block D(i = D.i in 0..8) {\n"
+             "    reads A.cache.local[i]\n"
+             "    writes D[i]\n"
+             "    D[i] = A.cache.local[i] + 1.0\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, a_read_cache_moves_into_a_tile)
@@ -140,7 +186,29 @@ Test(stages, cache_read_of_a_stage_that_lies_in_a_tile_copies_a_part)
     sched *s = schedule_of("def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 2] return C }");
 
     does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)\ncache_read(P, local)");
-    looks(s, "");
+    looks(s, "for C.i.0 in 0..4 {\n"
+             "  for P.i in 0..10 {\n"
+             "    block P(i = C.i.0 * 8 + P.i in 0..34) {\n"
+             "      reads A[i]\n"
+             "      writes P[i]\n"
+             "      P[i] = A[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "  for P.cache.local.ax0 in 0..10 {\n"
+             "    block P.cache.local(ax0 = C.i.0 * 8 + P.cache.local.ax0 in 0..34) role cache {\n"
+             "      reads P[ax0]\n"
+             "      writes P.cache.local[ax0]\n"
+             "      P.cache.local[ax0] = P[ax0]\n"
+             "    }\n"
+             "  }\n"
+             "  for C.i.1 in 0..8 {\n"
+             "    block C(i = C.i.0 * 8 + C.i.1 in 0..32) {\n"
+             "      reads P.cache.local[i:+3]\n"
+             "      writes C[i]\n"
+             "      C[i] = P.cache.local[i] + P.cache.local[i + 2]\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, cache_read_refuses_a_block_that_does_not_read)
@@ -163,7 +231,29 @@ Test(stages, cache_write_writes_through_a_copy)
     sched *s = schedule_of(matmul);
 
     does(s, "cache_write(C, local)");
-    looks(s, "");
+    looks(s, "for C.y in 0..n {\n"
+             "  for C.x in 0..16 {\n"
+             "    for C.k in 0..12 {\n"
+             "      block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) {\n"
+             "        reads A[y, k], B[k, x]\n"
+             "        writes C.cache.local[y, x]\n"
+             "        init {\n"
+             "          C.cache.local[y, x] = 0.0\n"
+             "        }\n"
+             "        C.cache.local[y, x] sum= A[y, k] * B[k, x]\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n"
+             "for C.cache.local.y in 0..n {\n"
+             "  for C.cache.local.x in 0..16 {\n"
+             "    block C.cache.local(y = C.cache.local.y in 0..n, x = C.cache.local.x in 0..16) role copy {\n"
+             "      reads C.cache.local[y, x]\n"
+             "      writes C[y, x]\n"
+             "      C[y, x] = C.cache.local[y, x]\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, cache_write_takes_an_init_of_its_own_along)
@@ -195,7 +285,37 @@ Test(stages, an_accumulating_cache_takes_up_what_is_there)
     sched *s = schedule_of(matmul);
 
     does(s, "split(C.k, _, 5)\nreorder(C.k.0, C.y, C.x, C.k.1)\nC.cache.local = cache_write(C, local, C.y)");
-    looks(s, "");
+    looks(s, "for C.k.0 in 0..3 {\n"
+             "  for C.y in 0..n {\n"
+             "    for C.cache.local.load.y in 0..1 {\n"
+             "      for C.cache.local.load.x in 0..16 {\n"
+             "        block C.cache.local.load(y = C.y + C.cache.local.load.y in 0..n, x = C.cache.local.load.x in 0..16, step0 scan = C.k.0 in 0..3) role cache {\n"
+             "          reads C[y, x]\n"
+             "          writes C.cache.local[y, x]\n"
+             "          C.cache.local[y, x] = select(step0 == 0, 0.0, C[y, x])\n"
+             "        }\n"
+             "      }\n"
+             "    }\n"
+             "    for C.x in 0..16 {\n"
+             "      for C.k.1 in 0..5 {\n"
+             "        block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k.0 * 5 + C.k.1 in 0..12) where C.k.0 * 5 + C.k.1 < 12 {\n"
+             "          reads A[y, k], B[k, x]\n"
+             "          writes C.cache.local[y, x]\n"
+             "          C.cache.local[y, x] sum= A[y, k] * B[k, x]\n"
+             "        }\n"
+             "      }\n"
+             "    }\n"
+             "    for C.cache.local.y in 0..1 {\n"
+             "      for C.cache.local.x in 0..16 {\n"
+             "        block C.cache.local(y = C.y + C.cache.local.y in 0..n, x = C.cache.local.x in 0..16, step0 scan = C.k.0 in 0..3) role copy {\n"
+             "          reads C.cache.local[y, x]\n"
+             "          writes C[y, x]\n"
+             "          C[y, x] = C.cache.local[y, x]\n"
+             "        }\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, the_epilogue_of_an_accumulating_cache_runs_last)
@@ -257,7 +377,23 @@ Test(stages, decompose_reduction_puts_the_init_before_the_loop)
     sched *s = schedule_of(matmul);
 
     does(s, "reorder(C.y, C.k, C.x)\nC.init = decompose_reduction(C, C.k)");
-    looks(s, "");
+    looks(s, "for C.y in 0..n {\n"
+             "  for C.init.x in 0..16 {\n"
+             "    block C.init(y = C.y in 0..n, x = C.init.x in 0..16) {\n"
+             "      writes C[y, x]\n"
+             "      C[y, x] = 0.0\n"
+             "    }\n"
+             "  }\n"
+             "  for C.k in 0..12 {\n"
+             "    for C.x in 0..16 {\n"
+             "      block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) {\n"
+             "        reads A[y, k], B[k, x]\n"
+             "        writes C[y, x]\n"
+             "        C[y, x] sum= A[y, k] * B[k, x]\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
 }
 
 Test(stages, the_init_of_tiles_keeps_their_predicates)
