@@ -72,14 +72,29 @@ void target_set_remove(base_vec *set, const char *name)
     set->n = n;
 }
 
+static void add_words(tec_context *cx, base_vec *set, const char *words)
+{
+    for (const char *p = words; *p;) {
+        size_t n = strcspn(p, " ");
+        target_set_add(cx, set, base_strndup(cx, p, n));
+        p += n + strspn(p + n, " ");
+    }
+}
+
 base_vec target_cpu_features(tec_context *cx, const target_cpu *cpu)
 {
     base_vec set = {0};
     for (const target_cpu *c = cpu; c; c = c->parent ? target_cpu_find(c->parent, c->arch) : NULL)
-        for (const char *p = c->features; *p;) {
-            size_t n = strcspn(p, " ");
-            target_set_add(cx, &set, base_strndup(cx, p, n));
-            p += n + strspn(p + n, " ");
-        }
+        add_words(cx, &set, c->features);
+    return set;
+}
+
+base_vec target_known_features(tec_context *cx, const char *arch)
+{
+    base_vec set = {0};
+    for (int i = 0; i < target_n_cpus; i++)
+        if (!strcmp(target_cpus[i].arch, arch))
+            add_words(cx, &set, target_cpus[i].features);
+    add_words(cx, &set, strcmp(arch, "aarch64") ? "fma4 xop" : "sve sve2");
     return set;
 }

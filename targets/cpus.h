@@ -23,6 +23,7 @@ extern const int target_n_cpus;
 
 const target_cpu *target_cpu_find(const char *name, const char *arch); /* arch NULL: any */
 base_vec target_cpu_features(tec_context *cx, const target_cpu *cpu);
+base_vec target_known_features(tec_context *cx, const char *arch); /* all that -mattr may name */
 
 void target_set_add(tec_context *cx, base_vec *set, const char *name); /* keeps it sorted and unique */
 void target_set_remove(base_vec *set, const char *name);

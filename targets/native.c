@@ -48,7 +48,7 @@ static const feature_bit feature_bits[] = {
     {"avx512vbmi", 7, 0, 2, 1, AVX512_STATE}, {"avx512vbmi2", 7, 0, 2, 6, AVX512_STATE}, {"avx512vnni", 7, 0, 2, 11, AVX512_STATE},
     {"avx512bitalg", 7, 0, 2, 12, AVX512_STATE}, {"avx512vpopcntdq", 7, 0, 2, 14, AVX512_STATE}, {"avx512fp16", 7, 0, 3, 23, AVX512_STATE},
     {"avxvnni", 7, 1, 0, 4, AVX_STATE},      {"avx512bf16", 7, 1, 0, 5, AVX512_STATE}, {"sahf", 0x80000001, 0, 2, 0, ANY_STATE},
-    {"lzcnt", 0x80000001, 0, 2, 5, ANY_STATE},
+    {"lzcnt", 0x80000001, 0, 2, 5, ANY_STATE}, {"xop", 0x80000001, 0, 2, 11, AVX_STATE}, {"fma4", 0x80000001, 0, 2, 16, AVX_STATE},
 };
 
 static int saved_state(void)
@@ -117,6 +117,7 @@ typedef struct {
 static const feature_bit feature_bits[] = {
     {"fp-armv8", AT_HWCAP, 0}, {"neon", AT_HWCAP, 1},     {"crc", AT_HWCAP, 7},      {"lse", AT_HWCAP, 8},     {"fullfp16", AT_HWCAP, 10},
     {"rdm", AT_HWCAP, 12},     {"dotprod", AT_HWCAP, 20}, {"fp16fml", AT_HWCAP, 23}, {"i8mm", AT_HWCAP2, 13},  {"bf16", AT_HWCAP2, 14},
+    {"sve", AT_HWCAP, 22},     {"sve2", AT_HWCAP2, 1},
 };
 
 static int64_t cache_bytes(int name)

@@ -117,14 +117,27 @@ static void read_option(words *w, const target_kind *kind, const char *word)
 
 /* ---- CPUs ---- */
 
-static void apply_attributes(words *w, base_vec *on, base_vec *off)
+static const char *feature_names(tec_context *cx, const base_vec *known)
 {
+    base_text list = {0};
+    for (int i = 0; i < known->n; i++)
+        list_name(cx, &list, known->at[i]);
+    return base_text_str(cx, &list);
+}
+
+static void apply_attributes(words *w, const char *arch, base_vec *on, base_vec *off)
+{
+    base_vec known = target_known_features(w->cx, arch);
     for (const char *p = w->attributes; p && *p;) {
         size_t n = strcspn(p, ",");
         const char *word = base_strndup(w->cx, p, n);
         if ((word[0] != '+' && word[0] != '-') || !word[1]) {
             base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': -mattr wants features as +a,-b, found '%s'", w->text, word);
             w->failed = true;
+            return;
+        }
+        if (!target_set_has(&known, word + 1)) {
+            complain(w, "feature", word + 1, feature_names(w->cx, &known));
             return;
         }
         target_set_remove(word[0] == '+' ? off : on, word + 1);
@@ -214,7 +227,7 @@ static const target_cpu *choose_cpu(words *w)
 static target *make_cpu(words *w, const target_cpu *cpu)
 {
     base_vec on = target_cpu_features(w->cx, cpu), off = {0};
-    apply_attributes(w, &on, &off);
+    apply_attributes(w, cpu->arch, &on, &off);
     if (w->failed)
         return NULL;
     target *t = base_new(w->cx, target);

@@ -15,8 +15,8 @@
 typedef LLVMValueRef emitter(llvm_gen *g, const ir_expr *e, LLVMValueRef *v);
 
 typedef struct {
-    const char *name, *arch; /* arch NULL: any */
-    const char *feature;     /* LLVM's feature that it needs; NULL: none */
+    const char *name, *arch;          /* arch NULL: any */
+    const char *feature, *or_feature; /* LLVM's features of which it needs one; NULL: none */
     int n_args, n_buffers;
     emitter *emit;
 } intrinsic;
@@ -42,8 +42,10 @@ static LLVMValueRef emit_vpdpbusd(llvm_gen *g, const ir_expr *e, LLVMValueRef *v
     LLVMTypeRef type = LLVMVectorType(g->i32, (unsigned)lanes);
     const char *name = base_format(g->cx, "llvm.x86.avx512.vpdpbusd.%d", lanes * 32);
     LLVMValueRef args[] = {v[0], LLVMBuildBitCast(g->b, v[1], type, ""), LLVMBuildBitCast(g->b, v[2], type, "")};
-    if (lanes != 4 && lanes != 8 && lanes != 16)
-        return base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' has 4, 8 or 16 lanes, found %d", e->call.name, lanes);
+    bool wide = target_has(g->t, "avx512vnni");
+    if (lanes != 4 && lanes != 8 && !(lanes == 16 && wide))
+        return base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' has 4%s lanes on '%s', found %d", e->call.name, wide ? ", 8 or 16" : " or 8",
+                         g->t->cpu, lanes);
     return llvm_intrinsic(g, name, NULL, 0, args, 3);
 }
 
@@ -58,10 +60,10 @@ static LLVMValueRef emit_arm_dot(llvm_gen *g, const ir_expr *e, LLVMValueRef *v)
 }
 
 static const intrinsic intrinsics[] = {
-    {"prefetch", NULL, NULL, 2, 1, emit_prefetch},
-    {"x86.vpdpbusd", "x86_64", "avx512vnni", 3, 0, emit_vpdpbusd},
-    {"arm.sdot", "aarch64", "dotprod", 3, 0, emit_arm_dot},
-    {"arm.udot", "aarch64", "dotprod", 3, 0, emit_arm_dot},
+    {"prefetch", NULL, NULL, NULL, 2, 1, emit_prefetch},
+    {"x86.vpdpbusd", "x86_64", "avx512vnni", "avxvnni", 3, 0, emit_vpdpbusd},
+    {"arm.sdot", "aarch64", "dotprod", NULL, 3, 0, emit_arm_dot},
+    {"arm.udot", "aarch64", "dotprod", NULL, 3, 0, emit_arm_dot},
 };
 
 static const intrinsic *find_intrinsic(const char *name)
@@ -79,7 +81,8 @@ static bool fits(llvm_gen *g, const ir_expr *e, const intrinsic *row)
                   row->n_buffers, e->call.n, e->call.n_buffers);
         return false;
     }
-    if ((!row->arch || !strcmp(row->arch, g->t->arch)) && (!row->feature || target_has(g->t, row->feature)))
+    bool arch = !row->arch || !strcmp(row->arch, g->t->arch);
+    if (arch && (!row->feature || target_has(g->t, row->feature) || (row->or_feature && target_has(g->t, row->or_feature))))
         return true;
     base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' needs an %s CPU with %s; the target is '%s'", row->name, row->arch,
               row->feature ? row->feature : "nothing more", target_text(g->cx, g->t));

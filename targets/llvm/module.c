@@ -205,7 +205,10 @@ const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *program
     open_module(&g);
     for (int i = 0; i < n && !base_failed(cx); i++) {
         symbols[i] = o->symbols ? o->symbols[i] : programs[i]->name;
-        write_kernel(&g, programs[i], symbols[i]);
+        if (LLVMGetNamedFunction(g.m, symbols[i]))
+            base_fail(cx, TEC_INVALID, programs[i]->loc, "two functions are called '%s'", symbols[i]);
+        else
+            write_kernel(&g, programs[i], symbols[i]);
     }
     *code = (llvm_code){.target = t, .symbols = symbols, .n = n};
     bool ok = !base_failed(cx) && finish(&g, o, code);

@@ -141,6 +141,13 @@ Test(emit, what_the_target_lacks_is_named)
     cr_assert(strstr(code->assembly, "vpdpbusd") != NULL);
 }
 
+Test(emit, two_functions_of_one_name_are_refused)
+{
+    const ir_program *programs[] = {doubling(cx, "twice", 4), doubling(cx, "twice", 1)};
+    cr_assert(llvm_generate(cx, programs, 2, target_parse(cx, "llvm -mcpu=haswell"), NULL) == NULL);
+    cr_assert(strstr(tec_context_error(cx), "two functions are called 'twice'") != NULL);
+}
+
 static void *generate_some(void *arg)
 {
     const char *words = arg;
