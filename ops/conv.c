@@ -196,7 +196,7 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
     for (int i = 0; i < v.window.rank; i++)
         index[2 + i] = k[i];
     const ir_expr *e = guarded(cx, inside, te_read(in, index, 2 + v.window.rank));
-    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.weights", c->name)), a.axis, a.n, e);
+    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.weights", c->op->name)), a.axis, a.n, e);
     return *out != NULL;
 }
 
@@ -221,7 +221,7 @@ static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_t
     }
     const ir_expr *e = guarded(cx, inside, te_read(x, index, 2 + v->window.rank));
     d->role = IR_ROLE_PROLOGUE;
-    te_tensor *t = te_compute(d, op_stage_name(d, base_format(cx, "%s.packed", c->name)), a.axis, a.n, e);
+    te_tensor *t = te_compute(d, op_stage_name(d, base_format(cx, "%s.packed", c->op->name)), a.axis, a.n, e);
     d->role = role;
     te_note(t, "keep", ir_bool(cx, true));
     return t;
@@ -251,7 +251,7 @@ static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_t
     x[3 + rank] = w[3 + rank] = ii;
     w[4 + rank] = oi;
     const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(packed, x, 4 + rank)), ir_cast(cx, v->sum, te_read(weights, w, 5 + rank)));
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
 }
 
 /* Y[n, c, s...] from the blocked sums, with the bias. */
@@ -276,7 +276,7 @@ static te_tensor *unpack(const op_call *c, const op_conv *v, te_def *d, te_tenso
         e = ir_add(cx, e, ir_cast(cx, v->sum, te_at(bias, ch)));
     ir_role role = d->role;
     d->role = IR_ROLE_EPILOGUE;
-    te_tensor *t = te_compute(d, op_stage_name(d, c->name), a.axis, a.n, ir_cast(cx, c->output[0].dtype, e));
+    te_tensor *t = te_compute(d, op_stage_name(d, c->op->name), a.axis, a.n, ir_cast(cx, c->output[0].dtype, e));
     d->role = role;
     return t;
 }
@@ -327,7 +327,7 @@ static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_t
         return x;
     ir_role role = d->role;
     d->role = IR_ROLE_PROLOGUE;
-    te_tensor *t = te_compute(d, op_stage_name(d, base_format(cx, "%s.padded", c->name)), a.axis, a.n,
+    te_tensor *t = te_compute(d, op_stage_name(d, base_format(cx, "%s.padded", c->op->name)), a.axis, a.n,
                               guarded(cx, inside, te_read(x, index, 2 + v->window.rank)));
     d->role = role;
     te_note(t, "keep", ir_bool(cx, true));
@@ -356,7 +356,7 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
     }
     const ir_expr *product = ir_mul(cx, ir_cast(cx, v.sum, te_read(padded, x, 2 + v.window.rank)),
                                     ir_cast(cx, v.sum, te_read(in[1], w, 2 + v.window.rank)));
-    te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
+    te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
 
     axes b = {.cx = cx};
     const ir_expr *at[OP_MAX_SPATIAL + 2];
@@ -367,7 +367,7 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
         e = ir_add(cx, e, ir_cast(cx, v.sum, te_at(in[2], at[1])));
     ir_role role = d->role;
     d->role = IR_ROLE_EPILOGUE;
-    *out = te_compute(d, op_stage_name(d, c->name), b.axis, b.n, ir_cast(cx, c->output[0].dtype, e));
+    *out = te_compute(d, op_stage_name(d, c->op->name), b.axis, b.n, ir_cast(cx, c->output[0].dtype, e));
     d->role = role;
     return *out != NULL;
 }

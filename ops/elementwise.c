@@ -72,7 +72,7 @@ static bool pointwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
     for (int k = 0; k < c->n_inputs; k++)
         if (in[k])
             arg[k] = read_broadcast(c, k, in[k], axis);
-    *out = te_compute(d, op_stage_name(d, c->name), axis, n, c->op->scalar(c, arg));
+    *out = te_compute(d, op_stage_name(d, c->op->name), axis, n, c->op->scalar(c, arg));
     return *out != NULL;
 }
 

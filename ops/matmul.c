@@ -129,7 +129,7 @@ static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
     const ir_expr *e = te_read(in, index, batch + 2);
     if (e && !(ir_is_int(v.n, &n) && n % v.panel == 0))
         e = ir_select(cx, ir_lt(cx, column, v.n), e, ir_imm(cx, e->dtype, 0));
-    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.panels", c->name)), axis, batch + 3, e);
+    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.panels", c->op->name)), axis, batch + 3, e);
     te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
 }
@@ -151,7 +151,7 @@ static te_tensor *accumulate(const op_call *c, const op_matmul *v, te_def *d, te
     ib[nbatch + 1] = k;
     ib[nbatch + 2] = ni;
     const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(a, ia, na + 2)), ir_cast(cx, v->sum, te_read(panels, ib, nbatch + 3)));
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->name)), axis, n + 3, te_sum(cx, product, k));
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), axis, n + 3, te_sum(cx, product, k));
 }
 
 static te_tensor *unpack(const op_call *c, const op_matmul *v, te_def *d, te_tensor *sums)
@@ -168,7 +168,7 @@ static te_tensor *unpack(const op_call *c, const op_matmul *v, te_def *d, te_ten
     index[n + 1] = ir_floordiv(cx, axis[n + 1], panel);
     index[n + 2] = ir_floormod(cx, axis[n + 1], panel);
     d->role = IR_ROLE_EPILOGUE;
-    te_tensor *t = te_compute(d, op_stage_name(d, c->name), axis, n + 2, ir_cast(cx, c->output[0].dtype, te_read(sums, index, n + 3)));
+    te_tensor *t = te_compute(d, op_stage_name(d, c->op->name), axis, n + 2, ir_cast(cx, c->output[0].dtype, te_read(sums, index, n + 3)));
     d->role = role;
     return t;
 }

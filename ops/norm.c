@@ -30,7 +30,7 @@ static bool batch_norm_body(const op_call *c, te_def *d, te_tensor *const *in, t
         v[k] = ir_cast(cx, t, te_read(in[k], &axis[1], 1));
     const ir_expr *scale = ir_div(cx, v[1], ir_sqrt(cx, ir_add(cx, v[4], ir_imm(cx, t, op_float(c, "epsilon", 1e-5)))));
     const ir_expr *e = ir_add(cx, ir_mul(cx, ir_sub(cx, v[0], v[3]), scale), v[2]);
-    *out = te_compute(d, op_stage_name(d, c->name), axis, n, ir_cast(cx, c->output[0].dtype, e));
+    *out = te_compute(d, op_stage_name(d, c->op->name), axis, n, ir_cast(cx, c->output[0].dtype, e));
     return *out != NULL;
 }
 

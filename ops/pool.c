@@ -75,7 +75,7 @@ static bool max_body(const op_call *c, te_def *d, te_tensor *const *in, te_tenso
     const ir_expr *e = te_read(in[0], t.index, c->input[0].n);
     if (e && t.inside)
         e = ir_select(cx, t.inside, e, ir_lowest(cx, e->dtype));
-    *out = te_compute(d, op_stage_name(d, c->name), t.axis, c->input[0].n, te_reduce(cx, "max", e, t.tap, w.rank));
+    *out = te_compute(d, op_stage_name(d, c->op->name), t.axis, c->input[0].n, te_reduce(cx, "max", e, t.tap, w.rank));
     return *out != NULL;
 }
 
@@ -106,7 +106,7 @@ static bool average_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
     e = ir_cast(cx, wide(e->dtype), e);
     if (t.inside)
         e = ir_select(cx, t.inside, e, ir_imm(cx, e->dtype, 0));
-    te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.sum", c->name)), t.axis, c->input[0].n, te_reduce(cx, "sum", e, t.tap, w.rank));
+    te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.sum", c->op->name)), t.axis, c->input[0].n, te_reduce(cx, "sum", e, t.tap, w.rank));
 
     bool with_pads = op_int(c, "count_include_pad", 0);
     for (int i = 0; i < c->input[0].n; i++) {
@@ -116,7 +116,7 @@ static bool average_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
     }
     const ir_expr *sum = te_read(sums, axis, c->input[0].n);
     e = sum ? ir_cast(cx, c->output[0].dtype, ir_div(cx, sum, ir_cast(cx, sum->dtype, count))) : NULL;
-    *out = te_compute(d, op_stage_name(d, c->name), axis, c->input[0].n, e);
+    *out = te_compute(d, op_stage_name(d, c->op->name), axis, c->input[0].n, e);
     return *out != NULL;
 }
 

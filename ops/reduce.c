@@ -136,7 +136,7 @@ static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
         e = te_reduce(cx, how->combiner, e, r.reduce, r.n_reduce);
     if (e && how->after)
         e = how->after(cx, e, r.count);
-    *out = te_compute(d, op_stage_name(d, c->name), r.out, r.n_out, ir_cast(cx, c->output[0].dtype, e));
+    *out = te_compute(d, op_stage_name(d, c->op->name), r.out, r.n_out, ir_cast(cx, c->output[0].dtype, e));
     return *out != NULL;
 }
 
@@ -159,7 +159,7 @@ static bool arg_body(const op_call *c, te_def *d, te_tensor *const *in, te_tenso
 
     if (last && e)
         e = ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), e);
-    *out = te_compute(d, op_stage_name(d, c->name), r.out, r.n_out, ir_cast(cx, BASE_I64, e));
+    *out = te_compute(d, op_stage_name(d, c->op->name), r.out, r.n_out, ir_cast(cx, BASE_I64, e));
     return *out != NULL;
 }
 
@@ -217,7 +217,7 @@ static te_tensor *reduce_stage(const op_call *c, te_def *d, te_tensor *t, const 
     const ir_expr *e = te_read(t, a.all, c->input[0].n);
 
     e = e ? te_reduce(c->cx, combiner, ir_cast(c->cx, wide(e->dtype), e), reduced, n) : NULL;
-    return te_compute(d, op_stage_name(d, base_format(c->cx, "%s.%s", c->name, suffix)), a.outer, a.n_outer, e);
+    return te_compute(d, op_stage_name(d, base_format(c->cx, "%s.%s", c->op->name, suffix)), a.outer, a.n_outer, e);
 }
 
 static const ir_expr *shifted(const op_call *c, te_tensor *x, te_tensor *top, const softmax_axes *a)
@@ -230,7 +230,7 @@ static const ir_expr *shifted(const op_call *c, te_tensor *x, te_tensor *top, co
 static te_tensor *exponentials(const op_call *c, te_def *d, te_tensor *x, te_tensor *top)
 {
     softmax_axes a = open_axes(c, false, NULL, NULL);
-    te_tensor *t = te_compute(d, op_stage_name(d, base_format(c->cx, "%s.exp", c->name)), a.all, c->input[0].n, ir_exp(c->cx, shifted(c, x, top, &a)));
+    te_tensor *t = te_compute(d, op_stage_name(d, base_format(c->cx, "%s.exp", c->op->name)), a.all, c->input[0].n, ir_exp(c->cx, shifted(c, x, top, &a)));
 
     te_note(t, "keep", ir_bool(c->cx, true));
     return t;
@@ -249,7 +249,7 @@ static bool softmax_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
         e = ir_sub(cx, shifted(c, in[0], top, &a), ir_log(cx, total));
     else
         e = ir_div(cx, te_read(exp, a.all, c->input[0].n), total);
-    *out = te_compute(d, op_stage_name(d, c->name), a.all, c->input[0].n, ir_cast(cx, c->output[0].dtype, e));
+    *out = te_compute(d, op_stage_name(d, c->op->name), a.all, c->input[0].n, ir_cast(cx, c->output[0].dtype, e));
     return *out != NULL;
 }
 

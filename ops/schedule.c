@@ -38,9 +38,7 @@ const char *op_loop(const sched *s, const char *block, const char *iter)
         if (!base_same(b->block.block->iters[i].var->var.name, iter))
             continue;
         for (int j = n - 1; j >= 0; j--) {
-            const ir_expr *v = sched_loop(s, loop[j])->loop.var;
-
-            if (ir_same(b->block.bind[i], v))
+            if (ir_uses_var(sched_context(s), b->block.bind[i], sched_loop(s, loop[j])->loop.var))
                 return loop[j];
         }
     }

@@ -17,7 +17,7 @@ typedef struct {
  * than the target's registers hold safely. */
 op_tile op_tile_choose(const target *t, int64_t rows, int64_t vectors);
 
-/* The loop that binds iteration variable `iter` of a block alone, by the variable's name; NULL: none. */
+/* The innermost loop that iteration variable `iter` of a block depends on, by the variable's name; NULL: none. */
 const char *op_loop(const sched *s, const char *block, const char *iter);
 int op_loops(const sched *s, const char *block, const char ***names); /* outermost first */
 int64_t op_extent(const sched *s, const char *loop);                  /* 0: not constant */

@@ -108,10 +108,9 @@ static bool order_sums(tiling *t, const char **reduce, int n_reduce, const char 
     order[n++] = part[0];
     if (part[1])
         order[n++] = part[1];
-    order[n++] = rows;
-    if (vectors)
-        order[n++] = vectors;
-    order[n++] = lanes;
+    for (int i = 0; i < 3; i++)
+        if ((const char *[]){rows, vectors, lanes}[i])
+            order[n++] = (const char *[]){rows, vectors, lanes}[i];
     return sched_reorder(t->s, order, n) && unroll(t, rows) && unroll(t, vectors) && vectorise_lanes(t, lanes);
 }
 

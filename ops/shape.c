@@ -18,7 +18,7 @@ static const ir_expr **axes_of(const op_call *c, const op_type *t)
 
 static bool finish(const op_call *c, te_def *d, const ir_expr *const *axis, const ir_expr *e, te_tensor **out)
 {
-    *out = te_compute(d, op_stage_name(d, c->name), axis, c->output[0].n, e);
+    *out = te_compute(d, op_stage_name(d, c->op->name), axis, c->output[0].n, e);
     return *out != NULL;
 }
 
