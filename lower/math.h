@@ -1,12 +1,12 @@
 /* lower/math.h -- inside the room: how the expansions of math functions are written.
  *
  *     math m = lower_math_open(cx, target, dtype);
- *     const ir_expr *r = lower_math_let(&m, lower_math_mul_add(&m, n, lower_math_real(&m, -0x1p-3), x));  // a value that is used twice
- *     return lower_math_close(&m, lower_math_poly(&m, &lower_math_table.EXP_F32, r));                     // the lets around the result
+ *     const ir_expr *r = lower_math_let(&m, lower_math_mul_add(&m, n, lower_math_real(&m, -0x1p-3), x)); // is used twice
+ *     return lower_math_close(&m, lower_math_poly(&m, &lower_math_table.EXP_F32, r));                    // the lets around it
  *
- * An expansion is one expression over lanes of any number. All of them assume the rounding of the dtype itself (each operation rounds once)
- * and run with denormals flushed: a denormal argument counts as zero, a denormal result may be zero. Accuracy does not rest on a fused
- * multiply-add; where the target has one it saves instructions.
+ * An expansion is one expression over lanes of any number. All of them assume the rounding of the dtype itself (each operation
+ * rounds once) and run with denormals flushed: a denormal argument counts as zero, a denormal result may be zero. Accuracy does
+ * not rest on a fused multiply-add; where the target has one it saves instructions.
  */
 #ifndef LOWER_MATH_H
 #define LOWER_MATH_H
@@ -46,11 +46,13 @@ void lower_math_return(math *m, const math *inner); /* takes over what inner let
 const ir_expr *lower_math_let(math *m, const ir_expr *value);
 const ir_expr *lower_math_real(const math *m, double value);
 const ir_expr *lower_math_bits(const math *m, uint64_t value);
-const ir_expr *lower_math_mul_add(const math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c); /* a*b + c, once or twice rounded */
+const ir_expr *lower_math_mul_add(const math *m, const ir_expr *a, const ir_expr *b,
+                                  const ir_expr *c); /* a*b + c, once or twice rounded */
 const ir_expr *lower_math_poly(const math *m, const math_numbers *p, const ir_expr *x);
 const ir_expr *lower_math_as_bits(const math *m, const ir_expr *x);
 const ir_expr *lower_math_as_real(const math *m, const ir_expr *bits);
-const ir_expr *lower_math_scale(const math *m, const ir_expr *magic); /* 2^k, where magic is k + lower_math_magic; k within the exponents */
+const ir_expr *lower_math_scale(const math *m,
+                                const ir_expr *magic); /* 2^k, where magic is k + lower_math_magic; k within the exponents */
 const ir_expr *lower_math_times_power(math *m, const ir_expr *v, const ir_expr *n); /* v * 2^n, for n up to twice the exponents */
 double lower_math_magic(const math *m); /* adding it rounds to an integer, which is then in the low bits */
 /* x, but `special` where condition holds. */

@@ -1,9 +1,9 @@
 /* lower/math_exp.c -- exp, exp2 and what is made of them: sigmoid, tanh, erf, sinh, cosh.
  *
- * e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln(2)/2; r is formed from ln 2 in two parts, of which the first has so few bits that
- * n times it is exact. Adding 1.5 * 2^23 (or 2^52) rounds to an integer and leaves it in the low bits, from where it becomes an exponent.
- * 2^n is multiplied in as two factors, since n alone may be beyond the exponents where e^x is not; overflow to infinity and underflow to
- * zero come by themselves. min and max with constants keep NaN.
+ * e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln(2)/2; r is formed from ln 2 in two parts, of which the first has so few
+ * bits that n times it is exact. Adding 1.5 * 2^23 (or 2^52) rounds to an integer and leaves it in the low bits, from where it
+ * becomes an exponent. 2^n is multiplied in as two factors, since n alone may be beyond the exponents where e^x is not; overflow
+ * to infinity and underflow to zero come by themselves. min and max with constants keep NaN.
  */
 #include "lower/math.h"
 
@@ -67,7 +67,8 @@ const ir_expr *lower_math_tanh(math *m, const ir_expr *x)
     return ir_copysign(m->cx, lower_math_where(m, near, small, large), x);
 }
 
-/* Below 1 a polynomial, elsewhere 1 - e^-q with a polynomial q = -ln(erfc), for |x|; the end of q's interval already rounds to 1. */
+/* Below 1 a polynomial, elsewhere 1 - e^-q with a polynomial q = -ln(erfc), for |x|; the end of q's interval already rounds to
+ * 1. */
 const ir_expr *lower_math_erf(math *m, const ir_expr *x)
 {
     const math_tables *t = &lower_math_table;

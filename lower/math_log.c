@@ -1,7 +1,8 @@
 /* lower/math_log.c -- log, log2 and what is made of them: asinh, acosh, atanh; rsqrt.
  *
- * x = s * 2^e with s from sqrt(1/2) to sqrt(2), by integer arithmetic on the bits; f = s - 1 is exact. ln(1 + f) is f - f^2/2 + f^3 q(f) in
- * float32; in float64, with u = f / (2 + f), it is f - (f^2/2 - u (f^2/2 + R)), R a polynomial in u^2. e ln 2 is added in two parts.
+ * x = s * 2^e with s from sqrt(1/2) to sqrt(2), by integer arithmetic on the bits; f = s - 1 is exact. ln(1 + f) is f - f^2/2 +
+ * f^3 q(f) in float32; in float64, with u = f / (2 + f), it is f - (f^2/2 - u (f^2/2 + R)), R a polynomial in u^2. e ln 2 is
+ * added in two parts.
  */
 #include "lower/math.h"
 
@@ -22,7 +23,8 @@ math_parts lower_math_take_apart(math *m, const ir_expr *x)
     const ir_expr *e = LET(ir_shr(m->cx, ir_sub(m->cx, u, lower_math_bits(m, root - (bias << fraction))), shift)); /* + bias */
     const ir_expr *s = ir_add(m->cx, ir_sub(m->cx, u, ir_shl(m->cx, e, shift)), lower_math_bits(m, bias << fraction));
     const ir_expr *counted = lower_math_as_real(m, ir_bitor(m->cx, e, lower_math_bits(m, two_bits)));
-    return (math_parts){LET(ir_sub(m->cx, lower_math_as_real(m, s), REAL(1))), LET(ir_sub(m->cx, counted, REAL(two + (double)bias)))};
+    return (math_parts){LET(ir_sub(m->cx, lower_math_as_real(m, s), REAL(1))),
+                        LET(ir_sub(m->cx, counted, REAL(two + (double)bias)))};
 }
 
 /* NaN and infinity stay, zero gives -infinity, what is negative NaN. */

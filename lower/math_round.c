@@ -1,8 +1,8 @@
 /* lower/math_round.c -- rounding to integers and fused multiply-add, for targets that have no instruction for them.
  *
  * Rounding: adding 2^23 (2^52) to a smaller magnitude leaves no place for a fraction; larger ones have none.
- * Fused multiply-add: the exact a*b is a double, or a sum of two; adding c exactly in twice the precision and rounding *to odd* keeps what
- * the last rounding must know, so that the result is as if rounded once.
+ * Fused multiply-add: the exact a*b is a double, or a sum of two; adding c exactly in twice the precision and rounding *to odd*
+ * keeps what the last rounding must know, so that the result is as if rounded once.
  */
 #include "lower/math.h"
 
@@ -98,8 +98,8 @@ static const ir_expr *normalise(math *m, const ir_expr *x, const ir_expr **expon
     return LET(lower_math_as_real(m, ir_bitor(m->cx, rest, lower_math_bits(m, UINT64_C(0x3ff) << 52))));
 }
 
-/* float64, without overflow on the way: a and b are brought to [1, 2), c by the same power, as far as it matters. Where c is beyond 2^110 of
- * the product, the result is c; where it is below 2^-170 of it, only its sign counts. */
+/* float64, without overflow on the way: a and b are brought to [1, 2), c by the same power, as far as it matters. Where c is
+ * beyond 2^110 of the product, the result is c; where it is below 2^-170 of it, only its sign counts. */
 static const ir_expr *fma_double(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c)
 {
     const ir_expr *ea, *eb, *ec, *na = normalise(m, a, &ea), *nb = normalise(m, b, &eb), *nc = normalise(m, c, &ec);

@@ -1,9 +1,9 @@
 /* lower/math_trig.c -- sin, cos, tan and their inverses.
  *
- * Reduction: x = (4 j + n + fr) quarter turns, n from 0 to 3, |fr| <= 1/2. In float32 every float is reduced exactly enough: x times each
- * 28-bit part of 2/pi is an exact double, from which multiples of 4 are dropped before the parts are added, so that large x lose nothing.
- * In float64 pi/2 is subtracted n times in three parts of 33 bits and a rest, which is as exact as the result needs while |x| < 1.6e6;
- * beyond, the error grows with |x|.
+ * Reduction: x = (4 j + n + fr) quarter turns, n from 0 to 3, |fr| <= 1/2. In float32 every float is reduced exactly enough: x
+ * times each 28-bit part of 2/pi is an exact double, from which multiples of 4 are dropped before the parts are added, so that
+ * large x lose nothing. In float64 pi/2 is subtracted n times in three parts of 33 bits and a rest, which is as exact as the
+ * result needs while |x| < 1.6e6; beyond, the error grows with |x|.
  */
 #include "lower/math.h"
 
@@ -50,7 +50,8 @@ static reduced reduce_single(math *outer, const ir_expr *x)
 static reduced reduce_double(math *m, const ir_expr *x)
 {
     const double *part = lower_math_table.HALF_PI_F64.c;
-    const ir_expr *n = LET(to_integer(m, LET(ir_mul(m->cx, x, REAL(lower_math_table.TWO_OVER_PI.c[0] + lower_math_table.TWO_OVER_PI.c[1])))));
+    const ir_expr *n =
+        LET(to_integer(m, LET(ir_mul(m->cx, x, REAL(lower_math_table.TWO_OVER_PI.c[0] + lower_math_table.TWO_OVER_PI.c[1])))));
     const ir_expr *first = LET(ir_sub(m->cx, x, ir_mul(m->cx, n, REAL(part[0])))), *second = LET(ir_mul(m->cx, n, REAL(part[1])));
     const ir_expr *r = LET(ir_sub(m->cx, first, second));
     const ir_expr *lost = ir_sub(m->cx, ir_sub(m->cx, first, r), second);
@@ -87,7 +88,8 @@ static const ir_expr *is_odd(math *m, const ir_expr *quadrant)
 /* Bit 1 of the quadrant is the sign. */
 static const ir_expr *with_sign(math *m, const ir_expr *quadrant, const ir_expr *v)
 {
-    const ir_expr *sign = ir_shl(m->cx, ir_bitand(m->cx, quadrant, lower_math_bits(m, 2)), lower_math_bits(m, m->is_double ? 62 : 30));
+    const ir_expr *sign =
+        ir_shl(m->cx, ir_bitand(m->cx, quadrant, lower_math_bits(m, 2)), lower_math_bits(m, m->is_double ? 62 : 30));
     return lower_math_as_real(m, ir_bitxor(m->cx, lower_math_as_bits(m, v), sign));
 }
 
@@ -110,7 +112,8 @@ const ir_expr *lower_math_cos(math *m, const ir_expr *x)
 const ir_expr *lower_math_tan(math *m, const ir_expr *x)
 {
     reduced q = reduce(m, x);
-    const ir_expr *z = LET(ir_mul(m->cx, q.angle, q.angle)), *s = sine(m, q.angle, z), *c = cosine(m, z), *odd = LET(is_odd(m, q.quadrant));
+    const ir_expr *z = LET(ir_mul(m->cx, q.angle, q.angle)), *s = sine(m, q.angle, z), *c = cosine(m, z),
+                  *odd = LET(is_odd(m, q.quadrant));
     const ir_expr *above = lower_math_where(m, odd, ir_neg(m->cx, c), s), *below = lower_math_where(m, odd, s, c);
     const ir_expr *r = LET(ir_div(m->cx, above, below));
     return lower_math_where(m, ir_eq(m->cx, x, REAL(0)), x, r);

@@ -1,15 +1,15 @@
 /* targets/cpus.c -- the table of known CPUs.
  *
- * A row names the row that it builds on and what it adds, in LLVM's words; only features that kernels can profit from are listed, since
- * code is generated for exactly these (a CPU's name only picks the scheduling model). Cache sizes are those of one core, L3 the share of
- * a typical model. A level (x86-64-v3) has the figures of the plain machines that it stands for.
+ * A row names the row that it builds on and what it adds, in LLVM's words; only features that kernels can profit from are
+ * listed, since code is generated for exactly these (a CPU's name only picks the scheduling model). Cache sizes are those of one
+ * core, L3 the share of a typical model. A level (x86-64-v3) has the figures of the plain machines that it stands for.
  */
 #include <string.h>
 
 #include "targets/cpus.h"
 
-#define KIB(n) ((int64_t)(n) * 1024)
-#define MIB(n) ((int64_t)(n) * 1024 * 1024)
+#define KIB(n) ((int64_t)(n)*1024)
+#define MIB(n) ((int64_t)(n)*1024 * 1024)
 
 const target_cpu target_cpus[] = {
     {"x86-64", "x86_64", NULL, "cmov cx8 fxsr mmx sse sse2 x87", KIB(32), KIB(256), MIB(8), 2, 1},
@@ -20,8 +20,8 @@ const target_cpu target_cpus[] = {
     {"skylake", "x86_64", "x86-64-v3", "", KIB(32), KIB(256), MIB(8), 2, 2},
     {"skylake-avx512", "x86_64", "x86-64-v4", "", KIB(32), MIB(1), MIB(16), 2, 2},
     {"cascadelake", "x86_64", "skylake-avx512", "avx512vnni", KIB(32), MIB(1), MIB(24), 2, 2},
-    {"icelake-server", "x86_64", "cascadelake", "avx512bitalg avx512ifma avx512vbmi avx512vbmi2 avx512vpopcntdq", KIB(48), KIB(1280), MIB(32), 2,
-     2},
+    {"icelake-server", "x86_64", "cascadelake", "avx512bitalg avx512ifma avx512vbmi avx512vbmi2 avx512vpopcntdq", KIB(48),
+     KIB(1280), MIB(32), 2, 2},
     {"sapphirerapids", "x86_64", "icelake-server", "avx512bf16 avx512fp16 avxvnni", KIB(48), MIB(2), MIB(64), 2, 2},
     {"znver3", "x86_64", "x86-64-v3", "", KIB(32), KIB(512), MIB(32), 2, 2},
     {"znver4", "x86_64", "icelake-server", "avx512bf16", KIB(32), MIB(1), MIB(32), 2, 1},

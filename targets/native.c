@@ -1,7 +1,7 @@
 /* targets/native.c -- what this machine is: features that both CPU and operating system support, caches, cores to use.
  *
- * On x86 the processor says it (cpuid), and xgetbv says which registers the system saves; a feature whose registers are not saved does not
- * exist for us. On aarch64 the kernel says it (getauxval). Any other architecture gives an empty description.
+ * On x86 the processor says it (cpuid), and xgetbv says which registers the system saves; a feature whose registers are not
+ * saved does not exist for us. On aarch64 the kernel says it (getauxval). Any other architecture gives an empty description.
  */
 #include <sched.h>
 #include <unistd.h>
@@ -36,19 +36,45 @@ typedef struct {
 } feature_bit;
 
 static const feature_bit feature_bits[] = {
-    {"x87", 1, 0, 3, 0, ANY_STATE},          {"cx8", 1, 0, 3, 8, ANY_STATE},           {"cmov", 1, 0, 3, 15, ANY_STATE},
-    {"mmx", 1, 0, 3, 23, ANY_STATE},         {"fxsr", 1, 0, 3, 24, ANY_STATE},         {"sse", 1, 0, 3, 25, ANY_STATE},
-    {"sse2", 1, 0, 3, 26, ANY_STATE},        {"sse3", 1, 0, 2, 0, ANY_STATE},          {"ssse3", 1, 0, 2, 9, ANY_STATE},
-    {"fma", 1, 0, 2, 12, AVX_STATE},         {"cx16", 1, 0, 2, 13, ANY_STATE},         {"sse4.1", 1, 0, 2, 19, ANY_STATE},
-    {"sse4.2", 1, 0, 2, 20, ANY_STATE},      {"movbe", 1, 0, 2, 22, ANY_STATE},        {"popcnt", 1, 0, 2, 23, ANY_STATE},
-    {"xsave", 1, 0, 2, 27, ANY_STATE},       {"avx", 1, 0, 2, 28, AVX_STATE},          {"f16c", 1, 0, 2, 29, AVX_STATE},
-    {"bmi", 7, 0, 1, 3, ANY_STATE},          {"avx2", 7, 0, 1, 5, AVX_STATE},          {"bmi2", 7, 0, 1, 8, ANY_STATE},
-    {"avx512f", 7, 0, 1, 16, AVX512_STATE},  {"avx512dq", 7, 0, 1, 17, AVX512_STATE},  {"avx512ifma", 7, 0, 1, 21, AVX512_STATE},
-    {"avx512cd", 7, 0, 1, 28, AVX512_STATE}, {"avx512bw", 7, 0, 1, 30, AVX512_STATE},  {"avx512vl", 7, 0, 1, 31, AVX512_STATE},
-    {"avx512vbmi", 7, 0, 2, 1, AVX512_STATE}, {"avx512vbmi2", 7, 0, 2, 6, AVX512_STATE}, {"avx512vnni", 7, 0, 2, 11, AVX512_STATE},
-    {"avx512bitalg", 7, 0, 2, 12, AVX512_STATE}, {"avx512vpopcntdq", 7, 0, 2, 14, AVX512_STATE}, {"avx512fp16", 7, 0, 3, 23, AVX512_STATE},
-    {"avxvnni", 7, 1, 0, 4, AVX_STATE},      {"avx512bf16", 7, 1, 0, 5, AVX512_STATE}, {"sahf", 0x80000001, 0, 2, 0, ANY_STATE},
-    {"lzcnt", 0x80000001, 0, 2, 5, ANY_STATE}, {"xop", 0x80000001, 0, 2, 11, AVX_STATE}, {"fma4", 0x80000001, 0, 2, 16, AVX_STATE},
+    {"x87", 1, 0, 3, 0, ANY_STATE},
+    {"cx8", 1, 0, 3, 8, ANY_STATE},
+    {"cmov", 1, 0, 3, 15, ANY_STATE},
+    {"mmx", 1, 0, 3, 23, ANY_STATE},
+    {"fxsr", 1, 0, 3, 24, ANY_STATE},
+    {"sse", 1, 0, 3, 25, ANY_STATE},
+    {"sse2", 1, 0, 3, 26, ANY_STATE},
+    {"sse3", 1, 0, 2, 0, ANY_STATE},
+    {"ssse3", 1, 0, 2, 9, ANY_STATE},
+    {"fma", 1, 0, 2, 12, AVX_STATE},
+    {"cx16", 1, 0, 2, 13, ANY_STATE},
+    {"sse4.1", 1, 0, 2, 19, ANY_STATE},
+    {"sse4.2", 1, 0, 2, 20, ANY_STATE},
+    {"movbe", 1, 0, 2, 22, ANY_STATE},
+    {"popcnt", 1, 0, 2, 23, ANY_STATE},
+    {"xsave", 1, 0, 2, 27, ANY_STATE},
+    {"avx", 1, 0, 2, 28, AVX_STATE},
+    {"f16c", 1, 0, 2, 29, AVX_STATE},
+    {"bmi", 7, 0, 1, 3, ANY_STATE},
+    {"avx2", 7, 0, 1, 5, AVX_STATE},
+    {"bmi2", 7, 0, 1, 8, ANY_STATE},
+    {"avx512f", 7, 0, 1, 16, AVX512_STATE},
+    {"avx512dq", 7, 0, 1, 17, AVX512_STATE},
+    {"avx512ifma", 7, 0, 1, 21, AVX512_STATE},
+    {"avx512cd", 7, 0, 1, 28, AVX512_STATE},
+    {"avx512bw", 7, 0, 1, 30, AVX512_STATE},
+    {"avx512vl", 7, 0, 1, 31, AVX512_STATE},
+    {"avx512vbmi", 7, 0, 2, 1, AVX512_STATE},
+    {"avx512vbmi2", 7, 0, 2, 6, AVX512_STATE},
+    {"avx512vnni", 7, 0, 2, 11, AVX512_STATE},
+    {"avx512bitalg", 7, 0, 2, 12, AVX512_STATE},
+    {"avx512vpopcntdq", 7, 0, 2, 14, AVX512_STATE},
+    {"avx512fp16", 7, 0, 3, 23, AVX512_STATE},
+    {"avxvnni", 7, 1, 0, 4, AVX_STATE},
+    {"avx512bf16", 7, 1, 0, 5, AVX512_STATE},
+    {"sahf", 0x80000001, 0, 2, 0, ANY_STATE},
+    {"lzcnt", 0x80000001, 0, 2, 5, ANY_STATE},
+    {"xop", 0x80000001, 0, 2, 11, AVX_STATE},
+    {"fma4", 0x80000001, 0, 2, 16, AVX_STATE},
 };
 
 static int saved_state(void)
@@ -115,9 +141,9 @@ typedef struct {
 
 /* Bits of the kernel's hardware capability words. */
 static const feature_bit feature_bits[] = {
-    {"fp-armv8", AT_HWCAP, 0}, {"neon", AT_HWCAP, 1},     {"crc", AT_HWCAP, 7},      {"lse", AT_HWCAP, 8},     {"fullfp16", AT_HWCAP, 10},
-    {"rdm", AT_HWCAP, 12},     {"dotprod", AT_HWCAP, 20}, {"fp16fml", AT_HWCAP, 23}, {"i8mm", AT_HWCAP2, 13},  {"bf16", AT_HWCAP2, 14},
-    {"sve", AT_HWCAP, 22},     {"sve2", AT_HWCAP2, 1},
+    {"fp-armv8", AT_HWCAP, 0},  {"neon", AT_HWCAP, 1},   {"crc", AT_HWCAP, 7},      {"lse", AT_HWCAP, 8},
+    {"fullfp16", AT_HWCAP, 10}, {"rdm", AT_HWCAP, 12},   {"dotprod", AT_HWCAP, 20}, {"fp16fml", AT_HWCAP, 23},
+    {"i8mm", AT_HWCAP2, 13},    {"bf16", AT_HWCAP2, 14}, {"sve", AT_HWCAP, 22},     {"sve2", AT_HWCAP2, 1},
 };
 
 static int64_t cache_bytes(int name)

@@ -1,7 +1,8 @@
 /* targets/parse.c -- from text to a complete description, and back.
  *
- * A CPU description starts from a row of the table of CPUs; -mattr adds and removes features, and what follows from the features (vector
- * width, registers) is derived, so that nothing can disagree. The canonical text is the row's name plus what differs from the row.
+ * A CPU description starts from a row of the table of CPUs; -mattr adds and removes features, and what follows from the features
+ * (vector width, registers) is derived, so that nothing can disagree. The canonical text is the row's name plus what differs
+ * from the row.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -107,7 +108,8 @@ static void read_option(words *w, const target_kind *kind, const char *word)
         if (value && value[1]) {
             set_option(w, &options[i], value + 1);
         } else {
-            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name, options[i].what, name);
+            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name, options[i].what,
+                      name);
             w->failed = true;
         }
         return;
@@ -132,7 +134,8 @@ static void apply_attributes(words *w, const char *arch, base_vec *on, base_vec 
         size_t n = strcspn(p, ",");
         const char *word = base_strndup(w->cx, p, n);
         if ((word[0] != '+' && word[0] != '-') || !word[1]) {
-            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': -mattr wants features as +a,-b, found '%s'", w->text, word);
+            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': -mattr wants features as +a,-b, found '%s'", w->text,
+                      word);
             w->failed = true;
             return;
         }
@@ -169,7 +172,8 @@ bool target_has(const target *t, const char *name)
 static void derive(target *t)
 {
     bool x86 = !strcmp(t->arch, "x86_64");
-    t->has_avx512 = target_has(t, "avx512f") && target_has(t, "avx512vl") && target_has(t, "avx512bw") && target_has(t, "avx512dq");
+    t->has_avx512 =
+        target_has(t, "avx512f") && target_has(t, "avx512vl") && target_has(t, "avx512bw") && target_has(t, "avx512dq");
     t->has_fma = !x86 || target_has(t, "fma") || t->has_avx512;
     t->has_f16c = !x86 || target_has(t, "f16c") || t->has_avx512;
     t->has_avx512bf16 = t->has_avx512 && target_has(t, "avx512bf16");
@@ -270,7 +274,8 @@ static target *make_native(words *w)
     target_machine m = target_this_machine(w->cx);
     const target_cpu *cpu = m.arch ? nearest_row(w->cx, &m) : NULL;
     if (!cpu)
-        return base_fail(w->cx, TEC_UNSUPPORTED, (base_loc){0}, "target '%s': this machine's CPU is neither x86_64 nor aarch64", w->text);
+        return base_fail(w->cx, TEC_UNSUPPORTED, (base_loc){0}, "target '%s': this machine's CPU is neither x86_64 nor aarch64",
+                         w->text);
     base_text t = {0};
     base_vec row = target_cpu_features(w->cx, cpu);
     for (int i = 0; i < m.features.n; i++)
@@ -299,8 +304,15 @@ static const target *make_device(words *w, const target_kind *kind)
         if (w->device && strcmp(w->device, d->name))
             continue;
         target *t = base_new(w->cx, target);
-        *t = (target){.kind = kind, .triple = "", .arch = kind->name, .cpu = d->name, .features = "", .num_cores = 1,
-                      .max_threads = d->max_threads, .warp_size = d->warp_size, .shared_bytes = d->shared_bytes,
+        *t = (target){.kind = kind,
+                      .triple = "",
+                      .arch = kind->name,
+                      .cpu = d->name,
+                      .features = "",
+                      .num_cores = 1,
+                      .max_threads = d->max_threads,
+                      .warp_size = d->warp_size,
+                      .shared_bytes = d->shared_bytes,
                       .register_bytes = d->register_bytes};
         return t;
     }
@@ -338,7 +350,8 @@ const target *target_parse(tec_context *cx, const char *text)
     if (strcmp(kind->name, "llvm"))
         return make_device(&w, kind);
     if (native && (w.cpu || w.triple))
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "target '%s': 'native' is this CPU; -mcpu and -mtriple do not go with it", text);
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "target '%s': 'native' is this CPU; -mcpu and -mtriple do not go with it", text);
     if (native || (w.cpu && !strcmp(w.cpu, "native")))
         return make_native(&w);
     const target_cpu *cpu = choose_cpu(&w);
@@ -416,6 +429,6 @@ const char *target_unfit(tec_context *cx, const target *t)
     if (!missing.n)
         return NULL;
     const target_cpu *here = nearest_row(cx, &m);
-    return base_format(cx, "code for '%s' needs features that this CPU (%s) lacks: %s", target_text(cx, t), here ? here->name : m.arch,
-                       missing.data);
+    return base_format(cx, "code for '%s' needs features that this CPU (%s) lacks: %s", target_text(cx, t),
+                       here ? here->name : m.arch, missing.data);
 }

@@ -4,8 +4,9 @@
  *     if (t->vector_bits == 512) ...
  *     puts(target_text(cx, t));                                                   // canonical; parses back to the same target
  *
- * `native` expands to this CPU with explicit features. A description is complete after parsing: schedules and passes read the fields and
- * never the text. Lifetime: the context's. Errors: an unknown kind, option, CPU or value names what was written and what exists.
+ * `native` expands to this CPU with explicit features. A description is complete after parsing: schedules and passes read the
+ * fields and never the text. Lifetime: the context's. Errors: an unknown kind, option, CPU or value names what was written and
+ * what exists.
  */
 #ifndef TARGETS_TARGET_H
 #define TARGETS_TARGET_H
@@ -14,7 +15,8 @@
 
 typedef struct target target;
 
-/* One row of the table of kinds (targets/kinds.c); what makes code registers itself in compiler/, since rooms above may not be included. */
+/* One row of the table of kinds (targets/kinds.c); what makes code registers itself in compiler/, since rooms above may not be
+ * included. */
 typedef struct {
     const char *name; /* "llvm", "cuda", "opencl", "vdla" */
     bool is_gpu;
@@ -23,15 +25,16 @@ typedef struct {
 
 struct target {
     const target_kind *kind;
-    const char *triple;   /* "x86_64-linux-gnu" */
-    const char *arch;     /* "x86_64", "aarch64" */
-    const char *cpu;      /* LLVM's name of the CPU, or of the level */
-    const char *features; /* LLVM's feature text, explicit and complete for the kernels: "+avx2,+fma,...,-avx512f"; sorted by name */
-    int num_cores;        /* threads to schedule for */
-    bool native;          /* code for it runs here */
+    const char *triple; /* "x86_64-linux-gnu" */
+    const char *arch;   /* "x86_64", "aarch64" */
+    const char *cpu;    /* LLVM's name of the CPU, or of the level */
+    /* LLVM's feature text, explicit and complete for the kernels: "+avx2,+fma,...,-avx512f"; sorted by name. */
+    const char *features;
+    int num_cores; /* threads to schedule for */
+    bool native;   /* code for it runs here */
 
     /* CPU */
-    int vector_bits;      /* widest vectors that schedules should use */
+    int vector_bits; /* widest vectors that schedules should use */
     int vector_registers;
     bool has_fma, has_f16c, has_avx512, has_avx512bf16, has_avx512fp16, has_vnni, has_dotprod, has_masks;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches seen by one core */
@@ -54,6 +57,10 @@ const char *target_unfit(tec_context *cx, const target *t);
 bool target_has(const target *t, const char *name);
 
 /* Lanes of dtype t in one vector register, at least 1. */
-static inline int target_lanes(const target *t, base_dtype d) { int n = t->vector_bits / d.bits; return n > 1 ? n : 1; }
+static inline int target_lanes(const target *t, base_dtype d)
+{
+    int n = t->vector_bits / d.bits;
+    return n > 1 ? n : 1;
+}
 
 #endif

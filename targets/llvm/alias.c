@@ -1,8 +1,9 @@
 /* targets/llvm/alias.c -- what never overlaps, told to LLVM as alias scopes.
  *
- * Each buffer belongs to a class; accesses of different classes never overlap. Parameters share a class where their alias class (not 0)
- * is the same. Temporaries that a plan put on the same bytes of a workspace share one, even though they live at different times: otherwise
- * LLVM could move a store of the second before a load of the first. Local buffers lie on the stack and need no help.
+ * Each buffer belongs to a class; accesses of different classes never overlap. Parameters share a class where their alias class
+ * (not 0) is the same. Temporaries that a plan put on the same bytes of a workspace share one, even though they live at
+ * different times: otherwise LLVM could move a store of the second before a load of the first. Local buffers lie on the stack
+ * and need no help.
  */
 #include <string.h>
 
@@ -52,7 +53,8 @@ static int64_t bytes_of(const ir_buffer *b)
 
 static member of_allocation(const ir_stmt *s)
 {
-    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"), *own = ir_note_get(s->allocate.notes, "thread_workspace");
+    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"),
+                  *own = ir_note_get(s->allocate.notes, "thread_workspace");
     member m = {.buffer = s->allocate.buffer, .kind = shared ? 1 : own ? 2 : 0};
     if (m.kind && !ir_is_int(shared ? shared : own, &m.begin))
         m.end = INT64_MAX; /* anywhere */

@@ -1,9 +1,9 @@
 /* targets/llvm/arith.c -- operations of the table on floats and bools, and comparisons.
  *
- * Floats carry no fast-math flag: what the program says is what is computed. min and max give NaN where an operand is NaN. x86 has a
- * maximum whose result is its second operand where one is NaN; so a maximum with something that is never NaN, written second operand
- * last, is one instruction, and the general one adds a test of the first operand. aarch64's instruction does what we want.
- * float16 and bfloat16 compute in float32 and round once for each operation.
+ * Floats carry no fast-math flag: what the program says is what is computed. min and max give NaN where an operand is NaN. x86
+ * has a maximum whose result is its second operand where one is NaN; so a maximum with something that is never NaN, written
+ * second operand last, is one instruction, and the general one adds a test of the first operand. aarch64's instruction does what
+ * we want. float16 and bfloat16 compute in float32 and round once for each operation.
  */
 #include <math.h>
 #include <string.h>
@@ -49,7 +49,8 @@ static LLVMValueRef floor_remainder(llvm_gen *g, LLVMValueRef a, LLVMValueRef b)
     LLVMTypeRef type = LLVMTypeOf(a);
     LLVMValueRef zero = llvm_float_like(g, type, 0), r = llvm_fmod(g, a, b);
     LLVMValueRef left = LLVMBuildFCmp(g->b, LLVMRealUNE, r, zero, "");
-    LLVMValueRef r_negative = LLVMBuildFCmp(g->b, LLVMRealOLT, r, zero, ""), b_negative = LLVMBuildFCmp(g->b, LLVMRealOLT, b, zero, "");
+    LLVMValueRef r_negative = LLVMBuildFCmp(g->b, LLVMRealOLT, r, zero, ""),
+                 b_negative = LLVMBuildFCmp(g->b, LLVMRealOLT, b, zero, "");
     LLVMValueRef off = LLVMBuildAnd(g->b, left, LLVMBuildXor(g->b, r_negative, b_negative, ""), "");
     LLVMValueRef moved = LLVMBuildSelect(g->b, off, LLVMBuildFAdd(g->b, r, b, ""), r, "");
     return LLVMBuildSelect(g->b, left, moved, llvm_intrinsic2(g, "llvm.copysign", type, zero, b), "");
@@ -72,38 +73,24 @@ static LLVMValueRef float_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef 
 {
     LLVMTypeRef type = LLVMTypeOf(v[0]);
     switch ((int)e->op) {
-    case IR_ADD:
-        return LLVMBuildFAdd(g->b, v[0], v[1], "");
-    case IR_SUB:
-        return LLVMBuildFSub(g->b, v[0], v[1], "");
-    case IR_MUL:
-        return LLVMBuildFMul(g->b, v[0], v[1], "");
-    case IR_DIV:
-        return LLVMBuildFDiv(g->b, v[0], v[1], "");
-    case IR_MOD:
-        return llvm_fmod(g, v[0], v[1]);
-    case IR_FLOORMOD:
-        return floor_remainder(g, v[0], v[1]);
+    case IR_ADD: return LLVMBuildFAdd(g->b, v[0], v[1], "");
+    case IR_SUB: return LLVMBuildFSub(g->b, v[0], v[1], "");
+    case IR_MUL: return LLVMBuildFMul(g->b, v[0], v[1], "");
+    case IR_DIV: return LLVMBuildFDiv(g->b, v[0], v[1], "");
+    case IR_MOD: return llvm_fmod(g, v[0], v[1]);
+    case IR_FLOORMOD: return floor_remainder(g, v[0], v[1]);
     case IR_MIN:
-    case IR_MAX:
-        return extreme(g, e, v[0], v[1]);
-    case IR_NEG:
-        return LLVMBuildFNeg(g->b, v[0], "");
-    case IR_ABS:
-        return llvm_intrinsic1(g, "llvm.fabs", type, v[0]);
-    case IR_FMA:
-        return fused(g, v);
+    case IR_MAX: return extreme(g, e, v[0], v[1]);
+    case IR_NEG: return LLVMBuildFNeg(g->b, v[0], "");
+    case IR_ABS: return llvm_intrinsic1(g, "llvm.fabs", type, v[0]);
+    case IR_FMA: return fused(g, v);
     case IR_FLOOR:
     case IR_CEIL:
     case IR_TRUNC:
-    case IR_ROUND:
-        return llvm_intrinsic1(g, rounding(e->op), type, v[0]);
-    case IR_SQRT:
-        return llvm_intrinsic1(g, "llvm.sqrt", type, v[0]);
-    case IR_COPYSIGN:
-        return llvm_intrinsic2(g, "llvm.copysign", type, v[0], v[1]);
-    default:
-        return BASE_BUG(g->cx, "the operation '%s' reached code generation; it must be expanded before", ir_ops[e->op].text);
+    case IR_ROUND: return llvm_intrinsic1(g, rounding(e->op), type, v[0]);
+    case IR_SQRT: return llvm_intrinsic1(g, "llvm.sqrt", type, v[0]);
+    case IR_COPYSIGN: return llvm_intrinsic2(g, "llvm.copysign", type, v[0], v[1]);
+    default: return BASE_BUG(g->cx, "the operation '%s' reached code generation; it must be expanded before", ir_ops[e->op].text);
     }
 }
 

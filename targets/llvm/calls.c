@@ -1,10 +1,12 @@
 /* targets/llvm/calls.c -- calls: the table of intrinsics that have instructions, and extern functions through the environment.
  *
- * An extern function NAME is a C function that the environment knows. Its parameters are the operands in their order: a buffer as a pointer
- * to the element at the operand's offset, others as the C types of their dtypes (bool: uint8_t; float16 and bfloat16: uint16_t); its result
- * is of the C type of the call's dtype. A vector call is one call for each lane under evaluation.
+ * An extern function NAME is a C function that the environment knows. Its parameters are the operands in their order: a buffer
+ * as a pointer to the element at the operand's offset, others as the C types of their dtypes (bool: uint8_t; float16 and
+ * bfloat16: uint16_t); its result is of the C type of the call's dtype. A vector call is one call for each lane under
+ * evaluation.
  *
- * In a call's operands the element offsets of its buffers stand where the parameters of its meaning are buffers; without a meaning, first.
+ * In a call's operands the element offsets of its buffers stand where the parameters of its meaning are buffers; without a
+ * meaning, first.
  */
 #include <string.h>
 
@@ -30,7 +32,8 @@ static LLVMValueRef emit_prefetch(llvm_gen *g, const ir_expr *e, LLVMValueRef *v
     LLVMTypeRef type = g->ptr;
     if (!ir_is_int(e->call.arg[1], &locality) || locality < 0 || locality > 3)
         return base_fail(g->cx, TEC_INVALID, e->loc, "prefetch wants a constant locality from 0 to 3");
-    LLVMValueRef args[] = {v[0], LLVMConstInt(g->i32, 0, 0), LLVMConstInt(g->i32, (unsigned long long)locality, 0), LLVMConstInt(g->i32, 1, 0)};
+    LLVMValueRef args[] = {v[0], LLVMConstInt(g->i32, 0, 0), LLVMConstInt(g->i32, (unsigned long long)locality, 0),
+                           LLVMConstInt(g->i32, 1, 0)};
     llvm_intrinsic(g, "llvm.prefetch", &type, 1, args, 4);
     return LLVMConstInt(g->i32, 0, 0);
 }
@@ -44,8 +47,8 @@ static LLVMValueRef emit_vpdpbusd(llvm_gen *g, const ir_expr *e, LLVMValueRef *v
     LLVMValueRef args[] = {v[0], LLVMBuildBitCast(g->b, v[1], type, ""), LLVMBuildBitCast(g->b, v[2], type, "")};
     bool wide = target_has(g->t, "avx512vnni");
     if (lanes != 4 && lanes != 8 && !(lanes == 16 && wide))
-        return base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' has 4%s lanes on '%s', found %d", e->call.name, wide ? ", 8 or 16" : " or 8",
-                         g->t->cpu, lanes);
+        return base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' has 4%s lanes on '%s', found %d", e->call.name,
+                         wide ? ", 8 or 16" : " or 8", g->t->cpu, lanes);
     return llvm_intrinsic(g, name, NULL, 0, args, 3);
 }
 
@@ -77,8 +80,8 @@ static const intrinsic *find_intrinsic(const char *name)
 static bool fits(llvm_gen *g, const ir_expr *e, const intrinsic *row)
 {
     if (e->call.n != row->n_args || e->call.n_buffers != row->n_buffers) {
-        base_fail(g->cx, TEC_INVALID, e->loc, "'%s' takes %d operands, %d of them buffers; found %d and %d", row->name, row->n_args,
-                  row->n_buffers, e->call.n, e->call.n_buffers);
+        base_fail(g->cx, TEC_INVALID, e->loc, "'%s' takes %d operands, %d of them buffers; found %d and %d", row->name,
+                  row->n_args, row->n_buffers, e->call.n, e->call.n_buffers);
         return false;
     }
     bool arch = !row->arch || !strcmp(row->arch, g->t->arch);
@@ -145,7 +148,8 @@ static LLVMValueRef call_lane(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLV
     }
     base_dtype one = base_dtype_lanes(e->dtype, 1);
     LLVMTypeRef result = base_is_bool(one) ? g->i8 : llvm_type(g, one);
-    LLVMValueRef r = LLVMBuildCall2(g->b, LLVMFunctionType(result, types, (unsigned)e->call.n, 0), f, args, (unsigned)e->call.n, "");
+    LLVMValueRef r =
+        LLVMBuildCall2(g->b, LLVMFunctionType(result, types, (unsigned)e->call.n, 0), f, args, (unsigned)e->call.n, "");
     return base_is_bool(one) ? LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstNull(g->i8), "") : r;
 }
 

@@ -1,9 +1,9 @@
 /* targets/llvm/cast.c -- conversions between dtypes.
  *
- * float -> int truncates, saturates and takes NaN to 0. The value is first brought into the range that converts (NaN to 0), so that LLVM's
- * conversion, which is undefined outside, is never outside; where the largest int is no float, values beyond the largest float below it
- * are replaced afterwards.
- * To a 16-bit float from a wider one rounds twice unless the first step keeps what the second needs: it rounds to odd.
+ * float -> int truncates, saturates and takes NaN to 0. The value is first brought into the range that converts (NaN to 0), so
+ * that LLVM's conversion, which is undefined outside, is never outside; where the largest int is no float, values beyond the
+ * largest float below it are replaced afterwards. To a 16-bit float from a wider one rounds twice unless the first step keeps
+ * what the second needs: it rounds to odd.
  */
 #include <math.h>
 
@@ -47,13 +47,15 @@ static LLVMValueRef float_to_int(llvm_gen *g, base_dtype from, base_dtype to, LL
 
 /* ---- float -> float ---- */
 
-/* double -> float, where inexact toward the neighbour with an odd last bit; a later rounding to fewer bits is then as if direct. */
+/* double -> float, where inexact toward the neighbour with an odd last bit; a later rounding to fewer bits is then as
+ * if direct. */
 static LLVMValueRef round_to_odd(llvm_gen *g, LLVMValueRef v)
 {
     LLVMTypeRef f32 = like(g->f32, v), i32 = like(g->i32, v), f64 = LLVMTypeOf(v);
     LLVMValueRef near = LLVMBuildFPTrunc(g->b, v, f32, ""), back = LLVMBuildFPExt(g->b, near, f64, "");
     LLVMValueRef size = llvm_intrinsic1(g, "llvm.fabs", f64, v), near_size = llvm_intrinsic1(g, "llvm.fabs", f64, back);
-    LLVMValueRef above = LLVMBuildFCmp(g->b, LLVMRealOGT, near_size, size, ""), inexact = LLVMBuildFCmp(g->b, LLVMRealONE, back, v, "");
+    LLVMValueRef above = LLVMBuildFCmp(g->b, LLVMRealOGT, near_size, size, ""),
+                 inexact = LLVMBuildFCmp(g->b, LLVMRealONE, back, v, "");
     LLVMValueRef bits = LLVMBuildBitCast(g->b, near, i32, "");
     LLVMValueRef down = LLVMBuildSub(g->b, bits, LLVMBuildZExt(g->b, above, i32, ""), "");
     LLVMValueRef odd = LLVMBuildOr(g->b, down, LLVMBuildZExt(g->b, inexact, i32, ""), "");

@@ -1,8 +1,8 @@
 /* targets/llvm/emit.c -- LLVM's side: target machines, the fixed list of passes, objects and assembly.
  *
- * The list has no vectoriser and no unrolling: loops have been shaped before, and what they look like must not depend on LLVM's taste. It
- * brings stack slots into registers, removes what is computed twice, moves what does not change out of loops, and tidies up. Reduction of
- * index arithmetic to pointers with constant displacements is part of LLVM's code generation.
+ * The list has no vectoriser and no unrolling: loops have been shaped before, and what they look like must not depend on LLVM's
+ * taste. It brings stack slots into registers, removes what is computed twice, moves what does not change out of loops, and
+ * tidies up. Reduction of index arithmetic to pointers with constant displacements is part of LLVM's code generation.
  */
 #include <pthread.h>
 #include <string.h>
@@ -42,7 +42,8 @@ LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t)
         return NULL;
     }
     const char *cpu = strcmp(t->arch, "aarch64") ? "x86-64" : "generic";
-    return LLVMCreateTargetMachine(target_ref, t->triple, cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+    return LLVMCreateTargetMachine(target_ref, t->triple, cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                   LLVMCodeModelSmall);
 }
 
 bool llvm_optimise(llvm_gen *g)
@@ -63,7 +64,8 @@ bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size)
     LLVMMemoryBufferRef buffer = NULL;
     char *message = NULL;
     LLVMModuleRef copy = LLVMCloneModule(g->m);
-    bool failed = LLVMTargetMachineEmitToMemoryBuffer(g->machine, copy, assembly ? LLVMAssemblyFile : LLVMObjectFile, &message, &buffer);
+    bool failed =
+        LLVMTargetMachineEmitToMemoryBuffer(g->machine, copy, assembly ? LLVMAssemblyFile : LLVMObjectFile, &message, &buffer);
     if (failed) {
         BASE_BUG(g->cx, "LLVM could not emit code for '%s': %s", g->t->triple, message);
         LLVMDisposeMessage(message);

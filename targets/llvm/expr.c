@@ -1,8 +1,9 @@
 /* targets/llvm/expr.c -- expressions to values: leaves, vectors, lets, and the lazy operations.
  *
- * Laziness. An operand of select, and, or that may trap or touch memory is evaluated under its condition: behind a branch where the
- * condition is scalar, under a lane mask where it is a vector. Loads combine that mask with their own; divisions put 1 in place of the
- * divisors of lanes that are off. An operand without risk is evaluated always, since a select is cheaper than a branch.
+ * Laziness. An operand of select, and, or that may trap or touch memory is evaluated under its condition: behind a branch where
+ * the condition is scalar, under a lane mask where it is a vector. Loads combine that mask with their own; divisions put 1 in
+ * place of the divisors of lanes that are off. An operand without risk is evaluated always, since a select is cheaper than a
+ * branch.
  *
  * Shared nodes are emitted once: values are remembered in scopes that end with the block (or mask) under which they were made.
  */
@@ -142,7 +143,8 @@ static LLVMValueRef emit_logic(llvm_gen *g, const ir_expr *e)
     if (!llvm_risky(g, e->arg[1]))
         b = llvm_expr(g, e->arg[1]);
     else if (e->dtype.lanes == 1)
-        return is_and ? branch(g, a, e->arg[1], NULL, LLVMConstInt(g->i1, 0, 0)) : branch(g, a, NULL, e->arg[1], LLVMConstInt(g->i1, 1, 0));
+        return is_and ? branch(g, a, e->arg[1], NULL, LLVMConstInt(g->i1, 0, 0))
+                      : branch(g, a, NULL, e->arg[1], LLVMConstInt(g->i1, 1, 0));
     else
         b = masked(g, e->arg[1], is_and ? a : LLVMBuildNot(g->b, a, ""));
     if (!b)
@@ -174,7 +176,8 @@ static LLVMValueRef lengthen(llvm_gen *g, LLVMValueRef v, int lanes)
     if (n == lanes)
         return v;
     if (LLVMGetTypeKind(LLVMTypeOf(v)) != LLVMVectorTypeKind)
-        return LLVMBuildInsertElement(g->b, LLVMGetPoison(LLVMVectorType(LLVMTypeOf(v), (unsigned)lanes)), v, LLVMConstInt(g->i32, 0, 0), "");
+        return LLVMBuildInsertElement(g->b, LLVMGetPoison(LLVMVectorType(LLVMTypeOf(v), (unsigned)lanes)), v,
+                                      LLVMConstInt(g->i32, 0, 0), "");
     for (int i = 0; i < lanes; i++)
         pick[i] = i < n ? LLVMConstInt(g->i32, (unsigned long long)i, 0) : LLVMGetPoison(g->i32);
     return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, (unsigned)lanes), "");
@@ -191,7 +194,8 @@ static LLVMValueRef concatenate(llvm_gen *g, LLVMValueRef a, int n, LLVMValueRef
     }
     for (int i = 0; i < n + m; i++)
         pick[i] = LLVMConstInt(g->i32, (unsigned long long)(i < n ? i : longest + i - n), 0);
-    return LLVMBuildShuffleVector(g->b, lengthen(g, a, longest), lengthen(g, b, longest), LLVMConstVector(pick, (unsigned)(n + m)), "");
+    return LLVMBuildShuffleVector(g->b, lengthen(g, a, longest), lengthen(g, b, longest),
+                                  LLVMConstVector(pick, (unsigned)(n + m)), "");
 }
 
 static LLVMValueRef pick_lanes(llvm_gen *g, LLVMValueRef v, const int *pick, int lanes)
@@ -266,39 +270,25 @@ static LLVMValueRef emit(llvm_gen *g, const ir_expr *e)
 {
     switch ((int)e->op) {
     case IR_INT:
-    case IR_FLOAT:
-        return llvm_constant(g, e->dtype, e);
-    case IR_STRING:
-        return LLVMBuildGlobalStringPtr(g->b, e->string, "text");
-    case IR_VAR:
-        return emit_var(g, e);
-    case IR_LOAD:
-        return llvm_load(g, e);
-    case IR_CAST:
-        return emit_cast(g, e);
-    case IR_REINTERPRET:
-        return emit_reinterpret(g, e);
-    case IR_RAMP:
-        return emit_ramp(g, e);
+    case IR_FLOAT: return llvm_constant(g, e->dtype, e);
+    case IR_STRING: return LLVMBuildGlobalStringPtr(g->b, e->string, "text");
+    case IR_VAR: return emit_var(g, e);
+    case IR_LOAD: return llvm_load(g, e);
+    case IR_CAST: return emit_cast(g, e);
+    case IR_REINTERPRET: return emit_reinterpret(g, e);
+    case IR_RAMP: return emit_ramp(g, e);
     case IR_BROADCAST: {
         LLVMValueRef v = llvm_expr(g, e->arg[0]);
         return v ? llvm_splat(g, v, e->dtype.lanes) : NULL;
     }
-    case IR_SHUFFLE:
-        return emit_shuffle(g, e);
-    case IR_LET:
-        return emit_let(g, e);
-    case IR_CALL:
-        return llvm_call(g, e);
-    case IR_SELECT:
-        return emit_select(g, e);
+    case IR_SHUFFLE: return emit_shuffle(g, e);
+    case IR_LET: return emit_let(g, e);
+    case IR_CALL: return llvm_call(g, e);
+    case IR_SELECT: return emit_select(g, e);
     case IR_AND:
-    case IR_OR:
-        return emit_logic(g, e);
-    case IR_REDUCE:
-        return BASE_BUG(g->cx, "a reduction reached code generation");
-    default:
-        return llvm_operation(g, e);
+    case IR_OR: return emit_logic(g, e);
+    case IR_REDUCE: return BASE_BUG(g->cx, "a reduction reached code generation");
+    default: return llvm_operation(g, e);
     }
 }
 

@@ -1,7 +1,8 @@
-/* targets/llvm/facts.c -- what address arithmetic relies on: multiples, signs, ramps; and which expressions must not be evaluated early.
+/* targets/llvm/facts.c -- what address arithmetic relies on: multiples, signs, ramps; and which expressions must wait for their
+ * condition.
  *
- * These are cheap structural answers about index expressions, whose arithmetic is assumed not to overflow. The thorough proofs were
- * made by the passes before; "no knowledge" (1, false) is always a right answer.
+ * These are cheap structural answers about index expressions, whose arithmetic is assumed not to overflow. The thorough proofs
+ * were made by the passes before; "no knowledge" (1, false) is always a right answer.
  */
 #include "targets/llvm/gen.h"
 

@@ -1,8 +1,9 @@
 /* targets/llvm/fmod.c -- the exact floating-point remainder, as a function inside the module.
  *
- * LLVM's frem is a call of libm's fmod, which kernels must not import. The remainder is found by long division of the significands:
- * with x = mx * 2^ex and y = my * 2^ey, ex >= ey, it is ((mx * 2^(ex - ey)) mod my) * 2^ey, and the power is multiplied in as many bits at a
- * time as 64-bit integers hold beside my. Lanes go through it one by one. Denormals count as zero, as everywhere in kernels.
+ * LLVM's frem is a call of libm's fmod, which kernels must not import. The remainder is found by long division of the
+ * significands: with x = mx * 2^ex and y = my * 2^ey, ex >= ey, it is ((mx * 2^(ex - ey)) mod my) * 2^ey, and the power is
+ * multiplied in as many bits at a time as 64-bit integers hold beside my. Lanes go through it one by one. Denormals count as
+ * zero, as everywhere in kernels.
  */
 #include <math.h>
 
@@ -11,8 +12,8 @@
 /* The type that the function is written for. */
 typedef struct {
     LLVMTypeRef real, bits;
-    int fraction;  /* bits of the fraction */
-    int step;      /* bits of quotient for each division */
+    int fraction; /* bits of the fraction */
+    int step;     /* bits of quotient for each division */
     uint64_t sign, infinity, one;
 } layout;
 
@@ -59,7 +60,8 @@ static LLVMValueRef compose(llvm_gen *g, const layout *l, LLVMValueRef r, LLVMVa
     LLVMValueRef safe = LLVMBuildAnd(g->b, shift, u64(g, 63), "");
     LLVMValueRef m = LLVMBuildAnd(g->b, LLVMBuildShl(g->b, r, safe, ""), u64(g, l->one - 1), "");
     LLVMValueRef u = LLVMBuildOr(g->b, m, LLVMBuildShl(g->b, e, u64(g, (uint64_t)l->fraction), ""), "");
-    LLVMValueRef none = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, r, u64(g, 0), ""), LLVMBuildICmp(g->b, LLVMIntSLE, e, u64(g, 0), ""), "");
+    LLVMValueRef none = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, r, u64(g, 0), ""),
+                                    LLVMBuildICmp(g->b, LLVMIntSLE, e, u64(g, 0), ""), "");
     u = LLVMBuildOr(g->b, LLVMBuildSelect(g->b, none, u64(g, 0), u, ""), sign, "");
     return LLVMBuildBitCast(g->b, LLVMBuildTrunc(g->b, u, l->bits, ""), l->real, "");
 }
@@ -67,9 +69,12 @@ static LLVMValueRef compose(llvm_gen *g, const layout *l, LLVMValueRef r, LLVMVa
 static void write(llvm_gen *g, const layout *l, LLVMValueRef f)
 {
     LLVMValueRef x = LLVMGetParam(f, 0), y = LLVMGetParam(f, 1), bx = wide_bits(g, l, x);
-    LLVMValueRef ux = LLVMBuildAnd(g->b, bx, u64(g, ~l->sign), ""), uy = LLVMBuildAnd(g->b, wide_bits(g, l, y), u64(g, ~l->sign), "");
-    LLVMBasicBlockRef bad = llvm_block(g, "nan"), good = llvm_block(g, "numbers"), less = llvm_block(g, "less"), more = llvm_block(g, "more");
-    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntULT, uy, u64(g, l->one), ""), no_y = LLVMBuildICmp(g->b, LLVMIntUGT, uy, u64(g, l->infinity), "");
+    LLVMValueRef ux = LLVMBuildAnd(g->b, bx, u64(g, ~l->sign), ""),
+                 uy = LLVMBuildAnd(g->b, wide_bits(g, l, y), u64(g, ~l->sign), "");
+    LLVMBasicBlockRef bad = llvm_block(g, "nan"), good = llvm_block(g, "numbers"), less = llvm_block(g, "less"),
+                      more = llvm_block(g, "more");
+    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntULT, uy, u64(g, l->one), ""),
+                 no_y = LLVMBuildICmp(g->b, LLVMIntUGT, uy, u64(g, l->infinity), "");
     LLVMValueRef no_x = LLVMBuildICmp(g->b, LLVMIntUGE, ux, u64(g, l->infinity), "");
     LLVMBuildCondBr(g->b, LLVMBuildOr(g->b, none, LLVMBuildOr(g->b, no_x, no_y, ""), ""), bad, good);
     LLVMPositionBuilderAtEnd(g->b, bad);

@@ -1,4 +1,4 @@
-/* targets/llvm/function.c -- the frame of every generated function: attributes, stack slots, floating-point mode, the one way out.
+/* targets/llvm/function.c -- the frame of every function: attributes, stack slots, floating-point mode, the one way out.
  *
  *     entry:  stack slots only, then a jump to start
  *     start:  keep the caller's floating-point mode, switch denormals off; the body
@@ -141,6 +141,7 @@ LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, size_t offset)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
     LLVMValueRef v = LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, g->f->env, &at, 1, ""), "");
-    LLVMSetMetadata(v, LLVMGetMDKindIDInContext(g->c, "invariant.load", 14), LLVMMetadataAsValue(g->c, LLVMMDNodeInContext2(g->c, NULL, 0)));
+    LLVMSetMetadata(v, LLVMGetMDKindIDInContext(g->c, "invariant.load", 14),
+                    LLVMMetadataAsValue(g->c, LLVMMDNodeInContext2(g->c, NULL, 0)));
     return v;
 }

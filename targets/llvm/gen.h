@@ -1,7 +1,7 @@
 /* targets/llvm/gen.h -- inside the room: the state of one generation, and what its files offer each other.
  *
- * One llvm_gen per module; its `f` is the function being written. Values in registers have the dtype's own LLVM type, with two exceptions:
- * bool is i1 (a byte in memory), and float16 and bfloat16 are their bits, i16; arithmetic on them converts (half.c).
+ * One llvm_gen per module; its `f` is the function being written. Values in registers have the dtype's own LLVM type, with two
+ * exceptions: bool is i1 (a byte in memory), and float16 and bfloat16 are their bits, i16; arithmetic on them converts (half.c).
  * Invariant: the builder stands in a block without terminator whenever a statement or expression is about to be emitted.
  */
 #ifndef TARGETS_LLVM_GEN_H
@@ -24,7 +24,7 @@ typedef struct {
 /* Where a buffer lies. */
 typedef struct {
     LLVMValueRef address;
-    int64_t align;       /* bytes */
+    int64_t align;              /* bytes */
     LLVMValueRef scope, others; /* alias scope lists for its accesses; NULL: none */
 } llvm_place;
 
@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
     llvm_known *entries; /* a stack */
     int n, cap;
-    int *buckets;        /* LLVM_MEMO_BUCKETS: the youngest entry of each, + 1 */
+    int *buckets; /* LLVM_MEMO_BUCKETS: the youngest entry of each, + 1 */
 } llvm_memo;
 enum { LLVM_MEMO_BUCKETS = 1024 };
 
@@ -58,24 +58,24 @@ typedef struct {
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, nothing;
     const ir_program *p;
     const char *symbol;
-    bool floats;        /* the program computes with floats: kernels switch denormals off */
+    bool floats; /* the program computes with floats: kernels switch denormals off */
     int n_bodies;
     llvm_function *f;
-    base_map vars;      /* variable -> llvm_binding * */
-    base_map places;    /* buffer -> llvm_place * */
-    base_map scopes;    /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
-    base_map others;    /* buffer -> the list of all other scopes */
-    base_map risky;     /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
+    base_map vars;   /* variable -> llvm_binding * */
+    base_map places; /* buffer -> llvm_place * */
+    base_map scopes; /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
+    base_map others; /* buffer -> the list of all other scopes */
+    base_map risky;  /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
     llvm_memo memo;
-    LLVMValueRef mask;  /* lanes under evaluation; NULL: all */
+    LLVMValueRef mask; /* lanes under evaluation; NULL: all */
     int mask_lanes;
-    bool index;         /* inside an index or bound: no overflow */
+    bool index; /* inside an index or bound: no overflow */
 } llvm_gen;
 
 /* ---- types.c ---- */
-LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);        /* in registers */
-LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t); /* in arrays */
-LLVMTypeRef llvm_float_type(llvm_gen *g, base_dtype t);  /* what arithmetic on a float dtype is done in */
+LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);                        /* in registers */
+LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t);                 /* in arrays */
+LLVMTypeRef llvm_float_type(llvm_gen *g, base_dtype t);                  /* what arithmetic on a float dtype is done in */
 LLVMValueRef llvm_constant(llvm_gen *g, base_dtype t, const ir_expr *e); /* IR_INT or IR_FLOAT */
 LLVMValueRef llvm_splat(llvm_gen *g, LLVMValueRef scalar, int lanes);    /* lanes 1: itself */
 LLVMValueRef llvm_int_like(llvm_gen *g, LLVMTypeRef t, int64_t value);   /* a constant of a scalar or vector int type */
@@ -92,7 +92,7 @@ LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e);
 LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e); /* the same; overflow is assumed not to happen */
 void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple, bool nonnegative);
 void llvm_unbind(llvm_gen *g, const ir_expr *var);
-int llvm_enter(llvm_gen *g); /* a new memo scope; */
+int llvm_enter(llvm_gen *g);             /* a new memo scope; */
 void llvm_leave(llvm_gen *g, int scope); /* ... and its end */
 /* What the lanes under evaluation are, as a mask of this many lanes; NULL: all. */
 LLVMValueRef llvm_mask_for(llvm_gen *g, int lanes);
@@ -123,11 +123,12 @@ void llvm_alias_scopes(llvm_gen *g);
 
 /* ---- stmt.c, parallel.c, calls.c ---- */
 void llvm_stmt(llvm_gen *g, const ir_stmt *s);
-void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add, bool nonnegative,
-               const ir_stmt *body);
+void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add,
+               bool nonnegative, const ir_stmt *body);
 void llvm_parallel(llvm_gen *g, const ir_stmt *s);
 LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
-void llvm_give_up(llvm_gen *g, LLVMValueRef status); /* leaves the function with this status; the builder then stands in a dead block */
+void llvm_give_up(llvm_gen *g,
+                  LLVMValueRef status); /* leaves the function with this status; the builder then stands in a dead block */
 
 /* ---- function.c ---- */
 LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported, LLVMTypeRef type);

@@ -1,8 +1,8 @@
 /* targets/llvm/half.c -- float16 and bfloat16: to float32 and back, rounding to nearest even.
  *
- * They live in registers as their 16 bits. Where the CPU converts itself, LLVM's fpext and fptrunc are used; elsewhere those would call
- * functions that nobody links, so the conversions are written out with integers. They must hold while denormals are flushed, which is why
- * denormal halves go through integer conversion.
+ * They live in registers as their 16 bits. Where the CPU converts itself, LLVM's fpext and fptrunc are used; elsewhere those
+ * would call functions that nobody links, so the conversions are written out with integers. They must hold while denormals are
+ * flushed, which is why denormal halves go through integer conversion.
  */
 #include "targets/llvm/gen.h"
 
@@ -71,7 +71,8 @@ static LLVMValueRef widen_half(llvm_gen *g, LLVMValueRef v)
     return LLVMBuildBitCast(g->b, LLVMBuildOr(g->b, bits, sign, ""), f32, "");
 }
 
-/* Adding 0.5 to a number below 2^-14 rounds it to a multiple of 2^-24, the smallest half, and leaves the count in the low bits. */
+/* Adding 0.5 to a number below 2^-14 rounds it to a multiple of 2^-24, the smallest half, and leaves the count in the
+ * low bits. */
 static LLVMValueRef narrow_small_half(llvm_gen *g, LLVMValueRef magnitude)
 {
     LLVMTypeRef f32 = like(g, g->f32, magnitude);

@@ -1,8 +1,8 @@
 /* targets/llvm/integers.c -- integer operations: the divisions of IR_DIV, IR_MOD, IR_FLOORDIV, IR_FLOORMOD, shifts, bits.
  *
- * LLVM's sdiv truncates and leaves INT_MIN / -1 undefined, so a divisor that may be -1 is dealt with apart. Floor division corrects the
- * truncated quotient by one where the remainder's sign differs from the divisor's; for constant divisors and operands that are known not
- * to be negative most of it falls away. A power of two becomes a shift.
+ * LLVM's sdiv truncates and leaves INT_MIN / -1 undefined, so a divisor that may be -1 is dealt with apart. Floor division
+ * corrects the truncated quotient by one where the remainder's sign differs from the divisor's; for constant divisors and
+ * operands that are known not to be negative most of it falls away. A power of two becomes a shift.
  */
 #include "targets/llvm/gen.h"
 
@@ -52,7 +52,8 @@ static LLVMValueRef floor_by_constant(llvm_gen *g, bool quotient, LLVMValueRef a
     int bits = (int)LLVMGetIntTypeWidth(LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type);
     int shift;
     if (power_of_two(c, &shift))
-        return quotient ? LLVMBuildAShr(g->b, a, llvm_int_like(g, type, shift), "") : LLVMBuildAnd(g->b, a, llvm_int_like(g, type, c - 1), "");
+        return quotient ? LLVMBuildAShr(g->b, a, llvm_int_like(g, type, shift), "")
+                        : LLVMBuildAnd(g->b, a, llvm_int_like(g, type, c - 1), "");
     LLVMValueRef q = LLVMBuildSDiv(g->b, a, b, ""), r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
     LLVMValueRef sign = LLVMBuildAShr(g->b, r, llvm_int_like(g, type, bits - 1), "");
     return quotient ? LLVMBuildAdd(g->b, q, sign, "") : LLVMBuildAdd(g->b, r, LLVMBuildAnd(g->b, b, sign, ""), "");
@@ -130,37 +131,23 @@ LLVMValueRef llvm_int_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef a, L
     switch ((int)e->op) {
     case IR_ADD:
     case IR_SUB:
-    case IR_MUL:
-        return linear(g, e, a, b);
+    case IR_MUL: return linear(g, e, a, b);
     case IR_DIV:
     case IR_MOD:
     case IR_FLOORDIV:
-    case IR_FLOORMOD:
-        return division(g, e, a, b);
-    case IR_MIN:
-        return llvm_intrinsic2(g, is_signed ? "llvm.smin" : "llvm.umin", LLVMTypeOf(a), a, b);
-    case IR_MAX:
-        return llvm_intrinsic2(g, is_signed ? "llvm.smax" : "llvm.umax", LLVMTypeOf(a), a, b);
-    case IR_NEG:
-        return LLVMBuildNeg(g->b, a, "");
-    case IR_ABS:
-        return absolute(g, e, a);
-    case IR_BITAND:
-        return LLVMBuildAnd(g->b, a, b, "");
-    case IR_BITOR:
-        return LLVMBuildOr(g->b, a, b, "");
-    case IR_BITXOR:
-        return LLVMBuildXor(g->b, a, b, "");
-    case IR_BITNOT:
-        return LLVMBuildNot(g->b, a, "");
+    case IR_FLOORMOD: return division(g, e, a, b);
+    case IR_MIN: return llvm_intrinsic2(g, is_signed ? "llvm.smin" : "llvm.umin", LLVMTypeOf(a), a, b);
+    case IR_MAX: return llvm_intrinsic2(g, is_signed ? "llvm.smax" : "llvm.umax", LLVMTypeOf(a), a, b);
+    case IR_NEG: return LLVMBuildNeg(g->b, a, "");
+    case IR_ABS: return absolute(g, e, a);
+    case IR_BITAND: return LLVMBuildAnd(g->b, a, b, "");
+    case IR_BITOR: return LLVMBuildOr(g->b, a, b, "");
+    case IR_BITXOR: return LLVMBuildXor(g->b, a, b, "");
+    case IR_BITNOT: return LLVMBuildNot(g->b, a, "");
     case IR_SHL:
-    case IR_SHR:
-        return shift(g, e, a, b);
-    case IR_POPCOUNT:
-        return llvm_intrinsic1(g, "llvm.ctpop", LLVMTypeOf(a), a);
-    case IR_CLZ:
-        return count_leading_zeros(g, a);
-    default:
-        return BASE_BUG(g->cx, "no code for the operation '%s' on integers", ir_ops[e->op].text);
+    case IR_SHR: return shift(g, e, a, b);
+    case IR_POPCOUNT: return llvm_intrinsic1(g, "llvm.ctpop", LLVMTypeOf(a), a);
+    case IR_CLZ: return count_leading_zeros(g, a);
+    default: return BASE_BUG(g->cx, "no code for the operation '%s' on integers", ir_ops[e->op].text);
     }
 }

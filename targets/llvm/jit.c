@@ -1,7 +1,7 @@
 /* targets/llvm/jit.c -- objects loaded into this process.
  *
- * The very bytes that would be linked into a module are loaded, so tuning measures what is released. The only symbols that they may import
- * are given by address; nothing is looked up in the process.
+ * The very bytes that would be linked into a module are loaded, so tuning measures what is released. The only symbols that they
+ * may import are given by address; nothing is looked up in the process.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,8 @@ static bool define_imports(tec_context *cx, LLVMOrcLLJITRef jit)
 {
     LLVMOrcCSymbolMapPair pairs[] = {import(jit, "memcpy", ADDRESS(memcpy)), import(jit, "memset", ADDRESS(memset)),
                                      import(jit, "memmove", ADDRESS(memmove))};
-    LLVMErrorRef error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcAbsoluteSymbols(pairs, BASE_COUNT(pairs)));
+    LLVMErrorRef error =
+        LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcAbsoluteSymbols(pairs, BASE_COUNT(pairs)));
     return !error || fail(cx, "cannot define the imports of kernels", error);
 }
 

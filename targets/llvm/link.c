@@ -1,7 +1,7 @@
 /* targets/llvm/link.c -- objects to one ELF shared object, by running ld.lld-19; and what an object imports.
  *
- * The linker reads and writes files, so it works in a directory of its own under /tmp, which is removed whatever happens. Nothing of the
- * directory's name gets into the result.
+ * The linker reads and writes files, so it works in a directory of its own under /tmp, which is removed whatever happens.
+ * Nothing of the directory's name gets into the result.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -95,7 +95,8 @@ static bool write_objects(const job *j, const llvm_code *const *codes)
 static int spawn_linker(const job *j)
 {
     base_vec args = {0};
-    const char *const fixed[] = {linker, "-shared", "--build-id=none", "--hash-style=gnu", "--threads=1", "-z", "noexecstack", "-o"};
+    const char *const fixed[] = {linker,        "-shared", "--build-id=none", "--hash-style=gnu",
+                                 "--threads=1", "-z",      "noexecstack",     "-o"};
     for (int i = 0; i < BASE_COUNT(fixed); i++)
         base_push(j->cx, &args, fixed[i]);
     base_push(j->cx, &args, output_path(j));

@@ -6,8 +6,8 @@
  *     ... f(env, args, dims) ...
  *     llvm_jit_close(jit);
  *
- * The input is the flat form that lower/pass.h describes. Each program becomes one function of the ABI in include/tec/kernel.h. The
- * passes of LLVM are a fixed list (no vectoriser, no unrolling), so equal input gives equal bytes.
+ * The input is the flat form that lower/pass.h describes. Each program becomes one function of the ABI in include/tec/kernel.h.
+ * The passes of LLVM are a fixed list (no vectoriser, no unrolling), so equal input gives equal bytes.
  * Lifetime: code is plain data in the context; a JIT is closed by its owner, and its functions die with it.
  * Errors: in the context. What the target cannot do is UNSUPPORTED; a module that LLVM refuses is our bug (INTERNAL).
  * Threads: several threads may generate at once, each with a context of its own.
@@ -50,10 +50,10 @@ void llvm_jit_close(TEC_TAKE llvm_jit *jit);
 
 /* What an assembly text does in its hot loops: innermost loops that contain vector multiply-adds. */
 typedef struct {
-    int loops;           /* hot loops */
-    int multiply_adds;   /* vector FMA instructions in them */
+    int loops;         /* hot loops */
+    int multiply_adds; /* vector FMA instructions in them */
     int stack_loads, stack_stores;
-    int worst;           /* the most stack references in one of them */
+    int worst; /* the most stack references in one of them */
 } llvm_spills;
 llvm_spills llvm_count_spills(tec_context *cx, const target *t, const char *assembly);
 

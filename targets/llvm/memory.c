@@ -1,8 +1,8 @@
 /* targets/llvm/memory.c -- loads and stores: scalar, contiguous, strided, gathered, with and without lane masks.
  *
- * A vector index that is a ramp of stride 1 is one wide access; small strides load what lies between and pick the lanes (the range that
- * is read ends with the last lane, so nothing outside is touched); anything else is a gather or scatter. Masked-off lanes touch nothing
- * and load 0. Alignment comes from the buffer's and from what divides the index.
+ * A vector index that is a ramp of stride 1 is one wide access; small strides load what lies between and pick the lanes (the
+ * range that is read ends with the last lane, so nothing outside is touched); anything else is a gather or scatter. Masked-off
+ * lanes touch nothing and load 0. Alignment comes from the buffer's and from what divides the index.
  */
 #include "targets/llvm/gen.h"
 
@@ -53,7 +53,8 @@ static LLVMValueRef wide_index(llvm_gen *g, const ir_expr *e)
 static LLVMValueRef element(llvm_gen *g, const ir_buffer *b, const llvm_place *p, LLVMValueRef index, bool inside)
 {
     LLVMTypeRef type = llvm_memory_type(g, b->dtype);
-    return inside ? LLVMBuildInBoundsGEP2(g->b, type, p->address, &index, 1, "") : LLVMBuildGEP2(g->b, type, p->address, &index, 1, "");
+    return inside ? LLVMBuildInBoundsGEP2(g->b, type, p->address, &index, 1, "")
+                  : LLVMBuildGEP2(g->b, type, p->address, &index, 1, "");
 }
 
 LLVMValueRef llvm_address(llvm_gen *g, const ir_buffer *b, LLVMValueRef index)
@@ -88,14 +89,16 @@ static LLVMValueRef plain_load(llvm_gen *g, const llvm_place *p, LLVMTypeRef typ
     return tag(g, p, v);
 }
 
-static LLVMValueRef masked_load(llvm_gen *g, const llvm_place *p, LLVMTypeRef type, LLVMValueRef address, unsigned align, LLVMValueRef mask)
+static LLVMValueRef masked_load(llvm_gen *g, const llvm_place *p, LLVMTypeRef type, LLVMValueRef address, unsigned align,
+                                LLVMValueRef mask)
 {
     LLVMTypeRef types[] = {type, g->ptr};
     LLVMValueRef args[] = {address, LLVMConstInt(g->i32, align, 0), mask, LLVMConstNull(type)};
     return tag(g, p, llvm_intrinsic(g, "llvm.masked.load", types, 2, args, 4));
 }
 
-static void masked_store(llvm_gen *g, const llvm_place *p, LLVMValueRef v, LLVMValueRef address, unsigned align, LLVMValueRef mask)
+static void masked_store(llvm_gen *g, const llvm_place *p, LLVMValueRef v, LLVMValueRef address, unsigned align,
+                         LLVMValueRef mask)
 {
     LLVMTypeRef types[] = {LLVMTypeOf(v), g->ptr};
     LLVMValueRef args[] = {v, address, LLVMConstInt(g->i32, align, 0), mask};
@@ -121,7 +124,8 @@ static LLVMValueRef load_one(llvm_gen *g, const ir_buffer *b, const llvm_place *
     return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
 }
 
-static LLVMValueRef load_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int lanes, LLVMValueRef mask)
+static LLVMValueRef load_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int lanes,
+                                    LLVMValueRef mask)
 {
     LLVMTypeRef type = llvm_memory_type(g, base_dtype_lanes(b->dtype, lanes));
     LLVMValueRef i = wide_index(g, base);
@@ -132,7 +136,8 @@ static LLVMValueRef load_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_
     return mask ? masked_load(g, p, type, address, align, mask) : plain_load(g, p, type, address, align);
 }
 
-static LLVMValueRef splat_load(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int lanes, LLVMValueRef mask)
+static LLVMValueRef splat_load(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int lanes,
+                               LLVMValueRef mask)
 {
     LLVMValueRef v = load_one(g, b, p, base, mask ? llvm_any(g, mask) : NULL);
     if (!v)
@@ -141,9 +146,10 @@ static LLVMValueRef splat_load(llvm_gen *g, const ir_buffer *b, const llvm_place
     return mask ? LLVMBuildSelect(g->b, mask, v, LLVMConstNull(LLVMTypeOf(v)), "") : v;
 }
 
-/* Lanes at base + stride*k, |stride| from 1 to MOST_STRIDE: |stride| overlapping loads of consecutive elements, the last one ending with
- * the last lane; lane k is then at k*|stride| of them together. */
-static LLVMValueRef load_strided(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int64_t stride, int lanes)
+/* Lanes at base + stride*k, |stride| from 1 to MOST_STRIDE: |stride| overlapping loads of consecutive elements, the last one
+ * ending with the last lane; lane k is then at k*|stride| of them together. */
+static LLVMValueRef load_strided(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int64_t stride,
+                                 int lanes)
 {
     int64_t step = stride < 0 ? -stride : stride, span = (lanes - 1) * step + 1;
     LLVMTypeRef type = llvm_memory_type(g, base_dtype_lanes(b->dtype, lanes));
@@ -241,7 +247,8 @@ LLVMValueRef llvm_load(llvm_gen *g, const ir_expr *e)
 
 /* ---- stores ---- */
 
-static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef v, LLVMValueRef mask)
+static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef v,
+                      LLVMValueRef mask)
 {
     LLVMValueRef i = wide_index(g, index);
     if (!i)
@@ -258,7 +265,8 @@ static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, cons
     tag(g, p, s);
 }
 
-static void store_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, LLVMValueRef v, LLVMValueRef mask)
+static void store_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, LLVMValueRef v,
+                             LLVMValueRef mask)
 {
     LLVMValueRef i = wide_index(g, base);
     if (!i)

@@ -1,7 +1,8 @@
 /* targets/llvm/module.c -- lowered programs to one LLVM module, and that to an object.
  *
- * Each program becomes a kernel: the addresses of its buffers and the values of its scalars are read from `args`, its symbols from `dims`,
- * all at the start; then comes the body. The module lives in an LLVM context of its own and is gone when llvm_generate returns.
+ * Each program becomes a kernel: the addresses of its buffers and the values of its scalars are read from `args`, its symbols
+ * from `dims`, all at the start; then comes the body. The module lives in an LLVM context of its own and is gone when
+ * llvm_generate returns.
  */
 #include <string.h>
 
@@ -175,7 +176,6 @@ static const char *module_text(llvm_gen *g)
     LLVMDisposeMessage(text);
     return copy;
 }
-
 
 static bool finish(llvm_gen *g, const llvm_options *o, llvm_code *code)
 {

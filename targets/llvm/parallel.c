@@ -105,7 +105,8 @@ static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef 
     int64_t min;
     g->vars = (base_map){0};
     g->places = (base_map){0};
-    LLVMValueRef function = llvm_begin_function(g, &f, base_format(g->cx, "%s.body.%d", g->symbol, g->n_bodies++), false, llvm_body_type(g));
+    LLVMValueRef function =
+        llvm_begin_function(g, &f, base_format(g->cx, "%s.body.%d", g->symbol, g->n_bodies++), false, llvm_body_type(g));
     f.worker = LLVMGetParam(function, 4);
     open_closure(c, &outer, closure);
     int scope = llvm_enter(g);

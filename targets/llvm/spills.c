@@ -1,8 +1,8 @@
 /* targets/llvm/spills.c -- reads an assembly text for what its hot loops do to the stack.
  *
- * A loop is a jump back to a label before it; it is innermost where no other jump back lies between. Hot are innermost loops with vector
- * multiply-adds. A reference to the stack pointer (or, in a function that keeps one, the frame pointer) in such a loop is a spill: what the
- * loop works on was brought into registers before.
+ * A loop is a jump back to a label before it; it is innermost where no other jump back lies between. Hot are innermost loops
+ * with vector multiply-adds. A reference to the stack pointer (or, in a function that keeps one, the frame pointer) in such a
+ * loop is a spill: what the loop works on was brought into registers before.
  */
 #include <string.h>
 
@@ -56,7 +56,8 @@ static void find_labels(listing *l)
 static int jump_goal(const listing *l, int i)
 {
     const line *s = &l->lines[i];
-    bool jump = s->n && (l->arm ? s->text[0] == 'b' || !strncmp(s->text, "cb", 2) || !strncmp(s->text, "tb", 2) : s->text[0] == 'j');
+    bool jump =
+        s->n && (l->arm ? s->text[0] == 'b' || !strncmp(s->text, "cb", 2) || !strncmp(s->text, "tb", 2) : s->text[0] == 'j');
     const char *dot = jump ? memchr(s->text, '.', s->n) : NULL;
     while (dot && strncmp(dot, ".L", 2)) /* b.ne .LBB0_1 */
         dot = memchr(dot + 1, '.', s->n - (size_t)(dot + 1 - s->text));
@@ -79,7 +80,8 @@ static bool contains(const line *s, const char *word)
 static bool is_vector_fma(const listing *l, const line *s)
 {
     if (l->arm)
-        return (!strncmp(s->text, "fmla", 4) || !strncmp(s->text, "fmls", 4)) && (contains(s, ".4s") || contains(s, ".2d") || contains(s, ".8h"));
+        return (!strncmp(s->text, "fmla", 4) || !strncmp(s->text, "fmls", 4)) &&
+               (contains(s, ".4s") || contains(s, ".2d") || contains(s, ".8h"));
     return (!strncmp(s->text, "vfmadd", 6) || !strncmp(s->text, "vfnmadd", 7) || !strncmp(s->text, "vpdpbusd", 8)) &&
            !contains(s, "ss\t") && !contains(s, "sd\t");
 }

@@ -9,8 +9,8 @@
 /* The program's blocks keep these bytes on the stack at most. */
 enum { MOST_STACK = 64 * 1024 };
 
-void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add, bool nonnegative,
-               const ir_stmt *body)
+void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add,
+               bool nonnegative, const ir_stmt *body)
 {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "loop"), after = llvm_block(g, "after");
     if (runs)
@@ -68,7 +68,8 @@ static void emit_if(llvm_gen *g, const ir_stmt *s)
     llvm_leave(g, scope);
     if (!c)
         return;
-    LLVMBasicBlockRef yes = llvm_block(g, "then"), no = s->branch.otherwise ? llvm_block(g, "else") : NULL, after = llvm_block(g, "after");
+    LLVMBasicBlockRef yes = llvm_block(g, "then"), no = s->branch.otherwise ? llvm_block(g, "else") : NULL,
+                      after = llvm_block(g, "after");
     LLVMBuildCondBr(g->b, c, yes, no ? no : after);
     LLVMPositionBuilderAtEnd(g->b, yes);
     llvm_stmt(g, s->branch.then);
@@ -140,7 +141,8 @@ static LLVMValueRef on_stack(llvm_gen *g, const ir_stmt *s)
 static LLVMValueRef in_workspace(llvm_gen *g, const ir_buffer *b, const ir_expr *offset, bool own)
 {
     int scope = llvm_enter(g);
-    LLVMValueRef at = llvm_index(g, offset), area = llvm_env_field(g, g->ptr, own ? offsetof(tec_env, thread_workspace) : offsetof(tec_env, workspace));
+    LLVMValueRef at = llvm_index(g, offset),
+                 area = llvm_env_field(g, g->ptr, own ? offsetof(tec_env, thread_workspace) : offsetof(tec_env, workspace));
     llvm_leave(g, scope);
     if (!at)
         return NULL;
@@ -154,7 +156,8 @@ static LLVMValueRef in_workspace(llvm_gen *g, const ir_buffer *b, const ir_expr 
 
 static LLVMValueRef allocation(llvm_gen *g, const ir_stmt *s)
 {
-    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"), *own = ir_note_get(s->allocate.notes, "thread_workspace");
+    const ir_expr *shared = ir_note_get(s->allocate.notes, "workspace"),
+                  *own = ir_note_get(s->allocate.notes, "thread_workspace");
     if (shared || own)
         return in_workspace(g, s->allocate.buffer, shared ? shared : own, !shared);
     if (s->allocate.buffer->scope != IR_LOCAL)
@@ -181,41 +184,27 @@ void llvm_stmt(llvm_gen *g, const ir_stmt *s)
     if (base_failed(g->cx))
         return;
     switch (s->kind) {
-    case IR_FOR:
-        emit_for(g, s);
-        return;
+    case IR_FOR: emit_for(g, s); return;
     case IR_STORE:
         scope = llvm_enter(g);
         llvm_store(g, s);
         llvm_leave(g, scope);
         return;
-    case IR_LET_STMT:
-        emit_let(g, s);
-        return;
-    case IR_ALLOCATE:
-        emit_allocate(g, s);
-        return;
-    case IR_IF:
-        emit_if(g, s);
-        return;
+    case IR_LET_STMT: emit_let(g, s); return;
+    case IR_ALLOCATE: emit_allocate(g, s); return;
+    case IR_IF: emit_if(g, s); return;
     case IR_SEQ:
         for (int i = 0; i < s->seq.n; i++)
             llvm_stmt(g, s->seq.stmt[i]);
         return;
-    case IR_ASSERT:
-        emit_assert(g, s);
-        return;
-    case IR_ATTRIBUTE:
-        llvm_stmt(g, s->attribute.body);
-        return;
+    case IR_ASSERT: emit_assert(g, s); return;
+    case IR_ATTRIBUTE: llvm_stmt(g, s->attribute.body); return;
     case IR_EVALUATE:
         scope = llvm_enter(g);
         llvm_expr(g, s->value);
         llvm_leave(g, scope);
         return;
     case IR_BLOCK:
-    case IR_UPDATE:
-        BASE_BUG(g->cx, "a block or reduction step reached code generation");
-        return;
+    case IR_UPDATE: BASE_BUG(g->cx, "a block or reduction step reached code generation"); return;
     }
 }

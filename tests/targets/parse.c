@@ -7,8 +7,14 @@
 
 static tec_context *cx;
 
-static void setup(void) { cx = tec_context_new(); }
-static void teardown(void) { tec_context_free(cx); }
+static void setup(void)
+{
+    cx = tec_context_new();
+}
+static void teardown(void)
+{
+    tec_context_free(cx);
+}
 
 TestSuite(parse, .init = setup, .fini = teardown);
 
@@ -87,16 +93,25 @@ Test(parse, devices_are_described)
 
 Test(parse, the_canonical_text_parses_back_to_the_same_target)
 {
-    static const char *const texts[] = {"native", "llvm -mcpu=x86-64-v3 -num-cores=2", "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
-                                        "llvm -mcpu=x86-64-v4 -mattr=-avx512f,+avxvnni", "llvm -mtriple=aarch64-unknown-linux-musl",
-                                        "llvm -mcpu=generic", "llvm", "cuda", "cuda -arch=sm_90", "opencl -device=mali", "vdla",
+    static const char *const texts[] = {"native",
+                                        "llvm -mcpu=x86-64-v3 -num-cores=2",
+                                        "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+                                        "llvm -mcpu=x86-64-v4 -mattr=-avx512f,+avxvnni",
+                                        "llvm -mtriple=aarch64-unknown-linux-musl",
+                                        "llvm -mcpu=generic",
+                                        "llvm",
+                                        "cuda",
+                                        "cuda -arch=sm_90",
+                                        "opencl -device=mali",
+                                        "vdla",
                                         "llvm -mcpu=haswell -l2=524288"};
     for (int i = 0; i < BASE_COUNT(texts); i++) {
         const target *a = parsed(texts[i]), *b = parsed(target_text(cx, a));
         cr_assert(eq(str, (char *)target_text(cx, a), (char *)target_text(cx, b)));
         cr_assert(eq(str, (char *)a->features, (char *)b->features));
         cr_assert(eq(u64, target_fingerprint(a), target_fingerprint(b)));
-        cr_assert(a->num_cores == b->num_cores && a->vector_bits == b->vector_bits && a->l2_bytes == b->l2_bytes && a->native == b->native);
+        cr_assert(a->num_cores == b->num_cores && a->vector_bits == b->vector_bits && a->l2_bytes == b->l2_bytes &&
+                  a->native == b->native);
     }
 }
 

@@ -1,16 +1,23 @@
-/* What comes out: objects for other CPUs, shared objects, equal bytes, refused imports; and the shape of the hot loop of a matrix product. */
+/* What comes out: objects for other CPUs, shared objects, equal bytes, refused imports; and the shape of the hot loop of a
+ * matrix product. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#include "tests/targets/llvm/run.h"
 #include "targets/llvm/gen.h"
+#include "tests/targets/llvm/run.h"
 
 static tec_context *cx;
 
-static void setup(void) { cx = tec_context_new(); }
-static void teardown(void) { tec_context_free(cx); }
+static void setup(void)
+{
+    cx = tec_context_new();
+}
+static void teardown(void)
+{
+    tec_context_free(cx);
+}
 
 TestSuite(emit, .init = setup, .fini = teardown, .timeout = 600);
 
@@ -38,7 +45,8 @@ static const llvm_code *generated(tec_context *c, const ir_program *p, const cha
 
 Test(emit, an_object_for_another_architecture)
 {
-    const llvm_code *code = generated(cx, doubling(cx, "twice", 4), "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", &(llvm_options){.want_asm = true});
+    const llvm_code *code = generated(cx, doubling(cx, "twice", 4), "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+                                      &(llvm_options){.want_asm = true});
     const Elf64_Ehdr *h = code->object;
     cr_assert(eq(int, h->e_machine, EM_AARCH64));
     cr_assert(eq(int, h->e_type, ET_REL));
@@ -56,7 +64,8 @@ Test(emit, equal_input_gives_equal_bytes)
     static const char *const words[] = {"llvm -mcpu=x86-64-v3", "llvm -mcpu=sapphirerapids", "llvm -mcpu=neoverse-n1"};
     for (int i = 0; i < BASE_COUNT(words); i++) {
         tec_context *other = tec_context_new();
-        const llvm_code *a = generated(cx, doubling(cx, "twice", 8), words[i], NULL), *b = generated(other, doubling(other, "twice", 8), words[i], NULL);
+        const llvm_code *a = generated(cx, doubling(cx, "twice", 8), words[i], NULL),
+                        *b = generated(other, doubling(other, "twice", 8), words[i], NULL);
         size_t n, m;
         const void *x = llvm_link(cx, &a, 1, &n), *y = llvm_link(other, &b, 1, &m);
         cr_assert(a->object_size == b->object_size && memcmp(a->object, b->object, a->object_size) == 0);
@@ -70,7 +79,8 @@ Test(emit, a_shared_object_is_loaded_and_run)
 {
     const ir_program *programs[] = {doubling(cx, "twice", 4), doubling(cx, "twice.again", 1)};
     const target *t = target_parse(cx, "native");
-    const llvm_code *codes[] = {llvm_generate(cx, programs, 2, t, NULL), llvm_generate(cx, programs, 1, t, &(llvm_options){.symbols = (const char *[]){"third"}})};
+    const llvm_code *codes[] = {llvm_generate(cx, programs, 2, t, NULL),
+                                llvm_generate(cx, programs, 1, t, &(llvm_options){.symbols = (const char *[]){"third"}})};
     size_t size;
     const void *bytes = llvm_link(cx, codes, 2, &size);
     cr_assert(bytes != NULL, "%s", tec_context_error(cx));
@@ -109,7 +119,8 @@ static const void *object_that_needs(const char *name, size_t *size)
     memcpy(o->header.e_ident, ELFMAG, SELFMAG);
     o->header.e_shoff = offsetof(struct image, section);
     o->header.e_shnum = 3;
-    o->section[1] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct image, symbol), .sh_size = sizeof o->symbol, .sh_link = 2};
+    o->section[1] = (Elf64_Shdr){
+        .sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct image, symbol), .sh_size = sizeof o->symbol, .sh_link = 2};
     o->section[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, names), .sh_size = sizeof o->names};
     o->symbol[1].st_name = 1;
     memcpy(o->names + 1, name, strlen(name));
@@ -177,29 +188,34 @@ Test(emit, several_threads_generate_at_once)
 
 /* ---- the hot loop ---- */
 
-/* A tile of rows x vectors accumulators over `depth` steps, `unroll` at a time: C = A B, A strided by rows, B packed in panels. */
+/* A tile of rows x vectors accumulators over `depth` steps, `unroll` at a time: C = A B, A strided by rows, B packed in
+ * panels. */
 static const ir_program *tile(int rows, int vectors, int lanes, int depth, int unroll)
 {
     int n = rows * vectors, width = vectors * lanes;
-    const ir_buffer *a = array(cx, "A", BASE_F32, rows * depth), *b = array(cx, "B", BASE_F32, depth * width), *c = array(cx, "C", BASE_F32, n * lanes);
+    const ir_buffer *a = array(cx, "A", BASE_F32, rows * depth), *b = array(cx, "B", BASE_F32, depth * width),
+                    *c = array(cx, "C", BASE_F32, n * lanes);
     const ir_buffer **acc = base_array(cx, const ir_buffer *, n), *buffers[] = {a, b, c};
     const ir_expr *k = ir_var(cx, "k", BASE_I64), *all = ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), lanes);
     base_vec before = {0}, step = {0}, after = {0};
     for (int i = 0; i < n; i++) {
         acc[i] = local_array(cx, base_format(cx, "acc%d", i), BASE_F32, lanes);
         base_push(cx, &before, store_at(cx, acc[i], all, ir_imm(cx, base_dtype_lanes(BASE_F32, lanes), 0)));
-        base_push(cx, &after, store_at(cx, c, ir_ramp(cx, ir_int(cx, i * lanes), ir_int(cx, 1), lanes), load_at(cx, acc[i], all)));
+        base_push(cx, &after,
+                  store_at(cx, c, ir_ramp(cx, ir_int(cx, i * lanes), ir_int(cx, 1), lanes), load_at(cx, acc[i], all)));
     }
     for (int i = 0; i < n * unroll; i++) {
         const ir_expr *at = ir_add(cx, ir_mul(cx, k, ir_int(cx, unroll)), ir_int(cx, i / n));
         const ir_expr *x = load_at(cx, a, ir_add(cx, ir_int(cx, (int64_t)(i % n / vectors) * depth), at));
         const ir_expr *column = ir_add(cx, ir_mul(cx, at, ir_int(cx, width)), ir_int(cx, i % vectors * lanes));
         const ir_expr *y = load_at(cx, b, ir_ramp(cx, column, ir_int(cx, 1), lanes));
-        base_push(cx, &step, store_at(cx, acc[i % n], all, ir_fma(cx, ir_broadcast(cx, x, lanes), y, load_at(cx, acc[i % n], all))));
+        base_push(cx, &step,
+                  store_at(cx, acc[i % n], all, ir_fma(cx, ir_broadcast(cx, x, lanes), y, load_at(cx, acc[i % n], all))));
     }
-    const ir_stmt *parts[] = {ir_seq(cx, (const ir_stmt *const *)before.at, before.n),
-                              ir_for(cx, k, ir_int(cx, 0), ir_int(cx, depth / unroll), IR_SERIAL, ir_seq(cx, (const ir_stmt *const *)step.at, step.n)),
-                              ir_seq(cx, (const ir_stmt *const *)after.at, after.n)};
+    const ir_stmt *parts[] = {
+        ir_seq(cx, (const ir_stmt *const *)before.at, before.n),
+        ir_for(cx, k, ir_int(cx, 0), ir_int(cx, depth / unroll), IR_SERIAL, ir_seq(cx, (const ir_stmt *const *)step.at, step.n)),
+        ir_seq(cx, (const ir_stmt *const *)after.at, after.n)};
     const ir_stmt *body = ir_seq(cx, parts, 3);
     for (int i = 0; i < n; i++)
         body = ir_allocate(cx, acc[i], body);
@@ -217,16 +233,17 @@ Test(emit, tiles_that_fit_the_registers_do_not_spill)
     static const struct {
         const char *words;
         int rows, vectors, lanes;
-    } cases[] = {{"llvm -mcpu=sapphirerapids", 12, 2, 16}, {"llvm -mcpu=sapphirerapids", 13, 2, 16}, {"llvm -mcpu=skylake-avx512", 12, 2, 16},
-                 {"llvm -mcpu=skylake-avx512", 6, 4, 16},  {"llvm -mcpu=haswell", 6, 2, 8},         {"llvm -mcpu=znver4", 6, 4, 16},
+    } cases[] = {{"llvm -mcpu=sapphirerapids", 12, 2, 16}, {"llvm -mcpu=sapphirerapids", 13, 2, 16},
+                 {"llvm -mcpu=skylake-avx512", 12, 2, 16}, {"llvm -mcpu=skylake-avx512", 6, 4, 16},
+                 {"llvm -mcpu=haswell", 6, 2, 8},          {"llvm -mcpu=znver4", 6, 4, 16},
                  {"llvm -mcpu=neoverse-n1", 6, 4, 4}};
     for (int i = 0; i < BASE_COUNT(cases); i++)
         for (int unroll = 1; unroll <= 4; unroll *= 2) {
             llvm_spills s = spills_of(cases[i].words, cases[i].rows, cases[i].vectors, cases[i].lanes, unroll);
             cr_assert(eq(int, s.loops, 1));
-            cr_assert(eq(int, s.multiply_adds, cases[i].rows * cases[i].vectors * unroll));
-            cr_assert(s.stack_loads == 0 && s.stack_stores == 0, "%s %dx%d, unrolled by %d: %d loads, %d stores", cases[i].words, cases[i].rows,
-                      cases[i].vectors, unroll, s.stack_loads, s.stack_stores);
+            cr_assert(eq(int, s.multiply_adds, cases[i].rows *cases[i].vectors *unroll));
+            cr_assert(s.stack_loads == 0 && s.stack_stores == 0, "%s %dx%d, unrolled by %d: %d loads, %d stores", cases[i].words,
+                      cases[i].rows, cases[i].vectors, unroll, s.stack_loads, s.stack_stores);
         }
 }
 
@@ -239,12 +256,14 @@ Test(emit, a_tile_that_does_not_fit_is_seen_to_spill)
 
 Test(emit, the_hot_loop_uses_whole_vectors_and_constant_displacements)
 {
-    const llvm_code *code = generated(cx, tile(12, 2, 16, 256, 2), "llvm -mcpu=sapphirerapids", &(llvm_options){.want_asm = true});
+    const llvm_code *code =
+        generated(cx, tile(12, 2, 16, 256, 2), "llvm -mcpu=sapphirerapids", &(llvm_options){.want_asm = true});
     const char *loop = strstr(code->assembly, "vbroadcastss"), *end = loop ? strstr(loop, "\tj") : NULL;
     cr_assert(loop != NULL && end != NULL);
     int other = 0;
     for (const char *p = loop; p < end; p = strchr(p, '\n') + 1)
-        other += strncmp(p, "\tvfmadd", 7) && strncmp(p, "\tvbroadcastss", 13) && strncmp(p, "\tvmovups", 8) && strncmp(p, "vbroad", 6);
+        other += strncmp(p, "\tvfmadd", 7) && strncmp(p, "\tvbroadcastss", 13) && strncmp(p, "\tvmovups", 8) &&
+                 strncmp(p, "vbroad", 6);
     cr_assert(other <= 4, "%d instructions beside the arithmetic\n%.*s", other, (int)(end - loop), loop);
     cr_assert(strstr(code->assembly, "%ymm0, %ymm1") == NULL);
 }

@@ -1,7 +1,8 @@
 /* Accuracy of the expanded math functions, in units of the last place, against the C library in a wider format.
  *
- * The quick sweep takes every exponent and sign with random significands; TEC_TEST_FULL=1 takes every float32 for the functions that models
- * use, and every 37th for the others. Denormal arguments count as zero and denormal results may be zero, as kernels flush them.
+ * The quick sweep takes every exponent and sign with random significands; TEC_TEST_FULL=1 takes every float32 for the functions
+ * that models use, and every 37th for the others. Denormal arguments count as zero and denormal results may be zero, as kernels
+ * flush them.
  */
 #include <float.h>
 #include <math.h>
@@ -11,15 +12,33 @@
 
 static tec_context *cx;
 
-static void setup(void) { cx = tec_context_new(); }
-static void teardown(void) { tec_context_free(cx); }
+static void setup(void)
+{
+    cx = tec_context_new();
+}
+static void teardown(void)
+{
+    tec_context_free(cx);
+}
 
 TestSuite(math, .init = setup, .fini = teardown, .timeout = 3600);
 
-static long double rsqrtl(long double x) { return 1 / sqrtl(x); }
-static long double sigmoidl(long double x) { return 1 / (1 + expl(-x)); }
-static double rsqrt(double x) { return 1 / sqrt(x); }
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static long double rsqrtl(long double x)
+{
+    return 1 / sqrtl(x);
+}
+static long double sigmoidl(long double x)
+{
+    return 1 / (1 + expl(-x));
+}
+static double rsqrt(double x)
+{
+    return 1 / sqrt(x);
+}
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
 
 typedef struct {
     const char *name;
@@ -83,8 +102,14 @@ static double ulps(double got, long double exact, int digits, double least, doub
     return fabs((double)((got - exact) / ldexpl(1, e - digits)));
 }
 
-static double single_ulps(float got, long double exact) { return ulps(got, exact, 24, FLT_MIN, FLT_MAX); }
-static double double_ulps(double got, long double exact) { return ulps(got, exact, 53, DBL_MIN, DBL_MAX); }
+static double single_ulps(float got, long double exact)
+{
+    return ulps(got, exact, 24, FLT_MIN, FLT_MAX);
+}
+static double double_ulps(double got, long double exact)
+{
+    return ulps(got, exact, 53, DBL_MIN, DBL_MAX);
+}
 
 /* ---- float32 ---- */
 
@@ -127,7 +152,9 @@ static void sweep(const char *words, const function *f)
     float at = 0;
     for (uint64_t b = 0; b < batches; b++) {
         for (uint32_t i = 0; i < BATCH; i++)
-            in[i] = from_bits(full() ? (uint32_t)((b * BATCH + i) * step) : i < 512 ? i << 23 : (i << 23) | (uint32_t)(base_random(&state) & 0x7fffff));
+            in[i] = from_bits(full()    ? (uint32_t)((b * BATCH + i) * step)
+                              : i < 512 ? i << 23
+                                        : (i << 23) | (uint32_t)(base_random(&state) & 0x7fffff));
         float here = 0;
         double e = check_batch(&k, f, in, out, &here);
         at = e > worst ? here : at;
@@ -135,7 +162,8 @@ static void sweep(const char *words, const function *f)
     }
     close_kernel(&k);
     cr_log_info("%-8s f32 %-22s %.3f ulp at %a", f->name, words, worst, (double)at);
-    cr_assert(worst <= f->single, "%s of float32 on '%s': %.3f ulp at %a, limit %.1f", f->name, words, worst, (double)at, f->single);
+    cr_assert(worst <= f->single, "%s of float32 on '%s': %.3f ulp at %a, limit %.1f", f->name, words, worst, (double)at,
+              f->single);
 }
 
 /* ---- float64 ---- */
@@ -176,10 +204,22 @@ static void all_functions(const char *words)
     }
 }
 
-Test(math, is_accurate_on_this_machine) { all_functions("native"); }
-Test(math, is_accurate_with_avx2_and_fma) { all_functions("llvm -mcpu=x86-64-v3"); }
-Test(math, is_accurate_without_fma) { all_functions("llvm -mcpu=x86-64-v2"); }
-Test(math, is_accurate_on_the_baseline) { all_functions("llvm -mcpu=x86-64"); }
+Test(math, is_accurate_on_this_machine)
+{
+    all_functions("native");
+}
+Test(math, is_accurate_with_avx2_and_fma)
+{
+    all_functions("llvm -mcpu=x86-64-v3");
+}
+Test(math, is_accurate_without_fma)
+{
+    all_functions("llvm -mcpu=x86-64-v2");
+}
+Test(math, is_accurate_on_the_baseline)
+{
+    all_functions("llvm -mcpu=x86-64");
+}
 
 /* ---- pow ---- */
 
@@ -189,7 +229,8 @@ static const ir_expr *apply_pow(tec_context *c, const void *what, const ir_expr 
     return ir_pow(c, in[0], in[1]);
 }
 
-static const double corners[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, INFINITY, -INFINITY, NAN, 1e30, -1e30, 1e-30, 7, -8, 0.1, 16777217, 1.0000001};
+static const double corners[] = {0.0,       -0.0, 1,    -1,    0.5,   -0.5, 2,  -2,  3,        -3,       INFINITY,
+                                 -INFINITY, NAN,  1e30, -1e30, 1e-30, 7,    -8, 0.1, 16777217, 1.0000001};
 
 static void power_pair(uint64_t *state, int i, double scale, double *x, double *y)
 {
@@ -215,8 +256,14 @@ static void powers(const char *words)
     if (!runs_here(cx, words))
         return;
     const target *t = target_parse(cx, words);
-    kernel single = compile(cx, map_program(cx, "pow", (base_dtype[]){BASE_F32, BASE_F32}, 2, BASE_F32, BATCH, target_lanes(t, BASE_F32), apply_pow, NULL), words);
-    kernel wide = compile(cx, map_program(cx, "pow", (base_dtype[]){BASE_F64, BASE_F64}, 2, BASE_F64, BATCH, target_lanes(t, BASE_F64), apply_pow, NULL), words);
+    kernel single = compile(cx,
+                            map_program(cx, "pow", (base_dtype[]){BASE_F32, BASE_F32}, 2, BASE_F32, BATCH,
+                                        target_lanes(t, BASE_F32), apply_pow, NULL),
+                            words);
+    kernel wide = compile(cx,
+                          map_program(cx, "pow", (base_dtype[]){BASE_F64, BASE_F64}, 2, BASE_F64, BATCH,
+                                      target_lanes(t, BASE_F64), apply_pow, NULL),
+                          words);
     uint64_t state = 13;
     for (int i = 0; i < BATCH; i++) {
         double a, b;
@@ -230,7 +277,8 @@ static void powers(const char *words)
     double worst = 0, worst_wide = 0;
     for (int i = 0; i < BATCH; i++) {
         double e = single_ulps(z[i], powl(x[i], y[i])), d = double_ulps(dz[i], powl(dx[i], dy[i]));
-        cr_assert(e <= 2, "pow(%a, %a) of float32 on '%s' gives %a, %.3f ulp off", (double)x[i], (double)y[i], words, (double)z[i], e);
+        cr_assert(e <= 2, "pow(%a, %a) of float32 on '%s' gives %a, %.3f ulp off", (double)x[i], (double)y[i], words,
+                  (double)z[i], e);
         cr_assert(d <= 2, "pow(%a, %a) of float64 on '%s' gives %a, %.3f ulp off", dx[i], dy[i], words, dz[i], d);
         worst = e > worst ? e : worst;
         worst_wide = d > worst_wide ? d : worst_wide;
@@ -287,8 +335,10 @@ static void fused(const char *words)
     for (int i = 0; i < BATCH; i++) {
         float e = fmaf(in[0][i], in[1][i], in[2][i]);
         double d = fma(wide_in[0][i], wide_in[1][i], wide_in[2][i]);
-        cr_assert(out[i] == e || fabsf(e) < FLT_MIN, "fma of float32 on '%s': case %d gives %a, not %a", words, i, (double)out[i], (double)e);
-        cr_assert(wide_out[i] == d || fabs(d) < DBL_MIN, "fma of float64 on '%s': case %d gives %a, not %a", words, i, wide_out[i], d);
+        cr_assert(out[i] == e || fabsf(e) < FLT_MIN, "fma of float32 on '%s': case %d gives %a, not %a", words, i, (double)out[i],
+                  (double)e);
+        cr_assert(wide_out[i] == d || fabs(d) < DBL_MIN, "fma of float64 on '%s': case %d gives %a, not %a", words, i,
+                  wide_out[i], d);
     }
     close_kernel(&single);
     close_kernel(&wide);
@@ -308,15 +358,16 @@ Test(math, rounds_16_bit_floats_once_at_the_end)
     for (int i = 0; i < BASE_COUNT(test_targets); i++) {
         if (!runs_here(cx, test_targets[i]))
             continue;
-        kernel k = compile(cx, map_program(cx, "tanh", &BASE_F16, 1, BASE_F16, 1 << 16, 16, apply, &functions[4]), test_targets[i]);
+        kernel k =
+            compile(cx, map_program(cx, "tanh", &BASE_F16, 1, BASE_F16, 1 << 16, 16, apply, &functions[4]), test_targets[i]);
         for (int h = 0; h < 1 << 16; h++)
             in[h] = (uint16_t)h;
         cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
         for (int h = 0; h < 1 << 16; h++) {
             float got = base_half_to_float(out[h]);
             double exact = tanh((double)base_half_to_float(in[h]));
-            cr_assert(isnan(exact) ? isnan(got) : fabs(got - exact) <= 0.502 * fmax(ldexp(fabs(exact), -10), 0x1p-24), "%a: %a, not %a",
-                      (double)base_half_to_float(in[h]), (double)got, exact);
+            cr_assert(isnan(exact) ? isnan(got) : fabs(got - exact) <= 0.502 * fmax(ldexp(fabs(exact), -10), 0x1p-24),
+                      "%a: %a, not %a", (double)base_half_to_float(in[h]), (double)got, exact);
         }
         close_kernel(&k);
     }

@@ -8,16 +8,23 @@
 
 static tec_context *cx;
 
-static void setup(void) { cx = tec_context_new(); }
-static void teardown(void) { tec_context_free(cx); }
+static void setup(void)
+{
+    cx = tec_context_new();
+}
+static void teardown(void)
+{
+    tec_context_free(cx);
+}
 
 TestSuite(operations, .init = setup, .fini = teardown, .timeout = 600);
 
 enum { N = 192 };
 
 static const base_dtype dtypes[] = {
-    {kDLBool, 8, 1}, {kDLInt, 8, 1},  {kDLInt, 16, 1},   {kDLInt, 32, 1},    {kDLInt, 64, 1},   {kDLUInt, 8, 1},  {kDLUInt, 16, 1}, {kDLUInt, 32, 1},
-    {kDLUInt, 64, 1}, {kDLInt, 4, 1}, {kDLUInt, 4, 1}, {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1},
+    {kDLBool, 8, 1}, {kDLInt, 8, 1},    {kDLInt, 16, 1},    {kDLInt, 32, 1},   {kDLInt, 64, 1},
+    {kDLUInt, 8, 1}, {kDLUInt, 16, 1},  {kDLUInt, 32, 1},   {kDLUInt, 64, 1},  {kDLInt, 4, 1},
+    {kDLUInt, 4, 1}, {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1},
 };
 
 /* ---- values ---- */
@@ -31,8 +38,10 @@ static ir_value int_value(uint64_t *state, base_dtype t, int i)
 
 static ir_value float_value(uint64_t *state, base_dtype t, int i)
 {
-    static const double corners[] = {0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN, 127.5, 255.9, -128.9, 2147483648.0, 1e19, -1e19, 65504};
-    double v = i < BASE_COUNT(corners) ? corners[i] : (base_random_unit(state) - 0.5) * exp2((double)(int)(base_random(state) % 24) - 6);
+    static const double corners[] = {0,         -0.0, 1,     -1,    0.5,    1.5,          2.5,  -2.5,  INFINITY,
+                                     -INFINITY, NAN,  127.5, 255.9, -128.9, 2147483648.0, 1e19, -1e19, 65504};
+    double v =
+        i < BASE_COUNT(corners) ? corners[i] : (base_random_unit(state) - 0.5) * exp2((double)(int)(base_random(state) % 24) - 6);
     return ir_eval_cast(BASE_F64, t, (ir_value){.f = v});
 }
 
@@ -70,7 +79,10 @@ static ir_value get(const void *array, base_dtype t, int i)
     memcpy(&twice, at, sizeof twice);
     memcpy(&v, at, (size_t)base_dtype_bytes(t));
     if (base_is_float(t))
-        return (ir_value){.f = t.bits == 64 ? twice : t.bits == 32 ? (double)single : t.code == kDLBfloat ? (double)base_bfloat_to_float(half) : (double)base_half_to_float(half)};
+        return (ir_value){.f = t.bits == 64          ? twice
+                               : t.bits == 32        ? (double)single
+                               : t.code == kDLBfloat ? (double)base_bfloat_to_float(half)
+                                                     : (double)base_half_to_float(half)};
     return base_is_bool(t) ? (ir_value){.i = v} : ir_eval_cast(BASE_I64, t, (ir_value){.i = v});
 }
 
@@ -88,16 +100,11 @@ static bool agrees(base_dtype t, ir_value got, ir_value want)
 static bool takes(const ir_op_info *op, base_dtype t)
 {
     switch (op->operands) {
-    case IR_NUM:
-        return !base_is_bool(t);
-    case IR_INTS:
-        return base_is_int(t);
-    case IR_FLT:
-        return base_is_float(t);
-    case IR_BOOL:
-        return base_is_bool(t);
-    default:
-        return true;
+    case IR_NUM: return !base_is_bool(t);
+    case IR_INTS: return base_is_int(t);
+    case IR_FLT: return base_is_float(t);
+    case IR_BOOL: return base_is_bool(t);
+    default: return true;
     }
 }
 
@@ -148,8 +155,9 @@ static void check_op(const char *words, base_dtype t, ir_op op, int lanes, void 
         ir_value args[] = {select ? get(in[3], BASE_BOOL, i) : v[0], select ? v[0] : v[1], select ? v[1] : v[2]};
         cr_assert(ir_eval_op(op, t, args, &want), "%s has no value", ir_ops[op].name);
         ir_value got = get(out, result_of(op, t), i);
-        cr_assert(agrees(result_of(op, t), got, want), "%s of %s x %d on '%s', case %d: (%lld %a, %lld %a, %lld %a) gives %lld %a, not %lld %a",
-                  ir_ops[op].name, base_dtype_text(cx, t), lanes, words, i, (long long)v[0].i, v[0].f, (long long)v[1].i, v[1].f,
+        cr_assert(agrees(result_of(op, t), got, want),
+                  "%s of %s x %d on '%s', case %d: (%lld %a, %lld %a, %lld %a) gives %lld %a, not %lld %a", ir_ops[op].name,
+                  base_dtype_text(cx, t), lanes, words, i, (long long)v[0].i, v[0].f, (long long)v[1].i, v[1].f,
                   (long long)v[2].i, v[2].f, (long long)got.i, got.f, (long long)want.i, want.f);
     }
 }
@@ -220,7 +228,8 @@ static const ir_program *all_casts(base_dtype t, int lanes)
     buffers[0] = array(cx, "in", t, N);
     for (int k = 0; k < n; k++) {
         buffers[k + 1] = array(cx, base_format(cx, "out%d", k), dtypes[k], N);
-        stores[k] = store_at(cx, buffers[k + 1], at, ir_cast(cx, base_dtype_lanes(dtypes[k], lanes), load_at(cx, buffers[0], at)));
+        stores[k] =
+            store_at(cx, buffers[k + 1], at, ir_cast(cx, base_dtype_lanes(dtypes[k], lanes), load_at(cx, buffers[0], at)));
     }
     const ir_stmt *body = ir_for(cx, i, ir_int(cx, 0), ir_int(cx, N / lanes), IR_SERIAL, ir_seq(cx, stores, n));
     return program_of(cx, base_format(cx, "casts_%s", base_dtype_text(cx, t)), buffers, n + 1, body);
@@ -239,8 +248,9 @@ static void casts_from(const char *words, base_dtype t, int lanes)
     for (int j = 0; j < BASE_COUNT(dtypes); j++)
         for (int i = 0; i < N; i++) {
             ir_value v = get(args[0], t, i), want = ir_eval_cast(t, dtypes[j], v), got = get(args[j + 1], dtypes[j], i);
-            cr_assert(agrees(dtypes[j], got, want), "%s to %s x %d on '%s': %lld %a gives %lld %a, not %lld %a", base_dtype_text(cx, t),
-                      base_dtype_text(cx, dtypes[j]), lanes, words, (long long)v.i, v.f, (long long)got.i, got.f, (long long)want.i, want.f);
+            cr_assert(agrees(dtypes[j], got, want), "%s to %s x %d on '%s': %lld %a gives %lld %a, not %lld %a",
+                      base_dtype_text(cx, t), base_dtype_text(cx, dtypes[j]), lanes, words, (long long)v.i, v.f, (long long)got.i,
+                      got.f, (long long)want.i, want.f);
         }
     close_kernel(&k);
 }
@@ -269,7 +279,8 @@ Test(operations, every_half_survives_the_way_through_a_float)
         const ir_expr *there = ir_cast(cx, base_dtype_lanes(BASE_F32, 8), load_at(cx, a, at));
         const ir_stmt *body = store_at(cx, b, at, ir_cast(cx, base_dtype_lanes(t, 8), there));
         const ir_buffer *buffers[] = {a, b};
-        kernel k = compile(cx, program_of(cx, "through", buffers, 2, ir_for(cx, v, ir_int(cx, 0), ir_int(cx, 1 << 13), IR_SERIAL, body)), words);
+        kernel k = compile(
+            cx, program_of(cx, "through", buffers, 2, ir_for(cx, v, ir_int(cx, 0), ir_int(cx, 1 << 13), IR_SERIAL, body)), words);
         for (int h = 0; h < 1 << 16; h++)
             in[h] = (uint16_t)h;
         cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
@@ -277,8 +288,7 @@ Test(operations, every_half_survives_the_way_through_a_float)
             float f = t.code == kDLBfloat ? base_bfloat_to_float(in[h]) : base_half_to_float(in[h]);
             float g = t.code == kDLBfloat ? base_bfloat_to_float(out[h]) : base_half_to_float(out[h]);
             bool kept = (isnan(f) && isnan(g)) || f == g || (t.code == kDLBfloat && fabsf(f) < FLT_MIN && g == 0);
-            cr_assert(kept, "%s %#x on '%s' becomes %#x",
-                      base_dtype_text(cx, t), h, words, out[h]);
+            cr_assert(kept, "%s %#x on '%s' becomes %#x", base_dtype_text(cx, t), h, words, out[h]);
         }
         close_kernel(&k);
     }

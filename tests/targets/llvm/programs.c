@@ -13,22 +13,55 @@
 
 static tec_context *cx;
 
-static void setup(void) { cx = tec_context_new(); }
-static void teardown(void) { tec_context_free(cx); }
+static void setup(void)
+{
+    cx = tec_context_new();
+}
+static void teardown(void)
+{
+    tec_context_free(cx);
+}
 
 TestSuite(programs, .init = setup, .fini = teardown, .timeout = 600);
 
 /* ---- short words ---- */
 
-static const ir_expr *num(int64_t v) { return ir_int(cx, v); }
-static const ir_expr *real(double v) { return ir_imm(cx, BASE_F32, v); }
-static const ir_expr *index_var(const char *name) { return ir_var(cx, name, BASE_I64); }
-static const ir_expr *at(const ir_buffer *b, const ir_expr *i) { return load_at(cx, b, i); }
-static const ir_stmt *set(const ir_buffer *b, const ir_expr *i, const ir_expr *v) { return store_at(cx, b, i, v); }
-static const ir_expr *ramp(const ir_expr *base, int64_t stride, int lanes) { return ir_ramp(cx, base, num(stride), lanes); }
-static const ir_stmt *loop(const ir_expr *v, int64_t n, const ir_stmt *body) { return ir_for(cx, v, num(0), num(n), IR_SERIAL, body); }
-static const ir_stmt *both(const ir_stmt *a, const ir_stmt *b) { return ir_seq2(cx, a, b); }
-static const ir_buffer *floats(const char *name, int64_t n) { return array(cx, name, BASE_F32, n); }
+static const ir_expr *num(int64_t v)
+{
+    return ir_int(cx, v);
+}
+static const ir_expr *real(double v)
+{
+    return ir_imm(cx, BASE_F32, v);
+}
+static const ir_expr *index_var(const char *name)
+{
+    return ir_var(cx, name, BASE_I64);
+}
+static const ir_expr *at(const ir_buffer *b, const ir_expr *i)
+{
+    return load_at(cx, b, i);
+}
+static const ir_stmt *set(const ir_buffer *b, const ir_expr *i, const ir_expr *v)
+{
+    return store_at(cx, b, i, v);
+}
+static const ir_expr *ramp(const ir_expr *base, int64_t stride, int lanes)
+{
+    return ir_ramp(cx, base, num(stride), lanes);
+}
+static const ir_stmt *loop(const ir_expr *v, int64_t n, const ir_stmt *body)
+{
+    return ir_for(cx, v, num(0), num(n), IR_SERIAL, body);
+}
+static const ir_stmt *both(const ir_stmt *a, const ir_stmt *b)
+{
+    return ir_seq2(cx, a, b);
+}
+static const ir_buffer *floats(const char *name, int64_t n)
+{
+    return array(cx, name, BASE_F32, n);
+}
 
 enum { N = 96 };
 
@@ -52,15 +85,16 @@ static void check_on(const arrays *a, const ir_stmt *body, const char *words)
         index[i] = i * 7 % N;
     }
     const ir_program *p = program_of(cx, "program", buffers, 3, body);
-    ir_array views[] = {{.dtype = BASE_F32, .n = 1, .shape = {N}, .data = in}, {.dtype = BASE_I32, .n = 1, .shape = {N}, .data = index},
+    ir_array views[] = {{.dtype = BASE_F32, .n = 1, .shape = {N}, .data = in},
+                        {.dtype = BASE_I32, .n = 1, .shape = {N}, .data = index},
                         {.dtype = BASE_F32, .n = 1, .shape = {N}, .data = want}};
     ir_arg args[] = {{.array = &views[0]}, {.array = &views[1]}, {.array = &views[2]}};
     cr_assert(ir_interpret(cx, p, &(ir_run){.args = args}), "%s", tec_context_error(cx));
     kernel k = compile(cx, p, words);
     cr_assert(eq(int, call(&k, (void *[]){in, index, out}, NULL), 0));
     for (int i = 0; i < N; i++)
-        cr_assert(out[i] == want[i] || (isnan(out[i]) && isnan(want[i])), "on '%s', out[%d] is %g, not %g\n%s", words, i, (double)out[i], (double)want[i],
-                  k.code->ir);
+        cr_assert(out[i] == want[i] || (isnan(out[i]) && isnan(want[i])), "on '%s', out[%d] is %g, not %g\n%s", words, i,
+                  (double)out[i], (double)want[i], k.code->ir);
     close_kernel(&k);
 }
 
@@ -99,7 +133,8 @@ Test(programs, a_ramp_is_seen_through_sums_products_and_lets)
     arrays a = make_arrays();
     const ir_expr *i = index_var("i"), *v = ir_var(cx, "v", base_dtype_lanes(BASE_I64, 8));
     const ir_expr *lanes = ir_add(cx, ir_broadcast(cx, ir_mul(cx, i, num(8)), 8), ramp(num(0), 1, 8));
-    const ir_stmt *body = loop(i, N / 8, ir_let_stmt(cx, v, lanes, set(a.out, v, at(a.in, ir_sub(cx, ir_broadcast(cx, num(N - 1), 8), v)))));
+    const ir_stmt *body =
+        loop(i, N / 8, ir_let_stmt(cx, v, lanes, set(a.out, v, at(a.in, ir_sub(cx, ir_broadcast(cx, num(N - 1), 8), v)))));
     check(&a, body);
     const ir_buffer *buffers[] = {a.in, a.index, a.out};
     kernel k = compile(cx, program_of(cx, "program", buffers, 3, body), "native");
@@ -137,7 +172,8 @@ static const ir_stmt *masked_tail(const ir_buffer *in, const ir_buffer *out, con
 
 static const ir_stmt *select_tail(const ir_buffer *in, const ir_buffer *out, const ir_expr *k, const ir_expr *inside)
 {
-    const ir_expr *v = ir_select(cx, inside, ir_add(cx, at(in, k), real(1)), ir_imm(cx, base_dtype_lanes(BASE_F32, k->dtype.lanes), 0));
+    const ir_expr *v =
+        ir_select(cx, inside, ir_add(cx, at(in, k), real(1)), ir_imm(cx, base_dtype_lanes(BASE_F32, k->dtype.lanes), 0));
     return ir_store_masked(cx, out, v, &k, 1, inside);
 }
 
@@ -181,7 +217,8 @@ Test(programs, a_select_divides_only_where_its_condition_holds)
     const ir_buffer *in = array(cx, "in", BASE_I32, 16), *out = array(cx, "out", BASE_I32, 16), *buffers[] = {in, out};
     for (int lanes = 1; lanes <= 16; lanes *= 16) {
         const ir_expr *i = index_var("i"), *k = lanes_from(cx, ir_mul(cx, i, num(lanes)), lanes), *d = at(in, k);
-        const ir_expr *q = ir_div(cx, ir_imm_int(cx, BASE_I32, 100), d), *minus = ir_imm_int(cx, base_dtype_lanes(BASE_I32, lanes), -1);
+        const ir_expr *q = ir_div(cx, ir_imm_int(cx, BASE_I32, 100), d),
+                      *minus = ir_imm_int(cx, base_dtype_lanes(BASE_I32, lanes), -1);
         const ir_expr *v = ir_select(cx, ir_ne(cx, d, ir_imm_int(cx, BASE_I32, 0)), q, minus);
         kernel code = compile(cx, program_of(cx, "divide", buffers, 2, loop(i, 16 / lanes, set(out, k, v))), "native");
         int32_t x[16], y[16];
@@ -217,8 +254,8 @@ Test(programs, divisions_by_constants_floor_and_truncate)
             for (int k = 0; k < 4; k++) {
                 ir_value want, args[] = {{.i = x[j]}, {.i = divisors[d]}};
                 cr_assert(ir_eval_op(ops[k], BASE_I64, args, &want));
-                cr_assert(want.i == y[k][j], "%s(%lld, %lld) gives %lld, not %lld", ir_ops[ops[k]].name, (long long)x[j], (long long)divisors[d],
-                          (long long)y[k][j], (long long)want.i);
+                cr_assert(want.i == y[k][j], "%s(%lld, %lld) gives %lld, not %lld", ir_ops[ops[k]].name, (long long)x[j],
+                          (long long)divisors[d], (long long)y[k][j], (long long)want.i);
             }
         close_kernel(&code);
     }
@@ -227,7 +264,8 @@ Test(programs, divisions_by_constants_floor_and_truncate)
 Test(programs, shuffles_pick_from_concatenated_operands)
 {
     arrays a = make_arrays();
-    const ir_expr *vectors[] = {at(a.in, ramp(num(0), 1, 4)), at(a.in, ramp(num(10), 1, 2)), at(a.in, num(20)), at(a.in, ramp(num(30), 1, 8))};
+    const ir_expr *vectors[] = {at(a.in, ramp(num(0), 1, 4)), at(a.in, ramp(num(10), 1, 2)), at(a.in, num(20)),
+                                at(a.in, ramp(num(30), 1, 8))};
     const int pick[] = {6, 0, 5, 14, 7, 7, 3, 4};
     const ir_stmt *fill = set(a.out, ramp(num(0), 1, N), ir_broadcast(cx, real(2), N));
     check(&a, both(fill, set(a.out, ramp(num(8), 1, 8), ir_shuffle(cx, vectors, 4, pick, 8))));
@@ -241,7 +279,8 @@ Test(programs, shuffles_pick_from_concatenated_operands)
 Test(programs, loops_conditions_and_lets)
 {
     arrays a = make_arrays();
-    const ir_expr *i = index_var("i"), *j = index_var("j"), *x = ir_var(cx, "x", BASE_F32), *k = ir_add(cx, ir_mul(cx, i, num(8)), j);
+    const ir_expr *i = index_var("i"), *j = index_var("j"), *x = ir_var(cx, "x", BASE_F32),
+                  *k = ir_add(cx, ir_mul(cx, i, num(8)), j);
     const ir_stmt *yes = set(a.out, k, ir_mul(cx, x, real(2))), *no = set(a.out, k, ir_neg(cx, x));
     const ir_stmt *inner = ir_let_stmt(cx, x, at(a.in, k), ir_if(cx, ir_lt(cx, j, ir_floormod(cx, i, num(5))), yes, no));
     check(&a, loop(i, N / 8, loop(j, 8, inner)));
@@ -316,7 +355,8 @@ Test(programs, workspaces_that_share_bytes_are_kept_apart_in_time)
     check(&a, allocate_at(first, "workspace", 0, allocate_at(second, "workspace", 0, body)));
     check(&a, allocate_at(first, "workspace", 0, allocate_at(second, "workspace", 512, body)));
     const ir_expr *v = index_var("v");
-    check(&a, ir_let_stmt(cx, v, num(1), allocate_with(first, "workspace", ir_mul(cx, v, num(64)), allocate_at(second, "workspace", 64, body))));
+    check(&a, ir_let_stmt(cx, v, num(1),
+                          allocate_with(first, "workspace", ir_mul(cx, v, num(64)), allocate_at(second, "workspace", 64, body))));
 }
 
 Test(programs, parallel_loops_see_what_is_outside)
@@ -355,7 +395,8 @@ Test(programs, a_failed_assertion_leaves_with_its_text)
 
 Test(programs, symbols_and_scalars_are_read_from_their_places)
 {
-    const ir_expr *n = index_var("n"), *scale = ir_var(cx, "scale", BASE_F32), *flag = ir_var(cx, "flag", BASE_BOOL), *i = index_var("i");
+    const ir_expr *n = index_var("n"), *scale = ir_var(cx, "scale", BASE_F32), *flag = ir_var(cx, "flag", BASE_BOOL),
+                  *i = index_var("i");
     const ir_buffer *out = ir_buffer_new(cx, "out", BASE_F32, &n, 1);
     ir_program *p = base_new(cx, ir_program);
     p->name = "scalars";
@@ -363,7 +404,8 @@ Test(programs, symbols_and_scalars_are_read_from_their_places)
     p->n_params = 3;
     p->symbols = &n;
     p->n_symbols = 1;
-    p->body = ir_for(cx, i, num(0), n, IR_SERIAL, set(out, i, ir_select(cx, flag, ir_mul(cx, scale, ir_cast(cx, BASE_F32, i)), real(-1))));
+    p->body = ir_for(cx, i, num(0), n, IR_SERIAL,
+                     set(out, i, ir_select(cx, flag, ir_mul(cx, scale, ir_cast(cx, BASE_F32, i)), real(-1))));
     kernel k = compile(cx, p, "native");
     float s = 2.5f, y[6] = {7, 7, 7, 7, 7, 7};
     uint8_t yes = 1, no = 0;
@@ -375,7 +417,10 @@ Test(programs, symbols_and_scalars_are_read_from_their_places)
     close_kernel(&k);
 }
 
-static float add_scaled(const float *row, float scale) { return row[0] + scale; }
+static float add_scaled(const float *row, float scale)
+{
+    return row[0] + scale;
+}
 static void *find_function(const tec_env *env, const char *name)
 {
     (void)env;
@@ -391,7 +436,8 @@ Test(programs, extern_functions_come_through_the_environment)
         kernel k = compile(cx, program_of(cx, "calls", buffers, 2, loop(i, 8, set(out, i, v))), "native");
         const char *message = NULL;
         float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8] = {0};
-        tec_env env = {.abi = TEC_KERNEL_ABI, .n_workers = 1, .fail = keep_message, .extern_function = find_function, .user = &message};
+        tec_env env = {
+            .abi = TEC_KERNEL_ABI, .n_workers = 1, .fail = keep_message, .extern_function = find_function, .user = &message};
         int status = k.run(&env, (void *[]){x, y}, NULL);
         cr_assert(eq(int, status, known ? 0 : TEC_UNSUPPORTED));
         cr_assert(known ? y[7] == 18 : strstr(message, "'nobody' is not registered") != NULL);

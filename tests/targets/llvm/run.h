@@ -25,7 +25,8 @@ typedef struct {
 /* ---- programs ---- */
 
 /* Parameters, the last one written; buffers of one dimension. */
-static inline const ir_program *program_of(tec_context *cx, const char *name, const ir_buffer *const *buffers, int n, const ir_stmt *body)
+static inline const ir_program *program_of(tec_context *cx, const char *name, const ir_buffer *const *buffers, int n,
+                                           const ir_stmt *body)
 {
     ir_program *p = base_new(cx, ir_program);
     ir_param *params = base_array(cx, ir_param, n);
@@ -69,8 +70,8 @@ static inline const ir_expr *lanes_from(tec_context *cx, const ir_expr *base, in
 
 /* for i in 0..n/lanes { out[i*lanes ...] = value(in, i*lanes ...) } */
 typedef const ir_expr *value_fn(tec_context *cx, const void *what, const ir_expr *const *in);
-static inline const ir_program *map_program(tec_context *cx, const char *name, const base_dtype *in, int n_in, base_dtype out, int64_t n,
-                                            int lanes, value_fn *value, const void *what)
+static inline const ir_program *map_program(tec_context *cx, const char *name, const base_dtype *in, int n_in, base_dtype out,
+                                            int64_t n, int lanes, value_fn *value, const void *what)
 {
     const ir_buffer *buffers[5];
     const ir_expr *loaded[4] = {NULL, NULL, NULL, NULL}, *i = ir_var(cx, "i", BASE_I64);
@@ -118,8 +119,14 @@ static inline int call_env(const kernel *k, void *const *args, const int64_t *di
 {
     static _Alignas(64) char workspace[1 << 16];
     const char *ignored = NULL;
-    tec_env env = {.abi = TEC_KERNEL_ABI, .n_workers = 2, .parallel = run_slices, .workspace = workspace, .thread_workspace = workspace + (1 << 15),
-                   .thread_stride = 1 << 14, .fail = keep_message, .user = message ? message : &ignored};
+    tec_env env = {.abi = TEC_KERNEL_ABI,
+                   .n_workers = 2,
+                   .parallel = run_slices,
+                   .workspace = workspace,
+                   .thread_workspace = workspace + (1 << 15),
+                   .thread_stride = 1 << 14,
+                   .fail = keep_message,
+                   .user = message ? message : &ignored};
     return k->run(&env, args, dims);
 }
 
