@@ -115,6 +115,7 @@ static bool set_part(inside *x, sched_copy *k)
         return sched_refuse(x->c, "what '%s' writes in one iteration of '%s' is not proven to be a box", x->s->block->name,
                             sched_end(&x->at)->loop.var->var.name);
     sched_copy_whole(x->c, k);
+    k->where = sched_outer_guard(x->c->s, x->s, x->fixed);
     for (int d = 0; d < box.buffer->n; d++) {
         k->min[d] = ir_simplify(f, box.min[d]);
         k->extent[d] = ir_simplify(f, box.extent[d]);

@@ -92,6 +92,25 @@ static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w,
     return true;
 }
 
+/* The conditions over the loops around under which all readers run. */
+static const ir_expr *shared_guards(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g)
+{
+    const sched_site *first = sched_site_named(all, readers->at[0]);
+    const ir_expr *shared = NULL;
+    base_vec guards = {0};
+
+    sched_outer_guards(c->s, first, sched_depth_under(first, g->loop), &guards);
+    for (int i = 0; i < guards.n; i++) {
+        bool everywhere = true;
+
+        for (int j = 1; j < readers->n; j++)
+            everywhere = everywhere && sched_has_guard(c->s, sched_site_named(all, readers->at[j]), guards.at[i]);
+        if (everywhere)
+            shared = ir_all(c->cx, shared, guards.at[i]);
+    }
+    return shared;
+}
+
 /* What the readers need in one iteration of the gap's loop. */
 static void part_needed(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g, const ir_buffer *b, sched_copy *k)
 {
@@ -101,6 +120,7 @@ static void part_needed(sched_call *c, const sched_sites *all, const base_vec *r
     sched_copy_whole(c, k);
     if (!g->loop)
         return;
+    k->where = shared_guards(c, all, readers, g);
     for (int i = 0; i < readers->n; i++) {
         const sched_site *r = sched_site_named(all, readers->at[i]);
         int fixed = sched_depth_under(r, g->loop);
@@ -222,6 +242,10 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
     for (int i = 0; i < all->n; i++)
         if (&all->at[i] != s && sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) && sched_combiner(s->block) == NULL)
             return sched_refuse(c, "'%s' writes '%s' too", all->at[i].block->name, box.buffer->name);
+    k->where = sched_outer_guard(c->s, s, fixed);
+    for (int i = 0; i < all->n; i++)
+        if (sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) && !sched_has_guard(c->s, &all->at[i], k->where))
+            return sched_refuse(c, "'%s' and '%s' write '%s' under different conditions", s->block->name, all->at[i].block->name, box.buffer->name);
     if (!sched_fills(c->s, s, &s->block->writes[0], &box, fixed))
         return sched_refuse(c, "what '%s' writes in one iteration of '%s' is not proven to be a box", s->block->name, s->loop[fixed - 1]->loop.var->var.name);
     for (int d = 0; d < box.buffer->n; d++) {

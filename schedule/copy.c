@@ -115,13 +115,13 @@ const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_cop
 {
     const ir_block *block = copy_block(c, k);
     int n = k->from[0]->n;
-    const ir_expr **var = base_array(c->cx, const ir_expr *, n), **bind = base_array(c->cx, const ir_expr *, n + k->n_carried), *where = NULL;
+    const ir_expr **var = base_array(c->cx, const ir_expr *, n), **bind = base_array(c->cx, const ir_expr *, n + k->n_carried), *where = k->where;
     ir_facts *in = ir_facts_new(c->cx, f);
 
     for (int d = 0; block && d < n; d++) {
         var[d] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%s", k->name, k->axis[d])), BASE_I64);
         bind[d] = ir_add(c->cx, k->min[d], var[d]);
-        ir_facts_range(in, var[d], ir_int(c->cx, 0), k->extent[d]);
+        sched_know_loop(in, var[d], k->extent[d]);
         where = sched_domain_guard(in, where, bind[d], block->iters[d].extent);
     }
     for (int j = 0; j < k->n_carried; j++)

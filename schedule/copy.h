@@ -16,6 +16,7 @@ typedef struct {
     int n;                         /* pairs of buffers, all of one shape */
     const char *const *axis;       /* names of the dimensions */
     const ir_expr **min, **extent; /* of the part to copy */
+    const ir_expr *where;          /* over loops around; NULL: always */
     /* Loops around that carry what is copied from one iteration to the next: iteration variables of the block, of kind scan. */
     const ir_stmt *const *carried;
     int n_carried;

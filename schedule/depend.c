@@ -25,7 +25,7 @@ ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed)
     ir_facts *f = ir_facts_new(s->cx, s->facts);
 
     for (int i = 0; i < fixed; i++)
-        ir_facts_range(f, site->loop[i]->loop.var, site->loop[i]->loop.min, site->loop[i]->loop.extent);
+        sched_know_loop(f, site->loop[i]->loop.var, site->loop[i]->loop.extent);
     return f;
 }
 
@@ -145,6 +145,70 @@ bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, in
     return true;
 }
 
+void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out)
+{
+    base_vec all = {0};
+
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool inner = false;
+
+        for (int j = fixed; j < site->n_loops; j++)
+            inner = inner || sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var);
+        if (!inner)
+            base_push(s->cx, out, all.at[i]);
+    }
+}
+
+const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed)
+{
+    const ir_expr *guard = NULL;
+    base_vec all = {0};
+
+    sched_outer_guards(s, site, fixed, &all);
+    for (int i = 0; i < all.n; i++)
+        guard = ir_all(s->cx, guard, all.at[i]);
+    return guard;
+}
+
+bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard)
+{
+    base_vec all = {0}, wanted = {0};
+
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    sched_conjuncts(s->cx, guard, &wanted);
+    for (int i = 0; i < wanted.n; i++) {
+        bool found = false;
+
+        for (int j = 0; j < all.n; j++)
+            found = found || ir_same(all.at[j], wanted.at[i]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Whenever q runs, w does as far as their common `fixed` loops decide it. Points that w leaves out because they lie outside its domain do not
+ * count. */
+static bool runs_with(const sched *s, const sched_site *q, const sched_site *w, int fixed)
+{
+    base_vec outer = {0}, guards = {0};
+
+    sched_outer_guards(s, w, fixed, &outer);
+    if (outer.n == 0)
+        return true;
+    sched_conjuncts(s->cx, loop_guards(s, w), &guards);
+    for (int i = 0; i < outer.n; i++) {
+        bool counts = false;
+
+        for (int j = 0; j < guards.n; j++)
+            counts = counts || guards.at[j] == outer.at[i];
+        if (counts && !sched_has_guard(s, q, outer.at[i]))
+            return false;
+    }
+    return true;
+}
+
 /* The spatial part of a block's bindings over its inner loops. */
 typedef struct {
     const ir_expr **bind, **dom, **loop, **extent;
@@ -160,7 +224,8 @@ static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const 
     return false;
 }
 
-/* Conjuncts without a loop of the spatial variables guard updates (or single out one of many equal runs), not the first write. */
+/* Conjuncts without an inner loop of the spatial variables guard updates (or single out one of many equal runs), not the first write; those
+ * over the outer loops alone decide whether the block runs at all, which runs_with looks at. */
 static const ir_expr *spatial_guards(const sched *s, const sched_site *site, const ir_expr *where, int fixed, const spatial_map *m)
 {
     const ir_expr *kept = NULL;
@@ -168,15 +233,14 @@ static const ir_expr *spatial_guards(const sched *s, const sched_site *site, con
 
     sched_conjuncts(s->cx, where, &all);
     for (int i = 0; i < all.n; i++) {
-        bool inner = false, spatial = false;
+        bool spatial = false;
 
         for (int j = fixed; j < site->n_loops; j++) {
-            bool here = sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var);
+            const ir_expr *var = site->loop[j]->loop.var;
 
-            inner = inner || here;
-            spatial = spatial || (here && any_mentions(s->cx, m->bind, m->n, site->loop[j]->loop.var));
+            spatial = spatial || (sched_mentions(s->cx, all.at[i], var) && any_mentions(s->cx, m->bind, m->n, var));
         }
-        if (spatial || !inner)
+        if (spatial)
             kept = ir_all(s->cx, kept, all.at[i]);
     }
     return kept;
@@ -332,7 +396,7 @@ bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *re
 {
     ir_region box = sched_box(s, w, write, fixed, true);
 
-    return within(s, q, read, fixed, &box) && sched_fills(s, w, write, &box, fixed);
+    return within(s, q, read, fixed, &box) && sched_fills(s, w, write, &box, fixed) && runs_with(s, q, w, fixed);
 }
 
 /* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand still. */
@@ -344,8 +408,10 @@ static bool all_within(const sched *s, const sched_sites *all, const sched_site 
 
         if (!fixed || site == owner)
             continue;
-        if (!within(s, site, sched_access(site->block->reads, site->block->n_reads, b), fixed, box) ||
-            !within(s, site, sched_access(site->block->writes, site->block->n_writes, b), fixed, box))
+        const ir_region *read = sched_access(site->block->reads, site->block->n_reads, b);
+        const ir_region *write = sched_access(site->block->writes, site->block->n_writes, b);
+        if (!within(s, site, read, fixed, box) || !within(s, site, write, fixed, box) ||
+            ((read || write) && !runs_with(s, site, owner, fixed)))
             return false;
     }
     return true;
@@ -430,30 +496,37 @@ static bool has_digit(tec_context *cx, const base_vec *digits, const ir_expr *va
     return false;
 }
 
-/* ... or: the loops from this one on are an injection, and this one is recovered from the spatial iteration variables alone. */
-static bool digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth)
+/* ... or: the loops from `first` on are an injection, and this one is recovered from the spatial iteration variables alone. */
+static bool recovered(const sched *s, const sched_site *site, const ir_expr *var, int first)
 {
     const ir_block *b = site->block;
-    ir_facts *f = sched_site_facts(s, site, depth - 1);
-    ir_ranges inner = inner_ranges(s->cx, site, depth - 1);
+    ir_facts *f = sched_site_facts(s, site, first);
+    ir_ranges inner = inner_ranges(s->cx, site, first);
     const ir_expr **dom = base_array(s->cx, const ir_expr *, b->n_iters);
-    int *dim_of = base_array(s->cx, int, b->n_iters);
     bool spatial = false;
     ir_iter_map m;
 
     for (int i = 0; i < b->n_iters; i++)
         dom[i] = b->iters[i].extent;
-    if (!sched_plain_store(s, b, access, dim_of))
-        return false;
     ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m);
     if (!m.injective)
         return false;
     for (int i = 0; i < b->n_iters; i++) {
-        if (b->iters[i].kind != IR_SPATIAL && has_digit(s->cx, &m.digits[i], var))
+        bool here = has_digit(s->cx, &m.digits[i], var);
+
+        if (here && b->iters[i].kind != IR_SPATIAL)
             return false;
-        spatial = spatial || has_digit(s->cx, &m.digits[i], var);
+        spatial = spatial || here;
     }
     return spatial;
+}
+
+/* With the outer loops fixed, or, where a fused loop was split across them, with all of them in view. */
+static bool digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth)
+{
+    int *dim_of = base_array(s->cx, int, site->block->n_iters);
+
+    return sched_plain_store(s, site->block, access, dim_of) && (recovered(s, site, var, depth - 1) || (depth > 1 && recovered(s, site, var, 0)));
 }
 
 bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var)

@@ -104,7 +104,7 @@ static ir_facts *inside(sched_call *c, const ir_facts *f, const pieces *p)
     ir_facts *in = ir_facts_new(c->cx, f);
 
     for (int i = 0; i < p->n; i++)
-        ir_facts_range(in, p->var[i], ir_int(c->cx, 0), p->extent[i]);
+        sched_know_loop(in, p->var[i], p->extent[i]);
     return in;
 }
 
@@ -319,7 +319,7 @@ const ir_program *sched_do_split(sched_call *c)
 /* ---- cut ---- */
 
 /* Where l belongs to a reduction, the second part goes on with what the first began. */
-static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_expr *var, const ir_expr *point, const ir_facts *f)
+static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_expr *var)
 {
     if (s->kind == IR_BLOCK) {
         sched_site site = {.stmt = s, .block = s->block.block};
@@ -329,14 +329,12 @@ static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_exp
         for (int i = 0; i < site.block->n_iters; i++)
             if (site.block->iters[i].kind == IR_SPATIAL && sched_mentions(c->cx, s->block.bind[i], var))
                 return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name, site.block->name);
-        if (!ir_prove_le(f, ir_int(c->cx, 1), point))
-            return sched_refuse(c, "the first part of reduction '%s' would be empty and never initialise it", site.block->name);
         ir_block *b = ir_block_copy(c->cx, site.block);
         b->init = NULL;
         return sched_with_block(c->cx, s, b);
     }
     for (int i = 0, n = sched_n_children(s); s && i < n; i++) {
-        const ir_stmt *child = without_init(c, sched_child(s, i), var, point, f);
+        const ir_stmt *child = without_init(c, sched_child(s, i), var);
 
         s = child ? sched_with_child(c->cx, s, i, child) : NULL;
     }
@@ -358,16 +356,18 @@ const ir_program *sched_do_cut(sched_call *c)
         return sched_refuse(c, "it is not proven that the point lies within 0..%s", ir_expr_text(c->cx, l->loop.extent));
 
     const ir_expr *var[2], *rest = ir_simplify(f, ir_sub(c->cx, l->loop.extent, point));
+    if (ir_is_value(point, 0) || ir_is_value(rest, 0))
+        return sched_refuse(c, "the %s part would be empty", ir_is_value(point, 0) ? "first" : "second");
     for (int i = 0; i < 2; i++) {
         var[i] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i)), BASE_I64);
         base_push(c->cx, &c->results, var[i]->var.name);
     }
-    const ir_stmt *second = without_init(c, l->loop.body, l->loop.var, point, f);
+    const ir_stmt *second = without_init(c, l->loop.body, l->loop.var);
     if (!second)
         return NULL;
     ir_facts *in = ir_facts_new(c->cx, f), *in2 = ir_facts_new(c->cx, f);
-    ir_facts_range(in, var[0], zero, point);
-    ir_facts_range(in2, var[1], zero, rest);
+    sched_know_loop(in, var[0], point);
+    sched_know_loop(in2, var[1], rest);
     second = sched_rebind(in2, sched_duplicate(c, second), l->loop.var, ir_add(c->cx, var[1], point), NULL);
     const ir_stmt *first = sched_rebind(in, l->loop.body, l->loop.var, var[0], NULL);
     const ir_stmt *both = ir_seq2(c->cx, ir_for(c->cx, var[0], zero, point, IR_SERIAL, first), ir_for(c->cx, var[1], zero, rest, IR_SERIAL, second));
@@ -384,7 +384,7 @@ static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt 
     const ir_expr *var = ir_var(c->cx, name, BASE_I64), *extent = ir_simplify(f, ir_mul(c->cx, ea, eb));
     ir_facts *in = ir_facts_new(c->cx, f);
 
-    ir_facts_range(in, var, ir_int(c->cx, 0), extent);
+    sched_know_loop(in, var, extent);
     const ir_expr *outer = ir_simplify(in, ir_floordiv(c->cx, var, eb)), *inner = ir_simplify(in, ir_floormod(c->cx, var, eb));
     const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);
     body = sched_rebind(in, body, a->loop.var, outer, NULL);

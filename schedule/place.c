@@ -25,6 +25,7 @@ typedef struct {
     const sched_site *site; /* of the block */
     const ir_expr **min, **extent; /* of its new loops, per iteration variable */
     base_vec carried;       /* loops around the target whose last iteration completes the input */
+    base_vec guards;        /* conditions over the loops around the target under which the neighbours run */
 } move;
 
 static bool start(sched_call *c, move *m, const char *block, const char *loop)
@@ -143,7 +144,7 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
 
         var[i] = ir_var(cx, name, BASE_I64);
         bind[i] = ir_add(cx, m->min[i], var[i]);
-        ir_facts_range(in, var[i], ir_int(cx, 0), m->extent[i]);
+        sched_know_loop(in, var[i], m->extent[i]);
     }
     m->c->tree = before;
     for (int i = 0; i < b->n_iters; i++)
@@ -153,6 +154,8 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
         const ir_stmt *l = m->carried.at[i];
         where = ir_all(cx, where, ir_eq(cx, l->loop.var, ir_simplify(f, ir_sub(cx, l->loop.extent, ir_int(cx, 1)))));
     }
+    for (int i = 0; i < m->guards.n; i++)
+        where = ir_all(cx, where, m->guards.at[i]);
     const ir_stmt *s = ir_block_stmt(cx, b, bind, where);
     for (int i = b->n_iters - 1; i >= 0; i--)
         s = ir_for(cx, var[i], ir_int(cx, 0), m->extent[i], IR_SERIAL, s);
@@ -243,6 +246,24 @@ static bool invert_store(move *m, const ir_facts *f, const ir_region *write, con
     return true;
 }
 
+/* Where no reader runs, the block has nothing to do, and what it would read may be undefined. */
+static void inherit_guards(move *m, const sched_site *reader)
+{
+    base_vec all = {0};
+
+    sched_outer_guards(m->c->s, reader, fixed_loops(m, reader), &all);
+    for (int i = 0; i < all.n; i++) {
+        bool shared = true;
+
+        for (int j = 0; shared && j < m->all.n; j++)
+            for (int k = 0; &m->all.at[j] != m->site && k < m->site->block->n_writes; k++)
+                if (sched_reads(m->all.at[j].block, m->site->block->writes[k].buffer))
+                    shared = shared && sched_has_guard(m->c->s, &m->all.at[j], all.at[i]);
+        if (shared)
+            base_push(m->c->cx, &m->guards, all.at[i]);
+    }
+}
+
 /* Finds the first block that reads what this one writes; all readers must lie under the target. */
 static const sched_site *first_reader(move *m)
 {
@@ -300,6 +321,7 @@ const ir_program *sched_do_compute_at(sched_call *c)
         return NULL;
     if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
         return NULL;
+    inherit_guards(&m, reader);
     const ir_stmt *root = carry_out(&m, reader->block->name, false);
     return root && sched_reads_are_written(c, root, m.site->block->name) && sched_still_independent(c, &m.to, root) ? sched_with_body(c, root) : NULL;
 }
@@ -336,6 +358,22 @@ static bool completes_last(move *m, const sched_site *w, const ir_stmt *loop)
     return true;
 }
 
+/* Q runs where its producers do. */
+static void add_guards(move *m, const sched_site *w)
+{
+    base_vec all = {0};
+
+    sched_outer_guards(m->c->s, w, fixed_loops(m, w), &all);
+    for (int i = 0; i < all.n; i++) {
+        bool known = false;
+
+        for (int j = 0; j < m->guards.n; j++)
+            known = known || ir_same(m->guards.at[j], all.at[i]);
+        if (!known)
+            base_push(m->c->cx, &m->guards, all.at[i]);
+    }
+}
+
 /* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. */
 static const sched_site *last_producer(move *m)
 {
@@ -353,6 +391,7 @@ static const sched_site *last_producer(move *m)
             if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL && !completes_last(m, w, w->loop[k]))
                 return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop", w->block->name, m->loop_name,
                                     w->loop[k]->loop.var->var.name);
+        add_guards(m, w);
         last = w;
     }
     if (!last)

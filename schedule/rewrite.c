@@ -96,7 +96,7 @@ static const ir_stmt *rebind_loop(const rebinding *r, const ir_facts *f, const i
     const ir_expr *extent = rebind_expr(r, f, s->loop.extent);
     ir_facts *inner = ir_facts_new(r->cx, f);
 
-    ir_facts_range(inner, s->loop.var, s->loop.min, extent);
+    sched_know_loop(inner, s->loop.var, extent);
     const ir_stmt *body = rebind(r, inner, s->loop.body);
     if (body == s->loop.body && extent == s->loop.extent)
         return s;

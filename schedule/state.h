@@ -145,6 +145,9 @@ const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *nam
 int sched_child_with(const ir_stmt *body, const char *name);
 bool sched_is_named(const char *const *names, int n, const char *name); /* one of the names */
 
+/* The range of a loop's variable. Of a loop that never runs nothing is said: everything would follow, and what is simplified to a constant
+ * there could stand outside of it later. */
+void sched_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent);
 /* What holds at link `depth` of the path: symbols, ranges of loops above, conditions, lets. */
 ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth);
 
@@ -208,7 +211,13 @@ ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
 /* The box that one access touches while the outer `fixed` loops stand still. For writes (`covering`), points that the predicate leaves
  * out because they lie outside the block's domain count as touched. */
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
-/* While its outer `fixed` loops stand still, the block touches every element of `box` that lies in its domain. */
+/* The conjuncts of the block's predicate that its outer `fixed` loops decide: as a list, as one condition (NULL: none), and whether the
+ * predicate of a block has all conjuncts of a condition. */
+void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out);
+const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed);
+bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard);
+/* While its outer `fixed` loops stand still, the block touches every element of `box` that lies in its domain, if it runs at
+ * all (its outer guards). */
 bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
 /* Whether the block writes all of `box`, its box of `access`, in each iteration of its outer `fixed` loops, and completes it. */
 bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);

@@ -219,10 +219,18 @@ bool sched_is_named(const char *const *names, int n, const char *name)
 
 /* ---- facts ---- */
 
+void sched_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent)
+{
+    int64_t n;
+
+    if (!ir_is_int(extent, &n) || n > 0)
+        ir_facts_range(f, var, ir_int(ir_facts_context(f), 0), extent);
+}
+
 static void enter(ir_facts *f, const ir_stmt *s, int child)
 {
     if (s->kind == IR_FOR)
-        ir_facts_range(f, s->loop.var, s->loop.min, s->loop.extent);
+        sched_know_loop(f, s->loop.var, s->loop.extent);
     else if (s->kind == IR_LET_STMT)
         ir_facts_value(f, s->let.var, s->let.value);
     else if (s->kind == IR_IF && child == 0)

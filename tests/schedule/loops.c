@@ -317,9 +317,15 @@ Test(loops, cut_refuses_a_point_outside)
     refuses(schedule_of(copy10), "cut(C.i, 11)", "it is not proven that the point lies within 0..10");
 }
 
-Test(loops, cut_refuses_an_empty_first_part_of_a_reduction)
+Test(loops, cut_refuses_empty_parts)
 {
-    refuses(schedule_of(rows), "cut(C.k, 0)", "the first part of reduction 'C' would be empty and never initialise it");
+    refuses(schedule_of(rows), "cut(C.k, 0)", "the first part would be empty");
+    refuses(schedule_of(rows), "cut(C.y, 6)", "the second part would be empty");
+}
+
+Test(loops, cut_takes_a_symbolic_loop_that_is_long_enough)
+{
+    does(schedule_of("def f(n, A: f32[n]) where n >= 3 { C[i] = A[i] * 2 return C }"), "cut(C.i, 3)");
 }
 
 Test(loops, the_pieces_of_a_cut_can_be_split_apart)

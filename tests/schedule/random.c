@@ -10,7 +10,7 @@
 
 TestSuite(random_steps, .init = open_context, .fini = close_context);
 
-enum { MAX_STEPS = 10 };
+enum { MAX_STEPS = 12 };
 
 static uint64_t state, current;
 
@@ -171,6 +171,14 @@ static const char *loop_near(const sched *s, const char *block, bool reader)
     return m ? loops[below(m)] : any_loop(s);
 }
 
+static const char *own_loop(const sched *s, const char *block)
+{
+    const char **loops;
+    int n = sched_loops_of(s, block, &loops);
+
+    return n ? loops[below(n)] : "none";
+}
+
 static const char *any_buffer(const sched *s)
 {
     const ir_program *p = sched_tree(s);
@@ -253,13 +261,18 @@ static void random_step(sched *s)
         sched_cache_read(s, any_buffer(s), IR_LOCAL, NULL, 0);
         break;
     case 14:
-        sched_cache_write(s, block, IR_LOCAL);
+        if (below(2))
+            sched_cache_write(s, block, IR_LOCAL);
+        else
+            sched_cache_write_at(s, block, IR_LOCAL, own_loop(s, block));
         break;
     default:
         if (below(2))
-            sched_decompose_reduction(s, block, any_loop(s));
-        else
+            sched_decompose_reduction(s, block, own_loop(s, block));
+        else if (below(2))
             sched_compute_root(s, block);
+        else
+            sched_tile(s, any_loop(s), any_loop(s), 1 + below(4), 1 + below(4), NULL);
     }
 }
 
