@@ -306,12 +306,12 @@ static const ir_stmt *simp_if(place *p, const ir_stmt *s)
 static const ir_stmt *simp_seq(place *p, const ir_stmt *s)
 {
     const ir_stmt **out = base_array(p->session.cx, const ir_stmt *, s->seq.n);
-    place here = *p;
+    place after_assert, *here = p;
     bool changed = false;
     int n = 0;
 
     for (int i = 0; i < s->seq.n; i++) {
-        const ir_stmt *r = simp_stmt(&here, s->seq.stmt[i]);
+        const ir_stmt *r = simp_stmt(here, s->seq.stmt[i]);
         if (!r)
             return NULL;
         changed |= r != s->seq.stmt[i];
@@ -320,7 +320,8 @@ static const ir_stmt *simp_seq(place *p, const ir_stmt *s)
         out[n++] = r;
         if (r->kind == IR_ASSERT) {
             ir_facts *f;
-            here = inside(&here, &f);
+            after_assert = inside(here, &f);
+            here = &after_assert;
             ir_facts_assume(f, r->check.cond);
         }
     }
