@@ -35,15 +35,16 @@ static tec_kernel_fn *resolve(void *jit, const char *symbol)
 
 static void release(void *jit)
 {
-    llvm_jit_close(jit);
+    if (jit)
+        llvm_jit_close(jit);
 }
 
 TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_module_desc *desc)
 {
     tec_error err = {0};
-    llvm_jit *jit = llvm_jit_open(cx, code->codes, code->n);
+    llvm_jit *jit = code->n ? llvm_jit_open(cx, code->codes, code->n) : NULL; /* a graph may have no kernels: copies only */
 
-    if (!jit)
+    if (code->n && !jit)
         return NULL;
     tec_module *m = rt_module_from_memory(desc ? desc : &code->desc, &(rt_memory_code){resolve, release, jit}, 0, &err);
     if (!m)

@@ -336,18 +336,6 @@ static bool runs_along_rows(tec_context *cx, const ir_block *b)
     return c.rows;
 }
 
-/* Lanes are partial sums of one reduction. Only where whole vectors fit: the rest would cost more than it saves. */
-static bool vectorise_rows(sched *s, const char *block, const char *innermost)
-{
-    int lanes = lanes_of(s, block_of(s, block));
-    int64_t n = op_extent(s, innermost);
-    const char *part[2];
-
-    if (lanes == 1 || n < lanes || n % lanes)
-        return true;
-    return sched_split(s, innermost, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part) && sched_annotate(s, part[1], IR_VECTORISED);
-}
-
 /* The last spatial loop becomes the innermost, as vectors of sums. Gives the loop left outside in its place, or NULL. */
 static bool vectorise_columns(sched *s, const char *block, const char *column, const char **reduce, int n_reduce, const char **outer)
 {
@@ -375,10 +363,7 @@ static bool schedule_reduction(tec_context *cx, sched *s, const char *block, con
     bool parallel = n > 0 && pays_in_parallel(s, spatial, n);
     const char *outer;
 
-    if (runs_along_rows(cx, block_of(s, block)) || n == 0) {
-        if (n_reduce > 0 && !vectorise_rows(s, block, reduce[n_reduce - 1]))
-            return false;
-    } else {
+    if (n > 0 && !runs_along_rows(cx, block_of(s, block))) {
         if (!vectorise_columns(s, block, spatial[n - 1], reduce, n_reduce, &outer))
             return false;
         spatial[n - 1] = outer;

@@ -45,6 +45,18 @@ static bool find_output(tiling *t)
     return true;
 }
 
+/* The loop of the sums' own that an iteration variable runs with; NULL: it has one value in a tile, from the loops around both. */
+static const char *own_loop(const tiling *t, const char *iter)
+{
+    const char *loop = op_loop(t->s, t->anchor, iter), **around;
+    int n = op_loops(t->s, t->out, &around);
+
+    for (int i = 0; loop && i < n; i++)
+        if (base_same(around[i], loop))
+            return NULL;
+    return loop;
+}
+
 /* Splits the output into tiles and computes the sums inside. */
 static bool tile_output(tiling *t, const char **lanes_loop, const char **vectors_loop, const char **rows_loop)
 {
@@ -157,8 +169,8 @@ bool op_conv_schedule(sched *s, const char *anchor)
     for (int i = 0; i < rank; i++)
         reduce[n++] = op_loop(s, anchor, base_format(t.cx, "k%d", i));
     reduce[n++] = op_loop(s, anchor, "ii");
-    x = op_loop(s, anchor, base_format(t.cx, "s%d", rank - 1));
-    return order_sums(&t, reduce, n, x, op_loop(s, anchor, "ob"), op_loop(s, anchor, "oi")) && finish_output(&t, rows, vectors, lanes);
+    x = own_loop(&t, base_format(t.cx, "s%d", rank - 1));
+    return order_sums(&t, reduce, n, x, own_loop(&t, "ob"), own_loop(&t, "oi")) && finish_output(&t, rows, vectors, lanes);
 }
 
 /* ---- matrix product ---- */
@@ -195,11 +207,11 @@ bool op_matmul_schedule(sched *s, const char *anchor)
     if (!find_output(&t) || !read_matmul(&t) || !tile_output(&t, &lanes, &vectors, &rows))
         return false;
     part[0] = NULL;
-    part[1] = op_loop(s, anchor, "ni");
+    part[1] = own_loop(&t, "ni");
     if (t.tile.vectors > 1 && !sched_split(s, part[1], (int64_t[]){SCHED_INFER, t.lanes}, 2, SCHED_GUARD, part))
         return false;
     reduce[0] = op_loop(s, anchor, "k");
-    return order_sums(&t, reduce, 1, op_loop(s, anchor, "m"), part[0], part[1]) && finish_output(&t, rows, vectors, lanes);
+    return order_sums(&t, reduce, 1, own_loop(&t, "m"), part[0], part[1]) && finish_output(&t, rows, vectors, lanes);
 }
 
 /* ---- depthwise convolution ---- */

@@ -179,7 +179,8 @@ static const char *position(const DLTensor *t, int64_t i, char *text, size_t siz
 static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text, size_t size)
 {
     int64_t n = tec_tensor_elements(want), differ = 0, first = -1;
-    double most = 0;
+    /* One unit in the last place of bfloat16 is more than a thousandth. */
+    double relative = want->dtype.code == kDLBfloat ? 1.0 / 128 : 1e-3, most = 0;
     char at[128];
 
     for (int64_t i = 0; i < n; i++) {
@@ -189,7 +190,7 @@ static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text
     }
     for (int64_t i = 0; i < n; i++) {
         double a = get_float(got, i), b = get_float(want, i);
-        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= 1e-3 * fabs(b) + fmax(1e-7, 1e-6 * most);
+        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= relative * fabs(b) + fmax(1e-7, 1e-6 * most);
 
         if (!same && differ++ == 0)
             first = i;

@@ -56,12 +56,13 @@ static void *report_unsupported(onnx_import_state *im)
 
 /* ---- types of inputs ---- */
 
-static const onnx_shape *given_shape(const onnx_import_state *im, const char *input, int position)
+/* A shape of another rank is not this input's: whoever sets the input will be told. */
+static const onnx_shape *given_shape(const onnx_import_state *im, const char *input, int position, int rank)
 {
     for (int i = 0; im->options && i < im->options->n_shapes; i++) {
         const onnx_shape *s = &im->options->shapes[i];
 
-        if (s->input ? base_same(s->input, input) : s->position == position)
+        if (s->n == rank && (s->input ? base_same(s->input, input) : s->position == position))
             return s;
     }
     return NULL;
@@ -102,19 +103,14 @@ static void *refuse_input(onnx_import_state *im, const char *name, const char *t
 static const ir_expr **input_dims(onnx_import_state *im, const Onnx__ValueInfoProto *info, int position)
 {
     const Onnx__TensorShapeProto *s = info->type->tensor_type->shape;
-    const onnx_shape *given = given_shape(im, info->name, position);
+    const onnx_shape *given = given_shape(im, info->name, position, (int)s->n_dim);
     const ir_expr **dim = base_array(im->cx, const ir_expr *, s->n_dim);
 
-    if (given && given->n != (int)s->n_dim)
-        return base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "input '%s' has %zu dimensions, the given data %d", info->name, s->n_dim, given->n);
     for (size_t i = 0; i < s->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = s->dim[i];
 
         if (!d->has_dim_value || d->dim_value < 0)
             dim[i] = symbolic_dim(im, d->dim_param, info->name, (int)i, given);
-        else if (given && given->shape[i] != d->dim_value)
-            return base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "dimension %zu of input '%s' is %lld, the given data has %lld", i, info->name,
-                             (long long)d->dim_value, (long long)given->shape[i]);
         else
             dim[i] = ir_int(im->cx, d->dim_value);
     }

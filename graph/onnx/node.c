@@ -92,12 +92,21 @@ static int64_t element(const op_constant *c, int64_t i)
     return v;
 }
 
+/* A tensor without elements is known whatever it will hold. */
+static bool is_empty(const graph_value *v)
+{
+    for (int i = 0; i < v->type.n; i++)
+        if (ir_is_value(v->type.dim[i], 0))
+            return true;
+    return false;
+}
+
 static const onnx_known *known_constant(onnx_node *n, const graph_value *v)
 {
     const op_constant *c = v->constant;
     int64_t count = c ? c->bytes / base_dtype_bytes(c->type.dtype) : 0;
 
-    if (!c || base_is_float(c->type.dtype) || count > ONNX_MAX_KNOWN)
+    if ((!c && !is_empty(v)) || base_is_float(v->type.dtype) || count > ONNX_MAX_KNOWN)
         return NULL;
     onnx_known *known = base_new(n->cx, onnx_known);
     known->n = (int)count;

@@ -159,7 +159,7 @@ static void *read_data(const reader *r)
         return r->elements || r->t->n_int32_data || r->t->n_float_data ? from_typed_fields(r) : base_alloc(r->cx, 1);
     if ((int64_t)r->t->raw_data.len != r->bytes)
         return fail(r, TEC_INVALID, base_format(r->cx, "%lld bytes expected, %zu found", (long long)r->bytes, r->t->raw_data.len));
-    return base_copy(r->cx, r->t->raw_data.data, r->t->raw_data.len + (r->bytes == 0));
+    return r->bytes ? base_copy(r->cx, r->t->raw_data.data, r->t->raw_data.len) : base_alloc(r->cx, 1);
 }
 
 const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *t, const char *what)
