@@ -161,7 +161,7 @@ bool op_conv_schedule(sched *s, const char *anchor)
 {
     tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
     const char *rows, *vectors, *lanes, *reduce[OP_MAX_SPATIAL + 2], *x;
-    int rank, n = 0;
+    int rank = 0, n = 0;
 
     if (!find_output(&t) || !read_conv(&t, &rank) || !tile_output(&t, &lanes, &vectors, &rows))
         return false;
