@@ -166,6 +166,25 @@ static bool uses_itself(compactor *c, const ir_stmt *s, const ir_buffer *b)
 
 /* ---- which elements ---- */
 
+/* An index that is loaded may be any, and another one at each time: the whole dimension. */
+static void widen_gathers(tec_context *cx, const base_vec *regions)
+{
+    for (int i = 0; i < regions->n; i++) {
+        ir_region *r = regions->at[i];
+        const ir_expr **min = base_copy(cx, r->min, (size_t)r->buffer->n * sizeof *min);
+        const ir_expr **extent = base_copy(cx, r->extent, (size_t)r->buffer->n * sizeof *extent);
+
+        for (int d = 0; d < r->buffer->n; d++) {
+            if (!ir_loads(cx, min[d]) && !ir_loads(cx, extent[d]))
+                continue;
+            min[d] = ir_int(cx, 0);
+            extent[d] = r->buffer->shape[d];
+        }
+        r->min = min;
+        r->extent = extent;
+    }
+}
+
 static const touch *touched(compactor *c, const ir_facts *f, const ir_stmt *s)
 {
     touch *t = base_map_get(&c->touches, s);
@@ -173,6 +192,8 @@ static const touch *touched(compactor *c, const ir_facts *f, const ir_stmt *s)
     if (!t) {
         t = base_new(c->rw.cx, touch);
         ir_touched(f, s, &t->reads, &t->writes);
+        widen_gathers(c->rw.cx, &t->reads);
+        widen_gathers(c->rw.cx, &t->writes);
         base_map_put(c->rw.cx, &c->touches, s, t);
     }
     return t;

@@ -8,7 +8,7 @@
  *   condition is about; simplify after trim: partition reads the conditions in linear form.
  * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor divisions by the
  *   lanes must be gone by then.
- * - vectorize before unroll: the register-wide pieces of a long vector are unrolled with the rest; unroll before promote: constant indices.
+ * - vectorize before unroll: the register-wide pieces of a long vector are unrolled with the rest; unroll before masks and promote: constant ramps.
  * - share before math: an expansion is written once for all equal operands. fma before math, whose expansions fuse where they must.
  * - storage last but for finish: nothing allocates any more.
  */
@@ -29,6 +29,7 @@ const lower_pass lower_passes[] = {
     {"vectorize", lower_vectorize, IR_VERIFY_FLAT, "vectorised loops become vector expressions", false, true},
     {"unroll", lower_unroll, IR_VERIFY_SCALAR, "unrolled loops are written out", false, false},
     {"simplify", lower_simplify, IR_VERIFY_SCALAR, "canonical expressions; what cannot run goes", false, false},
+    {"masks", lower_masks, IR_VERIFY_SCALAR, "masks of all or no lanes go", false, true},
     {"promote", lower_promote, IR_VERIFY_SCALAR, "local buffers with constant indices become values", false, true},
     {"share", lower_share, IR_VERIFY_SCALAR, "equal expressions become one node, which is evaluated once", false, true},
     {"fma", lower_fma, IR_VERIFY_SCALAR, "multiply-adds are fused where the policy allows", false, true},

@@ -24,7 +24,7 @@ typedef struct {
     int n;
     const ir_buffer *buffer;
     bool written;        /* a store to all of it comes before anything else */
-    bool starts_at_zero; /* some store needs the lanes that were there before */
+    bool needs_old;      /* some store keeps lanes that were there before */
 } cell;
 
 /* One local buffer on its way: what is accessed, and then its cells, by their first element. */
@@ -238,10 +238,10 @@ static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
     ir_at(cx, s->loc);
     const ir_expr *value = s->store.value, *at = whole_index(cx, c);
     if (s->store.mask)
-        value = ir_select(cx, s->store.mask, value, part_of(cx, load_cell(cx, c), offset, value->dtype.lanes));
+        value = ir_select(cx, s->store.mask, lower_under_mask(cx, s->store.mask, value),
+                          part_of(cx, load_cell(cx, c), offset, value->dtype.lanes));
     if (value && value->dtype.lanes < c->n)
         value = blend(cx, load_cell(cx, c), value, offset);
-    c->starts_at_zero |= value != s->store.value && !c->written;
     return ir_store(cx, c->buffer, value, &at, 1);
 }
 
@@ -270,6 +270,38 @@ static bool note_written(const promoter *p, const ir_stmt *s)
     return true;
 }
 
+typedef struct {
+    ir_walk walk;
+    const promoter *p;
+} store_walk;
+
+static bool skip_expr(ir_walk *w, const ir_expr *e)
+{
+    (void)w, (void)e;
+    return false;
+}
+
+static bool note_partial(ir_walk *w, const ir_stmt *s)
+{
+    int offset = 0;
+    cell *c = s->kind == IR_STORE ? cell_of(((store_walk *)w)->p, s->store.buffer, s->store.index[0], &offset) : NULL;
+
+    if (c)
+        c->needs_old |= s->store.mask || s->store.value->dtype.lanes < c->n;
+    return true;
+}
+
+/* What the statements of one allocation do to its cells; the buffer may be allocated elsewhere too. */
+static void look_at_stores(promoter *p, const local *l, const ir_stmt *body)
+{
+    store_walk w = {.walk = {.expr = skip_expr, .stmt = note_partial, .cx = p->rw.cx}, .p = p};
+
+    for (int i = 0; i < l->cells.n; i++)
+        ((cell *)l->cells.at[i])->written = ((cell *)l->cells.at[i])->needs_old = false;
+    note_written(p, body);
+    ir_walk_stmt(&w.walk, body);
+}
+
 static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *s)
 {
     promoter *p = (promoter *)rw;
@@ -278,13 +310,13 @@ static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *s)
 
     if (!l || l->fixed)
         return ir_rewrite_stmt_children(rw, s);
-    note_written(p, s->allocate.body);
     const ir_stmt *body = ir_rewrite_stmt(rw, s->allocate.body);
+    look_at_stores(p, l, s->allocate.body);
     bool same = body == s->allocate.body && l->cells.n == 1 && ((cell *)l->cells.at[0])->buffer == l->buffer;
     for (int i = l->cells.n - 1; i >= 0 && !same; i--) {
         const cell *c = l->cells.at[i];
 
-        if (c->starts_at_zero)
+        if (c->needs_old && !c->written)
             body = ir_seq2(cx, zero(cx, c), body);
         body = ir_allocate(cx, c->buffer, body);
     }

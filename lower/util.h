@@ -35,6 +35,9 @@ bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, con
 /* max(0, end - min) without the max where that is proven. */
 const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end);
 
+/* e for lanes of `mask` only: a select by that mask is its first arm (lower/masks.c). */
+const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_expr *e);
+
 /* Loops, lets and allocations as they are, but with another body; s itself where it is the same. */
 const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt *body);
 /* The body of a loop, let, allocation or attribute; NULL for other statements. */

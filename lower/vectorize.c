@@ -1,7 +1,7 @@
 /* lower/vectorize.c -- vectorised loops become vector statements of the target's width.
  *
  *     for x in 0..40 vectorised {                  for x.v in 0..2 unrolled {
- *       if x < n { B[x] = A[x*2] * w[0] }    =>      B[ramp(x.v*16, 1, 16)] = A[ramp(x.v*32, 2, 16) if m] * broadcast(w[0], 16) if m
+ *       if x < n { B[x] = A[x*2] * w[0] }    =>      B[ramp(x.v*16, 1, 16)] = (A[ramp(x.v*32, 2, 16)] where m) * broadcast(w[0], 16) where m
  *     }                                            }           # m is ramp(x.v*16, 1, 16) < n; then the last 8 in one vector of 8
  *
  * requires  flat buffers; simplified indices

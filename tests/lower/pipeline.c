@@ -38,7 +38,7 @@ TestSuite(pipeline, .init = open_context, .fini = close_context);
     "  buffer P: f32[3, h + 2, 19]\n"                                                                                \
     "  for c in 0..3 { for y in 0..h + 2 { for x in 0..19 {\n"                                                       \
     "    block P(c = c in 0..3, y = y in 0..h + 2, x = x in 0..19) {\n"                                              \
-    "      reads A[:3, :h, :17] writes P[c, y, x]\n"                                                                 \
+    "      reads A[0:3, 0:h, 0:17] writes P[c, y, x]\n"                                                                 \
     "      P[c, y, x] = select(1 <= y && y < h + 1 && 1 <= x && x < 18, A[c, y - 1, x - 1], 0.0)\n"                  \
     "    }\n"                                                                                                        \
     "  } } }\n"                                                                                                      \

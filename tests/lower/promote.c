@@ -45,11 +45,11 @@ Test(promote, reads_and_writes_parts_by_shuffles)
 Test(promote, selects_under_masks)
 {
     const char *text = P("  allocate T: f32[8] @local {\n"
-                         "    T[ramp(0, 1, 8)] = broadcast(0.0, 8) if ramp(0, 1, 8) < broadcast(n, 8)\n"
+                         "    T[ramp(0, 1, 8)] = broadcast(0.0, 8) where ramp(0, 1, 8) < broadcast(n, 8)\n"
                          "    for k in 0..4 {\n"
-                         "      T[ramp(0, 1, 8)] = (T[ramp(0, 1, 8)] if ramp(0, 1, 8) < broadcast(n, 8)) + A[ramp(k, 1, 8)] if ramp(0, 1, 8) < broadcast(n, 8)\n"
+                         "      T[ramp(0, 1, 8)] = (T[ramp(0, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)) + A[ramp(k, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)\n"
                          "    }\n"
-                         "    B[ramp(0, 1, 8)] = T[ramp(0, 1, 8)] if ramp(0, 1, 8) < broadcast(n, 8)\n"
+                         "    B[ramp(0, 1, 8)] = T[ramp(0, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)\n"
                          "  }\n");
 
     HAS("= select(ramp(0, 1, 8) < broadcast(n, 8), ", after("promote", AVX512, text));

@@ -121,14 +121,14 @@ static void put_block(maker *m, const char *name, const axis *a, int n, const ch
 enum { WIDTH = 10, COLUMNS = 7 };
 
 static const char *const producers[] = {
-    "reads A[:n, :10] writes P[y, x] P[y, x] = A[y, x]*2.0 + 1.0\n",
-    "reads A[:n, :10] writes P[y, x] P[y, x] = select(0 <= y - 1 && 0 <= x - 2, A[y - 1, x - 2], 0.0)\n",
-    "reads A[:n, :10] writes P[y, x] P[y, x] = select(y + 1 < n && x + 1 < 10, A[y + 1, x + 1] - A[y, x], A[y, 9 - x])\n",
+    "reads A[0:n, 0:10] writes P[y, x] P[y, x] = A[y, x]*2.0 + 1.0\n",
+    "reads A[0:n, 0:10] writes P[y, x] P[y, x] = select(0 <= y - 1 && 0 <= x - 2, A[y - 1, x - 2], 0.0)\n",
+    "reads A[0:n, 0:10] writes P[y, x] P[y, x] = select(y + 1 < n && x + 1 < 10, A[y + 1, x + 1] - A[y, x], A[y, 9 - x])\n",
 };
 static const char *const reducers[] = {
-    "reads P[:n, :10], W[:10, :7] writes C[y, c] init { C[y, c] = 0.0 } C[y, c] sum= P[y, k]*W[k, c]\n",
-    "reads P[:n, :10], W[:10, :7] writes C[y, c] init { C[y, c] = 1.0 } C[y, c] max= P[y, k] - W[k, c]\n",
-    "reads P[:n, :10], W[:10, :7] writes C[y, c] init { C[y, c] = 0.0 } if c + k - 2 >= 0 && c + k - 2 < 10 { C[y, c] sum= P[y, c + k - 2]*W[k, c] }\n",
+    "reads P[0:n, 0:10], W[0:10, 0:7] writes C[y, c] init { C[y, c] = 0.0 } C[y, c] sum= P[y, k]*W[k, c]\n",
+    "reads P[0:n, 0:10], W[0:10, 0:7] writes C[y, c] init { C[y, c] = 1.0 } C[y, c] max= P[y, k] - W[k, c]\n",
+    "reads P[0:n, 0:10], W[0:10, 0:7] writes C[y, c] init { C[y, c] = 0.0 } if c + k - 2 >= 0 && c + k - 2 < 10 { C[y, c] sum= P[y, c + k - 2]*W[k, c] }\n",
 };
 
 static void put_producer_at_root(maker *m, const char *body)

@@ -20,7 +20,7 @@ Test(vectorize, masks_what_is_left_over)
 {
     const char *text = F32("  for x in 0..21 vectorised { B[x] = A[x] }\n");
 
-    HAS("if ramp(0, 1, 8) < broadcast(5, 8)", after("vectorize", AVX512, text));
+    HAS("where ramp(0, 1, 8) < broadcast(5, 8)", after("vectorize", AVX512, text));
     HAS_NOT("broadcast(5", after("vectorize", SSE2, text));
     same_meaning("vectorize", AVX512, text, SIZES(1));
     same_meaning("vectorize", AVX2, text, SIZES(1));
@@ -31,7 +31,7 @@ Test(vectorize, masks_lanes_of_a_condition)
 {
     const char *text = F32("  for x in 0..64 vectorised { if x < n { B[x] = A[x] + A[x*3] } else { B[x] = 1.0 } }\n");
 
-    HAS(" if ramp(x.v * 16, 1, 16) < broadcast(n, 16)", after("vectorize", AVX512, text));
+    HAS(" where ramp(x.v * 16, 1, 16) < broadcast(n, 16)", after("vectorize", AVX512, text));
     same_meaning("vectorize", AVX512, text, SIZES(0, 1, 17, 64));
     same_meaning("vectorize", SSE2, text, SIZES(0, 1, 17, 64));
 }
