@@ -1,0 +1,193 @@
+/* tests/ops/conv.c -- convolution against six nested loops. */
+#include "tests/ops/kit.h"
+
+TestSuite(conv, .init = open_context, .fini = close_context);
+
+/* Spatial geometry; unused dimensions have kernel 1, stride 1, dilation 1. */
+typedef struct {
+    int rank;
+    int64_t n, in, out, groups; /* channels in all */
+    int64_t extent[3], kernel[3], stride[3], dilation[3], before[3], after[3];
+    bool bias;
+    base_dtype t;
+} geometry;
+
+static int64_t out_extent(const geometry *g, int i)
+{
+    return (g->extent[i] + g->before[i] + g->after[i] - (g->kernel[i] - 1) * g->dilation[i] - 1) / g->stride[i] + 1;
+}
+
+/* The product sum of one output element; spatial index and kernel index have three dimensions always. */
+static double tap_sum(const geometry *g, const nd *x, const nd *w, int64_t n, int64_t o, const int64_t *y)
+{
+    int64_t per_group = g->in / g->groups, first = o / (g->out / g->groups) * per_group;
+    int64_t e[3] = {1, 1, 1}, k[3] = {1, 1, 1};
+    double sum = 0;
+
+    for (int i = 0; i < g->rank; i++) {
+        e[i] = g->extent[i];
+        k[i] = g->kernel[i];
+    }
+    for (int64_t c = 0; c < per_group; c++)
+        for (int64_t a = 0; a < k[0]; a++)
+            for (int64_t b = 0; b < k[1]; b++)
+                for (int64_t d = 0; d < k[2]; d++) {
+                    int64_t tap[3] = {a, b, d}, p[3] = {0, 0, 0};
+                    bool inside = true;
+
+                    for (int i = 0; i < g->rank; i++) {
+                        p[i] = y[i] * g->stride[i] + tap[i] * g->dilation[i] - g->before[i];
+                        inside = inside && p[i] >= 0 && p[i] < e[i];
+                    }
+                    if (inside)
+                        sum += x->v[(((n * g->in + first + c) * e[0] + p[0]) * e[1] + p[1]) * e[2] + p[2]] *
+                               w->v[(((o * per_group + c) * k[0] + a) * k[1] + b) * k[2] + d];
+                }
+    return sum;
+}
+
+static nd reference(const geometry *g, const nd *x, const nd *w, const nd *bias)
+{
+    int64_t shape[5] = {g->n, g->out}, o[3] = {1, 1, 1};
+
+    for (int i = 0; i < g->rank; i++)
+        shape[2 + i] = o[i] = out_extent(g, i);
+    nd y = new_nd(g->t, 2 + g->rank, shape);
+    int64_t at = 0;
+    for (int64_t n = 0; n < g->n; n++)
+        for (int64_t c = 0; c < g->out; c++)
+            for (int64_t a = 0; a < o[0]; a++)
+                for (int64_t b = 0; b < o[1]; b++)
+                    for (int64_t d = 0; d < o[2]; d++)
+                        y.v[at++] = tap_sum(g, x, w, n, c, (int64_t[]){a, b, d}) + (g->bias ? bias->v[c] : 0);
+    return y;
+}
+
+static void check_with(geometry g, bool symbolic_batch)
+{
+    int64_t xs[5] = {g.n, g.in}, ws[5] = {g.out, g.in / g.groups}, pads[6];
+    nd in[3];
+
+    for (int i = 0; i < g.rank; i++) {
+        xs[2 + i] = g.extent[i];
+        ws[2 + i] = g.kernel[i];
+        pads[i] = g.before[i];
+        pads[g.rank + i] = g.after[i];
+    }
+    in[0] = random_nd(g.t, 2 + g.rank, xs);
+    in[0].symbolic = symbolic_batch;
+    in[1] = random_nd(g.t, 2 + g.rank, ws);
+    in[2] = random_nd(g.t, 1, &g.out);
+    op_attr attr[] = {op_attr_int("group", g.groups), op_attr_ints(cx, "strides", g.stride, g.rank), op_attr_ints(cx, "dilations", g.dilation, g.rank),
+                      op_attr_ints(cx, "pads", pads, 2 * g.rank)};
+    gives("conv", attr, BASE_COUNT(attr), in, g.bias ? 3 : 2, reference(&g, &in[0], &in[1], &in[2]), 0);
+}
+
+static void check(geometry g)
+{
+    check_with(g, false);
+}
+
+#define ONES {1, 1, 1}
+
+Test(conv, of_odd_sizes_with_bias)
+{
+    check((geometry){.rank = 2, .n = 2, .in = 3, .out = 5, .groups = 1, .extent = {7, 9}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                     .bias = true, .t = BASE_F32});
+}
+
+Test(conv, with_one_point_kernel)
+{
+    check((geometry){.rank = 2, .n = 1, .in = 18, .out = 20, .groups = 1, .extent = {5, 6}, .kernel = {1, 1}, .stride = ONES, .dilation = ONES, .t = BASE_F32});
+}
+
+Test(conv, with_strides_and_asymmetric_padding)
+{
+    check((geometry){.rank = 2, .n = 1, .in = 4, .out = 9, .groups = 1, .extent = {8, 11}, .kernel = {3, 5}, .stride = {2, 3, 1}, .dilation = ONES,
+                     .before = {1, 0}, .after = {2, 3}, .bias = true, .t = BASE_F32});
+}
+
+Test(conv, with_dilations)
+{
+    check((geometry){.rank = 2, .n = 1, .in = 2, .out = 3, .groups = 1, .extent = {9, 10}, .kernel = {3, 2}, .stride = {1, 2, 1}, .dilation = {2, 3, 1},
+                     .before = {2, 1}, .after = {2, 1}, .t = BASE_F32});
+}
+
+Test(conv, with_groups)
+{
+    check((geometry){.rank = 2, .n = 2, .in = 6, .out = 9, .groups = 3, .extent = {5, 5}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                     .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32});
+}
+
+Test(conv, with_more_channels_than_one_block)
+{
+    check((geometry){.rank = 2, .n = 1, .in = 37, .out = 35, .groups = 1, .extent = {4, 3}, .kernel = {2, 2}, .stride = ONES, .dilation = ONES,
+                     .before = {1, 0}, .after = {0, 1}, .bias = true, .t = BASE_F32});
+}
+
+Test(conv, depthwise)
+{
+    check((geometry){.rank = 2, .n = 2, .in = 5, .out = 5, .groups = 5, .extent = {7, 9}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                     .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32});
+    check((geometry){.rank = 2, .n = 1, .in = 3, .out = 6, .groups = 3, .extent = {6, 17}, .kernel = {3, 3}, .stride = {2, 2, 1}, .dilation = ONES,
+                     .before = {0, 1}, .after = {1, 1}, .t = BASE_F32});
+}
+
+Test(conv, depthwise_without_padding)
+{
+    check((geometry){.rank = 2, .n = 1, .in = 4, .out = 4, .groups = 4, .extent = {6, 6}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES, .t = BASE_F32});
+}
+
+Test(conv, in_one_dimension)
+{
+    check((geometry){.rank = 1, .n = 2, .in = 3, .out = 4, .groups = 1, .extent = {13}, .kernel = {4}, .stride = {3, 1, 1}, .dilation = {2, 1, 1},
+                     .before = {2}, .after = {5}, .bias = true, .t = BASE_F32});
+}
+
+Test(conv, in_three_dimensions)
+{
+    check((geometry){.rank = 3, .n = 1, .in = 2, .out = 3, .groups = 1, .extent = {3, 4, 5}, .kernel = {2, 3, 2}, .stride = {1, 2, 1}, .dilation = {1, 1, 2},
+                     .before = {1, 0, 1}, .after = {0, 1, 1}, .bias = true, .t = BASE_F32});
+}
+
+Test(conv, of_other_floats)
+{
+    geometry g = {.rank = 2, .n = 1, .in = 3, .out = 4, .groups = 1, .extent = {5, 5}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                  .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F64};
+
+    check(g);
+    g.t = BASE_F16;
+    check(g);
+}
+
+Test(conv, with_a_batch_known_when_it_runs)
+{
+    geometry g = {.rank = 2, .in = 3, .out = 10, .groups = 1, .extent = {5, 7}, .kernel = {3, 3}, .stride = {2, 1, 1}, .dilation = ONES,
+                  .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32};
+
+    for (g.n = 1; g.n <= 3; g.n++)
+        check_with(g, true);
+    geometry depthwise = {.rank = 2, .in = 4, .out = 4, .groups = 4, .extent = {5, 7}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                          .before = {1, 1}, .after = {1, 1}, .t = BASE_F32};
+    for (depthwise.n = 1; depthwise.n <= 2; depthwise.n++)
+        check_with(depthwise, true);
+}
+
+Test(conv, refuses_what_does_not_fit)
+{
+    nd x = new_nd(BASE_F32, SHAPE(1, 3, 8, 8)), w = new_nd(BASE_F32, SHAPE(4, 3, 3, 3)), flat = new_nd(BASE_F32, SHAPE(1, 3));
+    nd other = new_nd(BASE_F32, SHAPE(4, 2, 3, 3)), bias = new_nd(BASE_F32, SHAPE(5)), ints = new_nd(BASE_I32, SHAPE(1, 3, 8, 8));
+    nd large = new_nd(BASE_F32, SHAPE(4, 3, 9, 3));
+
+    refuses("conv 'conv': the input is f32[1, 3]: expected [n, channels, spatial dimensions...]", "conv", NO_ATTRS, IN(flat, w));
+    refuses("conv 'conv': the input has 3 channels, the weights take 1 groups of 2", "conv", NO_ATTRS, IN(x, other));
+    refuses("conv 'conv': 4 output channels do not fall into 3 groups", "conv", ATTRS(op_attr_int("group", 3)), IN(x, w));
+    refuses("conv 'conv': the bias is f32[5], expected [4]", "conv", NO_ATTRS, IN(x, w, bias));
+    refuses("conv 'conv': the input is i32[1, 3, 8, 8], the weights are f32[4, 3, 3, 3]: expected one float type", "conv", NO_ATTRS, IN(ints, w));
+    refuses("conv 'conv': a window of 9 does not fit into spatial dimension 0 of extent 8 (padding 0 and 0)", "conv", NO_ATTRS, IN(x, large));
+    refuses("conv 'conv': 'strides' has 3 values, the input has 2 spatial dimensions", "conv", ATTRS(INTS("strides", 1, 1, 1)), IN(x, w));
+    refuses("conv 'conv': 'pads' has 2 values, expected 4: the begin of each spatial dimension, then the end of each", "conv", ATTRS(INTS("pads", 1, 1)),
+            IN(x, w));
+    refuses("conv 'conv': takes 2 to 3 operands, found 1", "conv", NO_ATTRS, IN(x));
+    refuses("conv 'conv': 'dilations' must be at least 1, found 0", "conv", ATTRS(INTS("dilations", 0, 1)), IN(x, w));
+}
