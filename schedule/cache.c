@@ -126,7 +126,7 @@ static void part_needed(sched_call *c, const sched_sites *all, const base_vec *r
         int fixed = sched_depth_under(r, g->loop);
 
         f = sched_site_facts(c->s, r, fixed);
-        box[i] = sched_box(c->s, r, sched_access(r->block->reads, r->block->n_reads, b), fixed, false);
+        box[i] = sched_box(c->s, r, sched_access(r->block->reads, r->block->n_reads, b), fixed, true);
     }
     ir_region hull = ir_region_union(f, box, readers->n);
     for (int d = 0; d < b->n; d++) {
@@ -163,8 +163,9 @@ const ir_program *sched_do_cache_read(sched_call *c)
         body = sched_rebuild(c->cx, &g.at, g.at.n - 1, sched_with_child(c->cx, sched_end(&g.at), 0, body));
     body = body ? sched_redirect(c, body, 1, &b, &cache, (const char *const *)readers.at, readers.n) : NULL;
     base_push(c->cx, &c->results, name);
-    const ir_program *after = sched_with_body(c, body);
-    return after ? sched_add_buffer(c->cx, after, cache) : NULL;
+    if (!body || !sched_reads_are_written(c, body, name))
+        return NULL;
+    return sched_add_buffer(c->cx, sched_with_body(c, body), cache);
 }
 
 /* ---- cache_write ---- */
@@ -239,9 +240,15 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
     sched_copy_whole(c, k);
     if (!fixed)
         return true;
-    for (int i = 0; i < all->n; i++)
-        if (&all->at[i] != s && sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) && sched_combiner(s->block) == NULL)
-            return sched_refuse(c, "'%s' writes '%s' too", all->at[i].block->name, box.buffer->name);
+    for (int i = 0; i < all->n; i++) {
+        const ir_region *write = sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer);
+
+        if (!write || &all->at[i] == s)
+            continue;
+        ir_region other = sched_box(c->s, &all->at[i], write, fixed, true);
+        if (!ir_region_contains(f, &box, &other))
+            return sched_refuse(c, "'%s' writes other parts of '%s'", all->at[i].block->name, box.buffer->name);
+    }
     k->where = sched_outer_guard(c->s, s, fixed);
     for (int i = 0; i < all->n; i++)
         if (sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) && !sched_has_guard(c->s, &all->at[i], k->where))

@@ -267,6 +267,24 @@ static const ir_expr *shifted(sched_call *c, const ir_facts *f, const pieces *p)
     return ir_add(c->cx, start, within);
 }
 
+/* A predicate on a loop that mixes the axes would have to guard the init and the updates in different ways. */
+static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
+{
+    sched_sites below = sched_all_sites(c->cx, loop->loop.body);
+
+    for (int i = 0; i < below.n; i++) {
+        const sched_site *site = &below.at[i];
+        bool spatial = false;
+
+        for (int j = 0; j < site->block->n_iters; j++)
+            spatial = spatial || (site->block->iters[j].kind == IR_SPATIAL && sched_mentions(c->cx, site->stmt->block.bind[j], loop->loop.var));
+        if (site->block->init && spatial && sched_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL)
+            return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it", loop->loop.var->var.name,
+                                site->block->name);
+    }
+    return true;
+}
+
 /* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is guarded by hangs on that. */
 static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces *p)
 {
@@ -289,9 +307,9 @@ static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces 
         body = round_up(c, f, body, p->loop, p->product);
     else if (!p->exact && strcmp(tail, "shift_inwards") == 0)
         value = shifted(c, f, p);
-    else if (!p->exact)
+    else if (!p->exact && tail_is_clear(c, p->loop))
         guard = tail_guard(c, in, p);
-    return body && value ? sched_rebind(in, body, p->loop->loop.var, value, guard) : NULL;
+    return body && value && !c->reason ? sched_rebind(in, body, p->loop->loop.var, value, guard) : NULL;
 }
 
 static const ir_program *split_at(sched_call *c, const sched_path *at, const sched_arg *factors, const char *tail)

@@ -221,7 +221,7 @@ static ir_region needed(move *m, const ir_buffer *buffer, const ir_facts **f)
             continue;
         if (n == 0)
             *f = sched_site_facts(m->c->s, r, fixed_loops(m, r));
-        boxes[n++] = sched_box(m->c->s, r, read, fixed_loops(m, r), false);
+        boxes[n++] = sched_box(m->c->s, r, read, fixed_loops(m, r), true);
     }
     return ir_region_union(*f, boxes, n);
 }

@@ -51,22 +51,37 @@ static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const i
     return ir_simplify(f, ir_substitute(r->cx, e, r->var, r->value));
 }
 
-/* A conjunct that is never true stays as it is: over reduction loops it guards the updates only, and `false` would guard the init too. */
-static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const ir_expr *where)
+/* A variable of e feeds a reduce iteration variable of the block. */
+static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(cx, e, &vars);
+    for (int i = 0; i < s->block.block->n_iters; i++)
+        for (int j = 0; s->block.block->iters[i].kind != IR_SPATIAL && j < vars.n; j++)
+            if (ir_uses_var(cx, s->block.bind[i], vars.at[j]))
+                return true;
+    return false;
+}
+
+/* A conjunct over reduction loops that is never true stays as it is: it guards the updates only, and `false` would guard the init too. */
+static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *out = NULL;
     base_vec all = {0};
 
-    if (!where || !ir_uses_var(r->cx, where, r->var))
-        return where;
-    sched_conjuncts(r->cx, where, &all);
+    if (!s->block.where || !ir_uses_var(r->cx, s->block.where, r->var))
+        return s->block.where;
+    sched_conjuncts(r->cx, s->block.where, &all);
     for (int i = 0; i < all.n; i++) {
         const ir_expr *e = rebind_expr(r, f, all.at[i]);
         int64_t value;
 
         if (ir_is_true(e))
             continue;
-        out = ir_all(r->cx, out, ir_is_int(e, &value) ? ir_substitute(r->cx, all.at[i], r->var, r->value) : e);
+        if (ir_is_int(e, &value) && about_reduction(r->cx, s, all.at[i]))
+            e = ir_substitute(r->cx, all.at[i], r->var, r->value);
+        out = ir_all(r->cx, out, e);
     }
     return out;
 }
@@ -74,7 +89,7 @@ static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const 
 static const ir_stmt *rebind_block(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     int n = s->block.block->n_iters;
-    const ir_expr **bind = base_array(r->cx, const ir_expr *, n), *where = rebind_where(r, f, s->block.where);
+    const ir_expr **bind = base_array(r->cx, const ir_expr *, n), *where = rebind_where(r, f, s);
     bool same = where == s->block.where && !r->guard;
 
     for (int i = 0; i < n; i++) {

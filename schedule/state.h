@@ -208,8 +208,8 @@ bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var); /* N
 ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var);
 /* The facts around a site with its outer `fixed` loops only. */
 ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
-/* The box that one access touches while the outer `fixed` loops stand still. For writes (`covering`), points that the predicate leaves
- * out because they lie outside the block's domain count as touched. */
+/* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the predicate leaves out because they
+ * lie outside the block's domain count as touched, so that the box of a tile at the edge is as large as any other. */
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
 /* The conjuncts of the block's predicate that its outer `fixed` loops decide: as a list, as one condition (NULL: none), and whether the
  * predicate of a block has all conjuncts of a condition. */

@@ -154,6 +154,15 @@ Test(loops, split_refuses_an_annotated_loop_and_later_steps_go_on)
     does(s, "pragma(C.i, key, 4)");
 }
 
+Test(loops, split_refuses_a_tail_on_a_loop_that_mixes_spatial_and_reduction)
+{
+    sched *s = schedule_of(rows);
+
+    does(s, "fuse(C.y, C.k)");
+    refuses(s, "split(C.y~C.k, _, 7)", "loop 'C.y~C.k' runs over a spatial and a reduction axis of 'C'; its factors must divide it");
+    does(s, "split(C.y~C.k, _, 4)");
+}
+
 Test(loops, split_refuses_an_unknown_tail)
 {
     refuses(schedule_of(copy10), "split(C.i, _, 3, sideways)", "'sideways' is no way to split: expected guard, round_up or shift_inwards");
