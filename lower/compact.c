@@ -378,9 +378,10 @@ static const ir_expr *over_symbols(compactor *c, const ir_facts *f, const ir_exp
         if (!symbol)
             base_push(c->rw.cx, &loops, vars.at[i]);
     }
-    if (loops.n == 0)
-        return extent;
-    return ir_eliminate(f, extent, (const ir_expr *const *)loops.at, loops.n, &min, &max) ? ir_simplify(f, max) : NULL;
+    if (loops.n > 0 && !ir_eliminate(f, extent, (const ir_expr *const *)loops.at, loops.n, &min, &max))
+        return NULL;
+    /* Loops that do not run give a hull less than nothing. */
+    return lower_extent(f, ir_int(c->rw.cx, 0), loops.n > 0 ? max : extent);
 }
 
 static bool shape_it(compactor *c, const ir_facts *f, const touch *t, placement *p)
