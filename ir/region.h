@@ -1,0 +1,66 @@
+/* ir/region.h -- which box of a buffer a piece of the tree touches, and whether bindings are a bijection.
+ *
+ *     ir_region r = ir_region_union(f, boxes, n);
+ *     ir_iter_map m;
+ *     if (!ir_iter_map_detect(f, loops, extents, n, bindings, n_bindings, where, &m)) -> m.reason says why not
+ *
+ * The rules are docs/loop-tree.md, "Regions": the minimum of an affine index takes each inner variable at the end that its sign says,
+ * the extent is the sum of |coefficient| * (extent - 1) plus 1, so that variables shared by both ends cancel. What cannot be proven takes
+ * the whole dimension.
+ */
+#ifndef IR_REGION_H
+#define IR_REGION_H
+
+#include "ir/facts.h"
+
+/* Inner variables with their ranges (0 or min .. min+extent-1). */
+typedef struct {
+    const ir_expr *const *var, *const *min, *const *extent;
+    int n;
+} ir_ranges;
+
+/* The interval that index `e` spans while the inner variables run, as min and extent free of them; false: not expressible (caller takes the
+ * whole dimension). `where` (may be NULL) holds for the points that count. */
+bool ir_span(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where, const ir_expr **min, const ir_expr **extent);
+
+/* The box that r covers while the inner variables run; dimensions that cannot be expressed become 0..shape. A hull that is proven to reach
+ * the buffer's shape becomes exactly 0..shape. */
+ir_region ir_region_over(const ir_facts *f, const ir_region *r, const ir_ranges *inner, const ir_expr *where);
+
+/* The hull of boxes of one buffer. */
+ir_region ir_region_union(const ir_facts *f, const ir_region *boxes, int n);
+bool ir_region_contains(const ir_facts *f, const ir_region *outer, const ir_region *inner); /* proven */
+bool ir_region_disjoint(const ir_facts *f, const ir_region *a, const ir_region *b);         /* proven */
+ir_region ir_region_whole(tec_context *cx, const ir_buffer *b);
+ir_region ir_region_point(tec_context *cx, const ir_buffer *b, const ir_expr *const *index);
+
+/* Reads and writes of a statement (a block's init and body): one hull for each buffer, in order of first touch. Variables bound inside
+ * (loops, lets) are eliminated. Updates write their targets; their targets are not listed as reads. Conditions of select, && and if
+ * narrow nothing here. */
+void ir_touched(const ir_facts *f, const ir_stmt *s, base_vec *reads, base_vec *writes); /* of ir_region * */
+
+/* One digit: floormod(floordiv(var, lower), extent) * scale. `var` is a loop variable, or, where loops were fused and split at another
+ * place, the sum of loops that was split. */
+typedef struct {
+    const ir_expr *var;
+    const ir_expr *lower, *extent, *scale;
+} ir_digit;
+
+/* The proof that quasi-affine bindings over loops (0..extent-1) are a bijection from the points that satisfy `where` onto the
+ * domain (0..dom[j]-1 each). */
+typedef struct {
+    bool bijective;     /* onto the whole domain, each point once */
+    bool injective;     /* each point at most once (covers part of it) */
+    const char *reason; /* why not, for the reader; NULL where bijective */
+    base_vec *digits;   /* for each binding: its digits (ir_digit *), most significant first */
+    const ir_expr **base; /* for each binding: the constant part */
+    struct ir_iter_marks *marks; /* what the proof found: for the inverse */
+} ir_iter_map;
+bool ir_iter_map_detect(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent, int n_loops, const ir_expr *const *bind,
+                        const ir_expr *const *dom, int n_bind, const ir_expr *where, ir_iter_map *out);
+
+/* Inverts a bijective map: each loop variable as an expression over `point` (one per binding). */
+bool ir_iter_map_inverse(const ir_facts *f, const ir_iter_map *m, const ir_expr *const *point, const ir_expr *const *loop, int n_loops,
+                         const ir_expr **out);
+
+#endif
