@@ -3,8 +3,9 @@
 
     scripts/math_coefficients.py > lower/math_coefficients.def
 
-Each polynomial minimises the largest weighted error over its interval (Remez's exchange on a dense grid of Chebyshev points), with 60 digits,
-and is then rounded to the format that it is used in. The degree is the smallest whose error, before rounding, is under the bound.
+Each polynomial minimises the largest weighted error over its interval (Remez's exchange on a dense grid of Chebyshev points),
+with 60 digits, and is then rounded to the format that it is used in. The degree is the smallest whose error, before rounding, is
+under the bound.
 """
 from decimal import Decimal as D, getcontext
 import struct
@@ -177,7 +178,7 @@ def wrap(line, width=128):
 
 
 def constants():
-    """ln 2 and pi/2 as sums of few parts: the high ones have zeros at the end, so that a product with a small integer is exact."""
+    """ln 2, pi/2 as sums of few parts: the high ones end in zeros, so that a product with a small integer is exact."""
     def split(name, what, value, bits, single):
         parts, rest = [], value
         for b in bits:
@@ -220,8 +221,8 @@ def main():
     half_ln2, root = LN2 / 2 + D("1e-4"), D(2).sqrt()
     log_lo, log_hi = 1 / root - 1, root - 1
     s_max = (root - 1) / (root + 1)
-    print("/* lower/math_coefficients.def -- made by scripts/math_coefficients.py: minimax polynomials, lowest coefficient first, and constants")
-    print(" * in parts. MATH_TABLE(name, count, numbers...)")
+    print("/* lower/math_coefficients.def -- made by scripts/math_coefficients.py: minimax polynomials, lowest coefficient first, and")
+    print(" * constants in parts. MATH_TABLE(name, count, numbers...)")
     print(" */")
     constants()
     for single in (True, False):
@@ -235,25 +236,29 @@ def main():
                    D(0), small ** 2, 27 if single else 57, single)
         polynomial(f"SIN_{s}", "(sin(r)/r - 1) / r^2 in r^2", lambda z: (sin(z.sqrt()) / z.sqrt() - 1) / z, lambda z: z,
                    D(0), (PI / 4) ** 2 + D("1e-3"), 27 if single else 57, single)
-        polynomial(f"COS_{s}", "(cos(r) - 1 + r^2/2) / r^4 in r^2", lambda z: (cos(z.sqrt()) - 1 + z / 2) / z ** 2, lambda z: z ** 2,
-                   D(0), (PI / 4) ** 2 + D("1e-3"), 27 if single else 57, single)
+        polynomial(f"COS_{s}", "(cos(r) - 1 + r^2/2) / r^4 in r^2", lambda z: (cos(z.sqrt()) - 1 + z / 2) / z ** 2,
+                   lambda z: z ** 2, D(0), (PI / 4) ** 2 + D("1e-3"), 27 if single else 57, single)
     polynomial("LOG_F32", "(ln(1+f) - f + f^2/2) / f^3", lambda f: ((1 + f).ln() - f + f * f / 2) / f ** 3,
                lambda f: f ** 3 / (1 + f).ln(), log_lo, log_hi, 27, True)
-    polynomial("LOG2_F32", "log2(1+f) / f", lambda f: (1 + f).ln() / LN2 / f, lambda f: f * LN2 / (1 + f).ln(), log_lo, log_hi, 27, True)
-    polynomial("LOG_F64", "(ln((1+s)/(1-s))/s - 2) / s^2 in s^2", lambda z: (((1 + z.sqrt()) / (1 - z.sqrt())).ln() / z.sqrt() - 2) / z,
-               lambda z: z / 2, D(0), s_max ** 2, 60, False)
+    polynomial("LOG2_F32", "log2(1+f) / f", lambda f: (1 + f).ln() / LN2 / f, lambda f: f * LN2 / (1 + f).ln(),
+               log_lo, log_hi, 27, True)
+    polynomial("LOG_F64", "(ln((1+s)/(1-s))/s - 2) / s^2 in s^2",
+               lambda z: (((1 + z.sqrt()) / (1 - z.sqrt())).ln() / z.sqrt() - 2) / z, lambda z: z / 2, D(0), s_max ** 2, 60, False)
     polynomial("LOG_TAIL_F64", "(ln((1+s)/(1-s))/2s - 1 - s^2/3) / s^4 in s^2",
                lambda z: (((1 + z.sqrt()) / (1 - z.sqrt())).ln() / z.sqrt() / 2 - 1 - z / 3) / z ** 2, lambda z: z ** 2,
                D(0), s_max ** 2, 66, False)
-    polynomial("LOG2_WIDE", "log2(1+f) / f, enough for a float32 power", lambda f: (1 + f).ln() / LN2 / f, lambda f: f * LN2 / (1 + f).ln(),
+    polynomial("LOG2_WIDE", "log2(1+f) / f, enough for a float32 power", lambda f: (1 + f).ln() / LN2 / f,
+               lambda f: f * LN2 / (1 + f).ln(),
                log_lo, log_hi, 38, False)
     polynomial("EXP2_WIDE", "2^r, enough for a float32 power", lambda r: (r * LN2).exp(), lambda r: 1 / (r * LN2).exp(),
                D("-0.5001"), D("0.5001"), 29, False)
     polynomial("ATAN_F64", "(atan(x)/x - 1) / x^2 in x^2", lambda z: (atan(z.sqrt()) / z.sqrt() - 1) / z, lambda z: z,
                D(0), (root - 1) ** 2 + D("1e-4"), 57, False)
-    polynomial("SINH_F64", "(sinh(x)/x - 1) / x^2 in x^2", lambda z: (sinh(z.sqrt()) / z.sqrt() - 1) / z, lambda z: z, D(0), D(1), 57, False)
+    polynomial("SINH_F64", "(sinh(x)/x - 1) / x^2 in x^2", lambda z: (sinh(z.sqrt()) / z.sqrt() - 1) / z, lambda z: z,
+               D(0), D(1), 57, False)
     for s, bits in (("F32", 27), ("F64", 56)):
-        polynomial(f"ERF_{s}", "erf(x)/x - 1 in x^2", lambda z: erf(z.sqrt()) / z.sqrt() - 1, lambda z: PI.sqrt() / 2, D(0), D(1), bits, s == "F32")
+        polynomial(f"ERF_{s}", "erf(x)/x - 1 in x^2", lambda z: erf(z.sqrt()) / z.sqrt() - 1, lambda z: PI.sqrt() / 2,
+                   D(0), D(1), bits, s == "F32")
     polynomial("ERFC_F32", "-ln(erfc(x))/x in x", lambda x: -erfc(x).ln() / x, lambda x: x * erfc(x), D(1), D("3.95"), 27, True)
     polynomial("ERFC_F64", "-ln(erfc(x))/x in x", lambda x: -erfc(x).ln() / x, lambda x: x * erfc(x), D(1), D("5.95"), 55, False)
     print("#undef MATH_TABLE")
