@@ -24,7 +24,6 @@ typedef struct {
     sched_sites all;        /* of the tree before */
     const sched_site *site; /* of the block */
     const ir_expr **min, **extent; /* of its new loops, per iteration variable */
-    base_vec carried;       /* loops around the target whose last iteration completes the input */
     base_vec guards;        /* conditions over the loops around the target under which the neighbours run */
 } move;
 
@@ -150,10 +149,6 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
     for (int i = 0; i < b->n_iters; i++)
         if (bind[i] != var[i] || m->extent[i] != b->iters[i].extent)
             where = sched_domain_guard(in, where, bind[i], b->iters[i].extent);
-    for (int i = 0; i < m->carried.n; i++) {
-        const ir_stmt *l = m->carried.at[i];
-        where = ir_all(cx, where, ir_eq(cx, l->loop.var, ir_simplify(f, ir_sub(cx, l->loop.extent, ir_int(cx, 1)))));
-    }
     for (int i = 0; i < m->guards.n; i++)
         where = ir_all(cx, where, m->guards.at[i]);
     const ir_stmt *s = ir_block_stmt(cx, b, bind, where);
@@ -345,19 +340,6 @@ const ir_program *sched_do_compute_root(sched_call *c)
 
 /* ---- reverse_compute_at ---- */
 
-/* The loop carries an accumulating cache, so that the copy's last iteration leaves the buffer complete. */
-static bool completes_last(move *m, const sched_site *w, const ir_stmt *loop)
-{
-    if (w->block->role != IR_ROLE_COPY || sched_kind_for(m->c->cx, w, loop->loop.var) != IR_SCAN ||
-        !ir_prove_le(m->c->s->facts, ir_int(m->c->cx, 1), loop->loop.extent))
-        return false;
-    for (int i = 0; i < m->carried.n; i++)
-        if (m->carried.at[i] == loop)
-            return true;
-    base_push(m->c->cx, &m->carried, loop);
-    return true;
-}
-
 /* Q runs where its producers do. */
 static void add_guards(move *m, const sched_site *w)
 {
@@ -374,6 +356,27 @@ static void add_guards(move *m, const sched_site *w)
     }
 }
 
+static bool in_reach(const move *m, const ir_expr *e);
+
+/* The copy of an accumulating cache leaves its buffer complete when it is at the last of its steps. */
+static bool add_last_steps(move *m, const sched_site *w)
+{
+    tec_context *cx = m->c->cx;
+
+    for (int i = 0; i < w->block->n_iters; i++) {
+        const ir_iter *step = &w->block->iters[i];
+        const ir_expr *bind = w->stmt->block.bind[i], *last = ir_simplify(m->c->s->facts, ir_sub(cx, step->extent, ir_int(cx, 1)));
+
+        if (step->kind != IR_SCAN)
+            continue;
+        if (w->block->role != IR_ROLE_COPY || !in_reach(m, bind) || !ir_prove_le(m->c->s->facts, ir_int(cx, 0), last))
+            return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': it goes on in later ones", w->block->name, m->loop_name);
+        if (!ir_is_value(last, 0))
+            base_push(cx, &m->guards, ir_eq(cx, bind, last));
+    }
+    return true;
+}
+
 /* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. */
 static const sched_site *last_producer(move *m)
 {
@@ -388,9 +391,12 @@ static const sched_site *last_producer(move *m)
         if (w == m->site || !produces || !under(m, w))
             continue;
         for (int k = 0; k < fixed_loops(m, w); k++)
-            if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL && !completes_last(m, w, w->loop[k]))
+            if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL &&
+                sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SCAN)
                 return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop", w->block->name, m->loop_name,
                                     w->loop[k]->loop.var->var.name);
+        if (!add_last_steps(m, w))
+            return NULL;
         add_guards(m, w);
         last = w;
     }
