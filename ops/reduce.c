@@ -91,7 +91,6 @@ typedef struct {
 
 static const ir_expr *square(tec_context *cx, const ir_expr *e) { return ir_mul(cx, e, e); }
 static const ir_expr *magnitude(tec_context *cx, const ir_expr *e) { return ir_abs(cx, e); }
-static const ir_expr *exponential(tec_context *cx, const ir_expr *e) { return ir_exp(cx, e); }
 static const ir_expr *mean(tec_context *cx, const ir_expr *e, const ir_expr *count) { return ir_div(cx, e, ir_cast(cx, e->dtype, count)); }
 
 static const ir_expr *root(tec_context *cx, const ir_expr *e, const ir_expr *count)
@@ -114,7 +113,6 @@ static const reducer reducers[] = {
     {"reduce_sum", "sum", NULL, NULL},          {"reduce_mean", "sum", NULL, mean},         {"reduce_max", "max", NULL, NULL},
     {"reduce_min", "min", NULL, NULL},          {"reduce_prod", "prod", NULL, NULL},        {"reduce_l1", "sum", magnitude, NULL},
     {"reduce_l2", "sum", square, root},         {"reduce_sum_square", "sum", square, NULL}, {"reduce_log_sum", "sum", NULL, logarithm},
-    {"reduce_log_sum_exp", "sum", exponential, logarithm},
 };
 
 static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
@@ -136,6 +134,41 @@ static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
         e = te_reduce(cx, how->combiner, e, r.reduce, r.n_reduce);
     if (e && how->after)
         e = how->after(cx, e, r.count);
+    *out = te_compute(d, op_stage_name(d, c->op->name), r.out, r.n_out, ir_cast(cx, c->output[0].dtype, e));
+    return *out != NULL;
+}
+
+/* What is subtracted from the exponents of one reduction: the greatest, so that none overflows; 0 where that is infinite. */
+static te_tensor *greatest_exponents(const op_call *c, te_def *d, te_tensor *x, base_dtype t)
+{
+    tec_context *cx = c->cx;
+    reduction r = open_reduction(c), own = open_reduction(c);
+    const ir_expr *e = te_read(x, r.index, c->input[0].n);
+
+    e = e ? te_reduce(cx, "max", ir_cast(cx, t, e), r.reduce, r.n_reduce) : NULL;
+    te_tensor *top = te_compute(d, op_stage_name(d, base_format(cx, "%s.max", c->op->name)), r.out, r.n_out, e);
+    e = te_read(top, own.out, own.n_out);
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.shift", c->op->name)), own.out, own.n_out,
+                      ir_select(cx, ir_isinf(cx, e), e ? ir_imm(cx, t, 0) : NULL, e));
+}
+
+/* log(sum(exp(x))) = max + log(sum(exp(x - max))) */
+static bool log_sum_exp_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    tec_context *cx = c->cx;
+    base_dtype from = c->input[0].dtype, t = base_is_float(from) ? wide(from) : BASE_F64;
+    reduction r = open_reduction(c), own = open_reduction(c);
+    const ir_expr *e = te_read(in[0], r.index, c->input[0].n);
+
+    if (e && r.n_reduce) {
+        te_tensor *shift = greatest_exponents(c, d, in[0], t);
+        const ir_expr *power = ir_exp(cx, ir_sub(cx, ir_cast(cx, t, e), te_read(shift, r.out, r.n_out)));
+        te_tensor *sum = te_compute(d, op_stage_name(d, base_format(cx, "%s.sum", c->op->name)), r.out, r.n_out,
+                                    te_reduce(cx, "sum", power, r.reduce, r.n_reduce));
+
+        e = ir_add(cx, ir_log(cx, te_read(sum, own.out, own.n_out)), te_read(shift, own.out, own.n_out));
+        r = own;
+    }
     *out = te_compute(d, op_stage_name(d, c->op->name), r.out, r.n_out, ir_cast(cx, c->output[0].dtype, e));
     return *out != NULL;
 }
@@ -254,12 +287,14 @@ static bool softmax_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
 }
 
 static const op_impl reduce_impls[] = {{.name = "reduce", .version = 1, .body = reduce_body, .packs = -1}};
+static const op_impl log_sum_exp_impls[] = {{.name = "log_sum_exp", .version = 1, .body = log_sum_exp_body, .packs = -1}};
 static const op_impl arg_impls[] = {{.name = "arg", .version = 1, .body = arg_body, .packs = -1}};
 static const op_impl softmax_impls[] = {{.name = "softmax", .version = 1, .body = softmax_body, .packs = -1}};
 
-#define REDUCE(op, text)                                                                                                             \
+#define REDUCE_BY(op, how, text)                                                                                                     \
     {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = reduce_relation,                \
-     .impls = reduce_impls, .n_impls = 1, .in_place = -1, .doc = text "; axes (all), keepdims (1)"}
+     .impls = how##_impls, .n_impls = 1, .in_place = -1, .doc = text "; axes (all), keepdims (1)"}
+#define REDUCE(op, text) REDUCE_BY(op, reduce, text)
 #define ARG(op, text)                                                                                                                \
     {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = arg_relation,                   \
      .impls = arg_impls, .n_impls = 1, .in_place = -1, .doc = text "; axes (one), keepdims (1), select_last (0)"}
@@ -277,7 +312,7 @@ static const op_info rows[] = {
     REDUCE("reduce_l2", "root of the sum of squares"),
     REDUCE("reduce_sum_square", "sum of squares"),
     REDUCE("reduce_log_sum", "logarithm of the sum"),
-    REDUCE("reduce_log_sum_exp", "logarithm of the sum of exponentials"),
+    REDUCE_BY("reduce_log_sum_exp", log_sum_exp, "logarithm of the sum of exponentials"),
     ARG("arg_max", "position of the greatest element"),
     ARG("arg_min", "position of the least element"),
     SOFTMAX("softmax", "exp(a) normalised to a sum of 1"),

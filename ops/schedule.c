@@ -216,6 +216,8 @@ static bool check_load(ir_walk *w, const ir_expr *e)
 {
     flat_check *c = (flat_check *)w;
 
+    for (int i = 0; e->op == IR_VAR && i < c->n; i++)
+        c->flat = c->flat && e != c->index[i];
     if (e->op != IR_LOAD)
         return true;
     for (int i = 0; i < e->load.n; i++)
@@ -231,7 +233,8 @@ static bool same_shape(const ir_buffer *a, const ir_buffer *b)
     return a->n == b->n;
 }
 
-/* Every access is the element at the same position of a tensor of the same shape: one loop over all elements will do. */
+/* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on the position: one loop over
+ * all elements will do. */
 static bool is_flat(tec_context *cx, const ir_block *b)
 {
     if (b->body->kind != IR_STORE)
@@ -286,6 +289,17 @@ static int partition(const sched *s, const char *block, const char **spatial, co
     return n_spatial;
 }
 
+/* How many of the innermost loops have constant extents. */
+static int constant_suffix(const sched *s, const char *const *loop, int n)
+{
+    int64_t extent;
+    int k = 0;
+
+    while (k < n && sched_extent(s, loop[n - 1 - k], &extent))
+        k++;
+    return k;
+}
+
 static bool schedule_pointwise(tec_context *cx, sched *s, const char *block, const char **loop, int n)
 {
     const ir_block *b = block_of(s, block);
@@ -294,12 +308,13 @@ static bool schedule_pointwise(tec_context *cx, sched *s, const char *block, con
 
     if (n == 0)
         return true;
-    if (n > 1 && is_flat(cx, b)) {
-        one = sched_fuse(s, loop, n);
+    int known = constant_suffix(s, loop, n);
+    if (known > 1 && is_flat(cx, b)) {
+        one = sched_fuse(s, loop + n - known, known);
         if (!one)
             return false;
-        loop[0] = one;
-        n = 1;
+        n -= known - 1;
+        loop[n - 1] = one;
     }
     if (!vectorise(s, loop[n - 1], lanes_of(s, b), &outer))
         return false;
@@ -311,29 +326,30 @@ static bool schedule_pointwise(tec_context *cx, sched *s, const char *block, con
 
 typedef struct {
     ir_walk w;
-    const ir_block *b;
-    bool rows;
-} row_check;
+    const ir_expr *var;
+    bool side_by_side;
+} column_check;
 
-static bool check_row(ir_walk *w, const ir_expr *e)
+static bool check_column(ir_walk *w, const ir_expr *e)
 {
-    row_check *c = (row_check *)w;
+    column_check *c = (column_check *)w;
 
-    if (e->op != IR_LOAD || e->load.n == 0)
-        return true;
-    for (int i = 0; i < c->b->n_iters; i++)
-        if (c->b->iters[i].kind == IR_REDUCE_ITER && ir_uses_var(w->cx, e->load.index[e->load.n - 1], c->b->iters[i].var))
-            c->rows = true;
-    return false;
+    for (int i = 0; e->op == IR_LOAD && i < e->load.n - 1; i++)
+        c->side_by_side = c->side_by_side && !ir_uses_var(w->cx, e->load.index[i], c->var);
+    return true;
 }
 
-/* The reduction runs along rows: through elements that lie side by side. Otherwise neighbouring sums do. */
-static bool runs_along_rows(tec_context *cx, const ir_block *b)
+/* Neighbouring sums read elements that lie side by side, or the same ones: vectors of sums pay. */
+static bool has_columns(tec_context *cx, const ir_block *b)
 {
-    row_check c = {.w = {.expr = check_row, .cx = cx}, .b = b};
+    column_check c = {.w = {.expr = check_column, .cx = cx}, .side_by_side = true};
 
-    ir_walk_stmt(&c.w, b->body);
-    return c.rows;
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL)
+            c.var = b->iters[i].var;
+    if (c.var)
+        ir_walk_stmt(&c.w, b->body);
+    return c.var && c.side_by_side;
 }
 
 /* The last spatial loop becomes the innermost, as vectors of sums. Gives the loop left outside in its place, or NULL. */
@@ -363,7 +379,7 @@ static bool schedule_reduction(tec_context *cx, sched *s, const char *block, con
     bool parallel = n > 0 && pays_in_parallel(s, spatial, n);
     const char *outer;
 
-    if (n > 0 && !runs_along_rows(cx, block_of(s, block))) {
+    if (n > 0 && has_columns(cx, block_of(s, block))) {
         if (!vectorise_columns(s, block, spatial[n - 1], reduce, n_reduce, &outer))
             return false;
         spatial[n - 1] = outer;

@@ -1,0 +1,118 @@
+/* tests/ops/matmul.c -- matrix products against three nested loops. */
+#include "tests/ops/kit.h"
+
+TestSuite(matmul, .init = open_context, .fini = close_context);
+
+static double element(const nd *a, const int64_t *index, int n, int64_t row, int64_t column, bool transposed)
+{
+    int64_t mine[8];
+    int batches = a->n - 2;
+
+    for (int i = 0; i < batches; i++)
+        mine[i] = a->shape[i] == 1 ? 0 : index[n - 2 - batches + i];
+    mine[batches + transposed] = row;
+    mine[batches + !transposed] = column;
+    return a->v[offset_of(a, mine)];
+}
+
+static nd reference(const nd *a, const nd *b, bool trans_a, bool trans_b)
+{
+    int n = a->n > b->n ? a->n : b->n;
+    int64_t shape[8], depth = a->shape[a->n - 1 - trans_a], index[8];
+
+    for (int i = 0; i < n - 2; i++) {
+        int ia = i - (n - a->n), ib = i - (n - b->n);
+        int64_t x = ia >= 0 ? a->shape[ia] : 1, y = ib >= 0 ? b->shape[ib] : 1;
+
+        shape[i] = x == 1 ? y : x;
+    }
+    shape[n - 2] = a->shape[a->n - 2 + trans_a];
+    shape[n - 1] = b->shape[b->n - 1 - trans_b];
+    nd y = new_nd(a->t, n, shape);
+    for (int64_t k = 0; k < y.size; k++) {
+        unravel(&y, k, index);
+        for (int64_t d = 0; d < depth; d++)
+            y.v[k] += element(a, index, n, index[n - 2], d, trans_a) * element(b, index, n, d, index[n - 1], trans_b);
+    }
+    return y;
+}
+
+static void check(nd a, nd b, bool trans_a, bool trans_b)
+{
+    gives("matmul", ATTRS(op_attr_int("trans_a", trans_a), op_attr_int("trans_b", trans_b)), IN(a, b), reference(&a, &b, trans_a, trans_b), 0);
+}
+
+#define RANDOM(...) random_nd(BASE_F32, SHAPE(__VA_ARGS__))
+
+Test(matmul, of_odd_sizes)
+{
+    check(RANDOM(7, 5), RANDOM(5, 9), false, false);
+    check(RANDOM(1, 3), RANDOM(3, 1), false, false);
+    check(RANDOM(13, 8), RANDOM(8, 33), false, false);
+    check(RANDOM(3, 1), RANDOM(1, 70), false, false);
+}
+
+Test(matmul, with_transposed_operands)
+{
+    check(RANDOM(5, 7), RANDOM(5, 9), true, false);
+    check(RANDOM(7, 5), RANDOM(9, 5), false, true);
+    check(RANDOM(5, 7), RANDOM(9, 5), true, true);
+}
+
+Test(matmul, of_one_row)
+{
+    check(RANDOM(1, 12), RANDOM(12, 150), false, false);
+}
+
+Test(matmul, with_batches)
+{
+    check(RANDOM(2, 3, 4, 5), RANDOM(2, 3, 5, 6), false, false);
+    check(RANDOM(2, 1, 4, 5), RANDOM(3, 5, 6), false, false);
+    check(RANDOM(4, 5), RANDOM(3, 5, 6), false, false);
+    check(RANDOM(3, 4, 5), RANDOM(5, 6), false, false);
+    check(RANDOM(3, 5, 4), RANDOM(1, 6, 5), true, true);
+}
+
+Test(matmul, of_other_types)
+{
+    check(random_nd(BASE_F64, SHAPE(5, 7)), random_nd(BASE_F64, SHAPE(7, 11)), false, false);
+    check(random_nd(BASE_I32, SHAPE(5, 7)), random_nd(BASE_I32, SHAPE(7, 11)), false, false);
+    check(random_nd(BASE_F16, SHAPE(3, 4)), random_nd(BASE_F16, SHAPE(4, 18)), false, false);
+}
+
+Test(matmul, with_rows_known_when_it_runs)
+{
+    for (int64_t n = 1; n <= 14; n += n < 3 ? 1 : 5)
+        check(symbolic(RANDOM(n, 5)), RANDOM(5, 18), false, false);
+}
+
+Test(matmul, with_a_batch_known_when_it_runs)
+{
+    for (int64_t n = 1; n <= 3; n++)
+        check(symbolic(RANDOM(n, 4, 5)), symbolic(RANDOM(n, 5, 6)), false, false);
+}
+
+Test(matmul, of_no_rows_gives_nothing)
+{
+    check(symbolic(RANDOM(0, 5)), RANDOM(5, 18), false, false);
+}
+
+Test(matmul, over_nothing_is_zero)
+{
+    check(RANDOM(3, 0), RANDOM(0, 5), false, false);
+}
+
+Test(matmul, infers_types)
+{
+    infers("f32[n, 4, 6]", "matmul", NO_ATTRS, IN(symbolic(RANDOM(2, 4, 5)), RANDOM(5, 6)));
+    infers("f32[7, 9]", "matmul", ATTRS(op_attr_int("trans_a", 1), op_attr_int("trans_b", 1)), IN(RANDOM(5, 7), RANDOM(9, 5)));
+}
+
+Test(matmul, refuses_what_does_not_fit)
+{
+    refuses("matmul 'matmul': f32[4, 5] times f32[4, 6]: the inner dimensions differ", "matmul", NO_ATTRS, IN(RANDOM(4, 5), RANDOM(4, 6)));
+    refuses("matmul 'matmul': the operands are f32[5] and f32[5, 6]: expected matrices", "matmul", NO_ATTRS, IN(RANDOM(5), RANDOM(5, 6)));
+    refuses("matmul 'matmul': the operands are f32[4, 5] and f64[5, 6]: expected one numeric type", "matmul", NO_ATTRS,
+            IN(RANDOM(4, 5), random_nd(BASE_F64, SHAPE(5, 6))));
+    refuses("dimension 0 does not broadcast with '2'", "matmul", NO_ATTRS, IN(RANDOM(2, 4, 5), RANDOM(3, 5, 6)));
+}
