@@ -210,6 +210,82 @@ static const char *random_tree(uint64_t seed)
     return base_text_str(cx, &m.text);
 }
 
+/* ---- tiles: C in a local buffer of the size of a tile, inside the outer loops of D ---- */
+
+typedef struct {
+    int64_t rows, columns;
+    const char *y, *c; /* the first row and column of the tile */
+} tile;
+
+static const char *one_of(maker *m, const char *a, const char *b, const char *c)
+{
+    int64_t i = below(m, 3);
+
+    return i == 0 ? a : i == 1 ? b : c;
+}
+
+/* Loops over the tile for a stage, and over k where it reduces; one of them vectorised, wherever it stands. */
+static void tile_loops(maker *m, const char *stage, const tile *t, bool reduce, axis a[3], loops *l)
+{
+    const char *y = base_format(cx, "%s.y.1", stage), *c = base_format(cx, "%s.c.1", stage);
+
+    a[0] = (axis){"y", "n", 0, false, base_format(cx, "%s + %s", t->y, y), base_format(cx, "%s + %s < n", t->y, y)};
+    a[1] = (axis){"c", "7", COLUMNS, false, base_format(cx, "%s + %s", t->c, c),
+                  COLUMNS % t->columns ? base_format(cx, "%s + %s < 7", t->c, c) : NULL};
+    a[2] = (axis){"k", "10", WIDTH, true, NULL, NULL};
+    add_loop(l, y, base_format(cx, "%d", (int)t->rows), t->rows, false);
+    add_loop(l, c, base_format(cx, "%d", (int)t->columns), t->columns, false);
+    if (reduce)
+        split_axis(m, stage, &a[2], l);
+    shuffle(m, l, 0);
+    int vector = (int)below(m, l->n);
+    for (int i = 0; i < l->n; i++)
+        if (l->at[i].constant && l->at[i].constant <= 16)
+            l->at[i].how = i == vector ? " vectorised" : one_of(m, "", " unrolled", " unrolled");
+}
+
+static const char *const tile_reducers[] = {
+    "reads A[0:n, 0:10], W[0:10, 0:7] writes C[y, c] init { C[y, c] = 0.0 } C[y, c] sum= A[y, k]*W[k, c]\n",
+    "reads A[0:n, 0:10], W[0:10, 0:7] writes C[y, c] init { C[y, c] = -1.0 } C[y, c] max= A[y, k] - W[k, c]\n",
+    "reads A[0:n, 0:10], W[0:10, 0:7] writes C[y, c] init { C[y, c] = 0.0 }\n"
+    "if y + k - 3 >= 0 && y + k - 3 < n { C[y, c] sum= A[y + k - 3, k]*W[k, c] }\n",
+    "reads A[0:n, 0:10], W[0:10, 0:7] writes C[y, c] init { C[y, c] = 0.0 }\n"
+    "C[y, c] sum= select(2 <= c + k && c + k < 12, A[y, c + k - 2], 0.0)*W[k, c]\n",
+};
+
+static const char *random_tiles(uint64_t seed)
+{
+    maker m = {.state = seed};
+    tile t = {.rows = 1 + below(&m, 5), .columns = 1 + below(&m, 8)};
+    int64_t across = (COLUMNS + t.columns - 1) / t.columns;
+    axis a[3];
+    loops l = {0}, d = {0};
+    bool fused = chance(&m, 30);
+
+    PUT(&m, "program t%llu(symbol n, A: f32[n, 10], W: f32[10, 7], out D: f32[n, 7]) {\nbuffer C: f32[n, 7]%s\n", (unsigned long long)seed,
+        one_of(&m, " @local", " @local", ""));
+    if (fused) {
+        PUT(&m, "for yc in 0..floordiv(n + %d, %d)*%d%s {\n", (int)t.rows - 1, (int)t.rows, (int)across, one_of(&m, "", "", " parallel"));
+        t.y = base_format(cx, "floordiv(yc, %d)*%d", (int)across, (int)t.rows);
+        t.c = base_format(cx, "yc %% %d*%d", (int)across, (int)t.columns);
+    } else {
+        PUT(&m, "for y.0 in 0..floordiv(n + %d, %d)%s {\n", (int)t.rows - 1, (int)t.rows, one_of(&m, "", "", " parallel"));
+        PUT(&m, "for c.0 in 0..%d {\n", (int)across);
+        t.y = base_format(cx, "y.0*%d", (int)t.rows);
+        t.c = base_format(cx, "c.0*%d", (int)t.columns);
+    }
+    tile_loops(&m, "C", &t, true, a, &l);
+    open_loops(&m, &l, 0, l.n);
+    put_block(&m, "C", a, 3, NULL, tile_reducers[below(&m, BASE_COUNT(tile_reducers))]);
+    close_loops(&m, l.n);
+    tile_loops(&m, "D", &t, false, a, &d);
+    open_loops(&m, &d, 0, d.n);
+    put_block(&m, "D", a, 2, NULL, "reads C[y, c] writes D[y, c] D[y, c] = C[y, c]*2.0 + 1.0\n");
+    close_loops(&m, d.n + (fused ? 1 : 2));
+    PUT(&m, "}\n");
+    return base_text_str(cx, &m.text);
+}
+
 /* ---- each pass keeps the results ---- */
 
 typedef struct {
@@ -226,9 +302,11 @@ static void remember(void *user, const char *pass, const ir_program *before, con
     }
 }
 
-static void check_seed(uint64_t seed, const char *cpu)
+typedef const char *make_tree(uint64_t seed);
+
+static void check_seed(make_tree *make, uint64_t seed, const char *cpu)
 {
-    const ir_program *tree = parse(random_tree(seed));
+    const ir_program *tree = parse(make(seed));
     history h = {0};
     lower_options o = {.cx = cx, .target = target_parse(cx, cpu), .watch = remember, .user = &h};
     const ir_program *last = lower_run(&o, tree);
@@ -244,15 +322,18 @@ static void check_seed(uint64_t seed, const char *cpu)
         same_results(tree, last, sizes[i], seed, "all passes");
 }
 
-static void check_seeds(uint64_t from, uint64_t to, const char *cpu)
+static void check_seeds(make_tree *make, uint64_t from, uint64_t to, const char *cpu)
 {
     for (uint64_t seed = from; seed < to; seed++) {
-        check_seed(seed, cpu);
+        check_seed(make, seed, cpu);
         close_context();
         open_context();
     }
 }
 
-Test(random, trees_keep_their_meaning_with_masks) { check_seeds(1, 60, AVX512); }
-Test(random, trees_keep_their_meaning_with_short_vectors) { check_seeds(1000, 1030, AVX2); }
-Test(random, trees_keep_their_meaning_without_masks) { check_seeds(2000, 2060, SSE2); }
+Test(random, trees_keep_their_meaning_with_masks) { check_seeds(random_tree, 1, 60, AVX512); }
+Test(random, trees_keep_their_meaning_with_short_vectors) { check_seeds(random_tree, 1000, 1030, AVX2); }
+Test(random, trees_keep_their_meaning_without_masks) { check_seeds(random_tree, 2000, 2060, SSE2); }
+Test(random, tiles_keep_their_meaning_with_masks) { check_seeds(random_tiles, 1, 60, AVX512); }
+Test(random, tiles_keep_their_meaning_with_short_vectors) { check_seeds(random_tiles, 1000, 1030, AVX2); }
+Test(random, tiles_keep_their_meaning_without_masks) { check_seeds(random_tiles, 2000, 2060, SSE2); }
