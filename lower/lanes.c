@@ -11,6 +11,7 @@
  * provides  no vectorised loop is bound to a reduce variable that the block's elements do not depend on
  * breaks    the names of blocks: S is the one that combines the lanes
  *
+ * Where the target has masks, the number of lanes is rounded up to a power of two, so that a partial result fills its register.
  * The partial results start at the identity and span all loops of the reduction; they combine once, by halves while their number is even,
  * the rest in order. Lanes that the predicate leaves out keep the identity. This re-associates, so it needs a combiner that is declared
  * to allow it, and for floats the fast policy; otherwise the loop runs serially, which is logged.
@@ -18,11 +19,15 @@
 #include "ir/region.h"
 #include "lower/nest.h"
 
+/* Longer loops are not padded to a power of two. */
+enum { MAX_PADDED = 256 };
+
 typedef struct {
     ir_rewrite rw;
     const lower_options *o;
     const ir_facts *f;
-    base_map loops;  /* the loop of a vectorised reduction -> itself: becomes serial */
+    base_map loops;  /* the loop of one that must keep its order -> itself: becomes serial */
+    base_map lanes;  /* the loop of a vectorised reduction -> its extent from now on */
     base_map blocks; /* its block statement -> the one that updates the partial results */
     base_map before, after; /* the outermost loop of the reduction -> base_vec of statements */
     base_vec buffers;
@@ -33,7 +38,7 @@ typedef struct {
     const lower_site *site;
     int at, loop;            /* places in the path: the outermost loop of the reduction, the vectorised one */
     const ir_stmt *update;
-    int64_t lanes;
+    int64_t extent, lanes;   /* of the vectorised loop; of the partial results: a power of two where the target has masks */
     base_map reduce, spatial;
     base_vec guards;         /* the spatial conjuncts */
     const ir_buffer **part;  /* one for each component of the combiner */
@@ -192,9 +197,12 @@ static const ir_stmt *lane_update(splitter *sp, const reduction *r)
     const ir_stmt *loop = r->site->path[r->loop];
     variables v = take_iters(sp, r, true, IR_SPATIAL, r->lanes, ir_sub(cx, loop->loop.var, loop->loop.min));
     const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane), u->update.n + 1, u->update.source);
+    const ir_expr *where = s->block.where;
 
+    if (r->lanes > r->extent)
+        where = ir_all(cx, ir_lt(cx, loop->loop.var, ir_add(cx, loop->loop.min, ir_int(cx, r->extent))), where);
     return make_block(sp, r, base_format(cx, "%s.lanes", s->block.block->name), v.iters, v.bind, v.n, NULL,
-                      with_update(cx, s->block.block->body, body), s->block.where);
+                      with_update(cx, s->block.block->body, body), where);
 }
 
 /* A nest of the reduction's spatial loops around a loop over lanes around a block. */
@@ -288,6 +296,15 @@ static void spatial_guards(tec_context *cx, reduction *r)
         lower_used(cx, r->site, r->at, r->guards.at[i], &r->spatial);
 }
 
+static int64_t power_above(int64_t n)
+{
+    int64_t p = 1;
+
+    while (p < n)
+        p *= 2;
+    return n > MAX_PADDED ? n : p;
+}
+
 static bool split(splitter *sp, const lower_site *s, int loop)
 {
     tec_context *cx = sp->rw.cx;
@@ -298,7 +315,8 @@ static bool split(splitter *sp, const lower_site *s, int loop)
     ir_at(cx, b->loc);
     lower_reduce_vars(cx, s, &r.reduce);
     r.at = lower_reduction_at(s, &r.reduce);
-    ir_is_int(s->path[loop]->loop.extent, &r.lanes);
+    ir_is_int(s->path[loop]->loop.extent, &r.extent);
+    r.lanes = sp->o->target->has_masks ? power_above(r.extent) : r.extent;
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, r.at, s->stmt->block.bind[i], &r.spatial);
@@ -309,6 +327,7 @@ static bool split(splitter *sp, const lower_site *s, int loop)
 
     top = s->path[r.at];
     base_map_put(cx, &sp->blocks, s->stmt, lane_update(sp, &r));
+    base_map_put(cx, &sp->lanes, s->path[loop], ir_int(cx, r.lanes));
     put(sp, &sp->before, top, start(sp, &r));
     int64_t left = r.lanes;
     for (; left % 2 == 0; left /= 2)
@@ -332,6 +351,9 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
         serial->loop.how = IR_SERIAL;
         out = serial;
     }
+    const ir_expr *lanes = base_map_get(&sp->lanes, s);
+    if (out && lanes)
+        out = ir_for_like(rw->cx, out, out->loop.min, lanes, out->loop.body);
     for (int i = before ? before->n - 1 : -1; i >= 0; i--)
         out = ir_seq2(rw->cx, before->at[i], out);
     for (int i = 0; after && i < after->n; i++)

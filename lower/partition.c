@@ -10,8 +10,9 @@
  *
  * From the outside in, for each serial or parallel loop: the conjuncts of ifs and selects inside that are linear in its variable are solved
  * for it, the variables of the loops inside taken at their worst. Where the solutions meet is the interior; there these conjuncts are true.
- * A parallel loop stays one loop, with the interior and the rest as the branches of an if. Conjuncts whose solution would leave a constant
- * interior empty are passed over: the loops inside, of the edges too, get their own turn.
+ * A parallel loop stays one loop, with the interior and the rest as the branches of an if; so does a loop whose variable stands in a floor
+ * division or remainder, as that of fused loops does. Conjuncts whose solution would leave a constant interior empty are passed over: the
+ * loops inside, of the edges too, get their own turn.
  * A budget bounds the nodes of all copies; conditions under a loop that was not cut are still right.
  */
 #include "lower/util.h"
@@ -33,7 +34,9 @@ typedef struct {
     partitioner *p;
     const ir_stmt *loop;
     const ir_expr *min, *end;  /* of the loop */
-    const ir_expr *lo, *hi;    /* of the interior; NULL: the loop's own */
+    const ir_expr *lo, *hi;    /* of the interior, where the loop is cut; NULL: the loop's own */
+    const ir_expr *test;       /* what decides between the interior and the rest, where it is not; NULL: always */
+    bool cut;
     base_map chosen;           /* conjuncts that are true in the interior */
     base_vec inner;            /* variables of the loops inside, up to where we are */
 } search;
@@ -49,13 +52,12 @@ static bool is_empty(const ir_facts *f, const search *s, const ir_expr *lo, cons
     return ir_prove_le(f, hi ? hi : s->end, lo ? lo : s->min);
 }
 
-static void consider(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
+/* Takes the solution of c into the interior. */
+static void consider_cut(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
 {
     tec_context *cx = s->p->cx;
     lower_interval i;
 
-    if (base_map_has(&s->chosen, c) || !ir_uses_var(cx, c, s->loop->loop.var) || ir_loads(cx, c))
-        return;
     if (!lower_solve(f, c, s->loop->loop.var, &s->inner, &i))
         return;
     const ir_expr *lo = i.lo ? (s->lo ? ir_max(cx, s->lo, i.lo) : i.lo) : s->lo;
@@ -67,6 +69,30 @@ static void consider(search *s, const ir_facts *f, const ir_facts *outside, cons
     s->lo = lo;
     s->hi = hi;
     base_map_put(cx, &s->chosen, c, c);
+}
+
+/* Takes c at the worst of the loops inside into the test; beside its loop there is nothing to gain. */
+static void consider_test(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
+{
+    tec_context *cx = s->p->cx;
+    const ir_facts *inside = lower_inside(outside, s->loop);
+    const ir_expr *worst = s->inner.n > 0 ? lower_worst(f, c, &s->inner) : NULL;
+
+    worst = worst ? ir_simplify(inside, worst) : NULL;
+    if (!worst || ir_prove(inside, ir_not(cx, worst)))
+        return;
+    s->test = ir_simplify(inside, ir_all(cx, s->test, worst));
+    base_map_put(cx, &s->chosen, c, c);
+}
+
+static void consider(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
+{
+    if (base_map_has(&s->chosen, c) || !ir_uses_var(s->p->cx, c, s->loop->loop.var) || ir_loads(s->p->cx, c))
+        return;
+    if (s->cut)
+        consider_cut(s, f, outside, c);
+    else
+        consider_test(s, f, outside, c);
 }
 
 /* Conjuncts of a condition, in the order of evaluation. */
@@ -206,22 +232,30 @@ static const ir_stmt *by_branch(search *s, const ir_facts *f, const ir_stmt *bod
 {
     tec_context *cx = s->p->cx;
     const ir_facts *inside = lower_inside(f, s->loop);
-    const ir_expr *var = s->loop->loop.var;
-    const ir_expr *test = ir_all(cx, s->lo ? ir_le(cx, s->lo, var) : NULL, s->hi ? ir_lt(cx, var, s->hi) : NULL);
     const ir_stmt *in = visit(s->p, inside, body), *edge = visit(s->p, inside, s->loop->loop.body);
 
-    return in && edge ? lower_with_inner(cx, s->loop, ir_if(cx, test, in, edge)) : NULL;
+    return in && edge ? lower_with_inner(cx, s->loop, ir_if(cx, s->test, in, edge)) : NULL;
+}
+
+static search look_at(partitioner *p, const ir_facts *f, const ir_stmt *loop, bool cut)
+{
+    search s = {.p = p, .loop = loop, .min = loop->loop.min, .end = ir_add(p->cx, loop->loop.min, loop->loop.extent), .cut = cut};
+
+    search_stmt(&s, lower_inside(f, loop), f, loop->loop.body);
+    return s;
 }
 
 static const ir_stmt *visit_loop(partitioner *p, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = p->cx;
-    search look = {.p = p, .loop = s, .min = s->loop.min, .end = ir_add(cx, s->loop.min, s->loop.extent)};
+    search look = {0};
 
-    if (s->loop.how == IR_SERIAL || s->loop.how == IR_PARALLEL)
-        search_stmt(&look, lower_inside(f, s), f, s->loop.body);
+    if (s->loop.how == IR_SERIAL)
+        look = look_at(p, f, s, true);
+    if (look.chosen.n == 0 && (s->loop.how == IR_SERIAL || s->loop.how == IR_PARALLEL))
+        look = look_at(p, f, s, false);
     if (look.chosen.n > 0) {
-        int copies = s->loop.how == IR_PARALLEL ? 1 : (look.lo != NULL) + (look.hi != NULL);
+        int copies = look.cut ? (look.lo != NULL) + (look.hi != NULL) : 1;
         int64_t cost = (int64_t)copies * ir_count_nodes(cx, s->loop.body);
 
         if (cost <= p->budget) {
@@ -230,7 +264,7 @@ static const ir_stmt *visit_loop(partitioner *p, const ir_facts *f, const ir_stm
             p->budget -= cost;
             if (!body)
                 return NULL;
-            return s->loop.how == IR_PARALLEL ? by_branch(&look, f, body) : in_three(&look, f, body);
+            return look.cut ? in_three(&look, f, body) : by_branch(&look, f, body);
         }
     }
     const ir_stmt *body = visit(p, lower_inside(f, s), s->loop.body);

@@ -130,6 +130,20 @@ bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, con
     return n > 0;
 }
 
+const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr *d[2], *min, *all = NULL;
+    int n = differences(cx, cond, d);
+
+    for (int i = 0; i < n; i++) {
+        if (inner->n > 0 && !ir_eliminate(f, d[i], (const ir_expr *const *)inner->at, inner->n, &min, &d[i]))
+            return NULL;
+        all = ir_all(cx, all, ir_le(cx, d[i], ir_int(cx, 0)));
+    }
+    return all;
+}
+
 const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end)
 {
     tec_context *cx = ir_facts_context(f);

@@ -32,6 +32,10 @@ typedef struct {
 } lower_interval;
 bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner, lower_interval *out);
 
+/* A condition free of the variables `inner` that implies `cond`, a comparison of index expressions, whatever these are within their ranges in
+ * f; NULL where there is none. */
+const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
+
 /* max(0, end - min) without the max where that is proven. */
 const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end);
 

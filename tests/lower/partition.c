@@ -52,6 +52,20 @@ Test(partition, keeps_a_parallel_loop_in_one_piece)
     same_meaning("simplify,partition,simplify", AVX512, text, SIZES(0, 1, 3, 4, 9));
 }
 
+Test(partition, tests_once_for_loops_that_were_fused)
+{
+    const char *text = "program p(symbol n, A: f32[n, 6], out B: f32[n, 6]) {\n"
+                       "  for yx in 0..floordiv(n + 3, 4)*2 {\n"
+                       "    for y.1 in 0..4 unrolled { for x.1 in 0..3 unrolled {\n"
+                       "      if floordiv(yx, 2)*4 + y.1 < n { B[floordiv(yx, 2)*4 + y.1, yx % 2*3 + x.1] = A[floordiv(yx, 2)*4 + y.1, yx % 2*3 + x.1] }\n"
+                       "    } }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n    if floordiv(yx, 2) * 4 + 3 < n {\n", after("simplify,partition,simplify", AVX512, text));
+    same_meaning("simplify,partition,simplify", AVX512, text, SIZES(0, 1, 3, 4, 9));
+}
+
 Test(partition, splits_off_the_one_iteration_that_an_equality_names)
 {
     const char *text = "program p(symbol n, A: f32[n], out B: f32[n]) {\n"
