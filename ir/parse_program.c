@@ -181,6 +181,16 @@ static bool read_combiner(ir_parser *p)
     return c && declare(p, &p->scope->combiners, name, c, loc);
 }
 
+bool ir_parse_combiner(base_lexer *lx, ir_scope_table *scope)
+{
+    ir_parser p = {.lx = lx, .cx = lx->cx, .scope = scope};
+    base_loc where = base_where(lx->cx);
+    bool good = read_combiner(&p);
+
+    ir_at(lx->cx, where);
+    return good;
+}
+
 static bool read_listed_buffer(ir_parser *p, lists *l)
 {
     base_loc loc = p->lx->tok.loc;

@@ -66,6 +66,15 @@ static void put_combiner(ir_printer *p, const ir_combiner *c)
     ir_names_release(&p->names, mark);
 }
 
+const char *ir_combiner_text(tec_context *cx, const ir_combiner *c)
+{
+    ir_printer p = ir_printer_new(cx, WHOLE_TEXT);
+
+    put_combiner(&p, c);
+    const char *text = ir_printer_text(&p);
+    return text + strspn(text, "\n");
+}
+
 static void put_combiners(ir_printer *p, const ir_program *f)
 {
     finder find = {.walk = {.cx = p->cx, .expr = find_in_expr, .stmt = find_in_stmt}, .all = p->names.canonical};

@@ -38,5 +38,8 @@ const ir_expr *ir_parse_expr(base_lexer *lx, ir_scope_table *scope);
 typedef const ir_expr *ir_parse_hook(void *user, base_lexer *lx, ir_scope_table *scope);
 const ir_expr *ir_parse_expr_hooked(base_lexer *lx, ir_scope_table *scope, ir_parse_hook *hook, void *user);
 base_dtype ir_parse_dtype(base_lexer *lx);
+/* NAME(x: t; y: t) = (e) identity (e) reorders -- behind the word `combiner`; into the scope. And back, the word included. */
+bool ir_parse_combiner(base_lexer *lx, ir_scope_table *scope);
+const char *ir_combiner_text(tec_context *cx, const ir_combiner *c);
 
 #endif

@@ -300,6 +300,8 @@ static te_def *parse_def(tec_context *cx, base_lexer *lx)
             te_fact(p.def, parse_body(&p));
         while (base_accept(lx, ","));
     base_expect(lx, "{");
+    while (base_accept(lx, "combiner") && ir_parse_combiner(lx, &p.names))
+        ;
     while (!base_at(lx, "return") && lx->tok.kind != BASE_TOK_END && !base_failed(cx))
         parse_stage(&p);
     if (base_expect(lx, "return"))

@@ -1,5 +1,6 @@
 /* te/print.c -- definitions as `.te` text. Extents are always written out, so that the text says all that the definition holds. */
 #include "ir/text.h"
+#include "ir/walk.h"
 #include "te/text.h"
 
 static void add_shape(tec_context *cx, base_text *t, const ir_buffer *b)
@@ -53,6 +54,17 @@ static void add_reduction(tec_context *cx, base_text *t, const ir_expr *e)
     base_add(cx, t, ")");
 }
 
+/* A user's combiners are declared before the stages that use them. */
+static void add_combiner(tec_context *cx, base_text *t, const te_stage *s, base_dict *done)
+{
+    const ir_combiner *c = s->kind == TE_COMPUTE && s->body[0]->op == IR_REDUCE ? s->body[0]->reduce.combiner : NULL;
+
+    if (!c || ir_combiner_is_named(cx, c) || base_dict_has(done, c->name))
+        return;
+    base_dict_put(cx, done, c->name, c);
+    base_addf(cx, t, "  %s\n", ir_combiner_text(cx, c));
+}
+
 static void add_names(tec_context *cx, base_text *t, const te_stage *s)
 {
     base_add(cx, t, s->name);
@@ -90,11 +102,14 @@ static void add_stage(tec_context *cx, base_text *t, const te_stage *s)
 const char *te_text(tec_context *cx, const te_def *d)
 {
     base_text t = {0};
+    base_dict combiners = {0};
 
     if (!d)
         return NULL;
     add_head(cx, &t, d);
     base_add(cx, &t, " {\n");
+    for (int i = 0; i < d->stages.n; i++)
+        add_combiner(cx, &t, d->stages.at[i], &combiners);
     for (int i = 0; i < d->stages.n; i++) {
         const te_stage *s = d->stages.at[i];
 
