@@ -17,10 +17,11 @@ static bool nonneg(proof *p, const ir_sum *d);
 
 static bool nonneg_aside(proof *p, const ir_sum *d)
 {
-    proof aside = {p->f, p->left < IR_QUICK ? p->left : IR_QUICK};
+    int steps = p->left / 2 < IR_QUICK / 2 ? p->left / 2 : IR_QUICK / 2;
+    proof aside = {p->f, steps};
     bool yes = nonneg(&aside, d);
 
-    p->left--;
+    p->left -= 1 + steps - (aside.left > 0 ? aside.left : 0);
     return yes;
 }
 
@@ -208,7 +209,9 @@ static bool goes_first(const ir_facts *f, const ir_expr *a, const ir_expr *b)
 {
     int x = ir_rank(f, a), y = ir_rank(f, b);
 
-    return x != y ? x > y : a->op != IR_VAR && (b->op == IR_VAR || ir_order(f, a, b) > 0);
+    if (x != y || (a->op == IR_VAR) != (b->op == IR_VAR))
+        return x != y ? x > y : b->op == IR_VAR;
+    return ir_order(f, a, b) > 0;
 }
 
 /* The factor to eliminate next, after `before` in the order (NULL: the first). */
