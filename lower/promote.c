@@ -23,6 +23,7 @@ typedef struct {
     int64_t first;
     int n;
     const ir_buffer *buffer;
+    const ir_expr *load; /* of all of it; made once */
     bool written;        /* a store to all of it comes before anything else */
     bool needs_old;      /* some store keeps lanes that were there before */
 } cell;
@@ -90,7 +91,8 @@ static bool walk_expr(ir_walk *w, const ir_expr *e)
         if (l)
             l->fixed = true;
     }
-    return true;
+    /* An index without loads holds nothing to see. */
+    return e->op != IR_LOAD || e->load.mask || ir_loads(w->cx, e->load.index[0]);
 }
 
 static bool walk_stmt(ir_walk *w, const ir_stmt *s)
@@ -184,11 +186,13 @@ static const ir_expr *whole_index(tec_context *cx, const cell *c)
     return c->n == 1 ? ir_int(cx, 0) : ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), c->n);
 }
 
-static const ir_expr *load_cell(tec_context *cx, const cell *c)
+static const ir_expr *load_cell(tec_context *cx, cell *c)
 {
-    const ir_expr *at = whole_index(cx, c);
+    const ir_expr *at = c->load ? NULL : whole_index(cx, c);
 
-    return ir_load(cx, c->buffer, &at, 1);
+    if (!c->load)
+        c->load = ir_load(cx, c->buffer, &at, 1);
+    return c->load;
 }
 
 static const ir_expr *part_of(tec_context *cx, const ir_expr *vector, int offset, int n)
@@ -208,7 +212,7 @@ static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
     int offset = 0;
 
     e = ir_rewrite_children(rw, e);
-    const cell *c = e && e->op == IR_LOAD ? cell_of((promoter *)rw, e->load.buffer, e->load.index[0], &offset) : NULL;
+    cell *c = e && e->op == IR_LOAD ? cell_of((promoter *)rw, e->load.buffer, e->load.index[0], &offset) : NULL;
     if (!c)
         return e;
     ir_at(cx, e->loc);
@@ -236,13 +240,13 @@ static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
     if (!c)
         return s;
     ir_at(cx, s->loc);
-    const ir_expr *value = s->store.value, *at = whole_index(cx, c);
+    const ir_expr *value = s->store.value, *const *at = load_cell(cx, c)->load.index;
     if (s->store.mask)
         value = ir_select(cx, s->store.mask, lower_under_mask(cx, s->store.mask, value),
                           part_of(cx, load_cell(cx, c), offset, value->dtype.lanes));
     if (value && value->dtype.lanes < c->n)
         value = blend(cx, load_cell(cx, c), value, offset);
-    return ir_store(cx, c->buffer, value, &at, 1);
+    return ir_store(cx, c->buffer, value, at, 1);
 }
 
 static const ir_stmt *zero(tec_context *cx, const cell *c)

@@ -1,0 +1,48 @@
+/* tests/lower/masks.c -- masks that constants decide. */
+#include "tests/lower/pass.h"
+
+TestSuite(masks, .init = open_context, .fini = close_context);
+
+#define P(body) "program p(symbol n, A: f32[64], out B: f32[64]) {\n  for i in 0..64 { B[i] = 7.0 }\n" body "}\n"
+#define BELOW(first, k) "ramp(" #first ", 1, 8) < broadcast(" #k ", 8)"
+
+Test(masks, of_all_lanes_go)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = (A[ramp(8, 1, 8)] where " BELOW(0, 8) ") where !(" BELOW(8, 8) ")\n");
+
+    HAS("  B[ramp(0, 1, 8)] = A[ramp(8, 1, 8)]\n}", after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(1));
+}
+
+Test(masks, of_no_lane_take_the_store_with_them)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = A[ramp(8, 1, 8)] where " BELOW(8, 8) "\n"
+                         "  B[ramp(8, 1, 8)] = A[ramp(8, 1, 8)] where " BELOW(0, 4) " && " BELOW(9, 2) "\n");
+
+    HAS("B[i] = 7.0\n  }\n}", after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(1));
+}
+
+Test(masks, of_no_lane_make_a_load_zero)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = (A[ramp(60, 1, 8)] where " BELOW(8, 8) ") + select(" BELOW(0, 1) " || " BELOW(0, 9) ", broadcast(1.0, 8), A[ramp(0, 1, 8)])\n");
+
+    HAS("broadcast(0.0, 8) + broadcast(1.0, 8)", after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(1));
+}
+
+Test(masks, of_some_lanes_stay)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = A[ramp(8, 1, 8)] where " BELOW(0, 5) " && ramp(0, 1, 8) < broadcast(n, 8)\n");
+
+    SHOWS(after("", AVX512, text), after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(0, 3, 9));
+}
+
+Test(masks, are_not_tested_twice)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = select(" BELOW(0, 5) ", A[ramp(8, 1, 8)], broadcast(0.0, 8)) where " BELOW(0, 5) "\n");
+
+    HAS("B[ramp(0, 1, 8)] = A[ramp(8, 1, 8)] where", after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(1));
+}
