@@ -10,80 +10,6 @@
 #include "ir/facts.h"
 #include "schedule/state.h"
 
-ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var)
-{
-    ir_iter_kind kind = IR_SPATIAL;
-
-    for (int i = 0; i < site->block->n_iters; i++)
-        if (site->block->iters[i].kind > kind && sched_mentions(cx, site->stmt->block.bind[i], var))
-            kind = site->block->iters[i].kind;
-    return kind;
-}
-
-ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed)
-{
-    ir_facts *f = ir_facts_new(s->cx, s->facts);
-
-    for (int i = 0; i < fixed; i++)
-        sched_know_loop(f, site->loop[i]->loop.var, site->loop[i]->loop.extent);
-    return f;
-}
-
-static ir_ranges inner_ranges(tec_context *cx, const sched_site *site, int fixed)
-{
-    int n = site->n_loops - fixed;
-    const ir_expr **var = base_array(cx, const ir_expr *, n), **min = base_array(cx, const ir_expr *, n), **extent = base_array(cx, const ir_expr *, n);
-
-    for (int i = 0; i < n; i++) {
-        const ir_stmt *l = site->loop[fixed + i];
-
-        var[i] = l->loop.var;
-        min[i] = l->loop.min;
-        extent[i] = l->loop.extent;
-    }
-    return (ir_ranges){.var = var, .min = min, .extent = extent, .n = n};
-}
-
-/* Iteration variables to bindings. */
-static ir_subst bindings(tec_context *cx, const sched_site *site)
-{
-    ir_subst map = {0};
-
-    for (int i = 0; i < site->block->n_iters; i++)
-        base_map_put(cx, &map.vars, site->block->iters[i].var, site->stmt->block.bind[i]);
-    return map;
-}
-
-/* The predicate without the conjuncts that only keep the block within its domain. */
-static const ir_expr *loop_guards(const sched *s, const sched_site *site)
-{
-    const ir_expr *kept = NULL;
-    base_vec all = {0};
-
-    sched_conjuncts(s->cx, site->stmt->block.where, &all);
-    if (all.n == 0)
-        return NULL;
-    ir_facts *domain = sched_site_facts(s, site, site->n_loops);
-    for (int i = 0; i < site->block->n_iters; i++) {
-        ir_facts_assume(domain, ir_ge(s->cx, site->stmt->block.bind[i], ir_int(s->cx, 0)));
-        ir_facts_assume(domain, ir_lt(s->cx, site->stmt->block.bind[i], site->block->iters[i].extent));
-    }
-    for (int i = 0; i < all.n; i++)
-        if (!ir_prove(domain, all.at[i]))
-            kept = ir_all(s->cx, kept, all.at[i]);
-    return kept;
-}
-
-ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering)
-{
-    ir_subst map = bindings(s->cx, site);
-    ir_region *over = (ir_region *)ir_apply_region(s->cx, &map, access);
-    ir_ranges inner = inner_ranges(s->cx, site, fixed);
-    ir_facts *f = sched_site_facts(s, site, fixed);
-
-    return ir_region_over(f, over, &inner, covering ? loop_guards(s, site) : site->stmt->block.where);
-}
-
 const ir_combiner *sched_combiner(const ir_block *b)
 {
     const ir_stmt *s = b->body;
@@ -145,49 +71,6 @@ bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, in
     return true;
 }
 
-void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out)
-{
-    base_vec all = {0};
-
-    sched_conjuncts(s->cx, site->stmt->block.where, &all);
-    for (int i = 0; i < all.n; i++) {
-        bool inner = false;
-
-        for (int j = fixed; j < site->n_loops; j++)
-            inner = inner || sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var);
-        if (!inner)
-            base_push(s->cx, out, all.at[i]);
-    }
-}
-
-const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed)
-{
-    const ir_expr *guard = NULL;
-    base_vec all = {0};
-
-    sched_outer_guards(s, site, fixed, &all);
-    for (int i = 0; i < all.n; i++)
-        guard = ir_all(s->cx, guard, all.at[i]);
-    return guard;
-}
-
-bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard)
-{
-    base_vec all = {0}, wanted = {0};
-
-    sched_conjuncts(s->cx, site->stmt->block.where, &all);
-    sched_conjuncts(s->cx, guard, &wanted);
-    for (int i = 0; i < wanted.n; i++) {
-        bool found = false;
-
-        for (int j = 0; j < all.n; j++)
-            found = found || ir_same(all.at[j], wanted.at[i]);
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
 /* Whenever q runs, w does as far as their common `fixed` loops decide it. Points that w leaves out because they lie outside its domain do not
  * count. */
 static bool runs_with(const sched *s, const sched_site *q, const sched_site *w, int fixed)
@@ -197,7 +80,7 @@ static bool runs_with(const sched *s, const sched_site *q, const sched_site *w, 
     sched_outer_guards(s, w, fixed, &outer);
     if (outer.n == 0)
         return true;
-    sched_conjuncts(s->cx, loop_guards(s, w), &guards);
+    sched_conjuncts(s->cx, sched_loop_guards(s, w), &guards);
     for (int i = 0; i < outer.n; i++) {
         bool counts = false;
 
@@ -246,10 +129,11 @@ static const ir_expr *spatial_guards(const sched *s, const sched_site *site, con
     return kept;
 }
 
+/* The box NULL: as they are. */
 static spatial_map spatial_part(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of, const ir_region *box, int fixed)
 {
     const ir_block *b = site->block;
-    ir_facts *f = sched_site_facts(s, site, fixed);
+    const ir_facts *f = sched_site_facts(s, site, fixed);
     spatial_map m = {0};
 
     m.bind = base_array(s->cx, const ir_expr *, b->n_iters);
@@ -258,8 +142,10 @@ static spatial_map spatial_part(const sched *s, const sched_site *site, const ir
     m.extent = base_array(s->cx, const ir_expr *, site->n_loops);
     for (int i = 0; i < b->n_iters; i++)
         if (dim_of[i] >= 0) {
-            m.bind[m.n] = ir_simplify(f, ir_sub(s->cx, site->stmt->block.bind[i], box->min[dim_of[i]]));
-            m.dom[m.n++] = box->extent[dim_of[i]];
+            const ir_expr *bind = site->stmt->block.bind[i];
+
+            m.bind[m.n] = box ? ir_simplify(f, ir_sub(s->cx, bind, box->min[dim_of[i]])) : bind;
+            m.dom[m.n++] = box ? box->extent[dim_of[i]] : b->iters[i].extent;
         }
     m.where = spatial_guards(s, site, where, fixed, &m);
     for (int j = fixed; j < site->n_loops; j++)
@@ -297,7 +183,7 @@ static bool others_run(const sched *s, const sched_site *site, const int *dim_of
 bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
 {
     int *dim_of = base_array(s->cx, int, site->block->n_iters);
-    const ir_expr *where = site->stmt->block.where, *guards = loop_guards(s, site);
+    const ir_expr *where = site->stmt->block.where, *guards = sched_loop_guards(s, site);
 
     if (site->branches || !sched_plain_store(s, site->block, access, dim_of) || !others_run(s, site, dim_of, fixed))
         return false;
@@ -312,14 +198,14 @@ bool sched_covers(const sched *s, const sched_site *site, const ir_region *acces
 bool sched_injective(const sched *s, const sched_site *site, int fixed, const char **reason)
 {
     const ir_block *b = site->block;
-    ir_facts *f = sched_site_facts(s, site, fixed);
-    ir_ranges inner = inner_ranges(s->cx, site, fixed);
+    const ir_facts *f = sched_site_facts(s, site, fixed);
+    ir_ranges inner = sched_inner_ranges(s->cx, site, fixed);
     const ir_expr **dom = base_array(s->cx, const ir_expr *, b->n_iters);
     ir_iter_map m;
 
     for (int i = 0; i < b->n_iters; i++)
         dom[i] = b->iters[i].extent;
-    ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m);
+    ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, site->stmt->block.where, &m);
     if (m.injective)
         return true;
     *reason = m.reason ? m.reason : "its bindings are not quasi-affine";
@@ -384,7 +270,7 @@ static bool within(const sched *s, const sched_site *site, const ir_region *acce
 {
     if (!access)
         return true;
-    ir_facts *f = sched_site_facts(s, site, fixed);
+    const ir_facts *f = sched_site_facts(s, site, fixed);
     ir_region box = sched_box(s, site, access, fixed, true);
     if (ir_region_contains(f, outer, &box))
         return true;
@@ -474,7 +360,7 @@ bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *blo
 /* Distinct iterations of the loop write distinct elements: one index moves by at least the width of its box. */
 static bool strides_apart(const sched *s, const sched_site *site, const ir_region *box, const ir_expr *var, int depth)
 {
-    ir_facts *f = sched_site_facts(s, site, depth);
+    const ir_facts *f = sched_site_facts(s, site, depth);
 
     for (int d = 0; d < box->buffer->n; d++) {
         const ir_expr *rest;
@@ -488,45 +374,41 @@ static bool strides_apart(const sched *s, const sched_site *site, const ir_regio
     return false;
 }
 
-static bool has_digit(tec_context *cx, const base_vec *digits, const ir_expr *var)
+/* The conjuncts over loops of the spatial bindings alone. */
+static const ir_expr *purely_spatial(const sched *s, const sched_site *site, int fixed, const spatial_map *m)
 {
-    for (int i = 0; i < digits->n; i++)
-        if (sched_mentions(cx, ((const ir_digit *)digits->at[i])->var, var))
-            return true;
-    return false;
-}
+    const ir_expr *kept = NULL;
+    base_vec all = {0};
 
-/* ... or: the loops from `first` on are an injection, and this one is recovered from the spatial iteration variables alone. */
-static bool recovered(const sched *s, const sched_site *site, const ir_expr *var, int first)
-{
-    const ir_block *b = site->block;
-    ir_facts *f = sched_site_facts(s, site, first);
-    ir_ranges inner = inner_ranges(s->cx, site, first);
-    const ir_expr **dom = base_array(s->cx, const ir_expr *, b->n_iters);
-    bool spatial = false;
-    ir_iter_map m;
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool pure = true;
 
-    for (int i = 0; i < b->n_iters; i++)
-        dom[i] = b->iters[i].extent;
-    ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, loop_guards(s, site), &m);
-    if (!m.injective)
-        return false;
-    for (int i = 0; i < b->n_iters; i++) {
-        bool here = has_digit(s->cx, &m.digits[i], var);
-
-        if (here && b->iters[i].kind != IR_SPATIAL)
-            return false;
-        spatial = spatial || here;
+        for (int j = fixed; j < site->n_loops; j++) {
+            const ir_expr *var = site->loop[j]->loop.var;
+            pure = pure && (any_mentions(s->cx, m->bind, m->n, var) || !sched_mentions(s->cx, all.at[i], var));
+        }
+        if (pure)
+            kept = ir_all(s->cx, kept, all.at[i]);
     }
-    return spatial;
+    return kept;
 }
 
-/* With the outer loops fixed, or, where a fused loop was split across them, with all of them in view. */
+/* ... or: the spatial bindings take distinct values at distinct points of the loops that they use, from this one on; so they tell this loop's
+ * variable. */
 static bool digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth)
 {
     int *dim_of = base_array(s->cx, int, site->block->n_iters);
+    ir_iter_map map;
 
-    return sched_plain_store(s, site->block, access, dim_of) && (recovered(s, site, var, depth - 1) || (depth > 1 && recovered(s, site, var, 0)));
+    if (!sched_plain_store(s, site->block, access, dim_of))
+        return false;
+    spatial_map m = spatial_part(s, site, NULL, dim_of, NULL, depth - 1);
+    if (!any_mentions(s->cx, m.bind, m.n, var))
+        return false;
+    ir_iter_map_detect(sched_site_facts(s, site, depth - 1), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, purely_spatial(s, site, depth - 1, &m),
+                       &map);
+    return map.bijective || map.injective;
 }
 
 bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
@@ -608,8 +490,10 @@ const char *sched_dependence(const sched *s, const sched_sites *all, const ir_ex
             if (base_map_has(&done, b))
                 continue;
             base_map_put(s->cx, &done, b, b);
+            if (sched_private(s, all, b, var))
+                continue;
             const char *reason = sched_buffer_dependence(s, all, b, var);
-            if (reason && !sched_private(s, all, b, var))
+            if (reason)
                 return reason;
         }
         if (sched_has_effect(s->cx, block->body))

@@ -157,6 +157,8 @@ typedef struct {
     const ir_block *block;
     const ir_stmt *const *loop; /* outermost first */
     int n_loops;
+    const ir_facts **facts;       /* made when asked for: inside the first k loops */
+    const ir_expr *const **guards; /* made when asked for: see sched_loop_guards */
     int order;      /* of execution, among all blocks of the tree */
     bool branches;  /* below a condition */
 } sched_site;
@@ -201,21 +203,26 @@ const ir_expr *sched_domain_guard(const ir_facts *f, const ir_expr *where, const
 void sched_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out);
 bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var); /* NULL e: no */
 
-/* ---- dependence (depend.c) ---- */
+/* ---- what a block touches (box.c) ---- */
 
 /* IR_REDUCE_ITER where the loop takes part in a reduce iteration variable of the block, IR_SCAN or IR_OPAQUE likewise; otherwise
  * spatial. */
 ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var);
 /* The facts around a site with its outer `fixed` loops only. */
-ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
+const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
 /* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the predicate leaves out because they
  * lie outside the block's domain count as touched, so that the box of a tile at the edge is as large as any other. */
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
+ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed); /* of the loops inside the outer `fixed` ones */
+/* The predicate without the conjuncts that only keep the block within its domain. */
+const ir_expr *sched_loop_guards(const sched *s, const sched_site *site);
 /* The conjuncts of the block's predicate that its outer `fixed` loops decide: as a list, as one condition (NULL: none), and whether the
  * predicate of a block has all conjuncts of a condition. */
 void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out);
 const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed);
 bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard);
+/* ---- dependence (depend.c) ---- */
+
 /* While its outer `fixed` loops stand still, the block touches every element of `box` that lies in its domain, if it runs at
  * all (its outer guards). */
 bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);

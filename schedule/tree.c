@@ -271,6 +271,8 @@ static void add_site(collector *c, const ir_stmt *s)
         .block = s->block.block,
         .loop = base_copy(c->cx, c->loops.at, (size_t)c->loops.n * sizeof *c->loops.at),
         .n_loops = c->loops.n,
+        .facts = base_array(c->cx, const ir_facts *, c->loops.n + 1),
+        .guards = base_new(c->cx, const ir_expr *const *),
         .order = c->out.n,
         .branches = c->conditions > 0,
     };

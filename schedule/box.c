@@ -1,0 +1,242 @@
+/* schedule/box.c -- what holds at a block, and which box of a buffer it touches while its outer loops stand still.
+ *
+ * Most indices are sums of loops with constant factors, and most loops have constant extents: then the box is read off the sum. Everything
+ * else is ir_region_over's.
+ */
+#include "ir/facts.h"
+#include "schedule/state.h"
+
+ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var)
+{
+    ir_iter_kind kind = IR_SPATIAL;
+
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (site->block->iters[i].kind > kind && sched_mentions(cx, site->stmt->block.bind[i], var))
+            kind = site->block->iters[i].kind;
+    return kind;
+}
+
+const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed)
+{
+    if (fixed == 0)
+        return s->facts;
+    if (!site->facts[fixed]) {
+        ir_facts *f = ir_facts_new(s->cx, sched_site_facts(s, site, fixed - 1));
+
+        sched_know_loop(f, site->loop[fixed - 1]->loop.var, site->loop[fixed - 1]->loop.extent);
+        site->facts[fixed] = f;
+    }
+    return site->facts[fixed];
+}
+
+ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed)
+{
+    int n = site->n_loops - fixed;
+    const ir_expr **var = base_array(cx, const ir_expr *, n), **min = base_array(cx, const ir_expr *, n), **extent = base_array(cx, const ir_expr *, n);
+
+    for (int i = 0; i < n; i++) {
+        const ir_stmt *l = site->loop[fixed + i];
+
+        var[i] = l->loop.var;
+        min[i] = l->loop.min;
+        extent[i] = l->loop.extent;
+    }
+    return (ir_ranges){.var = var, .min = min, .extent = extent, .n = n};
+}
+
+/* Iteration variables to bindings. */
+static ir_subst bindings(tec_context *cx, const sched_site *site)
+{
+    ir_subst map = {0};
+
+    for (int i = 0; i < site->block->n_iters; i++)
+        base_map_put(cx, &map.vars, site->block->iters[i].var, site->stmt->block.bind[i]);
+    return map;
+}
+
+static const ir_expr *find_loop_guards(const sched *s, const sched_site *site)
+{
+    const ir_expr *kept = NULL;
+    base_vec all = {0};
+
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    if (all.n == 0)
+        return NULL;
+    ir_facts *domain = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));
+    for (int i = 0; i < site->block->n_iters; i++) {
+        ir_facts_assume(domain, ir_ge(s->cx, site->stmt->block.bind[i], ir_int(s->cx, 0)));
+        ir_facts_assume(domain, ir_lt(s->cx, site->stmt->block.bind[i], site->block->iters[i].extent));
+    }
+    for (int i = 0; i < all.n; i++)
+        if (!ir_prove(domain, all.at[i]))
+            kept = ir_all(s->cx, kept, all.at[i]);
+    return kept;
+}
+
+const ir_expr *sched_loop_guards(const sched *s, const sched_site *site)
+{
+    if (!site->stmt->block.where)
+        return NULL;
+    if (!*site->guards)
+        *site->guards = base_copy(s->cx, &(const ir_expr *){find_loop_guards(s, site)}, sizeof **site->guards);
+    return **site->guards;
+}
+
+/* ---- boxes ---- */
+
+/* A sum over the inner loops: their factors, and what is left. */
+typedef struct {
+    tec_context *cx;
+    const sched_site *site;
+    int fixed;
+    int64_t *factor; /* of each inner loop */
+    int64_t constant;
+    const ir_expr *rest; /* NULL: 0 */
+} loop_sum;
+
+static int inner_loop(const loop_sum *l, const ir_expr *var)
+{
+    for (int i = l->fixed; i < l->site->n_loops; i++)
+        if (l->site->loop[i]->loop.var == var)
+            return i - l->fixed;
+    return -1;
+}
+
+/* No inner loop in it; only what sums of loops are made of is looked into. */
+static bool stands_still(const loop_sum *l, const ir_expr *e)
+{
+    if (e->op == IR_VAR)
+        return inner_loop(l, e) < 0;
+    if (e->op == IR_INT)
+        return true;
+    if (!ir_is_op(e->op))
+        return false;
+    for (int i = 0; i < 3 && e->arg[i]; i++)
+        if (!stands_still(l, e->arg[i]))
+            return false;
+    return true;
+}
+
+static bool add_terms(loop_sum *l, const ir_expr *e, int64_t by)
+{
+    int64_t c;
+    int k;
+
+    if (e->op == IR_INT) {
+        l->constant += by * e->i;
+        return true;
+    }
+    if (e->op == IR_VAR && (k = inner_loop(l, e)) >= 0) {
+        l->factor[k] += by;
+        return true;
+    }
+    if (e->op == IR_ADD || e->op == IR_SUB)
+        return add_terms(l, e->arg[0], by) && add_terms(l, e->arg[1], e->op == IR_ADD ? by : -by);
+    if (e->op == IR_MUL && ir_is_int(e->arg[1], &c))
+        return add_terms(l, e->arg[0], by * c);
+    if (!stands_still(l, e))
+        return false;
+    const ir_expr *term = ir_mul(l->cx, e, ir_int(l->cx, by));
+    l->rest = l->rest ? ir_add(l->cx, l->rest, term) : term;
+    return true;
+}
+
+/* The interval of one index; false: not such a sum, or loops of other extents. */
+static bool read_off(loop_sum *l, const ir_expr *index, const ir_expr *shape, const ir_expr **min, const ir_expr **extent)
+{
+    int64_t width, whole, n;
+
+    if (!ir_is_int(*extent, &width) || !add_terms(l, index, 1))
+        return false;
+    for (int i = 0; i < l->site->n_loops - l->fixed; i++) {
+        int64_t by = l->factor[i];
+
+        if (by == 0)
+            continue;
+        if (!ir_is_int(l->site->loop[l->fixed + i]->loop.extent, &n) || n < 1)
+            return false;
+        width += (by < 0 ? -by : by) * (n - 1);
+        l->constant += by < 0 ? by * (n - 1) : 0;
+    }
+    if (!l->rest && ir_is_int(shape, &whole) && l->constant <= 0 && l->constant + width >= whole) {
+        l->constant = 0;
+        width = whole;
+    }
+    *min = l->rest ? ir_add(l->cx, l->rest, ir_int(l->cx, l->constant)) : ir_int(l->cx, l->constant);
+    *extent = ir_int(l->cx, width);
+    return true;
+}
+
+static bool read_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, ir_region *out)
+{
+    int n = access->buffer->n;
+    const ir_expr **min = base_array(s->cx, const ir_expr *, n), **extent = base_array(s->cx, const ir_expr *, n);
+
+    for (int d = 0; d < n; d++) {
+        loop_sum l = {.cx = s->cx, .site = site, .fixed = fixed, .factor = base_array(s->cx, int64_t, site->n_loops - fixed)};
+
+        extent[d] = access->extent[d];
+        if (!read_off(&l, access->min[d], access->buffer->shape[d], &min[d], &extent[d]))
+            return false;
+    }
+    *out = (ir_region){.buffer = access->buffer, .min = min, .extent = extent};
+    return true;
+}
+
+ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering)
+{
+    const ir_expr *where = covering ? sched_loop_guards(s, site) : site->stmt->block.where;
+    ir_subst map = bindings(s->cx, site);
+    const ir_region *over = ir_apply_region(s->cx, &map, access);
+    ir_ranges inner = sched_inner_ranges(s->cx, site, fixed);
+    ir_region box;
+
+    if (!where && read_box(s, site, over, fixed, &box))
+        return box;
+    return ir_region_over(sched_site_facts(s, site, fixed), over, &inner, where);
+}
+
+/* ---- conditions over outer loops ---- */
+
+void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out)
+{
+    base_vec all = {0};
+
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool inner = false;
+
+        for (int j = fixed; j < site->n_loops; j++)
+            inner = inner || sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var);
+        if (!inner)
+            base_push(s->cx, out, all.at[i]);
+    }
+}
+
+const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed)
+{
+    const ir_expr *guard = NULL;
+    base_vec all = {0};
+
+    sched_outer_guards(s, site, fixed, &all);
+    for (int i = 0; i < all.n; i++)
+        guard = ir_all(s->cx, guard, all.at[i]);
+    return guard;
+}
+
+bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard)
+{
+    base_vec all = {0}, wanted = {0};
+
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    sched_conjuncts(s->cx, guard, &wanted);
+    for (int i = 0; i < wanted.n; i++) {
+        bool found = false;
+
+        for (int j = 0; j < all.n; j++)
+            found = found || ir_same(all.at[j], wanted.at[i]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
