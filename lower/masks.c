@@ -106,9 +106,41 @@ typedef struct {
     const ir_expr *mask;
 } under;
 
+static bool is_inside(const ir_expr *load)
+{
+    lanes at;
+    int64_t size, last;
+
+    if (load->load.n != 1 || !constant_lanes(load->load.index[0], &at) || !ir_is_int(load->load.buffer->shape[0], &size))
+        return false;
+    last = at.base + at.stride * (load->load.index[0]->dtype.lanes - 1);
+    return at.base >= 0 && at.base < size && last >= 0 && last < size;
+}
+
+/* A load that its test may have kept from memory that is not there. */
+static bool find_guarded_load(ir_walk *w, const ir_expr *e)
+{
+    w->stop |= e->op == IR_LOAD && !e->load.mask && e->load.buffer->scope != IR_LOCAL && !is_inside(e);
+    return !w->stop;
+}
+
+static bool needs_test(tec_context *cx, const ir_expr *e)
+{
+    ir_walk look = {.cx = cx, .expr = find_guarded_load};
+
+    ir_walk_expr(&look, e);
+    return look.stop;
+}
+
+/* What lanes without a store compute does not matter, but for two things: a division by zero, and a load out of bounds. */
 static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *e)
 {
-    if (e->op == IR_SELECT && ir_same(e->arg[0], ((under *)rw)->mask))
+    if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && base_is_int(e->dtype)) {
+        const ir_expr *dividend = ir_rewrite_expr(rw, e->arg[0]);
+
+        return dividend == e->arg[0] ? e : ir_op2(rw->cx, e->op, dividend, e->arg[1]);
+    }
+    if (e->op == IR_SELECT && ir_same(e->arg[0], ((under *)rw)->mask) && !needs_test(rw->cx, e->arg[1]))
         return ir_rewrite_expr(rw, e->arg[1]);
     return ir_rewrite_children(rw, e);
 }

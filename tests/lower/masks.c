@@ -46,3 +46,18 @@ Test(masks, are_not_tested_twice)
     HAS("B[ramp(0, 1, 8)] = A[ramp(8, 1, 8)] where", after("masks", AVX512, text));
     same_meaning("masks", AVX512, text, SIZES(1));
 }
+
+Test(masks, stay_where_they_keep_a_load_inside)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = select(" BELOW(0, 5) ", A[ramp(n + 60, 1, 8)], broadcast(0.0, 8)) where " BELOW(0, 5) "\n");
+
+    HAS("select(", after("masks", AVX512, text));
+}
+
+Test(masks, stay_where_they_keep_a_divisor_from_zero)
+{
+    const char *text = "program p(A: i32[8], out B: i32[8]) {\n  for i in 0..8 { B[i] = i32(7) }\n"
+                       "  B[ramp(0, 1, 8)] = broadcast(i32(6), 8) / select(" BELOW(0, 5) ", A[ramp(0, 1, 8)], broadcast(i32(1), 8)) where " BELOW(0, 5) "\n}\n";
+
+    HAS("/ select(", after("masks", AVX512, text));
+}
