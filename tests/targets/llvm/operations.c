@@ -217,6 +217,21 @@ Test(operations, of_odd_vectors_mean_what_the_interpreter_says)
     all_dtypes("llvm -mcpu=x86-64", 6);
 }
 
+/* What cannot run here can still be generated, with nothing to import. */
+Test(operations, exist_on_other_architectures)
+{
+    static const char *const words[] = {"llvm -mcpu=cortex-a53", "llvm -mcpu=neoverse-v1", "llvm -mcpu=znver4",
+                                        "llvm -mcpu=skylake-avx512"};
+    ir_op ops[IR_N_OPS];
+    for (int i = 0; i < BASE_COUNT(words); i++)
+        for (int k = 0; k < BASE_COUNT(dtypes); k++) {
+            int n = usable_ops(dtypes[k], ops);
+            const ir_program *p = all_ops(dtypes[k], ops, n, k % 2 ? 1 : 8);
+            const llvm_code *code = llvm_generate(cx, &p, 1, target_parse(cx, words[i]), NULL);
+            cr_assert(code != NULL, "%s on '%s': %s", p->name, words[i], tec_context_error(cx));
+        }
+}
+
 /* ---- casts ---- */
 
 static const ir_program *all_casts(base_dtype t, int lanes)
@@ -263,6 +278,16 @@ Test(operations, casts_saturate_wrap_and_round_once)
                 casts_from(test_targets[i], dtypes[k], k % 2 ? 8 : 1);
     for (int k = 0; k < BASE_COUNT(dtypes); k++)
         casts_from("native", dtypes[k], 16);
+}
+
+Test(operations, casts_exist_on_other_architectures)
+{
+    for (int k = 0; k < BASE_COUNT(dtypes); k++)
+        for (int lanes = 1; lanes <= 8; lanes *= 8) {
+            const ir_program *p = all_casts(dtypes[k], lanes);
+            const llvm_code *code = llvm_generate(cx, &p, 1, target_parse(cx, "llvm -mcpu=cortex-a72"), NULL);
+            cr_assert(code != NULL, "%s: %s", p->name, tec_context_error(cx));
+        }
 }
 
 Test(operations, every_half_survives_the_way_through_a_float)
