@@ -196,6 +196,60 @@ ir_region sched_box(const sched *s, const sched_site *site, const ir_region *acc
     return ir_region_over(sched_site_facts(s, site, fixed), over, &inner, where);
 }
 
+/* ---- filling a box ---- */
+
+/* Takes the inner loop that counts in steps of `radix` and is not taken yet; false: none. */
+static bool take_digit(loop_sum *l, bool *taken, int64_t *radix)
+{
+    for (int i = 0; i < l->site->n_loops - l->fixed; i++) {
+        int64_t n;
+
+        if (l->factor[i] != *radix || taken[i] || !ir_is_int(l->site->loop[l->fixed + i]->loop.extent, &n) || n < 2)
+            continue;
+        taken[i] = true;
+        l->factor[i] = 0;
+        *radix *= n;
+        return true;
+    }
+    return false;
+}
+
+/* Loops of one iteration add nothing. */
+static bool nothing_left(const loop_sum *l)
+{
+    for (int i = 0; i < l->site->n_loops - l->fixed; i++)
+        if (l->factor[i] != 0 && !ir_is_value(l->site->loop[l->fixed + i]->loop.extent, 1))
+            return false;
+    return true;
+}
+
+static bool counts_through(const sched *s, const sched_site *site, const ir_expr *bind, const ir_expr *min, const ir_expr *extent, int fixed, bool *taken)
+{
+    loop_sum l = {.cx = s->cx, .site = site, .fixed = fixed, .factor = base_array(s->cx, int64_t, site->n_loops - fixed)};
+    int64_t whole, radix = 1;
+
+    if (!ir_is_int(extent, &whole) || !add_terms(&l, bind, 1))
+        return false;
+    const ir_expr *base = ir_int(s->cx, l.constant);
+    if (!ir_same(l.rest ? ir_add(s->cx, l.rest, base) : base, min))
+        return false;
+    while (radix < whole)
+        if (!take_digit(&l, taken, &radix))
+            return false;
+    return radix == whole && nothing_left(&l);
+}
+
+bool sched_counts_box(const sched *s, const sched_site *site, const int *dim_of, const ir_region *box, int fixed)
+{
+    bool *taken = base_array(s->cx, bool, site->n_loops - fixed);
+
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (dim_of[i] >= 0 &&
+            !counts_through(s, site, site->stmt->block.bind[i], box->min[dim_of[i]], box->extent[dim_of[i]], fixed, taken))
+            return false;
+    return true;
+}
+
 /* ---- conditions over outer loops ---- */
 
 void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out)

@@ -187,6 +187,8 @@ bool sched_fills(const sched *s, const sched_site *site, const ir_region *access
 
     if (site->branches || !sched_plain_store(s, site->block, access, dim_of) || !others_run(s, site, dim_of, fixed))
         return false;
+    if (!guards && sched_counts_box(s, site, dim_of, box, fixed))
+        return true;
     return onto_box(s, site, guards, dim_of, box, fixed) || (guards != where && onto_box(s, site, where, dim_of, box, fixed));
 }
 
@@ -394,21 +396,25 @@ static const ir_expr *purely_spatial(const sched *s, const sched_site *site, int
     return kept;
 }
 
-/* ... or: the spatial bindings take distinct values at distinct points of the loops that they use, from this one on; so they tell this loop's
- * variable. */
+/* The spatial bindings take distinct values at distinct points of the loops that they use, from loop `first` on. */
+static bool distinct_from(const sched *s, const sched_site *site, const int *dim_of, const ir_expr *var, int first)
+{
+    spatial_map m = spatial_part(s, site, NULL, dim_of, NULL, first);
+    ir_iter_map map;
+
+    if (!any_mentions(s->cx, m.bind, m.n, var))
+        return false;
+    ir_iter_map_detect(sched_site_facts(s, site, first), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, purely_spatial(s, site, first, &m), &map);
+    return map.bijective || map.injective;
+}
+
+/* ... so they tell this loop's variable: with the outer loops fixed, or, where a fused loop was split across them, with all in view. */
 static bool digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth)
 {
     int *dim_of = base_array(s->cx, int, site->block->n_iters);
-    ir_iter_map map;
 
-    if (!sched_plain_store(s, site->block, access, dim_of))
-        return false;
-    spatial_map m = spatial_part(s, site, NULL, dim_of, NULL, depth - 1);
-    if (!any_mentions(s->cx, m.bind, m.n, var))
-        return false;
-    ir_iter_map_detect(sched_site_facts(s, site, depth - 1), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, purely_spatial(s, site, depth - 1, &m),
-                       &map);
-    return map.bijective || map.injective;
+    return sched_plain_store(s, site->block, access, dim_of) &&
+           (distinct_from(s, site, dim_of, var, depth - 1) || (depth > 1 && distinct_from(s, site, dim_of, var, 0)));
 }
 
 bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var)

@@ -8,9 +8,19 @@
 
 #include "schedule/state.h"
 
+/* Bindings and predicates are small sums, so that a memo would cost more than it saves. */
 bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var)
 {
-    return e && ir_uses_var(cx, e, var);
+    if (!e || e == var)
+        return e != NULL;
+    if (e->op == IR_INT || e->op == IR_VAR)
+        return false;
+    if (!ir_is_op(e->op))
+        return ir_uses_var(cx, e, var);
+    for (int i = 0; i < 3 && e->arg[i]; i++)
+        if (sched_mentions(cx, e->arg[i], var))
+            return true;
+    return false;
 }
 
 void sched_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out)
@@ -46,7 +56,7 @@ static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const i
 {
     if (!e || e == r->var)
         return e ? r->value : NULL;
-    if (!ir_uses_var(r->cx, e, r->var))
+    if (!sched_mentions(r->cx, e, r->var))
         return e;
     return ir_simplify(f, ir_substitute(r->cx, e, r->var, r->value));
 }
@@ -59,7 +69,7 @@ static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
     ir_free_vars(cx, e, &vars);
     for (int i = 0; i < s->block.block->n_iters; i++)
         for (int j = 0; s->block.block->iters[i].kind != IR_SPATIAL && j < vars.n; j++)
-            if (ir_uses_var(cx, s->block.bind[i], vars.at[j]))
+            if (sched_mentions(cx, s->block.bind[i], vars.at[j]))
                 return true;
     return false;
 }
@@ -70,7 +80,7 @@ static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const 
     const ir_expr *out = NULL;
     base_vec all = {0};
 
-    if (!s->block.where || !ir_uses_var(r->cx, s->block.where, r->var))
+    if (!s->block.where || !sched_mentions(r->cx, s->block.where, r->var))
         return s->block.where;
     sched_conjuncts(r->cx, s->block.where, &all);
     for (int i = 0; i < all.n; i++) {

@@ -213,6 +213,9 @@ const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fix
 /* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the predicate leaves out because they
  * lie outside the block's domain count as touched, so that the box of a tile at the edge is as large as any other. */
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
+/* The quick proof that the spatial bindings count through a constant box: mixed radix over inner loops of constant extents. dim_of as given by
+ * sched_plain_store. False: not proven in this way. */
+bool sched_counts_box(const sched *s, const sched_site *site, const int *dim_of, const ir_region *box, int fixed);
 ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed); /* of the loops inside the outer `fixed` ones */
 /* The predicate without the conjuncts that only keep the block within its domain. */
 const ir_expr *sched_loop_guards(const sched *s, const sched_site *site);

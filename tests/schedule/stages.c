@@ -444,3 +444,16 @@ Test(stages, decompose_refuses_a_loop_of_another_nest)
 {
     refuses(schedule_of(relu), "decompose_reduction(C, R.y)", "'C' does not lie under 'R.y'");
 }
+
+/* ---- conditions inside of reductions ---- */
+
+/* The first tap of the first row is masked by the padding; the init runs all the same. */
+static const char masked[] = "def f(A: f32[8]) { C[i: 8] = sum[k: 3](A[i + k - 1] * 2 where i + k >= 1 && i + k < 9) R[i] = max(C[i], 0) return R }";
+
+Test(stages, a_masked_first_tap_does_not_keep_the_init_from_running)
+{
+    does(schedule_of(masked), "reorder(C.k, C.i)\nsplit(C.i, _, 3)\nvectorize(C.i.1)");
+    does(schedule_of(masked), "split(C.k, _, 2)\nreorder(C.k.1, C.k.0)\ndecompose_reduction(C, C.k.1)");
+    does(schedule_of(masked), "split(C.i, _, 3)\nreorder(C.k, C.i.0, C.i.1)\ncache_write(C, local, C.i.0)");
+    does(schedule_of(masked), "split(R.i, _, 3)\ncompute_at(C, R.i.0)\nunroll(C.k)\nparallel(R.i.0)");
+}
