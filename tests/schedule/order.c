@@ -218,6 +218,13 @@ Test(order, parallel_takes_recomputed_halos)
 
 /* ---- vectorize, unroll ---- */
 
+Test(order, vectorize_takes_a_split_fused_loop_whose_lanes_cross_rows)
+{
+    sched *s = schedule_of("def f(A: f32[3, 4, 5]) {\n  C[i, j, k] = A[i, j, k] * 2.0\n  return C\n}\n");
+
+    does(s, "all = fuse(C.i, C.j, C.k)\no, l = split(all, _, 16)\nvectorize(l)\nparallel(o)");
+}
+
 Test(order, vectorize_refuses_a_symbolic_extent)
 {
     refuses(schedule_of(matmul), "vectorize(C.y)", "the extent 'n' of 'C.y' is not a constant");
