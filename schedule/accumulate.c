@@ -8,8 +8,8 @@
  *
  *     cache_write(C, local, C.y.0)
  *
- * Without a reduction loop at or outside of the loop, the reduction (or plain stage) is whole inside: then it keeps its init, and nothing
- * is loaded.
+ * Without a reduction loop at or outside of the loop, the reduction (or plain stage) is whole inside: then it keeps its init,
+ * and nothing is loaded.
  */
 #include "ir/facts.h"
 #include "schedule/copy.h"
@@ -34,7 +34,8 @@ static bool alone(inside *x)
             const ir_buffer *buffer = b->writes[j].buffer;
 
             if (other != x->s && sched_writes(other->block, buffer))
-                return sched_refuse(x->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name, buffer->name, other->block->name);
+                return sched_refuse(x->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name, buffer->name,
+                                    other->block->name);
             if (other != x->s && sched_reads(other->block, buffer) && sched_depth_under(other, sched_end(&x->at)->loop.var))
                 return sched_refuse(x->c, "'%s' reads '%s' in the same loop", other->block->name, buffer->name);
         }
@@ -56,8 +57,8 @@ static bool find_carried(inside *x)
             if (x->s->block->iters[i].kind == IR_SPATIAL && sched_mentions(x->c->cx, x->s->stmt->block.bind[i], l->loop.var))
                 return sched_refuse(x->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, x->s->block->name);
         if (!ir_prove_le(x->c->s->facts, ir_int(x->c->cx, 1), l->loop.extent))
-            return sched_refuse(x->c, "it is not proven that reduction loop '%s' runs at all; nothing would initialise '%s'", name,
-                                x->s->block->writes[0].buffer->name);
+            return sched_refuse(x->c, "it is not proven that reduction loop '%s' runs at all; nothing would initialise '%s'",
+                                name, x->s->block->writes[0].buffer->name);
         base_push(x->c->cx, &x->carried, l);
     }
     return true;
@@ -145,7 +146,8 @@ static const ir_stmt *without_init(inside *x, const ir_stmt *root)
     return sched_rebuild(x->c->cx, &p, p.n - 1, sched_with_block(x->c->cx, sched_end(&p), b));
 }
 
-static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load, const ir_buffer *const *old, const ir_buffer *const *cache)
+static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load, const ir_buffer *const *old,
+                                 const ir_buffer *const *cache)
 {
     sched_call *c = x->c;
     const char *name = x->s->block->name;
@@ -155,7 +157,8 @@ static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load,
 
     if (!root || !sched_find_var(c->cx, root, sched_end(&x->at)->loop.var, &at))
         return NULL;
-    const ir_stmt *body = surround(x, sched_end(&at)->loop.body, x->carried.n ? sched_copy_nest(c, f, load) : NULL, sched_copy_nest(c, f, store));
+    const ir_stmt *body =
+        surround(x, sched_end(&at)->loop.body, x->carried.n ? sched_copy_nest(c, f, load) : NULL, sched_copy_nest(c, f, store));
     root = body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
     const ir_program *after = sched_with_body(c, root);
     for (int j = 0; after && j < store->n; j++)
@@ -193,14 +196,21 @@ const ir_program *sched_cache_inside(sched_call *c)
     const ir_block *b = x.s->block;
     int n = b->n_writes;
     const ir_buffer **old = base_array(c->cx, const ir_buffer *, n), **cache = base_array(c->cx, const ir_buffer *, n);
-    const ir_expr **first = base_array(c->cx, const ir_expr *, n), **index = base_array(c->cx, const ir_expr *, b->writes[0].buffer->n);
+    const ir_expr **first = base_array(c->cx, const ir_expr *, n),
+                  **index = base_array(c->cx, const ir_expr *, b->writes[0].buffer->n);
     for (int j = 0; j < n; j++) {
         old[j] = b->writes[j].buffer;
         cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
     }
     const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
-    sched_copy store = {.name = name, .role = IR_ROLE_COPY, .from = cache, .to = old, .n = n, .axis = sched_written_axes(c, b, &b->writes[0]),
-                        .carried = (const ir_stmt *const *)x.carried.at, .n_carried = x.carried.n};
+    sched_copy store = {.name = name,
+                        .role = IR_ROLE_COPY,
+                        .from = cache,
+                        .to = old,
+                        .n = n,
+                        .axis = sched_written_axes(c, b, &b->writes[0]),
+                        .carried = (const ir_stmt *const *)x.carried.at,
+                        .n_carried = x.carried.n};
     if (!set_part(&x, &store) || (x.carried.n && !init_values(&x, first, index)))
         return NULL;
     sched_copy load = store;

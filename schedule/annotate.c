@@ -1,7 +1,7 @@
 /* schedule/annotate.c -- how loops run (parallel, vectorised, unrolled, bound to a thread axis), and pragmas.
  *
- * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); unrolled loops keep their order, so that only
- * the size counts.
+ * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); unrolled loops keep their order,
+ * so that only the size counts.
  */
 #include <string.h>
 
@@ -77,9 +77,11 @@ static bool need_none_around(sched_call *c, const sched_path *at, ir_how how)
     const ir_stmt *l = sched_end(at), *above = loop_above(at, how), *below = loop_below(l->loop.body, how);
 
     if (above)
-        sched_refuse(c, "'%s' lies inside '%s', which is %s already", l->loop.var->var.name, above->loop.var->var.name, ir_how_text(how));
+        sched_refuse(c, "'%s' lies inside '%s', which is %s already", l->loop.var->var.name, above->loop.var->var.name,
+                     ir_how_text(how));
     else if (below)
-        sched_refuse(c, "'%s' lies inside '%s' and is %s already", below->loop.var->var.name, l->loop.var->var.name, ir_how_text(how));
+        sched_refuse(c, "'%s' lies inside '%s' and is %s already", below->loop.var->var.name, l->loop.var->var.name,
+                     ir_how_text(how));
     return !above && !below;
 }
 
@@ -128,9 +130,10 @@ const ir_program *sched_do_vectorize(sched_call *c)
 {
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) || !need_constant(c, sched_end(&at), MAX_LANES) ||
-        !need_none_around(c, &at, IR_VECTORISED) || !nothing_opaque(c, sched_end(&at)) ||
-        !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) || !need_independent(c, sched_end(&at)))
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) ||
+        !need_constant(c, sched_end(&at), MAX_LANES) || !need_none_around(c, &at, IR_VECTORISED) ||
+        !nothing_opaque(c, sched_end(&at)) || !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) ||
+        !need_independent(c, sched_end(&at)))
         return NULL;
     const ir_stmt *threads = loop_below(sched_end(&at)->loop.body, IR_PARALLEL);
     if (threads)
@@ -143,7 +146,8 @@ const ir_program *sched_do_unroll(sched_call *c)
 {
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) || !need_constant(c, sched_end(&at), MAX_UNROLLED))
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) ||
+        !need_constant(c, sched_end(&at), MAX_UNROLLED))
         return NULL;
     return annotated(c, &at, IR_UNROLLED);
 }
@@ -160,8 +164,14 @@ static bool thread_axis(const char *word, ir_how *how)
     return false;
 }
 
-static bool is_block(ir_how how) { return how >= IR_BLOCK_X && how <= IR_BLOCK_Z; }
-static bool is_thread(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z; }
+static bool is_block(ir_how how)
+{
+    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
+}
+static bool is_thread(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+}
 
 /* blockIdx outside threadIdx; both outside of what runs on one thread's own. */
 static bool nesting_fits(sched_call *c, const sched_path *at, ir_how how)
@@ -187,8 +197,8 @@ static bool nesting_fits(sched_call *c, const sched_path *at, ir_how how)
 static bool axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
 {
     if (s->kind == IR_FOR && s->loop.how == how && !ir_prove_equal(c->s->facts, s->loop.extent, l->loop.extent)) {
-        sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how), ir_expr_text(c->cx, l->loop.extent), l->loop.var->var.name,
-                     ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
+        sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how), ir_expr_text(c->cx, l->loop.extent),
+                     l->loop.var->var.name, ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
         return false;
     }
     for (int i = 0, n = sched_n_children(s); i < n; i++)
@@ -204,7 +214,9 @@ const ir_program *sched_do_bind(sched_call *c)
     ir_how how;
 
     if (!thread_axis(c->arg[1].name, &how))
-        return sched_refuse(c, "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z or vthread",
+        return sched_refuse(c,
+                            "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, "
+                            "threadIdx.z or vthread",
                             c->arg[1].name);
     if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)))
         return NULL;

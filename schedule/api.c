@@ -1,13 +1,34 @@
 /* schedule/api.c -- the C functions of the primitives: each builds the arguments of its step and applies it. */
 #include "schedule/state.h"
 
-#define LOOP(n) {.kind = SCHED_ARG_LOOP, .name = (n)}
-#define BLOCK(n) {.kind = SCHED_ARG_BLOCK, .name = (n)}
-#define BUFFER(n) {.kind = SCHED_ARG_BUFFER, .name = (n)}
-#define WORD(n) {.kind = SCHED_ARG_WORD, .name = (n)}
-#define LOOPS(p, count) {.kind = SCHED_ARG_LOOPS, .names = (p), .n = (count)}
-#define BLOCKS(p, count) {.kind = SCHED_ARG_BLOCKS, .names = (p), .n = (count)}
-#define FACTORS(p, count) {.kind = SCHED_ARG_FACTORS, .ints = (p), .n = (count)}
+#define LOOP(n)                                                                                                                  \
+    {                                                                                                                            \
+        .kind = SCHED_ARG_LOOP, .name = (n)                                                                                      \
+    }
+#define BLOCK(n)                                                                                                                 \
+    {                                                                                                                            \
+        .kind = SCHED_ARG_BLOCK, .name = (n)                                                                                     \
+    }
+#define BUFFER(n)                                                                                                                \
+    {                                                                                                                            \
+        .kind = SCHED_ARG_BUFFER, .name = (n)                                                                                    \
+    }
+#define WORD(n)                                                                                                                  \
+    {                                                                                                                            \
+        .kind = SCHED_ARG_WORD, .name = (n)                                                                                      \
+    }
+#define LOOPS(p, count)                                                                                                          \
+    {                                                                                                                            \
+        .kind = SCHED_ARG_LOOPS, .names = (p), .n = (count)                                                                      \
+    }
+#define BLOCKS(p, count)                                                                                                         \
+    {                                                                                                                            \
+        .kind = SCHED_ARG_BLOCKS, .names = (p), .n = (count)                                                                     \
+    }
+#define FACTORS(p, count)                                                                                                        \
+    {                                                                                                                            \
+        .kind = SCHED_ARG_FACTORS, .ints = (p), .n = (count)                                                                     \
+    }
 
 /* Applies a step and hands out its results; they are NULL after a refusal. */
 static bool step(sched *s, const char *primitive, const sched_arg *arg, int n, const char **out, int n_out)
@@ -90,21 +111,25 @@ const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const
 {
     const char *out;
 
-    return step(s, "cache_read", (sched_arg[]){BUFFER(buffer), WORD(ir_scope_text(scope)), BLOCKS(readers, n)}, 3, &out, 1) ? out : NULL;
+    return step(s, "cache_read", (sched_arg[]){BUFFER(buffer), WORD(ir_scope_text(scope)), BLOCKS(readers, n)}, 3, &out, 1)
+               ? out
+               : NULL;
 }
 
 const char *sched_cache_write(sched *s, const char *block, ir_scope scope)
 {
     const char *out;
 
-    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(NULL, 0)}, 3, &out, 1) ? out : NULL;
+    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(NULL, 0)}, 3, &out, 1) ? out
+                                                                                                                       : NULL;
 }
 
 const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop)
 {
     const char *out;
 
-    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(&loop, 1)}, 3, &out, 1) ? out : NULL;
+    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(&loop, 1)}, 3, &out, 1) ? out
+                                                                                                                        : NULL;
 }
 
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope)
@@ -121,6 +146,8 @@ const char *sched_decompose_reduction(sched *s, const char *block, const char *l
 
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value)
 {
-    return step(s, "pragma", (sched_arg[]){{.kind = SCHED_ARG_PLACE, .name = loop_or_block}, WORD(key), {.kind = SCHED_ARG_EXPR, .expr = value}}, 3,
-                NULL, 0);
+    return step(
+        s, "pragma",
+        (sched_arg[]){{.kind = SCHED_ARG_PLACE, .name = loop_or_block}, WORD(key), {.kind = SCHED_ARG_EXPR, .expr = value}}, 3,
+        NULL, 0);
 }

@@ -1,7 +1,7 @@
 /* schedule/box.c -- what holds at a block, and which box of a buffer it touches while its outer loops stand still.
  *
- * Most indices are sums of loops with constant factors, and most loops have constant extents: then the box is read off the sum. Everything
- * else is ir_region_over's.
+ * Most indices are sums of loops with constant factors, and most loops have constant extents: then the box is read off the sum.
+ * Everything else is ir_region_over's.
  */
 #include "ir/facts.h"
 #include "schedule/state.h"
@@ -32,7 +32,8 @@ const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fix
 ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed)
 {
     int n = site->n_loops - fixed;
-    const ir_expr **var = base_array(cx, const ir_expr *, n), **min = base_array(cx, const ir_expr *, n), **extent = base_array(cx, const ir_expr *, n);
+    const ir_expr **var = base_array(cx, const ir_expr *, n), **min = base_array(cx, const ir_expr *, n),
+                  **extent = base_array(cx, const ir_expr *, n);
 
     for (int i = 0; i < n; i++) {
         const ir_stmt *l = site->loop[fixed + i];
@@ -223,7 +224,8 @@ static bool nothing_left(const loop_sum *l)
     return true;
 }
 
-static bool counts_through(const sched *s, const sched_site *site, const ir_expr *bind, const ir_expr *min, const ir_expr *extent, int fixed, bool *taken)
+static bool counts_through(const sched *s, const sched_site *site, const ir_expr *bind, const ir_expr *min, const ir_expr *extent,
+                           int fixed, bool *taken)
 {
     loop_sum l = {.cx = s->cx, .site = site, .fixed = fixed, .factor = base_array(s->cx, int64_t, site->n_loops - fixed)};
     int64_t whole, radix = 1;

@@ -44,8 +44,8 @@ static bool list_readers(sched_call *c, const sched_sites *all, const ir_buffer 
     return names->n || sched_refuse(c, "nothing reads '%s'", b->name);
 }
 
-/* Where the copy goes: before child `index` of the body of the innermost loop (path `at`; n = 0: the root) that holds the last writer and all
- * readers; the last writer lies in an earlier child. */
+/* Where the copy goes: before child `index` of the body of the innermost loop (path `at`; n = 0: the root) that holds the last
+ * writer and all readers; the last writer lies in an earlier child. */
 typedef struct {
     sched_path at;
     int index;
@@ -70,7 +70,8 @@ static const sched_site *first_named(const sched_sites *all, const base_vec *nam
     return NULL;
 }
 
-static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w, const sched_site *r, const base_vec *readers, gap *out)
+static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w, const sched_site *r, const base_vec *readers,
+                     gap *out)
 {
     const ir_stmt *body = c->tree->body;
     int common = 0;
@@ -85,10 +86,12 @@ static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w,
     }
     for (int i = 0; i < readers->n; i++)
         if (out->loop && !sched_depth_under(sched_site_named(all, readers->at[i]), out->loop))
-            return sched_refuse(c, "'%s' does not lie under '%s', in which the buffer is written", (const char *)readers->at[i], out->loop->var.name);
+            return sched_refuse(c, "'%s' does not lie under '%s', in which the buffer is written", (const char *)readers->at[i],
+                                out->loop->var.name);
     out->index = sched_child_with(body, r->block->name);
     if (w && (w->order > r->order || sched_child_with(body, w->block->name) >= out->index))
-        return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name, r->block->name, w->block->name);
+        return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name, r->block->name,
+                            w->block->name);
     return true;
 }
 
@@ -112,7 +115,8 @@ static const ir_expr *shared_guards(sched_call *c, const sched_sites *all, const
 }
 
 /* What the readers need in one iteration of the gap's loop. */
-static void part_needed(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g, const ir_buffer *b, sched_copy *k)
+static void part_needed(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g, const ir_buffer *b,
+                        sched_copy *k)
 {
     ir_region *box = base_array(c->cx, ir_region, readers->n);
     const ir_facts *f = c->s->facts;
@@ -207,7 +211,8 @@ static bool same_shapes(sched_call *c, const ir_block *b)
     return true;
 }
 
-/* Loops that all the sites named have in common and that hold a block which reads the buffers: the copy must be made inside those. */
+/* Loops that all the sites named have in common and that hold a block which reads the buffers: the copy must be made inside
+ * those. */
 static int shared_loops(const sched_sites *all, const base_vec *names, const sched_site *s)
 {
     int shared = 0;
@@ -216,7 +221,8 @@ static int shared_loops(const sched_sites *all, const base_vec *names, const sch
         bool holds = true, reader = false;
 
         for (int i = 0; i < all->n; i++) {
-            bool writer = sched_is_named((const char *const *)names->at, names->n, all->at[i].block->name), in = sched_depth_under(&all->at[i], s->loop[k]->loop.var);
+            bool writer = sched_is_named((const char *const *)names->at, names->n, all->at[i].block->name),
+                 in = sched_depth_under(&all->at[i], s->loop[k]->loop.var);
 
             holds = holds && (!writer || in);
             for (int j = 0; !writer && in && j < s->block->n_writes; j++)
@@ -236,7 +242,8 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
 
     for (int i = 0; i < fixed; i++)
         if (sched_kind_for(c->cx, s, s->loop[i]->loop.var) != IR_SPATIAL)
-            return sched_refuse(c, "'%s' is a reduction loop of '%s' and holds readers of it", s->loop[i]->loop.var->var.name, s->block->name);
+            return sched_refuse(c, "'%s' is a reduction loop of '%s' and holds readers of it", s->loop[i]->loop.var->var.name,
+                                s->block->name);
     sched_copy_whole(c, k);
     if (!fixed)
         return true;
@@ -251,10 +258,13 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
     }
     k->where = sched_outer_guard(c->s, s, fixed);
     for (int i = 0; i < all->n; i++)
-        if (sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) && !sched_has_guard(c->s, &all->at[i], k->where))
-            return sched_refuse(c, "'%s' and '%s' write '%s' under different conditions", s->block->name, all->at[i].block->name, box.buffer->name);
+        if (sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) &&
+            !sched_has_guard(c->s, &all->at[i], k->where))
+            return sched_refuse(c, "'%s' and '%s' write '%s' under different conditions", s->block->name, all->at[i].block->name,
+                                box.buffer->name);
     if (!sched_fills(c->s, s, &s->block->writes[0], &box, fixed))
-        return sched_refuse(c, "what '%s' writes in one iteration of '%s' is not proven to be a box", s->block->name, s->loop[fixed - 1]->loop.var->var.name);
+        return sched_refuse(c, "what '%s' writes in one iteration of '%s' is not proven to be a box", s->block->name,
+                            s->loop[fixed - 1]->loop.var->var.name);
     for (int d = 0; d < box.buffer->n; d++) {
         k->min[d] = ir_simplify(f, box.min[d]);
         k->extent[d] = ir_simplify(f, box.extent[d]);
@@ -277,13 +287,15 @@ static bool readers_follow(sched_call *c, const sched_sites *all, const base_vec
             int at = sched_child_with(body, r->name);
 
             if (sched_reads(r, s->block->writes[j].buffer) && at >= 0 && at <= sched_child_with(body, last))
-                return sched_refuse(c, "'%s' reads '%s' before '%s' has written the last of it", r->name, s->block->writes[j].buffer->name, last);
+                return sched_refuse(c, "'%s' reads '%s' before '%s' has written the last of it", r->name,
+                                    s->block->writes[j].buffer->name, last);
         }
     }
     return true;
 }
 
-static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sched_site *s, int fixed, const char *last, const sched_copy *k)
+static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sched_site *s, int fixed, const char *last,
+                                  const sched_copy *k)
 {
     const ir_stmt *nest, *body = root;
     sched_path at;
@@ -300,7 +312,8 @@ static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sche
     return body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
 }
 
-/* cache_write(S, scope): S writes a cache, and a new nest after S copies it. cache_write(S, scope, l): in each iteration of l (accumulate.c). */
+/* cache_write(S, scope): S writes a cache, and a new nest after S copies it. cache_write(S, scope, l): in each iteration of l
+ * (accumulate.c). */
 const ir_program *sched_do_cache_write(sched_call *c)
 {
     if (c->arg[2].n)
@@ -316,13 +329,19 @@ const ir_program *sched_do_cache_write(sched_call *c)
     if (!sched_read_scope(c, c->arg[1].name, &scope) || !all_writers(c, &all, s, &writers) || !same_shapes(c, s->block))
         return NULL;
     const ir_block *b = s->block;
-    const ir_buffer **old = base_array(c->cx, const ir_buffer *, b->n_writes), **cache = base_array(c->cx, const ir_buffer *, b->n_writes);
+    const ir_buffer **old = base_array(c->cx, const ir_buffer *, b->n_writes),
+                    **cache = base_array(c->cx, const ir_buffer *, b->n_writes);
     const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
     for (int j = 0; j < b->n_writes; j++) {
         old[j] = b->writes[j].buffer;
         cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
     }
-    sched_copy k = {.name = name, .role = IR_ROLE_COPY, .from = cache, .to = old, .n = b->n_writes, .axis = sched_written_axes(c, b, &b->writes[0])};
+    sched_copy k = {.name = name,
+                    .role = IR_ROLE_COPY,
+                    .from = cache,
+                    .to = old,
+                    .n = b->n_writes,
+                    .axis = sched_written_axes(c, b, &b->writes[0])};
     int fixed = shared_loops(&all, &writers, s);
     if (!readers_follow(c, &all, &writers, s, fixed) || !part_written(c, &all, s, fixed, &k))
         return NULL;

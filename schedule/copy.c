@@ -1,6 +1,6 @@
 /* schedule/copy.c -- nests that copy, and blocks that are redirected; see copy.h. */
-#include "ir/facts.h"
 #include "schedule/copy.h"
+#include "ir/facts.h"
 
 bool sched_read_scope(sched_call *c, const char *word, ir_scope *scope)
 {
@@ -115,7 +115,8 @@ const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_cop
 {
     const ir_block *block = copy_block(c, k);
     int n = k->from[0]->n;
-    const ir_expr **var = base_array(c->cx, const ir_expr *, n), **bind = base_array(c->cx, const ir_expr *, n + k->n_carried), *where = k->where;
+    const ir_expr **var = base_array(c->cx, const ir_expr *, n), **bind = base_array(c->cx, const ir_expr *, n + k->n_carried),
+                  *where = k->where;
     ir_facts *in = ir_facts_new(c->cx, f);
 
     for (int d = 0; block && d < n; d++) {
@@ -150,7 +151,8 @@ static const ir_buffer *redirect(ir_rewrite *rw, const ir_buffer *b)
     return b;
 }
 
-static const ir_block *redirected(sched_call *c, const ir_block *b, int n, const ir_buffer *const *from, const ir_buffer *const *to)
+static const ir_block *redirected(sched_call *c, const ir_block *b, int n, const ir_buffer *const *from,
+                                  const ir_buffer *const *to)
 {
     redirection r = {.rw = {.cx = c->cx, .buffer = redirect}, .from = from, .to = to, .n = n};
     ir_block *copy = ir_block_copy(c->cx, b);
@@ -160,8 +162,8 @@ static const ir_block *redirected(sched_call *c, const ir_block *b, int n, const
     return copy->body && (copy->init || !b->init) ? sched_refresh(c->s->facts, copy) : NULL;
 }
 
-const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from, const ir_buffer *const *to,
-                              const char *const *names, int n)
+const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from,
+                              const ir_buffer *const *to, const char *const *names, int n)
 {
     if (s->kind == IR_BLOCK) {
         if (!sched_is_named(names, n, s->block.block->name))

@@ -1,8 +1,9 @@
-/* schedule/copy.h -- nests that copy boxes between buffers, and blocks that use one buffer in place of another; what caches are made of.
+/* schedule/copy.h -- nests that copy boxes between buffers, and blocks that use one buffer in place of another; what caches
+ * are made of.
  *
  *     sched_copy k = {.name = "A.cache.local", .role = IR_ROLE_CACHE, .from = &A, .to = &cache, .n = 1, .axis = axes};
  *     sched_copy_whole(c, &k);
- *     nest = sched_copy_nest(c, facts, &k);        // for A.cache.local.ax0 in 0..8 { block A.cache.local { cache[ax0] = A[ax0] } }
+ *     nest = sched_copy_nest(c, facts, &k);    // for ax0 in 0..8 { block A.cache.local { cache[ax0] = A[ax0] } }
  */
 #ifndef SCHEDULE_COPY_H
 #define SCHEDULE_COPY_H
@@ -37,8 +38,8 @@ bool sched_read_scope(sched_call *c, const char *word, ir_scope *scope); /* refu
 const ir_buffer *sched_cache_of(sched_call *c, const ir_buffer *b, const char *name, ir_scope scope);
 
 /* The tree with the named blocks using to[i] in place of from[i]. */
-const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from, const ir_buffer *const *to,
-                              const char *const *names, int n);
+const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from,
+                              const ir_buffer *const *to, const char *const *names, int n);
 
 /* cache_write with a loop (accumulate.c). */
 const ir_program *sched_cache_inside(sched_call *c);

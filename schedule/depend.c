@@ -1,10 +1,11 @@
 /* schedule/depend.c -- who touches what: boxes, coverage, private buffers, independence of iterations.
  *
- * All answers are proofs: "no" means that the fact was not proven. The order of a legal tree is what the proofs start from: whatever is read
- * was written before by what the definition requires. So an iteration of a loop can only be disturbed by another one where an element
- * crosses between them, and none does where
+ * All answers are proofs: "no" means that the fact was not proven. The order of a legal tree is what the proofs start from:
+ * whatever is read was written before by what the definition requires. So an iteration of a loop can only be disturbed by
+ * another one where an element crosses between them, and none does where
  * - the buffer is private to the loop: used below it only, and each iteration first writes all that it reads, or
- * - one block owns it: distinct iterations of that block write distinct elements, and everything else in an iteration stays within what the
+ * - one block owns it: distinct iterations of that block write distinct elements, and everything else in an iteration stays
+ * within what the
  *   owner writes in the same iteration.
  */
 #include "ir/facts.h"
@@ -71,8 +72,8 @@ bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, in
     return true;
 }
 
-/* Whenever q runs, w does as far as their common `fixed` loops decide it. Points that w leaves out because they lie outside its domain do not
- * count. */
+/* Whenever q runs, w does as far as their common `fixed` loops decide it. Points that w leaves out because they lie outside its
+ * domain do not count. */
 static bool runs_with(const sched *s, const sched_site *q, const sched_site *w, int fixed)
 {
     base_vec outer = {0}, guards = {0};
@@ -107,9 +108,10 @@ static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const 
     return false;
 }
 
-/* Conjuncts without an inner loop of the spatial variables guard updates (or single out one of many equal runs), not the first write; those
- * over the outer loops alone decide whether the block runs at all, which runs_with looks at. */
-static const ir_expr *spatial_guards(const sched *s, const sched_site *site, const ir_expr *where, int fixed, const spatial_map *m)
+/* Conjuncts without an inner loop of the spatial variables guard updates (or single out one of many equal runs), not the first
+ * write; those over the outer loops alone decide whether the block runs at all, which runs_with looks at. */
+static const ir_expr *spatial_guards(const sched *s, const sched_site *site, const ir_expr *where, int fixed,
+                                     const spatial_map *m)
 {
     const ir_expr *kept = NULL;
     base_vec all = {0};
@@ -130,7 +132,8 @@ static const ir_expr *spatial_guards(const sched *s, const sched_site *site, con
 }
 
 /* The box NULL: as they are. */
-static spatial_map spatial_part(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of, const ir_region *box, int fixed)
+static spatial_map spatial_part(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of,
+                                const ir_region *box, int fixed)
 {
     const ir_block *b = site->block;
     const ir_facts *f = sched_site_facts(s, site, fixed);
@@ -149,14 +152,16 @@ static spatial_map spatial_part(const sched *s, const sched_site *site, const ir
         }
     m.where = spatial_guards(s, site, where, fixed, &m);
     for (int j = fixed; j < site->n_loops; j++)
-        if (any_mentions(s->cx, m.bind, m.n, site->loop[j]->loop.var) || sched_mentions(s->cx, m.where, site->loop[j]->loop.var)) {
+        if (any_mentions(s->cx, m.bind, m.n, site->loop[j]->loop.var) ||
+            sched_mentions(s->cx, m.where, site->loop[j]->loop.var)) {
             m.loop[m.n_loops] = site->loop[j]->loop.var;
             m.extent[m.n_loops++] = site->loop[j]->loop.extent;
         }
     return m;
 }
 
-static bool onto_box(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of, const ir_region *box, int fixed)
+static bool onto_box(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of, const ir_region *box,
+                     int fixed)
 {
     spatial_map m = spatial_part(s, site, where, dim_of, box, fixed);
     ir_iter_map map;
@@ -164,7 +169,8 @@ static bool onto_box(const sched *s, const sched_site *site, const ir_expr *wher
     return ir_iter_map_detect(sched_site_facts(s, site, fixed), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, m.where, &map);
 }
 
-/* Loops that no spatial variable of more than one value uses must run at least once, unless they reduce: an empty reduction initialises. */
+/* Loops that no spatial variable of more than one value uses must run at least once, unless they reduce: an empty reduction
+ * initialises. */
 static bool others_run(const sched *s, const sched_site *site, const int *dim_of, int fixed)
 {
     for (int j = fixed; j < site->n_loops; j++) {
@@ -280,7 +286,8 @@ static bool within(const sched *s, const sched_site *site, const ir_region *acce
     return ir_region_contains(f, outer, &box);
 }
 
-bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write, int fixed)
+bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write,
+                        int fixed)
 {
     ir_region box = sched_box(s, w, write, fixed, true);
 
@@ -288,7 +295,8 @@ bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *re
 }
 
 /* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand still. */
-static bool all_within(const sched *s, const sched_sites *all, const sched_site *owner, const ir_buffer *b, const ir_expr *var, const ir_region *box)
+static bool all_within(const sched *s, const sched_sites *all, const sched_site *owner, const ir_buffer *b, const ir_expr *var,
+                       const ir_region *box)
 {
     for (int i = 0; i < all->n; i++) {
         const sched_site *site = &all->at[i];
@@ -345,12 +353,13 @@ bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *blo
         int fixed = common_loops(w, q);
 
         for (int j = 0; w != q && fixed && j < q->block->n_reads; j++) {
-            const ir_region *read = &q->block->reads[j], *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
+            const ir_region *read = &q->block->reads[j],
+                            *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
 
             if (!write || sched_reads_within(c->s, q, read, w, write, fixed))
                 continue;
-            sched_refuse(c, "it is not proven that '%s' finds all of '%s' that it reads complete in one iteration of '%s'", q->block->name,
-                         read->buffer->name, q->loop[fixed - 1]->loop.var->var.name);
+            sched_refuse(c, "it is not proven that '%s' finds all of '%s' that it reads complete in one iteration of '%s'",
+                         q->block->name, read->buffer->name, q->loop[fixed - 1]->loop.var->var.name);
             return false;
         }
     }
@@ -404,11 +413,13 @@ static bool distinct_from(const sched *s, const sched_site *site, const int *dim
 
     if (!any_mentions(s->cx, m.bind, m.n, var))
         return false;
-    ir_iter_map_detect(sched_site_facts(s, site, first), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, purely_spatial(s, site, first, &m), &map);
+    ir_iter_map_detect(sched_site_facts(s, site, first), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n,
+                       purely_spatial(s, site, first, &m), &map);
     return map.bijective || map.injective;
 }
 
-/* ... so they tell this loop's variable: with the outer loops fixed, or, where a fused loop was split across them, with all in view. */
+/* ... so they tell this loop's variable: with the outer loops fixed, or, where a fused loop was split across them, with all in
+ * view. */
 static bool digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth)
 {
     int *dim_of = base_array(s->cx, int, site->block->n_iters);
@@ -426,7 +437,8 @@ bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_exp
     return n > 1;
 }
 
-static const char *conflict(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *access, const ir_expr *var)
+static const char *conflict(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *access,
+                            const ir_expr *var)
 {
     const ir_buffer *b = access->buffer;
     int depth = sched_depth_under(w, var);
@@ -436,12 +448,14 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
     if (sched_kind_for(s->cx, w, var) != IR_SPATIAL)
         return base_format(s->cx, "'%s' is a reduction or scan loop of '%s'", var->var.name, w->block->name);
     if (!apart && !digits_apart(s, w, access, var, depth))
-        return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name, b->name);
+        return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,
+                           b->name);
     if (!sched_shared_under(all, b, var))
         return sched_reads(w->block, b) ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
     if (sched_reads(w->block, b) || !all_within(s, all, w, b, var, &box) || !(apart || sched_fills(s, w, access, &box, depth)))
-        return base_format(s->cx, "it is not proven that each iteration of '%s' uses only its own elements of '%s', which '%s' writes", var->var.name,
-                           b->name, w->block->name);
+        return base_format(s->cx,
+                           "it is not proven that each iteration of '%s' uses only its own elements of '%s', which '%s' writes",
+                           var->var.name, b->name, w->block->name);
     return NULL;
 }
 

@@ -3,8 +3,9 @@
  *     P[y] = A[y]*2                                  compute_inline(P)
  *     C[y] = P[y] + P[y]*P[y+1]                =>    C[y] = let p = A[y]*2 in p + p*(A[y+1]*2)
  *
- * The stored value has the dtype of the buffer already, so its casts stay. A value that is used more than once becomes a let where at least
- * one use is evaluated in any case; a value that is used below conditions only stays there, since its loads may be out of bounds elsewhere.
+ * The stored value has the dtype of the buffer already, so its casts stay. A value that is used more than once becomes a let
+ * where at least one use is evaluated in any case; a value that is used below conditions only stays there, since its loads may
+ * be out of bounds elsewhere.
  */
 #include "ir/facts.h"
 #include "schedule/state.h"
@@ -80,8 +81,9 @@ static int first_lazy_operand(const ir_expr *e)
     return e->op == IR_AND || e->op == IR_OR || e->op == IR_SELECT ? 1 : 3;
 }
 
-/* Counts the uses that are evaluated in any case. What stands in the body of a let may use its variable, so it is left to a root of its
- * own. A node that several parents share is counted twice at most: that is all that matters, and shared chains stay cheap. */
+/* Counts the uses that are evaluated in any case. What stands in the body of a let may use its variable, so it is left to a
+ * root of its own. A node that several parents share is counted twice at most: that is all that matters, and shared chains stay
+ * cheap. */
 static void count_uses(inlining *x, const ir_expr *e)
 {
     intptr_t visits = (intptr_t)base_map_get(&x->visits, e);
@@ -250,7 +252,8 @@ static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
     *v = (stage_value){.cx = c->cx, .block = b, .store = b->body};
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_SPATIAL)
-            return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined", b->iters[i].var->var.name, b->name);
+            return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined",
+                                b->iters[i].var->var.name, b->name);
     if (b->init || b->body->kind != IR_STORE || b->n_writes != 1)
         return sched_refuse(c, "'%s' is more than one store", b->name);
     v->buffer = b->body->store.buffer;
@@ -269,11 +272,13 @@ static bool only_writer(sched_call *c, const sched_sites *all, const sched_site 
 {
     for (int i = 0; i < all->n; i++)
         if (&all->at[i] != p && sched_writes(all->at[i].block, b))
-            return sched_refuse(c, "'%s' is not the only writer of '%s': '%s' writes it too", p->block->name, b->name, all->at[i].block->name);
+            return sched_refuse(c, "'%s' is not the only writer of '%s': '%s' writes it too", p->block->name, b->name,
+                                all->at[i].block->name);
     return true;
 }
 
-/* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a loop in which one is computed. */
+/* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a loop in which one
+ * is computed. */
 static bool inputs_last(sched_call *c, const sched_sites *all, const sched_site *p, const ir_buffer *b)
 {
     for (int i = 0; i < all->n; i++) {
@@ -283,12 +288,14 @@ static bool inputs_last(sched_call *c, const sched_sites *all, const sched_site 
             if (!sched_writes(w->block, p->block->reads[j].buffer))
                 continue;
             if (w->order > p->order)
-                return sched_refuse(c, "'%s' overwrites '%s', which '%s' reads", w->block->name, p->block->reads[j].buffer->name, p->block->name);
+                return sched_refuse(c, "'%s' overwrites '%s', which '%s' reads", w->block->name, p->block->reads[j].buffer->name,
+                                    p->block->name);
             for (int k = 0; k < w->n_loops; k++)
                 for (int r = 0; sched_depth_under(p, w->loop[k]->loop.var) && r < all->n; r++)
                     if (sched_reads(all->at[r].block, b) && !sched_depth_under(&all->at[r], w->loop[k]->loop.var))
-                        return sched_refuse(c, "'%s' reads '%s' outside loop '%s', in which '%s' is computed", all->at[r].block->name, b->name,
-                                            w->loop[k]->loop.var->var.name, p->block->reads[j].buffer->name);
+                        return sched_refuse(c, "'%s' reads '%s' outside loop '%s', in which '%s' is computed",
+                                            all->at[r].block->name, b->name, w->loop[k]->loop.var->var.name,
+                                            p->block->reads[j].buffer->name);
         }
     }
     return true;
@@ -372,12 +379,14 @@ static bool same_domain(sched_call *c, const stage_value *p, const stage_value *
             if (q->block->iters[i].var == load->load.index[d] && !base_map_has(&map->vars, load->load.index[d]))
                 found = i;
         if (found < 0 || k < 0 || !ir_prove_equal(c->s->facts, q->block->iters[found].extent, p->block->iters[k].extent))
-            return sched_refuse(c, "'%s' does not read all of '%s', each element once: dimension %d differs", q->block->name, p->buffer->name, d);
+            return sched_refuse(c, "'%s' does not read all of '%s', each element once: dimension %d differs", q->block->name,
+                                p->buffer->name, d);
         base_map_put(c->cx, &map->vars, q->block->iters[found].var, p->block->iters[k].var);
     }
     for (int i = 0; i < q->block->n_iters; i++)
         if (!base_map_has(&map->vars, q->block->iters[i].var))
-            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", q->block->iters[i].var->var.name, q->block->name, p->buffer->name);
+            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", q->block->iters[i].var->var.name, q->block->name,
+                                p->buffer->name);
     return true;
 }
 
@@ -433,8 +442,8 @@ static bool others_before(sched_call *c, const sched_sites *all, const sched_sit
             return sched_refuse(c, "'%s' reads '%s' too", r->block->name, x->name);
         for (int j = 0; r != p && r != q && j < q->block->n_reads; j++)
             if (sched_writes(r->block, q->block->reads[j].buffer) && r->order > p->order)
-                return sched_refuse(c, "'%s', which '%s' reads, is not complete before '%s'", q->block->reads[j].buffer->name, q->block->name,
-                                    p->block->name);
+                return sched_refuse(c, "'%s', which '%s' reads, is not complete before '%s'", q->block->reads[j].buffer->name,
+                                    q->block->name, p->block->name);
     }
     return true;
 }

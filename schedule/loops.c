@@ -4,8 +4,8 @@
  * =>  split(C.y, _, 12)
  *     for C.y.0 in 0..ceildiv(n, 12) { for C.y.1 in 0..12 { block C(y = C.y.0*12 + C.y.1) where C.y.0*12 + C.y.1 < n } }
  *
- * The guard compares with the extent of the loop, not with the domain of a block: a loop that is a piece of an earlier split must not run
- * into the next piece, or points would repeat.
+ * The guard compares with the extent of the loop, not with the domain of a block: a loop that is a piece of an earlier split
+ * must not run into the next piece, or points would repeat.
  */
 #include <limits.h>
 #include <string.h>
@@ -72,15 +72,16 @@ static bool set_extents(sched_call *c, const ir_facts *f, const sched_arg *a, pi
     if (!read_factors(c, a, &inferred, &product))
         return false;
     for (int i = 0; i < p->n; i++)
-        p->extent[i] = i == inferred ? ir_simplify(f, ir_ceildiv(c->cx, extent, ir_int(c->cx, product))) : ir_int(c->cx, a->ints[i]);
+        p->extent[i] =
+            i == inferred ? ir_simplify(f, ir_ceildiv(c->cx, extent, ir_int(c->cx, product))) : ir_int(c->cx, a->ints[i]);
     p->product = ir_int(c->cx, product);
     if (inferred >= 0)
         p->product = ir_simplify(f, ir_mul(c->cx, p->extent[inferred], p->product));
     p->exact = ir_prove_equal(f, p->product, extent);
     if (inferred >= 0 || p->exact || ir_prove_le(f, extent, p->product))
         return true;
-    sched_refuse(c, "the factors make %s iterations; it is not proven that they reach the extent %s of '%s'", ir_expr_text(c->cx, p->product),
-                 ir_expr_text(c->cx, extent), p->loop->loop.var->var.name);
+    sched_refuse(c, "the factors make %s iterations; it is not proven that they reach the extent %s of '%s'",
+                 ir_expr_text(c->cx, p->product), ir_expr_text(c->cx, extent), p->loop->loop.var->var.name);
     return false;
 }
 
@@ -183,16 +184,19 @@ static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b)
 }
 
 /* The block with iteration variable k running to `extent`; refuses where that is not harmless. */
-static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s, int k, const ir_stmt *loop, const ir_expr *extent)
+static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s, int k, const ir_stmt *loop,
+                              const ir_expr *extent)
 {
     ir_block *b = ir_block_copy(c->cx, s->block.block);
     ir_iter *iters = base_copy(c->cx, b->iters, (size_t)b->n_iters * sizeof *iters);
     ir_facts *in = ir_facts_new(c->cx, f);
 
     if (iters[k].kind != IR_SPATIAL)
-        return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up", iters[k].var->var.name, b->name);
+        return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up", iters[k].var->var.name,
+                            b->name);
     if (!ir_prove_equal(f, iters[k].extent, loop->loop.extent))
-        return sched_refuse(c, "loop '%s' runs over a part of axis '%s' of '%s' only", loop->loop.var->var.name, iters[k].var->var.name, b->name);
+        return sched_refuse(c, "loop '%s' runs over a part of axis '%s' of '%s' only", loop->loop.var->var.name,
+                            iters[k].var->var.name, b->name);
     iters[k].extent = extent;
     b->iters = iters;
     for (int i = 0; i < b->n_iters; i++)
@@ -208,7 +212,8 @@ static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *
         int k = plain_iter(c->cx, s, var);
 
         if (k < 0)
-            return sched_refuse(c, "round_up needs loop '%s' to be an axis of '%s' by itself", var->var.name, s->block.block->name);
+            return sched_refuse(c, "round_up needs loop '%s' to be an axis of '%s' by itself", var->var.name,
+                                s->block.block->name);
         if (sched_mentions(c->cx, s->block.where, var))
             return sched_refuse(c, "a predicate of '%s' depends on loop '%s'", s->block.block->name, var->var.name);
         return enlarge(c, f, s, k, loop, extent);
@@ -239,8 +244,8 @@ static bool may_repeat(sched_call *c, const ir_stmt *loop)
             ir_free_vars(c->cx, site->stmt->block.bind[j], &vars);
             for (int k = 0; k < vars.n; k++)
                 if (!sched_depth_under(site, vars.at[k]))
-                    reason = base_format(c->cx, "its reduction over '%s' is not completed inside '%s'", ((const ir_expr *)vars.at[k])->var.name,
-                                         loop->loop.var->var.name);
+                    reason = base_format(c->cx, "its reduction over '%s' is not completed inside '%s'",
+                                         ((const ir_expr *)vars.at[k])->var.name, loop->loop.var->var.name);
         }
         if (reason) {
             sched_refuse(c, "shift_inwards repeats instances of '%s', but %s", site->block->name, reason);
@@ -277,15 +282,17 @@ static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
         bool spatial = false;
 
         for (int j = 0; j < site->block->n_iters; j++)
-            spatial = spatial || (site->block->iters[j].kind == IR_SPATIAL && sched_mentions(c->cx, site->stmt->block.bind[j], loop->loop.var));
+            spatial = spatial || (site->block->iters[j].kind == IR_SPATIAL &&
+                                  sched_mentions(c->cx, site->stmt->block.bind[j], loop->loop.var));
         if (site->block->init && spatial && sched_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL)
-            return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it", loop->loop.var->var.name,
-                                site->block->name);
+            return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it",
+                                loop->loop.var->var.name, site->block->name);
     }
     return true;
 }
 
-/* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is guarded by hangs on that. */
+/* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is guarded by hangs on
+ * that. */
 static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces *p)
 {
     const ir_expr *guard = ir_lt(c->cx, p->rebuilt, p->loop->loop.extent), *simple = ir_simplify(in, guard);
@@ -346,7 +353,8 @@ static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_exp
             return s;
         for (int i = 0; i < site.block->n_iters; i++)
             if (site.block->iters[i].kind == IR_SPATIAL && sched_mentions(c->cx, s->block.bind[i], var))
-                return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name, site.block->name);
+                return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name,
+                                    site.block->name);
         ir_block *b = ir_block_copy(c->cx, site.block);
         b->init = NULL;
         return sched_with_block(c->cx, s, b);
@@ -388,7 +396,8 @@ const ir_program *sched_do_cut(sched_call *c)
     sched_know_loop(in2, var[1], rest);
     second = sched_rebind(in2, sched_duplicate(c, second), l->loop.var, ir_add(c->cx, var[1], point), NULL);
     const ir_stmt *first = sched_rebind(in, l->loop.body, l->loop.var, var[0], NULL);
-    const ir_stmt *both = ir_seq2(c->cx, ir_for(c->cx, var[0], zero, point, IR_SERIAL, first), ir_for(c->cx, var[1], zero, rest, IR_SERIAL, second));
+    const ir_stmt *both = ir_seq2(c->cx, ir_for(c->cx, var[0], zero, point, IR_SERIAL, first),
+                                  ir_for(c->cx, var[1], zero, rest, IR_SERIAL, second));
     return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, both));
 }
 
@@ -421,8 +430,9 @@ static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, co
 
         if (!below.at[i].block->init || outer == inner || ir_prove_le(f, ir_int(c->cx, 1), reduction->loop.extent))
             continue;
-        return sched_refuse(c, "it is not proven that reduction loop '%s' runs at all; fused with a spatial loop nothing would initialise '%s'",
-                            reduction->loop.var->var.name, below.at[i].block->name);
+        return sched_refuse(
+            c, "it is not proven that reduction loop '%s' runs at all; fused with a spatial loop nothing would initialise '%s'",
+            reduction->loop.var->var.name, below.at[i].block->name);
     }
     return true;
 }

@@ -1,7 +1,8 @@
 /* schedule/place.c -- compute_at, compute_root and reverse_compute_at: in which loop a block runs.
  *
  *     for P.y { P[y] = A[y]*2 }                              for C.y.0 {
- *     for C.y.0 { for C.y.1 {           compute_at(P,          for P.y in 0..10 { P[C.y.0*8 + P.y] = ... where it lies in P's domain }
+ *     for C.y.0 { for C.y.1 {           compute_at(P,          for P.y in 0..10 { P[C.y.0*8 + P.y] = ... where it lies in P's
+ * domain }
  *       C[y] = P[y] + P[y+1] + P[y+2]   C.y.0)  =>             for C.y.1 { C[y] = P[y] + P[y+1] + P[y+2] }
  *     }}                                                     }
  *
@@ -17,14 +18,14 @@
 /* A block on its way to another place. */
 typedef struct {
     sched_call *c;
-    sched_path from;        /* to the block */
-    sched_path to;          /* to the loop whose body receives it; n = 0: the root */
-    const ir_expr *loop;    /* that loop's variable; NULL: the root */
-    const char *loop_name;  /* for messages */
-    sched_sites all;        /* of the tree before */
-    const sched_site *site; /* of the block */
+    sched_path from;               /* to the block */
+    sched_path to;                 /* to the loop whose body receives it; n = 0: the root */
+    const ir_expr *loop;           /* that loop's variable; NULL: the root */
+    const char *loop_name;         /* for messages */
+    sched_sites all;               /* of the tree before */
+    const sched_site *site;        /* of the block */
     const ir_expr **min, **extent; /* of its new loops, per iteration variable */
-    base_vec guards;        /* conditions over the loops around the target under which the neighbours run */
+    base_vec guards;               /* conditions over the loops around the target under which the neighbours run */
 } move;
 
 static bool start(sched_call *c, move *m, const char *block, const char *loop)
@@ -80,8 +81,8 @@ static bool movable(move *m)
 
         for (int j = 0; other != m->site && j < b->n_writes; j++)
             if (sched_writes(other->block, b->writes[j].buffer))
-                return sched_refuse(m->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name, b->writes[j].buffer->name,
-                                    other->block->name);
+                return sched_refuse(m->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name,
+                                    b->writes[j].buffer->name, other->block->name);
     }
     return true;
 }
@@ -95,7 +96,8 @@ static const ir_stmt *target_body(const move *m, const ir_stmt *root)
     return sched_find_var(m->c->cx, root, m->loop, &p) ? sched_end(&p)->loop.body : NULL;
 }
 
-/* Everything that the block reads is complete before child `index` of the target's (old) body, and is not overwritten on the way. */
+/* Everything that the block reads is complete before child `index` of the target's (old) body, and is not overwritten on the
+ * way. */
 static bool inputs_complete(move *m, int index)
 {
     const ir_stmt *body = target_body(m, m->c->tree->body);
@@ -114,11 +116,12 @@ static bool inputs_complete(move *m, int index)
             for (int k = 0; k < w->n_loops; k++) {
                 const ir_expr *var = w->loop[k]->loop.var;
                 if (sched_depth_under(m->site, var) && !encloses_target(m, var))
-                    return sched_refuse(m->c, "'%s' would leave loop '%s', in which its input '%s' is computed", b->name, var->var.name, input->name);
+                    return sched_refuse(m->c, "'%s' would leave loop '%s', in which its input '%s' is computed", b->name,
+                                        var->var.name, input->name);
             }
             if (under(m, w) && sched_child_with(body, w->block->name) >= index)
-                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there", input->name, b->name,
-                                    m->loop ? m->loop_name : "the program", w->block->name);
+                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there",
+                                    input->name, b->name, m->loop ? m->loop_name : "the program", w->block->name);
         }
     }
     return true;
@@ -126,12 +129,14 @@ static bool inputs_complete(move *m, int index)
 
 /* ---- the new nest ---- */
 
-/* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives it, for fresh names. */
+/* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives it, for fresh
+ * names. */
 static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
 {
     const ir_block *b = m->site->block;
     tec_context *cx = m->c->cx;
-    const ir_expr **var = base_array(cx, const ir_expr *, b->n_iters), **bind = base_array(cx, const ir_expr *, b->n_iters), *where = NULL;
+    const ir_expr **var = base_array(cx, const ir_expr *, b->n_iters), **bind = base_array(cx, const ir_expr *, b->n_iters),
+                  *where = NULL;
     ir_facts *in = ir_facts_new(cx, f);
     const ir_program *before = m->c->tree;
     ir_program rest = *before;
@@ -157,7 +162,8 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
     return s;
 }
 
-/* Takes the block out and puts it in front of (or, `behind`, after) the child of the target's body that holds block `neighbour`. */
+/* Takes the block out and puts it in front of (or, `behind`, after) the child of the target's body that holds block
+ * `neighbour`. */
 static const ir_stmt *carry_out(move *m, const char *neighbour, bool behind)
 {
     tec_context *cx = m->c->cx;
@@ -180,7 +186,8 @@ static const ir_stmt *carry_out(move *m, const char *neighbour, bool behind)
 
 /* ---- compute_at ---- */
 
-/* e reads no buffer, and its variables are loops around the target, symbols or scalars: what the readers' own lets define is out of reach. */
+/* e reads no buffer, and its variables are loops around the target, symbols or scalars: what the readers' own lets define is
+ * out of reach. */
 static bool in_reach(const move *m, const ir_expr *e)
 {
     const ir_program *p = m->c->tree;
@@ -278,7 +285,8 @@ static const sched_site *first_reader(move *m)
             if (r == m->site || !sched_reads(r->block, buffer))
                 continue;
             if (!under(m, r))
-                return sched_refuse(m->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name, buffer->name, m->loop_name);
+                return sched_refuse(m->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name, buffer->name,
+                                    m->loop_name);
             first = !first || r->order < first->order ? r : first;
         }
     }
@@ -296,7 +304,8 @@ static bool set_region(move *m)
         bool read = false;
 
         for (int i = 0; i < m->all.n; i++)
-            read = read || (&m->all.at[i] != m->site && sched_access(m->all.at[i].block->reads, m->all.at[i].block->n_reads, b->writes[j].buffer));
+            read = read || (&m->all.at[i] != m->site &&
+                            sched_access(m->all.at[i].block->reads, m->all.at[i].block->n_reads, b->writes[j].buffer));
         if (!read)
             continue;
         ir_region box = needed(m, b->writes[j].buffer, &f);
@@ -312,13 +321,16 @@ const ir_program *sched_do_compute_at(sched_call *c)
     const sched_site *reader;
     move m;
 
-    if (!start(c, &m, c->arg[0].name, c->arg[1].name) || !movable(&m) || !sched_takes_loops(c, &m.to) || !(reader = first_reader(&m)))
+    if (!start(c, &m, c->arg[0].name, c->arg[1].name) || !movable(&m) || !sched_takes_loops(c, &m.to) ||
+        !(reader = first_reader(&m)))
         return NULL;
     if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
         return NULL;
     inherit_guards(&m, reader);
     const ir_stmt *root = carry_out(&m, reader->block->name, false);
-    return root && sched_reads_are_written(c, root, m.site->block->name) && sched_still_independent(c, &m.to, root) ? sched_with_body(c, root) : NULL;
+    return root && sched_reads_are_written(c, root, m.site->block->name) && sched_still_independent(c, &m.to, root)
+               ? sched_with_body(c, root)
+               : NULL;
 }
 
 /* compute_root(P): P runs in a nest of its own again, before the first nest that reads it. */
@@ -365,12 +377,14 @@ static bool add_last_steps(move *m, const sched_site *w)
 
     for (int i = 0; i < w->block->n_iters; i++) {
         const ir_iter *step = &w->block->iters[i];
-        const ir_expr *bind = w->stmt->block.bind[i], *last = ir_simplify(m->c->s->facts, ir_sub(cx, step->extent, ir_int(cx, 1)));
+        const ir_expr *bind = w->stmt->block.bind[i],
+                      *last = ir_simplify(m->c->s->facts, ir_sub(cx, step->extent, ir_int(cx, 1)));
 
         if (step->kind != IR_SCAN)
             continue;
         if (w->block->role != IR_ROLE_COPY || !in_reach(m, bind) || !ir_prove_le(m->c->s->facts, ir_int(cx, 0), last))
-            return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': it goes on in later ones", w->block->name, m->loop_name);
+            return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': it goes on in later ones", w->block->name,
+                                m->loop_name);
         if (!ir_is_value(last, 0))
             base_push(cx, &m->guards, ir_eq(cx, bind, last));
     }
@@ -393,8 +407,8 @@ static const sched_site *last_producer(move *m)
         for (int k = 0; k < fixed_loops(m, w); k++)
             if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL &&
                 sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SCAN)
-                return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop", w->block->name, m->loop_name,
-                                    w->loop[k]->loop.var->var.name);
+                return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop",
+                                    w->block->name, m->loop_name, w->loop[k]->loop.var->var.name);
         if (!add_last_steps(m, w))
             return NULL;
         add_guards(m, w);
@@ -437,7 +451,8 @@ static bool writes_all(move *m, const sched_site *w, const ir_region *write, con
     return writers == 1 || sched_fills(m->c->s, w, write, &whole, 0);
 }
 
-/* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not cover all of them. */
+/* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not cover all of
+ * them. */
 static bool take_part(move *m, const ir_region *read, const sched_site *w, const ir_region *write, const char **reason)
 {
     const ir_block *b = m->site->block;
@@ -462,8 +477,8 @@ static bool take_part(move *m, const ir_region *read, const sched_site *w, const
             continue;
         const ir_expr *end = ir_add(m->c->cx, b->iters[i].extent, ir_int(m->c->cx, shift));
         if (shift < 0 || !ir_prove_le(f, end, w->block->iters[k].extent)) {
-            *reason = base_format(m->c->cx, "no part of '%s' that '%s' writes covers all of axis '%s' of '%s'", read->buffer->name, w->block->name,
-                                  b->iters[i].var->var.name, b->name);
+            *reason = base_format(m->c->cx, "no part of '%s' that '%s' writes covers all of axis '%s' of '%s'",
+                                  read->buffer->name, w->block->name, b->iters[i].var->var.name, b->name);
             return false;
         }
         m->min[i] = ir_simplify(f, ir_sub(m->c->cx, box.min[d], ir_int(m->c->cx, shift)));
@@ -481,7 +496,8 @@ static void whole_domain(move *m)
     }
 }
 
-/* One producer's part decides; the others must have completed what Q reads there. The first producer whose part passes is taken. */
+/* One producer's part decides; the others must have completed what Q reads there. The first producer whose part passes is
+ * taken. */
 static const ir_stmt *try_parts(move *m, const char *last)
 {
     const char *why = NULL, *reason = NULL;
@@ -489,7 +505,8 @@ static const ir_stmt *try_parts(move *m, const char *last)
     for (int i = 0; i < m->all.n; i++)
         for (int j = 0; j < m->site->block->n_reads; j++) {
             const sched_site *w = &m->all.at[i];
-            const ir_region *read = &m->site->block->reads[j], *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
+            const ir_region *read = &m->site->block->reads[j],
+                            *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
 
             if (w == m->site || !write || !under(m, w))
                 continue;
@@ -524,8 +541,8 @@ static bool others_complete(move *m, const sched_site *last)
             if (w == m->site || under(m, w) || !sched_writes(w->block, b->reads[j].buffer))
                 continue;
             if (w->order > first_under)
-                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before '%s': '%s' writes it later", b->reads[j].buffer->name, b->name,
-                                    m->loop_name, w->block->name);
+                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before '%s': '%s' writes it later",
+                                    b->reads[j].buffer->name, b->name, m->loop_name, w->block->name);
         }
     if (last->order > m->site->order)
         return sched_refuse(m->c, "'%s' writes what '%s' reads, but runs after it", last->block->name, b->name);

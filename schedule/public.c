@@ -13,8 +13,14 @@ tec_schedule *tec_schedule_new(tec_context *cx, const tec_def *d, const char *de
     return tree && (t || !device) ? sched_new(cx, tree, t) : NULL;
 }
 
-tec_schedule *tec_schedule_fork(const tec_schedule *s) { return s ? sched_fork(s->cx, s) : NULL; }
-const char *tec_schedule_error(const tec_schedule *s) { return sched_error(s); }
+tec_schedule *tec_schedule_fork(const tec_schedule *s)
+{
+    return s ? sched_fork(s->cx, s) : NULL;
+}
+const char *tec_schedule_error(const tec_schedule *s)
+{
+    return sched_error(s);
+}
 
 void tec_schedule_clear(tec_schedule *s)
 {
@@ -22,9 +28,18 @@ void tec_schedule_clear(tec_schedule *s)
         sched_clear(s);
 }
 
-const char *tec_schedule_tree(const tec_schedule *s) { return s ? ir_program_text(s->cx, s->tree) : NULL; }
-const char *tec_schedule_trace(const tec_schedule *s) { return s ? sched_trace_text(s->cx, s) : NULL; }
-bool tec_schedule_replay(tec_schedule *s, const char *file, const char *trace) { return sched_replay(s, file, trace); }
+const char *tec_schedule_tree(const tec_schedule *s)
+{
+    return s ? ir_program_text(s->cx, s->tree) : NULL;
+}
+const char *tec_schedule_trace(const tec_schedule *s)
+{
+    return s ? sched_trace_text(s->cx, s) : NULL;
+}
+bool tec_schedule_replay(tec_schedule *s, const char *file, const char *trace)
+{
+    return sched_replay(s, file, trace);
+}
 
 tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int line)
 {
@@ -40,18 +55,36 @@ bool tec_split_n(tec_schedule *s, const char *loop, tec_tail tail, const char **
     return sched_split(s, loop, factor, n, (sched_tail)tail, out);
 }
 
-bool(tec_cut)(tec_schedule *s, const char *loop, int64_t point, const char **out) { return sched_cut(s, loop, point, out); }
-const char *tec_fuse_n(tec_schedule *s, const char *const *loop, int n) { return sched_fuse(s, loop, n); }
-bool tec_reorder_n(tec_schedule *s, const char *const *loop, int n) { return sched_reorder(s, loop, n); }
+bool(tec_cut)(tec_schedule *s, const char *loop, int64_t point, const char **out)
+{
+    return sched_cut(s, loop, point, out);
+}
+const char *tec_fuse_n(tec_schedule *s, const char *const *loop, int n)
+{
+    return sched_fuse(s, loop, n);
+}
+bool tec_reorder_n(tec_schedule *s, const char *const *loop, int n)
+{
+    return sched_reorder(s, loop, n);
+}
 
 bool(tec_tile)(tec_schedule *s, const char *y, const char *x, int64_t fy, int64_t fx, const char **out)
 {
     return sched_tile(s, y, x, fy, fx, out);
 }
 
-bool(tec_parallel)(tec_schedule *s, const char *loop) { return sched_annotate(s, loop, IR_PARALLEL); }
-bool(tec_vectorize)(tec_schedule *s, const char *loop) { return sched_annotate(s, loop, IR_VECTORISED); }
-bool(tec_unroll)(tec_schedule *s, const char *loop) { return sched_annotate(s, loop, IR_UNROLLED); }
+bool(tec_parallel)(tec_schedule *s, const char *loop)
+{
+    return sched_annotate(s, loop, IR_PARALLEL);
+}
+bool(tec_vectorize)(tec_schedule *s, const char *loop)
+{
+    return sched_annotate(s, loop, IR_VECTORISED);
+}
+bool(tec_unroll)(tec_schedule *s, const char *loop)
+{
+    return sched_annotate(s, loop, IR_UNROLLED);
+}
 
 bool(tec_bind)(tec_schedule *s, const char *loop, const char *axis)
 {
@@ -60,11 +93,26 @@ bool(tec_bind)(tec_schedule *s, const char *loop, const char *axis)
     return sched_apply(s, "bind", arg, 2, NULL, NULL);
 }
 
-bool(tec_compute_at)(tec_schedule *s, const char *block, const char *loop) { return sched_compute_at(s, block, loop); }
-bool(tec_reverse_compute_at)(tec_schedule *s, const char *block, const char *loop) { return sched_reverse_compute_at(s, block, loop); }
-bool(tec_compute_inline)(tec_schedule *s, const char *block) { return sched_compute_inline(s, block); }
-bool(tec_reverse_inline)(tec_schedule *s, const char *block) { return sched_reverse_inline(s, block); }
-bool(tec_compute_root)(tec_schedule *s, const char *block) { return sched_compute_root(s, block); }
+bool(tec_compute_at)(tec_schedule *s, const char *block, const char *loop)
+{
+    return sched_compute_at(s, block, loop);
+}
+bool(tec_reverse_compute_at)(tec_schedule *s, const char *block, const char *loop)
+{
+    return sched_reverse_compute_at(s, block, loop);
+}
+bool(tec_compute_inline)(tec_schedule *s, const char *block)
+{
+    return sched_compute_inline(s, block);
+}
+bool(tec_reverse_inline)(tec_schedule *s, const char *block)
+{
+    return sched_reverse_inline(s, block);
+}
+bool(tec_compute_root)(tec_schedule *s, const char *block)
+{
+    return sched_compute_root(s, block);
+}
 
 /* A step with one result, a name. */
 static const char *named_result(tec_schedule *s, const char *primitive, const sched_arg *arg, int n)
@@ -86,7 +134,8 @@ const char *tec_cache_read_n(tec_schedule *s, const char *buffer, const char *sc
 
 const char *(tec_cache_write)(tec_schedule *s, const char *block, const char *scope)
 {
-    sched_arg arg[] = {{.kind = SCHED_ARG_BLOCK, .name = block}, {.kind = SCHED_ARG_WORD, .name = scope}, {.kind = SCHED_ARG_LOOPS}};
+    sched_arg arg[] = {
+        {.kind = SCHED_ARG_BLOCK, .name = block}, {.kind = SCHED_ARG_WORD, .name = scope}, {.kind = SCHED_ARG_LOOPS}};
 
     return named_result(s, "cache_write", arg, 3);
 }
@@ -107,7 +156,10 @@ bool(tec_set_scope)(tec_schedule *s, const char *buffer, const char *scope)
     return sched_apply(s, "set_scope", arg, 2, NULL, NULL);
 }
 
-const char *(tec_decompose_reduction)(tec_schedule *s, const char *block, const char *loop) { return sched_decompose_reduction(s, block, loop); }
+const char *(tec_decompose_reduction)(tec_schedule *s, const char *block, const char *loop)
+{
+    return sched_decompose_reduction(s, block, loop);
+}
 
 bool(tec_pragma)(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value)
 {

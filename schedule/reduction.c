@@ -22,7 +22,8 @@ typedef struct {
 static bool binds_kind(const split_off *d, const ir_expr *var, bool spatial)
 {
     for (int i = 0; i < d->site->block->n_iters; i++)
-        if ((d->site->block->iters[i].kind == IR_SPATIAL) == spatial && sched_mentions(d->c->cx, d->site->stmt->block.bind[i], var))
+        if ((d->site->block->iters[i].kind == IR_SPATIAL) == spatial &&
+            sched_mentions(d->c->cx, d->site->stmt->block.bind[i], var))
             return true;
     return false;
 }
@@ -40,8 +41,10 @@ static bool loops_fit(split_off *d)
         if (reduces && binds_kind(d, var, true))
             return sched_refuse(d->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name, name);
         for (int j = d->depth; !reduces && j < i; j++)
-            if (binds_kind(d, d->site->loop[j]->loop.var, false) && ir_uses_var(d->c->cx, d->site->loop[i]->loop.extent, d->site->loop[j]->loop.var))
-                return sched_refuse(d->c, "the bounds of '%s' depend on the reduction loop '%s'", var->var.name, d->site->loop[j]->loop.var->var.name);
+            if (binds_kind(d, d->site->loop[j]->loop.var, false) &&
+                ir_uses_var(d->c->cx, d->site->loop[i]->loop.extent, d->site->loop[j]->loop.var))
+                return sched_refuse(d->c, "the bounds of '%s' depend on the reduction loop '%s'", var->var.name,
+                                    d->site->loop[j]->loop.var->var.name);
     }
     return true;
 }
@@ -64,7 +67,8 @@ static bool init_guard(split_off *d, const ir_expr **guard)
             spatial = spatial || !binds_kind(d, var, false);
         }
         if (reduces && spatial)
-            return sched_refuse(d->c, "the predicate '%s' depends on spatial and on reduction loops", ir_expr_text(d->c->cx, all.at[i]));
+            return sched_refuse(d->c, "the predicate '%s' depends on spatial and on reduction loops",
+                                ir_expr_text(d->c->cx, all.at[i]));
         if (!reduces)
             *guard = ir_all(d->c->cx, *guard, all.at[i]);
     }

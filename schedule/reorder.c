@@ -2,9 +2,9 @@
  *
  *     for y { for x { for k { block C } } }   reorder(k, y, x)   =>   for k { for y { for x { block C } } }
  *
- * The named loops take each other's places; loops in between stay. Legal where the iterations may run in any order (each element that
- * crosses between blocks does so within one iteration of all of them) and, for reductions, where the terms of one element keep their order or
- * the combiner was declared to allow another.
+ * The named loops take each other's places; loops in between stay. Legal where the iterations may run in any order (each
+ * element that crosses between blocks does so within one iteration of all of them) and, for reductions, where the terms of one
+ * element keep their order or the combiner was declared to allow another.
  */
 #include <string.h>
 
@@ -67,7 +67,9 @@ static bool straight(sched_call *c, chain *ch)
         if (ch->link[i]->kind == IR_FOR)
             continue;
         const char *inner = sched_end(&ch->top)->loop.var->var.name, *outer = ch->link[0]->loop.var->var.name;
-        const char *what = ch->link[i]->kind == IR_SEQ ? "other statements stand" : ch->link[i]->kind == IR_IF ? "a condition stands" : "a definition stands";
+        const char *what = ch->link[i]->kind == IR_SEQ  ? "other statements stand"
+                           : ch->link[i]->kind == IR_IF ? "a condition stands"
+                                                        : "a definition stands";
         return sched_refuse(c, "%s between loops '%s' and '%s'", what, outer, inner);
     }
     return true;
@@ -97,12 +99,19 @@ static bool bounds_hold(sched_call *c, const chain *ch)
     for (int i = 0; i < ch->n; i++)
         for (int j = i; j < ch->n; j++)
             if (ir_uses_var(c->cx, ch->order[i]->loop.extent, ch->order[j]->loop.var))
-                return sched_refuse(c, "the bounds of '%s' depend on '%s'", ch->order[i]->loop.var->var.name, ch->order[j]->loop.var->var.name);
+                return sched_refuse(c, "the bounds of '%s' depend on '%s'", ch->order[i]->loop.var->var.name,
+                                    ch->order[j]->loop.var->var.name);
     return true;
 }
 
-static bool is_block(ir_how how) { return how >= IR_BLOCK_X && how <= IR_BLOCK_Z; }
-static bool is_thread(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z; }
+static bool is_block(ir_how how)
+{
+    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
+}
+static bool is_thread(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+}
 
 /* Lanes stay inside of threads, threads inside of blocks. */
 static bool nesting_holds(sched_call *c, const chain *ch)
@@ -113,8 +122,8 @@ static bool nesting_holds(sched_call *c, const chain *ch)
             ir_how a = outer->loop.how, b = inner->loop.how;
 
             if ((a == IR_VECTORISED && (b == IR_PARALLEL || is_block(b) || is_thread(b))) || (is_thread(a) && is_block(b)))
-                return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name, ir_how_text(b), outer->loop.var->var.name,
-                                    ir_how_text(a));
+                return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name, ir_how_text(b),
+                                    outer->loop.var->var.name, ir_how_text(a));
         }
     return true;
 }
@@ -151,17 +160,21 @@ static bool may_permute(sched_call *c, const chain *ch, const sched_site *site)
         ir_iter_kind kind = sched_kind_for(c->cx, site, ch->link[i]->loop.var);
 
         if (ch->order[i] != ch->link[i] && (kind == IR_SCAN || kind == IR_OPAQUE))
-            return sched_refuse(c, "'%s' is a scan or opaque loop of '%s', which keeps its order", ch->link[i]->loop.var->var.name, site->block->name);
+            return sched_refuse(c, "'%s' is a scan or opaque loop of '%s', which keeps its order",
+                                ch->link[i]->loop.var->var.name, site->block->name);
     }
     if (sched_has_effect(c->cx, site->block->body))
         return sched_refuse(c, "'%s' calls a function with an effect", site->block->name);
     if (!(combiner && combiner->reorders) && !reduction_order_kept(c, ch, site, &a, &b))
-        return sched_refuse(c, "it would exchange the reduction loops '%s' and '%s' of '%s', whose combiner is not declared associative and commutative", b, a,
-                            site->block->name);
+        return sched_refuse(c,
+                            "it would exchange the reduction loops '%s' and '%s' of '%s', whose combiner is not declared "
+                            "associative and commutative",
+                            b, a, site->block->name);
     return true;
 }
 
-/* What one block writes may be used by others only within one iteration of all loops of the chain; by itself, bindings must be an injection. */
+/* What one block writes may be used by others only within one iteration of all loops of the chain; by itself, bindings must be
+ * an injection. */
 static bool dependences_hold(sched_call *c, const chain *ch)
 {
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
@@ -183,7 +196,8 @@ static bool dependences_hold(sched_call *c, const chain *ch)
             if (!sched_injective(c->s, site, sched_depth_under(site, outermost) - 1, &reason))
                 return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", site->block->name, reason);
             for (int k = 0; k < ch->n; k++)
-                if ((sched_shared_under(&all, b, innermost) || sched_reads(site->block, b)) && (reason = sched_buffer_dependence(c->s, &all, b, ch->link[k]->loop.var)))
+                if ((sched_shared_under(&all, b, innermost) || sched_reads(site->block, b)) &&
+                    (reason = sched_buffer_dependence(c->s, &all, b, ch->link[k]->loop.var)))
                     return sched_refuse(c, "%s", reason);
         }
     }

@@ -1,8 +1,8 @@
-/* schedule/rewrite.c -- the rewrites that primitives share: rebinding a loop variable, removing, duplicating and inserting subtrees,
- * exchanging buffers, and keeping the regions of blocks true.
+/* schedule/rewrite.c -- the rewrites that primitives share: rebinding a loop variable, removing, duplicating and inserting
+ * subtrees, exchanging buffers, and keeping the regions of blocks true.
  *
- * Loop variables occur in bounds, conditions, lets, bindings and predicates; never inside a block. So a rewrite of loops never enters one,
- * and a rewrite of a block's inside never looks at loops.
+ * Loop variables occur in bounds, conditions, lets, bindings and predicates; never inside a block. So a rewrite of loops never
+ * enters one, and a rewrite of a block's inside never looks at loops.
  */
 #include <string.h>
 
@@ -74,7 +74,8 @@ static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
     return false;
 }
 
-/* A conjunct over reduction loops that is never true stays as it is: it guards the updates only, and `false` would guard the init too. */
+/* A conjunct over reduction loops that is never true stays as it is: it guards the updates only, and `false` would guard the
+ * init too. */
 static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *out = NULL;
@@ -162,24 +163,17 @@ static const ir_stmt *rebind_let(const rebinding *r, const ir_facts *f, const ir
 static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     switch (s->kind) {
-    case IR_FOR:
-        return rebind_loop(r, f, s);
-    case IR_BLOCK:
-        return rebind_block(r, f, s);
-    case IR_IF:
-        return rebind_if(r, f, s);
-    case IR_SEQ:
-        return rebind_seq(r, f, s);
-    case IR_LET_STMT:
-        return rebind_let(r, f, s);
+    case IR_FOR: return rebind_loop(r, f, s);
+    case IR_BLOCK: return rebind_block(r, f, s);
+    case IR_IF: return rebind_if(r, f, s);
+    case IR_SEQ: return rebind_seq(r, f, s);
+    case IR_LET_STMT: return rebind_let(r, f, s);
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE:
-        return sched_with_child(r->cx, s, 0, rebind(r, f, sched_child(s, 0)));
+    case IR_ATTRIBUTE: return sched_with_child(r->cx, s, 0, rebind(r, f, sched_child(s, 0)));
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
-    case IR_EVALUATE:
-        return ir_substitute_stmt(r->cx, s, r->var, r->value);
+    case IR_EVALUATE: return ir_substitute_stmt(r->cx, s, r->var, r->value);
     }
     return s;
 }

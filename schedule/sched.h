@@ -8,9 +8,10 @@
  *     sched_annotate(s, x[1], IR_VECTORISED);
  *     if (sched_failed(s)) puts(sched_error(s));                  // the first refused step; the tree is as before it
  *
- * Loops and blocks are named (unique names, derived deterministically), so that a trace means the same everywhere. Each primitive is a row
- * of the table in schedule/primitives.def: name, signature, and one function that checks and rewrites. A step that is refused records its
- * reason in the schedule (not in the context), changes nothing and gives false; later steps go on.
+ * Loops and blocks are named (unique names, derived deterministically), so that a trace means the same everywhere. Each
+ * primitive is a row of the table in schedule/primitives.def: name, signature, and one function that checks and rewrites. A
+ * step that is refused records its reason in the schedule (not in the context), changes nothing and gives false; later steps
+ * go on.
  * Lifetime: the context's. Errors: see above. Threads: one schedule, one thread; a tree may be read by many.
  */
 #ifndef SCHEDULE_SCHED_H
@@ -24,19 +25,20 @@ enum { SCHED_INFER = -1 };
 typedef enum { SCHED_GUARD, SCHED_ROUND_UP, SCHED_SHIFT_INWARDS } sched_tail;
 
 sched *sched_new(tec_context *cx, const ir_program *tree, const target *t); /* t may be NULL: no limits of a device are known */
-sched *sched_fork(tec_context *cx, const sched *s);                         /* an independent continuation (undo: keep the fork) */
+sched *sched_fork(tec_context *cx, const sched *s); /* an independent continuation (undo: keep the fork) */
 const ir_program *sched_tree(const sched *s);
 tec_context *sched_context(const sched *s);
 const target *sched_target(const sched *s);
 
 bool sched_failed(const sched *s);
-const char *sched_error(const sched *s); /* "split(C.y, _, 0): factor 0 is not positive" of the first refusal since the last clear; NULL: none */
+const char *sched_error(
+    const sched *s); /* "split(C.y, _, 0): factor 0 is not positive" of the first refusal since the last clear; NULL: none */
 void sched_clear(sched *s);
 bool sched_reject(sched *s, const char *fmt, ...) BASE_PRINTF(2, 3); /* records a reason of the caller; always false */
 
 /* ---- looking at the tree ---- */
-const ir_stmt *sched_loop(const sched *s, const char *loop);   /* the IR_FOR; NULL: none of that name */
-const ir_stmt *sched_block(const sched *s, const char *block); /* the IR_BLOCK statement */
+const ir_stmt *sched_loop(const sched *s, const char *loop);                /* the IR_FOR; NULL: none of that name */
+const ir_stmt *sched_block(const sched *s, const char *block);              /* the IR_BLOCK statement */
 int sched_loops_of(const sched *s, const char *block, const char ***names); /* outermost first */
 int sched_blocks(const sched *s, const char ***names);                      /* in order of execution */
 const char *sched_block_with_role(const sched *s, ir_role role);            /* the first; NULL: none */
@@ -46,9 +48,10 @@ int sched_readers_of(const sched *s, const char *block, const char ***blocks);
 int sched_producers_of(const sched *s, const char *block, const char ***blocks);
 
 /* ---- primitives ---- */
-bool sched_split(sched *s, const char *loop, const int64_t *factor, int n, sched_tail tail, const char **out); /* n results, outermost first */
-bool sched_cut(sched *s, const char *loop, int64_t point, const char **out);                                   /* two loops in sequence */
-const char *sched_fuse(sched *s, const char *const *loop, int n);                                              /* outermost first */
+bool sched_split(sched *s, const char *loop, const int64_t *factor, int n, sched_tail tail,
+                 const char **out);                                          /* n results, outermost first */
+bool sched_cut(sched *s, const char *loop, int64_t point, const char **out); /* two loops in sequence */
+const char *sched_fuse(sched *s, const char *const *loop, int n);            /* outermost first */
 bool sched_reorder(sched *s, const char *const *loop, int n);
 bool sched_tile(sched *s, const char *y, const char *x, int64_t fy, int64_t fx, const char **out); /* y.0 x.0 y.1 x.1 */
 bool sched_annotate(sched *s, const char *loop, ir_how how); /* parallel, vectorize, unroll, bind: the trace says which */
@@ -57,17 +60,18 @@ bool sched_reverse_compute_at(sched *s, const char *block, const char *loop);
 bool sched_compute_inline(sched *s, const char *block);
 bool sched_reverse_inline(sched *s, const char *block);
 bool sched_compute_root(sched *s, const char *block);
-const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const char *const *readers, int n); /* the copy block; n = 0: all */
-const char *sched_cache_write(sched *s, const char *block, ir_scope scope);                                    /* the copy block */
-/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer reduction loops left), updated
- * and copied back. The copy block. */
+const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const char *const *readers,
+                             int n);                                        /* the copy block; n = 0: all */
+const char *sched_cache_write(sched *s, const char *block, ir_scope scope); /* the copy block */
+/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer reduction loops
+ * left), updated and copied back. The copy block. */
 const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop);
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope);
 const char *sched_decompose_reduction(sched *s, const char *block, const char *loop); /* the init block */
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value);
 
 /* ---- trace ---- */
-const char *sched_trace_text(tec_context *cx, const sched *s);                              /* one step a line */
-bool sched_replay(sched *s, const char *file, const char *text);                            /* false: sched_error names the line and the reason */
+const char *sched_trace_text(tec_context *cx, const sched *s);   /* one step a line */
+bool sched_replay(sched *s, const char *file, const char *text); /* false: sched_error names the line and the reason */
 
 #endif

@@ -31,12 +31,30 @@ sched *sched_fork(tec_context *cx, const sched *s)
     return f;
 }
 
-const ir_program *sched_tree(const sched *s) { return s ? s->tree : NULL; }
-tec_context *sched_context(const sched *s) { return s->cx; }
-const target *sched_target(const sched *s) { return s->target; }
-bool sched_failed(const sched *s) { return !s || s->error; }
-const char *sched_error(const sched *s) { return s ? s->error : NULL; }
-void sched_clear(sched *s) { s->error = NULL; }
+const ir_program *sched_tree(const sched *s)
+{
+    return s ? s->tree : NULL;
+}
+tec_context *sched_context(const sched *s)
+{
+    return s->cx;
+}
+const target *sched_target(const sched *s)
+{
+    return s->target;
+}
+bool sched_failed(const sched *s)
+{
+    return !s || s->error;
+}
+const char *sched_error(const sched *s)
+{
+    return s ? s->error : NULL;
+}
+void sched_clear(sched *s)
+{
+    s->error = NULL;
+}
 
 bool sched_reject(sched *s, const char *fmt, ...)
 {
@@ -48,7 +66,6 @@ bool sched_reject(sched *s, const char *fmt, ...)
     va_end(args);
     return false;
 }
-
 
 const ir_stmt *sched_loop(const sched *s, const char *loop)
 {

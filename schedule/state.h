@@ -1,16 +1,17 @@
 /* schedule/state.h -- a schedule from inside: the record, steps and their arguments, and the tools that primitives are made of.
  *
  *     sched_path at;
- *     if (!sched_at_loop(c, 0, &at))                  // argument 0 names a loop; refuses where there is none
+ *     if (!sched_need_loop(c, c->arg[0].name, &at))   // refuses where there is no such loop
  *         return NULL;
  *     ... checks, each: return sched_refuse(c, "'%s' is ...", ...);
  *     return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, replacement));
  *
- * A primitive sees the tree of its schedule and gives a new program, or NULL after sched_refuse. It never touches the schedule: the step
- * machinery (step.c) puts the result in place and appends to the trace.
+ * A primitive sees the tree of its schedule and gives a new program, or NULL after sched_refuse. It never touches the schedule:
+ * the step machinery (step.c) puts the result in place and appends to the trace.
  *
- * Invariants of the tree that primitives rely on and keep: loops run from 0; names of loops and blocks are unique; a block's body and
- * regions mention its own iteration variables, symbols and scalars only; bindings and predicates mention enclosing loops.
+ * Invariants of the tree that primitives rely on and keep: loops run from 0; names of loops and blocks are unique; a block's
+ * body and regions mention its own iteration variables, symbols and scalars only; bindings and predicates mention enclosing
+ * loops.
  */
 #ifndef SCHEDULE_STATE_H
 #define SCHEDULE_STATE_H
@@ -33,17 +34,17 @@ struct tec_schedule {
 /* ---- steps ---- */
 
 /* What an argument is; the words are those of the signatures in primitives.def. */
-#define SCHED_ARG_LIST(X) \
-    X(LOOP, "loop")       \
-    X(LOOPS, "loops")     \
-    X(BLOCK, "block")     \
-    X(BLOCKS, "blocks")   \
-    X(PLACE, "place")     /* a loop or a block */ \
-    X(BUFFER, "buffer")   \
-    X(FACTORS, "factors") /* ints, where `_` is inferred */ \
-    X(INT, "int")         \
-    X(WORD, "word")       \
-    X(EXPR, "expr")       /* over symbols */
+#define SCHED_ARG_LIST(X)                                                                                                        \
+    X(LOOP, "loop")                                                                                                              \
+    X(LOOPS, "loops")                                                                                                            \
+    X(BLOCK, "block")                                                                                                            \
+    X(BLOCKS, "blocks")                                                                                                          \
+    X(PLACE, "place") /* a loop or a block */                                                                                    \
+    X(BUFFER, "buffer")                                                                                                          \
+    X(FACTORS, "factors") /* ints, where `_` is inferred */                                                                      \
+    X(INT, "int")                                                                                                                \
+    X(WORD, "word")                                                                                                              \
+    X(EXPR, "expr") /* over symbols */
 typedef enum {
 #define X(NAME, text) SCHED_ARG_##NAME,
     SCHED_ARG_LIST(X)
@@ -120,7 +121,10 @@ typedef struct {
     int n;
 } sched_path;
 
-static inline const ir_stmt *sched_end(const sched_path *p) { return p->link[p->n - 1].stmt; }
+static inline const ir_stmt *sched_end(const sched_path *p)
+{
+    return p->link[p->n - 1].stmt;
+}
 
 int sched_n_children(const ir_stmt *s);
 const ir_stmt *sched_child(const ir_stmt *s, int i);
@@ -138,15 +142,16 @@ bool sched_need_loop(sched_call *c, const char *name, sched_path *out);
 bool sched_need_block(sched_call *c, const char *name, sched_path *out);
 
 bool sched_name_taken(const ir_stmt *root, const char *name);
-/* `name`, or with '2, '3 ... behind it, whatever no loop or block of the call's tree has; `also` (may be NULL): a tree being built. */
+/* `name`, or with '2, '3 ... behind it, whatever no loop or block of the call's tree has; `also` (may be NULL): a tree being
+ * built. */
 const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *name);
 
 /* The child of a sequence that holds the named loop or block (of anything else: 0); -1: none. */
 int sched_child_with(const ir_stmt *body, const char *name);
 bool sched_is_named(const char *const *names, int n, const char *name); /* one of the names */
 
-/* The range of a loop's variable. Of a loop that never runs nothing is said: everything would follow, and what is simplified to a constant
- * there could stand outside of it later. */
+/* The range of a loop's variable. Of a loop that never runs nothing is said: everything would follow, and what is simplified to
+ * a constant there could stand outside of it later. */
 void sched_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent);
 /* What holds at link `depth` of the path: symbols, ranges of loops above, conditions, lets. */
 ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth);
@@ -157,10 +162,10 @@ typedef struct {
     const ir_block *block;
     const ir_stmt *const *loop; /* outermost first */
     int n_loops;
-    const ir_facts **facts;       /* made when asked for: inside the first k loops */
+    const ir_facts **facts;        /* made when asked for: inside the first k loops */
     const ir_expr *const **guards; /* made when asked for: see sched_loop_guards */
-    int order;      /* of execution, among all blocks of the tree */
-    bool branches;  /* below a condition */
+    int order;                     /* of execution, among all blocks of the tree */
+    bool branches;                 /* below a condition */
 } sched_site;
 
 typedef struct {
@@ -172,7 +177,7 @@ sched_sites sched_all_sites(tec_context *cx, const ir_stmt *root);
 int sched_depth_under(const sched_site *site, const ir_expr *var);
 const sched_site *sched_site_named(const sched_sites *all, const char *block);
 
-bool sched_reads(const ir_block *b, const ir_buffer *buffer);  /* or the same alias class */
+bool sched_reads(const ir_block *b, const ir_buffer *buffer); /* or the same alias class */
 bool sched_writes(const ir_block *b, const ir_buffer *buffer);
 bool sched_same_storage(const ir_buffer *a, const ir_buffer *b);
 bool sched_is_output(const ir_program *p, const ir_buffer *b); /* any parameter */
@@ -180,8 +185,8 @@ const ir_buffer *sched_buffer_named(const ir_program *p, const char *name);
 
 /* ---- rewriting (rewrite.c) ---- */
 
-/* var := value in the bounds, bindings and predicates below s (blocks' insides do not mention loops), simplified under f, which holds
- * at s; `guard` (may be NULL) is added to the predicate of every block. */
+/* var := value in the bounds, bindings and predicates below s (blocks' insides do not mention loops), simplified under f, which
+ * holds at s; `guard` (may be NULL) is added to the predicate of every block. */
 const ir_stmt *sched_rebind(const ir_facts *f, const ir_stmt *s, const ir_expr *var, const ir_expr *value, const ir_expr *guard);
 /* The tree without the block at the end of the path, and without the loops that are empty then. */
 const ir_stmt *sched_remove(tec_context *cx, const sched_path *p);
@@ -210,17 +215,17 @@ bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var); /* N
 ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var);
 /* The facts around a site with its outer `fixed` loops only. */
 const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
-/* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the predicate leaves out because they
- * lie outside the block's domain count as touched, so that the box of a tile at the edge is as large as any other. */
+/* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the predicate leaves out
+ * because they lie outside the block's domain count as touched, so that the box of a tile at the edge is as large as any other. */
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
-/* The quick proof that the spatial bindings count through a constant box: mixed radix over inner loops of constant extents. dim_of as given by
- * sched_plain_store. False: not proven in this way. */
+/* The quick proof that the spatial bindings count through a constant box: mixed radix over inner loops of constant extents.
+ * dim_of as given by sched_plain_store. False: not proven in this way. */
 bool sched_counts_box(const sched *s, const sched_site *site, const int *dim_of, const ir_region *box, int fixed);
 ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed); /* of the loops inside the outer `fixed` ones */
 /* The predicate without the conjuncts that only keep the block within its domain. */
 const ir_expr *sched_loop_guards(const sched *s, const sched_site *site);
-/* The conjuncts of the block's predicate that its outer `fixed` loops decide: as a list, as one condition (NULL: none), and whether the
- * predicate of a block has all conjuncts of a condition. */
+/* The conjuncts of the block's predicate that its outer `fixed` loops decide: as a list, as one condition (NULL: none), and
+ * whether the predicate of a block has all conjuncts of a condition. */
 void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out);
 const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed);
 bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard);
@@ -231,22 +236,26 @@ bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guar
 bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
 /* Whether the block writes all of `box`, its box of `access`, in each iteration of its outer `fixed` loops, and completes it. */
 bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
-/* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and nothing else uses it. */
+/* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and nothing else uses
+ * it. */
 bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var);
 /* While their `fixed` common loops stand still, all that q reads lies in what w writes, and w writes every element of that. */
-bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write, int fixed);
-/* Whatever the named block of `root` reads, the blocks that share loops with it have written in the same iteration of those; refuses. */
+bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write,
+                        int fixed);
+/* Whatever the named block of `root` reads, the blocks that share loops with it have written in the same iteration of those;
+ * refuses. */
 bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block);
 const ir_region *sched_access(const ir_region *r, int n, const ir_buffer *b); /* that of the buffer itself; NULL: none */
-/* For each iteration variable: the dimension of the written box that it alone indexes, or -1. False where a dimension is something else than
- * a variable of its own (or the constant 0 of a dimension of 1), or a spatial variable of more than one value indexes nothing. */
+/* For each iteration variable: the dimension of the written box that it alone indexes, or -1. False where a dimension is
+ * something else than a variable of its own (or the constant 0 of a dimension of 1), or a spatial variable of more than one
+ * value indexes nothing. */
 bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, int *dim_of);
 /* More than one block below the loop of `var` touches the buffer. */
 bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var);
 /* NULL where no iteration of the loop writes an element of the buffer that another one reads or writes; otherwise the reason. */
 const char *sched_buffer_dependence(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var);
-/* The same for all buffers that are not private to the loop.
- * NULL where no iteration of the loop writes what another one reads or writes; otherwise the reason, for the reader. */
+/* The same for all buffers that are not private to the loop. NULL where no iteration of the loop writes what another one reads
+ * or writes; otherwise the reason, for the reader. */
 const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var);
 /* Refuses where a loop on the path is vectorised: no loop may be put inside. */
 bool sched_takes_loops(sched_call *c, const sched_path *to);
@@ -257,9 +266,10 @@ const char *sched_not_idempotent(tec_context *cx, const ir_block *b);
 /* Whether distinct points of the inner loops (from `fixed` on) are distinct instances; the reason why not. */
 bool sched_injective(const sched *s, const sched_site *site, int fixed, const char **reason);
 bool sched_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
-const ir_combiner *sched_combiner(const ir_block *b); /* of the block's updates; NULL: no reduction */
+const ir_combiner *sched_combiner(const ir_block *b);        /* of the block's updates; NULL: no reduction */
 
-/* Debug builds: the rules of docs/loop-tree.md that can be checked on the tree alone; false with an INTERNAL error in the context. */
+/* Debug builds: the rules of docs/loop-tree.md that can be checked on the tree alone; false with an INTERNAL error in the
+ * context. */
 bool sched_verify(const sched *s);
 
 #endif

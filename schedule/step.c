@@ -1,5 +1,5 @@
-/* schedule/step.c -- what every step goes through: check and rewrite by the primitive's function, verify, append to the trace; and how a
- * step prints.
+/* schedule/step.c -- what every step goes through: check and rewrite by the primitive's function, verify, append to the trace;
+ * and how a step prints.
  *
  *     C.y.0, C.y.1 = split(C.y, _, 12)
  *
@@ -50,22 +50,12 @@ static void add_arg(tec_context *cx, base_text *t, const sched_arg *a)
     case SCHED_ARG_BLOCK:
     case SCHED_ARG_PLACE:
     case SCHED_ARG_BUFFER:
-    case SCHED_ARG_WORD:
-        base_add(cx, t, a->name ? a->name : "(none)");
-        return;
+    case SCHED_ARG_WORD: base_add(cx, t, a->name ? a->name : "(none)"); return;
     case SCHED_ARG_LOOPS:
-    case SCHED_ARG_BLOCKS:
-        add_names(cx, t, a->names, a->n);
-        return;
-    case SCHED_ARG_FACTORS:
-        add_factors(cx, t, a);
-        return;
-    case SCHED_ARG_INT:
-        base_addf(cx, t, "%lld", (long long)a->i);
-        return;
-    case SCHED_ARG_EXPR:
-        base_add(cx, t, ir_expr_text(cx, a->expr));
-        return;
+    case SCHED_ARG_BLOCKS: add_names(cx, t, a->names, a->n); return;
+    case SCHED_ARG_FACTORS: add_factors(cx, t, a); return;
+    case SCHED_ARG_INT: base_addf(cx, t, "%lld", (long long)a->i); return;
+    case SCHED_ARG_EXPR: base_add(cx, t, ir_expr_text(cx, a->expr)); return;
     }
 }
 
@@ -212,7 +202,8 @@ bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, c
     append(&c, p, n);
 #ifdef TEC_DEBUG
     if (!sched_verify(s))
-        BASE_BUG(s->cx, "the tree after %s is broken: %s", sched_step_text(s->cx, s->steps.at[s->steps.n - 1]), tec_context_error(s->cx));
+        BASE_BUG(s->cx, "the tree after %s is broken: %s", sched_step_text(s->cx, s->steps.at[s->steps.n - 1]),
+                 tec_context_error(s->cx));
 #endif
     if (results) {
         *results = (const char *const *)c.results.at;

@@ -93,21 +93,11 @@ static void read_arg(replay *r, sched_arg *a)
         a->name = word ? base_strdup(r->s->cx, word) : NULL;
         return;
     }
-    case SCHED_ARG_LOOPS:
-        read_names(r, a, "a loop");
-        return;
-    case SCHED_ARG_BLOCKS:
-        read_names(r, a, "a block");
-        return;
-    case SCHED_ARG_FACTORS:
-        read_factors(r, a);
-        return;
-    case SCHED_ARG_INT:
-        base_expect_int(r->lx, "an integer", &a->i);
-        return;
-    case SCHED_ARG_EXPR:
-        a->expr = ir_parse_expr(r->lx, &r->scope);
-        return;
+    case SCHED_ARG_LOOPS: read_names(r, a, "a loop"); return;
+    case SCHED_ARG_BLOCKS: read_names(r, a, "a block"); return;
+    case SCHED_ARG_FACTORS: read_factors(r, a); return;
+    case SCHED_ARG_INT: base_expect_int(r->lx, "an integer", &a->i); return;
+    case SCHED_ARG_EXPR: a->expr = ir_parse_expr(r->lx, &r->scope); return;
     }
 }
 
@@ -157,7 +147,8 @@ static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
 
 static void read_results(replay *r, base_vec *names)
 {
-    bool has_results = r->lx->next.kind == BASE_TOK_SYMBOL && (strcmp(r->lx->next.text, ",") == 0 || strcmp(r->lx->next.text, "=") == 0);
+    bool has_results =
+        r->lx->next.kind == BASE_TOK_SYMBOL && (strcmp(r->lx->next.text, ",") == 0 || strcmp(r->lx->next.text, "=") == 0);
 
     if (!has_results)
         return;

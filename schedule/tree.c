@@ -1,7 +1,7 @@
 /* schedule/tree.c -- finding loops and blocks, where they stand, and what is known there.
  *
- * Trees are small (tens of nodes), so a search walks them; no index has to be kept in step with the rewrites. Children are numbered in
- * order of execution.
+ * Trees are small (tens of nodes), so a search walks them; no index has to be kept in step with the rewrites. Children are
+ * numbered in order of execution.
  */
 #include <string.h>
 
@@ -14,18 +14,14 @@ int sched_n_children(const ir_stmt *s)
     case IR_FOR:
     case IR_LET_STMT:
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE:
-        return 1;
-    case IR_IF:
-        return s->branch.otherwise ? 2 : 1;
-    case IR_SEQ:
-        return s->seq.n;
+    case IR_ATTRIBUTE: return 1;
+    case IR_IF: return s->branch.otherwise ? 2 : 1;
+    case IR_SEQ: return s->seq.n;
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
-    case IR_EVALUATE:
-        return 0;
+    case IR_EVALUATE: return 0;
     }
     return 0;
 }
@@ -33,24 +29,17 @@ int sched_n_children(const ir_stmt *s)
 const ir_stmt *sched_child(const ir_stmt *s, int i)
 {
     switch (s->kind) {
-    case IR_FOR:
-        return s->loop.body;
-    case IR_LET_STMT:
-        return s->let.body;
-    case IR_ALLOCATE:
-        return s->allocate.body;
-    case IR_ATTRIBUTE:
-        return s->attribute.body;
-    case IR_IF:
-        return i ? s->branch.otherwise : s->branch.then;
-    case IR_SEQ:
-        return s->seq.stmt[i];
+    case IR_FOR: return s->loop.body;
+    case IR_LET_STMT: return s->let.body;
+    case IR_ALLOCATE: return s->allocate.body;
+    case IR_ATTRIBUTE: return s->attribute.body;
+    case IR_IF: return i ? s->branch.otherwise : s->branch.then;
+    case IR_SEQ: return s->seq.stmt[i];
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
-    case IR_EVALUATE:
-        break;
+    case IR_EVALUATE: break;
     }
     return NULL;
 }
@@ -333,8 +322,14 @@ static bool any_of(const ir_region *r, int n, const ir_buffer *b)
     return false;
 }
 
-bool sched_reads(const ir_block *b, const ir_buffer *buffer) { return any_of(b->reads, b->n_reads, buffer); }
-bool sched_writes(const ir_block *b, const ir_buffer *buffer) { return any_of(b->writes, b->n_writes, buffer); }
+bool sched_reads(const ir_block *b, const ir_buffer *buffer)
+{
+    return any_of(b->reads, b->n_reads, buffer);
+}
+bool sched_writes(const ir_block *b, const ir_buffer *buffer)
+{
+    return any_of(b->writes, b->n_writes, buffer);
+}
 
 bool sched_is_output(const ir_program *p, const ir_buffer *b)
 {

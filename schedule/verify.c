@@ -1,6 +1,7 @@
 /* schedule/verify.c -- the rules of docs/loop-tree.md that hold of every state and can be checked on the tree alone.
  *
- * What ir_verify checks of any tree (types, bindings, regions) comes first. A violation is our bug: a primitive let something through.
+ * What ir_verify checks of any tree (types, bindings, regions) comes first. A violation is our bug: a primitive let something
+ * through.
  */
 #include <string.h>
 
@@ -67,7 +68,8 @@ static bool carries(const ir_block *b)
     return false;
 }
 
-/* Whatever is read and no argument was written by an earlier block, by the reader itself, or in an earlier iteration of a loop that carries. */
+/* Whatever is read and no argument was written by an earlier block, by the reader itself, or in an earlier iteration of a loop
+ * that carries. */
 static void check_order(checking *k)
 {
     sched_sites all = sched_all_sites(k->s->cx, k->s->tree->body);

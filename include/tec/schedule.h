@@ -9,11 +9,11 @@
  *     if (tec_schedule_error(s)) puts(tec_schedule_error(s));
  *     puts(tec_schedule_tree(s));
  *
- * Loops are named STAGE.AXIS, blocks as their stages; what a step makes is named by rule, so that a trace means the same everywhere. The
- * primitives are macros around functions of the same name (or NAME_n), which remember the caller's line. docs/loop-tree.md says what each
- * does and when it is legal.
- * Lifetime: everything belongs to the context and dies with it.
- * Errors: a step that is not legal changes nothing, gives false or NULL, and records its reason in the schedule (not in the context); the first
+ * Loops are named STAGE.AXIS, blocks as their stages; what a step makes is named by rule, so that a trace means the same
+ * everywhere. The primitives are macros around functions of the same name (or NAME_n), which remember the caller's line.
+ * docs/loop-tree.md says what each does and when it is legal. Lifetime: everything belongs to the context and dies with it.
+ * Errors: a step that is not legal changes nothing, gives false or NULL, and records its reason in the schedule (not in the
+ * context); the first
  *   reason is kept until tec_schedule_clear. Later steps go on; a NULL name from a refused step refuses the steps that use it.
  * Threads: one schedule, one thread.
  */
@@ -50,7 +50,8 @@ TEC_API bool tec_split_n(tec_schedule *s, const char *loop, tec_tail tail, const
 TEC_API bool tec_cut(tec_schedule *s, const char *loop, int64_t point, const char **out); /* two loops, one after the other */
 TEC_API const char *tec_fuse_n(tec_schedule *s, const char *const *loop, int n);
 TEC_API bool tec_reorder_n(tec_schedule *s, const char *const *loop, int n);
-TEC_API bool tec_tile(tec_schedule *s, const char *y, const char *x, int64_t fy, int64_t fx, const char **out); /* y.0 x.0 y.1 x.1 */
+TEC_API bool tec_tile(tec_schedule *s, const char *y, const char *x, int64_t fy, int64_t fx,
+                      const char **out); /* y.0 x.0 y.1 x.1 */
 TEC_API bool tec_parallel(tec_schedule *s, const char *loop);
 TEC_API bool tec_vectorize(tec_schedule *s, const char *loop);
 TEC_API bool tec_unroll(tec_schedule *s, const char *loop);
@@ -74,14 +75,22 @@ TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *
 TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int line);
 #define TEC_HERE_SCHEDULE(s) tec_here_schedule((s), __FILE__, __LINE__)
 
-#define TEC_NAMES(...) (const char *const[]){__VA_ARGS__}
+#define TEC_NAMES(...)                                                                                                           \
+    (const char *const[])                                                                                                        \
+    {                                                                                                                            \
+        __VA_ARGS__                                                                                                              \
+    }
 #define TEC_NAME_COUNT(...) ((int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)))
-#define TEC_FACTORS(...) (const int64_t[]){__VA_ARGS__}
+#define TEC_FACTORS(...)                                                                                                         \
+    (const int64_t[])                                                                                                            \
+    {                                                                                                                            \
+        __VA_ARGS__                                                                                                              \
+    }
 #define TEC_FACTOR_COUNT(...) ((int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
-#define tec_split(s, loop, out, ...) \
+#define tec_split(s, loop, out, ...)                                                                                             \
     tec_split_n(TEC_HERE_SCHEDULE(s), (loop), TEC_GUARD, (out), TEC_FACTORS(__VA_ARGS__), TEC_FACTOR_COUNT(__VA_ARGS__))
-#define tec_split_tail(s, loop, tail, out, ...) \
+#define tec_split_tail(s, loop, tail, out, ...)                                                                                  \
     tec_split_n(TEC_HERE_SCHEDULE(s), (loop), (tail), (out), TEC_FACTORS(__VA_ARGS__), TEC_FACTOR_COUNT(__VA_ARGS__))
 #define tec_cut(s, loop, point, out) (tec_cut)(TEC_HERE_SCHEDULE(s), (loop), (point), (out))
 #define tec_fuse(s, ...) tec_fuse_n(TEC_HERE_SCHEDULE(s), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
@@ -96,7 +105,7 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_compute_inline(s, block) (tec_compute_inline)(TEC_HERE_SCHEDULE(s), (block))
 #define tec_reverse_inline(s, block) (tec_reverse_inline)(TEC_HERE_SCHEDULE(s), (block))
 #define tec_compute_root(s, block) (tec_compute_root)(TEC_HERE_SCHEDULE(s), (block))
-#define tec_cache_read(s, buffer, scope, ...) \
+#define tec_cache_read(s, buffer, scope, ...)                                                                                    \
     tec_cache_read_n(TEC_HERE_SCHEDULE(s), (buffer), (scope), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
 #define tec_cache_write(s, block, scope) (tec_cache_write)(TEC_HERE_SCHEDULE(s), (block), (scope))
 #define tec_cache_write_at(s, block, scope, loop) (tec_cache_write_at)(TEC_HERE_SCHEDULE(s), (block), (scope), (loop))

@@ -96,7 +96,8 @@ Test(loops, split_of_a_symbolic_extent_rounds_up)
              "  for C.y.1 in 0..4 {\n"
              "    for C.x in 0..16 {\n"
              "      for C.k in 0..12 {\n"
-             "        block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) where C.y.0 * 4 + C.y.1 < n {\n"
+             "        block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) where C.y.0 * 4 + C.y.1 "
+             "< n {\n"
              "          reads A[y, k], B[k, x]\n"
              "          writes C[y, x]\n"
              "          init {\n"
@@ -112,12 +113,14 @@ Test(loops, split_of_a_symbolic_extent_rounds_up)
 
 Test(loops, split_refuses_factors_that_do_not_reach_the_extent)
 {
-    refuses(schedule_of(copy10), "split(C.i, 2, 3)", "the factors make 6 iterations; it is not proven that they reach the extent 10 of 'C.i'");
+    refuses(schedule_of(copy10), "split(C.i, 2, 3)",
+            "the factors make 6 iterations; it is not proven that they reach the extent 10 of 'C.i'");
 }
 
 Test(loops, split_refuses_factors_of_which_it_is_not_proven_that_they_reach_a_symbol)
 {
-    refuses(schedule_of(matmul), "split(C.y, 4, 4)", "the factors make 16 iterations; it is not proven that they reach the extent n of 'C.y'");
+    refuses(schedule_of(matmul), "split(C.y, 4, 4)",
+            "the factors make 16 iterations; it is not proven that they reach the extent n of 'C.y'");
 }
 
 Test(loops, split_refuses_a_factor_of_zero)
@@ -159,13 +162,15 @@ Test(loops, split_refuses_a_tail_on_a_loop_that_mixes_spatial_and_reduction)
     sched *s = schedule_of(rows);
 
     does(s, "fuse(C.y, C.k)");
-    refuses(s, "split(C.y~C.k, _, 7)", "loop 'C.y~C.k' runs over a spatial and a reduction axis of 'C'; its factors must divide it");
+    refuses(s, "split(C.y~C.k, _, 7)",
+            "loop 'C.y~C.k' runs over a spatial and a reduction axis of 'C'; its factors must divide it");
     does(s, "split(C.y~C.k, _, 4)");
 }
 
 Test(loops, split_refuses_an_unknown_tail)
 {
-    refuses(schedule_of(copy10), "split(C.i, _, 3, sideways)", "'sideways' is no way to split: expected guard, round_up or shift_inwards");
+    refuses(schedule_of(copy10), "split(C.i, _, 3, sideways)",
+            "'sideways' is no way to split: expected guard, round_up or shift_inwards");
 }
 
 /* ---- tails ---- */
@@ -213,12 +218,14 @@ Test(loops, round_up_writes_into_the_padding)
 
 Test(loops, round_up_refuses_to_write_past_an_argument)
 {
-    refuses(schedule_of_tree(padded), "split(C.i, _, 4, round_up)", "rounded up, 'C' would write index i of 'C', which is not proven to lie within 0..10");
+    refuses(schedule_of_tree(padded), "split(C.i, _, 4, round_up)",
+            "rounded up, 'C' would write index i of 'C', which is not proven to lie within 0..10");
 }
 
 Test(loops, round_up_refuses_reduction_loops)
 {
-    refuses(schedule_of(rows), "split(C.k, _, 4, round_up)", "'k' is no spatial axis of 'C'; only spatial axes can be rounded up");
+    refuses(schedule_of(rows), "split(C.k, _, 4, round_up)",
+            "'k' is no spatial axis of 'C'; only spatial axes can be rounded up");
 }
 
 Test(loops, round_up_refuses_loops_that_are_a_piece_of_an_axis)
@@ -247,7 +254,8 @@ Test(loops, shift_inwards_repeats_points_of_the_last_tile)
 
 Test(loops, shift_inwards_refuses_loops_shorter_than_a_tile)
 {
-    refuses(schedule_of(matmul), "split(C.y, _, 4, shift_inwards)", "shift_inwards needs one full tile; it is not proven that 4 <= n");
+    refuses(schedule_of(matmul), "split(C.y, _, 4, shift_inwards)",
+            "shift_inwards needs one full tile; it is not proven that 4 <= n");
 }
 
 Test(loops, shift_inwards_refuses_a_reduction_loop)
@@ -261,7 +269,8 @@ Test(loops, shift_inwards_refuses_a_spatial_loop_inside_a_reduction)
     sched *s = schedule_of("def f(A: f32[6, 10]) { C[y] = sum[k](A[y, k]) return C }");
 
     does(s, "reorder(C.k, C.y)");
-    refuses(s, "split(C.y, _, 4, shift_inwards)", "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.y'");
+    refuses(s, "split(C.y, _, 4, shift_inwards)",
+            "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.y'");
 }
 
 Test(loops, a_shifted_reduction_that_completes_inside_keeps_its_meaning)

@@ -42,13 +42,15 @@ Test(order, the_order_of_the_milestone_keeps_its_meaning)
 {
     sched *s = schedule_of(matmul);
 
-    does(s, "split(C.y, _, 4)\nsplit(C.x, _, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\nparallel(C.y.0)\nunroll(C.y.1)\nvectorize(C.x.1)");
+    does(s, "split(C.y, _, 4)\nsplit(C.x, _, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, "
+            "C.x.1)\nparallel(C.y.0)\nunroll(C.y.1)\nvectorize(C.x.1)");
     looks(s, "for C.y.0 in 0..floordiv(n + 3, 4) parallel {\n"
              "  for C.x.0 in 0..2 {\n"
              "    for C.k in 0..12 {\n"
              "      for C.y.1 in 0..4 unrolled {\n"
              "        for C.x.1 in 0..8 vectorised {\n"
-             "          block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x.0 * 8 + C.x.1 in 0..16, k reduce = C.k in 0..12) where C.y.0 * 4 + C.y.1 < n {\n"
+             "          block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x.0 * 8 + C.x.1 in 0..16, k reduce = C.k in 0..12) where "
+             "C.y.0 * 4 + C.y.1 < n {\n"
              "            reads A[y, k], B[k, x]\n"
              "            writes C[y, x]\n"
              "            init {\n"
@@ -75,7 +77,8 @@ Test(order, reorder_refuses_a_loop_named_twice)
 
 Test(order, reorder_refuses_loops_of_different_nests)
 {
-    refuses(schedule_of("def f(A: f32[4]) { B[i] = A[i] + 1 C[i] = B[i] return C }"), "reorder(B.i, C.i)", "loops 'C.i' and 'B.i' are not nested");
+    refuses(schedule_of("def f(A: f32[4]) { B[i] = A[i] + 1 C[i] = B[i] return C }"), "reorder(B.i, C.i)",
+            "loops 'C.i' and 'B.i' are not nested");
 }
 
 Test(order, reorder_refuses_to_pass_other_statements)
@@ -123,7 +126,8 @@ static const char horner[] = "program f(A: f32[3, 4], out C: f32[5]) {\n"
 Test(order, reorder_refuses_to_change_the_order_of_horners_terms)
 {
     refuses(schedule_of_tree(horner), "reorder(C.l, C.k)",
-            "it would exchange the reduction loops 'C.k' and 'C.l' of 'C', whose combiner is not declared associative and commutative");
+            "it would exchange the reduction loops 'C.k' and 'C.l' of 'C', whose combiner is not declared associative and "
+            "commutative");
 }
 
 Test(order, reorder_moves_spatial_loops_of_horners_sum)
@@ -153,7 +157,8 @@ Test(order, parallel_takes_a_fused_loop)
 
 Test(order, parallel_takes_a_fused_loop_of_tiles_with_its_init_apart)
 {
-    does(schedule_of(matmul), "tile(C.y, C.x, 4, 8)\nf = fuse(C.y.0, C.x.0)\nreorder(C.k, C.y.1, C.x.1)\ndecompose_reduction(C, C.k)\nparallel(f)");
+    does(schedule_of(matmul),
+         "tile(C.y, C.x, 4, 8)\nf = fuse(C.y.0, C.x.0)\nreorder(C.k, C.y.1, C.x.1)\ndecompose_reduction(C, C.k)\nparallel(f)");
 }
 
 Test(order, parallel_refuses_a_parallel_loop_inside)
@@ -242,7 +247,8 @@ Test(order, unroll_refuses_a_symbolic_extent)
 
 Test(order, unroll_refuses_too_many_copies)
 {
-    refuses(schedule_of("def f(A: f32[5000]) { C[i] = A[i] return C }"), "unroll(C.i)", "'C.i' has 5000 iterations; the limit is 4096");
+    refuses(schedule_of("def f(A: f32[5000]) { C[i] = A[i] return C }"), "unroll(C.i)",
+            "'C.i' has 5000 iterations; the limit is 4096");
 }
 
 Test(order, unroll_takes_a_reduction_loop)
@@ -268,7 +274,8 @@ Test(order, bind_takes_blocks_and_threads)
 Test(order, bind_refuses_an_unknown_axis)
 {
     refuses(schedule_of(matmul), "bind(C.y, lane)",
-            "'lane' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z or vthread");
+            "'lane' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z or "
+            "vthread");
 }
 
 Test(order, bind_refuses_a_block_inside_threads)

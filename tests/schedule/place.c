@@ -65,7 +65,8 @@ Test(place, a_shared_variable_cancels_in_the_region_of_a_strided_window)
     sched *s = schedule_of(conv);
     int64_t n;
 
-    does(s, "split(C.y, _, 2)\nsplit(C.x, _, 2)\nreorder(C.b, C.y.0, C.x.0, C.ky, C.kx, C.c, C.y.1, C.x.1, C.o)\ncompute_at(P, C.x.0)");
+    does(s, "split(C.y, _, 2)\nsplit(C.x, _, 2)\nreorder(C.b, C.y.0, C.x.0, C.ky, C.kx, C.c, C.y.1, C.x.1, C.o)\ncompute_at(P, "
+            "C.x.0)");
     cr_assert(sched_extent(s, "P.y", &n) && n == 5, "%d", (int)n);
     cr_assert(sched_extent(s, "P.x", &n) && n == 5);
     cr_assert(sched_extent(s, "P.c", &n) && n == 4);
@@ -102,7 +103,8 @@ Test(place, consumers_move_first)
 
 Test(place, a_moved_block_can_be_split_and_move_on)
 {
-    does(schedule_of(stencil), "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nsplit(P.i, _, 4)\nvectorize(P.i.1)\ncompute_at(P, C.i.1)");
+    does(schedule_of(stencil),
+         "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nsplit(P.i, _, 4)\nvectorize(P.i.1)\ncompute_at(P, C.i.1)");
 }
 
 Test(place, a_reduction_completes_inside)
@@ -135,7 +137,8 @@ Test(place, a_reduction_completes_inside)
 
 Test(place, compute_at_under_a_split_with_a_tail_keeps_to_the_domain)
 {
-    does(schedule_of("def f(n, A: f32[n + 2]) { P[i] = A[i] * 2 C[i: n] = P[i] + P[i + 2] return C }"), "split(C.i, _, 4)\ncompute_at(P, C.i.0)");
+    does(schedule_of("def f(n, A: f32[n + 2]) { P[i] = A[i] * 2 C[i: n] = P[i] + P[i + 2] return C }"),
+         "split(C.i, _, 4)\ncompute_at(P, C.i.0)");
 }
 
 Test(place, a_gather_takes_the_whole_dimension)
@@ -198,7 +201,8 @@ Test(place, compute_at_refuses_a_vectorised_loop)
 
 Test(place, a_stage_with_two_readers_moves_before_both)
 {
-    does(schedule_of("def f(A: f32[8]) { P[i] = A[i] Q[i] = P[i] R[i] = Q[i] + P[i] return R }"), "compute_at(Q, R.i)\ncompute_at(P, R.i)");
+    does(schedule_of("def f(A: f32[8]) { P[i] = A[i] Q[i] = P[i] R[i] = Q[i] + P[i] return R }"),
+         "compute_at(Q, R.i)\ncompute_at(P, R.i)");
 }
 
 Test(place, a_stage_can_move_deeper_than_its_input)
@@ -320,7 +324,8 @@ Test(place, an_epilogue_follows_the_tiles_of_a_convolution)
 
 Test(place, a_reduction_can_follow_its_producer)
 {
-    does(schedule_of("def f(A: f32[6, 10]) { P[y, x] = A[y, x] * 2 S[y] = sum[k](P[y, k]) return S }"), "reverse_compute_at(S, P.y)");
+    does(schedule_of("def f(A: f32[6, 10]) { P[y, x] = A[y, x] * 2 S[y] = sum[k](P[y, k]) return S }"),
+         "reverse_compute_at(S, P.y)");
 }
 
 Test(place, reverse_compute_at_refuses_a_relu_under_a_reduction_loop)
@@ -333,8 +338,8 @@ Test(place, reverse_compute_at_refuses_a_relu_under_a_reduction_loop)
 
 Test(place, reverse_compute_at_refuses_points_that_no_part_of_a_producer_covers)
 {
-    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 8] = select(i >= 1, P[i - 1], 0) return Q }"), "reverse_compute_at(Q, P.i)",
-            "no part of 'P' that 'P' writes covers all of axis 'i' of 'Q'");
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 8] = select(i >= 1, P[i - 1], 0) return Q }"),
+            "reverse_compute_at(Q, P.i)", "no part of 'P' that 'P' writes covers all of axis 'i' of 'Q'");
 }
 
 Test(place, reverse_compute_at_refuses_what_the_iteration_has_not_written)
@@ -345,7 +350,8 @@ Test(place, reverse_compute_at_refuses_what_the_iteration_has_not_written)
 
 Test(place, reverse_compute_at_refuses_a_transposed_reader)
 {
-    refuses(schedule_of("def f(A: f32[8, 8]) { P[i, j] = A[i, j] * 2 Q[i, j: 8] = P[i, j] + P[j, i] return Q }"), "reverse_compute_at(Q, P.i)",
+    refuses(schedule_of("def f(A: f32[8, 8]) { P[i, j] = A[i, j] * 2 Q[i, j: 8] = P[i, j] + P[j, i] return Q }"),
+            "reverse_compute_at(Q, P.i)",
             "it is not proven that 'Q' finds all of 'P' that it reads complete in one iteration of 'P.i'");
 }
 
@@ -359,14 +365,14 @@ Test(place, reverse_compute_at_refuses_a_piece_of_a_cut)
 
 Test(place, reverse_compute_at_refuses_inputs_that_come_later)
 {
-    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 S[i] = A[i] + 1 Q[i] = P[i] + S[i] return Q }"), "reverse_compute_at(Q, P.i)",
-            "'S', which 'Q' reads, is not complete before 'P.i': 'S' writes it later");
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 S[i] = A[i] + 1 Q[i] = P[i] + S[i] return Q }"),
+            "reverse_compute_at(Q, P.i)", "'S', which 'Q' reads, is not complete before 'P.i': 'S' writes it later");
 }
 
 Test(place, reverse_compute_at_refuses_a_loop_without_a_producer)
 {
-    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 S[i] = A[i] + 1 Q[i] = P[i] return Q, S }"), "reverse_compute_at(Q, S.i)",
-            "nothing under 'S.i' writes what 'Q' reads");
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 S[i] = A[i] + 1 Q[i] = P[i] return Q, S }"),
+            "reverse_compute_at(Q, S.i)", "nothing under 'S.i' writes what 'Q' reads");
 }
 
 Test(place, reverse_compute_at_refuses_a_block_that_is_there_already)

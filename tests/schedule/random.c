@@ -1,7 +1,8 @@
-/* tests/schedule/random.c -- random definitions under random steps: whatever is accepted keeps the meaning, whatever is refused changes nothing.
+/* tests/schedule/random.c -- random definitions under random steps: whatever is accepted keeps the meaning, whatever is
+ * refused changes nothing.
  *
- * A failure prints the seed, the definition, and the trace up to the first step that breaks it. TEC_SEED and TEC_CASES choose others,
- * TEC_TRACE=1 prints each case before its next step.
+ * A failure prints the seed, the definition, and the trace up to the first step that breaks it. TEC_SEED and TEC_CASES choose
+ * others, TEC_TRACE=1 prints each case before its next step.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +22,10 @@ static void tell_seed(int signal)
     (void)signal;
 }
 
-static int below(int n) { return (int)base_random_below(&state, n); }
+static int below(int n)
+{
+    return (int)base_random_below(&state, n);
+}
 
 /* ---- definitions ---- */
 
@@ -42,15 +46,19 @@ static void add_conv(base_text *t)
     int h = 3 + below(5), kernel = 1 + below(3), stride = 1 + below(2), pad = below(2), out = (h + 2 * pad - kernel) / stride + 1;
 
     base_addf(cx, t, "def conv(A: f32[%d, %d, 2], W: f32[%d, %d, 2, 3], B: f32[3]) {\n", h, h, kernel, kernel);
-    base_addf(cx, t, "  P[y: %d, x: %d, c] = select(y >= %d && y < %d && x >= %d && x < %d, A[y - %d, x - %d, c], 0)\n", h + 2 * pad, h + 2 * pad, pad,
-              h + pad, pad, h + pad, pad, pad);
-    base_addf(cx, t, "  C[y: %d, x: %d, o] = sum[i: %d, j: %d, c](P[y * %d + i, x * %d + j, c] * W[i, j, c, o])\n", out, out, kernel, kernel, stride, stride);
+    base_addf(cx, t, "  P[y: %d, x: %d, c] = select(y >= %d && y < %d && x >= %d && x < %d, A[y - %d, x - %d, c], 0)\n",
+              h + 2 * pad, h + 2 * pad, pad, h + pad, pad, h + pad, pad, pad);
+    base_addf(cx, t, "  C[y: %d, x: %d, o] = sum[i: %d, j: %d, c](P[y * %d + i, x * %d + j, c] * W[i, j, c, o])\n", out, out,
+              kernel, kernel, stride, stride);
     base_add(cx, t, "  E[y, x, o] = C[y, x, o] + B[o]\n  R[y, x, o] = max(E[y, x, o], 0)\n  return R\n}");
 }
 
 static void add_normalise(base_text *t)
 {
-    base_addf(cx, t, "def norm(n, A: f32[n, %d]) {\n  M[y] = max[k](A[y, k])\n  D[y, x] = A[y, x] - M[y]\n  S[y] = sum[k](D[y, k] * D[y, k])\n", 1 + below(9));
+    base_addf(cx, t,
+              "def norm(n, A: f32[n, %d]) {\n  M[y] = max[k](A[y, k])\n  D[y, x] = A[y, x] - M[y]\n  S[y] = sum[k](D[y, k] * "
+              "D[y, k])\n",
+              1 + below(9));
     base_add(cx, t, "  Z[y, x] = D[y, x] + S[y]\n  return Z\n}");
 }
 
@@ -113,20 +121,11 @@ static const char *random_definition(void)
     base_text t = {0};
 
     switch (below(5)) {
-    case 0:
-        add_matmul(&t);
-        break;
-    case 1:
-        add_conv(&t);
-        break;
-    case 2:
-        add_normalise(&t);
-        break;
-    case 3:
-        add_pipeline(&t);
-        break;
-    default:
-        add_grid(&t);
+    case 0: add_matmul(&t); break;
+    case 1: add_conv(&t); break;
+    case 2: add_normalise(&t); break;
+    case 3: add_pipeline(&t); break;
+    default: add_grid(&t);
     }
     return t.data;
 }
@@ -217,7 +216,11 @@ static void random_split(sched *s)
     int64_t f[3] = {SCHED_INFER, 1 + below(5), 1 + below(4)};
     int tail = below(6);
 
-    sched_split(s, any_loop(s), f, 2 + below(2), tail == 0 ? SCHED_ROUND_UP : tail == 1 ? SCHED_SHIFT_INWARDS : SCHED_GUARD, NULL);
+    sched_split(s, any_loop(s), f, 2 + below(2),
+                tail == 0   ? SCHED_ROUND_UP
+                : tail == 1 ? SCHED_SHIFT_INWARDS
+                            : SCHED_GUARD,
+                NULL);
 }
 
 static void random_step(sched *s)
@@ -227,39 +230,23 @@ static void random_step(sched *s)
     switch (below(16)) {
     case 0:
     case 1:
-    case 2:
-        random_split(s);
-        break;
-    case 3:
-        sched_cut(s, any_loop(s), below(6), NULL);
-        break;
-    case 4:
-        random_loops(s, true);
-        break;
+    case 2: random_split(s); break;
+    case 3: sched_cut(s, any_loop(s), below(6), NULL); break;
+    case 4: random_loops(s, true); break;
     case 5:
-    case 6:
-        random_loops(s, false);
-        break;
-    case 7:
-        sched_annotate(s, any_loop(s), (ir_how)(IR_PARALLEL + below(3)));
-        break;
+    case 6: random_loops(s, false); break;
+    case 7: sched_annotate(s, any_loop(s), (ir_how)(IR_PARALLEL + below(3))); break;
     case 8:
-    case 9:
-        sched_compute_at(s, block, loop_near(s, block, true));
-        break;
+    case 9: sched_compute_at(s, block, loop_near(s, block, true)); break;
     case 10:
-    case 11:
-        sched_reverse_compute_at(s, block, loop_near(s, block, false));
-        break;
+    case 11: sched_reverse_compute_at(s, block, loop_near(s, block, false)); break;
     case 12:
         if (below(2))
             sched_compute_inline(s, block);
         else
             sched_reverse_inline(s, block);
         break;
-    case 13:
-        sched_cache_read(s, any_buffer(s), IR_LOCAL, NULL, 0);
-        break;
+    case 13: sched_cache_read(s, any_buffer(s), IR_LOCAL, NULL, 0); break;
     case 14:
         if (below(2))
             sched_cache_write(s, block, IR_LOCAL);
@@ -299,7 +286,8 @@ static const char *blame(const char *text, const char *trace, uint64_t data)
             return base_format(cx, "the trace does not replay: %s\n%s", sched_error(t), trace);
         const char *d = difference(before, sched_tree(t), data);
         if (d)
-            return base_format(cx, "%s\n%s\nafter:\n%s\n%s", text, base_strndup(cx, trace, (size_t)(end - trace)), tree_text(t), d);
+            return base_format(cx, "%s\n%s\nafter:\n%s\n%s", text, base_strndup(cx, trace, (size_t)(end - trace)), tree_text(t),
+                               d);
     }
     return "it works when it is replayed";
 }
@@ -320,8 +308,10 @@ static int run_case(uint64_t seed)
             fprintf(stderr, "%s\n%s", text, sched_trace_text(cx, s));
         random_step(s);
         if (sched_failed(s))
-            cr_assert(sched_tree(s) == was, "seed %llu: a refused step changed the tree: %s", (unsigned long long)seed, sched_error(s));
-        cr_assert(tec_context_status(cx) == TEC_OK, "seed %llu: %s\n%s%s", (unsigned long long)seed, tec_context_error(cx), text, sched_trace_text(cx, s));
+            cr_assert(sched_tree(s) == was, "seed %llu: a refused step changed the tree: %s", (unsigned long long)seed,
+                      sched_error(s));
+        cr_assert(tec_context_status(cx) == TEC_OK, "seed %llu: %s\n%s%s", (unsigned long long)seed, tec_context_error(cx), text,
+                  sched_trace_text(cx, s));
         accepted += !sched_failed(s);
         sched_clear(s);
     }
@@ -356,7 +346,8 @@ Test(random_steps, replay_to_the_same_tree)
         for (int k = 0; k < MAX_STEPS; k++)
             random_step(s);
         sched_clear(s);
-        cr_assert(sched_replay(t, "trace", sched_trace_text(cx, s)), "case %d: %s\n%s", i, sched_error(t), sched_trace_text(cx, s));
+        cr_assert(sched_replay(t, "trace", sched_trace_text(cx, s)), "case %d: %s\n%s", i, sched_error(t),
+                  sched_trace_text(cx, s));
         cr_assert(strcmp(tree_text(s), tree_text(t)) == 0, "case %d:\n%s\n%s", i, tree_text(s), tree_text(t));
     }
 }

@@ -14,8 +14,14 @@
 
 static tec_context *cx;
 
-static inline void open_context(void) { cx = tec_context_new(); }
-static inline void close_context(void) { tec_context_free(cx); }
+static inline void open_context(void)
+{
+    cx = tec_context_new();
+}
+static inline void close_context(void)
+{
+    tec_context_free(cx);
+}
 
 /* The schedule of a definition, or of a printed tree. */
 static inline sched *schedule_of(const char *text)
@@ -126,7 +132,11 @@ static inline base_text run_program(const ir_program *p, uint64_t seed, const ch
         bytes[i] = make_array(&array[i], p->params[i].buffer, &s, &seed);
         arg[i].array = &array[i];
     }
-    ir_run run = {.args = arg, .parallel_seed = (int64_t)(seed >> 40) + 1, .symbol_name = s.name, .symbol_value = s.value, .n_symbols = s.n_symbols};
+    ir_run run = {.args = arg,
+                  .parallel_seed = (int64_t)(seed >> 40) + 1,
+                  .symbol_name = s.name,
+                  .symbol_value = s.value,
+                  .n_symbols = s.n_symbols};
     *fault = NULL;
     if (!ir_interpret(cx, p, &run)) {
         *fault = base_strdup(cx, tec_context_error(cx));
@@ -158,7 +168,8 @@ static inline void means_the_same(const ir_program *before, const ir_program *af
     for (uint64_t seed = 1; seed <= 4; seed++) {
         const char *d = difference(before, after, seed);
 
-        cr_assert(!d, "seed %d: %s\nbefore:\n%s\nafter:\n%s", (int)seed, d, ir_program_text(cx, before), ir_program_text(cx, after));
+        cr_assert(!d, "seed %d: %s\nbefore:\n%s\nafter:\n%s", (int)seed, d, ir_program_text(cx, before),
+                  ir_program_text(cx, after));
     }
 }
 
@@ -189,7 +200,10 @@ static inline void refuses(sched *s, const char *trace, const char *reason)
 }
 
 /* The loop tree alone, as text. */
-static inline const char *tree_text(const sched *s) { return ir_stmt_text(cx, sched_tree(s)->body); }
+static inline const char *tree_text(const sched *s)
+{
+    return ir_stmt_text(cx, sched_tree(s)->body);
+}
 
 static inline void looks(const sched *s, const char *expected)
 {

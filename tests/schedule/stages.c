@@ -4,7 +4,8 @@
 TestSuite(stages, .init = open_context, .fini = close_context);
 
 static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
-static const char relu[] = "def f(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) R[y, x] = max(C[y, x], 0) return R }";
+static const char relu[] =
+    "def f(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) R[y, x] = max(C[y, x], 0) return R }";
 
 /* ---- compute_inline ---- */
 
@@ -52,7 +53,8 @@ Test(stages, chains_of_squares_stay_small)
 
 Test(stages, a_value_under_a_condition_stays_there)
 {
-    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 10] = select(i >= 1 && i < 9, P[i - 1] * P[i - 1], 0) return C }");
+    sched *s =
+        schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 10] = select(i >= 1 && i < 9, P[i - 1] * P[i - 1], 0) return C }");
 
     does(s, "compute_inline(P)");
     looks(s, "for C.i in 0..10 {\n"
@@ -71,7 +73,9 @@ Test(stages, inlined_values_keep_the_dtype_of_their_buffer)
 
 Test(stages, a_padding_stage_goes_into_a_reduction)
 {
-    does(schedule_of("def f(A: f32[8]) { P[i: 10] = select(i >= 1 && i < 9, A[i - 1], 0) C[i: 8] = sum[k: 3](P[i + k]) return C }"), "compute_inline(P)");
+    does(schedule_of(
+             "def f(A: f32[8]) { P[i: 10] = select(i >= 1 && i < 9, A[i - 1], 0) C[i: 8] = sum[k: 3](P[i + k]) return C }"),
+         "compute_inline(P)");
 }
 
 Test(stages, chains_go_away_from_either_end)
@@ -130,7 +134,8 @@ Test(stages, reverse_inline_refuses_a_reduction)
 
 Test(stages, reverse_inline_refuses_another_reader)
 {
-    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i] = P[i] S[i] = P[i] return Q, S }"), "reverse_inline(Q)", "'S' reads 'P' too");
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i] = P[i] S[i] = P[i] return Q, S }"), "reverse_inline(Q)",
+            "'S' reads 'P' too");
 }
 
 Test(stages, reverse_inline_refuses_a_part)
@@ -177,8 +182,9 @@ Test(stages, cache_read_copies_the_buffer_before_its_readers)
 
 Test(stages, a_read_cache_moves_into_a_tile)
 {
-    does(schedule_of(matmul), "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.y.1, C.k.1, C.x.1)\ncache_read(B, local)\n"
-                              "compute_at(B.cache.local, C.k.0)\nvectorize(B.cache.local.ax1)\nparallel(C.y.0)");
+    does(schedule_of(matmul),
+         "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.y.1, C.k.1, C.x.1)\ncache_read(B, local)\n"
+         "compute_at(B.cache.local, C.k.0)\nvectorize(B.cache.local.ax1)\nparallel(C.y.0)");
 }
 
 Test(stages, cache_read_of_a_stage_that_lies_in_a_tile_copies_a_part)
@@ -263,13 +269,16 @@ Test(stages, cache_write_takes_an_init_of_its_own_along)
 
 Test(stages, a_written_cache_follows_the_tiles)
 {
-    does(schedule_of(matmul), "cache_write(C, local)\ntile(C.y, C.x, 4, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\n"
-                              "reverse_compute_at(C.cache.local, C.x.0)\nvectorize(C.cache.local.x)\nvectorize(C.x.1)\nunroll(C.y.1)\nparallel(C.y.0)");
+    does(
+        schedule_of(matmul),
+        "cache_write(C, local)\ntile(C.y, C.x, 4, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\n"
+        "reverse_compute_at(C.cache.local, C.x.0)\nvectorize(C.cache.local.x)\nvectorize(C.x.1)\nunroll(C.y.1)\nparallel(C.y.0)");
 }
 
 Test(stages, cache_write_keeps_the_outputs_of_a_tuple_together)
 {
-    does(schedule_of("def f(A: f32[6, 9]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"), "cache_write(S, local)\nreverse_compute_at(S.cache.local, S.y)");
+    does(schedule_of("def f(A: f32[6, 9]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"),
+         "cache_write(S, local)\nreverse_compute_at(S.cache.local, S.y)");
 }
 
 Test(stages, a_cache_under_a_reduction_loop_is_refused)
@@ -277,7 +286,8 @@ Test(stages, a_cache_under_a_reduction_loop_is_refused)
     sched *s = schedule_of(matmul);
 
     does(s, "cache_write(C, local)\nreorder(C.k, C.y, C.x)");
-    refuses(s, "reverse_compute_at(C.cache.local, C.y)", "'C' is not complete in an iteration of 'C.y': 'C.k' is its reduction loop");
+    refuses(s, "reverse_compute_at(C.cache.local, C.y)",
+            "'C' is not complete in an iteration of 'C.y': 'C.k' is its reduction loop");
 }
 
 Test(stages, an_accumulating_cache_takes_up_what_is_there)
@@ -289,7 +299,8 @@ Test(stages, an_accumulating_cache_takes_up_what_is_there)
              "  for C.y in 0..n {\n"
              "    for C.cache.local.load.y in 0..1 {\n"
              "      for C.cache.local.load.x in 0..16 {\n"
-             "        block C.cache.local.load(y = C.y + C.cache.local.load.y in 0..n, x = C.cache.local.load.x in 0..16, step0 scan = C.k.0 in 0..3) role cache {\n"
+             "        block C.cache.local.load(y = C.y + C.cache.local.load.y in 0..n, x = C.cache.local.load.x in 0..16, step0 "
+             "scan = C.k.0 in 0..3) role cache {\n"
              "          reads C[y, x]\n"
              "          writes C.cache.local[y, x]\n"
              "          C.cache.local[y, x] = select(step0 == 0, 0.0, C[y, x])\n"
@@ -298,7 +309,8 @@ Test(stages, an_accumulating_cache_takes_up_what_is_there)
              "    }\n"
              "    for C.x in 0..16 {\n"
              "      for C.k.1 in 0..5 {\n"
-             "        block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k.0 * 5 + C.k.1 in 0..12) where C.k.0 * 5 + C.k.1 < 12 {\n"
+             "        block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k.0 * 5 + C.k.1 in 0..12) where C.k.0 * 5 + C.k.1 "
+             "< 12 {\n"
              "          reads A[y, k], B[k, x]\n"
              "          writes C.cache.local[y, x]\n"
              "          C.cache.local[y, x] sum= A[y, k] * B[k, x]\n"
@@ -307,7 +319,8 @@ Test(stages, an_accumulating_cache_takes_up_what_is_there)
              "    }\n"
              "    for C.cache.local.y in 0..1 {\n"
              "      for C.cache.local.x in 0..16 {\n"
-             "        block C.cache.local(y = C.y + C.cache.local.y in 0..n, x = C.cache.local.x in 0..16, step0 scan = C.k.0 in 0..3) role copy {\n"
+             "        block C.cache.local(y = C.y + C.cache.local.y in 0..n, x = C.cache.local.x in 0..16, step0 scan = C.k.0 in "
+             "0..3) role copy {\n"
              "          reads C.cache.local[y, x]\n"
              "          writes C[y, x]\n"
              "          C[y, x] = C.cache.local[y, x]\n"
@@ -322,14 +335,16 @@ Test(stages, the_epilogue_of_an_accumulating_cache_runs_last)
 {
     sched *s = schedule_of(relu);
 
-    does(s, "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.k.0, C.x.0, C.k.1, C.y.1, C.x.1)\ncache_write(C, local, C.x.0)\n"
+    does(s, "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.k.0, C.x.0, C.k.1, C.y.1, C.x.1)\ncache_write(C, local, "
+            "C.x.0)\n"
             "reverse_compute_at(R, C.x.0)\nparallel(C.y.0)\nvectorize(C.x.1)\nunroll(C.y.1)\nvectorize(C.cache.local.x)");
     refuses(s, "parallel(C.k.0)", "'C.k.0' lies inside 'C.y.0', which is parallel already");
 }
 
 Test(stages, an_accumulating_cache_keeps_tuples_together)
 {
-    does(schedule_of("def f(A: f32[6, 9]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"), "split(S.k, _, 4)\nreorder(S.k.0, S.y, S.k.1)\ncache_write(S, local, S.y)");
+    does(schedule_of("def f(A: f32[6, 9]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"),
+         "split(S.k, _, 4)\nreorder(S.k.0, S.y, S.k.1)\ncache_write(S, local, S.y)");
 }
 
 Test(stages, a_cache_inside_a_reduction_free_loop_needs_no_load)
@@ -346,7 +361,8 @@ Test(stages, an_accumulating_cache_refuses_a_reduction_that_may_be_empty)
     sched *s = schedule_of("def f(n, A: f32[4, n]) { C[y] = sum[k](A[y, k]) return C }");
 
     does(s, "reorder(C.k, C.y)");
-    refuses(s, "cache_write(C, local, C.y)", "it is not proven that reduction loop 'C.k' runs at all; nothing would initialise 'C'");
+    refuses(s, "cache_write(C, local, C.y)",
+            "it is not proven that reduction loop 'C.k' runs at all; nothing would initialise 'C'");
 }
 
 Test(stages, an_accumulating_cache_refuses_an_init_elsewhere)
@@ -398,7 +414,8 @@ Test(stages, decompose_reduction_puts_the_init_before_the_loop)
 
 Test(stages, the_init_of_tiles_keeps_their_predicates)
 {
-    does(schedule_of(matmul), "tile(C.y, C.x, 4, 5)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.k.1, C.y.1, C.x.1)\ndecompose_reduction(C, C.k.0)");
+    does(schedule_of(matmul), "tile(C.y, C.x, 4, 5)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.k.1, C.y.1, "
+                              "C.x.1)\ndecompose_reduction(C, C.k.0)");
 }
 
 Test(stages, decompose_at_an_outer_spatial_loop)
@@ -448,7 +465,8 @@ Test(stages, decompose_refuses_a_loop_of_another_nest)
 /* ---- conditions inside of reductions ---- */
 
 /* The first tap of the first row is masked by the padding; the init runs all the same. */
-static const char masked[] = "def f(A: f32[8]) { C[i: 8] = sum[k: 3](A[i + k - 1] * 2 where i + k >= 1 && i + k < 9) R[i] = max(C[i], 0) return R }";
+static const char masked[] =
+    "def f(A: f32[8]) { C[i: 8] = sum[k: 3](A[i + k - 1] * 2 where i + k >= 1 && i + k < 9) R[i] = max(C[i], 0) return R }";
 
 Test(stages, a_masked_first_tap_does_not_keep_the_init_from_running)
 {

@@ -1,6 +1,6 @@
 /* tests/schedule/trace.c -- traces print, parse and replay; the C functions make the same steps. */
-#include "tests/schedule/run.h"
 #include "tec/schedule.h"
+#include "tests/schedule/run.h"
 
 TestSuite(trace, .init = open_context, .fini = close_context);
 
@@ -30,7 +30,9 @@ Test(trace, replays_on_the_same_definition_to_the_same_tree)
 {
     sched *a = schedule_of(square), *b = schedule_of(square);
 
-    cr_assert(sched_replay(a, "a", "y0, y1 = split(C.y, _, 4)\nx0, x1, x2 = split(C.x, _, 2, 2)\nreorder(y0, x0, C.k, y1)\nparallel(y0)"), "%s", sched_error(a));
+    cr_assert(sched_replay(a, "a",
+                           "y0, y1 = split(C.y, _, 4)\nx0, x1, x2 = split(C.x, _, 2, 2)\nreorder(y0, x0, C.k, y1)\nparallel(y0)"),
+              "%s", sched_error(a));
     cr_assert(sched_replay(b, "b", sched_trace_text(cx, a)), "%s", sched_error(b));
     cr_assert(strcmp(tree_text(a), tree_text(b)) == 0);
     cr_assert(strcmp(sched_trace_text(cx, a), sched_trace_text(cx, b)) == 0);
@@ -41,7 +43,9 @@ Test(trace, replays_on_another_shape)
     sched *a = schedule_of(square), *b = schedule_of(other);
     const ir_program *before = sched_tree(b);
 
-    cr_assert(sched_replay(a, "a", "y0, y1 = split(C.y, _, 4)\nx0, x1 = split(C.x, _, 4)\nreorder(y0, x0, C.k, y1, x1)\nparallel(y0)\nvectorize(x1)"));
+    cr_assert(sched_replay(
+        a, "a",
+        "y0, y1 = split(C.y, _, 4)\nx0, x1 = split(C.x, _, 4)\nreorder(y0, x0, C.k, y1, x1)\nparallel(y0)\nvectorize(x1)"));
     cr_assert(sched_replay(b, "b", sched_trace_text(cx, a)), "%s", sched_error(b));
     means_the_same(before, sched_tree(b));
 }
@@ -54,8 +58,11 @@ Test(trace, a_replay_that_fails_names_step_and_reason_and_changes_nothing)
     cr_assert(sched_replay(s, "ok", "unroll(C.y)\n"));
     before = sched_tree(s);
     cr_assert_not(sched_replay(s, "mm.sched", "reorder(C.k, C.x)\n\nsplit(C.x, 2, 3)\nunroll(C.k)\n"));
-    cr_assert(strcmp(sched_error(s), "mm.sched:3: split(C.x, 2, 3): the factors make 6 iterations; it is not proven that they reach the extent 10 of "
-                                     "'C.x'") == 0, "%s", sched_error(s));
+    cr_assert(
+        strcmp(sched_error(s),
+               "mm.sched:3: split(C.x, 2, 3): the factors make 6 iterations; it is not proven that they reach the extent 10 of "
+               "'C.x'") == 0,
+        "%s", sched_error(s));
     cr_assert(sched_tree(s) == before);
     cr_assert(strcmp(sched_trace_text(cx, s), "unroll(C.y)\n") == 0);
 }
@@ -73,7 +80,9 @@ Test(trace, names_an_unknown_primitive)
 
 Test(trace, reports_bad_syntax_with_its_line)
 {
-    static const char *const bad[] = {"split(C.y, _, 4", "split C.y", "a, = split(C.y, _, 4)", "split(C.y _ 4)", "cut(C.y, x)", "reorder(C.y,)", "split(,)", "4"};
+    static const char *const bad[] = {
+        "split(C.y, _, 4", "split C.y", "a, = split(C.y, _, 4)", "split(C.y _ 4)", "cut(C.y, x)", "reorder(C.y,)",
+        "split(,)",        "4"};
 
     for (int i = 0; i < BASE_COUNT(bad); i++) {
         sched *s = schedule_of(square);
@@ -129,7 +138,8 @@ Test(trace, the_public_functions_blame_the_users_line)
     cr_assert_null(tec_schedule_error(s));
     int line = __LINE__ + 1;
     cr_assert_not(tec_unroll(s, "nothing"));
-    cr_assert(strstr(tec_schedule_error(s), base_format(cx, "trace.c:%d: unroll(nothing): there is no loop 'nothing'", line)), "%s", tec_schedule_error(s));
+    cr_assert(strstr(tec_schedule_error(s), base_format(cx, "trace.c:%d: unroll(nothing): there is no loop 'nothing'", line)),
+              "%s", tec_schedule_error(s));
     tec_schedule_clear(s);
     cr_assert(tec_schedule_replay(s, "t", "parallel(C.y.0)"));
     cr_assert(strstr(tec_schedule_trace(s), "parallel(C.y.0)\n"));
@@ -140,7 +150,8 @@ Test(trace, the_public_functions_blame_the_users_line)
 
 Test(trace, the_tree_can_be_asked)
 {
-    sched *s = schedule_of("def f(A: f32[6, 10]) { S[y] = sum[k](A[y, k]) @role(anchor) D[y, x] = A[y, x] - S[y] E[y] = S[y] return D, E }");
+    sched *s = schedule_of(
+        "def f(A: f32[6, 10]) { S[y] = sum[k](A[y, k]) @role(anchor) D[y, x] = A[y, x] - S[y] E[y] = S[y] return D, E }");
     const char **names;
     int64_t n;
 
