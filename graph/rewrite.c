@@ -47,7 +47,8 @@ bool graph_keep(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name, graph_value *const *in, int n,
+                        const op_attr *attr, int n_attrs)
 {
     const op_info *info = op_find(op);
 

@@ -37,7 +37,8 @@ graph_value *graph_new_value(graph_rewrite *rw, const graph_value *old);        
 void graph_replace(graph_rewrite *rw, const graph_value *old, graph_value *by);
 bool graph_keep(graph_rewrite *rw, const graph_node *node);
 /* A new operator in the new body, at the old node's location. */
-graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
+graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name, graph_value *const *in, int n,
+                        const op_attr *attr, int n_attrs);
 /* A copy of a node with other operands, in the new body; its outputs are new. */
 graph_node *graph_copy_node(graph_rewrite *rw, const graph_node *node, graph_value *const *in);
 

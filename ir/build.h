@@ -84,7 +84,8 @@ const ir_stmt *ir_for_like(tec_context *cx, const ir_stmt *loop, const ir_expr *
 const ir_stmt *ir_block_stmt(tec_context *cx, const ir_block *b, const ir_expr *const *bind, const ir_expr *where);
 const ir_stmt *ir_store(tec_context *cx, const ir_buffer *b, const ir_expr *value, const ir_expr *const *index, int n);
 const ir_stmt *ir_store_masked(tec_context *cx, const ir_buffer *b, const ir_expr *value, const ir_expr *const *index, int n, const ir_expr *mask);
-const ir_stmt *ir_update(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer, const ir_expr *const *index, int n, const ir_expr *const *source);
+const ir_stmt *ir_update(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer, const ir_expr *const *index, int n,
+                         const ir_expr *const *source);
 const ir_stmt *ir_let_stmt(tec_context *cx, const ir_expr *var, const ir_expr *value, const ir_stmt *body);
 const ir_stmt *ir_allocate(tec_context *cx, const ir_buffer *b, const ir_stmt *body);
 const ir_stmt *ir_if(tec_context *cx, const ir_expr *cond, const ir_stmt *then, const ir_stmt *otherwise);

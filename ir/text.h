@@ -4,8 +4,8 @@
  *     puts(ir_program_text(cx, p));       // prints what was parsed
  *
  * Names need not be unique in a tree; the printer adds '2, '3 to a variable or buffer whose name another one that is visible
- * there has already, and replaces characters that no name can hold. Floats print shortest-exact in hexadecimal unless they are short decimals; int64 immediates bare,
- * others as i32(7).
+ * there has already, and replaces characters that no name can hold. Floats print shortest-exact in hexadecimal unless they
+ * are short decimals; int64 immediates bare, others as i32(7).
  */
 #ifndef IR_TEXT_H
 #define IR_TEXT_H

@@ -15,7 +15,8 @@
  * serial loop that carries a value: one in whose body an element may be read that the same iteration did not write before. What cannot be
  * proven counts as carried. Iterations of other loops never exchange values, by the rules of the schedule.
  * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what the
- * predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides of its own, or one that a call addresses, keeps its shape.
+ * predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides of its own, or one that a
+ * call addresses, keeps its shape.
  */
 #include "ir/region.h"
 #include "lower/util.h"

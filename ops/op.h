@@ -7,8 +7,8 @@
  *     impl->body(&c, def, in, out);                 // adds stages to the te definition of the group
  *     op_schedule(s, impl);                         // the default schedule of the whole group
  *
- * An operator is one row of its family's table (ops/table.c lists the families) and one file, or a piece of the family's. Operators are tec's own: front ends map
- * theirs to these, with normalised attributes (explicit pads, positive axes). Every dimension is an i64 expression over symbols.
+ * An operator is one row of its family's table (ops/table.c lists the families) and one file, or a piece of the family's. Operators are
+ * tec's own: front ends map theirs to these, with normalised attributes (explicit pads, positive axes). Every dimension is an i64 expression over symbols.
  * Lifetime: the context's. Errors: user errors name the operator, the operand and c->loc.
  */
 #ifndef OPS_OP_H

@@ -370,7 +370,8 @@ static bool fill_body(const op_call *c, te_def *d, te_tensor *const *in, te_tens
     base_dtype t = c->output[0].dtype;
 
     (void)in;
-    return finish(c, d, axes_of(c, &c->output[0]), value && value->kind == OP_ATTR_INT ? ir_imm_int(c->cx, t, value->i) : ir_imm(c->cx, t, op_float(c, "value", 0)), out);
+    return finish(c, d, axes_of(c, &c->output[0]),
+                  value && value->kind == OP_ATTR_INT ? ir_imm_int(c->cx, t, value->i) : ir_imm(c->cx, t, op_float(c, "value", 0)), out);
 }
 
 /* ---- values: a vector (or scalar) of expressions over symbols ---- */

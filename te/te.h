@@ -74,7 +74,9 @@ const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n);
 
 /* sum, prod, min, max over the axes, of dtype of e; any combiner with n sources through ir_reduce. */
 const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n);
-#define te_sum(cx, e, ...) te_reduce((cx), "sum", (e), (const ir_expr *const[]){__VA_ARGS__}, (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
+#define te_sum(cx, e, ...)                                           \
+    te_reduce((cx), "sum", (e), (const ir_expr *const[]){__VA_ARGS__}, \
+              (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
 
 /* One output for each body; a body whose root is a reduction makes a reduction stage; a reduction deeper in an expression becomes a stage of
  * its own, named NAME.r, NAME.r2. */

@@ -70,7 +70,8 @@ static check_result compare(a_case *c, const graph_built *b, const tec_executor 
         if (!c->output[k] || tool_compare(tec_executor_output(ex, k), c->output[k], text, sizeof text))
             continue;
         const char *name = tec_executor_output_name(ex, k);
-        return fail(c->verbose ? base_format(c->cx, "output '%s' %s; made by %s", name, text, node_of(b, k)) : base_format(c->cx, "output '%s' %s", name, text));
+        return fail(c->verbose ? base_format(c->cx, "output '%s' %s; made by %s", name, text, node_of(b, k))
+                               : base_format(c->cx, "output '%s' %s", name, text));
     }
     return (check_result){CHECK_PASS, ""};
 }

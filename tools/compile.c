@@ -78,7 +78,8 @@ int tool_compile(int argc, char **argv)
         {"json", TOOL_FLAG, &s.json, NULL, "the summary as JSON"},
         {"quiet", TOOL_FLAG, &s.quiet, NULL, "no progress, no summary"},
     };
-    const tool_usage usage = {"compile", "MODEL.onnx", "Compiles an ONNX model into one module file. A symbolic dimension stays symbolic unless --dim fixes it.",
+    const tool_usage usage = {"compile", "MODEL.onnx",
+                              "Compiles an ONNX model into one module file. A symbolic dimension stays symbolic unless --dim fixes it.",
                               options, BASE_COUNT(options), 1, 1};
     int status = tool_parse(&usage, argc, argv, &files);
 

@@ -17,7 +17,8 @@ bool tool_write(tec_context *cx, const char *path, const DLTensor *t); /* .npy, 
 DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t *shape); /* zeroed, 64-byte aligned */
 void tool_fill_random(DLTensor *t, uint64_t seed); /* floats in -1..1, ints in 0..7, bools */
 
-/* |a - b| <= 1e-3*|b| + max(1e-7, 1e-6*max|b|) for floats (2^-7*|b| for bfloat16, whose neighbours lie that far apart), equality for the rest; NaN equals NaN. False: what differs first, as text. */
+/* |a - b| <= 1e-3*|b| + max(1e-7, 1e-6*max|b|) for floats (2^-7*|b| for bfloat16, whose neighbours lie that far apart),
+ * equality for the rest; NaN equals NaN. False: what differs first, as text. */
 bool tool_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size);
 
 /* Prints the context's error, prefixed by the command; TOOL_FAILED. */

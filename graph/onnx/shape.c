@@ -404,7 +404,9 @@ static bool convert_split(onnx_node *n)
 static bool convert_pad(onnx_node *n)
 {
     const int64_t *pads;
-    int rank = onnx_rank(n, 0), count = n->opset < 2 ? onnx_ints(n, "paddings", &pads) : n->opset < 11 ? onnx_ints(n, "pads", &pads) : onnx_constant_ints(n, 1, &pads);
+    int rank = onnx_rank(n, 0), count = n->opset < 2    ? onnx_ints(n, "paddings", &pads)
+                                        : n->opset < 11 ? onnx_ints(n, "pads", &pads)
+                                                        : onnx_constant_ints(n, 1, &pads);
     graph_value *in[2] = {n->in[0], n->opset >= 11 && onnx_has(n, 2) ? n->in[2] : NULL};
 
     if (count < 0)
