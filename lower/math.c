@@ -48,7 +48,7 @@ static bool is_rounding(ir_op op)
 
 typedef struct {
     ir_rewrite rewrite;
-    const target *t;
+    const lower_options *o;
 } expander;
 
 static const ir_expr *expand_one(math *m, const row *r, const ir_expr *x)
@@ -67,7 +67,7 @@ static const ir_expr *expand(const expander *x, const ir_expr *e)
     const row *r = find_row(e->op);
     bool half = e->dtype.bits == 16;
     const ir_expr *arg[3] = {NULL, NULL, NULL}, *v;
-    math m = lower_math_open(cx, x->t, half ? base_dtype_lanes(BASE_F32, e->dtype.lanes) : e->dtype);
+    math m = lower_math_open(x->o, half ? base_dtype_lanes(BASE_F32, e->dtype.lanes) : e->dtype);
     for (int i = 0; i < ir_ops[e->op].arity; i++)
         arg[i] = lower_math_let(&m, half ? ir_cast(cx, m.real, e->arg[i]) : e->arg[i]);
     if (r)
@@ -94,7 +94,7 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
 {
     const expander *x = (const expander *)rw;
     e = ir_rewrite_children(rw, e);
-    if (!e || !needs_expansion(x->t, e))
+    if (!e || !needs_expansion(x->o->target, e))
         return e;
     ir_at(rw->cx, e->loc);
     return expand(x, e);
@@ -102,7 +102,7 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
 
 const ir_program *lower_math(const lower_options *o, const ir_program *p)
 {
-    expander x = {.rewrite = {.cx = o->cx, .expr = visit}, .t = o->target};
+    expander x = {.rewrite = {.cx = o->cx, .expr = visit}, .o = o};
     const ir_stmt *body = ir_rewrite_stmt(&x.rewrite, p->body);
     if (!body || body == p->body)
         return body ? p : NULL;

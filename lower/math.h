@@ -1,12 +1,12 @@
 /* lower/math.h -- inside the room: how the expansions of math functions are written.
  *
- *     math m = lower_math_open(cx, target, dtype);
+ *     math m = lower_math_open(options, dtype);
  *     const ir_expr *r = lower_math_let(&m, lower_math_mul_add(&m, n, lower_math_real(&m, -0x1p-3), x)); // is used twice
  *     return lower_math_close(&m, lower_math_poly(&m, &lower_math_table.EXP_F32, r));                    // the lets around it
  *
  * An expansion is one expression over lanes of any number. All of them assume the rounding of the dtype itself (each operation
- * rounds once) and run with denormals flushed: a denormal argument counts as zero, a denormal result may be zero. Accuracy does
- * not rest on a fused multiply-add; where the target has one it saves instructions.
+ * rounds once) and run with denormals flushed: a denormal argument counts as zero, a denormal result may be zero; strict options
+ * keep them. Accuracy does not rest on a fused multiply-add; where the target has one it saves instructions.
  */
 #ifndef LOWER_MATH_H
 #define LOWER_MATH_H
@@ -31,13 +31,15 @@ extern const math_tables lower_math_table;
 
 typedef struct {
     tec_context *cx;
+    const lower_options *o;
     const target *t;
     base_dtype real, bits; /* float32 or float64 with lanes; uint32 or uint64 with the same */
     bool is_double, fma;
+    bool denormals;        /* they are kept, and must be right */
     base_vec vars, values; /* the lets so far */
 } math;
 
-math lower_math_open(tec_context *cx, const target *t, base_dtype real);
+math lower_math_open(const lower_options *o, base_dtype real);
 const ir_expr *lower_math_close(math *m, const ir_expr *result);
 /* An expansion in the other precision, within the same lets: float32 <-> float64. */
 math lower_math_switch(math *m, bool to_double);
@@ -86,7 +88,7 @@ bool lower_math_has_rounding(const target *t);
 const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x);
 const ir_expr *lower_math_fma(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c);
 
-/* A number significand * 2^exponent, the significand about 1 (from sqrt(1/2) to sqrt(2)). x: positive, normal. */
+/* A number significand * 2^exponent, the significand about 1 (from sqrt(1/2) to sqrt(2)). x: positive, finite. */
 typedef struct {
     const ir_expr *less_one; /* significand - 1, exact */
     const ir_expr *exponent;

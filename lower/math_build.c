@@ -8,9 +8,11 @@ const math_tables lower_math_table = {
 #include "lower/math_coefficients.def"
 };
 
-math lower_math_open(tec_context *cx, const target *t, base_dtype real)
+math lower_math_open(const lower_options *o, base_dtype real)
 {
-    math m = {.cx = cx, .t = t, .real = real, .is_double = real.bits == 64, .fma = t->has_fma};
+    math m = {.cx = o->cx, .o = o, .t = o->target, .real = real, .is_double = real.bits == 64};
+    m.fma = o->target->has_fma;
+    m.denormals = o->strict;
     m.bits = BASE_DTYPE(kDLUInt, real.bits, real.lanes);
     return m;
 }
@@ -24,7 +26,7 @@ const ir_expr *lower_math_close(math *m, const ir_expr *result)
 
 math lower_math_switch(math *m, bool to_double)
 {
-    math inner = lower_math_open(m->cx, m->t, base_dtype_lanes(to_double ? BASE_F64 : BASE_F32, m->real.lanes));
+    math inner = lower_math_open(m->o, base_dtype_lanes(to_double ? BASE_F64 : BASE_F32, m->real.lanes));
     inner.vars = m->vars;
     inner.values = m->values;
     return inner;

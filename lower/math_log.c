@@ -12,8 +12,18 @@
 #define REAL(value) lower_math_real(m, (value))
 #define LET(value) lower_math_let(m, (value))
 
-math_parts lower_math_take_apart(math *m, const ir_expr *x)
+/* A denormal x, where those count, as a normal number; *lost is what its exponent became too large by. */
+static const ir_expr *normal(math *m, const ir_expr *x, const ir_expr **lost)
 {
+    const ir_expr *small = LET(ir_lt(m->cx, x, REAL(m->is_double ? DBL_MIN : FLT_MIN)));
+    double power = m->is_double ? 54 : 25;
+    *lost = lower_math_where(m, small, REAL(power), REAL(0));
+    return LET(lower_math_where(m, small, ir_mul(m->cx, x, REAL(ldexp(1, (int)power))), x));
+}
+
+math_parts lower_math_take_apart(math *m, const ir_expr *number)
+{
+    const ir_expr *lost = NULL, *x = m->denormals ? normal(m, number, &lost) : number;
     int fraction = m->is_double ? 52 : 23;
     uint64_t bias = m->is_double ? 1023 : 127;
     uint64_t root = m->is_double ? UINT64_C(0x3fe6a09e667f3bcd) : UINT64_C(0x3f3504f3);
@@ -23,8 +33,9 @@ math_parts lower_math_take_apart(math *m, const ir_expr *x)
     const ir_expr *e = LET(ir_shr(m->cx, ir_sub(m->cx, u, lower_math_bits(m, root - (bias << fraction))), shift)); /* + bias */
     const ir_expr *s = ir_add(m->cx, ir_sub(m->cx, u, ir_shl(m->cx, e, shift)), lower_math_bits(m, bias << fraction));
     const ir_expr *counted = lower_math_as_real(m, ir_bitor(m->cx, e, lower_math_bits(m, two_bits)));
+    const ir_expr *exponent = ir_sub(m->cx, counted, REAL(two + (double)bias));
     return (math_parts){LET(ir_sub(m->cx, lower_math_as_real(m, s), REAL(1))),
-                        LET(ir_sub(m->cx, counted, REAL(two + (double)bias)))};
+                        LET(lost ? ir_sub(m->cx, exponent, lost) : exponent)};
 }
 
 /* NaN and infinity stay, zero gives -infinity, what is negative NaN. */
@@ -32,7 +43,8 @@ static const ir_expr *with_specials(math *m, const ir_expr *x, const ir_expr *r)
 {
     const ir_expr *finite = lower_math_where(m, ir_lt(m->cx, x, REAL(INFINITY)), r, x);
     const ir_expr *below = lower_math_where(m, ir_lt(m->cx, x, REAL(0)), REAL(NAN), REAL(-INFINITY));
-    return lower_math_where(m, ir_lt(m->cx, x, REAL(m->is_double ? DBL_MIN : FLT_MIN)), below, finite);
+    const ir_expr *least = REAL(m->is_double ? DBL_MIN : FLT_MIN);
+    return lower_math_where(m, m->denormals ? ir_le(m->cx, x, REAL(0)) : ir_lt(m->cx, x, least), below, finite);
 }
 
 static const ir_expr *log_single(math *m, const math_parts *p)

@@ -123,7 +123,8 @@ static const ir_expr *magnitude_single(math *outer, const ir_expr *a, const ir_e
 static const ir_expr *at_the_ends(math *m, const ir_expr *a, const ir_expr *y, const ir_expr *r)
 {
     const ir_expr *infinity = REAL(INFINITY), *zero = REAL(0), *up = LET(ir_gt(m->cx, y, zero));
-    const ir_expr *nothing = ir_lt(m->cx, a, REAL(m->is_double ? DBL_MIN : FLT_MIN));
+    const ir_expr *least = REAL(m->is_double ? DBL_MIN : FLT_MIN);
+    const ir_expr *nothing = m->denormals ? ir_eq(m->cx, a, REAL(0)) : ir_lt(m->cx, a, least);
     const ir_expr *known = ir_eq(m->cx, y, y); /* NaN stays */
     r = lower_math_where(m, ir_and(m->cx, nothing, known), lower_math_where(m, up, zero, infinity), r);
     return lower_math_where(m, ir_and(m->cx, ir_eq(m->cx, a, infinity), known), lower_math_where(m, up, infinity, zero), r);

@@ -42,7 +42,7 @@ const lower_pass *lower_find(const char *name); /* NULL: no such pass */
 
 /* All rows that apply to the target. */
 const ir_program *lower_run(const lower_options *o, const ir_program *tree);
-/* Just these, in this order (tec opt). */
+/* Just these, in this order (tec opt). A slice may start anywhere, so what the levels of the table say is not verified in between. */
 const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names, int n);
 
 /* What code generators rely on after the last row, for CPU targets:

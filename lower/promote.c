@@ -18,6 +18,9 @@
 
 #include "lower/util.h"
 
+/* No machine has registers for more; a buffer with more cells stays in memory as a whole. */
+enum { MAX_CELLS = 256 };
+
 /* Elements first .. first+n-1 of the old buffer. */
 typedef struct {
     int64_t first;
@@ -142,7 +145,7 @@ static bool keep_outermost(base_vec *cells)
 
 static void make_cells(tec_context *cx, local *l)
 {
-    if (l->fixed || l->cells.n == 0 || !keep_outermost(&l->cells)) {
+    if (l->fixed || l->cells.n == 0 || !keep_outermost(&l->cells) || l->cells.n > MAX_CELLS) {
         l->fixed = true;
         return;
     }

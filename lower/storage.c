@@ -44,7 +44,6 @@ typedef struct {
     base_vec slots;  /* slot *, in program order */
     base_vec inside; /* those whose allocate encloses the current statement */
     base_map open;   /* buffer -> its slot, while inside */
-    base_vec vars;   /* enclosing loop variables */
     open_loop *loops;
     int n_loops, cap_loops;
     int position;
@@ -95,7 +94,7 @@ static void use_expr(planner *p, const ir_expr *e)
 
 static bool visit(planner *p, const ir_facts *f, const ir_stmt *s);
 
-static void enter_loop(planner *p, const ir_stmt *s)
+static void enter_loop(planner *p)
 {
     if (p->n_loops == p->cap_loops) {
         open_loop *more = base_array(p->cx, open_loop, p->cap_loops * 2 + 8);
@@ -106,7 +105,6 @@ static void enter_loop(planner *p, const ir_stmt *s)
         p->cap_loops = p->cap_loops * 2 + 8;
     }
     p->loops[p->n_loops++].start = ++p->position;
-    base_push(p->cx, &p->vars, s->loop.var);
 }
 
 /* What was used inside and allocated outside lives through the whole loop. */
@@ -115,7 +113,6 @@ static void leave_loop(planner *p)
     int start = p->loops[--p->n_loops].start;
 
     p->position++;
-    p->vars.n--;
     for (int i = 0; i < p->slots.n; i++) {
         slot *s = p->slots.at[i];
 
@@ -133,7 +130,7 @@ static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
 
     use_expr(p, s->loop.min);
     use_expr(p, s->loop.extent);
-    enter_loop(p, s);
+    enter_loop(p);
     p->parallel |= s->loop.how == IR_PARALLEL;
     for (int i = 0; s->loop.how == IR_PARALLEL && i < p->inside.n; i++)
         ((slot *)p->inside.at[i])->crosses = true;
@@ -143,17 +140,37 @@ static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
     return ok;
 }
 
+/* The variables of e that are no symbols of the program. */
+static base_vec inner_vars(planner *p, const ir_expr *e)
+{
+    base_vec vars = {0}, inner = {0};
+
+    ir_free_vars(p->cx, e, &vars);
+    for (int i = 0; i < vars.n; i++) {
+        bool symbol = false;
+
+        for (int j = 0; j < p->p->n_symbols; j++)
+            symbol |= p->p->symbols[j] == vars.at[i];
+        if (!symbol)
+            base_push(p->cx, &inner, vars.at[i]);
+    }
+    return inner;
+}
+
 /* The size over symbols: the largest while the loops around run. */
 static bool measure(planner *p, const ir_facts *f, slot *s)
 {
     tec_context *cx = p->cx;
     const ir_buffer *b = s->stmt->allocate.buffer;
     const ir_expr *elements = ir_simplify(f, b->shape[0]), *min;
+    base_vec inner = inner_vars(p, elements);
     int64_t n;
 
-    if (!ir_is_int(elements, &n) && p->vars.n > 0 &&
-        !ir_eliminate(f, elements, (const ir_expr *const *)p->vars.at, p->vars.n, &min, &elements)) {
-        base_fail(cx, TEC_INVALID, b->loc, "cannot bound the size of buffer '%s': '%s' elements", b->name, ir_expr_text(cx, b->shape[0]));
+    if (inner.n > 0 && !ir_eliminate(f, elements, (const ir_expr *const *)inner.at, inner.n, &min, &elements))
+        elements = NULL;
+    if (!elements || ir_loads(cx, elements)) {
+        base_fail(cx, TEC_INVALID, b->loc, "cannot bound the size of buffer '%s' of '%s' elements by the program's symbols", b->name,
+                  ir_expr_text(cx, b->shape[0]));
         return false;
     }
     elements = ir_simplify(f, elements);

@@ -122,6 +122,7 @@ Test(compact, moves_a_local_buffer_of_symbolic_size_to_the_workspace)
                        "}\n";
 
     HAS("allocate P: f32[n] {", after("compact", AVX512, text));
+    HAS("compact: 'P' is kept in the workspace: its dimension 0 is 'n'\n", logged("compact", AVX512, parse(text), false));
     same_meaning("compact", AVX512, text, SIZES(0, 1, 5));
 }
 

@@ -11,6 +11,8 @@ Test(finish, runs_inner_parallel_loops_serially)
                             "}\n");
 
     HAS("for i in 0..2 parallel {\n    for j in 0..4 {\n", now);
+    HAS("finish: parallel loop 'j' runs serially inside another\n",
+        logged("finish", AVX512, parse("program p(out B: f32[8]) {\n  for i in 0..2 parallel { for j in 0..4 parallel { B[i*4 + j] = 1.0 } }\n}\n"), false));
 }
 
 Test(finish, takes_hints_and_attributes_away)

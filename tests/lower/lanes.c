@@ -64,6 +64,54 @@ Test(lanes, keeps_the_order_under_the_strict_policy)
     runs_in_order(through("lanes", AVX512, parse(SUM), true));
 }
 
+Test(lanes, says_why_it_keeps_the_order)
+{
+    HAS("lanes: the reduction of 'C' over loop 'k.1' runs in order: the floating-point policy is strict\n",
+        logged("lanes", AVX512, parse(SUM), true));
+    HAS("runs in order: its extent is not a constant\n",
+        logged("lanes", AVX512,
+               parse("program p(symbol n, A: f32[n], out C: f32[1]) {\n"
+                     "  for k in 0..n vectorised {\n"
+                     "    block C(k reduce = k in 0..n) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] }\n"
+                     "  }\n"
+                     "}\n"),
+               false));
+    HAS("runs in order: it may not start at the first point of the reduction\n",
+        logged("lanes", AVX512,
+               parse("program p(A: f32[32], out C: f32[1]) {\n"
+                     "  for k in 0..16 vectorised {\n"
+                     "    block C(k reduce = k + 16 in 0..32) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] }\n"
+                     "  }\n"
+                     "}\n"),
+               false));
+}
+
+Test(lanes, splits_integers_under_the_strict_policy_too)
+{
+    HAS("buffer C.lanes: i32[1, 16]",
+        ir_program_text(cx, through("lanes", AVX512,
+                                    parse("program p(A: i32[16], out C: i32[1]) {\n"
+                                          "  for k in 0..16 vectorised {\n"
+                                          "    block C(k reduce = k in 0..16) { reads A[k] writes C[0] init { C[0] = i32(0) } C[0] sum= A[k] }\n"
+                                          "  }\n"
+                                          "}\n"),
+                                    true)));
+}
+
+Test(lanes, rounds_the_lanes_up_where_there_are_masks)
+{
+    const char *text = "program p(A: f32[11], out C: f32[1]) {\n"
+                       "  for k in 0..11 vectorised {\n"
+                       "    block C(k reduce = k in 0..11) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("buffer C.lanes: f32[1, 16]", after("lanes", AVX512, text));
+    HAS("buffer C.lanes: f32[1, 11]", after("lanes", SSE2, text));
+    same_meaning("all", AVX512, text, SIZES(1));
+    same_meaning("all", SSE2, text, SIZES(1));
+}
+
 Test(lanes, keeps_the_order_of_a_combiner_that_is_not_declared)
 {
     runs_in_order(through("lanes", AVX512,

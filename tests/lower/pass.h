@@ -67,6 +67,23 @@ static inline const char *refusal(const char *passes, const char *cpu, const cha
     return tec_context_error(cx);
 }
 
+static base_text log_text;
+static inline void keep_log(void *user, int level, const char *text)
+{
+    (void)level;
+    base_addf(user, &log_text, "%s\n", text);
+}
+
+/* What passes say at level 1. */
+static inline const char *logged(const char *passes, const char *cpu, const ir_program *p, bool strict)
+{
+    log_text = (base_text){0};
+    tec_context_set_log(cx, keep_log, cx, 1);
+    cr_assert(through(passes, cpu, p, strict), "%s", tec_context_error(cx));
+    tec_context_set_log(cx, NULL, NULL, 0);
+    return base_text_str(cx, &log_text);
+}
+
 #define SHOWS(expected, text)                                                                                  \
     do {                                                                                                       \
         const char *found_ = (text), *expected_ = (expected);                                                  \

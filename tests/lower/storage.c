@@ -95,3 +95,25 @@ Test(storage, plans_symbolic_sizes_behind_the_constant_ones)
     HAS("allocate R: f32[n] @workspace(64)", now);
     same_meaning("storage", AVX512, text, SIZES(0, 1, 20));
 }
+
+Test(storage, bounds_a_size_by_the_loops_around)
+{
+    HAS("allocate T: f32[i * 2 + n] @workspace(0) {",
+        after("storage", AVX512,
+              "program p(symbol n, out B: f32[8]) {\n"
+              "  for i in 0..8 { allocate T: f32[i*2 + n] { T[0] = 1.0 B[i] = T[0] } }\n"
+              "}\n"));
+    HAS("@workspace(floordiv(", after("storage", AVX512,
+                                      "program p(symbol n, out B: f32[8]) {\n"
+                                      "  for i in 0..8 { allocate T: f32[i*2 + n] { T[0] = 1.0 B[i] = T[0] } }\n"
+                                      "}\n"));
+}
+
+Test(storage, refuses_a_size_that_only_data_decide)
+{
+    HAS("cannot bound the size of buffer 'T' of 'k' elements by the program's symbols",
+        refusal("storage", AVX512,
+                "program p(A: i64[8], out B: f32[8]) {\n"
+                "  for i in 0..8 { let k = A[i] { allocate T: f32[k] { T[0] = 1.0 B[i] = T[0] } } }\n"
+                "}\n"));
+}

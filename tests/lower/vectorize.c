@@ -144,6 +144,38 @@ Test(vectorize, calls_functions_lane_by_lane)
     HAS("for x.lane in 0..16 {", text);
 }
 
+Test(vectorize, says_what_runs_lane_by_lane_and_why)
+{
+    HAS("vectorize: a statement of loop 'x' runs lane by lane: the bounds of loop 'k' differ between lanes\n",
+        logged("vectorize", AVX512, parse(F32("  for x in 0..16 vectorised { for k in 0..x { B[k] = A[x] } }\n")), false));
+    HAS("vectorize: a statement of loop 'x' runs lane by lane: all lanes store to one element of 'B'\n",
+        logged("vectorize", AVX512, parse(F32("  for x in 0..16 vectorised { B[3] = A[x] }\n")), false));
+    HAS("vectorize: loop 'x' runs lane by lane: it has one iteration\n",
+        logged("vectorize", AVX512, parse(F32("  for x in 0..1 vectorised { B[x] = A[x] }\n")), false));
+    HAS("runs lane by lane: it calls 'foo'\n",
+        logged("vectorize", AVX512,
+               parse("program p(A: f32[16], out B: f32[16]) {\n  intrinsic foo\n  for x in 0..16 vectorised { B[x] = call<f32> foo(A[x]) }\n}\n"),
+               false));
+    HAS("vectorize: a statement of loop 'x' runs lane by lane: the target has no masks\n",
+        logged("vectorize", SSE2, parse(F32("  for x in 0..16 vectorised { if x < n { B[x] = A[x] } }\n")), false));
+}
+
+Test(vectorize, runs_a_whole_loop_lane_by_lane_where_a_let_is_in_the_way)
+{
+    const char *text = F32("  for x in 0..16 vectorised { let t = A[x] { for k in 0..x { B[x] = t + A[k] } } }\n");
+
+    same_meaning("vectorize", AVX512, text, SIZES(1));
+}
+
+Test(vectorize, makes_an_outer_vectorised_loop_serial)
+{
+    const char *text = F32("  for x in 0..4 vectorised { for y in 0..16 vectorised { B[x*16 + y] = A[y] } }\n");
+
+    HAS("B[ramp(x.lane * 16, 1, 16)]", after("vectorize", AVX512, text));
+    HAS("it holds vectors already", logged("vectorize", AVX512, parse(text), false));
+    same_meaning("vectorize", AVX512, text, SIZES(1));
+}
+
 Test(vectorize, blames_a_symbolic_extent)
 {
     HAS("test.tir:3: error: cannot vectorise 'x': extent 'n' is not a constant",
