@@ -58,7 +58,8 @@ typedef struct {
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, nothing;
     const ir_program *p;
     const char *symbol;
-    bool floats; /* the program computes with floats: kernels switch denormals off */
+    bool keep_denormals;
+    bool floats; /* the program computes with floats, and kernels switch denormals off for that */
     int n_bodies;
     llvm_function *f;
     base_map vars;   /* variable -> llvm_binding * */

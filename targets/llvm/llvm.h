@@ -22,6 +22,7 @@
 typedef struct {
     const char *const *symbols; /* one for each program; NULL: the programs' names */
     bool want_ir, want_asm;     /* keep these texts */
+    bool keep_denormals;        /* strict floating point: kernels leave the caller's mode as it is */
     bool unoptimised;           /* leave LLVM's passes out, for looking at what was generated */
 } llvm_options;
 

@@ -118,7 +118,7 @@ static void write_kernel(llvm_gen *g, const ir_program *p, const char *symbol)
     g->p = p;
     g->symbol = symbol;
     g->n_bodies = 0;
-    g->floats = uses_floats(g->cx, p);
+    g->floats = !g->keep_denormals && uses_floats(g->cx, p);
     g->vars = g->places = g->scopes = g->others = g->risky = (base_map){0};
     llvm_alias_scopes(g);
     LLVMValueRef function = llvm_begin_function(g, &f, symbol, true, llvm_kernel_type(g));
@@ -200,6 +200,7 @@ const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *program
     llvm_code *code = base_new(cx, llvm_code);
     const char **symbols = base_array(cx, const char *, n);
     o = o ? o : &defaults;
+    g.keep_denormals = o->keep_denormals;
     if (!(g.machine = llvm_target_machine(cx, t)))
         return NULL;
     open_module(&g);

@@ -350,6 +350,34 @@ Test(math, rounds_a_fused_multiply_add_once)
         fused(test_targets[i]);
 }
 
+/* ---- strict ---- */
+
+static const ir_expr *apply_to_half(tec_context *c, const void *what, const ir_expr *const *in)
+{
+    return ir_op1(c, *(const ir_op *)what, ir_mul(c, in[0], ir_imm(c, in[0]->dtype, 0.5)));
+}
+
+Test(math, strict_kernels_keep_denormals)
+{
+    static float in[BATCH], out[BATCH];
+    static const ir_op ops[] = {IR_LOG, IR_LOG2, IR_ABS};
+    const base_dtype f32 = BASE_F32;
+    for (int i = 0; i < BATCH; i++)
+        in[i] = ldexpf(1.0f + (float)i / BATCH, -126 - i % 20);
+    for (int w = 0; w < 2 * BASE_COUNT(ops); w++) {
+        ir_op op = ops[w / 2];
+        kernel k = compile_as(cx, map_program(cx, "strict", &f32, 1, BASE_F32, BATCH, 8, apply_to_half, &ops[w / 2]),
+                              w % 2 ? "native" : test_targets[3], true);
+        cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
+        for (int i = 0; i < BATCH; i++) {
+            double half = (double)(in[i] * 0.5f), want = op == IR_LOG ? log(half) : op == IR_LOG2 ? log2(half) : half;
+            cr_assert(fabs((double)out[i] - want) <= fabs(want) * 0x1p-22, "%s of %a is %a, not %a", ir_ops[op].name, half,
+                      (double)out[i], want);
+        }
+        close_kernel(&k);
+    }
+}
+
 /* ---- 16 bits ---- */
 
 Test(math, rounds_16_bit_floats_once_at_the_end)

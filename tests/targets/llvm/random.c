@@ -1,7 +1,8 @@
 /* Random expressions and loops, generated code against the interpreter: how lets, shared nodes, lazy arms, masks and casts meet.
  *
- * Each case stores a few expressions of random dtypes. Floats come from small integers by exactly rounded operations, so that both sides
- * agree to the bit. Loads that would leave their array stand under conditions only. A failure prints its seed and the program.
+ * Each case stores a few expressions of random dtypes. Floats come from small integers by exactly rounded operations, so that
+ * both sides agree to the bit. Loads that would leave their array stand under conditions only. A failure prints its seed and the
+ * program.
  */
 #include <math.h>
 #include <stdio.h>

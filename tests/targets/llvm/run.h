@@ -100,19 +100,25 @@ static inline void keep_message(const tec_env *env, const char *text)
     *(const char **)env->user = text;
 }
 
-static inline kernel compile(tec_context *cx, const ir_program *p, const char *target_words)
+static inline kernel compile_as(tec_context *cx, const ir_program *p, const char *target_words, bool strict)
 {
     kernel k = {0};
     const target *t = target_parse(cx, target_words);
-    lower_options lowering = {.cx = cx, .target = t};
+    lower_options lowering = {.cx = cx, .target = t, .strict = strict};
+    llvm_options options = {.want_ir = true, .want_asm = true, .keep_denormals = strict};
     const ir_program *q = t ? lower_math(&lowering, p) : NULL;
-    k.code = q ? llvm_generate(cx, &q, 1, t, &(llvm_options){.want_ir = true, .want_asm = true}) : NULL;
+    k.code = q ? llvm_generate(cx, &q, 1, t, &options) : NULL;
     cr_assert(k.code != NULL, "%s: %s", p->name, tec_context_error(cx));
     k.jit = llvm_jit_open(cx, &k.code, 1);
     cr_assert(k.jit != NULL, "%s: %s", p->name, tec_context_error(cx));
     k.run = (tec_kernel_fn *)llvm_jit_find(k.jit, k.code->symbols[0]);
     cr_assert(k.run != NULL);
     return k;
+}
+
+static inline kernel compile(tec_context *cx, const ir_program *p, const char *target_words)
+{
+    return compile_as(cx, p, target_words, false);
 }
 
 static inline int call_env(const kernel *k, void *const *args, const int64_t *dims, const char **message)
