@@ -55,7 +55,7 @@ static void compile_unit(work *w, int k)
         return;
     if (o->want_lowered)
         j->lowered_text = ir_program_text(j->scratch, j->lowered);
-    llvm_options generate = {.symbols = &j->symbol, .want_ir = o->want_ir, .want_asm = o->want_asm};
+    llvm_options generate = {.symbols = &j->symbol, .want_ir = o->want_ir, .want_asm = o->want_asm, .keep_denormals = o->strict};
     j->code = llvm_generate(j->scratch, &j->lowered, 1, o->target, &generate);
 }
 
