@@ -2,19 +2,19 @@
  *
  * They live in registers as their 16 bits. Where the CPU converts itself, LLVM's fpext and fptrunc are used; elsewhere those
  * would call functions that nobody links, so the conversions are written out with integers. They must hold while denormals are
- * flushed, which is why denormal halves go through integer conversion.
+ * flushed, which is why denormal halves go through integer conversion. The bfloat16 conversion of AVX-512 flushes denormals
+ * whatever the mode is, so strict programs do without it.
  */
 #include "targets/llvm/gen.h"
 
-static LLVMTypeRef like(llvm_gen *g, LLVMTypeRef scalar, LLVMValueRef v)
+static LLVMTypeRef like(LLVMTypeRef scalar, LLVMValueRef v)
 {
-    (void)g;
     return llvm_with_lanes(scalar, llvm_lanes(LLVMTypeOf(v)));
 }
 
 static LLVMValueRef constant(llvm_gen *g, LLVMValueRef like_this, int64_t value)
 {
-    return llvm_int_like(g, LLVMTypeOf(like_this), value);
+    return llvm_int_like(LLVMTypeOf(like_this), value);
 }
 
 static LLVMValueRef is_at_least(llvm_gen *g, LLVMValueRef v, int64_t value)
@@ -26,45 +26,45 @@ static LLVMValueRef is_at_least(llvm_gen *g, LLVMValueRef v, int64_t value)
 
 static LLVMValueRef widen_bfloat(llvm_gen *g, LLVMValueRef v)
 {
-    LLVMValueRef w = LLVMBuildZExt(g->b, v, like(g, g->i32, v), "");
-    return LLVMBuildBitCast(g->b, LLVMBuildShl(g->b, w, constant(g, w, 16), ""), like(g, g->f32, v), "");
+    LLVMValueRef w = LLVMBuildZExt(g->b, v, like(g->i32, v), "");
+    return LLVMBuildBitCast(g->b, LLVMBuildShl(g->b, w, constant(g, w, 16), ""), like(g->f32, v), "");
 }
 
 static bool converts_bfloats(llvm_gen *g, LLVMValueRef v)
 {
     int lanes = llvm_lanes(LLVMTypeOf(v));
-    return g->t->has_avx512bf16 && (lanes == 8 || lanes == 16 || lanes == 32);
+    return g->t->has_avx512bf16 && !g->keep_denormals && (lanes == 8 || lanes == 16 || lanes == 32);
 }
 
 static LLVMValueRef narrow_bfloat(llvm_gen *g, LLVMValueRef v)
 {
     if (converts_bfloats(g, v)) {
-        LLVMValueRef h = LLVMBuildFPTrunc(g->b, v, like(g, LLVMBFloatTypeInContext(g->c), v), "");
-        return LLVMBuildBitCast(g->b, h, like(g, g->i16, v), "");
+        LLVMValueRef h = LLVMBuildFPTrunc(g->b, v, like(LLVMBFloatTypeInContext(g->c), v), "");
+        return LLVMBuildBitCast(g->b, h, like(g->i16, v), "");
     }
-    LLVMValueRef w = LLVMBuildBitCast(g->b, v, like(g, g->i32, v), "");
+    LLVMValueRef w = LLVMBuildBitCast(g->b, v, like(g->i32, v), "");
     LLVMValueRef odd = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, w, constant(g, w, 16), ""), constant(g, w, 1), "");
     LLVMValueRef rounded = LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, w, constant(g, w, 0x7fff), ""), odd, "");
     LLVMValueRef quiet = LLVMBuildOr(g->b, w, constant(g, w, 0x400000), "");
     LLVMValueRef is_nan = LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, "");
     LLVMValueRef chosen = LLVMBuildSelect(g->b, is_nan, quiet, rounded, "");
-    return LLVMBuildTrunc(g->b, LLVMBuildLShr(g->b, chosen, constant(g, w, 16), ""), like(g, g->i16, v), "");
+    return LLVMBuildTrunc(g->b, LLVMBuildLShr(g->b, chosen, constant(g, w, 16), ""), like(g->i16, v), "");
 }
 
 /* ---- float16 ---- */
 
 static LLVMValueRef widen_half(llvm_gen *g, LLVMValueRef v)
 {
-    LLVMTypeRef f32 = like(g, g->f32, v);
+    LLVMTypeRef f32 = like(g->f32, v);
     if (g->t->has_f16c)
-        return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, like(g, LLVMHalfTypeInContext(g->c), v), ""), f32, "");
-    LLVMValueRef w = LLVMBuildZExt(g->b, v, like(g, g->i32, v), "");
+        return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, like(LLVMHalfTypeInContext(g->c), v), ""), f32, "");
+    LLVMValueRef w = LLVMBuildZExt(g->b, v, like(g->i32, v), "");
     LLVMValueRef magnitude = LLVMBuildAnd(g->b, w, constant(g, w, 0x7fff), "");
     LLVMValueRef sign = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, w, constant(g, w, 0x8000), ""), constant(g, w, 16), "");
     LLVMValueRef moved = LLVMBuildShl(g->b, magnitude, constant(g, w, 13), "");
     LLVMValueRef normal = LLVMBuildAdd(g->b, moved, constant(g, w, 0x38000000), "");
     LLVMValueRef special = LLVMBuildOr(g->b, moved, constant(g, w, 0x7f800000), "");
-    LLVMValueRef small = LLVMBuildFMul(g->b, LLVMBuildSIToFP(g->b, magnitude, f32, ""), llvm_float_like(g, f32, 0x1p-24), "");
+    LLVMValueRef small = LLVMBuildFMul(g->b, LLVMBuildSIToFP(g->b, magnitude, f32, ""), llvm_float_like(f32, 0x1p-24), "");
     LLVMValueRef bits = LLVMBuildSelect(g->b, is_at_least(g, magnitude, 0x7c00), special, normal, "");
     LLVMValueRef small_bits = LLVMBuildBitCast(g->b, small, LLVMTypeOf(w), "");
     bits = LLVMBuildSelect(g->b, is_at_least(g, magnitude, 0x400), bits, small_bits, "");
@@ -75,18 +75,18 @@ static LLVMValueRef widen_half(llvm_gen *g, LLVMValueRef v)
  * low bits. */
 static LLVMValueRef narrow_small_half(llvm_gen *g, LLVMValueRef magnitude)
 {
-    LLVMTypeRef f32 = like(g, g->f32, magnitude);
+    LLVMTypeRef f32 = like(g->f32, magnitude);
     LLVMValueRef f = LLVMBuildBitCast(g->b, magnitude, f32, "");
-    LLVMValueRef moved = LLVMBuildFAdd(g->b, f, llvm_float_like(g, f32, 0.5), "");
+    LLVMValueRef moved = LLVMBuildFAdd(g->b, f, llvm_float_like(f32, 0.5), "");
     return LLVMBuildSub(g->b, LLVMBuildBitCast(g->b, moved, LLVMTypeOf(magnitude), ""), constant(g, magnitude, 0x3f000000), "");
 }
 
 static LLVMValueRef narrow_half(llvm_gen *g, LLVMValueRef v)
 {
-    LLVMTypeRef i16 = like(g, g->i16, v);
+    LLVMTypeRef i16 = like(g->i16, v);
     if (g->t->has_f16c)
-        return LLVMBuildBitCast(g->b, LLVMBuildFPTrunc(g->b, v, like(g, LLVMHalfTypeInContext(g->c), v), ""), i16, "");
-    LLVMValueRef w = LLVMBuildBitCast(g->b, v, like(g, g->i32, v), "");
+        return LLVMBuildBitCast(g->b, LLVMBuildFPTrunc(g->b, v, like(LLVMHalfTypeInContext(g->c), v), ""), i16, "");
+    LLVMValueRef w = LLVMBuildBitCast(g->b, v, like(g->i32, v), "");
     LLVMValueRef magnitude = LLVMBuildAnd(g->b, w, constant(g, w, 0x7fffffff), "");
     LLVMValueRef sign = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, w, constant(g, w, 16), ""), constant(g, w, 0x8000), "");
     LLVMValueRef odd = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, magnitude, constant(g, w, 13), ""), constant(g, w, 1), "");
