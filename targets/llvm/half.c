@@ -14,7 +14,7 @@ static LLVMTypeRef like(LLVMTypeRef scalar, LLVMValueRef v)
 
 static LLVMValueRef constant(llvm_gen *g, LLVMValueRef like_this, int64_t value)
 {
-    return llvm_int_like(LLVMTypeOf(like_this), value);
+    return llvm_int_like(g, LLVMTypeOf(like_this), value);
 }
 
 static LLVMValueRef is_at_least(llvm_gen *g, LLVMValueRef v, int64_t value)
@@ -64,7 +64,7 @@ static LLVMValueRef widen_half(llvm_gen *g, LLVMValueRef v)
     LLVMValueRef moved = LLVMBuildShl(g->b, magnitude, constant(g, w, 13), "");
     LLVMValueRef normal = LLVMBuildAdd(g->b, moved, constant(g, w, 0x38000000), "");
     LLVMValueRef special = LLVMBuildOr(g->b, moved, constant(g, w, 0x7f800000), "");
-    LLVMValueRef small = LLVMBuildFMul(g->b, LLVMBuildSIToFP(g->b, magnitude, f32, ""), llvm_float_like(f32, 0x1p-24), "");
+    LLVMValueRef small = LLVMBuildFMul(g->b, LLVMBuildSIToFP(g->b, magnitude, f32, ""), llvm_float_like(g, f32, 0x1p-24), "");
     LLVMValueRef bits = LLVMBuildSelect(g->b, is_at_least(g, magnitude, 0x7c00), special, normal, "");
     LLVMValueRef small_bits = LLVMBuildBitCast(g->b, small, LLVMTypeOf(w), "");
     bits = LLVMBuildSelect(g->b, is_at_least(g, magnitude, 0x400), bits, small_bits, "");
@@ -77,7 +77,7 @@ static LLVMValueRef narrow_small_half(llvm_gen *g, LLVMValueRef magnitude)
 {
     LLVMTypeRef f32 = like(g->f32, magnitude);
     LLVMValueRef f = LLVMBuildBitCast(g->b, magnitude, f32, "");
-    LLVMValueRef moved = LLVMBuildFAdd(g->b, f, llvm_float_like(f32, 0.5), "");
+    LLVMValueRef moved = LLVMBuildFAdd(g->b, f, llvm_float_like(g, f32, 0.5), "");
     return LLVMBuildSub(g->b, LLVMBuildBitCast(g->b, moved, LLVMTypeOf(magnitude), ""), constant(g, magnitude, 0x3f000000), "");
 }
 
