@@ -44,6 +44,8 @@ void *base_fail(tec_context *cx, tec_status status, base_loc loc, const char *fm
 /* Adds a note to the error that base_fail just recorded (dropped where that error was not the first). */
 void base_note(tec_context *cx, base_loc loc, const char *fmt, ...) BASE_PRINTF(3, 4);
 bool base_failed(const tec_context *cx);
+/* Makes the error of another context, notes and all, this one's, if it is the first here. */
+void base_adopt(tec_context *cx, const tec_context *from);
 
 /* Our bug: aborts in debug builds (TEC_DEBUG), otherwise an INTERNAL error. */
 #define BASE_BUG(cx, ...) base_bug((cx), __FILE__, __LINE__, __VA_ARGS__)

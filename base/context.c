@@ -97,6 +97,17 @@ bool base_failed(const tec_context *cx)
     return cx->status != TEC_OK;
 }
 
+void base_adopt(tec_context *cx, const tec_context *from)
+{
+    cx->noting = !base_failed(cx) && base_failed(from);
+    if (!cx->noting)
+        return;
+    cx->status = from->status;
+    cx->error = strdup(from->error);
+    if (!cx->error)
+        abort();
+}
+
 /* A formatted text in memory of its own, which the caller frees. */
 static char *format(const char *fmt, va_list args)
 {

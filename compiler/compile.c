@@ -127,7 +127,7 @@ static bool collect(work *w, int k, comp_code *out)
     if (!j->code) {
         /* A unit without code and without an error of its own was not begun. */
         if (tec_context_status(j->scratch) != TEC_OK) {
-            base_fail(cx, tec_context_status(j->scratch), (base_loc){0}, "%s", tec_context_error(j->scratch));
+            base_adopt(cx, j->scratch);
             base_note(cx, w->units[k].tree->loc, "while compiling '%s'", w->units[k].name);
         }
         return false;

@@ -1,6 +1,7 @@
 /* tools/compile.c -- `tec compile`: an ONNX model to a module file. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "graph/build.h"
 #include "graph/onnx/onnx.h"
@@ -52,6 +53,8 @@ static int compile(tec_context *cx, const char *model, const settings *s)
 
     if (!t || !read_dims(cx, &s->dims, &import))
         return t ? TOOL_USAGE : tool_fail("compile", cx);
+    if (s->dump)
+        mkdir(s->dump, 0777); /* what is wrong with it, writing into it will tell */
     graph_module *m = onnx_import(cx, model, &import);
     graph_build_options o = {.target = t, .dump_dir = s->dump, .strict = s->strict};
     if (m && !s->quiet)

@@ -48,7 +48,7 @@ static void *report_unsupported(onnx_import_state *im)
 {
     int n = im->unsupported.n;
 
-    base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){im->path, 0}, "%d part%s of the model not supported", n, n == 1 ? " is" : "s are");
+    base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){im->path, 0}, "%d part%s of the model %s not supported", n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
     for (int i = 0; i < n; i++)
         base_note(im->cx, (base_loc){im->path, 0}, "%s", (const char *)im->unsupported.at[i]);
     return NULL;

@@ -186,3 +186,18 @@ Test(context, knows_the_version_of_the_library)
     cr_assert(eq(int, sscanf(tec_version(), "%d.%d.%d%n", &major, &minor, &patch, &end), 3));
     cr_assert(eq(chr, tec_version()[end], '\0'));
 }
+
+Test(context, adopts_the_error_of_another_with_its_notes)
+{
+    tec_context *a = tec_context_new(), *b = base_child(a);
+
+    base_fail(b, TEC_UNSUPPORTED, (base_loc){"f.te", 3}, "what");
+    base_note(b, (base_loc){0}, "why");
+    base_adopt(a, b);
+    base_note(a, (base_loc){0}, "where");
+    base_adopt(a, b);
+    tec_context_free(b);
+    cr_assert(eq(int, tec_context_status(a), TEC_UNSUPPORTED));
+    cr_assert_str_eq(tec_context_error(a), "f.te:3: error: what\nnote: why\nnote: where");
+    tec_context_free(a);
+}
