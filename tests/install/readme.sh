@@ -1,7 +1,7 @@
 #!/bin/bash
-# readme -- what README.md shows works: its C programs are compiled, its shell commands run, in order, against an installed tec.
+# readme -- what README.md shows works: its files are saved, its shell commands run, in order, against an installed tec.
 #
-# A block of C is saved under the name that the text before it ends with, as in "`call.c`:". Needs TEC_BUILD_DIR; TEC_SANITIZE
+# A block of C or te is saved under the name of a file that the text before it mentions, as in "`call.c`:". Needs TEC_BUILD_DIR; TEC_SANITIZE
 # holds the sanitizers that it was built with, if any.
 set -eu
 : "${TEC_BUILD_DIR:?}"
@@ -14,20 +14,18 @@ export PATH=$dir/prefix/bin:$PATH PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_P
 
 awk -v dir="$dir" '
 /^```/ && out { close(out); out = ""; next }
-/^```c$/ { out = dir "/" name; programs++; next }
-/^```te$/ { out = dir "/shown.te"; next }
+/^```(c|te)$/ { out = dir "/" name; files++; next }
 /^```sh$/ { out = dir "/" ++steps ".sh"; next }
 /^```/ { out = "/dev/null"; next }
 out { print > out; next }
-match($0, /`[a-z]+\.c`/) { name = substr($0, RSTART + 1, RLENGTH - 2) }
-END { if (steps < 4 || programs < 2) { print "readme: found " steps " shell and " programs " C blocks"; exit 1 } }' README.md
-
-grep -v '^#' examples/matmul.te | diff - "$dir/shown.te" || { echo "readme: examples/matmul.te is not what is shown"; exit 1; }
+match($0, /`[a-z]+\.(c|te)`/) { name = substr($0, RSTART + 1, RLENGTH - 2) }
+END { if (steps < 4 || files < 3) { print "readme: found " steps " blocks of shell and " files " files"; exit 1 } }' README.md
 for page in $(grep -oE '\]\([A-Za-z/.-]+\)' README.md | tr -d '])('); do
     [ -e "$page" ] || { echo "readme: there is no $page"; exit 1; }
 done
 
-cp -r examples "$dir"
+mkdir "$dir/tests"
+cp -r tests/models "$dir/tests"
 cd "$dir"
 if [ -n "${TEC_SANITIZE-}" ]; then
     sed -i "s/^cc /cc -fsanitize=$TEC_SANITIZE /" ./*.sh
