@@ -1,4 +1,5 @@
-# tests.cmake -- one Criterion executable for each tests/ROOM/FILE.c, named test_ROOM_FILE and known to ctest by that name.
+# tests.cmake -- one Criterion executable for each tests/ROOM/FILE.c, named test_ROOM_FILE and known to ctest by that name;
+# the target tests_ROOM builds those of a room.
 #
 # It links the archive of its room, and so the rooms below it: a higher room that is broken keeps no lower one from its
 # tests. A folder of tests/ that is no room (tests/regress, ...) may use every room. tests/support is linked to all.
@@ -25,6 +26,11 @@ function(tec_add_test room source archives)
     get_filename_component(stem ${source} NAME_WE)
     string(REPLACE "/" "_" name test_${room}_${stem})
     add_executable(${name} ${source} ${TEC_TEST_EXTRA})
+    string(REPLACE "/" "_" group tests_${room})
+    if(NOT TARGET ${group})
+        add_custom_target(${group})
+    endif()
+    add_dependencies(${group} ${name})
     target_compile_options(${name} PRIVATE ${TEC_WARNINGS})
     target_compile_definitions(${name} PRIVATE TEC_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TEC_BINARY_DIR="${CMAKE_BINARY_DIR}")
     if(TARGET tec_test_support)
