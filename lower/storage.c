@@ -11,13 +11,14 @@
  *
  * Each leaf statement has a position. A buffer lives from its first to its last use; a use inside a loop that the allocation encloses
  * counts for the whole loop. Buffers of constant size are placed from the largest to the smallest, each at the lowest offset where no
- * buffer lies that lives at the same time. Those of symbolic size follow behind; two share a slot where their sizes are proven equal.
+ * buffer lies that lives at the same time; a buffer whose first values are made element by element from the last use of another lies upon
+ * that one (lower/inplace.c). Those of symbolic size follow behind; two share a slot where their sizes are proven equal.
  * All offsets and sizes are multiples of 64 bytes.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "lower/util.h"
+#include "lower/inplace.h"
 
 enum { STACK_BYTES = 16 * 1024, SMALL_BYTES = 256, ALIGNMENT = 64 };
 
@@ -34,6 +35,12 @@ typedef struct {
     const ir_expr *offset;
 } slot;
 
+/* A loop that may write `to` over `from`. */
+typedef struct {
+    slot *from, *to;
+    int start, end;
+} overlay;
+
 typedef struct {
     int start;
 } open_loop;
@@ -43,6 +50,7 @@ typedef struct {
     const ir_program *p;
     base_vec slots;  /* slot *, in program order */
     base_vec inside; /* those whose allocate encloses the current statement */
+    base_vec overlays; /* overlay * */
     base_map open;   /* buffer -> its slot, while inside */
     open_loop *loops;
     int n_loops, cap_loops;
@@ -124,9 +132,32 @@ static void leave_loop(planner *p)
     }
 }
 
+/* Notes what the loop may write over what; its end is known when it is left. */
+static void note_overlays(planner *p, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_buffer *to;
+    base_vec from = {0};
+    slot *made;
+
+    if (p->inside.n < 2 || !lower_in_place(f, s, &to, &from) || !(made = base_map_get(&p->open, to)))
+        return;
+    for (int i = 0; i < from.n; i++) {
+        slot *source = base_map_get(&p->open, from.at[i]);
+        overlay *o = base_new(p->cx, overlay);
+
+        *o = (overlay){.from = source, .to = made, .start = p->position, .end = -1};
+        if (source && source != made)
+            base_push(p->cx, &p->overlays, o);
+    }
+}
+
 static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
 {
     bool parallel = p->parallel;
+    int known = p->overlays.n;
+
+    note_overlays(p, f, s);
+    int own = p->overlays.n;
 
     use_expr(p, s->loop.min);
     use_expr(p, s->loop.extent);
@@ -137,6 +168,8 @@ static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
     bool ok = visit(p, lower_inside(f, s), s->loop.body);
     p->parallel = parallel;
     leave_loop(p);
+    for (int i = known; i < own; i++)
+        ((overlay *)p->overlays.at[i])->end = p->position;
     return ok;
 }
 
@@ -284,24 +317,44 @@ static int by_size(const void *pa, const void *pb)
     return a->order - b->order;
 }
 
-/* The lowest offset where no placed slot of the same life lies. */
-static int64_t lowest(const base_vec *placed, const slot *s)
+/* Whether b may lie exactly where a lies although both live in the loop that makes b from a. */
+static bool may_overlay(const planner *p, const slot *a, const slot *b)
 {
-    int64_t at = 0;
-    bool moved = true;
+    for (int i = 0; i < p->overlays.n; i++) {
+        const overlay *o = p->overlays.at[i];
 
-    while (moved) {
-        moved = false;
-        for (int i = 0; i < placed->n; i++) {
-            const slot *o = placed->at[i];
-
-            if (live_together(o, s) && o->at < at + round_up(s->bytes) &&
-                at < o->at + round_up(o->bytes)) {
-                at = o->at + round_up(o->bytes);
-                moved = true;
-            }
-        }
+        if (((o->from == a && o->to == b) || (o->from == b && o->to == a)) && o->from->last <= o->end && o->to->first >= o->start)
+            return true;
     }
+    return false;
+}
+
+/* A placed slot that s would hurt at this offset; NULL: none. */
+static const slot *conflict(const planner *p, const base_vec *placed, const slot *s, int64_t at)
+{
+    for (int i = 0; i < placed->n; i++) {
+        const slot *o = placed->at[i];
+
+        if (live_together(o, s) && o->at < at + round_up(s->bytes) && at < o->at + round_up(o->bytes) &&
+            !(o->at == at && may_overlay(p, o, s)))
+            return o;
+    }
+    return NULL;
+}
+
+/* Upon another slot where that may be, otherwise the lowest offset where no placed slot of the same life lies. */
+static int64_t lowest(const planner *p, const base_vec *placed, const slot *s)
+{
+    const slot *o;
+    int64_t at = 0;
+
+    for (int i = 0; i < placed->n; i++) {
+        o = placed->at[i];
+        if (may_overlay(p, o, s) && !conflict(p, placed, s, o->at))
+            return o->at;
+    }
+    while ((o = conflict(p, placed, s, at)))
+        at = o->at + round_up(o->bytes);
     return at;
 }
 
@@ -322,7 +375,7 @@ static int64_t place_constant(planner *p, bool per_thread)
     for (int i = 0; i < todo.n; i++) {
         slot *s = todo.at[i];
 
-        s->at = lowest(&placed, s);
+        s->at = lowest(p, &placed, s);
         s->offset = ir_int(p->cx, s->at);
         base_push(p->cx, &placed, s);
         if (total < s->at + round_up(s->bytes))

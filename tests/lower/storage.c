@@ -4,12 +4,13 @@
 TestSuite(storage, .init = open_context, .fini = close_context);
 
 #define COPY(from, to) "  for i in 0..8192 { " to "[i] = " from "[i] }\n"
+#define MIRROR(from, to) "  for i in 0..8192 { " to "[i] = " from "[8191 - i] }\n"
 
 Test(storage, reuses_what_is_no_longer_alive)
 {
     const char *text = "program p(A: f32[8192], out B: f32[8192]) {\n"
-                       "  allocate P: f32[8192] { allocate Q: f32[8192] { allocate R: f32[8192] {\n" COPY("A", "P") COPY("P", "Q") COPY("Q", "R")
-                           COPY("R", "B") "  } } }\n"
+                       "  allocate P: f32[8192] { allocate Q: f32[8192] { allocate R: f32[8192] {\n" MIRROR("A", "P") MIRROR("P", "Q") MIRROR("Q", "R")
+                           MIRROR("R", "B") "  } } }\n"
                        "}\n";
     const char *now = after("storage", AVX512, text);
 
@@ -33,6 +34,37 @@ Test(storage, keeps_a_buffer_alive_through_the_loop_that_reads_it)
     HAS("@workspace(65536) {", now);
     HAS("allocate Q: f32[8192] @workspace(32768)", now);
     HAS("allocate R: f32[8192] @workspace(32768)", now);
+}
+
+Test(storage, writes_over_an_operand_that_is_read_for_the_last_time)
+{
+    const char *now = after("storage", AVX512,
+                            "program p(A: f32[8192], out B: f32[8192]) {\n"
+                            "  allocate P: f32[8192] { allocate Q: f32[8192] {\n" COPY("A", "P")
+                            "    for i in 0..64 { for j in 0..128 { Q[i*128 + j] = P[i*128 + j]*2.0 + A[j] } }\n" COPY("Q", "B") "  } }\n"
+                            "}\n");
+
+    HAS("@workspace(32768) {", now);
+    HAS("allocate P: f32[8192] @workspace(0)", now);
+    HAS("allocate Q: f32[8192] @workspace(0)", now);
+}
+
+static const char *totals(const char *stores, const char *after_them)
+{
+    return after("storage", AVX512,
+                 base_format(cx, "program p(A: f32[8192], out B: f32[8192]) {\n"
+                                 "  allocate P: f32[8192] { allocate Q: f32[8192] {\n" COPY("A", "P") "%s" COPY("Q", "B") "%s  } }\n}\n",
+                             stores, after_them));
+}
+
+Test(storage, does_not_write_over_what_is_still_read)
+{
+    HAS("@workspace(65536) {", totals("    for i in 0..8192 { Q[i] = P[8191 - i] }\n", ""));
+    HAS("@workspace(65536) {", totals("    for i in 0..8192 { Q[i] = P[i] + P[0] }\n", ""));
+    HAS("@workspace(65536) {", totals("    for i in 0..64 { for j in 0..128 { Q[i*64 + j] = P[i*64 + j] } }\n", ""));
+    HAS("@workspace(65536) {", totals("    for k in 0..2 { for i in 0..8192 { Q[i] = P[i] } }\n", ""));
+    HAS("@workspace(65536) {", totals("    for i in 0..8192 { Q[i] = P[i] }\n", "    B[0] = P[0]\n"));
+    HAS("@workspace(32768) {", totals("    for i in 0..8192 { Q[i] = P[i] }\n", ""));
 }
 
 Test(storage, gives_threads_their_own)

@@ -1,0 +1,115 @@
+/* lower/inplace.c -- which loops may write their result over their operand.
+ *
+ *     for i in 0..64 { for j in 0..8 { Q[i*8 + j] = exp(P[i*8 + j]) + A[i] } }       Q may lie on P
+ *
+ * A nest of constant loops around one store, whose index takes another value in each iteration, and that reads P at that index only:
+ * when an element of Q is written, the element of P in its place has been read for the last time. Whether P is needed elsewhere is the
+ * caller's question.
+ */
+#include "lower/inplace.h"
+
+#include <stdlib.h>
+
+enum { MAX_LOOPS = 16 };
+
+typedef struct {
+    const ir_facts *f;
+    const ir_expr *var[MAX_LOOPS];
+    int64_t extent[MAX_LOOPS], by[MAX_LOOPS];
+    int n;
+    const ir_stmt *store;
+    base_vec own; /* expressions on the way: bounds, conditions, lets */
+} nest;
+
+static bool descend(nest *n, const ir_stmt *s)
+{
+    tec_context *cx = ir_facts_context(n->f);
+
+    if (s->kind == IR_STORE) {
+        n->store = s;
+        return true;
+    }
+    n->f = lower_inside(n->f, s);
+    if (s->kind == IR_FOR) {
+        if (n->n == MAX_LOOPS || !ir_is_int(s->loop.extent, &n->extent[n->n]))
+            return false;
+        base_push(cx, &n->own, s->loop.min);
+        n->var[n->n++] = s->loop.var;
+        return descend(n, s->loop.body);
+    }
+    if (s->kind == IR_LET_STMT) {
+        base_push(cx, &n->own, s->let.value);
+        return descend(n, s->let.body);
+    }
+    if (s->kind == IR_IF && !s->branch.otherwise) {
+        base_push(cx, &n->own, s->branch.cond);
+        return descend(n, s->branch.then);
+    }
+    return false;
+}
+
+/* Whether the index differs between all iterations: from the smallest step up, each passes what the smaller ones cover. */
+static bool is_injective(nest *n, const ir_expr *index)
+{
+    int64_t covered = index->dtype.lanes;
+    const ir_expr *rest;
+
+    if (index->op == IR_RAMP && ir_is_value(index->ramp.stride, 1))
+        index = index->ramp.base;
+    if (index->dtype.lanes > 1 || !ir_linear(n->f, index, n->var, n->n, n->by, &rest))
+        return false;
+    for (int done = 0; done < n->n; done++) {
+        int next = -1;
+
+        for (int i = 0; i < n->n; i++)
+            if (n->extent[i] > 1 && (next < 0 || llabs(n->by[i]) < llabs(n->by[next])))
+                next = i;
+        if (next < 0)
+            return true;
+        if (llabs(n->by[next]) < covered || __builtin_mul_overflow(llabs(n->by[next]), n->extent[next], &covered))
+            return false;
+        n->extent[next] = 1;
+    }
+    return true;
+}
+
+typedef struct {
+    ir_walk walk;
+    const ir_stmt *store;
+    base_map same, other; /* buffers loaded at the index of the store; at another */
+} loads;
+
+static bool note_load(ir_walk *w, const ir_expr *e)
+{
+    loads *l = (loads *)w;
+
+    if (e->op == IR_LOAD)
+        base_map_put(w->cx, ir_same(e->load.index[0], l->store->store.index[0]) ? &l->same : &l->other, e->load.buffer, e);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        base_map_put(w->cx, &l->other, e->call.buffer[i], e);
+    return true;
+}
+
+bool lower_in_place(const ir_facts *f, const ir_stmt *loop, const ir_buffer **to, base_vec *from)
+{
+    tec_context *cx = ir_facts_context(f);
+    nest n = {.f = f};
+
+    if (!descend(&n, loop) || !is_injective(&n, n.store->store.index[0]))
+        return false;
+    loads l = {.walk = {.expr = note_load, .cx = cx}, .store = n.store};
+    ir_walk_expr(&l.walk, n.store->store.value);
+    ir_walk_expr(&l.walk, n.store->store.mask);
+    for (int i = 0; i < n.own.n; i++)
+        ir_walk_expr(&l.walk, n.own.at[i]);
+    *to = n.store->store.buffer;
+    if (base_map_has(&l.same, *to) || base_map_has(&l.other, *to))
+        return false;
+    for (int i = 0; i < l.same.cap; i++) {
+        const ir_buffer *b = l.same.slots[i].key;
+
+        if (b && !base_map_has(&l.other, b) && base_dtype_bytes(b->dtype) == base_dtype_bytes((*to)->dtype))
+            base_push(cx, from, b);
+    }
+    return from->n > 0;
+}

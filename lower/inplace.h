@@ -1,0 +1,12 @@
+/* lower/inplace.h -- which loops may write their result over their operand.
+ *
+ *     if (lower_in_place(f, loop, &to, &from)) ...     // to: the buffer that loop stores; from: those that it may lie upon (ir_buffer *)
+ */
+#ifndef LOWER_INPLACE_H
+#define LOWER_INPLACE_H
+
+#include "lower/util.h"
+
+bool lower_in_place(const ir_facts *f, const ir_stmt *loop, const ir_buffer **to, base_vec *from);
+
+#endif
