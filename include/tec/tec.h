@@ -7,7 +7,9 @@
 #define TEC_TEC_H
 
 #include "tec/base.h"
+#include "tec/build.h"
 #include "tec/dlpack.h"
+#include "tec/graph.h"
 #include "tec/kernel.h"
 #include "tec/runtime.h"
 #include "tec/schedule.h"

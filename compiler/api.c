@@ -1,0 +1,122 @@
+/* compiler/api.c -- the public face of compiler/: include/tec/build.h over compiler/compiler.h. */
+#include "tec/build.h"
+
+#include "compiler/options.h"
+#include "schedule/sched.h"
+
+/* ---- options ---- */
+
+bool comp_read_options(tec_context *cx, const tec_build_options *o, const target *known, comp_options *out)
+{
+    static const tec_build_options none;
+    const target *t = known;
+
+    if (!o)
+        o = &none;
+    if (o->target || !known)
+        t = target_parse(cx, o->target ? o->target : "native");
+    if (t && o->threads > 0) {
+        target *with = base_copy(cx, t, sizeof *t);
+        with->num_cores = o->threads;
+        t = with;
+    }
+    *out = (comp_options){.target = t, .jobs = o->jobs, .strict = o->strict, .dump_dir = o->dump_dir};
+    return t != NULL;
+}
+
+unsigned comp_write_flags(const tec_build_options *o)
+{
+    return o && o->weights_beside ? RT_WEIGHTS_BESIDE : 0;
+}
+
+/* ---- schedules to units ---- */
+
+static bool check_schedule(tec_context *cx, const tec_schedule *s, const tec_schedule *first)
+{
+    const target *t = sched_target(s), *other = sched_target(first);
+    const ir_program *p = sched_tree(s);
+
+    if (sched_error(s)) {
+        base_fail(cx, TEC_INVALID, base_where(cx), "the schedule of '%s' has a step that was refused", p->name);
+        base_note(cx, (base_loc){0}, "%s", sched_error(s));
+        return false;
+    }
+    if (t && other && target_fingerprint(t) != target_fingerprint(other)) {
+        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is scheduled for '%s' and '%s' for '%s': one module has one target", p->name,
+                  target_text(cx, t), sched_tree(first)->name, target_text(cx, other));
+        return false;
+    }
+    return true;
+}
+
+static bool make_units(tec_context *cx, const tec_schedule *const *s, int n, comp_unit *units)
+{
+    base_dict names = {0};
+
+    for (int i = 0; i < n; i++) {
+        if (!s[i] || !check_schedule(cx, s[i], s[0]))
+            return false;
+        units[i] = (comp_unit){.name = sched_tree(s[i])->name, .tree = sched_tree(s[i]), .origin = "schedule"};
+        if (base_dict_has(&names, units[i].name)) {
+            base_fail(cx, TEC_INVALID, base_where(cx), "two functions of one module are named '%s'", units[i].name);
+            return false;
+        }
+        base_dict_put(cx, &names, units[i].name, &units[i]);
+    }
+    return true;
+}
+
+static comp_code *compile(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options, int text)
+{
+    comp_unit *units = base_array(cx, comp_unit, n);
+    comp_options o;
+
+    if (n < 1)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "a module needs at least one function");
+    if (base_failed(cx) || !make_units(cx, s, n, units) || !comp_read_options(cx, options, sched_target(s[0]), &o))
+        return NULL;
+    o.want_lowered = text == TEC_TEXT_LOWERED;
+    o.want_ir = text == TEC_TEXT_LLVM;
+    o.want_asm = text == TEC_TEXT_ASM;
+    return comp_compile(cx, units, n, &o);
+}
+
+/* ---- the API ---- */
+
+TEC_GIVE tec_module *tec_build_n(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options)
+{
+    comp_code *code = compile(cx, s, n, options, -1);
+
+    return code ? comp_load(cx, code, NULL) : NULL;
+}
+
+bool tec_build_file_n(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options, const char *path)
+{
+    comp_code *code = compile(cx, s, n, options, -1);
+
+    return code && comp_write(cx, code, NULL, path, comp_write_flags(options));
+}
+
+TEC_GIVE tec_module *tec_build(const tec_schedule *s, const tec_build_options *options)
+{
+    return s ? tec_build_n(sched_context(s), &s, 1, options) : NULL;
+}
+
+bool tec_build_file(const tec_schedule *s, const tec_build_options *options, const char *path)
+{
+    return s && tec_build_file_n(sched_context(s), &s, 1, options, path);
+}
+
+const char *tec_build_text(const tec_schedule *s, const tec_build_options *options, tec_text_kind kind)
+{
+    comp_code *code = s ? compile(sched_context(s), &s, 1, options, (int)kind) : NULL;
+
+    if (!code)
+        return NULL;
+    switch (kind) {
+    case TEC_TEXT_LOWERED: return comp_lowered_text(code, 0);
+    case TEC_TEXT_LLVM: return comp_llvm_text(code, 0);
+    case TEC_TEXT_ASM: return comp_asm_text(code, 0);
+    }
+    return NULL;
+}
