@@ -12,6 +12,7 @@
  * and nothing is loaded.
  */
 #include "ir/facts.h"
+#include "ir/text.h"
 #include "schedule/copy.h"
 
 typedef struct {
@@ -106,6 +107,35 @@ static bool init_values(inside *x, const ir_expr **value, const ir_expr **index)
     return true;
 }
 
+/* The copies run where S does, except that they run in every step: the first one initialises, and the last one is known by its
+ * number. */
+static bool copy_guard(inside *x, const ir_expr **guard)
+{
+    base_vec all = {0};
+
+    sched_outer_guards(x->c->s, x->s, x->fixed, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool carried = false, others = false;
+
+        for (int k = 0; k < x->fixed; k++) {
+            const ir_expr *var = x->s->loop[k]->loop.var;
+
+            if (!sched_mentions(x->c->cx, all.at[i], var))
+                continue;
+            if (sched_kind_for(x->c->cx, x->s, var) == IR_SPATIAL)
+                others = true;
+            else
+                carried = true;
+        }
+        if (carried && others)
+            return sched_refuse(x->c, "the predicate '%s' depends on spatial and on reduction loops",
+                                ir_expr_text(x->c->cx, all.at[i]));
+        if (!carried)
+            *guard = ir_all(x->c->cx, *guard, all.at[i]);
+    }
+    return true;
+}
+
 static bool set_part(inside *x, sched_copy *k)
 {
     const ir_region *write = &x->s->block->writes[0];
@@ -116,7 +146,8 @@ static bool set_part(inside *x, sched_copy *k)
         return sched_refuse(x->c, "what '%s' writes in one iteration of '%s' is not proven to be a box", x->s->block->name,
                             sched_end(&x->at)->loop.var->var.name);
     sched_copy_whole(x->c, k);
-    k->where = sched_outer_guard(x->c->s, x->s, x->fixed);
+    if (!copy_guard(x, &k->where))
+        return false;
     for (int d = 0; d < box.buffer->n; d++) {
         k->min[d] = ir_simplify(f, box.min[d]);
         k->extent[d] = ir_simplify(f, box.extent[d]);

@@ -98,6 +98,7 @@ typedef struct {
     const ir_expr **bind, **dom, **loop, **extent;
     int n, n_loops;
     const ir_expr *where;
+    bool unclear;
 } spatial_map;
 
 static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const ir_expr *var)
@@ -108,25 +109,48 @@ static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const 
     return false;
 }
 
-/* Conjuncts without an inner loop of the spatial variables guard updates (or single out one of many equal runs), not the first
- * write; those over the outer loops alone decide whether the block runs at all, which runs_with looks at. */
-static const ir_expr *spatial_guards(const sched *s, const sched_site *site, const ir_expr *where, int fixed,
-                                     const spatial_map *m)
+/* Which loops a condition is about. */
+typedef struct {
+    bool outer, reduces, spatial, others; /* others: inner loops that neither reduce nor occur in the spatial bindings */
+} condition_loops;
+
+static condition_loops loops_of(const sched *s, const sched_site *site, const ir_expr *e, int fixed, const spatial_map *m)
+{
+    condition_loops about = {0};
+
+    for (int j = 0; j < site->n_loops; j++) {
+        const ir_expr *var = site->loop[j]->loop.var;
+
+        if (!sched_mentions(s->cx, e, var))
+            continue;
+        if (j < fixed)
+            about.outer = true;
+        else if (any_mentions(s->cx, m->bind, m->n, var))
+            about.spatial = true;
+        else if (sched_kind_for(s->cx, site, var) == IR_REDUCE_ITER)
+            about.reduces = true;
+        else
+            about.others = true;
+    }
+    return about;
+}
+
+/* Conjuncts without an inner loop of the spatial variables guard updates, or single out one of many equal runs, but not the
+ * first write; those over the outer loops alone decide whether the block runs at all, which runs_with looks at. A mixture of
+ * the two may leave iterations of the outer loops without any run: m->unclear. */
+static const ir_expr *spatial_guards(const sched *s, const sched_site *site, const ir_expr *where, int fixed, spatial_map *m)
 {
     const ir_expr *kept = NULL;
     base_vec all = {0};
 
     sched_conjuncts(s->cx, where, &all);
     for (int i = 0; i < all.n; i++) {
-        bool spatial = false;
+        condition_loops about = loops_of(s, site, all.at[i], fixed, m);
 
-        for (int j = fixed; j < site->n_loops; j++) {
-            const ir_expr *var = site->loop[j]->loop.var;
-
-            spatial = spatial || (sched_mentions(s->cx, all.at[i], var) && any_mentions(s->cx, m->bind, m->n, var));
-        }
-        if (spatial)
+        if (about.spatial)
             kept = ir_all(s->cx, kept, all.at[i]);
+        else if (about.others && (about.outer || about.reduces))
+            m->unclear = true;
     }
     return kept;
 }
@@ -166,7 +190,18 @@ static bool onto_box(const sched *s, const sched_site *site, const ir_expr *wher
     spatial_map m = spatial_part(s, site, where, dim_of, box, fixed);
     ir_iter_map map;
 
-    return ir_iter_map_detect(sched_site_facts(s, site, fixed), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, m.where, &map);
+    return !m.unclear &&
+           ir_iter_map_detect(sched_site_facts(s, site, fixed), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, m.where, &map);
+}
+
+/* Variables of one value, which index nothing, have it: where a tile of them lies outside the domain, nothing runs. */
+static bool single_values_hold(const sched *s, const sched_site *site, const int *dim_of)
+{
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (dim_of[i] < 0 && site->block->iters[i].kind == IR_SPATIAL &&
+            !ir_prove_equal(sched_site_facts(s, site, site->n_loops), site->stmt->block.bind[i], ir_int(s->cx, 0)))
+            return false;
+    return true;
 }
 
 /* Loops that no spatial variable of more than one value uses must run at least once, unless they reduce: an empty reduction
@@ -191,7 +226,8 @@ bool sched_fills(const sched *s, const sched_site *site, const ir_region *access
     int *dim_of = base_array(s->cx, int, site->block->n_iters);
     const ir_expr *where = site->stmt->block.where, *guards = sched_loop_guards(s, site);
 
-    if (site->branches || !sched_plain_store(s, site->block, access, dim_of) || !others_run(s, site, dim_of, fixed))
+    if (site->branches || !sched_plain_store(s, site->block, access, dim_of) || !others_run(s, site, dim_of, fixed) ||
+        !single_values_hold(s, site, dim_of))
         return false;
     if (!guards && sched_counts_box(s, site, dim_of, box, fixed))
         return true;

@@ -352,18 +352,21 @@ const ir_program *sched_do_compute_root(sched_call *c)
 
 /* ---- reverse_compute_at ---- */
 
-/* Q runs where its producers do. */
+/* Q runs where its producers do, apart from what only keeps those in their domains. */
 static void add_guards(move *m, const sched_site *w)
 {
-    base_vec all = {0};
+    base_vec all = {0}, counts = {0};
 
     sched_outer_guards(m->c->s, w, fixed_loops(m, w), &all);
+    sched_conjuncts(m->c->cx, sched_loop_guards(m->c->s, w), &counts);
     for (int i = 0; i < all.n; i++) {
-        bool known = false;
+        bool known = false, kept = false;
 
+        for (int j = 0; j < counts.n; j++)
+            kept = kept || counts.at[j] == all.at[i];
         for (int j = 0; j < m->guards.n; j++)
             known = known || ir_same(m->guards.at[j], all.at[i]);
-        if (!known)
+        if (kept && !known)
             base_push(m->c->cx, &m->guards, all.at[i]);
     }
 }
@@ -435,20 +438,18 @@ static int read_iter(move *m, const ir_region *read, int d, int64_t *c)
     return -1;
 }
 
-/* The iterations of w together write every element: as the only writer it must, a piece of a cut loop does not. */
+/* The iterations of w together write every element. A piece of a cut loop does not, nor a block that was computed at its
+ * readers: it writes what they use, and an index under a condition may not be used. */
 static bool writes_all(move *m, const sched_site *w, const ir_region *write, const int *dim_of)
 {
     ir_region whole = ir_region_whole(m->c->cx, write->buffer);
     const ir_expr **extent = base_copy(m->c->cx, whole.extent, (size_t)write->buffer->n * sizeof *extent);
-    int writers = 0;
 
-    for (int i = 0; i < m->all.n; i++)
-        writers += sched_writes(m->all.at[i].block, write->buffer);
     for (int k = 0; k < w->block->n_iters; k++)
         if (dim_of[k] >= 0)
             extent[dim_of[k]] = w->block->iters[k].extent;
     whole.extent = extent;
-    return writers == 1 || sched_fills(m->c->s, w, write, &whole, 0);
+    return sched_fills(m->c->s, w, write, &whole, 0);
 }
 
 /* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not cover all of
@@ -466,7 +467,7 @@ static bool take_part(move *m, const ir_region *read, const sched_site *w, const
         return false;
     }
     if (!writes_all(m, w, write, dim_of)) {
-        *reason = base_format(m->c->cx, "'%s' writes a part of '%s' only", w->block->name, read->buffer->name);
+        *reason = base_format(m->c->cx, "it is not proven that '%s' writes all of '%s'", w->block->name, read->buffer->name);
         return false;
     }
     for (int k = 0; k < w->block->n_iters; k++) {

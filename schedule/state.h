@@ -216,7 +216,7 @@ ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_ex
 /* The facts around a site with its outer `fixed` loops only. */
 const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
 /* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the predicate leaves out
- * because they lie outside the block's domain count as touched, so that the box of a tile at the edge is as large as any other. */
+ * because they lie outside the block's domain count as touched: the box of a tile at the edge is as large as any other. */
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
 /* The quick proof that the spatial bindings count through a constant box: mixed radix over inner loops of constant extents.
  * dim_of as given by sched_plain_store. False: not proven in this way. */

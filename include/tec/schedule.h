@@ -11,10 +11,11 @@
  *
  * Loops are named STAGE.AXIS, blocks as their stages; what a step makes is named by rule, so that a trace means the same
  * everywhere. The primitives are macros around functions of the same name (or NAME_n), which remember the caller's line.
- * docs/loop-tree.md says what each does and when it is legal. Lifetime: everything belongs to the context and dies with it.
+ * docs/loop-tree.md says what each does and when it is legal.
+ * Lifetime: everything belongs to the context and dies with it.
  * Errors: a step that is not legal changes nothing, gives false or NULL, and records its reason in the schedule (not in the
- * context); the first
- *   reason is kept until tec_schedule_clear. Later steps go on; a NULL name from a refused step refuses the steps that use it.
+ *   context); the first reason is kept until tec_schedule_clear. Later steps go on; a NULL name from a refused step refuses the
+ *   steps that use it.
  * Threads: one schedule, one thread.
  */
 #ifndef TEC_SCHEDULE_H

@@ -365,6 +365,14 @@ Test(stages, an_accumulating_cache_refuses_a_reduction_that_may_be_empty)
             "it is not proven that reduction loop 'C.k' runs at all; nothing would initialise 'C'");
 }
 
+Test(stages, a_cache_refuses_tiles_of_which_some_lie_outside_of_a_domain_of_one)
+{
+    sched *s = schedule_of("def mm(A: f32[3, 8], B: f32[8, 1]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+
+    does(s, "split(C.x, _, 5, 4)\nreorder(C.x.0, C.k, C.y, C.x.2, C.x.1)");
+    refuses(s, "cache_write(C, local, C.x.2)", "what 'C' writes in one iteration of 'C.x.2' is not proven to be a box");
+}
+
 Test(stages, an_accumulating_cache_refuses_an_init_elsewhere)
 {
     sched *s = schedule_of(matmul);
