@@ -8,9 +8,9 @@
  * provides  no block or update is left
  * breaks    nothing
  *
- * An update of a tuple loads all targets, combines all, then stores all: (V[i], I[i]) argmax= (e, k) must not store V before I was combined.
- * A binding that is no variable or constant and is used often would be written out often; the simplifier canonicalises indices anyway, and
- * equal ones are shared again by lower/share.c, so it is substituted all the same.
+ * An update of a tuple loads all targets, combines all, then stores all: (V[i], I[i]) argmax= (e, k) must not store V before I
+ * was combined. A binding that is no variable or constant and is used often would be written out often; the simplifier
+ * canonicalises indices anyway, and equal ones are shared again by lower/share.c, so it is substituted all the same.
  */
 #include "lower/util.h"
 

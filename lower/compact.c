@@ -11,12 +11,12 @@
  * provides  every buffer is a parameter or allocated around all its uses; shared and local extents are constant
  * breaks    nothing
  *
- * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out of every
- * serial loop that carries a value: one in whose body an element may be read that the same iteration did not write before. What cannot be
- * proven counts as carried. Iterations of other loops never exchange values, by the rules of the schedule.
- * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what the
- * predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides of its own, or one that a
- * call addresses, keeps its shape.
+ * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out
+ * of every serial loop that carries a value: one in whose body an element may be read that the same iteration did not write
+ * before. What cannot be proven counts as carried. Iterations of other loops never exchange values, by the rules of the schedule.
+ * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what
+ * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides
+ * of its own, or one that a call addresses, keeps its shape.
  */
 #include "ir/region.h"
 #include "lower/util.h"
@@ -320,8 +320,8 @@ static bool check_scope(compactor *c, ir_buffer *b)
         if (ir_is_int(b->shape[i], &n))
             continue;
         if (c->o->target->kind->is_gpu || b->scope != IR_LOCAL)
-            return base_fail(c->rw.cx, TEC_INVALID, b->loc, "buffer '%s' in scope %s needs constant extents: dimension %d is '%s' here",
-                             b->name, ir_scope_text(b->scope), i, ir_expr_text(c->rw.cx, b->shape[i]));
+            return base_fail(c->rw.cx, TEC_INVALID, b->loc,
+                             "buffer '%s' in scope %s needs constant extents: dimension %d is '%s' here", b->name, ir_scope_text(b->scope), i, ir_expr_text(c->rw.cx, b->shape[i]));
         base_log(c->rw.cx, 1, "compact: '%s' is kept in the workspace: its dimension %d is '%s'", b->name, i,
                  ir_expr_text(c->rw.cx, b->shape[i]));
         b->scope = IR_GLOBAL;

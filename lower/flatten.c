@@ -103,8 +103,8 @@ static const ir_expr *visit_call(ir_rewrite *rw, const ir_expr *e)
     for (int i = 0; i < e->call.n_buffers; i++)
         if (e->call.buffer[i]->offset)
             arg[i] = ir_add(rw->cx, arg[i], e->call.buffer[i]->offset);
-    return ir_call(rw->cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, out->call.buffer, out->call.n_buffers,
-                   out->call.pure);
+    return ir_call(rw->cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, out->call.buffer,
+                   out->call.n_buffers, out->call.pure);
 }
 
 static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)

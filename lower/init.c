@@ -10,11 +10,12 @@
  * provides  no block has an init
  * breaks    nothing
  *
- * The init stands before the outermost loop of its reduction, in copies of those loops inside that its elements depend on: so a reduction
- * without points still initialises, and the inner loop does not test. The spatial conjuncts of the predicate guard it; those that speak of a
- * loop of the reduction alone guard only the update. Where the loops need not start at the first point of the reduction (the later part of a
- * loop that was cut), the init is either known not to be due, or it stays in place under a test that all reduce variables are 0; that is
- * right only if there is a first point, so a reduction that may be empty or is guarded there is refused.
+ * The init stands before the outermost loop of its reduction, in copies of those loops inside that its elements depend on: so a
+ * reduction without points still initialises, and the inner loop does not test. The spatial conjuncts of the predicate guard it;
+ * those that speak of a loop of the reduction alone guard only the update. Where the loops need not start at the first point of
+ * the reduction (the later part of a loop that was cut), the init is either known not to be due, or it stays in place under a
+ * test that all reduce variables are 0; that is right only if there is a first point, so a reduction that may be empty or is
+ * guarded there is refused.
  */
 #include "ir/region.h"
 #include "lower/nest.h"
@@ -25,7 +26,8 @@ typedef struct {
 } placer;
 
 /* The conjuncts that concern where the init stores; true where others were left out. */
-static bool spatial_conjuncts(tec_context *cx, const lower_site *s, int at, const base_map *reduce, const base_map *spatial, base_vec *out)
+static bool spatial_conjuncts(tec_context *cx, const lower_site *s, int at, const base_map *reduce, const base_map *spatial,
+                              base_vec *out)
 {
     base_vec all = {0};
     bool left_out = false;
@@ -95,8 +97,8 @@ static const ir_expr *maybe_empty(const ir_facts *f, const ir_block *b)
     return NULL;
 }
 
-/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. f holds there: inside the loops
- * it would be known that they run. */
+/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. f holds there: inside
+ * the loops it would be known that they run. */
 static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, const base_map *reduce, base_map *used,
                               const base_vec *guards)
 {
@@ -110,7 +112,8 @@ static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, co
 
         if (p->kind == IR_FOR && base_map_has(used, p->loop.var) && base_map_has(reduce, p->loop.var) && maybe_empty(f, b))
             return base_fail(cx, TEC_INVALID, b->loc,
-                             "cannot place the init of '%s': loop '%s' mixes spatial and reduce variables, and the reduction over '%s' may be empty",
+                             "cannot place the init of '%s': loop '%s' mixes spatial and reduce variables, "
+                             "and the reduction over '%s' may be empty",
                              b->name, p->loop.var->var.name, maybe_empty(f, b)->var.name);
     }
     return lower_copy_loops(cx, s, at, used, guards, init_block(f, s));
@@ -125,7 +128,8 @@ static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const bas
 
     if (guarded || maybe_empty(f, b))
         return base_fail(cx, TEC_INVALID, b->loc,
-                         "cannot place the init of '%s': its loops are not known to start at the first point of the reduction, which may be %s",
+                         "cannot place the init of '%s': its loops are not known to start at the first point of the reduction, "
+                         "which may be %s",
                          b->name, guarded ? "guarded" : "empty");
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind == IR_REDUCE_ITER)

@@ -2,9 +2,9 @@
  *
  *     for i in 0..64 { for j in 0..8 { Q[i*8 + j] = exp(P[i*8 + j]) + A[i] } }       Q may lie on P
  *
- * A nest of constant loops around one store, whose index takes another value in each iteration, and that reads P at that index only:
- * when an element of Q is written, the element of P in its place has been read for the last time. Whether P is needed elsewhere is the
- * caller's question.
+ * A nest of constant loops around one store, whose index takes another value in each iteration, and that reads P at that index
+ * only: when an element of Q is written, the element of P in its place has been read for the last time. Whether P is needed
+ * elsewhere is the caller's question.
  */
 #include "lower/inplace.h"
 

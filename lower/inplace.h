@@ -1,6 +1,6 @@
 /* lower/inplace.h -- which loops may write their result over their operand.
  *
- *     if (lower_in_place(f, loop, &to, &from)) ...     // to: the buffer that loop stores; from: those that it may lie upon (ir_buffer *)
+ *     if (lower_in_place(f, loop, &to, &from)) ...     // to: what the loop stores; from: those that it may lie upon (ir_buffer *)
  */
 #ifndef LOWER_INPLACE_H
 #define LOWER_INPLACE_H

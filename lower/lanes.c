@@ -2,19 +2,19 @@
  *
  *     for k.0 in 0..n/16 {                            for v in 0..16 vectorised { block S.lanes.init: P[v] = 0 }
  *       for k.1 in 0..16 vectorised {                 for k.0 in 0..n/16 {
- *         block S(k reduce = k.0*16 + k.1) {    =>      for k.1 in 0..16 vectorised { block S.lanes(lane = k.1, k reduce = ..) { P[lane] sum= A[k] } }
+ *         block S(k reduce = k.0*16 + k.1) {    =>      for k.1 in 0..16 vectorised { block S.lanes(lane = k.1): P[lane] sum= A[k] }
  *           init { S[] = 0 }                          }
- *           S[] sum= A[k]                             for v in 0..8 vectorised { block S.lanes.8: P[v] sum= P[v + 8] }   # 4, 2, 1 as well
- *     } } }                                           for v in 0..1 { block S(lane reduce = v) { init { S[] = 0 }  S[] sum= P[lane] } }
+ *           S[] sum= A[k]                             for v in 0..8 vectorised { block S.lanes.8: P[v] sum= P[v + 8] }   # 4, 2, 1
+ *     } } }                                           for v in 0..1 { block S(lane reduce = v): init S[] = 0, S[] sum= P[lane] }
  *
  * requires  a loop tree
  * provides  no vectorised loop is bound to a reduce variable that the block's elements do not depend on
  * breaks    the names of blocks: S is the one that combines the lanes
  *
  * Where the target has masks, the number of lanes is rounded up to a power of two, so that a partial result fills its register.
- * The partial results start at the identity and span all loops of the reduction; they combine once, by halves while their number is even,
- * the rest in order. Lanes that the predicate leaves out keep the identity. This re-associates, so it needs a combiner that is declared
- * to allow it, and for floats the fast policy; otherwise the loop runs serially, which is logged.
+ * The partial results start at the identity and span all loops of the reduction; they combine once, by halves while their number
+ * is even, the rest in order. Lanes that the predicate leaves out keep the identity. This re-associates, so it needs a combiner
+ * that is declared to allow it, and for floats the fast policy; otherwise the loop runs serially, which is logged.
  */
 #include "ir/region.h"
 #include "lower/nest.h"
@@ -124,8 +124,8 @@ static const ir_buffer *partial_buffer(splitter *sp, const reduction *r, int whi
 /* ---- blocks ---- */
 
 /* A block like that of the reduction, with the given variables, bindings and body; its regions follow from the body. */
-static const ir_stmt *make_block(splitter *sp, const reduction *r, const char *name, const ir_iter *iters, const ir_expr *const *bind, int n,
-                                 const ir_stmt *init, const ir_stmt *body, const ir_expr *where)
+static const ir_stmt *make_block(splitter *sp, const reduction *r, const char *name, const ir_iter *iters,
+                                 const ir_expr *const *bind, int n, const ir_stmt *init, const ir_stmt *body, const ir_expr *where)
 {
     tec_context *cx = sp->rw.cx;
     ir_block *b = ir_block_copy(cx, r->site->stmt->block.block);
@@ -160,7 +160,8 @@ typedef struct {
     const ir_expr *lane; /* the last variable */
 } variables;
 
-static variables take_iters(splitter *sp, const reduction *r, bool reduce_too, ir_iter_kind lane_kind, int64_t lanes, const ir_expr *bind)
+static variables take_iters(splitter *sp, const reduction *r, bool reduce_too, ir_iter_kind lane_kind, int64_t lanes,
+                            const ir_expr *bind)
 {
     tec_context *cx = sp->rw.cx;
     const ir_block *b = r->site->stmt->block.block;
@@ -196,7 +197,8 @@ static const ir_stmt *lane_update(splitter *sp, const reduction *r)
     const ir_stmt *u = r->update, *s = r->site->stmt;
     const ir_stmt *loop = r->site->path[r->loop];
     variables v = take_iters(sp, r, true, IR_SPATIAL, r->lanes, ir_sub(cx, loop->loop.var, loop->loop.min));
-    const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane), u->update.n + 1, u->update.source);
+    const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane), u->update.n + 1,
+                                    u->update.source);
     const ir_expr *where = s->block.where;
 
     if (r->lanes > r->extent)

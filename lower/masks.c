@@ -1,10 +1,11 @@
 /* lower/masks.c -- masks that are the same for all lanes, known now that unrolling has made their ramps constant.
  *
  *     T[ramp(16, 1, 16)] = A[ramp(16, 1, 16)] where ramp(16, 1, 16) < broadcast(8, 16)      =>      (nothing)
- *     T[ramp(0, 1, 4)] = broadcast(0.0, 4) where ramp(0, 1, 4) < broadcast(8, 4)            =>      T[ramp(0, 1, 4)] = broadcast(0.0, 4)
+ *     T[ramp(0, 1, 4)] = A[ramp(9, 1, 4)] where ramp(0, 1, 4) < broadcast(8, 4)      =>      T[ramp(0, 1, 4)] = A[ramp(9, 1, 4)]
  *
  * requires  no unrolled loop
- * provides  no access under a mask that constants decide for all lanes alike; the value under a mask does not test that mask again
+ * provides  no access under a mask that constants decide for all lanes alike; the value under a mask does not test that mask
+ *           again
  * breaks    nothing
  */
 #include "lower/util.h"

@@ -27,7 +27,8 @@ void lower_reduce_vars(tec_context *cx, const lower_site *s, base_map *out);
 /* The place in the path of the outermost of those loops; s->n where there is none. */
 int lower_reduction_at(const lower_site *s, const base_map *reduce_vars);
 
-/* Whether the reduce variables of the block are all 0 when path[at] begins: surely, surely not, or it is not known. f holds at the block. */
+/* Whether the reduce variables of the block are all 0 when path[at] begins: surely, surely not, or it is not known. f holds at
+ * the block. */
 typedef enum { LOWER_STARTS, LOWER_NEVER, LOWER_UNKNOWN } lower_start;
 lower_start lower_first_point(const ir_facts *f, const lower_site *s, int at);
 

@@ -8,12 +8,12 @@
  * provides  nothing: conditions may be left where a cut is not worth its copies
  * breaks    unique names (the copies of a body share their inner names); loops that started at 0 may start elsewhere
  *
- * From the outside in, for each serial or parallel loop: the conjuncts of ifs and selects inside that are linear in its variable are solved
- * for it, the variables of the loops inside taken at their worst. Where the solutions meet is the interior; there these conjuncts are true.
- * A parallel loop stays one loop, with the interior and the rest as the branches of an if; so does a loop whose variable stands in a floor
- * division or remainder, as that of fused loops does. Conjuncts whose solution would leave a constant interior empty are passed over: the
- * loops inside, of the edges too, get their own turn.
- * A budget bounds the nodes of all copies; conditions under a loop that was not cut are still right.
+ * From the outside in, for each serial or parallel loop: the conjuncts of ifs and selects inside that are linear in its variable
+ * are solved for it, the variables of the loops inside taken at their worst. Where the solutions meet is the interior; there
+ * these conjuncts are true. A parallel loop stays one loop, with the interior and the rest as the branches of an if; so does a
+ * loop whose variable stands in a floor division or remainder, as that of fused loops does. Conjuncts whose solution would leave
+ * a constant interior empty are passed over: the loops inside, of the edges too, get their own turn. A budget bounds the nodes of
+ * all copies; conditions under a loop that was not cut are still right.
  */
 #include "lower/util.h"
 
@@ -193,7 +193,8 @@ static const ir_stmt *interior_of(const search *s)
 }
 
 /* The loop over min..end with the body; the single iteration of a loop of one without the loop. */
-static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *loop, const ir_expr *min, const ir_expr *end, const ir_stmt *body)
+static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *loop, const ir_expr *min, const ir_expr *end,
+                            const ir_stmt *body)
 {
     tec_context *cx = p->cx;
     const ir_expr *extent = ir_simplify(f, lower_extent(f, min, end));

@@ -2,8 +2,9 @@
  *
  *     const ir_program *p = lower_run(&(lower_options){.cx = cx, .target = t}, tree);
  *
- * lower/pipeline.c is the table: one row for each pass, in order, with the facts that a row needs from earlier rows. A pass is one
- * file lower/NAME.c with one function lower_NAME; it gives a new program (or the same pointer where nothing changed), or NULL with an error.
+ * lower/pipeline.c is the table: one row for each pass, in order, with the facts that a row needs from earlier rows. A pass is
+ * one file lower/NAME.c with one function lower_NAME; it gives a new program (or the same pointer where nothing changed), or NULL
+ * with an error.
  */
 #ifndef LOWER_PASS_H
 #define LOWER_PASS_H
@@ -42,7 +43,7 @@ const lower_pass *lower_find(const char *name); /* NULL: no such pass */
 
 /* All rows that apply to the target. */
 const ir_program *lower_run(const lower_options *o, const ir_program *tree);
-/* Just these, in this order (tec opt). A slice may start anywhere, so what the levels of the table say is not verified in between. */
+/* Just these, in this order (tec opt). A slice may start anywhere, so what the levels of the table say is not verified. */
 const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names, int n);
 
 /* What code generators rely on after the last row, for CPU targets:

@@ -6,10 +6,12 @@
  * - blocks before compact: the body of a block may speak of iteration variables only, rebased indices speak of the loops outside.
  * - trim before partition: what became a bound needs no copy; partition before flatten: element numbers hide which dimension a
  *   condition is about; simplify after trim: partition reads the conditions in linear form.
- * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor divisions by the
- *   lanes must be gone by then.
- * - vectorize before unroll: the register-wide pieces of a long vector are unrolled with the rest; unroll before masks and promote: constant ramps.
- * - share before math: an expansion is written once for all equal operands. fma before math, whose expansions fuse where they must.
+ * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor
+ *   divisions by the lanes must be gone by then.
+ * - vectorize before unroll: the register-wide pieces of a long vector are unrolled with the rest; unroll before masks and
+ *   promote: constant ramps.
+ * - share before math: an expansion is written once for all equal operands. fma before math, whose expansions fuse where they
+ *   must.
  * - storage last but for finish: nothing allocates any more.
  */
 #include <string.h>

@@ -6,13 +6,13 @@
  *     }                                                        } }
  *
  * requires  flat buffers, no vectorised or unrolled loop
- * provides  a local buffer whose accesses are all constant and nested in each other is one buffer per outermost access (a cell), always read
- *           and written as a whole: code generators keep it in a register
+ * provides  a local buffer whose accesses are all constant and nested in each other is one buffer per outermost access (a cell),
+ *           always read and written as a whole: code generators keep it in a register
  * breaks    nothing
  *
- * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A store under a mask becomes a
- * select between the new value and the old one. Lanes of a cell that such a store would read before anything wrote them start as 0.
- * Accesses that are not constant, or overlap without one containing the other, leave the whole buffer in memory.
+ * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A store under a mask
+ * becomes a select between the new value and the old one. Lanes of a cell that such a store would read before anything wrote them
+ * start as 0. Accesses that are not constant, or overlap without one containing the other, leave the whole buffer in memory.
  */
 #include <stdlib.h>
 
@@ -259,7 +259,8 @@ static const ir_stmt *zero(tec_context *cx, const cell *c)
     return ir_store(cx, c->buffer, ir_imm(cx, base_dtype_lanes(c->buffer->dtype, c->n), 0), &at, 1);
 }
 
-/* Notes the cells that are stored to as a whole by the statements that come first and always run; false at the first of another kind. */
+/* Notes the cells that are stored to as a whole by the statements that come first and always run; false at the first of another
+ * kind. */
 static bool note_written(const promoter *p, const ir_stmt *s)
 {
     int offset = 0;

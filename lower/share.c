@@ -6,9 +6,9 @@
  * provides  within the program, equal expressions without effects are the same node
  * breaks    nothing
  *
- * Code generators remember the value of a node within a statement, and passes rewrite a shared node once, so the expansions of costly
- * functions that follow are not written twice. Nothing moves: computations that do not change in a loop are hoisted by LLVM, which knows what a
- * register costs.
+ * Code generators remember the value of a node within a statement, and passes rewrite a shared node once, so the expansions of
+ * costly functions that follow are not written twice. Nothing moves: computations that do not change in a loop are hoisted by
+ * LLVM, which knows what a register costs.
  */
 #include "lower/util.h"
 

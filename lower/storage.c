@@ -5,15 +5,15 @@
  *     }}}
  *
  * requires  flat buffers, no vectorised or unrolled loop
- * provides  every allocate is local, of a constant size, at most 16 KiB in all; or has the note "workspace" or, inside a parallel loop,
- *           "thread_workspace"; the program has both totals
+ * provides  every allocate is local, of a constant size, at most 16 KiB in all; or has the note "workspace" or, inside a parallel
+ *           loop, "thread_workspace"; the program has both totals
  * breaks    nothing
  *
- * Each leaf statement has a position. A buffer lives from its first to its last use; a use inside a loop that the allocation encloses
- * counts for the whole loop. Buffers of constant size are placed from the largest to the smallest, each at the lowest offset where no
- * buffer lies that lives at the same time; a buffer whose first values are made element by element from the last use of another lies upon
- * that one (lower/inplace.c). Those of symbolic size follow behind; two share a slot where their sizes are proven equal.
- * All offsets and sizes are multiples of 64 bytes.
+ * Each leaf statement has a position. A buffer lives from its first to its last use; a use inside a loop that the allocation
+ * encloses counts for the whole loop. Buffers of constant size are placed from the largest to the smallest, each at the lowest
+ * offset where no buffer lies that lives at the same time; a buffer whose first values are made element by element from the last
+ * use of another lies upon that one (lower/inplace.c). Those of symbolic size follow behind; two share a slot where their sizes
+ * are proven equal. All offsets and sizes are multiples of 64 bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -202,8 +202,8 @@ static bool measure(planner *p, const ir_facts *f, slot *s)
     if (inner.n > 0 && !ir_eliminate(f, elements, (const ir_expr *const *)inner.at, inner.n, &min, &elements))
         elements = NULL;
     if (!elements || ir_loads(cx, elements)) {
-        base_fail(cx, TEC_INVALID, b->loc, "cannot bound the size of buffer '%s' of '%s' elements by the program's symbols", b->name,
-                  ir_expr_text(cx, b->shape[0]));
+        base_fail(cx, TEC_INVALID, b->loc, "cannot bound the size of buffer '%s' of '%s' elements by the program's symbols",
+                  b->name, ir_expr_text(cx, b->shape[0]));
         return false;
     }
     elements = ir_simplify(f, elements);
@@ -295,7 +295,8 @@ static void choose_stack(planner *p)
             slot *s = p->slots.at[i];
             int64_t bytes = s->bytes < 0 ? INT64_MAX : round_up(s->bytes);
 
-            if (s->stmt->allocate.buffer->scope != IR_LOCAL || s->crosses || s->on_stack || bytes > (pass ? room : SMALL_BYTES) || bytes > room)
+            if (s->stmt->allocate.buffer->scope != IR_LOCAL || s->crosses || s->on_stack || bytes > room ||
+                (pass == 0 && bytes > SMALL_BYTES))
                 continue;
             s->on_stack = true;
             room -= bytes;

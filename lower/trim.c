@@ -6,13 +6,13 @@
  *     } }
  *
  * requires  no block is left
- * provides  no conjunct that is linear in the variable of a serial or parallel loop stands directly inside it; the others stand as far
- *           outside as their variables allow
+ * provides  no conjunct that is linear in the variable of a serial or parallel loop stands directly inside it; the others stand
+ *           as far outside as their variables allow
  * breaks    loops that started at 0 may start elsewhere
  *
- * From the inside out: the conjuncts that do not use a loop's variable move out of it, the linear ones become bounds. Statements in sequence
- * under a common conjunct are put under it together, so that it goes on moving. A conjunct that loads stays where it is. A vectorised or
- * unrolled loop is trimmed only where its bounds stay constant; a loop over threads never.
+ * From the inside out: the conjuncts that do not use a loop's variable move out of it, the linear ones become bounds. Statements
+ * in sequence under a common conjunct are put under it together, so that it goes on moving. A conjunct that loads stays where it
+ * is. A vectorised or unrolled loop is trimmed only where its bounds stay constant; a loop over threads never.
  */
 #include "lower/util.h"
 

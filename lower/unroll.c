@@ -8,9 +8,9 @@
  * provides  no unrolled loop is left
  * breaks    unique names (the copies of a body share their inner names)
  *
- * A loop with a symbolic extent is the user's mistake, so it is reported against the line that asked for the unroll.
- * Under a loop with the note auto_unroll(N), every serial loop of constant extent is unrolled, from the inside out, while its copies hold
- * at most N statements; the note auto_unroll_depth(D) lets at most D nested loops be unrolled so.
+ * A loop with a symbolic extent is the user's mistake, so it is reported against the line that asked for the unroll. Under a loop
+ * with the note auto_unroll(N), every serial loop of constant extent is unrolled, from the inside out, while its copies hold at
+ * most N statements; the note auto_unroll_depth(D) lets at most D nested loops be unrolled so.
  */
 #include "lower/util.h"
 
@@ -28,13 +28,14 @@ static bool too_long(tec_context *cx, const ir_stmt *s, int64_t n)
     int nodes;
 
     if (n > MAX_COPIES) {
-        base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times (limit %d)", s->loop.var->var.name, (long long)n, MAX_COPIES);
+        base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times (limit %d)", s->loop.var->var.name, (long long)n,
+                  MAX_COPIES);
         return true;
     }
     nodes = n > 1 ? ir_count_nodes(cx, s->loop.body) : 0;
     if (nodes * n > MAX_NODES) {
-        base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times: its body has %d nodes, the copies would pass %d in all",
-                  s->loop.var->var.name, (long long)n, nodes, MAX_NODES);
+        base_fail(cx, TEC_INVALID, s->loc,
+                  "cannot unroll '%s' %lld times: its body has %d nodes, the copies would pass %d in all", s->loop.var->var.name, (long long)n, nodes, MAX_NODES);
         return true;
     }
     return false;
@@ -109,8 +110,8 @@ static bool is_wanted(const unroller *u, const ir_stmt *s, int64_t height)
 {
     int64_t n;
 
-    return u->steps > 0 && s->loop.how == IR_SERIAL && ir_is_int(s->loop.extent, &n) && n > 0 && n <= u->steps && height <= u->depth &&
-           count_steps(s->loop.body) * n <= u->steps && loop_depth(s->loop.body) == 0;
+    return u->steps > 0 && s->loop.how == IR_SERIAL && ir_is_int(s->loop.extent, &n) && n > 0 && n <= u->steps &&
+           height <= u->depth && count_steps(s->loop.body) * n <= u->steps && loop_depth(s->loop.body) == 0;
 }
 
 /* Children first, so that an inner loop is written out once and not once per copy. */
@@ -154,6 +155,8 @@ const ir_program *lower_unroll(const lower_options *o, const ir_program *p)
     pragma_walk look = {.walk = {.stmt = find_pragma, .cx = o->cx}};
 
     ir_walk_stmt(&look.walk, p->body);
-    unroller u = {.rw = {.cx = o->cx, .expr = keep, .stmt = visit, .no_memo = look.found}, .depth = DEFAULT_DEPTH, .has_pragma = look.found};
+    unroller u = {.rw = {.cx = o->cx, .expr = keep, .stmt = visit, .no_memo = look.found},
+                  .depth = DEFAULT_DEPTH,
+                  .has_pragma = look.found};
     return lower_with_body(o->cx, p, ir_rewrite_stmt(&u.rw, p->body));
 }

@@ -17,7 +17,7 @@
 /* p with another body: p itself where it is the same pointer, NULL for NULL. */
 const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body);
 
-/* The facts that hold inside s: the range of a loop's variable, the value of a let, the condition of an if (of its then branch). */
+/* The facts that hold inside s: the range of a loop's variable, the value of a let, the condition of an if (in its first branch). */
 ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s);
 ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s);
 
@@ -25,15 +25,15 @@ ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s);
 void lower_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out);
 const ir_expr *lower_conjoin(tec_context *cx, const base_vec *conjuncts); /* NULL for none */
 
-/* The values of `var` for which `cond`, a comparison of index expressions, is sure to hold whatever the variables `inner` are within their
- * ranges in f: lo <= var < hi, NULL for no bound on that side; both are free of var and inner. False: not of that form. */
+/* The values of `var` for which `cond`, a comparison of index expressions, is sure to hold whatever the variables `inner` are within
+ * their ranges in f: lo <= var < hi, NULL for no bound on that side; both are free of var and inner. False: not of that form. */
 typedef struct {
     const ir_expr *lo, *hi;
 } lower_interval;
 bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner, lower_interval *out);
 
-/* A condition free of the variables `inner` that implies `cond`, a comparison of index expressions, whatever these are within their ranges in
- * f; NULL where there is none. */
+/* A condition free of the variables `inner` that implies `cond`, a comparison of index expressions, whatever these are within their
+ * ranges in f; NULL where there is none. */
 const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
 
 /* max(0, end - min) without the max where that is proven. */

@@ -1,9 +1,9 @@
 /* lower/vector.c -- expressions over all lanes of a loop at once. See lower/vectorize.c.
  *
- * Linear indices stay ramps, so that a load of consecutive elements is seen as one; what all lanes agree on stays scalar and is broadcast
- * where a vector meets it. Under a mask, vector loads carry it. A scalar load may only be meant for lanes that run: unless its index is
- * proven to be inside the buffer it becomes `select(mask, broadcast(A[i]), 0)`, which evaluates it only where a lane runs. Divisors of
- * lanes that do not run become 1.
+ * Linear indices stay ramps, so that a load of consecutive elements is seen as one; what all lanes agree on stays scalar and is
+ * broadcast where a vector meets it. Under a mask, vector loads carry it. A scalar load may only be meant for lanes that run:
+ * unless its index is proven to be inside the buffer it becomes `select(mask, broadcast(A[i]), 0)`, which evaluates it only where
+ * a lane runs. Divisors of lanes that do not run become 1.
  */
 #include "lower/vector.h"
 
@@ -198,7 +198,9 @@ static const ir_expr *visit_call(lower_vector *v, const ir_expr *e)
             return give_up(v, base_format(v->cx, "it calls '%s'", e->call.name));
     if (!e->call.pure || v->mask)
         return give_up(v, base_format(v->cx, "it calls '%s'", e->call.name));
-    return same ? e : ir_call(v->cx, e->dtype, e->call.name, e->call.intrinsic, arg, e->call.n, e->call.buffer, e->call.n_buffers, true);
+    if (same)
+        return e;
+    return ir_call(v->cx, e->dtype, e->call.name, e->call.intrinsic, arg, e->call.n, e->call.buffer, e->call.n_buffers, true);
 }
 
 static const ir_expr *visit_var(lower_vector *v, const ir_expr *e)

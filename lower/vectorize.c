@@ -1,19 +1,20 @@
 /* lower/vectorize.c -- vectorised loops become vector statements of the target's width.
  *
  *     for x in 0..40 vectorised {                  for x.v in 0..2 unrolled {
- *       if x < n { B[x] = A[x*2] * w[0] }    =>      B[ramp(x.v*16, 1, 16)] = (A[ramp(x.v*32, 2, 16)] where m) * broadcast(w[0], 16) where m
+ *       if x < n { B[x] = A[x*2] + w }       =>      B[ramp(x.v*16, 1, 16)] = (A[ramp(x.v*32, 2, 16)] where m) + w where m
  *     }                                            }           # m is ramp(x.v*16, 1, 16) < n; then the last 8 in one vector of 8
  *
  * requires  flat buffers; simplified indices
  * provides  no vectorised loop is left
  * breaks    nothing
  *
- * A register takes as many lanes as elements of the widest dtype that the body touches. A loop longer than that is cut into pieces; what is
- * left over takes one vector of a power of two lanes, the rest masked off, where the target has masks, otherwise ever smaller vectors
- * without masks. All lanes run in lockstep, statement by statement: the schedule has shown that they are independent.
- * A condition that differs between lanes becomes a mask of the loads and stores below; on a target without masks the vector runs where
- * all lanes pass, and scalar code otherwise. A buffer allocated inside gets one copy for each lane, interleaved.
- * A statement that cannot be done so (an extern call, a loop whose bounds differ between lanes) runs lane by lane, which is logged.
+ * A register takes as many lanes as elements of the widest dtype that the body touches. A loop longer than that is cut into
+ * pieces; what is left over takes one vector of a power of two lanes, the rest masked off, where the target has masks, otherwise
+ * ever smaller vectors without masks. All lanes run in lockstep, statement by statement: the schedule has shown that they are
+ * independent. A condition that differs between lanes becomes a mask of the loads and stores below; on a target without masks the
+ * vector runs where all lanes pass, and scalar code otherwise. A buffer allocated inside gets one copy for each lane,
+ * interleaved. A statement that cannot be done so (an extern call, a loop whose bounds differ between lanes) runs lane by lane,
+ * which is logged.
  */
 #include "lower/vector.h"
 
@@ -87,7 +88,8 @@ static const ir_stmt *store_once(vectorizer *z, const ir_stmt *s, const ir_expr 
 static const ir_stmt *store(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
-    const ir_expr *value = expr(z, f, s->store.value), *at = value ? lower_vector_index(&z->v, s->store.buffer, s->store.index[0]) : NULL;
+    const ir_expr *value = expr(z, f, s->store.value);
+    const ir_expr *at = value ? lower_vector_index(&z->v, s->store.buffer, s->store.index[0]) : NULL;
     const ir_buffer *b = lower_vector_buffer(&z->v, s->store.buffer);
 
     if (!at)
@@ -283,8 +285,8 @@ static const ir_stmt *visit(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 /* ---- pieces ---- */
 
 /* One vector of `lanes`, of which the first `used` run. */
-static const ir_stmt *piece(const lower_options *o, const ir_facts *f, const ir_stmt *loop_stmt, const ir_expr *base, int lanes, int used,
-                            const char **why)
+static const ir_stmt *piece(const lower_options *o, const ir_facts *f, const ir_stmt *loop_stmt, const ir_expr *base, int lanes,
+                            int used, const char **why)
 {
     tec_context *cx = o->cx;
     vectorizer z = {.v = {.cx = cx, .f = f, .var = loop_stmt->loop.var, .base = base, .lanes = lanes}, .o = o, .loop = loop_stmt};
@@ -345,7 +347,8 @@ static int power_below(int64_t n)
 }
 
 /* What is left over behind the whole pieces, from `done` on. */
-static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t done, int64_t n, base_vec *out, const char **why)
+static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t done, int64_t n, base_vec *out,
+                 const char **why)
 {
     tec_context *cx = o->cx;
 
@@ -366,7 +369,8 @@ static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, in
 }
 
 /* The whole pieces of `lanes` each. */
-static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes, base_vec *out, const char **why)
+static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes, base_vec *out,
+                  const char **why)
 {
     tec_context *cx = o->cx;
     const ir_expr *var, *base = s->loop.min;
@@ -390,8 +394,8 @@ static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, i
     return one != NULL;
 }
 
-/* floor(x / 16) is the same in all lanes of a piece that starts at a multiple of 16; the simplifier sees that in the scalar loop, once the
- * pieces are a loop of their own. */
+/* floor(x / 16) is the same in all lanes of a piece that starts at a multiple of 16; the simplifier sees that in the scalar loop,
+ * once the pieces are a loop of their own. */
 static const ir_stmt *cut(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes)
 {
     tec_context *cx = o->cx;
@@ -401,7 +405,8 @@ static const ir_stmt *cut(const lower_options *o, const ir_facts *f, const ir_st
     const ir_stmt *body = ir_for(cx, lane, ir_int(cx, 0), ir_int(cx, lanes), IR_VECTORISED,
                                  ir_substitute_stmt(cx, s->loop.body, s->loop.var, at));
 
-    body = ir_for(cx, part, ir_int(cx, 0), ir_int(cx, n / lanes), n / lanes <= MAX_UNROLLED_PIECES ? IR_UNROLLED : IR_SERIAL, body);
+    body = ir_for(cx, part, ir_int(cx, 0), ir_int(cx, n / lanes), n / lanes <= MAX_UNROLLED_PIECES ? IR_UNROLLED : IR_SERIAL,
+                  body);
     if (n % lanes != 0) {
         ir_stmt *tail = ir_stmt_copy(cx, s);
 
@@ -435,8 +440,8 @@ static const ir_stmt *vectorize_loop(const lower_options *o, const ir_facts *f, 
         return base_fail(cx, TEC_INVALID, s->loc, "cannot vectorise '%s': extent '%s' is not a constant", s->loop.var->var.name,
                          ir_expr_text(cx, s->loop.extent));
     if (n > MAX_EXTENT)
-        return base_fail(cx, TEC_INVALID, s->loc, "cannot vectorise '%s' of extent %lld (limit %d)", s->loop.var->var.name, (long long)n,
-                         MAX_EXTENT);
+        return base_fail(cx, TEC_INVALID, s->loc, "cannot vectorise '%s' of extent %lld (limit %d)", s->loop.var->var.name,
+                         (long long)n, MAX_EXTENT);
     ir_walk_stmt(&look.walk, s->loop.body);
     int lanes = o->target->vector_bits / look.bits;
     if (lanes <= 1 || n <= 1)

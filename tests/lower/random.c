@@ -1,8 +1,9 @@
 /* tests/lower/random.c -- random loop trees through the whole pipeline: each pass keeps the results, whatever the target and the sizes.
  *
- * A tree has up to three stages: P is made from A with or without padding, C reduces P along k (and fills c), D takes C element by element.
- * Every axis may be split, with a guard where the factor does not divide; loops stand in random order; P may be computed inside an outer
- * loop of C, for the rows that this needs. Loops are parallel, vectorised or unrolled where that is legal.
+ * A tree has up to three stages: P is made from A with or without padding, C reduces P along k (and fills c), D takes C element
+ * by element. Every axis may be split, with a guard where the factor does not divide; loops stand in random order; P may be
+ * computed inside an outer loop of C, for the rows that this needs. Loops are parallel, vectorised or unrolled where that is
+ * legal.
  */
 #include "tests/lower/pass.h"
 
