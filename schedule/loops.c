@@ -418,6 +418,21 @@ static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt 
     return ir_for(c->cx, var, ir_int(c->cx, 0), extent, IR_SERIAL, body);
 }
 
+/* Points that run again must not meet their own reduction: they would be initialised once and updated twice. */
+static bool runs_once(sched_call *c, const char *block)
+{
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    const sched_site *site = sched_site_named(&all, block);
+    const char *reason;
+    sched_path first;
+
+    sched_find_loop(c->cx, c->tree->body, c->arg[0].names[0], &first);
+    int fixed = sched_depth_under(site, sched_end(&first)->loop.var) - 1;
+    if (sched_injective(c->s, site, fixed, &reason))
+        return true;
+    return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", block, reason);
+}
+
 /* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must run. */
 static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, const ir_stmt *b)
 {
@@ -428,7 +443,11 @@ static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, co
         bool inner = sched_kind_for(c->cx, &below.at[i], b->loop.var) != IR_SPATIAL;
         const ir_stmt *reduction = outer ? a : b;
 
-        if (!below.at[i].block->init || outer == inner || ir_prove_le(f, ir_int(c->cx, 1), reduction->loop.extent))
+        if (!below.at[i].block->init || outer == inner)
+            continue;
+        if (!runs_once(c, below.at[i].block->name))
+            return false;
+        if (ir_prove_le(f, ir_int(c->cx, 1), reduction->loop.extent))
             continue;
         return sched_refuse(
             c, "it is not proven that reduction loop '%s' runs at all; fused with a spatial loop nothing would initialise '%s'",

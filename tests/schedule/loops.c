@@ -404,6 +404,18 @@ Test(loops, fuse_refuses_a_spatial_loop_with_a_reduction_that_may_be_empty)
             "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would initialise 'C'");
 }
 
+Test(loops, fuse_refuses_a_reduction_with_a_loop_that_repeats_points)
+{
+    sched *s = schedule_of(rows);
+    const ir_program *before;
+
+    does(s, "split(C.y, _, 4, shift_inwards)\nreorder(C.y.0, C.y.1, C.k)");
+    before = sched_tree(s);
+    cr_assert_not(sched_replay(s, "test", "fuse(C.y.1, C.k)\nfuse(C.y.0, C.y.1~C.k)"));
+    cr_assert(strstr(sched_error(s), "the instances of 'C' are not proven to be distinct"), "%s", sched_error(s));
+    cr_assert(sched_tree(s) == before);
+}
+
 Test(loops, fuse_refuses_one_loop)
 {
     refuses(schedule_of(matmul), "fuse(C.y)", "fusing needs at least two loops");
