@@ -35,7 +35,8 @@ static bool too_long(tec_context *cx, const ir_stmt *s, int64_t n)
     nodes = n > 1 ? ir_count_nodes(cx, s->loop.body) : 0;
     if (nodes * n > MAX_NODES) {
         base_fail(cx, TEC_INVALID, s->loc,
-                  "cannot unroll '%s' %lld times: its body has %d nodes, the copies would pass %d in all", s->loop.var->var.name, (long long)n, nodes, MAX_NODES);
+                  "cannot unroll '%s' %lld times: its body has %d nodes, the copies would pass %d in all",
+                  s->loop.var->var.name, (long long)n, nodes, MAX_NODES);
         return true;
     }
     return false;
