@@ -85,4 +85,26 @@ graph_value *graph_add(graph_function *f, const char *op, const char *name, grap
 graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
 void graph_output(graph_function *f, const char *name, graph_value *v);
 
+/* Regions: inputs, nodes and outputs that are added between open and close are the region's; they may use values of the bodies around it. A
+ * region that is closed is handed to the constructor of the node that holds it. Regions nest. */
+void graph_region_open(graph_function *f);
+graph_body *graph_region_close(graph_function *f);
+
+/* Nodes with regions, and calls. NULL with an error where types do not fit; a NULL value or body among those needed gives NULL. */
+graph_node *graph_add_call(graph_function *f, const char *callee, const char *name, graph_value *const *in, int n);
+/* cond: bool[]. Both branches have no inputs and the same outputs. */
+graph_node *graph_add_if(graph_function *f, const char *name, graph_value *cond, graph_body *then, graph_body *otherwise);
+/* in: the largest number of iterations (i64[], NULL: any), whether to begin (bool[], NULL: yes), then the carried values. The body takes the
+ * number of the iteration, the condition and the carried values; it gives whether to go on, the carried values, and what is collected: that
+ * gets a first dimension of its own in the result, a fresh symbol. */
+graph_node *graph_add_loop(graph_function *f, const char *name, graph_value *const *in, int n, graph_body *body);
+/* in: n_states states, then sequences of one length, their first dimension. The body takes the states and one element of each sequence; it gives
+ * the new states and an element for each sequence of the result. */
+graph_node *graph_add_scan(graph_function *f, const char *name, graph_value *const *in, int n, int n_states, graph_body *body);
+
+/* What always holds: values are made before they are used, and used inside their body only; types agree with relations; inputs and outputs of
+ * regions match their node; the functions that are called exist; extents are made of the module's symbols. False with an error that names the
+ * node. */
+bool graph_verify(const graph_module *m);
+
 #endif

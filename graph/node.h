@@ -14,6 +14,9 @@ graph_value *graph_value_new(tec_context *cx, const char *name, op_type type);
 graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in, int n_in, const op_type *out, int n_out);
 /* An operator node with types inferred, in no body yet. Its dimensions are simplified. */
 graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
+bool graph_same_type(const ir_facts *f, const op_type *a, const op_type *b);
+/* Whether the regions and operands of a call, `if`, loop or scan fit each other and the outputs; otherwise an error. */
+bool graph_check_control(const graph_module *m, const graph_node *node);
 void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c);
 
 #endif

@@ -1,0 +1,87 @@
+/* graph/constant.c -- hashes, elements and lists of constants. */
+#include "graph/constant.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ir/text.h"
+
+uint64_t graph_constant_hash(const op_constant *c)
+{
+    return base_hash(c->data, (size_t)c->bytes, BASE_HASH_SEED);
+}
+
+int64_t graph_constant_count(const op_constant *c)
+{
+    return c->bytes / base_dtype_bytes(c->type.dtype);
+}
+
+static void add_constant(tec_context *cx, base_map *seen, base_vec *out, const graph_value *v)
+{
+    if (!v || !v->constant || base_map_has(seen, v))
+        return;
+    base_map_put(cx, seen, v, v);
+    base_push(cx, out, v);
+}
+
+static void collect(tec_context *cx, const graph_body *body, base_map *seen, base_vec *out)
+{
+    /* Inputs of a group that stand for constants are its operands, which were seen outside. */
+    for (int i = 0; i < body->inputs.n; i++)
+        base_map_put(cx, seen, body->inputs.at[i], body);
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        for (int k = 0; k < node->n_in; k++)
+            add_constant(cx, seen, out, node->in[k]);
+        for (int k = 0; k < node->n_bodies; k++)
+            collect(cx, node->body[k], seen, out);
+    }
+    for (int i = 0; i < body->outputs.n; i++)
+        add_constant(cx, seen, out, body->outputs.at[i]);
+}
+
+void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *out)
+{
+    base_map seen = {0};
+
+    collect(cx, body, &seen, out);
+}
+
+/* ---- elements ---- */
+
+static double float_at(base_dtype t, const void *data, int64_t i)
+{
+    if (t.bits == 64)
+        return ((const double *)data)[i];
+    if (t.bits == 32)
+        return (double)((const float *)data)[i];
+    uint16_t h = ((const uint16_t *)data)[i];
+    return (double)(t.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h));
+}
+
+static uint64_t bits_at(const void *data, int64_t i, int bytes)
+{
+    uint64_t bits = 0;
+
+    memcpy(&bits, (const char *)data + i * bytes, (size_t)bytes);
+    return bits;
+}
+
+const char *graph_element_text(tec_context *cx, const op_constant *c, int64_t i)
+{
+    base_dtype t = c->type.dtype;
+    int bytes = base_dtype_bytes(t), unused = 64 - 8 * bytes;
+    uint64_t bits = bits_at(c->data, i, bytes);
+
+    if (base_is_float(t)) {
+        double f = float_at(t, c->data, i);
+
+        if (!isfinite(f))
+            return base_format(cx, "bits(%llu)", (unsigned long long)bits);
+        return ir_expr_text(cx, ir_imm(cx, t.bits == 64 ? BASE_F64 : BASE_F32, f));
+    }
+    if (base_is_signed(t))
+        return base_format(cx, "%lld", (long long)((int64_t)(bits << unused) >> unused));
+    return base_format(cx, "%llu", (unsigned long long)bits);
+}

@@ -1,0 +1,18 @@
+/* graph/constant.h -- constants as text needs them: hashes, single elements, all constants of a body.
+ *
+ *     base_vec all = {0};
+ *     graph_collect_constants(cx, body, &all);             // graph_value *, each once, in order of first use
+ */
+#ifndef GRAPH_CONSTANT_H
+#define GRAPH_CONSTANT_H
+
+#include "graph/graph.h"
+
+uint64_t graph_constant_hash(const op_constant *c); /* of its data; the type is written beside it */
+int64_t graph_constant_count(const op_constant *c); /* elements */
+void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *out);
+
+/* Element i as text that graph_element_parse reads back, bit by bit. */
+const char *graph_element_text(tec_context *cx, const op_constant *c, int64_t i);
+
+#endif
