@@ -8,9 +8,10 @@
  *     m = graph_optimise(m, t);                  // all passes, see graph/passes.c
  *     graph_build(m, &options) ...               // graph/build.h
  *
- * A body lists nodes in an order in which each value is made before it is used. A node is an operator, a call of another function, `if`, `loop` or
- * `scan` with bodies as regions, a *group* (what fusion made: a body that becomes one kernel), or the packing of an operator's constant operand. Passes make new bodies and leave old ones
- * as they are; a pass recurses into regions or refuses them by name. Values carry their type and device.
+ * A body lists nodes in an order in which each value is made before it is used. A node is an operator, a call of another function, `if`,
+ * `loop` or `scan` with bodies as regions, a *group* (what fusion made: a body that becomes one kernel), or the packing of an operator's
+ * constant operand. Passes make new bodies and leave old ones as they are; a pass recurses into regions or refuses them by name. Values carry
+ * their type and device.
  * Lifetime: the context's. Text: graph/text.h, round-trips (constants by hash or in full).
  */
 #ifndef GRAPH_GRAPH_H
