@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/onnx/onnx.h"
 #include "runtime/module.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/inspect_model.h"
 #include "tools/report.h"
 
 static bool ends_with(const char *s, const char *end)
@@ -13,16 +13,6 @@ static bool ends_with(const char *s, const char *end)
     size_t n = strlen(s), m = strlen(end);
 
     return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-static int inspect_model(tec_context *cx, const char *path)
-{
-    const char *summary = onnx_summary(cx, path);
-
-    if (!summary)
-        return tool_fail("inspect", cx);
-    printf("%s", summary);
-    return TOOL_OK;
 }
 
 static int inspect_tensor(tec_context *cx, const char *path)
@@ -85,8 +75,15 @@ static int inspect_module(const char *path)
 
 int tool_inspect(int argc, char **argv)
 {
+    inspect_model_options model = {.target = "native"};
     tool_list files = {0};
-    const tool_usage usage = {"inspect", "FILE", "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.", NULL, 0, 1, 1};
+    const tool_option options[] = {
+        {"node", TOOL_TEXT, &model.node, "NAME", "of a model: the kernel that computes this node, as a .te file with its schedule"},
+        {"graph", TOOL_TEXT, &model.graph, "read|PASS", "of a model: its graph as it was read, or behind a pass; the last is fuse"},
+        {"target", TOOL_TEXT, &model.target, "T", "what kernel and graph are for (native)"},
+        {"threads", TOOL_INT, &model.threads, "N", "threads to schedule for (the cores of the target)"},
+    };
+    const tool_usage usage = {"inspect", "FILE", "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.", options, BASE_COUNT(options), 1, 1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
@@ -94,7 +91,7 @@ int tool_inspect(int argc, char **argv)
     tec_context *cx = tec_context_new();
     const char *path = files.at[0];
     if (ends_with(path, ".onnx"))
-        status = inspect_model(cx, path);
+        status = tool_inspect_model(cx, path, &model);
     else if (ends_with(path, ".npy") || ends_with(path, ".pb"))
         status = inspect_tensor(cx, path);
     else

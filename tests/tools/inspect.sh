@@ -1,0 +1,40 @@
+#!/bin/bash
+# inspect -- tec inspect shows the graph of a model before and after passes, and hands out a kernel as a .te file that tec te accepts.
+set -eu
+: "${TEC:?}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+model=tests/models/digits/model.onnx
+
+fail() {
+    echo "inspect: $*" >&2
+    exit 1
+}
+
+# expect WORDS COMMAND...: it succeeds, and a line of its output has WORDS.
+expect() {
+    local words=$1
+    shift
+    "$@" >"$dir/out" 2>&1 || { cat "$dir/out"; fail "failed: $*"; }
+    grep -qF -- "$words" "$dir/out" || { cat "$dir/out"; fail "'$*' does not say '$words'"; }
+}
+
+# refuse WORDS COMMAND...: it fails, and says WORDS.
+refuse() {
+    local words=$1
+    shift
+    ! "$@" >"$dir/out" 2>&1 || fail "did not fail: $*"
+    grep -qF -- "$words" "$dir/out" || { cat "$dir/out"; fail "'$*' does not say '$words'"; }
+}
+
+expect '6 Conv' "$TEC" inspect $model
+expect 'op batch_norm "/0/0.1/BatchNormalization"' "$TEC" inspect $model --graph read
+expect 'group "/1/body/body.1/body.1.0/Conv+/1/Add+/1/Relu"' "$TEC" inspect $model --graph fuse
+refuse "fold-batch-norm: fold batch normalisation into convolutions" "$TEC" inspect $model --graph melt
+refuse "no kernel computes a node 'nothing'" "$TEC" inspect $model --node nothing
+
+expect 'schedule' "$TEC" inspect $model --node /1/Add --target "llvm -mcpu=x86-64-v3"
+cp "$dir/out" "$dir/add.te"
+expect 'conv.acc' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit tree "$dir/add.te"
+expect 'vfmadd' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit asm "$dir/add.te"
+echo "inspect: ok"
