@@ -321,7 +321,8 @@ static bool check_scope(compactor *c, ir_buffer *b)
             continue;
         if (c->o->target->kind->is_gpu || b->scope != IR_LOCAL)
             return base_fail(c->rw.cx, TEC_INVALID, b->loc,
-                             "buffer '%s' in scope %s needs constant extents: dimension %d is '%s' here", b->name, ir_scope_text(b->scope), i, ir_expr_text(c->rw.cx, b->shape[i]));
+                             "buffer '%s' in scope %s needs constant extents: dimension %d is '%s' here", b->name,
+                             ir_scope_text(b->scope), i, ir_expr_text(c->rw.cx, b->shape[i]));
         base_log(c->rw.cx, 1, "compact: '%s' is kept in the workspace: its dimension %d is '%s'", b->name, i,
                  ir_expr_text(c->rw.cx, b->shape[i]));
         b->scope = IR_GLOBAL;

@@ -83,7 +83,8 @@ int tool_inspect(int argc, char **argv)
         {"target", TOOL_TEXT, &model.target, "T", "what kernel and graph are for (native)"},
         {"threads", TOOL_INT, &model.threads, "N", "threads to schedule for (the cores of the target)"},
     };
-    const tool_usage usage = {"inspect", "FILE", "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.", options, BASE_COUNT(options), 1, 1};
+    const tool_usage usage = {"inspect", "FILE", "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.", options,
+                              BASE_COUNT(options), 1, 1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
