@@ -585,7 +585,10 @@ graph_module *graph_parse(tec_context *cx, const char *file, const char *text, c
     parser p = {.cx = cx, .lx = base_lexer_new(cx, file, text), .constants = constants};
 
     base_expect(p.lx, "graph");
-    p.m = graph_new(cx, base_failed(cx) ? "" : expect_string(&p, "the name of the graph"));
+    const char *name = expect_string(&p, "the name of the graph");
+    if (!name)
+        return NULL;
+    p.m = graph_new(cx, name);
     for (base_expect(p.lx, "{"); more(&p, "}");) {
         if (base_accept(p.lx, "symbols"))
             parse_symbols(&p);
