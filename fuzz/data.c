@@ -1,0 +1,224 @@
+/* fuzz/data.c -- sizes and data of a case: small integers in every dtype, so that results match bit for bit; and comparing. */
+#include "fuzz/data.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fuzz/define.h"
+#include "fuzz/draw.h"
+#include "ir/facts.h"
+#include "ir/interp.h"
+
+/* ---- sizes ---- */
+
+/* The values as the interpreter's constant evaluator takes them; symbols of p are found by name. */
+static base_map values_for(tec_context *cx, const ir_program *p, const fuzz_sizes *s)
+{
+    base_map vars = {0};
+
+    for (int i = 0; i < p->n_symbols; i++)
+        for (int j = 0; j < s->n; j++)
+            if (base_same(p->symbols[i]->var.name, s->name[j])) {
+                ir_value *v = base_new(cx, ir_value);
+
+                v->i = s->value[j];
+                base_map_put(cx, &vars, p->symbols[i], v);
+            }
+    return vars;
+}
+
+static bool facts_hold(tec_context *cx, const ir_program *p, const fuzz_sizes *s)
+{
+    base_map vars = values_for(cx, p, s);
+    ir_value v;
+
+    for (int i = 0; i < p->n_facts; i++)
+        if (!ir_eval(cx, p->facts[i], &vars, &v) || !v.i)
+            return false;
+    return true;
+}
+
+static bool same_sizes(const fuzz_sizes *a, const fuzz_sizes *b)
+{
+    return memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
+}
+
+int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS])
+{
+    int found = 0;
+
+    for (int attempt = 0; attempt < 300 && found < FUZZ_MAX_SETS; attempt++) {
+        fuzz_sizes s = {.n = tree->n_symbols};
+        bool known = false;
+
+        for (int i = 0; i < s.n && i < FUZZ_MAX_SYMBOLS; i++) {
+            s.name[i] = tree->symbols[i]->var.name;
+            s.value[i] = attempt < 2 ? attempt : fuzz_below(&seed, FUZZ_SYMBOL_MAX + 1);
+        }
+        for (int i = 0; i < found; i++)
+            known = known || same_sizes(&out[i], &s);
+        if (!known && facts_hold(cx, tree, &s))
+            out[found++] = s;
+    }
+    return found;
+}
+
+const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *s)
+{
+    base_text t = {0};
+
+    for (int i = 0; i < s->n; i++)
+        base_addf(cx, &t, "%s%s = %lld", i ? ", " : " with ", s->name[i], (long long)s->value[i]);
+    return base_text_str(cx, &t);
+}
+
+/* ---- values ---- */
+
+static void put_number(base_dtype t, void *at, int64_t i, int64_t v)
+{
+    if (base_is_float(t) && t.bits == 32)
+        ((float *)at)[i] = (float)v;
+    else if (base_is_float(t))
+        ((double *)at)[i] = (double)v;
+    else if (t.bits == 8)
+        ((int8_t *)at)[i] = (int8_t)(base_is_bool(t) ? v & 1 : v);
+    else if (t.bits == 32)
+        ((int32_t *)at)[i] = (int32_t)v;
+    else
+        ((int64_t *)at)[i] = v;
+}
+
+static double float_at(base_dtype t, const void *from, int64_t i) { return t.bits == 32 ? ((const float *)from)[i] : ((const double *)from)[i]; }
+
+static int64_t int_at(base_dtype t, const void *from, int64_t i)
+{
+    return t.bits == 8 ? ((const int8_t *)from)[i] : t.bits == 32 ? ((const int32_t *)from)[i] : ((const int64_t *)from)[i];
+}
+
+static const char *number_text(tec_context *cx, base_dtype t, const void *from, int64_t i)
+{
+    return base_is_float(t) ? base_format(cx, "%.9g", float_at(t, from, i)) : base_format(cx, "%lld", (long long)int_at(t, from, i));
+}
+
+static bool same_number(base_dtype t, const void *a, const void *b, int64_t i)
+{
+    if (!base_is_float(t))
+        return int_at(t, a, i) == int_at(t, b, i);
+    double x = float_at(t, a, i), y = float_at(t, b, i);
+    return x == y || (isnan(x) && isnan(y));
+}
+
+const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found, const void *expected)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!same_number(b->dtype, found, expected, i))
+            return base_format(cx, "element %lld of '%s' is %s, expected %s", (long long)i, b->name, number_text(cx, b->dtype, found, i),
+                               number_text(cx, b->dtype, expected, i));
+    return NULL;
+}
+
+static base_dtype dtype_of(const ir_param *p) { return p->buffer ? p->buffer->dtype : p->scalar->dtype; }
+
+static int64_t bytes_of(const fuzz_data *d, int i) { return d->elements[i] * base_dtype_bytes(dtype_of(&d->tree->params[i])); }
+
+static bool count_elements(tec_context *cx, const ir_buffer *b, const base_map *vars, int64_t *out)
+{
+    *out = 1;
+    for (int k = 0; b && k < b->n; k++) {
+        ir_value v;
+
+        if (!ir_eval(cx, b->shape[k], vars, &v) || v.i < 0)
+            return false;
+        *out *= v.i;
+    }
+    return true;
+}
+
+bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed, fuzz_data *out)
+{
+    base_map vars = values_for(cx, tree, sizes);
+
+    *out = (fuzz_data){.tree = tree, .sizes = *sizes, .seed = seed, .n = tree->n_params};
+    for (int i = 0; i < out->n && i < FUZZ_MAX_PARAMS; i++) {
+        base_dtype t = dtype_of(&tree->params[i]);
+
+        if (!count_elements(cx, tree->params[i].buffer, &vars, &out->elements[i]))
+            return false;
+        void *data = base_alloc(cx, (size_t)bytes_of(out, i) + 1);
+        for (int64_t k = 0; k < out->elements[i] && !tree->params[i].output; k++)
+            put_number(t, data, k, base_random_below(&seed, 2 * FUZZ_DATA_MAX + 1) - FUZZ_DATA_MAX);
+        *(tree->params[i].output ? &out->expected[i] : &out->input[i]) = data;
+    }
+    return out->n <= FUZZ_MAX_PARAMS;
+}
+
+/* ---- the interpreter ---- */
+
+static bool describe(tec_context *cx, const ir_buffer *b, const base_map *vars, ir_array *a)
+{
+    *a = (ir_array){.dtype = b->dtype, .n = b->n};
+    for (int k = 0; k < b->n; k++) {
+        ir_value v;
+
+        if (!ir_eval(cx, b->shape[k], vars, &v))
+            return false;
+        a->shape[k] = v.i;
+        if (b->strides && ir_eval(cx, b->strides[k], vars, &v))
+            a->strides[k] = v.i;
+    }
+    return true;
+}
+
+static void compare_outputs(tec_context *cx, fuzz_data *d, void *const *found)
+{
+    for (int i = 0; i < d->n && !d->fault; i++)
+        if (d->tree->params[i].output)
+            d->fault = fuzz_difference(cx, d->tree->params[i].buffer, d->elements[i], found[i], d->expected[i]);
+}
+
+/* A scratch context takes what a run needs, so that many runs need no more memory than one. */
+static void interpret(tec_context *cx, tec_context *scratch, const ir_program *p, fuzz_data *d, bool oracle)
+{
+    base_map vars = values_for(scratch, p, &d->sizes);
+    ir_array *arrays = base_array(scratch, ir_array, d->n);
+    ir_arg *args = base_array(scratch, ir_arg, d->n);
+    void *found[FUZZ_MAX_PARAMS] = {0};
+
+    for (int i = 0; i < d->n; i++) {
+        base_dtype t = dtype_of(&d->tree->params[i]);
+
+        if (!p->params[i].buffer) {
+            args[i].scalar_int = base_is_float(t) ? 0 : int_at(t, d->input[i], 0);
+            args[i].scalar_float = base_is_float(t) ? float_at(t, d->input[i], 0) : 0;
+            continue;
+        }
+        if (!describe(scratch, p->params[i].buffer, &vars, &arrays[i])) {
+            d->fault = base_format(cx, "the shape of '%s' cannot be worked out", p->params[i].buffer->name);
+            return;
+        }
+        found[i] = oracle && d->expected[i] ? d->expected[i] : base_alloc(scratch, (size_t)bytes_of(d, i) + 1);
+        if (d->input[i])
+            memcpy(found[i], d->input[i], (size_t)bytes_of(d, i));
+        arrays[i].data = found[i];
+        args[i].array = &arrays[i];
+    }
+    ir_run run = {.args = args, .max_steps = 50000000, .parallel_seed = (int64_t)(d->seed >> 20) | 1, .symbol_name = d->sizes.name,
+                  .symbol_value = d->sizes.value, .n_symbols = d->sizes.n};
+    if (!ir_interpret(scratch, p, &run))
+        d->fault = base_strdup(cx, tec_context_error(scratch));
+    else if (!oracle)
+        compare_outputs(cx, d, found);
+}
+
+bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle)
+{
+    tec_context *scratch = base_child(cx);
+
+    d->fault = NULL;
+    if (p->n_params != d->n)
+        d->fault = base_format(cx, "the program has %d parameters, the definition %d", p->n_params, d->n);
+    else
+        interpret(cx, scratch, p, d, oracle);
+    tec_context_free(scratch);
+    return !d->fault;
+}

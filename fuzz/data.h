@@ -1,0 +1,48 @@
+/* fuzz/data.h -- sizes and data of a case, and running it: in the interpreter, and as compiled code between guard pages.
+ *
+ *     fuzz_data d;
+ *     fuzz_draw_data(cx, tree, seed, &d);
+ *     if (!fuzz_interpret(cx, tree, &d, true)) puts(d.fault);          // fills what is expected
+ *     if (!fuzz_interpret(cx, lowered, &d, false)) puts(d.fault);     // compares with it
+ */
+#ifndef FUZZ_DATA_H
+#define FUZZ_DATA_H
+
+#include "ir/ir.h"
+#include "tec/runtime.h"
+
+enum { FUZZ_MAX_PARAMS = 24, FUZZ_MAX_SYMBOLS = 4, FUZZ_MAX_SETS = 4 };
+
+/* One assignment of the symbols. */
+typedef struct {
+    int n;
+    const char *name[FUZZ_MAX_SYMBOLS];
+    int64_t value[FUZZ_MAX_SYMBOLS];
+} fuzz_sizes;
+
+typedef struct {
+    const ir_program *tree;
+    fuzz_sizes sizes;
+    uint64_t seed;
+    int n;
+    int64_t elements[FUZZ_MAX_PARAMS];
+    void *input[FUZZ_MAX_PARAMS];    /* of inputs and scalars */
+    void *expected[FUZZ_MAX_PARAMS]; /* of outputs, once an oracle ran */
+    const char *fault;
+} fuzz_data;
+
+/* Assignments that the facts allow: all 0 and all 1 where they do, and random ones. At least one, unless the facts allow none. */
+int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
+bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed, fuzz_data *out);
+
+/* Runs p, which has the parameters of the tree. The oracle's results are kept, others are compared. False: d->fault says why. */
+bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle);
+/* The same for compiled code: each array ends (or, by the seed, begins) at a page that nobody may touch. */
+bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d);
+
+/* What differs first between two arrays of n elements of b; NULL: nothing. NaN equals NaN, and -0 equals 0. */
+const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found, const void *expected);
+
+const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *s); /* " with n = 3, m = 0"; "" without symbols */
+
+#endif

@@ -1,0 +1,270 @@
+/* fuzz/run.c -- a case from its number, and what it must keep: the same results after every step, after every pass, and as machine code.
+ *
+ * The oracle is the default tree in the interpreter. The first thing that differs is named; where it is the schedule, the trace is replayed
+ * line by line to find the primitive.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/compiler.h"
+#include "fuzz/data.h"
+#include "fuzz/draw.h"
+#include "fuzz/fuzz.h"
+#include "lower/pass.h"
+#include "schedule/state.h"
+#include "te/text.h"
+
+typedef struct {
+    tec_context *cx;
+    const fuzz_case *c;
+    const target *t;
+    fuzz_result *r;
+    const ir_program *tree;
+    sched *s;
+    fuzz_data data[FUZZ_MAX_SETS];
+    int n_sets;
+    const char *last_pass; /* the last one that ended */
+    int n_passes;
+} check;
+
+fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *t, const fuzz_watch *watch)
+{
+    uint64_t key[] = {seed, (uint64_t)index}, state = base_hash(key, sizeof key, BASE_HASH_SEED);
+    fuzz_case c = {.seed = seed, .index = index, .data = base_random(&state) >> 16, .trace = ""};
+
+    c.te = fuzz_definition(cx, &state);
+    int wanted = 5 + fuzz_below(&state, 12);
+    fuzz_steps(cx, &c, t, &state, wanted, watch);
+    tec_context_clear(cx);
+    return c;
+}
+
+/* ---- findings ---- */
+
+static bool found(check *k, fuzz_outcome outcome, const char *where, const char *what)
+{
+    *k->r = (fuzz_result){.outcome = outcome, .where = where, .what = what, .primitives = k->r->primitives, .passes = k->r->passes,
+                          .steps = k->r->steps, .refused = k->r->refused};
+    return false;
+}
+
+/* What the context says: our bug is a finding, anything else a limit that was told. */
+static bool failed(check *k, const char *where)
+{
+    tec_status status = tec_context_status(k->cx);
+    const char *what = base_strdup(k->cx, tec_context_error(k->cx) ? tec_context_error(k->cx) : "it failed without a reason");
+
+    tec_context_clear(k->cx);
+    return found(k, status == TEC_INTERNAL || status == TEC_OK ? FUZZ_WRONG : FUZZ_UNSUPPORTED, where, what);
+}
+
+/* The program gives what the oracle gave, for all sizes. */
+static bool same(check *k, const ir_program *p, const char *where)
+{
+    for (int i = 0; i < k->n_sets; i++)
+        if (!fuzz_interpret(k->cx, p, &k->data[i], false))
+            return found(k, FUZZ_WRONG, where, base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
+    return true;
+}
+
+/* ---- the definition and the oracle ---- */
+
+static bool define(check *k)
+{
+    te_file *file = te_parse(k->cx, "case.te", k->c->te);
+
+    k->tree = file ? te_tree(k->cx, file->defs.at[0]) : NULL;
+    if (!k->tree) {
+        failed(k, "definition");
+        k->r->outcome = FUZZ_INVALID;
+        return false;
+    }
+    const char *text = te_text(k->cx, file->defs.at[0]);
+    te_file *again = te_parse(k->cx, "printed.te", text);
+    if (!again || strcmp(te_text(k->cx, again->defs.at[0]), text) != 0) {
+        tec_context_clear(k->cx);
+        return found(k, FUZZ_WRONG, "text", base_format(k->cx, "the definition does not print as it parses:\n%s", text));
+    }
+    return true;
+}
+
+static bool consult_oracle(check *k)
+{
+    fuzz_sizes sizes[FUZZ_MAX_SETS];
+
+    k->n_sets = fuzz_draw_sizes(k->cx, k->tree, k->c->data, sizes);
+    if (k->n_sets == 0)
+        return found(k, FUZZ_INVALID, "definition", "no sizes fit the facts");
+    for (int i = 0; i < k->n_sets; i++)
+        if (!fuzz_draw_data(k->cx, k->tree, &sizes[i], k->c->data + (uint64_t)i, &k->data[i]) || !fuzz_interpret(k->cx, k->tree, &k->data[i], true))
+            return found(k, FUZZ_INVALID, "definition", base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &sizes[i])));
+    return true;
+}
+
+/* ---- the schedule ---- */
+
+static void count_primitive(check *k)
+{
+    const sched_step *step = k->s->steps.at[k->s->steps.n - 1];
+
+    k->r->primitives |= (uint64_t)1 << (step->primitive - sched_primitives);
+}
+
+/* Line by line, leaving out what is refused; with `each`, results are compared after every line. */
+static bool replay(check *k, bool each)
+{
+    k->s = sched_new(k->cx, k->tree, k->t);
+    k->r->steps = k->r->refused = 0;
+    for (const char *line = k->c->trace, *end; *line; line = end + (*end == '\n')) {
+        end = line + strcspn(line, "\n");
+        const char *text = base_strndup(k->cx, line, (size_t)(end - line));
+        int before = k->s->steps.n;
+
+        if (strspn(text, " \t") == strlen(text))
+            continue;
+        bool accepted = sched_replay(k->s, "trace", text);
+        if (base_failed(k->cx))
+            return failed(k, base_format(k->cx, "step: %s", text));
+        k->r->steps += accepted;
+        k->r->refused += !accepted;
+        sched_clear(k->s);
+        if (k->s->steps.n == before)
+            continue;
+        count_primitive(k);
+        const sched_step *step = k->s->steps.at[before];
+        if (each && !same(k, sched_tree(k->s), base_format(k->cx, "schedule: %s", step->primitive->name))) {
+            k->r->what = base_format(k->cx, "%s\nafter %s", k->r->what, text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool schedule(check *k)
+{
+    if (!replay(k, false))
+        return false;
+    const char *text = sched_trace_text(k->cx, k->s);
+    sched *again = sched_new(k->cx, k->tree, k->t);
+    if (!sched_replay(again, "trace", text))
+        return found(k, FUZZ_WRONG, "replay", base_format(k->cx, "the trace does not replay: %s", sched_error(again)));
+    if (same(k, sched_tree(k->s), "schedule"))
+        return true;
+    return replay(k, true) ? same(k, sched_tree(k->s), "schedule") : false;
+}
+
+/* ---- lowering ---- */
+
+static void after_pass(void *user, const char *pass, const ir_program *before, const ir_program *after)
+{
+    check *k = user;
+    int row = k->n_passes++;
+
+    k->last_pass = pass;
+    if (before == after)
+        return;
+    k->r->passes |= (uint64_t)1 << row;
+    if (k->r->outcome == FUZZ_SAME)
+        same(k, after, base_format(k->cx, "pass: %s (%d)", pass, row + 1));
+}
+
+static bool lower(check *k)
+{
+    lower_options o = {.cx = k->cx, .target = k->t, .watch = after_pass, .user = k};
+    const ir_program *p = lower_run(&o, sched_tree(k->s));
+
+    if (k->r->outcome != FUZZ_SAME) {
+        tec_context_clear(k->cx);
+        return false;
+    }
+    if (!p)
+        return failed(k, k->n_passes < lower_n_passes ? base_format(k->cx, "pass: %s (%d)", lower_passes[k->n_passes].name, k->n_passes + 1) : "pass");
+    return true;
+}
+
+/* ---- machine code ---- */
+
+static bool call_all(check *k, tec_module *m)
+{
+    tec_error err = {0};
+    bool parallel = strstr(k->c->trace, "parallel(") != NULL;
+    tec_pool *pool = parallel ? tec_pool_new(3, &err) : NULL;
+    tec_function *f = tec_function_new(m, NULL, &(tec_run_options){.pool = pool, .threads = parallel ? 3 : 1}, &err);
+    bool good = f != NULL;
+
+    if (!good)
+        found(k, FUZZ_WRONG, "code", base_strdup(k->cx, err.text));
+    for (int i = 0; i < k->n_sets && good; i++) {
+        good = fuzz_call(k->cx, f, &k->data[i]);
+        if (!good)
+            found(k, FUZZ_WRONG, "code", base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
+    }
+    tec_function_free(f);
+    tec_pool_free(pool);
+    return good;
+}
+
+static bool run_code(check *k)
+{
+    comp_unit u = {.name = k->tree->name, .tree = sched_tree(k->s), .origin = "random"};
+    comp_code *code = comp_compile(k->cx, &u, 1, &(comp_options){.target = k->t, .jobs = 1, .no_verify = true});
+
+    if (!code)
+        return failed(k, "code");
+    if (target_unfit(k->cx, k->t))
+        return true;
+    tec_module *m = comp_load(k->cx, code, NULL);
+    if (!m)
+        return failed(k, "code");
+    bool good = call_all(k, m);
+    tec_module_free(m);
+    return good;
+}
+
+void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out)
+{
+    check k = {.cx = cx, .c = c, .t = t, .r = out};
+
+    *out = (fuzz_result){.where = "", .what = ""};
+    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && run_code(&k));
+    tec_context_clear(cx);
+}
+
+/* ---- a case as a file ---- */
+
+const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comment)
+{
+    base_text t = {0};
+
+    base_addf(cx, &t, "# tec fuzz: case %lld of seed %llu, data %llu\n", (long long)c->index, (unsigned long long)c->seed, (unsigned long long)c->data);
+    for (const char *line = comment ? comment : ""; *line;) {
+        size_t n = strcspn(line, "\n");
+
+        base_addf(cx, &t, "# %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    base_addf(cx, &t, "%s\nschedule f {\n", c->te);
+    for (const char *line = c->trace; *line;) {
+        size_t n = strcspn(line, "\n");
+
+        base_addf(cx, &t, "  %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    base_add(cx, &t, "}\n");
+    return base_text_str(cx, &t);
+}
+
+bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_case *out)
+{
+    te_file *f = te_parse(cx, file, text);
+    unsigned long long seed = 0, data = 1;
+    long long index = 0;
+
+    if (!f)
+        return false;
+    const te_def *d = f->defs.at[0];
+    const char *trace = base_dict_get(&f->schedules, d->name);
+    (void)sscanf(text, "# tec fuzz: case %lld of seed %llu, data %llu", &index, &seed, &data);
+    *out = (fuzz_case){.seed = seed, .index = index, .data = data, .te = te_text(cx, d), .trace = trace ? trace : ""};
+    return true;
+}

@@ -1,0 +1,444 @@
+/* tools/fuzz.c -- `tec fuzz`: random definitions under random schedules against the interpreter; findings are shrunk and written down.
+ *
+ * A case is a function of the seed and its number alone. Rows come in the order of the cases, so that what is printed and kept does not depend
+ * on the number of processes. With --resume the tally is kept in DIR/state.json after every few cases, and the next run goes on there.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "fuzz/fuzz.h"
+#include "lower/pass.h"
+#include "schedule/state.h"
+#include "tools/command.h"
+#include "tools/data.h"
+#include "tools/fuzz_jobs.h"
+
+enum { MAX_ROWS = 64, SAVE_EVERY = 32, MEDIAN_MOST = 64, SHRINK_BUDGET = 400 };
+
+typedef struct {
+    const char *target, *resume, *keep, *file;
+    int64_t cases, seed, jobs, timeout, first, shrink;
+    bool json, worker;
+} settings;
+
+typedef struct {
+    const char *signature, *where, *what, *text;
+    int64_t index, count;
+} finding;
+
+typedef struct {
+    tec_context *cx;
+    const settings *s;
+    const target *t;
+    int64_t next, outcomes[4], accepted[MEDIAN_MOST + 1], refused;
+    int64_t primitives[MAX_ROWS], passes[MAX_ROWS];
+    base_vec findings; /* finding *, one for each signature */
+    base_dict limits;  /* what was not supported -> how often (int64_t *) */
+    bool on_terminal;
+    double start;
+} tally;
+
+/* ---- findings ---- */
+
+/* Where, without operands; of a crash, its first word on stderr without numbers. */
+static const char *signature_of(tec_context *cx, const tool_fuzz_row *row)
+{
+    const char *line = strcmp(row->where, "crash") == 0 ? row->what : "";
+    char *text = base_format(cx, "%.*s %.160s", (int)strcspn(row->where, "("), row->where, line);
+    char *to = text;
+    bool quoted = false;
+
+    for (char *from = text; *from; from++) {
+        quoted = quoted != (*from == '\'');
+        if (!quoted && !(*from >= '0' && *from <= '9'))
+            *to++ = *from == '\n' ? ' ' : *from;
+    }
+    *to = '\0';
+    return text;
+}
+
+static const char *text_of(tally *t, const tool_fuzz_row *row)
+{
+    if (row->text)
+        return row->text;
+    fuzz_case c = fuzz_make(t->cx, (uint64_t)t->s->seed, row->index, t->t, NULL);
+    return fuzz_case_text(t->cx, &c, NULL);
+}
+
+static void add_finding(tally *t, const tool_fuzz_row *row)
+{
+    const char *signature = signature_of(t->cx, row);
+
+    for (int i = 0; i < t->findings.n; i++) {
+        finding *f = t->findings.at[i];
+
+        if (strcmp(f->signature, signature) == 0) {
+            f->count++;
+            return;
+        }
+    }
+    finding *f = base_new(t->cx, finding);
+    *f = (finding){signature, row->where, row->what, text_of(t, row), row->index, 1};
+    base_push(t->cx, &t->findings, f);
+}
+
+static void add_limit(tally *t, const tool_fuzz_row *row)
+{
+    const char *key = base_format(t->cx, "%s: %.*s", row->where, (int)strcspn(row->what, "\n"), row->what);
+    int64_t *n = base_dict_get(&t->limits, key);
+
+    if (!n) {
+        n = base_new(t->cx, int64_t);
+        base_dict_put(t->cx, &t->limits, key, n);
+    }
+    ++*n;
+}
+
+/* ---- what is kept between runs ---- */
+
+static cJSON *numbers(const int64_t *at, int n)
+{
+    cJSON *a = cJSON_CreateArray();
+
+    for (int i = 0; i < n; i++)
+        cJSON_AddItemToArray(a, cJSON_CreateNumber((double)at[i]));
+    return a;
+}
+
+static cJSON *findings_json(const tally *t)
+{
+    cJSON *a = cJSON_CreateArray();
+
+    for (int i = 0; i < t->findings.n; i++) {
+        const finding *f = t->findings.at[i];
+        cJSON *o = cJSON_CreateObject();
+
+        cJSON_AddNumberToObject(o, "case", (double)f->index);
+        cJSON_AddNumberToObject(o, "count", (double)f->count);
+        cJSON_AddStringToObject(o, "where", f->where);
+        cJSON_AddStringToObject(o, "what", f->what);
+        cJSON_AddStringToObject(o, "signature", f->signature);
+        cJSON_AddStringToObject(o, "text", f->text);
+        cJSON_AddItemToArray(a, o);
+    }
+    return a;
+}
+
+static bool write_json(tally *t, cJSON *o, const char *path)
+{
+    char *text = cJSON_Print(o);
+    bool good = base_write_file(t->cx, path, text, strlen(text));
+
+    free(text);
+    cJSON_Delete(o);
+    return good;
+}
+
+static bool save(tally *t)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddNumberToObject(o, "seed", (double)t->s->seed);
+    cJSON_AddStringToObject(o, "target", t->s->target);
+    cJSON_AddNumberToObject(o, "next", (double)t->next);
+    cJSON_AddNumberToObject(o, "refused", (double)t->refused);
+    cJSON_AddItemToObject(o, "outcomes", numbers(t->outcomes, BASE_COUNT(t->outcomes)));
+    cJSON_AddItemToObject(o, "accepted", numbers(t->accepted, BASE_COUNT(t->accepted)));
+    cJSON_AddItemToObject(o, "primitives", numbers(t->primitives, sched_n_primitives));
+    cJSON_AddItemToObject(o, "passes", numbers(t->passes, lower_n_passes));
+    cJSON_AddItemToObject(o, "findings", findings_json(t));
+    return write_json(t, o, base_format(t->cx, "%s/state.json", t->s->resume));
+}
+
+static int64_t number_of(const cJSON *o, const char *key)
+{
+    const cJSON *n = cJSON_GetObjectItem(o, key);
+
+    return cJSON_IsNumber(n) ? (int64_t)n->valuedouble : 0;
+}
+
+static const char *string_of(tally *t, const cJSON *o, const char *key)
+{
+    const cJSON *s = cJSON_GetObjectItem(o, key);
+
+    return cJSON_IsString(s) ? base_strdup(t->cx, s->valuestring) : "";
+}
+
+static void read_numbers(const cJSON *o, const char *key, int64_t *out, int n)
+{
+    const cJSON *a = cJSON_GetObjectItem(o, key);
+
+    for (int i = 0; i < n && i < cJSON_GetArraySize(a); i++)
+        out[i] = (int64_t)cJSON_GetArrayItem(a, i)->valuedouble;
+}
+
+static void read_state(tally *t, const cJSON *o)
+{
+    const cJSON *row;
+
+    t->next = number_of(o, "next");
+    t->refused = number_of(o, "refused");
+    read_numbers(o, "outcomes", t->outcomes, BASE_COUNT(t->outcomes));
+    read_numbers(o, "accepted", t->accepted, BASE_COUNT(t->accepted));
+    read_numbers(o, "primitives", t->primitives, sched_n_primitives);
+    read_numbers(o, "passes", t->passes, lower_n_passes);
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(o, "findings"))
+    {
+        finding *f = base_new(t->cx, finding);
+
+        *f = (finding){string_of(t, row, "signature"), string_of(t, row, "where"), string_of(t, row, "what"), string_of(t, row, "text"),
+                       number_of(row, "case"), number_of(row, "count")};
+        base_push(t->cx, &t->findings, f);
+    }
+}
+
+/* A new directory starts at case 0; one of another seed or target is refused. */
+static bool go_on(tally *t)
+{
+    const char *path = base_format(t->cx, "%s/state.json", t->s->resume);
+    size_t size;
+
+    mkdir(t->s->resume, 0777);
+    if (access(path, F_OK) != 0)
+        return true;
+    char *text = base_read_file(t->cx, path, &size);
+    cJSON *o = text ? cJSON_Parse(text) : NULL;
+    bool fits = o && number_of(o, "seed") == t->s->seed && strcmp(string_of(t, o, "target"), t->s->target) == 0;
+    if (fits)
+        read_state(t, o);
+    else if (text)
+        base_fail(t->cx, TEC_INVALID, (base_loc){path, 0}, o ? "it belongs to another seed or target" : "it is no state of 'tec fuzz'");
+    cJSON_Delete(o);
+    return fits;
+}
+
+/* ---- progress ---- */
+
+static void show_progress(const tally *t)
+{
+    double seconds = tec_clock() - t->start;
+    int64_t done = t->outcomes[0] + t->outcomes[1] + t->outcomes[2] + t->outcomes[3];
+
+    if (t->on_terminal)
+        fprintf(stderr, "\r%" PRId64 " cases, %" PRId64 " wrong, %" PRId64 " unsupported, %.1f/s ", done, t->outcomes[FUZZ_WRONG], t->outcomes[FUZZ_UNSUPPORTED],
+                seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
+}
+
+static void take_row(void *user, const tool_fuzz_row *row)
+{
+    tally *t = user;
+
+    t->outcomes[row->outcome]++;
+    t->accepted[row->accepted < MEDIAN_MOST ? row->accepted : MEDIAN_MOST]++;
+    t->refused += row->refused;
+    for (int i = 0; i < MAX_ROWS; i++) {
+        t->primitives[i] += (int64_t)(row->primitives >> i & 1);
+        t->passes[i] += (int64_t)(row->passes >> i & 1);
+    }
+    t->next = row->index + 1;
+    if (row->outcome == FUZZ_UNSUPPORTED)
+        add_limit(t, row);
+    if (row->outcome == FUZZ_WRONG || row->outcome == FUZZ_INVALID) {
+        if (!t->s->json)
+            printf("%scase %" PRId64 ": %s: %s\n", t->on_terminal ? "\n" : "", row->index, row->where, row->what);
+        fflush(stdout);
+        add_finding(t, row);
+    }
+    show_progress(t);
+    if (t->s->resume && t->next % SAVE_EVERY == 0)
+        save(t);
+}
+
+/* ---- shrinking ---- */
+
+typedef struct {
+    tally *t;
+    const tool_fuzz_jobs *jobs;
+    const char *path, *signature;
+} question;
+
+static bool still_fails(void *user, const fuzz_case *c)
+{
+    question *q = user;
+    tool_fuzz_row row = {0};
+    tec_context *cx = tec_context_new();
+    tool_fuzz_jobs jobs = *q->jobs;
+    const char *text = fuzz_case_text(cx, c, NULL);
+
+    jobs.cx = cx;
+    bool bad = base_write_file(cx, q->path, text, strlen(text)) && tool_fuzz_try(&jobs, q->path, &row) &&
+               (row.outcome == FUZZ_WRONG || row.outcome == FUZZ_INVALID) && strcmp(signature_of(cx, &row), q->signature) == 0;
+    tec_context_free(cx);
+    return bad;
+}
+
+static void shrink(tally *t, const tool_fuzz_jobs *jobs, finding *f)
+{
+    const char *dir = t->s->resume ? t->s->resume : "/tmp";
+    question q = {t, jobs, base_format(t->cx, "%s/tec-fuzz-%d.te", dir, (int)getpid()), f->signature};
+    fuzz_case c;
+
+    if (!fuzz_case_parse(t->cx, "case.te", f->text, &c)) {
+        tec_context_clear(t->cx);
+        return;
+    }
+    fuzz_case small = fuzz_shrink(t->cx, &c, still_fails, &q, SHRINK_BUDGET);
+    unlink(q.path);
+    f->text = fuzz_case_text(t->cx, &small, base_format(t->cx, "%s: %s", f->where, f->what));
+}
+
+/* Into the directory of --keep, or that of --resume. */
+static void write_down(tally *t, const finding *f)
+{
+    const char *dir = t->s->keep ? t->s->keep : t->s->resume;
+
+    if (!dir)
+        return;
+    mkdir(dir, 0777);
+    base_write_file(t->cx, base_format(t->cx, "%s/seed%" PRId64 "-case%" PRId64 ".te", dir, t->s->seed, f->index), f->text, strlen(f->text));
+}
+
+static void look_into(tally *t, const tool_fuzz_jobs *jobs)
+{
+    for (int i = 0; i < t->findings.n; i++) {
+        finding *f = t->findings.at[i];
+
+        if (i < t->s->shrink)
+            shrink(t, jobs, f);
+        write_down(t, f);
+        if (!t->s->json)
+            printf("\n%" PRId64 " times: %s: %s\n%s", f->count, f->where, f->what, f->text);
+    }
+}
+
+/* ---- the report ---- */
+
+static int64_t median(const int64_t *count, int n)
+{
+    int64_t all = 0, seen = 0;
+    int i = 0;
+
+    for (int k = 0; k < n; k++)
+        all += count[k];
+    for (; i < n - 1 && (seen += count[i]) * 2 < all; i++)
+        ;
+    return i;
+}
+
+static void print_table(const tally *t)
+{
+    printf("\n%" PRId64 " same, %" PRId64 " unsupported, %" PRId64 " invalid, %" PRId64 " wrong; median of %" PRId64 " steps, %" PRId64 " refused; %.1f s\n",
+           t->outcomes[FUZZ_SAME], t->outcomes[FUZZ_UNSUPPORTED], t->outcomes[FUZZ_INVALID], t->outcomes[FUZZ_WRONG],
+           median(t->accepted, BASE_COUNT(t->accepted)), t->refused, tec_clock() - t->start);
+    printf("\n%-22s cases    %-22s cases\n", "primitive", "pass");
+    for (int i = 0; i < sched_n_primitives || i < lower_n_passes; i++) {
+        printf("%-22s", i < sched_n_primitives ? sched_primitives[i].name : "");
+        printf(i < sched_n_primitives ? "%6" PRId64 : "%6s", i < sched_n_primitives ? t->primitives[i] : 0);
+        if (i < lower_n_passes)
+            printf("   %2d %-19s%6" PRId64, i + 1, lower_passes[i].name, t->passes[i]);
+        printf("\n");
+    }
+    for (int i = 0; i < t->limits.order.n; i++)
+        printf("%snot supported, %" PRId64 " times: %s\n", i ? "" : "\n", *(int64_t *)base_dict_get(&t->limits, t->limits.order.at[i]),
+               (const char *)t->limits.order.at[i]);
+}
+
+static void print_json(tally *t)
+{
+    static const char *const words[] = {"same", "unsupported", "invalid", "wrong"};
+    cJSON *o = cJSON_CreateObject(), *primitives = cJSON_AddObjectToObject(o, "primitives"), *passes = cJSON_AddArrayToObject(o, "passes");
+
+    cJSON_AddNumberToObject(o, "seed", (double)t->s->seed);
+    cJSON_AddNumberToObject(o, "cases", (double)t->next);
+    for (int i = 0; i < BASE_COUNT(words); i++)
+        cJSON_AddNumberToObject(o, words[i], (double)t->outcomes[i]);
+    cJSON_AddNumberToObject(o, "median_steps", (double)median(t->accepted, BASE_COUNT(t->accepted)));
+    cJSON_AddNumberToObject(o, "refused_steps", (double)t->refused);
+    cJSON_AddNumberToObject(o, "seconds", tec_clock() - t->start);
+    for (int i = 0; i < sched_n_primitives; i++)
+        cJSON_AddNumberToObject(primitives, sched_primitives[i].name, (double)t->primitives[i]);
+    for (int i = 0; i < lower_n_passes; i++) {
+        cJSON *row = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(row, "pass", lower_passes[i].name);
+        cJSON_AddNumberToObject(row, "changed", (double)t->passes[i]);
+        cJSON_AddItemToArray(passes, row);
+    }
+    cJSON_AddItemToObject(o, "findings", findings_json(t));
+    char *text = cJSON_Print(o);
+    printf("%s\n", text);
+    free(text);
+    cJSON_Delete(o);
+}
+
+/* ---- the command ---- */
+
+static int fuzz(tally *t)
+{
+    const settings *s = t->s;
+
+    t->next = s->first;
+    if (s->resume && !go_on(t))
+        return tool_fail("fuzz", t->cx);
+    tool_fuzz_jobs jobs = {.cx = t->cx, .target = s->target, .seed = (uint64_t)s->seed, .first = t->next, .end = t->next + s->cases,
+                           .jobs = (int)s->jobs, .timeout = (double)s->timeout, .row = take_row, .user = t};
+    if (!tool_fuzz_run(&jobs)) {
+        fprintf(stderr, "tec fuzz: cannot start a process\n");
+        return TOOL_FAILED;
+    }
+    look_into(t, &jobs);
+    if (s->resume && !save(t))
+        return tool_fail("fuzz", t->cx);
+    if (s->json)
+        print_json(t);
+    else
+        print_table(t);
+    return t->outcomes[FUZZ_WRONG] || t->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
+}
+
+static int start(const settings *s)
+{
+    tally t = {.cx = tec_context_new(), .s = s, .on_terminal = isatty(STDERR_FILENO) && !s->json, .start = tec_clock()};
+    int status = TOOL_FAILED;
+
+    t.t = tool_target(t.cx, s->target, 2);
+    if (!t.t)
+        status = tool_fail("fuzz", t.cx);
+    else if (s->worker)
+        status = s->file ? tool_fuzz_work_file(t.t, t.cx, s->file) : tool_fuzz_work(t.t, t.cx, (uint64_t)s->seed, s->first, s->first + s->cases);
+    else
+        status = fuzz(&t);
+    tec_context_free(t.cx);
+    return status;
+}
+
+int tool_fuzz(int argc, char **argv)
+{
+    settings s = {.target = "native", .cases = 1000, .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 60, .shrink = 8};
+    tool_list none = {0};
+    const tool_option options[] = {
+        {"cases", TOOL_INT, &s.cases, "N", "how many (1000)"},
+        {"seed", TOOL_INT, &s.seed, "S", "which cases (1)"},
+        {"jobs", TOOL_INT, &s.jobs, "N", "processes at once (the number of cores)"},
+        {"target", TOOL_TEXT, &s.target, "T", "what to compile for (native); the code runs where this machine can"},
+        {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
+        {"keep", TOOL_TEXT, &s.keep, "DIR", "writes findings there, one .te file each (the directory of --resume)"},
+        {"shrink", TOOL_INT, &s.shrink, "N", "shrinks the first N findings (8)"},
+        {"timeout", TOOL_INT, &s.timeout, "S", "seconds after which a case has failed (60)"},
+        {"first", TOOL_INT, &s.first, "K", "begins at case K (0)"},
+        {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: this case alone"},
+        {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
+        {"worker", TOOL_FLAG, &s.worker, NULL, "works in this process, for the command's own use"},
+    };
+    const tool_usage usage = {"fuzz", "", "Random definitions under random legal schedules: interpreter, every pass and machine code must agree bit for bit.",
+                              options, BASE_COUNT(options), 0, 0};
+    int status = tool_parse(&usage, argc, argv, &none);
+
+    return status == TOOL_GO_ON ? start(&s) : status;
+}

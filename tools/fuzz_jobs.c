@@ -1,0 +1,372 @@
+/* tools/fuzz_jobs.c -- the processes of `tec fuzz`: the child that works through a range of cases, the parent that collects rows.
+ *
+ * A row is a line: index, outcome, accepted, refused, primitives, passes, where, what, with tabs between. The child writes what it is about to
+ * do into memory that it shares with the parent, so that the parent knows the case of a process that died.
+ */
+#include "tools/fuzz_jobs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tec/runtime.h"
+#include "tools/args.h"
+
+extern char **environ;
+
+enum { NOTE_FD = 3, NOTE_BYTES = 1 << 17, LINE_BYTES = 1 << 15, CHUNK = 8, MAX_JOBS = 64, MAX_MEMORY_GB = 8 };
+
+/* ---- the child ---- */
+
+static void note_case(void *user, const fuzz_case *c, const char *step)
+{
+    char *note = user;
+    tec_context *cx = tec_context_new();
+    fuzz_case with = *c;
+
+    with.trace = step ? base_format(cx, "%s%s\n", c->trace, step) : c->trace;
+    if (note)
+        snprintf(note, NOTE_BYTES, "%s", fuzz_case_text(cx, &with, NULL));
+    tec_context_free(cx);
+}
+
+static char *open_note(void)
+{
+    char *note = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, NOTE_FD, 0);
+
+    return note == MAP_FAILED ? NULL : note;
+}
+
+static void limit_memory(void)
+{
+    struct rlimit most = {(rlim_t)MAX_MEMORY_GB << 30, (rlim_t)MAX_MEMORY_GB << 30};
+
+    setrlimit(RLIMIT_AS, &most);
+    most = (struct rlimit){0, 0};
+    setrlimit(RLIMIT_CORE, &most);
+}
+
+static void print_escaped(const char *s, int most)
+{
+    for (; *s && most > 0; s++, most--)
+        if (*s == '\n')
+            fputs("\\n", stdout);
+        else
+            putchar(*s == '\t' || *s == '\\' ? ' ' : *s);
+}
+
+static void print_row(const fuzz_case *c, const fuzz_result *r)
+{
+    printf("%" PRId64 "\t%d\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t", c->index, (int)r->outcome, r->steps, c->refused + r->refused, r->primitives, r->passes);
+    print_escaped(r->where, 200);
+    putchar('\t');
+    print_escaped(r->what, 4000);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void work_on(tec_context *cx, const fuzz_case *c, const target *t, char *note)
+{
+    fuzz_result r;
+
+    note_case(note, c, NULL);
+    fuzz_check(cx, c, t, &r);
+    print_row(c, &r);
+}
+
+int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t first, int64_t end)
+{
+    char *note = open_note();
+
+    limit_memory();
+    for (int64_t i = first; i < end; i++) {
+        tec_context *child = base_child(cx);
+        fuzz_case c = fuzz_make(child, seed, i, t, &(fuzz_watch){note_case, note});
+
+        work_on(child, &c, t, note);
+        tec_context_free(child);
+    }
+    return TOOL_OK;
+}
+
+int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path)
+{
+    size_t size;
+    const char *text = base_read_file(cx, path, &size);
+    fuzz_case c;
+
+    limit_memory();
+    if (!text || !fuzz_case_parse(cx, path, text, &c)) {
+        fuzz_result r = {.outcome = FUZZ_INVALID, .where = "definition", .what = base_strdup(cx, tec_context_error(cx))};
+
+        print_row(&(fuzz_case){.trace = ""}, &r);
+        return TOOL_OK;
+    }
+    work_on(cx, &c, t, open_note());
+    return TOOL_OK;
+}
+
+/* ---- the parent ---- */
+
+typedef struct {
+    pid_t pid;
+    int fd, n, errors; /* of what it wrote: rows, and stderr */
+    int64_t next, end; /* the case that it works on, the end of its range */
+    double deadline;
+    char *note;
+    char text[LINE_BYTES];
+} job;
+
+static int memory_file(const char *name, size_t size)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC);
+
+    if (fd >= 0 && size && ftruncate(fd, (off_t)size) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static bool spawn(job *b, const char *const *argv, int note_fd, int pipe_fd[2])
+{
+    posix_spawn_file_actions_t actions;
+
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, b->errors, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, note_fd, NOTE_FD);
+    int failed = posix_spawn(&b->pid, "/proc/self/exe", &actions, NULL, (char **)(void *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed == 0;
+}
+
+static bool start(job *b, const char *const *argv, double timeout)
+{
+    int pipe_fd[2], note_fd = memory_file("note", NOTE_BYTES);
+
+    b->pid = 0;
+    b->n = 0;
+    b->errors = memory_file("errors", 0);
+    b->note = note_fd < 0 ? MAP_FAILED : mmap(NULL, NOTE_BYTES, PROT_READ, MAP_SHARED, note_fd, 0);
+    if (b->errors < 0 || b->note == MAP_FAILED || pipe2(pipe_fd, O_CLOEXEC) != 0)
+        return false;
+    bool good = spawn(b, argv, note_fd, pipe_fd);
+    close(pipe_fd[1]);
+    close(note_fd);
+    b->fd = pipe_fd[0];
+    b->deadline = tec_clock() + timeout;
+    return good;
+}
+
+static bool start_range(const tool_fuzz_jobs *j, job *b)
+{
+    tec_context *cx = tec_context_new();
+    const char *argv[] = {"tec", "fuzz", "--worker", "--target", j->target, "--seed", base_format(cx, "%" PRIu64, j->seed), "--first",
+                          base_format(cx, "%" PRId64, b->next), "--cases", base_format(cx, "%" PRId64, b->end - b->next), NULL};
+    bool good = start(b, argv, j->timeout);
+
+    tec_context_free(cx);
+    return good;
+}
+
+static const char *unescaped(tec_context *cx, const char *s)
+{
+    char *out = base_strdup(cx, s), *to = out;
+
+    for (; *s; s++)
+        if (s[0] == '\\' && s[1] == 'n') {
+            *to++ = '\n';
+            s++;
+        } else
+            *to++ = *s;
+    *to = '\0';
+    return out;
+}
+
+static bool read_row(tec_context *cx, char *line, tool_fuzz_row *out)
+{
+    char *field[8], *rest = NULL;
+    int n = 0;
+
+    for (char *f = line; f && n < 8; f = rest) {
+        rest = strchr(f, '\t');
+        if (rest)
+            *rest++ = '\0';
+        field[n++] = f;
+    }
+    if (n < 8)
+        return false;
+    *out = (tool_fuzz_row){.index = strtoll(field[0], NULL, 10), .outcome = (fuzz_outcome)atoi(field[1]), .accepted = atoi(field[2]), .refused = atoi(field[3]),
+                           .primitives = strtoull(field[4], NULL, 16), .passes = strtoull(field[5], NULL, 16), .where = unescaped(cx, field[6]),
+                           .what = unescaped(cx, field[7])};
+    return true;
+}
+
+/* The last lines that the process wrote to stderr. */
+static const char *last_words(tec_context *cx, const job *b)
+{
+    char text[1500];
+    off_t size = lseek(b->errors, 0, SEEK_END), from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
+    ssize_t n = pread(b->errors, text, sizeof text - 1, from);
+
+    text[n > 0 ? n : 0] = '\0';
+    for (ssize_t i = 0; i < n; i++)
+        if (text[i] == '\t')
+            text[i] = ' ';
+    return base_strdup(cx, text);
+}
+
+/* What a process that died without its row says. */
+static tool_fuzz_row obituary(const tool_fuzz_jobs *j, const job *b, int status, bool late)
+{
+    const char *words = last_words(j->cx, b), *how = late ? "it does not end" : WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it ended without a result";
+
+    return (tool_fuzz_row){.index = b->next, .outcome = FUZZ_WRONG, .where = late ? "hang" : "crash", .what = base_format(j->cx, "%s\n%s", how, words),
+                           .text = base_strdup(j->cx, b->note)};
+}
+
+/* Waits for the end; true: it died in the middle of a case, *row is about that. */
+static bool finish(const tool_fuzz_jobs *j, job *b, bool late, tool_fuzz_row *row)
+{
+    int status = 0;
+    bool died;
+
+    close(b->fd);
+    if (late)
+        kill(b->pid, SIGKILL);
+    waitpid(b->pid, &status, 0);
+    died = b->next < b->end;
+    if (died)
+        *row = obituary(j, b, status, late);
+    munmap(b->note, NOTE_BYTES);
+    close(b->errors);
+    b->pid = 0;
+    return died;
+}
+
+/* Rows wait here until those of all cases before them came. */
+typedef struct {
+    const tool_fuzz_jobs *j;
+    tool_fuzz_row *row;
+    bool *here;
+    int64_t told;
+} collection;
+
+static void collect(collection *all, const tool_fuzz_row *row)
+{
+    int64_t k = row->index - all->j->first, n = all->j->end - all->j->first;
+
+    if (k < 0 || k >= n)
+        return;
+    all->row[k] = *row;
+    all->here[k] = true;
+    for (; all->told < n && all->here[all->told]; all->told++)
+        all->j->row(all->j->user, &all->row[all->told]);
+}
+
+static void take_lines(collection *all, job *b)
+{
+    char *line = b->text, *end;
+
+    for (; (end = memchr(line, '\n', (size_t)(b->text + b->n - line))); line = end + 1) {
+        tool_fuzz_row row;
+
+        *end = '\0';
+        if (read_row(all->j->cx, line, &row)) {
+            b->next = row.index + 1;
+            b->deadline = tec_clock() + all->j->timeout;
+            collect(all, &row);
+        }
+    }
+    b->n -= (int)(line - b->text);
+    memmove(b->text, line, (size_t)b->n);
+}
+
+/* Reads what it wrote; a process that ended in the middle of its range is followed by another for the rest. */
+static bool serve(collection *all, job *b, bool readable)
+{
+    tool_fuzz_row row;
+
+    if (readable) {
+        ssize_t got = read(b->fd, b->text + b->n, sizeof b->text - (size_t)b->n);
+
+        if (got > 0) {
+            b->n += (int)got;
+            take_lines(all, b);
+            return true;
+        }
+        if (got < 0 && errno == EINTR)
+            return true;
+    } else if (tec_clock() < b->deadline)
+        return true;
+    if (!finish(all->j, b, !readable, &row))
+        return true;
+    collect(all, &row);
+    b->next++;
+    return b->next >= b->end || start_range(all->j, b);
+}
+
+bool tool_fuzz_run(const tool_fuzz_jobs *j)
+{
+    collection all = {.j = j, .row = base_array(j->cx, tool_fuzz_row, j->end - j->first), .here = base_array(j->cx, bool, j->end - j->first)};
+    int n = j->jobs < 1 ? 1 : j->jobs > MAX_JOBS ? MAX_JOBS : j->jobs, running = 0;
+    job *jobs = base_array(j->cx, job, n);
+    int64_t next = j->first;
+    struct pollfd fds[MAX_JOBS];
+
+    do {
+        running = 0;
+        for (int i = 0; i < n; i++) {
+            if (!jobs[i].pid && next < j->end) {
+                jobs[i].next = next;
+                jobs[i].end = next = next + CHUNK < j->end ? next + CHUNK : j->end;
+                if (!start_range(j, &jobs[i]))
+                    return false;
+            }
+            fds[i] = (struct pollfd){.fd = jobs[i].pid ? jobs[i].fd : -1, .events = POLLIN};
+            running += jobs[i].pid != 0;
+        }
+        poll(fds, (nfds_t)n, 200);
+        for (int i = 0; i < n; i++)
+            if (jobs[i].pid && !serve(&all, &jobs[i], fds[i].revents != 0))
+                return false;
+    } while (running);
+    return true;
+}
+
+bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out)
+{
+    const char *argv[] = {"tec", "fuzz", "--worker", "--target", j->target, "--file", path, NULL};
+    job *b = base_new(j->cx, job);
+    bool late = false, row = false;
+
+    if (!start(b, argv, j->timeout))
+        return false;
+    for (;;) {
+        struct pollfd fd = {.fd = b->fd, .events = POLLIN};
+
+        late = poll(&fd, 1, 200) == 0 && tec_clock() > b->deadline;
+        ssize_t got = fd.revents ? read(b->fd, b->text + b->n, sizeof b->text - 1 - (size_t)b->n) : 1;
+        b->n += fd.revents && got > 0 ? (int)got : 0;
+        if (late || got == 0)
+            break;
+    }
+    b->text[b->n] = '\0';
+    b->text[strcspn(b->text, "\n")] = '\0';
+    row = b->n > 0 && read_row(j->cx, b->text, out);
+    b->next = row ? 1 : 0;
+    b->end = 1;
+    finish(j, b, late, out);
+    return true;
+}

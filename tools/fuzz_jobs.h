@@ -1,0 +1,39 @@
+/* tools/fuzz_jobs.h -- cases of `tec fuzz` in processes of their own, so that a crash or a hang is one case's finding.
+ *
+ *     tool_fuzz_jobs j = {.cx = cx, .target = "native", .seed = 1, .first = 0, .end = 100, .jobs = 2, .timeout = 30, .row = print_row};
+ *     tool_fuzz_run(&j);                            // row is called for each case, in the order of the cases
+ */
+#ifndef TOOLS_FUZZ_JOBS_H
+#define TOOLS_FUZZ_JOBS_H
+
+#include "fuzz/fuzz.h"
+
+typedef struct {
+    int64_t index;
+    fuzz_outcome outcome;
+    int accepted, refused;
+    uint64_t primitives, passes;
+    const char *where, *what;
+    const char *text; /* the case as a file, where the process did not live to tell; otherwise NULL */
+} tool_fuzz_row;
+
+typedef struct {
+    tec_context *cx;
+    const char *target;
+    uint64_t seed;
+    int64_t first, end; /* cases first .. end-1 */
+    int jobs;
+    double timeout;     /* seconds for one case */
+    void (*row)(void *user, const tool_fuzz_row *row);
+    void *user;
+} tool_fuzz_jobs;
+
+bool tool_fuzz_run(const tool_fuzz_jobs *j);
+/* One case file in a process of its own. */
+bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out);
+
+/* In the child: cases first .. end-1 of the seed, or the file; rows on stdout, what it is about to do in the memory behind fd 3. */
+int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t first, int64_t end);
+int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path);
+
+#endif
