@@ -60,7 +60,10 @@ static int compile(tec_context *cx, const char *model, const settings *s)
     if (m && !s->quiet)
         fprintf(stderr, "%s: %d operators, for %s\n", model, ((graph_function *)m->functions.at[0])->body->nodes.n, target_text(cx, t));
     graph_built *b = m ? graph_build(m, &o) : NULL;
-    if (!b || !graph_write(b, path, flags))
+    tool_hold_interrupts(true);
+    bool written = b && graph_write(b, path, flags);
+    tool_hold_interrupts(false);
+    if (!written)
         return tool_fail("compile", cx);
     tool_report_module(cx, &b->desc, path, tec_clock() - start, s->json, s->quiet);
     return TOOL_OK;

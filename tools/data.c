@@ -2,6 +2,7 @@
 #include "tools/data.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +252,17 @@ const target *tool_target(tec_context *cx, const char *text, int64_t threads)
     target *with = base_copy(cx, t, sizeof *t);
     with->num_cores = (int)threads;
     return with;
+}
+
+void tool_hold_interrupts(bool hold)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
 const char *tool_seconds(double s, char *buffer, size_t size)

@@ -28,6 +28,9 @@ int tool_fail_run(const char *command, const tec_error *err);
 /* A target with its number of threads; NULL with an error in the context. */
 const target *tool_target(tec_context *cx, const char *text, int64_t threads);
 
+/* While files are written, an interrupt waits: what was begun is finished or removed, never left in part. */
+void tool_hold_interrupts(bool hold);
+
 /* "1.234 ms" and its like, into buffer. */
 const char *tool_seconds(double s, char *buffer, size_t size);
 

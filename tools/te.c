@@ -204,7 +204,10 @@ static int build(session *x, emit_kind kind)
         return print_text(x, text) ? TOOL_OK : tool_fail("te", x->cx);
     if (kind == EMIT_OBJ)
         return comp_write_object(x->cx, code, x->s->output ? x->s->output : base_format(x->cx, "%s.o", x->def->name)) ? TOOL_OK : tool_fail("te", x->cx);
-    if (x->s->output && !comp_write(x->cx, code, NULL, x->s->output, 0))
+    tool_hold_interrupts(true);
+    bool written = !x->s->output || comp_write(x->cx, code, NULL, x->s->output, 0);
+    tool_hold_interrupts(false);
+    if (!written)
         return tool_fail("te", x->cx);
     if (!x->s->time)
         return TOOL_OK;
