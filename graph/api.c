@@ -6,6 +6,7 @@
 #include "compiler/options.h"
 #include "graph/build.h"
 #include "graph/node.h"
+#include "te/element.h"
 
 tec_graph *tec_here_graph(tec_graph *g, const char *file, int line)
 {
@@ -17,26 +18,6 @@ tec_graph *tec_here_graph(tec_graph *g, const char *file, int line)
 static graph_function *main_of(const tec_graph *g)
 {
     return g->functions.at[0];
-}
-
-static base_dtype element(tec_dtype t)
-{
-    switch (t) {
-    case TEC_BOOL: return BASE_BOOL;
-    case TEC_I8: return BASE_I8;
-    case TEC_I16: return BASE_I16;
-    case TEC_I32: return BASE_I32;
-    case TEC_I64: return BASE_I64;
-    case TEC_U8: return BASE_U8;
-    case TEC_U16: return BASE_U16;
-    case TEC_U32: return BASE_U32;
-    case TEC_U64: return BASE_U64;
-    case TEC_F16: return BASE_F16;
-    case TEC_BF16: return BASE_BF16;
-    case TEC_F32: return BASE_F32;
-    case TEC_F64: return BASE_F64;
-    }
-    return BASE_F32;
 }
 
 /* ---- graphs ---- */
@@ -65,7 +46,7 @@ tec_value *tec_graph_input_n(tec_graph *g, const char *name, tec_dtype t, const 
     for (int i = 0; g && i < n; i++)
         if (!shape[i])
             return NULL;
-    return g ? graph_input(main_of(g), name, (op_type){element(t), n, base_copy(g->cx, shape, (size_t)n * sizeof *shape)}) : NULL;
+    return g ? graph_input(main_of(g), name, (op_type){te_element(t), n, base_copy(g->cx, shape, (size_t)n * sizeof *shape)}) : NULL;
 }
 
 void(tec_graph_output)(tec_graph *g, const char *name, tec_value *v)
@@ -119,7 +100,7 @@ static op_attr read_attr(tec_context *cx, const tec_attr *a)
     case TEC_ATTR_INTS: out.kind = OP_ATTR_INTS, out.ints = base_copy(cx, a->value.ints, n * sizeof *a->value.ints); break;
     case TEC_ATTR_FLOATS: out.kind = OP_ATTR_FLOATS, out.floats = base_copy(cx, a->value.floats, n * sizeof *a->value.floats); break;
     case TEC_ATTR_EXPRS: out.kind = OP_ATTR_EXPRS, out.exprs = base_copy(cx, a->value.exprs, n * sizeof *a->value.exprs); break;
-    case TEC_ATTR_DTYPE: out.kind = OP_ATTR_DTYPE, out.dtype = element(a->value.dtype); break;
+    case TEC_ATTR_DTYPE: out.kind = OP_ATTR_DTYPE, out.dtype = te_element(a->value.dtype); break;
     }
     return out;
 }

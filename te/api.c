@@ -1,10 +1,11 @@
 /* te/api.c -- the public face of te/: include/tec/te.h over te/te.h. */
 #include "tec/te.h"
 
+#include "te/element.h"
 #include "te/te.h"
 #include "te/text.h"
 
-static base_dtype element(tec_dtype t)
+base_dtype te_element(tec_dtype t)
 {
     switch (t) {
     case TEC_BOOL: return BASE_BOOL;
@@ -69,12 +70,12 @@ void(tec_fact)(tec_def *d, const tec_expr *condition)
 
 tec_tensor *tec_input_n(tec_def *d, const char *name, tec_dtype t, const tec_expr *const *shape, int n)
 {
-    return te_input(d, name, element(t), shape, n);
+    return te_input(d, name, te_element(t), shape, n);
 }
 
 const tec_expr *(tec_scalar)(tec_def *d, const char *name, tec_dtype t)
 {
-    return te_scalar(d, name, element(t));
+    return te_scalar(d, name, te_element(t));
 }
 
 void(tec_output)(tec_def *d, tec_tensor *t)
@@ -104,12 +105,12 @@ const tec_expr *tec_int(tec_context *cx, int64_t value)
 
 const tec_expr *tec_const(tec_context *cx, tec_dtype t, double value)
 {
-    return ir_imm(cx, element(t), value);
+    return ir_imm(cx, te_element(t), value);
 }
 
 const tec_expr *(tec_cast)(tec_context *cx, tec_dtype t, const tec_expr *e)
 {
-    return ir_cast(cx, element(t), e);
+    return ir_cast(cx, te_element(t), e);
 }
 
 const tec_expr *tec_at_n(tec_tensor *t, const tec_expr *const *index, int n)
