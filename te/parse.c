@@ -288,6 +288,8 @@ static te_def *parse_def(tec_context *cx, base_lexer *lx)
 
     base_set_where(cx, lx->tok.loc);
     p.def = te_def_new(cx, base_expect_name(lx, "the name of a definition"));
+    if (!p.def)
+        return NULL;
     base_expect(lx, "(");
     while (!base_at(lx, ")") && lx->tok.kind != BASE_TOK_END) {
         parse_param(&p);

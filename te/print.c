@@ -1,7 +1,48 @@
-/* te/print.c -- definitions as `.te` text. Extents are always written out, so that the text says all that the definition holds. */
+/* te/print.c -- definitions as `.te` text. Extents are always written out, so that the text says all that the definition holds.
+ *
+ * An axis that has the name of a symbol, a scalar or another axis of its stage gets one of its own: inside the stage it would hide them.
+ */
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "te/text.h"
+
+/* The axes of one stage under names of their own. */
+typedef struct {
+    tec_context *cx;
+    base_dict taken;
+    ir_subst map; /* axis -> variable of another name */
+} naming;
+
+static void name_axes(naming *n, const ir_expr *const *axis, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const char *wanted = axis[i]->var.name, *name = wanted;
+
+        for (int k = 2; base_dict_has(&n->taken, name); k++)
+            name = base_format(n->cx, "%s'%d", wanted, k);
+        base_dict_put(n->cx, &n->taken, name, axis[i]);
+        if (name != wanted)
+            base_map_put(n->cx, &n->map.vars, axis[i], ir_var(n->cx, name, BASE_I64));
+    }
+}
+
+static naming open_naming(tec_context *cx, const te_def *d, const te_stage *s)
+{
+    naming n = {.cx = cx};
+
+    for (int i = 0; i < d->symbols.n; i++)
+        base_dict_put(cx, &n.taken, ((const ir_expr *)d->symbols.at[i])->var.name, d);
+    for (int i = 0; i < d->scalars.n; i++)
+        base_dict_put(cx, &n.taken, ((const ir_expr *)d->scalars.at[i])->var.name, d);
+    name_axes(&n, s->axis, s->n_axes);
+    name_axes(&n, s->reduce_axis, s->n_reduce);
+    return n;
+}
+
+static const char *shown(const naming *n, const ir_expr *e)
+{
+    return ir_expr_text(n->cx, ir_apply(n->cx, &n->map, e));
+}
 
 static void add_shape(tec_context *cx, base_text *t, const ir_buffer *b)
 {
@@ -34,23 +75,27 @@ static void add_head(tec_context *cx, base_text *t, const te_def *d)
         base_addf(cx, t, "%s%s", i ? ", " : " where ", ir_expr_text(cx, d->facts.at[i]));
 }
 
-static void add_axes(tec_context *cx, base_text *t, const ir_expr *const *axis, const ir_expr *const *extent, int n)
+static void add_axes(const naming *own, base_text *t, const ir_expr *const *axis, const ir_expr *const *extent, int n)
 {
+    tec_context *cx = own->cx;
+
     base_add(cx, t, "[");
     for (int i = 0; i < n; i++)
-        base_addf(cx, t, "%s%s: %s", i ? ", " : "", axis[i]->var.name, ir_expr_text(cx, extent[i]));
+        base_addf(cx, t, "%s%s: %s", i ? ", " : "", shown(own, axis[i]), ir_expr_text(cx, extent[i]));
     base_add(cx, t, "]");
 }
 
-static void add_reduction(tec_context *cx, base_text *t, const ir_expr *e)
+static void add_reduction(const naming *own, base_text *t, const ir_expr *e)
 {
+    tec_context *cx = own->cx;
+
     base_add(cx, t, e->reduce.combiner->name);
-    add_axes(cx, t, e->reduce.axis, e->reduce.extent, e->reduce.n_axes);
+    add_axes(own, t, e->reduce.axis, e->reduce.extent, e->reduce.n_axes);
     base_add(cx, t, "(");
     for (int i = 0; i < e->reduce.combiner->n; i++)
-        base_addf(cx, t, "%s%s", i ? ", " : "", ir_expr_text(cx, e->reduce.source[i]));
+        base_addf(cx, t, "%s%s", i ? ", " : "", shown(own, e->reduce.source[i]));
     if (e->reduce.condition)
-        base_addf(cx, t, " where %s", ir_expr_text(cx, e->reduce.condition));
+        base_addf(cx, t, " where %s", shown(own, e->reduce.condition));
     base_add(cx, t, ")");
 }
 
@@ -75,23 +120,25 @@ static void add_names(tec_context *cx, base_text *t, const te_stage *s)
     base_add(cx, t, ")");
 }
 
-static void add_body(tec_context *cx, base_text *t, const te_stage *s)
+static void add_body(const naming *own, base_text *t, const te_stage *s)
 {
     if (s->body[0]->op == IR_REDUCE) {
-        add_reduction(cx, t, s->body[0]);
+        add_reduction(own, t, s->body[0]);
         return;
     }
     for (int i = 0; i < s->n_outputs; i++)
-        base_addf(cx, t, "%s%s", i ? ", " : "", ir_expr_text(cx, s->body[i]));
+        base_addf(own->cx, t, "%s%s", i ? ", " : "", shown(own, s->body[i]));
 }
 
-static void add_stage(tec_context *cx, base_text *t, const te_stage *s)
+static void add_stage(tec_context *cx, base_text *t, const te_def *d, const te_stage *s)
 {
+    naming own = open_naming(cx, d, s);
+
     base_add(cx, t, "  ");
     add_names(cx, t, s);
-    add_axes(cx, t, s->axis, s->extent, s->n_axes);
+    add_axes(&own, t, s->axis, s->extent, s->n_axes);
     base_add(cx, t, " = ");
-    add_body(cx, t, s);
+    add_body(&own, t, s);
     if (s->role != IR_ROLE_NONE)
         base_addf(cx, t, " @role(%s)", ir_role_text(s->role));
     for (const ir_note *note = s->notes; note; note = note->next)
@@ -114,7 +161,7 @@ const char *te_text(tec_context *cx, const te_def *d)
         const te_stage *s = d->stages.at[i];
 
         if (s->kind != TE_INPUT)
-            add_stage(cx, &t, s);
+            add_stage(cx, &t, d, s);
     }
     for (int i = 0; i < d->outputs.n; i++)
         base_addf(cx, &t, "%s%s", i ? ", " : "  return ", ((const te_tensor *)d->outputs.at[i])->buffer->name);

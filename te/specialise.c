@@ -64,6 +64,15 @@ static void copy_input(copier *c, const te_stage *s)
         base_map_put(c->cx, &c->map.buffers, b, t->buffer);
 }
 
+static const ir_note *copy_notes(copier *c, const ir_note *notes)
+{
+    const ir_note *out = NULL;
+
+    for (; notes; notes = notes->next)
+        out = ir_note_set(c->cx, out, notes->key, mapped(c, notes->value));
+    return out;
+}
+
 static void copy_stage(copier *c, const te_stage *s)
 {
     const ir_expr **axis = copy_axes(c, s->axis, s->n_axes), **body = base_array(c->cx, const ir_expr *, s->n_outputs);
@@ -80,7 +89,7 @@ static void copy_stage(copier *c, const te_stage *s)
     c->to->role = s->role;
     if (!te_compute_named(c->to, s->name, name, axis, s->n_axes, body, s->n_outputs, out))
         return;
-    ((te_stage *)out[0]->stage)->notes = s->notes;
+    ((te_stage *)out[0]->stage)->notes = copy_notes(c, s->notes);
     for (int i = 0; i < s->n_outputs; i++)
         base_map_put(c->cx, &c->map.buffers, s->output[i]->buffer, out[i]->buffer);
 }

@@ -10,6 +10,8 @@
 
 te_def *te_def_new(tec_context *cx, const char *name)
 {
+    if (!name)
+        return NULL;
     te_def *d = base_new(cx, te_def);
 
     d->cx = cx;
@@ -123,6 +125,11 @@ void te_output(te_def *d, te_tensor *t)
 {
     if (!d || !t)
         return;
+    for (int i = 0; i < d->outputs.n; i++)
+        if (d->outputs.at[i] == t) {
+            base_fail(d->cx, TEC_INVALID, base_where(d->cx), "'%s' is an output of '%s' already", t->buffer->name, d->name);
+            return;
+        }
     if (t->stage->kind == TE_INPUT)
         base_fail(d->cx, TEC_INVALID, base_where(d->cx), "input '%s' of '%s' cannot be its output as well", t->stage->name, d->name);
     else
