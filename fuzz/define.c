@@ -30,7 +30,9 @@ static fuzz_dim random_dim(fuzz_maker *m, int most)
 {
     if (!fuzz_chance(m->state, 25))
         return fuzz_const(1 + fuzz_below(m->state, most));
-    fuzz_dim d = {1, fuzz_below(m->state, FUZZ_SYMBOLS), fuzz_chance(m->state, 20) ? 1 + fuzz_below(m->state, 3) : 0};
+    /* Calls tell the value of a symbol from a dimension that is the symbol alone. */
+    int sym = fuzz_below(m->state, FUZZ_SYMBOLS);
+    fuzz_dim d = {1, sym, m->uses[sym] && fuzz_chance(m->state, 40) ? 1 + fuzz_below(m->state, 3) : 0};
     m->uses[d.sym] = true;
     return d;
 }
@@ -167,7 +169,7 @@ const char *fuzz_definition(tec_context *cx, uint64_t *state)
     m->t = dtypes[fuzz_weighted(state, (const int[]){60, 30, 10}, 3)];
     for (int i = 0; i < FUZZ_SYMBOLS; i++) {
         m->at_least[i] = fuzz_chance(state, 40);
-        m->multiple[i] = fuzz_chance(state, 20) ? 2 + 2 * fuzz_below(state, 2) : 1;
+        m->multiple[i] = fuzz_chance(state, 20) ? 2 << fuzz_below(state, 2) : 1;
     }
     add_inputs(m);
     for (int wanted = 1 + fuzz_weighted(state, (const int[]){15, 25, 25, 15, 10, 10}, 6); wanted > 0 || m->n_stages == 0; wanted--)

@@ -6,7 +6,9 @@ int64_t fuzz_limit(base_dtype t) { return base_is_float(t) ? (t.bits == 64 ? (in
 
 const char *fuzz_literal(const fuzz_maker *m, int64_t v)
 {
-    return base_is_float(m->t) ? base_format(m->cx, "%lld.0", (long long)v) : base_format(m->cx, "%lld", (long long)v);
+    if (base_dtype_same(m->t, BASE_F64))
+        return base_format(m->cx, "f64(%lld.0)", (long long)v);
+    return base_format(m->cx, base_is_float(m->t) ? "%lld.0" : "%lld", (long long)v);
 }
 
 const char *fuzz_clamp(fuzz_maker *m, const char *e, int64_t limit, int64_t *bound)
@@ -154,8 +156,8 @@ static const char *unary(fuzz_maker *m, const char *e, int64_t *bound)
     switch (fuzz_below(m->state, 6)) {
     case 0: return base_format(m->cx, "abs(%s)", e);
     case 1: return base_format(m->cx, "(-(%s))", e);
-    case 2: return base_format(m->cx, is_float ? "floor((%s) * 0.5)" : "floordiv(%s, 2)", e);
-    case 3: return is_float ? base_format(m->cx, "max(%s, 0.0)", e) : (*bound = 5, base_format(m->cx, "((%s) %% 5)", e));
+    case 2: return base_format(m->cx, !is_float ? "floordiv(%s, 2)" : m->t.bits == 64 ? "floor((%s) * f64(0.5))" : "floor((%s) * 0.5)", e);
+    case 3: return is_float ? base_format(m->cx, "max(%s, %s)", e, fuzz_literal(m, 0)) : (*bound = 5, base_format(m->cx, "((%s) %% 5)", e));
     case 4: *bound += 1; return base_format(m->cx, "(%s + %s)", e, fuzz_literal(m, 1));
     default: return base_format(m->cx, "max(%s, %s)", e, fuzz_literal(m, 0));
     }

@@ -247,7 +247,10 @@ const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comm
     for (const char *line = c->trace; *line;) {
         size_t n = strcspn(line, "\n");
 
-        base_addf(cx, &t, "  %.*s\n", (int)n, line);
+        const char *step = line + strspn(line, " ");
+
+        if (step < line + n)
+            base_addf(cx, &t, "  %.*s\n", (int)(line + n - step), step);
         line += n + (line[n] == '\n');
     }
     base_add(cx, &t, "}\n");

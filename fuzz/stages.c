@@ -103,9 +103,11 @@ static const char *reduction_text(fuzz_maker *m, const fuzz_tensor *base, const 
 bool fuzz_reduction(fuzz_maker *m, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
-    int spatial = split_axes(m, base, axis), n = base->rank;
     int64_t bound;
 
+    if (base->rank == 0)
+        return false;
+    int spatial = split_axes(m, base, axis), n = base->rank;
     if (fuzz_points(axis, n) > MAX_POINTS)
         return false;
     const char *e = reduction_text(m, base, axis, spatial, n, &bound);

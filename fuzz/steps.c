@@ -19,6 +19,7 @@ typedef struct {
     sched *s;
     fuzz_case *c;
     const fuzz_watch *watch;
+    bool threads; /* tries blocks and threads of a GPU, and what they share */
     bool broken; /* a step left an error in the context: the last line of the trace, though it was not accepted */
 } stepper;
 
@@ -127,7 +128,7 @@ static const char *any_scope(stepper *p)
 {
     static const char *const scopes[] = {"local", "global", "shared"};
 
-    return scopes[fuzz_weighted(p->state, (const int[]){60, 38, 2}, 3)];
+    return scopes[fuzz_weighted(p->state, (const int[]){60, 38, p->threads ? 20 : 0}, 3)];
 }
 
 static const char *any_axis(stepper *p)
@@ -220,7 +221,7 @@ static const struct {
     void (*fit)(stepper *p, sched_arg *a);
 } drawers[] = {
     {"split", 22, fit_split}, {"cut", 4, NULL}, {"fuse", 9, fit_fuse}, {"reorder", 14, fit_reorder}, {"tile", 6, fit_tile},
-    {"parallel", 3, NULL}, {"vectorize", 4, NULL}, {"unroll", 3, NULL}, {"bind", 1, fit_bind}, {"compute_at", 14, fit_compute_at},
+    {"parallel", 3, NULL}, {"vectorize", 4, NULL}, {"unroll", 3, NULL}, {"bind", 6, fit_bind}, {"compute_at", 14, fit_compute_at},
     {"reverse_compute_at", 12, fit_reverse_compute_at}, {"compute_inline", 5, NULL}, {"reverse_inline", 4, NULL}, {"compute_root", 2, NULL},
     {"cache_read", 6, fit_cache_read}, {"cache_write", 9, fit_cache_write}, {"set_scope", 2, NULL}, {"decompose_reduction", 6, fit_decompose},
     {"pragma", 2, fit_pragma},
@@ -241,7 +242,7 @@ static const sched_primitive *any_primitive(stepper *p)
     for (int i = 0; i < sched_n_primitives; i++) {
         int k = drawer_of(&sched_primitives[i]);
 
-        weight[i] = k >= 0 ? drawers[k].weight : 4;
+        weight[i] = k < 0 ? 4 : drawers[k].fit == fit_bind && !p->threads ? 0 : drawers[k].weight;
     }
     return &sched_primitives[fuzz_weighted(p->state, weight, sched_n_primitives)];
 }
@@ -375,7 +376,7 @@ void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state,
 {
     te_file *file = te_parse(cx, "case.te", c->te);
     const ir_program *tree = file ? te_tree(cx, file->defs.at[0]) : NULL;
-    stepper p = {cx, state, tree ? sched_new(cx, tree, t) : NULL, c, watch, false};
+    stepper p = {cx, state, tree ? sched_new(cx, tree, t) : NULL, c, watch, fuzz_chance(state, t && t->kind->is_gpu ? 80 : 3), false};
 
     c->trace = "";
     c->accepted = c->refused = 0;

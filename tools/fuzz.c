@@ -46,11 +46,9 @@ typedef struct {
 
 /* ---- findings ---- */
 
-/* Where, without operands; of a crash, its first word on stderr without numbers. */
-static const char *signature_of(tec_context *cx, const tool_fuzz_row *row)
+/* Without what is quoted, and without numbers. */
+static const char *pattern_of(char *text)
 {
-    const char *line = strcmp(row->where, "crash") == 0 ? row->what : "";
-    char *text = base_format(cx, "%.*s %.160s", (int)strcspn(row->where, "("), row->where, line);
     char *to = text;
     bool quoted = false;
 
@@ -61,6 +59,14 @@ static const char *signature_of(tec_context *cx, const tool_fuzz_row *row)
     }
     *to = '\0';
     return text;
+}
+
+/* Where, without operands; of a crash, what it said on stderr. */
+static const char *signature_of(tec_context *cx, const tool_fuzz_row *row)
+{
+    const char *line = strcmp(row->where, "crash") == 0 || strcmp(row->where, "definition") == 0 ? row->what : "";
+
+    return pattern_of(base_format(cx, "%.*s %.160s", (int)strcspn(row->where, "("), row->where, line));
 }
 
 static const char *text_of(tally *t, const tool_fuzz_row *row)
@@ -90,7 +96,10 @@ static void add_finding(tally *t, const tool_fuzz_row *row)
 
 static void add_limit(tally *t, const tool_fuzz_row *row)
 {
-    const char *key = base_format(t->cx, "%s: %.*s", row->where, (int)strcspn(row->what, "\n"), row->what);
+    const char *what = strstr(row->what, "error: "), *key;
+
+    what = what ? what + strlen("error: ") : row->what;
+    key = pattern_of(base_format(t->cx, "%s: %.*s", row->where, (int)strcspn(what, "\n"), what));
     int64_t *n = base_dict_get(&t->limits, key);
 
     if (!n) {
@@ -339,7 +348,10 @@ static void print_table(const tally *t)
     printf("\n%-22s cases    %-22s cases\n", "primitive", "pass");
     for (int i = 0; i < sched_n_primitives || i < lower_n_passes; i++) {
         printf("%-22s", i < sched_n_primitives ? sched_primitives[i].name : "");
-        printf(i < sched_n_primitives ? "%6" PRId64 : "%6s", i < sched_n_primitives ? t->primitives[i] : 0);
+        if (i < sched_n_primitives)
+            printf("%6" PRId64, t->primitives[i]);
+        else
+            printf("%6s", "");
         if (i < lower_n_passes)
             printf("   %2d %-19s%6" PRId64, i + 1, lower_passes[i].name, t->passes[i]);
         printf("\n");

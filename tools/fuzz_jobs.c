@@ -91,6 +91,9 @@ int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t firs
     limit_memory();
     for (int64_t i = first; i < end; i++) {
         tec_context *child = base_child(cx);
+
+        if (note)
+            *note = '\0';
         fuzz_case c = fuzz_make(child, seed, i, t, &(fuzz_watch){note_case, note});
 
         work_on(child, &c, t, note);
