@@ -1,0 +1,146 @@
+/* tests/graph/build.c -- random networks, optimised, compiled and run in this process, against the interpreter on the graph as it was written. */
+#include "graph/build.h"
+#include "tec/runtime.h"
+#include "tests/graph/kit.h"
+
+TestSuite(build, .init = open_context, .fini = close_context);
+
+static uint64_t seed;
+static graph_module *m;
+static graph_function *f;
+
+static graph_value *random_constant(int n, const int64_t *shape)
+{
+    op_constant *c = base_new(cx, op_constant);
+    const ir_expr **dim = base_array(cx, const ir_expr *, n);
+    int64_t size = 1;
+
+    for (int i = 0; i < n; i++) {
+        dim[i] = ir_int(cx, shape[i]);
+        size *= shape[i];
+    }
+    float *data = base_array(cx, float, size);
+    for (int64_t i = 0; i < size; i++)
+        data[i] = (float)base_random_below(&seed, 5) - 2;
+    *c = (op_constant){.type = {BASE_F32, n, dim}, .data = data, .bytes = size * 4};
+    return graph_constant(f, NULL, c);
+}
+
+static int64_t extent(const graph_value *v, int i)
+{
+    int64_t n = 0;
+
+    ir_is_int(v->type.dim[i], &n);
+    return n;
+}
+
+static graph_value *add_conv(graph_value *x, int i)
+{
+    int64_t out = 1 + base_random_below(&seed, 9), k = 1 + 2 * base_random_below(&seed, 2), pad = k / 2;
+    op_attr pads = op_attr_ints(cx, "pads", (const int64_t[]){pad, pad, pad, pad}, 4);
+
+    return GRAPH_ADD(f, "conv", base_format(cx, "conv%d", i), &pads, 1, x, random_constant(4, (const int64_t[]){out, extent(x, 1), k, k}),
+                     random_constant(1, &out));
+}
+
+static graph_value *add_norm(graph_value *x, int i)
+{
+    int64_t c = extent(x, 1);
+    op_attr epsilon = op_attr_float("epsilon", 1);
+    graph_value *p = random_constant(1, &c), *positive = random_constant(1, &c);
+    float *data = (float *)positive->constant->data;
+
+    for (int64_t k = 0; k < c; k++)
+        data[k] = data[k] * data[k] + 3;
+    return GRAPH_ADD(f, "batch_norm", base_format(cx, "bn%d", i), &epsilon, 1, x, p, p, p, positive);
+}
+
+static graph_value *add_random(graph_value *x, graph_value *y, int i)
+{
+    const char *name = base_format(cx, "node%d", i);
+    op_attr pool = op_attr_ints(cx, "kernel", (const int64_t[]){2, 1}, 2), perm = op_attr_ints(cx, "perm", (const int64_t[]){0, 1, 3, 2}, 4);
+    op_attr axis = op_attr_int("axis", 1);
+    bool same = graph_same_type(NULL, &x->type, &y->type);
+
+    switch (base_random_below(&seed, 9)) {
+    case 0: return GRAPH_ADD(f, "relu", name, NULL, 0, x);
+    case 1: return add_conv(x, i);
+    case 2: return add_norm(x, i);
+    case 3: return extent(x, 2) > 1 ? GRAPH_ADD(f, "max_pool", name, &pool, 1, x) : x;
+    case 4: return GRAPH_ADD(f, "transpose", name, &perm, 1, x);
+    case 5: return same ? GRAPH_ADD(f, "add", name, NULL, 0, x, y) : GRAPH_ADD(f, "neg", name, NULL, 0, x);
+    case 6: return same ? GRAPH_ADD(f, "concat", name, &axis, 1, x, y) : GRAPH_ADD(f, "identity", name, NULL, 0, x);
+    case 7: return GRAPH_ADD(f, "mul", name, NULL, 0, x, random_constant(0, NULL));
+    default: return GRAPH_ADD(f, "clip", name, NULL, 0, x, random_constant(0, NULL));
+    }
+}
+
+static void random_network(void)
+{
+    const ir_expr *shape[] = {ir_int(cx, 1 + base_random_below(&seed, 2)), ir_int(cx, 1 + base_random_below(&seed, 5)), ir_int(cx, 2 + base_random_below(&seed, 6)),
+                              ir_int(cx, 2 + base_random_below(&seed, 18))};
+    graph_value *v[9];
+    int n = 4 + (int)base_random_below(&seed, 5);
+
+    m = graph_new(cx, "net");
+    f = graph_function_new(m, "main");
+    v[0] = graph_input(f, "x", (op_type){BASE_F32, 4, base_copy(cx, shape, sizeof shape)});
+    for (int i = 1; i < n; i++) {
+        v[i] = add_random(v[i - 1], v[base_random_below(&seed, i)], i);
+        cr_assert(v[i], "%s", tec_context_error(cx));
+    }
+    graph_output(f, "y", v[n - 1]);
+    graph_output(f, "z", v[n / 2]);
+}
+
+static DLTensor tensor_for(const op_type *t, void *data)
+{
+    int64_t *shape = base_array(cx, int64_t, t->n);
+
+    for (int i = 0; i < t->n; i++)
+        ir_is_int(t->dim[i], &shape[i]);
+    return (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = t->n, .dtype = t->dtype, .shape = shape};
+}
+
+static void compare(const char *what, const graph_value *v, const float *expected, const float *found, uint64_t first)
+{
+    for (int64_t i = 0; i < elements(&v->type); i++)
+        cr_assert(fabsf(found[i] - expected[i]) <= 1e-4f * (1 + fabsf(expected[i])), "seed %llu, output '%s', element %lld: %g, expected %g\n%s",
+                  (unsigned long long)first, what, (long long)i, (double)found[i], (double)expected[i], graph_text(cx, m, 0));
+}
+
+static void check(uint64_t first)
+{
+    base_map data = {0};
+    tec_error err = {0};
+
+    seed = first;
+    random_network();
+    const graph_body *body = f->body;
+    const graph_value *x = body->inputs.at[0], *y = body->outputs.at[0], *z = body->outputs.at[1];
+    float *in = data_of(&data, x);
+    if (y == x || z == x)
+        return;
+    for (int64_t i = 0; i < elements(&x->type); i++)
+        in[i] = (float)base_random_below(&seed, 7) - 3;
+    interpret(m, &data);
+
+    graph_built *built = graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1});
+    cr_assert(built, "seed %llu: %s\n%s", (unsigned long long)first, tec_context_error(cx), graph_text(cx, m, 0));
+    tec_module *module = graph_load(built);
+    cr_assert(module, "%s", tec_context_error(cx));
+    tec_executor *e = tec_executor_new(module, NULL, &(tec_run_options){.threads = 2}, &err);
+    cr_assert(e, "%s", err.text);
+    DLTensor t = tensor_for(&x->type, in);
+    cr_assert(tec_executor_set_input(e, 0, &t, &err) && tec_executor_run(e, &err), "seed %llu: %s", (unsigned long long)first, err.text);
+    compare("y", y, data_of(&data, y), tec_executor_output(e, 0)->data, first);
+    compare("z", z, data_of(&data, z), tec_executor_output(e, 1)->data, first);
+    tec_executor_free(e);
+    tec_module_free(module);
+}
+
+Test(build, random_networks_compute_what_they_say)
+{
+    for (uint64_t k = 1; k <= 12; k++)
+        check(k * 7919);
+}

@@ -1,0 +1,194 @@
+/* tests/graph/passes.c -- each pass on a few lines of graph. */
+#include "tests/graph/kit.h"
+
+TestSuite(passes, .init = open_context, .fini = close_context);
+
+/* ---- simplify ---- */
+
+Test(passes, identities_and_casts_to_the_same_type_go)
+{
+    becomes(graph_simplify,
+            "input v0: f32[n]\nv1: f32[n] = op identity \"i\"(v0)\nv2: f32[n] = op cast \"c\"(v1) @to(dtype f32)\nv3: f32[n] = op relu \"r\"(v2)\noutput \"y\" v3\n",
+            "input v0: f32[n]\nv1: f32[n] = op relu \"r\"(v0)\noutput \"y\" v1\n");
+}
+
+Test(passes, chains_of_reshapes_become_one)
+{
+    becomes(graph_remove_dead, "input v0: f32[2, 6]\nv1: f32[12] = op reshape \"a\"(v0) @shape(exprs [12])\nv2: f32[2, 6] = op reshape \"b\"(v0) @shape(exprs [2, 6])\noutput \"y\" v2\n",
+            "input v0: f32[2, 6]\nv1: f32[2, 6] = op reshape \"b\"(v0) @shape(exprs [2, 6])\noutput \"y\" v1\n");
+    graph_module *m = graph_remove_dead(after(graph_simplify, "input v0: f32[2, 6]\nv1: f32[12] = op reshape \"a\"(v0) @shape(exprs [12])\n"
+                                                              "v2: f32[3, 4] = op reshape \"b\"(v1) @shape(exprs [3, 4])\noutput \"y\" v2\n"), NULL);
+    cr_assert_str_eq(flush_left(lines_of(m)), "input v0: f32[2, 6]\nv1: f32[3, 4] = op reshape \"b\"(v0) @shape(exprs [3, 4])\noutput \"y\" v1\n");
+}
+
+Test(passes, a_reshape_to_its_own_shape_goes)
+{
+    becomes(graph_simplify, "input v0: f32[n, 6]\nv1: f32[n, 6] = op reshape \"a\"(v0) @shape(exprs [n, 6])\nv2: f32[n, 6] = op neg \"b\"(v1)\noutput \"y\" v2\n",
+            "input v0: f32[n, 6]\nv1: f32[n, 6] = op neg \"b\"(v0)\noutput \"y\" v1\n");
+}
+
+Test(passes, chains_of_transposes_compose)
+{
+    graph_module *m = graph_remove_dead(after(graph_simplify, "input v0: f32[2, 3, 4]\nv1: f32[3, 4, 2] = op transpose \"a\"(v0) @perm([1, 2, 0])\n"
+                                                              "v2: f32[4, 2, 3] = op transpose \"b\"(v1) @perm([1, 2, 0])\noutput \"y\" v2\n"), NULL);
+
+    cr_assert_str_eq(flush_left(lines_of(m)), "input v0: f32[2, 3, 4]\nv1: f32[4, 2, 3] = op transpose \"b\"(v0) @perm([2, 0, 1])\noutput \"y\" v1\n");
+}
+
+Test(passes, simplify_leaves_alone_what_does_something)
+{
+    keeps(graph_simplify, "input v0: f32[n]\nv1: i32[n] = op cast \"c\"(v0) @to(dtype i32)\noutput \"y\" v1\n");
+    keeps(graph_simplify, "input v0: f32[2, 3]\nv1: f32[3, 2] = op transpose \"c\"(v0) @perm([1, 0])\noutput \"y\" v1\n");
+}
+
+/* ---- common expressions, dead code ---- */
+
+Test(passes, equal_operators_become_one_with_all_that_hangs_on_them)
+{
+    becomes(graph_share_common,
+            "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op neg \"b\"(v0)\nv3: f32[n] = op relu \"c\"(v1)\nv4: f32[n] = op relu \"d\"(v2)\n"
+            "v5: f32[n] = op add \"e\"(v3, v4)\noutput \"y\" v5\n",
+            "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op relu \"c\"(v1)\nv3: f32[n] = op add \"e\"(v2, v2)\noutput \"y\" v3\n");
+}
+
+Test(passes, operators_that_differ_in_an_attribute_stay_two)
+{
+    keeps(graph_share_common, "input v0: f32[n]\nv1: f32[n] = op leaky_relu \"a\"(v0) @alpha(f64(0.5))\nv2: f32[n] = op leaky_relu \"b\"(v0) @alpha(f64(0.25))\n"
+                              "output \"y\" v1\noutput \"z\" v2\n");
+}
+
+Test(passes, nodes_that_no_output_needs_go)
+{
+    becomes(graph_remove_dead, "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op relu \"b\"(v1)\nv3: f32[n] = op exp \"c\"(v0)\noutput \"y\" v3\n",
+            "input v0: f32[n]\nv1: f32[n] = op exp \"c\"(v0)\noutput \"y\" v1\n");
+    keeps(graph_remove_dead, "input v0: f32[n]\nv1: f32[n] = op exp \"c\"(v0)\noutput \"y\" v1\n");
+}
+
+/* ---- batch normalisation ---- */
+
+#define PARAMETERS                                                                                                               \
+    "constant v0: f32[2] = [1.0, 2.0]\nconstant v1: f32[2] = [0.5, -1.0]\nconstant v2: f32[2] = [3.0, 1.0]\nconstant v3: f32[2] = [4.0, 9.0]\n" \
+    "constant v4: f32[2, 1, 1, 1] = [2.0, -3.0]\ninput v5: f32[1, 1, 2, 2]\n"
+
+static int count_ops(const graph_module *m, const char *op)
+{
+    const graph_body *body = main_body(m);
+    int n = 0;
+
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+        n += node->kind == GRAPH_OP && base_same(node->op->name, op);
+    }
+    return n;
+}
+
+/* The same outputs before and after. */
+static graph_module *same_results(graph_pass_fn *pass, const char *text, int count)
+{
+    graph_module *before = lines(text), *m = pass(before, any_target());
+    base_map data[2] = {{0}, {0}};
+    float *out[2], in[64];
+
+    cr_assert(m, "%s", tec_context_error(cx));
+    cr_assert(graph_verify(m), "%s", tec_context_error(cx));
+    for (int i = 0; i < 64; i++)
+        in[i] = (float)(i % 7) - 3;
+    for (int k = 0; k < 2; k++) {
+        const graph_body *body = main_body(k ? m : before);
+
+        for (int i = 0; i < body->inputs.n; i++)
+            base_map_put(cx, &data[k], body->inputs.at[i], in);
+        interpret(k ? m : before, &data[k]);
+        out[k] = data_of(&data[k], body->outputs.at[0]);
+    }
+    for (int i = 0; i < count; i++)
+        cr_assert(fabsf(out[0][i] - out[1][i]) <= 1e-5f * (1 + fabsf(out[0][i])), "element %d: %g becomes %g", i, (double)out[0][i], (double)out[1][i]);
+    return m;
+}
+
+Test(passes, batch_norm_folds_into_a_convolution)
+{
+    graph_module *m = same_results(graph_fold_batch_norm, PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4)\n"
+                                   "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3)\noutput \"y\" v7\n", 8);
+
+    cr_assert_eq(count_ops(m, "batch_norm"), 0);
+    cr_assert_eq(((const graph_value *)main_body(m)->outputs.at[0])->node->n_in, 3, "the shift became the bias");
+}
+
+Test(passes, batch_norm_folds_into_a_convolution_with_bias)
+{
+    graph_module *m = same_results(graph_fold_batch_norm, PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4, v1)\n"
+                                   "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3) @epsilon(f64(0.25))\noutput \"y\" v7\n", 8);
+
+    cr_assert_eq(count_ops(m, "batch_norm"), 0);
+    cr_assert_str_eq(((const graph_value *)main_body(m)->outputs.at[0])->node->op->name, "conv");
+}
+
+Test(passes, batch_norm_after_a_convolution_with_two_readers_becomes_arithmetic)
+{
+    graph_module *m = same_results(graph_fold_batch_norm, PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4)\n"
+                                   "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3)\nv8: f32[1, 2, 2, 2] = op add \"a\"(v7, v6)\noutput \"y\" v8\n", 8);
+
+    cr_assert_eq(count_ops(m, "batch_norm"), 0);
+    cr_assert_eq(count_ops(m, "conv"), 1);
+}
+
+Test(passes, batch_norm_of_an_input_becomes_arithmetic)
+{
+    graph_module *m = same_results(graph_fold_batch_norm, "constant v0: f32[3] = [1.0, 2.0, 3.0]\nconstant v1: f32[3] = [4.0, 5.0, 6.0]\ninput v2: f32[2, 3, 5]\n"
+                                   "v3: f32[2, 3, 5] = op batch_norm \"b\"(v2, v0, v1, v0, v1)\noutput \"y\" v3\n", 30);
+
+    cr_assert_eq(count_ops(m, "batch_norm"), 0);
+}
+
+Test(passes, batch_norm_with_parameters_that_are_computed_stays)
+{
+    keeps(graph_fold_batch_norm, "input v0: f32[3]\ninput v1: f32[2, 3, 5]\nv2: f32[2, 3, 5] = op batch_norm \"b\"(v1, v0, v0, v0, v0)\noutput \"y\" v2\n");
+}
+
+/* ---- constants ---- */
+
+Test(passes, what_depends_on_constants_alone_is_computed)
+{
+    graph_module *m = graph_remove_dead(after(graph_fold_constants, "constant v0: f32[3] = [1.0, 2.0, 3.0]\nconstant v1: f32[] = [2.0]\ninput v2: f32[n, 3]\n"
+                                                                    "v3: f32[3] = op mul \"a\"(v0, v1)\nv4: f32[3] = op neg \"b\"(v3)\nv5: f32[n, 3] = op add \"c\"(v2, v4)\n"
+                                                                    "output \"y\" v5\noutput \"z\" v3\n"), NULL);
+
+    cr_assert_str_eq(flush_left(lines_of(m)), "constant v0: f32[3] = [-2.0, -4.0, -6.0]\nconstant v1: f32[3] = [2.0, 4.0, 6.0]\ninput v2: f32[n, 3]\n"
+                                              "v3: f32[n, 3] = op add \"c\"(v2, v0)\noutput \"y\" v3\noutput \"z\" v1\n");
+}
+
+Test(passes, integers_and_bools_are_computed_exactly)
+{
+    graph_module *m = graph_remove_dead(after(graph_fold_constants, "constant v0: i64[2] = [4611686018427387905, -7]\nconstant v1: i64[2] = [2, 3]\n"
+                                                                    "v2: i64[2] = op sub \"a\"(v0, v1)\nv3: bool[2] = op less \"b\"(v0, v1)\noutput \"y\" v2\noutput \"z\" v3\n"), NULL);
+
+    cr_assert_str_eq(flush_left(lines_of(m)), "constant v0: i64[2] = [4611686018427387903, -10]\nconstant v1: bool[2] = [0, 1]\noutput \"y\" v0\noutput \"z\" v1\n");
+}
+
+Test(passes, constants_in_regions_are_computed)
+{
+    graph_module *m = after(graph_fold_constants, "constant v0: f32[] = [2.0]\ninput v1: bool[]\ninput v2: f32[]\n"
+                                                  "v9: f32[] = if \"i\"(v1) {\nv3: f32[] = op neg \"a\"(v0)\nv4: f32[] = op add \"b\"(v2, v3)\noutput v4\n} {\noutput v2\n}\noutput \"y\" v9\n");
+
+    cr_assert(strstr(graph_text(cx, m, 0), "constant v0: f32[] = [-2.0]"), "%s", graph_text(cx, m, 0));
+}
+
+/* ---- implementations ---- */
+
+Test(passes, weights_are_packed_once)
+{
+    graph_module *m = after(graph_choose, "constant v0: f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\ninput v1: f32[n, 3]\n"
+                                          "v2: f32[n, 2] = op matmul \"mm\"(v1, v0)\noutput \"y\" v2\n");
+    const char *text = flush_left(lines_of(m));
+
+    cr_assert(strstr(text, " = pack matmul \"mm.pack\"(v0) plain(f32[n, 3], f32[3, 2]) impl \"matmul.packed\"\n"), "%s", text);
+    cr_assert(strstr(text, " = op matmul \"mm\"(v1, v2) plain(f32[n, 3], f32[3, 2]) impl \"matmul.packed\"\n"), "%s", text);
+}
+
+Test(passes, weights_that_are_no_constants_are_not_packed_ahead)
+{
+    graph_module *m = after(graph_choose, "input v0: f32[3, 2]\ninput v1: f32[n, 3]\nv2: f32[n, 2] = op matmul \"mm\"(v1, v0)\noutput \"y\" v2\n");
+
+    cr_assert_not(strstr(graph_text(cx, m, 0), "pack matmul"));
+}
