@@ -1,0 +1,151 @@
+"""What the suites of bench/run share: workers that measure when they are told to, and rounds in which they alternate.
+
+A worker is a process of its own, pinned to the CPUs of the run, that says "ready FLOPS" (0: unknown) and answers each line
+"sample SECONDS" with one number: milliseconds for a run of its workload, or what else it measures. Between samples it sleeps,
+so workers do not disturb each other, whatever thread pools they have.
+"""
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get('TEC_BUILD_DIR', os.path.join(ROOT, 'build', 'release'))
+TEC = os.path.join(BUILD, 'tec')
+WORK = os.path.join(ROOT, 'build', 'bench')
+PYTHON = '/usr/bin/python3'                    # the one that Debian's python3-torch belongs to
+
+
+class Failed(Exception):
+    pass
+
+
+def program(name):
+    return os.path.join(BUILD, 'bench', name)
+
+
+def cpus(threads):
+    """The last CPUs that this process may use: the first ones have the interrupts."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if threads > len(allowed):
+        raise Failed(f'{threads} threads on {len(allowed)} CPUs')
+    return set(allowed[-threads:])
+
+
+def call(*command):
+    """Runs a command; its output."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failed(f'{" ".join(command)}: {(done.stderr or done.stdout).strip()}')
+    return done.stdout
+
+
+class Worker:
+    def __init__(self, command, threads):
+        mask = cpus(threads)
+        env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), BLIS_NUM_THREADS=str(threads),
+                   PYTHONDONTWRITEBYTECODE='1')
+        self.command = command
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+                                        preexec_fn=lambda: os.sched_setaffinity(0, mask))
+        self.flops = float(self.answer('ready'))
+
+    def answer(self, word=None):
+        line = self.process.stdout.readline().split()
+        if word and line[:1] == [word]:
+            line = line[1:]
+        if len(line) != 1:
+            self.process.kill()
+            raise Failed(f'{" ".join(self.command)}: {self.process.stderr.read().strip() or "ended without an answer"}')
+        return line[0]
+
+    def sample(self, seconds):
+        print(f'sample {seconds}', file=self.process.stdin, flush=True)
+        return float(self.answer())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+@dataclass
+class Workload:
+    name: str
+    ours: object                               # the command of our worker, or a function that gives milliseconds
+    flops: float = 0                           # 0: as our worker says
+    peers: dict = field(default_factory=dict)  # name: command
+    check: object = None                       # a function that raises Failed where our result is wrong
+
+
+@dataclass
+class Row:
+    suite: str
+    workload: str
+    threads: int
+    ours_ms: float
+    flops: float
+    peak: float                                # 1e9 operations per second; 0: not measured
+    peers: dict                                # name: ms
+
+    def gflops(self):
+        return self.flops / self.ours_ms * 1e-6
+
+    def best_peer(self):
+        return min(self.peers, key=self.peers.get) if self.peers else None
+
+    def cells(self):
+        peer, rate = self.best_peer(), self.gflops()
+        return [self.suite, self.workload, str(self.threads), f'{self.ours_ms:.4f}', f'{rate:.2f}' if rate else '',
+                f'{100 * rate / self.peak:.1f}' if rate and self.peak else '', peer or '', f'{self.peers[peer]:.4f}' if peer else '',
+                f'{self.peers[peer] / self.ours_ms:.3f}' if peer else '']
+
+
+COLUMNS = ['suite', 'workload', 'threads', 'ours_ms', 'ours_gflops', 'pct_of_peak', 'peer', 'peer_ms', 'ratio']
+
+
+def alternate(workers, rounds, seconds):
+    """The median over the rounds of each worker's samples; in each round every worker has its turn."""
+    samples = {name: [] for name in workers}
+    for _ in range(rounds):
+        for name, worker in workers.items():
+            samples[name].append(worker.sample(seconds))
+    return {name: statistics.median(s) for name, s in samples.items()}
+
+
+class Function:
+    """A worker in this process: for what starts processes itself."""
+    flops = 0
+
+    def __init__(self, function):
+        self.function = function
+
+    def sample(self, _seconds):
+        return self.function()
+
+    def close(self):
+        pass
+
+
+def measure(suite, workload, options):
+    if workload.check:
+        workload.check()
+    workers = {}
+    try:
+        workers['ours'] = Function(workload.ours) if callable(workload.ours) else Worker(workload.ours, options.threads)
+        if options.peers:
+            for name, command in workload.peers.items():
+                workers[name] = Worker(command, options.threads)
+        if not callable(workload.ours):
+            workers['peak'] = Worker([program('bench_peak'), str(options.threads)], options.threads)
+        flops = workload.flops or workers['ours'].flops
+        medians = alternate(workers, options.rounds, options.seconds)
+    finally:
+        for worker in workers.values():
+            worker.close()
+    ours, peak = medians.pop('ours'), medians.pop('peak', 0)
+    return Row(suite, workload.name, options.threads, ours, flops, peak, medians)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
