@@ -1,0 +1,232 @@
+/* store/add.c -- inserting records: what many of them share (workload, target, device) is a row of its own, found or made. */
+#include <string.h>
+
+#include "store/sql.h"
+
+static const void *at(const store_record *r, size_t offset)
+{
+    return (const char *)r + offset;
+}
+
+static bool is_of(const store_field *f, const char *object)
+{
+    return strcmp(f->object, object) == 0;
+}
+
+static void bind_field(store_stmt *st, const store_field *f, const store_record *r)
+{
+    const void *value = at(r, f->at), *count = at(r, f->count_at);
+
+    switch (f->kind) {
+    case STORE_FIELD_TEXT:
+    case STORE_FIELD_LINE:
+        store_bind_text(st, store_field_text(f, r));
+        return;
+    case STORE_FIELD_INT:
+    case STORE_FIELD_U64:
+        store_bind_int(st, *(const int64_t *)value);
+        return;
+    case STORE_FIELD_INT32:
+        store_bind_int(st, *(const int *)value);
+        return;
+    case STORE_FIELD_REAL:
+        store_bind_real(st, *(const double *)value);
+        return;
+    case STORE_FIELD_REALS:
+        /* A NULL pointer would be NULL and not an empty blob. */
+        store_bind_blob(st, *(const int *)count ? *(const void *const *)value : "", (size_t)*(const int *)count * sizeof(double));
+        return;
+    case STORE_FIELD_STATUS:
+        store_bind_text(st, store_status_text(*(const store_status *)value));
+        return;
+    case STORE_FIELD_BYTES:
+        store_bind_blob(st, *(const void *const *)value, *(const size_t *)count);
+        return;
+    }
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers lie in the file as they do in memory");
+
+void store_bind_fields(store_stmt *st, const char *object, const store_record *r)
+{
+    for (int i = 0; i < store_n_fields; i++)
+        if (is_of(&store_fields[i], object))
+            bind_field(st, &store_fields[i], r);
+}
+
+static bool same_value(const store_field *f, const store_record *a, const store_record *b)
+{
+    switch (f->kind) {
+    case STORE_FIELD_TEXT:
+    case STORE_FIELD_LINE:
+        return strcmp(store_field_text(f, a), store_field_text(f, b)) == 0;
+    case STORE_FIELD_REALS: {
+        int n = *(const int *)at(a, f->count_at);
+
+        return n == *(const int *)at(b, f->count_at) &&
+               (n == 0 || memcmp(*(const void *const *)at(a, f->at), *(const void *const *)at(b, f->at), (size_t)n * sizeof(double)) == 0);
+    }
+    case STORE_FIELD_INT:
+    case STORE_FIELD_U64:
+    case STORE_FIELD_REAL:
+        return memcmp(at(a, f->at), at(b, f->at), 8) == 0;
+    case STORE_FIELD_INT32:
+    case STORE_FIELD_STATUS:
+    case STORE_FIELD_BYTES:
+        break;
+    }
+    return false;
+}
+
+static bool same_object(const char *object, const store_record *a, const store_record *b)
+{
+    for (int i = 0; i < store_n_fields; i++)
+        if (is_of(&store_fields[i], object) && !same_value(&store_fields[i], a, b))
+            return false;
+    return true;
+}
+
+/* ---- statements from the table of fields ---- */
+
+static int add_names(tec_context *cx, base_text *sql, const char *object)
+{
+    int n = 0;
+
+    for (int i = 0; i < store_n_fields; i++)
+        if (is_of(&store_fields[i], object))
+            base_addf(cx, sql, "%s%s", n++ ? ", " : "", store_fields[i].name);
+    return n;
+}
+
+static void add_marks(tec_context *cx, base_text *sql, int n)
+{
+    for (int i = 0; i < n; i++)
+        base_add(cx, sql, i ? ", ?" : "?");
+}
+
+/* Of a row that is there already, what the new one knows replaces what it had. */
+static store_stmt prepare_object(tec_context *cx, store *s, const char *object, const char *unique)
+{
+    base_text sql = {0};
+    bool first = true;
+
+    base_addf(cx, &sql, "INSERT INTO %ss (", object);
+    int n = add_names(cx, &sql, object);
+    base_add(cx, &sql, ") VALUES (");
+    add_marks(cx, &sql, n);
+    base_addf(cx, &sql, ") ON CONFLICT (%s) DO UPDATE SET ", unique);
+    for (int i = 0; i < store_n_fields; i++) {
+        const char *name = store_fields[i].name;
+
+        if (!is_of(&store_fields[i], object))
+            continue;
+        base_addf(cx, &sql, "%s%s = iif(excluded.%s IN ('', x'', 0), %s, excluded.%s)", first ? "" : ", ", name, name, name, name);
+        first = false;
+    }
+    base_add(cx, &sql, " RETURNING id");
+    return store_statement(cx, s, base_text_str(cx, &sql));
+}
+
+static store_stmt prepare_record(tec_context *cx, store *s)
+{
+    base_text sql = {0};
+
+    base_add(cx, &sql, "INSERT INTO records (hash, workload, target, device, features_hash, ");
+    int n = add_names(cx, &sql, "");
+    base_add(cx, &sql, ") VALUES (");
+    add_marks(cx, &sql, n + 5);
+    base_add(cx, &sql, ") ON CONFLICT (hash) DO NOTHING");
+    return store_statement(cx, s, base_text_str(cx, &sql));
+}
+
+/* ---- a batch ---- */
+
+static const struct {
+    const char *object, *unique;
+} objects[] = {{"workload", "exact_key, anchor_key"}, {"target", "fingerprint"}, {"device", "name, text"}};
+
+enum { N_OBJECTS = 3 };
+
+typedef struct {
+    store *s;
+    store_stmt object[N_OBJECTS], record;
+    int64_t id[N_OBJECTS]; /* of the last record's objects */
+    const store_record *last;
+} inserter;
+
+static bool find_object(inserter *in, int i, const store_record *r)
+{
+    store_stmt *st = &in->object[i];
+
+    if (in->last && same_object(objects[i].object, in->last, r))
+        return true;
+    store_again(st);
+    store_bind_fields(st, objects[i].object, r);
+    int got = store_step(st);
+    if (got == 1)
+        in->id[i] = store_int(st, 0);
+    store_again(st);
+    return got == 1;
+}
+
+static bool insert_record(inserter *in, const store_record *r, store_added *added)
+{
+    char hash[STORE_HASH_SIZE];
+
+    for (int i = 0; i < N_OBJECTS; i++)
+        if (!find_object(in, i, r))
+            return false;
+    store_again(&in->record);
+    store_bind_text(&in->record, store_record_hash(r, hash));
+    for (int i = 0; i < N_OBJECTS; i++)
+        store_bind_int(&in->record, in->id[i]);
+    store_bind_int(&in->record, (int64_t)store_bytes_hash(r->features, r->features_size));
+    store_bind_fields(&in->record, "", r);
+    if (store_step(&in->record) != 0)
+        return false;
+    *(sqlite3_changes(in->s->db) ? &added->added : &added->duplicates) += 1;
+    return true;
+}
+
+static bool insert_all(tec_context *cx, inserter *in, const store_record *records, int n, store_added *added)
+{
+    for (int i = 0; i < n; i++) {
+        const store_record *r = store_complete(cx, &records[i]);
+
+        if (!r || !insert_record(in, r, added)) {
+            if (n > 1)
+                base_note(cx, (base_loc){0}, "in record %d of a batch of %d", i + 1, n);
+            return false;
+        }
+        in->last = r;
+    }
+    return true;
+}
+
+bool store_insert(tec_context *cx, store *s, const store_record *records, int n, store_added *added)
+{
+    base_mark mark = base_arena_mark(cx);
+    inserter in = {.s = s, .record = prepare_record(cx, s)};
+
+    for (int i = 0; i < N_OBJECTS; i++)
+        in.object[i] = prepare_object(cx, s, objects[i].object, objects[i].unique);
+    bool ok = insert_all(cx, &in, records, n, added);
+    for (int i = 0; i < N_OBJECTS; i++)
+        store_finish(&in.object[i]);
+    store_finish(&in.record);
+    base_arena_release(cx, mark);
+    return ok;
+}
+
+bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job, store_added *added)
+{
+    store_added count = {0};
+
+    if (!store_begin(cx, s))
+        return false;
+    bool ok = store_insert(cx, s, records, n, &count) && (!job || store_write_job(cx, s, job));
+    ok = store_end_write(cx, s, ok);
+    if (added)
+        *added = ok ? count : (store_added){0};
+    return ok;
+}

@@ -1,0 +1,169 @@
+/* store/check.c -- is the file whole: its pages, its schema, its links, the hashes of its contents, its traces. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "store/sql.h"
+
+typedef struct {
+    tec_context *cx;
+    store *s;
+    const store_check_options *o;
+    int64_t n;
+} checker;
+
+static void problem(checker *ck, const char *fmt, ...) BASE_PRINTF(2, 3);
+static void problem(checker *ck, const char *fmt, ...)
+{
+    base_mark mark = base_arena_mark(ck->cx);
+    va_list args;
+
+    ck->n++;
+    va_start(args, fmt);
+    if (ck->o->problem)
+        ck->o->problem(ck->o->user, base_vformat(ck->cx, fmt, args));
+    va_end(args);
+    base_arena_release(ck->cx, mark);
+}
+
+/* A part of the check that cannot be carried out is a problem of the file, not the end of the check. */
+static void end_part(checker *ck, store_stmt *st, int got)
+{
+    store_finish(st);
+    if (got < 0)
+        problem(ck, "%s", tec_context_error(ck->cx));
+    tec_context_clear(ck->cx);
+}
+
+static void check_pages(checker *ck)
+{
+    store_stmt st = store_statement(ck->cx, ck->s, "PRAGMA integrity_check(100)");
+    int got;
+
+    while ((got = store_step(&st)) == 1)
+        if (strcmp(store_text(&st, 0), "ok") != 0)
+            problem(ck, "damaged: %s", store_text(&st, 0));
+    end_part(ck, &st, got);
+}
+
+static void check_schema(checker *ck)
+{
+    for (int i = 0; store_schema_sql(i); i++) {
+        store_stmt st = store_statement(ck->cx, ck->s, "SELECT COUNT(*) FROM sqlite_schema WHERE sql = ?");
+        store_bind_text(&st, store_schema_sql(i));
+        int got = store_step(&st);
+        if (got == 1 && store_int(&st, 0) != 1)
+            problem(ck, "missing or changed in the schema: %.60s...", store_schema_sql(i));
+        end_part(ck, &st, got);
+    }
+}
+
+static void check_links(checker *ck)
+{
+    store_stmt st = store_statement(ck->cx, ck->s, "PRAGMA foreign_key_check");
+    int got;
+
+    while ((got = store_step(&st)) == 1)
+        problem(ck, "row %lld of '%s' names a row of '%s' that is not there", (long long)store_int(&st, 1), store_text(&st, 0),
+                store_text(&st, 2));
+    end_part(ck, &st, got);
+}
+
+static void check_trace(checker *ck, const store_record *r)
+{
+    tec_context *own = base_child(ck->cx);
+
+    if (ck->o->readable && r->status == STORE_OK && !ck->o->readable(ck->o->user, own, r))
+        problem(ck, "record %lld: its trace cannot be applied: %s", (long long)r->id, base_failed(own) ? tec_context_error(own) : "");
+    tec_context_free(own);
+}
+
+static void check_record(checker *ck, const store_record *r, const char *hash, uint64_t features_hash)
+{
+    tec_context *own = base_child(ck->cx);
+    const store_record *again = store_complete(own, r);
+    char actual[STORE_HASH_SIZE];
+
+    if (!again)
+        problem(ck, "record %lld: %s", (long long)r->id, tec_context_error(own));
+    else if (strcmp(store_record_hash(r, actual), hash) != 0)
+        problem(ck, "record %lld: its contents do not match its hash", (long long)r->id);
+    else if (store_bytes_hash(r->features, r->features_size) != features_hash)
+        problem(ck, "record %lld: its features do not match their hash", (long long)r->id);
+    else if (again->median != r->median || again->spread != r->spread)
+        problem(ck, "record %lld: its median or spread is not that of its costs", (long long)r->id);
+    else if (again->workload.exact_hash != r->workload.exact_hash || again->workload.anchor_hash != r->workload.anchor_hash)
+        problem(ck, "record %lld: a key of its workload does not match its hash", (long long)r->id);
+    else
+        check_trace(ck, r);
+    tec_context_free(own);
+}
+
+static void check_records(checker *ck)
+{
+    store_numbers *numbers = base_new(ck->cx, store_numbers);
+    base_text sql = {0};
+    store_record r;
+    int got;
+
+    base_add(ck->cx, &sql, "r.id, ");
+    store_add_columns(ck->cx, &sql);
+    base_add(ck->cx, &sql, ", r.hash, r.features_hash");
+    store_stmt st = store_select(ck->cx, ck->s, &(store_query){.after = INT64_MIN}, base_text_str(ck->cx, &sql), " ORDER BY r.id");
+    while ((got = store_step(&st)) == 1) {
+        const char *wrong = store_decode(&st, numbers, &r);
+
+        if (wrong)
+            problem(ck, "record %lld: %s", (long long)r.id, wrong);
+        else
+            check_record(ck, &r, store_text(&st, store_n_fields + 1), (uint64_t)store_int(&st, store_n_fields + 2));
+    }
+    end_part(ck, &st, got);
+}
+
+static void check_models(checker *ck)
+{
+    store_stmt st = store_statement(ck->cx, ck->s, "SELECT target, name, version, data, hash FROM models");
+    int got;
+
+    while ((got = store_step(&st)) == 1) {
+        const void *data = sqlite3_column_blob(st.sql, 3);
+
+        if (store_bytes_hash(data, (size_t)sqlite3_column_bytes(st.sql, 3)) != (uint64_t)store_int(&st, 4))
+            problem(ck, "the cost model '%s' (version %lld) for target '%s' does not match its hash", store_text(&st, 1),
+                    (long long)store_int(&st, 2), store_text(&st, 0));
+    }
+    end_part(ck, &st, got);
+}
+
+static void check_jobs(checker *ck)
+{
+    store_stmt st = store_statement(ck->cx, ck->s, "SELECT name, state FROM jobs");
+    int got;
+
+    while ((got = store_step(&st)) == 1) {
+        bool known = false;
+
+        for (int i = STORE_JOB_RUNNING; i <= STORE_JOB_CANCELLED; i++)
+            known |= strcmp(store_job_state_text((store_job_state)i), store_text(&st, 1)) == 0;
+        if (!known)
+            problem(ck, "job '%s' has the unknown state '%s'", store_text(&st, 0), store_text(&st, 1));
+    }
+    end_part(ck, &st, got);
+}
+
+int64_t store_check(tec_context *cx, store *s, const store_check_options *options)
+{
+    store_check_options none = {0};
+
+    if (!store_usable(cx, s))
+        return -1;
+    checker ck = {.cx = base_child(cx), .s = s, .o = options ? options : &none};
+    check_pages(&ck);
+    check_schema(&ck);
+    check_links(&ck);
+    check_records(&ck);
+    check_models(&ck);
+    check_jobs(&ck);
+    tec_context_free(ck.cx);
+    return ck.n;
+}

@@ -1,0 +1,209 @@
+/* store/open.c -- opening and closing, for writing where that is possible and for reading where it is not.
+ *
+ * Durability: a write-ahead log with synchronous=FULL, so that a commit is on the disk before store_add returns. The end of a
+ * process at any moment leaves a log that the next opener takes in as far as its last commit.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/sql.h"
+
+enum { BUSY_MS = 30000 };
+
+/* The path that links lead to. The last part need not exist, the folder must. NULL with an error. */
+static const char *resolve(tec_context *cx, const char *path)
+{
+    char *real = realpath(path, NULL), *folder = NULL;
+    const char *text = NULL;
+
+    if (!real && errno == ENOENT)
+        folder = realpath(dirname(base_strdup(cx, path)), NULL);
+    if (real)
+        text = base_strdup(cx, real);
+    else if (folder)
+        text = base_format(cx, "%s/%s", folder, basename(base_strdup(cx, path)));
+    else
+        base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot open the record store: %s", strerror(errno));
+    free(real);
+    free(folder);
+    return text;
+}
+
+/* Whether the file is there and one that can be opened; false with an error. */
+static bool look(tec_context *cx, store *s, const store_options *o, bool *there)
+{
+    base_loc at = {s->path, 0};
+    struct stat st;
+
+    *there = stat(s->real_path, &st) == 0;
+    if (!*there && errno != ENOENT)
+        return base_fail(cx, TEC_IO, at, "cannot open the record store: %s", strerror(errno));
+    if (!*there && (o->read_only || o->must_exist))
+        return base_fail(cx, TEC_IO, at, "there is no such record store");
+    if (*there && !S_ISREG(st.st_mode))
+        return base_fail(cx, TEC_INVALID, at, "not a record store: %s", S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
+    return true;
+}
+
+/* Why the file may not be written; NULL: it may. The log lies beside it, so the folder counts as well. */
+static const char *why_read_only(tec_context *cx, store *s, const store_options *o, bool there)
+{
+    const char *folder = dirname(base_strdup(cx, s->real_path));
+
+    if (o->read_only)
+        return "it was opened for reading only";
+    if (there && faccessat(AT_FDCWD, s->real_path, W_OK, AT_EACCESS) != 0)
+        return "the file may not be written by this user";
+    if (there && faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0)
+        return "its folder may not be written by this user";
+    return NULL;
+}
+
+/* A name for SQLite that promises that nobody writes the file: then it needs neither log nor shared memory. */
+static const char *immutable_name(tec_context *cx, const char *path)
+{
+    base_text uri = {0};
+
+    base_add(cx, &uri, "file:");
+    for (; *path; path++) {
+        if (strchr("%?#", *path))
+            base_addf(cx, &uri, "%%%02X", (unsigned char)*path);
+        else
+            base_addn(cx, &uri, path, 1);
+    }
+    base_add(cx, &uri, "?immutable=1");
+    return base_text_str(cx, &uri);
+}
+
+static bool set_up(tec_context *cx, store *s, const store_options *o)
+{
+    sqlite3_busy_timeout(s->db, s->busy_ms);
+    sqlite3_extended_result_codes(s->db, 1);
+    /* The file may come from anywhere: no code in its schema runs. */
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    if (!store_run(cx, s, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; "
+                          "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"))
+        return false;
+    if (!store_settle_schema(cx, s))
+        return false;
+    int64_t page;
+    if (o->max_bytes <= 0)
+        return true;
+    return store_number(cx, s, "PRAGMA page_size", &page) &&
+           store_run(cx, s, base_format(cx, "PRAGMA max_page_count = %lld", (long long)(o->max_bytes / page + 1)));
+}
+
+static bool connect_with(tec_context *cx, store *s, const char *name, int flags)
+{
+    int rc = sqlite3_open_v2(name, &s->db, flags, NULL);
+
+    return rc == SQLITE_OK || store_fail(cx, s, rc);
+}
+
+/* A folder that may not be written has no room for the log's shared memory. Without a log the file alone is all there is. */
+static bool log_is_empty(tec_context *cx, const store *s)
+{
+    struct stat st;
+
+    return stat(base_format(cx, "%s-wal", s->real_path), &st) != 0 || st.st_size == 0;
+}
+
+/* What the first read of the file says. */
+static int probe(tec_context *cx, store *s)
+{
+    tec_context *trial = base_child(cx);
+    int64_t ignored;
+    int rc = store_number(trial, s, "PRAGMA user_version", &ignored) ? SQLITE_OK : sqlite3_errcode(s->db) & 0xff;
+
+    tec_context_free(trial);
+    return rc;
+}
+
+static bool connect_read_only(tec_context *cx, store *s)
+{
+    if (!connect_with(cx, s, s->real_path, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX))
+        return false;
+    sqlite3_busy_timeout(s->db, s->busy_ms);
+    int rc = probe(cx, s);
+    if (rc != SQLITE_CANTOPEN && rc != SQLITE_READONLY)
+        return true;
+    if (!log_is_empty(cx, s))
+        return base_fail(cx, TEC_IO, (base_loc){s->path, 0}, "its log '%s-wal' holds changes that only a process that may write the "
+                         "folder can take in: open the store there once for writing, or copy both files", s->path);
+    sqlite3_close_v2(s->db);
+    s->db = NULL;
+    return connect_with(cx, s, immutable_name(cx, s->real_path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX);
+}
+
+static bool connect_to(tec_context *cx, store *s)
+{
+    if (s->read_only)
+        return connect_read_only(cx, s);
+    return connect_with(cx, s, s->real_path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX);
+}
+
+static bool open_file(tec_context *cx, store *s, const store_options *o)
+{
+    bool there;
+
+    if (!look(cx, s, o, &there) || !store_check_place(cx, s->path, s->real_path))
+        return false;
+    s->read_only = why_read_only(cx, s, o, there);
+    return connect_to(cx, s) && set_up(cx, s, o);
+}
+
+static char *duplicate(const char *text)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        abort();
+    return copy;
+}
+
+store *store_open(tec_context *cx, const char *path, const store_options *options)
+{
+    store_options o = options ? *options : (store_options){0};
+    const char *real = path && *path ? resolve(cx, path) : base_fail(cx, TEC_INVALID, (base_loc){0}, "a record store needs a path");
+
+    if (!real)
+        return NULL;
+    store *s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    *s = (store){.path = duplicate(path), .real_path = duplicate(real), .pid = getpid()};
+    s->busy_ms = o.busy_ms > 0 ? o.busy_ms : BUSY_MS;
+    if (open_file(cx, s, &o))
+        return s;
+    store_close(s);
+    return NULL;
+}
+
+void store_close(store *s)
+{
+    if (!s)
+        return;
+    /* In a child of fork the connection is still the parent's: closing it there could take its log away. */
+    if (s->pid == getpid())
+        sqlite3_close_v2(s->db);
+    free(s->path);
+    free(s->real_path);
+    free(s);
+}
+
+bool store_is_read_only(const store *s)
+{
+    return s && s->read_only;
+}
+
+const char *store_path(const store *s)
+{
+    return s->path;
+}

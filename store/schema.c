@@ -1,0 +1,132 @@
+/* store/schema.c -- the tables, and how a file of an older version becomes one of this version.
+ *
+ * user_version counts the steps that a file has taken. A step is never changed once released: a new version appends one.
+ * The tables are STRICT, so that a column holds what it says even in a file that others wrote.
+ */
+#include "store/sql.h"
+
+static const char *const version_1[] = {
+    "CREATE TABLE workloads (id INTEGER PRIMARY KEY, anchor_key TEXT NOT NULL, exact_key TEXT NOT NULL, family TEXT NOT NULL, "
+    "definition TEXT NOT NULL, summary TEXT NOT NULL, shape BLOB NOT NULL, flops REAL NOT NULL, anchor_hash INTEGER NOT NULL, "
+    "exact_hash INTEGER NOT NULL, UNIQUE (exact_key, anchor_key)) STRICT",
+    "CREATE INDEX workloads_anchor ON workloads (anchor_key)",
+    "CREATE INDEX workloads_family ON workloads (family)",
+    "CREATE TABLE targets (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, text TEXT NOT NULL) STRICT",
+    "CREATE TABLE devices (id INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, UNIQUE (name, text)) STRICT",
+    "CREATE TABLE records (id INTEGER PRIMARY KEY AUTOINCREMENT, hash TEXT NOT NULL UNIQUE, "
+    "workload INTEGER NOT NULL REFERENCES workloads (id), target INTEGER NOT NULL REFERENCES targets (id), "
+    "device INTEGER NOT NULL REFERENCES devices (id), trace TEXT NOT NULL, costs BLOB NOT NULL, median REAL NOT NULL, "
+    "spread REAL NOT NULL, status TEXT NOT NULL, stage TEXT NOT NULL, error_kind TEXT NOT NULL, error TEXT NOT NULL, "
+    "features_version INTEGER NOT NULL, features BLOB, features_hash INTEGER NOT NULL, tuner TEXT NOT NULL, job TEXT NOT NULL, "
+    "seed INTEGER NOT NULL, batch INTEGER NOT NULL, trial INTEGER NOT NULL, codegen TEXT NOT NULL, tec TEXT NOT NULL, "
+    "time INTEGER NOT NULL) STRICT",
+    "CREATE INDEX records_best ON records (workload, target, status, median)",
+    "CREATE INDEX records_job ON records (job) WHERE job <> ''",
+    "CREATE TABLE dropped (workload INTEGER NOT NULL REFERENCES workloads (id), target INTEGER NOT NULL REFERENCES targets (id), "
+    "status TEXT NOT NULL, stage TEXT NOT NULL, error_kind TEXT NOT NULL, count INTEGER NOT NULL, example TEXT NOT NULL, "
+    "PRIMARY KEY (workload, target, status, stage, error_kind)) STRICT",
+    "CREATE TABLE jobs (name TEXT PRIMARY KEY NOT NULL, arguments TEXT NOT NULL, seed INTEGER NOT NULL, state TEXT NOT NULL, "
+    "progress BLOB, created INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT",
+    "CREATE TABLE models (target TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, "
+    "hash INTEGER NOT NULL, n_records INTEGER NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (target, name, version)) STRICT",
+    NULL,
+};
+
+static const char *const *const steps[] = {version_1};
+
+_Static_assert(BASE_COUNT(steps) == STORE_VERSION, "one step for each version");
+
+const char *store_schema_sql(int i)
+{
+    return version_1[i];
+}
+
+typedef struct {
+    int64_t version, application, tables;
+} header;
+
+static bool read_header(tec_context *cx, store *s, header *h)
+{
+    return store_number(cx, s, "PRAGMA user_version", &h->version) &&
+           store_number(cx, s, "PRAGMA application_id", &h->application) &&
+           store_number(cx, s, "SELECT COUNT(*) FROM sqlite_schema", &h->tables);
+}
+
+static bool is_fresh(const header *h)
+{
+    return h->version == 0 && h->application == 0 && h->tables == 0;
+}
+
+/* Whether this is ours at all; a file of another program must not even change its journal mode. */
+static bool accept(tec_context *cx, store *s, const header *h)
+{
+    base_loc at = {s->path, 0};
+
+    if (is_fresh(h))
+        return true;
+    if (h->application != STORE_APPLICATION)
+        return base_fail(cx, TEC_INVALID, at, "not a record store: a SQLite file of another program (application number 0x%llx, "
+                         "expected 0x%x)", (long long)h->application, (unsigned)STORE_APPLICATION);
+    if (h->version > STORE_VERSION)
+        return base_fail(cx, TEC_UNSUPPORTED, at, "the record store has version %lld of the schema, but tec %s knows versions up "
+                         "to %d: use a newer tec", (long long)h->version, tec_version(), STORE_VERSION);
+    if (h->version < 1)
+        return base_fail(cx, TEC_INVALID, at, "not a record store: its schema has the version %lld", (long long)h->version);
+    return true;
+}
+
+static bool take_steps(tec_context *cx, store *s, int64_t version)
+{
+    for (int64_t v = version; v < STORE_VERSION; v++)
+        for (int i = 0; steps[v][i]; i++)
+            if (!store_run(cx, s, steps[v][i]))
+                return false;
+    return store_run(cx, s, base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", STORE_VERSION, STORE_APPLICATION));
+}
+
+/* Another process may have done it while this one waited, so the header is read again under the lock. */
+static bool migrate(tec_context *cx, store *s)
+{
+    header h;
+
+    if (!store_begin(cx, s))
+        return false;
+    bool ok = read_header(cx, s, &h) && accept(cx, s, &h) && (h.version == STORE_VERSION || take_steps(cx, s, h.version));
+    return store_end_write(cx, s, ok);
+}
+
+/* Two processes that make one file meet here: SQLite gives up at once where waiting could be for ever, so we ask again. */
+static bool use_log(tec_context *cx, store *s)
+{
+    for (int waited = 0;; waited += 10) {
+        store_stmt st = store_statement(cx, s, "PRAGMA journal_mode = WAL");
+        int rc = st.rc == SQLITE_OK ? sqlite3_step(st.sql) : st.rc;
+        bool on = rc == SQLITE_ROW && sqlite3_stricmp(store_text(&st, 0), "wal") == 0;
+
+        store_finish(&st);
+        if (on)
+            return true;
+        if (rc == SQLITE_ROW)
+            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){s->path, 0}, "this file system cannot hold a write-ahead log, which "
+                             "needs memory shared between processes: put the record store on a local disk");
+        if ((rc & 0xff) != SQLITE_BUSY || waited >= s->busy_ms)
+            return store_fail(cx, s, rc);
+        sqlite3_sleep(10);
+    }
+}
+
+bool store_settle_schema(tec_context *cx, store *s)
+{
+    header h;
+
+    if (!read_header(cx, s, &h) || !accept(cx, s, &h))
+        return false;
+    if (!s->read_only)
+        return use_log(cx, s) && (h.version == STORE_VERSION || migrate(cx, s));
+    if (is_fresh(&h))
+        return base_fail(cx, TEC_INVALID, (base_loc){s->path, 0}, "not a record store: the file is empty");
+    if (h.version < STORE_VERSION)
+        return base_fail(cx, TEC_INVALID, (base_loc){s->path, 0}, "the record store has version %lld of the schema and must be "
+                         "opened for writing once to become version %d; but %s", (long long)h.version, STORE_VERSION, s->read_only);
+    return true;
+}

@@ -1,0 +1,233 @@
+/* store/stats.c -- questions over many records: the nearest shapes, what was tried, what failed. */
+#include <math.h>
+#include <string.h>
+
+#include "store/sql.h"
+
+/* ---- the nearest shapes ---- */
+
+typedef struct {
+    double distance;
+    const char *exact_key, *anchor_key;
+} candidate;
+
+/* Shapes act by their ratios: from 64 to 128 is as far as from 512 to 1024. */
+static double distance(const double *a, const void *b, int n)
+{
+    double other[STORE_MAX_SHAPE], sum = 0;
+
+    memcpy(other, b, (size_t)n * sizeof *other);
+    for (int i = 0; i < n; i++) {
+        double d = log1p(a[i]) - log1p(other[i]);
+
+        sum += d * d;
+    }
+    return sqrt(sum);
+}
+
+/* Puts a candidate at its place among the k nearest so far; of equal ones the earlier stays before. */
+static void keep_nearest(candidate *best, int k, int *n, candidate c)
+{
+    int at = *n;
+
+    while (at > 0 && best[at - 1].distance > c.distance)
+        at--;
+    if (at >= k)
+        return;
+    if (*n < k)
+        (*n)++;
+    memmove(&best[at + 1], &best[at], (size_t)(*n - 1 - at) * sizeof *best);
+    best[at] = c;
+}
+
+static bool find_candidates(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, candidate *best,
+                            int k, int *n)
+{
+    store_stmt st = store_select(cx, s, q, "w.exact_key, w.anchor_key, w.shape", " AND length(w.shape) = ? GROUP BY w.id ORDER BY w.id");
+    int got;
+
+    store_bind_int(&st, n_shape * (int64_t)sizeof *shape);
+    while ((got = store_step(&st)) == 1) {
+        const void *other = sqlite3_column_blob(st.sql, 2);
+        double d = other ? distance(shape, other, n_shape) : INFINITY;
+
+        if (*n == k && d >= best[k - 1].distance)
+            continue;
+        keep_nearest(best, k, n, (candidate){d, base_strdup(cx, store_text(&st, 0)), base_strdup(cx, store_text(&st, 1))});
+    }
+    store_finish(&st);
+    return got == 0;
+}
+
+static const store_near *fastest_of(tec_context *cx, store *s, const store_query *q, const candidate *c, int n)
+{
+    store_near *near = base_array(cx, store_near, n);
+
+    for (int i = 0; i < n; i++) {
+        store_query one = *q;
+        int found;
+
+        one.exact_key = c[i].exact_key;
+        one.anchor_key = c[i].anchor_key;
+        const store_record *const *best = store_best(cx, s, &one, 1, &found);
+        if (!best)
+            return NULL;
+        near[i] = (store_near){c[i].distance, best[0]};
+    }
+    return near;
+}
+
+const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, int k, int *n)
+{
+    store_query ok = q ? *q : (store_query){0};
+    int found = 0;
+
+    *n = 0;
+    if (!store_usable(cx, s))
+        return NULL;
+    if (n_shape < 1 || n_shape > STORE_MAX_SHAPE || k < 0)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a shape has 1 to %d numbers, not %d", STORE_MAX_SHAPE, n_shape);
+    ok.only_ok = true;
+    candidate *best = base_array(cx, candidate, k + 1);
+    if (k > 0 && !find_candidates(cx, s, &ok, shape, n_shape, best, k, &found))
+        return NULL;
+    const store_near *near = fastest_of(cx, s, &ok, best, found);
+    *n = near ? found : 0;
+    return near;
+}
+
+/* ---- what was tried ---- */
+
+/* store_decode wants a whole record, so the row is that of the pair's first one, with the counts behind it. */
+static store_stmt select_summaries(tec_context *cx, store *s, const store_query *q)
+{
+    base_text what = {0};
+
+    base_add(cx, &what, "MIN(r.id), ");
+    store_add_columns(cx, &what);
+    base_add(cx, &what,
+             ", SUM(r.status = 'ok'), SUM(r.status <> 'ok'), (SELECT SUM(count) FROM dropped x WHERE x.workload = r.workload AND "
+             "x.target = r.target), MIN(CASE WHEN r.status = 'ok' THEN r.median END)");
+    return store_select(cx, s, q, base_text_str(cx, &what), " GROUP BY r.workload, r.target ORDER BY MIN(r.id)");
+}
+
+static store_summary *read_summary(store_stmt *st, store_numbers *numbers)
+{
+    store_summary *sum = base_new(st->cx, store_summary);
+    int counts = store_n_fields + 1;
+    store_record r;
+    const char *wrong = store_decode(st, numbers, &r);
+
+    if (wrong)
+        return base_fail(st->cx, TEC_IO, (base_loc){st->s->path, 0}, "record %lld is damaged: %s", (long long)r.id, wrong);
+    const store_record *kept = store_keep(st->cx, &r);
+    *sum = (store_summary){kept->workload, kept->target, store_int(st, counts), store_int(st, counts + 1), store_int(st, counts + 2),
+                           store_real(st, counts + 3)};
+    return sum;
+}
+
+/* The items of a list of pointers, one behind the other. */
+static const void *flatten(tec_context *cx, const base_vec *items, size_t size)
+{
+    char *all = base_alloc_array(cx, (size_t)items->n, size);
+
+    for (int i = 0; i < items->n; i++)
+        memcpy(all + (size_t)i * size, items->at[i], size);
+    return all;
+}
+
+const store_summary *store_summaries(tec_context *cx, store *s, const store_query *q, int *n)
+{
+    store_query all = {0};
+    base_vec rows = {0};
+    int got = 0;
+
+    *n = 0;
+    if (!store_usable(cx, s))
+        return NULL;
+    store_numbers *numbers = base_new(cx, store_numbers);
+    store_stmt st = select_summaries(cx, s, q ? q : &all);
+    while (got >= 0 && (got = store_step(&st)) == 1) {
+        const store_summary *sum = read_summary(&st, numbers);
+
+        if (!sum)
+            got = -1;
+        else
+            base_push(cx, &rows, sum);
+    }
+    store_finish(&st);
+    if (got < 0)
+        return NULL;
+    *n = rows.n;
+    return flatten(cx, &rows, sizeof(store_summary));
+}
+
+/* ---- what failed ---- */
+
+static bool add_failure(store_stmt *st, base_vec *rows)
+{
+    store_failure *f = base_new(st->cx, store_failure);
+
+    *f = (store_failure){.stage = base_strdup(st->cx, store_text(st, 1)), .error_kind = base_strdup(st->cx, store_text(st, 2)),
+                         .count = store_int(st, 3), .example = base_strdup(st->cx, store_text(st, 4))};
+    if (!store_status_parse(store_text(st, 0), &f->status))
+        return base_fail(st->cx, TEC_IO, (base_loc){st->s->path, 0}, "the record store is damaged: unknown status '%s'",
+                         store_text(st, 0));
+    for (int i = 0; i < rows->n; i++) {
+        store_failure *old = rows->at[i];
+
+        if (old->status == f->status && base_same(old->stage, f->stage) && base_same(old->error_kind, f->error_kind)) {
+            old->count += f->count;
+            return true;
+        }
+    }
+    base_push(st->cx, rows, f);
+    return true;
+}
+
+static bool add_failures(store_stmt *st, base_vec *rows)
+{
+    int got;
+
+    while ((got = store_step(st)) == 1)
+        if (!add_failure(st, rows)) {
+            got = -1;
+            break;
+        }
+    store_finish(st);
+    return got == 0;
+}
+
+/* The rows of `dropped` for pairs of workload and target that q asks for. They know of no device, job or tuner. */
+static store_stmt select_dropped(tec_context *cx, store *s, const store_query *q)
+{
+    store_query pairs = {.exact_key = q->exact_key, .anchor_key = q->anchor_key, .family = q->family, .target = q->target,
+                         .targets = q->targets, .n_targets = q->n_targets};
+
+    return store_select(cx, s, &pairs,
+                        "x.status, x.stage, x.error_kind, x.count, x.example FROM dropped x WHERE x.status <> 'ok' AND "
+                        "(x.workload, x.target) IN (SELECT r.workload, r.target", ")");
+}
+
+const store_failure *store_failures(tec_context *cx, store *s, const store_query *q, int *n)
+{
+    store_query failed = q ? *q : (store_query){0};
+    base_vec rows = {0};
+
+    *n = 0;
+    if (!store_usable(cx, s))
+        return NULL;
+    failed.only_failed = true;
+    failed.only_ok = false;
+    store_stmt st = store_select(cx, s, &failed, "r.status, r.stage, r.error_kind, COUNT(*), MAX(r.error)",
+                                 " GROUP BY r.status, r.stage, r.error_kind ORDER BY COUNT(*) DESC, MIN(r.id)");
+    if (!add_failures(&st, &rows))
+        return NULL;
+    if (!failed.device && !failed.job && !failed.tuner && !failed.codegen && !failed.after) {
+        st = select_dropped(cx, s, &failed);
+        if (!add_failures(&st, &rows))
+            return NULL;
+    }
+    *n = rows.n;
+    return flatten(cx, &rows, sizeof(store_failure));
+}
