@@ -272,6 +272,14 @@ static const ir_expr *shifted(sched_call *c, const ir_facts *f, const pieces *p)
     return ir_add(c->cx, start, within);
 }
 
+static bool binds_spatial(tec_context *cx, const sched_site *site, const ir_expr *var)
+{
+    for (int j = 0; j < site->block->n_iters; j++)
+        if (site->block->iters[j].kind == IR_SPATIAL && sched_mentions(cx, site->stmt->block.bind[j], var))
+            return true;
+    return false;
+}
+
 /* A predicate on a loop that mixes the axes would have to guard the init and the updates in different ways. */
 static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
 {
@@ -279,12 +287,8 @@ static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
 
     for (int i = 0; i < below.n; i++) {
         const sched_site *site = &below.at[i];
-        bool spatial = false;
 
-        for (int j = 0; j < site->block->n_iters; j++)
-            spatial = spatial || (site->block->iters[j].kind == IR_SPATIAL &&
-                                  sched_mentions(c->cx, site->stmt->block.bind[j], loop->loop.var));
-        if (site->block->init && spatial && sched_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL)
+        if (site->block->init && binds_spatial(c->cx, site, loop->loop.var) && sched_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL)
             return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it",
                                 loop->loop.var->var.name, site->block->name);
     }
@@ -433,25 +437,32 @@ static bool runs_once(sched_call *c, const char *block)
     return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", block, reason);
 }
 
+/* A loop over reduction axes alone that may be empty; one that has spatial axes too was proven to run when it was fused. */
+static bool may_be_empty(sched_call *c, const ir_facts *f, const sched_site *site, const ir_stmt *loop)
+{
+    return sched_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL && !binds_spatial(c->cx, site, loop->loop.var) &&
+           !ir_prove_le(f, ir_int(c->cx, 1), loop->loop.extent);
+}
+
 /* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must run. */
 static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, const ir_stmt *b)
 {
     sched_sites below = sched_all_sites(c->cx, b->loop.body);
 
     for (int i = 0; i < below.n; i++) {
-        bool outer = sched_kind_for(c->cx, &below.at[i], a->loop.var) != IR_SPATIAL;
-        bool inner = sched_kind_for(c->cx, &below.at[i], b->loop.var) != IR_SPATIAL;
-        const ir_stmt *reduction = outer ? a : b;
+        const sched_site *site = &below.at[i];
+        bool spatial = binds_spatial(c->cx, site, a->loop.var) || binds_spatial(c->cx, site, b->loop.var);
+        bool reduces = sched_kind_for(c->cx, site, a->loop.var) != IR_SPATIAL || sched_kind_for(c->cx, site, b->loop.var) != IR_SPATIAL;
 
-        if (!below.at[i].block->init || outer == inner)
+        if (!site->block->init || !spatial || !reduces)
             continue;
-        if (!runs_once(c, below.at[i].block->name))
+        if (!runs_once(c, site->block->name))
             return false;
-        if (ir_prove_le(f, ir_int(c->cx, 1), reduction->loop.extent))
-            continue;
-        return sched_refuse(
-            c, "it is not proven that reduction loop '%s' runs at all; fused with a spatial loop nothing would initialise '%s'",
-            reduction->loop.var->var.name, below.at[i].block->name);
+        const ir_stmt *empty = may_be_empty(c, f, site, a) ? a : may_be_empty(c, f, site, b) ? b : NULL;
+        if (empty)
+            return sched_refuse(
+                c, "it is not proven that reduction loop '%s' runs at all; fused with a spatial loop nothing would initialise '%s'",
+                empty->loop.var->var.name, site->block->name);
     }
     return true;
 }

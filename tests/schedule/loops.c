@@ -404,6 +404,15 @@ Test(loops, fuse_refuses_a_spatial_loop_with_a_reduction_that_may_be_empty)
             "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would initialise 'C'");
 }
 
+Test(loops, fuse_refuses_a_part_of_a_reduction_that_may_be_empty_behind_one_that_runs)
+{
+    sched *s = schedule_of("def f(n, A: f32[n, 2]) { C[y] = sum[k: n](A[k, y]) return C }");
+
+    does(s, "C.k.0, C.k.1 = split(C.k, 3, _)\nfuse(C.y, C.k.0)");
+    refuses(s, "fuse(C.y~C.k.0, C.k.1)",
+            "it is not proven that reduction loop 'C.k.1' runs at all; fused with a spatial loop nothing would initialise 'C'");
+}
+
 Test(loops, fuse_refuses_a_reduction_with_a_loop_that_repeats_points)
 {
     sched *s = schedule_of(rows);
