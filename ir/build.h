@@ -70,8 +70,10 @@ const ir_expr *ir_lowest(tec_context *cx, base_dtype t);  /* -inf for floats */
 const ir_expr *ir_highest(tec_context *cx, base_dtype t); /* inf for floats */
 
 /* "sum", "prod", "min", "max", "any", "all" over dtype t; "argmin", "argmax" over (value: t, index: index_t), where the
- * smaller index wins among equals. NULL for another name (no error). Reorders, all of them. */
+ * smaller index wins among equals. NULL for another name (no error), and with an error for a dtype that it does not combine.
+ * Reorders, all of them. */
 const ir_combiner *ir_combiner_named(tec_context *cx, const char *name, base_dtype t, base_dtype index_t);
+bool ir_names_combiner(const char *name); /* one of these words, whatever the dtype */
 const ir_combiner *ir_combiner_new(tec_context *cx, const char *name, int n, const ir_expr *const *x, const ir_expr *const *y,
                                    const ir_expr *const *result, const ir_expr *const *identity, bool reorders);
 

@@ -97,6 +97,14 @@ static const ir_combiner *make_arg(tec_context *cx, const char *name, ir_op bett
     return ir_combiner_new(cx, name, 2, x, y, result, identity, true);
 }
 
+bool ir_names_combiner(const char *name)
+{
+    for (int i = 0; i < BASE_COUNT(simples); i++)
+        if (base_same(simples[i].name, name))
+            return true;
+    return base_same(name, "argmin") || base_same(name, "argmax");
+}
+
 const ir_combiner *ir_combiner_named(tec_context *cx, const char *name, base_dtype t, base_dtype index_t)
 {
     for (int i = 0; i < BASE_COUNT(simples); i++)

@@ -100,6 +100,8 @@ static const ir_expr *make_reduction(parser *p, base_loc loc, const char *name, 
     const ir_combiner *c = base_dict_get(&p->names.combiners, name);
     if (!c)
         c = ir_combiner_named(p->cx, name, src[0]->dtype, source->n > 1 ? src[1]->dtype : BASE_I64);
+    if (!c)
+        return NULL;
     if (c->n != source->n)
         return base_fail(p->cx, TEC_INVALID, loc, "'%s' combines %d value%s, found %d", name, c->n, c->n == 1 ? "" : "s", source->n);
     base_set_where(p->cx, loc);
@@ -130,8 +132,7 @@ static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table
     const char *name = lx->tok.text;
 
     if (lx->tok.kind != BASE_TOK_NAME || lx->next.kind != BASE_TOK_SYMBOL || !base_same(lx->next.text, "[") ||
-        (!base_dict_has(&names->combiners, name) && !ir_combiner_named(p->cx, name, BASE_F32, BASE_I64) &&
-         !ir_combiner_named(p->cx, name, BASE_BOOL, BASE_I64)))
+        (!base_dict_has(&names->combiners, name) && !ir_names_combiner(name)))
         return NULL;
     base_advance(lx);
     parse_axes(p, true, &axes, &hidden);

@@ -211,3 +211,14 @@ Test(te_text, the_examples_of_the_documentation_are_definitions)
     }
     cr_assert_geq(n, 6);
 }
+
+Test(te_text, reductions_of_truth_values)
+{
+    round_trips("def f(A: f32[3, 4]) { C[y] = any[k](A[y, k] > 0) D[y] = all[k](A[y, k] > 1 && C[y]) return D }",
+                "def f(A: f32[3, 4]) {\n  C[y: 3] = any[k: 4](A[y, k] > 0.0)\n  D[y: 3] = all[k: 4](A[y, k] > 1.0 && C[y])\n  return D\n}\n");
+}
+
+Test(te_text, a_reduction_that_does_not_combine_its_dtype)
+{
+    refuses("def f(A: f32[3]) { C[] = any[k](A[k]) return C }", "t:1: error: 'any' does not combine f32");
+}
