@@ -11,7 +11,7 @@
 #include "schedule/state.h"
 #include "te/text.h"
 
-enum { MAX_LOOPS = 12, MAX_TRIES = 90, MAX_STMTS = 400 };
+enum { MAX_LOOPS = 12, MAX_TRIES = 90, MAX_STMTS = 400, MAX_RUNS = 100000, SYMBOL_RUNS = 16 };
 
 typedef struct {
     tec_context *cx;
@@ -287,6 +287,23 @@ static int stmts_of(const ir_stmt *s)
     return n;
 }
 
+/* How often the innermost statements run: guards do not shorten loops, so factors that do not divide add up. */
+static int64_t runs_of(const ir_stmt *s)
+{
+    int64_t inside = 0, extent = SYMBOL_RUNS;
+
+    for (int i = 0; i < sched_n_children(s); i++) {
+        int64_t n = runs_of(sched_child(s, i));
+
+        inside += n;
+    }
+    if (s->kind == IR_FOR) {
+        ir_is_int(s->loop.extent, &extent);
+        inside = inside > MAX_RUNS ? inside : inside * extent;
+    }
+    return sched_n_children(s) ? inside : 1;
+}
+
 static bool apply(stepper *p, const sched_primitive *q, const sched_arg *arg, int n)
 {
     const ir_program *before = sched_tree(p->s);
@@ -300,7 +317,12 @@ static bool apply(stepper *p, const sched_primitive *q, const sched_arg *arg, in
         p->c->trace = sched_trace_text(p->cx, p->s);
         p->watch->about_to(p->watch->user, p->c, text);
     }
+    sched *undo = sched_fork(p->cx, p->s);
     bool good = sched_apply(p->s, q->name, arg, n, NULL, NULL);
+    if (good && runs_of(sched_tree(p->s)->body) > MAX_RUNS) {
+        p->s = undo;
+        return false;
+    }
     if (base_failed(p->cx)) {
         tec_context_clear(p->cx);
         p->broken = true;
