@@ -1,7 +1,8 @@
 /* schedule/annotate.c -- how loops run (parallel, vectorised, unrolled, bound to a thread axis), and pragmas.
  *
- * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); unrolled loops keep their order,
- * so that only the size counts.
+ * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); the lanes of a reduction may
+ * share its result where the combiner allows one partial result each. Unrolled loops keep their order, so that only the size
+ * counts.
  */
 #include <string.h>
 
@@ -125,6 +126,64 @@ static bool nothing_opaque(sched_call *c, const ir_stmt *l)
     return true;
 }
 
+/* The update that is all a block does, possibly under conditions; NULL where it does something else. */
+static const ir_stmt *only_update(const ir_stmt *s)
+{
+    while (s->kind == IR_IF && !s->branch.otherwise)
+        s = s->branch.then;
+    return s->kind == IR_UPDATE ? s : NULL;
+}
+
+/* Only loops stand between l and its block. */
+static bool single_block(const ir_stmt *s)
+{
+    while (s->kind == IR_FOR)
+        s = s->loop.body;
+    return s->kind == IR_BLOCK;
+}
+
+static bool binds_spatial(sched_call *c, const sched_site *site, const ir_expr *var)
+{
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (site->block->iters[i].kind != IR_REDUCE_ITER && sched_mentions(c->cx, site->stmt->block.bind[i], var))
+            return true;
+    return false;
+}
+
+/* Each lane may sum its own share of a reduction, if the shares may be combined in another order. */
+static bool need_partial_results(sched_call *c, const ir_stmt *l, const sched_site *site)
+{
+    const char *name = l->loop.var->var.name, *block = site->block->name;
+    const ir_stmt *update = only_update(site->block->body);
+
+    if (!single_block(l->loop.body))
+        sched_refuse(c, "'%s' is a reduction loop of '%s', and other statements stand below it", name, block);
+    else if (binds_spatial(c, site, l->loop.var))
+        sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, block);
+    else if (!update)
+        sched_refuse(c, "'%s' is a reduction loop of '%s', which is no single update", name, block);
+    else if (!update->update.combiner->reorders)
+        sched_refuse(c, "'%s' is a reduction loop of '%s', whose combiner is not declared associative and commutative", name, block);
+    else if (sched_has_effect(c->cx, site->block->body))
+        sched_refuse(c, "'%s' calls a function with an effect", block);
+    else if (sched_reads(site->block, site->block->writes[0].buffer))
+        sched_refuse(c, "'%s' reads what it writes, '%s'", block, site->block->writes[0].buffer->name);
+    else
+        return true;
+    return false;
+}
+
+/* The lanes of a reduction get a partial result each; all others must be independent. */
+static bool need_lanes(sched_call *c, const ir_stmt *l)
+{
+    sched_sites below = sched_all_sites(c->cx, l), all = sched_all_sites(c->cx, c->tree->body);
+
+    for (int i = 0; i < below.n; i++)
+        if (sched_kind_for(c->cx, &below.at[i], l->loop.var) == IR_REDUCE_ITER)
+            return need_partial_results(c, l, sched_site_named(&all, below.at[i].block->name));
+    return need_independent(c, l);
+}
+
 /* vectorize(l): its iterations are the lanes of vector operations. */
 const ir_program *sched_do_vectorize(sched_call *c)
 {
@@ -133,7 +192,7 @@ const ir_program *sched_do_vectorize(sched_call *c)
     if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) ||
         !need_constant(c, sched_end(&at), MAX_LANES) || !need_none_around(c, &at, IR_VECTORISED) ||
         !nothing_opaque(c, sched_end(&at)) || !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) ||
-        !need_independent(c, sched_end(&at)))
+        !need_lanes(c, sched_end(&at)))
         return NULL;
     const ir_stmt *threads = loop_below(sched_end(&at)->loop.body, IR_PARALLEL);
     if (threads)

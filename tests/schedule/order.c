@@ -235,9 +235,52 @@ Test(order, vectorize_refuses_a_symbolic_extent)
     refuses(schedule_of(matmul), "vectorize(C.y)", "the extent 'n' of 'C.y' is not a constant");
 }
 
-Test(order, vectorize_refuses_a_reduction_loop)
+Test(order, vectorize_gives_lanes_of_a_reduction_a_result_each)
 {
-    refuses(schedule_of(matmul), "vectorize(C.k)", "'C.k' is a reduction or scan loop of 'C'");
+    sched *s = schedule_of("def f(A: f32[3, 37]) { S[y] = sum[k](A[y, k]) return S }");
+
+    does(s, "ko, ki = split(S.k, _, 8)\nvectorize(ki)");
+    looks(s, "for S.y in 0..3 {\n"
+             "  for S.k.0 in 0..5 {\n"
+             "    for S.k.1 in 0..8 vectorised {\n"
+             "      block S(y = S.y in 0..3, k reduce = S.k.0 * 8 + S.k.1 in 0..37) where S.k.0 * 8 + S.k.1 < 37 {\n"
+             "        reads A[y, k]\n"
+             "        writes S[y]\n"
+             "        init {\n"
+             "          S[y] = 0.0\n"
+             "        }\n"
+             "        S[y] sum= A[y, k]\n"
+             "      }\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
+}
+
+Test(order, vectorize_takes_the_lanes_of_a_tuple)
+{
+    does(schedule_of("def f(A: f32[3, 16]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"), "vectorize(S.k)");
+}
+
+Test(order, vectorize_refuses_the_lanes_of_a_combiner_that_keeps_its_order)
+{
+    refuses(schedule_of_tree(horner), "vectorize(C.l)",
+            "'C.l' is a reduction loop of 'C', whose combiner is not declared associative and commutative");
+}
+
+Test(order, vectorize_refuses_a_loop_that_mixes_a_reduction_with_its_elements)
+{
+    sched *s = schedule_of("def f(A: f32[4, 12]) { C[y] = sum[k](A[y, k]) return C }");
+
+    does(s, "fuse(C.y, C.k)");
+    refuses(s, "vectorize(C.y~C.k)", "loop 'C.y~C.k' runs over a spatial and a reduction axis of 'C'");
+}
+
+Test(order, vectorize_refuses_lanes_of_a_reduction_among_other_statements)
+{
+    sched *s = schedule_of("def f(A: f32[4, 12]) { P[y, k] = A[y, k] * 2 C[y] = sum[k](P[y, k]) return C }");
+
+    does(s, "compute_at(P, C.k)");
+    refuses(s, "vectorize(C.k)", "'C.k' is a reduction loop of 'C', and other statements stand below it");
 }
 
 Test(order, unroll_refuses_a_symbolic_extent)
