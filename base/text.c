@@ -169,9 +169,17 @@ static bool write_all(int fd, const char *data, size_t size)
     return true;
 }
 
+/* A device or a pipe is written into; a file renamed to its name would take its place. */
+static bool is_special(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
 bool base_write_file(tec_context *cx, const char *path, const void *data, size_t size)
 {
-    const char *draft = base_format(cx, "%s.%ld.tmp", path, (long)getpid());
+    const char *draft = is_special(path) ? path : base_format(cx, "%s.%ld.tmp", path, (long)getpid());
     int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
     if (fd < 0) {
@@ -184,12 +192,13 @@ bool base_write_file(tec_context *cx, const char *path, const void *data, size_t
         ok = false;
         why = errno;
     }
-    if (ok && rename(draft, path) != 0) {
+    if (ok && draft != path && rename(draft, path) != 0) {
         ok = false;
         why = errno;
     }
     if (!ok) {
-        unlink(draft);
+        if (draft != path)
+            unlink(draft);
         base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot write: %s", strerror(why));
     }
     return ok;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/file.h"
@@ -122,6 +123,20 @@ uint64_t rt_weights_size(const rt_module_desc *m)
 
 enum { MAX_ATTEMPTS = 100 };
 
+/* A device or a pipe is written into; a file renamed to its name would take its place. */
+static bool is_special(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
+static bool open_special(rt_sink *s)
+{
+    s->fd = open(s->path, O_WRONLY | O_CLOEXEC);
+    return s->fd >= 0 || rt_fail_io(s->err, s->path, "open it", errno);
+}
+
 /* The name ends in the process and a number that is free, so that writers of one path do not meet. */
 static bool open_temporary(rt_sink *s, size_t size)
 {
@@ -141,6 +156,8 @@ bool rt_sink_open(rt_sink *s, const char *path, tec_error *err)
     size_t size = strlen(path) + 48;
 
     *s = (rt_sink){.path = path, .fd = -1, .err = err};
+    if (is_special(path))
+        return open_special(s);
     s->temporary = rt_alloc(size, err);
     if (s->temporary && open_temporary(s, size))
         return true;
@@ -182,11 +199,11 @@ bool rt_sink_close(rt_sink *s)
         rt_fail_io(s->err, s->path, "write it", errno);
         s->failed = true;
     }
-    if (!s->failed && rename(s->temporary, s->path) != 0) {
+    if (!s->failed && s->temporary && rename(s->temporary, s->path) != 0) {
         rt_fail_io(s->err, s->path, "rename a file to it", errno);
         s->failed = true;
     }
-    if (s->failed)
+    if (s->failed && s->temporary)
         unlink(s->temporary);
     rt_free(s->temporary);
     return !s->failed;

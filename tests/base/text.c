@@ -1,6 +1,7 @@
 /* Strings, growing texts and files. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,23 @@ Test(text, that_cannot_be_written_leaves_the_old_file_and_no_other)
     cr_assert(not(base_write_file(cx, path, "x", 1)));
     cr_assert(strstr(tec_context_error(cx), "error: cannot write: Is a directory") != NULL, "%s", tec_context_error(cx));
     cr_assert(eq(int, rmdir(path), 0));
+    cr_assert(eq(int, rmdir(dir), 0), "something was left in the directory");
+}
+
+Test(text, that_is_written_to_a_pipe_leaves_the_pipe_in_its_place)
+{
+    const char *path = base_format(cx, "%s/pipe", dir);
+    char got[8] = "";
+    struct stat s;
+
+    cr_assert(eq(int, mkfifo(path, 0600), 0));
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    cr_assert(base_write_file(cx, path, "abc", 3), "%s", tec_context_error(cx));
+    cr_assert(eq(int, (int)read(fd, got, sizeof got), 3));
+    cr_assert(eq(str, got, "abc"));
+    cr_assert(stat(path, &s) == 0 && S_ISFIFO(s.st_mode), "a file has taken the place of the pipe");
+    close(fd);
+    unlink(path);
     cr_assert(eq(int, rmdir(dir), 0), "something was left in the directory");
 }
 

@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/base.h"
 #include "runtime/alloc.h"
@@ -51,6 +53,25 @@ Test(npy, round_trips_every_dtype)
             tec_array_free(a);
             tec_array_free(b);
         }
+    folder_remove(&dir);
+}
+
+Test(npy, written_to_a_pipe_leaves_the_pipe_in_its_place)
+{
+    folder dir = folder_new();
+    const char *path = in_folder(&dir, "pipe");
+    tec_array *a = tec_array_new(BASE_F32, 1, (int64_t[]){2}, NULL);
+    tec_error err = {0};
+    char got[200];
+    struct stat s;
+
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    cr_assert(tec_npy_write(path, tec_array_tensor(a), &err), "%s", err.text);
+    cr_assert_eq(read(fd, got, sizeof got), 128 + 8);
+    cr_assert(stat(path, &s) == 0 && S_ISFIFO(s.st_mode), "a file has taken the place of the pipe");
+    close(fd);
+    tec_array_free(a);
     folder_remove(&dir);
 }
 
