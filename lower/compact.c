@@ -386,7 +386,32 @@ static const ir_expr *over_symbols(compactor *c, const ir_facts *f, const ir_exp
     return lower_extent(f, ir_int(c->rw.cx, 0), loops.n > 0 ? max : extent);
 }
 
-static bool shape_it(compactor *c, const ir_facts *f, const touch *t, placement *p)
+/* Memory that threads share holds what all of them touch, not only the one that the loops around stand for. */
+static ir_region over_threads(compactor *c, const ir_facts *f, const descent *d, const ir_region *r)
+{
+    tec_context *cx = c->rw.cx;
+    base_vec var = {0}, min = {0}, extent = {0};
+
+    for (int i = 0; i < d->chain.n; i++) {
+        const ir_stmt *s = d->chain.at[i];
+
+        if (s->kind != IR_FOR || s->loop.how < IR_THREAD_X || s->loop.how > IR_THREAD_Z)
+            continue;
+        base_push(cx, &var, s->loop.var);
+        base_push(cx, &min, s->loop.min);
+        base_push(cx, &extent, s->loop.extent);
+    }
+    if (var.n == 0 || (r->buffer->scope != IR_SHARED && r->buffer->scope != IR_WARP))
+        return *r;
+    return ir_region_over(f, r,
+                          &(ir_ranges){.var = (const ir_expr *const *)var.at,
+                                       .min = (const ir_expr *const *)min.at,
+                                       .extent = (const ir_expr *const *)extent.at,
+                                       .n = var.n},
+                          NULL);
+}
+
+static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const touch *t, placement *p)
 {
     tec_context *cx = c->rw.cx;
     ir_buffer *b = ir_buffer_copy(cx, p->old);
@@ -394,7 +419,7 @@ static bool shape_it(compactor *c, const ir_facts *f, const touch *t, placement 
     bool same = true;
 
     if (!p->old->strides && !p->old->offset && !base_map_has(&c->fixed, p->old)) {
-        ir_region r = hull(f, t, p->old);
+        ir_region own = hull(f, t, p->old), r = over_threads(c, f, d, &own);
 
         for (int i = 0; i < b->n; i++) {
             const ir_expr *extent = over_symbols(c, f, ir_simplify(f, r.extent[i]));
@@ -437,7 +462,7 @@ static bool place(compactor *c, const ir_facts *program, const ir_buffer *b)
     descend(c, program, b, &d);
     p->at = d.chain.at[d.chain.n - 1];
     choose_range(c, p);
-    if (!shape_it(c, d.facts.at[d.chain.n - 1], touched(c, d.facts.at[d.chain.n - 1], p->at), p))
+    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d, touched(c, d.facts.at[d.chain.n - 1], p->at), p))
         return false;
 
     base_vec *list = base_map_get(&c->at, p->at);
