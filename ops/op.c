@@ -83,6 +83,9 @@ bool op_infer(op_call *c)
 
         return op_fail(c, "takes %d%s operands, found %d", c->op->min_inputs, most, c->n_inputs);
     }
+    for (int k = 0; k < c->n_inputs; k++)
+        if (c->input[k].n < 0 && (k < c->op->min_inputs || c->op->max_inputs < 0))
+            return op_fail(c, "operand %d is left out", k);
     if (c->op->n_outputs >= 0) {
         c->n_outputs = c->op->n_outputs;
         c->output = base_array(c->cx, op_type, c->n_outputs);

@@ -192,6 +192,14 @@ static bool find_operands(onnx_node *n)
     return true;
 }
 
+static bool has_operands(onnx_node *n, int needs)
+{
+    for (int k = 0; k < needs; k++)
+        if (!onnx_has(n, k))
+            return onnx_wrong(n, "operand %d is missing", k);
+    return true;
+}
+
 static bool is_default_domain(const char *domain)
 {
     return !domain || !*domain || base_same(domain, "ai.onnx");
@@ -211,7 +219,7 @@ static void import_node(onnx_import_state *im, const Onnx__NodeProto *p)
         onnx_unsupported(&n, "this operator in opset %lld", (long long)im->opset);
     else if (!row)
         onnx_unsupported(&n, "there is no such operator here");
-    else if (find_operands(&n))
+    else if (find_operands(&n) && has_operands(&n, row->needs))
         row->convert(&n);
 }
 
@@ -253,7 +261,7 @@ static int64_t default_opset(const Onnx__ModelProto *model)
 
 static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *data, size_t size)
 {
-    Onnx__ModelProto *model = onnx__model_proto__unpack(onnx_allocator(cx), size, data);
+    Onnx__ModelProto *model = onnx_is_shallow(&onnx__model_proto__descriptor, data, size) ? onnx__model_proto__unpack(onnx_allocator(cx), size, data) : NULL;
 
     if (!model || !model->graph)
         return base_fail(cx, TEC_INVALID, (base_loc){name, 0}, model ? "the model has no graph" : "this is no ONNX model, or it is damaged");

@@ -55,6 +55,7 @@ typedef struct {
     const char *op;
     bool (*convert)(onnx_node *n);
     int since, until; /* opsets whose form `convert` knows; until 0: no end */
+    int needs;        /* operands that are always there: `convert` need not look */
 } onnx_row;
 
 /* The tables of the families, NULL-terminated lists of rows by op. */
@@ -109,5 +110,7 @@ const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__Te
 bool onnx_dtype(int32_t data_type, base_dtype *out);
 int32_t onnx_data_type(base_dtype t); /* 0: none */
 ProtobufCAllocator *onnx_allocator(tec_context *cx);
+/* Whether messages nest in each other no deeper than any honest file needs: unpacking recurses (depth.c). */
+bool onnx_is_shallow(const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t size);
 
 #endif

@@ -1,0 +1,79 @@
+/* graph/onnx/depth.c -- how deep messages nest, found without unpacking them: unpacking recurses once for each level.
+ *
+ * The walk follows the fields that the descriptors know as messages. Bytes that are no messages at all are left for unpacking to refuse.
+ */
+#include "graph/onnx/import.h"
+
+enum { DEEPEST = 100 };
+
+/* What is left of one message. */
+typedef struct {
+    const ProtobufCMessageDescriptor *d;
+    const uint8_t *p, *end;
+} cursor;
+
+static bool read_varint(cursor *c, uint64_t *out)
+{
+    *out = 0;
+    for (int shift = 0; c->p < c->end && shift < 64; shift += 7) {
+        uint8_t byte = *c->p++;
+
+        *out |= (uint64_t)(byte & 127) << shift;
+        if (!(byte & 128))
+            return true;
+    }
+    return false;
+}
+
+static bool skip(cursor *c, uint64_t n)
+{
+    if (n > (uint64_t)(c->end - c->p))
+        return false;
+    c->p += n;
+    return true;
+}
+
+/* Steps over one field; what is inside of it where it is a message, otherwise an empty cursor. False: damaged. */
+static bool read_field(cursor *c, cursor *inside)
+{
+    uint64_t key, n;
+
+    *inside = (cursor){NULL, NULL, NULL};
+    if (!read_varint(c, &key))
+        return false;
+    switch (key & 7) {
+    case 0: return read_varint(c, &n);
+    case 1: return skip(c, 8);
+    case 5: return skip(c, 4);
+    case 2: break;
+    default: return false;
+    }
+    if (!read_varint(c, &n) || !skip(c, n))
+        return false;
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(c->d, (unsigned)(key >> 3));
+    if (f && f->type == PROTOBUF_C_TYPE_MESSAGE)
+        *inside = (cursor){f->descriptor, c->p - n, c->p};
+    return true;
+}
+
+bool onnx_is_shallow(const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t size)
+{
+    cursor stack[DEEPEST];
+    int n = 1;
+
+    stack[0] = (cursor){d, data, data + size};
+    while (n > 0) {
+        cursor *top = &stack[n - 1], inside;
+
+        if (top->p == top->end || !read_field(top, &inside)) {
+            n--;
+            continue;
+        }
+        if (!inside.d)
+            continue;
+        if (n == DEEPEST)
+            return false;
+        stack[n++] = inside;
+    }
+    return true;
+}
