@@ -13,7 +13,7 @@
 
 #include "store/sql.h"
 
-enum { BUSY_MS = 30000 };
+enum { BUSY_MS = 30000, LEAST_PAGE = 512 };
 
 /* The path that links lead to. The last part need not exist, the folder must. NULL with an error. */
 static const char *resolve(tec_context *cx, const char *path)
@@ -47,6 +47,9 @@ static bool look(tec_context *cx, store *s, const store_options *o, bool *there)
         return base_fail(cx, TEC_IO, at, "there is no such record store");
     if (*there && !S_ISREG(st.st_mode))
         return base_fail(cx, TEC_INVALID, at, "not a record store: %s", S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
+    /* SQLite would take such a file for a new one. */
+    if (*there && st.st_size > 0 && st.st_size < LEAST_PAGE)
+        return base_fail(cx, TEC_INVALID, at, "not a record store: %lld bytes are no SQLite file", (long long)st.st_size);
     return true;
 }
 

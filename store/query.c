@@ -135,7 +135,7 @@ const char *store_decode(store_stmt *st, store_numbers *numbers, store_record *o
 
 struct store_cursor {
     store_stmt st;
-    bool failed;
+    bool failed, ended; /* a statement that is asked again behind its end would start anew */
     store_numbers numbers;
 };
 
@@ -176,11 +176,12 @@ store_cursor *store_find(tec_context *cx, store *s, const store_query *q)
 
 bool store_next(tec_context *cx, store_cursor *c, store_record *out)
 {
-    if (!c || !store_usable(cx, c->st.s))
+    if (!c || c->ended || !store_usable(cx, c->st.s))
         return false;
     c->st.cx = cx;
     int got = store_step(&c->st);
     c->failed |= got < 0;
+    c->ended = got != 1;
     if (got != 1)
         return false;
     const char *wrong = store_decode(&c->st, &c->numbers, out);

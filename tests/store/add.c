@@ -47,7 +47,8 @@ Test(add, gives_back_every_field)
     cr_assert(eq(i64, got.id, 1));
     expect_same(store_complete(cx, &r), &got);
     expect_same(store_complete(cx, &r), store_keep(cx, &got));
-    cr_assert(not(store_next(cx, c, &got)));
+    for (int i = 0; i < 3; i++)
+        cr_assert(not(store_next(cx, c, &got)), "the end stays the end");
     cr_assert(store_end(c));
     store_close(s);
 }
