@@ -45,7 +45,7 @@ class Worker:
     def __init__(self, command, threads):
         mask = cpus(threads)
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), BLIS_NUM_THREADS=str(threads),
-                   PYTHONDONTWRITEBYTECODE='1')
+                   OMP_PROC_BIND='close', OMP_PLACES=','.join(f'{{{cpu}}}' for cpu in sorted(mask)), PYTHONDONTWRITEBYTECODE='1')
         self.command = command
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
                                         preexec_fn=lambda: os.sched_setaffinity(0, mask))

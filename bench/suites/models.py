@@ -1,5 +1,6 @@
 """Whole networks: ResNet-18 at 224x224, and the digits network on its 360 images as one batch. Peers: PyTorch."""
 import os
+import sysconfig
 
 from bench import harness
 from bench.harness import ROOT, TEC, WORK, Workload, call, program
@@ -25,7 +26,9 @@ NETWORKS = {'resnet18': (resnet18, 1), 'digits': (digits, 360)}
 
 
 def peer(name, network, threads):
-    return [harness.PYTHON, os.path.join(ROOT, 'bench', 'peers', 'nets_torch.py'), name, network, str(threads)]
+    """With the OpenBLAS that shares OpenMP's threads with PyTorch; the other one has threads of its own, which fight them."""
+    blas = f'/usr/lib/{sysconfig.get_config_var("MULTIARCH")}/openblas-openmp'
+    return ['env', f'LD_LIBRARY_PATH={blas}', harness.PYTHON, os.path.join(ROOT, 'bench', 'peers', 'nets_torch.py'), name, network, str(threads)]
 
 
 def workload(name, threads):
