@@ -215,3 +215,28 @@ Test(text, survives_hostile_text)
         tec_context_free(mine);
     }
 }
+
+/* ---- documentation ---- */
+
+/* The text between the next line "```graph" and its "```". */
+static char *next_example(char **at)
+{
+    char *begin = strstr(*at, "\n```graph\n"), *end = begin ? strstr(begin + 10, "\n```\n") : NULL;
+
+    if (!end)
+        return NULL;
+    *at = end + 4;
+    return base_strndup(cx, begin + 10, (size_t)(end + 1 - begin - 10));
+}
+
+Test(text, the_examples_of_the_documentation_round_trip)
+{
+    size_t size;
+    char *doc = base_read_file(cx, TEC_SOURCE_DIR "/docs/graph.md", &size), *example;
+    int n = 0;
+
+    cr_assert(doc, "%s", tec_context_error(cx));
+    for (; (example = next_example(&doc)); n++)
+        round_trips(example);
+    cr_assert_eq(n, 2);
+}
