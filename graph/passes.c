@@ -15,10 +15,27 @@ const graph_pass graph_passes[] = {
 };
 const int graph_n_passes = BASE_COUNT(graph_passes);
 
+/* Debug builds check what each pass made. */
+static bool holds(const graph_module *m, const char *pass)
+{
+#ifdef TEC_DEBUG
+    if (!graph_verify(m)) {
+        base_note(m->cx, (base_loc){0}, "after pass '%s'", pass);
+        return false;
+    }
+#endif
+    (void)m;
+    (void)pass;
+    return true;
+}
+
 graph_module *graph_optimise(graph_module *m, const target *t)
 {
-    for (int i = 0; m && i < graph_n_passes; i++)
+    for (int i = 0; m && i < graph_n_passes; i++) {
         m = graph_passes[i].run(m, t);
+        if (m && !holds(m, graph_passes[i].name))
+            return NULL;
+    }
     return m;
 }
 
