@@ -2,7 +2,7 @@
 # no_allocation -- a running network allocates nothing: an interposed allocator counts the calls of all threads after the first run.
 set -eu
 proof=no_allocation
-. tests/proofs/common.sh
+. tests/proofs/programs/common.sh
 cc -std=c11 -O1 -fPIC -shared -Wall -Wextra -Werror tests/proofs/programs/count_allocations.c -o "$dir/count.so"
 
 # allocations THREADS [disturb]
