@@ -99,8 +99,8 @@ static bool bad_line(importer *im)
     if (im->o->bad_line)
         im->o->bad_line(im->o->user, im->out->lines, reason(im->line_cx));
     if (im->o->refuse)
-        return base_fail(im->cx, TEC_INVALID, (base_loc){0}, "line %lld: %s; nothing was imported", (long long)im->out->lines,
-                         reason(im->line_cx));
+        return base_fail(im->cx, TEC_INVALID, (base_loc){im->o->name ? im->o->name : "records", (int)im->out->lines},
+                         "%s; nothing was imported", reason(im->line_cx));
     tec_context_clear(im->line_cx);
     return true;
 }
@@ -147,7 +147,7 @@ static bool import_lines(importer *im)
             return false;
     }
     if (ferror(im->from))
-        return base_fail(im->cx, TEC_IO, (base_loc){0}, "cannot read the records: %s", strerror(errno));
+        return base_fail(im->cx, TEC_IO, (base_loc){im->o->name, 0}, "cannot read the records: %s", strerror(errno));
     return im->n == 0 || flush_batch(im);
 }
 

@@ -263,6 +263,7 @@ const store_failure *store_failures(tec_context *cx, store *s, const store_query
 
 typedef struct {
     bool refuse; /* the first bad line ends the import, and nothing of it is kept; otherwise bad lines are skipped */
+    const char *name; /* of what is read, for errors */
     void (*bad_line)(void *user, int64_t line, const char *why); /* NULL: not told */
     void *user;
 } store_import_options;

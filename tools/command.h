@@ -12,6 +12,6 @@ typedef struct {
     const char *what;
 } tool_command;
 
-tool_main tool_compile, tool_run, tool_check, tool_te, tool_opt, tool_inspect, tool_fuzz;
+tool_main tool_compile, tool_run, tool_check, tool_te, tool_opt, tool_inspect, tool_records, tool_fuzz;
 
 #endif

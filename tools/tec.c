@@ -12,6 +12,7 @@ static const tool_command commands[] = {
     {"te", tool_te, "build, print or time kernels from a .te file"},
     {"opt", tool_opt, "run lowering passes on a printed loop AST"},
     {"inspect", tool_inspect, "look inside a module, a model or a tensor"},
+    {"records", tool_records, "look into a record store, exchange records, take care of it"},
     {"fuzz", tool_fuzz, "test the compiler with random kernels and schedules"},
 };
 

@@ -89,7 +89,7 @@ Test(exchange, a_refused_import_leaves_nothing_behind)
     store_imported got;
 
     cr_assert(not(import_text(s, mixed_lines(), &(store_import_options){.refuse = true}, &got)));
-    expect_error("line 2: not JSON, at byte 1; nothing was imported");
+    expect_error("records:2: error: not JSON, at byte 1; nothing was imported");
     cr_assert(eq(i64, got.added, 0));
     cr_assert(eq(i64, count(s), 0));
     add(s, record(4, 1, 1));
