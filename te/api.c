@@ -39,6 +39,13 @@ tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line)
     return t;
 }
 
+tec_scan *tec_here_scan(tec_scan *s, const char *file, int line)
+{
+    if (s)
+        tec_here(s->def->cx, file, line);
+    return s;
+}
+
 tec_def *(tec_def_new)(tec_context *cx, const char *name)
 {
     return te_def_new(cx, name);
@@ -96,6 +103,26 @@ const tec_expr *(tec_reduce_axis)(tec_context *cx, const char *name, const tec_e
 tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body, const tec_expr *const *axis, int n)
 {
     return te_compute(d, name, axis, n, body);
+}
+
+tec_scan *(tec_scan_new)(tec_def *d, const char *name, const tec_expr *time)
+{
+    return te_scan_new(d, name, time);
+}
+
+tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n)
+{
+    return te_scan_state(s, name, axis, n, body);
+}
+
+tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n)
+{
+    return te_scan_step(s, name, axis, n, body);
+}
+
+bool(tec_scan_close)(tec_scan *s)
+{
+    return te_scan_close(s);
 }
 
 const tec_expr *tec_int(tec_context *cx, int64_t value)

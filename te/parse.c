@@ -57,10 +57,9 @@ static bool infer_extent(parser *p, const ir_expr *axis, const ir_expr *const *b
     return s.extent != NULL;
 }
 
-/* [y: n, x] -- into scope; `hidden` takes what the names meant before. */
-static void parse_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
+/* y: n, x] -- into scope; `hidden` takes what the names meant before. */
+static void parse_more_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
 {
-    base_expect(p->lx, "[");
     while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
         base_set_where(p->cx, p->lx->tok.loc);
         const char *name = base_expect_name(p->lx, "the name of an axis");
@@ -76,6 +75,12 @@ static void parse_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
             break;
     }
     base_expect(p->lx, "]");
+}
+
+static void parse_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
+{
+    base_expect(p->lx, "[");
+    parse_more_axes(p, reduce, axes, hidden);
 }
 
 static void close_axes(parser *p, const base_vec *axes, const base_vec *hidden)
@@ -197,39 +202,137 @@ static void parse_output_names(parser *p, base_vec *names)
     base_expect(p->lx, ")");
 }
 
-static void add_stage(parser *p, base_loc loc, const char *name, const base_vec *names, const base_vec *axes, const ir_expr *const *body)
-{
-    te_tensor **out = base_array(p->cx, te_tensor *, names->n);
+/* A stage as it is written: of the definition, or the first steps or an update of a scan. */
+typedef struct {
+    te_scan *scan; /* NULL: of the definition */
+    bool init;
+    base_loc loc;
+    const char *name;
+    base_vec names, axes;
+    const ir_expr **body;
+} written;
 
-    for (int i = 0; i < axes->n; i++)
-        if (!infer_extent(p, axes->at[i], body, names->n))
+static bool make_stage(parser *p, const written *w, te_tensor **out)
+{
+    const char *const *names = (const char *const *)w->names.at;
+    const ir_expr *const *axes = (const ir_expr *const *)w->axes.at;
+
+    base_set_where(p->cx, w->loc);
+    if (!w->scan)
+        return te_compute_named(p->def, w->name, names, axes, w->axes.n, w->body, w->names.n, out);
+    if (!w->init)
+        return te_scan_step_named(w->scan, w->name, names, axes, w->axes.n, w->body, w->names.n, out);
+    out[0] = te_scan_state(w->scan, w->name, axes, w->axes.n, w->body[0]);
+    return out[0] != NULL;
+}
+
+/* The update of a state runs over the axes that its first steps have. */
+static void take_extents(const parser *p, const written *w)
+{
+    const ir_buffer *b = w->scan && !w->init ? base_dict_get(&p->names.buffers, w->name) : NULL;
+
+    for (int i = 1; b && i < w->axes.n && i < b->n; i++)
+        if (!te_axis_extent(w->axes.at[i]))
+            te_axis_set_extent(w->axes.at[i], b->shape[i]);
+}
+
+static void add_stage(parser *p, const written *w)
+{
+    te_tensor **out = base_array(p->cx, te_tensor *, w->names.n);
+
+    take_extents(p, w);
+    for (int i = 0; i < w->axes.n; i++)
+        if (!infer_extent(p, w->axes.at[i], w->body, w->names.n))
             return;
-    base_set_where(p->cx, loc);
-    if (!te_compute_named(p->def, name, (const char *const *)names->at, (const ir_expr *const *)axes->at, axes->n, body, names->n, out))
+    if (!make_stage(p, w, out))
         return;
-    for (int i = 0; i < names->n; i++)
-        base_dict_put(p->cx, &p->names.buffers, names->at[i], out[i]->buffer);
+    for (int i = 0; i < w->names.n; i++)
+        base_dict_put(p->cx, &p->names.buffers, w->names.at[i], out[i]->buffer);
     while (base_accept(p->lx, "@"))
         parse_note(p, (te_stage *)out[0]->stage);
 }
 
-/* C[y: n, x] = ...      S(V, I)[i] = argmax[k](A[i, k], k) */
-static void parse_stage(parser *p)
+/* [t, j: 8] of an update, where t is the time of the scan. */
+static void parse_update_axes(parser *p, written *w, base_vec *hidden)
 {
-    base_vec axes = {0}, hidden = {0}, names = {0};
-    base_loc loc = p->lx->tok.loc;
-    const char *name = base_expect_name(p->lx, "a stage or 'return'");
+    const char *time = w->scan->time->var.name;
 
-    if (base_accept(p->lx, "("))
-        parse_output_names(p, &names);
+    base_expect(p->lx, "[");
+    if (!base_at(p->lx, time))
+        base_unexpected(p->lx, base_format(p->cx, "'%s', the time of scan '%s'", time, w->scan->name));
+    base_advance(p->lx);
+    base_push(p->cx, &w->axes, w->scan->time);
+    base_vec more = {0};
+    if (base_accept(p->lx, ","))
+        parse_more_axes(p, false, &more, hidden);
     else
-        base_push(p->cx, &names, name);
-    parse_axes(p, false, &axes, &hidden);
+        base_expect(p->lx, "]");
+    for (int i = 0; i < more.n; i++)
+        base_push(p->cx, &w->axes, more.at[i]);
+}
+
+/* C[y: n, x] = ...      S(V, I)[i] = argmax[k](A[i, k], k)      and behind `init` and `update` of a scan */
+static void parse_stage(parser *p, te_scan *scan, bool init)
+{
+    base_vec hidden = {0};
+    written w = {.scan = scan, .init = init, .loc = p->lx->tok.loc};
+    int timed = scan && !init;
+
+    w.name = base_expect_name(p->lx, scan ? "a tensor" : "a stage or 'return'");
+    if (!init && base_accept(p->lx, "("))
+        parse_output_names(p, &w.names);
+    else
+        base_push(p->cx, &w.names, w.name);
+    if (timed)
+        parse_update_axes(p, &w, &hidden);
+    else
+        parse_axes(p, false, &w.axes, &hidden);
     base_expect(p->lx, "=");
-    const ir_expr **body = base_failed(p->cx) ? NULL : parse_bodies(p, names.n);
+    w.body = base_failed(p->cx) ? NULL : parse_bodies(p, w.names.n);
+    base_vec own = {.at = w.axes.at + timed, .n = w.axes.n - timed};
+    close_axes(p, &own, &hidden);
+    if (w.body && !base_failed(p->cx))
+        add_stage(p, &w);
+}
+
+/* Behind `scan`: NAME[t: n] { init h[...] = ...   update h[t, ...] = ... } */
+static void parse_scan(parser *p)
+{
+    base_vec axes = {0}, hidden = {0};
+    base_loc loc = p->lx->tok.loc;
+    const char *name = base_expect_name(p->lx, "the name of a scan");
+
+    parse_axes(p, false, &axes, &hidden);
+    base_expect(p->lx, "{");
+    if (base_failed(p->cx))
+        return;
+    base_set_where(p->cx, loc);
+    if (axes.n != 1 || !te_axis_extent(axes.at[0])) {
+        base_fail(p->cx, TEC_INVALID, loc, "scan '%s' has %d axes; expected its time with an extent, as in %s[t: n]", name, axes.n, name);
+        return;
+    }
+    te_scan *scan = te_scan_new(p->def, name, axes.at[0]);
+    while (!base_at(p->lx, "}") && p->lx->tok.kind != BASE_TOK_END && !base_failed(p->cx)) {
+        bool init = base_at(p->lx, "init");
+
+        if (init || base_at(p->lx, "update")) {
+            base_advance(p->lx);
+            parse_stage(p, scan, init);
+        } else
+            base_unexpected(p->lx, "'init', 'update' or '}'");
+    }
+    base_expect(p->lx, "}");
     close_axes(p, &axes, &hidden);
-    if (body && !base_failed(p->cx))
-        add_stage(p, loc, name, &names, &axes, body);
+    te_scan_close(scan);
+}
+
+static void parse_item(parser *p)
+{
+    if (base_at(p->lx, "scan") && p->lx->next.kind == BASE_TOK_NAME) {
+        base_advance(p->lx);
+        parse_scan(p);
+    } else
+        parse_stage(p, NULL, false);
 }
 
 /* ---- definitions ---- */
@@ -306,7 +409,7 @@ static te_def *parse_def(tec_context *cx, base_lexer *lx)
     while (base_accept(lx, "combiner") && ir_parse_combiner(lx, &p.names))
         ;
     while (!base_at(lx, "return") && lx->tok.kind != BASE_TOK_END && !base_failed(cx))
-        parse_stage(&p);
+        parse_item(&p);
     if (base_expect(lx, "return"))
         parse_return(&p);
     base_expect(lx, "}");

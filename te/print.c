@@ -75,13 +75,17 @@ static void add_head(tec_context *cx, base_text *t, const te_def *d)
         base_addf(cx, t, "%s%s", i ? ", " : " where ", ir_expr_text(cx, d->facts.at[i]));
 }
 
-static void add_axes(const naming *own, base_text *t, const ir_expr *const *axis, const ir_expr *const *extent, int n)
+/* A time axis stands without its extent, which its scan has shown. */
+static void add_axes(const naming *own, base_text *t, const ir_expr *const *axis, const ir_expr *const *extent, int n, bool timed)
 {
     tec_context *cx = own->cx;
 
     base_add(cx, t, "[");
-    for (int i = 0; i < n; i++)
-        base_addf(cx, t, "%s%s: %s", i ? ", " : "", shown(own, axis[i]), ir_expr_text(cx, extent[i]));
+    for (int i = 0; i < n; i++) {
+        base_addf(cx, t, "%s%s", i ? ", " : "", shown(own, axis[i]));
+        if (i || !timed)
+            base_addf(cx, t, ": %s", ir_expr_text(cx, extent[i]));
+    }
     base_add(cx, t, "]");
 }
 
@@ -90,7 +94,7 @@ static void add_reduction(const naming *own, base_text *t, const ir_expr *e)
     tec_context *cx = own->cx;
 
     base_add(cx, t, e->reduce.combiner->name);
-    add_axes(own, t, e->reduce.axis, e->reduce.extent, e->reduce.n_axes);
+    add_axes(own, t, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, false);
     base_add(cx, t, "(");
     for (int i = 0; i < e->reduce.combiner->n; i++)
         base_addf(cx, t, "%s%s", i ? ", " : "", shown(own, e->reduce.source[i]));
@@ -102,7 +106,7 @@ static void add_reduction(const naming *own, base_text *t, const ir_expr *e)
 /* A user's combiners are declared before the stages that use them. */
 static void add_combiner(tec_context *cx, base_text *t, const te_stage *s, base_dict *done)
 {
-    const ir_combiner *c = s->kind == TE_COMPUTE && s->body[0]->op == IR_REDUCE ? s->body[0]->reduce.combiner : NULL;
+    const ir_combiner *c = s && s->body && s->body[0]->op == IR_REDUCE ? s->body[0]->reduce.combiner : NULL;
 
     if (!c || ir_combiner_is_named(cx, c) || base_dict_has(done, c->name))
         return;
@@ -110,9 +114,15 @@ static void add_combiner(tec_context *cx, base_text *t, const te_stage *s, base_
     base_addf(cx, t, "  %s\n", ir_combiner_text(cx, c));
 }
 
+static void add_combiners(tec_context *cx, base_text *t, const te_stage *s, base_dict *done)
+{
+    add_combiner(cx, t, s->init, done);
+    add_combiner(cx, t, s, done);
+}
+
 static void add_names(tec_context *cx, base_text *t, const te_stage *s)
 {
-    base_add(cx, t, s->name);
+    base_add(cx, t, s->n_outputs == 1 ? s->output[0]->buffer->name : s->name);
     if (s->n_outputs == 1)
         return;
     for (int i = 0; i < s->n_outputs; i++)
@@ -130,13 +140,14 @@ static void add_body(const naming *own, base_text *t, const te_stage *s)
         base_addf(own->cx, t, "%s%s", i ? ", " : "", shown(own, s->body[i]));
 }
 
-static void add_stage(tec_context *cx, base_text *t, const te_def *d, const te_stage *s)
+/* `prefix`: what stands before the name. */
+static void add_stage(tec_context *cx, base_text *t, const te_def *d, const te_stage *s, const char *prefix)
 {
     naming own = open_naming(cx, d, s);
 
-    base_add(cx, t, "  ");
+    base_add(cx, t, prefix);
     add_names(cx, t, s);
-    add_axes(&own, t, s->axis, s->extent, s->n_axes);
+    add_axes(&own, t, s->axis, s->extent, s->n_axes, s->scan != NULL);
     base_add(cx, t, " = ");
     add_body(&own, t, s);
     if (s->role != IR_ROLE_NONE)
@@ -144,6 +155,21 @@ static void add_stage(tec_context *cx, base_text *t, const te_def *d, const te_s
     for (const ir_note *note = s->notes; note; note = note->next)
         base_addf(cx, t, " @%s(%s)", note->key, ir_expr_text(cx, note->value));
     base_add(cx, t, "\n");
+}
+
+/* Time has one name for all updates. It is the first that each of them takes, so that none gives it another. */
+static void add_scan(tec_context *cx, base_text *t, const te_def *d, const te_scan *s)
+{
+    naming own = open_naming(cx, d, &(te_stage){.n_axes = 1, .axis = &s->time});
+
+    base_addf(cx, t, "  scan %s", s->name);
+    add_axes(&own, t, &s->time, &s->extent, 1, false);
+    base_add(cx, t, " {\n");
+    for (int i = 0; i < s->states.n; i++)
+        add_stage(cx, t, d, ((te_tensor *)s->states.at[i])->stage->init, "    init ");
+    for (int i = 0; i < s->steps.n; i++)
+        add_stage(cx, t, d, s->steps.at[i], "    update ");
+    base_add(cx, t, "  }\n");
 }
 
 const char *te_text(tec_context *cx, const te_def *d)
@@ -156,12 +182,14 @@ const char *te_text(tec_context *cx, const te_def *d)
     add_head(cx, &t, d);
     base_add(cx, &t, " {\n");
     for (int i = 0; i < d->stages.n; i++)
-        add_combiner(cx, &t, d->stages.at[i], &combiners);
+        add_combiners(cx, &t, d->stages.at[i], &combiners);
     for (int i = 0; i < d->stages.n; i++) {
         const te_stage *s = d->stages.at[i];
 
-        if (s->kind != TE_INPUT)
-            add_stage(cx, &t, d, s);
+        if (s->kind == TE_COMPUTE)
+            add_stage(cx, &t, d, s, "  ");
+        else if (s->kind == TE_SCAN && s == s->scan->steps.at[0])
+            add_scan(cx, &t, d, s->scan);
     }
     for (int i = 0; i < d->outputs.n; i++)
         base_addf(cx, &t, "%s%s", i ? ", " : "  return ", ((const te_tensor *)d->outputs.at[i])->buffer->name);

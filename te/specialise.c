@@ -73,25 +73,71 @@ static const ir_note *copy_notes(copier *c, const ir_note *notes)
     return out;
 }
 
-static void copy_stage(copier *c, const te_stage *s)
-{
-    const ir_expr **axis = copy_axes(c, s->axis, s->n_axes), **body = base_array(c->cx, const ir_expr *, s->n_outputs);
-    const char **name = base_array(c->cx, const char *, s->n_outputs);
-    te_tensor **out = base_array(c->cx, te_tensor *, s->n_outputs);
+/* What a stage is made of, with symbols replaced. */
+typedef struct {
+    const ir_expr **axis, **body;
+    const char **name;
+    te_tensor **out; /* to fill */
+} parts;
 
+/* The axis of time, which the updates of a scan share, has its copy already. */
+static parts copy_parts(copier *c, const te_stage *s)
+{
+    int n = s->n_outputs;
+    parts p = {.body = base_array(c->cx, const ir_expr *, n), .name = base_array(c->cx, const char *, n), .out = base_array(c->cx, te_tensor *, n)};
+    int timed = s->scan != NULL;
+
+    p.axis = base_array(c->cx, const ir_expr *, s->n_axes);
+    copy_axes(c, s->axis + timed, s->n_axes - timed);
+    for (int i = 0; i < s->n_axes; i++)
+        p.axis[i] = base_map_get(&c->map.vars, s->axis[i]);
     if (s->n_reduce)
         copy_axes(c, s->body[0]->reduce.axis, s->n_reduce);
-    for (int i = 0; i < s->n_outputs; i++) {
-        name[i] = s->output[i]->buffer->name;
-        body[i] = copy_body(c, s->body[i]);
+    for (int i = 0; i < n; i++) {
+        p.name[i] = s->output[i]->buffer->name;
+        p.body[i] = copy_body(c, s->body[i]);
     }
     base_set_where(c->cx, s->loc);
     c->to->role = s->role;
-    if (!te_compute_named(c->to, s->name, name, axis, s->n_axes, body, s->n_outputs, out))
-        return;
-    ((te_stage *)out[0]->stage)->notes = copy_notes(c, s->notes);
+    return p;
+}
+
+static void end_stage(copier *c, const te_stage *s, const parts *p)
+{
+    ((te_stage *)p->out[0]->stage)->notes = copy_notes(c, s->notes);
     for (int i = 0; i < s->n_outputs; i++)
-        base_map_put(c->cx, &c->map.buffers, s->output[i]->buffer, out[i]->buffer);
+        base_map_put(c->cx, &c->map.buffers, s->output[i]->buffer, p->out[i]->buffer);
+}
+
+static void copy_stage(copier *c, const te_stage *s)
+{
+    parts p = copy_parts(c, s);
+
+    if (te_compute_named(c->to, s->name, p.name, p.axis, s->n_axes, p.body, s->n_outputs, p.out))
+        end_stage(c, s, &p);
+}
+
+static void copy_scan(copier *c, const te_scan *s)
+{
+    base_set_where(c->cx, s->loc);
+    te_scan *to = te_scan_new(c->to, s->name, copy_axes(c, &s->time, 1)[0]);
+
+    for (int i = 0; i < s->states.n && to; i++) {
+        const te_stage *init = ((te_tensor *)s->states.at[i])->stage->init;
+        parts p = copy_parts(c, init);
+
+        p.out[0] = te_scan_state(to, p.name[0], p.axis, init->n_axes, p.body[0]);
+        if (p.out[0])
+            end_stage(c, init, &p);
+    }
+    for (int i = 0; i < s->steps.n && to; i++) {
+        const te_stage *step = s->steps.at[i];
+        parts p = copy_parts(c, step);
+
+        if (te_scan_step_named(to, step->name, p.name, p.axis, step->n_axes, p.body, step->n_outputs, p.out))
+            end_stage(c, step, &p);
+    }
+    te_scan_close(to);
 }
 
 static void keep_symbol(te_def *d, const ir_expr *symbol)
@@ -150,7 +196,9 @@ te_def *te_specialise(tec_context *cx, const te_def *d, const ir_expr *const *sy
 
         if (s->kind == TE_INPUT)
             copy_input(&c, s);
-        else
+        else if (s->kind == TE_SCAN && s == s->scan->steps.at[0])
+            copy_scan(&c, s->scan);
+        else if (s->kind == TE_COMPUTE)
             copy_stage(&c, s);
     }
     for (int i = 0; i < d->outputs.n && !base_failed(cx); i++)

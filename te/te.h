@@ -17,6 +17,7 @@
 
 typedef struct tec_def te_def;
 typedef struct te_stage te_stage;
+typedef struct te_scan te_scan;
 typedef struct tec_tensor te_tensor;
 
 typedef enum { TE_INPUT, TE_COMPUTE, TE_SCAN, TE_EXTERN } te_kind;
@@ -38,6 +39,20 @@ struct te_stage {
     const ir_expr *const *body;                               /* n_outputs; a reduction stage: IR_REDUCE nodes of one combiner */
     te_tensor *const *output;
     const ir_note *notes; /* what the operator tells its schedule */
+    te_scan *scan;        /* TE_SCAN: the recurrence of which this is one update; the updates of a scan stand next to each other */
+    const te_stage *init; /* TE_SCAN: the first steps of the same output, named OUTPUT.first; NULL: none */
+    base_loc loc;
+};
+
+/* A recurrence: updates that run one after the other in each step of time, and read earlier steps of its tensors at constant distances. The
+ * first steps of its states are given; what has none is computed and used within one step. */
+struct te_scan {
+    te_def *def;
+    const char *name;
+    const ir_expr *time, *extent; /* the axis that is the first of all its tensors */
+    int64_t first;                /* steps that are given; time runs from there on */
+    base_vec states;              /* te_tensor *: those with first steps */
+    base_vec steps;               /* te_stage *: the updates, in order */
     base_loc loc;
 };
 
@@ -51,6 +66,7 @@ struct tec_def {
     base_vec outputs; /* te_tensor * */
     base_vec stages;  /* te_stage *, each after those it reads; inputs included */
     base_dict names;
+    te_scan *open;    /* the scan that is being made, or NULL */
     ir_role role;     /* given to the stages that are made from now on */
     base_loc loc;
 };
@@ -85,7 +101,27 @@ bool te_compute_n(te_def *d, const char *name, const ir_expr *const *axis, int n
 /* The same with the outputs' own names. */
 bool te_compute_named(te_def *d, const char *name, const char *const *output, const ir_expr *const *axis, int n, const ir_expr *const *body,
                       int n_bodies, te_tensor **out);
+bool te_stage_is_partial(const te_stage *s); /* an update without first steps in a scan that has some: not all of its output is written */
 te_tensor *te_tensor_named(const te_def *d, const char *name); /* NULL: none */
+
+/* ---- scans ---- */
+
+/*     te_scan *s = te_scan_new(d, "cell", t);                                       // time: t in 0..n
+ *     te_tensor *h = te_scan_state(s, "h", (const ir_expr *[]){t0, j}, 2, ...);     // its first steps, for t0 in 0..1
+ *     te_scan_step(s, "h", (const ir_expr *[]){t, j}, 2, ... te_at(h, ir_sub(cx, t, ir_int(cx, 1)), k) ...);
+ *     te_scan_close(s);
+ *
+ * An update reads tensors of the scan at t - k: k >= 1 back to the first steps, 0 where it is computed earlier in the same step. All states
+ * have the same constant number of first steps, which must be proven to be at most the extent of time. What is computed without first steps is for
+ * the scan alone, unless there are none at all. The scan's tensors become the definition's when it is closed. */
+te_scan *te_scan_new(te_def *d, const char *name, const ir_expr *time);
+te_tensor *te_scan_state(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *body); /* before all updates */
+te_tensor *te_scan_step(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *body);
+/* Several outputs of one update, none of them a state: NAME.v0, ..., or with names of their own. */
+bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies, te_tensor **out);
+bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis, int n, const ir_expr *const *body,
+                        int n_bodies, te_tensor **out);
+bool te_scan_close(te_scan *s);
 
 /* Adds a note to a stage (before the tree is made), for the schedule of the operator. */
 void te_note(te_tensor *t, const char *key, const ir_expr *value);

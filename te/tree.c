@@ -5,6 +5,9 @@
  *     for C.y in 0..n { for C.x in 0..m { for C.k in 0..l {
  *       block C(y = C.y, x = C.x, k reduce = C.k) { init { C[y, x] = 0 }  C[y, x] sum= A[y, k] * B[k, x] }
  *     }}}
+ *
+ * The blocks of a scan stand one after the other in one loop over the steps that are not given; those that are given come before it. An update
+ * counts its steps from 0, so time is its first iteration variable plus the number of given steps.
  */
 #include "ir/facts.h"
 #include "ir/region.h"
@@ -12,6 +15,11 @@
 #include "te/te.h"
 
 static const ir_expr *zero(tec_context *cx) { return ir_int(cx, 0); }
+
+static const ir_expr *time_extent(tec_context *cx, const te_scan *s)
+{
+    return ir_sub(cx, s->extent, ir_int(cx, s->first));
+}
 
 /* Iteration variables of the block, with axis -> variable in `map`. */
 static ir_iter *make_iters(tec_context *cx, const te_stage *s, ir_subst *map)
@@ -27,6 +35,11 @@ static ir_iter *make_iters(tec_context *cx, const te_stage *s, ir_subst *map)
         iters[i].extent = reduce ? s->reduce_extent[i - s->n_axes] : s->extent[i];
         iters[i].kind = reduce ? IR_REDUCE_ITER : IR_SPATIAL;
         base_map_put(cx, &map->vars, axis, iters[i].var);
+    }
+    if (s->scan) {
+        iters[0].extent = time_extent(cx, s->scan);
+        iters[0].kind = IR_SCAN;
+        base_map_put(cx, &map->vars, s->axis[0], ir_add(cx, iters[0].var, ir_int(cx, s->scan->first)));
     }
     return iters;
 }
@@ -59,7 +72,7 @@ static void set_bodies(tec_context *cx, const te_stage *s, ir_block *b, const ir
     const ir_expr **index = base_array(cx, const ir_expr *, s->n_axes);
 
     for (int i = 0; i < s->n_axes; i++)
-        index[i] = b->iters[i].var;
+        index[i] = base_map_get(&map->vars, s->axis[i]);
     if (s->body[0]->op == IR_REDUCE) {
         b->init = store_all(cx, s, index, s->body[0]->reduce.combiner->identity);
         b->body = update(cx, s, index, map);
@@ -95,19 +108,20 @@ static void set_regions(const ir_facts *outer, ir_block *b)
     b->writes = copy_regions(cx, &writes);
 }
 
-static const ir_stmt *nest(tec_context *cx, const te_stage *s, const ir_block *b)
+/* `time`: the loop variable of the scan around the nest, bound to the first iteration variable, or NULL. */
+static const ir_stmt *nest(tec_context *cx, const te_stage *s, const ir_block *b, const ir_expr *time)
 {
     const ir_expr **bind = base_array(cx, const ir_expr *, b->n_iters);
 
     for (int i = 0; i < b->n_iters; i++)
-        bind[i] = ir_var(cx, base_format(cx, "%s.%s", s->name, b->iters[i].var->var.name), BASE_I64);
+        bind[i] = time && i == 0 ? time : ir_var(cx, base_format(cx, "%s.%s", s->name, b->iters[i].var->var.name), BASE_I64);
     const ir_stmt *t = ir_block_stmt(cx, b, bind, NULL);
-    for (int i = b->n_iters - 1; i >= 0; i--)
+    for (int i = b->n_iters - 1; i >= (time != NULL); i--)
         t = ir_for(cx, bind[i], zero(cx), b->iters[i].extent, IR_SERIAL, t);
     return t;
 }
 
-static const ir_stmt *stage_tree(const ir_facts *f, const te_stage *s)
+static const ir_stmt *stage_tree(const ir_facts *f, const te_stage *s, const ir_expr *time)
 {
     tec_context *cx = ir_facts_context(f);
     ir_subst map = {0};
@@ -124,7 +138,23 @@ static const ir_stmt *stage_tree(const ir_facts *f, const te_stage *s)
     if (!b->body)
         return NULL;
     set_regions(f, b);
-    return nest(cx, s, b);
+    return nest(cx, s, b, time);
+}
+
+static const ir_stmt *scan_tree(const ir_facts *f, const te_scan *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    base_vec given = {0}, steps = {0};
+    const ir_expr *time = ir_var(cx, base_format(cx, "%s.%s", s->name, s->time->var.name), BASE_I64);
+
+    for (int i = 0; i < s->states.n; i++)
+        base_push(cx, &given, stage_tree(f, ((te_tensor *)s->states.at[i])->stage->init, NULL));
+    for (int i = 0; i < s->steps.n; i++)
+        base_push(cx, &steps, stage_tree(f, s->steps.at[i], time));
+    ir_at(cx, s->loc);
+    const ir_stmt *body = ir_seq(cx, (const ir_stmt *const *)steps.at, steps.n);
+    base_push(cx, &given, ir_for(cx, time, zero(cx), time_extent(cx, s), IR_SERIAL, body));
+    return ir_seq(cx, (const ir_stmt *const *)given.at, given.n);
 }
 
 static bool is_output(const te_def *d, const te_tensor *t)
@@ -166,6 +196,8 @@ const ir_program *te_tree(tec_context *cx, const te_def *d)
         return NULL;
     if (d->outputs.n == 0)
         return base_fail(cx, TEC_INVALID, d->loc, "'%s' has no output", d->name);
+    if (d->open)
+        return base_fail(cx, TEC_INVALID, d->open->loc, "scan '%s' is not closed", d->open->name);
 
     ir_program *p = base_new(cx, ir_program);
     base_vec buffers = {0}, nests = {0};
@@ -184,8 +216,10 @@ const ir_program *te_tree(tec_context *cx, const te_def *d)
     for (int i = 0; i < d->stages.n; i++) {
         const te_stage *s = d->stages.at[i];
 
-        if (s->kind != TE_INPUT)
-            base_push(cx, &nests, stage_tree(f, s));
+        if (s->kind == TE_COMPUTE)
+            base_push(cx, &nests, stage_tree(f, s, NULL));
+        else if (s->kind == TE_SCAN && s == s->scan->steps.at[0])
+            base_push(cx, &nests, scan_tree(f, s->scan));
     }
     p->body = ir_seq(cx, (const ir_stmt *const *)nests.at, nests.n);
     return p->body && !base_failed(cx) ? p : NULL;

@@ -16,6 +16,8 @@
 #ifndef TEC_TE_H
 #define TEC_TE_H
 
+#include <stdbool.h>
+
 #include "tec/base.h"
 
 #ifdef __cplusplus
@@ -25,6 +27,7 @@ extern "C" {
 typedef struct tec_expr tec_expr;
 typedef struct tec_tensor tec_tensor;
 typedef struct tec_def tec_def;
+typedef struct te_scan tec_scan;
 
 /* dtypes of one element. */
 typedef enum { TEC_BOOL, TEC_I8, TEC_I16, TEC_I32, TEC_I64, TEC_U8, TEC_U16, TEC_U32, TEC_U64, TEC_F16, TEC_BF16, TEC_F32, TEC_F64 } tec_dtype;
@@ -51,6 +54,20 @@ TEC_API const tec_expr *tec_reduce_axis(tec_context *cx, const char *name, const
 
 /* The tensor whose element at (axis...) is body. */
 TEC_API tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body, const tec_expr *const *axis, int n);
+
+/* A recurrence over `time`, an axis. States come first, each with a constant number of given steps (over an axis of that extent), then what
+ * is computed in each further step, in order; that reads states at time - 1, time - 2, ... and what stands before it at time. The first
+ * axis of an update is `time`; the name of a state updates the state. tec_scan_close gives false, with an error, where a state has no update.
+ *
+ *     tec_scan *s = tec_scan_new(d, "S", t);
+ *     tec_tensor *h = tec_scan_state(s, "h", tec_at(h0, j), t0, j);
+ *     tec_scan_step(s, "h", tec_tanh(cx, tec_add(cx, tec_at(x, t, j), tec_at(h, tec_sub(cx, t, tec_int(cx, 1)), j))), t, j);
+ *     tec_scan_close(s);
+ */
+TEC_API tec_scan *tec_scan_new(tec_def *d, const char *name, const tec_expr *time);
+TEC_API tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n);
+TEC_API tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n);
+TEC_API bool tec_scan_close(tec_scan *s);
 
 /* ---- expressions ---- */
 
@@ -86,8 +103,10 @@ TEC_TERNARY_LIST(X)
 /* ---- the caller's line ---- */
 
 TEC_API tec_def *tec_here_def(tec_def *d, const char *file, int line);
+TEC_API tec_scan *tec_here_scan(tec_scan *s, const char *file, int line);
 TEC_API tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line);
 #define TEC_HERE_DEF(d) tec_here_def((d), __FILE__, __LINE__)
+#define TEC_HERE_SCAN(s) tec_here_scan((s), __FILE__, __LINE__)
 
 #define TEC_EXPRS(...) (const tec_expr *const[]){__VA_ARGS__}
 #define TEC_COUNT(...) ((int)(sizeof((const tec_expr *const[]){__VA_ARGS__}) / sizeof(const tec_expr *)))
@@ -100,6 +119,10 @@ TEC_API tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line);
 #define tec_axis(cx, name, extent) (tec_axis)(TEC_HERE(cx), (name), (extent))
 #define tec_reduce_axis(cx, name, extent) (tec_reduce_axis)(TEC_HERE(cx), (name), (extent))
 #define tec_compute(d, name, body, ...) tec_compute_n(TEC_HERE_DEF(d), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_scan_new(d, name, time) (tec_scan_new)(TEC_HERE_DEF(d), (name), (time))
+#define tec_scan_state(s, name, body, ...) tec_scan_state_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_scan_step(s, name, body, ...) tec_scan_step_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_scan_close(s) (tec_scan_close)(TEC_HERE_SCAN(s))
 #define tec_at(t, ...) tec_at_n(tec_here_tensor((t), __FILE__, __LINE__), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_cast(cx, t, e) (tec_cast)(TEC_HERE(cx), (t), (e))
 #define tec_reduce(cx, combiner, e, ...) tec_reduce_n(TEC_HERE(cx), (combiner), (e), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
