@@ -144,3 +144,78 @@ Test(build, random_networks_compute_what_they_say)
     for (uint64_t k = 1; k <= 12; k++)
         check(k * 7919);
 }
+
+/* ---- a batch that is known when it runs ---- */
+
+#define NETWORK                                                                                                                      \
+    "constant v0: f32[4, 2, 3, 3] = [1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"   \
+    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"                                \
+    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"                                \
+    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0]\n"                                \
+    "constant v1: f32[4] = [0.5, 1.0, -1.0, 2.0]\n"                                                                                  \
+    "constant v2: f32[4, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -1.0, -2.0, -3.0, -4.0, -5.0, -6.0]\n"                                  \
+    "input v3 \"x\": f32[n, 2, 6, 7]\n"                                                                                                 \
+    "v4: f32[n, 4, 6, 7] = op conv \"c\"(v3, v0, v1) @pads([1, 1, 1, 1])\n"                                                           \
+    "v5: f32[n, 4, 6, 7] = op relu \"r\"(v4)\n"                                                                                      \
+    "v6: f32[n, 4, 3, 3] = op max_pool \"p\"(v5) @kernel([2, 2]) @strides([2, 2])\n"                                                 \
+    "v7: f32[n, 4] = op reduce_mean \"g\"(v6) @axes([2, 3]) @keepdims(0)\n"                                                          \
+    "v8: f32[n, 3] = op matmul \"fc\"(v7, v2)\n"                                                                                     \
+    "v9: f32[n, 3] = op softmax \"s\"(v8)\n"                                                                                         \
+    "v10: f32[n, 36] = op reshape \"f\"(v6) @shape(exprs [n, 36])\noutput \"y\" v9\noutput \"z\" v10\n"
+
+/* The lines with a number for each n that stands alone as an extent. */
+static graph_module *with_batch(const char *text, int64_t n)
+{
+    base_text t = {0};
+
+    for (; *text; text++) {
+        if (text[0] == '[' && text[1] == 'n' && text[2] == ',') {
+            base_addf(cx, &t, "[%lld", (long long)n);
+            text++;
+        } else
+            base_addn(cx, &t, text, 1);
+    }
+    return lines(base_text_str(cx, &t));
+}
+
+static void check_batch(tec_executor *e, int64_t n)
+{
+    base_map data = {0};
+    tec_error err = {0};
+    graph_module *fixed = with_batch(NETWORK, n);
+    const graph_body *body = main_body(fixed);
+    const graph_value *x = body->inputs.at[0];
+    float *in = data_of(&data, x);
+    DLTensor t = tensor_for(&x->type, in);
+
+    for (int64_t i = 0; i < elements(&x->type); i++)
+        in[i] = (float)base_random_below(&seed, 7) - 3;
+    interpret(fixed, &data);
+    cr_assert(tec_executor_set_input(e, 0, &t, &err) && tec_executor_run(e, &err), "%s", err.text);
+    for (int k = 0; k < 2; k++) {
+        const graph_value *v = body->outputs.at[k];
+
+        cr_assert_eq(tec_executor_output(e, k)->shape[0], n);
+        compare(k ? "z" : "y", v, data_of(&data, v), tec_executor_output(e, k)->data, (uint64_t)n);
+    }
+}
+
+Test(build, a_symbolic_batch_runs_at_every_size)
+{
+    tec_error err = {0};
+
+    seed = 3;
+    m = lines(NETWORK);
+    m->symbols.n = 1; /* m is no extent of any input */
+    graph_built *built = graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1});
+    cr_assert(built, "%s", tec_context_error(cx));
+    tec_module *module = graph_load(built);
+    cr_assert(module, "%s", tec_context_error(cx));
+    tec_executor *e = tec_executor_new(module, NULL, &(tec_run_options){.threads = 2}, &err);
+    cr_assert(e, "%s", err.text);
+    check_batch(e, 3);
+    check_batch(e, 1);
+    check_batch(e, 17);
+    tec_executor_free(e);
+    tec_module_free(module);
+}
