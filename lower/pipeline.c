@@ -7,6 +7,7 @@
  * - trim before partition: what became a bound needs no copy; partition before flatten: element numbers hide which dimension a
  *   condition is about; simplify after trim: partition reads the conditions in linear form.
  * - vthread behind compact, which puts a buffer inside the virtual thread that it belongs to; before flatten: copies are a dimension.
+ * - barriers before flatten, which would hide the boxes that the proofs are about.
  * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor
  *   divisions by the lanes must be gone by then.
  * - vectorize before unroll: the register-wide pieces of a long vector are unrolled with the rest; unroll before masks and
@@ -28,6 +29,7 @@ const lower_pass lower_passes[] = {
     {"vthread", lower_vthread, IR_VERIFY_LOOPS, "virtual threads take turns in one stream of statements", false, false},
     {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", false, false},
     {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", false, false},
+    {"barriers", lower_barriers, IR_VERIFY_LOOPS, "barriers between threads that hand elements to each other", true, false},
     {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", false, false},
     {"simplify", lower_simplify, IR_VERIFY_FLAT, "canonical expressions; what cannot run goes", false, false},
     {"vectorize", lower_vectorize, IR_VERIFY_FLAT, "vectorised loops become vector expressions", false, true},

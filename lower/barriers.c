@@ -1,0 +1,499 @@
+/* lower/barriers.c -- puts a barrier wherever threads of a block hand elements to each other through memory, and nowhere else.
+ *
+ *     for tx in 0..64 threadIdx.x {               allocate S: f32[64] @shared { for tx in 0..64 threadIdx.x {
+ *       for k in 0..n {                             for k in 0..n {
+ *         allocate S: f32[64] @shared {      =>       evaluate tec.barrier("shared")   # S was read in the last iteration
+ *           S[tx] = A[k, tx]                          S[tx] = A[k, tx]
+ *           B[k, tx] = S[63 - tx]                     evaluate tec.barrier("shared")
+ *     } } }                                           B[k, tx] = S[63 - tx]
+ *                                               } } }
+ *
+ * requires  no block or virtual thread is left; buffers have all their dimensions
+ * provides  any two accesses by different threads of a block to one element, one of them a write, have a barrier between them that all
+ *           threads reach; shared and warp memory is allocated around all threads of the launch
+ * breaks    nothing
+ *
+ * Of two accesses in need of a barrier, it stands in the innermost sequence around both, so outside of all loops that hold only
+ * one; where the need is from one iteration of a loop to the next, at the start of its body. Memory of scope warp asks for a
+ * barrier of the warp only. A barrier inside of a condition that differs between threads, or of a loop over fewer threads than there
+ * are: the condition moves inward to the statements, and the barrier stands between those. A loop whose bounds differ cannot be
+ * mended so, which is an error.
+ */
+#include <string.h>
+
+#include "ir/interp.h"
+#include "lower/conflict.h"
+
+/* Which memory a barrier orders; each orders what those before it do. */
+typedef enum { NONE, WARP, SHARED, GLOBAL } order;
+
+/* What a statement does before its first barrier and after its last; the strongest order that every way through it establishes. */
+typedef struct {
+    base_vec entry, exit; /* of lower_access * */
+    order clears;
+} summary;
+
+typedef struct {
+    tec_context *cx;
+    const ir_facts *program;
+    base_vec loops;          /* around the current statement inside the launch */
+    base_map differs;        /* variables that differ between threads */
+    base_map private;        /* buffers of one thread */
+    const ir_expr *extent[3];
+    base_vec shared;         /* buffers to allocate around the launch */
+    bool diverges;           /* not all threads are here */
+    const lower_access *from, *to; /* the first pair that needs a barrier where none can stand */
+} placer;
+
+static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum);
+
+static order order_of(const lower_access *a)
+{
+    return a->buffer->scope == IR_WARP ? WARP : a->buffer->scope == IR_SHARED ? SHARED : GLOBAL;
+}
+
+/* ---- summaries ---- */
+
+static void add_weaker(placer *pl, base_vec *to, const base_vec *from, order than)
+{
+    for (int i = 0; i < from->n; i++)
+        if (order_of(from->at[i]) > than)
+            base_push(pl->cx, to, from->at[i]);
+}
+
+static void append(placer *pl, summary *sum, const summary *next)
+{
+    base_vec exit = {0};
+
+    add_weaker(pl, &sum->entry, &next->entry, sum->clears);
+    add_weaker(pl, &exit, &sum->exit, next->clears);
+    add_weaker(pl, &exit, &next->exit, NONE);
+    sum->exit = exit;
+    sum->clears = sum->clears > next->clears ? sum->clears : next->clears;
+}
+
+static void append_own(placer *pl, const lower_stand *at, const ir_stmt *s, summary *sum)
+{
+    base_vec all = {0};
+    summary own = {0};
+
+    lower_accesses(pl->cx, at, s, &all);
+    for (int i = 0; i < all.n; i++)
+        if (!base_map_has(&pl->private, ((const lower_access *)all.at[i])->buffer))
+            base_push(pl->cx, &own.entry, all.at[i]);
+    own.exit = own.entry;
+    append(pl, sum, &own);
+}
+
+static const lower_stand *stand(placer *pl, const ir_facts *f)
+{
+    lower_stand *at = base_new(pl->cx, lower_stand);
+
+    at->loop = (const ir_stmt *const *)base_copy(pl->cx, pl->loops.at, (size_t)pl->loops.n * sizeof *pl->loops.at);
+    at->n = pl->loops.n;
+    at->facts = f;
+    return at;
+}
+
+/* The order that a barrier between these has to establish. */
+static order need(placer *pl, const base_vec *first, const base_vec *second, const lower_between *how)
+{
+    order most = NONE;
+
+    for (int i = 0; i < first->n; i++)
+        for (int j = 0; j < second->n; j++) {
+            if (order_of(first->at[i]) <= most || !lower_conflict(pl->program, first->at[i], second->at[j], how))
+                continue;
+            most = order_of(first->at[i]);
+            if (pl->diverges && !pl->from) {
+                pl->from = first->at[i];
+                pl->to = second->at[j];
+            }
+        }
+    return most;
+}
+
+static const ir_stmt *barrier(placer *pl, order o)
+{
+    static const char *const text[] = {"", "warp", "shared", "global"};
+    const ir_expr *arg = ir_string(pl->cx, text[o]);
+
+    return ir_evaluate(pl->cx, ir_call(pl->cx, BASE_I32, IR_CALL_BARRIER, NULL, &arg, 1, NULL, 0, false));
+}
+
+static order barrier_of(const ir_stmt *s)
+{
+    const ir_expr *e = s->kind == IR_EVALUATE ? s->value : NULL;
+
+    if (!e || e->op != IR_CALL || !base_same(e->call.name, IR_CALL_BARRIER) || e->call.n != 1 || e->call.arg[0]->op != IR_STRING)
+        return NONE;
+    return base_same(e->call.arg[0]->string, "warp") ? WARP : base_same(e->call.arg[0]->string, "shared") ? SHARED : GLOBAL;
+}
+
+/* ---- what differs between threads ---- */
+
+typedef struct {
+    ir_walk walk;
+    const placer *pl;
+    bool found;
+} look;
+
+static bool look_expr(ir_walk *w, const ir_expr *e)
+{
+    look *l = (look *)w;
+
+    l->found |= e->op == IR_VAR && base_map_has(&l->pl->differs, e);
+    l->found |= e->op == IR_LOAD && (e->load.buffer->scope == IR_LOCAL || base_map_has(&l->pl->private, e->load.buffer));
+    l->found |= e->op == IR_CALL && e->call.n_buffers > 0;
+    return !l->found;
+}
+
+static bool differs(const placer *pl, const ir_expr *e)
+{
+    look l = {.walk = {.expr = look_expr, .cx = pl->cx}, .pl = pl};
+
+    ir_walk_expr(&l.walk, e);
+    return l.found;
+}
+
+/* ---- a condition moves inward ---- */
+
+static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s);
+
+static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
+{
+    const ir_stmt *then = ir_if(cx, ir_and(cx, guard, s->branch.cond), s->branch.then, NULL);
+
+    if (!s->branch.otherwise)
+        return then;
+    const ir_expr *cond = ir_var(cx, "taken", BASE_BOOL);
+    then = ir_if(cx, ir_and(cx, guard, cond), s->branch.then, NULL);
+    return ir_let_stmt(cx, cond, ir_select(cx, guard, s->branch.cond, ir_bool(cx, false)),
+                       ir_seq2(cx, then, ir_if(cx, ir_and(cx, guard, ir_not(cx, cond)), s->branch.otherwise, NULL)));
+}
+
+static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
+{
+    const ir_expr *value = s->let.value, *zero = base_is_bool(value->dtype) ? ir_bool(cx, false) : ir_imm(cx, value->dtype, 0);
+
+    if (value->has)
+        value = ir_select(cx, guard, value, zero);
+    return ir_let_stmt(cx, s->let.var, value, push_guard(cx, guard, s->let.body));
+}
+
+static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
+{
+    ir_at(cx, s->loc);
+    switch (s->kind) {
+    case IR_SEQ: {
+        const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
+
+        for (int i = 0; i < s->seq.n; i++)
+            out[i] = push_guard(cx, guard, s->seq.stmt[i]);
+        return ir_seq(cx, out, s->seq.n);
+    }
+    case IR_FOR:
+    case IR_ALLOCATE:
+    case IR_ATTRIBUTE: return lower_with_inner(cx, s, push_guard(cx, guard, lower_inner(s)));
+    case IR_LET_STMT: return push_into_let(cx, guard, s);
+    case IR_IF: return push_into_if(cx, guard, s);
+    case IR_BLOCK:
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_ASSERT:
+    case IR_EVALUATE: break;
+    }
+    return ir_if(cx, guard, s, NULL);
+}
+
+/* What two ways through a statement have in common. */
+static void join(placer *pl, summary *sum, const summary *a, const summary *b)
+{
+    summary both = {.clears = a->clears < b->clears ? a->clears : b->clears};
+
+    add_weaker(pl, &both.entry, &a->entry, NONE);
+    add_weaker(pl, &both.entry, &b->entry, NONE);
+    add_weaker(pl, &both.exit, &a->exit, NONE);
+    add_weaker(pl, &both.exit, &b->exit, NONE);
+    append(pl, sum, &both);
+}
+
+static const ir_stmt *place_in_branches(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    summary then = {0}, otherwise = {0};
+    const ir_stmt *a = place(pl, lower_inside(f, s), s->branch.then, &then);
+    const ir_stmt *b = s->branch.otherwise ? place(pl, lower_inside_else(f, s), s->branch.otherwise, &otherwise) : NULL;
+
+    join(pl, sum, &then, &otherwise);
+    return a == s->branch.then && b == s->branch.otherwise ? s : ir_if(pl->cx, s->branch.cond, a, b);
+}
+
+/* Whether s can do without a barrier inside; its summary then holds. */
+static const ir_stmt *without_barrier(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    placer inside = *pl;
+    const ir_stmt *out;
+
+    inside.diverges = true;
+    inside.from = NULL;
+    out = s->kind == IR_IF ? place_in_branches(&inside, f, s, sum) : place(&inside, f, s, sum);
+    pl->private = inside.private;
+    if (inside.from) {
+        pl->from = inside.from;
+        pl->to = inside.to;
+        return NULL;
+    }
+    pl->shared = inside.shared;
+    return out;
+}
+
+/* In a place that not all threads reach, the caller sees pl->from and mends it there. */
+static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    tec_context *cx = pl->cx;
+    summary kept = *sum;
+    const ir_stmt *out;
+
+    append_own(pl, stand(pl, f), s, sum);
+    if (pl->diverges || !differs(pl, s->branch.cond))
+        return place_in_branches(pl, f, s, sum);
+    out = without_barrier(pl, f, s, sum);
+    if (out || base_failed(cx))
+        return out;
+    pl->from = NULL;
+    *sum = kept;
+    const ir_expr *cond = ir_var(cx, "taken", BASE_BOOL);
+    const ir_stmt *body = push_guard(cx, cond, s->branch.then);
+    if (s->branch.otherwise)
+        body = ir_seq2(cx, body, push_guard(cx, ir_not(cx, cond), s->branch.otherwise));
+    return place(pl, f, ir_let_stmt(cx, cond, s->branch.cond, body), sum);
+}
+
+/* ---- loops ---- */
+
+static const ir_stmt *refuse(placer *pl, const ir_stmt *loop)
+{
+    return base_fail(pl->cx, TEC_INVALID, loop->loc,
+                     "threads need a barrier between the %s of '%s' and the %s of '%s' inside loop '%s', whose bounds differ between "
+                     "threads: not all of them would reach it",
+                     pl->from->write ? "write" : "read", pl->from->buffer->name, pl->to->write ? "write" : "read", pl->to->buffer->name,
+                     loop->loop.var->var.name);
+}
+
+static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    summary body = {0};
+    const ir_facts *inside = lower_inside(f, s);
+    const ir_stmt *out;
+
+    base_push(pl->cx, &pl->loops, s);
+    out = place(pl, inside, s->loop.body, &body);
+    pl->loops.n--;
+    if (!out)
+        return NULL;
+    if (!lower_is_thread(s) && !ir_prove_le(f, s->loop.extent, ir_int(pl->cx, 1))) {
+        order o = need(pl, &body.exit, &body.entry,
+                       &(lower_between){.common = pl->loops.n, .carried = s, .next = body.clears != NONE});
+
+        if (o != NONE && !pl->diverges) {
+            summary start = {.clears = o};
+
+            append(pl, &start, &body);
+            body = start;
+            out = ir_seq2(pl->cx, barrier(pl, o), out);
+        }
+    }
+    if (!ir_prove_le(f, ir_int(pl->cx, 1), s->loop.extent))
+        body.clears = NONE;
+    append(pl, sum, &body);
+    return lower_with_inner(pl->cx, s, out);
+}
+
+static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    tec_context *cx = pl->cx;
+    const ir_expr *all = pl->extent[s->loop.how - IR_THREAD_X];
+    summary kept = *sum;
+    const ir_stmt *out;
+
+    base_map_put(cx, &pl->differs, s->loop.var, s);
+    if (pl->diverges || ir_prove_equal(f, all, s->loop.extent))
+        return place_in_loop(pl, f, s, sum);
+    out = without_barrier(pl, f, s, sum);
+    if (out || base_failed(cx))
+        return out;
+    pl->from = NULL;
+    *sum = kept;
+    const ir_expr *guard = ir_lt(cx, s->loop.var, ir_add(cx, s->loop.min, s->loop.extent));
+    return place_in_loop(pl, f, ir_for_like(cx, s, s->loop.min, all, push_guard(cx, guard, s->loop.body)), sum);
+}
+
+static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    const ir_stmt *out;
+
+    append_own(pl, stand(pl, f), s, sum);
+    if (lower_is_thread(s))
+        return place_thread_loop(pl, f, s, sum);
+    if (pl->diverges || (!differs(pl, s->loop.min) && !differs(pl, s->loop.extent)))
+        return place_in_loop(pl, f, s, sum);
+    base_map_put(pl->cx, &pl->differs, s->loop.var, s);
+    out = without_barrier(pl, f, s, sum);
+    return out || base_failed(pl->cx) ? out : refuse(pl, s);
+}
+
+/* ---- the rest ---- */
+
+static const ir_stmt *place_seq(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    base_vec out = {0};
+    summary all = {0};
+    bool same = true;
+
+    for (int i = 0; i < s->seq.n; i++) {
+        summary next = {0};
+        const ir_stmt *stmt = place(pl, f, s->seq.stmt[i], &next);
+
+        if (!stmt)
+            return NULL;
+        order o = need(pl, &all.exit, &next.entry, &(lower_between){.common = pl->loops.n});
+        if (o != NONE && !pl->diverges) {
+            append(pl, &all, &(summary){.clears = o});
+            base_push(pl->cx, &out, barrier(pl, o));
+        }
+        append(pl, &all, &next);
+        same &= stmt == s->seq.stmt[i] && (o == NONE || pl->diverges);
+        base_push(pl->cx, &out, stmt);
+    }
+    append(pl, sum, &all);
+    return same ? s : ir_seq(pl->cx, (const ir_stmt *const *)out.at, out.n);
+}
+
+static bool inside_thread(const placer *pl)
+{
+    for (int i = 0; i < pl->loops.n; i++)
+        if (lower_is_thread(pl->loops.at[i]))
+            return true;
+    return false;
+}
+
+static const ir_stmt *place_allocate(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    const ir_buffer *b = s->allocate.buffer;
+
+    if (b->scope == IR_SHARED || b->scope == IR_WARP) {
+        const ir_stmt *body = place(pl, f, s->allocate.body, sum);
+
+        base_push(pl->cx, &pl->shared, b);
+        return body;
+    }
+    if (inside_thread(pl))
+        base_map_put(pl->cx, &pl->private, b, b);
+    return lower_with_inner(pl->cx, s, place(pl, f, s->allocate.body, sum));
+}
+
+static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
+{
+    ir_at(pl->cx, s->loc);
+    switch (s->kind) {
+    case IR_SEQ: return place_seq(pl, f, s, sum);
+    case IR_FOR: return place_loop(pl, f, s, sum);
+    case IR_IF: return place_if(pl, f, s, sum);
+    case IR_ALLOCATE: return place_allocate(pl, f, s, sum);
+    case IR_LET_STMT:
+        append_own(pl, stand(pl, f), s, sum);
+        if (differs(pl, s->let.value))
+            base_map_put(pl->cx, &pl->differs, s->let.var, s);
+        return lower_with_inner(pl->cx, s, place(pl, lower_inside(f, s), s->let.body, sum));
+    case IR_ATTRIBUTE: return lower_with_inner(pl->cx, s, place(pl, f, s->attribute.body, sum));
+    case IR_EVALUATE:
+        if (barrier_of(s) != NONE) {
+            append(pl, sum, &(summary){.clears = barrier_of(s)});
+            return s;
+        }
+        break;
+    case IR_BLOCK:
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_ASSERT: break;
+    }
+    append_own(pl, stand(pl, f), s, sum);
+    return s;
+}
+
+/* ---- launches ---- */
+
+typedef struct {
+    ir_walk walk;
+    const ir_facts *f;
+    const ir_expr *extent[3];
+    bool blocks;
+} launch_walk;
+
+static bool is_block_loop(const ir_stmt *s)
+{
+    return s->kind == IR_FOR && s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_BLOCK_Z;
+}
+
+static bool look_launch(ir_walk *w, const ir_stmt *s)
+{
+    launch_walk *l = (launch_walk *)w;
+
+    l->blocks |= is_block_loop(s);
+    if (lower_is_thread(s)) {
+        const ir_expr **e = &l->extent[s->loop.how - IR_THREAD_X];
+
+        *e = *e && !ir_prove_le(l->f, *e, s->loop.extent) ? *e : s->loop.extent;
+    }
+    return true;
+}
+
+static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, const ir_facts *f, const ir_stmt *s, const launch_walk *found)
+{
+    placer pl = {.cx = cx, .program = program};
+    summary sum = {0};
+    bool block = is_block_loop(s);
+    const ir_stmt *body;
+
+    memcpy(pl.extent, found->extent, sizeof pl.extent);
+    body = block ? place(&pl, lower_inside(f, s), s->loop.body, &sum) : place(&pl, f, s, &sum);
+    for (int i = pl.shared.n - 1; i >= 0; i--)
+        body = ir_allocate(cx, pl.shared.at[i], body);
+    return block ? lower_with_inner(cx, s, body) : body;
+}
+
+/* The innermost blockIdx loop, or the outermost threadIdx loop where there is none. */
+static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, const ir_facts *f, const ir_stmt *s)
+{
+    launch_walk l = {.walk = {.stmt = look_launch, .cx = cx}, .f = f};
+
+    if (is_block_loop(s) || lower_is_thread(s)) {
+        ir_walk_stmt(&l.walk, is_block_loop(s) ? s->loop.body : s);
+        if (!l.blocks)
+            return l.extent[0] || l.extent[1] || l.extent[2] ? place_launch(cx, program, f, s, &l) : s;
+    }
+    if (lower_inner(s))
+        return lower_with_inner(cx, s, find_launch(cx, program, lower_inside(f, s), lower_inner(s)));
+    if (s->kind == IR_IF) {
+        const ir_stmt *then = find_launch(cx, program, lower_inside(f, s), s->branch.then);
+        const ir_stmt *other = s->branch.otherwise ? find_launch(cx, program, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+
+        return then == s->branch.then && other == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, other);
+    }
+    if (s->kind != IR_SEQ)
+        return s;
+    const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
+    bool same = true;
+    for (int i = 0; i < s->seq.n; i++) {
+        out[i] = find_launch(cx, program, f, s->seq.stmt[i]);
+        same &= out[i] == s->seq.stmt[i];
+    }
+    return same ? s : ir_seq(cx, out, s->seq.n);
+}
+
+const ir_program *lower_barriers(const lower_options *o, const ir_program *p)
+{
+    const ir_facts *f = ir_facts_of_program(o->cx, p);
+
+    return lower_with_body(o->cx, p, find_launch(o->cx, f, f, p->body));
+}

@@ -1,0 +1,278 @@
+/* lower/conflict.c -- whether two accesses by different threads of one block may meet.
+ *
+ * Two proofs that they do not: the boxes that all threads together touch are apart; or some dimensions, which both index alike,
+ * tell the thread from the element, so that only a thread itself comes back to its elements.
+ */
+#include "ir/region.h"
+#include "lower/conflict.h"
+
+/* ---- what a statement touches ---- */
+
+typedef struct {
+    ir_walk walk;
+    const lower_stand *at;
+    base_vec *out;
+} collector;
+
+static void put(collector *c, const ir_buffer *b, const ir_expr *const *index, bool write)
+{
+    lower_access *a = base_new(c->walk.cx, lower_access);
+
+    if (b->scope == IR_LOCAL)
+        return;
+    *a = (lower_access){.buffer = b, .index = index, .write = write, .at = c->at};
+    base_push(c->walk.cx, c->out, a);
+}
+
+static bool collect(ir_walk *w, const ir_expr *e)
+{
+    collector *c = (collector *)w;
+
+    if (e->op == IR_LOAD)
+        put(c, e->load.buffer, e->load.index, false);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        put(c, e->call.buffer[i], NULL, !e->call.pure);
+    return true;
+}
+
+void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out)
+{
+    collector c = {.walk = {.expr = collect, .cx = cx}, .at = at, .out = out};
+    const ir_expr *own[2] = {NULL, NULL};
+
+    switch (s->kind) {
+    case IR_STORE:
+    case IR_EVALUATE:
+    case IR_ASSERT: ir_walk_stmt(&c.walk, s); break;
+    case IR_FOR:
+        own[0] = s->loop.min;
+        own[1] = s->loop.extent;
+        break;
+    case IR_LET_STMT: own[0] = s->let.value; break;
+    case IR_IF: own[0] = s->branch.cond; break;
+    case IR_ATTRIBUTE: own[0] = s->attribute.value; break;
+    case IR_BLOCK:
+    case IR_UPDATE:
+    case IR_ALLOCATE:
+    case IR_SEQ: break;
+    }
+    for (int i = 0; i < 2; i++)
+        if (own[i])
+            ir_walk_expr(&c.walk, own[i]);
+    if (s->kind == IR_STORE)
+        put(&c, s->store.buffer, s->store.index, true);
+}
+
+/* ---- apart ---- */
+
+/* The element of the later access, in its own iteration of the loop that carries. */
+static const ir_expr *later(tec_context *cx, const ir_expr *e, const lower_between *how, const ir_expr *distance)
+{
+    return how->carried ? ir_substitute(cx, e, how->carried->loop.var, ir_add(cx, how->carried->loop.var, distance)) : e;
+}
+
+static ir_region whole_box(const ir_facts *f, const lower_access *a, const lower_between *how)
+{
+    tec_context *cx = ir_facts_context(f);
+    base_vec var = {0}, min = {0}, extent = {0};
+    ir_region point = ir_region_point(cx, a->buffer, a->index);
+
+    for (int i = 0; i < a->at->n; i++) {
+        const ir_stmt *s = a->at->loop[i];
+
+        if ((i < how->common || s == how->carried) && !lower_is_thread(s))
+            continue;
+        base_push(cx, &var, s->loop.var);
+        base_push(cx, &min, s->loop.min);
+        base_push(cx, &extent, s->loop.extent);
+    }
+    return ir_region_over(f, &point,
+                          &(ir_ranges){.var = (const ir_expr *const *)var.at,
+                                       .min = (const ir_expr *const *)min.at,
+                                       .extent = (const ir_expr *const *)extent.at,
+                                       .n = var.n},
+                          NULL);
+}
+
+/* x mod m and y mod m differ if x - y is known and no multiple of m. */
+static bool turns_differ(const ir_facts *f, const ir_expr *x, const ir_expr *y)
+{
+    tec_context *cx = ir_facts_context(f);
+    int64_t m = 0, n = 0, d;
+
+    if (x->op == IR_FLOORMOD && !ir_is_int(x->arg[1], &m))
+        return false;
+    if (y->op == IR_FLOORMOD && (!ir_is_int(y->arg[1], &n) || (m && m != n)))
+        return false;
+    if (m == 0 || n == 0 || !ir_is_int(ir_simplify(f, ir_sub(cx, x->arg[0], y->arg[0])), &d))
+        return false;
+    return d % m != 0;
+}
+
+static bool apart(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how)
+{
+    tec_context *cx = ir_facts_context(program);
+    ir_facts *f = ir_facts_new(cx, a->at->facts);
+    const ir_expr *distance = how->next ? ir_int(cx, 1) : ir_var(cx, "distance", BASE_I64);
+    ir_region x = whole_box(a->at->facts, a, how), y = whole_box(b->at->facts, b, how);
+    const ir_expr **min = base_array(cx, const ir_expr *, y.buffer->n), **extent = base_array(cx, const ir_expr *, y.buffer->n);
+
+    if (!how->next)
+        ir_facts_assume(f, ir_ge(cx, distance, ir_int(cx, 1)));
+    for (int d = 0; d < y.buffer->n; d++) {
+        min[d] = later(cx, y.min[d], how, distance);
+        extent[d] = later(cx, y.extent[d], how, distance);
+        if (ir_is_value(x.extent[d], 1) && ir_is_value(extent[d], 1) && turns_differ(f, x.min[d], min[d]))
+            return true;
+    }
+    y.min = min;
+    y.extent = extent;
+    return ir_region_disjoint(f, &x, &y);
+}
+
+/* ---- each thread its own ---- */
+
+/* The dimensions that both index alike, over threads and over loops that stand for any of their iterations. */
+typedef struct {
+    tec_context *cx;
+    ir_facts *f;
+    base_vec var, extent; /* threads first, then inner loops in order of use */
+    base_vec seen[2];     /* the inner loops' own variables, of a and b */
+    const ir_expr *axis[3];
+    int bound[2];         /* axes that have a loop around a, around b */
+} likeness;
+
+static const ir_expr *fresh(likeness *l, const char *name, const ir_expr *extent)
+{
+    const ir_expr *var = ir_var(l->cx, name, BASE_I64);
+
+    ir_facts_range(l->f, var, ir_int(l->cx, 0), extent);
+    base_push(l->cx, &l->var, var);
+    base_push(l->cx, &l->extent, extent);
+    return var;
+}
+
+static void map_threads(likeness *l, const lower_access *a, int which, ir_subst *map)
+{
+    for (int i = 0; i < a->at->n; i++) {
+        const ir_stmt *s = a->at->loop[i];
+
+        if (!lower_is_thread(s))
+            continue;
+        int axis = (int)(s->loop.how - IR_THREAD_X);
+        l->bound[which] |= 1 << axis;
+        if (!l->axis[axis])
+            l->axis[axis] = fresh(l, "thread", s->loop.extent);
+        base_map_put(l->cx, &map->vars, s->loop.var, ir_add(l->cx, s->loop.min, l->axis[axis]));
+    }
+}
+
+/* Loops that do not stand still between a and b: their k-th in order of use becomes the k-th variable of both. */
+static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int which, const lower_between *how, ir_subst *map, base_vec *own)
+{
+    base_vec free = {0};
+
+    ir_free_vars(l->cx, e, &free);
+    for (int v = 0; v < free.n; v++)
+        for (int i = 0; i < a->at->n; i++) {
+            const ir_stmt *s = a->at->loop[i];
+
+            if (s->loop.var != free.at[v] || lower_is_thread(s) || (i < how->common && s != how->carried) ||
+                base_map_has(&map->vars, s->loop.var))
+                continue;
+            if (l->seen[which].n == own->n)
+                base_push(l->cx, own, fresh(l, "inner", s->loop.extent));
+            const ir_expr *var = own->at[l->seen[which].n];
+            base_push(l->cx, &l->seen[which], s->loop.extent);
+            base_map_put(l->cx, &map->vars, s->loop.var, ir_add(l->cx, s->loop.min, var));
+        }
+}
+
+static bool same_extents(const likeness *l)
+{
+    int n = l->seen[0].n < l->seen[1].n ? l->seen[0].n : l->seen[1].n;
+
+    for (int i = 0; i < n; i++)
+        if (!ir_prove_equal(l->f, l->seen[0].at[i], l->seen[1].at[i]))
+            return false;
+    return true;
+}
+
+static bool tells_thread(const likeness *l, const base_vec *bind, const base_vec *dom)
+{
+    base_vec var = {0}, extent = {0};
+    ir_iter_map m;
+
+    for (int i = 0; i < l->var.n; i++) {
+        bool used = l->var.at[i] == l->axis[0] || l->var.at[i] == l->axis[1] || l->var.at[i] == l->axis[2];
+
+        for (int j = 0; j < bind->n && !used; j++)
+            used = ir_uses_var(l->cx, bind->at[j], l->var.at[i]);
+        if (used && !ir_is_value(l->extent.at[i], 1)) {
+            base_push(l->cx, &var, l->var.at[i]);
+            base_push(l->cx, &extent, l->extent.at[i]);
+        }
+    }
+    if (var.n == 0)
+        return true;
+    if (bind->n == 0)
+        return false;
+    ir_iter_map_detect(l->f, (const ir_expr *const *)var.at, (const ir_expr *const *)extent.at, var.n, (const ir_expr *const *)bind->at,
+                       (const ir_expr *const *)dom->at, bind->n, NULL, &m);
+    return m.bijective || m.injective;
+}
+
+/* Adds a function of one index that comes out alike for both: the index itself, or which of a thread's pieces it falls in. */
+static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_expr *shape, base_vec *bind, base_vec *dom)
+{
+    tec_context *cx = l->cx;
+
+    x = ir_simplify(l->f, x);
+    y = ir_simplify(l->f, y);
+    if (ir_same(x, y)) {
+        base_push(cx, bind, x);
+        base_push(cx, dom, shape);
+    }
+    for (int i = 0; i < 3 && !ir_same(x, y); i++) {
+        const ir_expr *rest, *piece;
+        int64_t c;
+
+        if (!l->axis[i] || !ir_linear(l->f, x, &l->axis[i], 1, &c, &rest) || c <= 1)
+            continue;
+        piece = ir_simplify(l->f, ir_floordiv(cx, x, ir_int(cx, c)));
+        if (!ir_same(piece, ir_simplify(l->f, ir_floordiv(cx, y, ir_int(cx, c)))))
+            continue;
+        base_push(cx, bind, piece);
+        base_push(cx, dom, ir_ceildiv(cx, shape, ir_int(cx, c)));
+    }
+}
+
+static bool own(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how)
+{
+    tec_context *cx = ir_facts_context(program);
+    likeness l = {.cx = cx, .f = ir_facts_new(cx, program)};
+    ir_subst map[2] = {{{0}, {0}}, {{0}, {0}}};
+    base_vec inner = {0}, bind = {0}, dom = {0};
+
+    map_threads(&l, a, 0, &map[0]);
+    map_threads(&l, b, 1, &map[1]);
+    if (l.bound[0] != l.bound[1])
+        return false;
+    for (int d = 0; d < a->buffer->n; d++) {
+        map_inner(&l, a, a->index[d], 0, how, &map[0], &inner);
+        map_inner(&l, b, b->index[d], 1, how, &map[1], &inner);
+        add_alike(&l, ir_apply(cx, &map[0], a->index[d]), ir_apply(cx, &map[1], b->index[d]), a->buffer->shape[d], &bind, &dom);
+    }
+    return same_extents(&l) && tells_thread(&l, &bind, &dom);
+}
+
+bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how)
+{
+    if (!a->write && !b->write)
+        return false;
+    if (a->buffer != b->buffer)
+        return a->buffer->alias && a->buffer->alias == b->buffer->alias;
+    if (!a->index || !b->index)
+        return true;
+    return !apart(program, a, b, how) && !own(program, a, b, how);
+}

@@ -1,0 +1,42 @@
+/* lower/conflict.h -- whether two accesses by different threads of one block may meet.
+ *
+ *     lower_accesses(cx, site, s, &list);                                      // what s itself touches, not its children
+ *     if (lower_conflict(f, a, b, &(lower_between){.common = depth})) -> a barrier has to stand between them
+ *
+ * What is not proven counts as a conflict.
+ */
+#ifndef LOWER_CONFLICT_H
+#define LOWER_CONFLICT_H
+
+#include "lower/util.h"
+
+/* Where an access stands: the loops around it inside the launch, outermost first, those over thread axes among them. */
+typedef struct {
+    const ir_stmt *const *loop;
+    int n;
+    const ir_facts *facts;
+} lower_stand;
+
+typedef struct {
+    const ir_buffer *buffer;
+    const ir_expr *const *index; /* NULL: any element */
+    bool write;
+    const lower_stand *at;
+} lower_access;
+
+/* How one follows the other: in the same iteration of the first `common` loops, or in a later one of the loop that stands behind these. */
+typedef struct {
+    int common;
+    const ir_stmt *carried; /* NULL: same iteration */
+    bool next;              /* it is the very next iteration */
+} lower_between;
+
+void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out); /* of lower_access * */
+bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how);
+
+static inline bool lower_is_thread(const ir_stmt *s)
+{
+    return s->kind == IR_FOR && s->loop.how >= IR_THREAD_X && s->loop.how <= IR_THREAD_Z;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* tests/lower/barriers.c -- barriers: where they stand, where none is needed, what happens without one of them. */
+#include "tests/lower/pass.h"
+
+TestSuite(barriers, .init = open_context, .fini = close_context);
+
+#define CUDA "cuda"
+
+typedef struct {
+    ir_rewrite rw;
+    int seen, leave_out;
+} remover;
+
+/* Without the barrier of that number; `seen` counts them. */
+static const ir_stmt *remove_one(ir_rewrite *rw, const ir_stmt *s)
+{
+    remover *r = (remover *)rw;
+
+    if (s->kind == IR_EVALUATE && s->value->op == IR_CALL && base_same(s->value->call.name, IR_CALL_BARRIER))
+        return r->seen++ == r->leave_out ? ir_nothing(rw->cx) : s;
+    return ir_rewrite_stmt_children(rw, s);
+}
+
+static const ir_program *without(const ir_program *p, int which, int *total)
+{
+    remover r = {.rw = {.cx = cx, .stmt = remove_one, .no_memo = true}, .leave_out = which};
+    ir_program *out = ir_program_copy(cx, p);
+
+    out->body = ir_rewrite_stmt(&r.rw, p->body);
+    *total = r.seen;
+    return out;
+}
+
+/* Why the interpreter refuses p; NULL where it runs. */
+static const char *fault(const ir_program *p)
+{
+    memory m = fill(p, 1, 5);
+    ir_array arrays[8];
+    ir_arg args[8] = {{0}};
+
+    for (int i = 0; i < p->n_params; i++) {
+        arrays[i] = array_of(p, p->params[i].buffer, m.size);
+        arrays[i].data = m.data[i];
+        args[i].array = &arrays[i];
+    }
+    bool ok = ir_interpret(cx, p, &(ir_run){.args = args});
+    const char *text = ok ? NULL : base_strdup(cx, tec_context_error(cx));
+    tec_context_clear(cx);
+    return text;
+}
+
+/* The program is right as lowered, has that many barriers, and is wrong without any one of them: a race, or, where no barrier is
+ * left for threads to run up to, a read of what another thread has yet to write. */
+static void needs_each(const char *text, int expected)
+{
+    const ir_program *p = through("barriers", CUDA, parse(text), false);
+    int total;
+
+    cr_assert(p, "%s", tec_context_error(cx));
+    without(p, -1, &total);
+    cr_assert_eq(total, expected, "%d barriers:\n%s", total, ir_program_text(cx, p));
+    cr_assert_null(fault(p), "%s\n%s", fault(p), ir_program_text(cx, p));
+    for (int i = 0; i < expected; i++) {
+        const ir_program *less = without(p, i, &total);
+        const char *why = fault(less);
+
+        cr_assert(why, "barrier %d is not needed:\n%s", i, ir_program_text(cx, p));
+        cr_assert(strstr(why, "race") || strstr(why, "which nothing has written"), "%s", why);
+    }
+}
+
+Test(barriers, stand_between_a_write_and_a_read_and_around_the_loop)
+{
+    const char *text = "program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
+                       "  for tx in 0..8 threadIdx.x { for k in 0..4 { allocate S: f32[8] @shared {\n"
+                       "    S[tx] = A[k, tx]\n"
+                       "    B[k, tx] = S[7 - tx]\n"
+                       "  } } }\n"
+                       "}\n";
+
+    SHOWS("program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
+          "  allocate S: f32[8] @shared {\n"
+          "    for tx in 0..8 threadIdx.x {\n"
+          "      for k in 0..4 {\n"
+          "        evaluate call<i32> tec.barrier(\"shared\")\n"
+          "        S[tx] = A[k, tx]\n"
+          "        evaluate call<i32> tec.barrier(\"shared\")\n"
+          "        B[k, tx] = S[7 - tx]\n"
+          "      }\n"
+          "    }\n"
+          "  }\n"
+          "}\n",
+          after("barriers", CUDA, text));
+    needs_each(text, 2);
+}
+
+Test(barriers, are_not_needed_where_each_thread_has_its_own)
+{
+    needs_each("program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
+               "  for ty in 0..4 threadIdx.y { for tx in 0..8 threadIdx.x { allocate S: f32[4, 16] @shared {\n"
+               "    for i in 0..2 { S[ty, tx*2 + i] = A[ty, tx] }\n"
+               "    for i in 0..2 { S[ty, tx*2 + i] = S[ty, tx*2 + i] + 1.0 }\n"
+               "    B[ty, tx] = S[ty, tx*2 + 1] + S[ty, tx*2]\n"
+               "  } } }\n"
+               "}\n", 0);
+}
+
+Test(barriers, leave_loops_that_hold_one_of_the_accesses)
+{
+    needs_each("program p(A: f32[8, 8], out B: f32[8, 8]) {\n"
+               "  for b in 0..8 blockIdx.x { allocate S: f32[8] @shared {\n"
+               "    for i in 0..2 { for tx in 0..4 threadIdx.x { S[i*4 + tx] = A[b, i*4 + tx] } }\n"
+               "    for i in 0..2 { for tx in 0..4 threadIdx.x { B[b, i*4 + tx] = S[7 - i*4 - tx] } }\n"
+               "  } }\n"
+               "}\n", 1);
+}
+
+Test(barriers, one_for_each_turn_of_two_buffers)
+{
+    needs_each("program p(A: f32[6, 8], out B: f32[6, 8]) {\n"
+               "  for tx in 0..8 threadIdx.x { allocate S: f32[2, 8] @shared {\n"
+               "    S[0, tx] = A[0, tx]\n"
+               "    for k in 0..5 {\n"
+               "      S[(k + 1) % 2, tx] = A[k + 1, tx]\n"
+               "      B[k, tx] = S[k % 2, 7 - tx]\n"
+               "    }\n"
+               "    B[5, tx] = S[1, 7 - tx]\n"
+               "  } }\n"
+               "}\n", 2);
+}
+
+Test(barriers, leave_conditions_that_differ_between_threads)
+{
+    const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
+                       "  for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared {\n"
+                       "    B[tx] = 0.0\n"
+                       "    if tx < 5 {\n"
+                       "      S[tx] = A[tx]\n"
+                       "      let d = A[tx] { for i in 0..2 { B[tx] = B[tx] + S[4 - tx] + d } }\n"
+                       "    }\n"
+                       "  } }\n"
+                       "}\n";
+
+    needs_each(text, 1);
+    same_meaning("barriers", CUDA, "program p(A: f32[8], out B: f32[8]) {\n"
+                                   "  for tx in 0..8 threadIdx.x { if tx < 3 { B[tx] = A[tx] } else { B[tx] = 2.0*A[tx] } }\n"
+                                   "}\n", SIZES(1));
+}
+
+Test(barriers, let_all_threads_reach_them_in_a_shorter_loop)
+{
+    needs_each("program p(A: f32[8], out B: f32[8], out C: f32[4]) {\n"
+               "  for b in 0..1 blockIdx.x { allocate S: f32[4] @shared {\n"
+               "    for tx in 0..8 threadIdx.x { B[tx] = A[tx] }\n"
+               "    for tx in 0..4 threadIdx.x { S[tx] = A[tx]\n C[tx] = S[3 - tx] }\n"
+               "  } }\n"
+               "}\n", 1);
+}
+
+Test(barriers, refuse_a_loop_whose_bounds_differ)
+{
+    HAS("threads need a barrier between the write of 'S' and the read of 'S' inside loop 'i', whose bounds differ between threads",
+        refusal("barriers", CUDA,
+                "program p(A: f32[8], out B: f32[8]) {\n"
+                "  for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared { for i in 0..tx {\n"
+                "    S[tx] = A[i]\n B[tx] = S[7 - tx]\n"
+                "  } } }\n"
+                "}\n"));
+}
+
+Test(barriers, of_a_warp_order_warp_memory)
+{
+    const char *text = "program p(A: f32[64], out B: f32[64]) {\n"
+                       "  for tx in 0..64 threadIdx.x { allocate W: f32[32] @warp {\n"
+                       "    W[tx % 32] = A[tx]\n"
+                       "    B[tx] = W[31 - tx % 32]\n"
+                       "  } }\n"
+                       "}\n";
+
+    HAS("tec.barrier(\"warp\")", after("barriers", CUDA, text));
+    HAS_NOT("tec.barrier(\"shared\")", after("barriers", CUDA, text));
+}
+
+/* Statements over two shared rows and an own element, in random order, some under loops and conditions. */
+static const char *random_program(uint64_t *state)
+{
+    base_text t = {0};
+    int stages = 2 + (int)base_random_below(state, 4);
+    static const char *const left[] = {"S[tx]", "T[tx]", "S[7 - tx]", "T[(tx + 3) % 8]", "B[tx]"};
+
+    base_addf(cx, &t, "program p(A: f32[8], out B: f32[8]) {\n  for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared { allocate T: f32[8] @shared {\n"
+                      "    S[tx] = A[tx]\n    T[7 - tx] = A[tx]\n    B[tx] = 0.0\n");
+    for (int i = 0; i < stages; i++) {
+        const char *to = left[base_random_below(state, 5)], *a = left[base_random_below(state, 5)], *b = left[base_random_below(state, 5)];
+        const char *again = left[base_random_below(state, 5)];
+
+        switch (base_random_below(state, 4)) {
+        case 0: base_addf(cx, &t, "    %s = %s + %s\n", to, a, b); break;
+        case 1: base_addf(cx, &t, "    for k in 0..3 { %s = %s + f32(k)\n %s = %s }\n", to, a, again, b); break;
+        case 2: base_addf(cx, &t, "    if tx < 4 { %s = %s\n B[tx] = %s }\n", to, a, b); break;
+        default: base_addf(cx, &t, "    if A[0] > 0.0 { %s = %s }\n", to, a); break;
+        }
+    }
+    base_addf(cx, &t, "    B[tx] = B[tx] + S[tx] + T[tx]\n  } } }\n}\n");
+    return base_text_str(cx, &t);
+}
+
+/* A statement that reads what another thread writes is refused with or without barriers; all others must run. */
+Test(barriers, suffice_for_random_programs)
+{
+    int ran = 0;
+
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        uint64_t state = seed * 104729;
+        const char *text = random_program(&state);
+        const ir_program *before = parse(text), *p = through("barriers", CUDA, before, false);
+
+        cr_assert(p, "seed %llu: %s\n%s", (unsigned long long)seed, tec_context_error(cx), text);
+        memory m = fill(before, 1, 3), n = fill(before, 1, 3);
+        ir_array a[2] = {array_of(before, before->params[0].buffer, 1), array_of(before, before->params[1].buffer, 1)}, b[2] = {a[0], a[1]};
+        for (int i = 0; i < 2; i++) {
+            a[i].data = m.data[i];
+            b[i].data = n.data[i];
+        }
+        if (!ir_interpret(cx, before, &(ir_run){.args = (ir_arg[]){{.array = &a[0]}, {.array = &a[1]}}, .implied_barriers = true})) {
+            tec_context_clear(cx);
+            continue;
+        }
+        ran++;
+        cr_assert(ir_interpret(cx, p, &(ir_run){.args = (ir_arg[]){{.array = &b[0]}, {.array = &b[1]}}}), "seed %llu: %s\n%s",
+                  (unsigned long long)seed, tec_context_error(cx), ir_program_text(cx, p));
+        cr_assert_eq(memcmp(m.data[1], n.data[1], 32), 0, "seed %llu\n%s", (unsigned long long)seed, ir_program_text(cx, p));
+    }
+    cr_assert_gt(ran, 30, "only %d programs ran", ran);
+}
