@@ -40,7 +40,8 @@ typedef struct {
     const ir_stmt *update;
     int64_t extent, lanes;   /* of the vectorised loop; of the partial results: a power of two where the target has masks */
     base_map reduce, spatial;
-    base_vec guards;         /* the spatial conjuncts */
+    base_map inner;          /* those of reduce that are loops from `at` on */
+    base_vec guards;         /* the conjuncts without them */
     const ir_buffer **part;  /* one for each component of the combiner */
 } reduction;
 
@@ -74,12 +75,102 @@ static int vectorised_reduce_loop(tec_context *cx, const lower_site *s)
     return -1;
 }
 
+typedef struct {
+    ir_walk w;
+    const ir_stmt *update;
+    bool found;
+} target_use;
+
+static bool is_target(target_use *u, const ir_buffer *b)
+{
+    for (int i = 0; i < u->update->update.combiner->n; i++) {
+        const ir_buffer *t = u->update->update.buffer[i];
+
+        if (t == b || (t->alias && t->alias == b->alias))
+            return true;
+    }
+    return false;
+}
+
+static bool use_in_expr(ir_walk *w, const ir_expr *e)
+{
+    target_use *u = (target_use *)w;
+
+    u->found |= e->op == IR_LOAD && is_target(u, e->load.buffer);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        u->found |= is_target(u, e->call.buffer[i]);
+    return !u->found;
+}
+
+static bool use_in_stmt(ir_walk *w, const ir_stmt *s)
+{
+    target_use *u = (target_use *)w;
+
+    u->found |= s->kind == IR_STORE && is_target(u, s->store.buffer);
+    for (int i = 0; s->kind == IR_UPDATE && i < s->update.combiner->n; i++)
+        u->found |= is_target(u, s->update.buffer[i]);
+    return !u->found;
+}
+
+/* Whether what stands beside the path at path[i] touches what the block updates. */
+static bool is_used_beside(tec_context *cx, const lower_site *s, int i, const ir_stmt *update)
+{
+    const ir_stmt *next = i + 1 < s->n ? s->path[i + 1] : s->stmt;
+    target_use u = {.w = {.expr = use_in_expr, .stmt = use_in_stmt, .cx = cx}, .update = update};
+
+    for (int k = 0; s->path[i]->kind == IR_SEQ && k < s->path[i]->seq.n; k++)
+        if (s->path[i]->seq.stmt[k] != next)
+            ir_walk_stmt(&u.w, s->path[i]->seq.stmt[k]);
+    return u.found;
+}
+
+/* The last place between the reduction's outermost loop and the vectorised one where others fill or take the results; -1: none. */
+static int shared_at(tec_context *cx, const lower_site *s, int loop)
+{
+    base_map reduce = {0};
+
+    lower_reduce_vars(cx, s, &reduce);
+    for (int i = loop - 1; i > lower_reduction_at(s, &reduce); i--)
+        if (is_used_beside(cx, s, i, only_update(s->stmt->block.block->body)))
+            return i;
+    return -1;
+}
+
+/* The place of the outermost loop that the partial results span. Where others fill or take the results within the reduction, as an
+ * accumulating cache does, that is a loop inside of what they share. */
+static int outermost(tec_context *cx, const lower_site *s, const base_map *reduce, int loop)
+{
+    int shared = shared_at(cx, s, loop), at = shared + 1;
+
+    if (shared < 0)
+        return lower_reduction_at(s, reduce);
+    while (at < loop && !(s->path[at]->kind == IR_FOR && base_map_has(reduce, s->path[at]->loop.var)))
+        at++;
+    return at;
+}
+
 static lower_start first_point(const splitter *sp, const lower_site *s)
 {
     base_map reduce = {0};
 
     lower_reduce_vars(sp->rw.cx, s, &reduce);
     return lower_first_point(lower_site_facts(sp->f, s, s->n), s, lower_reduction_at(s, &reduce));
+}
+
+/* A loop of the reduction that the elements depend on too: its copies would combine the lanes of an element more than once. */
+static bool is_mixed(tec_context *cx, const lower_site *s)
+{
+    base_map reduce = {0}, spatial = {0};
+    const ir_block *b = s->stmt->block.block;
+
+    lower_reduce_vars(cx, s, &reduce);
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind != IR_REDUCE_ITER)
+            lower_used(cx, s, 0, s->stmt->block.bind[i], &spatial);
+    for (int i = 0; i < s->n; i++)
+        if (s->path[i]->kind == IR_FOR && base_map_has(&reduce, s->path[i]->loop.var) && base_map_has(&spatial, s->path[i]->loop.var))
+            return true;
+    return false;
 }
 
 /* Why the reduction must keep its order; NULL where it need not. */
@@ -99,6 +190,10 @@ static const char *forbidden(const splitter *sp, const lower_site *s, int loop)
             return "the floating-point policy is strict";
     if (s->stmt->block.block->init && first_point(sp, s) != LOWER_STARTS)
         return "it may not start at the first point of the reduction";
+    if (s->stmt->block.block->init && shared_at(sp->rw.cx, s, loop) >= 0)
+        return "other blocks go on with its results before it ends";
+    if (is_mixed(sp->rw.cx, s))
+        return "a loop around it runs over reduction and other axes at once";
     for (int i = loop + 1; i < s->n; i++)
         if (s->path[i]->kind == IR_SEQ || (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED))
             return "its body is not a single block";
@@ -278,11 +373,14 @@ static void put(splitter *sp, base_map *where, const ir_stmt *loop, const ir_stm
     base_push(sp->rw.cx, list, s);
 }
 
-/* Conjuncts that speak of no loop of the reduction. */
+/* Conjuncts that speak of no loop of the reduction from r->at on. */
 static void spatial_guards(tec_context *cx, reduction *r)
 {
     base_vec all = {0};
 
+    for (int i = r->at; i < r->site->n; i++)
+        if (r->site->path[i]->kind == IR_FOR && base_map_has(&r->reduce, r->site->path[i]->loop.var))
+            base_map_put(cx, &r->inner, r->site->path[i]->loop.var, r->site->path[i]);
     lower_site_conditions(cx, r->site, r->at, &all);
     for (int i = 0; i < all.n; i++) {
         base_vec vars = {0};
@@ -290,7 +388,7 @@ static void spatial_guards(tec_context *cx, reduction *r)
 
         ir_free_vars(cx, all.at[i], &vars);
         for (int j = 0; j < vars.n; j++)
-            reduce |= base_map_has(&r->reduce, vars.at[j]) && !base_map_has(&r->spatial, vars.at[j]);
+            reduce |= base_map_has(&r->inner, vars.at[j]);
         if (!reduce)
             base_push(cx, &r->guards, all.at[i]);
     }
@@ -316,7 +414,7 @@ static bool split(splitter *sp, const lower_site *s, int loop)
 
     ir_at(cx, b->loc);
     lower_reduce_vars(cx, s, &r.reduce);
-    r.at = lower_reduction_at(s, &r.reduce);
+    r.at = outermost(cx, s, &r.reduce, loop);
     ir_is_int(s->path[loop]->loop.extent, &r.extent);
     r.lanes = sp->o->target->has_masks ? power_above(r.extent) : r.extent;
     for (int i = 0; i < b->n_iters; i++)

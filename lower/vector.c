@@ -174,6 +174,8 @@ static const ir_expr *visit_let(lower_vector *v, const ir_expr *e)
         return NULL;
     if (is_vector(value)) {
         var = ir_var(v->cx, var->var.name, value->dtype);
+        if (base_map_has(&v->vars, e->let.var)) /* bound before, in a copy: its uses there were other vectors */
+            v->memo = (base_map){0};
         base_map_put(v->cx, &v->vars, e->let.var, var);
     }
     const ir_expr *body = lower_vector_expr(v, e->let.body);
