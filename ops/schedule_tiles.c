@@ -225,8 +225,9 @@ bool op_depthwise_schedule(sched *s, const char *anchor)
 
     if (!find_output(&t))
         return false;
-    int n = op_loops(s, t.out, &loop), lanes = sched_target(s) ? target_lanes(sched_target(s), BASE_F32) : 1;
-    int64_t width = op_extent(s, loop[n - 1]), vectors = width && width < VECTORS * lanes ? (width + lanes - 1) / lanes : VECTORS;
+    int n = op_loops(s, t.out, &loop);
+    int64_t width = op_extent(s, loop[n - 1]), lanes = width != 1 && sched_target(s) ? target_lanes(sched_target(s), BASE_F32) : 1;
+    int64_t vectors = width && width < VECTORS * lanes ? (width + lanes - 1) / lanes : VECTORS;
     int n_producers = sched_producers_of(s, anchor, &producer), rank = n - 2;
 
     if (!sched_split(s, loop[n - 1], (int64_t[]){SCHED_INFER, vectors, lanes}, 3, SCHED_GUARD, part) || !sched_compute_at(s, anchor, part[0]))

@@ -138,6 +138,13 @@ Test(conv, depthwise_without_padding)
     check((geometry){.rank = 2, .n = 1, .in = 4, .out = 4, .groups = 4, .extent = {6, 6}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES, .t = BASE_F32});
 }
 
+Test(conv, depthwise_of_rows_of_one_element)
+{
+    check((geometry){.rank = 2, .n = 2, .in = 5, .out = 10, .groups = 5, .extent = {4, 1}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                     .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32});
+    check((geometry){.rank = 1, .n = 1, .in = 15, .out = 15, .groups = 15, .extent = {3}, .kernel = {3}, .stride = ONES, .dilation = ONES, .t = BASE_F32});
+}
+
 Test(conv, in_one_dimension)
 {
     check((geometry){.rank = 1, .n = 2, .in = 3, .out = 4, .groups = 1, .extent = {13}, .kernel = {4}, .stride = {3, 1, 1}, .dilation = {2, 1, 1},
