@@ -12,7 +12,7 @@ uint64_t graph_constant_hash(const op_constant *c); /* of its data; the type is 
 int64_t graph_constant_count(const op_constant *c); /* elements */
 void graph_collect_constants(tec_context *cx, const graph_body *body, base_vec *out);
 
-/* Element i as text that graph_element_parse reads back, bit by bit. */
+/* Element i as text that the parser of graphs reads back, bit by bit. */
 const char *graph_element_text(tec_context *cx, const op_constant *c, int64_t i);
 
 #endif

@@ -116,7 +116,8 @@ static bool check_carried(const rules *r, const graph_body *body, int n, int in,
     for (int k = 0; k < n; k++) {
         const op_type *t = &r->node->in[in + k]->type;
 
-        if (!matches(r, "input", input + k, type_at(&body->inputs, input + k), t) || !matches(r, "output", output + k, type_at(&body->outputs, output + k), t) ||
+        if (!matches(r, "input", input + k, type_at(&body->inputs, input + k), t) ||
+            !matches(r, "output", output + k, type_at(&body->outputs, output + k), t) ||
             !matches(r, "result", k, &r->node->out[k]->type, t))
             return false;
     }

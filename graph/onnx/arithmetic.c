@@ -10,12 +10,17 @@
 static const struct {
     const char *onnx, *op;
 } plain[] = {
-    {"Abs", "abs"}, {"Acos", "acos"}, {"Acosh", "acosh"}, {"Asin", "asin"}, {"Asinh", "asinh"}, {"Atan", "atan"}, {"Atanh", "atanh"},
-    {"Ceil", "ceil"}, {"Cos", "cos"}, {"Cosh", "cosh"}, {"Erf", "erf"}, {"Exp", "exp"}, {"Floor", "floor"}, {"HardSwish", "hard_swish"},
+    {"Abs", "abs"}, {"Acos", "acos"}, {"Acosh", "acosh"}, {"Asin", "asin"}, {"Asinh", "asinh"}, {"Atan", "atan"},
+    {"Atanh", "atanh"},
+    {"Ceil", "ceil"}, {"Cos", "cos"}, {"Cosh", "cosh"}, {"Erf", "erf"}, {"Exp", "exp"}, {"Floor", "floor"},
+    {"HardSwish", "hard_swish"},
     {"Identity", "identity"}, {"IsNaN", "isnan"}, {"Log", "log"}, {"Neg", "neg"}, {"Not", "not"}, {"Reciprocal", "reciprocal"},
-    {"Relu", "relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"}, {"Sign", "sign"}, {"Sin", "sin"}, {"Sinh", "sinh"}, {"Softplus", "softplus"},
-    {"Softsign", "softsign"}, {"Sqrt", "sqrt"}, {"Tan", "tan"}, {"Tanh", "tanh"}, {"Max", "max"}, {"Min", "min"}, {"Sum", "sum"}, {"Mean", "mean"},
-    {"Add", "add"}, {"Sub", "sub"}, {"Mul", "mul"}, {"Div", "div"}, {"Equal", "equal"}, {"Less", "less"}, {"LessOrEqual", "less_equal"},
+    {"Relu", "relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"}, {"Sign", "sign"}, {"Sin", "sin"}, {"Sinh", "sinh"},
+    {"Softplus", "softplus"},
+    {"Softsign", "softsign"}, {"Sqrt", "sqrt"}, {"Tan", "tan"}, {"Tanh", "tanh"}, {"Max", "max"}, {"Min", "min"}, {"Sum", "sum"},
+    {"Mean", "mean"},
+    {"Add", "add"}, {"Sub", "sub"}, {"Mul", "mul"}, {"Div", "div"}, {"Equal", "equal"}, {"Less", "less"},
+    {"LessOrEqual", "less_equal"},
     {"Greater", "greater"}, {"GreaterOrEqual", "greater_equal"}, {"And", "and"}, {"Or", "or"}, {"Xor", "xor"}, {"Where", "where"},
 };
 
@@ -215,18 +220,29 @@ static bool convert_dropout(onnx_node *n)
 
 #define PLAIN(op) {op, convert_plain, 1, 0, 1}
 static const onnx_row rows[] = {
-    PLAIN("Abs"), PLAIN("Acos"), PLAIN("Acosh"), PLAIN("Asin"), PLAIN("Asinh"), PLAIN("Atan"), PLAIN("Atanh"), PLAIN("Ceil"), PLAIN("Cos"),
-    PLAIN("Cosh"), PLAIN("Erf"), PLAIN("Exp"), PLAIN("Floor"), PLAIN("HardSwish"), PLAIN("Identity"), PLAIN("IsNaN"), PLAIN("Log"), PLAIN("Neg"),
-    PLAIN("Not"), PLAIN("Reciprocal"), PLAIN("Relu"), PLAIN("Round"), PLAIN("Sigmoid"), PLAIN("Sign"), PLAIN("Sin"), PLAIN("Sinh"),
-    PLAIN("Softplus"), PLAIN("Softsign"), PLAIN("Sqrt"), PLAIN("Tan"), PLAIN("Tanh"), PLAIN("Max"), PLAIN("Min"), PLAIN("Sum"), PLAIN("Mean"),
+    PLAIN("Abs"), PLAIN("Acos"), PLAIN("Acosh"), PLAIN("Asin"), PLAIN("Asinh"), PLAIN("Atan"), PLAIN("Atanh"), PLAIN("Ceil"),
+    PLAIN("Cos"),
+    PLAIN("Cosh"), PLAIN("Erf"), PLAIN("Exp"), PLAIN("Floor"), PLAIN("HardSwish"), PLAIN("Identity"), PLAIN("IsNaN"),
+    PLAIN("Log"), PLAIN("Neg"),
+    PLAIN("Not"), PLAIN("Reciprocal"), PLAIN("Relu"), PLAIN("Round"), PLAIN("Sigmoid"), PLAIN("Sign"), PLAIN("Sin"),
+    PLAIN("Sinh"),
+    PLAIN("Softplus"), PLAIN("Softsign"), PLAIN("Sqrt"), PLAIN("Tan"), PLAIN("Tanh"), PLAIN("Max"), PLAIN("Min"), PLAIN("Sum"),
+    PLAIN("Mean"),
     PLAIN("Where"),
-    {"Add", convert_arithmetic, 1, 0, 2}, {"Sub", convert_arithmetic, 1, 0, 2}, {"Mul", convert_arithmetic, 1, 0, 2}, {"Div", convert_arithmetic, 1, 0, 2},
-    {"Equal", convert_binary, 1, 0, 2}, {"Less", convert_binary, 1, 0, 2}, {"LessOrEqual", convert_binary, 12, 0, 2}, {"Greater", convert_binary, 1, 0, 2},
-    {"GreaterOrEqual", convert_binary, 12, 0, 2}, {"And", convert_binary, 1, 0, 2}, {"Or", convert_binary, 1, 0, 2}, {"Xor", convert_binary, 1, 0, 2},
-    {"Pow", convert_pow, 1, 0, 2}, {"Mod", convert_mod, 10, 0, 2}, {"IsInf", convert_isinf, 10, 0, 1}, {"BitShift", convert_bit_shift, 11, 0, 2},
-    {"LeakyRelu", convert_leaky_relu, 1, 0, 1}, {"Elu", convert_elu, 1, 0, 1}, {"Celu", convert_celu, 12, 0, 1}, {"Selu", convert_selu, 6, 0, 1},
-    {"Selu", convert_old_selu, 1, 5, 1}, {"HardSigmoid", convert_hard_sigmoid, 1, 0, 1}, {"ThresholdedRelu", convert_thresholded_relu, 10, 0, 1},
-    {"Shrink", convert_shrink, 9, 0, 1}, {"PRelu", convert_prelu, 1, 0, 2}, {"Clip", convert_clip, 1, 0, 1}, {"Cast", convert_cast, 1, 0, 1},
+    {"Add", convert_arithmetic, 1, 0, 2}, {"Sub", convert_arithmetic, 1, 0, 2}, {"Mul", convert_arithmetic, 1, 0, 2},
+    {"Div", convert_arithmetic, 1, 0, 2},
+    {"Equal", convert_binary, 1, 0, 2}, {"Less", convert_binary, 1, 0, 2}, {"LessOrEqual", convert_binary, 12, 0, 2},
+    {"Greater", convert_binary, 1, 0, 2},
+    {"GreaterOrEqual", convert_binary, 12, 0, 2}, {"And", convert_binary, 1, 0, 2}, {"Or", convert_binary, 1, 0, 2},
+    {"Xor", convert_binary, 1, 0, 2},
+    {"Pow", convert_pow, 1, 0, 2}, {"Mod", convert_mod, 10, 0, 2}, {"IsInf", convert_isinf, 10, 0, 1},
+    {"BitShift", convert_bit_shift, 11, 0, 2},
+    {"LeakyRelu", convert_leaky_relu, 1, 0, 1}, {"Elu", convert_elu, 1, 0, 1}, {"Celu", convert_celu, 12, 0, 1},
+    {"Selu", convert_selu, 6, 0, 1},
+    {"Selu", convert_old_selu, 1, 5, 1}, {"HardSigmoid", convert_hard_sigmoid, 1, 0, 1},
+    {"ThresholdedRelu", convert_thresholded_relu, 10, 0, 1},
+    {"Shrink", convert_shrink, 9, 0, 1}, {"PRelu", convert_prelu, 1, 0, 2}, {"Clip", convert_clip, 1, 0, 1},
+    {"Cast", convert_cast, 1, 0, 1},
     {"CastLike", convert_cast_like, 15, 0, 2}, {"Dropout", convert_dropout, 1, 0, 1},
 };
 const onnx_rows onnx_arithmetic_rows = {rows, BASE_COUNT(rows)};

@@ -213,7 +213,9 @@ static bool convert_instance_norm(onnx_node *n)
 
 static const onnx_row rows[] = {
     {"Conv", convert_conv, 1, 0, 2}, {"MaxPool", convert_max_pool, 1, 0, 1}, {"AveragePool", convert_average_pool, 1, 0, 1},
-    {"GlobalMaxPool", convert_global_max, 1, 0, 1}, {"GlobalAveragePool", convert_global_average, 1, 0, 1}, {"MatMul", convert_matmul, 1, 0, 2},
-    {"Gemm", convert_gemm, 1, 0, 2}, {"BatchNormalization", convert_batch_norm, 1, 0, 5}, {"InstanceNormalization", convert_instance_norm, 1, 0, 3},
+    {"GlobalMaxPool", convert_global_max, 1, 0, 1}, {"GlobalAveragePool", convert_global_average, 1, 0, 1},
+    {"MatMul", convert_matmul, 1, 0, 2},
+    {"Gemm", convert_gemm, 1, 0, 2}, {"BatchNormalization", convert_batch_norm, 1, 0, 5},
+    {"InstanceNormalization", convert_instance_norm, 1, 0, 3},
 };
 const onnx_rows onnx_nn_rows = {rows, BASE_COUNT(rows)};

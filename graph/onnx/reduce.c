@@ -77,8 +77,10 @@ static bool convert_softmax(onnx_node *n)
 
 #define REDUCE(op) {op, convert_reduce, 1, 0, 1}
 static const onnx_row rows[] = {
-    REDUCE("ReduceSum"), REDUCE("ReduceMean"), REDUCE("ReduceMax"), REDUCE("ReduceMin"), REDUCE("ReduceProd"), REDUCE("ReduceL1"), REDUCE("ReduceL2"),
-    REDUCE("ReduceSumSquare"), REDUCE("ReduceLogSum"), REDUCE("ReduceLogSumExp"), {"ArgMax", convert_arg, 1, 0, 1}, {"ArgMin", convert_arg, 1, 0, 1},
+    REDUCE("ReduceSum"), REDUCE("ReduceMean"), REDUCE("ReduceMax"), REDUCE("ReduceMin"), REDUCE("ReduceProd"),
+    REDUCE("ReduceL1"), REDUCE("ReduceL2"),
+    REDUCE("ReduceSumSquare"), REDUCE("ReduceLogSum"), REDUCE("ReduceLogSumExp"), {"ArgMax", convert_arg, 1, 0, 1},
+    {"ArgMin", convert_arg, 1, 0, 1},
     {"Softmax", convert_softmax, 1, 0, 1}, {"LogSoftmax", convert_softmax, 1, 0, 1},
 };
 const onnx_rows onnx_reduce_rows = {rows, BASE_COUNT(rows)};

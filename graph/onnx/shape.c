@@ -512,10 +512,12 @@ static bool convert_space_to_depth(onnx_node *n)
 }
 
 static const onnx_row rows[] = {
-    {"Constant", convert_constant, 1, 0, 0}, {"ConstantOfShape", convert_constant_of_shape, 9, 0, 1}, {"Shape", convert_shape, 1, 0, 1},
-    {"Size", convert_size, 1, 0, 1}, {"Reshape", convert_reshape, 1, 0, 1}, {"Flatten", convert_flatten, 1, 0, 1}, {"Squeeze", convert_squeeze, 1, 0, 1},
-    {"Unsqueeze", convert_unsqueeze, 1, 0, 1}, {"Transpose", convert_transpose, 1, 0, 1}, {"Concat", convert_concat, 1, 0, 1}, {"Slice", convert_slice, 1, 0, 1},
-    {"Split", convert_split, 1, 0, 1}, {"Pad", convert_pad, 1, 0, 1}, {"Expand", convert_expand, 8, 0, 2}, {"Tile", convert_tile, 1, 0, 1},
-    {"Gather", convert_gather, 1, 0, 2}, {"DepthToSpace", convert_depth_to_space, 1, 0, 1}, {"SpaceToDepth", convert_space_to_depth, 1, 0, 1},
+    {"Constant", convert_constant, 1, 0, 0}, {"ConstantOfShape", convert_constant_of_shape, 9, 0, 1},
+    {"Shape", convert_shape, 1, 0, 1}, {"Size", convert_size, 1, 0, 1}, {"Reshape", convert_reshape, 1, 0, 1},
+    {"Flatten", convert_flatten, 1, 0, 1}, {"Squeeze", convert_squeeze, 1, 0, 1}, {"Unsqueeze", convert_unsqueeze, 1, 0, 1},
+    {"Transpose", convert_transpose, 1, 0, 1}, {"Concat", convert_concat, 1, 0, 1}, {"Slice", convert_slice, 1, 0, 1},
+    {"Split", convert_split, 1, 0, 1}, {"Pad", convert_pad, 1, 0, 1}, {"Expand", convert_expand, 8, 0, 2},
+    {"Tile", convert_tile, 1, 0, 1}, {"Gather", convert_gather, 1, 0, 2}, {"DepthToSpace", convert_depth_to_space, 1, 0, 1},
+    {"SpaceToDepth", convert_space_to_depth, 1, 0, 1},
 };
 const onnx_rows onnx_shape_rows = {rows, BASE_COUNT(rows)};
