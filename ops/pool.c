@@ -39,22 +39,34 @@ static bool pool_relation(op_call *c)
 /* Axes of the windows, the taps, and the operand's index over them with the condition that it is inside (NULL: always). */
 typedef struct {
     const ir_expr *axis[OP_MAX_SPATIAL + 2], *tap[OP_MAX_SPATIAL], *index[OP_MAX_SPATIAL + 2], *inside;
+    int n_taps;
 } taps;
 
-static taps open_taps(const op_call *c, const op_window *w)
+static void open_window(const op_call *c, const op_window *w, int i, taps *t)
 {
     tec_context *cx = c->cx;
+    const ir_expr *y = t->axis[2 + i] = te_axis(cx, base_format(cx, "s%d", i), c->output[0].dim[2 + i]);
+    const ir_expr *k = t->tap[t->n_taps++] = te_reduce_axis(cx, base_format(cx, "k%d", i), ir_int(cx, w->kernel[i]));
+    const ir_expr *p = op_window_at(cx, w, i, y, k), *extent = c->input[0].dim[2 + i];
+
+    t->index[2 + i] = ir_sub(cx, p, ir_int(cx, w->before[i]));
+    t->inside = ir_all(cx, t->inside, op_window_inside(c, w, i, p, extent, op_window_span(c, w, i, c->output[0].dim[2 + i])));
+}
+
+/* Windows in dimensions from..to-1; those before are windows already, those behind elements still. */
+static taps open_taps(const op_call *c, const op_window *w, int from, int to)
+{
     taps t = {.inside = NULL};
 
-    t.index[0] = t.axis[0] = te_axis(cx, "n", c->output[0].dim[0]);
-    t.index[1] = t.axis[1] = te_axis(cx, "c", c->output[0].dim[1]);
+    t.index[0] = t.axis[0] = te_axis(c->cx, "n", c->output[0].dim[0]);
+    t.index[1] = t.axis[1] = te_axis(c->cx, "c", c->output[0].dim[1]);
     for (int i = 0; i < w->rank; i++) {
-        const ir_expr *y = t.axis[2 + i] = te_axis(cx, base_format(cx, "s%d", i), c->output[0].dim[2 + i]);
-        const ir_expr *k = t.tap[i] = te_reduce_axis(cx, base_format(cx, "k%d", i), ir_int(cx, w->kernel[i]));
-        const ir_expr *p = op_window_at(cx, w, i, y, k), *extent = c->input[0].dim[2 + i];
+        const op_type *plain = i < from ? &c->output[0] : &c->input[0];
 
-        t.index[2 + i] = ir_sub(cx, p, ir_int(cx, w->before[i]));
-        t.inside = ir_all(cx, t.inside, op_window_inside(c, w, i, p, extent, op_window_span(c, w, i, c->output[0].dim[2 + i])));
+        if (i >= from && i < to)
+            open_window(c, w, i, &t);
+        else
+            t.index[2 + i] = t.axis[2 + i] = te_axis(c->cx, base_format(c->cx, "s%d", i), plain->dim[2 + i]);
     }
     return t;
 }
@@ -64,18 +76,41 @@ static base_dtype wide(base_dtype t)
     return base_is_float(t) && t.bits == 16 ? BASE_F32 : t;
 }
 
+static te_tensor *max_over(const op_call *c, te_def *d, const char *name, const op_window *w, int from, int to, te_tensor *in)
+{
+    taps t = open_taps(c, w, from, to);
+    const ir_expr *e = te_read(in, t.index, c->input[0].n);
+
+    if (e && t.inside)
+        e = ir_select(c->cx, t.inside, e, ir_lowest(c->cx, e->dtype));
+    return te_compute(d, op_stage_name(d, name), t.axis, c->input[0].n, te_reduce(c->cx, "max", e, t.tap, t.n_taps));
+}
+
+/* The maxima of columns are shared by the windows of a row: loads of neighbours first, then few with the stride. */
+static bool has_two_steps(const op_call *c, const op_window *w)
+{
+    int64_t others = 1, extent;
+
+    for (int i = 0; i < w->rank - 1; i++)
+        others *= w->kernel[i];
+    return others > 1 && w->kernel[w->rank - 1] > 1 && ir_is_int(c->input[0].dim[c->input[0].n - 1], &extent);
+}
+
 static bool max_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     op_window w;
-    tec_context *cx = c->cx;
+    int first = 0;
+    te_tensor *from = in[0];
 
     if (!read_pool(c, &w))
         return false;
-    taps t = open_taps(c, &w);
-    const ir_expr *e = te_read(in[0], t.index, c->input[0].n);
-    if (e && t.inside)
-        e = ir_select(cx, t.inside, e, ir_lowest(cx, e->dtype));
-    *out = te_compute(d, op_stage_name(d, c->op->name), t.axis, c->input[0].n, te_reduce(cx, "max", e, t.tap, w.rank));
+    if (has_two_steps(c, &w)) {
+        first = w.rank - 1;
+        from = max_over(c, d, base_format(c->cx, "%s.columns", c->op->name), &w, 0, first, from);
+        if (from)
+            te_note(from, "by_rows", ir_bool(c->cx, true));
+    }
+    *out = from ? max_over(c, d, c->op->name, &w, first, w.rank, from) : NULL;
     return *out != NULL;
 }
 
@@ -99,7 +134,7 @@ static bool average_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
 
     if (!read_pool(c, &w))
         return false;
-    taps t = open_taps(c, &w);
+    taps t = open_taps(c, &w, 0, w.rank);
     const ir_expr *e = te_read(in[0], t.index, c->input[0].n), *count = ir_int(cx, 1), *axis[OP_MAX_SPATIAL + 2];
     if (!e)
         return false;
@@ -120,7 +155,7 @@ static bool average_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
     return *out != NULL;
 }
 
-static const op_impl max_impls[] = {{.name = "max_pool", .version = 1, .body = max_body, .packs = -1}};
+static const op_impl max_impls[] = {{.name = "max_pool", .version = 2, .body = max_body, .packs = -1}};
 static const op_impl average_impls[] = {{.name = "average_pool", .version = 1, .body = average_body, .packs = -1}};
 
 static const op_info rows[] = {

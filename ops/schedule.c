@@ -1,7 +1,7 @@
 /* ops/schedule.c -- default schedules: inline what is cheap, let the anchor's implementation tile, treat what is left nest by nest.
  *
  * Nothing is measured here: choices follow from shapes and the target's description. A step that is refused is our mistake and makes the
- * whole schedule fail; only inlining is tried and may be refused.
+ * whole schedule fail; only inlining, and keeping sums in registers, is tried and may be refused.
  */
 #include "ops/schedule.h"
 
@@ -11,7 +11,9 @@
 
 enum {
     PARALLEL_WORK = 1 << 14, /* elements below which starting threads costs more than it gives */
-    CHEAP_OPS = 3            /* operations that may be done again for a second reader */
+    CHEAP_OPS = 3,           /* operations that may be done again for a second reader */
+    MAX_TAPS = 32,           /* the steps of a reduction that are written out */
+    TASKS_PER_CORE = 4       /* enough for cores that are late */
 };
 
 /* ---- looking ---- */
@@ -353,7 +355,7 @@ static bool has_columns(tec_context *cx, const ir_block *b)
 }
 
 /* The last spatial loop becomes the innermost, as vectors of sums. Gives the loop left outside in its place, or NULL. */
-static bool vectorise_columns(sched *s, const char *block, const char *column, const char **reduce, int n_reduce, const char **outer)
+static bool vectorise_columns(sched *s, const char *block, const char *column, const char *const *reduce, int n_reduce, const char **outer)
 {
     int lanes = lanes_of(s, block_of(s, block));
     int64_t n = op_extent(s, column);
@@ -374,18 +376,158 @@ static bool vectorise_columns(sched *s, const char *block, const char *column, c
     return sched_reorder(s, order, list.n) && sched_annotate(s, part[1], IR_VECTORISED);
 }
 
+typedef struct {
+    ir_walk w;
+    const ir_iter *axis; /* the last n reduction axes */
+    int n;
+    bool along_rows;
+} row_check;
+
+static bool uses_axis(tec_context *cx, const row_check *c, const ir_expr *e)
+{
+    for (int i = 0; i < c->n; i++)
+        if (ir_uses_var(cx, e, c->axis[i].var))
+            return true;
+    return false;
+}
+
+/* Each load steps through memory one by one: its last indices are the axes, all but the first of them over the whole dimension. Or it
+ * stays where it is. */
+static bool check_row(ir_walk *w, const ir_expr *e)
+{
+    row_check *c = (row_check *)w;
+
+    if (e->op != IR_LOAD || !uses_axis(w->cx, c, e))
+        return true;
+    int first = e->load.n - c->n;
+    for (int i = 0; c->along_rows && i < e->load.n; i++) {
+        const ir_iter *axis = i < first ? NULL : &c->axis[i - first];
+
+        if (first < 0 || !axis)
+            c->along_rows = first >= 0 && !uses_axis(w->cx, c, e->load.index[i]);
+        else
+            c->along_rows = e->load.index[i] == axis->var && (i == first || ir_same(e->load.buffer->shape[i], axis->extent));
+    }
+    return true;
+}
+
+/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums pay. */
+static int count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce, int n_reduce)
+{
+    ir_iter *axis = base_array(cx, ir_iter, b->n_iters);
+    int n = 0;
+
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER)
+            axis[n++] = b->iters[i];
+    if (n != n_reduce || b->body->kind != IR_UPDATE || !b->body->update.combiner->reorders)
+        return 0;
+    for (int take = constant_suffix(s, reduce, n) > 1 ? constant_suffix(s, reduce, n) : 1; take > 0; take--) {
+        row_check c = {.w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
+
+        ir_walk_stmt(&c.w, b->body);
+        if (c.along_rows)
+            return take;
+    }
+    return 0;
+}
+
+/* The last reduction loops as vectors of partial results, where at least one whole vector fits. */
+static bool vectorise_rows(sched *s, const char *block, const char *const *row, int n_rows)
+{
+    int lanes = lanes_of(s, block_of(s, block));
+    int64_t n = 1;
+
+    for (int i = 0; i < n_rows; i++)
+        n *= op_extent(s, row[i]);
+    if (lanes < 2 || (n > 0 && n < lanes))
+        return true;
+    const char *part[2], *one = n_rows > 1 ? sched_fuse(s, row, n_rows) : row[0];
+    part[1] = one;
+    return one && (n == lanes || sched_split(s, one, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part)) && sched_annotate(s, part[1], IR_VECTORISED);
+}
+
+/* A short reduction is written out. */
+static bool unroll_taps(sched *s, const char *const *reduce, int n)
+{
+    int64_t taps = 1;
+
+    for (int i = 0; i < n; i++)
+        taps *= op_extent(s, reduce[i]);
+    if (taps == 0 || taps > MAX_TAPS)
+        return true;
+    for (int i = 0; i < n; i++)
+        if (!sched_annotate(s, reduce[i], IR_UNROLLED))
+            return false;
+    return true;
+}
+
+/* The sums of one vector stay in a register; where that is refused, in memory. */
+static bool keep_in_register(sched *s, const char *block, const char *loop)
+{
+    const char *copy = sched_cache_write_at(s, block, IR_LOCAL, loop), **all;
+
+    if (!copy) {
+        sched_clear(s);
+        return true;
+    }
+    int n = sched_loops_of(s, copy, &all);
+    return op_extent(s, all[n - 1]) == 1 || sched_annotate(s, all[n - 1], IR_VECTORISED);
+}
+
+/* The loops of a reduction as vectors, along columns or rows where it pays. Takes from the spatial loops what is no longer there. */
+static bool vectorise_reduction(tec_context *cx, sched *s, const char *block, const char **spatial, int *n, const char *const *reduce, int n_reduce)
+{
+    const char *outer;
+
+    if (*n == 0 || !has_columns(cx, block_of(s, block))) {
+        int rows = count_rows(cx, s, block_of(s, block), reduce, n_reduce);
+
+        return rows == 0 || vectorise_rows(s, block, reduce + n_reduce - rows, rows);
+    }
+    if (!vectorise_columns(s, block, spatial[*n - 1], reduce, n_reduce, &outer) || !unroll_taps(s, reduce, n_reduce))
+        return false;
+    spatial[*n - 1] = outer;
+    *n -= outer == NULL;
+    return *n == 0 || keep_in_register(s, block, spatial[*n - 1]);
+}
+
+/* How many of the outer loops give all cores enough to do. */
+static int count_tasks(const sched *s, const char *const *loop, int n)
+{
+    int64_t tasks = 1, cores = sched_target(s) ? sched_target(s)->num_cores : 1;
+    int k = 0;
+
+    for (; k < n && tasks < cores * TASKS_PER_CORE; k++)
+        tasks *= op_extent(s, loop[k]) ? op_extent(s, loop[k]) : 1;
+    return k;
+}
+
 static bool schedule_reduction(tec_context *cx, sched *s, const char *block, const char **spatial, int n, const char **reduce, int n_reduce)
 {
     bool parallel = n > 0 && pays_in_parallel(s, spatial, n);
-    const char *outer;
 
-    if (n > 0 && has_columns(cx, block_of(s, block))) {
-        if (!vectorise_columns(s, block, spatial[n - 1], reduce, n_reduce, &outer))
-            return false;
-        spatial[n - 1] = outer;
-        n -= outer == NULL;
-    }
-    return !parallel || op_parallel(s, spatial, n);
+    if (!vectorise_reduction(cx, s, block, spatial, &n, reduce, n_reduce))
+        return false;
+    return !parallel || op_parallel(s, spatial, count_tasks(s, spatial, n));
+}
+
+/* The loops of a reduction inside the loop `outer`, which others have scheduled. */
+static bool schedule_inside(sched *s, const char *block, const char *outer)
+{
+    tec_context *cx = sched_context(s);
+    const char **all;
+    int n = sched_loops_of(s, block, &all), first = 0, n_reduce = 0, n_spatial = 0;
+    const char **spatial = base_array(cx, const char *, n), **reduce = base_array(cx, const char *, n);
+
+    while (first < n && strcmp(all[first], outer) != 0)
+        first++;
+    for (int i = first + 1; i < n; i++)
+        if (sched_loop_kind(s, all[i]) == IR_REDUCE_ITER)
+            reduce[n_reduce++] = all[i];
+        else
+            spatial[n_spatial++] = all[i];
+    return vectorise_reduction(cx, s, block, spatial, &n_spatial, reduce, n_reduce);
 }
 
 bool op_schedule_nest(sched *s, const char *block)
@@ -414,6 +556,33 @@ static bool is_untouched(const sched *s, const char *block)
     return true;
 }
 
+/* The loop over the rows of a block: that of its last but one spatial variable. */
+static const char *row_loop(const sched *s, const char *block)
+{
+    const ir_block *b = block_of(s, block);
+    const char *row = NULL, *last = NULL;
+
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL) {
+            row = last;
+            last = b->iters[i].var->var.name;
+        }
+    return row ? op_loop(s, block, row) : NULL;
+}
+
+/* A block with the note "by_rows" is computed for one row of its reader after the other. */
+static bool schedule_by_rows(sched *s, const char *block)
+{
+    const char **reader, *row;
+
+    if (sched_readers_of(s, block, &reader) != 1 || !is_untouched(s, reader[0]))
+        return true;
+    if (!op_schedule_nest(s, reader[0]))
+        return false;
+    row = row_loop(s, reader[0]);
+    return !row || (sched_compute_at(s, block, row) && schedule_inside(s, block, row));
+}
+
 bool op_schedule(sched *s, const op_impl *impl)
 {
     const char **name, *anchor = sched_block_with_role(s, IR_ROLE_ANCHOR);
@@ -422,6 +591,9 @@ bool op_schedule(sched *s, const op_impl *impl)
     if (impl && impl->schedule && anchor && !impl->schedule(s, anchor))
         return false;
     int n = sched_blocks(s, &name);
+    for (int i = 0; i < n; i++)
+        if (op_note(s, name[i], "by_rows") && !schedule_by_rows(s, name[i]))
+            return false;
     for (int i = 0; i < n; i++)
         if (is_untouched(s, name[i]) && !op_schedule_nest(s, name[i]))
             return false;
