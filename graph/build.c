@@ -6,6 +6,7 @@
 #include "graph/pass.h"
 #include "graph/plan.h"
 #include "ir/text.h"
+#include "ir/walk.h"
 
 typedef struct {
     tec_context *cx;
@@ -13,14 +14,43 @@ typedef struct {
     const graph_body *body;
     graph_plan plan;
     graph_kernels kernels;
+    base_vec symbols; /* ir_expr *: those that inputs tell; their positions are the module's */
+    const rt_symbol_desc *told;
     base_map ids;    /* graph_value * -> id + 1 */
     base_vec values; /* rt_value_desc * */
     base_vec steps;  /* rt_step_desc * */
 } builder;
 
+static bool is_told(const builder *b, const ir_expr *symbol)
+{
+    for (int i = 0; i < b->symbols.n; i++)
+        if (b->symbols.at[i] == symbol)
+            return true;
+    return false;
+}
+
+/* The first variable of e that no input tells; NULL: none. */
+static const ir_expr *untold(builder *b, const ir_expr *e)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(b->cx, e, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (!is_told(b, vars.at[i]))
+            return vars.at[i];
+    return NULL;
+}
+
 static bool dim(builder *b, const ir_expr *e, rt_dim *out)
 {
-    return comp_dim(b->cx, e, (const ir_expr *const *)b->m->symbols.at, b->m->symbols.n, out);
+    const ir_expr *unknown = untold(b, e);
+
+    if (unknown) {
+        base_fail(b->cx, TEC_UNSUPPORTED, unknown->loc, "dimension '%s' is not the extent of any input: its value is not known before the model runs",
+                  unknown->var.name);
+        return false;
+    }
+    return comp_dim(b->cx, e, (const ir_expr *const *)b->symbols.at, b->symbols.n, out);
 }
 
 static bool dims(builder *b, const ir_expr *const *e, int n, const rt_dim **out)
@@ -134,7 +164,7 @@ static bool add_steps(builder *b)
 /* ---- the graph's description ---- */
 
 /* A symbol is known from the first input that has it alone as an extent. */
-static bool describe_symbol(builder *b, const ir_expr *symbol, rt_symbol_desc *out)
+static bool describe_symbol(const builder *b, const ir_expr *symbol, rt_symbol_desc *out)
 {
     for (int i = 0; i < b->body->inputs.n; i++) {
         const op_type *t = &((const graph_value *)b->body->inputs.at[i])->type;
@@ -145,26 +175,30 @@ static bool describe_symbol(builder *b, const ir_expr *symbol, rt_symbol_desc *o
                 return true;
             }
     }
-    base_fail(b->cx, TEC_UNSUPPORTED, symbol->loc, "dimension '%s' is not the extent of any input: its value is not known before the model runs",
-              symbol->var.name);
     return false;
 }
 
-static bool describe_symbols(builder *b, rt_graph_desc *g)
+/* Symbols of the module that are no input's extent may be left over from what passes dropped; using one is an error. */
+static const rt_symbol_desc *describe_symbols(builder *b)
 {
     rt_symbol_desc *symbols = base_array(b->cx, rt_symbol_desc, b->m->symbols.n);
+
+    for (int i = 0; i < b->m->symbols.n; i++)
+        if (describe_symbol(b, b->m->symbols.at[i], &symbols[b->symbols.n]))
+            base_push(b->cx, &b->symbols, b->m->symbols.at[i]);
+    return symbols;
+}
+
+static bool describe_facts(builder *b, rt_graph_desc *g)
+{
     rt_fact_desc *facts = base_array(b->cx, rt_fact_desc, b->m->facts.n);
 
-    g->symbols = symbols;
-    g->n_symbols = b->m->symbols.n;
-    for (int i = 0; i < b->m->symbols.n; i++)
-        if (!describe_symbol(b, b->m->symbols.at[i], &symbols[i]))
-            return false;
     g->facts = facts;
-    g->n_facts = b->m->facts.n;
     for (int i = 0; i < b->m->facts.n; i++) {
-        facts[i].text = ir_expr_text(b->cx, b->m->facts.at[i]);
-        if (!dim(b, b->m->facts.at[i], &facts[i].condition))
+        if (untold(b, b->m->facts.at[i]))
+            continue;
+        facts[g->n_facts].text = ir_expr_text(b->cx, b->m->facts.at[i]);
+        if (!dim(b, b->m->facts.at[i], &facts[g->n_facts++].condition))
             return false;
     }
     return true;
@@ -200,7 +234,9 @@ static bool describe_graph(builder *b, const char *name, rt_graph_desc *g)
 {
     *g = (rt_graph_desc){.name = name, .values = flatten(b->cx, &b->values, sizeof(rt_value_desc)), .n_values = b->values.n,
                          .steps = flatten(b->cx, &b->steps, sizeof(rt_step_desc)), .n_steps = b->steps.n};
-    return describe_symbols(b, g) && describe_tensors(b, &b->body->inputs, NULL, &g->inputs, &g->n_inputs) &&
+    g->symbols = b->told;
+    g->n_symbols = b->symbols.n;
+    return describe_facts(b, g) && describe_tensors(b, &b->body->inputs, NULL, &g->inputs, &g->n_inputs) &&
            describe_tensors(b, &b->body->outputs, &b->body->output_names, &g->outputs, &g->n_outputs) && dim(b, b->plan.pool, &g->pool_size);
 }
 
@@ -243,6 +279,7 @@ graph_built *graph_build(graph_module *m, const graph_build_options *o)
 
     out->cx = m->cx;
     out->module = m;
+    b.told = describe_symbols(&b);
     if (!graph_plan_memory(m, b.body, &b.plan) || !add_steps(&b))
         return NULL;
     out->code = graph_compile_kernels(&b.kernels, &compile);

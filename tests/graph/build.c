@@ -206,7 +206,6 @@ Test(build, a_symbolic_batch_runs_at_every_size)
 
     seed = 3;
     m = lines(NETWORK);
-    m->symbols.n = 1; /* m is no extent of any input */
     graph_built *built = graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1});
     cr_assert(built, "%s", tec_context_error(cx));
     tec_module *module = graph_load(built);
@@ -218,4 +217,13 @@ Test(build, a_symbolic_batch_runs_at_every_size)
     check_batch(e, 17);
     tec_executor_free(e);
     tec_module_free(module);
+}
+
+Test(build, an_extent_that_no_input_tells_is_refused)
+{
+    m = lines("input v0 \"x\": f32[n]\nv1: f32[m] = op fill \"f\"() @shape(exprs [m]) @dtype(dtype f32)\noutput \"y\" v1\n");
+
+    cr_assert_null(graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1}));
+    cr_assert(strstr(tec_context_error(cx), "dimension 'm' is not the extent of any input: its value is not known before the model runs"), "%s",
+              tec_context_error(cx));
 }
