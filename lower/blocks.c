@@ -96,6 +96,14 @@ static const ir_stmt *lower_update(tec_context *cx, const ir_stmt *s)
     return wrap(cx, &l, ir_seq(cx, store, c->n));
 }
 
+/* What a pipelined loop around has to know of the block (lower/overlap.c). */
+static const ir_stmt *keep_note(tec_context *cx, const ir_block *b, const char *key, const ir_stmt *body)
+{
+    const ir_expr *value = ir_note_get(b->notes, key);
+
+    return body && value ? ir_attribute(cx, key, value, body) : body;
+}
+
 /* Children first: a block may contain blocks, whose bindings are over the iteration variables of the outer one. */
 static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
 {
@@ -111,7 +119,9 @@ static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
     for (int i = 0; i < b->n_iters; i++)
         base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
     body = ir_apply_stmt(cx, &map, body);
-    return body && s->block.where ? ir_if(cx, s->block.where, body, NULL) : body;
+    if (body && s->block.where)
+        body = ir_if(cx, s->block.where, body, NULL);
+    return keep_note(cx, b, "pipeline_stage", keep_note(cx, b, "pipeline_order", body));
 }
 
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)

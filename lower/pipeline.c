@@ -6,6 +6,7 @@
  * - blocks before compact: the body of a block may speak of iteration variables only, rebased indices speak of the loops outside.
  * - trim before partition: what became a bound needs no copy; partition before flatten: element numbers hide which dimension a
  *   condition is about; simplify after trim: partition reads the conditions in linear form.
+ * - overlap before vthread: the versions of a buffer are common to all virtual threads.
  * - vthread behind compact, which puts a buffer inside the virtual thread that it belongs to; before flatten: copies are a dimension.
  * - barriers before flatten, which would hide the boxes that the proofs are about.
  * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor
@@ -26,6 +27,7 @@ const lower_pass lower_passes[] = {
     {"blocks", lower_blocks, IR_VERIFY_TREE, "blocks become what they do, updates become stores", false, false},
     {"compact", lower_compact, IR_VERIFY_LOOPS, "buffers are allocated where they live, as large as what is touched", false, false},
     {"trim", lower_trim, IR_VERIFY_LOOPS, "conditions become bounds of loops", false, false},
+    {"overlap", lower_overlap, IR_VERIFY_LOOPS, "pipelined loops: statements of several iterations in one step", false, false},
     {"vthread", lower_vthread, IR_VERIFY_LOOPS, "virtual threads take turns in one stream of statements", false, false},
     {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", false, false},
     {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", false, false},

@@ -1,0 +1,483 @@
+/* lower/overlap.c -- software pipelines: statements of different iterations run in one step, on versions of the buffers between them.
+ *
+ *     for k in 0..n @double_buffer(1) {         allocate T: f32[2, 8] {
+ *       allocate T: f32[8] {                      if 0 < n { T[0, ..] = A[0, ..] }                        # prologue
+ *         T[..] = A[k, ..]                 =>     for k in 0..n - 1 {
+ *         B[k] = f(T[..])                           T[(k + 1) % 2, ..] = A[k + 1, ..]
+ *     } }                                           B[k] = f(T[k % 2, ..])
+ *                                                 }
+ *                                                 if 0 < n { B[n - 1] = f(T[(n - 1) % 2, ..]) }         # epilogue
+ *                                               }
+ *
+ * requires  no block is left; every buffer is allocated where it lives
+ * provides  no loop has the notes double_buffer or pipeline, no statement inside has pipeline_stage or pipeline_order
+ * breaks    unique names (copies of a statement share their inner names)
+ *
+ * Notes. On a loop: `pipeline` (its value does not matter) asks for a pipeline by the stages given inside; `double_buffer` for two
+ * stages: 0 for what fills buffers that live in the loop and reads none of them, 1 for the rest. On a block, or on a loop inside:
+ * `pipeline_stage` says in which step after its iteration began a statement runs, `pipeline_order` its place within the step (the
+ * statement's place in the body where left out). In step t a statement of stage s does iteration t - s.
+ *
+ * A buffer that lives in the loop gets as many versions as steps pass between its first and its last use, in a new first dimension.
+ * Other memory keeps one version: two statements that touch it, one of them writing, must keep their order between all
+ * iterations, which is checked by stages and order alone; what does not is refused.
+ */
+#include "ir/region.h"
+#include "lower/util.h"
+
+enum { MAX_STAGES = 16, MAX_STATEMENTS = 64 };
+
+typedef struct {
+    const ir_stmt *stmt;
+    int64_t stage, order;
+    base_vec reads, writes; /* of ir_region * */
+} part;
+
+typedef struct {
+    const ir_buffer *old, *new;
+    int64_t versions;
+} versioned;
+
+typedef struct {
+    tec_context *cx;
+    const ir_facts *f; /* around the loop */
+    const ir_stmt *loop;
+    part part[MAX_STATEMENTS];
+    int n;
+    int64_t stages;
+    base_vec buffers; /* of versioned * */
+} pipe;
+
+/* ---- the body taken apart ---- */
+
+typedef struct {
+    ir_walk walk;
+    const char *key;
+    int64_t value;
+    bool found, differ;
+    base_loc loc;
+} note_walk;
+
+static bool look_note(ir_walk *w, const ir_stmt *s)
+{
+    note_walk *n = (note_walk *)w;
+    const ir_expr *e = s->kind == IR_FOR ? ir_note_get(s->loop.notes, n->key) : NULL;
+    int64_t value;
+
+    if (s->kind == IR_ATTRIBUTE && base_same(s->attribute.key, n->key))
+        e = s->attribute.value;
+    if (!e || !ir_is_int(e, &value))
+        return true;
+    n->differ |= n->found && n->value != value;
+    n->found = true;
+    n->value = value;
+    return true;
+}
+
+/* The one value of a note inside s; `otherwise` where it has none. */
+static bool find_note(tec_context *cx, const ir_stmt *s, const char *key, int64_t otherwise, int64_t *out)
+{
+    note_walk n = {.walk = {.stmt = look_note, .cx = cx}, .key = key};
+
+    ir_walk_stmt(&n.walk, s);
+    *out = n.found ? n.value : otherwise;
+    if (n.differ)
+        base_fail(cx, TEC_INVALID, s->loc, "one statement of a pipeline has two values of %s", key);
+    return !n.differ;
+}
+
+static bool take_apart(pipe *p, const ir_stmt *s, const base_vec *around);
+
+static bool take_inner(pipe *p, const ir_stmt *s, const ir_stmt *inner, const base_vec *around)
+{
+    base_vec deeper = {0};
+
+    for (int i = 0; i < around->n; i++)
+        base_push(p->cx, &deeper, around->at[i]);
+    base_push(p->cx, &deeper, s);
+    return take_apart(p, inner, &deeper);
+}
+
+/* A let or condition around several statements stands around each of them. */
+static const ir_stmt *wrap(pipe *p, const base_vec *around, const ir_stmt *s)
+{
+    for (int i = around->n - 1; i >= 0; i--) {
+        const ir_stmt *outer = around->at[i];
+
+        s = outer->kind == IR_IF ? ir_if(p->cx, outer->branch.cond, s, NULL) : lower_with_inner(p->cx, outer, s);
+    }
+    return s;
+}
+
+static bool take_apart(pipe *p, const ir_stmt *s, const base_vec *around)
+{
+    if (s->kind == IR_ALLOCATE) {
+        versioned *v = base_new(p->cx, versioned);
+
+        v->old = s->allocate.buffer;
+        base_push(p->cx, &p->buffers, v);
+        return take_apart(p, s->allocate.body, around);
+    }
+    if (s->kind == IR_SEQ) {
+        for (int i = 0; i < s->seq.n; i++)
+            if (!take_apart(p, s->seq.stmt[i], around))
+                return false;
+        return true;
+    }
+    if ((s->kind == IR_LET_STMT && !s->let.value->has) || (s->kind == IR_IF && !s->branch.otherwise && !s->branch.cond->has))
+        return take_inner(p, s, s->kind == IR_IF ? s->branch.then : s->let.body, around);
+    if (p->n == MAX_STATEMENTS) {
+        base_fail(p->cx, TEC_INVALID, s->loc, "a pipeline of more than %d statements", MAX_STATEMENTS);
+        return false;
+    }
+    p->part[p->n++] = (part){.stmt = wrap(p, around, s)};
+    return true;
+}
+
+/* ---- stages ---- */
+
+static const ir_region *region_of(const base_vec *regions, const ir_buffer *b)
+{
+    for (int i = 0; i < regions->n; i++)
+        if (((const ir_region *)regions->at[i])->buffer == b)
+            return regions->at[i];
+    return NULL;
+}
+
+static bool fills(const pipe *p, const part *s)
+{
+    bool writes = false;
+
+    for (int i = 0; i < p->buffers.n; i++) {
+        const ir_buffer *b = ((const versioned *)p->buffers.at[i])->old;
+
+        if (region_of(&s->reads, b))
+            return false;
+        writes |= region_of(&s->writes, b) != NULL;
+    }
+    return writes;
+}
+
+static bool read_stages(pipe *p, bool doubled)
+{
+    for (int i = 0; i < p->n; i++) {
+        part *s = &p->part[i];
+
+        ir_touched(lower_inside(p->f, p->loop), s->stmt, &s->reads, &s->writes);
+        if (!find_note(p->cx, s->stmt, "pipeline_stage", doubled && !fills(p, s), &s->stage) ||
+            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order))
+            return false;
+        if (s->stage < 0 || s->stage >= MAX_STAGES) {
+            base_fail(p->cx, TEC_INVALID, s->stmt->loc, "pipeline_stage %lld: expected 0 to %d", (long long)s->stage, MAX_STAGES - 1);
+            return false;
+        }
+        p->stages = s->stage + 1 > p->stages ? s->stage + 1 : p->stages;
+    }
+    return true;
+}
+
+static void sort_parts(pipe *p)
+{
+    for (int i = 1; i < p->n; i++)
+        for (int j = i; j > 0 && p->part[j].order < p->part[j - 1].order; j--) {
+            part t = p->part[j];
+
+            p->part[j] = p->part[j - 1];
+            p->part[j - 1] = t;
+        }
+}
+
+static const versioned *version_of(const pipe *p, const ir_buffer *b)
+{
+    for (int i = 0; i < p->buffers.n; i++)
+        if (((const versioned *)p->buffers.at[i])->old == b)
+            return p->buffers.at[i];
+    return NULL;
+}
+
+/* Whether b of the same iteration, and of the next where `again`, still runs after a. */
+static bool keeps_order(const part *a, const part *b, bool again)
+{
+    return a->stage < b->stage + again || (a->stage == b->stage + again && a->order < b->order);
+}
+
+static bool refuse(pipe *p, const part *a, const part *b, const ir_buffer *buffer, bool again)
+{
+    base_fail(p->cx, TEC_INVALID, p->loop->loc,
+              "the pipeline of '%s' would run stage %lld before stage %lld of %s iteration, but both touch '%s', one of them writing",
+              p->loop->loop.var->var.name, (long long)b->stage, (long long)a->stage, again ? "an earlier" : "the same", buffer->name);
+    return false;
+}
+
+/* a stands before b in the body (or is b). Versions part iterations, other memory does not. */
+static bool check_pair(pipe *p, const part *a, const part *b, const base_vec *of_a, const base_vec *of_b)
+{
+    for (int i = 0; i < of_a->n; i++) {
+        const ir_buffer *buffer = ((const ir_region *)of_a->at[i])->buffer;
+
+        if (!region_of(of_b, buffer))
+            continue;
+        if (a != b && !keeps_order(a, b, false))
+            return refuse(p, a, b, buffer, false);
+        if (!version_of(p, buffer) && !(keeps_order(a, b, true) && (a == b || keeps_order(b, a, true))))
+            return refuse(p, keeps_order(a, b, true) ? b : a, keeps_order(a, b, true) ? a : b, buffer, true);
+    }
+    return true;
+}
+
+static bool check_order(pipe *p)
+{
+    for (int i = 0; i < p->n; i++)
+        for (int j = i; j < p->n; j++) {
+            const part *a = &p->part[i], *b = &p->part[j];
+
+            if (!check_pair(p, a, b, &a->writes, &b->writes) || !check_pair(p, a, b, &a->writes, &b->reads) ||
+                !check_pair(p, a, b, &a->reads, &b->writes))
+                return false;
+        }
+    return true;
+}
+
+/* ---- versions ---- */
+
+static void make_version(pipe *p, versioned *v)
+{
+    int64_t first = MAX_STAGES, last = 0;
+    ir_buffer *wide = ir_buffer_copy(p->cx, v->old);
+    const ir_expr **shape = base_array(p->cx, const ir_expr *, v->old->n + 1);
+
+    for (int i = 0; i < p->n; i++) {
+        const part *s = &p->part[i];
+
+        if (!region_of(&s->reads, v->old) && !region_of(&s->writes, v->old))
+            continue;
+        first = s->stage < first ? s->stage : first;
+        last = s->stage > last ? s->stage : last;
+    }
+    v->versions = last >= first ? last - first + 1 : 1;
+    v->new = v->old;
+    if (v->versions == 1)
+        return;
+    shape[0] = ir_int(p->cx, v->versions);
+    for (int d = 0; d < v->old->n; d++)
+        shape[d + 1] = v->old->shape[d];
+    wide->shape = shape;
+    wide->n = v->old->n + 1;
+    v->new = wide;
+}
+
+static bool make_versions(pipe *p)
+{
+    for (int i = 0; i < p->buffers.n; i++) {
+        versioned *v = p->buffers.at[i];
+
+        make_version(p, v);
+        if (v->versions > 1 && (v->old->strides || v->old->offset)) {
+            base_fail(p->cx, TEC_UNSUPPORTED, v->old->loc, "buffer '%s' has strides of its own and cannot have versions in a pipeline",
+                      v->old->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+typedef struct {
+    ir_rewrite rw;
+    const pipe *p;
+    const ir_expr *turn; /* iterations since the first */
+} copier;
+
+static const ir_expr *const *with_version(copier *c, const versioned *v, const ir_expr *const *index, int n)
+{
+    const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n + 1);
+
+    out[0] = ir_floormod(c->rw.cx, c->turn, ir_int(c->rw.cx, v->versions));
+    for (int d = 0; d < n; d++)
+        out[d + 1] = ir_rewrite_expr(&c->rw, index[d]);
+    return out;
+}
+
+static const ir_expr *copy_call(copier *c, const ir_expr *e)
+{
+    tec_context *cx = c->rw.cx;
+    const ir_expr *out = ir_rewrite_children(&c->rw, e);
+    const ir_expr **arg = out ? base_copy(cx, out->call.arg, (size_t)out->call.n * sizeof *arg) : NULL;
+    const ir_buffer **buffer = out ? base_copy(cx, out->call.buffer, (size_t)out->call.n_buffers * sizeof *buffer) : NULL;
+
+    for (int i = 0; out && i < out->call.n_buffers; i++) {
+        const versioned *v = version_of(c->p, buffer[i]);
+        const ir_expr *n = ir_floormod(cx, c->turn, ir_int(cx, v ? v->versions : 1));
+
+        if (!v || v->versions == 1)
+            continue;
+        for (int d = 0; d < v->old->n; d++)
+            n = ir_mul(cx, n, v->old->shape[d]);
+        arg[i] = ir_add(cx, n, arg[i]);
+        buffer[i] = v->new;
+    }
+    return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer, out->call.n_buffers,
+                         out->call.pure)
+               : NULL;
+}
+
+static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
+{
+    copier *c = (copier *)rw;
+    const versioned *v = e->op == IR_LOAD ? version_of(c->p, e->load.buffer) : NULL;
+
+    if (v && v->versions > 1)
+        return ir_load_masked(rw->cx, v->new, with_version(c, v, e->load.index, e->load.n), e->load.n + 1,
+                              e->load.mask ? ir_rewrite_expr(rw, e->load.mask) : NULL);
+    return e->op == IR_CALL && e->call.n_buffers ? copy_call(c, e) : ir_rewrite_children(rw, e);
+}
+
+static bool is_note(const char *key)
+{
+    return base_same(key, "pipeline_stage") || base_same(key, "pipeline_order");
+}
+
+static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
+{
+    copier *c = (copier *)rw;
+    const versioned *v = s->kind == IR_STORE ? version_of(c->p, s->store.buffer) : NULL;
+
+    ir_at(rw->cx, s->loc);
+    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
+        return ir_rewrite_stmt(rw, s->attribute.body);
+    if (v && v->versions > 1)
+        return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, s->store.value), with_version(c, v, s->store.index, s->store.n),
+                               s->store.n + 1, s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL);
+    s = ir_rewrite_stmt_children(rw, s);
+    if (!s || s->kind != IR_FOR || !s->loop.notes)
+        return s;
+    ir_stmt *plain = ir_stmt_copy(rw->cx, s);
+    plain->loop.notes = ir_note_set(rw->cx, plain->loop.notes, "pipeline_stage", NULL);
+    plain->loop.notes = ir_note_set(rw->cx, plain->loop.notes, "pipeline_order", NULL);
+    return plain;
+}
+
+/* The part in its iteration number `turn`. */
+static const ir_stmt *instance(pipe *p, const part *s, const ir_expr *turn)
+{
+    const ir_stmt *l = p->loop;
+
+    turn = ir_simplify(p->f, turn);
+    copier c = {.rw = {.cx = p->cx, .expr = copy_expr, .stmt = copy_stmt}, .p = p, .turn = turn};
+    const ir_stmt *out = ir_rewrite_stmt(&c.rw, s->stmt);
+    return ir_substitute_stmt(p->cx, out, l->loop.var, ir_simplify(p->f, ir_add(p->cx, l->loop.min, turn)));
+}
+
+/* ---- the three pieces ---- */
+
+static const ir_stmt *guarded(pipe *p, const ir_expr *turn, const ir_stmt *s)
+{
+    const ir_expr *runs = ir_lt(p->cx, turn, p->loop->loop.extent);
+
+    return ir_prove(p->f, runs) ? s : ir_if(p->cx, runs, s, NULL);
+}
+
+static const ir_stmt *prologue(pipe *p)
+{
+    base_vec out = {0};
+
+    for (int64_t t = 0; t < p->stages - 1; t++)
+        for (int i = 0; i < p->n; i++) {
+            const ir_expr *turn = ir_int(p->cx, t - p->part[i].stage);
+
+            if (p->part[i].stage <= t)
+                base_push(p->cx, &out, guarded(p, turn, instance(p, &p->part[i], turn)));
+        }
+    return ir_seq(p->cx, (const ir_stmt *const *)out.at, out.n);
+}
+
+static const ir_stmt *steady(pipe *p)
+{
+    tec_context *cx = p->cx;
+    const ir_stmt *l = p->loop, **out = base_array(cx, const ir_stmt *, p->n);
+    const ir_expr *step = ir_var(cx, l->loop.var->var.name, BASE_I64);
+    const ir_expr *n = lower_extent(p->f, ir_int(cx, p->stages - 1), l->loop.extent);
+    const ir_note *notes = ir_note_set(cx, ir_note_set(cx, l->loop.notes, "pipeline", NULL), "double_buffer", NULL);
+
+    for (int i = 0; i < p->n; i++)
+        out[i] = instance(p, &p->part[i], ir_add(cx, step, ir_int(cx, p->stages - 1 - p->part[i].stage)));
+    ir_stmt *loop = ir_stmt_copy(cx, ir_for(cx, step, ir_int(cx, 0), n, IR_SERIAL, ir_seq(cx, out, p->n)));
+    loop->loop.notes = notes;
+    return loop;
+}
+
+static const ir_stmt *epilogue(pipe *p)
+{
+    tec_context *cx = p->cx;
+    const ir_expr *last = ir_int(cx, p->stages - 1), *begin = p->loop->loop.extent;
+    base_vec out = {0};
+
+    if (!ir_prove_le(p->f, last, begin))
+        begin = ir_max(cx, begin, last);
+    for (int64_t t = 0; t < p->stages - 1; t++)
+        for (int i = 0; i < p->n; i++) {
+            const ir_expr *turn = ir_add(cx, begin, ir_int(cx, t - p->part[i].stage));
+
+            if (p->part[i].stage > t)
+                base_push(cx, &out, guarded(p, turn, instance(p, &p->part[i], turn)));
+        }
+    return ir_seq(cx, (const ir_stmt *const *)out.at, out.n);
+}
+
+static const ir_stmt *overlap(pipe *p, bool doubled)
+{
+    tec_context *cx = p->cx;
+    base_vec none = {0};
+    const char *name = p->loop->loop.var->var.name;
+
+    if (p->loop->loop.how != IR_SERIAL)
+        return base_fail(cx, TEC_INVALID, p->loop->loc, "loop '%s' is %s: only a serial loop becomes a pipeline", name,
+                         ir_how_text(p->loop->loop.how));
+    if (!take_apart(p, p->loop->loop.body, &none) || !read_stages(p, doubled))
+        return NULL;
+    if (p->stages < 2)
+        return base_fail(cx, TEC_INVALID, p->loop->loc, "the pipeline of '%s' has one stage only: nothing overlaps", name);
+    if (!check_order(p) || !make_versions(p))
+        return NULL;
+    sort_parts(p);
+    const ir_stmt *out = ir_seq(cx, (const ir_stmt *[]){prologue(p), steady(p), epilogue(p)}, 3);
+    for (int i = p->buffers.n - 1; i >= 0; i--)
+        out = ir_allocate(cx, ((const versioned *)p->buffers.at[i])->new, out);
+    return out;
+}
+
+/* ---- the tree ---- */
+
+static const ir_stmt *visit(tec_context *cx, const ir_facts *f, const ir_stmt *s)
+{
+    if (s->kind == IR_SEQ) {
+        const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
+        bool same = true;
+
+        for (int i = 0; i < s->seq.n; i++) {
+            out[i] = visit(cx, f, s->seq.stmt[i]);
+            same &= out[i] == s->seq.stmt[i];
+        }
+        return same ? s : ir_seq(cx, out, s->seq.n);
+    }
+    if (s->kind == IR_IF) {
+        const ir_stmt *then = visit(cx, lower_inside(f, s), s->branch.then);
+        const ir_stmt *other = s->branch.otherwise ? visit(cx, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+
+        return then == s->branch.then && other == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, other);
+    }
+    if (lower_inner(s))
+        s = lower_with_inner(cx, s, visit(cx, lower_inside(f, s), lower_inner(s)));
+    if (!s || s->kind != IR_FOR || (!ir_note_get(s->loop.notes, "pipeline") && !ir_note_get(s->loop.notes, "double_buffer")))
+        return s;
+    pipe *p = base_new(cx, pipe);
+    p->cx = cx;
+    p->f = f;
+    p->loop = s;
+    ir_at(cx, s->loc);
+    return overlap(p, ir_note_get(s->loop.notes, "double_buffer") != NULL);
+}
+
+const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
+{
+    return lower_with_body(o->cx, p, visit(o->cx, ir_facts_of_program(o->cx, p), p->body));
+}

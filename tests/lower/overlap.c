@@ -1,0 +1,137 @@
+/* tests/lower/overlap.c -- software pipelines. */
+#include "tests/lower/pass.h"
+
+TestSuite(overlap, .init = open_context, .fini = close_context);
+
+Test(overlap, two_versions_with_prologue_and_epilogue)
+{
+    SHOWS("program p(A: f32[6, 4], out B: f32[6, 4]) {\n"
+          "  allocate T: f32[2, 4] {\n"
+          "    for x in 0..4 {\n"
+          "      T[0, x] = A[0, x]\n"
+          "    }\n"
+          "    for k in 0..5 {\n"
+          "      for x in 0..4 {\n"
+          "        T[(k + 1) % 2, x] = A[k + 1, x]\n"
+          "      }\n"
+          "      for x in 0..4 {\n"
+          "        B[k, x] = T[k % 2, 3 - x]\n"
+          "      }\n"
+          "    }\n"
+          "    for x in 0..4 {\n"
+          "      B[5, x] = T[1, 3 - x]\n"
+          "    }\n"
+          "  }\n"
+          "}\n",
+          after("overlap", AVX512,
+                "program p(A: f32[6, 4], out B: f32[6, 4]) {\n"
+                "  for k in 0..6 @double_buffer(1) { allocate T: f32[4] {\n"
+                "    for x in 0..4 { T[x] = A[k, x] }\n"
+                "    for x in 0..4 { B[k, x] = T[3 - x] }\n"
+                "  } }\n"
+                "}\n"));
+}
+
+#define THREE                                                                                                        \
+    "program p(symbol n, A: f32[n], out B: f32[n], out C: f32[n]) {\n"                                              \
+    "  for k in 0..n @pipeline(1) { allocate T: f32[] { allocate U: f32[] {\n"                                      \
+    "    attribute pipeline_stage(0) { T[] = A[k] }\n"                                                               \
+    "    attribute pipeline_stage(1) { attribute pipeline_order(9) { U[] = T[]*2.0 } }\n"                            \
+    "    attribute pipeline_stage(3) { B[k] = U[] + T[] }\n"                                                         \
+    "    if k % 2 == 0 { attribute pipeline_stage(2) { C[k] = U[] } }\n"                                             \
+    "    if k % 2 != 0 { attribute pipeline_stage(2) { C[k] = 1.0 } }\n"                                             \
+    "  } } }\n"                                                                                                      \
+    "}\n"
+
+Test(overlap, runs_however_few_iterations_there_are)
+{
+    const ir_program *p = same_meaning("overlap", AVX512, THREE, SIZES(0, 1, 2, 3, 4, 5, 9));
+
+    HAS("allocate T: f32[4]", ir_program_text(cx, p));
+    HAS("allocate U: f32[3]", ir_program_text(cx, p));
+    HAS_NOT("pipeline", ir_program_text(cx, p));
+    same_meaning("all", AVX512, THREE, SIZES(0, 1, 2, 3, 9));
+}
+
+Test(overlap, takes_the_stages_of_blocks)
+{
+    const char *text = "program p(symbol n, A: f32[n, 8], out C: f32[n]) {\n"
+                       "  buffer T: f32[n, 8]\n"
+                       "  for y in 0..n @pipeline(1) {\n"
+                       "    for x in 0..8 { block T(y = y in 0..n, x = x in 0..8) @pipeline_stage(0) {\n"
+                       "      reads A[y, x] writes T[y, x] T[y, x] = A[y, x]*2.0 } }\n"
+                       "    for k in 0..8 { block C(y = y in 0..n, k reduce = k in 0..8) @pipeline_stage(1) {\n"
+                       "      reads T[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= T[y, k] } }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("[2, 1, 8]", ir_program_text(cx, same_meaning("init,blocks,compact,trim,overlap", AVX512, text, SIZES(0, 1, 2, 7))));
+    same_meaning("all", AVX512, text, SIZES(0, 1, 2, 7));
+    same_meaning("all", "cuda", text, SIZES(0, 1, 2, 7));
+}
+
+Test(overlap, keeps_the_order_of_memory_without_versions)
+{
+    HAS("the pipeline of 'k' would run stage 0 before stage 1 of an earlier iteration, but both touch 'B', one of them writing",
+        refusal("overlap", AVX512,
+                "program p(A: f32[8], out B: f32[8]) {\n"
+                "  B[0] = 0.0\n"
+                "  for k in 0..7 @double_buffer(1) { allocate T: f32[] {\n"
+                "    T[] = B[k]\n"
+                "    B[k + 1] = T[] + A[k]\n"
+                "  } }\n"
+                "}\n"));
+}
+
+Test(overlap, refuses_stages_against_the_order_of_the_body)
+{
+    HAS("would run stage 0 before stage 1 of the same iteration, but both touch 'T'",
+        refusal("overlap", AVX512,
+                "program p(A: f32[8], out B: f32[8]) {\n"
+                "  for k in 0..8 @pipeline(1) { allocate T: f32[] {\n"
+                "    attribute pipeline_stage(1) { T[] = A[k] }\n"
+                "    attribute pipeline_stage(0) { B[k] = T[] }\n"
+                "  } }\n"
+                "}\n"));
+}
+
+Test(overlap, refuses_loops_that_do_not_run_in_order_and_single_stages)
+{
+    HAS("loop 'k' is parallel: only a serial loop becomes a pipeline",
+        refusal("overlap", AVX512, "program p(out B: f32[8]) { for k in 0..8 parallel @double_buffer(1) { B[k] = 1.0 } }"));
+    tec_context_clear(cx);
+    HAS("the pipeline of 'k' has one stage only",
+        refusal("overlap", AVX512, "program p(out B: f32[8]) { for k in 0..8 @pipeline(1) { B[k] = 1.0 } }"));
+}
+
+/* A chain of buffers, each made of the ones before; stages rise along it. */
+static const char *random_program(uint64_t *state)
+{
+    base_text t = {0};
+    int n = 2 + (int)base_random_below(state, 3), stage = 0;
+
+    base_addf(cx, &t, "program p(symbol n, A: f32[n, 3], out B: f32[n, 3]) {\n  for k in 0..n @pipeline(1) {\n");
+    for (int i = 0; i < n; i++)
+        base_addf(cx, &t, "  allocate T%d: f32[3] {\n", i);
+    for (int i = 0; i < n; i++) {
+        base_addf(cx, &t, "    attribute pipeline_stage(%d) { for x in 0..3 { T%d[x] = A[k, 2 - x]", stage, i);
+        for (int j = 0; j < i; j++)
+            if (base_random_below(state, 2))
+                base_addf(cx, &t, " + T%d[%s]", j, base_random_below(state, 2) ? "x" : "2 - x");
+        base_addf(cx, &t, " } }\n");
+        stage += (int)base_random_below(state, 3);
+    }
+    base_addf(cx, &t, "    attribute pipeline_stage(%d) { for x in 0..3 { B[k, x] = T0[x] + T%d[x] } }\n", stage + 1, n - 1);
+    for (int i = 0; i < n + 2; i++)
+        base_addf(cx, &t, "  }");
+    return base_text_str(cx, &t);
+}
+
+Test(overlap, keeps_the_results_of_random_pipelines)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        uint64_t state = seed * 7919;
+
+        same_meaning("overlap", AVX512, random_program(&state), SIZES(0, 1, 2, 3, 8));
+    }
+}
