@@ -144,6 +144,13 @@ const char *sched_decompose_reduction(sched *s, const char *block, const char *l
     return step(s, "decompose_reduction", (sched_arg[]){BLOCK(block), LOOP(loop)}, 2, &out, 1) ? out : NULL;
 }
 
+const char *sched_rfactor(sched *s, const char *loop, int axis)
+{
+    const char *out;
+
+    return step(s, "rfactor", (sched_arg[]){LOOP(loop), {.kind = SCHED_ARG_INT, .i = axis}}, 2, &out, 1) ? out : NULL;
+}
+
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value)
 {
     return step(

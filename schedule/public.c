@@ -161,6 +161,11 @@ const char *(tec_decompose_reduction)(tec_schedule *s, const char *block, const 
     return sched_decompose_reduction(s, block, loop);
 }
 
+const char *(tec_rfactor)(tec_schedule *s, const char *loop, int axis)
+{
+    return sched_rfactor(s, loop, axis);
+}
+
 bool(tec_pragma)(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value)
 {
     return sched_pragma(s, loop_or_block, key, value);

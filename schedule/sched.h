@@ -68,6 +68,8 @@ const char *sched_cache_write(sched *s, const char *block, ir_scope scope); /* t
 const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop);
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope);
 const char *sched_decompose_reduction(sched *s, const char *block, const char *loop); /* the init block */
+/* The block of the partial results, one for each iteration of the reduction loop, in a buffer with dimension `axis` for it. */
+const char *sched_rfactor(sched *s, const char *loop, int axis);
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value);
 
 /* ---- trace ---- */

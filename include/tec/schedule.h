@@ -69,6 +69,8 @@ TEC_API const char *tec_cache_write(tec_schedule *s, const char *block, const ch
 TEC_API const char *tec_cache_write_at(tec_schedule *s, const char *block, const char *scope, const char *loop);
 TEC_API bool tec_set_scope(tec_schedule *s, const char *buffer, const char *scope);
 TEC_API const char *tec_decompose_reduction(tec_schedule *s, const char *block, const char *loop); /* the init block */
+/* The block of the partial results, one for each iteration of a reduction loop, in a buffer with dimension `axis` for it. */
+TEC_API const char *tec_rfactor(tec_schedule *s, const char *loop, int axis);
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
 
 /* ---- the caller's line ---- */
@@ -112,6 +114,7 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_cache_write_at(s, block, scope, loop) (tec_cache_write_at)(TEC_HERE_SCHEDULE(s), (block), (scope), (loop))
 #define tec_set_scope(s, buffer, scope) (tec_set_scope)(TEC_HERE_SCHEDULE(s), (buffer), (scope))
 #define tec_decompose_reduction(s, block, loop) (tec_decompose_reduction)(TEC_HERE_SCHEDULE(s), (block), (loop))
+#define tec_rfactor(s, loop, axis) (tec_rfactor)(TEC_HERE_SCHEDULE(s), (loop), (axis))
 #define tec_pragma(s, place, key, value) (tec_pragma)(TEC_HERE_SCHEDULE(s), (place), (key), (value))
 
 #ifdef __cplusplus

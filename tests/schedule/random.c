@@ -254,8 +254,10 @@ static void random_step(sched *s)
             sched_cache_write_at(s, block, IR_LOCAL, own_loop(s, block));
         break;
     default:
-        if (below(2))
+        if (below(3) == 0)
             sched_decompose_reduction(s, block, own_loop(s, block));
+        else if (below(2))
+            sched_rfactor(s, own_loop(s, block), below(3));
         else if (below(2))
             sched_compute_root(s, block);
         else

@@ -1,0 +1,350 @@
+/* schedule/rfactor.c -- rfactor: a reduction in two steps, where each iteration of one of its loops gets a partial result.
+ *
+ *     for C.k.0 { for C.k.1 {                   for C.k.0 { for C.k.1 { block C.rf(v = C.k.1, k reduce = C.k.0) {
+ *       block C(k = C.k.0*8 + C.k.1) {              init { C.rf[v] = 0 }  C.rf[v] sum= A[k*8 + v] } } }
+ *         init { C[] = 7 }               =>     for C.k.1'2 { block C(v reduce = C.k.1'2) {
+ *         C[] sum= A[k]                             init { C[] = 7 }  C[] sum= C.rf[v] } }
+ *     } } }
+ *
+ *     C.rf = rfactor(C.k.1, 0)
+ *
+ * The partial results start at the identity of the combiner, all of them: what the predicate says about reduction loops guards the
+ * updates only, and so moves inside. The user's init stays with C, which comes after the outermost reduction loop, in copies of
+ * the spatial loops from there inward.
+ */
+#include <string.h>
+
+#include "ir/facts.h"
+#include "ir/text.h"
+#include "schedule/state.h"
+
+typedef struct {
+    sched_call *c;
+    const sched_site *site;
+    const ir_stmt *loop;   /* l */
+    const ir_stmt *update; /* all that the block does, possibly under conditions */
+    int depth;             /* loops outside the outermost reduction loop */
+    int axis;
+    const ir_buffer **part;            /* one for each component of the combiner */
+    const ir_expr *inside, *outside;   /* conjuncts of the predicate: about reduction loops, about others; NULL: none */
+} factoring;
+
+static bool binds(const factoring *r, const ir_expr *var, bool spatial)
+{
+    const sched_site *site = r->site;
+
+    for (int i = 0; i < site->block->n_iters; i++)
+        if ((site->block->iters[i].kind == IR_SPATIAL) == spatial && sched_mentions(r->c->cx, site->stmt->block.bind[i], var))
+            return true;
+    return false;
+}
+
+static bool reduces(const factoring *r, const ir_stmt *loop)
+{
+    return binds(r, loop->loop.var, false);
+}
+
+/* ---- checks ---- */
+
+static const ir_stmt *only_update(const ir_stmt *s)
+{
+    while (s->kind == IR_IF && !s->branch.otherwise)
+        s = s->branch.then;
+    return s->kind == IR_UPDATE ? s : NULL;
+}
+
+static bool block_fits(factoring *r)
+{
+    const ir_block *b = r->site->block;
+
+    r->update = only_update(b->body);
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind != IR_SPATIAL && b->iters[i].kind != IR_REDUCE_ITER)
+            return sched_refuse(r->c, "'%s' is a scan or opaque", b->name);
+    if (!r->update)
+        return sched_refuse(r->c, "'%s' is no single update", b->name);
+    if (!r->update->update.combiner->reorders)
+        return sched_refuse(r->c, "the combiner of '%s' is not declared associative and commutative", b->name);
+    if (sched_has_effect(r->c->cx, b->body))
+        return sched_refuse(r->c, "'%s' calls a function with an effect", b->name);
+    if (sched_reads(b, r->update->update.buffer[0]))
+        return sched_refuse(r->c, "'%s' reads what it writes, '%s'", b->name, r->update->update.buffer[0]->name);
+    return true;
+}
+
+static bool bounds_fit(factoring *r, int at)
+{
+    const ir_stmt *l = r->site->loop[at];
+
+    for (int i = 0; i < at; i++)
+        if (ir_uses_var(r->c->cx, l->loop.extent, r->site->loop[i]->loop.var) && (reduces(r, l) || i >= r->depth))
+            return sched_refuse(r->c, "the bounds of '%s' depend on '%s'", l->loop.var->var.name,
+                                r->site->loop[i]->loop.var->var.name);
+    return true;
+}
+
+/* From the outermost reduction loop inward stand loops only, each of one kind. */
+static bool loops_fit(factoring *r)
+{
+    const sched_site *site = r->site;
+
+    while (!reduces(r, site->loop[r->depth]))
+        r->depth++;
+    for (int i = r->depth; i < site->n_loops; i++) {
+        const ir_stmt *l = site->loop[i];
+        const char *name = l->loop.var->var.name;
+
+        if (reduces(r, l) && binds(r, l->loop.var, true))
+            return sched_refuse(r->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, site->block->name);
+        if (l->loop.body != (i + 1 < site->n_loops ? site->loop[i + 1] : site->stmt))
+            return sched_refuse(r->c, "other statements stand between '%s' and '%s'", name, site->block->name);
+        if (!bounds_fit(r, i))
+            return false;
+    }
+    return true;
+}
+
+static bool predicate_fits(factoring *r)
+{
+    tec_context *cx = r->c->cx;
+    base_vec all = {0};
+
+    sched_conjuncts(cx, r->site->stmt->block.where, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool reduce = false, spatial = false;
+
+        for (int j = 0; j < r->site->n_loops; j++)
+            if (ir_uses_var(cx, all.at[i], r->site->loop[j]->loop.var)) {
+                reduce = reduce || reduces(r, r->site->loop[j]);
+                spatial = spatial || !reduces(r, r->site->loop[j]);
+            }
+        if (reduce && spatial)
+            return sched_refuse(r->c, "the predicate '%s' depends on spatial and on reduction loops", ir_expr_text(cx, all.at[i]));
+        if (reduce)
+            r->inside = ir_all(cx, r->inside, all.at[i]);
+        else
+            r->outside = ir_all(cx, r->outside, all.at[i]);
+    }
+    return true;
+}
+
+/* ---- partial results ---- */
+
+static const ir_buffer *partial_buffer(factoring *r, const ir_buffer *b)
+{
+    tec_context *cx = r->c->cx;
+    const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1);
+    const char *name = base_format(cx, "%s.rf", b->name);
+
+    for (int d = 0, from = 0; d <= b->n; d++)
+        shape[d] = d == r->axis ? r->loop->loop.extent : b->shape[from++];
+    for (int i = 2; sched_buffer_named(r->c->tree, name); i++)
+        name = base_format(cx, "%s.rf'%d", b->name, i);
+    ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, name, b->dtype, shape, b->n + 1));
+    part->loc = b->loc;
+    return part;
+}
+
+/* The element of the partial results beside an element of the result. */
+static const ir_expr *const *partial_index(const factoring *r, const ir_expr *const *index, const ir_expr *v)
+{
+    int n = r->update->update.n;
+    const ir_expr **out = base_array(r->c->cx, const ir_expr *, n + 1);
+
+    for (int d = 0, from = 0; d <= n; d++)
+        out[d] = d == r->axis ? v : index[from++];
+    return out;
+}
+
+/* "k.1" of loop "C.k.1". */
+static const char *short_name(const factoring *r, const ir_expr *var)
+{
+    const char *block = r->site->block->name;
+    size_t n = strlen(block);
+
+    return strncmp(var->var.name, block, n) == 0 && var->var.name[n] == '.' ? var->var.name + n + 1 : var->var.name;
+}
+
+/* The variables of a block that is being made, with their bindings. */
+typedef struct {
+    ir_iter *iters;
+    const ir_expr **bind;
+    int n;
+    ir_subst map; /* what the old block's inside, and its predicate over reduction loops, mention */
+} variables;
+
+static const ir_expr *add_variable(const factoring *r, variables *v, const char *name, const ir_expr *extent, ir_iter_kind kind,
+                                   const ir_expr *bind)
+{
+    const ir_expr *var = ir_var(r->c->cx, name, BASE_I64);
+
+    v->iters[v->n] = (ir_iter){.var = var, .extent = extent, .kind = kind};
+    v->bind[v->n++] = bind;
+    return var;
+}
+
+static variables spatial_variables(const factoring *r)
+{
+    tec_context *cx = r->c->cx;
+    const ir_block *b = r->site->block;
+    int most = b->n_iters + r->site->n_loops + 1;
+    variables v = {.iters = base_array(cx, ir_iter, most), .bind = base_array(cx, const ir_expr *, most)};
+
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL)
+            base_map_put(cx, &v.map.vars, b->iters[i].var,
+                         add_variable(r, &v, b->iters[i].var->var.name, b->iters[i].extent, IR_SPATIAL, r->site->stmt->block.bind[i]));
+    return v;
+}
+
+static const ir_block *make_block(const factoring *r, const variables *v, const char *name, const ir_stmt *init, const ir_stmt *body)
+{
+    ir_block *b = ir_block_copy(r->c->cx, r->site->block);
+
+    if (!body)
+        return NULL;
+    b->name = name;
+    b->iters = v->iters;
+    b->n_iters = v->n;
+    b->init = init;
+    b->body = body;
+    return sched_refresh(r->c->s->facts, b);
+}
+
+static const ir_stmt *with_update(tec_context *cx, const ir_stmt *s, const ir_stmt *update)
+{
+    return s->kind == IR_IF ? ir_if(cx, s->branch.cond, with_update(cx, s->branch.then, update), NULL) : update;
+}
+
+/* The old reduction variables as sums of the new ones, one for each reduction loop. Gives the variable of l. */
+static const ir_expr *factor_variables(const factoring *r, variables *v)
+{
+    tec_context *cx = r->c->cx;
+    const ir_block *b = r->site->block;
+    const ir_expr *of_loop = NULL;
+
+    for (int i = r->depth; i < r->site->n_loops; i++) {
+        const ir_stmt *l = r->site->loop[i];
+
+        if (!reduces(r, l))
+            continue;
+        const ir_expr *var = add_variable(r, v, short_name(r, l->loop.var), l->loop.extent, l == r->loop ? IR_SPATIAL : IR_REDUCE_ITER,
+                                          l->loop.var);
+        base_map_put(cx, &v->map.vars, l->loop.var, var);
+        of_loop = l == r->loop ? var : of_loop;
+    }
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER)
+            base_map_put(cx, &v->map.vars, b->iters[i].var, ir_apply(cx, &v->map, r->site->stmt->block.bind[i]));
+    return of_loop;
+}
+
+/* S.rf in place of S. */
+static const ir_stmt *partial_block(const factoring *r, const char *name)
+{
+    tec_context *cx = r->c->cx;
+    const ir_combiner *combiner = r->update->update.combiner;
+    int n = r->update->update.n + 1;
+    variables v = spatial_variables(r);
+    const ir_expr *var = factor_variables(r, &v), *const *index = partial_index(r, r->update->update.index, var);
+    const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
+    const ir_stmt *body = with_update(cx, r->site->block->body, ir_update(cx, combiner, r->part, index, n, r->update->update.source));
+
+    for (int i = 0; i < combiner->n; i++)
+        store[i] = ir_store(cx, r->part[i], combiner->identity[i], index, n);
+    if (r->inside)
+        body = ir_if(cx, r->inside, body, NULL);
+    const ir_block *b = make_block(r, &v, name, ir_apply_stmt(cx, &v.map, ir_seq(cx, store, combiner->n)),
+                                   ir_apply_stmt(cx, &v.map, body));
+    return b ? ir_block_stmt(cx, b, v.bind, r->outside) : NULL;
+}
+
+/* ---- the result ---- */
+
+static const ir_stmt *final_block(const factoring *r, const ir_expr *loop)
+{
+    tec_context *cx = r->c->cx;
+    const ir_stmt *u = r->update;
+    const ir_combiner *combiner = u->update.combiner;
+    variables v = spatial_variables(r);
+    const ir_expr *var = add_variable(r, &v, short_name(r, r->loop->loop.var), r->loop->loop.extent, IR_REDUCE_ITER, loop);
+    const ir_expr *const *index = partial_index(r, u->update.index, var), **source = base_array(cx, const ir_expr *, combiner->n);
+
+    for (int i = 0; i < combiner->n; i++)
+        source[i] = ir_load(cx, r->part[i], index, u->update.n + 1);
+    const ir_stmt *body = ir_update(cx, combiner, u->update.buffer, u->update.index, u->update.n, source);
+    const ir_stmt *init = r->site->block->init;
+    const ir_block *b = make_block(r, &v, r->site->block->name, init ? ir_apply_stmt(cx, &v.map, init) : NULL,
+                                   ir_apply_stmt(cx, &v.map, body));
+    return b ? ir_block_stmt(cx, b, v.bind, r->outside) : NULL;
+}
+
+/* The loop over the partial results, around copies of the spatial loops inside the outermost reduction loop. */
+static const ir_stmt *final_nest(const factoring *r)
+{
+    tec_context *cx = r->c->cx;
+    const ir_expr *var = ir_var(cx, sched_fresh_name(r->c, NULL, r->loop->loop.var->var.name), BASE_I64);
+    const ir_stmt *s = final_block(r, var);
+
+    for (int i = r->site->n_loops - 1; s && i >= r->depth; i--) {
+        const ir_stmt *l = r->site->loop[i];
+
+        if (reduces(r, l))
+            continue;
+        ir_stmt *copy = ir_stmt_copy(cx, l);
+        copy->loop.var = ir_var(cx, sched_fresh_name(r->c, NULL, l->loop.var->var.name), BASE_I64);
+        copy->loop.body = ir_substitute_stmt(cx, s, l->loop.var, copy->loop.var);
+        s = copy;
+    }
+    return s ? ir_for(cx, var, ir_int(cx, 0), r->loop->loop.extent, IR_SERIAL, s) : NULL;
+}
+
+static const ir_program *factored(factoring *r, const sched_path *block, const char *name)
+{
+    tec_context *cx = r->c->cx;
+    const ir_combiner *combiner = r->update->update.combiner;
+    const ir_stmt *part, *final;
+    sched_path top;
+
+    r->part = base_array(cx, const ir_buffer *, combiner->n);
+    for (int i = 0; i < combiner->n; i++)
+        r->part[i] = partial_buffer(r, r->update->update.buffer[i]);
+    part = partial_block(r, name);
+    final = part ? final_nest(r) : NULL;
+    const ir_stmt *root = final ? sched_rebuild(cx, block, block->n - 1, part) : NULL;
+    if (!root || !sched_find_var(cx, root, r->site->loop[r->depth]->loop.var, &top))
+        return NULL;
+    root = sched_rebuild(cx, &top, top.n - 1, ir_seq2(cx, sched_end(&top), final));
+    if (!sched_still_independent(r->c, &top, root))
+        return NULL;
+    const ir_program *after = sched_with_body(r->c, root);
+    for (int i = 0; after && i < combiner->n; i++)
+        after = sched_add_buffer(cx, after, r->part[i]);
+    return after;
+}
+
+/* rfactor(l, axis): partial results in a buffer with dimension `axis` for l. */
+const ir_program *sched_do_rfactor(sched_call *c)
+{
+    sched_path at, block;
+
+    if (!sched_need_loop(c, c->arg[0].name, &at))
+        return NULL;
+    sched_sites all = sched_all_sites(c->cx, c->tree->body), below = sched_all_sites(c->cx, sched_end(&at));
+    const char *name = below.at[0].block->name;
+
+    for (int i = 0; i < below.n; i++)
+        if (sched_kind_for(c->cx, &below.at[i], sched_end(&at)->loop.var) == IR_REDUCE_ITER)
+            name = below.at[i].block->name;
+    factoring r = {.c = c, .site = sched_site_named(&all, name), .loop = sched_end(&at)};
+
+    if (!reduces(&r, r.loop))
+        return sched_refuse(c, "'%s' is no reduction loop of '%s'", c->arg[0].name, name);
+    if (!loops_fit(&r) || !block_fits(&r) || !predicate_fits(&r) || !sched_find_block(c->cx, c->tree->body, name, &block))
+        return NULL;
+    if (c->arg[1].i < 0 || c->arg[1].i > r.update->update.n)
+        return sched_refuse(c, "the partial results have dimensions 0 to %d; %lld is none", r.update->update.n, (long long)c->arg[1].i);
+    r.axis = (int)c->arg[1].i;
+    base_push(c->cx, &c->results, sched_fresh_name(c, NULL, base_format(c->cx, "%s.rf", name)));
+    return factored(&r, &block, c->results.at[0]);
+}
