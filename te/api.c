@@ -125,6 +125,21 @@ bool(tec_scan_close)(tec_scan *s)
     return te_scan_close(s);
 }
 
+bool(tec_extern)(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out)
+{
+    if (!d)
+        return false;
+    te_extern_output *output = base_array(d->cx, te_extern_output, call->n_outputs);
+
+    for (int i = 0; i < call->n_outputs; i++) {
+        const tec_extern_output *o = &call->output[i];
+
+        output[i] = (te_extern_output){.name = o->name, .dtype = te_element(o->dtype), .shape = o->shape, .n = o->n};
+    }
+    return te_extern(d, &(te_call){.name = name, .function = call->function, .input = call->input, .n_inputs = call->n_inputs, .output = output,
+                                   .n_outputs = call->n_outputs, .arg = call->arg, .n_args = call->n_args, .meaning = call->meaning}, out);
+}
+
 const tec_expr *tec_int(tec_context *cx, int64_t value)
 {
     return ir_int(cx, value);

@@ -13,9 +13,13 @@ typedef struct {
     base_lexer *lx;
     te_def *def;
     ir_scope_table names;
+    int depth; /* of definitions that are meanings in definitions */
 } parser;
 
+enum { MAX_DEPTH = 16, MAX_OUTPUTS = 64 };
+
 static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table *names);
+static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth);
 
 static const ir_expr *parse_body(parser *p)
 {
@@ -149,6 +153,18 @@ static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table
     base_expect(lx, ")");
     close_axes(p, &axes, &hidden);
     return base_failed(p->cx) ? NULL : component(p, make_reduction(p, loc, name, &axes, &source, condition));
+}
+
+/* n, 8] */
+static bool parse_shape(parser *p, base_vec *shape)
+{
+    while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
+        base_push(p->cx, shape, parse_body(p));
+        if (!base_accept(p->lx, ","))
+            break;
+    }
+    base_expect(p->lx, "]");
+    return !base_failed(p->cx);
 }
 
 /* ---- stages ---- */
@@ -326,8 +342,96 @@ static void parse_scan(parser *p)
     te_scan_close(scan);
 }
 
+/* A: f32[n] */
+static bool parse_extern_output(parser *p, const char *name, te_extern_output *out)
+{
+    base_vec shape = {0};
+
+    base_expect(p->lx, ":");
+    base_dtype t = ir_parse_dtype(p->lx);
+    if (!base_expect(p->lx, "[") || !parse_shape(p, &shape))
+        return false;
+    *out = (te_extern_output){.name = name, .dtype = t, .shape = (const ir_expr *const *)shape.at, .n = shape.n};
+    return true;
+}
+
+/* S: f32[n]      S(V: f32[n], I: i64[n]) */
+static bool parse_extern_outputs(parser *p, te_call *c)
+{
+    te_extern_output *output = base_array(p->cx, te_extern_output, MAX_OUTPUTS);
+
+    c->output = output;
+    c->name = base_expect_name(p->lx, "the name of an extern stage");
+    c->n_outputs = 1;
+    if (!base_accept(p->lx, "("))
+        return parse_extern_output(p, c->name, output);
+    for (c->n_outputs = 0; c->n_outputs < MAX_OUTPUTS;) {
+        const char *name = base_expect_name(p->lx, "the name of an output");
+
+        if (!parse_extern_output(p, name, &output[c->n_outputs++]))
+            return false;
+        if (!base_accept(p->lx, ","))
+            break;
+    }
+    return base_expect(p->lx, ")");
+}
+
+/* (A, B, n + 1): tensors, then other arguments. */
+static void parse_extern_inputs(parser *p, te_call *c)
+{
+    base_vec inputs = {0}, args = {0};
+
+    base_expect(p->lx, "(");
+    while (!base_at(p->lx, ")") && p->lx->tok.kind != BASE_TOK_END) {
+        te_tensor *t = p->lx->tok.kind == BASE_TOK_NAME && !args.n ? te_tensor_named(p->def, p->lx->tok.text) : NULL;
+
+        if (t && !base_same(p->lx->next.text, "[")) {
+            base_advance(p->lx);
+            base_push(p->cx, &inputs, t);
+        } else
+            base_push(p->cx, &args, parse_body(p));
+        if (!base_accept(p->lx, ","))
+            break;
+    }
+    base_expect(p->lx, ")");
+    c->input = (te_tensor *const *)inputs.at;
+    c->n_inputs = inputs.n;
+    c->arg = (const ir_expr *const *)args.at;
+    c->n_args = args.n;
+}
+
+/* Behind `extern`: S: f32[n] = sort(A, n) means def ...      S(V: f32[n], I: i64[n]) = sort(A, n) */
+static void parse_extern(parser *p)
+{
+    te_call c = {0};
+    base_loc loc = p->lx->tok.loc;
+
+    if (!parse_extern_outputs(p, &c))
+        return;
+    base_expect(p->lx, "=");
+    c.function = base_expect_name(p->lx, "the name of an extern function");
+    parse_extern_inputs(p, &c);
+    if (base_accept(p->lx, "means") && base_expect(p->lx, "def"))
+        c.meaning = parse_def(p->cx, p->lx, p->depth + 1);
+    if (base_failed(p->cx))
+        return;
+    te_tensor **out = base_array(p->cx, te_tensor *, c.n_outputs);
+    base_set_where(p->cx, loc);
+    if (!te_extern(p->def, &c, out))
+        return;
+    for (int i = 0; i < c.n_outputs; i++)
+        base_dict_put(p->cx, &p->names.buffers, c.output[i].name, out[i]->buffer);
+    while (base_accept(p->lx, "@"))
+        parse_note(p, (te_stage *)out[0]->stage);
+}
+
 static void parse_item(parser *p)
 {
+    if (base_at(p->lx, "extern") && p->lx->next.kind == BASE_TOK_NAME) {
+        base_advance(p->lx);
+        parse_extern(p);
+        return;
+    }
     if (base_at(p->lx, "scan") && p->lx->next.kind == BASE_TOK_NAME) {
         base_advance(p->lx);
         parse_scan(p);
@@ -341,13 +445,7 @@ static void parse_tensor(parser *p, const char *name, base_dtype t)
 {
     base_vec shape = {0};
 
-    while (!base_at(p->lx, "]") && p->lx->tok.kind != BASE_TOK_END) {
-        base_push(p->cx, &shape, parse_body(p));
-        if (!base_accept(p->lx, ","))
-            break;
-    }
-    base_expect(p->lx, "]");
-    if (base_failed(p->cx))
+    if (!parse_shape(p, &shape))
         return;
     te_tensor *tensor = te_input(p->def, name, t, (const ir_expr *const *)shape.at, shape.n);
     if (tensor)
@@ -386,10 +484,12 @@ static void parse_return(parser *p)
     } while (base_accept(p->lx, ","));
 }
 
-static te_def *parse_def(tec_context *cx, base_lexer *lx)
+static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth)
 {
-    parser p = {.cx = cx, .lx = lx};
+    parser p = {.cx = cx, .lx = lx, .depth = depth};
 
+    if (depth > MAX_DEPTH)
+        return base_fail(cx, TEC_INVALID, lx->tok.loc, "more than %d definitions lie in each other", MAX_DEPTH);
     base_set_where(cx, lx->tok.loc);
     p.def = te_def_new(cx, base_expect_name(lx, "the name of a definition"));
     if (!p.def)
@@ -438,7 +538,7 @@ te_file *te_parse(tec_context *cx, const char *file, const char *text)
 
     while (lx->tok.kind != BASE_TOK_END && !base_failed(cx)) {
         if (base_accept(lx, "def"))
-            base_push(cx, &f->defs, parse_def(cx, lx));
+            base_push(cx, &f->defs, parse_def(cx, lx, 0));
         else if (base_accept(lx, "schedule"))
             parse_schedule(f, cx, lx);
         else

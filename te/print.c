@@ -140,6 +140,15 @@ static void add_body(const naming *own, base_text *t, const te_stage *s)
         base_addf(own->cx, t, "%s%s", i ? ", " : "", shown(own, s->body[i]));
 }
 
+static void add_notes(tec_context *cx, base_text *t, const te_stage *s)
+{
+    if (s->role != IR_ROLE_NONE)
+        base_addf(cx, t, " @role(%s)", ir_role_text(s->role));
+    for (const ir_note *note = s->notes; note; note = note->next)
+        base_addf(cx, t, " @%s(%s)", note->key, ir_expr_text(cx, note->value));
+    base_add(cx, t, "\n");
+}
+
 /* `prefix`: what stands before the name. */
 static void add_stage(tec_context *cx, base_text *t, const te_def *d, const te_stage *s, const char *prefix)
 {
@@ -150,11 +159,47 @@ static void add_stage(tec_context *cx, base_text *t, const te_def *d, const te_s
     add_axes(&own, t, s->axis, s->extent, s->n_axes, s->scan != NULL);
     base_add(cx, t, " = ");
     add_body(&own, t, s);
-    if (s->role != IR_ROLE_NONE)
-        base_addf(cx, t, " @role(%s)", ir_role_text(s->role));
-    for (const ir_note *note = s->notes; note; note = note->next)
-        base_addf(cx, t, " @%s(%s)", note->key, ir_expr_text(cx, note->value));
-    base_add(cx, t, "\n");
+    add_notes(cx, t, s);
+}
+
+/* The lines of a text, each with `margin` before it but for the first. */
+static void add_lines(tec_context *cx, base_text *t, const char *text, const char *margin)
+{
+    for (; *text; text++) {
+        if (*text != '\n' || text[1])
+            base_addn(cx, t, text, 1);
+        if (*text == '\n' && text[1])
+            base_add(cx, t, margin);
+    }
+}
+
+static void add_extern_outputs(tec_context *cx, base_text *t, const te_stage *s)
+{
+    base_addf(cx, t, "  extern %s", s->n_outputs == 1 ? "" : s->name);
+    for (int i = 0; i < s->n_outputs; i++) {
+        base_addf(cx, t, "%s%s: ", s->n_outputs == 1 ? "" : i ? ", " : "(", s->output[i]->buffer->name);
+        add_shape(cx, t, s->output[i]->buffer);
+    }
+    base_add(cx, t, s->n_outputs == 1 ? "" : ")");
+}
+
+static void add_extern(tec_context *cx, base_text *t, const te_stage *s)
+{
+    const te_call *c = s->call;
+    const char *sep = "";
+
+    add_extern_outputs(cx, t, s);
+    base_addf(cx, t, " = %s(", c->function);
+    for (int i = 0; i < c->n_inputs; i++, sep = ", ")
+        base_addf(cx, t, "%s%s", sep, c->input[i]->buffer->name);
+    for (int i = 0; i < c->n_args; i++, sep = ", ")
+        base_addf(cx, t, "%s%s", sep, ir_expr_text(cx, c->arg[i]));
+    base_add(cx, t, ")");
+    if (c->meaning) {
+        base_add(cx, t, " means ");
+        add_lines(cx, t, te_text(cx, c->meaning), "  ");
+    }
+    add_notes(cx, t, s);
 }
 
 /* Time has one name for all updates. It is the first that each of them takes, so that none gives it another. */
@@ -190,6 +235,8 @@ const char *te_text(tec_context *cx, const te_def *d)
             add_stage(cx, &t, d, s, "  ");
         else if (s->kind == TE_SCAN && s == s->scan->steps.at[0])
             add_scan(cx, &t, d, s->scan);
+        else if (s->kind == TE_EXTERN)
+            add_extern(cx, &t, s);
     }
     for (int i = 0; i < d->outputs.n; i++)
         base_addf(cx, &t, "%s%s", i ? ", " : "  return ", ((const te_tensor *)d->outputs.at[i])->buffer->name);

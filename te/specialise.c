@@ -140,6 +140,28 @@ static void copy_scan(copier *c, const te_scan *s)
     te_scan_close(to);
 }
 
+static void copy_extern(copier *c, const te_stage *s)
+{
+    te_call call = *s->call;
+    te_tensor **input = base_array(c->cx, te_tensor *, call.n_inputs), **out = base_array(c->cx, te_tensor *, call.n_outputs);
+    te_extern_output *output = base_copy(c->cx, call.output, (size_t)call.n_outputs * sizeof *output);
+
+    for (int i = 0; i < call.n_inputs; i++)
+        input[i] = te_tensor_named(c->to, call.input[i]->buffer->name);
+    for (int i = 0; i < call.n_outputs; i++)
+        output[i].shape = mapped_all(c, output[i].shape, output[i].n);
+    call.input = input;
+    call.output = output;
+    call.arg = mapped_all(c, call.arg, call.n_args);
+    base_set_where(c->cx, s->loc);
+    c->to->role = s->role;
+    if (!te_extern(c->to, &call, out))
+        return;
+    ((te_stage *)out[0]->stage)->notes = copy_notes(c, s->notes);
+    for (int i = 0; i < call.n_outputs; i++)
+        base_map_put(c->cx, &c->map.buffers, s->output[i]->buffer, out[i]->buffer);
+}
+
 static void keep_symbol(te_def *d, const ir_expr *symbol)
 {
     for (int i = 0; i < d->symbols.n; i++)
@@ -200,6 +222,8 @@ te_def *te_specialise(tec_context *cx, const te_def *d, const ir_expr *const *sy
             copy_scan(&c, s->scan);
         else if (s->kind == TE_COMPUTE)
             copy_stage(&c, s);
+        else if (s->kind == TE_EXTERN)
+            copy_extern(&c, s);
     }
     for (int i = 0; i < d->outputs.n && !base_failed(cx); i++)
         te_output(c.to, te_tensor_named(c.to, ((const te_tensor *)d->outputs.at[i])->buffer->name));

@@ -18,6 +18,7 @@
 typedef struct tec_def te_def;
 typedef struct te_stage te_stage;
 typedef struct te_scan te_scan;
+typedef struct te_call te_call;
 typedef struct tec_tensor te_tensor;
 
 typedef enum { TE_INPUT, TE_COMPUTE, TE_SCAN, TE_EXTERN } te_kind;
@@ -41,6 +42,7 @@ struct te_stage {
     const ir_note *notes; /* what the operator tells its schedule */
     te_scan *scan;        /* TE_SCAN: the recurrence of which this is one update; the updates of a scan stand next to each other */
     const te_stage *init; /* TE_SCAN: the first steps of the same output, named OUTPUT.first; NULL: none */
+    const te_call *call;  /* TE_EXTERN: the function and what it gets */
     base_loc loc;
 };
 
@@ -122,6 +124,31 @@ bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, in
 bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis, int n, const ir_expr *const *body,
                         int n_bodies, te_tensor **out);
 bool te_scan_close(te_scan *s);
+
+/* ---- extern stages ---- */
+
+typedef struct {
+    const char *name;
+    base_dtype dtype;
+    const ir_expr *const *shape;
+    int n;
+} te_extern_output;
+
+/* A function of the user's, known by its name alone. In C: int32_t f(const T *input..., T *output..., argument...), 0 where it did its work; tensors
+ * are compact and row-major. It writes all of its outputs and nothing else. */
+struct te_call {
+    const char *name;     /* of the stage; with one output, that output's name */
+    const char *function; /* a C identifier */
+    te_tensor *const *input;
+    int n_inputs;
+    const te_extern_output *output;
+    int n_outputs;
+    const ir_expr *const *arg; /* over symbols and scalars */
+    int n_args;
+    const te_def *meaning;         /* inputs and outputs as here; its symbols, then its scalars, are the arguments. NULL: the interpreter cannot run it */
+    const ir_intrinsic *intrinsic; /* set by te_extern; NULL without a meaning */
+};
+bool te_extern(te_def *d, const te_call *call, te_tensor **out); /* out: n_outputs */
 
 /* Adds a note to a stage (before the tree is made), for the schedule of the operator. */
 void te_note(te_tensor *t, const char *key, const ir_expr *value);

@@ -12,7 +12,7 @@
 #include "ir/facts.h"
 #include "ir/region.h"
 #include "ir/walk.h"
-#include "te/te.h"
+#include "te/extern.h"
 
 static const ir_expr *zero(tec_context *cx) { return ir_int(cx, 0); }
 
@@ -157,6 +157,24 @@ static const ir_stmt *scan_tree(const ir_facts *f, const te_scan *s)
     return ir_seq(cx, (const ir_stmt *const *)given.at, given.n);
 }
 
+/* One opaque instance: nothing is known of the order in which the function does its work. */
+static const ir_stmt *extern_tree(const ir_facts *f, const te_stage *s)
+{
+    tec_context *cx = ir_facts_context(f);
+    ir_block *b = base_new(cx, ir_block);
+    ir_iter *iter = base_new(cx, ir_iter);
+    const ir_expr *once = zero(cx);
+
+    ir_at(cx, s->loc);
+    *iter = (ir_iter){.var = ir_var(cx, "once", BASE_I64), .extent = ir_int(cx, 1), .kind = IR_OPAQUE};
+    *b = (ir_block){.name = s->name, .role = s->role, .n_iters = 1, .iters = iter, .notes = s->notes, .loc = s->loc};
+    b->body = te_extern_call(cx, s);
+    if (!b->body)
+        return NULL;
+    set_regions(f, b);
+    return ir_block_stmt(cx, b, &once, NULL);
+}
+
 static bool is_output(const te_def *d, const te_tensor *t)
 {
     for (int i = 0; i < d->outputs.n; i++)
@@ -190,6 +208,21 @@ static void collect_buffers(tec_context *cx, const te_def *d, base_vec *out)
     }
 }
 
+static void collect_intrinsics(tec_context *cx, const te_def *d, base_vec *out)
+{
+    base_map seen = {0};
+
+    for (int i = 0; i < d->stages.n; i++) {
+        const te_stage *s = d->stages.at[i];
+        const ir_intrinsic *in = s->kind == TE_EXTERN ? s->call->intrinsic : NULL;
+
+        if (in && !base_map_has(&seen, in))
+            base_push(cx, out, in);
+        if (in)
+            base_map_put(cx, &seen, in, in);
+    }
+}
+
 const ir_program *te_tree(tec_context *cx, const te_def *d)
 {
     if (!d || base_failed(cx))
@@ -200,7 +233,7 @@ const ir_program *te_tree(tec_context *cx, const te_def *d)
         return base_fail(cx, TEC_INVALID, d->open->loc, "scan '%s' is not closed", d->open->name);
 
     ir_program *p = base_new(cx, ir_program);
-    base_vec buffers = {0}, nests = {0};
+    base_vec buffers = {0}, nests = {0}, intrinsics = {0};
     collect_buffers(cx, d, &buffers);
     p->name = d->name;
     p->loc = d->loc;
@@ -211,6 +244,9 @@ const ir_program *te_tree(tec_context *cx, const te_def *d)
     p->facts = (const ir_expr *const *)d->facts.at;
     p->n_buffers = buffers.n;
     p->buffers = (const ir_buffer *const *)buffers.at;
+    collect_intrinsics(cx, d, &intrinsics);
+    p->n_intrinsics = intrinsics.n;
+    p->intrinsics = (const ir_intrinsic *const *)intrinsics.at;
 
     const ir_facts *f = ir_facts_of_program(cx, p);
     for (int i = 0; i < d->stages.n; i++) {
@@ -220,6 +256,8 @@ const ir_program *te_tree(tec_context *cx, const te_def *d)
             base_push(cx, &nests, stage_tree(f, s, NULL));
         else if (s->kind == TE_SCAN && s == s->scan->steps.at[0])
             base_push(cx, &nests, scan_tree(f, s->scan));
+        else if (s->kind == TE_EXTERN)
+            base_push(cx, &nests, extern_tree(f, s));
     }
     p->body = ir_seq(cx, (const ir_stmt *const *)nests.at, nests.n);
     return p->body && !base_failed(cx) ? p : NULL;

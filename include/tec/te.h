@@ -69,6 +69,29 @@ TEC_API tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_ex
 TEC_API tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n);
 TEC_API bool tec_scan_close(tec_scan *s);
 
+typedef struct {
+    const char *name;
+    tec_dtype dtype;
+    const tec_expr *const *shape;
+    int n;
+} tec_extern_output;
+
+/* A function of the user's that generated code finds by its name, in tec_run_options.extern_function:
+ *     int32_t f(const T *input..., T *output..., argument...)
+ * gets compact row-major tensors, and arguments as the C types of their dtypes (bool: uint8_t; float16 and bfloat16: uint16_t). It writes all
+ * of its outputs and nothing else, and gives 0; anything else fails the call. */
+typedef struct {
+    const char *function; /* a C identifier */
+    tec_tensor *const *input;
+    int n_inputs;
+    const tec_extern_output *output;
+    int n_outputs;
+    const tec_expr *const *arg; /* over symbols and scalars */
+    int n_args;
+    const tec_def *meaning; /* what it computes, for checks: inputs and outputs as here; its symbols, then scalars, are the arguments. May be NULL */
+} tec_extern_call;
+TEC_API bool tec_extern(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out); /* out: n_outputs */
+
 /* ---- expressions ---- */
 
 TEC_API const tec_expr *tec_int(tec_context *cx, int64_t value);                      /* i64, the type of indices */
@@ -123,6 +146,7 @@ TEC_API tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line);
 #define tec_scan_state(s, name, body, ...) tec_scan_state_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_scan_step(s, name, body, ...) tec_scan_step_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_scan_close(s) (tec_scan_close)(TEC_HERE_SCAN(s))
+#define tec_extern(d, name, call, out) (tec_extern)(TEC_HERE_DEF(d), (name), (call), (out))
 #define tec_at(t, ...) tec_at_n(tec_here_tensor((t), __FILE__, __LINE__), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_cast(cx, t, e) (tec_cast)(TEC_HERE(cx), (t), (e))
 #define tec_reduce(cx, combiner, e, ...) tec_reduce_n(TEC_HERE(cx), (combiner), (e), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))

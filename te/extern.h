@@ -1,0 +1,12 @@
+/* te/extern.h -- extern stages from the inside, for te/'s own files.
+ *
+ *     body = te_extern_call(cx, stage);        // assert call<i32> f(&A, &S, n) == 0, "..."
+ */
+#ifndef TE_EXTERN_H
+#define TE_EXTERN_H
+
+#include "te/te.h"
+
+const ir_stmt *te_extern_call(tec_context *cx, const te_stage *s);
+
+#endif
