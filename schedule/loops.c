@@ -371,6 +371,47 @@ static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_exp
     return s;
 }
 
+/* Buffers that each iteration of l fills for itself: the second part gets its own, so that they stay private to its loops. */
+static const ir_program *own_buffers(sched_call *c, const ir_expr *var, ir_subst *own)
+{
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    const ir_program *p = c->tree;
+
+    for (int i = 0; i < c->tree->n_buffers; i++) {
+        const ir_buffer *b = c->tree->buffers[i];
+        const char *name = b->name;
+
+        if (!sched_private(c->s, &all, b, var))
+            continue;
+        for (int k = 2; sched_buffer_named(p, name); k++)
+            name = base_format(c->cx, "%s'%d", b->name, k);
+        ir_buffer *copy = ir_buffer_copy(c->cx, b);
+        copy->name = name;
+        base_map_put(c->cx, &own->buffers, b, copy);
+        p = sched_add_buffer(c->cx, p, copy);
+    }
+    return p;
+}
+
+/* The loops inside the parts whose iterations run at the same time still may; lanes of a reduction always may. */
+static bool parts_independent(sched_call *c, const sched_sites *all, const ir_stmt *s)
+{
+    if (s->kind == IR_FOR && s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED) {
+        bool reduces = false;
+
+        for (int i = 0; i < all->n; i++)
+            reduces = reduces || (sched_depth_under(&all->at[i], s->loop.var) &&
+                                  sched_kind_for(c->cx, &all->at[i], s->loop.var) == IR_REDUCE_ITER);
+        const char *reason = reduces ? NULL : sched_dependence(c->s, all, s->loop.var);
+        if (reason)
+            return sched_refuse(c, "'%s' is %s, and %s", s->loop.var->var.name, ir_how_text(s->loop.how), reason);
+    }
+    for (int i = 0, n = sched_n_children(s); i < n; i++)
+        if (!parts_independent(c, all, sched_child(s, i)))
+            return false;
+    return true;
+}
+
 /* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh names. */
 const ir_program *sched_do_cut(sched_call *c)
 {
@@ -398,11 +439,17 @@ const ir_program *sched_do_cut(sched_call *c)
     ir_facts *in = ir_facts_new(c->cx, f), *in2 = ir_facts_new(c->cx, f);
     sched_know_loop(in, var[0], point);
     sched_know_loop(in2, var[1], rest);
+    ir_subst own = {0};
+    const ir_program *p = own_buffers(c, l->loop.var, &own);
     second = sched_rebind(in2, sched_duplicate(c, second), l->loop.var, ir_add(c->cx, var[1], point), NULL);
+    second = ir_apply_stmt(c->cx, &own, second);
     const ir_stmt *first = sched_rebind(in, l->loop.body, l->loop.var, var[0], NULL);
     const ir_stmt *both = ir_seq2(c->cx, ir_for(c->cx, var[0], zero, point, IR_SERIAL, first),
                                   ir_for(c->cx, var[1], zero, rest, IR_SERIAL, second));
-    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, both));
+    ir_program *after = ir_program_copy(c->cx, p);
+    after->body = sched_rebuild(c->cx, &at, at.n - 1, both);
+    sched_sites all = sched_all_sites(c->cx, after->body);
+    return parts_independent(c, &all, both) ? after : NULL;
 }
 
 /* ---- fuse ---- */

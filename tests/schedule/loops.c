@@ -404,6 +404,14 @@ Test(loops, fuse_refuses_a_spatial_loop_with_a_reduction_that_may_be_empty)
             "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would initialise 'C'");
 }
 
+Test(loops, cut_refuses_to_copy_a_parallel_loop_with_what_is_private_to_it)
+{
+    sched *s = schedule_of("def f(A: f32[7, 8]) { P[y, x] = A[y, x] * 2 Q[y, x: 7] = P[y, x] + P[y, x + 1] return Q }");
+
+    does(s, "compute_at(P, Q.x)\nparallel(Q.x)");
+    refuses(s, "cut(Q.y, 3)", "'Q.x' is parallel, and its iterations depend on each other: REASON");
+}
+
 Test(loops, fuse_refuses_a_part_of_a_reduction_that_may_be_empty_behind_one_that_runs)
 {
     sched *s = schedule_of("def f(n, A: f32[n, 2]) { C[y] = sum[k: n](A[k, y]) return C }");
@@ -454,4 +462,12 @@ Test(loops, tile_puts_the_inner_loops_inside)
 Test(loops, tile_needs_two_factors)
 {
     refuses(schedule_of(matmul), "tile(C.y, C.x, 4)", "a tile needs two factors");
+}
+
+Test(loops, cut_gives_each_part_its_own_private_buffers)
+{
+    sched *s = schedule_of("def f(A: f32[10, 8]) { P[y, x] = A[y, x] * 2 C[y: 9, x] = P[y, x] + P[y + 1, x] return C }");
+
+    does(s, "compute_at(P, C.x)\nvectorize(C.x)\ncut(C.y, 4)");
+    cr_assert(sched_tree(s)->n_buffers == 2, "%s", tree_text(s));
 }
