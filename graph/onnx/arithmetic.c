@@ -64,30 +64,6 @@ static bool convert_binary(onnx_node *n)
     return b && onnx_set(n, 0, ONNX_MAKE(n, plain_op(n), NULL, 0, n->in[0], b));
 }
 
-/* Shapes are computed with additions and products too. */
-static bool convert_arithmetic(onnx_node *n)
-{
-    const onnx_known *a = onnx_known_value(n, 0), *b = onnx_known_value(n, 1);
-    bool whole = a && b && (a->n == b->n || a->n == 1 || b->n == 1) && base_dtype_same(n->in[0]->type.dtype, BASE_I64);
-
-    if (!convert_binary(n))
-        return false;
-    if (!whole)
-        return true;
-    int count = a->n > b->n ? a->n : b->n;
-    const ir_expr **e = base_array(n->cx, const ir_expr *, count);
-    for (int i = 0; i < count; i++) {
-        const ir_expr *x = a->at[a->n == 1 ? 0 : i], *y = b->at[b->n == 1 ? 0 : i];
-        char op = n->proto->op_type[0] == 'D' ? '/' : n->proto->op_type[0] == 'M' ? '*' : n->proto->op_type[0] == 'S' ? '-' : '+';
-
-        if (op == '/' && ir_is_value(y, 0))
-            return true;
-        e[i] = op == '/' ? ir_floordiv(n->cx, x, y) : op == '*' ? ir_mul(n->cx, x, y) : op == '-' ? ir_sub(n->cx, x, y) : ir_add(n->cx, x, y);
-    }
-    onnx_set_known(n, base_dict_get(&n->im->values, n->proto->output[0]), e, count);
-    return true;
-}
-
 /* ---- with parameters ---- */
 
 /* Float attributes passed on under the same names. */
@@ -148,11 +124,7 @@ static bool convert_cast(onnx_node *n)
     if (!onnx_dtype((int32_t)onnx_int(n, "to", 0), &t))
         return onnx_unsupported(n, "a cast to element type %lld", (long long)onnx_int(n, "to", 0));
     op_attr to = op_attr_dtype("to", t);
-    const onnx_known *known = onnx_known_value(n, 0);
-    graph_value *v = ONNX_MAKE(n, "cast", &to, 1, n->in[0]);
-    if (known && base_is_int(t) && t.bits >= 32)
-        onnx_set_known(n, v, known->at, known->n);
-    return onnx_set(n, 0, v);
+    return onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, n->in[0]));
 }
 
 static bool convert_cast_like(onnx_node *n)
@@ -229,8 +201,8 @@ static const onnx_row rows[] = {
     PLAIN("Softplus"), PLAIN("Softsign"), PLAIN("Sqrt"), PLAIN("Tan"), PLAIN("Tanh"), PLAIN("Max"), PLAIN("Min"), PLAIN("Sum"),
     PLAIN("Mean"),
     PLAIN("Where"),
-    {"Add", convert_arithmetic, 1, 0, 2}, {"Sub", convert_arithmetic, 1, 0, 2}, {"Mul", convert_arithmetic, 1, 0, 2},
-    {"Div", convert_arithmetic, 1, 0, 2},
+    {"Add", convert_binary, 1, 0, 2}, {"Sub", convert_binary, 1, 0, 2}, {"Mul", convert_binary, 1, 0, 2},
+    {"Div", convert_binary, 1, 0, 2},
     {"Equal", convert_binary, 1, 0, 2}, {"Less", convert_binary, 1, 0, 2}, {"LessOrEqual", convert_binary, 12, 0, 2},
     {"Greater", convert_binary, 1, 0, 2},
     {"GreaterOrEqual", convert_binary, 12, 0, 2}, {"And", convert_binary, 1, 0, 2}, {"Or", convert_binary, 1, 0, 2},

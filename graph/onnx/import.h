@@ -79,6 +79,7 @@ bool onnx_has(const onnx_node *n, int k);
 int onnx_rank(const onnx_node *n, int k);
 /* The elements of operand k where they can be known while importing; NULL otherwise. */
 const onnx_known *onnx_known_value(onnx_node *n, int k);
+const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v);
 /* The same as constant integers; -1 where not known or not constant. */
 int onnx_constant_ints(onnx_node *n, int k, const int64_t **out);
 /* One constant number. */
@@ -89,12 +90,14 @@ bool onnx_axis(onnx_node *n, int64_t axis, int rank, int64_t *out);
 /* ---- results ---- */
 /* Operator `op` on the node's operands, as output 0. */
 bool onnx_emit(onnx_node *n, const char *op, const op_attr *attr, int n_attrs);
-/* An operator in the graph; its result goes on to further steps. */
+/* An operator in the graph; its result goes on to further steps. Where its elements follow from known ones they are known too. */
 graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs);
 #define ONNX_MAKE(n, op, attr, n_attrs, ...)                                                                                     \
     onnx_make((n), (op), (graph_value *const[]){__VA_ARGS__}, (int)(sizeof((graph_value *const[]){__VA_ARGS__}) / sizeof(graph_value *)), (attr), (n_attrs))
 bool onnx_set(onnx_node *n, int k, graph_value *v); /* false for NULL */
 void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int count);
+/* Called by onnx_make: what is known of v, the result of operator `op` (known.c). */
+void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs);
 graph_value *onnx_scalar(onnx_node *n, base_dtype t, double value);
 graph_value *onnx_reshape(onnx_node *n, graph_value *v, const ir_expr *const *dim, int count);
 /* An i64 tensor of expressions over symbols: a vector, or a scalar where `scalar`. */

@@ -116,12 +116,16 @@ static const onnx_known *known_constant(onnx_node *n, const graph_value *v)
     return known;
 }
 
+const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v)
+{
+    const onnx_known *known = base_map_get(&n->im->known, v);
+
+    return known ? known : known_constant(n, v);
+}
+
 const onnx_known *onnx_known_value(onnx_node *n, int k)
 {
-    if (!onnx_has(n, k))
-        return NULL;
-    const onnx_known *known = base_map_get(&n->im->known, n->in[k]);
-    return known ? known : known_constant(n, n->in[k]);
+    return onnx_has(n, k) ? onnx_known_of(n, n->in[k]) : NULL;
 }
 
 int onnx_constant_ints(onnx_node *n, int k, const int64_t **out)
@@ -173,7 +177,9 @@ graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int
     for (int k = 0; k < n_in; k++)
         if (!in[k] && base_failed(n->cx))
             return NULL;
-    return graph_add(n->im->f, op, n->name, in, n_in, attr, n_attrs);
+    graph_value *v = graph_add(n->im->f, op, n->name, in, n_in, attr, n_attrs);
+    onnx_track(n, v, op, in, n_in, attr, n_attrs);
+    return v;
 }
 
 bool onnx_set(onnx_node *n, int k, graph_value *v)

@@ -130,11 +130,7 @@ static bool convert_reshape(onnx_node *n)
     else
         return onnx_unsupported(n, "a shape that is known at run time only");
     const ir_expr **dim = resolve_shape(n, want, count);
-    graph_value *v = dim ? onnx_reshape(n, n->in[0], dim, count) : NULL;
-    const onnx_known *known = onnx_known_value(n, 0);
-    if (known && v)
-        onnx_set_known(n, v, known->at, known->n);
-    return onnx_set(n, 0, v);
+    return onnx_set(n, 0, dim ? onnx_reshape(n, n->in[0], dim, count) : NULL);
 }
 
 static bool convert_flatten(onnx_node *n)
@@ -194,11 +190,7 @@ static bool convert_squeeze(onnx_node *n)
         if (!drop[i])
             dim[kept++] = t->dim[i];
     }
-    const onnx_known *known = onnx_known_value(n, 0);
-    graph_value *v = onnx_reshape(n, n->in[0], dim, kept);
-    if (known)
-        onnx_set_known(n, v, known->at, known->n);
-    return onnx_set(n, 0, v);
+    return onnx_set(n, 0, onnx_reshape(n, n->in[0], dim, kept));
 }
 
 static bool convert_unsqueeze(onnx_node *n)
@@ -220,11 +212,7 @@ static bool convert_unsqueeze(onnx_node *n)
             return onnx_wrong(n, "an axis is named twice");
         dim[i] = added[i] ? ir_int(n->cx, 1) : t->dim[next++];
     }
-    const onnx_known *known = onnx_known_value(n, 0);
-    graph_value *v = onnx_reshape(n, n->in[0], dim, t->n + count);
-    if (known)
-        onnx_set_known(n, v, known->at, known->n);
-    return onnx_set(n, 0, v);
+    return onnx_set(n, 0, onnx_reshape(n, n->in[0], dim, t->n + count));
 }
 
 /* ---- moving ---- */
@@ -252,19 +240,7 @@ static bool convert_concat(onnx_node *n)
     if (!onnx_axis(n, onnx_int(n, "axis", 1), onnx_rank(n, 0), &axis))
         return false;
     op_attr attr = op_attr_int("axis", axis);
-    graph_value *v = onnx_make(n, "concat", n->in, n->n_in, &attr, 1);
-    const ir_expr *all[ONNX_MAX_KNOWN];
-    int count = 0;
-    for (int k = 0; k < n->n_in; k++) {
-        const onnx_known *known = onnx_known_value(n, k);
-
-        if (!known || count + known->n > ONNX_MAX_KNOWN || onnx_rank(n, 0) != 1)
-            return onnx_set(n, 0, v);
-        for (int i = 0; i < known->n; i++)
-            all[count++] = known->at[i];
-    }
-    onnx_set_known(n, v, all, count);
-    return onnx_set(n, 0, v);
+    return onnx_emit(n, "concat", &attr, 1);
 }
 
 /* begin, extent and step of each dimension, ready for the operator. */
@@ -362,12 +338,7 @@ static bool convert_slice(onnx_node *n)
             return onnx_wrong(n, "a step of 0");
         slice_axis(n, &s, (int)axis, start->at[i], end->at[i], step < -((int64_t)1 << 40) ? -((int64_t)1 << 40) : step);
     }
-    graph_value *v = make_slice(n, &s);
-    const onnx_known *known = onnx_known_value(n, 0);
-    int64_t from, length;
-    if (known && onnx_rank(n, 0) == 1 && s.step[0] == 1 && ir_is_int(s.begin[0], &from) && ir_is_int(s.extent[0], &length) && from + length <= known->n)
-        onnx_set_known(n, v, known->at + from, (int)length);
-    return onnx_set(n, 0, v);
+    return onnx_set(n, 0, make_slice(n, &s));
 }
 
 static bool convert_split(onnx_node *n)
@@ -447,28 +418,18 @@ static bool convert_tile(onnx_node *n)
 
 static bool convert_gather(onnx_node *n)
 {
-    int64_t axis, *at;
+    int64_t axis;
     const int64_t *index;
 
     if (!onnx_axis(n, onnx_int(n, "axis", 0), onnx_rank(n, 0), &axis))
         return false;
     op_attr attr = op_attr_int("axis", axis);
-    graph_value *v = ONNX_MAKE(n, "gather", &attr, 1, n->in[0], n->in[1]);
     const onnx_known *known = onnx_known_value(n, 0);
     int count = onnx_constant_ints(n, 1, &index);
-    if (known && count >= 0 && onnx_rank(n, 0) == 1) {
-        const ir_expr **e = base_array(n->cx, const ir_expr *, count);
-
-        at = base_array(n->cx, int64_t, count);
-        for (int i = 0; i < count; i++) {
-            at[i] = index[i] < 0 ? index[i] + known->n : index[i];
-            if (at[i] < 0 || at[i] >= known->n)
-                return onnx_wrong(n, "index %lld of %d elements", (long long)index[i], known->n);
-            e[i] = known->at[at[i]];
-        }
-        onnx_set_known(n, v, e, count);
-    }
-    return onnx_set(n, 0, v);
+    for (int i = 0; known && onnx_rank(n, 0) == 1 && i < count; i++)
+        if (index[i] < -known->n || index[i] >= known->n)
+            return onnx_wrong(n, "index %lld of %d elements", (long long)index[i], known->n);
+    return onnx_set(n, 0, ONNX_MAKE(n, "gather", &attr, 1, n->in[0], n->in[1]));
 }
 
 /* [n, c, h, w] taken apart into blocks: by reshape, transpose, reshape. */
