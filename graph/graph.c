@@ -131,9 +131,14 @@ graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, 
     graph_node probe = {.op = op, .name = name ? name : "", .loc = base_where(cx), .n_in = n, .in = (graph_value **)in, .attr = attr, .n_attrs = n_attrs};
     op_call c;
 
+    base_vec needs = {0};
+
     graph_call(m, &probe, NULL, &c);
+    c.needs = &needs;
     if (!op_infer(&c))
         return NULL;
+    for (int i = 0; i < needs.n; i++)
+        base_push(cx, &m->facts, needs.at[i]);
     for (int k = 0; k < c.n_outputs; k++) {
         const ir_expr **dim = base_array(cx, const ir_expr *, c.output[k].n);
 

@@ -74,12 +74,11 @@ static bool check_operands(const op_call *c)
 
 static bool check_channels(const op_call *c, const op_conv *v, int64_t outputs)
 {
-    int64_t inputs;
-
     if (v->groups < 1 || outputs % v->groups)
         return op_fail(c, "%lld output channels do not fall into %lld groups", (long long)outputs, (long long)v->groups);
-    if (ir_is_int(c->input[0].dim[1], &inputs) && inputs != v->groups * v->in)
-        return op_fail(c, "the input has %lld channels, the weights take %lld groups of %lld", (long long)inputs, (long long)v->groups, (long long)v->in);
+    if (!op_equal(c, c->input[0].dim[1], ir_int(c->cx, v->groups * v->in)))
+        return op_fail(c, "the input has %s channels, the weights take %lld groups of %lld", ir_expr_text(c->cx, c->input[0].dim[1]), (long long)v->groups,
+                       (long long)v->in);
     if (op_has_input(c, 2) && (c->input[2].n != 1 || !ir_is_value(c->input[2].dim[0], outputs)))
         return op_fail(c, "the bias is %s, expected [%lld]", op_type_text(c->cx, &c->input[2]), (long long)outputs);
     return true;

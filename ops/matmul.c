@@ -21,13 +21,6 @@ typedef struct {
     int64_t panel;   /* columns of B that lie together */
 } op_matmul;
 
-static bool known_different(const ir_expr *a, const ir_expr *b)
-{
-    int64_t x, y;
-
-    return ir_is_int(a, &x) && ir_is_int(b, &y) && x != y;
-}
-
 static int64_t choose_panel(const op_call *c, const op_matmul *v)
 {
     int lanes = c->target ? target_lanes(c->target, v->sum) : 1;
@@ -64,9 +57,9 @@ static bool read_matmul(const op_call *c, op_matmul *v)
     if (!base_dtype_same(a->dtype, b->dtype) || base_is_bool(a->dtype))
         return op_fail(c, "the operands are %s and %s: expected one numeric type", op_type_text(c->cx, a), op_type_text(c->cx, b));
     v->m = a->dim[a->n - 2 + v->trans_a];
-    v->k = a->dim[a->n - 1 - v->trans_a];
+    v->k = b->dim[b->n - 2 + v->trans_b]; /* of B, which may be packed before A's extents are known */
     v->n = b->dim[b->n - 1 - v->trans_b];
-    if (known_different(v->k, b->dim[b->n - 2 + v->trans_b]))
+    if (!op_equal(c, a->dim[a->n - 1 - v->trans_a], v->k))
         return op_fail(c, "%s times %s: the inner dimensions differ", op_type_text(c->cx, a), op_type_text(c->cx, b));
     v->batch = (a->n > b->n ? a->n : b->n) - 2;
     v->sum = base_is_float(a->dtype) && a->dtype.bits == 16 ? BASE_F32 : a->dtype;

@@ -137,6 +137,19 @@ bool op_has_input(const op_call *c, int k)
     return k < c->n_inputs && c->input[k].n >= 0;
 }
 
+bool op_equal(const op_call *c, const ir_expr *a, const ir_expr *b)
+{
+    int64_t x, y;
+
+    if (ir_is_int(a, &x) && ir_is_int(b, &y))
+        return x == y;
+    if (ir_same(a, b) || (c->facts && ir_prove_equal(c->facts, a, b)))
+        return true;
+    if (c->needs)
+        base_push(c->cx, c->needs, ir_eq(c->cx, a, b));
+    return c->needs != NULL;
+}
+
 op_attr op_attr_int(const char *name, int64_t v)
 {
     return (op_attr){.name = name, .kind = OP_ATTR_INT, .i = v};

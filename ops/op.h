@@ -64,6 +64,7 @@ struct op_call {
     const op_attr *attr;
     op_type *output; /* filled by op_infer */
     const ir_facts *facts; /* about symbols; may be NULL */
+    base_vec *needs;       /* takes conditions over symbols that the relation relies on, for the caller to check; NULL: none may be left open */
 };
 
 /* How an operator may fuse (the TVM paper, section 3). */
@@ -129,6 +130,8 @@ double op_float(const op_call *c, const char *name, double otherwise);
 const char *op_string(const op_call *c, const char *name, const char *otherwise);
 int op_ints(const op_call *c, const char *name, const int64_t **out); /* count; 0 where absent */
 bool op_has_input(const op_call *c, int k);
+/* Extents that must be equal: proven, or left to the caller as a condition (see needs); false where neither is possible. */
+bool op_equal(const op_call *c, const ir_expr *a, const ir_expr *b);
 /* An error about this call: "conv 'layer1/conv': ..." at the user's node; always false. */
 bool op_fail(const op_call *c, const char *fmt, ...) BASE_PRINTF(2, 3);
 bool op_broadcast(const op_call *c, op_type *out); /* NumPy rules over all inputs */

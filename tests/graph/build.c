@@ -227,3 +227,30 @@ Test(build, an_extent_that_no_input_tells_is_refused)
     cr_assert(strstr(tec_context_error(cx), "dimension 'm' is not the extent of any input: its value is not known before the model runs"), "%s",
               tec_context_error(cx));
 }
+
+/* An extent that only the weights know becomes a condition, which the executor checks before anything reads past the input. */
+Test(build, checks_a_symbolic_extent_that_weights_settle)
+{
+    tec_error err = {0};
+    float data[2 * 8] = {0};
+    int64_t shape[2] = {2, 4};
+    DLTensor x = {.data = data, .device = {kDLCPU, 0}, .ndim = 2, .dtype = BASE_F32, .shape = shape};
+
+    m = graph_new(cx, "net");
+    f = graph_function_new(m, "main");
+    graph_value *in = graph_input(f, "x", (op_type){BASE_F32, 2, (const ir_expr *[]){ir_int(cx, 2), graph_symbol(m, "c")}});
+    graph_output(f, "y", GRAPH_ADD(f, "matmul", "dense", NULL, 0, in, random_constant(2, (const int64_t[]){5, 3})));
+    graph_built *b = graph_build(m, &(graph_build_options){.target = target_native(cx)});
+    cr_assert(b, "%s", tec_context_error(cx));
+    tec_module *module = graph_load(b);
+    tec_executor *ex = tec_executor_new(module, NULL, &(tec_run_options){.threads = 1}, &err);
+    cr_assert(ex, "%s", err.text);
+
+    cr_expect(!tec_executor_set_input(ex, 0, &x, &err) || !tec_executor_run(ex, &err));
+    cr_expect(strstr(err.text, "c == 5"), "%s", err.text);
+    err = (tec_error){0};
+    shape[1] = 5;
+    cr_expect(tec_executor_set_input(ex, 0, &x, &err) && tec_executor_run(ex, &err), "%s", err.text);
+    tec_executor_free(ex);
+    tec_module_free(module);
+}
