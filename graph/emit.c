@@ -197,6 +197,17 @@ static bool constant_extents(const op_type *t)
     return total <= (int64_t)1 << 30;
 }
 
+/* Values of dimensions are operands too, though no edge shows them. */
+static bool uses_symbols(tec_context *cx, const graph_node *node)
+{
+    base_vec symbols = {0};
+
+    for (int i = 0; i < node->n_attrs; i++)
+        for (int k = 0; node->attr[i].kind == OP_ATTR_EXPRS && k < node->attr[i].n; k++)
+            ir_free_vars(cx, node->attr[i].exprs[k], &symbols);
+    return symbols.n > 0;
+}
+
 static bool find_computable(tec_context *cx, const graph_value *v, base_map *memo)
 {
     const graph_node *node = v->node;
@@ -204,6 +215,8 @@ static bool find_computable(tec_context *cx, const graph_value *v, base_map *mem
     if (v->constant)
         return true;
     if (!node || (node->kind != GRAPH_OP && node->kind != GRAPH_PACK))
+        return false;
+    if (uses_symbols(cx, node))
         return false;
     for (int k = 0; k < node->n_in; k++)
         if (node->in[k] && !graph_is_computable(cx, node->in[k], memo))

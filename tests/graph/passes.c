@@ -166,6 +166,11 @@ Test(passes, integers_and_bools_are_computed_exactly)
     cr_assert_str_eq(flush_left(lines_of(m)), "constant v0: i64[2] = [4611686018427387903, -10]\nconstant v1: bool[2] = [0, 1]\noutput \"y\" v0\noutput \"z\" v1\n");
 }
 
+Test(passes, values_of_symbols_are_no_constants)
+{
+    keeps(graph_fold_constants, "input v0: f32[n, 3]\nv1: i64[2] = op values \"s\"() @values(exprs [n, 3])\nv2: f32[2] = op cast \"c\"(v1) @to(dtype f32)\noutput \"y\" v2\n");
+}
+
 Test(passes, constants_in_regions_are_computed)
 {
     graph_module *m = after(graph_fold_constants, "constant v0: f32[] = [2.0]\ninput v1: bool[]\ninput v2: f32[]\n"
