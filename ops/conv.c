@@ -196,6 +196,7 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
         index[2 + i] = k[i];
     const ir_expr *e = guarded(cx, inside, te_read(in, index, 2 + v.window.rank));
     *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.weights", c->op->name)), a.axis, a.n, e);
+    te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
 }
 
