@@ -151,6 +151,13 @@ const char *sched_rfactor(sched *s, const char *loop, int axis)
     return step(s, "rfactor", (sched_arg[]){LOOP(loop), {.kind = SCHED_ARG_INT, .i = axis}}, 2, &out, 1) ? out : NULL;
 }
 
+bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, int64_t offset)
+{
+    sched_arg arg[] = {BUFFER(buffer), {.kind = SCHED_ARG_INT, .i = dim}, {.kind = SCHED_ARG_INT, .i = factor}, {.kind = SCHED_ARG_INT, .i = offset}};
+
+    return step(s, "storage_align", arg, 4, NULL, 0);
+}
+
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value)
 {
     return step(

@@ -166,6 +166,11 @@ const char *(tec_rfactor)(tec_schedule *s, const char *loop, int axis)
     return sched_rfactor(s, loop, axis);
 }
 
+bool(tec_storage_align)(tec_schedule *s, const char *buffer, int dim, int64_t factor, int64_t offset)
+{
+    return sched_storage_align(s, buffer, dim, factor, offset);
+}
+
 bool(tec_pragma)(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value)
 {
     return sched_pragma(s, loop_or_block, key, value);

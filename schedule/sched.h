@@ -70,6 +70,8 @@ bool sched_set_scope(sched *s, const char *buffer, ir_scope scope);
 const char *sched_decompose_reduction(sched *s, const char *block, const char *loop); /* the init block */
 /* The block of the partial results, one for each iteration of the reduction loop, in a buffer with dimension `axis` for it. */
 const char *sched_rfactor(sched *s, const char *loop, int axis);
+/* The stride of the dimension becomes the least that has room and is `offset` more than a multiple of `factor`. */
+bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, int64_t offset);
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value);
 
 /* ---- trace ---- */

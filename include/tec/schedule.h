@@ -71,6 +71,8 @@ TEC_API bool tec_set_scope(tec_schedule *s, const char *buffer, const char *scop
 TEC_API const char *tec_decompose_reduction(tec_schedule *s, const char *block, const char *loop); /* the init block */
 /* The block of the partial results, one for each iteration of a reduction loop, in a buffer with dimension `axis` for it. */
 TEC_API const char *tec_rfactor(tec_schedule *s, const char *loop, int axis);
+/* The stride of the dimension becomes the least that has room and is `offset` more than a multiple of `factor`. */
+TEC_API bool tec_storage_align(tec_schedule *s, const char *buffer, int dim, int64_t factor, int64_t offset);
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
 
 /* ---- the caller's line ---- */
@@ -115,6 +117,7 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_set_scope(s, buffer, scope) (tec_set_scope)(TEC_HERE_SCHEDULE(s), (buffer), (scope))
 #define tec_decompose_reduction(s, block, loop) (tec_decompose_reduction)(TEC_HERE_SCHEDULE(s), (block), (loop))
 #define tec_rfactor(s, loop, axis) (tec_rfactor)(TEC_HERE_SCHEDULE(s), (loop), (axis))
+#define tec_storage_align(s, buffer, dim, factor, offset) (tec_storage_align)(TEC_HERE_SCHEDULE(s), (buffer), (dim), (factor), (offset))
 #define tec_pragma(s, place, key, value) (tec_pragma)(TEC_HERE_SCHEDULE(s), (place), (key), (value))
 
 #ifdef __cplusplus

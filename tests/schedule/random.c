@@ -246,7 +246,12 @@ static void random_step(sched *s)
         else
             sched_reverse_inline(s, block);
         break;
-    case 13: sched_cache_read(s, any_buffer(s), IR_LOCAL, NULL, 0); break;
+    case 13:
+        if (below(4))
+            sched_cache_read(s, any_buffer(s), IR_LOCAL, NULL, 0);
+        else
+            sched_storage_align(s, any_buffer(s), below(3), 1 + below(8), below(2));
+        break;
     case 14:
         if (below(2))
             sched_cache_write(s, block, IR_LOCAL);
