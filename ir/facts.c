@@ -12,6 +12,7 @@ ir_facts *ir_facts_new(tec_context *cx, const ir_facts *outer)
     f->cx = cx;
     f->outer = outer;
     f->rank = outer ? outer->rank : 0;
+    f->proofs = outer ? outer->proofs : base_new(cx, int);
     return f;
 }
 

@@ -114,17 +114,21 @@ static bool list_constraints(ir_iter_marks *m, const ir_expr *where, base_vec *o
     return true;
 }
 
+/* How often reading may start again with a mark more: one mark can ask for the next for ever. */
+enum { MAX_ROUNDS = 32 };
+
 static bool trim(ir_iter_marks *m, const constraint *c)
 {
     ir_mix mix;
     const ir_expr *full;
-    bool read;
+    bool read = false;
 
-    do {
+    m->restart = true;
+    for (int round = 0; round < MAX_ROUNDS && !read && m->restart; round++) {
         m->restart = false;
         mix = (ir_mix){0};
         read = ir_iter_read(m, c->sum, &mix) && ir_iter_chain(m, c->sum, &mix, &full);
-    } while (!read && m->restart);
+    }
     if (!read || !ir_is_value(mix.base, 0))
         return ir_iter_refuse(m, "the predicate '%s' is not of the form rebuilt < extent", text(m, c->condition));
     if (ir_prove_le(m->f, full, c->bound))
@@ -281,7 +285,7 @@ static bool read_all(ir_iter_marks *m)
 
 static bool read_with_restarts(ir_iter_marks *m)
 {
-    for (int round = 0; round < 32; round++) {
+    for (int round = 0; round < MAX_ROUNDS; round++) {
         m->restart = false;
         if (read_all(m))
             return true;

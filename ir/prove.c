@@ -230,7 +230,7 @@ static const ir_expr *next_factor(const ir_facts *f, const ir_sum *d, const ir_e
     return best;
 }
 
-enum { MAX_TERMS = 24 };
+enum { MAX_TERMS = 24, MAX_NESTED = 3 };
 
 static bool nonneg(proof *p, const ir_sum *d)
 {
@@ -271,7 +271,14 @@ bool ir_sum_nonneg(const ir_facts *f, const ir_sum *a, int steps)
 {
     proof p = {f, steps};
 
-    return !a->bad && (assumed(f, a) || nonneg(&p, a));
+    if (a->bad || assumed(f, a))
+        return !a->bad;
+    if (*f->proofs == MAX_NESTED)
+        return ir_sum_bounds(f, a).min >= 0;
+    ++*f->proofs;
+    bool yes = nonneg(&p, a);
+    --*f->proofs;
+    return yes;
 }
 
 /* ---- public questions ---- */

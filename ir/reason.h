@@ -121,6 +121,7 @@ struct ir_facts {
     tec_context *cx;
     const ir_facts *outer;
     int rank;
+    int *proofs;           /* of the whole chain: how many are under way, one inside the other */
     const ir_var_fact *vars;
     const ir_assumption *assumptions;
     const ir_residue *residues;
@@ -143,6 +144,7 @@ ir_modular ir_sum_modulus(const ir_facts *f, const ir_sum *a);
 /* ---- prove.c ---- */
 
 enum { IR_QUICK = 24, IR_THOROUGH = 400 }; /* steps that a proof may take */
+/* A proof inside a proof inside a proof sees bounds and assumptions only: each could ask for more of its kind without end. */
 bool ir_sum_nonneg(const ir_facts *f, const ir_sum *a, int steps);
 /* A bound of a that is free of vars: lower, or upper. */
 bool ir_sum_eliminate(const ir_facts *f, const ir_sum *a, const ir_expr *const *vars, int n, bool upper, ir_sum *out);

@@ -474,7 +474,8 @@ const ir_program *sched_do_reverse_inline(sched_call *c)
     if (!sched_find_block(c->cx, rest, p->block->name, &at))
         return NULL;
     rest = sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), b));
-    if (!rest || !sched_reads_are_written(c, rest, p->block->name))
+    /* Loops that only ever wrote what was private to them now write what others see. */
+    if (!rest || !sched_reads_are_written(c, rest, p->block->name) || !sched_still_independent(c, &at, rest))
         return NULL;
     return sched_drop_buffer(c->cx, sched_with_body(c, rest), vp.buffer);
 }
