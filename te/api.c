@@ -140,6 +140,27 @@ bool(tec_extern)(tec_def *d, const char *name, const tec_extern_call *call, tec_
                                    .n_outputs = call->n_outputs, .arg = call->arg, .n_args = call->n_args, .meaning = call->meaning}, out);
 }
 
+tec_intrinsics *tec_intrinsics_parse(tec_context *cx, const char *file, const char *text)
+{
+    return te_intrinsics_parse(cx, file, text);
+}
+
+int tec_intrinsics_count(const tec_intrinsics *t)
+{
+    return t ? t->list.n : 0;
+}
+
+const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *t)
+{
+    base_text all = {0};
+
+    if (!t)
+        return NULL;
+    for (int i = 0; i < t->list.n; i++)
+        base_add(cx, &all, te_intrinsic_text(cx, t->list.at[i]));
+    return base_text_str(cx, &all);
+}
+
 const tec_expr *tec_int(tec_context *cx, int64_t value)
 {
     return ir_int(cx, value);

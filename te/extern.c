@@ -144,8 +144,7 @@ static bool check_meaning(te_def *d, const te_call *c)
     return check_facts(d, c, &map);
 }
 
-/* The meaning's tree with the parameters of a call: inputs, outputs, symbols, scalars. */
-static const ir_program *call_program(tec_context *cx, const te_def *m)
+const ir_program *te_call_program(tec_context *cx, const te_def *m)
 {
     const ir_program *tree = te_tree(cx, m);
     ir_program *p = tree ? ir_program_copy(cx, tree) : NULL;
@@ -181,7 +180,7 @@ static bool find_intrinsic(te_def *d, const te_call *c, const ir_intrinsic **out
         return true;
     ir_intrinsic *in = base_new(d->cx, ir_intrinsic);
     in->name = c->function;
-    in->meaning = call_program(d->cx, c->meaning);
+    in->meaning = te_call_program(d->cx, c->meaning);
     *out = in;
     return in->meaning != NULL;
 }

@@ -1,4 +1,4 @@
-/* te/extern.h -- extern stages from the inside, for te/'s own files.
+/* te/extern.h -- calls of functions from the inside, for te/'s own files.
  *
  *     body = te_extern_call(cx, stage);        // assert call<i32> f(&A, &S, n) == 0, "..."
  */
@@ -8,5 +8,7 @@
 #include "te/te.h"
 
 const ir_stmt *te_extern_call(tec_context *cx, const te_stage *s);
+/* The tree of m with the parameters of a call: inputs, outputs, symbols, scalars. */
+const ir_program *te_call_program(tec_context *cx, const te_def *m);
 
 #endif

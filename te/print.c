@@ -56,7 +56,7 @@ static void add_head(tec_context *cx, base_text *t, const te_def *d)
 {
     const char *sep = "";
 
-    base_addf(cx, t, "def %s(", d->name);
+    base_addf(cx, t, "%s(", d->name);
     for (int i = 0; i < d->symbols.n; i++, sep = ", ")
         base_addf(cx, t, "%s%s", sep, ((const ir_expr *)d->symbols.at[i])->var.name);
     for (int i = 0; i < d->inputs.n; i++, sep = ", ") {
@@ -217,29 +217,53 @@ static void add_scan(tec_context *cx, base_text *t, const te_def *d, const te_sc
     base_add(cx, t, "  }\n");
 }
 
-const char *te_text(tec_context *cx, const te_def *d)
+/* The whole definition but for its closing brace. */
+static void add_def(tec_context *cx, base_text *t, const te_def *d)
 {
-    base_text t = {0};
     base_dict combiners = {0};
 
-    if (!d)
-        return NULL;
-    add_head(cx, &t, d);
-    base_add(cx, &t, " {\n");
+    add_head(cx, t, d);
+    base_add(cx, t, " {\n");
     for (int i = 0; i < d->stages.n; i++)
-        add_combiners(cx, &t, d->stages.at[i], &combiners);
+        add_combiners(cx, t, d->stages.at[i], &combiners);
     for (int i = 0; i < d->stages.n; i++) {
         const te_stage *s = d->stages.at[i];
 
         if (s->kind == TE_COMPUTE)
-            add_stage(cx, &t, d, s, "  ");
+            add_stage(cx, t, d, s, "  ");
         else if (s->kind == TE_SCAN && s == s->scan->steps.at[0])
-            add_scan(cx, &t, d, s->scan);
+            add_scan(cx, t, d, s->scan);
         else if (s->kind == TE_EXTERN)
-            add_extern(cx, &t, s);
+            add_extern(cx, t, s);
     }
     for (int i = 0; i < d->outputs.n; i++)
-        base_addf(cx, &t, "%s%s", i ? ", " : "  return ", ((const te_tensor *)d->outputs.at[i])->buffer->name);
-    base_add(cx, &t, "\n}\n");
+        base_addf(cx, t, "%s%s", i ? ", " : "  return ", ((const te_tensor *)d->outputs.at[i])->buffer->name);
+    base_add(cx, t, "\n");
+}
+
+const char *te_text(tec_context *cx, const te_def *d)
+{
+    base_text t = {0};
+
+    if (!d)
+        return NULL;
+    base_add(cx, &t, "def ");
+    add_def(cx, &t, d);
+    base_add(cx, &t, "}\n");
+    return base_text_str(cx, &t);
+}
+
+const char *te_intrinsic_text(tec_context *cx, const te_intrinsic *in)
+{
+    base_text t = {0};
+
+    if (!in)
+        return NULL;
+    base_add(cx, &t, "intrinsic ");
+    add_def(cx, &t, in->behaviour);
+    for (int i = 0; i < TE_N_FORMS; i++)
+        if (in->text[i])
+            base_addf(cx, &t, "  %s %s\n", te_form_text((te_form)i), ir_expr_text(cx, ir_string(cx, in->text[i])));
+    base_add(cx, &t, "}\n");
     return base_text_str(cx, &t);
 }

@@ -11,11 +11,12 @@
 #ifndef TE_TEXT_H
 #define TE_TEXT_H
 
-#include "te/te.h"
+#include "te/intrinsic.h"
 
 typedef struct {
     base_vec defs; /* te_def *, in the order of the file */
     base_dict schedules; /* name of the definition -> text of the trace (char *) */
+    te_intrinsics intrinsics;
     base_dict schedule_lines; /* name -> int *: the line where the trace starts */
 } te_file;
 

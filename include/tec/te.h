@@ -92,6 +92,12 @@ typedef struct {
 } tec_extern_call;
 TEC_API bool tec_extern(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out); /* out: n_outputs */
 
+/* Declarations of tensor intrinsics, from `.te` text: what an instruction does, and the texts that write it. */
+typedef struct te_intrinsics tec_intrinsics;
+TEC_API tec_intrinsics *tec_intrinsics_parse(tec_context *cx, const char *file, const char *text);
+TEC_API int tec_intrinsics_count(const tec_intrinsics *t);
+TEC_API const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *t); /* all of them, in order */
+
 /* ---- expressions ---- */
 
 TEC_API const tec_expr *tec_int(tec_context *cx, int64_t value);                      /* i64, the type of indices */

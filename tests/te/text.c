@@ -78,7 +78,7 @@ Test(te_text, reads_several_definitions_and_schedules)
 Test(te_text, names_what_is_wrong)
 {
     refuses("", "t: error: no definition found: expected 'def NAME(...) { ... }'");
-    refuses("define f", "t:1: error: expected 'def' or 'schedule', found 'define'");
+    refuses("define f", "t:1: error: expected 'def', 'schedule' or 'intrinsic', found 'define'");
     refuses("def (", "t:1: error: expected the name of a definition, found '('");
     refuses("def f(A: f32[4]) {\n B[i] = A[i, i]\n return B }", "t:2: error: 'A' has 1 dimension, and 2 indices are given");
     refuses("def f(A: f32[4]) {\n B[i] = A[i + 0]\n return B }",

@@ -1,0 +1,178 @@
+/* te/intrinsic.c -- tensor intrinsics: their checks, and the meaning of each form made from the tree of the behaviour.
+ *
+ *     for k { block c(k reduce) { init { c[] = 0 } c[] sum= a[k] * b[k] } }        body
+ *     block c.reset() { c[] = 0 }                                                  reset
+ *     for k { block c.update(k reduce) { c[] sum= a[k] * b[k] } }                  update
+ */
+#include "te/intrinsic.h"
+
+#include "te/extern.h"
+
+static const char *const form_text[TE_N_FORMS] = {[TE_BODY] = "body", [TE_RESET] = "reset", [TE_UPDATE] = "update"};
+
+const char *te_form_text(te_form form)
+{
+    return form_text[form];
+}
+
+/* ---- checks ---- */
+
+/* The one stage of the behaviour; NULL: there is another number of them (in *n). */
+static const te_stage *only_stage(const te_def *d, int *n)
+{
+    const te_stage *only = NULL;
+
+    *n = 0;
+    for (int i = 0; i < d->stages.n; i++) {
+        const te_stage *s = d->stages.at[i];
+
+        if (s->kind != TE_INPUT) {
+            only = s;
+            ++*n;
+        }
+    }
+    return *n == 1 ? only : NULL;
+}
+
+static bool check_sizes(tec_context *cx, const te_def *d)
+{
+    for (int i = 0; i < d->stages.n; i++) {
+        const te_stage *s = d->stages.at[i];
+
+        for (int j = 0; j < s->n_outputs; j++)
+            for (int k = 0; k < s->output[j]->buffer->n; k++)
+                if (s->output[j]->buffer->shape[k]->op != IR_INT) {
+                    base_fail(cx, TEC_INVALID, s->loc, "a dimension of '%s' in intrinsic '%s' is no constant", s->output[j]->buffer->name, d->name);
+                    return false;
+                }
+        for (int k = 0; k < s->n_reduce; k++)
+            if (s->reduce_extent[k]->op != IR_INT) {
+                base_fail(cx, TEC_INVALID, s->loc, "the extent of axis '%s' in intrinsic '%s' is no constant", s->reduce_axis[k]->var.name, d->name);
+                return false;
+            }
+    }
+    return true;
+}
+
+static bool check_behaviour(tec_context *cx, const te_def *d)
+{
+    int n;
+    const te_stage *s = only_stage(d, &n);
+
+    if (d->symbols.n)
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has the symbol '%s'; its sizes must be constants", d->name,
+                  ((const ir_expr *)d->symbols.at[0])->var.name);
+    else if (!s || s->kind != TE_COMPUTE)
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must be one computed stage, it has %d%s", d->name, n, s ? " that is none" : "");
+    else if (d->outputs.n != s->n_outputs)
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must return all that it computes", d->name);
+    else
+        return check_sizes(cx, d);
+    return false;
+}
+
+static bool check_forms(tec_context *cx, const te_def *d, const char *const text[TE_N_FORMS])
+{
+    int n;
+    const te_stage *s = only_stage(d, &n);
+
+    if (!text[TE_BODY] && !text[TE_UPDATE])
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has neither a body nor an update", d->name);
+    if (text[TE_RESET] && !text[TE_UPDATE])
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has a reset but no update", d->name);
+    if (text[TE_UPDATE] && s->body[0]->op != IR_REDUCE)
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has an update, but reduces nothing", d->name);
+    for (int i = 0; i < TE_N_FORMS; i++)
+        if (text[i] && !*text[i])
+            base_fail(cx, TEC_INVALID, d->loc, "the %s of intrinsic '%s' is empty", form_text[i], d->name);
+    return !base_failed(cx);
+}
+
+/* ---- forms ---- */
+
+/* Below `spatial` loops of the nest stand the reduction's own, which a reset has no use for. */
+static const ir_stmt *form_nest(tec_context *cx, const ir_stmt *s, int spatial, te_form form)
+{
+    if (s->kind == IR_FOR) {
+        const ir_stmt *body = form_nest(cx, s->loop.body, spatial - 1, form);
+
+        return spatial <= 0 && form == TE_RESET ? body : ir_for_like(cx, s, s->loop.min, s->loop.extent, body);
+    }
+    ir_block *b = ir_block_copy(cx, s->block.block);
+    b->name = base_format(cx, "%s.%s", b->name, form_text[form]);
+    if (form == TE_RESET) {
+        while (b->n_iters > 0 && b->iters[b->n_iters - 1].kind == IR_REDUCE_ITER)
+            b->n_iters--;
+        b->n_reads = 0;
+        b->body = b->init;
+    }
+    b->init = NULL;
+    return ir_block_stmt(cx, b, s->block.bind, s->block.where);
+}
+
+/* Only the outputs, for a reset. */
+static void keep_outputs(tec_context *cx, ir_program *p)
+{
+    ir_param *param = base_array(cx, ir_param, p->n_params);
+    int n = 0;
+
+    for (int i = 0; i < p->n_params; i++)
+        if (p->params[i].output)
+            param[n++] = p->params[i];
+    p->params = param;
+    p->n_params = n;
+}
+
+static const ir_program *form_program(tec_context *cx, const te_def *d, te_form form)
+{
+    const ir_program *whole = te_call_program(cx, d);
+    int n;
+
+    if (!whole || form == TE_BODY)
+        return whole;
+    ir_program *p = ir_program_copy(cx, whole);
+    p->name = base_format(cx, "%s.%s", d->name, form_text[form]);
+    p->body = form_nest(cx, whole->body, only_stage(d, &n)->n_axes, form);
+    if (form == TE_RESET)
+        keep_outputs(cx, p);
+    return p->body ? p : NULL;
+}
+
+static const ir_intrinsic *make_form(tec_context *cx, const te_def *d, te_form form, const char *text)
+{
+    ir_intrinsic *in = base_new(cx, ir_intrinsic);
+
+    in->name = form == TE_BODY ? d->name : base_format(cx, "%s.%s", d->name, form_text[form]);
+    in->text = text;
+    in->meaning = form_program(cx, d, form);
+    return in->meaning ? in : NULL;
+}
+
+const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, const te_def *behaviour, const char *const text[TE_N_FORMS])
+{
+    if (!behaviour || base_failed(cx))
+        return NULL;
+    if (base_dict_has(&table->names, behaviour->name))
+        return base_fail(cx, TEC_INVALID, behaviour->loc, "intrinsic '%s' is declared twice", behaviour->name);
+    if (!check_behaviour(cx, behaviour) || !check_forms(cx, behaviour, text))
+        return NULL;
+    te_intrinsic *in = base_new(cx, te_intrinsic);
+
+    *in = (te_intrinsic){.name = behaviour->name, .behaviour = behaviour, .loc = behaviour->loc};
+    for (int i = 0; i < TE_N_FORMS; i++) {
+        if (!text[i])
+            continue;
+        in->text[i] = base_strdup(cx, text[i]);
+        in->ir[i] = make_form(cx, behaviour, (te_form)i, in->text[i]);
+        if (!in->ir[i])
+            return NULL;
+    }
+    base_dict_put(cx, &table->names, in->name, in);
+    base_push(cx, &table->list, in);
+    return in;
+}
+
+const te_intrinsic *te_intrinsic_named(const te_intrinsics *table, const char *name)
+{
+    return base_dict_get(&table->names, name);
+}
