@@ -371,7 +371,15 @@ static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_exp
     return s;
 }
 
-/* Buffers that each iteration of l fills for itself: the second part gets its own, so that they stay private to its loops. */
+static bool any_reads(const sched_sites *all, const ir_buffer *b)
+{
+    for (int i = 0; i < all->n; i++)
+        if (sched_reads(all->at[i].block, b))
+            return true;
+    return false;
+}
+
+/* Buffers that each iteration of l fills for itself and reads: the second part gets its own, so that they stay private to its loops. */
 static const ir_program *own_buffers(sched_call *c, const ir_expr *var, ir_subst *own)
 {
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
@@ -381,7 +389,7 @@ static const ir_program *own_buffers(sched_call *c, const ir_expr *var, ir_subst
         const ir_buffer *b = c->tree->buffers[i];
         const char *name = b->name;
 
-        if (!sched_private(c->s, &all, b, var))
+        if (!any_reads(&all, b) || !sched_private(c->s, &all, b, var))
             continue;
         for (int k = 2; sched_buffer_named(p, name); k++)
             name = base_format(c->cx, "%s'%d", b->name, k);

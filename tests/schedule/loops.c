@@ -464,6 +464,11 @@ Test(loops, tile_needs_two_factors)
     refuses(schedule_of(matmul), "tile(C.y, C.x, 4)", "a tile needs two factors");
 }
 
+Test(loops, cut_leaves_a_buffer_that_nothing_reads_whole)
+{
+    does(schedule_of("def f(A: f32[10]) { P[i] = A[i] * 2 C[i] = A[i] + 1 return C }"), "cut(P.i, 4)\ncache_write(P'2, global)");
+}
+
 Test(loops, cut_gives_each_part_its_own_private_buffers)
 {
     sched *s = schedule_of("def f(A: f32[10, 8]) { P[y, x] = A[y, x] * 2 C[y: 9, x] = P[y, x] + P[y + 1, x] return C }");
