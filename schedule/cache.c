@@ -312,6 +312,27 @@ static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sche
     return body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
 }
 
+/* What nobody read was private to each iteration; the copy reads it. */
+static bool writers_independent(sched_call *c, const sched_sites *all, const base_vec *writers, const ir_stmt *root)
+{
+    sched_sites now = sched_all_sites(c->cx, root);
+
+    for (int i = 0; i < writers->n; i++) {
+        const sched_site *w = sched_site_named(all, writers->at[i]);
+
+        for (int k = 0; k < w->n_loops; k++) {
+            const ir_stmt *l = w->loop[k];
+            const char *reason = NULL;
+
+            if (l->loop.how != IR_SERIAL && l->loop.how != IR_UNROLLED && sched_kind_for(c->cx, w, l->loop.var) == IR_SPATIAL)
+                reason = sched_dependence(c->s, &now, l->loop.var);
+            if (reason)
+                return sched_refuse(c, "'%s' is %s, and %s", l->loop.var->var.name, ir_how_text(l->loop.how), reason);
+        }
+    }
+    return true;
+}
+
 /* cache_write(S, scope): S writes a cache, and a new nest after S copies it. cache_write(S, scope, l): in each iteration of l
  * (accumulate.c). */
 const ir_program *sched_do_cache_write(sched_call *c)
@@ -347,6 +368,8 @@ const ir_program *sched_do_cache_write(sched_call *c)
         return NULL;
     const ir_stmt *root = sched_redirect(c, c->tree->body, b->n_writes, old, cache, (const char *const *)writers.at, writers.n);
     root = root ? insert_copy(c, root, s, fixed, writers.at[writers.n - 1], &k) : NULL;
+    if (!root || !writers_independent(c, &all, &writers, root))
+        return NULL;
     const ir_program *after = sched_with_body(c, root);
     for (int j = 0; after && j < b->n_writes; j++)
         after = sched_add_buffer(c->cx, after, cache[j]);
