@@ -23,8 +23,7 @@ typedef struct {
     sched *s;
     fuzz_data data[FUZZ_MAX_SETS];
     int n_sets;
-    const char *last_pass; /* the last one that ended */
-    int n_passes;
+    int n_passes; /* rows of the pipeline that are done */
 } check;
 
 fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *t, const fuzz_watch *watch)
@@ -158,9 +157,12 @@ static bool schedule(check *k)
 static void after_pass(void *user, const char *pass, const ir_program *before, const ir_program *after)
 {
     check *k = user;
-    int row = k->n_passes++;
+    int row = k->n_passes;
 
-    k->last_pass = pass;
+    /* Rows that do not apply to the target are not told of. */
+    while (row + 1 < lower_n_passes && strcmp(lower_passes[row].name, pass) != 0)
+        row++;
+    k->n_passes = row + 1;
     if (before == after)
         return;
     k->r->passes |= (uint64_t)1 << row;

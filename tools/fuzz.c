@@ -53,8 +53,10 @@ static const char *pattern_of(char *text)
     bool quoted = false;
 
     for (char *from = text; *from; from++) {
-        quoted = quoted != (*from == '\'');
-        if (!quoted && !(*from >= '0' && *from <= '9'))
+        /* Names may hold quotes themselves. */
+        if (*from == '\'' && (quoted ? !from[1] || strchr(" ,.:;)[]", from[1]) != NULL : from == text || strchr(" (", from[-1]) != NULL))
+            quoted = !quoted;
+        else if (!quoted && !(*from >= '0' && *from <= '9'))
             *to++ = *from == '\n' ? ' ' : *from;
     }
     *to = '\0';
