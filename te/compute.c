@@ -10,9 +10,9 @@ typedef struct {
     te_def *def;
     te_scan *scan;
     const char *name;
-    base_vec done;    /* reductions taken out, */
-    base_vec stages;  /* and the first tensor of each one's stage, */
-    base_vec axes;    /* and the axes that it is read at (base_vec *) */
+    base_vec done;   /* reductions taken out, */
+    base_vec stages; /* and the first tensor of each one's stage, */
+    base_vec axes;   /* and the axes that it is read at (base_vec *) */
 } extraction;
 
 static te_tensor *reduction_stage(extraction *x, const ir_expr *e, base_vec *outer);
@@ -100,12 +100,14 @@ static te_tensor *reduction_stage(extraction *x, const ir_expr *e, base_vec *out
         base_map_put(d->cx, &to_own.vars, a, mine);
     }
     for (int i = 0; i < n; i++) {
-        body[i] = ir_reduce(d->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, e->reduce.condition, i);
+        body[i] = ir_reduce(d->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes,
+                            e->reduce.condition, i);
         body[i] = ir_apply(d->cx, &to_own, body[i]);
     }
     const char *name = fresh_name(d, x->name);
     const ir_expr *const *axis = (const ir_expr *const *)own.at;
-    bool made = timed ? te_scan_step_n(x->scan, name, axis, own.n, body, n, out) : te_compute_n(d, name, axis, own.n, body, n, out);
+    bool made =
+        timed ? te_scan_step_n(x->scan, name, axis, own.n, body, n, out) : te_compute_n(d, name, axis, own.n, body, n, out);
     return made ? out[e->reduce.which] : NULL;
 }
 
@@ -121,7 +123,9 @@ static const ir_expr *clean_sources(extraction *x, const ir_expr *e)
         source[i] = ir_rewrite_expr(&x->rw, e->reduce.source[i]);
         same = same && source[i] == e->reduce.source[i];
     }
-    return same ? e : ir_reduce(x->rw.cx, e->reduce.combiner, source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, condition, e->reduce.which);
+    return same ? e
+                : ir_reduce(x->rw.cx, e->reduce.combiner, source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, condition,
+                            e->reduce.which);
 }
 
 /* What a body may mention: tensors and symbols of the definition, its axes and reduction axes. */
@@ -164,7 +168,8 @@ static void check_load(const body_check *c, const ir_expr *e)
     if (!s)
         base_fail(d->cx, TEC_INVALID, e->loc, "'%s' is no tensor of '%s'", e->load.buffer->name, d->name);
     else if (te_stage_is_partial(s))
-        base_fail(d->cx, TEC_INVALID, e->loc, "'%s' has no first steps, so only its scan '%s' may read it", e->load.buffer->name, s->scan->name);
+        base_fail(d->cx, TEC_INVALID, e->loc, "'%s' has no first steps, so only its scan '%s' may read it", e->load.buffer->name,
+                  s->scan->name);
 }
 
 static bool check_node(ir_walk *w, const ir_expr *e)
@@ -221,7 +226,8 @@ static bool check_tuple(te_def *d, const char *name, const ir_expr *const *body,
         if (fits && reduces)
             fits = body[i]->reduce.which == i && body[i]->reduce.combiner->n == n && same_reduction(body[0], body[i]);
         if (!fits) {
-            base_fail(d->cx, TEC_INVALID, body[i]->loc, "output %d of '%s' is no component of the reduction that makes its other outputs", i, name);
+            base_fail(d->cx, TEC_INVALID, body[i]->loc,
+                      "output %d of '%s' is no component of the reduction that makes its other outputs", i, name);
             return false;
         }
     }
@@ -259,7 +265,8 @@ static bool make_outputs(const te_recipe *r, te_stage *s)
     if (r->length)
         shape[0] = r->length;
     for (int i = 0; i < r->n_bodies; i++) {
-        const ir_buffer *b = r->state ? r->state->buffer : ir_buffer_new(r->def->cx, r->output[i], s->body[i]->dtype, shape, s->n_axes);
+        const ir_buffer *b =
+            r->state ? r->state->buffer : ir_buffer_new(r->def->cx, r->output[i], s->body[i]->dtype, shape, s->n_axes);
 
         if (!b)
             return false;
@@ -319,11 +326,12 @@ te_stage *te_build_stage(const te_recipe *r)
     return finish_stage(r, clean);
 }
 
-bool te_compute_named(te_def *d, const char *name, const char *const *output, const ir_expr *const *axis, int n, const ir_expr *const *body,
-                      int n_bodies, te_tensor **out)
+bool te_compute_named(te_def *d, const char *name, const char *const *output, const ir_expr *const *axis, int n,
+                      const ir_expr *const *body, int n_bodies, te_tensor **out)
 {
-    te_stage *s = !d ? NULL : te_build_stage(&(te_recipe){
-        .def = d, .name = name, .output = output, .axis = axis, .n = n, .body = body, .n_bodies = n_bodies});
+    te_stage *s = !d ? NULL
+                     : te_build_stage(&(te_recipe){
+                           .def = d, .name = name, .output = output, .axis = axis, .n = n, .body = body, .n_bodies = n_bodies});
 
     if (!s)
         return false;
@@ -343,7 +351,8 @@ const char *const *te_output_names(tec_context *cx, const char *name, int n)
     return output;
 }
 
-bool te_compute_n(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies, te_tensor **out)
+bool te_compute_n(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies,
+                  te_tensor **out)
 {
     return d && te_compute_named(d, name, te_output_names(d->cx, name, n_bodies), axis, n, body, n_bodies, out);
 }

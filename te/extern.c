@@ -45,7 +45,8 @@ static bool is_known(te_def *d, const te_call *c, const ir_expr *e)
         for (int j = 0; j < d->scalars.n; j++)
             known = known || d->scalars.at[j] == vars.at[i];
         if (!known)
-            return fail(d, base_format(d->cx, "'%s' is neither a symbol nor a scalar of '%s'", ((const ir_expr *)vars.at[i])->var.name, d->name));
+            return fail(d, base_format(d->cx, "'%s' is neither a symbol nor a scalar of '%s'",
+                                       ((const ir_expr *)vars.at[i])->var.name, d->name));
     }
     return true;
 }
@@ -60,7 +61,8 @@ static bool check_operands(te_def *d, const te_call *c)
         if (t->def != d || te_tensor_named(d, t->buffer->name) != t)
             return fail(d, base_format(d->cx, "'%s' is no tensor of '%s'", t->buffer->name, d->name));
         if (te_stage_is_partial(t->stage))
-            return fail(d, base_format(d->cx, "'%s' has no first steps, so only its scan '%s' may read it", t->buffer->name, t->stage->scan->name));
+            return fail(d, base_format(d->cx, "'%s' has no first steps, so only its scan '%s' may read it", t->buffer->name,
+                                       t->stage->scan->name));
     }
     for (int i = 0; i < c->n_args; i++)
         if (!c->arg[i] || !is_known(d, c, c->arg[i]))
@@ -80,23 +82,24 @@ static const ir_expr *meaning_scalar(const te_def *m, int i)
     return i < m->symbols.n ? m->symbols.at[i] : m->scalars.at[i - m->symbols.n];
 }
 
-static bool same_shape(te_def *d, const te_call *c, const ir_subst *map, const ir_buffer *want, base_dtype t, const ir_expr *const *shape, int n,
-                       const char *name)
+static bool same_shape(te_def *d, const te_call *c, const ir_subst *map, const ir_buffer *want, base_dtype t,
+                       const ir_expr *const *shape, int n, const char *name)
 {
     bool same = base_dtype_same(want->dtype, t) && want->n == n;
 
     for (int k = 0; same && k < n; k++)
         same = ir_prove_equal(te_facts(d), ir_apply(d->cx, map, want->shape[k]), shape[k]);
-    return same || fail(d, base_format(d->cx, "'%s' of extern stage '%s' does not have the type and shape of '%s' in the meaning '%s'", name, c->name,
-                                       want->name, c->meaning->name));
+    return same ||
+           fail(d, base_format(d->cx, "'%s' of extern stage '%s' does not have the type and shape of '%s' in the meaning '%s'",
+                               name, c->name, want->name, c->meaning->name));
 }
 
 static bool check_facts(te_def *d, const te_call *c, const ir_subst *map)
 {
     for (int i = 0; i < c->meaning->facts.n; i++)
         if (!ir_prove(te_facts(d), ir_apply(d->cx, map, c->meaning->facts.at[i])))
-            return fail(d, base_format(d->cx, "the meaning '%s' of extern stage '%s' wants %s, which is not proven", c->meaning->name, c->name,
-                                       ir_expr_text(d->cx, c->meaning->facts.at[i])));
+            return fail(d, base_format(d->cx, "the meaning '%s' of extern stage '%s' wants %s, which is not proven",
+                                       c->meaning->name, c->name, ir_expr_text(d->cx, c->meaning->facts.at[i])));
     return true;
 }
 
@@ -106,10 +109,12 @@ static bool check_counts(te_def *d, const te_call *c)
 
     if (m->inputs.n == c->n_inputs && m->outputs.n == c->n_outputs && m->symbols.n + m->scalars.n == c->n_args)
         return true;
-    return fail(d, base_format(d->cx,
-                               "extern stage '%s' has %d inputs, %d outputs and %d other arguments; its meaning '%s' has %d, %d, and %d symbols "
-                               "and scalars",
-                               c->name, c->n_inputs, c->n_outputs, c->n_args, m->name, m->inputs.n, m->outputs.n, m->symbols.n + m->scalars.n));
+    return fail(
+        d, base_format(
+               d->cx,
+               "extern stage '%s' has %d inputs, %d outputs and %d other arguments; its meaning '%s' has %d, %d, and %d symbols "
+               "and scalars",
+               c->name, c->n_inputs, c->n_outputs, c->n_args, m->name, m->inputs.n, m->outputs.n, m->symbols.n + m->scalars.n));
 }
 
 static bool check_meaning(te_def *d, const te_call *c)
@@ -125,8 +130,9 @@ static bool check_meaning(te_def *d, const te_call *c)
         const ir_expr *p = meaning_scalar(m, i);
 
         if (!base_dtype_same(p->dtype, c->arg[i]->dtype))
-            return fail(d, base_format(d->cx, "'%s' in the meaning '%s' is %s, extern stage '%s' hands in %s", p->var.name, m->name,
-                                       base_dtype_text(d->cx, p->dtype), c->name, base_dtype_text(d->cx, c->arg[i]->dtype)));
+            return fail(d,
+                        base_format(d->cx, "'%s' in the meaning '%s' is %s, extern stage '%s' hands in %s", p->var.name, m->name,
+                                    base_dtype_text(d->cx, p->dtype), c->name, base_dtype_text(d->cx, c->arg[i]->dtype)));
         base_map_put(d->cx, &map.vars, p, c->arg[i]);
     }
     for (int i = 0; i < c->n_inputs; i++) {
@@ -174,7 +180,8 @@ static bool find_intrinsic(te_def *d, const te_call *c, const ir_intrinsic **out
             continue;
         *out = s->call->intrinsic;
         return s->call->meaning == c->meaning ||
-               fail(d, base_format(d->cx, "'%s' means something else in the extern stages '%s' and '%s'", c->function, s->name, c->name));
+               fail(d, base_format(d->cx, "'%s' means something else in the extern stages '%s' and '%s'", c->function, s->name,
+                                   c->name));
     }
     if (!c->meaning)
         return true;

@@ -42,12 +42,14 @@ static bool check_sizes(tec_context *cx, const te_def *d)
         for (int j = 0; j < s->n_outputs; j++)
             for (int k = 0; k < s->output[j]->buffer->n; k++)
                 if (s->output[j]->buffer->shape[k]->op != IR_INT) {
-                    base_fail(cx, TEC_INVALID, s->loc, "a dimension of '%s' in intrinsic '%s' is no constant", s->output[j]->buffer->name, d->name);
+                    base_fail(cx, TEC_INVALID, s->loc, "a dimension of '%s' in intrinsic '%s' is no constant",
+                              s->output[j]->buffer->name, d->name);
                     return false;
                 }
         for (int k = 0; k < s->n_reduce; k++)
             if (s->reduce_extent[k]->op != IR_INT) {
-                base_fail(cx, TEC_INVALID, s->loc, "the extent of axis '%s' in intrinsic '%s' is no constant", s->reduce_axis[k]->var.name, d->name);
+                base_fail(cx, TEC_INVALID, s->loc, "the extent of axis '%s' in intrinsic '%s' is no constant",
+                          s->reduce_axis[k]->var.name, d->name);
                 return false;
             }
     }
@@ -63,7 +65,8 @@ static bool check_behaviour(tec_context *cx, const te_def *d)
         base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has the symbol '%s'; its sizes must be constants", d->name,
                   ((const ir_expr *)d->symbols.at[0])->var.name);
     else if (!s || s->kind != TE_COMPUTE)
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must be one computed stage, it has %d%s", d->name, n, s ? " that is none" : "");
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must be one computed stage, it has %d%s", d->name, n,
+                  s ? " that is none" : "");
     else if (d->outputs.n != s->n_outputs)
         base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must return all that it computes", d->name);
     else
@@ -148,7 +151,8 @@ static const ir_intrinsic *make_form(tec_context *cx, const te_def *d, te_form f
     return in->meaning ? in : NULL;
 }
 
-const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, const te_def *behaviour, const char *const text[TE_N_FORMS])
+const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, const te_def *behaviour,
+                                     const char *const text[TE_N_FORMS])
 {
     if (!behaviour || base_failed(cx))
         return NULL;

@@ -14,12 +14,14 @@ te_scan *te_scan_new(te_def *d, const char *name, const ir_expr *time)
     if (!d || !time)
         return NULL;
     if (d->open)
-        return base_fail(d->cx, TEC_INVALID, base_where(d->cx), "scan '%s' is still open, so '%s' cannot begin", d->open->name, name);
+        return base_fail(d->cx, TEC_INVALID, base_where(d->cx), "scan '%s' is still open, so '%s' cannot begin", d->open->name,
+                         name);
     if (!te_check_axes(d, name, &time, 1) || !te_claim_name(d, name, d))
         return NULL;
     te_scan *s = base_new(d->cx, te_scan);
 
-    *s = (te_scan){.def = d, .name = base_strdup(d->cx, name), .time = time, .extent = te_axis_extent(time), .loc = base_where(d->cx)};
+    *s = (te_scan){
+        .def = d, .name = base_strdup(d->cx, name), .time = time, .extent = te_axis_extent(time), .loc = base_where(d->cx)};
     return d->open = s;
 }
 
@@ -35,7 +37,8 @@ static bool is_open(const te_scan *s)
 
 static void *fail_at_name(const te_scan *s, const char *what, const char *name)
 {
-    return base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx), "%s '%s' of scan '%s' has no time axis", what, name, s->name);
+    return base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx), "%s '%s' of scan '%s' has no time axis", what, name,
+                     s->name);
 }
 
 /* ---- first steps ---- */
@@ -47,13 +50,13 @@ static bool take_first(te_scan *s, const char *name, const ir_expr *time)
     int64_t first;
 
     if (!extent || !ir_is_int(extent, &first) || first < 1)
-        base_fail(cx, TEC_INVALID, base_where(cx), "the number of first steps of '%s' must be a positive constant, found '%s'", name,
-                  ir_expr_text(cx, extent));
+        base_fail(cx, TEC_INVALID, base_where(cx), "the number of first steps of '%s' must be a positive constant, found '%s'",
+                  name, ir_expr_text(cx, extent));
     else if (s->steps.n)
         base_fail(cx, TEC_INVALID, base_where(cx), "the first steps of '%s' come behind an update of scan '%s'", name, s->name);
     else if (s->states.n && first != s->first)
-        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %lld first steps, other states of scan '%s' have %lld", name, (long long)first, s->name,
-                  (long long)s->first);
+        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %lld first steps, other states of scan '%s' have %lld", name,
+                  (long long)first, s->name, (long long)s->first);
     else
         s->first = first;
     return !base_failed(cx);
@@ -100,12 +103,13 @@ static bool fits_state(te_scan *s, const te_tensor *state, const ir_expr *const 
     else if (n != b->n)
         base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %d axes in its first steps and %d in its update", b->name, b->n, n);
     else if (!base_dtype_same(body->dtype, b->dtype))
-        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is %s in its first steps and %s in its update", b->name, base_dtype_text(cx, b->dtype),
-                  base_dtype_text(cx, body->dtype));
+        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is %s in its first steps and %s in its update", b->name,
+                  base_dtype_text(cx, b->dtype), base_dtype_text(cx, body->dtype));
     for (int i = 1; i < n && !base_failed(cx); i++)
         if (axis[i] && te_axis_extent(axis[i]) && !ir_prove_equal(te_facts(s->def), te_axis_extent(axis[i]), b->shape[i]))
-            base_fail(cx, TEC_INVALID, base_where(cx), "axis '%s' of '%s' runs over '%s' in its update and over '%s' in its first steps",
-                      axis[i]->var.name, b->name, ir_expr_text(cx, te_axis_extent(axis[i])), ir_expr_text(cx, b->shape[i]));
+            base_fail(cx, TEC_INVALID, base_where(cx),
+                      "axis '%s' of '%s' runs over '%s' in its update and over '%s' in its first steps", axis[i]->var.name,
+                      b->name, ir_expr_text(cx, te_axis_extent(axis[i])), ir_expr_text(cx, b->shape[i]));
     return !base_failed(cx);
 }
 
@@ -114,14 +118,15 @@ static bool is_timed(te_scan *s, const char *name, const ir_expr *const *axis, i
     if (n < 1)
         fail_at_name(s, "update", name);
     else if (axis[0] && axis[0] != s->time)
-        base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx), "the first axis of '%s' must be the time '%s' of scan '%s', found '%s'", name,
-                  s->time->var.name, s->name, ir_expr_text(s->def->cx, axis[0]));
+        base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx),
+                  "the first axis of '%s' must be the time '%s' of scan '%s', found '%s'", name, s->time->var.name, s->name,
+                  ir_expr_text(s->def->cx, axis[0]));
     return !base_failed(s->def->cx);
 }
 
 /* A stage that updates a state has a name that is taken already, so its time is looked at before its name. */
-bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis, int n, const ir_expr *const *body,
-                        int n_bodies, te_tensor **out)
+bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis, int n,
+                        const ir_expr *const *body, int n_bodies, te_tensor **out)
 {
     if (!is_open(s) || !is_timed(s, name, axis, n))
         return false;
@@ -129,8 +134,15 @@ bool te_scan_step_named(te_scan *s, const char *name, const char *const *output,
 
     if (state && (!body[0] || !fits_state(s, state, axis, n, body[0])))
         return false;
-    te_stage *step = te_build_stage(&(te_recipe){.def = s->def, .scan = s, .state = state, .name = state ? state->buffer->name : name,
-                                                 .output = output, .axis = axis, .n = n, .body = body, .n_bodies = n_bodies});
+    te_stage *step = te_build_stage(&(te_recipe){.def = s->def,
+                                                 .scan = s,
+                                                 .state = state,
+                                                 .name = state ? state->buffer->name : name,
+                                                 .output = output,
+                                                 .axis = axis,
+                                                 .n = n,
+                                                 .body = body,
+                                                 .n_bodies = n_bodies});
     if (!step)
         return false;
     if (state) {
@@ -143,7 +155,8 @@ bool te_scan_step_named(te_scan *s, const char *name, const char *const *output,
     return true;
 }
 
-bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies, te_tensor **out)
+bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies,
+                    te_tensor **out)
 {
     return s && te_scan_step_named(s, name, te_output_names(s->def->cx, name, n_bodies), axis, n, body, n_bodies, out);
 }
@@ -189,15 +202,17 @@ bool te_scan_reads(te_scan *s, const ir_expr *load)
         base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is not '%s' less a constant", name,
                   ir_expr_text(cx, load->load.index[0]), s->time->var.name);
     else if (back < 0)
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is later than '%s'", name, ir_expr_text(cx, load->load.index[0]),
-                  s->time->var.name);
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is later than '%s'", name,
+                  ir_expr_text(cx, load->load.index[0]), s->time->var.name);
     else if (back == 0 && !computed)
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s' before scan '%s' computes it", name, s->time->var.name, s->name);
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s' before scan '%s' computes it", name, s->time->var.name,
+                  s->name);
     else if (back > 0 && te_stage_is_partial(t->stage))
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' has no first steps, so it can be read at step '%s' only", name, s->time->var.name);
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' has no first steps, so it can be read at step '%s' only", name,
+                  s->time->var.name);
     else if (back > s->first)
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read %lld steps back, but scan '%s' has %lld first steps", name, (long long)back, s->name,
-                  (long long)s->first);
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read %lld steps back, but scan '%s' has %lld first steps", name,
+                  (long long)back, s->name, (long long)s->first);
     return true;
 }
 
@@ -215,10 +230,12 @@ bool te_scan_close(te_scan *s)
         const te_tensor *t = s->states.at[i];
 
         if (t->stage->kind != TE_SCAN)
-            base_fail(cx, TEC_INVALID, t->stage->loc, "'%s' has first steps, but scan '%s' never updates it", t->buffer->name, s->name);
+            base_fail(cx, TEC_INVALID, t->stage->loc, "'%s' has first steps, but scan '%s' never updates it", t->buffer->name,
+                      s->name);
     }
     if (!ir_prove_le(te_facts(s->def), ir_int(cx, s->first), s->extent))
-        base_fail(cx, TEC_INVALID, s->loc, "scan '%s' runs over '%s' steps, which is not proven to be at least the %lld that are given", s->name,
+        base_fail(cx, TEC_INVALID, s->loc,
+                  "scan '%s' runs over '%s' steps, which is not proven to be at least the %lld that are given", s->name,
                   ir_expr_text(cx, s->extent), (long long)s->first);
     if (base_failed(cx))
         return false;

@@ -6,8 +6,14 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(build_extern, .init = open_context, .fini = close_context);
 
 /* B = A + 1; S, T = the sums of B's prefixes times by, and how many are positive; C = S * 2. */

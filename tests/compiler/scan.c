@@ -6,15 +6,24 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(build_scan, .init = open_context, .fini = close_context);
 
-#define TENSOR(x, ...)                                                                                              \
-    &(DLTensor)                                                                                                     \
-    {                                                                                                               \
-        .data = (x), .ndim = (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), .dtype = {kDLFloat, 32, 1},              \
-        .device = {kDLCPU, 0}, .shape = (int64_t[]){__VA_ARGS__}                                                    \
+#define TENSOR(x, ...)                                                                                                           \
+    &(DLTensor)                                                                                                                  \
+    {                                                                                                                            \
+        .data = (x), .ndim = (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0},     \
+        .shape = (int64_t[])                                                                                                     \
+        {                                                                                                                        \
+            __VA_ARGS__                                                                                                          \
+        }                                                                                                                        \
     }
 
 static void run_lstm(tec_schedule *s)
@@ -27,9 +36,14 @@ static void run_lstm(tec_schedule *s)
 
     cr_assert(f, "%s", err.text);
     lstm_make(&x);
-    DLTensor *args[] = {TENSOR(x.X, LSTM_STEPS, LSTM_IN), TENSOR(x.W, 4 * LSTM_HIDDEN, LSTM_IN), TENSOR(x.U, 4 * LSTM_HIDDEN, LSTM_HIDDEN),
-                        TENSOR(x.b, 4 * LSTM_HIDDEN), TENSOR(x.h0, LSTM_HIDDEN), TENSOR(x.c0, LSTM_HIDDEN),
-                        TENSOR(x.h, LSTM_STEPS + 1, LSTM_HIDDEN), TENSOR(x.c, LSTM_STEPS + 1, LSTM_HIDDEN)};
+    DLTensor *args[] = {TENSOR(x.X, LSTM_STEPS, LSTM_IN),
+                        TENSOR(x.W, 4 * LSTM_HIDDEN, LSTM_IN),
+                        TENSOR(x.U, 4 * LSTM_HIDDEN, LSTM_HIDDEN),
+                        TENSOR(x.b, 4 * LSTM_HIDDEN),
+                        TENSOR(x.h0, LSTM_HIDDEN),
+                        TENSOR(x.c0, LSTM_HIDDEN),
+                        TENSOR(x.h, LSTM_STEPS + 1, LSTM_HIDDEN),
+                        TENSOR(x.c, LSTM_STEPS + 1, LSTM_HIDDEN)};
     cr_assert(tec_function_call(f, args, 8, &err), "%s", err.text);
     cr_assert_lt(lstm_error(&x), 1e-5);
     tec_function_free(f);

@@ -76,7 +76,11 @@ Test(te_intrinsic, update_combines_into_what_is_there)
     const ir_stmt *reset = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4.reset", in->ir[TE_RESET], &zero, 1, &c, 1, false));
     const ir_stmt *update = ir_evaluate(cx, ir_call(cx, BASE_I32, "dot4.update", in->ir[TE_UPDATE], at, 3, abc, 3, false));
     ir_param params[] = {{.buffer = a}, {.buffer = b}, {.buffer = c, .output = true}};
-    ir_program p = {.name = "p", .params = params, .n_params = 3, .intrinsics = in->ir + TE_RESET, .n_intrinsics = 2,
+    ir_program p = {.name = "p",
+                    .params = params,
+                    .n_params = 3,
+                    .intrinsics = in->ir + TE_RESET,
+                    .n_intrinsics = 2,
                     .body = ir_seq2(cx, reset, ir_for(cx, i, zero, two, IR_SERIAL, update))};
     uint8_t A[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     int8_t B[4] = {1, -1, 2, 3};
@@ -98,7 +102,8 @@ Test(te_intrinsic, update_combines_into_what_is_there)
 
 Test(te_intrinsic, a_table_prints_what_it_read)
 {
-    const char *both = base_format(cx, "%sintrinsic inc(a: f32[4]) {\n  c[i: 4] = a[i] + 1.0\n  return c\n  body \"inc\"\n}\n", dot);
+    const char *both =
+        base_format(cx, "%sintrinsic inc(a: f32[4]) {\n  c[i: 4] = a[i] + 1.0\n  return c\n  body \"inc\"\n}\n", dot);
     const tec_intrinsics *t = tec_intrinsics_parse(cx, "t", both);
 
     cr_assert_eq(tec_intrinsics_count(t), 2, "%s", tec_context_error(cx));
@@ -118,7 +123,8 @@ Test(te_intrinsic, names_what_is_wrong)
 {
     refuses_intrinsic("", "t: error: no intrinsic found: expected 'intrinsic NAME(...) { ... }'");
     refuses_intrinsic("def f(A: f32[4]) { B[i] = A[i] return B }", "t:1: error: expected 'intrinsic', found 'def'");
-    refuses_intrinsic("intrinsic f(n, a: f32[n]) { " ADD "body \"x\" }", "t:1: error: intrinsic 'f' has the symbol 'n'; its sizes must be constants");
+    refuses_intrinsic("intrinsic f(n, a: f32[n]) { " ADD "body \"x\" }",
+                      "t:1: error: intrinsic 'f' has the symbol 'n'; its sizes must be constants");
     refuses_intrinsic("intrinsic f(a: f32[4]) { b[i] = a[i] c[i] = b[i] return c body \"x\" }",
                       "t:1: error: intrinsic 'f' must be one computed stage, it has 2");
     refuses_intrinsic("intrinsic f(a: f32[4]) { extern c: f32[4] = g(a) return c body \"x\" }",
@@ -126,8 +132,10 @@ Test(te_intrinsic, names_what_is_wrong)
     refuses_intrinsic("intrinsic f(a: f32[4]) { c(x, y)[i] = a[i], a[i] return x body \"x\" }",
                       "t:1: error: intrinsic 'f' must return all that it computes");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "}", "t:1: error: intrinsic 'f' has neither a body nor an update");
-    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"x\" reset \"y\" }", "t:1: error: intrinsic 'f' has a reset but no update");
-    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "update \"x\" }", "t:1: error: intrinsic 'f' has an update, but reduces nothing");
+    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"x\" reset \"y\" }",
+                      "t:1: error: intrinsic 'f' has a reset but no update");
+    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "update \"x\" }",
+                      "t:1: error: intrinsic 'f' has an update, but reduces nothing");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"\" }", "t:1: error: the body of intrinsic 'f' is empty");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"x\" body \"y\" }", "t:1: error: 'body' is given twice");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body x }", "t:1: error: expected a text in quotes, found 'x'");

@@ -119,18 +119,24 @@ Test(te_scan, an_lstm_survives_printing_and_specialisation)
 Test(te_scan, names_what_is_wrong)
 {
     refuses(F("init h[t: 1] = 0.0"), "t:1: error: scan 'S' updates nothing");
-    refuses(F("init h[t: 1] = 0.0 init g[t: 1] = 0.0 update h[t] = g[t - 1]"), "t:1: error: 'g' has first steps, but scan 'S' never updates it");
-    refuses(F("init h[t: n] = 0.0 update h[t] = h[t - 1]"), "t:1: error: the number of first steps of 'h' must be a positive constant, found 'n'");
-    refuses(F("init h[t: 0] = 0.0 update h[t] = h[t - 1]"), "t:1: error: the number of first steps of 'h' must be a positive constant, found '0'");
+    refuses(F("init h[t: 1] = 0.0 init g[t: 1] = 0.0 update h[t] = g[t - 1]"),
+            "t:1: error: 'g' has first steps, but scan 'S' never updates it");
+    refuses(F("init h[t: n] = 0.0 update h[t] = h[t - 1]"),
+            "t:1: error: the number of first steps of 'h' must be a positive constant, found 'n'");
+    refuses(F("init h[t: 0] = 0.0 update h[t] = h[t - 1]"),
+            "t:1: error: the number of first steps of 'h' must be a positive constant, found '0'");
     refuses(F("init h[t: 1] = 0.0 init g[t: 2] = 0.0"), "t:1: error: 'g' has 2 first steps, other states of scan 'S' have 1");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 1] init g[t: 1] = 0.0"),
             "t:1: error: the first steps of 'g' come behind an update of scan 'S'");
     refuses(F("init h[] = 0.0"), "t:1: error: state 'h' of scan 'S' has no time axis");
     refuses(F("init h[t: 2] = 0.0 update h[t] = h[t - 2]"),
             "t:1: error: scan 'S' runs over 'n' steps, which is not proven to be at least the 2 that are given");
-    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 1] update h[t] = h[t - 1]"), "t:1: error: 'h' is updated twice by scan 'S'");
-    refuses(F("init h[t: 1] = 0.0 update h[t, j: 2] = h[t - 1]"), "t:1: error: 'h' has 1 axes in its first steps and 2 in its update");
-    refuses(F("init h[t: 1] = 0.0 update h[t] = f64(h[t - 1])"), "t:1: error: 'h' is f32 in its first steps and f64 in its update");
+    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 1] update h[t] = h[t - 1]"),
+            "t:1: error: 'h' is updated twice by scan 'S'");
+    refuses(F("init h[t: 1] = 0.0 update h[t, j: 2] = h[t - 1]"),
+            "t:1: error: 'h' has 1 axes in its first steps and 2 in its update");
+    refuses(F("init h[t: 1] = 0.0 update h[t] = f64(h[t - 1])"),
+            "t:1: error: 'h' is f32 in its first steps and f64 in its update");
     refuses(F("init h[t: 1, j: 2] = 0.0 update h[t, j: 3] = h[t - 1, j]"),
             "t:1: error: axis 'j' of 'h' runs over '3' in its update and over '2' in its first steps");
     refuses(F("update h[s] = 0.0"), "t:1: error: expected 't', the time of scan 'S', found 's'");
@@ -143,12 +149,16 @@ Test(te_scan, refuses_steps_that_are_not_there)
 {
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t]"), "t:1: error: 'h' is read at step 't' before scan 'S' computes it");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t + 1]"), "t:1: error: 'h' is read at step 't + 1', which is later than 't'");
-    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 2]"), "t:1: error: 'h' is read 2 steps back, but scan 'S' has 1 first steps");
-    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t * 2]"), "t:1: error: 'h' is read at step 't * 2', which is not 't' less a constant");
-    refuses(F("init h[t: 1] = 0.0 update h[t] = sum[k: 2](h[t - k])"), "t:1: error: 'h' is read at step 't - k', which is not 't' less a constant");
+    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 2]"),
+            "t:1: error: 'h' is read 2 steps back, but scan 'S' has 1 first steps");
+    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t * 2]"),
+            "t:1: error: 'h' is read at step 't * 2', which is not 't' less a constant");
+    refuses(F("init h[t: 1] = 0.0 update h[t] = sum[k: 2](h[t - k])"),
+            "t:1: error: 'h' is read at step 't - k', which is not 't' less a constant");
     refuses(F("init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t - 1]"),
             "t:1: error: 'z' has no first steps, so it can be read at step 't' only");
-    refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t] } y[t] = z[t] return y }",
+    refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t] } y[t] = z[t] "
+            "return y }",
             "t:1: error: 'z' has no first steps, so only its scan 'S' may read it");
     refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t] } return z }",
             "t:1: error: 'z' cannot be an output of 'f': it has no first steps");
@@ -180,10 +190,11 @@ Test(te_scan, must_be_closed_and_alone)
 /* A tree that was written by hand and reads the step to come. */
 Test(te_scan, the_interpreter_reports_a_step_that_is_not_computed_yet)
 {
-    const ir_program *p = ir_parse_program(cx, "t", "program f(out h: f32[4]) {\n"
-                                                    "  for t in 0..4 { block h(s scan = t in 0..4) {\n"
-                                                    "    reads h[0:4] writes h[s] h[s] = h[(s + 1) % 4]\n"
-                                                    "  } }\n}\n");
+    const ir_program *p = ir_parse_program(cx, "t",
+                                           "program f(out h: f32[4]) {\n"
+                                           "  for t in 0..4 { block h(s scan = t in 0..4) {\n"
+                                           "    reads h[0:4] writes h[s] h[s] = h[(s + 1) % 4]\n"
+                                           "  } }\n}\n");
     float h[4];
     ir_arg arg = F32(h, 4);
 
