@@ -305,7 +305,9 @@ static bool simplify_expr(shrinker *k, const ir_expr *e)
     if (!ir_is_op(e->op) && e->op != IR_CAST && e->op != IR_LOAD)
         return false;
     for (int i = 0; e->op != IR_LOAD && i < 3 && e->arg[i]; i++) {
-        const char *to = base_dtype_same(e->arg[i]->dtype, e->dtype) ? replaced(k->cx, k->best.te, text, base_format(k->cx, "(%s)", ir_expr_text(k->cx, e->arg[i]))) : NULL;
+        const char *to = base_dtype_same(e->arg[i]->dtype, e->dtype)
+                             ? replaced(k->cx, k->best.te, text, base_format(k->cx, "(%s)", ir_expr_text(k->cx, e->arg[i])))
+                             : NULL;
 
         if (to && try_te(k, to))
             return true;

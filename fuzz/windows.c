@@ -112,8 +112,14 @@ typedef struct {
 
 static bool draw_conv(fuzz_maker *m, conv *c)
 {
-    *c = (conv){.h = 3 + fuzz_below(m->state, 6), .channels = 1 + fuzz_below(m->state, 3), .out = 1 + fuzz_below(m->state, 8), .kernel = 1 + fuzz_below(m->state, 3),
-                .stride = 1 + (fuzz_below(m->state, 3) == 0), .dilation = 1 + (fuzz_below(m->state, 4) == 0), .pad = fuzz_below(m->state, 2), .lanes = 2 + 2 * fuzz_below(m->state, 2)};
+    *c = (conv){.h = 3 + fuzz_below(m->state, 6),
+                .channels = 1 + fuzz_below(m->state, 3),
+                .out = 1 + fuzz_below(m->state, 8),
+                .kernel = 1 + fuzz_below(m->state, 3),
+                .stride = 1 + (fuzz_below(m->state, 3) == 0),
+                .dilation = 1 + (fuzz_below(m->state, 4) == 0),
+                .pad = fuzz_below(m->state, 2),
+                .lanes = 2 + 2 * fuzz_below(m->state, 2)};
     int reach = (c->kernel - 1) * c->dilation;
     return c->h + 2 * c->pad > reach && c->h * c->h * c->channels <= MAX_STORED;
 }
@@ -130,8 +136,8 @@ static const char *tap(fuzz_maker *m, const conv *c, const char *input, const ch
         return base_format(m->cx, "select(%s >= %d && %s < %d && %s >= %d && %s < %d, %s[%s%s - %d, %s - %d%s], %s)", y, p, y, c->h + p, x, p, x, c->h + p,
                            input, before, y, p, x, p, behind, fuzz_literal(m, 0));
     const char *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s[%s] = select(y >= %d && y < %d && x >= %d && x < %d, %s[%sy - %d, x - %d%s], %s)\n", name, extents, p, c->h + p, p, c->h + p,
-              input, before, p, p, behind, fuzz_literal(m, 0));
+    base_addf(m->cx, &m->body, "  %s[%s] = select(y >= %d && y < %d && x >= %d && x < %d, %s[%sy - %d, x - %d%s], %s)\n", name,
+              extents, p, c->h + p, p, c->h + p, input, before, p, p, behind, fuzz_literal(m, 0));
     return base_format(m->cx, "%s[%s%s, %s%s]", name, before, y, x, behind);
 }
 
@@ -146,8 +152,8 @@ static bool conv_rows_last(fuzz_maker *m, const conv *c, int out)
     if (!weight)
         return false;
     const char *e = tap(m, c, input->name, "", ", c", base_format(m->cx, "y: %d, x: %d, c: %d", padded, padded, c->channels)), *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s[%s] = sum[i: %d, j: %d, c: %d](%s * %s[i, j, c, o])\n", name, fuzz_axes_text(m, axis, 3), c->kernel, c->kernel, c->channels,
-              e, weight->name);
+    base_addf(m->cx, &m->body, "  %s[%s] = sum[i: %d, j: %d, c: %d](%s * %s[i, j, c, o])\n", name, fuzz_axes_text(m, axis, 3),
+              c->kernel, c->kernel, c->channels, e, weight->name);
     fuzz_add_tensor(m, name, m->t, axis, 3, 16 * c->kernel * c->kernel * c->channels);
     return true;
 }
@@ -163,7 +169,9 @@ static bool conv_packed(fuzz_maker *m, const conv *c, int out)
 
     if (!weight)
         return false;
-    const char *e = tap(m, c, input->name, "b, ", ", c", base_format(m->cx, "b: %d, y: %d, x: %d, c: 2", c->channels, padded, padded)), *name = fuzz_stage_name(m);
+    const char *e = tap(m, c, input->name, "b, ", ", c",
+                        base_format(m->cx, "b: %d, y: %d, x: %d, c: 2", c->channels, padded, padded)),
+               *name = fuzz_stage_name(m);
     base_addf(m->cx, &m->body, "  %s[%s] = sum[b: %d, i: %d, j: %d, c: 2](%s * %s[b, i, j, c, o])\n", name, fuzz_axes_text(m, axis, 3), c->channels, c->kernel,
               c->kernel, e, weight->name);
     fuzz_add_tensor(m, name, m->t, axis, 3, 32 * c->kernel * c->kernel * c->channels);

@@ -237,8 +237,8 @@ static void show_progress(const tally *t)
     int64_t done = t->outcomes[0] + t->outcomes[1] + t->outcomes[2] + t->outcomes[3];
 
     if (t->on_terminal)
-        fprintf(stderr, "\r%" PRId64 " cases, %" PRId64 " wrong, %" PRId64 " unsupported, %.1f/s ", done, t->outcomes[FUZZ_WRONG], t->outcomes[FUZZ_UNSUPPORTED],
-                seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
+        fprintf(stderr, "\r%" PRId64 " cases, %" PRId64 " wrong, %" PRId64 " unsupported, %.1f/s ", done, t->outcomes[FUZZ_WRONG],
+                t->outcomes[FUZZ_UNSUPPORTED], seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
 }
 
 static void take_row(void *user, const tool_fuzz_row *row)
