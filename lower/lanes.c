@@ -15,12 +15,17 @@
  * The partial results start at the identity and span all loops of the reduction; they combine once, by halves while their number
  * is even, the rest in order. Lanes that the predicate leaves out keep the identity. This re-associates, so it needs a combiner
  * that is declared to allow it, and for floats the fast policy; otherwise the loop runs serially, which is logged.
+ *
+ * The pass `threads` does the same for a reduction over a threadIdx loop. There the partial results lie in shared memory, or in
+ * that of the warp where its threads are all in one (an extent that divides 32, along x); the loops over halves are over the
+ * first threads of that axis, and the first thread alone writes the result. The barriers between them are lower/barriers.c's.
+ * A thread that the predicate leaves out gives the identity. What must keep its order is refused.
  */
 #include "ir/region.h"
 #include "lower/nest.h"
 
 /* Longer loops are not padded to a power of two. */
-enum { MAX_PADDED = 256 };
+enum { MAX_PADDED = 256, WARP = 32 };
 
 typedef struct {
     ir_rewrite rw;
@@ -31,6 +36,7 @@ typedef struct {
     base_map blocks; /* its block statement -> the one that updates the partial results */
     base_map before, after; /* the outermost loop of the reduction -> base_vec of statements */
     base_vec buffers;
+    bool threads;    /* of loops over threads, not of vectorised ones */
 } splitter;
 
 /* One reduction that is split into lanes. */
@@ -58,9 +64,15 @@ static const ir_stmt *with_update(tec_context *cx, const ir_stmt *s, const ir_st
     return s->kind == IR_IF ? ir_if(cx, s->branch.cond, with_update(cx, s->branch.then, update), NULL) : update;
 }
 
-/* The place in the path of a vectorised loop that is all reduction; -1: none. */
-static int vectorised_reduce_loop(tec_context *cx, const lower_site *s)
+static bool is_thread(ir_how how)
 {
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+}
+
+/* The place in the path of a loop over lanes that is all reduction; -1: none. */
+static int lane_loop(const splitter *sp, const lower_site *s)
+{
+    tec_context *cx = sp->rw.cx;
     base_map reduce = {0}, spatial = {0};
     const ir_block *b = s->stmt->block.block;
 
@@ -69,8 +81,8 @@ static int vectorised_reduce_loop(tec_context *cx, const lower_site *s)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, 0, s->stmt->block.bind[i], &spatial);
     for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED && base_map_has(&reduce, s->path[i]->loop.var) &&
-            !base_map_has(&spatial, s->path[i]->loop.var))
+        if (s->path[i]->kind == IR_FOR && (sp->threads ? is_thread(s->path[i]->loop.how) : s->path[i]->loop.how == IR_VECTORISED) &&
+            base_map_has(&reduce, s->path[i]->loop.var) && !base_map_has(&spatial, s->path[i]->loop.var))
             return i;
     return -1;
 }
@@ -200,6 +212,15 @@ static const char *forbidden(const splitter *sp, const lower_site *s, int loop)
     return NULL;
 }
 
+static ir_scope scope_of(const reduction *r)
+{
+    ir_how how = r->site->path[r->loop]->loop.how;
+
+    if (!is_thread(how))
+        return IR_LOCAL;
+    return how == IR_THREAD_X && WARP % r->lanes == 0 ? IR_WARP : IR_SHARED;
+}
+
 static const ir_buffer *partial_buffer(splitter *sp, const reduction *r, int which)
 {
     tec_context *cx = sp->rw.cx;
@@ -210,7 +231,7 @@ static const ir_buffer *partial_buffer(splitter *sp, const reduction *r, int whi
         shape[i] = b->shape[i];
     shape[b->n] = ir_int(cx, r->lanes);
     ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", b->name), b->dtype, shape, b->n + 1));
-    part->scope = IR_LOCAL;
+    part->scope = scope_of(r);
     part->loc = b->loc;
     base_push(cx, &sp->buffers, part);
     return part;
@@ -306,7 +327,7 @@ static const ir_stmt *lane_update(splitter *sp, const reduction *r)
 static const ir_stmt *nest(splitter *sp, const reduction *r, const ir_expr *var, int64_t n, ir_how how, const ir_stmt *block)
 {
     tec_context *cx = sp->rw.cx;
-    const ir_stmt *loop = ir_for(cx, var, ir_int(cx, 0), ir_int(cx, n), n > 1 ? how : IR_SERIAL, block);
+    const ir_stmt *loop = ir_for(cx, var, ir_int(cx, 0), ir_int(cx, n), n > 1 || is_thread(how) ? how : IR_SERIAL, block);
 
     return lower_copy_loops(cx, r->site, r->at, &r->spatial, &r->guards, loop);
 }
@@ -321,7 +342,7 @@ static const ir_stmt *start(splitter *sp, const reduction *r)
 
     for (int i = 0; i < c->n; i++)
         store[i] = ir_store(cx, r->part[i], c->identity[i], partial_index(sp, r, v.lane), r->update->update.n + 1);
-    return nest(sp, r, var, r->lanes, IR_VECTORISED,
+    return nest(sp, r, var, r->lanes, r->site->path[r->loop]->loop.how,
                 make_block(sp, r, base_format(cx, "%s.lanes.init", r->site->stmt->block.block->name), v.iters, v.bind, v.n, NULL,
                            ir_seq(cx, store, c->n), NULL));
 }
@@ -338,7 +359,7 @@ static const ir_stmt *fold(splitter *sp, const reduction *r, int64_t half)
     for (int i = 0; i < c->n; i++)
         source[i] = ir_load(cx, r->part[i], partial_index(sp, r, ir_add(cx, v.lane, ir_int(cx, half))), r->update->update.n + 1);
     const ir_stmt *body = ir_update(cx, c, r->part, partial_index(sp, r, v.lane), r->update->update.n + 1, source);
-    return nest(sp, r, var, half, IR_VECTORISED,
+    return nest(sp, r, var, half, r->site->path[r->loop]->loop.how,
                 make_block(sp, r, base_format(cx, "%s.lanes.%lld", r->site->stmt->block.block->name, (long long)half), v.iters, v.bind, v.n,
                            NULL, body, NULL));
 }
@@ -357,7 +378,11 @@ static const ir_stmt *finish(splitter *sp, const reduction *r, int64_t lanes)
     for (int i = 0; i < c->n; i++)
         source[i] = ir_load(cx, r->part[i], partial_index(sp, r, v.lane), u->update.n + 1);
     const ir_stmt *body = ir_update(cx, c, u->update.buffer, u->update.index, u->update.n, source);
-    return nest(sp, r, var, lanes, IR_UNROLLED, make_block(sp, r, b->name, v.iters, v.bind, v.n, b->init, body, NULL));
+    const ir_stmt *block = make_block(sp, r, b->name, v.iters, v.bind, v.n, b->init, body, NULL);
+
+    if (sp->threads)
+        block = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0), ir_int(cx, 1), r->site->path[r->loop]->loop.how, block);
+    return nest(sp, r, var, lanes, IR_UNROLLED, block);
 }
 
 /* ---- the whole ---- */
@@ -416,7 +441,7 @@ static bool split(splitter *sp, const lower_site *s, int loop)
     lower_reduce_vars(cx, s, &r.reduce);
     r.at = outermost(cx, s, &r.reduce, loop);
     ir_is_int(s->path[loop]->loop.extent, &r.extent);
-    r.lanes = sp->o->target->has_masks ? power_above(r.extent) : r.extent;
+    r.lanes = sp->o->target->has_masks && !sp->threads ? power_above(r.extent) : r.extent;
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, r.at, s->stmt->block.bind[i], &r.spatial);
@@ -463,13 +488,19 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 
 static bool visit_site(splitter *sp, const lower_site *s)
 {
-    int loop = vectorised_reduce_loop(sp->rw.cx, s);
+    int loop = lane_loop(sp, s);
     const char *why = loop < 0 ? NULL : forbidden(sp, s, loop);
 
     if (loop < 0)
         return true;
     if (!why)
         return split(sp, s, loop);
+    if (sp->threads) {
+        base_fail(sp->rw.cx, TEC_INVALID, s->stmt->block.block->loc,
+                  "the reduction of '%s' cannot be shared between the threads of loop '%s': %s", s->stmt->block.block->name,
+                  s->path[loop]->loop.var->var.name, why);
+        return false;
+    }
     base_log(sp->rw.cx, 1, "lanes: the reduction of '%s' over loop '%s' runs in order: %s", s->stmt->block.block->name,
              s->path[loop]->loop.var->var.name, why);
     base_map_put(sp->rw.cx, &sp->loops, s->path[loop], s->path[loop]);
@@ -485,9 +516,9 @@ static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *p
     return all;
 }
 
-const ir_program *lower_lanes(const lower_options *o, const ir_program *p)
+static const ir_program *split_all(const lower_options *o, const ir_program *p, bool threads)
 {
-    splitter sp = {.rw = {.cx = o->cx, .stmt = visit}, .o = o, .f = ir_facts_of_program(o->cx, p)};
+    splitter sp = {.rw = {.cx = o->cx, .stmt = visit}, .o = o, .f = ir_facts_of_program(o->cx, p), .threads = threads};
     base_vec sites = {0};
 
     lower_sites(o->cx, p->body, &sites);
@@ -505,4 +536,14 @@ const ir_program *lower_lanes(const lower_options *o, const ir_program *p)
     out->buffers = more_buffers(o->cx, p, &sp.buffers);
     out->n_buffers = p->n_buffers + sp.buffers.n;
     return out;
+}
+
+const ir_program *lower_lanes(const lower_options *o, const ir_program *p)
+{
+    return split_all(o, p, false);
+}
+
+const ir_program *lower_threads(const lower_options *o, const ir_program *p)
+{
+    return split_all(o, p, true);
 }

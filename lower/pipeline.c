@@ -1,7 +1,7 @@
 /* lower/pipeline.c -- the passes in order, and running them.
  *
  * The order, where it is not free:
- * - lanes before init: the partial results of a vectorised reduction get an init like any other.
+ * - lanes and threads before init: the partial results of a vectorised reduction get an init like any other.
  * - init before compact: an init that is hoisted decides how far inside its buffer may be allocated.
  * - blocks before compact: the body of a block may speak of iteration variables only, rebased indices speak of the loops outside.
  * - trim before partition: what became a bound needs no copy; partition before flatten: element numbers hide which dimension a
@@ -23,6 +23,7 @@
 
 const lower_pass lower_passes[] = {
     {"lanes", lower_lanes, IR_VERIFY_TREE, "vectorised reductions get partial results, one for each lane", false, true},
+    {"threads", lower_threads, IR_VERIFY_TREE, "reductions over threads get partial results, one for each thread", true, false},
     {"init", lower_init, IR_VERIFY_TREE, "the start of a reduction becomes a block of its own", false, false},
     {"blocks", lower_blocks, IR_VERIFY_TREE, "blocks become what they do, updates become stores", false, false},
     {"compact", lower_compact, IR_VERIFY_LOOPS, "buffers are allocated where they live, as large as what is touched", false, false},
