@@ -171,7 +171,11 @@ store_cursor *store_find(tec_context *cx, store *s, const store_query *q)
                                    q->limit > 0 ? (long long)q->limit : -1);
     c->st = store_select(cx, s, q, base_text_str(cx, &columns), tail);
     base_arena_release(cx, mark);
-    return c;
+    if (c->st.rc == SQLITE_OK)
+        return c;
+    store_fail(cx, s, c->st.rc);
+    store_end(c);
+    return NULL;
 }
 
 bool store_next(tec_context *cx, store_cursor *c, store_record *out)

@@ -1,5 +1,6 @@
 /* store/stats.c -- questions over many records: the nearest shapes, what was tried, what failed. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/sql.h"
@@ -8,6 +9,7 @@
 
 typedef struct {
     double distance;
+    int order; /* of two that are equally far the earlier comes first */
     const char *exact_key, *anchor_key;
 } candidate;
 
@@ -25,74 +27,83 @@ static double distance(const double *a, const void *b, int n)
     return sqrt(sum);
 }
 
-/* Puts a candidate at its place among the k nearest so far; of equal ones the earlier stays before. */
-static void keep_nearest(candidate *best, int k, int *n, candidate c)
+static int nearer(const void *a, const void *b)
 {
-    int at = *n;
+    const candidate *x = *(candidate *const *)a, *y = *(candidate *const *)b;
 
-    while (at > 0 && best[at - 1].distance > c.distance)
-        at--;
-    if (at >= k)
-        return;
-    if (*n < k)
-        (*n)++;
-    memmove(&best[at + 1], &best[at], (size_t)(*n - 1 - at) * sizeof *best);
-    best[at] = c;
+    return x->distance != y->distance ? (x->distance > y->distance) - (x->distance < y->distance) : x->order - y->order;
 }
 
-static bool find_candidates(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, candidate *best,
-                            int k, int *n)
+/* A parameter that is not bound is NULL, which the condition takes for "any". */
+static void bind_any(store_stmt *st, const char *text)
 {
-    store_stmt st = store_select(cx, s, q, "w.exact_key, w.anchor_key, w.shape", " AND length(w.shape) = ? GROUP BY w.id ORDER BY w.id");
+    if (text)
+        store_bind_text(st, text);
+    else
+        st->next++;
+}
+
+/* The workloads with such a shape, tuned or not, the nearest first. */
+static bool find_candidates(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, base_vec *found)
+{
+    store_stmt st = store_statement(cx, s, "SELECT exact_key, anchor_key, shape FROM workloads WHERE length(shape) = ?1 AND (?2 IS NULL OR "
+                                           "family = ?2) AND (?3 IS NULL OR exact_key = ?3) AND (?4 IS NULL OR anchor_key = ?4) ORDER BY id");
     int got;
 
     store_bind_int(&st, n_shape * (int64_t)sizeof *shape);
+    bind_any(&st, q->family);
+    bind_any(&st, q->exact_key);
+    bind_any(&st, q->anchor_key);
     while ((got = store_step(&st)) == 1) {
+        candidate *c = base_new(cx, candidate);
         const void *other = sqlite3_column_blob(st.sql, 2);
-        double d = other ? distance(shape, other, n_shape) : INFINITY;
 
-        if (*n == k && d >= best[k - 1].distance)
-            continue;
-        keep_nearest(best, k, n, (candidate){d, base_strdup(cx, store_text(&st, 0)), base_strdup(cx, store_text(&st, 1))});
+        *c = (candidate){other ? distance(shape, other, n_shape) : INFINITY, found->n, base_strdup(cx, store_text(&st, 0)),
+                         base_strdup(cx, store_text(&st, 1))};
+        base_push(cx, found, c);
     }
     store_finish(&st);
+    if (found->n)
+        qsort(found->at, (size_t)found->n, sizeof *found->at, nearer);
     return got == 0;
 }
 
-static const store_near *fastest_of(tec_context *cx, store *s, const store_query *q, const candidate *c, int n)
+/* The fastest of the first k candidates that have a record; NULL with an error. */
+static const store_near *take_nearest(tec_context *cx, store *s, const store_query *q, const base_vec *candidates, int k, int *n)
 {
-    store_near *near = base_array(cx, store_near, n);
+    store_near *near = base_array(cx, store_near, k < candidates->n ? k : candidates->n);
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < candidates->n && *n < k; i++) {
+        const candidate *c = candidates->at[i];
         store_query one = *q;
         int found;
 
-        one.exact_key = c[i].exact_key;
-        one.anchor_key = c[i].anchor_key;
+        one.exact_key = c->exact_key;
+        one.anchor_key = c->anchor_key;
         const store_record *const *best = store_best(cx, s, &one, 1, &found);
         if (!best)
             return NULL;
-        near[i] = (store_near){c[i].distance, best[0]};
+        if (found)
+            near[(*n)++] = (store_near){c->distance, best[0]};
     }
     return near;
 }
 
 const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, int k, int *n)
 {
-    store_query ok = q ? *q : (store_query){0};
-    int found = 0;
+    store_query all = {0};
+    base_vec candidates = {0};
 
     *n = 0;
     if (!store_usable(cx, s))
         return NULL;
     if (n_shape < 1 || n_shape > STORE_MAX_SHAPE || k < 0)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a shape has 1 to %d numbers, not %d", STORE_MAX_SHAPE, n_shape);
-    ok.only_ok = true;
-    candidate *best = base_array(cx, candidate, k + 1);
-    if (k > 0 && !find_candidates(cx, s, &ok, shape, n_shape, best, k, &found))
+    q = q ? q : &all;
+    if (!find_candidates(cx, s, q, shape, n_shape, &candidates))
         return NULL;
-    const store_near *near = fastest_of(cx, s, &ok, best, found);
-    *n = near ? found : 0;
+    const store_near *near = take_nearest(cx, s, q, &candidates, k, n);
+    *n = near ? *n : 0;
     return near;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ops/op.h"
@@ -226,8 +227,10 @@ static int64_t export_file(session *x)
     char *part = base_format(x->cx, "%s.XXXXXX", x->s->output);
     int fd = mkstemp(part);
     FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
-    int64_t n = to ? export_to(x, to) : -1;
+    mode_t mask = umask(0);
 
+    umask(mask);
+    int64_t n = to && fchmod(fd, 0666 & ~mask) == 0 ? export_to(x, to) : -1;
     if (!to || fclose(to) != 0 || (n >= 0 && rename(part, x->s->output) != 0)) {
         base_fail(x->cx, TEC_IO, (base_loc){x->s->output, 0}, "cannot write: %s", strerror(errno));
         n = -1;

@@ -57,8 +57,12 @@ Test(open, refuses_files_of_other_programs_and_leaves_them_alone)
     const char *now = base_read_file(cx, in_dir("a.db"), &after);
     cr_assert(eq(sz, before, after));
     cr_assert(eq(int, memcmp(old, now, after), 0));
-    write_file("b.db", "this is no database, only a text that is longer than a header of SQLite, which has 100 bytes........", 100);
+    char text[1000];
+    memset(text, 'x', sizeof text);
+    write_file("b.db", text, sizeof text);
     expect_refusal("b.db", NULL, "this is no SQLite file");
+    write_file("c.db", text, 100);
+    expect_refusal("c.db", NULL, "100 bytes are no SQLite file");
 }
 
 Test(open, says_what_is_in_the_way)
