@@ -55,6 +55,8 @@ graph_value *graph_value_new(tec_context *cx, const char *name, op_type type)
 
     v->name = name ? base_strdup(cx, name) : NULL;
     v->type = type;
+    if (type.n > 0)
+        v->type.dim = base_copy(cx, type.dim, (size_t)type.n * sizeof *type.dim);
     v->loc = base_where(cx);
     return v;
 }
