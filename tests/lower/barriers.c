@@ -45,8 +45,6 @@ static const char *fault(const ir_program *p)
     bool ok = ir_interpret(cx, p, &(ir_run){.args = args});
     const char *text = ok ? NULL : base_strdup(cx, tec_context_error(cx));
     tec_context_clear(cx);
-    for (int i = 0; i < p->n_params; i++)
-        free(m.data[i]);
     return text;
 }
 

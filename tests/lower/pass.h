@@ -176,7 +176,7 @@ static inline memory fill(const ir_program *p, int64_t size, uint64_t seed)
         int bytes = b ? base_dtype_bytes(b->dtype) : 0;
 
         m.bytes[i] = n * bytes;
-        m.data[i] = calloc((size_t)n + 1, (size_t)bytes + 1);
+        m.data[i] = base_alloc_array(cx, (size_t)n + 1, (size_t)bytes + 1);
         for (int64_t j = 0; j < n; j++) {
             bool is_signed = base_is_float(b->dtype) || base_is_signed(b->dtype);
             int64_t v = p->params[i].output ? 99 : base_random_below(&state, is_signed ? 9 : 5) - (is_signed ? 4 : 0);
@@ -222,8 +222,6 @@ static inline void same_results(const ir_program *before, const ir_program *now,
         cr_assert(a.bytes[i] == 0 || memcmp(a.data[i], b.data[i], (size_t)a.bytes[i]) == 0,
                   "parameter %d differs after %s for size %lld, seed %llu:\n%s=>\n%s", i, what, (long long)size, (unsigned long long)seed,
                   ir_program_text(cx, before), ir_program_text(cx, now));
-        free(a.data[i]);
-        free(b.data[i]);
     }
 }
 
