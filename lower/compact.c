@@ -13,13 +13,13 @@
  *
  * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out
  * of every serial loop that carries a value: one in whose body an element may be read that the same iteration did not write
- * before. What cannot be proven counts as carried. Iterations of other loops never exchange values, by the rules of the schedule.
+ * before. What cannot be proven counts as carried, but never moves an allocation out of a parallel or vectorised loop of which all
+ * iterations write the same elements: iterations of such loops do not exchange values, by the rules of the schedule.
  * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what
  * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides
  * of its own, or one that a call addresses, keeps its shape.
  */
-#include "ir/region.h"
-#include "lower/util.h"
+#include "lower/carry.h"
 
 enum { SMALL_BYTES = 512 };
 
@@ -36,18 +36,13 @@ typedef struct {
     base_vec facts;    /* of each of them, as seen from outside */
 } descent;
 
-/* Reads and writes of a statement, seen from outside. */
-typedef struct {
-    base_vec reads, writes;
-} touch;
-
 typedef struct {
     ir_rewrite rw;
     const lower_options *o;
     const ir_program *p;
     base_map tracked;    /* buffer -> placement */
     base_map users;      /* statement -> base_map of the tracked buffers that it or a child uses */
-    base_map touches;    /* statement -> touch */
+    lower_carry carry;
     base_map fixed;      /* buffers that keep their shape */
     base_map at;         /* statement -> base_vec of placements */
 } compactor;
@@ -165,97 +160,6 @@ static bool uses_itself(compactor *c, const ir_stmt *s, const ir_buffer *b)
     return base_map_has(&own, b);
 }
 
-/* ---- which elements ---- */
-
-/* An index that is loaded may be any, and another one at each time: the whole dimension. */
-static void widen_gathers(tec_context *cx, const base_vec *regions)
-{
-    for (int i = 0; i < regions->n; i++) {
-        ir_region *r = regions->at[i];
-        const ir_expr **min = base_copy(cx, r->min, (size_t)r->buffer->n * sizeof *min);
-        const ir_expr **extent = base_copy(cx, r->extent, (size_t)r->buffer->n * sizeof *extent);
-
-        for (int d = 0; d < r->buffer->n; d++) {
-            if (!ir_loads(cx, min[d]) && !ir_loads(cx, extent[d]))
-                continue;
-            min[d] = ir_int(cx, 0);
-            extent[d] = r->buffer->shape[d];
-        }
-        r->min = min;
-        r->extent = extent;
-    }
-}
-
-static const touch *touched(compactor *c, const ir_facts *f, const ir_stmt *s)
-{
-    touch *t = base_map_get(&c->touches, s);
-
-    if (!t) {
-        t = base_new(c->rw.cx, touch);
-        ir_touched(f, s, &t->reads, &t->writes);
-        widen_gathers(c->rw.cx, &t->reads);
-        widen_gathers(c->rw.cx, &t->writes);
-        base_map_put(c->rw.cx, &c->touches, s, t);
-    }
-    return t;
-}
-
-static const ir_region *region_of(const base_vec *regions, const ir_buffer *b)
-{
-    for (int i = 0; i < regions->n; i++)
-        if (((const ir_region *)regions->at[i])->buffer == b)
-            return regions->at[i];
-    return NULL;
-}
-
-static bool covered(const ir_facts *f, const base_vec *written, const ir_region *r)
-{
-    for (int i = 0; i < written->n; i++)
-        if (ir_region_contains(f, written->at[i], r))
-            return true;
-    return false;
-}
-
-/* Whether s may read an element of b that is in none of the regions `written` so far; adds what s writes. */
-static bool exposed(compactor *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *written)
-{
-    const touch *t = touched(c, f, s);
-    const ir_region *read = region_of(&t->reads, b), *write = region_of(&t->writes, b);
-    bool bad = false;
-
-    if (read && !covered(f, written, read)) {
-        base_vec inside = {0};
-
-        for (int i = 0; i < written->n; i++)
-            base_push(c->rw.cx, &inside, written->at[i]);
-        bad = s->kind == IR_STORE || (s->kind != IR_SEQ && uses_itself(c, s, b));
-        if (lower_inner(s) && !bad)
-            bad = exposed(c, lower_inside(f, s), lower_inner(s), b, &inside);
-        for (int i = 0; s->kind == IR_SEQ && i < s->seq.n && !bad; i++)
-            bad = exposed(c, f, s->seq.stmt[i], b, &inside);
-        if (s->kind == IR_IF && !bad) {
-            int n = inside.n;
-
-            bad = exposed(c, lower_inside(f, s), s->branch.then, b, &inside);
-            inside.n = n;
-            if (s->branch.otherwise && !bad)
-                bad = exposed(c, lower_inside_else(f, s), s->branch.otherwise, b, &inside);
-        }
-    }
-    if (write)
-        base_push(c->rw.cx, written, write);
-    return bad;
-}
-
-static bool carries(compactor *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
-{
-    base_vec written = {0};
-
-    if (loop->loop.how != IR_SERIAL && loop->loop.how != IR_UNROLLED)
-        return false;
-    return exposed(c, lower_inside(f, loop), loop->loop.body, b, &written);
-}
-
 /* ---- where ---- */
 
 /* The only child of s that uses b, with the facts that hold there; NULL where s is the place. */
@@ -285,6 +189,20 @@ static const ir_stmt *only_user(compactor *c, const ir_stmt *s, const ir_buffer 
     return lower_inner(s);
 }
 
+/* A loop of the chain, inside loop `out`, whose iterations run at the same time and write the same elements of b: by the rules of the
+ * schedule each of them has a b of its own. */
+static bool is_private_below(compactor *c, const descent *d, int out, int place, const ir_buffer *b)
+{
+    for (int i = out + 1; i <= place; i++) {
+        const ir_stmt *s = d->chain.at[i];
+
+        if (s->kind == IR_FOR && (s->loop.how == IR_PARALLEL || s->loop.how == IR_VECTORISED) &&
+            lower_overlaps(&c->carry, d->facts.at[i], s, b))
+            return true;
+    }
+    return false;
+}
+
 static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent *d)
 {
     for (const ir_stmt *s = c->p->body; s; s = only_user(c, s, b, f, &f)) {
@@ -295,7 +213,7 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
     for (int i = place; i >= 0; i--) {
         const ir_stmt *s = d->chain.at[i];
 
-        if (s->kind == IR_FOR && carries(c, d->facts.at[i], s, b))
+        if (s->kind == IR_FOR && lower_carries(&c->carry, d->facts.at[i], s, b) && !is_private_below(c, d, i, place, b))
             place = i;
     }
     d->chain.n = place + 1;
@@ -356,9 +274,9 @@ static void localise(compactor *c, const placement *p, ir_buffer *b)
         b->scope = IR_LOCAL;
 }
 
-static ir_region hull(const ir_facts *f, const touch *t, const ir_buffer *b)
+static ir_region hull(const ir_facts *f, const lower_touch *t, const ir_buffer *b)
 {
-    const ir_region *read = region_of(&t->reads, b), *write = region_of(&t->writes, b);
+    const ir_region *read = lower_region_of(&t->reads, b), *write = lower_region_of(&t->writes, b);
 
     if (!read || !write)
         return read ? *read : write ? *write : ir_region_whole(ir_facts_context(f), b);
@@ -411,7 +329,7 @@ static ir_region over_threads(compactor *c, const ir_facts *f, const descent *d,
                           NULL);
 }
 
-static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const touch *t, placement *p)
+static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const lower_touch *t, placement *p)
 {
     tec_context *cx = c->rw.cx;
     ir_buffer *b = ir_buffer_copy(cx, p->old);
@@ -462,7 +380,7 @@ static bool place(compactor *c, const ir_facts *program, const ir_buffer *b)
     descend(c, program, b, &d);
     p->at = d.chain.at[d.chain.n - 1];
     choose_range(c, p);
-    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d, touched(c, d.facts.at[d.chain.n - 1], p->at), p))
+    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d, lower_touched(&c->carry, d.facts.at[d.chain.n - 1], p->at), p))
         return false;
 
     base_vec *list = base_map_get(&c->at, p->at);
@@ -579,7 +497,7 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 const ir_program *lower_compact(const lower_options *o, const ir_program *p)
 {
-    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}, .o = o, .p = p};
+    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}, .o = o, .p = p, .carry.cx = o->cx};
 
     if (p->n_buffers == 0)
         return p;

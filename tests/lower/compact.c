@@ -56,6 +56,134 @@ Test(compact, finds_what_an_earlier_iteration_wrote)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
+Test(compact, does_not_count_on_a_write_under_a_condition)
+{
+    const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
+                       "  buffer S: f32[1]\n"
+                       "  for t in 0..8 {\n"
+                       "    if t == 0 { S[0] = 0.0 }\n"
+                       "    S[0] = S[0] + A[t]\n"
+                       "    B[t] = S[0]\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate S: f32[1] @local {\n    for t", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+Test(compact, does_not_count_on_a_loop_that_may_not_run)
+{
+    const char *text = "program p(symbol n, A: f32[8], out B: f32[8]) {\n"
+                       "  buffer S: f32[1]\n"
+                       "  S[0] = 3.0\n"
+                       "  for t in 0..8 {\n"
+                       "    for k in 0..n { S[0] = A[t] }\n"
+                       "    B[t] = S[0]\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate S: f32[1] @local {\n    S[0] = 3.0", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(0, 1, 2));
+}
+
+/* The same, all of it below the loop. */
+Test(compact, sees_that_a_loop_in_the_iteration_may_not_run)
+{
+    const char *text = "program p(symbol n, A: f32[8], out B: f32[8]) {\n"
+                       "  buffer S: f32[1]\n"
+                       "  for t in 0..8 {\n"
+                       "    if t == 0 { S[0] = 3.0 }\n"
+                       "    for k in 0..n - t { S[0] = A[k + t] }\n"
+                       "    B[t] = S[0]\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate S: f32[1] @local {\n    for t", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(0, 1, 2, 5));
+}
+
+/* What the reader's own condition implies is written: the allocation stays inside. */
+Test(compact, understands_a_guard_over_the_same_elements)
+{
+    const char *text = "program p(A: f32[60], out B: f32[58]) {\n"
+                       "  buffer P: f32[60]\n"
+                       "  for i in 0..8 {\n"
+                       "    for j0 in 0..3 { for j1 in 0..4 { if i*8 + j0*4 + j1 < 60 && j0*4 + j1 < 10 { P[i*8 + j0*4 + j1] = A[i*8 + j0*4 + j1]*2.0 } } }\n"
+                       "    for j in 0..8 { if i*8 + j < 58 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] } }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("for i in 0..8 {\n    allocate P: f32[12] @local", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+Test(compact, sees_that_a_guard_leaves_out_what_is_read)
+{
+    const char *text = "program p(A: f32[64], out B: f32[64]) {\n"
+                       "  buffer P: f32[74]\n"
+                       "  for i in 0..8 {\n"
+                       "    for j in 0..10 { if i == 0 || j >= 2 { P[i*8 + j] = A[(i*8 + j) % 64]*2.0 } }\n"
+                       "    for j in 0..8 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate P: f32[66] @local {\n    for i", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+Test(compact, joins_the_parts_of_a_loop_that_was_cut)
+{
+    const char *text = "program p(A: f32[8, 7], out B: f32[8]) {\n"
+                       "  buffer P: f32[8, 7]\n"
+                       "  for i in 0..8 {\n"
+                       "    for j in 0..4 { P[i, j] = A[i, j] }\n"
+                       "    for j in 0..3 { P[i, j + 4] = A[i, j + 4] }\n"
+                       "    B[i] = 0.0\n"
+                       "    for j in 0..7 { B[i] = B[i] + P[i, 6 - j] }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("for i in 0..8 {\n    allocate P: f32[1, 7] @local", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+/* Nothing here says that that i * i < 100 always; but all iterations of j write S[0]. */
+Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
+{
+    const char *loops[] = {"vectorised", "parallel"};
+
+    for (int k = 0; k < 2; k++) {
+        const char *text = base_format(cx,
+                                       "program p(A: f32[8, 4], out B: f32[8, 4]) {\n"
+                                       "  buffer S: f32[1]\n"
+                                       "  for i in 0..8 {\n"
+                                       "    for j in 0..4 %s {\n"
+                                       "      if i * i < 100 { S[0] = A[i, j] }\n"
+                                       "      B[i, j] = S[0] * 2.0\n"
+                                       "    }\n"
+                                       "  }\n"
+                                       "}\n", loops[k]);
+
+        HAS(base_format(cx, "for j in 0..4 %s {\n      allocate S: f32[1]", loops[k]), after("compact", AVX512, text));
+        same_meaning("compact", AVX512, text, SIZES(1));
+    }
+}
+
+/* What is read lies within the shape, whatever the index looks like. */
+Test(compact, counts_on_reads_within_the_shape)
+{
+    const char *text = "program p(out B: f32[7]) {\n"
+                       "  buffer P: f32[7]\n"
+                       "  for i in 0..7 {\n"
+                       "    for j in 0..9 { if i + j - 1 >= 0 && i + j - 1 < 7 { P[i + j - 1] = 2.0 } }\n"
+                       "    B[i] = select(i + 3 < 7, P[i + 3], 1.0)\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("for i in 0..7 {\n    allocate P", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
 Test(compact, never_shares_a_buffer_between_parallel_iterations)
 {
     const char *text = "program p(symbol n, A: f32[n, 64], out B: f32[n, 64]) {\n"

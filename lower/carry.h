@@ -1,0 +1,33 @@
+/* lower/carry.h -- whether a loop carries the values of a buffer from one iteration to a later one.
+ *
+ *     lower_carry c = {.cx = cx};
+ *     if (lower_carries(&c, f, loop, b)) -> an iteration may read what an earlier one wrote
+ *
+ * What is not proven counts as carried. The tables of `c` are right for one program, with the facts that hold where a statement stands.
+ */
+#ifndef LOWER_CARRY_H
+#define LOWER_CARRY_H
+
+#include "ir/region.h"
+#include "lower/util.h"
+
+typedef struct {
+    tec_context *cx;
+    base_map touches; /* statement -> lower_touch */
+    base_map points;  /* buffer -> its element, a variable for each dimension */
+} lower_carry;
+
+/* Reads and writes of a statement, seen from outside: one hull for each buffer. An index that is loaded takes the whole dimension. */
+typedef struct {
+    base_vec reads, writes; /* of ir_region * */
+} lower_touch;
+const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stmt *s);
+const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b); /* NULL: none */
+
+/* f holds outside the loop. */
+bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
+
+/* Whether iterations that follow each other are sure to write the same elements of b. */
+bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
+
+#endif
