@@ -28,6 +28,7 @@ typedef struct {
     const ir_buffer *buffer;
     const ir_expr *load; /* of all of it; made once */
     bool written;        /* a store to all of it comes before anything else */
+    bool begun;          /* a store to a part of it does */
     bool needs_old;      /* some store keeps lanes that were there before */
 } cell;
 
@@ -273,8 +274,10 @@ static bool note_written(const promoter *p, const ir_stmt *s)
     if (s->kind != IR_STORE)
         return s->kind == IR_SEQ;
     cell *c = cell_of(p, s->store.buffer, s->store.index[0], &offset);
-    if (c)
-        c->written |= !s->store.mask && s->store.value->dtype.lanes == c->n;
+    if (c && !s->store.mask && s->store.value->dtype.lanes == c->n)
+        c->written |= !c->begun;
+    else if (c)
+        c->begun = true;
     return true;
 }
 
@@ -304,8 +307,11 @@ static void look_at_stores(promoter *p, const local *l, const ir_stmt *body)
 {
     store_walk w = {.walk = {.expr = skip_expr, .stmt = note_partial, .cx = p->rw.cx}, .p = p};
 
-    for (int i = 0; i < l->cells.n; i++)
-        ((cell *)l->cells.at[i])->written = ((cell *)l->cells.at[i])->needs_old = false;
+    for (int i = 0; i < l->cells.n; i++) {
+        cell *c = l->cells.at[i];
+
+        c->written = c->begun = c->needs_old = false;
+    }
     note_written(p, body);
     ir_walk_stmt(&w.walk, body);
 }

@@ -56,6 +56,20 @@ Test(promote, selects_under_masks)
     same_meaning("promote", AVX512, text, SIZES(0, 3, 8));
 }
 
+/* The later store to all of it changes nothing about the lanes that the first ones keep. */
+Test(promote, starts_a_cell_whose_lanes_are_stored_one_by_one)
+{
+    const char *text = P("  allocate T: f32[2] @local {\n"
+                         "    T[0] = A[3]\n"
+                         "    T[1] = A[5]\n"
+                         "    T[ramp(0, 1, 2)] = T[ramp(0, 1, 2)] + broadcast(1.0, 2)\n"
+                         "    B[ramp(0, 1, 2)] = T[ramp(0, 1, 2)]\n"
+                         "  }\n");
+
+    HAS("allocate T: f32[2] @local {\n    T[ramp(0, 1, 2)] = broadcast(0.0, 2)\n", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
 Test(promote, leaves_buffers_with_other_indices)
 {
     const char *text = P("  allocate T: f32[8] @local { for i in 0..8 { T[i] = A[i] } B[0] = T[3] }\n");
