@@ -13,6 +13,7 @@
 #include "tec/kernel.h"
 #include "tec/runtime.h"
 #include "tec/schedule.h"
+#include "tec/space.h"
 #include "tec/te.h"
 
 #endif

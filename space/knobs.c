@@ -1,0 +1,255 @@
+/* space/knobs.c -- what a template calls: declaring knobs, and reading the values of a point.
+ *
+ * While knobs are learnt, each declaration computes the list of values and adds a knob. Later runs find the knob by its place and
+ * only read; a template that declares other knobs than it did at first is refused.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/build.h"
+#include "space/knobs.h"
+
+enum { MAX_ORDER = 5 };
+
+void space_refuse(tec_knobs *k, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    if (!k->reason)
+        k->reason = base_vformat(k->cx, fmt, args);
+    va_end(args);
+}
+
+/* The knob of a run after the first; NULL: the template changed its mind. */
+static const space_knob *next_knob(tec_knobs *k, const char *name)
+{
+    const space_knob *knob = k->next < k->sp->n ? &k->sp->knob[k->next] : NULL;
+
+    if (!knob || strcmp(knob->name, name) != 0) {
+        space_refuse(k, "knob '%s' was not there when the knobs were learnt: knobs must not depend on the values of others", name);
+        return NULL;
+    }
+    k->next++;
+    return knob;
+}
+
+/* The knob is added with what the caller found; NULL with an error in the context. */
+static const space_knob *learn_knob(tec_knobs *k, space_knob knob)
+{
+    space *sp = k->learnt;
+    const space_number limit = (space_number)1 << 126;
+
+    if (base_failed(k->cx))
+        return NULL;
+    if (sp->n == TEC_MAX_KNOBS)
+        return base_fail(k->cx, TEC_INVALID, base_where(k->cx), "knob '%s' is one too many: %d are the limit", knob.name, TEC_MAX_KNOBS);
+    if (space_knob_named(sp, knob.name) >= 0)
+        return base_fail(k->cx, TEC_INVALID, base_where(k->cx), "knob '%s' is declared twice", knob.name);
+    if (knob.count < 1)
+        return base_fail(k->cx, TEC_INVALID, base_where(k->cx), "knob '%s' has no value", knob.name);
+    if (sp->count > limit / (space_number)knob.count)
+        return base_fail(k->cx, TEC_INVALID, base_where(k->cx), "with knob '%s' the space has more points than can be counted", knob.name);
+    knob.name = base_strdup(sp->cx, knob.name);
+    sp->count *= (space_number)knob.count;
+    sp->knob[sp->n] = knob;
+    return &sp->knob[sp->n++];
+}
+
+/* The numbers of the knob's value at the point; NULL: see k->reason. */
+static const int64_t *value_of(const tec_knobs *k, const space_knob *knob)
+{
+    return knob ? space_value(k->sp, k->p, (int)(knob - k->sp->knob)) : NULL;
+}
+
+/* ---- splits ---- */
+
+static const space_knob *learn_split(tec_knobs *k, const char *name, int64_t extent, const tec_split_domain *d)
+{
+    space_knob knob = {.name = name, .kind = SPACE_SPLIT, .parts = d->parts, .extent = extent};
+
+    knob.number = space_split_values(k->cx, name, extent, d, &knob.count, &knob.start);
+    return knob.number ? learn_knob(k, knob) : NULL;
+}
+
+const int64_t *tec_knob_split(tec_knobs *k, const char *name, int64_t extent, const tec_split_domain *d)
+{
+    static const int64_t ones[TEC_MAX_PARTS] = {SCHED_INFER, 1, 1, 1, 1, 1, 1, 1};
+    const space_knob *knob = k->mode == SPACE_LEARN ? learn_split(k, name, extent, d) : next_knob(k, name);
+    const int64_t *v = k->mode == SPACE_LEARN ? (knob ? knob->number : NULL) : value_of(k, knob);
+
+    return v ? v : ones;
+}
+
+/* ---- choices ---- */
+
+int64_t tec_knob_choice_n(tec_knobs *k, const char *name, const int64_t *value, int n)
+{
+    const space_knob *knob;
+
+    if (k->mode == SPACE_LEARN) {
+        knob = learn_knob(k, (space_knob){.name = name, .kind = SPACE_CHOICE, .parts = 1, .count = n,
+                                          .number = base_copy(k->cx, value, (size_t)n * sizeof *value)});
+        return knob ? knob->number[0] : n > 0 ? value[0] : 0;
+    }
+    knob = next_knob(k, name);
+    return knob ? *value_of(k, knob) : value[0];
+}
+
+static const char *const *copy_words(tec_context *cx, const char *const *word, int n)
+{
+    const char **copy = base_array(cx, const char *, n);
+
+    for (int i = 0; i < n; i++)
+        copy[i] = base_strdup(cx, word[i]);
+    return copy;
+}
+
+static const int64_t *count_up(tec_context *cx, int n)
+{
+    int64_t *number = base_array(cx, int64_t, n);
+
+    for (int i = 0; i < n; i++)
+        number[i] = i;
+    return number;
+}
+
+const char *tec_knob_word_n(tec_knobs *k, const char *name, const char *const *word, int n)
+{
+    const space_knob *knob;
+
+    if (k->mode == SPACE_LEARN) {
+        learn_knob(k, (space_knob){.name = name, .kind = SPACE_WORD, .parts = 1, .count = n, .number = count_up(k->cx, n),
+                                   .word = copy_words(k->cx, word, n)});
+        return n > 0 ? word[0] : "";
+    }
+    knob = next_knob(k, name);
+    return knob ? knob->word[*value_of(k, knob)] : word[0];
+}
+
+/* ---- orders ---- */
+
+/* The next permutation in the order of dictionaries; false behind the last. */
+static bool permute(int64_t *at, int n)
+{
+    int i = n - 2, j = n - 1;
+
+    while (i >= 0 && at[i] > at[i + 1])
+        i--;
+    if (i < 0)
+        return false;
+    while (at[j] < at[i])
+        j--;
+    int64_t swap = at[i];
+    at[i] = at[j];
+    at[j] = swap;
+    for (int a = i + 1, b = n - 1; a < b; a++, b--) {
+        swap = at[a];
+        at[a] = at[b];
+        at[b] = swap;
+    }
+    return true;
+}
+
+static const space_knob *learn_order(tec_knobs *k, const char *name, const char *const *loop, int n)
+{
+    space_knob knob = {.name = name, .kind = SPACE_ORDER, .parts = n, .count = 1, .word = copy_words(k->cx, loop, n)};
+    int64_t at[MAX_ORDER], *number;
+    const char **names;
+
+    if (n < 1 || n > MAX_ORDER)
+        return base_fail(k->cx, TEC_INVALID, base_where(k->cx), "knob '%s' orders %d loops: 1 to %d are possible", name, n, MAX_ORDER);
+    for (int i = 2; i <= n; i++)
+        knob.count *= i;
+    number = base_array(k->cx, int64_t, knob.count * n);
+    names = base_array(k->cx, const char *, knob.count * n);
+    memcpy(at, count_up(k->cx, n), (size_t)n * sizeof *at);
+    for (int v = 0; v < knob.count; v++, permute(at, n)) {
+        memcpy(number + v * n, at, (size_t)n * sizeof *at);
+        for (int i = 0; i < n; i++)
+            names[v * n + i] = knob.word[at[i]];
+    }
+    knob.number = number;
+    knob.permuted = names;
+    return learn_knob(k, knob);
+}
+
+const char *const *tec_knob_order_n(tec_knobs *k, const char *name, const char *const *loop, int n)
+{
+    const space_knob *knob;
+
+    if (k->mode == SPACE_LEARN) {
+        knob = learn_order(k, name, loop, n);
+        return knob ? knob->permuted : loop;
+    }
+    knob = next_knob(k, name);
+    return knob ? knob->permuted + k->p->value[knob - k->sp->knob] * knob->parts : loop;
+}
+
+/* ---- what is said about knobs ---- */
+
+void tec_knob_start(tec_knobs *k, const char *name, int64_t value)
+{
+    int i = k->mode == SPACE_LEARN ? space_knob_named(k->learnt, name) : -1;
+
+    if (k->mode != SPACE_LEARN || base_failed(k->cx))
+        return;
+    space_knob *knob = i >= 0 ? &k->learnt->knob[i] : NULL;
+    for (int v = 0; knob && knob->parts == 1 && v < knob->count; v++)
+        if (knob->number[v] == value) {
+            knob->start = v;
+            return;
+        }
+    base_fail(k->cx, TEC_INVALID, base_where(k->cx), knob ? "knob '%s' cannot start at %lld: it has no such value" : "no knob '%s' starts at %lld", name,
+              (long long)value);
+}
+
+void tec_knob_idle(tec_knobs *k, const char *name)
+{
+    int i = k->mode == SPACE_LEARN ? -1 : space_knob_named(k->sp, name);
+
+    if (i < 0)
+        return;
+    k->idle |= (uint64_t)1 << i;
+    if (k->p->value[i] != 0)
+        space_refuse(k, "knob '%s' has no effect here, and counts with its first value only", name);
+}
+
+void tec_knob_require(tec_knobs *k, bool ok, const char *fmt, ...)
+{
+    va_list args;
+
+    if (ok || k->reason || k->mode == SPACE_LEARN)
+        return;
+    va_start(args, fmt);
+    k->reason = base_vformat(k->cx, fmt, args);
+    va_end(args);
+}
+
+bool tec_knobs_done(tec_knobs *k)
+{
+    k->done = true;
+    if (k->mode != SPACE_LEARN && k->next < k->sp->n)
+        space_refuse(k, "knob '%s' was there when the knobs were learnt, and is not declared any more", k->sp->knob[k->next].name);
+    return k->mode == SPACE_APPLY && !k->reason;
+}
+
+bool tec_annotate(tec_schedule *s, const char *loop, const char *word)
+{
+    ir_how how = IR_SERIAL;
+
+    if (strcmp(word, "serial") == 0)
+        return true;
+    if (!ir_how_parse(word, &how))
+        return sched_reject(s, "'%s' is no way to run loop '%s'", word, loop ? loop : "_");
+    return sched_annotate(s, loop, how);
+}
+
+bool space_run(tec_knobs *k, sched *s)
+{
+    bool good = k->sp->f(k, s, k->sp->user);
+
+    if (!k->done)
+        space_refuse(k, "the template never asked tec_knobs_done");
+    return good && !k->reason;
+}

@@ -1,0 +1,282 @@
+/* space/space.c -- spaces and their points: counting, indexing, drawing, changing, crossing, applying.
+ *
+ * Random choices come from the caller's state alone. A point that sampling or mutating makes is first made canonical: a knob that
+ * the template calls idle at this point gets its first value.
+ */
+#include "space/space.h"
+
+#include <string.h>
+
+#include "space/knobs.h"
+
+enum { MAX_TRIES = 2000 };
+
+/* ---- making ---- */
+
+static space *learn(space *sp)
+{
+    tec_knobs k = {.cx = sp->cx, .mode = SPACE_LEARN, .learnt = sp, .sp = sp};
+    sched *s = sched_fork(sp->cx, sp->base);
+
+    base_set_where(sp->cx, sched_tree(sp->base)->loc);
+    space_run(&k, s);
+    if (base_failed(sp->cx))
+        return NULL;
+    return k.done ? sp : base_fail(sp->cx, TEC_INVALID, base_where(sp->cx), "the template of '%s' never asked tec_knobs_done", sched_tree(sp->base)->name);
+}
+
+space *space_new(tec_context *cx, const sched *base, tec_template *f, void *user)
+{
+    space *sp = base_new(cx, space);
+
+    if (!base || base_failed(cx))
+        return NULL;
+    *sp = (space){.cx = cx, .base = base, .f = f, .user = user, .count = 1};
+    return learn(sp);
+}
+
+/* ---- looking ---- */
+
+const sched *space_base(const space *sp) { return sp->base; }
+int space_n_knobs(const space *sp) { return sp->n; }
+const space_knob *space_knob_at(const space *sp, int i) { return &sp->knob[i]; }
+space_number space_count(const space *sp) { return sp->count; }
+
+int space_knob_named(const space *sp, const char *name)
+{
+    for (int i = 0; i < sp->n; i++)
+        if (strcmp(sp->knob[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const int64_t *space_value(const space *sp, const space_point *p, int knob)
+{
+    return sp->knob[knob].number + (int64_t)p->value[knob] * sp->knob[knob].parts;
+}
+
+space_number space_index(const space *sp, const space_point *p)
+{
+    space_number index = 0;
+
+    for (int i = 0; i < sp->n; i++)
+        index = index * (space_number)sp->knob[i].count + (space_number)p->value[i];
+    return index;
+}
+
+space_point space_at(const space *sp, space_number index)
+{
+    space_point p = {.n = sp->n};
+
+    for (int i = sp->n - 1; i >= 0; i--) {
+        p.value[i] = (int32_t)(index % (space_number)sp->knob[i].count);
+        index /= (space_number)sp->knob[i].count;
+    }
+    return p;
+}
+
+space_point space_start(const space *sp)
+{
+    space_point p = {.n = sp->n};
+
+    for (int i = 0; i < sp->n; i++)
+        p.value[i] = sp->knob[i].start;
+    return p;
+}
+
+bool space_same(const space_point *a, const space_point *b)
+{
+    return a->n == b->n && memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
+}
+
+uint64_t space_hash(const space_point *p)
+{
+    return base_hash(p->value, (size_t)p->n * sizeof *p->value, BASE_HASH_SEED);
+}
+
+/* ---- checking and applying ---- */
+
+/* A point of another space, or one that nobody made: its values are none. */
+static const char *misfit(tec_context *cx, const space *sp, const space_point *p)
+{
+    if (p->n != sp->n)
+        return base_format(cx, "the point has %d values, the space %d knobs", p->n, sp->n);
+    for (int i = 0; i < sp->n; i++)
+        if (p->value[i] < 0 || p->value[i] >= sp->knob[i].count)
+            return base_format(cx, "knob '%s' has no value %d", sp->knob[i].name, p->value[i]);
+    return NULL;
+}
+
+static const char *why_not(tec_context *cx, const space *sp, const space_point *p, uint64_t *idle)
+{
+    tec_knobs k = {.cx = cx, .mode = SPACE_CHECK, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
+
+    if (!k.reason && !space_run(&k, sched_fork(cx, sp->base)) && !k.reason)
+        k.reason = "the template refuses it without a reason";
+    *idle = k.idle;
+    return k.reason;
+}
+
+bool space_check(tec_context *cx, const space *sp, const space_point *p, const char **reason)
+{
+    base_mark mark = base_arena_mark(cx);
+    uint64_t idle;
+    const char *why = why_not(cx, sp, p, &idle);
+
+    if (!why || !reason)
+        base_arena_release(cx, mark);
+    if (reason)
+        *reason = why;
+    return !why;
+}
+
+/* Idle knobs to their first values, then the check. Making one idle may free another, so it settles in steps. */
+static bool settle(tec_context *cx, const space *sp, space_point *p)
+{
+    for (int round = 0; round <= sp->n; round++) {
+        base_mark mark = base_arena_mark(cx);
+        uint64_t idle = 0;
+        bool good = !why_not(cx, sp, p, &idle), changed = false;
+
+        base_arena_release(cx, mark);
+        for (int i = 0; i < sp->n; i++)
+            if (idle >> i & 1 && p->value[i] != 0) {
+                p->value[i] = 0;
+                changed = true;
+            }
+        if (!changed)
+            return good;
+    }
+    return false;
+}
+
+sched *space_apply(tec_context *cx, const space *sp, const space_point *p)
+{
+    tec_knobs k = {.cx = cx, .mode = SPACE_APPLY, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
+    sched *s = sched_fork(cx, sp->base);
+
+    if (k.reason || (!space_run(&k, s) && k.reason)) {
+        sched_clear(s);
+        sched_reject(s, "%s", k.reason);
+    } else if (!k.done)
+        sched_reject(s, "the template never asked tec_knobs_done");
+    return s;
+}
+
+/* ---- walking ---- */
+
+bool space_sample(tec_context *cx, const space *sp, uint64_t *state, space_point *out)
+{
+    for (int try = 0; try < MAX_TRIES; try++) {
+        space_point p = {.n = sp->n};
+
+        for (int i = 0; i < sp->n; i++)
+            p.value[i] = (int32_t)base_random_below(state, sp->knob[i].count);
+        if (settle(cx, sp, &p)) {
+            *out = p;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All numbers of values a and b are equal but the one at `part`. */
+static bool differ_at(const space_knob *k, int a, int b, int part)
+{
+    for (int i = 0; i < k->parts; i++)
+        if ((k->number[a * k->parts + i] == k->number[b * k->parts + i]) != (i != part))
+            return false;
+    return true;
+}
+
+/* The value that is next to v in one part of its list, larger or smaller; -1: there is none. */
+static int next_in_part(const space_knob *k, int v, int part, bool larger)
+{
+    int64_t here = k->number[v * k->parts + part];
+    int best = -1;
+
+    for (int w = 0; w < k->count; w++) {
+        int64_t there = k->number[w * k->parts + part];
+
+        if ((larger ? there > here : there < here) && differ_at(k, v, w, part) &&
+            (best < 0 || (larger ? there < k->number[best * k->parts + part] : there > k->number[best * k->parts + part])))
+            best = w;
+    }
+    return best;
+}
+
+static int other_value(const space_knob *k, uint64_t *state, int v)
+{
+    int w = (int)base_random_below(state, k->count - 1);
+
+    return w < v ? w : w + 1;
+}
+
+/* Half of the time a neighbour, where numbers have an order; otherwise any other value. */
+static int change_value(const space_knob *k, uint64_t *state, int v)
+{
+    bool near = base_random_below(state, 2) == 0, larger = base_random_below(state, 2) == 0;
+    int first = k->kind == SPACE_SPLIT, w = -1;
+
+    if (near && k->kind == SPACE_SPLIT)
+        w = next_in_part(k, v, first + (int)base_random_below(state, k->parts - first), larger);
+    if (near && k->kind == SPACE_CHOICE)
+        w = next_in_part(k, v, 0, larger);
+    return w >= 0 ? w : other_value(k, state, v);
+}
+
+/* A knob that has more than one value; -1: there is none. */
+static int any_knob(const space *sp, uint64_t *state)
+{
+    int open[TEC_MAX_KNOBS], n = 0;
+
+    for (int i = 0; i < sp->n; i++)
+        if (sp->knob[i].count > 1)
+            open[n++] = i;
+    return n ? open[base_random_below(state, n)] : -1;
+}
+
+bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *p, space_point *out)
+{
+    for (int try = 0; try < MAX_TRIES; try++) {
+        space_point q = *p;
+        int i = any_knob(sp, state);
+
+        if (i < 0)
+            return false;
+        q.value[i] = change_value(&sp->knob[i], state, p->value[i]);
+        if (settle(cx, sp, &q) && !space_same(&q, p)) {
+            *out = q;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *a, const space_point *b, space_point *out)
+{
+    for (int try = 0; try < MAX_TRIES; try++) {
+        space_point q = {.n = sp->n};
+
+        for (int i = 0; i < sp->n; i++)
+            q.value[i] = (base_random_below(state, 2) ? a : b)->value[i];
+        if (settle(cx, sp, &q)) {
+            *out = q;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool space_next(tec_context *cx, const space *sp, space_number *index, space_point *out)
+{
+    while (*index < sp->count) {
+        space_point p = space_at(sp, (*index)++);
+
+        if (space_check(cx, sp, &p, NULL)) {
+            *out = p;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,147 @@
+/* space/text.c -- points as JSON: an object with one member for each knob.
+ *
+ *     {"C.y": [4, 12], "unroll": 4, "outer": ["C.x", "C.y"], "pack": "panel"}
+ *
+ * A split lists its inner parts, an order its names. Values stand there by what they are and not by their place, so that a text
+ * means the same for another version of the space, or is refused.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/lexer.h"
+#include "space/space.h"
+
+/* ---- printing ---- */
+
+static void add_string(tec_context *cx, base_text *t, const char *s)
+{
+    base_add(cx, t, "\"");
+    for (; *s; s++)
+        base_addf(cx, t, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    base_add(cx, t, "\"");
+}
+
+static void add_value(tec_context *cx, base_text *t, const space_knob *k, int v)
+{
+    const int64_t *number = k->number + (int64_t)v * k->parts;
+    int first = k->kind == SPACE_SPLIT;
+
+    if (k->kind == SPACE_CHOICE)
+        base_addf(cx, t, "%" PRId64, number[0]);
+    if (k->kind == SPACE_WORD)
+        add_string(cx, t, k->word[number[0]]);
+    if (k->kind == SPACE_CHOICE || k->kind == SPACE_WORD)
+        return;
+    for (int i = first; i < k->parts; i++) {
+        base_add(cx, t, i == first ? "[" : ", ");
+        if (k->kind == SPACE_ORDER)
+            add_string(cx, t, k->word[number[i]]);
+        else
+            base_addf(cx, t, "%" PRId64, number[i]);
+    }
+    base_add(cx, t, "]");
+}
+
+const char *space_point_text(tec_context *cx, const space *sp, const space_point *p)
+{
+    base_text t = {0};
+
+    for (int i = 0; i < space_n_knobs(sp); i++) {
+        base_add(cx, &t, i ? ", " : "{");
+        add_string(cx, &t, space_knob_at(sp, i)->name);
+        base_add(cx, &t, ": ");
+        add_value(cx, &t, space_knob_at(sp, i), p->value[i]);
+    }
+    base_add(cx, &t, space_n_knobs(sp) ? "}" : "{}");
+    return base_text_str(cx, &t);
+}
+
+/* ---- parsing ---- */
+
+/* One number or string, as it is printed. */
+static void parse_item(base_lexer *lx, tec_context *cx, base_text *out)
+{
+    int64_t i;
+
+    if (lx->tok.kind == BASE_TOK_STRING) {
+        add_string(cx, out, lx->tok.text);
+        base_advance(lx);
+    } else if (base_expect_int(lx, "a number or a string", &i))
+        base_addf(cx, out, "%" PRId64, i);
+}
+
+/* A value in the form that add_value gives it. */
+static const char *parse_value(base_lexer *lx, tec_context *cx)
+{
+    base_text t = {0};
+
+    if (!base_accept(lx, "[")) {
+        parse_item(lx, cx, &t);
+        return base_text_str(cx, &t);
+    }
+    base_add(cx, &t, "[");
+    do {
+        if (t.n > 1)
+            base_add(cx, &t, ", ");
+        parse_item(lx, cx, &t);
+    } while (base_accept(lx, ","));
+    base_expect(lx, "]");
+    base_add(cx, &t, "]");
+    return base_text_str(cx, &t);
+}
+
+static bool find_value(tec_context *cx, const space_knob *k, const char *text, int32_t *out)
+{
+    for (int v = 0; v < k->count; v++) {
+        base_mark mark = base_arena_mark(cx);
+        base_text t = {0};
+
+        add_value(cx, &t, k, v);
+        bool same = strcmp(base_text_str(cx, &t), text) == 0;
+        base_arena_release(cx, mark);
+        if (same) {
+            *out = v;
+            return true;
+        }
+    }
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "knob '%s' has no value %s", k->name, text) != NULL;
+}
+
+static bool parse_member(base_lexer *lx, tec_context *cx, const space *sp, space_point *out, uint64_t *seen)
+{
+    const char *name = lx->tok.kind == BASE_TOK_STRING ? lx->tok.text : NULL;
+    int knob = name ? space_knob_named(sp, name) : -1;
+
+    if (!name) {
+        base_unexpected(lx, "the name of a knob");
+        return false;
+    }
+    if (knob < 0)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "the space has no knob '%s'", name) != NULL;
+    base_advance(lx);
+    base_expect(lx, ":");
+    const char *value = parse_value(lx, cx);
+    if (base_failed(cx) || !find_value(cx, space_knob_at(sp, knob), value, &out->value[knob]))
+        return false;
+    *seen |= (uint64_t)1 << knob;
+    return true;
+}
+
+bool space_point_parse(tec_context *cx, const space *sp, const char *text, space_point *out)
+{
+    base_lexer *lx = base_lexer_new(cx, NULL, text);
+    uint64_t seen = 0;
+
+    *out = (space_point){.n = space_n_knobs(sp)};
+    base_expect(lx, "{");
+    if (!base_at(lx, "}"))
+        do {
+            if (!parse_member(lx, cx, sp, out, &seen))
+                return false;
+        } while (base_accept(lx, ","));
+    base_expect(lx, "}");
+    for (int i = 0; i < space_n_knobs(sp) && !base_failed(cx); i++)
+        if (!(seen >> i & 1))
+            base_fail(cx, TEC_INVALID, (base_loc){0}, "the point says nothing about knob '%s'", space_knob_at(sp, i)->name);
+    return !base_failed(cx);
+}
