@@ -48,12 +48,9 @@ static bool find_carried(inside *x)
     for (int k = 0; k < x->fixed; k++) {
         const ir_stmt *l = x->s->loop[k];
         const char *name = l->loop.var->var.name;
-        ir_iter_kind kind = sched_kind_for(x->c->cx, x->s, l->loop.var);
 
-        if (kind == IR_SPATIAL)
+        if (sched_kind_for(x->c->cx, x->s, l->loop.var) == IR_SPATIAL)
             continue;
-        if (kind != IR_REDUCE_ITER)
-            return sched_refuse(x->c, "'%s' is a scan or opaque loop of '%s'", name, x->s->block->name);
         for (int i = 0; i < x->s->block->n_iters; i++)
             if (x->s->block->iters[i].kind == IR_SPATIAL && sched_mentions(x->c->cx, x->s->stmt->block.bind[i], l->loop.var))
                 return sched_refuse(x->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, x->s->block->name);
@@ -201,7 +198,7 @@ static bool begin(sched_call *c, inside *x)
 {
     *x = (inside){.c = c};
     if (c->arg[2].n != 1)
-        return sched_refuse(c, "a cache is written at one loop");
+        return sched_refuse(c, "expected one loop at which the cache is written, found %d", c->arg[2].n);
     if (!sched_need_loop(c, c->arg[2].names[0], &x->at) || !sched_takes_loops(c, &x->at))
         return false;
     x->all = sched_all_sites(c->cx, c->tree->body);

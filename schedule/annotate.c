@@ -235,21 +235,21 @@ static bool is_thread(ir_how how)
 /* blockIdx outside threadIdx; both outside of what runs on one thread's own. */
 static bool nesting_fits(sched_call *c, const sched_path *at, ir_how how)
 {
-    const ir_stmt *l = sched_end(at), *bad = NULL;
+    const ir_stmt *l = sched_end(at), *above = NULL, *below = NULL;
 
     for (ir_how other = IR_PARALLEL; other < IR_N_HOWS; other++) {
-        bool above = other == IR_PARALLEL || other == IR_VECTORISED || (is_block(how) && is_thread(other));
-        bool below = other == IR_PARALLEL || (is_thread(how) && is_block(other));
-
-        if (!bad && above)
-            bad = loop_above(at, other);
-        if (!bad && below)
-            bad = loop_below(l->loop.body, other);
+        if (!above && (other == IR_PARALLEL || other == IR_VECTORISED || (is_block(how) && is_thread(other))))
+            above = loop_above(at, other);
+        if (!below && (other == IR_PARALLEL || (is_thread(how) && is_block(other))))
+            below = loop_below(l->loop.body, other);
     }
-    if (bad)
-        sched_refuse(c, "a %s loop cannot be combined with '%s' (%s) in this order", ir_how_text(how), bad->loop.var->var.name,
-                     ir_how_text(bad->loop.how));
-    return !bad;
+    if (above)
+        sched_refuse(c, "'%s' would run as %s inside '%s', which is %s", l->loop.var->var.name, ir_how_text(how),
+                     above->loop.var->var.name, ir_how_text(above->loop.how));
+    else if (below)
+        sched_refuse(c, "'%s' would run as %s around '%s', which is %s", l->loop.var->var.name, ir_how_text(how),
+                     below->loop.var->var.name, ir_how_text(below->loop.how));
+    return !above && !below;
 }
 
 /* The extents of one thread axis are equal everywhere. */

@@ -21,11 +21,11 @@ static bool check_reader(sched_call *c, const sched_sites *all, const char *name
         return sched_refuse(c, "there is no block '%s'", name);
     if (!sched_access(r->block->reads, r->block->n_reads, b))
         return sched_refuse(c, "'%s' does not read '%s'", name, b->name);
-    if (sched_writes(r->block, b))
-        return sched_refuse(c, "'%s' writes '%s' as well", name, b->name);
     for (int i = 0; i < r->block->n_iters; i++)
         if (r->block->iters[i].kind == IR_OPAQUE)
             return sched_refuse(c, "'%s' is opaque and reads '%s' as it is", name, b->name);
+    if (sched_writes(r->block, b))
+        return sched_refuse(c, "'%s' writes '%s' as well", name, b->name);
     return true;
 }
 

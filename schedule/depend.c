@@ -252,7 +252,7 @@ bool sched_injective(const sched *s, const sched_site *site, int fixed, const ch
     ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters, site->stmt->block.where, &m);
     if (m.injective)
         return true;
-    *reason = m.reason ? m.reason : "its bindings are not quasi-affine";
+    *reason = m.reason;
     return false;
 }
 
@@ -261,11 +261,22 @@ typedef struct {
     bool found;
 } effect_search;
 
+const char *sched_kind_text(ir_iter_kind kind)
+{
+    switch (kind) {
+    case IR_SPATIAL: return "spatial";
+    case IR_REDUCE_ITER: return "reduction";
+    case IR_SCAN: return "scan";
+    case IR_OPAQUE: return "opaque";
+    }
+    return NULL;
+}
+
 const char *sched_not_idempotent(tec_context *cx, const ir_block *b)
 {
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind == IR_SCAN || b->iters[i].kind == IR_OPAQUE)
-            return "it is a scan or opaque";
+            return b->iters[i].kind == IR_SCAN ? "it is a step of a scan" : "it is opaque";
     for (int i = 0; i < b->n_reads; i++)
         if (sched_writes(b, b->reads[i].buffer))
             return base_format(cx, "it reads '%s', which it writes", b->reads[i].buffer->name);
@@ -482,7 +493,8 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
     bool apart = strides_apart(s, w, &box, var, depth);
 
     if (sched_kind_for(s->cx, w, var) != IR_SPATIAL)
-        return base_format(s->cx, "'%s' is a reduction or scan loop of '%s'", var->var.name, w->block->name);
+        return base_format(s->cx, "'%s' is a %s loop of '%s'", var->var.name, sched_kind_text(sched_kind_for(s->cx, w, var)),
+                           w->block->name);
     if (!apart && !digits_apart(s, w, access, var, depth))
         return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,
                            b->name);

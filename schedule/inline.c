@@ -301,6 +301,19 @@ static bool inputs_last(sched_call *c, const sched_sites *all, const sched_site 
     return true;
 }
 
+static bool not_shared(sched_call *c, const ir_buffer *b)
+{
+    return !b->alias || sched_refuse(c, "'%s' may share memory with other buffers", b->name);
+}
+
+/* A buffer that is to be dropped. */
+static bool may_vanish(sched_call *c, const ir_buffer *b)
+{
+    if (sched_is_output(c->tree, b))
+        return sched_refuse(c, "'%s' is an argument of the program; it must be written", b->name);
+    return not_shared(c, b);
+}
+
 static bool may_inline(sched_call *c, const sched_sites *all, const sched_site *p, const stage_value *v)
 {
     const char *reason = sched_not_idempotent(c->cx, p->block);
@@ -308,10 +321,8 @@ static bool may_inline(sched_call *c, const sched_sites *all, const sched_site *
 
     if (reason)
         return sched_refuse(c, "'%s' cannot be inlined: %s", p->block->name, reason);
-    if (sched_is_output(c->tree, v->buffer))
-        return sched_refuse(c, "'%s' is an argument of the program; it must be written", v->buffer->name);
-    if (v->buffer->alias)
-        return sched_refuse(c, "'%s' may share memory with other buffers", v->buffer->name);
+    if (!may_vanish(c, v->buffer))
+        return false;
     for (int i = 0; i < all->n; i++) {
         const ir_block *r = all->at[i].block;
 
@@ -418,7 +429,8 @@ static const ir_block *merged(sched_call *c, const stage_value *p, const stage_v
     return b->body ? sched_refresh(c->s->facts, b) : NULL;
 }
 
-static const sched_site *only_producer(sched_call *c, const sched_sites *all, const sched_site *q)
+/* The last one: whatever else Q reads is complete before it. */
+static const sched_site *last_producer(sched_call *c, const sched_sites *all, const sched_site *q)
 {
     const sched_site *p = NULL;
 
@@ -432,19 +444,12 @@ static const sched_site *only_producer(sched_call *c, const sched_sites *all, co
     return p ? p : sched_refuse(c, "'%s' reads no other stage", q->block->name);
 }
 
-/* What Q reads besides P must be complete when P runs. */
-static bool others_before(sched_call *c, const sched_sites *all, const sched_site *p, const sched_site *q, const ir_buffer *x)
+/* Nothing else reads what P stores. */
+static bool only_reader(sched_call *c, const sched_sites *all, const sched_site *q, const ir_buffer *x)
 {
-    for (int i = 0; i < all->n; i++) {
-        const sched_site *r = &all->at[i];
-
-        if (r != q && sched_reads(r->block, x))
-            return sched_refuse(c, "'%s' reads '%s' too", r->block->name, x->name);
-        for (int j = 0; r != p && r != q && j < q->block->n_reads; j++)
-            if (sched_writes(r->block, q->block->reads[j].buffer) && r->order > p->order)
-                return sched_refuse(c, "'%s', which '%s' reads, is not complete before '%s'", q->block->reads[j].buffer->name,
-                                    q->block->name, p->block->name);
-    }
+    for (int i = 0; i < all->n; i++)
+        if (&all->at[i] != q && sched_reads(all->at[i].block, x))
+            return sched_refuse(c, "'%s' reads '%s' too", all->at[i].block->name, x->name);
     return true;
 }
 
@@ -457,15 +462,14 @@ const ir_program *sched_do_reverse_inline(sched_call *c)
     if (!sched_need_block(c, c->arg[0].name, &from))
         return NULL;
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *q = sched_site_named(&all, c->arg[0].name), *p = only_producer(c, &all, q);
+    const sched_site *q = sched_site_named(&all, c->arg[0].name), *p = last_producer(c, &all, q);
     if (!p || !read_value(c, q->block, &vq) || !read_value(c, p->block, &vp))
         return NULL;
     const char *reason = sched_not_idempotent(c->cx, q->block);
     if (reason)
         return sched_refuse(c, "'%s' cannot be inlined: %s", q->block->name, reason);
-    if (sched_is_output(c->tree, vp.buffer) || vp.buffer->alias || vq.buffer->alias)
-        return sched_refuse(c, "'%s' is an argument of the program or may share memory", vp.buffer->name);
-    if (!only_writer(c, &all, p, vp.buffer) || !only_writer(c, &all, q, vq.buffer) || !others_before(c, &all, p, q, vp.buffer))
+    if (!may_vanish(c, vp.buffer) || !not_shared(c, vq.buffer) || !only_writer(c, &all, p, vp.buffer) ||
+        !only_writer(c, &all, q, vq.buffer) || !only_reader(c, &all, q, vp.buffer))
         return NULL;
     const ir_block *b = merged(c, &vp, &vq);
     if (!b)

@@ -18,7 +18,7 @@ static const ir_buffer *own_buffer(sched_call *c)
     if (sched_is_output(c->tree, b))
         return sched_refuse(c, "'%s' is an argument of the program, which has its layout", b->name);
     if (b->alias)
-        return sched_refuse(c, "'%s' may share memory with others", b->name);
+        return sched_refuse(c, "'%s' may share memory with other buffers", b->name);
     return b;
 }
 

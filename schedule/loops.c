@@ -40,7 +40,7 @@ static bool read_factors(sched_call *c, const sched_arg *a, int *inferred, int64
     *inferred = -1;
     *product = 1;
     if (a->n < 2) {
-        sched_refuse(c, "a split needs at least two factors");
+        sched_refuse(c, "expected at least two factors, found %d", a->n);
         return false;
     }
     for (int i = 0; i < a->n; i++) {
@@ -432,11 +432,12 @@ const ir_program *sched_do_cut(sched_call *c)
     const ir_expr *point = ir_int(c->cx, c->arg[1].i), *zero = ir_int(c->cx, 0);
     const char *name = l->loop.var->var.name;
     if (!ir_prove_le(f, zero, point) || !ir_prove_le(f, point, l->loop.extent))
-        return sched_refuse(c, "it is not proven that the point lies within 0..%s", ir_expr_text(c->cx, l->loop.extent));
+        return sched_refuse(c, "it is not proven that %lld lies within 0..%s, the range of '%s'", (long long)c->arg[1].i,
+                            ir_expr_text(c->cx, l->loop.extent), name);
 
     const ir_expr *var[2], *rest = ir_simplify(f, ir_sub(c->cx, l->loop.extent, point));
     if (ir_is_value(point, 0) || ir_is_value(rest, 0))
-        return sched_refuse(c, "the %s part would be empty", ir_is_value(point, 0) ? "first" : "second");
+        return sched_refuse(c, "the %s part of '%s' would be empty", ir_is_value(point, 0) ? "first" : "second", name);
     for (int i = 0; i < 2; i++) {
         var[i] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i)), BASE_I64);
         base_push(c->cx, &c->results, var[i]->var.name);
@@ -522,6 +523,13 @@ static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, co
     return true;
 }
 
+static bool too_many(const ir_stmt *a, const ir_stmt *b)
+{
+    int64_t n, m, product;
+
+    return ir_is_int(a->loop.extent, &n) && ir_is_int(b->loop.extent, &m) && __builtin_mul_overflow(n, m, &product);
+}
+
 static bool can_fuse(sched_call *c, const ir_facts *f, const ir_stmt *a, const char *b_name)
 {
     const ir_stmt *b = a->loop.body;
@@ -539,6 +547,10 @@ static bool can_fuse(sched_call *c, const ir_facts *f, const ir_stmt *a, const c
         sched_refuse(c, "the bounds of '%s' depend on '%s'", b_name, name);
         return false;
     }
+    if (too_many(a, b)) {
+        sched_refuse(c, "'%s' and '%s' have more iterations than can be counted", name, b_name);
+        return false;
+    }
     return init_survives(c, f, a, b);
 }
 
@@ -549,7 +561,7 @@ const ir_program *sched_do_fuse(sched_call *c)
     sched_path at;
 
     if (loops->n < 2)
-        return sched_refuse(c, "fusing needs at least two loops");
+        return sched_refuse(c, "expected at least two loops to fuse, found %d", loops->n);
     if (!sched_need_loop(c, loops->names[0], &at))
         return NULL;
     const ir_facts *f = sched_facts_at(c->s, &at, at.n - 1);
@@ -575,7 +587,7 @@ const ir_program *sched_do_tile(sched_call *c)
     base_vec names = {0};
 
     if (f->n != 2)
-        return sched_refuse(c, "a tile needs two factors");
+        return sched_refuse(c, "expected two factors, one for each loop, found %d", f->n);
     for (int i = 0; i < 2; i++) {
         sched_arg factors = {.kind = SCHED_ARG_FACTORS, .n = 2, .ints = (int64_t[]){SCHED_INFER, f->ints[i]}};
         sched_path at;

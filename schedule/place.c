@@ -523,7 +523,9 @@ static const ir_stmt *try_parts(move *m, const char *last)
             why = why ? why : reason;
         }
     m->c->reason = NULL;
-    return sched_refuse(m->c, "%s", why ? why : "the parts that its producers complete do not make up its domain");
+    return why ? sched_refuse(m->c, "%s", why)
+               : sched_refuse(m->c, "what '%s' writes under '%s' is read by '%s' as another buffer of the same memory", last,
+                              m->loop_name, m->site->block->name);
 }
 
 /* The other inputs of Q are complete before the target's body. */

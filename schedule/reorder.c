@@ -160,8 +160,8 @@ static bool may_permute(sched_call *c, const chain *ch, const sched_site *site)
         ir_iter_kind kind = sched_kind_for(c->cx, site, ch->link[i]->loop.var);
 
         if (ch->order[i] != ch->link[i] && (kind == IR_SCAN || kind == IR_OPAQUE))
-            return sched_refuse(c, "'%s' is a scan or opaque loop of '%s', which keeps its order",
-                                ch->link[i]->loop.var->var.name, site->block->name);
+            return sched_refuse(c, "'%s' is a loop of the %s '%s' and keeps its place", ch->link[i]->loop.var->var.name,
+                                kind == IR_SCAN ? "scan" : "opaque stage", site->block->name);
     }
     if (sched_has_effect(c->cx, site->block->body))
         return sched_refuse(c, "'%s' calls a function with an effect", site->block->name);
@@ -209,7 +209,7 @@ const ir_program *sched_permute(sched_call *c, const char *const *loop, int n)
     chain ch;
 
     if (n < 2)
-        return sched_refuse(c, "there is nothing to reorder");
+        return sched_refuse(c, "expected at least two loops to reorder, found %d", n);
     if (!find_chain(c, loop, n, &ch) || !straight(c, &ch))
         return NULL;
     set_order(c, &ch, loop, n);

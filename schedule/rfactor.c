@@ -60,7 +60,7 @@ static bool block_fits(factoring *r)
     r->update = only_update(b->body);
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_SPATIAL && b->iters[i].kind != IR_REDUCE_ITER)
-            return sched_refuse(r->c, "'%s' is a scan or opaque", b->name);
+            return sched_refuse(r->c, "'%s' has the %s axis '%s'", b->name, sched_kind_text(b->iters[i].kind), b->iters[i].var->var.name);
     if (!r->update)
         return sched_refuse(r->c, "'%s' is no single update", b->name);
     if (!r->update->update.combiner->reorders)
@@ -340,7 +340,7 @@ const ir_program *sched_do_rfactor(sched_call *c)
 
     if (!reduces(&r, r.loop))
         return sched_refuse(c, "'%s' is no reduction loop of '%s'", c->arg[0].name, name);
-    if (!loops_fit(&r) || !block_fits(&r) || !predicate_fits(&r) || !sched_find_block(c->cx, c->tree->body, name, &block))
+    if (!block_fits(&r) || !loops_fit(&r) || !predicate_fits(&r) || !sched_find_block(c->cx, c->tree->body, name, &block))
         return NULL;
     if (c->arg[1].i < 0 || c->arg[1].i > r.update->update.n)
         return sched_refuse(c, "the partial results have dimensions 0 to %d; %lld is none", r.update->update.n, (long long)c->arg[1].i);

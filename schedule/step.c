@@ -135,7 +135,7 @@ static bool refused(sched_call *c, const sched_primitive *p, int n)
     if (s->where.file)
         base_addf(c->cx, &t, "%s:%d: ", s->where.file, s->where.line);
     add_call(c->cx, &t, p, c->arg, n);
-    base_addf(c->cx, &t, ": %s", c->reason ? c->reason : "an operand does not fit");
+    base_addf(c->cx, &t, ": %s", c->reason ? c->reason : tec_context_error(c->cx));
     s->error = base_text_str(c->cx, &t);
     return false;
 }
@@ -196,6 +196,8 @@ bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, c
         sched_refuse(&c, "a loop or block that it names was not made");
     else
         after = p->run(&c);
+    if (!after && !c.reason && !base_failed(s->cx))
+        BASE_BUG(s->cx, "%s gives neither a tree nor a reason", p->name);
     if (!after || c.reason)
         return refused(&c, p, n);
     s->tree = after;
