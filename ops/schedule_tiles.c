@@ -24,7 +24,7 @@ typedef struct {
     const char *outer[32];    /* the other loops of the output, outermost first */
     int n_outer;
     int64_t lanes;
-    op_tile tile;
+    space_tile tile;
     bool column_first;        /* the panel loop goes outside of the other loops from this one on: outer[panel_at] */
     int panel_at;
 } tiling;
@@ -48,7 +48,7 @@ static bool find_output(tiling *t)
 /* The loop of the sums' own that an iteration variable runs with; NULL: it has one value in a tile, from the loops around both. */
 static const char *own_loop(const tiling *t, const char *iter)
 {
-    const char *loop = op_loop(t->s, t->anchor, iter), **around;
+    const char *loop = space_loop_of(t->s, t->anchor, iter), **around;
     int n = op_loops(t->s, t->out, &around);
 
     for (int i = 0; loop && i < n; i++)
@@ -140,7 +140,7 @@ static bool read_conv(tiling *t, int *rank)
 {
     const char **loop, **sums;
     int n = op_loops(t->s, t->out, &loop), n_sums = op_loops(t->s, t->anchor, &sums);
-    const char *ob = op_loop(t->s, t->anchor, "ob"), *oi = op_loop(t->s, t->anchor, "oi");
+    const char *ob = space_loop_of(t->s, t->anchor, "ob"), *oi = space_loop_of(t->s, t->anchor, "oi");
 
     (void)n_sums;
     if (!ob || !oi || n < 3 || n > 30)
@@ -153,7 +153,7 @@ static bool read_conv(tiling *t, int *rank)
             t->outer[t->n_outer++] = loop[i];
     t->panel_at = 1;
     t->lanes = op_extent(t->s, oi);
-    t->tile = op_tile_choose(sched_target(t->s), op_extent(t->s, t->row), op_extent(t->s, ob));
+    t->tile = space_tile_choose(sched_target(t->s), op_extent(t->s, t->row), op_extent(t->s, ob));
     return true;
 }
 
@@ -165,10 +165,10 @@ bool op_conv_schedule(sched *s, const char *anchor)
 
     if (!find_output(&t) || !read_conv(&t, &rank) || !tile_output(&t, &lanes, &vectors, &rows))
         return false;
-    reduce[n++] = op_loop(s, anchor, "ib");
+    reduce[n++] = space_loop_of(s, anchor, "ib");
     for (int i = 0; i < rank; i++)
-        reduce[n++] = op_loop(s, anchor, base_format(t.cx, "k%d", i));
-    reduce[n++] = op_loop(s, anchor, "ii");
+        reduce[n++] = space_loop_of(s, anchor, base_format(t.cx, "k%d", i));
+    reduce[n++] = space_loop_of(s, anchor, "ii");
     x = own_loop(&t, base_format(t.cx, "s%d", rank - 1));
     return order_sums(&t, reduce, n, x, own_loop(&t, "ob"), own_loop(&t, "oi")) && finish_output(&t, rows, vectors, lanes);
 }
@@ -179,7 +179,7 @@ static bool read_matmul(tiling *t)
 {
     const char **loop;
     int n = op_loops(t->s, t->out, &loop);
-    const char *ni = op_loop(t->s, t->anchor, "ni");
+    const char *ni = space_loop_of(t->s, t->anchor, "ni");
     int64_t lanes, panel;
 
     if (!ni || n < 2 || n > 30)
@@ -210,7 +210,7 @@ bool op_matmul_schedule(sched *s, const char *anchor)
     part[1] = own_loop(&t, "ni");
     if (t.tile.vectors > 1 && !sched_split(s, part[1], (int64_t[]){SCHED_INFER, t.lanes}, 2, SCHED_GUARD, part))
         return false;
-    reduce[0] = op_loop(s, anchor, "k");
+    reduce[0] = space_loop_of(s, anchor, "k");
     return order_sums(&t, reduce, 1, own_loop(&t, "m"), part[0], part[1]) && finish_output(&t, rows, vectors, lanes);
 }
 
@@ -233,14 +233,14 @@ bool op_depthwise_schedule(sched *s, const char *anchor)
     if (!sched_split(s, loop[n - 1], (int64_t[]){SCHED_INFER, vectors, lanes}, 3, SCHED_GUARD, part) || !sched_compute_at(s, anchor, part[0]))
         return false;
     for (int i = 0; i < n_producers; i++)
-        if (op_note(s, producer[i], "keep") && !sched_compute_at(s, producer[i], loop[1]))
+        if (space_has_note(s, producer[i], "keep") && !sched_compute_at(s, producer[i], loop[1]))
             return false;
-    const char *x = op_loop(s, anchor, base_format(t.cx, "s%d", rank - 1)), *xs[2], *order[OP_MAX_SPATIAL + 2];
+    const char *x = space_loop_of(s, anchor, base_format(t.cx, "s%d", rank - 1)), *xs[2], *order[OP_MAX_SPATIAL + 2];
     if (!sched_split(s, x, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, xs))
         return false;
     int k = 0;
     for (int i = 0; i < rank; i++)
-        order[k++] = op_loop(s, anchor, base_format(t.cx, "k%d", i));
+        order[k++] = space_loop_of(s, anchor, base_format(t.cx, "k%d", i));
     order[k++] = xs[0];
     order[k++] = xs[1];
     if (!sched_reorder(s, order, k) || !unroll(&t, xs[0]) || !vectorise_lanes(&t, xs[1]) || !unroll(&t, order[rank - 1]))

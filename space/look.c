@@ -1,0 +1,251 @@
+/* space/look.c -- what a tree tells a schedule: loops of iteration variables, what is cheap to compute again, how memory is walked. */
+#include "space/look.h"
+
+#include "ir/build.h"
+#include "ir/walk.h"
+
+enum { CHEAP_OPS = 3 }; /* operations that may be done again for a second reader */
+
+/* ---- names ---- */
+
+static const ir_block *block_of(const sched *s, const char *name)
+{
+    const ir_stmt *b = sched_block(s, name);
+
+    return b ? b->block.block : NULL;
+}
+
+const char *space_loop_of(const sched *s, const char *block, const char *iter)
+{
+    const ir_stmt *b = sched_block(s, block);
+    const char **loop;
+    int n = sched_loops_of(s, block, &loop);
+
+    for (int i = 0; b && i < b->block.block->n_iters; i++) {
+        if (!base_same(b->block.block->iters[i].var->var.name, iter))
+            continue;
+        for (int j = n - 1; j >= 0; j--) {
+            if (ir_uses_var(sched_context(s), b->block.bind[i], sched_loop(s, loop[j])->loop.var))
+                return loop[j];
+        }
+    }
+    return NULL;
+}
+
+bool space_has_note(const sched *s, const char *block, const char *key)
+{
+    const ir_block *b = block_of(s, block);
+    const ir_expr *v = b ? ir_note_get(b->notes, key) : NULL;
+
+    return v && ir_is_true(v);
+}
+
+bool space_reduces(const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER)
+            return true;
+    return false;
+}
+
+/* ---- inlining ---- */
+
+typedef struct {
+    ir_walk w;
+    int ops;
+    bool math;
+} cost;
+
+static bool count_node(ir_walk *w, const ir_expr *e)
+{
+    cost *c = (cost *)w;
+
+    if (e->op == IR_LOAD)
+        return false;
+    c->ops += ir_is_op(e->op);
+    c->math = c->math || (e->op >= IR_SQRT && e->op <= IR_ATANH);
+    return true;
+}
+
+static bool is_cheap(tec_context *cx, const ir_block *b)
+{
+    cost c = {.w = {.expr = count_node, .cx = cx}};
+
+    if (b->body->kind != IR_STORE)
+        return false;
+    ir_walk_expr(&c.w, b->body->store.value);
+    return !c.math && c.ops <= CHEAP_OPS;
+}
+
+/* A producer is computed where it is read if that computes nothing dear twice. */
+static bool wants_inline(tec_context *cx, const sched *s, const char *name)
+{
+    const ir_block *b = block_of(s, name);
+    const char **reader;
+    int n = sched_readers_of(s, name, &reader);
+
+    if (space_reduces(b) || b->n_writes != 1 || n == 0 || space_has_note(s, name, "keep"))
+        return false;
+    bool cheap = is_cheap(cx, b);
+    for (int i = 0; i < n; i++) {
+        const ir_block *r = block_of(s, reader[i]);
+
+        /* A reduction may read each element many times. */
+        if (!cheap && (n > 1 || (space_reduces(r) && r->role == IR_ROLE_ANCHOR)))
+            return false;
+    }
+    return true;
+}
+
+void space_inline_cheap(sched *s)
+{
+    tec_context *cx = sched_context(s);
+    const char **name;
+    int n = sched_blocks(s, &name);
+
+    for (int i = 0; i < n; i++)
+        if (wants_inline(cx, s, name[i]) && !sched_compute_inline(s, name[i]))
+            sched_clear(s);
+}
+
+/* ---- how memory is walked ---- */
+
+typedef struct {
+    ir_walk w;
+    const ir_expr *const *index; /* of the store */
+    int n;
+    bool flat;
+} flat_check;
+
+static bool check_load(ir_walk *w, const ir_expr *e)
+{
+    flat_check *c = (flat_check *)w;
+
+    for (int i = 0; e->op == IR_VAR && i < c->n; i++)
+        c->flat = c->flat && e != c->index[i];
+    if (e->op != IR_LOAD)
+        return true;
+    for (int i = 0; i < e->load.n; i++)
+        c->flat = c->flat && e->load.n == c->n && e->load.index[i] == c->index[i];
+    return false;
+}
+
+static bool same_shape(const ir_buffer *a, const ir_buffer *b)
+{
+    for (int i = 0; i < a->n; i++)
+        if (!ir_same(a->shape[i], b->shape[i]))
+            return false;
+    return a->n == b->n;
+}
+
+/* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on the position: one loop over
+ * all elements will do. */
+bool space_is_flat(tec_context *cx, const ir_block *b)
+{
+    if (b->body->kind != IR_STORE)
+        return false;
+    const ir_stmt *st = b->body;
+    flat_check c = {.w = {.expr = check_load, .cx = cx}, .index = st->store.index, .n = st->store.n, .flat = true};
+
+    ir_walk_expr(&c.w, st->store.value);
+    for (int i = 0; i < b->n_iters; i++)
+        c.flat = c.flat && i < st->store.n && st->store.index[i] == b->iters[i].var;
+    for (int i = 0; c.flat && i < b->n_reads; i++)
+        c.flat = b->reads[i].buffer->n == 0 || same_shape(b->reads[i].buffer, st->store.buffer);
+    return c.flat && b->n_iters == st->store.n;
+}
+
+/* How many of the innermost loops have constant extents. */
+int space_constant_suffix(const sched *s, const char *const *loop, int n)
+{
+    int64_t extent;
+    int k = 0;
+
+    while (k < n && sched_extent(s, loop[n - 1 - k], &extent))
+        k++;
+    return k;
+}
+
+typedef struct {
+    ir_walk w;
+    const ir_expr *var;
+    bool side_by_side;
+} column_check;
+
+static bool check_column(ir_walk *w, const ir_expr *e)
+{
+    column_check *c = (column_check *)w;
+
+    for (int i = 0; e->op == IR_LOAD && i < e->load.n - 1; i++)
+        c->side_by_side = c->side_by_side && !ir_uses_var(w->cx, e->load.index[i], c->var);
+    return true;
+}
+
+/* Neighbouring sums read elements that lie side by side, or the same ones: vectors of sums pay. */
+bool space_has_columns(tec_context *cx, const ir_block *b)
+{
+    column_check c = {.w = {.expr = check_column, .cx = cx}, .side_by_side = true};
+
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL)
+            c.var = b->iters[i].var;
+    if (c.var)
+        ir_walk_stmt(&c.w, b->body);
+    return c.var && c.side_by_side;
+}
+
+typedef struct {
+    ir_walk w;
+    const ir_iter *axis; /* the last n reduction axes */
+    int n;
+    bool along_rows;
+} row_check;
+
+static bool uses_axis(tec_context *cx, const row_check *c, const ir_expr *e)
+{
+    for (int i = 0; i < c->n; i++)
+        if (ir_uses_var(cx, e, c->axis[i].var))
+            return true;
+    return false;
+}
+
+/* Each load steps through memory one by one: its last indices are the axes, all but the first of them over the whole dimension. Or it
+ * stays where it is. */
+static bool check_row(ir_walk *w, const ir_expr *e)
+{
+    row_check *c = (row_check *)w;
+
+    if (e->op != IR_LOAD || !uses_axis(w->cx, c, e))
+        return true;
+    int first = e->load.n - c->n;
+    for (int i = 0; c->along_rows && i < e->load.n; i++) {
+        const ir_iter *axis = i < first ? NULL : &c->axis[i - first];
+
+        if (first < 0 || !axis)
+            c->along_rows = first >= 0 && !uses_axis(w->cx, c, e->load.index[i]);
+        else
+            c->along_rows = e->load.index[i] == axis->var && (i == first || ir_same(e->load.buffer->shape[i], axis->extent));
+    }
+    return true;
+}
+
+/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums pay. */
+int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce, int n_reduce)
+{
+    ir_iter *axis = base_array(cx, ir_iter, b->n_iters);
+    int n = 0;
+
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER)
+            axis[n++] = b->iters[i];
+    if (n != n_reduce || b->body->kind != IR_UPDATE || !b->body->update.combiner->reorders)
+        return 0;
+    for (int take = space_constant_suffix(s, reduce, n) > 1 ? space_constant_suffix(s, reduce, n) : 1; take > 0; take--) {
+        row_check c = {.w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
+
+        ir_walk_stmt(&c.w, b->body);
+        if (c.along_rows)
+            return take;
+    }
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* space/look.h -- what a tree tells a schedule, for templates and default schedules.
+ *
+ *     const char *loop = space_loop_of(s, "conv1.acc", "ib");                      // "conv1.acc.ib", wherever it is now
+ *     space_tile t = space_tile_choose(sched_target(s), rows, vectors);            // sums that fit in registers
+ *
+ * Errors: none; what is not there is NULL, 0 or false. The rest as schedule/sched.h.
+ */
+#ifndef SPACE_LOOK_H
+#define SPACE_LOOK_H
+
+#include "schedule/sched.h"
+
+/* The innermost loop that iteration variable `iter` of a block depends on, by the variable's name; NULL: none. */
+const char *space_loop_of(const sched *s, const char *block, const char *iter);
+bool space_has_note(const sched *s, const char *block, const char *key); /* the block has a note of that key that is true */
+bool space_reduces(const ir_block *b);
+
+/* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays. */
+void space_inline_cheap(sched *s);
+
+/* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on the position: one loop over
+ * all elements will do. */
+bool space_is_flat(tec_context *cx, const ir_block *b);
+int space_constant_suffix(const sched *s, const char *const *loop, int n); /* how many of the innermost loops have constant extents */
+/* Neighbouring results read elements that lie side by side, or the same ones: vectors of results pay. */
+bool space_has_columns(tec_context *cx, const ir_block *b);
+/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial results pay. */
+int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce, int n_reduce);
+
+/* A register tile of `rows` broadcast operands times `vectors` vectors of sums. */
+typedef struct {
+    int rows, vectors;
+} space_tile;
+/* The tile with the least time for a problem of so many rows (0: unknown) and vectors, by counting multiply-adds and loads; never more sums
+ * than the target's registers hold safely. */
+space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors);
+
+#endif

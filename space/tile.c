@@ -1,0 +1,48 @@
+/* space/tile.c -- the size of a register tile, from counting multiply-adds and loads. */
+#include "space/look.h"
+
+/* Cycles for one step of the reduction: two multiply-adds and two loads a cycle, and sums that depend on themselves. */
+static double step_time(const target *t, int rows, int vectors)
+{
+    double fma = (double)rows * vectors / (t->fma_ports ? t->fma_ports : 1);
+    double load = (double)(rows + vectors) / (t->load_ports ? t->load_ports : 1), latency = 4;
+
+    return fma > load ? (fma > latency ? fma : latency) : (load > latency ? load : latency);
+}
+
+static double problem_time(const target *t, int64_t rows, int64_t vectors, space_tile tile)
+{
+    int64_t full = rows / tile.rows, rest = rows % tile.rows;
+    double one_column = (double)full * step_time(t, tile.rows, tile.vectors) + (rest ? step_time(t, (int)rest, tile.vectors) : 0);
+
+    return one_column * (double)((vectors + tile.vectors - 1) / tile.vectors);
+}
+
+space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors)
+{
+    int registers = t && t->vector_registers ? t->vector_registers : 16;
+    int most = registers >= 32 ? 24 : registers - registers / 4;
+    space_tile best = {1, 1};
+    double best_time = 0;
+
+    if (!t)
+        return best;
+    if (rows <= 0)
+        rows = 120;
+    for (int v = 1; v <= 8 && v <= vectors; v++) {
+        if (vectors % v)
+            continue;
+        for (int r = 1; r * v <= most && r <= rows; r++) {
+            double time = problem_time(t, rows, vectors, (space_tile){r, v});
+
+            if (best_time == 0 || time < best_time) {
+                best_time = time;
+                best = (space_tile){r, v};
+            }
+        }
+    }
+    /* As many tiles, of more equal heights. */
+    int64_t tiles = (rows + best.rows - 1) / best.rows;
+    best.rows = (int)((rows + tiles - 1) / tiles);
+    return best;
+}
