@@ -5,8 +5,8 @@
  *
  * Reported, each with the stage or buffer, the index values and the values of the enclosing loops: an index out of bounds, a
  * read of an element that nothing wrote, division by zero, two parallel (or vectorised, or differently bound) iterations that
- * touch one element, one of them writing, without a barrier between them, a barrier that not all threads of a block reach, a
- * failed assert, a step limit, a limit on memory.
+ * touch one element, one of them writing, without a barrier between them, a barrier that not all threads of a block reach,
+ * a shuffle from a thread that is not there, a failed assert, a step limit, a limit on memory.
  * Blocks: a block whose predicate is false does nothing; an init runs before the outermost loop of its reduction, for every
  * element that the loops inside reach (ir/interp_block.c says it exactly).
  * Outputs must be written in full: an element of an output that nothing wrote is an error at the end.
@@ -27,6 +27,10 @@ enum { IR_MAX_DIMS = 16 };
  * "global" those to global memory as well; both wait for all threads of the block. "warp" waits for 32 threads, and orders
  * everything between them. */
 #define IR_CALL_BARRIER "tec.barrier"
+
+/* The value that the thread at the place p ^ mask of the warp gives, where p is the caller's: all of a let,
+ * `let other = call<f32> tec.shuffle_xor(x, mask)`. Both threads have to come to it together. */
+#define IR_CALL_SHUFFLE "tec.shuffle_xor"
 
 typedef struct {
     base_dtype dtype;

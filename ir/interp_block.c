@@ -348,7 +348,7 @@ static const vm_path *find_top(vm_builder *b, const ir_stmt *s)
     for (const vm_path *p = b->path; p; p = p->up)
         if (p->s->kind == IR_FOR && base_map_has(&reduce, p->s->loop.var)) {
             top = p;
-            if (p->s->loop.how >= IR_BLOCK_X && p->s->loop.how <= IR_THREAD_Z)
+            if (p->s->loop.how >= IR_BLOCK_X && p->s->loop.how <= IR_BLOCK_Z)
                 ir_vm_fail(b->vm, TEC_UNSUPPORTED, p->s->loc,
                            "stage '%s': the interpreter does not run a reduction across %s ('%s')", s->block.block->name,
                            ir_how_text(p->s->loop.how), p->s->loop.var->var.name);
@@ -361,17 +361,34 @@ static bool stands_again(const vm_builder *b, const ir_block *block)
     return (intptr_t)base_dict_get(&b->copies, block->name) > 1;
 }
 
+/* The thread axes that the loops around an init bind: those outside L, and the copies. */
+static int axes_around(const vm_builder *b, const vm_init *in)
+{
+    bool inside = in->top != NULL;
+    int axes = 0;
+
+    for (const vm_path *p = b->path; p; p = p->up) {
+        if (p->s->kind == IR_FOR && (!inside || base_map_has(&in->spatial, p->s->loop.var)))
+            axes |= ir_vm_axis_bit(p->s->loop.how);
+        inside &= p != in->top;
+    }
+    return axes;
+}
+
 static const vm_code *build_init(vm_builder *b, const ir_stmt *s, const vm_path **top)
 {
     vm_init in = {.s = s, .first_only = stands_again(b, s->block.block)};
+    int bound = b->bound;
     const vm_code *c;
 
     in.top = *top = find_top(b, s);
     feed_bindings(b, &in.spatial, s, false);
     find_dropped(b, &in);
+    b->bound = axes_around(b, &in);
     c = build_leaf(b, &in);
     for (const vm_path *p = b->path; in.top && p != in.top->up && !b->vm->failed; p = p->up)
         c = wrap_step(b, &in, p, c);
+    b->bound = bound;
     return c;
 }
 

@@ -77,6 +77,10 @@ void ir_vm_count_blocks(vm_builder *b, const ir_stmt *s);
 void ir_vm_feeders(vm_builder *b, base_map *set, const ir_expr *e, bool bounds);
 
 /* Launches (interp_launch.c) */
+static inline int ir_vm_axis_bit(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z ? 1 << (how - IR_THREAD_X) : 0;
+}
 vm_launch *ir_vm_find_launch(vm_builder *b, const ir_stmt *loop); /* NULL: the loop starts none */
 /* Where listed buffers get their memory, once everything is built: per group, per strand, or for the run (those go to `once`). */
 void ir_vm_place_buffers(vm_builder *b, base_vec *once);

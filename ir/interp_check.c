@@ -199,6 +199,12 @@ static bool is_excused(const vm_access *a, const vm_level *l, bool write)
     return a->reduces && loop->loop.how == IR_VECTORISED && base_map_has(&a->across, loop->loop.var);
 }
 
+/* Threads over which a declared reduction runs share its result: they will get partial results of their own. */
+static bool shares_reduction(const ir_vm *vm, const vm_access *a, uint64_t stamp)
+{
+    return a->reduces && a->threads && ir_vm_differs_on(vm, strand_of(stamp), a->threads);
+}
+
 static void blame_race(ir_vm *vm, const vm_access *a, int lane, bool write, bool wrote, const vm_level *l, uint64_t stamp)
 {
     const char *element = element_text(vm, a, lane), *did = wrote ? "wrote" : "read", *does = write ? "writes" : "reads";
@@ -218,7 +224,7 @@ static void meet(ir_vm *vm, const vm_access *a, int lane, bool write, uint64_t s
 
     if (l && !is_excused(a, l, write))
         blame_race(vm, a, lane, write, wrote, l, stamp);
-    else if (!l && stamp && is_other_thread(vm, stamp, a->buffer->buffer->scope))
+    else if (!l && stamp && is_other_thread(vm, stamp, a->buffer->buffer->scope) && !shares_reduction(vm, a, stamp))
         blame_race(vm, a, lane, write, wrote, NULL, stamp);
 }
 

@@ -3,6 +3,7 @@
  * Blocks are in interp_block.c, loops whose iterations run side by side in interp_thread.c.
  */
 #include "ir/interp_build.h"
+#include "ir/build.h"
 
 #include <string.h>
 
@@ -244,11 +245,6 @@ vm_code *ir_vm_wrap_loop(vm_builder *b, const ir_stmt *loop, const vm_code *body
     return c;
 }
 
-static int axis_bit(ir_how how)
-{
-    return how >= IR_THREAD_X && how <= IR_THREAD_Z ? 1 << (how - IR_THREAD_X) : 0;
-}
-
 static const vm_code *build_body(vm_builder *b, const ir_stmt *s, base_vec *before)
 {
     vm_path path = {.up = b->path, .s = s, .before = before};
@@ -259,7 +255,7 @@ static const vm_code *build_body(vm_builder *b, const ir_stmt *s, base_vec *befo
     ir_vm_push_scope(b, VM_IN_LOOP, s->loop.var->var.name, 1, &s->loop.var);
     b->path = &path;
     b->place = place;
-    b->bound |= axis_bit(s->loop.how);
+    b->bound |= ir_vm_axis_bit(s->loop.how);
     body = ir_vm_build(b, s->loop.body);
     b->path = path.up;
     b->place = place->up;
@@ -323,16 +319,20 @@ static const vm_code *build_store(vm_builder *b, const ir_stmt *s)
     return c;
 }
 
-/* Vectorised loops over which a declared reduction may meet itself: those that do not choose its target. */
+/* Vectorised loops and thread axes over which a declared reduction may meet itself: those that do not choose its target. */
 static void find_across(vm_builder *b, const ir_stmt *s, vm_access *a)
 {
     base_map choosing = {0};
 
     for (int d = 0; d < s->update.n; d++)
         ir_vm_feeders(b, &choosing, s->update.index[d], false);
-    for (const vm_path *p = b->path; p; p = p->up)
-        if (p->s->kind == IR_FOR && p->s->loop.how == IR_VECTORISED && !base_map_has(&choosing, p->s->loop.var))
+    for (const vm_path *p = b->path; p; p = p->up) {
+        if (p->s->kind != IR_FOR || base_map_has(&choosing, p->s->loop.var))
+            continue;
+        a->threads |= (uint8_t)ir_vm_axis_bit(p->s->loop.how);
+        if (p->s->loop.how == IR_VECTORISED)
             base_map_put(b->vm->mem, &a->across, p->s->loop.var, p->s->loop.var);
+    }
     a->reduces = s->update.combiner->reorders;
 }
 
@@ -397,6 +397,28 @@ vm_code *ir_vm_wrap_let(vm_builder *b, const ir_stmt *s, const ir_expr *var, con
     return c;
 }
 
+static bool is_call_of(const ir_expr *e, const char *name)
+{
+    return e->op == IR_CALL && strcmp(e->call.name, name) == 0;
+}
+
+static const vm_code *build_shuffle(vm_builder *b, const ir_stmt *s, const vm_code *body)
+{
+    const ir_expr *e = s->let.value;
+    vm_code *c = ir_vm_new_code(b, s, ir_vm_run_shuffle);
+
+    if (e->call.n != 2 || e->call.n_buffers || !base_dtype_same(e->call.arg[0]->dtype, e->dtype) || e->dtype.lanes != 1 ||
+        !ir_is_int(e->call.arg[1], &c->let.mask) || c->let.mask < 0)
+        ir_vm_fail(b->vm, TEC_INVALID, s->loc, "a shuffle takes a scalar and a constant");
+    c->lockstep = true;
+    c->let.shuffle = true;
+    c->let.value = ir_vm_expr(b, e->call.arg[0]);
+    c->let.slot = ir_vm_slot(b, s->let.var);
+    c->let.lanes = 1;
+    c->let.body = body;
+    return c;
+}
+
 static const vm_code *build_let(vm_builder *b, const ir_stmt *s)
 {
     vm_path path = {.up = b->path, .s = s};
@@ -406,6 +428,8 @@ static const vm_code *build_let(vm_builder *b, const ir_stmt *s)
     b->path = &path;
     body = ir_vm_build(b, s->let.body);
     b->path = path.up;
+    if (is_call_of(s->let.value, IR_CALL_SHUFFLE))
+        return build_shuffle(b, s, body);
     return ir_vm_wrap_let(b, s, s->let.var, s->let.value, body);
 }
 
@@ -488,11 +512,6 @@ static const vm_code *build_attribute(vm_builder *b, const ir_stmt *s)
     c->inner = ir_vm_build(b, s->attribute.body);
     c->lockstep = c->inner && c->inner->lockstep;
     return c;
-}
-
-static bool is_call_of(const ir_expr *e, const char *name)
-{
-    return e->op == IR_CALL && strcmp(e->call.name, name) == 0;
 }
 
 static const vm_code *build_barrier(vm_builder *b, const ir_stmt *s)

@@ -263,8 +263,15 @@ static void seq_together(ir_vm *vm, const vm_code *c, frames set)
         run_together(vm, c->seq.code[i], set);
 }
 
+static void shuffle(ir_vm *vm, const vm_code *c, frames set);
+
 static void let_together(ir_vm *vm, const vm_code *c, frames set)
 {
+    if (c->let.shuffle) {
+        shuffle(vm, c, set);
+        run_together(vm, c->let.body, set);
+        return;
+    }
     for (int i = 0; i < set.n && !vm->failed; i++) {
         enter(vm, set.at[i]);
         ir_vm_bind_let(vm, c);
@@ -462,6 +469,19 @@ uint64_t ir_vm_concurrent_since(const ir_vm *vm, unsigned strand, ir_scope scope
     return since;
 }
 
+bool ir_vm_differs_on(const ir_vm *vm, unsigned strand, int axes)
+{
+    const vm_group *g = vm->group;
+    int me = (int)(vm->now & 0xffff) % g->n, other = (int)strand % g->n, below = 1;
+
+    for (int axis = 0; axis < 3; axis++) {
+        if (!(axes >> axis & 1) && me / below % g->extent[axis] != other / below % g->extent[axis])
+            return false;
+        below *= g->extent[axis];
+    }
+    return true;
+}
+
 /* How many strands of each thread came. */
 static const int *count_arrivals(ir_vm *vm, frames set)
 {
@@ -522,6 +542,46 @@ static void barrier(ir_vm *vm, const vm_code *c, frames set)
 void ir_vm_run_barrier(ir_vm *vm, const vm_code *c)
 {
     ir_vm_fail(vm, TEC_INVALID, c->s->loc, vm->group ? "a barrier inside an intrinsic" : "a barrier where no threads run");
+}
+
+/* ---- shuffles ---- */
+
+/* The strand of the same virtual thread that is `mask` further in the warp; NULL: it did not come. */
+static vm_frame *partner(const vm_group *g, vm_frame *const *came, const vm_frame *f, int64_t mask)
+{
+    int thread = f->strand % g->n, lane = thread % WARP;
+    int64_t other = thread - lane + (lane ^ mask);
+
+    return mask < WARP && other < g->n ? came[f->strand - thread + other] : NULL;
+}
+
+/* All give their values before any takes one. */
+static void shuffle(ir_vm *vm, const vm_code *c, frames set)
+{
+    vm_group *g = vm->group;
+    vm_frame **came = base_array(vm->mem, vm_frame *, g->strands);
+    ir_value *given = base_array(vm->mem, ir_value, g->strands);
+
+    for (int i = 0; i < set.n && !vm->failed; i++) {
+        enter(vm, set.at[i]);
+        came[set.at[i]->strand] = set.at[i];
+        given[set.at[i]->strand] = vm_run(vm, c->let.value, 0);
+    }
+    for (int i = 0; i < set.n && !vm->failed; i++) {
+        const vm_frame *from = partner(g, came, set.at[i], c->let.mask);
+
+        enter(vm, set.at[i]);
+        if (from)
+            vm->var[c->let.slot] = given[from->strand];
+        else
+            ir_vm_fail(vm, TEC_INVALID, c->s->loc, "divergence: %s comes to the shuffle, the one %lld from it in the warp does not",
+                       ir_vm_strand_text(vm, set.at[i]->strand), (long long)c->let.mask);
+    }
+}
+
+void ir_vm_run_shuffle(ir_vm *vm, const vm_code *c)
+{
+    ir_vm_fail(vm, TEC_INVALID, c->s->loc, vm->group ? "a shuffle inside an intrinsic" : "a shuffle where no threads run");
 }
 
 /* ---- dispatch ---- */

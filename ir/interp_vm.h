@@ -77,6 +77,7 @@ typedef struct {
     bool flat;           /* one index, counted in elements from the address that was passed */
     bool reduces;        /* the target of a declared reduction... */
     base_map across;     /* ... over these loops (their variables), if they are vectorised */
+    uint8_t threads;     /* ... and over loops of these thread axes */
     base_loc loc;
 } vm_access;
 
@@ -175,6 +176,8 @@ struct vm_code {
             const vm_node *value;
             int slot, lanes;
             const vm_code *body;
+            bool shuffle; /* the value comes from the thread `mask` further in the warp */
+            int64_t mask;
         } let;
         struct {
             vm_buffer *buffer;
@@ -320,9 +323,12 @@ void ir_vm_run_thread_loop(ir_vm *vm, const vm_code *c);   /* threadIdx.* */
 void ir_vm_run_block_loop(ir_vm *vm, const vm_code *c);    /* blockIdx.* */
 void ir_vm_run_parallel(ir_vm *vm, const vm_code *c);      /* parallel, vectorised, vthread: iterations that must not meet */
 void ir_vm_run_barrier(ir_vm *vm, const vm_code *c);       /* by a single strand */
+void ir_vm_run_shuffle(ir_vm *vm, const vm_code *c);       /* likewise */
 const char *ir_vm_strand_text(ir_vm *vm, unsigned strand); /* "thread (1, 0, 0)" */
 /* Clock since which an access by that strand to memory of that scope is concurrent with the running strand; UINT64_MAX: never. */
 uint64_t ir_vm_concurrent_since(const ir_vm *vm, unsigned strand, ir_scope scope);
+/* Whether that strand's thread and the running one differ in their places on the axes of the mask alone. */
+bool ir_vm_differs_on(const ir_vm *vm, unsigned strand, int axes);
 
 /* Whether a block's conditions hold; then its iteration variables are set. False also after a failure. */
 bool ir_vm_bind_block(ir_vm *vm, const vm_code *c);

@@ -172,13 +172,22 @@ static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const 
                        ir_seq2(cx, then, ir_if(cx, ir_and(cx, guard, ir_not(cx, cond)), s->branch.otherwise, NULL)));
 }
 
+/* A shuffle stays: it brings what other threads give, and these may be behind the condition. */
+static const ir_expr *guard_value(tec_context *cx, const ir_expr *guard, const ir_expr *value)
+{
+    const ir_expr *zero = base_is_bool(value->dtype) ? ir_bool(cx, false) : ir_imm(cx, value->dtype, 0);
+
+    if (value->op == IR_CALL && base_same(value->call.name, IR_CALL_SHUFFLE)) {
+        const ir_expr *arg[2] = {guard_value(cx, guard, value->call.arg[0]), value->call.arg[1]};
+
+        return ir_call(cx, value->dtype, IR_CALL_SHUFFLE, NULL, arg, 2, NULL, 0, false);
+    }
+    return value->has ? ir_select(cx, guard, value, zero) : value;
+}
+
 static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
 {
-    const ir_expr *value = s->let.value, *zero = base_is_bool(value->dtype) ? ir_bool(cx, false) : ir_imm(cx, value->dtype, 0);
-
-    if (value->has)
-        value = ir_select(cx, guard, value, zero);
-    return ir_let_stmt(cx, s->let.var, value, push_guard(cx, guard, s->let.body));
+    return ir_let_stmt(cx, s->let.var, guard_value(cx, guard, s->let.value), push_guard(cx, guard, s->let.body));
 }
 
 static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
@@ -237,7 +246,8 @@ static const ir_stmt *without_barrier(placer *pl, const ir_facts *f, const ir_st
     inside.diverges = true;
     inside.from = NULL;
     out = s->kind == IR_IF ? place_in_branches(&inside, f, s, sum) : place(&inside, f, s, sum);
-    pl->private = inside.private;
+    pl->private = inside.private; /* maps share their slots with their copies, and both lists only grow */
+    pl->differs = inside.differs;
     if (inside.from) {
         pl->from = inside.from;
         pl->to = inside.to;

@@ -138,7 +138,7 @@ typedef struct {
     ir_facts *f;
     base_vec var, extent; /* threads first, then inner loops in order of use */
     base_vec seen[2];     /* the inner loops' own variables, of a and b */
-    const ir_expr *axis[3];
+    const ir_expr *axis[3], *all[3]; /* the variable of a thread axis and how many threads it has */
     int bound[2];         /* axes that have a loop around a, around b */
 } likeness;
 
@@ -152,6 +152,21 @@ static const ir_expr *fresh(likeness *l, const char *name, const ir_expr *extent
     return var;
 }
 
+/* The variable of a thread axis ranges over all threads that do either access: loops over one axis may differ in length. */
+static void cover_axis(likeness *l, const lower_access *a, int axis)
+{
+    ir_how how = (ir_how)(IR_THREAD_X + axis);
+
+    for (int i = 0; i < a->at->n; i++) {
+        const ir_stmt *s = a->at->loop[i];
+
+        if (s->loop.how != how)
+            continue;
+        if (!l->all[axis] || !ir_prove_le(l->f, s->loop.extent, l->all[axis]))
+            l->all[axis] = l->all[axis] ? ir_max(l->cx, s->loop.extent, l->all[axis]) : s->loop.extent;
+    }
+}
+
 static void map_threads(likeness *l, const lower_access *a, int which, ir_subst *map)
 {
     for (int i = 0; i < a->at->n; i++) {
@@ -162,7 +177,7 @@ static void map_threads(likeness *l, const lower_access *a, int which, ir_subst 
         int axis = (int)(s->loop.how - IR_THREAD_X);
         l->bound[which] |= 1 << axis;
         if (!l->axis[axis])
-            l->axis[axis] = fresh(l, "thread", s->loop.extent);
+            l->axis[axis] = fresh(l, "thread", l->all[axis]);
         base_map_put(l->cx, &map->vars, s->loop.var, ir_add(l->cx, s->loop.min, l->axis[axis]));
     }
 }
@@ -254,6 +269,10 @@ static bool own(const ir_facts *program, const lower_access *a, const lower_acce
     ir_subst map[2] = {{{0}, {0}}, {{0}, {0}}};
     base_vec inner = {0}, bind = {0}, dom = {0};
 
+    for (int axis = 0; axis < 3; axis++) {
+        cover_axis(&l, a, axis);
+        cover_axis(&l, b, axis);
+    }
     map_threads(&l, a, 0, &map[0]);
     map_threads(&l, b, 1, &map[1]);
     if (l.bound[0] != l.bound[1])

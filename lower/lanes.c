@@ -16,40 +16,14 @@
  * is even, the rest in order. Lanes that the predicate leaves out keep the identity. This re-associates, so it needs a combiner
  * that is declared to allow it, and for floats the fast policy; otherwise the loop runs serially, which is logged.
  *
- * The pass `threads` does the same for a reduction over a threadIdx loop. There the partial results lie in shared memory, or in
- * that of the warp where its threads are all in one (an extent that divides 32, along x); the loops over halves are over the
- * first threads of that axis, and the first thread alone writes the result. The barriers between them are lower/barriers.c's.
- * A thread that the predicate leaves out gives the identity. What must keep its order is refused.
+ * lower/threads.c does the same for the threads of a block.
  */
+#include "ir/interp.h"
 #include "ir/region.h"
-#include "lower/nest.h"
+#include "lower/lanes.h"
 
 /* Longer loops are not padded to a power of two. */
-enum { MAX_PADDED = 256, WARP = 32 };
-
-typedef struct {
-    ir_rewrite rw;
-    const lower_options *o;
-    const ir_facts *f;
-    base_map loops;  /* the loop of one that must keep its order -> itself: becomes serial */
-    base_map lanes;  /* the loop of a vectorised reduction -> its extent from now on */
-    base_map blocks; /* its block statement -> the one that updates the partial results */
-    base_map before, after; /* the outermost loop of the reduction -> base_vec of statements */
-    base_vec buffers;
-    bool threads;    /* of loops over threads, not of vectorised ones */
-} splitter;
-
-/* One reduction that is split into lanes. */
-typedef struct {
-    const lower_site *site;
-    int at, loop;            /* places in the path: the outermost loop of the reduction, the vectorised one */
-    const ir_stmt *update;
-    int64_t extent, lanes;   /* of the vectorised loop; of the partial results: a power of two where the target has masks */
-    base_map reduce, spatial;
-    base_map inner;          /* those of reduce that are loops from `at` on */
-    base_vec guards;         /* the conjuncts without them */
-    const ir_buffer **part;  /* one for each component of the combiner */
-} reduction;
+enum { MAX_PADDED = 256 };
 
 /* The update that is all a block does, possibly under conditions; NULL where it does something else. */
 static const ir_stmt *only_update(const ir_stmt *s)
@@ -64,27 +38,33 @@ static const ir_stmt *with_update(tec_context *cx, const ir_stmt *s, const ir_st
     return s->kind == IR_IF ? ir_if(cx, s->branch.cond, with_update(cx, s->branch.then, update), NULL) : update;
 }
 
-static bool is_thread(ir_how how)
+/* A variable that alone is a spatial one of the block: its values are distinct elements. */
+static bool is_dimension(const lower_site *s, const ir_expr *var)
 {
-    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+    for (int i = 0; i < s->stmt->block.block->n_iters; i++)
+        if (s->stmt->block.block->iters[i].kind != IR_REDUCE_ITER && s->stmt->block.bind[i] == var)
+            return true;
+    return false;
 }
 
-/* The place in the path of a loop over lanes that is all reduction; -1: none. */
-static int lane_loop(const splitter *sp, const lower_site *s)
+/* The place in the path of a loop over lanes that is all reduction; -1: none. Of several thread axes the last: partial results in
+ * registers, which those along x may have, have no dimension that others could share. */
+static int lane_loop(const lower_splitter *sp, const lower_site *s)
 {
     tec_context *cx = sp->rw.cx;
     base_map reduce = {0}, spatial = {0};
     const ir_block *b = s->stmt->block.block;
+    int found = -1;
 
     lower_reduce_vars(cx, s, &reduce);
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, 0, s->stmt->block.bind[i], &spatial);
     for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && (sp->threads ? is_thread(s->path[i]->loop.how) : s->path[i]->loop.how == IR_VECTORISED) &&
-            base_map_has(&reduce, s->path[i]->loop.var) && !base_map_has(&spatial, s->path[i]->loop.var))
-            return i;
-    return -1;
+        if (s->path[i]->kind == IR_FOR && sp->kind->runs(s->path[i]->loop.how) && base_map_has(&reduce, s->path[i]->loop.var) &&
+            !base_map_has(&spatial, s->path[i]->loop.var) && (found < 0 || s->path[i]->loop.how > s->path[found]->loop.how))
+            found = i;
+    return found;
 }
 
 typedef struct {
@@ -161,7 +141,7 @@ static int outermost(tec_context *cx, const lower_site *s, const base_map *reduc
     return at;
 }
 
-static lower_start first_point(const splitter *sp, const lower_site *s)
+static lower_start first_point(const lower_splitter *sp, const lower_site *s)
 {
     base_map reduce = {0};
 
@@ -180,13 +160,14 @@ static bool is_mixed(tec_context *cx, const lower_site *s)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, 0, s->stmt->block.bind[i], &spatial);
     for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && base_map_has(&reduce, s->path[i]->loop.var) && base_map_has(&spatial, s->path[i]->loop.var))
+        if (s->path[i]->kind == IR_FOR && base_map_has(&reduce, s->path[i]->loop.var) &&
+            base_map_has(&spatial, s->path[i]->loop.var) && !is_dimension(s, s->path[i]->loop.var))
             return true;
     return false;
 }
 
 /* Why the reduction must keep its order; NULL where it need not. */
-static const char *forbidden(const splitter *sp, const lower_site *s, int loop)
+static const char *forbidden(const lower_splitter *sp, const lower_site *s, int loop)
 {
     const ir_stmt *u = only_update(s->stmt->block.block->body);
     int64_t n;
@@ -209,29 +190,36 @@ static const char *forbidden(const splitter *sp, const lower_site *s, int loop)
     for (int i = loop + 1; i < s->n; i++)
         if (s->path[i]->kind == IR_SEQ || (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED))
             return "its body is not a single block";
-    return NULL;
+    return sp->kind->forbids ? sp->kind->forbids(s) : NULL;
 }
 
-static ir_scope scope_of(const reduction *r)
+/* Whether the index moves with threads only, so that each thread that keeps its own partial results has one element of it. */
+static bool is_one_for_each(tec_context *cx, const lower_reduction *r, const ir_expr *index)
 {
-    ir_how how = r->site->path[r->loop]->loop.how;
+    const ir_block *b = r->site->stmt->block.block;
+    base_map used = {0};
 
-    if (!is_thread(how))
-        return IR_LOCAL;
-    return how == IR_THREAD_X && WARP % r->lanes == 0 ? IR_WARP : IR_SHARED;
+    for (int i = 0; r->own && i < b->n_iters; i++)
+        if (ir_uses_var(cx, index, b->iters[i].var))
+            lower_used(cx, r->site, r->at, r->site->stmt->block.bind[i], &used);
+    for (int i = r->at; i < r->site->n; i++)
+        if (r->site->path[i]->kind == IR_FOR && base_map_has(&used, r->site->path[i]->loop.var) &&
+            (r->site->path[i]->loop.how < IR_THREAD_X || r->site->path[i]->loop.how > IR_THREAD_Z))
+            return false;
+    return used.n > 0;
 }
 
-static const ir_buffer *partial_buffer(splitter *sp, const reduction *r, int which)
+static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction *r, int which)
 {
     tec_context *cx = sp->rw.cx;
     const ir_buffer *b = r->update->update.buffer[which];
     const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1);
 
     for (int i = 0; i < b->n; i++)
-        shape[i] = b->shape[i];
+        shape[i] = is_one_for_each(cx, r, r->update->update.index[i]) ? ir_int(cx, 1) : b->shape[i];
     shape[b->n] = ir_int(cx, r->lanes);
-    ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", b->name), b->dtype, shape, b->n + 1));
-    part->scope = scope_of(r);
+    ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", b->name), b->dtype, shape, b->n + !r->own));
+    part->scope = r->scope;
     part->loc = b->loc;
     base_push(cx, &sp->buffers, part);
     return part;
@@ -240,7 +228,7 @@ static const ir_buffer *partial_buffer(splitter *sp, const reduction *r, int whi
 /* ---- blocks ---- */
 
 /* A block like that of the reduction, with the given variables, bindings and body; its regions follow from the body. */
-static const ir_stmt *make_block(splitter *sp, const reduction *r, const char *name, const ir_iter *iters,
+static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *r, const char *name, const ir_iter *iters,
                                  const ir_expr *const *bind, int n, const ir_stmt *init, const ir_stmt *body, const ir_expr *where)
 {
     tec_context *cx = sp->rw.cx;
@@ -276,7 +264,7 @@ typedef struct {
     const ir_expr *lane; /* the last variable */
 } variables;
 
-static variables take_iters(splitter *sp, const reduction *r, bool reduce_too, ir_iter_kind lane_kind, int64_t lanes,
+static variables take_iters(lower_splitter *sp, const lower_reduction *r, bool reduce_too, ir_iter_kind lane_kind, int64_t lanes,
                             const ir_expr *bind)
 {
     tec_context *cx = sp->rw.cx;
@@ -295,25 +283,30 @@ static variables take_iters(splitter *sp, const reduction *r, bool reduce_too, i
     return v;
 }
 
-/* The element of the partial results for the block's indices and a lane. */
-static const ir_expr *const *partial_index(splitter *sp, const reduction *r, const ir_expr *lane)
+/* The element of the partial results for the block's indices and a lane (which those of a lane's own have no dimension for). */
+static const ir_expr *const *partial_index(lower_splitter *sp, const lower_reduction *r, const ir_expr *lane)
 {
     int n = r->update->update.n;
     const ir_expr **index = base_array(sp->rw.cx, const ir_expr *, n + 1);
 
     for (int i = 0; i < n; i++)
-        index[i] = r->update->update.index[i];
+        index[i] = is_one_for_each(sp->rw.cx, r, r->update->update.index[i]) ? ir_int(sp->rw.cx, 0) : r->update->update.index[i];
     index[n] = lane;
     return index;
 }
 
-static const ir_stmt *lane_update(splitter *sp, const reduction *r)
+static const ir_expr *partial(lower_splitter *sp, const lower_reduction *r, int which, const ir_expr *lane)
+{
+    return ir_load(sp->rw.cx, r->part[which], partial_index(sp, r, lane), r->part[which]->n);
+}
+
+static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *r)
 {
     tec_context *cx = sp->rw.cx;
     const ir_stmt *u = r->update, *s = r->site->stmt;
     const ir_stmt *loop = r->site->path[r->loop];
     variables v = take_iters(sp, r, true, IR_SPATIAL, r->lanes, ir_sub(cx, loop->loop.var, loop->loop.min));
-    const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane), u->update.n + 1,
+    const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane), r->part[0]->n,
                                     u->update.source);
     const ir_expr *where = s->block.where;
 
@@ -323,16 +316,18 @@ static const ir_stmt *lane_update(splitter *sp, const reduction *r)
                       with_update(cx, s->block.block->body, body), where);
 }
 
-/* A nest of the reduction's spatial loops around a loop over lanes around a block. */
-static const ir_stmt *nest(splitter *sp, const reduction *r, const ir_expr *var, int64_t n, ir_how how, const ir_stmt *block)
+static const ir_stmt *over_lanes(lower_splitter *sp, const ir_expr *var, int64_t n, ir_how how, const ir_stmt *body)
 {
-    tec_context *cx = sp->rw.cx;
-    const ir_stmt *loop = ir_for(cx, var, ir_int(cx, 0), ir_int(cx, n), n > 1 || is_thread(how) ? how : IR_SERIAL, block);
-
-    return lower_copy_loops(cx, r->site, r->at, &r->spatial, &r->guards, loop);
+    return ir_for(sp->rw.cx, var, ir_int(sp->rw.cx, 0), ir_int(sp->rw.cx, n), n > 1 || how != IR_VECTORISED ? how : IR_SERIAL, body);
 }
 
-static const ir_stmt *start(splitter *sp, const reduction *r)
+/* Copies of the reduction's spatial loops around a statement. */
+static const ir_stmt *nest(lower_splitter *sp, const lower_reduction *r, const ir_stmt *inner)
+{
+    return lower_copy_loops(sp->rw.cx, r->site, r->at, &r->spatial, &r->guards, inner);
+}
+
+static const ir_stmt *start(lower_splitter *sp, const lower_reduction *r)
 {
     tec_context *cx = sp->rw.cx;
     const ir_combiner *c = r->update->update.combiner;
@@ -341,53 +336,64 @@ static const ir_stmt *start(splitter *sp, const reduction *r)
     const ir_stmt **store = base_array(cx, const ir_stmt *, c->n);
 
     for (int i = 0; i < c->n; i++)
-        store[i] = ir_store(cx, r->part[i], c->identity[i], partial_index(sp, r, v.lane), r->update->update.n + 1);
-    return nest(sp, r, var, r->lanes, r->site->path[r->loop]->loop.how,
-                make_block(sp, r, base_format(cx, "%s.lanes.init", r->site->stmt->block.block->name), v.iters, v.bind, v.n, NULL,
-                           ir_seq(cx, store, c->n), NULL));
+        store[i] = ir_store(cx, r->part[i], c->identity[i], partial_index(sp, r, v.lane), r->part[0]->n);
+    const ir_stmt *block = make_block(sp, r, base_format(cx, "%s.lanes.init", r->site->stmt->block.block->name), v.iters, v.bind, v.n,
+                                      NULL, ir_seq(cx, store, c->n), NULL);
+    return nest(sp, r, over_lanes(sp, var, r->lanes, r->how, block));
 }
 
-/* Lane j takes in lane j + half, for all j < half. */
-static const ir_stmt *fold(splitter *sp, const reduction *r, int64_t half)
+/* The lane takes in lane + half; where each has its own, what a shuffle brings from lane ^ half, so that all end with the result. */
+static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *r, int64_t half, const ir_expr *lane)
 {
     tec_context *cx = sp->rw.cx;
     const ir_combiner *c = r->update->update.combiner;
-    const ir_expr *var = ir_var(cx, "lane", BASE_I64);
-    variables v = take_iters(sp, r, false, IR_SPATIAL, half, var);
-    const ir_expr **source = base_array(cx, const ir_expr *, c->n);
+    const ir_expr **source = base_array(cx, const ir_expr *, c->n), *distance = ir_int(cx, half);
+    const ir_stmt *body;
 
     for (int i = 0; i < c->n; i++)
-        source[i] = ir_load(cx, r->part[i], partial_index(sp, r, ir_add(cx, v.lane, ir_int(cx, half))), r->update->update.n + 1);
-    const ir_stmt *body = ir_update(cx, c, r->part, partial_index(sp, r, v.lane), r->update->update.n + 1, source);
-    return nest(sp, r, var, half, r->site->path[r->loop]->loop.how,
-                make_block(sp, r, base_format(cx, "%s.lanes.%lld", r->site->stmt->block.block->name, (long long)half), v.iters, v.bind, v.n,
-                           NULL, body, NULL));
+        source[i] = r->own ? ir_var(cx, "other", r->part[i]->dtype) : partial(sp, r, i, ir_add(cx, lane, distance));
+    body = ir_update(cx, c, r->part, partial_index(sp, r, lane), r->part[0]->n, source);
+    for (int i = c->n - 1; r->own && i >= 0; i--) {
+        const ir_expr *arg[2] = {partial(sp, r, i, lane), distance};
+
+        body = ir_let_stmt(cx, source[i], ir_call(cx, source[i]->dtype, IR_CALL_SHUFFLE, NULL, arg, 2, NULL, 0, false), body);
+    }
+    return body;
 }
 
-/* The block itself, over the lanes that are left. */
-static const ir_stmt *finish(splitter *sp, const reduction *r, int64_t lanes)
+static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *r, int64_t half)
+{
+    const ir_expr *loop = ir_var(sp->rw.cx, "lane", BASE_I64);
+    int64_t lanes = r->own ? r->lanes : half;
+    variables v = take_iters(sp, r, false, IR_SPATIAL, lanes, loop);
+    const char *name = base_format(sp->rw.cx, "%s.lanes.%lld", r->site->stmt->block.block->name, (long long)half);
+
+    const ir_stmt *block = make_block(sp, r, name, v.iters, v.bind, v.n, NULL, take_in(sp, r, half, v.lane), NULL);
+
+    return nest(sp, r, over_lanes(sp, loop, lanes, r->how, block));
+}
+
+/* The block itself, over the lanes that are left; of threads, the first does it. */
+static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *r, int64_t lanes)
 {
     tec_context *cx = sp->rw.cx;
     const ir_stmt *u = r->update;
     const ir_block *b = r->site->stmt->block.block;
-    const ir_combiner *c = u->update.combiner;
-    const ir_expr *var = ir_var(cx, "lane", BASE_I64);
+    const ir_expr *var = ir_var(cx, "lane", BASE_I64), **source = base_array(cx, const ir_expr *, u->update.combiner->n);
     variables v = take_iters(sp, r, false, IR_REDUCE_ITER, lanes, var);
-    const ir_expr **source = base_array(cx, const ir_expr *, c->n);
 
-    for (int i = 0; i < c->n; i++)
-        source[i] = ir_load(cx, r->part[i], partial_index(sp, r, v.lane), u->update.n + 1);
-    const ir_stmt *body = ir_update(cx, c, u->update.buffer, u->update.index, u->update.n, source);
+    for (int i = 0; i < u->update.combiner->n; i++)
+        source[i] = partial(sp, r, i, v.lane);
+    const ir_stmt *body = ir_update(cx, u->update.combiner, u->update.buffer, u->update.index, u->update.n, source);
     const ir_stmt *block = make_block(sp, r, b->name, v.iters, v.bind, v.n, b->init, body, NULL);
+    const ir_stmt *all = over_lanes(sp, var, lanes, IR_UNROLLED, block);
 
-    if (sp->threads)
-        block = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0), ir_int(cx, 1), r->site->path[r->loop]->loop.how, block);
-    return nest(sp, r, var, lanes, IR_UNROLLED, block);
+    return nest(sp, r, r->how == IR_VECTORISED ? all : over_lanes(sp, ir_var(cx, "first", BASE_I64), 1, r->how, all));
 }
 
 /* ---- the whole ---- */
 
-static void put(splitter *sp, base_map *where, const ir_stmt *loop, const ir_stmt *s)
+static void put(lower_splitter *sp, base_map *where, const ir_stmt *loop, const ir_stmt *s)
 {
     base_vec *list = base_map_get(where, loop);
 
@@ -399,7 +405,7 @@ static void put(splitter *sp, base_map *where, const ir_stmt *loop, const ir_stm
 }
 
 /* Conjuncts that speak of no loop of the reduction from r->at on. */
-static void spatial_guards(tec_context *cx, reduction *r)
+static void spatial_guards(tec_context *cx, lower_reduction *r)
 {
     base_vec all = {0};
 
@@ -421,27 +427,18 @@ static void spatial_guards(tec_context *cx, reduction *r)
         lower_used(cx, r->site, r->at, r->guards.at[i], &r->spatial);
 }
 
-static int64_t power_above(int64_t n)
-{
-    int64_t p = 1;
-
-    while (p < n)
-        p *= 2;
-    return n > MAX_PADDED ? n : p;
-}
-
-static bool split(splitter *sp, const lower_site *s, int loop)
+static bool split(lower_splitter *sp, const lower_site *s, int loop)
 {
     tec_context *cx = sp->rw.cx;
     const ir_block *b = s->stmt->block.block;
-    reduction r = {.site = s, .loop = loop, .update = only_update(b->body)};
+    lower_reduction r = {.site = s, .loop = loop, .how = s->path[loop]->loop.how, .update = only_update(b->body)};
     const ir_stmt *top;
 
     ir_at(cx, b->loc);
     lower_reduce_vars(cx, s, &r.reduce);
     r.at = outermost(cx, s, &r.reduce, loop);
     ir_is_int(s->path[loop]->loop.extent, &r.extent);
-    r.lanes = sp->o->target->has_masks && !sp->threads ? power_above(r.extent) : r.extent;
+    sp->kind->shape(sp, &r);
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, r.at, s->stmt->block.bind[i], &r.spatial);
@@ -463,7 +460,7 @@ static bool split(splitter *sp, const lower_site *s, int loop)
 
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 {
-    splitter *sp = (splitter *)rw;
+    lower_splitter *sp = (lower_splitter *)rw;
     const base_vec *before = base_map_get(&sp->before, s), *after = base_map_get(&sp->after, s);
     const ir_stmt *out;
 
@@ -486,25 +483,14 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     return out;
 }
 
-static bool visit_site(splitter *sp, const lower_site *s)
+static bool visit_site(lower_splitter *sp, const lower_site *s)
 {
     int loop = lane_loop(sp, s);
     const char *why = loop < 0 ? NULL : forbidden(sp, s, loop);
 
     if (loop < 0)
         return true;
-    if (!why)
-        return split(sp, s, loop);
-    if (sp->threads) {
-        base_fail(sp->rw.cx, TEC_INVALID, s->stmt->block.block->loc,
-                  "the reduction of '%s' cannot be shared between the threads of loop '%s': %s", s->stmt->block.block->name,
-                  s->path[loop]->loop.var->var.name, why);
-        return false;
-    }
-    base_log(sp->rw.cx, 1, "lanes: the reduction of '%s' over loop '%s' runs in order: %s", s->stmt->block.block->name,
-             s->path[loop]->loop.var->var.name, why);
-    base_map_put(sp->rw.cx, &sp->loops, s->path[loop], s->path[loop]);
-    return true;
+    return why ? sp->kind->refuse(sp, s, loop, why) : split(sp, s, loop);
 }
 
 static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *p, const base_vec *added)
@@ -516,9 +502,10 @@ static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *p
     return all;
 }
 
-static const ir_program *split_all(const lower_options *o, const ir_program *p, bool threads)
+/* One loop of each block. */
+static const ir_program *split_once(const lower_options *o, const ir_program *p, const lower_lane_kind *kind)
 {
-    splitter sp = {.rw = {.cx = o->cx, .stmt = visit}, .o = o, .f = ir_facts_of_program(o->cx, p), .threads = threads};
+    lower_splitter sp = {.rw = {.cx = o->cx, .stmt = visit}, .o = o, .f = ir_facts_of_program(o->cx, p), .kind = kind};
     base_vec sites = {0};
 
     lower_sites(o->cx, p->body, &sites);
@@ -538,12 +525,50 @@ static const ir_program *split_all(const lower_options *o, const ir_program *p, 
     return out;
 }
 
-const ir_program *lower_lanes(const lower_options *o, const ir_program *p)
+const ir_program *lower_split_lanes(const lower_options *o, const ir_program *p, const lower_lane_kind *kind)
 {
-    return split_all(o, p, false);
+    const ir_program *before = NULL;
+
+    while (p && p != before) {
+        before = p;
+        p = split_once(o, p, kind);
+    }
+    return p;
 }
 
-const ir_program *lower_threads(const lower_options *o, const ir_program *p)
+/* ---- lanes of a vector ---- */
+
+static bool is_vectorised(ir_how how)
 {
-    return split_all(o, p, true);
+    return how == IR_VECTORISED;
+}
+
+static int64_t power_above(int64_t n)
+{
+    int64_t p = 1;
+
+    while (p < n)
+        p *= 2;
+    return n > MAX_PADDED ? n : p;
+}
+
+static void fill_registers(const lower_splitter *sp, lower_reduction *r)
+{
+    r->lanes = sp->o->target->has_masks ? power_above(r->extent) : r->extent;
+    r->scope = IR_LOCAL;
+}
+
+static bool run_in_order(lower_splitter *sp, const lower_site *s, int loop, const char *why)
+{
+    base_log(sp->rw.cx, 1, "lanes: the reduction of '%s' over loop '%s' runs in order: %s", s->stmt->block.block->name,
+             s->path[loop]->loop.var->var.name, why);
+    base_map_put(sp->rw.cx, &sp->loops, s->path[loop], s->path[loop]);
+    return true;
+}
+
+const ir_program *lower_lanes(const lower_options *o, const ir_program *p)
+{
+    static const lower_lane_kind vectorised = {.runs = is_vectorised, .shape = fill_registers, .refuse = run_in_order};
+
+    return lower_split_lanes(o, p, &vectorised);
 }

@@ -1,4 +1,4 @@
-/* schedule/annotate.c -- how loops run (parallel, vectorised, unrolled, bound to a thread axis), and pragmas.
+/* schedule/annotate.c -- how loops run (parallel, vectorised, unrolled), and pragmas. Thread axes are bind.c's.
  *
  * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); the lanes of a reduction may
  * share its result where the combiner allows one partial result each. Unrolled loops keep their order, so that only the size
@@ -13,7 +13,7 @@
 /* Past these a slip in the schedule is likelier than a wish. */
 enum { MAX_UNROLLED = 4096, MAX_LANES = 1024 };
 
-static const ir_program *annotated(sched_call *c, const sched_path *at, ir_how how)
+const ir_program *sched_annotate_loop(sched_call *c, const sched_path *at, ir_how how)
 {
     ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
 
@@ -21,16 +21,16 @@ static const ir_program *annotated(sched_call *c, const sched_path *at, ir_how h
     return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
 }
 
-static bool need_plain(sched_call *c, const ir_stmt *l)
+bool sched_need_plain(sched_call *c, const ir_stmt *l)
 {
     if (l->loop.how != IR_SERIAL)
         sched_refuse(c, "loop '%s' is %s already", l->loop.var->var.name, ir_how_text(l->loop.how));
     return l->loop.how == IR_SERIAL;
 }
 
-static bool need_independent(sched_call *c, const ir_stmt *l)
+bool sched_need_independent(sched_call *c, const ir_program *p, const ir_stmt *l)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    sched_sites all = sched_all_sites(c->cx, p->body);
     const char *reason = sched_dependence(c->s, &all, l->loop.var);
 
     if (reason)
@@ -38,7 +38,7 @@ static bool need_independent(sched_call *c, const ir_stmt *l)
     return !reason;
 }
 
-static bool need_constant(sched_call *c, const ir_stmt *l, int64_t limit)
+bool sched_need_constant(sched_call *c, const ir_stmt *l, int64_t limit)
 {
     int64_t n;
 
@@ -51,13 +51,12 @@ static bool need_constant(sched_call *c, const ir_stmt *l, int64_t limit)
     return false;
 }
 
-/* A loop below s that runs as `how`; NULL: none. */
-static const ir_stmt *loop_below(const ir_stmt *s, ir_how how)
+const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how)
 {
     if (s->kind == IR_FOR && s->loop.how == how)
         return s;
     for (int i = 0, n = sched_n_children(s); i < n; i++) {
-        const ir_stmt *found = loop_below(sched_child(s, i), how);
+        const ir_stmt *found = sched_loop_below(sched_child(s, i), how);
 
         if (found)
             return found;
@@ -65,7 +64,7 @@ static const ir_stmt *loop_below(const ir_stmt *s, ir_how how)
     return NULL;
 }
 
-static const ir_stmt *loop_above(const sched_path *at, ir_how how)
+const ir_stmt *sched_loop_above(const sched_path *at, ir_how how)
 {
     for (int i = 0; i < at->n - 1; i++)
         if (at->link[i].stmt->kind == IR_FOR && at->link[i].stmt->loop.how == how)
@@ -73,9 +72,9 @@ static const ir_stmt *loop_above(const sched_path *at, ir_how how)
     return NULL;
 }
 
-static bool need_none_around(sched_call *c, const sched_path *at, ir_how how)
+bool sched_need_none_around(sched_call *c, const sched_path *at, ir_how how)
 {
-    const ir_stmt *l = sched_end(at), *above = loop_above(at, how), *below = loop_below(l->loop.body, how);
+    const ir_stmt *l = sched_end(at), *above = sched_loop_above(at, how), *below = sched_loop_below(l->loop.body, how);
 
     if (above)
         sched_refuse(c, "'%s' lies inside '%s', which is %s already", l->loop.var->var.name, above->loop.var->var.name,
@@ -91,13 +90,13 @@ const ir_program *sched_do_parallel(sched_call *c)
 {
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) || !need_none_around(c, &at, IR_PARALLEL) ||
-        !need_independent(c, sched_end(&at)))
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) || !sched_need_none_around(c, &at, IR_PARALLEL) ||
+        !sched_need_independent(c, c->tree, sched_end(&at)))
         return NULL;
-    const ir_stmt *lanes = loop_above(&at, IR_VECTORISED);
+    const ir_stmt *lanes = sched_loop_above(&at, IR_VECTORISED);
     if (lanes)
         return sched_refuse(c, "'%s' lies inside '%s', which is vectorised", c->arg[0].name, lanes->loop.var->var.name);
-    return annotated(c, &at, IR_PARALLEL);
+    return sched_annotate_loop(c, &at, IR_PARALLEL);
 }
 
 /* Bounds of inner loops must be the same for all lanes. */
@@ -150,8 +149,8 @@ static bool binds_spatial(sched_call *c, const sched_site *site, const ir_expr *
     return false;
 }
 
-/* Each lane may sum its own share of a reduction, if the shares may be combined in another order. */
-static bool need_partial_results(sched_call *c, const ir_stmt *l, const sched_site *site)
+/* Each lane or thread may sum its own share of a reduction, if the shares may be combined in another order. */
+bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const sched_site *site)
 {
     const char *name = l->loop.var->var.name, *block = site->block->name;
     const ir_stmt *update = only_update(site->block->body);
@@ -180,8 +179,8 @@ static bool need_lanes(sched_call *c, const ir_stmt *l)
 
     for (int i = 0; i < below.n; i++)
         if (sched_kind_for(c->cx, &below.at[i], l->loop.var) == IR_REDUCE_ITER)
-            return need_partial_results(c, l, sched_site_named(&all, below.at[i].block->name));
-    return need_independent(c, l);
+            return sched_need_partial_results(c, l, sched_site_named(&all, below.at[i].block->name));
+    return sched_need_independent(c, c->tree, l);
 }
 
 /* vectorize(l): its iterations are the lanes of vector operations. */
@@ -189,15 +188,15 @@ const ir_program *sched_do_vectorize(sched_call *c)
 {
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) ||
-        !need_constant(c, sched_end(&at), MAX_LANES) || !need_none_around(c, &at, IR_VECTORISED) ||
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) ||
+        !sched_need_constant(c, sched_end(&at), MAX_LANES) || !sched_need_none_around(c, &at, IR_VECTORISED) ||
         !nothing_opaque(c, sched_end(&at)) || !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) ||
         !need_lanes(c, sched_end(&at)))
         return NULL;
-    const ir_stmt *threads = loop_below(sched_end(&at)->loop.body, IR_PARALLEL);
+    const ir_stmt *threads = sched_loop_below(sched_end(&at)->loop.body, IR_PARALLEL);
     if (threads)
         return sched_refuse(c, "'%s' lies inside '%s' and is parallel", threads->loop.var->var.name, c->arg[0].name);
-    return annotated(c, &at, IR_VECTORISED);
+    return sched_annotate_loop(c, &at, IR_VECTORISED);
 }
 
 /* unroll(l): its body is written out. */
@@ -205,87 +204,10 @@ const ir_program *sched_do_unroll(sched_call *c)
 {
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)) ||
-        !need_constant(c, sched_end(&at), MAX_UNROLLED))
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) ||
+        !sched_need_constant(c, sched_end(&at), MAX_UNROLLED))
         return NULL;
-    return annotated(c, &at, IR_UNROLLED);
-}
-
-/* ---- thread axes ---- */
-
-static bool thread_axis(const char *word, ir_how *how)
-{
-    for (int i = IR_BLOCK_X; i < IR_N_HOWS; i++)
-        if (strcmp(ir_how_text((ir_how)i), word) == 0) {
-            *how = (ir_how)i;
-            return true;
-        }
-    return false;
-}
-
-static bool is_block(ir_how how)
-{
-    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
-}
-static bool is_thread(ir_how how)
-{
-    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
-}
-
-/* blockIdx outside threadIdx; both outside of what runs on one thread's own. */
-static bool nesting_fits(sched_call *c, const sched_path *at, ir_how how)
-{
-    const ir_stmt *l = sched_end(at), *above = NULL, *below = NULL;
-
-    for (ir_how other = IR_PARALLEL; other < IR_N_HOWS; other++) {
-        if (!above && (other == IR_PARALLEL || other == IR_VECTORISED || (is_block(how) && is_thread(other))))
-            above = loop_above(at, other);
-        if (!below && (other == IR_PARALLEL || (is_thread(how) && is_block(other))))
-            below = loop_below(l->loop.body, other);
-    }
-    if (above)
-        sched_refuse(c, "'%s' would run as %s inside '%s', which is %s", l->loop.var->var.name, ir_how_text(how),
-                     above->loop.var->var.name, ir_how_text(above->loop.how));
-    else if (below)
-        sched_refuse(c, "'%s' would run as %s around '%s', which is %s", l->loop.var->var.name, ir_how_text(how),
-                     below->loop.var->var.name, ir_how_text(below->loop.how));
-    return !above && !below;
-}
-
-/* The extents of one thread axis are equal everywhere. */
-static bool axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
-{
-    if (s->kind == IR_FOR && s->loop.how == how && !ir_prove_equal(c->s->facts, s->loop.extent, l->loop.extent)) {
-        sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how), ir_expr_text(c->cx, l->loop.extent),
-                     l->loop.var->var.name, ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
-        return false;
-    }
-    for (int i = 0, n = sched_n_children(s); i < n; i++)
-        if (!axis_agrees(c, sched_child(s, i), l, how))
-            return false;
-    return true;
-}
-
-/* bind(l, threadIdx.x): its iterations are threads, blocks of threads, or virtual threads of the device. */
-const ir_program *sched_do_bind(sched_call *c)
-{
-    sched_path at;
-    ir_how how;
-
-    if (!thread_axis(c->arg[1].name, &how))
-        return sched_refuse(c,
-                            "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, "
-                            "threadIdx.z or vthread",
-                            c->arg[1].name);
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !need_plain(c, sched_end(&at)))
-        return NULL;
-    const ir_stmt *l = sched_end(&at);
-    int64_t limit = c->s->target && c->s->target->max_threads ? c->s->target->max_threads : INT32_MAX;
-    if ((is_thread(how) || how == IR_VTHREAD) && !need_constant(c, l, limit))
-        return NULL;
-    if (how != IR_VTHREAD && !(need_none_around(c, &at, how) && axis_agrees(c, c->tree->body, l, how)))
-        return NULL;
-    return nesting_fits(c, &at, how) && need_independent(c, l) ? annotated(c, &at, how) : NULL;
+    return sched_annotate_loop(c, &at, IR_UNROLLED);
 }
 
 /* ---- pragmas ---- */

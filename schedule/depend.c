@@ -543,6 +543,18 @@ const char *sched_buffer_dependence(const sched *s, const sched_sites *all, cons
     return reason;
 }
 
+/* Memory that the threads of a block share is no thread's own, whatever each of them writes first. */
+static bool is_shared_by_threads(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; i < all->n && (b->scope == IR_SHARED || b->scope == IR_WARP); i++) {
+        int depth = sched_depth_under(&all->at[i], var);
+
+        if (depth)
+            return all->at[i].loop[depth - 1]->loop.how >= IR_THREAD_X && all->at[i].loop[depth - 1]->loop.how <= IR_THREAD_Z;
+    }
+    return false;
+}
+
 const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var)
 {
     base_map done = {0};
@@ -558,7 +570,7 @@ const char *sched_dependence(const sched *s, const sched_sites *all, const ir_ex
             if (base_map_has(&done, b))
                 continue;
             base_map_put(s->cx, &done, b, b);
-            if (sched_private(s, all, b, var))
+            if (!is_shared_by_threads(all, b, var) && sched_private(s, all, b, var))
                 continue;
             const char *reason = sched_buffer_dependence(s, all, b, var);
             if (reason)

@@ -269,6 +269,24 @@ bool sched_injective(const sched *s, const sched_site *site, int fixed, const ch
 bool sched_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
 const ir_combiner *sched_combiner(const ir_block *b);        /* of the block's updates; NULL: no reduction */
 
+/* ---- how loops run (annotate.c, bind.c) ---- */
+
+/* The program with the loop at the end of the path running as `how`. */
+const ir_program *sched_annotate_loop(sched_call *c, const sched_path *at, ir_how how);
+/* These refuse: a loop that is not serial; whose iterations are not independent in p; of more than `limit` iterations or of no
+ * constant number; that has a loop of that kind around or below. */
+bool sched_need_plain(sched_call *c, const ir_stmt *l);
+bool sched_need_independent(sched_call *c, const ir_program *p, const ir_stmt *l);
+bool sched_need_constant(sched_call *c, const ir_stmt *l, int64_t limit);
+bool sched_need_none_around(sched_call *c, const sched_path *at, ir_how how);
+/* Refuses where the iterations of l, a reduction loop of that block, may not have a partial result each. */
+bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const sched_site *site);
+/* A loop below s, or around the end of a path, that runs as `how`; NULL: none. */
+const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how);
+const ir_stmt *sched_loop_above(const sched_path *at, ir_how how);
+/* Why some reduction over threads has its result where not all of them see it; NULL: none has. */
+const char *sched_hidden_result(tec_context *cx, const ir_program *p);
+
 /* Debug builds: the rules of docs/loop-tree.md that can be checked on the tree alone; false with an INTERNAL error in the
  * context. */
 bool sched_verify(const sched *s);

@@ -362,7 +362,7 @@ Test(interp_threads, a_loop_tree_with_a_shared_cache_runs_before_barriers_exist)
         cr_assert_eq(out[i], in[N - 1 - i] + in[2 * N - 1 - i] + in[3 * N - 1 - i] + in[4 * N - 1 - i]);
 }
 
-Test(interp_threads, a_reduction_across_threads_is_refused_by_name)
+Test(interp_threads, a_reduction_across_threads_is_summed)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(1));
     const ir_expr *tx = VAR("tx"), *k = VAR("k"), *zero = INT(0), *one = FLT(1);
@@ -372,6 +372,56 @@ Test(interp_threads, a_reduction_across_threads_is_refused_by_name)
     ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, BLOCK(b, NULL, tx)));
 
     param(p, c, true);
-    FAILS("stage 'C': the interpreter does not run a reduction across threadIdx.x ('tx')", p, F32(out, 1));
+    RUNS(p, F32(out, 1));
+    cr_assert_eq(out[0], 4);
+}
+
+Test(interp_threads, a_reduction_across_blocks_is_refused_by_name)
+{
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(1));
+    const ir_expr *tx = VAR("tx"), *k = VAR("k"), *zero = INT(0), *one = FLT(1);
+    const ir_combiner *sum = ir_combiner_named(cx, "sum", BASE_F32, BASE_I64);
+    const ir_block *b =
+        block_of("C", ITERS(ITER(k, INT(4), IR_REDUCE_ITER)), STORE(c, FLT(0), zero), ir_update(cx, sum, &c, &zero, 1, &one));
+    ir_program *p = program(FOR(tx, INT(4), IR_BLOCK_X, BLOCK(b, NULL, tx)));
+
+    param(p, c, true);
+    FAILS("stage 'C': the interpreter does not run a reduction across blockIdx.x ('tx')", p, F32(out, 1));
     cr_assert_eq(tec_context_status(cx), TEC_UNSUPPORTED);
+}
+
+/* C[tx] = what the thread tx ^ mask has in A, of n threads, those below `upto` taking part. */
+static ir_program *exchange(int n, int mask, int upto)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(256)), *c = BUFFER("C", BASE_F32, INT(256));
+    const ir_expr *tx = VAR("tx"), *other = ir_var(cx, "other", BASE_F32), *arg[2] = {LOAD(a, tx), INT(mask)};
+    const ir_expr *value = ir_call(cx, BASE_F32, IR_CALL_SHUFFLE, NULL, arg, 2, NULL, 0, false);
+    const ir_stmt *take = ir_let_stmt(cx, other, value, STORE(c, other, tx));
+    ir_program *p = program(FOR(tx, INT(n), IR_THREAD_X, ir_if(cx, ir_lt(cx, tx, INT(upto)), take, NULL)));
+
+    param(p, a, false);
+    param(p, c, false);
+    return p;
+}
+
+Test(interp_threads, shuffles_bring_what_the_other_thread_gives)
+{
+    for (int i = 0; i < 256; i++)
+        in[i] = (float)(i * 3);
+    RUNS(exchange(64, 5, 64), F32(in, 256), F32(out, 256));
+    for (int i = 0; i < 64; i++)
+        cr_assert_eq(out[i], (float)((i ^ 5) * 3));
+    RUNS(exchange(64, 3, 40), F32(in, 256), F32(out, 256));
+}
+
+Test(interp_threads, shuffles_from_threads_that_do_not_come_are_reported)
+{
+    FAILS("divergence: thread (0, 0, 0) comes to the shuffle, the one 8 from it in the warp does not (tx = 0)", exchange(64, 8, 8),
+          F32(in, 256), F32(out, 256));
+    tec_context_clear(cx);
+    FAILS("divergence: thread (4, 0, 0) comes to the shuffle, the one 16 from it in the warp does not (tx = 4)", exchange(40, 16, 20),
+          F32(in, 256), F32(out, 256));
+    tec_context_clear(cx);
+    FAILS("divergence: thread (0, 0, 0) comes to the shuffle, the one 32 from it in the warp does not (tx = 0)", exchange(64, 32, 64),
+          F32(in, 256), F32(out, 256));
 }

@@ -37,14 +37,15 @@ Test(threads, combine_by_halves_through_shared_memory)
     HAS("tec.barrier(\"shared\")", text);
 }
 
-Test(threads, of_one_warp_combine_through_its_memory)
+Test(threads, of_one_warp_combine_by_shuffles)
 {
     const char *text = ir_program_text(cx, same_as_serial(32, "threadIdx.x"));
 
-    HAS("@warp", text);
-    HAS("tec.barrier(\"warp\")", text);
-    HAS_NOT("\"shared\"", text);
-    HAS("@warp", ir_program_text(cx, same_as_serial(8, "threadIdx.x")));
+    HAS("C.lanes[0], 16)", text);
+    HAS("tec.shuffle_xor(C.lanes[0], 1)", text);
+    HAS_NOT("tec.barrier", text);
+    HAS_NOT("@shared", text);
+    HAS("tec.shuffle_xor(C.lanes[0], 4)", ir_program_text(cx, same_as_serial(8, "threadIdx.x")));
 }
 
 Test(threads, along_other_axes_and_in_odd_numbers)
@@ -62,6 +63,95 @@ Test(threads, keep_an_order_that_must_be_kept)
     cr_assert_not(lower_run(&o, parse(row_sums(32, "threadIdx.x", "blockIdx.x"))));
     HAS("the reduction of 'C' cannot be shared between the threads of loop 'k.1': the floating-point policy is strict",
         tec_context_error(cx));
+}
+
+Test(threads, of_a_reduction_need_a_block_around_them)
+{
+    HAS("the reduction of 'C' cannot be shared between the threads of loop 'k.1': it stands in no loop over blockIdx",
+        refusal("all", "cuda", row_sums(32, "threadIdx.x", "")));
+}
+
+/* Rows of argmax, and of its inits, on `how`. */
+static const char *row_maxima(int threads, const char *how, const char *around)
+{
+    return base_format(cx,
+                       "program p(symbol n, A: f32[n, 70], out C: f32[n], out I: i64[n]) {\n"
+                       "  for y in 0..n %s { for k.0 in 0..%d { for k.1 in 0..%d %s {\n"
+                       "    block C(y = y in 0..n, k reduce = k.0*%d + k.1 in 0..70) where k.0*%d + k.1 < 70 {\n"
+                       "      reads A[y, k] writes C[y], I[y] init { C[y] = -100.0\n I[y] = 7 } (C[y], I[y]) argmax= (A[y, k], k)\n"
+                       "    }\n"
+                       "  } } }\n"
+                       "}\n",
+                       around, (70 + threads - 1) / threads, threads, how, threads, threads);
+}
+
+Test(threads, combine_the_components_of_a_tuple_together)
+{
+    for (int threads = 4; threads <= 64; threads *= 2) {
+        const ir_program *p = through("all", "cuda", parse(row_maxima(threads, "threadIdx.x", "blockIdx.x")), false);
+
+        cr_assert(p, "%s", tec_context_error(cx));
+        for (int64_t n = 0; n <= 3; n++)
+            same_results(parse(row_maxima(threads, "", "")), p, n, 5, "all");
+    }
+}
+
+/* Column sums of blocks of rows: y over ny threads, k over nk of them, on the given axes. */
+static const char *beside(const char *spatial, const char *reducing, int nk, const char *around)
+{
+    return base_format(cx,
+                       "program p(symbol n, A: f32[n, 70], out C: f32[n]) {\n"
+                       "  for y.0 in 0..floordiv(n + 3, 4) %s { for y.1 in 0..4 %s { for k.0 in 0..%d { for k.1 in 0..%d %s {\n"
+                       "    block C(y = y.0*4 + y.1 in 0..n, k reduce = k.0*%d + k.1 in 0..70) where y.0*4 + y.1 < n && k.0*%d + k.1 < 70 {\n"
+                       "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
+                       "    }\n"
+                       "  } } } }\n"
+                       "}\n",
+                       around, spatial, (70 + nk - 1) / nk, nk, reducing, nk, nk);
+}
+
+Test(threads, stand_beside_threads_over_the_elements)
+{
+    static const char *const axes[][2] = {{"threadIdx.y", "threadIdx.x"}, {"threadIdx.x", "threadIdx.y"}, {"threadIdx.x", "threadIdx.z"}};
+
+    for (int i = 0; i < 3; i++)
+        for (int nk = 5; nk <= 64; nk += nk < 8 ? 3 : nk) {
+            const ir_program *p = through("all", "cuda", parse(beside(axes[i][0], axes[i][1], nk, "blockIdx.x")), false);
+
+            cr_assert(p, "%s", tec_context_error(cx));
+            for (int64_t n = 0; n <= 9; n += 3)
+                same_results(parse(beside("", "", nk, "")), p, n, 5, "all");
+        }
+}
+
+/* A reduction over two axes at once. */
+static const char *on_two_axes(int ny, const char *outer, int nx, const char *inner, const char *around)
+{
+    return base_format(cx,
+                       "program p(symbol n, A: f32[n, 70], out C: f32[n]) {\n"
+                       "  for y in 0..n %s { for k.0 in 0..%d { for k.1 in 0..%d %s { for k.2 in 0..%d %s {\n"
+                       "    block C(y = y in 0..n, k reduce = k.0*%d + k.1*%d + k.2 in 0..70) where k.0*%d + k.1*%d + k.2 < 70 {\n"
+                       "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
+                       "    }\n"
+                       "  } } } }\n"
+                       "}\n",
+                       around, (70 + nx * ny - 1) / (nx * ny), ny, outer, nx, inner, nx * ny, nx, nx * ny, nx);
+}
+
+Test(threads, of_two_axes_reduce_together)
+{
+    static const int sizes[][2] = {{4, 8}, {3, 32}, {8, 6}, {2, 64}};
+
+    for (int i = 0; i < 4; i++)
+        for (int turn = 0; turn < 2; turn++) {
+            int ny = sizes[i][turn], nx = sizes[i][1 - turn];
+            const char *outer = turn ? "threadIdx.x" : "threadIdx.y", *inner = turn ? "threadIdx.y" : "threadIdx.x";
+            const ir_program *p = through("all", "cuda", parse(on_two_axes(ny, outer, nx, inner, "blockIdx.x")), false);
+
+            cr_assert(p, "%s", tec_context_error(cx));
+            for (int64_t n = 0; n <= 2; n++)
+                same_results(parse(on_two_axes(ny, "", nx, "", "")), p, n, 5, "all");
+        }
 }
 
 Test(threads, random_shapes)

@@ -307,41 +307,6 @@ Test(order, reorder_keeps_lanes_inside_of_threads)
     refuses(s, "reorder(C.x, C.y)", "'C.y' (parallel) would lie inside 'C.x' (vectorised)");
 }
 
-/* ---- bind ---- */
-
-Test(order, bind_takes_blocks_and_threads)
-{
-    does(schedule_of(matmul), "split(C.y, _, 4)\nbind(C.y.0, blockIdx.x)\nbind(C.y.1, threadIdx.x)");
-}
-
-Test(order, bind_refuses_an_unknown_axis)
-{
-    refuses(schedule_of(matmul), "bind(C.y, lane)",
-            "'lane' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z or "
-            "vthread");
-}
-
-Test(order, bind_refuses_a_block_inside_threads)
-{
-    sched *s = schedule_of(matmul);
-
-    does(s, "bind(C.x, threadIdx.x)\nsplit(C.k, _, 4)");
-    refuses(s, "bind(C.k.0, blockIdx.x)", "'C.k.0' would run as blockIdx.x inside 'C.x', which is threadIdx.x");
-}
-
-Test(order, bind_refuses_two_extents_of_one_axis)
-{
-    sched *s = schedule_of("def f(A: f32[8], B: f32[4]) { C[i] = A[i] D[i] = B[i] return C, D }");
-
-    does(s, "bind(C.i, threadIdx.x)");
-    refuses(s, "bind(D.i, threadIdx.x)", "threadIdx.x has 4 iterations at 'D.i', but 8 at 'C.i'");
-}
-
-Test(order, bind_refuses_a_reduction_loop)
-{
-    refuses(schedule_of(matmul), "bind(C.k, threadIdx.x)", "'C.k' is a reduction loop of 'C'");
-}
-
 /* ---- pragma ---- */
 
 Test(order, pragma_notes_loops_and_blocks)

@@ -1,0 +1,52 @@
+/* lower/lanes.h -- reductions over loops whose iterations run side by side: each iteration gets a partial result of its own.
+ *
+ *     static const lower_lane_kind vectorised = {.runs = is_vectorised, .shape = pad, .refuse = run_in_order};
+ *     return lower_split_lanes(o, p, &vectorised);
+ *
+ * lower/lanes.c has what lanes of a vector and threads of a block have in common, and the lanes; lower/threads.c has the threads.
+ */
+#ifndef LOWER_LANES_H
+#define LOWER_LANES_H
+
+#include "lower/nest.h"
+
+typedef struct lower_lane_kind lower_lane_kind;
+
+typedef struct {
+    ir_rewrite rw;
+    const lower_options *o;
+    const ir_facts *f;
+    const lower_lane_kind *kind;
+    base_map loops;         /* the loop of one that must keep its order -> itself: becomes serial */
+    base_map lanes;         /* the loop that is split -> its extent from now on */
+    base_map blocks;        /* its block statement -> the one that updates the partial results */
+    base_map before, after; /* the outermost loop of the reduction -> base_vec of statements */
+    base_vec buffers;
+} lower_splitter;
+
+/* One reduction that is split into lanes. */
+typedef struct {
+    const lower_site *site;
+    int at, loop;              /* places in the path: the outermost loop of the reduction, the one over lanes */
+    const ir_stmt *update;
+    ir_how how;                /* of the loop over lanes */
+    int64_t extent, lanes;     /* of that loop; of the partial results */
+    ir_scope scope;            /* of the partial results */
+    bool own;                  /* each thread keeps its own in a register: they have no dimension for it */
+    base_map reduce, spatial;
+    base_map inner;            /* those of reduce that are loops from `at` on */
+    base_vec guards;           /* the conjuncts without them */
+    const ir_buffer **part;    /* one for each component of the combiner */
+} lower_reduction;
+
+struct lower_lane_kind {
+    bool (*runs)(ir_how how);                                    /* loops that it is about */
+    void (*shape)(const lower_splitter *sp, lower_reduction *r); /* sets lanes, scope, own; how and extent are set */
+    const char *(*forbids)(const lower_site *s); /* why lanes cannot run there; NULL: they can. May be NULL */
+    bool (*refuse)(lower_splitter *sp, const lower_site *s, int loop, const char *why); /* it must keep its order */
+};
+
+/* Every reduction over a loop of that kind, outermost loops first; a block may have several such loops. */
+const ir_program *lower_split_lanes(const lower_options *o, const ir_program *p, const lower_lane_kind *kind);
+
+#endif

@@ -1,0 +1,59 @@
+/* lower/threads.c -- gives a reduction over the threads of a block one partial result for each thread.
+ *
+ *     for k.0 in 0..n/32 {                       for v in 0..32 threadIdx.x { block S.lanes.init: P[] = 0 }
+ *       for k.1 in 0..32 threadIdx.x {           for k.0 in 0..n/32 {
+ *         block S(k reduce = k.0*32 + k.1) {       for k.1 in 0..32 threadIdx.x { block S.lanes: P[] sum= A[k] }
+ *           init { S[] = 0 }                     }
+ *           S[] sum= A[k]                  =>    for v in 0..32 threadIdx.x {        # and 8, 4, 2, 1
+ *     } } }                                        block S.lanes.16 { let other = tec.shuffle_xor(P[], 16) { P[] sum= other } }
+ *                                                }
+ *                                                for first in 0..1 threadIdx.x { block S: init S[] = 0, S[] sum= P[] }
+ *
+ * requires  a loop tree
+ * provides  no threadIdx loop is bound to a reduce variable that the block's elements do not depend on
+ * breaks    the names of blocks: S is the one that writes the result
+ *
+ * The way is that of lower/lanes.c. Threads along x whose number divides the warp lie in one warp: each keeps its partial result
+ * in a register, and shuffles combine them. Others put theirs into shared memory and combine by halves, in loops over the first
+ * threads of that axis; an odd rest is combined in order. The barriers between are lower/barriers.c's. The first thread alone
+ * writes the result. A thread that the predicate leaves out gives the identity. Over two axes the one whose loop is outside goes
+ * first; the other one combines the partial results of its threads into those. What must keep its order is refused.
+ */
+#include "lower/lanes.h"
+
+static bool is_thread(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+}
+
+static void one_for_each(const lower_splitter *sp, lower_reduction *r)
+{
+    r->lanes = r->extent;
+    r->own = r->how == IR_THREAD_X && sp->o->target->warp_size % r->extent == 0;
+    r->scope = r->own ? IR_LOCAL : IR_SHARED;
+}
+
+/* Partial results live as long as the threads do; without blocks each loop over threads would be a launch of its own. */
+static const char *without_blocks(const lower_site *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->path[i]->kind == IR_FOR && s->path[i]->loop.how >= IR_BLOCK_X && s->path[i]->loop.how <= IR_BLOCK_Z)
+            return NULL;
+    return "it stands in no loop over blockIdx";
+}
+
+static bool blame(lower_splitter *sp, const lower_site *s, int loop, const char *why)
+{
+    const ir_block *b = s->stmt->block.block;
+
+    base_fail(sp->rw.cx, TEC_INVALID, b->loc, "the reduction of '%s' cannot be shared between the threads of loop '%s': %s", b->name,
+              s->path[loop]->loop.var->var.name, why);
+    return false;
+}
+
+const ir_program *lower_threads(const lower_options *o, const ir_program *p)
+{
+    static const lower_lane_kind threads = {.runs = is_thread, .shape = one_for_each, .forbids = without_blocks, .refuse = blame};
+
+    return lower_split_lanes(o, p, &threads);
+}
