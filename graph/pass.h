@@ -23,6 +23,7 @@ graph_pass_fn graph_simplify;          /* what is the identity goes; chains of r
 graph_pass_fn graph_fold_batch_norm;   /* into the convolution before it, otherwise one multiplication and one addition */
 graph_pass_fn graph_remove_dead;       /* nodes that no output needs */
 graph_pass_fn graph_share_common;      /* equal operators on equal operands are one */
+graph_pass_fn graph_layout;            /* channels stay packed between convolutions */
 graph_pass_fn graph_choose;            /* implementations; constant operands get packing nodes */
 graph_pass_fn graph_fold_constants;    /* what depends on constants alone is computed now */
 graph_pass_fn graph_fuse;              /* operators into groups, one kernel each */

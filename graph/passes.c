@@ -1,13 +1,14 @@
 /* graph/passes.c -- the table of passes, and what they share. */
 #include "graph/pass.h"
 
-/* Batch normalisation folds before constants do, so that its arithmetic on weights is computed with the rest; implementations are chosen
- * before that, so that packing is. Dead nodes are removed where passes leave them behind, and fusion comes last: it sees each value's true uses. */
+/* Batch normalisation folds before constants do, so that its arithmetic on weights is computed with the rest; layouts and implementations are
+ * chosen before that, so that packing is. Dead nodes are removed where passes leave them behind, and fusion comes last: it sees each value's true uses. */
 const graph_pass graph_passes[] = {
     {"simplify", graph_simplify, "drop identities, merge chains of reshapes and transposes"},
     {"share-common", graph_share_common, "compute equal expressions once"},
     {"fold-batch-norm", graph_fold_batch_norm, "fold batch normalisation into convolutions"},
     {"remove-dead", graph_remove_dead, "drop nodes that no output needs"},
+    {"layout", graph_layout, "keep channels packed between convolutions"},
     {"choose", graph_choose, "choose implementations, pack constant operands"},
     {"fold-constants", graph_fold_constants, "compute what depends on constants alone"},
     {"remove-dead", graph_remove_dead, "drop nodes that no output needs"},

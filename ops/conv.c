@@ -16,15 +16,6 @@
 
 #include "ir/text.h"
 
-/* X[n, groups*in, spatial], W[groups*out, in, kernel], channels counted per group. */
-typedef struct {
-    op_window window;
-    int64_t groups, in, out;
-    base_dtype sum;    /* what products are added up in */
-    int64_t in_block;  /* channels that lie together in the packed input; divides nothing in particular: the rest is zero */
-    int64_t out_block; /* lanes of the packed output */
-} op_conv;
-
 static bool is_half(base_dtype t)
 {
     return base_is_float(t) && t.bits == 16;
@@ -84,7 +75,7 @@ static bool check_channels(const op_call *c, const op_conv *v, int64_t outputs)
     return true;
 }
 
-static bool read_conv(const op_call *c, op_conv *v)
+bool op_conv_read(const op_call *c, op_conv *v)
 {
     int64_t outputs, kernel[OP_MAX_SPATIAL];
     int rank = c->input[0].n - 2;
@@ -110,7 +101,7 @@ static bool conv_relation(op_call *c)
 {
     op_conv v;
 
-    if (!read_conv(c, &v))
+    if (!op_conv_read(c, &v))
         return false;
     const ir_expr **dim = base_array(c->cx, const ir_expr *, c->input[0].n);
     dim[0] = c->input[0].dim[0];
@@ -125,28 +116,6 @@ static bool conv_relation(op_call *c)
 }
 
 /* ---- help for bodies ---- */
-
-/* The axes of one stage, named as they are made. */
-typedef struct {
-    tec_context *cx;
-    const ir_expr *axis[2 * OP_MAX_SPATIAL + 8];
-    int n;
-} axes;
-
-static const ir_expr *add_axis(axes *a, const char *name, const ir_expr *extent)
-{
-    return a->axis[a->n++] = te_axis(a->cx, name, extent);
-}
-
-static const ir_expr *add_reduce(axes *a, const char *name, const ir_expr *extent)
-{
-    return a->axis[a->n++] = te_reduce_axis(a->cx, name, extent);
-}
-
-static const char *numbered(tec_context *cx, const char *letter, int i)
-{
-    return base_format(cx, "%s%d", letter, i);
-}
 
 static const ir_expr *blocks(tec_context *cx, int64_t n, int64_t block)
 {
@@ -178,17 +147,17 @@ static const ir_expr *guarded(tec_context *cx, const ir_expr *inside, const ir_e
 static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
 {
     op_conv v;
-    axes a = {.cx = c->cx};
+    op_axes a = {.cx = c->cx};
     const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL, *k[OP_MAX_SPATIAL];
     tec_context *cx = c->cx;
 
-    if (!read_conv(c, &v))
+    if (!op_conv_read(c, &v))
         return false;
-    const ir_expr *g = add_axis(&a, "g", ir_int(cx, v.groups)), *ob = add_axis(&a, "ob", blocks(cx, v.out, v.out_block));
-    const ir_expr *ib = add_axis(&a, "ib", blocks(cx, v.in, v.in_block));
+    const ir_expr *g = op_add_axis(&a, "g", ir_int(cx, v.groups)), *ob = op_add_axis(&a, "ob", blocks(cx, v.out, v.out_block));
+    const ir_expr *ib = op_add_axis(&a, "ib", blocks(cx, v.in, v.in_block));
     for (int i = 0; i < v.window.rank; i++)
-        k[i] = add_axis(&a, numbered(cx, "k", i), ir_int(cx, v.window.kernel[i]));
-    const ir_expr *ii = add_axis(&a, "ii", ir_int(cx, v.in_block)), *oi = add_axis(&a, "oi", ir_int(cx, v.out_block));
+        k[i] = op_add_axis(&a, op_numbered(cx, "k", i), ir_int(cx, v.window.kernel[i]));
+    const ir_expr *ii = op_add_axis(&a, "ii", ir_int(cx, v.in_block)), *oi = op_add_axis(&a, "oi", ir_int(cx, v.out_block));
 
     index[0] = ir_add(cx, ir_mul(cx, g, ir_int(cx, v.out)), unblock(cx, ob, oi, v.out_block, v.out, &inside));
     index[1] = unblock(cx, ib, ii, v.in_block, v.in, &inside);
@@ -202,16 +171,16 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
 
 static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_tensor *x, const ir_expr *const *out_extent)
 {
-    axes a = {.cx = c->cx};
+    op_axes a = {.cx = c->cx};
     const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL, *p[OP_MAX_SPATIAL];
     tec_context *cx = c->cx;
     ir_role role = d->role;
 
-    const ir_expr *n = add_axis(&a, "n", c->input[0].dim[0]), *g = add_axis(&a, "g", ir_int(cx, v->groups));
-    const ir_expr *ib = add_axis(&a, "ib", blocks(cx, v->in, v->in_block));
+    const ir_expr *n = op_add_axis(&a, "n", c->input[0].dim[0]), *g = op_add_axis(&a, "g", ir_int(cx, v->groups));
+    const ir_expr *ib = op_add_axis(&a, "ib", blocks(cx, v->in, v->in_block));
     for (int i = 0; i < v->window.rank; i++)
-        p[i] = add_axis(&a, numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
-    const ir_expr *ii = add_axis(&a, "ii", ir_int(cx, v->in_block));
+        p[i] = op_add_axis(&a, op_numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
+    const ir_expr *ii = op_add_axis(&a, "ii", ir_int(cx, v->in_block));
 
     index[0] = n;
     index[1] = ir_add(cx, ir_mul(cx, g, ir_int(cx, v->in)), unblock(cx, ib, ii, v->in_block, v->in, &inside));
@@ -229,25 +198,25 @@ static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_t
 
 static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_tensor *packed, te_tensor *weights, const ir_expr *const *out_extent)
 {
-    axes a = {.cx = c->cx}, r = {.cx = c->cx};
+    op_axes a = {.cx = c->cx}, r = {.cx = c->cx};
     const ir_expr *x[OP_MAX_SPATIAL + 8], *w[OP_MAX_SPATIAL + 8], *y[OP_MAX_SPATIAL], *k;
     tec_context *cx = c->cx;
     int rank = v->window.rank;
 
-    const ir_expr *n = add_axis(&a, "n", c->input[0].dim[0]), *g = add_axis(&a, "g", ir_int(cx, v->groups));
-    const ir_expr *ob = add_axis(&a, "ob", blocks(cx, v->out, v->out_block));
+    const ir_expr *n = op_add_axis(&a, "n", c->input[0].dim[0]), *g = op_add_axis(&a, "g", ir_int(cx, v->groups));
+    const ir_expr *ob = op_add_axis(&a, "ob", blocks(cx, v->out, v->out_block));
     for (int i = 0; i < rank; i++)
-        y[i] = add_axis(&a, numbered(cx, "s", i), out_extent[i]);
-    const ir_expr *oi = add_axis(&a, "oi", ir_int(cx, v->out_block)), *ib = add_reduce(&r, "ib", blocks(cx, v->in, v->in_block));
+        y[i] = op_add_axis(&a, op_numbered(cx, "s", i), out_extent[i]);
+    const ir_expr *oi = op_add_axis(&a, "oi", ir_int(cx, v->out_block)), *ib = op_add_reduce(&r, "ib", blocks(cx, v->in, v->in_block));
 
     x[0] = n, x[1] = g, x[2] = ib;
     w[0] = g, w[1] = ob, w[2] = ib;
     for (int i = 0; i < rank; i++) {
-        k = add_reduce(&r, numbered(cx, "k", i), ir_int(cx, v->window.kernel[i]));
+        k = op_add_reduce(&r, op_numbered(cx, "k", i), ir_int(cx, v->window.kernel[i]));
         x[3 + i] = op_window_at(cx, &v->window, i, y[i], k);
         w[3 + i] = k;
     }
-    const ir_expr *ii = add_reduce(&r, "ii", ir_int(cx, v->in_block));
+    const ir_expr *ii = op_add_reduce(&r, "ii", ir_int(cx, v->in_block));
     x[3 + rank] = w[3 + rank] = ii;
     w[4 + rank] = oi;
     const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(packed, x, 4 + rank)), ir_cast(cx, v->sum, te_read(weights, w, 5 + rank)));
@@ -257,19 +226,19 @@ static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_t
 /* Y[n, c, s...] from the blocked sums, with the bias. */
 static te_tensor *unpack(const op_call *c, const op_conv *v, te_def *d, te_tensor *sums, te_tensor *bias)
 {
-    axes a = {.cx = c->cx};
+    op_axes a = {.cx = c->cx};
     const ir_expr *index[OP_MAX_SPATIAL + 8];
     tec_context *cx = c->cx;
     int rank = v->window.rank;
 
-    const ir_expr *n = add_axis(&a, "n", c->output[0].dim[0]), *ch = add_axis(&a, "c", c->output[0].dim[1]);
+    const ir_expr *n = op_add_axis(&a, "n", c->output[0].dim[0]), *ch = op_add_axis(&a, "c", c->output[0].dim[1]);
     const ir_expr *in_group = v->groups == 1 ? ch : ir_floormod(cx, ch, ir_int(cx, v->out)), *block = ir_int(cx, v->out_block);
 
     index[0] = n;
     index[1] = v->groups == 1 ? ir_int(cx, 0) : ir_floordiv(cx, ch, ir_int(cx, v->out));
     index[2] = ir_floordiv(cx, in_group, block);
     for (int i = 0; i < rank; i++)
-        index[3 + i] = add_axis(&a, numbered(cx, "s", i), c->output[0].dim[2 + i]);
+        index[3 + i] = op_add_axis(&a, op_numbered(cx, "s", i), c->output[0].dim[2 + i]);
     index[3 + rank] = ir_floormod(cx, in_group, block);
     const ir_expr *e = te_read(sums, index, 4 + rank);
     if (bias)
@@ -285,7 +254,7 @@ static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 {
     op_conv v;
 
-    if (!read_conv(c, &v))
+    if (!op_conv_read(c, &v))
         return false;
     te_tensor *packed = pack_input(c, &v, d, in[0], c->output[0].dim + 2);
     te_tensor *sums = accumulate(c, &v, d, packed, in[1], c->output[0].dim + 2);
@@ -300,7 +269,7 @@ static bool is_depthwise(const op_call *c)
 {
     op_conv v;
 
-    return read_conv(c, &v) && v.in == 1 && v.groups > 1;
+    return op_conv_read(c, &v) && v.in == 1 && v.groups > 1;
 }
 
 static int prefer(const op_call *c)
@@ -311,14 +280,14 @@ static int prefer(const op_call *c)
 
 static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_tensor *x, const ir_expr *const *out_extent)
 {
-    axes a = {.cx = c->cx};
+    op_axes a = {.cx = c->cx};
     const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL;
     tec_context *cx = c->cx;
 
-    index[0] = add_axis(&a, "n", c->input[0].dim[0]);
-    index[1] = add_axis(&a, "c", c->input[0].dim[1]);
+    index[0] = op_add_axis(&a, "n", c->input[0].dim[0]);
+    index[1] = op_add_axis(&a, "c", c->input[0].dim[1]);
     for (int i = 0; i < v->window.rank; i++) {
-        const ir_expr *p = add_axis(&a, numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
+        const ir_expr *p = op_add_axis(&a, op_numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
 
         inside = ir_all(cx, inside, op_window_inside(c, &v->window, i, p, c->input[0].dim[2 + i], te_axis_extent(p)));
         index[2 + i] = ir_sub(cx, p, ir_int(cx, v->window.before[i]));
@@ -337,31 +306,31 @@ static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_t
 static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     op_conv v;
-    axes a = {.cx = c->cx}, r = {.cx = c->cx};
+    op_axes a = {.cx = c->cx}, r = {.cx = c->cx};
     const ir_expr *x[OP_MAX_SPATIAL + 2], *w[OP_MAX_SPATIAL + 2];
     tec_context *cx = c->cx;
 
-    if (!read_conv(c, &v))
+    if (!op_conv_read(c, &v))
         return false;
     te_tensor *padded = pad_planes(c, &v, d, in[0], c->output[0].dim + 2);
-    x[0] = add_axis(&a, "n", c->output[0].dim[0]);
-    w[0] = add_axis(&a, "c", c->output[0].dim[1]);
+    x[0] = op_add_axis(&a, "n", c->output[0].dim[0]);
+    w[0] = op_add_axis(&a, "c", c->output[0].dim[1]);
     x[1] = v.out == 1 ? w[0] : ir_floordiv(cx, w[0], ir_int(cx, v.out));
     w[1] = ir_int(cx, 0);
     for (int i = 0; i < v.window.rank; i++) {
-        const ir_expr *y = add_axis(&a, numbered(cx, "s", i), c->output[0].dim[2 + i]);
+        const ir_expr *y = op_add_axis(&a, op_numbered(cx, "s", i), c->output[0].dim[2 + i]);
 
-        w[2 + i] = add_reduce(&r, numbered(cx, "k", i), ir_int(cx, v.window.kernel[i]));
+        w[2 + i] = op_add_reduce(&r, op_numbered(cx, "k", i), ir_int(cx, v.window.kernel[i]));
         x[2 + i] = op_window_at(cx, &v.window, i, y, w[2 + i]);
     }
     const ir_expr *product = ir_mul(cx, ir_cast(cx, v.sum, te_read(padded, x, 2 + v.window.rank)),
                                     ir_cast(cx, v.sum, te_read(in[1], w, 2 + v.window.rank)));
     te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
 
-    axes b = {.cx = cx};
+    op_axes b = {.cx = cx};
     const ir_expr *at[OP_MAX_SPATIAL + 2];
     for (int i = 0; i < 2 + v.window.rank; i++)
-        at[i] = add_axis(&b, a.axis[i] ? a.axis[i]->var.name : "", c->output[0].dim[i]);
+        at[i] = op_add_axis(&b, a.axis[i] ? a.axis[i]->var.name : "", c->output[0].dim[i]);
     const ir_expr *e = te_read(sums, at, b.n);
     if (op_has_input(c, 2))
         e = ir_add(cx, e, ir_cast(cx, v.sum, te_at(in[2], at[1])));

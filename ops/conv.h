@@ -1,5 +1,7 @@
-/* ops/conv.h -- the default schedules of convolutions (ops/schedule_tiles.c), which know the axes that ops/conv.c makes.
+/* ops/conv.h -- inside the room: what the implementations of convolution share, and their default schedules.
  *
+ *     op_conv v;
+ *     if (!op_conv_read(c, &v)) return false;                  // geometry, groups, blocks of channels
  *     {.name = "conv.direct", ..., .schedule = op_conv_schedule}
  */
 #ifndef OPS_CONV_H
@@ -7,7 +9,45 @@
 
 #include "ops/window.h"
 
+/* X[n, groups*in, spatial], W[groups*out, in, kernel], channels counted per group. */
+typedef struct {
+    op_window window;
+    int64_t groups, in, out;
+    base_dtype sum;    /* what products are added up in */
+    int64_t in_block;  /* channels that lie together in the packed input; divides nothing in particular: the rest is zero */
+    int64_t out_block; /* lanes of the packed output */
+} op_conv;
+
+/* False with an error where operands and attributes do not fit each other. */
+bool op_conv_read(const op_call *c, op_conv *v);
+
+/* The axes of one stage, named as they are made. */
+typedef struct {
+    tec_context *cx;
+    const ir_expr *axis[2 * OP_MAX_SPATIAL + 8];
+    int n;
+} op_axes;
+
+static inline const ir_expr *op_add_axis(op_axes *a, const char *name, const ir_expr *extent)
+{
+    return a->axis[a->n++] = te_axis(a->cx, name, extent);
+}
+
+static inline const ir_expr *op_add_reduce(op_axes *a, const char *name, const ir_expr *extent)
+{
+    return a->axis[a->n++] = te_reduce_axis(a->cx, name, extent);
+}
+
+/* "k0", "k1", ...: axes of the spatial dimensions. */
+static inline const char *op_numbered(tec_context *cx, const char *letter, int i)
+{
+    return base_format(cx, "%s%d", letter, i);
+}
+
+/* These know the axes that the bodies make. ops/schedule_tiles.c, ops/schedule_conv_packed.c */
 bool op_conv_schedule(sched *s, const char *anchor);
 bool op_depthwise_schedule(sched *s, const char *anchor);
+bool op_conv_packed_schedule(sched *s, const char *anchor);
+bool op_depthwise_packed_schedule(sched *s, const char *anchor);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-#define OP_FAMILY_LIST(X) X(elementwise) X(activation) X(shape) X(conv) X(matmul) X(pool) X(reduce) X(norm)
+#define OP_FAMILY_LIST(X) X(elementwise) X(activation) X(shape) X(conv) X(conv_packed) X(packing) X(matmul) X(pool) X(reduce) X(norm)
 #define X(family) extern const op_family op_##family##_family;
 OP_FAMILY_LIST(X)
 #undef X

@@ -219,6 +219,15 @@ bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const 
     return impl->body(c, d, operands, out);
 }
 
+const ir_expr **op_axes_of(const op_call *c, const op_type *t)
+{
+    const ir_expr **axis = base_array(c->cx, const ir_expr *, t->n);
+
+    for (int i = 0; i < t->n; i++)
+        axis[i] = te_axis(c->cx, base_format(c->cx, "a%d", i), t->dim[i]);
+    return axis;
+}
+
 /* A node's name made fit for text forms: letters, digits, underscores. */
 const char *op_stage_name(te_def *d, const char *base)
 {

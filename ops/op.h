@@ -137,6 +137,7 @@ bool op_fail(const op_call *c, const char *fmt, ...) BASE_PRINTF(2, 3);
 bool op_broadcast(const op_call *c, op_type *out); /* NumPy rules over all inputs */
 const char *op_type_text(tec_context *cx, const op_type *t); /* "f32[n, 64]" */
 const char *op_stage_name(te_def *d, const char *base);      /* unique in d */
+const ir_expr **op_axes_of(const op_call *c, const op_type *t); /* a0, a1, ...: one for each dimension */
 
 /* Constructors of attributes. */
 op_attr op_attr_int(const char *name, int64_t v);

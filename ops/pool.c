@@ -1,7 +1,8 @@
 /* ops/pool.c -- max and average pooling with strides, dilations and padding on N,C,spatial tensors.
  *
  * Attributes: kernel, strides, dilations, pads, ceil_mode as in ops/window.h; average pooling: count_include_pad (0).
- * Padding never takes part: windows skip it.
+ * Padding never takes part: windows skip it. With `packed` (0), channels are packed (ops/packing.c): the operand has one dimension more, behind
+ * the others, which is copied.
  */
 #include "ops/families.h"
 #include "ops/window.h"
@@ -9,11 +10,11 @@
 static bool read_pool(const op_call *c, op_window *w)
 {
     const int64_t *kernel;
-    int n = op_ints(c, "kernel", &kernel);
+    int n = op_ints(c, "kernel", &kernel), rank = c->input[0].n - 2 - (op_int(c, "packed", 0) != 0);
 
-    if (c->input[0].n < 3)
+    if (rank < 1)
         return op_fail(c, "the operand is %s: expected [n, channels, spatial dimensions...]", op_type_text(c->cx, &c->input[0]));
-    if (n != c->input[0].n - 2)
+    if (n != rank)
         return op_fail(c, "'kernel' has %d values, the operand is %s", n, op_type_text(c->cx, &c->input[0]));
     return op_window_read(c, kernel, n, w);
 }
@@ -25,8 +26,8 @@ static bool pool_relation(op_call *c)
     if (!read_pool(c, &w))
         return false;
     const ir_expr **dim = base_array(c->cx, const ir_expr *, c->input[0].n);
-    dim[0] = c->input[0].dim[0];
-    dim[1] = c->input[0].dim[1];
+    for (int i = 0; i < c->input[0].n; i++)
+        dim[i] = c->input[0].dim[i];
     for (int i = 0; i < w.rank; i++) {
         dim[2 + i] = op_window_out(c, &w, i, c->input[0].dim[2 + i]);
         if (!dim[2 + i])
@@ -38,7 +39,7 @@ static bool pool_relation(op_call *c)
 
 /* Axes of the windows, the taps, and the operand's index over them with the condition that it is inside (NULL: always). */
 typedef struct {
-    const ir_expr *axis[OP_MAX_SPATIAL + 2], *tap[OP_MAX_SPATIAL], *index[OP_MAX_SPATIAL + 2], *inside;
+    const ir_expr *axis[OP_MAX_SPATIAL + 3], *tap[OP_MAX_SPATIAL], *index[OP_MAX_SPATIAL + 3], *inside;
     int n_taps;
 } taps;
 
@@ -68,6 +69,8 @@ static taps open_taps(const op_call *c, const op_window *w, int from, int to)
         else
             t.index[2 + i] = t.axis[2 + i] = te_axis(c->cx, base_format(c->cx, "s%d", i), plain->dim[2 + i]);
     }
+    for (int i = 2 + w->rank; i < c->input[0].n; i++)
+        t.index[i] = t.axis[i] = te_axis(c->cx, "ci", c->input[0].dim[i]);
     return t;
 }
 
@@ -86,14 +89,15 @@ static te_tensor *max_over(const op_call *c, te_def *d, const char *name, const 
     return te_compute(d, op_stage_name(d, name), t.axis, c->input[0].n, te_reduce(c->cx, "max", e, t.tap, t.n_taps));
 }
 
-/* The maxima of columns are shared by the windows of a row: loads of neighbours first, then few with the stride. */
+/* The maxima of columns are shared by the windows of a row: loads of neighbours first, then few with the stride. Packed channels are
+ * neighbours already. */
 static bool has_two_steps(const op_call *c, const op_window *w)
 {
     int64_t others = 1, extent;
 
     for (int i = 0; i < w->rank - 1; i++)
         others *= w->kernel[i];
-    return others > 1 && w->kernel[w->rank - 1] > 1 && ir_is_int(c->input[0].dim[c->input[0].n - 1], &extent);
+    return !op_int(c, "packed", 0) && others > 1 && w->kernel[w->rank - 1] > 1 && ir_is_int(c->input[0].dim[1 + w->rank], &extent);
 }
 
 static bool max_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
@@ -135,7 +139,7 @@ static bool average_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
     if (!read_pool(c, &w))
         return false;
     taps t = open_taps(c, &w, 0, w.rank);
-    const ir_expr *e = te_read(in[0], t.index, c->input[0].n), *count = ir_int(cx, 1), *axis[OP_MAX_SPATIAL + 2];
+    const ir_expr *e = te_read(in[0], t.index, c->input[0].n), *count = ir_int(cx, 1), *axis[OP_MAX_SPATIAL + 3];
     if (!e)
         return false;
     e = ir_cast(cx, wide(e->dtype), e);
@@ -146,7 +150,7 @@ static bool average_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
     bool with_pads = op_int(c, "count_include_pad", 0);
     for (int i = 0; i < c->input[0].n; i++) {
         axis[i] = te_axis(cx, t.axis[i]->var.name, c->output[0].dim[i]);
-        if (i >= 2)
+        if (i >= 2 && i < 2 + w.rank)
             count = ir_mul(cx, count, count_inside(c, &w, i - 2, axis[i], c->input[0].dim[i], with_pads));
     }
     const ir_expr *sum = te_read(sums, axis, c->input[0].n);
@@ -160,8 +164,8 @@ static const op_impl average_impls[] = {{.name = "average_pool", .version = 1, .
 
 static const op_info rows[] = {
     {.name = "max_pool", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = pool_relation, .impls = max_impls,
-     .n_impls = 1, .in_place = -1, .doc = "greatest element of each window; kernel, strides, dilations, pads, ceil_mode"},
+     .n_impls = 1, .in_place = -1, .doc = "greatest element of each window; kernel, strides, dilations, pads, ceil_mode, packed (0)"},
     {.name = "average_pool", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = pool_relation,
-     .impls = average_impls, .n_impls = 1, .in_place = -1, .doc = "mean of each window; kernel, strides, dilations, pads, ceil_mode, count_include_pad (0)"},
+     .impls = average_impls, .n_impls = 1, .in_place = -1, .doc = "mean of each window; kernel, strides, dilations, pads, ceil_mode, count_include_pad (0), packed (0)"},
 };
 const op_family op_pool_family = {rows, BASE_COUNT(rows)};

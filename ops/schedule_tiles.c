@@ -10,43 +10,26 @@
  */
 #include "ops/conv.h"
 #include "ops/matmul.h"
-#include "ops/schedule.h"
+#include "ops/tiles.h"
 
 enum { REDUCTION_UNROLL = 4 };
 
-/* What the two schedules have in common. */
-typedef struct {
-    sched *s;
-    tec_context *cx;
-    const char *anchor, *out; /* blocks */
-    const char *row;          /* output loop that is tiled by rows, */
-    const char *column;       /* and the one that is tiled by vectors */
-    const char *outer[32];    /* the other loops of the output, outermost first */
-    int n_outer;
-    int64_t lanes;
-    space_tile tile;
-    bool column_first;        /* the panel loop goes outside of the other loops from this one on: outer[panel_at] */
-    int panel_at;
-} tiling;
-
-static bool refuse(tiling *t, const char *what)
+bool op_tile_refuse(op_tiling *t, const char *what)
 {
     return sched_reject(t->s, "default schedule of '%s': %s", t->anchor, what);
 }
 
-/* The one block that reads the sums. */
-static bool find_output(tiling *t)
+bool op_tile_output(op_tiling *t)
 {
     const char **reader;
 
     if (sched_readers_of(t->s, t->anchor, &reader) != 1)
-        return refuse(t, "its sums are not read by exactly one stage");
+        return op_tile_refuse(t, "its sums are not read by exactly one stage");
     t->out = reader[0];
     return true;
 }
 
-/* The loop of the sums' own that an iteration variable runs with; NULL: it has one value in a tile, from the loops around both. */
-static const char *own_loop(const tiling *t, const char *iter)
+const char *op_own_loop(const op_tiling *t, const char *iter)
 {
     const char *loop = space_loop_of(t->s, t->anchor, iter), **around;
     int n = op_loops(t->s, t->out, &around);
@@ -58,7 +41,7 @@ static const char *own_loop(const tiling *t, const char *iter)
 }
 
 /* Splits the output into tiles and computes the sums inside. */
-static bool tile_output(tiling *t, const char **lanes_loop, const char **vectors_loop, const char **rows_loop)
+static bool tile_plain_output(op_tiling *t, const char **lanes_loop, const char **vectors_loop, const char **rows_loop)
 {
     const char *c[3], *r[2], *order[40];
     int n = 0;
@@ -74,6 +57,7 @@ static bool tile_output(tiling *t, const char **lanes_loop, const char **vectors
     if (t->panel_at >= t->n_outer)
         order[n++] = c[0];
     int outer = n;
+
     order[n++] = r[0], order[n++] = r[1], order[n++] = c[1], order[n++] = c[2];
     if (!sched_reorder(t->s, order, n) || !sched_compute_at(t->s, t->anchor, r[0]))
         return false;
@@ -83,18 +67,18 @@ static bool tile_output(tiling *t, const char **lanes_loop, const char **vectors
     return op_parallel(t->s, order, outer);
 }
 
-static bool unroll(tiling *t, const char *loop)
+bool op_unroll(sched *s, const char *loop)
 {
-    return !loop || op_extent(t->s, loop) == 1 || sched_annotate(t->s, loop, IR_UNROLLED);
+    return !loop || op_extent(s, loop) == 1 || sched_annotate(s, loop, IR_UNROLLED);
 }
 
-static bool vectorise_lanes(tiling *t, const char *loop)
+bool op_vectorise(sched *s, const char *loop)
 {
-    return !loop || op_extent(t->s, loop) == 1 || sched_annotate(t->s, loop, IR_VECTORISED);
+    return !loop || op_extent(s, loop) == 1 || sched_annotate(s, loop, IR_VECTORISED);
 }
 
 /* A few steps of the innermost reduction loop written out, where they divide it. */
-static bool unroll_reduction(tiling *t, const char *loop, const char **part)
+static bool unroll_reduction(op_tiling *t, const char *loop, const char **part)
 {
     int64_t n = op_extent(t->s, loop), by = REDUCTION_UNROLL;
 
@@ -103,12 +87,11 @@ static bool unroll_reduction(tiling *t, const char *loop, const char **part)
     while (by > 1 && (n == 0 || n % by))
         by /= 2;
     if (by == 1 || n == by)
-        return n != by || by == 1 || unroll(t, loop);
-    return sched_split(t->s, loop, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part) && unroll(t, part[1]);
+        return n != by || by == 1 || op_unroll(t->s, loop);
+    return sched_split(t->s, loop, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part) && op_unroll(t->s, part[1]);
 }
 
-/* Orders the loops of the sums: reduction, rows, vectors, lanes. */
-static bool order_sums(tiling *t, const char **reduce, int n_reduce, const char *rows, const char *vectors, const char *lanes)
+bool op_order_sums(op_tiling *t, const char **reduce, int n_reduce, const char *rows, const char *vectors, const char *lanes)
 {
     const char *order[40], *part[2];
     int n = 0;
@@ -123,28 +106,27 @@ static bool order_sums(tiling *t, const char **reduce, int n_reduce, const char 
     for (int i = 0; i < 3; i++)
         if ((const char *[]){rows, vectors, lanes}[i])
             order[n++] = (const char *[]){rows, vectors, lanes}[i];
-    return sched_reorder(t->s, order, n) && unroll(t, rows) && unroll(t, vectors) && vectorise_lanes(t, lanes);
+    return sched_reorder(t->s, order, n) && op_unroll(t->s, rows) && op_unroll(t->s, vectors) && op_vectorise(t->s, lanes);
 }
 
-static bool finish_output(tiling *t, const char *rows, const char *vectors, const char *lanes)
+bool op_finish_tile(op_tiling *t, const char *rows, const char *vectors, const char *lanes)
 {
     const ir_stmt *b = sched_block(t->s, t->anchor);
 
-    return unroll(t, rows) && unroll(t, vectors) && vectorise_lanes(t, lanes) &&
+    return op_unroll(t->s, rows) && op_unroll(t->s, vectors) && op_vectorise(t->s, lanes) &&
            sched_set_scope(t->s, b->block.block->writes[0].buffer->name, IR_LOCAL);
 }
 
 /* ---- convolution ---- */
 
-static bool read_conv(tiling *t, int *rank)
+static bool read_conv(op_tiling *t, int *rank)
 {
-    const char **loop, **sums;
-    int n = op_loops(t->s, t->out, &loop), n_sums = op_loops(t->s, t->anchor, &sums);
+    const char **loop;
+    int n = op_loops(t->s, t->out, &loop);
     const char *ob = space_loop_of(t->s, t->anchor, "ob"), *oi = space_loop_of(t->s, t->anchor, "oi");
 
-    (void)n_sums;
     if (!ob || !oi || n < 3 || n > 30)
-        return refuse(t, "its loops are not those of its definition");
+        return op_tile_refuse(t, "its loops are not those of its definition");
     *rank = n - 2;
     t->row = loop[n - 1];
     t->column = loop[1];
@@ -159,23 +141,23 @@ static bool read_conv(tiling *t, int *rank)
 
 bool op_conv_schedule(sched *s, const char *anchor)
 {
-    tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
+    op_tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
     const char *rows, *vectors, *lanes, *reduce[OP_MAX_SPATIAL + 2], *x;
     int rank = 0, n = 0;
 
-    if (!find_output(&t) || !read_conv(&t, &rank) || !tile_output(&t, &lanes, &vectors, &rows))
+    if (!op_tile_output(&t) || !read_conv(&t, &rank) || !tile_plain_output(&t, &lanes, &vectors, &rows))
         return false;
     reduce[n++] = space_loop_of(s, anchor, "ib");
     for (int i = 0; i < rank; i++)
         reduce[n++] = space_loop_of(s, anchor, base_format(t.cx, "k%d", i));
     reduce[n++] = space_loop_of(s, anchor, "ii");
-    x = own_loop(&t, base_format(t.cx, "s%d", rank - 1));
-    return order_sums(&t, reduce, n, x, own_loop(&t, "ob"), own_loop(&t, "oi")) && finish_output(&t, rows, vectors, lanes);
+    x = op_own_loop(&t, base_format(t.cx, "s%d", rank - 1));
+    return op_order_sums(&t, reduce, n, x, op_own_loop(&t, "ob"), op_own_loop(&t, "oi")) && op_finish_tile(&t, rows, vectors, lanes);
 }
 
 /* ---- matrix product ---- */
 
-static bool read_matmul(tiling *t)
+static bool read_matmul(op_tiling *t)
 {
     const char **loop;
     int n = op_loops(t->s, t->out, &loop);
@@ -183,7 +165,7 @@ static bool read_matmul(tiling *t)
     int64_t lanes, panel;
 
     if (!ni || n < 2 || n > 30)
-        return refuse(t, "its loops are not those of its definition");
+        return op_tile_refuse(t, "its loops are not those of its definition");
     t->row = loop[n - 2];
     t->column = loop[n - 1];
     for (int i = 0; i < n - 2; i++)
@@ -201,17 +183,17 @@ static bool read_matmul(tiling *t)
 
 bool op_matmul_schedule(sched *s, const char *anchor)
 {
-    tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
+    op_tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
     const char *rows, *vectors, *lanes, *part[2], *reduce[1];
 
-    if (!find_output(&t) || !read_matmul(&t) || !tile_output(&t, &lanes, &vectors, &rows))
+    if (!op_tile_output(&t) || !read_matmul(&t) || !tile_plain_output(&t, &lanes, &vectors, &rows))
         return false;
     part[0] = NULL;
-    part[1] = own_loop(&t, "ni");
+    part[1] = op_own_loop(&t, "ni");
     if (t.tile.vectors > 1 && !sched_split(s, part[1], (int64_t[]){SCHED_INFER, t.lanes}, 2, SCHED_GUARD, part))
         return false;
     reduce[0] = space_loop_of(s, anchor, "k");
-    return order_sums(&t, reduce, 1, own_loop(&t, "m"), part[0], part[1]) && finish_output(&t, rows, vectors, lanes);
+    return op_order_sums(&t, reduce, 1, op_own_loop(&t, "m"), part[0], part[1]) && op_finish_tile(&t, rows, vectors, lanes);
 }
 
 /* ---- depthwise convolution ---- */
@@ -219,11 +201,11 @@ bool op_matmul_schedule(sched *s, const char *anchor)
 /* A few vectors of the last spatial dimension at a time; padded planes are made plane by plane. */
 bool op_depthwise_schedule(sched *s, const char *anchor)
 {
-    tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
+    op_tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
     const char **loop, **producer, *part[3];
     enum { VECTORS = 4 };
 
-    if (!find_output(&t))
+    if (!op_tile_output(&t))
         return false;
     int n = op_loops(s, t.out, &loop);
     int64_t width = op_extent(s, loop[n - 1]), lanes = width != 1 && sched_target(s) ? target_lanes(sched_target(s), BASE_F32) : 1;
@@ -243,7 +225,7 @@ bool op_depthwise_schedule(sched *s, const char *anchor)
         order[k++] = space_loop_of(s, anchor, base_format(t.cx, "k%d", i));
     order[k++] = xs[0];
     order[k++] = xs[1];
-    if (!sched_reorder(s, order, k) || !unroll(&t, xs[0]) || !vectorise_lanes(&t, xs[1]) || !unroll(&t, order[rank - 1]))
+    if (!sched_reorder(s, order, k) || !op_unroll(s, xs[0]) || !op_vectorise(s, xs[1]) || !op_unroll(s, order[rank - 1]))
         return false;
-    return finish_output(&t, NULL, part[1], part[2]) && op_parallel(s, loop, 2);
+    return op_finish_tile(&t, NULL, part[1], part[2]) && op_parallel(s, loop, 2);
 }

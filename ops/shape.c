@@ -7,15 +7,6 @@
 
 /* ---- help ---- */
 
-static const ir_expr **axes_of(const op_call *c, const op_type *t)
-{
-    const ir_expr **axis = base_array(c->cx, const ir_expr *, t->n);
-
-    for (int i = 0; i < t->n; i++)
-        axis[i] = te_axis(c->cx, base_format(c->cx, "a%d", i), t->dim[i]);
-    return axis;
-}
-
 static bool finish(const op_call *c, te_def *d, const ir_expr *const *axis, const ir_expr *e, te_tensor **out)
 {
     *out = te_compute(d, op_stage_name(d, c->op->name), axis, c->output[0].n, e);
@@ -87,7 +78,7 @@ static const ir_expr *linear(const op_call *c, const ir_expr *const *index, cons
 
 static bool reshape_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     ir_facts *f = ir_facts_new(c->cx, c->facts);
     const ir_expr *at = linear(c, axis, &c->output[0]);
 
@@ -122,7 +113,7 @@ static bool transpose_relation(op_call *c)
 
 static bool transpose_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     const int64_t *perm = ints_per_dim(c, "perm");
 
     for (int i = 0; i < c->input[0].n; i++)
@@ -144,7 +135,7 @@ static bool slice_relation(op_call *c)
 
 static bool slice_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     const ir_expr *const *begin = exprs_per_dim(c, "begin");
     const int64_t *step = ints_per_dim(c, "step");
 
@@ -187,7 +178,7 @@ static const ir_expr *reflected(const op_call *c, const ir_expr *i, const ir_exp
 
 static bool pad_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n), *inside = NULL;
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n), *inside = NULL;
     const int64_t *before = ints_per_dim(c, "before"), *after = ints_per_dim(c, "after");
     const char *mode = op_string(c, "mode", "constant");
     tec_context *cx = c->cx;
@@ -245,7 +236,7 @@ static bool concat_relation(op_call *c)
 static bool concat_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     int at = (int)op_int(c, "axis", 0);
-    const ir_expr **axis = axes_of(c, &c->output[0]), *e = NULL;
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), *e = NULL;
     tec_context *cx = c->cx;
     const ir_expr **start = base_array(cx, const ir_expr *, c->n_inputs + 1);
 
@@ -279,7 +270,7 @@ static bool expand_relation(op_call *c)
 
 static bool expand_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     int shift = c->output[0].n - c->input[0].n;
 
     for (int i = 0; i < c->input[0].n; i++)
@@ -305,7 +296,7 @@ static bool tile_relation(op_call *c)
 
 static bool tile_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
 
     for (int i = 0; i < c->input[0].n; i++)
         index[i] = ir_floormod(c->cx, axis[i], c->input[0].dim[i]);
@@ -338,7 +329,7 @@ static bool gather_relation(op_call *c)
 static bool gather_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     int axis = (int)op_int(c, "axis", 0), n = c->input[1].n;
-    const ir_expr **all = axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **all = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     tec_context *cx = c->cx;
     const ir_expr *at = te_read(in[1], all + axis, n);
 
@@ -370,7 +361,7 @@ static bool fill_body(const op_call *c, te_def *d, te_tensor *const *in, te_tens
     base_dtype t = c->output[0].dtype;
 
     (void)in;
-    return finish(c, d, axes_of(c, &c->output[0]),
+    return finish(c, d, op_axes_of(c, &c->output[0]),
                   value && value->kind == OP_ATTR_INT ? ir_imm_int(c->cx, t, value->i) : ir_imm(c->cx, t, op_float(c, "value", 0)), out);
 }
 
@@ -391,7 +382,7 @@ static bool values_relation(op_call *c)
 static bool values_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const op_attr *values = op_attr_find(c, "values");
-    const ir_expr **axis = axes_of(c, &c->output[0]), *e = values->n ? values->exprs[values->n - 1] : ir_int(c->cx, 0);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), *e = values->n ? values->exprs[values->n - 1] : ir_int(c->cx, 0);
 
     (void)in;
     for (int i = values->n - 2; i >= 0; i--)

@@ -158,7 +158,7 @@ const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n)
     return ir_load(cx, t->buffer, wide, n);
 }
 
-const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n)
+const ir_expr *te_reduce_where(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n, const ir_expr *condition)
 {
     if (!e)
         return NULL;
@@ -175,7 +175,12 @@ const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e
                              ir_expr_text(cx, axis[i]));
         extent[i] = te_axis_extent(axis[i]);
     }
-    return ir_reduce(cx, c, &e, axis, extent, n, NULL, 0);
+    return ir_reduce(cx, c, &e, axis, extent, n, condition, 0);
+}
+
+const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n)
+{
+    return te_reduce_where(cx, combiner, e, axis, n, NULL);
 }
 
 bool te_stage_is_partial(const te_stage *s)

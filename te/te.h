@@ -92,6 +92,8 @@ const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n);
 
 /* sum, prod, min, max over the axes, of dtype of e; any combiner with n sources through ir_reduce. */
 const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n);
+/* The same over the points where the condition holds; NULL: everywhere. */
+const ir_expr *te_reduce_where(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n, const ir_expr *condition);
 #define te_sum(cx, e, ...)                                           \
     te_reduce((cx), "sum", (e), (const ir_expr *const[]){__VA_ARGS__}, \
               (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))

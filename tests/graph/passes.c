@@ -197,3 +197,92 @@ Test(passes, weights_that_are_no_constants_are_not_packed_ahead)
 
     cr_assert_not(strstr(graph_text(cx, m, 0), "pack matmul"));
 }
+
+/* ---- layouts: the target's vectors hold 8 floats ---- */
+
+static void add_names(base_text *t, const graph_body *body)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        base_addf(cx, t, "%s%s", i ? " " : "", node->kind == GRAPH_OP ? node->op->name : "(");
+        for (int k = 0; k < node->n_bodies; k++)
+            add_names(t, node->body[k]);
+        base_addf(cx, t, "%s", node->kind == GRAPH_OP ? "" : ")");
+    }
+}
+
+/* The operators that are left, in order; those of regions in parentheses. */
+static const char *laid_out(const char *text)
+{
+    base_text t = {0};
+
+    add_names(&t, main_body(graph_remove_dead(after(graph_layout, text), any_target())));
+    return base_text_str(cx, &t);
+}
+
+#define TWO_CONVOLUTIONS(between)                                                                                                       \
+    "input v0 \"x\": f32[n, 8, 4, 4]\ninput v1 \"w\": f32[16, 8, 1, 1]\ninput v2 \"u\": f32[8, 16, 1, 1]\n"                             \
+    "v3: f32[n, 16, 4, 4] = op conv \"a\"(v0, v1)\n" between "v9: f32[n, 8, 4, 4] = op conv \"b\"(v8, v2)\noutput \"y\" v9\n"
+
+Test(passes, channels_stay_packed_between_convolutions)
+{
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op relu \"r\"(v3)\n")),
+                     "pack_channels conv_packed relu conv_packed unpack_channels");
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op max_pool \"p\"(v3) @kernel([3, 3]) @pads([1, 1, 1, 1])\n")),
+                     "pack_channels conv_packed max_pool conv_packed unpack_channels");
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v4: f32[n, 16, 4, 4] = op relu \"r\"(v3)\nv8: f32[n, 16, 4, 4] = op add \"s\"(v3, v4)\n")),
+                     "pack_channels conv_packed relu add conv_packed unpack_channels");
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v4: f32[n, 16, 1, 1] = op reduce_mean \"m\"(v3) @axes([2, 3])\n"
+                                               "v8: f32[n, 16, 4, 4] = op mul \"s\"(v3, v4)\n")),
+                     "pack_channels conv_packed reduce_mean mul conv_packed unpack_channels");
+}
+
+Test(passes, values_per_channel_are_packed_beside_packed_channels)
+{
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("input v4 \"s\": f32[16, 1, 1]\ninput v5 \"k\": f32[]\nv6: f32[n, 16, 4, 4] = op mul \"m\"(v3, v4)\n"
+                                               "v8: f32[n, 16, 4, 4] = op add \"a\"(v6, v5)\n")),
+                     "pack_channels conv_packed reshape pack_channels mul add conv_packed unpack_channels");
+}
+
+Test(passes, what_needs_plain_channels_gets_them)
+{
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op transpose \"t\"(v3) @perm([0, 1, 3, 2])\n")),
+                     "pack_channels conv_packed unpack_channels transpose pack_channels conv_packed unpack_channels");
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("input v4 \"z\": f32[n, 1, 4, 4]\nv8: f32[n, 16, 4, 4] = op add \"s\"(v3, v4)\n")),
+                     "pack_channels conv_packed unpack_channels add pack_channels conv_packed unpack_channels");
+}
+
+Test(passes, concatenated_channels_stay_packed)
+{
+    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\n"
+                              "v3: f32[1, 8, 4, 4] = op relu \"r\"(v2)\nv4: f32[1, 16, 4, 4] = op concat \"c\"(v2, v3) @axis(1)\noutput \"y\" v4\n"),
+                     "pack_channels conv_packed relu concat unpack_channels");
+}
+
+Test(passes, an_image_is_read_plain_and_odd_channels_are_left_alone)
+{
+    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 3, 4, 4]\ninput v1 \"w\": f32[8, 3, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n"),
+                     "conv_packed unpack_channels");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 9, 4, 4]\ninput v1 \"w\": f32[8, 9, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[9, 8, 1, 1]\nv2: f32[1, 9, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 4, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1) @group(2)\noutput \"y\" v2\n");
+}
+
+Test(passes, packed_forms_stay_in_the_body_that_makes_them)
+{
+    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\ninput v2 \"go\": bool[]\n"
+                              "v3: f32[1, 8, 4, 4] = if \"i\"(v2) {\nv4: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput v4\n} {\noutput v0\n}\n"
+                              "v5: f32[1, 8, 4, 4] = op conv \"b\"(v0, v1)\noutput \"y\" v3\noutput \"z\" v5\n"),
+                     "(pack_channels conv_packed unpack_channels) pack_channels conv_packed unpack_channels");
+}
+
+Test(passes, packed_channels_give_the_same_results)
+{
+    same_results(graph_layout, "input v5 \"x\": f32[1, 2, 2, 2]\nconstant v4 \"w\": f32[8, 2, 2, 2] = "
+                 "[1.0, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.5, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.5, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, "
+                 "0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.25, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.5, 2.0, 1.0, "
+                 "-1.0, 4.0, 1.0, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, -4.0]\n"
+                 "v6: f32[1, 8, 3, 3] = op conv \"c\"(v5, v4) @pads([1, 1, 1, 1])\nv7: f32[1, 8, 3, 3] = op relu \"r\"(v6)\n"
+                 "v8: f32[1, 8, 2, 2] = op average_pool \"p\"(v7) @kernel([2, 2])\nv9: f32[1, 8, 2, 2] = op add \"s\"(v8, v8)\noutput \"y\" v9\n", 32);
+}

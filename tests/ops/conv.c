@@ -63,7 +63,8 @@ static nd reference(const geometry *g, const nd *x, const nd *w, const nd *bias)
     return y;
 }
 
-static void check_with(geometry g, bool symbolic_batch)
+/* Blocks: 0 is conv, otherwise conv_packed with such blocks; a block of 1 of the input is a plain one. */
+static void check_blocks(geometry g, bool symbolic_batch, int64_t in_block, int64_t out_block)
 {
     int64_t xs[5] = {g.n, g.in}, ws[5] = {g.out, g.in / g.groups}, pads[6];
     nd in[3];
@@ -79,8 +80,16 @@ static void check_with(geometry g, bool symbolic_batch)
     in[1] = random_nd(g.t, 2 + g.rank, ws);
     in[2] = random_nd(g.t, 1, &g.out);
     op_attr attr[] = {op_attr_int("group", g.groups), op_attr_ints(cx, "strides", g.stride, g.rank), op_attr_ints(cx, "dilations", g.dilation, g.rank),
-                      op_attr_ints(cx, "pads", pads, 2 * g.rank)};
-    gives("conv", attr, BASE_COUNT(attr), in, g.bias ? 3 : 2, reference(&g, &in[0], &in[1], &in[2]), 0);
+                      op_attr_ints(cx, "pads", pads, 2 * g.rank), op_attr_int("block", out_block)};
+    nd y = reference(&g, &in[0], &in[1], &in[2]);
+    if (in_block > 1)
+        in[0] = packed(&in[0], in_block);
+    gives(out_block ? "conv_packed" : "conv", attr, BASE_COUNT(attr) - (out_block == 0), in, g.bias ? 3 : 2, out_block ? packed(&y, out_block) : y, 0);
+}
+
+static void check_with(geometry g, bool symbolic_batch)
+{
+    check_blocks(g, symbolic_batch, 0, 0);
 }
 
 static void check(geometry g)
@@ -197,4 +206,102 @@ Test(conv, refuses_what_does_not_fit)
             IN(x, w));
     refuses("conv 'conv': takes 2 to 3 operands, found 1", "conv", NO_ATTRS, IN(x));
     refuses("conv 'conv': 'dilations' must be at least 1, found 0", "conv", ATTRS(INTS("dilations", 0, 1)), IN(x, w));
+}
+
+/* ---- packed channels ---- */
+
+Test(conv_packed, of_odd_sizes_with_bias, .init = open_context, .fini = close_context)
+{
+    geometry g = {.rank = 2, .n = 2, .in = 6, .out = 8, .groups = 1, .extent = {7, 9}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                  .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32};
+
+    check_blocks(g, false, 3, 4);
+    check_blocks(g, false, 6, 8);
+    check_blocks(g, false, 2, 1);
+}
+
+Test(conv_packed, with_strides_dilations_and_asymmetric_padding, .init = open_context, .fini = close_context)
+{
+    check_blocks((geometry){.rank = 2, .n = 1, .in = 4, .out = 32, .groups = 1, .extent = {8, 11}, .kernel = {3, 5}, .stride = {2, 3, 1}, .dilation = ONES,
+                            .before = {1, 0}, .after = {2, 3}, .bias = true, .t = BASE_F32}, false, 4, 16);
+    check_blocks((geometry){.rank = 2, .n = 1, .in = 4, .out = 4, .groups = 1, .extent = {9, 10}, .kernel = {3, 2}, .stride = {1, 2, 1},
+                            .dilation = {2, 3, 1}, .before = {2, 1}, .after = {2, 1}, .t = BASE_F32}, false, 2, 4);
+}
+
+Test(conv_packed, of_a_plain_image, .init = open_context, .fini = close_context)
+{
+    check_blocks((geometry){.rank = 2, .n = 1, .in = 3, .out = 16, .groups = 1, .extent = {12, 13}, .kernel = {7, 7}, .stride = {2, 2, 1}, .dilation = ONES,
+                            .before = {3, 3}, .after = {3, 3}, .bias = true, .t = BASE_F32}, false, 1, 8);
+}
+
+Test(conv_packed, with_groups, .init = open_context, .fini = close_context)
+{
+    check_blocks((geometry){.rank = 2, .n = 2, .in = 8, .out = 12, .groups = 2, .extent = {5, 5}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                            .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32}, false, 4, 3);
+}
+
+Test(conv_packed, depthwise, .init = open_context, .fini = close_context)
+{
+    geometry g = {.rank = 2, .n = 2, .in = 8, .out = 8, .groups = 8, .extent = {7, 19}, .kernel = {3, 3}, .stride = ONES, .dilation = ONES,
+                  .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32};
+
+    check_blocks(g, false, 4, 4);
+    g.stride[0] = g.stride[1] = 2;
+    check_blocks(g, false, 8, 8);
+    g.before[0] = g.before[1] = g.after[0] = g.after[1] = 0;
+    check_blocks(g, false, 2, 2);
+}
+
+Test(conv_packed, in_one_and_three_dimensions, .init = open_context, .fini = close_context)
+{
+    check_blocks((geometry){.rank = 1, .n = 2, .in = 4, .out = 4, .groups = 1, .extent = {13}, .kernel = {4}, .stride = {3, 1, 1}, .dilation = {2, 1, 1},
+                            .before = {2}, .after = {5}, .bias = true, .t = BASE_F32}, false, 2, 4);
+    check_blocks((geometry){.rank = 3, .n = 1, .in = 2, .out = 4, .groups = 1, .extent = {3, 4, 5}, .kernel = {2, 3, 2}, .stride = {1, 2, 1},
+                            .dilation = {1, 1, 2}, .before = {1, 0, 1}, .after = {0, 1, 1}, .bias = true, .t = BASE_F32}, false, 2, 2);
+}
+
+Test(conv_packed, with_a_batch_known_when_it_runs, .init = open_context, .fini = close_context)
+{
+    geometry g = {.rank = 2, .in = 4, .out = 8, .groups = 1, .extent = {5, 7}, .kernel = {3, 3}, .stride = {2, 1, 1}, .dilation = ONES,
+                  .before = {1, 1}, .after = {1, 1}, .bias = true, .t = BASE_F32};
+
+    for (g.n = 1; g.n <= 3; g.n++)
+        check_blocks(g, true, 4, 8);
+}
+
+Test(conv_packed, refuses_blocks_that_do_not_fit, .init = open_context, .fini = close_context)
+{
+    nd x = new_nd(BASE_F32, SHAPE(1, 2, 8, 8, 4)), w = new_nd(BASE_F32, SHAPE(8, 8, 3, 3)), narrow = new_nd(BASE_F32, SHAPE(8, 4, 3, 3));
+    nd depthwise = new_nd(BASE_F32, SHAPE(8, 1, 3, 3));
+
+    refuses("conv_packed 'conv_packed': 8 output channels are no multiple of 'block', 3", "conv_packed", ATTRS(op_attr_int("block", 3)), IN(x, w));
+    refuses("conv_packed 'conv_packed': 8 output channels are no multiple of 'block', 0", "conv_packed", NO_ATTRS, IN(x, w));
+    refuses("conv_packed 'conv_packed': the input has 8 channels, the weights take 1 groups of 4", "conv_packed", ATTRS(op_attr_int("block", 4)), IN(x, narrow));
+    refuses("conv_packed 'conv_packed': groups of 4 to 4 channels are no multiples of the blocks, 4 and 8", "conv_packed",
+            ATTRS(op_attr_int("block", 8), op_attr_int("group", 2)), IN(x, narrow));
+    refuses("conv_packed 'conv_packed': one channel per group: the input must be packed by 8", "conv_packed",
+            ATTRS(op_attr_int("block", 8), op_attr_int("group", 8)), IN(x, depthwise));
+}
+
+Test(packing, there_and_back, .init = open_context, .fini = close_context)
+{
+    nd x = random_nd(BASE_F32, SHAPE(2, 12, 3, 5)), line = random_nd(BASE_I32, SHAPE(3, 8));
+
+    gives("pack_channels", ATTRS(op_attr_int("block", 4)), IN(x), packed(&x, 4), 0);
+    gives("unpack_channels", NO_ATTRS, IN(packed(&x, 4)), x, 0);
+    gives("pack_channels", ATTRS(op_attr_int("block", 2)), IN(line), packed(&line, 2), 0);
+    gives("unpack_channels", NO_ATTRS, IN(packed(&line, 8)), line, 0);
+}
+
+Test(packing, refuses_channels_that_are_no_multiple, .init = open_context, .fini = close_context)
+{
+    nd x = new_nd(BASE_F32, SHAPE(1, 6, 2)), flat = new_nd(BASE_F32, SHAPE(5)), pair = new_nd(BASE_F32, SHAPE(5, 2));
+
+    refuses("pack_channels 'pack_channels': the operand is f32[1, 6, 2]: its channels must be a multiple of 'block', 4", "pack_channels",
+            ATTRS(op_attr_int("block", 4)), IN(x));
+    refuses("pack_channels 'pack_channels': 'block' must be at least 1, found 0", "pack_channels", NO_ATTRS, IN(x));
+    refuses("pack_channels 'pack_channels': the operand is f32[5]: expected [n, channels, spatial dimensions...]", "pack_channels",
+            ATTRS(op_attr_int("block", 1)), IN(flat));
+    refuses("unpack_channels 'unpack_channels': the operand is f32[5, 2]: expected [n, blocks, spatial dimensions..., block], both constant",
+            "unpack_channels", NO_ATTRS, IN(pair));
 }

@@ -106,6 +106,25 @@ static inline void unravel(const nd *a, int64_t k, int64_t *index)
     }
 }
 
+/* [n, c, spatial] as [n, c / block, spatial, block]. */
+static inline nd packed(const nd *a, int64_t block)
+{
+    int64_t shape[8], at[8];
+
+    memcpy(shape, a->shape, sizeof shape);
+    shape[1] /= block;
+    shape[a->n] = block;
+    nd p = new_nd(a->t, a->n + 1, shape);
+    p.symbolic = a->symbolic;
+    for (int64_t k = 0; k < a->size; k++) {
+        unravel(a, k, at);
+        at[a->n] = at[1] % block;
+        at[1] /= block;
+        p.v[offset_of(&p, at)] = a->v[k];
+    }
+    return p;
+}
+
 /* The operand's value at an index of the result, under NumPy's rules. */
 static inline double broadcast_at(const nd *a, const int64_t *index, int n)
 {

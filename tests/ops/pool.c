@@ -50,11 +50,15 @@ static void check_with(geometry g, bool symbolic_batch)
 {
     nd x = random_nd(BASE_F32, SHAPE(g.n, g.c, g.extent[0], g.extent[1]));
     op_attr attr[] = {op_attr_ints(cx, "kernel", g.kernel, 2), op_attr_ints(cx, "strides", g.stride, 2), op_attr_ints(cx, "dilations", g.dilation, 2),
-                      op_attr_ints(cx, "pads", g.pads, 4), op_attr_int("ceil_mode", g.ceil_mode), op_attr_int("count_include_pad", g.with_pads)};
+                      op_attr_ints(cx, "pads", g.pads, 4), op_attr_int("ceil_mode", g.ceil_mode), op_attr_int("count_include_pad", g.with_pads),
+                      op_attr_int("packed", 1)};
+    nd most = reference(&g, &x, false), mean = reference(&g, &x, true);
 
     x.symbolic = symbolic_batch;
-    gives("max_pool", attr, BASE_COUNT(attr), &x, 1, reference(&g, &x, false), 0);
-    gives("average_pool", attr, BASE_COUNT(attr), &x, 1, reference(&g, &x, true), 1e-6);
+    gives("max_pool", attr, BASE_COUNT(attr) - 1, &x, 1, most, 0);
+    gives("average_pool", attr, BASE_COUNT(attr) - 1, &x, 1, mean, 1e-6);
+    gives("max_pool", attr, BASE_COUNT(attr), IN(packed(&x, g.c)), packed(&most, g.c), 0);
+    gives("average_pool", attr, BASE_COUNT(attr), IN(packed(&x, g.c)), packed(&mean, g.c), 1e-6);
 }
 
 static void check(geometry g)

@@ -1,0 +1,268 @@
+/* graph/layout.c -- keeps channels packed between the operators that gain from it.
+ *
+ *     conv(x, w, b)                  =>  unpack(conv_packed(pack(x), w, b))
+ *     relu(unpack(x))                =>  unpack(relu(x))             element-wise: operands of one shape, all packed or scalars
+ *     max_pool(unpack(x))            =>  unpack(max_pool(x))         average_pool, and reductions over spatial dimensions, too
+ *     concat(unpack(x), unpack(y))   =>  unpack(concat(x, y))        of channels
+ *     pack(unpack(x))                =>  x                           equal blocks
+ *
+ * Values go through the body as they are, plain; the pass remembers which of them are `unpack` of what, and nodes that nobody needs any more
+ * are left to graph_remove_dead. A block is one vector of the target. The input of a convolution with few channels, an image, stays plain;
+ * other channels that are no multiple of the block keep a convolution as it is.
+ */
+#include "graph/pass.h"
+#include "graph/rewrite.h"
+#include "ir/walk.h"
+
+typedef struct {
+    graph_value *packed;
+    const graph_body *body; /* where it is made */
+} form;
+
+typedef struct {
+    const target *t;
+    base_map forms; /* new plain value -> form *: the same, packed */
+} state;
+
+enum { IMAGE_CHANNELS = 4 }; /* up to here an input is read plain */
+
+/* v packed, if that was made in this body or one around it. */
+static graph_value *packed_form(const graph_rewrite *rw, const graph_value *v)
+{
+    const state *st = rw->user;
+    const form *f = base_map_get(&st->forms, v);
+
+    for (const graph_body *b = rw->body; f && b; b = b->outer)
+        if (b == f->body)
+            return f->packed;
+    return NULL;
+}
+
+static void note_form(graph_rewrite *rw, const graph_value *plain, graph_value *packed)
+{
+    state *st = rw->user;
+    form *f = base_new(rw->cx, form);
+
+    *f = (form){packed, rw->body};
+    base_map_put(rw->cx, &st->forms, plain, f);
+}
+
+static int64_t block_of(const graph_value *packed)
+{
+    int64_t block = 0;
+
+    ir_is_int(packed->type.dim[packed->type.n - 1], &block);
+    return block;
+}
+
+/* `node` is replaced by what `packed` is, unpacked. */
+static bool replace_by(graph_rewrite *rw, const graph_node *node, graph_value *packed)
+{
+    graph_value *plain = packed ? graph_emit(rw, node, "unpack_channels", base_format(rw->cx, "%s.unpack", node->name), &packed, 1, NULL, 0) : NULL;
+
+    if (!plain)
+        return false;
+    note_form(rw, plain, packed);
+    graph_replace(rw, node->out[0], plain);
+    return true;
+}
+
+static graph_value *pack(graph_rewrite *rw, const graph_node *node, graph_value *x, int64_t block)
+{
+    graph_value *known = packed_form(rw, x);
+    op_attr attr = op_attr_int("block", block);
+
+    if (known && block_of(known) == block)
+        return known;
+    graph_value *packed = graph_emit(rw, node, "pack_channels", base_format(rw->cx, "%s.pack_channels", node->name), &x, 1, &attr, 1);
+    if (packed && !known)
+        note_form(rw, x, packed);
+    return packed;
+}
+
+static const op_attr *attribute(const graph_node *node, const char *name)
+{
+    for (int i = 0; i < node->n_attrs; i++)
+        if (base_same(node->attr[i].name, name))
+            return &node->attr[i];
+    return NULL;
+}
+
+/* The node's attributes and one more. */
+static op_attr *with_attr(graph_rewrite *rw, const graph_node *node, op_attr more)
+{
+    op_attr *attr = base_array(rw->cx, op_attr, node->n_attrs + 1);
+
+    for (int i = 0; i < node->n_attrs; i++)
+        attr[i] = node->attr[i];
+    attr[node->n_attrs] = more;
+    return attr;
+}
+
+/* ---- convolutions ---- */
+
+typedef struct {
+    int64_t in, out, groups, block;
+} channels;
+
+/* Whether the convolution gains from packed channels. */
+static bool read_channels(const graph_rewrite *rw, const graph_node *node, channels *c)
+{
+    const state *st = rw->user;
+    const op_type *x = &node->in[0]->type, *w = &node->in[1]->type;
+    const op_attr *group = attribute(node, "group");
+    int64_t per_group;
+
+    c->groups = group ? group->i : 1;
+    c->block = target_lanes(st->t, x->dtype);
+    if (!base_dtype_same(x->dtype, BASE_F32) || c->block < 2 || !ir_is_int(x->dim[1], &c->in) || !ir_is_int(w->dim[0], &c->out) ||
+        !ir_is_int(w->dim[1], &per_group) || c->out % c->block)
+        return false;
+    if (c->groups == 1 && c->in <= IMAGE_CHANNELS)
+        return true;
+    if (c->in % c->block)
+        return false;
+    bool depthwise = per_group == 1 && c->out == c->groups;
+    return c->groups == 1 || depthwise || (per_group % c->block == 0 && c->out / c->groups % c->block == 0);
+}
+
+static bool visit_conv(graph_rewrite *rw, const graph_node *node)
+{
+    channels c;
+    graph_value *in[3] = {NULL};
+
+    if (!read_channels(rw, node, &c))
+        return graph_keep(rw, node);
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = graph_new_value(rw, node->in[k]);
+    if (c.groups > 1 || c.in > IMAGE_CHANNELS)
+        in[0] = pack(rw, node, in[0], c.block);
+    if (!in[0])
+        return false;
+    op_attr *attr = with_attr(rw, node, op_attr_int("block", c.block));
+    return replace_by(rw, node, graph_emit(rw, node, "conv_packed", node->name, in, node->n_in, attr, node->n_attrs + 1));
+}
+
+/* ---- what goes through ---- */
+
+/* The packed forms of all operands, of one block; NULL: not all have one. */
+static graph_value **packed_operands(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
+
+    for (int k = 0; k < node->n_in; k++) {
+        in[k] = packed_form(rw, graph_new_value(rw, node->in[k]));
+        if (!in[k] || block_of(in[k]) != block_of(in[0]))
+            return NULL;
+    }
+    return node->n_in > 0 ? in : NULL;
+}
+
+/* [c, 1, ...] or [1, c, 1, ...] beside operands of rank n, as [1, c, 1, ...] packed; NULL: it is none such. */
+static graph_value *pack_per_channel(graph_rewrite *rw, const graph_node *node, graph_value *v, const ir_expr *c, int n, int64_t block)
+{
+    const ir_expr **dim = base_array(rw->cx, const ir_expr *, n);
+    int missing = n - v->type.n;
+
+    if (missing < 0 || missing > 1)
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        dim[i] = i < missing ? ir_int(rw->cx, 1) : v->type.dim[i - missing];
+        if (!ir_same(dim[i], i == 1 ? c : ir_int(rw->cx, 1)))
+            return NULL;
+    }
+    op_attr shape = op_attr_exprs(rw->cx, "shape", dim, n);
+    if (missing)
+        v = graph_emit(rw, node, "reshape", base_format(rw->cx, "%s.per_channel", node->name), &v, 1, &shape, 1);
+    return v ? pack(rw, node, v, block) : NULL;
+}
+
+/* An operand of an element-wise operator: as it is where it has one element, otherwise packed; NULL: it cannot be. */
+static graph_value *packed_operand(graph_rewrite *rw, const graph_node *node, graph_value *v, int64_t block)
+{
+    const op_type *out = &node->out[0]->type;
+    graph_value *p = v ? packed_form(rw, v) : NULL;
+
+    if (!v || v->type.n == 0)
+        return v;
+    if (p && block_of(p) == block && v->type.n == out->n && ir_same(v->type.dim[1], out->dim[1]))
+        return p;
+    return pack_per_channel(rw, node, v, out->dim[1], out->n, block);
+}
+
+static bool visit_elementwise(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
+    int64_t block = 0;
+
+    for (int k = 0; k < node->n_in; k++) {
+        graph_value *p = node->in[k] ? packed_form(rw, graph_new_value(rw, node->in[k])) : NULL;
+
+        if (p && node->in[k]->type.n == node->out[0]->type.n)
+            block = block_of(p);
+    }
+    for (int k = 0; k < node->n_in; k++) {
+        in[k] = block ? packed_operand(rw, node, graph_new_value(rw, node->in[k]), block) : NULL;
+        if (!in[k])
+            return graph_keep(rw, node);
+    }
+    return replace_by(rw, node, graph_emit(rw, node, node->op->name, node->name, in, node->n_in, node->attr, node->n_attrs));
+}
+
+static bool visit_pool(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value **in = packed_operands(rw, node);
+
+    if (!in)
+        return graph_keep(rw, node);
+    op_attr *attr = with_attr(rw, node, op_attr_int("packed", 1));
+    return replace_by(rw, node, graph_emit(rw, node, node->op->name, node->name, in, 1, attr, node->n_attrs + 1));
+}
+
+/* Reductions over spatial dimensions that keep them as 1. */
+static bool visit_reduction(graph_rewrite *rw, const graph_node *node)
+{
+    const op_attr *axes = attribute(node, "axes"), *keep = attribute(node, "keepdims");
+    graph_value **in = node->n_in == 1 ? packed_operands(rw, node) : NULL;
+    bool spatial = in && axes && axes->kind == OP_ATTR_INTS && (!keep || keep->i);
+
+    for (int i = 0; spatial && i < axes->n; i++)
+        spatial = axes->ints[i] >= 2;
+    return spatial ? replace_by(rw, node, graph_emit(rw, node, node->op->name, node->name, in, 1, node->attr, node->n_attrs)) : graph_keep(rw, node);
+}
+
+static bool visit_concat(graph_rewrite *rw, const graph_node *node)
+{
+    const op_attr *axis = attribute(node, "axis");
+    graph_value **in = axis && axis->i == 1 ? packed_operands(rw, node) : NULL;
+
+    return in ? replace_by(rw, node, graph_emit(rw, node, "concat", node->name, in, node->n_in, node->attr, node->n_attrs)) : graph_keep(rw, node);
+}
+
+/* ---- the pass ---- */
+
+static const struct {
+    const char *op;
+    bool (*visit)(graph_rewrite *rw, const graph_node *node);
+} rows[] = {
+    {"conv", visit_conv},        {"max_pool", visit_pool},         {"average_pool", visit_pool},
+    {"concat", visit_concat},    {"reduce_mean", visit_reduction}, {"reduce_max", visit_reduction},
+    {"reduce_sum", visit_reduction},
+};
+
+static bool visit(graph_rewrite *rw, const graph_node *node)
+{
+    for (int i = 0; node->kind == GRAPH_OP && i < BASE_COUNT(rows); i++)
+        if (base_same(node->op->name, rows[i].op))
+            return rows[i].visit(rw, node);
+    if (node->kind == GRAPH_OP && node->op->scalar && node->n_in > 0)
+        return visit_elementwise(rw, node);
+    return graph_keep(rw, node);
+}
+
+graph_module *graph_layout(graph_module *m, const target *t)
+{
+    state st = {.t = t};
+
+    return graph_rewrite_module(m, visit, NULL, &st);
+}

@@ -1,0 +1,85 @@
+/* ops/packing.c -- channels packed into blocks, as vectors want them, and back.
+ *
+ *     pack_channels    [n, c, spatial]         ->  [n, c / block, spatial, block]
+ *     unpack_channels  [n, c / b, spatial, b]  ->  [n, c, spatial]
+ *
+ * graph/layout.c puts them around operators that work on packed channels, and takes away those that meet.
+ */
+#include "ops/families.h"
+#include "ops/packing.h"
+
+#include "ir/text.h"
+
+static bool pack_relation(op_call *c)
+{
+    const op_type *x = &c->input[0];
+    int64_t block = op_int(c, "block", 0), channels;
+
+    if (x->n < 2)
+        return op_fail(c, "the operand is %s: expected [n, channels, spatial dimensions...]", op_type_text(c->cx, x));
+    if (block < 1)
+        return op_fail(c, "'block' must be at least 1, found %lld", (long long)block);
+    if (!ir_is_int(x->dim[1], &channels) || channels % block)
+        return op_fail(c, "the operand is %s: its channels must be a multiple of 'block', %lld", op_type_text(c->cx, x), (long long)block);
+    const ir_expr **dim = base_array(c->cx, const ir_expr *, x->n + 1);
+    for (int i = 0; i < x->n; i++)
+        dim[i] = x->dim[i];
+    dim[1] = ir_int(c->cx, channels / block);
+    dim[x->n] = ir_int(c->cx, block);
+    c->output[0] = (op_type){x->dtype, x->n + 1, dim};
+    return true;
+}
+
+static bool pack_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    const op_type *y = &c->output[0];
+    const ir_expr **axis = op_axes_of(c, y), **index = base_array(c->cx, const ir_expr *, y->n);
+
+    for (int i = 0; i < y->n - 1; i++)
+        index[i] = axis[i];
+    index[1] = ir_add(c->cx, ir_mul(c->cx, axis[1], y->dim[y->n - 1]), axis[y->n - 1]);
+    *out = te_compute(d, op_stage_name(d, c->op->name), axis, y->n, te_read(in[0], index, y->n - 1));
+    return *out != NULL;
+}
+
+bool op_unpacked_type(tec_context *cx, const op_type *x, op_type *out)
+{
+    int64_t blocks, block;
+
+    if (x->n < 3 || !ir_is_int(x->dim[1], &blocks) || !ir_is_int(x->dim[x->n - 1], &block))
+        return false;
+    const ir_expr **dim = base_copy(cx, x->dim, (size_t)x->n * sizeof *dim);
+    dim[1] = ir_int(cx, blocks * block);
+    *out = (op_type){x->dtype, x->n - 1, dim};
+    return true;
+}
+
+static bool unpack_relation(op_call *c)
+{
+    return op_unpacked_type(c->cx, &c->input[0], &c->output[0]) ||
+           op_fail(c, "the operand is %s: expected [n, blocks, spatial dimensions..., block], both constant", op_type_text(c->cx, &c->input[0]));
+}
+
+static bool unpack_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    const op_type *x = &c->input[0];
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, x->n), *block = x->dim[x->n - 1];
+
+    for (int i = 0; i < x->n - 1; i++)
+        index[i] = axis[i];
+    index[1] = ir_floordiv(c->cx, axis[1], block);
+    index[x->n - 1] = ir_floormod(c->cx, axis[1], block);
+    *out = te_compute(d, op_stage_name(d, c->op->name), axis, x->n - 1, te_read(in[0], index, x->n));
+    return *out != NULL;
+}
+
+static const op_impl pack_impls[] = {{.name = "pack_channels", .version = 1, .body = pack_body, .packs = -1}};
+static const op_impl unpack_impls[] = {{.name = "unpack_channels", .version = 1, .body = unpack_body, .packs = -1}};
+
+static const op_info rows[] = {
+    {.name = "pack_channels", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = pack_relation, .impls = pack_impls,
+     .n_impls = 1, .in_place = -1, .doc = "[n, c, spatial] as [n, c / block, spatial, block]; block"},
+    {.name = "unpack_channels", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = unpack_relation,
+     .impls = unpack_impls, .n_impls = 1, .in_place = -1, .doc = "[n, blocks, spatial, block] as [n, blocks * block, spatial]"},
+};
+const op_family op_packing_family = {rows, BASE_COUNT(rows)};
