@@ -166,6 +166,7 @@ static const op_info rows[] = {
     {.name = "max_pool", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = pool_relation, .impls = max_impls,
      .n_impls = 1, .in_place = -1, .doc = "greatest element of each window; kernel, strides, dilations, pads, ceil_mode, packed (0)"},
     {.name = "average_pool", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = pool_relation,
-     .impls = average_impls, .n_impls = 1, .in_place = -1, .doc = "mean of each window; kernel, strides, dilations, pads, ceil_mode, count_include_pad (0), packed (0)"},
+     .impls = average_impls, .n_impls = 1, .in_place = -1,
+     .doc = "mean of each window; kernel, strides, dilations, pads, ceil_mode, count_include_pad (0), packed (0)"},
 };
 const op_family op_pool_family = {rows, BASE_COUNT(rows)};
