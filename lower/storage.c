@@ -13,12 +13,14 @@
  * encloses counts for the whole loop. Buffers of constant size are placed from the largest to the smallest, each at the lowest
  * offset where no buffer lies that lives at the same time; a buffer whose first values are made element by element from the last
  * use of another lies upon that one (lower/inplace.c). Those of symbolic size follow behind; two share a slot where their sizes
- * are proven equal. All offsets and sizes are multiples of 64 bytes.
+ * are proven equal. All offsets and sizes are multiples of 64 bytes. A buffer is held against those alone that live at the same
+ * time (lower/lives.c), so that planning many short lives takes little more than linear time.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lower/inplace.h"
+#include "lower/lives.h"
 
 enum { STACK_BYTES = 16 * 1024, SMALL_BYTES = 256, ALIGNMENT = 64 };
 
@@ -26,13 +28,15 @@ typedef struct {
     const ir_stmt *stmt;
     int order;            /* among the allocations, in program order */
     int depth;            /* loops around it */
-    int first, last;      /* positions of its life */
+    lower_life life;      /* positions of its first and last use; -1: none */
     bool on_stack, per_thread;
     bool crosses;         /* a parallel loop runs while it is open: other threads touch it */
     int64_t bytes;        /* -1: symbolic */
     const ir_expr *size;  /* in bytes, over symbols; of constant ones NULL */
     int64_t at;           /* constant offset */
+    int placed;           /* its turn among those of constant size, from 1 on; 0: not yet */
     const ir_expr *offset;
+    base_vec overlays;    /* overlay *, on either side */
 } slot;
 
 /* A loop that may write `to` over `from`. */
@@ -50,7 +54,6 @@ typedef struct {
     const ir_program *p;
     base_vec slots;  /* slot *, in program order */
     base_vec inside; /* those whose allocate encloses the current statement */
-    base_vec overlays; /* overlay * */
     base_map open;   /* buffer -> its slot, while inside */
     open_loop *loops;
     int n_loops, cap_loops;
@@ -76,9 +79,9 @@ static void use(planner *p, const ir_buffer *b)
 
     if (!s)
         return;
-    if (s->first < 0)
-        s->first = p->position;
-    s->last = p->position;
+    if (s->life.first < 0)
+        s->life.first = p->position;
+    s->life.last = p->position;
 }
 
 static bool use_in_expr(ir_walk *w, const ir_expr *e)
@@ -121,19 +124,19 @@ static void leave_loop(planner *p)
     int start = p->loops[--p->n_loops].start;
 
     p->position++;
-    for (int i = 0; i < p->slots.n; i++) {
-        slot *s = p->slots.at[i];
+    for (int i = 0; i < p->inside.n; i++) {
+        slot *s = p->inside.at[i];
 
-        if (s->depth > p->n_loops || s->last < start)
+        if (s->depth > p->n_loops || s->life.last < start)
             continue;
-        if (s->first > start)
-            s->first = start;
-        s->last = p->position;
+        if (s->life.first > start)
+            s->life.first = start;
+        s->life.last = p->position;
     }
 }
 
-/* Notes what the loop may write over what; its end is known when it is left. */
-static void note_overlays(planner *p, const ir_facts *f, const ir_stmt *s)
+/* Notes what the loop may write over what, in `noted`; its end is known when it is left. */
+static void note_overlays(planner *p, const ir_facts *f, const ir_stmt *s, base_vec *noted)
 {
     const ir_buffer *to;
     base_vec from = {0};
@@ -146,19 +149,20 @@ static void note_overlays(planner *p, const ir_facts *f, const ir_stmt *s)
         overlay *o = base_new(p->cx, overlay);
 
         *o = (overlay){.from = source, .to = made, .start = p->position, .end = -1};
-        if (source && source != made)
-            base_push(p->cx, &p->overlays, o);
+        if (!source || source == made)
+            continue;
+        base_push(p->cx, noted, o);
+        base_push(p->cx, &source->overlays, o);
+        base_push(p->cx, &made->overlays, o);
     }
 }
 
 static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
 {
     bool parallel = p->parallel;
-    int known = p->overlays.n;
+    base_vec noted = {0};
 
-    note_overlays(p, f, s);
-    int own = p->overlays.n;
-
+    note_overlays(p, f, s, &noted);
     use_expr(p, s->loop.min);
     use_expr(p, s->loop.extent);
     enter_loop(p);
@@ -168,8 +172,8 @@ static bool visit_loop(planner *p, const ir_facts *f, const ir_stmt *s)
     bool ok = visit(p, lower_inside(f, s), s->loop.body);
     p->parallel = parallel;
     leave_loop(p);
-    for (int i = known; i < own; i++)
-        ((overlay *)p->overlays.at[i])->end = p->position;
+    for (int i = 0; i < noted.n; i++)
+        ((overlay *)noted.at[i])->end = p->position;
     return ok;
 }
 
@@ -221,7 +225,8 @@ static bool visit_allocate(planner *p, const ir_facts *f, const ir_stmt *s)
 {
     slot *a = base_new(p->cx, slot);
 
-    *a = (slot){.stmt = s, .order = p->slots.n, .depth = p->n_loops, .first = -1, .last = -1, .per_thread = p->parallel};
+    *a = (slot){.stmt = s, .order = p->slots.n, .depth = p->n_loops, .life = {.first = -1, .last = -1}, .per_thread = p->parallel};
+    a->life.owner = a;
     base_push(p->cx, &p->slots, a);
     base_map_put(p->cx, &p->open, s->allocate.buffer, a);
     base_push(p->cx, &p->inside, a);
@@ -304,11 +309,6 @@ static void choose_stack(planner *p)
     keep_together(p);
 }
 
-static bool live_together(const slot *a, const slot *b)
-{
-    return a->first <= b->last && b->first <= a->last;
-}
-
 static int by_size(const void *pa, const void *pb)
 {
     const slot *a = *(slot *const *)pa, *b = *(slot *const *)pb;
@@ -319,106 +319,174 @@ static int by_size(const void *pa, const void *pb)
 }
 
 /* Whether b may lie exactly where a lies although both live in the loop that makes b from a. */
-static bool may_overlay(const planner *p, const slot *a, const slot *b)
+static bool may_overlay(const slot *a, const slot *b)
 {
-    for (int i = 0; i < p->overlays.n; i++) {
-        const overlay *o = p->overlays.at[i];
+    for (int i = 0; i < b->overlays.n; i++) {
+        const overlay *o = b->overlays.at[i];
 
-        if (((o->from == a && o->to == b) || (o->from == b && o->to == a)) && o->from->last <= o->end && o->to->first >= o->start)
+        if ((o->from == a || o->to == a) && o->from->life.last <= o->end && o->to->life.first >= o->start)
             return true;
     }
     return false;
 }
 
-/* A placed slot that s would hurt at this offset; NULL: none. */
-static const slot *conflict(const planner *p, const base_vec *placed, const slot *s, int64_t at)
+static int by_offset(const void *pa, const void *pb)
 {
-    for (int i = 0; i < placed->n; i++) {
-        const slot *o = placed->at[i];
+    const slot *a = *(slot *const *)pa, *b = *(slot *const *)pb;
 
-        if (live_together(o, s) && o->at < at + round_up(s->bytes) && at < o->at + round_up(o->bytes) &&
-            !(o->at == at && may_overlay(p, o, s)))
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* The first of those that live with s, from `from` on, that s would hurt at this offset; NULL: none. They are sorted by their offsets. */
+static const slot *conflict(const base_vec *alive, const slot *s, int64_t at, int *from)
+{
+    for (; *from < alive->n; ++*from) {
+        const slot *o = alive->at[*from];
+
+        if (o->at >= at + round_up(s->bytes))
+            return NULL;
+        if (at < o->at + round_up(o->bytes) && !(o->at == at && may_overlay(o, s)))
             return o;
     }
     return NULL;
 }
 
-/* Upon another slot where that may be, otherwise the lowest offset where no placed slot of the same life lies. */
-static int64_t lowest(const planner *p, const base_vec *placed, const slot *s)
+/* The slot that was placed first of those that s may lie upon; NULL: none. */
+static const slot *partner(const base_vec *alive, const slot *s)
 {
-    const slot *o;
+    const slot *best = NULL;
+
+    for (int i = 0; i < s->overlays.n; i++) {
+        const overlay *v = s->overlays.at[i];
+        const slot *o = v->from == s ? v->to : v->from;
+        int start = 0;
+
+        if (o->placed && o->per_thread == s->per_thread && (!best || o->placed < best->placed) && may_overlay(o, s) && !conflict(alive, s, o->at, &start))
+            best = o;
+    }
+    return best;
+}
+
+/* Upon another slot where that may be, otherwise the lowest offset where no placed slot of the same life lies. */
+static int64_t lowest(const base_vec *alive, const slot *s)
+{
+    const slot *o = partner(alive, s);
     int64_t at = 0;
 
-    for (int i = 0; i < placed->n; i++) {
-        o = placed->at[i];
-        if (may_overlay(p, o, s) && !conflict(p, placed, s, o->at))
-            return o->at;
+    if (o)
+        return o->at;
+    for (bool moved = true; moved;) { /* again, since one that s lay upon may stand in the way further up */
+        moved = false;
+        for (int i = 0; (o = conflict(alive, s, at, &i)); moved = true)
+            at = o->at + round_up(o->bytes);
     }
-    while ((o = conflict(p, placed, s, at)))
-        at = o->at + round_up(o->bytes);
     return at;
 }
 
-/* Those of constant size in one of the two workspaces; the bytes that they take. */
-static int64_t place_constant(planner *p, bool per_thread)
+static lower_lives *lives_of(planner *p, const base_vec *slots)
 {
-    base_vec todo = {0}, placed = {0};
-    int64_t total = 0;
+    lower_life **all = base_array(p->cx, lower_life *, slots->n);
+
+    for (int i = 0; i < slots->n; i++)
+        all[i] = &((slot *)slots->at[i])->life;
+    return lower_lives_new(p->cx, all, slots->n);
+}
+
+/* Those of one of the two workspaces, of constant or of symbolic size. */
+static base_vec slots_to_place(planner *p, bool per_thread, bool constant)
+{
+    base_vec out = {0};
 
     for (int i = 0; i < p->slots.n; i++) {
         slot *s = p->slots.at[i];
 
-        if (!s->on_stack && s->per_thread == per_thread && s->bytes >= 0)
-            base_push(p->cx, &todo, s);
+        if (!s->on_stack && s->per_thread == per_thread && (s->bytes >= 0) == constant)
+            base_push(p->cx, &out, s);
     }
+    return out;
+}
+
+/* The bytes that those of constant size take. */
+static int64_t place_constant(planner *p, bool per_thread)
+{
+    base_vec todo = slots_to_place(p, per_thread, true), alive = {0};
+    lower_lives *placed = lives_of(p, &todo);
+    int64_t total = 0;
+
     if (todo.n > 1)
         qsort(todo.at, (size_t)todo.n, sizeof *todo.at, by_size);
     for (int i = 0; i < todo.n; i++) {
         slot *s = todo.at[i];
 
-        s->at = lowest(p, &placed, s);
+        alive.n = 0;
+        lower_lives_meeting(placed, &s->life, &alive);
+        if (alive.n > 1)
+            qsort(alive.at, (size_t)alive.n, sizeof *alive.at, by_offset);
+        s->at = lowest(&alive, s);
         s->offset = ir_int(p->cx, s->at);
-        base_push(p->cx, &placed, s);
+        s->placed = i + 1;
+        lower_lives_enter(placed, &s->life);
         if (total < s->at + round_up(s->bytes))
             total = s->at + round_up(s->bytes);
     }
     return total;
 }
 
-/* A place that an earlier buffer of the same size has left. */
-static const ir_expr *left_place(const base_vec *placed, const ir_facts *f, const slot *s)
+/* Buffers whose sizes are proven equal, and where such have been put, in order. */
+typedef struct {
+    const ir_expr *size;
+    base_vec offsets;
+} size_class;
+
+static size_class *class_of(planner *p, const ir_facts *f, base_vec *classes, base_map *known, const ir_expr *size)
 {
-    for (int i = 0; i < placed->n; i++) {
-        const slot *o = placed->at[i];
-        bool free = ir_prove_equal(f, o->size, s->size);
+    size_class *c = base_map_get(known, size);
 
-        for (int j = 0; j < placed->n && free; j++) {
-            const slot *other = placed->at[j];
-
-            free = other->offset != o->offset || !live_together(other, s);
-        }
-        if (free)
-            return o->offset;
+    for (int i = 0; i < classes->n && !c; i++)
+        if (ir_same(((size_class *)classes->at[i])->size, size) || ir_prove_equal(f, ((size_class *)classes->at[i])->size, size))
+            c = classes->at[i];
+    if (!c) {
+        c = base_new(p->cx, size_class);
+        c->size = size;
+        base_push(p->cx, classes, c);
     }
+    base_map_put(p->cx, known, size, c);
+    return c;
+}
+
+/* A place that an earlier buffer of the same size has left: none of those that live with s lies there. */
+static const ir_expr *left_place(tec_context *cx, const size_class *c, const base_vec *alive)
+{
+    base_map taken = {0};
+
+    for (int i = 0; i < alive->n; i++)
+        base_map_put(cx, &taken, ((const slot *)alive->at[i])->offset, alive);
+    for (int i = 0; i < c->offsets.n; i++)
+        if (!base_map_has(&taken, c->offsets.at[i]))
+            return c->offsets.at[i];
     return NULL;
 }
 
 /* Those of symbolic size, behind `total`; the bytes of all. */
 static const ir_expr *place_symbolic(planner *p, const ir_facts *f, bool per_thread, const ir_expr *total)
 {
-    base_vec placed = {0};
+    base_vec todo = slots_to_place(p, per_thread, false), alive = {0}, classes = {0};
+    lower_lives *placed = lives_of(p, &todo);
+    base_map known = {0};
 
-    for (int i = 0; i < p->slots.n; i++) {
-        slot *s = p->slots.at[i];
+    for (int i = 0; i < todo.n; i++) {
+        slot *s = todo.at[i];
+        size_class *c = class_of(p, f, &classes, &known, s->size);
 
-        if (s->on_stack || s->per_thread != per_thread || s->bytes >= 0)
-            continue;
-        s->offset = left_place(&placed, f, s);
+        alive.n = 0;
+        lower_lives_meeting(placed, &s->life, &alive);
+        s->offset = left_place(p->cx, c, &alive);
         if (!s->offset) {
             s->offset = total;
+            base_push(p->cx, &c->offsets, total);
             total = ir_simplify(f, ir_add(p->cx, total, s->size));
         }
-        base_push(p->cx, &placed, s);
+        lower_lives_enter(placed, &s->life);
     }
     return total;
 }

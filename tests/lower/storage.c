@@ -149,3 +149,26 @@ Test(storage, refuses_a_size_that_only_data_decide)
                 "  for i in 0..8 { let k = A[i] { allocate T: f32[k] { T[0] = 1.0 B[i] = T[0] } } }\n"
                 "}\n"));
 }
+
+/* Of 3000 buffers two live at any time. */
+static const char *many_buffers(const char *size)
+{
+    base_text t = {0};
+
+    base_add(cx, &t, "program p(symbol n, A: f32[64], out B: f32[64]) {\n");
+    for (int i = 0; i < 1500; i++)
+        base_addf(cx, &t,
+                  "  allocate P%d: f32[%s%d] {\n    for i in 0..64 { P%d[i] = A[63 - i] }\n"
+                  "    allocate Q%d: f32[%s%d] {\n"
+                  "      for j in 0..2 { for i in 0..64 { Q%d[63 - i] = P%d[i] } }\n"
+                  "      for i in 0..64 { B[i] = Q%d[i] }\n    }\n  }\n",
+                  i, size, 64 + 16 * (i % 50), i, i, size, 64 + 16 * (i % 50), i, i, i);
+    base_add(cx, &t, "}\n");
+    return base_text_str(cx, &t);
+}
+
+Test(storage, reuses_the_places_of_thousands)
+{
+    HAS("@workspace(6784) {", after("storage", AVX512, many_buffers("")));
+    HAS("allocate Q1499: f32[n + 848] @workspace(", after("storage", AVX512, many_buffers("n + ")));
+}
