@@ -314,7 +314,7 @@ struct ir_block {
 struct ir_intrinsic {
     const char *name;
     const ir_program *meaning; /* NULL: opaque */
-    const char *text;          /* how targets emit it: registered text, see docs; NULL: by name */
+    const char *text;          /* how it is written: a function or statements (ir/intrinsic.h); NULL: by name */
 };
 
 typedef struct {

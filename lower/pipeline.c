@@ -4,6 +4,8 @@
  * - lanes and threads before init: the partial results of a vectorised reduction get an init like any other.
  * - init before compact: an init that is hoisted decides how far inside its buffer may be allocated.
  * - blocks before compact: the body of a block may speak of iteration variables only, rebased indices speak of the loops outside.
+ * - tensors behind compact, which decides strides, and before all that takes nests apart; intrinsics behind flatten: their statements
+ *   count elements from an address.
  * - trim before partition: what became a bound needs no copy; partition before flatten: element numbers hide which dimension a
  *   condition is about; simplify after trim: partition reads the conditions in linear form.
  * - overlap before vthread: the versions of a buffer are common to all virtual threads.
@@ -27,6 +29,7 @@ const lower_pass lower_passes[] = {
     {"init", lower_init, IR_VERIFY_TREE, "the start of a reduction becomes a block of its own", false, false},
     {"blocks", lower_blocks, IR_VERIFY_TREE, "blocks become what they do, updates become stores", false, false},
     {"compact", lower_compact, IR_VERIFY_LOOPS, "buffers are allocated where they live, as large as what is touched", false, false},
+    {"tensors", lower_tensors, IR_VERIFY_LOOPS, "tensorized nests become calls of their intrinsics", false, false},
     {"trim", lower_trim, IR_VERIFY_LOOPS, "conditions become bounds of loops", false, false},
     {"overlap", lower_overlap, IR_VERIFY_LOOPS, "pipelined loops: statements of several iterations in one step", false, false},
     {"vthread", lower_vthread, IR_VERIFY_LOOPS, "virtual threads take turns in one stream of statements", false, false},
@@ -34,6 +37,7 @@ const lower_pass lower_passes[] = {
     {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", false, false},
     {"barriers", lower_barriers, IR_VERIFY_LOOPS, "barriers between threads that hand elements to each other", true, false},
     {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", false, false},
+    {"intrinsics", lower_intrinsics, IR_VERIFY_FLAT, "calls of intrinsics become their statements", false, false},
     {"simplify", lower_simplify, IR_VERIFY_FLAT, "canonical expressions; what cannot run goes", false, false},
     {"vectorize", lower_vectorize, IR_VERIFY_FLAT, "vectorised loops become vector expressions", false, true},
     {"unroll", lower_unroll, IR_VERIFY_SCALAR, "unrolled loops are written out", false, false},

@@ -116,12 +116,15 @@ static bool nothing_opaque(sched_call *c, const ir_stmt *l)
 {
     sched_sites below = sched_all_sites(c->cx, l->loop.body);
 
-    for (int i = 0; i < below.n; i++)
+    for (int i = 0; i < below.n; i++) {
+        if (sched_is_tensorized(below.at[i].block))
+            return sched_refuse(c, "'%s' is tensorized and cannot run in lanes", below.at[i].block->name);
         for (int j = 0; j < below.at[i].block->n_iters; j++)
             if (below.at[i].block->iters[j].kind == IR_OPAQUE) {
                 sched_refuse(c, "'%s' is opaque and cannot run in lanes", below.at[i].block->name);
                 return false;
             }
+    }
     return true;
 }
 

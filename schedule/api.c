@@ -158,6 +158,20 @@ bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, 
     return step(s, "storage_align", arg, 4, NULL, 0);
 }
 
+const char *sched_blockize(sched *s, const char *loop)
+{
+    const char *out;
+
+    return step(s, "blockize", (sched_arg[]){LOOP(loop)}, 1, &out, 1) ? out : NULL;
+}
+
+const char *sched_tensorize(sched *s, const char *loop_or_block, const char *intrinsic)
+{
+    const char *out;
+
+    return step(s, "tensorize", (sched_arg[]){{.kind = SCHED_ARG_PLACE, .name = loop_or_block}, WORD(intrinsic)}, 2, &out, 1) ? out : NULL;
+}
+
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value)
 {
     return step(

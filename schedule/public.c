@@ -171,6 +171,22 @@ bool(tec_storage_align)(tec_schedule *s, const char *buffer, int dim, int64_t fa
     return sched_storage_align(s, buffer, dim, factor, offset);
 }
 
+void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table)
+{
+    if (s)
+        sched_use_intrinsics(s, table);
+}
+
+const char *(tec_blockize)(tec_schedule *s, const char *loop)
+{
+    return sched_blockize(s, loop);
+}
+
+const char *(tec_tensorize)(tec_schedule *s, const char *loop_or_block, const char *intrinsic)
+{
+    return sched_tensorize(s, loop_or_block, intrinsic);
+}
+
 bool(tec_pragma)(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value)
 {
     return sched_pragma(s, loop_or_block, key, value);

@@ -19,6 +19,7 @@
 
 #include "ir/ir.h"
 #include "targets/target.h"
+#include "te/intrinsic.h"
 
 typedef struct tec_schedule sched;
 enum { SCHED_INFER = -1 };
@@ -28,6 +29,7 @@ sched *sched_new(tec_context *cx, const ir_program *tree, const target *t); /* t
 sched *sched_fork(tec_context *cx, const sched *s); /* an independent continuation (undo: keep the fork) */
 const ir_program *sched_tree(const sched *s);
 tec_context *sched_context(const sched *s);
+void sched_use_intrinsics(sched *s, const te_intrinsics *table); /* tensorize knows them beside the hardware's */
 const target *sched_target(const sched *s);
 
 bool sched_failed(const sched *s);
@@ -72,6 +74,10 @@ const char *sched_decompose_reduction(sched *s, const char *block, const char *l
 const char *sched_rfactor(sched *s, const char *loop, int axis);
 /* The stride of the dimension becomes the least that has room and is `offset` more than a multiple of `factor`. */
 bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, int64_t offset);
+/* All that runs below the loop becomes one instance of its block: the block's name. And the same written as a tensor intrinsic, of those that
+ * the schedule knows or of the hardware's; the first also takes a block that blockize made. */
+const char *sched_blockize(sched *s, const char *loop);
+const char *sched_tensorize(sched *s, const char *loop_or_block, const char *intrinsic);
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value);
 
 /* ---- trace ---- */

@@ -43,6 +43,10 @@ const target *sched_target(const sched *s)
 {
     return s->target;
 }
+void sched_use_intrinsics(sched *s, const te_intrinsics *table)
+{
+    s->intrinsics = table;
+}
 bool sched_failed(const sched *s)
 {
     return !s || s->error;

@@ -26,6 +26,7 @@ struct tec_schedule {
     const ir_program *tree;
     const target *target;
     const ir_facts *facts; /* about the program's symbols */
+    const te_intrinsics *intrinsics; /* that tensorize knows beside those of the hardware; NULL: none */
     base_vec steps;        /* sched_step * */
     const char *error;     /* of the first refusal since the last clear; NULL: none */
     base_loc where;        /* the user's line of the step that is being made; file NULL: unknown */
@@ -229,6 +230,14 @@ const ir_expr *sched_loop_guards(const sched *s, const sched_site *site);
 void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out);
 const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed);
 bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard);
+/* ---- blocks of blocks (blockize.c) ---- */
+
+/* The program in which all that runs below the loop at the end of the path is one instance of its block; NULL after a refusal. The
+ * block's name is the result. */
+const ir_program *sched_make_block(sched_call *c, const sched_path *at, const char **block);
+
+bool sched_is_tensorized(const ir_block *b); /* (tensorize.c) */
+
 /* ---- dependence (depend.c) ---- */
 
 /* While its outer `fixed` loops stand still, the block touches every element of `box` that lies in its domain, if it runs at

@@ -6,6 +6,7 @@
  */
 #include "te/intrinsic.h"
 
+#include "ir/walk.h"
 #include "te/extern.h"
 
 static const char *const form_text[TE_N_FORMS] = {[TE_BODY] = "body", [TE_RESET] = "reset", [TE_UPDATE] = "update"};
@@ -34,6 +35,14 @@ static const te_stage *only_stage(const te_def *d, int *n)
     return *n == 1 ? only : NULL;
 }
 
+static bool is_size(const te_def *d, const ir_expr *e)
+{
+    for (int i = 0; i < d->symbols.n; i++)
+        if (d->symbols.at[i] == e)
+            return true;
+    return e->op == IR_INT;
+}
+
 static bool check_sizes(tec_context *cx, const te_def *d)
 {
     for (int i = 0; i < d->stages.n; i++) {
@@ -41,14 +50,14 @@ static bool check_sizes(tec_context *cx, const te_def *d)
 
         for (int j = 0; j < s->n_outputs; j++)
             for (int k = 0; k < s->output[j]->buffer->n; k++)
-                if (s->output[j]->buffer->shape[k]->op != IR_INT) {
-                    base_fail(cx, TEC_INVALID, s->loc, "a dimension of '%s' in intrinsic '%s' is no constant",
+                if (!is_size(d, s->output[j]->buffer->shape[k])) {
+                    base_fail(cx, TEC_INVALID, s->loc, "a dimension of '%s' in intrinsic '%s' is neither a constant nor a symbol",
                               s->output[j]->buffer->name, d->name);
                     return false;
                 }
         for (int k = 0; k < s->n_reduce; k++)
-            if (s->reduce_extent[k]->op != IR_INT) {
-                base_fail(cx, TEC_INVALID, s->loc, "the extent of axis '%s' in intrinsic '%s' is no constant",
+            if (!is_size(d, s->reduce_extent[k])) {
+                base_fail(cx, TEC_INVALID, s->loc, "the extent of axis '%s' in intrinsic '%s' is neither a constant nor a symbol",
                           s->reduce_axis[k]->var.name, d->name);
                 return false;
             }
@@ -61,10 +70,7 @@ static bool check_behaviour(tec_context *cx, const te_def *d)
     int n;
     const te_stage *s = only_stage(d, &n);
 
-    if (d->symbols.n)
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' has the symbol '%s'; its sizes must be constants", d->name,
-                  ((const ir_expr *)d->symbols.at[0])->var.name);
-    else if (!s || s->kind != TE_COMPUTE)
+    if (!s || s->kind != TE_COMPUTE)
         base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must be one computed stage, it has %d%s", d->name, n,
                   s ? " that is none" : "");
     else if (d->outputs.n != s->n_outputs)
@@ -113,23 +119,59 @@ static const ir_stmt *form_nest(tec_context *cx, const ir_stmt *s, int spatial, 
     return ir_block_stmt(cx, b, s->block.bind, s->block.where);
 }
 
-/* Only the outputs, for a reset. */
-static void keep_outputs(tec_context *cx, ir_program *p)
+/* A reset has no use for the inputs. */
+static void drop_inputs(tec_context *cx, ir_program *p)
 {
     ir_param *param = base_array(cx, ir_param, p->n_params);
     int n = 0;
 
     for (int i = 0; i < p->n_params; i++)
-        if (p->params[i].output)
+        if (p->params[i].output || p->params[i].scalar)
             param[n++] = p->params[i];
     p->params = param;
     p->n_params = n;
 }
 
-static const ir_program *form_program(tec_context *cx, const te_def *d, te_form form)
+/* The buffers as the operands must lie; the variables of their strides are symbols, and the last parameters. */
+static const ir_program *with_operands(tec_context *cx, const te_intrinsic *in, const ir_program *p)
 {
+    ir_program *out = ir_program_copy(cx, p);
+    ir_param *param = base_array(cx, ir_param, p->n_params + in->strides.n);
+    const ir_expr **symbol = base_array(cx, const ir_expr *, p->n_symbols + in->strides.n);
+    ir_subst map = {0};
+
+    for (int i = 0; i < in->operands.n; i++) {
+        const te_operand *o = in->operands.at[i];
+        ir_buffer *b = ir_buffer_copy(cx, o->buffer);
+
+        b->strides = o->strides;
+        b->align = o->align;
+        b->scope = o->scope;
+        base_map_put(cx, &map.buffers, o->buffer, b);
+    }
+    for (int i = 0; i < p->n_params; i++) {
+        const ir_buffer *b = p->params[i].buffer ? base_map_get(&map.buffers, p->params[i].buffer) : NULL;
+
+        param[i] = p->params[i];
+        param[i].buffer = b ? b : param[i].buffer;
+    }
+    for (int i = 0; i < p->n_symbols; i++)
+        symbol[i] = p->symbols[i];
+    for (int i = 0; i < in->strides.n; i++)
+        param[out->n_params++].scalar = symbol[out->n_symbols++] = in->strides.at[i];
+    out->params = param;
+    out->symbols = symbol;
+    out->body = ir_apply_stmt(cx, &map, p->body);
+    return out->body ? out : NULL;
+}
+
+static const ir_program *form_program(tec_context *cx, const te_intrinsic *in, te_form form)
+{
+    const te_def *d = in->behaviour;
     const ir_program *whole = te_call_program(cx, d);
     int n;
+
+    whole = whole && in->operands.n ? with_operands(cx, in, whole) : whole;
 
     if (!whole || form == TE_BODY)
         return whole;
@@ -137,22 +179,22 @@ static const ir_program *form_program(tec_context *cx, const te_def *d, te_form 
     p->name = base_format(cx, "%s.%s", d->name, form_text[form]);
     p->body = form_nest(cx, whole->body, only_stage(d, &n)->n_axes, form);
     if (form == TE_RESET)
-        keep_outputs(cx, p);
+        drop_inputs(cx, p);
     return p->body ? p : NULL;
 }
 
-static const ir_intrinsic *make_form(tec_context *cx, const te_def *d, te_form form, const char *text)
+static const ir_intrinsic *make_form(tec_context *cx, const te_intrinsic *of, te_form form)
 {
     ir_intrinsic *in = base_new(cx, ir_intrinsic);
 
-    in->name = form == TE_BODY ? d->name : base_format(cx, "%s.%s", d->name, form_text[form]);
-    in->text = text;
-    in->meaning = form_program(cx, d, form);
+    in->name = form == TE_BODY ? of->name : base_format(cx, "%s.%s", of->name, form_text[form]);
+    in->text = of->text[form];
+    in->meaning = form_program(cx, of, form);
     return in->meaning ? in : NULL;
 }
 
-const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, const te_def *behaviour,
-                                     const char *const text[TE_N_FORMS])
+const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, const te_def *behaviour, const base_vec *operands,
+                                     const base_vec *strides, const char *const text[TE_N_FORMS])
 {
     if (!behaviour || base_failed(cx))
         return NULL;
@@ -162,12 +204,12 @@ const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, cons
         return NULL;
     te_intrinsic *in = base_new(cx, te_intrinsic);
 
-    *in = (te_intrinsic){.name = behaviour->name, .behaviour = behaviour, .loc = behaviour->loc};
+    *in = (te_intrinsic){.name = behaviour->name, .behaviour = behaviour, .operands = *operands, .strides = *strides, .loc = behaviour->loc};
     for (int i = 0; i < TE_N_FORMS; i++) {
         if (!text[i])
             continue;
         in->text[i] = base_strdup(cx, text[i]);
-        in->ir[i] = make_form(cx, behaviour, (te_form)i, in->text[i]);
+        in->ir[i] = make_form(cx, in, (te_form)i);
         if (!in->ir[i])
             return NULL;
     }

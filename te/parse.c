@@ -6,7 +6,7 @@
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "te/axis.h"
-#include "te/text.h"
+#include "te/parse.h"
 
 typedef struct {
     tec_context *cx;
@@ -485,7 +485,7 @@ static void parse_return(parser *p)
 }
 
 /* NAME(...) { ... return ... -- but for the closing brace. */
-static te_def *parse_open_def(tec_context *cx, base_lexer *lx, int depth)
+te_def *te_parse_open_def(tec_context *cx, base_lexer *lx, int depth)
 {
     parser p = {.cx = cx, .lx = lx, .depth = depth};
 
@@ -518,39 +518,9 @@ static te_def *parse_open_def(tec_context *cx, base_lexer *lx, int depth)
 
 static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth)
 {
-    te_def *d = parse_open_def(cx, lx, depth);
+    te_def *d = te_parse_open_def(cx, lx, depth);
 
     return base_expect(lx, "}") ? d : NULL;
-}
-
-/* body "..." */
-static bool parse_form(tec_context *cx, base_lexer *lx, const char *text[TE_N_FORMS])
-{
-    for (int i = 0; i < TE_N_FORMS; i++) {
-        if (!base_at(lx, te_form_text((te_form)i)))
-            continue;
-        if (text[i])
-            base_fail(cx, TEC_INVALID, lx->tok.loc, "'%s' is given twice", te_form_text((te_form)i));
-        base_advance(lx);
-        if (lx->tok.kind != BASE_TOK_STRING)
-            base_unexpected(lx, "a text in quotes");
-        text[i] = base_strdup(cx, lx->tok.text);
-        base_advance(lx);
-        return !base_failed(cx);
-    }
-    return false;
-}
-
-/* Behind `intrinsic`: a definition with its forms behind `return`. */
-static void parse_intrinsic(tec_context *cx, base_lexer *lx, te_intrinsics *table)
-{
-    te_def *d = parse_open_def(cx, lx, 0);
-    const char *text[TE_N_FORMS] = {0};
-
-    while (d && parse_form(cx, lx, text))
-        ;
-    if (base_expect(lx, "}"))
-        te_intrinsic_new(cx, table, d, text);
 }
 
 /* The trace's text is kept as it is, up to the closing brace; schedule/ parses it. */
@@ -579,24 +549,11 @@ te_file *te_parse(tec_context *cx, const char *file, const char *text)
         else if (base_accept(lx, "schedule"))
             parse_schedule(f, cx, lx);
         else if (base_accept(lx, "intrinsic"))
-            parse_intrinsic(cx, lx, &f->intrinsics);
+            te_parse_intrinsic(cx, lx, &f->intrinsics);
         else
             base_unexpected(lx, "'def', 'schedule' or 'intrinsic'");
     }
     if (!base_failed(cx) && f->defs.n == 0)
         base_fail(cx, TEC_INVALID, (base_loc){file, 0}, "no definition found: expected 'def NAME(...) { ... }'");
     return base_failed(cx) ? NULL : f;
-}
-
-te_intrinsics *te_intrinsics_parse(tec_context *cx, const char *file, const char *text)
-{
-    te_intrinsics *table = base_new(cx, te_intrinsics);
-    base_lexer *lx = base_lexer_new(cx, file, text);
-
-    while (lx->tok.kind != BASE_TOK_END && !base_failed(cx))
-        if (base_expect(lx, "intrinsic"))
-            parse_intrinsic(cx, lx, table);
-    if (!base_failed(cx) && table->list.n == 0)
-        base_fail(cx, TEC_INVALID, (base_loc){file, 0}, "no intrinsic found: expected 'intrinsic NAME(...) { ... }'");
-    return base_failed(cx) ? NULL : table;
 }

@@ -253,6 +253,17 @@ const char *te_text(tec_context *cx, const te_def *d)
     return base_text_str(cx, &t);
 }
 
+static void add_operand(tec_context *cx, base_text *t, const te_operand *o)
+{
+    for (int i = 0; o->strides && i < o->buffer->n; i++)
+        base_addf(cx, t, "%s%s%s", i ? ", " : base_format(cx, "  strides %s[", o->buffer->name), ir_expr_text(cx, o->strides[i]),
+                  i + 1 < o->buffer->n ? "" : "]\n");
+    if (o->align)
+        base_addf(cx, t, "  align %s %d\n", o->buffer->name, o->align);
+    if (o->scope != IR_GLOBAL)
+        base_addf(cx, t, "  scope %s %s\n", o->buffer->name, ir_scope_text(o->scope));
+}
+
 const char *te_intrinsic_text(tec_context *cx, const te_intrinsic *in)
 {
     base_text t = {0};
@@ -261,6 +272,8 @@ const char *te_intrinsic_text(tec_context *cx, const te_intrinsic *in)
         return NULL;
     base_add(cx, &t, "intrinsic ");
     add_def(cx, &t, in->behaviour);
+    for (int i = 0; i < in->operands.n; i++)
+        add_operand(cx, &t, in->operands.at[i]);
     for (int i = 0; i < TE_N_FORMS; i++)
         if (in->text[i])
             base_addf(cx, &t, "  %s %s\n", te_form_text((te_form)i), ir_expr_text(cx, ir_string(cx, in->text[i])));

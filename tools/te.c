@@ -86,6 +86,7 @@ static bool make_schedule(session *x)
     if (!tree)
         return false;
     x->schedule = sched_new(x->cx, tree, x->t);
+    sched_use_intrinsics(x->schedule, &x->file->intrinsics);
     if (x->s->schedule) {
         text = base_read_file(x->cx, x->s->schedule, &size);
         from = x->s->schedule;

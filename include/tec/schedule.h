@@ -73,6 +73,12 @@ TEC_API const char *tec_decompose_reduction(tec_schedule *s, const char *block, 
 TEC_API const char *tec_rfactor(tec_schedule *s, const char *loop, int axis);
 /* The stride of the dimension becomes the least that has room and is `offset` more than a multiple of `factor`. */
 TEC_API bool tec_storage_align(tec_schedule *s, const char *buffer, int dim, int64_t factor, int64_t offset);
+/* All that runs below the loop becomes one instance of its block; its name. */
+TEC_API const char *tec_blockize(tec_schedule *s, const char *loop);
+/* The same, written as a tensor intrinsic: one of the table that the schedule uses (it stays the caller's), or of the hardware's. Also takes a
+ * block that tec_blockize made. Refused unless the loops do exactly what the intrinsic means. */
+TEC_API void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table);
+TEC_API const char *tec_tensorize(tec_schedule *s, const char *loop_or_block, const char *intrinsic);
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
 
 /* ---- the caller's line ---- */
@@ -118,6 +124,8 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_decompose_reduction(s, block, loop) (tec_decompose_reduction)(TEC_HERE_SCHEDULE(s), (block), (loop))
 #define tec_rfactor(s, loop, axis) (tec_rfactor)(TEC_HERE_SCHEDULE(s), (loop), (axis))
 #define tec_storage_align(s, buffer, dim, factor, offset) (tec_storage_align)(TEC_HERE_SCHEDULE(s), (buffer), (dim), (factor), (offset))
+#define tec_blockize(s, loop) (tec_blockize)(TEC_HERE_SCHEDULE(s), (loop))
+#define tec_tensorize(s, place, intrinsic) (tec_tensorize)(TEC_HERE_SCHEDULE(s), (place), (intrinsic))
 #define tec_pragma(s, place, key, value) (tec_pragma)(TEC_HERE_SCHEDULE(s), (place), (key), (value))
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
  * In a call's operands the element offsets of its buffers stand where the parameters of its meaning are buffers; without a
  * meaning, first.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "targets/llvm/gen.h"
@@ -69,11 +70,14 @@ static const intrinsic intrinsics[] = {
     {"arm.udot", "aarch64", "dotprod", NULL, 3, 0, emit_arm_dot},
 };
 
+/* NAME.16 is NAME: an intrinsic with a meaning has a name for each number of lanes. */
 static const intrinsic *find_intrinsic(const char *name)
 {
-    for (int i = 0; i < BASE_COUNT(intrinsics); i++)
-        if (!strcmp(intrinsics[i].name, name))
+    for (int i = 0; i < BASE_COUNT(intrinsics); i++) {
+        size_t n = strlen(intrinsics[i].name);
+        if (strncmp(intrinsics[i].name, name, n) == 0 && (!name[n] || (name[n] == '.' && isdigit((unsigned char)name[n + 1]))))
             return &intrinsics[i];
+    }
     return NULL;
 }
 

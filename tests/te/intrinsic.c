@@ -30,6 +30,36 @@ Test(te_intrinsic, round_trips)
     cr_assert_str_eq(declared(dot)->text[TE_BODY], "c = dot(\"a\",\tb)\n");
 }
 
+/* Operands as they lie: in the parameters of every form, the strides' variables behind all others. */
+Test(te_intrinsic, says_how_operands_lie)
+{
+    const char *text = "intrinsic gemm(n, a: f32[4, n], b: f32[n, 8]) {\n"
+                       "  c[i: 4, j: 8] = sum[k: n](a[i, k] * b[k, j])\n"
+                       "  return c\n"
+                       "  strides a[lda, 1]\n"
+                       "  align a 16\n"
+                       "  scope c local\n"
+                       "  reset \"call zero\"\n"
+                       "  update \"call gemm\"\n"
+                       "}\n";
+    const te_intrinsic *in = declared(text);
+    const ir_program *p = in->ir[TE_UPDATE]->meaning;
+
+    cr_assert_str_eq(te_intrinsic_text(cx, in), text);
+    cr_assert(ir_verify(cx, p, IR_VERIFY_TREE), "%s\n%s", tec_context_error(cx), ir_program_text(cx, p));
+    cr_assert(strncmp(ir_program_text(cx, p),
+                      "program gemm.update(symbol n, symbol lda, a: f32[4, n] align(16) strides(lda, 1), b: f32[n, 8], out c: f32[4, 8] @local, "
+                      "n, lda)", 120) == 0, "%s", ir_program_text(cx, p));
+    const ir_program *again = ir_parse_program(cx, "t", ir_program_text(cx, p));
+    cr_assert(again && ir_same_program(cx, p, again), "%s", tec_context_error(cx));
+    cr_assert_eq(in->ir[TE_RESET]->meaning->n_params, 3);
+}
+
+Test(te_intrinsic, joins_lines)
+{
+    cr_assert_str_eq(declared("intrinsic f(a: f32[4]) { c[i] = a[i] return c body \"x\" \"y\" }")->text[TE_BODY], "x\ny");
+}
+
 Test(te_intrinsic, stands_beside_definitions)
 {
     te_file *f = te_parse(cx, "t", base_format(cx, "%sdef f(A: f32[4]) { B[i] = A[i] return B }", dot));
@@ -123,8 +153,6 @@ Test(te_intrinsic, names_what_is_wrong)
 {
     refuses_intrinsic("", "t: error: no intrinsic found: expected 'intrinsic NAME(...) { ... }'");
     refuses_intrinsic("def f(A: f32[4]) { B[i] = A[i] return B }", "t:1: error: expected 'intrinsic', found 'def'");
-    refuses_intrinsic("intrinsic f(n, a: f32[n]) { " ADD "body \"x\" }",
-                      "t:1: error: intrinsic 'f' has the symbol 'n'; its sizes must be constants");
     refuses_intrinsic("intrinsic f(a: f32[4]) { b[i] = a[i] c[i] = b[i] return c body \"x\" }",
                       "t:1: error: intrinsic 'f' must be one computed stage, it has 2");
     refuses_intrinsic("intrinsic f(a: f32[4]) { extern c: f32[4] = g(a) return c body \"x\" }",
@@ -140,9 +168,16 @@ Test(te_intrinsic, names_what_is_wrong)
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body \"x\" body \"y\" }", "t:1: error: 'body' is given twice");
     refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "body x }", "t:1: error: expected a text in quotes, found 'x'");
     refuses_intrinsic("intrinsic f(s: i64, a: f32[4]) { c[] = sum[k: s](a[k]) return c body \"x\" }",
-                      "t:1: error: the extent of axis 'k' in intrinsic 'f' is no constant");
+                      "t:1: error: the extent of axis 'k' in intrinsic 'f' is neither a constant nor a symbol");
     refuses_intrinsic("intrinsic f(s: i64, a: f32[4]) { c[i: s] = a[i] return c body \"x\" }",
-                      "t:1: error: a dimension of 'c' in intrinsic 'f' is no constant");
+                      "t:1: error: a dimension of 'c' in intrinsic 'f' is neither a constant nor a symbol");
+    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "strides b[1] body \"x\" }", "t:1: error: 'b' is no tensor of 'f'");
+    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "strides a[s, 1] body \"x\" }",
+                      "t:1: error: 'a' has 1 dimensions, 2 strides are given");
+    refuses_intrinsic("intrinsic f(n, a: f32[n]) { " ADD "strides a[n] body \"x\" }", "t:1: error: stride 'n' has the name of a symbol");
+    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "align a 12 body \"x\" }",
+                      "t:1: error: an alignment is a power of two up to 4096, found 12");
+    refuses_intrinsic("intrinsic f(a: f32[4]) { " ADD "scope a near body \"x\" }", "t:1: error: there is no scope 'near'");
     refuses_intrinsic(base_format(cx, "%s%s", dot, dot), "t:8: error: intrinsic 'dot4' is declared twice");
 }
 

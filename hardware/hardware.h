@@ -1,0 +1,30 @@
+/* hardware/hardware.h -- the tensor intrinsics of CPUs: what an instruction means, how it is written, and which targets have it.
+ *
+ *     const char *missing;
+ *     const te_intrinsic *dot = hw_intrinsic(cx, "x86.vnni16", t, &missing);   // NULL: no such name, or `missing` says what t lacks
+ *
+ * One row of hardware/intrinsics.def and one file each: a declaration as in a `.te` file (docs/te.md) and the features that it needs.
+ * Lifetime: the context's. Errors: none of the user's; a declaration that does not parse is ours.
+ */
+#ifndef HARDWARE_HARDWARE_H
+#define HARDWARE_HARDWARE_H
+
+#include "targets/target.h"
+#include "te/intrinsic.h"
+
+typedef struct {
+    const char *name;
+    const char *text;                 /* `intrinsic NAME(...) { ... }` */
+    const char *arch;                 /* NULL: any */
+    const char *feature, *or_feature; /* LLVM's, of which it needs one; NULL: none */
+    const char *what;                 /* one line for lists */
+} hw_row;
+
+#define HW_INTRINSIC(row) extern const hw_row hw_##row;
+#include "hardware/intrinsics.def"
+
+/* NULL with *missing where the target (NULL: any) lacks what it needs, and NULL alone where there is none of that name. */
+const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *t, const char **missing);
+const char *hw_names(tec_context *cx); /* "x86.vnni16, ..." */
+
+#endif

@@ -1,0 +1,83 @@
+/* ir/intrinsic.c -- the text of intrinsics, and their meaning as a plain nest: see intrinsic.h.
+ *
+ *     for i { for k { block c(i, k reduce) { init { c[i] = 0 } c[i] sum= a[i, k] } } }
+ * =>  for i { c[i] = 0 }  for i { for k { c[i] sum= a[i, k] } }
+ */
+#include "ir/intrinsic.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "ir/build.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+
+enum { MAX_LOOPS = 16 };
+
+/* ---- the text ---- */
+
+const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
+{
+    static const char word[] = "call ";
+    const char *name = in->text && strncmp(in->text, word, sizeof word - 1) == 0 ? in->text + sizeof word - 1 : NULL;
+
+    if (!name || !(isalpha((unsigned char)*name) || *name == '_'))
+        return NULL;
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_')
+            return NULL;
+    return base_strdup(cx, name);
+}
+
+const ir_program *ir_intrinsic_program(tec_context *cx, const ir_intrinsic *in)
+{
+    ir_program *head = ir_program_copy(cx, in->meaning);
+
+    head->body = ir_nothing(cx);
+    head->n_intrinsics = 0;
+    const char *text = ir_program_text(cx, head), *close = strrchr(text, '}');
+    text = base_format(cx, "%.*s%s\n}\n", (int)(close - text), text, in->text ? in->text : "");
+    return ir_parse_program(cx, base_format(cx, "the text of '%s'", in->name), text);
+}
+
+/* ---- without blocks ---- */
+
+static bool feeds_spatial(tec_context *cx, const ir_stmt *s, const ir_expr *var)
+{
+    for (int i = 0; i < s->block.block->n_iters; i++)
+        if (s->block.block->iters[i].kind != IR_REDUCE_ITER && ir_uses_var(cx, s->block.bind[i], var))
+            return true;
+    return false;
+}
+
+static const ir_stmt *inside(tec_context *cx, const ir_stmt *s, const ir_stmt *part)
+{
+    const ir_block *b = s->block.block;
+    ir_subst map = {0};
+
+    for (int i = 0; i < b->n_iters; i++)
+        base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
+    part = ir_apply_stmt(cx, &map, part);
+    return part && s->block.where ? ir_if(cx, s->block.where, part, NULL) : part;
+}
+
+const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *s)
+{
+    const ir_stmt *loop[MAX_LOOPS], *body, *init;
+    int n = 0;
+
+    for (; s->kind == IR_FOR && n < MAX_LOOPS; s = s->loop.body)
+        loop[n++] = s;
+    if (s->kind != IR_BLOCK)
+        body = s, init = NULL;
+    else {
+        body = inside(cx, s, s->block.block->body);
+        init = s->block.block->init ? inside(cx, s, s->block.block->init) : NULL;
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        body = ir_for_like(cx, loop[i], loop[i]->loop.min, loop[i]->loop.extent, body);
+        if (init && feeds_spatial(cx, s, loop[i]->loop.var))
+            init = ir_for(cx, loop[i]->loop.var, loop[i]->loop.min, loop[i]->loop.extent, loop[i]->loop.how, init);
+    }
+    return init ? ir_seq2(cx, ir_rename(cx, init), body) : body;
+}

@@ -1,0 +1,191 @@
+/* lower/intrinsics.c -- calls of intrinsics whose text is statements become these, over the operands' memory.
+ *
+ *     intrinsic dot.update "c[0] = c[0] + a[0] * b[0]" { program dot.update(a: f32[1], b: f32[1], out c: f32[1]) ... }
+ *     evaluate call<i32> dot.update(&A, &B, &C, i, j, 0)       =>       C[0] = C[0] + A[i] * B[j]
+ *
+ * requires  every access has one dimension; the offsets of operands are absolute
+ * provides  no call of such an intrinsic is left
+ * breaks    nothing
+ *
+ * An element of an operand is its offset plus the indices by the strides that the parameter declares. Loops, lets and allocations of the
+ * text get variables of their own at each call.
+ */
+#include "ir/intrinsic.h"
+#include "lower/util.h"
+
+typedef struct {
+    ir_rewrite rw;
+    base_vec intrinsics; /* of the new program */
+    base_map texts;      /* intrinsic -> its ir_program * */
+} writer;
+
+/* One call. */
+typedef struct {
+    ir_rewrite rw;
+    writer *w;
+    const ir_program *p;
+    const ir_expr *call;
+    ir_subst values;
+} expansion;
+
+static const ir_intrinsic *known_as(writer *w, const ir_intrinsic *in)
+{
+    for (int i = 0; i < w->intrinsics.n; i++)
+        if (base_same(((const ir_intrinsic *)w->intrinsics.at[i])->name, in->name))
+            return w->intrinsics.at[i];
+    base_push(w->rw.cx, &w->intrinsics, (void *)in);
+    return in;
+}
+
+/* ---- accesses ---- */
+
+/* Which operand of the call a parameter is; -1: none, it is allocated in the text. */
+static int operand_of(const expansion *x, const ir_buffer *param)
+{
+    for (int i = 0; i < x->p->n_params; i++)
+        if (x->p->params[i].buffer == param)
+            return i;
+    return -1;
+}
+
+static const ir_expr *scaled(tec_context *cx, const ir_expr *index, const ir_expr *by)
+{
+    if (ir_is_value(by, 1))
+        return index;
+    if (index->op == IR_RAMP)
+        return ir_ramp(cx, ir_mul(cx, index->ramp.base, by), ir_mul(cx, index->ramp.stride, by), index->dtype.lanes);
+    return ir_mul(cx, index, index->dtype.lanes > 1 ? ir_broadcast(cx, by, index->dtype.lanes) : by);
+}
+
+/* The one value in all lanes of e; NULL: they differ. */
+static const ir_expr *uniform(const ir_expr *e)
+{
+    return e->dtype.lanes == 1 ? e : e->op == IR_BROADCAST ? e->arg[0] : NULL;
+}
+
+static const ir_expr *add(tec_context *cx, const ir_expr *a, const ir_expr *b)
+{
+    const ir_expr *ramp = a->op == IR_RAMP ? a : b->op == IR_RAMP ? b : NULL, *other = ramp == a ? b : a;
+    int lanes = a->dtype.lanes > b->dtype.lanes ? a->dtype.lanes : b->dtype.lanes;
+
+    if (ramp && uniform(other))
+        return ir_ramp(cx, ir_add(cx, ramp->ramp.base, uniform(other)), ramp->ramp.stride, lanes);
+    a = a->dtype.lanes < lanes ? ir_broadcast(cx, a, lanes) : a;
+    b = b->dtype.lanes < lanes ? ir_broadcast(cx, b, lanes) : b;
+    return ir_add(cx, a, b);
+}
+
+/* The element number from the operand's address. */
+static const ir_expr *element(expansion *x, const ir_buffer *param, int operand, const ir_expr *const *index, int n)
+{
+    tec_context *cx = x->rw.cx;
+    const ir_expr *at = x->call->call.arg[operand], *by = ir_int(cx, 1);
+
+    if (n != param->n && param->strides)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' of '%s' has strides, so it takes %d indices", param->name, x->call->call.name,
+                         param->n);
+    for (int d = n - 1; d >= 0; d--) {
+        const ir_expr *i = ir_rewrite_expr(&x->rw, index[d]);
+
+        if (!i)
+            return NULL;
+        at = add(cx, at, scaled(cx, i, param->strides ? ir_apply(cx, &x->values, param->strides[d]) : by));
+        by = n == param->n ? ir_mul(cx, by, ir_apply(cx, &x->values, param->shape[d])) : by;
+    }
+    return at;
+}
+
+static const ir_expr *expand_load(expansion *x, const ir_expr *e, int operand)
+{
+    const ir_expr *at = element(x, e->load.buffer, operand, e->load.index, e->load.n);
+    const ir_expr *mask = e->load.mask ? ir_rewrite_expr(&x->rw, e->load.mask) : NULL;
+    const ir_buffer *b = x->call->call.buffer[operand];
+
+    if (!at)
+        return NULL;
+    return mask ? ir_load_masked(x->rw.cx, b, &at, 1, mask) : ir_load(x->rw.cx, b, &at, 1);
+}
+
+static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *e)
+{
+    expansion *x = (expansion *)rw;
+    int operand = e->op == IR_LOAD ? operand_of(x, e->load.buffer) : -1;
+
+    if (operand >= 0)
+        return expand_load(x, e, operand);
+    if (e->op == IR_VAR && base_map_get(&x->values.vars, e))
+        return base_map_get(&x->values.vars, e);
+    const ir_expr *out = ir_rewrite_children(rw, e);
+    if (!out || out->op != IR_CALL || !out->call.intrinsic)
+        return out;
+    return ir_call(rw->cx, out->dtype, out->call.name, known_as(x->w, out->call.intrinsic), out->call.arg, out->call.n, out->call.buffer,
+                   out->call.n_buffers, out->call.pure);
+}
+
+static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *s)
+{
+    expansion *x = (expansion *)rw;
+    int operand = s->kind == IR_STORE ? operand_of(x, s->store.buffer) : -1;
+
+    if (operand < 0)
+        return ir_rewrite_stmt_children(rw, s);
+    const ir_expr *at = element(x, s->store.buffer, operand, s->store.index, s->store.n), *value = ir_rewrite_expr(rw, s->store.value);
+    const ir_expr *mask = s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL;
+    const ir_buffer *b = x->call->call.buffer[operand];
+    if (!at || !value)
+        return NULL;
+    return mask ? ir_store_masked(rw->cx, b, value, &at, 1, mask) : ir_store(rw->cx, b, value, &at, 1);
+}
+
+/* ---- calls ---- */
+
+static const ir_program *text_of(writer *w, const ir_intrinsic *in)
+{
+    const ir_program *p = base_map_get(&w->texts, in);
+
+    if (!p && (p = ir_intrinsic_program(w->rw.cx, in)))
+        base_map_put(w->rw.cx, &w->texts, in, (void *)p);
+    return p;
+}
+
+static const ir_stmt *expand(writer *w, const ir_expr *call)
+{
+    expansion x = {.rw = {.cx = w->rw.cx, .expr = expand_expr, .stmt = expand_stmt}, .w = w, .call = call};
+
+    if (!(x.p = text_of(w, call->call.intrinsic)))
+        return NULL;
+    for (int i = 0; i < x.p->n_params; i++)
+        if (x.p->params[i].scalar)
+            base_map_put(w->rw.cx, &x.values.vars, x.p->params[i].scalar, (void *)call->call.arg[i]);
+    return ir_rewrite_stmt(&x.rw, ir_rename(w->rw.cx, x.p->body));
+}
+
+static bool has_statements(tec_context *cx, const ir_intrinsic *in)
+{
+    return in && in->text && in->meaning && !ir_intrinsic_function(cx, in);
+}
+
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+{
+    if (s->kind != IR_EVALUATE || s->value->op != IR_CALL || !has_statements(rw->cx, s->value->call.intrinsic))
+        return ir_rewrite_stmt_children(rw, s);
+    ir_at(rw->cx, s->loc);
+    return expand((writer *)rw, s->value);
+}
+
+const ir_program *lower_intrinsics(const lower_options *o, const ir_program *p)
+{
+    writer w = {.rw = {.cx = o->cx, .stmt = visit}};
+
+    for (int i = 0; i < p->n_intrinsics; i++)
+        if (!has_statements(o->cx, p->intrinsics[i]))
+            base_push(o->cx, &w.intrinsics, (void *)p->intrinsics[i]);
+    const ir_stmt *body = p->n_intrinsics ? ir_rewrite_stmt(&w.rw, p->body) : p->body;
+    if (!body || body == p->body)
+        return body ? p : NULL;
+    ir_program *out = ir_program_copy(o->cx, p);
+    out->body = body;
+    out->intrinsics = (const ir_intrinsic *const *)w.intrinsics.at;
+    out->n_intrinsics = w.intrinsics.n;
+    return out;
+}

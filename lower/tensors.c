@@ -1,0 +1,126 @@
+/* lower/tensors.c -- nests that are tensorized become calls of their intrinsics, with operands by buffer, offset and strides.
+ *
+ *     attribute tensorize("dot.update") {                      evaluate call<i32> dot.update(&A, &B, &C, yo*16, ..., yo*16)
+ *       for i in 0..16 { C[yo*16 + i] = C[yo*16 + i] + ... }       =>
+ *     }                                                        or, of a function:  assert call<i32> dot(&A, ...) == 0
+ *
+ * requires  no block is left; buffers have the shapes that they are allocated with
+ * provides  no tensorized nest is left
+ * breaks    nothing
+ *
+ * The nest is matched with the intrinsic's meaning as tensorize did, both lowered to stores. What does not match any more is the user's
+ * error, since only a step after tensorize can have changed the nest or the strides of an operand.
+ */
+#include "ir/match.h"
+#include "lower/util.h"
+
+typedef struct {
+    ir_rewrite rw;
+    const lower_options *o;
+    const ir_program *p;
+    const ir_facts *f;
+    base_vec intrinsics; /* of the new program */
+} binder;
+
+static const ir_intrinsic *listed(const base_vec *list, const char *name)
+{
+    for (int i = 0; i < list->n; i++)
+        if (base_same(((const ir_intrinsic *)list->at[i])->name, name))
+            return list->at[i];
+    return NULL;
+}
+
+/* The meaning as it looks after the passes that stand before this one. */
+static const ir_program *stores_of(binder *b, const ir_program *meaning)
+{
+    const ir_program *p = lower_init(b->o, meaning);
+
+    return p ? lower_blocks(b->o, p) : NULL;
+}
+
+/* A function stands in the list under its own name. */
+static const ir_stmt *call_function(binder *b, const ir_intrinsic *in, const char *function, const ir_match *m)
+{
+    tec_context *cx = b->rw.cx;
+    const ir_intrinsic *known = listed(&b->intrinsics, function);
+
+    if (!known) {
+        ir_intrinsic *named = base_copy(cx, in, sizeof *in);
+        named->name = function;
+        named->text = NULL;
+        known = named;
+        base_push(cx, &b->intrinsics, named);
+    }
+    if (!ir_same_program(cx, known->meaning, in->meaning))
+        return base_fail(cx, TEC_INVALID, base_where(cx), "the function '%s' has two meanings, one of them that of '%s'", function, in->name);
+    const ir_expr *call = ir_match_call(cx, known, m), *zero = ir_imm_int(cx, BASE_I32, 0);
+    return call ? ir_assert(cx, ir_eq(cx, call, zero), base_format(cx, "the function '%s' of intrinsic '%s' failed", function, in->name)) : NULL;
+}
+
+static const ir_stmt *bind_nest(binder *b, const ir_stmt *s)
+{
+    tec_context *cx = b->rw.cx;
+    const ir_expr *name = s->attribute.value;
+    const ir_intrinsic *in = name->op == IR_STRING ? listed(&b->intrinsics, name->string) : NULL;
+    const ir_program *meaning = in && in->meaning ? stores_of(b, in->meaning) : NULL;
+    ir_match m;
+
+    if (!in || !meaning)
+        return base_fail(cx, TEC_INVALID, s->loc, "the program has no intrinsic %s", ir_expr_text(cx, name));
+    if (!ir_match_nest(b->f, meaning, s->attribute.body, &m))
+        return base_fail(cx, TEC_INVALID, s->loc, "what was tensorized is no longer '%s': %s", in->name, m.reason);
+    const char *function = ir_intrinsic_function(cx, in);
+    if (function)
+        return call_function(b, in, function, &m);
+    const ir_expr *call = ir_match_call(cx, in, &m);
+    return call ? ir_evaluate(cx, call) : NULL;
+}
+
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+{
+    binder *b = (binder *)rw;
+    const ir_facts *outer = b->f;
+
+    if (s->kind == IR_ATTRIBUTE && base_same(s->attribute.key, IR_TENSORIZE)) {
+        ir_at(rw->cx, s->loc);
+        return bind_nest(b, s);
+    }
+    b->f = lower_inside(outer, s);
+    const ir_stmt *out = ir_rewrite_stmt_children(rw, s);
+    b->f = outer;
+    return out;
+}
+
+typedef struct {
+    ir_walk walk;
+    bool found;
+} finder;
+
+static bool find(ir_walk *w, const ir_stmt *s)
+{
+    finder *f = (finder *)w;
+
+    f->found = f->found || (s->kind == IR_ATTRIBUTE && base_same(s->attribute.key, IR_TENSORIZE));
+    return !f->found;
+}
+
+const ir_program *lower_tensors(const lower_options *o, const ir_program *p)
+{
+    binder b = {.rw = {.cx = o->cx, .stmt = visit, .no_memo = true}, .o = o, .p = p};
+    finder f = {.walk = {.cx = o->cx, .stmt = find}};
+
+    ir_walk_stmt(&f.walk, p->body);
+    if (!f.found)
+        return p;
+    b.f = ir_facts_of_program(o->cx, p);
+    for (int i = 0; i < p->n_intrinsics; i++)
+        base_push(o->cx, &b.intrinsics, (void *)p->intrinsics[i]);
+    const ir_stmt *body = ir_rewrite_stmt(&b.rw, p->body);
+    if (!body)
+        return NULL;
+    ir_program *out = ir_program_copy(o->cx, p);
+    out->body = body;
+    out->intrinsics = (const ir_intrinsic *const *)b.intrinsics.at;
+    out->n_intrinsics = b.intrinsics.n;
+    return out;
+}

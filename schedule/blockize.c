@@ -1,0 +1,262 @@
+/* schedule/blockize.c -- all that runs below a loop becomes one instance of its block.
+ *
+ *     for yo { for k { for yi in 0..4 {                            for yo { for k {
+ *       block C(y = yo*4 + yi, k reduce = k) {              =>       block C(y = yo, k reduce = k) {
+ *         init { C[y] = 0 }                                            init { for yi in 0..4 { C[y*4 + yi] = 0 } }
+ *         C[y] sum= A[y, k] } } } }                                    for yi in 0..4 { C[y*4 + yi] sum= A[y*4 + yi, k] } } } }
+ *
+ * Each binding is a multiple of how many values the inner loops give it, plus these values without gaps; the iteration variable counts the
+ * multiples from now on, and keeps its kind. A variable that the inner loops cover goes. If no reduce variable is left, nothing is carried
+ * from one instance to the next, and the init stands in front of the body. Conditions on inner loops move inside.
+ */
+#include "ir/text.h"
+#include "schedule/state.h"
+
+enum { MAX_LOOPS = 16 };
+
+typedef struct {
+    sched_call *c;
+    tec_context *cx;
+    const ir_facts *f; /* around the outer loops and inside of the inner ones */
+    const sched_site *site;
+    int fixed; /* outer loops */
+    const ir_expr *var[MAX_LOOPS], *fresh[MAX_LOOPS]; /* of the inner loops, and in the new body */
+    int owner[MAX_LOOPS];                             /* the iteration variable that each inner loop feeds; -1: none yet */
+    int n;
+    ir_subst map; /* iteration variables -> what they are in the new body */
+    ir_iter *iters;
+    const ir_expr **bind;
+    int n_iters;
+    bool reduces; /* a reduce variable is left */
+    const ir_expr *where, *inside, *inside_init;
+} blocking;
+
+/* ---- checks ---- */
+
+static bool need_one_nest(sched_call *c, const ir_stmt *l)
+{
+    const ir_stmt *s = l;
+
+    for (; s->kind == IR_FOR; s = s->loop.body)
+        if (s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED)
+            return sched_refuse(c, "loop '%s' is %s; one instance of a block runs its loops one after the other", s->loop.var->var.name,
+                                ir_how_text(s->loop.how));
+    if (s->kind != IR_BLOCK)
+        return sched_refuse(c, "below '%s' stands more than loops around one block", l->loop.var->var.name);
+    return true;
+}
+
+static bool read_loops(blocking *b)
+{
+    for (int i = b->fixed; i < b->site->n_loops; i++) {
+        const ir_stmt *l = b->site->loop[i];
+
+        if (b->n == MAX_LOOPS)
+            return sched_refuse(b->c, "more than %d loops stand below '%s'", MAX_LOOPS, b->site->loop[b->fixed]->loop.var->var.name);
+        for (int k = 0; k < i; k++)
+            if (sched_mentions(b->cx, l->loop.extent, b->site->loop[k]->loop.var))
+                return sched_refuse(b->c, "the extent '%s' of '%s' depends on a loop", ir_expr_text(b->cx, l->loop.extent),
+                                    l->loop.var->var.name);
+        b->owner[b->n] = -1;
+        b->var[b->n] = l->loop.var;
+        b->fresh[b->n++] = ir_var(b->cx, l->loop.var->var.name, BASE_I64);
+    }
+    return true;
+}
+
+/* ---- bindings ---- */
+
+static const ir_expr *extent_of(const blocking *b, int loop)
+{
+    return b->site->loop[b->fixed + loop]->loop.extent;
+}
+
+/* How many values the inner loops with coefficients `by` run through; NULL: with gaps. */
+static const ir_expr *width(blocking *b, const int64_t *by)
+{
+    const ir_expr *values = ir_int(b->cx, 1);
+    int left = 0, found = 1;
+
+    for (int j = 0; j < b->n; j++)
+        left += by[j] != 0 && !ir_is_value(extent_of(b, j), 1);
+    for (; left > 0 && found; left -= found)
+        for (int j = found = 0; j < b->n && !found; j++)
+            if (by[j] && !ir_is_value(extent_of(b, j), 1) && ir_prove_equal(b->f, values, ir_int(b->cx, by[j]))) {
+                values = ir_simplify(b->f, ir_mul(b->cx, values, extent_of(b, j)));
+                found = 1;
+            }
+    return left > 0 ? NULL : values;
+}
+
+static bool own_loops(blocking *b, int iter, const int64_t *by)
+{
+    for (int j = 0; j < b->n; j++) {
+        if (!by[j])
+            continue;
+        if (b->owner[j] >= 0)
+            return sched_refuse(b->c, "loop '%s' takes part in '%s' and in '%s'", b->var[j]->var.name,
+                                b->site->block->iters[b->owner[j]].var->var.name, b->site->block->iters[iter].var->var.name);
+        b->owner[j] = iter;
+    }
+    return true;
+}
+
+static void keep_iter(blocking *b, const ir_iter *from, const ir_expr *extent, const ir_expr *bind)
+{
+    b->iters[b->n_iters] = (ir_iter){.var = ir_var(b->cx, from->var->var.name, BASE_I64), .extent = extent, .kind = from->kind};
+    b->bind[b->n_iters++] = bind;
+    b->reduces = b->reduces || from->kind == IR_REDUCE_ITER;
+}
+
+/* The binding of an iteration variable as multiple * width + inner. */
+static bool divide(blocking *b, int i)
+{
+    tec_context *cx = b->cx;
+    const ir_iter *iter = &b->site->block->iters[i];
+    const ir_expr *bind = b->site->stmt->block.bind[i], *outer, *inner = ir_int(cx, 0), *values;
+    int64_t by[MAX_LOOPS];
+
+    if (!ir_linear(b->f, bind, b->var, b->n, by, &outer) || !(values = width(b, by)))
+        return sched_refuse(b->c, "'%s = %s' does not run without gaps below '%s'", iter->var->var.name, ir_expr_text(cx, bind),
+                            b->var[0]->var.name);
+    if (!own_loops(b, i, by))
+        return false;
+    for (int j = 0; j < b->n; j++)
+        inner = ir_add(cx, inner, ir_mul(cx, ir_int(cx, by[j]), b->fresh[j]));
+    if (ir_is_value(outer, 0) && ir_prove_equal(b->f, values, iter->extent)) {
+        base_map_put(cx, &b->map.vars, iter->var, inner);
+        return true;
+    }
+    const ir_expr *times = ir_is_value(values, 1) ? outer : ir_simplify(b->f, ir_floordiv(cx, outer, values));
+    if (!ir_prove_equal(b->f, ir_mul(cx, times, values), outer))
+        return sched_refuse(b->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'", ir_expr_text(cx, outer),
+                            ir_expr_text(cx, values), iter->var->var.name, b->var[0]->var.name);
+    keep_iter(b, iter, ir_simplify(b->c->s->facts, ir_ceildiv(cx, iter->extent, values)), times);
+    base_map_put(cx, &b->map.vars, iter->var, ir_add(cx, ir_mul(cx, b->iters[b->n_iters - 1].var, values), inner));
+    return true;
+}
+
+static bool divide_all(blocking *b)
+{
+    int n = b->site->block->n_iters;
+
+    b->iters = base_array(b->cx, ir_iter, n);
+    b->bind = base_array(b->cx, const ir_expr *, n);
+    for (int i = 0; i < n; i++)
+        if (!divide(b, i))
+            return false;
+    for (int j = 0; j < b->n; j++)
+        if (b->owner[j] < 0 && !ir_is_value(extent_of(b, j), 1))
+            return sched_refuse(b->c, "loop '%s' repeats the instances of '%s'", b->var[j]->var.name, b->site->block->name);
+    return true;
+}
+
+/* ---- conditions ---- */
+
+/* binding < e as variable < e; -1: no binding stands there. */
+static int bound_iter(const blocking *b, const ir_expr *e)
+{
+    for (int i = 0; i < b->site->block->n_iters; i++)
+        if (ir_prove_equal(b->f, e, b->site->stmt->block.bind[i]))
+            return i;
+    return -1;
+}
+
+static bool mentions_loops(const blocking *b, const ir_expr *e, int from)
+{
+    for (int i = from; i < b->site->n_loops; i++)
+        if (sched_mentions(b->cx, e, b->site->loop[i]->loop.var))
+            return true;
+    return false;
+}
+
+static bool place_condition(blocking *b, const ir_expr *e)
+{
+    int iter;
+
+    if (!mentions_loops(b, e, b->fixed)) {
+        b->where = ir_all(b->cx, b->where, e);
+        return true;
+    }
+    if (e->op != IR_LT || mentions_loops(b, e->arg[1], 0) || (iter = bound_iter(b, e->arg[0])) < 0)
+        return sched_refuse(b->c, "the predicate '%s' is about loops inside and outside of '%s'", ir_expr_text(b->cx, e), b->var[0]->var.name);
+    const ir_expr *here = ir_lt(b->cx, ir_apply(b->cx, &b->map, b->site->block->iters[iter].var), e->arg[1]);
+    b->inside = ir_all(b->cx, b->inside, here);
+    if (b->site->block->iters[iter].kind != IR_REDUCE_ITER)
+        b->inside_init = ir_all(b->cx, b->inside_init, here);
+    return true;
+}
+
+static bool place_conditions(blocking *b)
+{
+    base_vec all = {0};
+
+    if (b->site->stmt->block.where)
+        sched_conjuncts(b->cx, b->site->stmt->block.where, &all);
+    for (int i = 0; i < all.n; i++)
+        if (!place_condition(b, all.at[i]))
+            return false;
+    return true;
+}
+
+/* ---- the block ---- */
+
+/* The inner loops around s; for an init those that its elements depend on. */
+static const ir_stmt *in_loops(blocking *b, const ir_stmt *s, const ir_expr *condition, bool init)
+{
+    s = ir_apply_stmt(b->cx, &b->map, s);
+    if (s && condition)
+        s = ir_if(b->cx, condition, s, NULL);
+    for (int j = b->n - 1; s && j >= 0; j--)
+        if (!init || (b->owner[j] >= 0 && b->site->block->iters[b->owner[j]].kind != IR_REDUCE_ITER))
+            s = ir_for(b->cx, b->fresh[j], ir_int(b->cx, 0), extent_of(b, j), b->site->loop[b->fixed + j]->loop.how, s);
+    return s;
+}
+
+static const ir_stmt *new_block(blocking *b)
+{
+    ir_block *block = ir_block_copy(b->cx, b->site->block);
+    const ir_stmt *init = block->init ? in_loops(b, block->init, b->inside_init, true) : NULL;
+
+    block->body = in_loops(b, block->body, b->inside, false);
+    block->init = b->reduces ? init : NULL;
+    if (init && !b->reduces && block->body)
+        block->body = ir_seq2(b->cx, ir_rename(b->cx, init), block->body);
+    block->iters = b->iters;
+    block->n_iters = b->n_iters;
+    return block->body ? ir_block_stmt(b->cx, sched_refresh(b->c->s->facts, block), b->bind, b->where) : NULL;
+}
+
+const ir_program *sched_make_block(sched_call *c, const sched_path *at, const char **name)
+{
+    sched_sites all = sched_all_sites(c->cx, c->tree->body), below;
+    blocking b = {.c = c, .cx = c->cx};
+
+    if (!need_one_nest(c, sched_end(at)))
+        return NULL;
+    below = sched_all_sites(c->cx, sched_end(at));
+    *name = below.at[0].block->name;
+    b.site = sched_site_named(&all, *name);
+    b.fixed = sched_depth_under(b.site, sched_end(at)->loop.var) - 1;
+    b.f = sched_site_facts(c->s, b.site, b.site->n_loops);
+    if (sched_has_effect(c->cx, b.site->block->body))
+        return sched_refuse(c, "'%s' calls a function with an effect", *name);
+    if (!read_loops(&b) || !divide_all(&b) || !place_conditions(&b))
+        return NULL;
+    const ir_stmt *block = new_block(&b);
+    return block ? sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, block)) : NULL;
+}
+
+/* blockize(l): the block of all that runs below l. */
+const ir_program *sched_do_blockize(sched_call *c)
+{
+    sched_path at;
+    const char *name;
+
+    if (!sched_need_loop(c, c->arg[0].name, &at))
+        return NULL;
+    const ir_program *after = sched_make_block(c, &at, &name);
+    if (after)
+        base_push(c->cx, &c->results, name);
+    return after;
+}
