@@ -1,0 +1,297 @@
+/* tests/compiler/tensorize.c -- tensorized programs lowered and compiled: equal to the definition after every pass and in machine code. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "compiler/compiler.h"
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "lower/pass.h"
+#include "schedule/sched.h"
+#include "tec/build.h"
+#include "te/text.h"
+
+static tec_context *cx;
+
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
+TestSuite(build_tensorize, .init = open_context, .fini = close_context);
+
+enum { MAX_PARAMS = 8, N = 7 };
+
+static sched *scheduled(const char *text, const char *device)
+{
+    te_file *f = te_parse(cx, "f.te", text);
+
+    cr_assert(f, "%s", tec_context_error(cx));
+    const te_def *d = f->defs.at[0];
+    sched *s = sched_new(cx, te_tree(cx, d), target_parse(cx, device));
+    sched_use_intrinsics(s, &f->intrinsics);
+    cr_assert(sched_replay(s, "f.te", base_dict_get(&f->schedules, d->name)), "%s", sched_error(s));
+    return s;
+}
+
+static int64_t extent(const ir_expr *e)
+{
+    int64_t n;
+
+    return ir_is_int(e, &n) ? n : N;
+}
+
+static int64_t elements(const ir_buffer *b)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < b->n; i++)
+        n *= extent(b->shape[i]);
+    return n;
+}
+
+/* Small integers, so that the order of a sum changes nothing. */
+static void fill(const ir_buffer *b, void *data, uint64_t seed)
+{
+    for (int64_t i = 0; i < elements(b); i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        int64_t v = (int64_t)(seed >> 33) % 256;
+        if (base_is_float(b->dtype))
+            ((float *)data)[i] = (float)(v % 9 - 4);
+        else if (b->dtype.bits == 8)
+            ((uint8_t *)data)[i] = (uint8_t)v;
+        else if (b->dtype.bits == 32)
+            ((int32_t *)data)[i] = (int32_t)v;
+        else
+            ((uint64_t *)data)[i] = seed * 0x9E3779B97F4A7C15u;
+    }
+}
+
+static void *data_of(const ir_program *p, int i, uint64_t seed)
+{
+    void *data = base_alloc(cx, (size_t)(elements(p->params[i].buffer) * base_dtype_bytes(p->params[i].buffer->dtype)));
+
+    fill(p->params[i].buffer, data, seed + (uint64_t)i);
+    return data;
+}
+
+/* The output (the last parameter) as the interpreter computes it; shapes are those of the tree. */
+static void *interpret(const ir_program *tree, const ir_program *p, uint64_t seed)
+{
+    ir_array array[MAX_PARAMS];
+    ir_arg arg[MAX_PARAMS] = {{0}};
+    const char *name[] = {"n"};
+    const int64_t value[] = {N};
+
+    for (int i = 0; i < tree->n_params; i++) {
+        const ir_buffer *b = p->params[i].buffer;
+
+        arg[i].scalar_float = 3;
+        if (!b)
+            continue;
+        array[i] = (ir_array){.dtype = b->dtype, .n = b->n, .data = data_of(tree, i, seed)};
+        for (int d = 0; d < b->n; d++)
+            array[i].shape[d] = b == tree->params[i].buffer ? extent(b->shape[d]) : elements(tree->params[i].buffer);
+        arg[i].array = &array[i];
+    }
+    bool good = ir_interpret(cx, p, &(ir_run){.args = arg, .symbol_name = name, .symbol_value = value, .n_symbols = 1});
+    cr_assert(good, "%s\n%s", tec_context_error(cx), ir_program_text(cx, p));
+    return array[tree->n_params - 1].data;
+}
+
+/* Called after each pass: what it made computes the same. */
+typedef struct {
+    const ir_program *tree;
+    const void *want;
+    size_t bytes;
+} reference;
+
+static void check_pass(void *user, const char *pass, const ir_program *before, const ir_program *after)
+{
+    const reference *r = user;
+
+    if (before != after)
+        cr_assert(memcmp(interpret(r->tree, after, 5), r->want, r->bytes) == 0, "after %s:\n%s", pass, ir_program_text(cx, after));
+}
+
+static reference refer(const ir_program *tree, const char *text)
+{
+    const te_def *d = te_parse(cx, "f.te", text)->defs.at[0];
+    const ir_buffer *out = tree->params[tree->n_params - 1].buffer;
+    const ir_program *plain = te_tree(cx, d);
+
+    return (reference){tree, interpret(plain, plain, 5), (size_t)(elements(out) * base_dtype_bytes(out->dtype))};
+}
+
+static void every_pass_keeps(const char *text, const char *device)
+{
+    sched *s = scheduled(text, device);
+    reference r = refer(sched_tree(s), text);
+    lower_options o = {.cx = cx, .target = sched_target(s), .watch = check_pass, .user = &r};
+
+    cr_assert(lower_run(&o, sched_tree(s)), "%s", tec_context_error(cx));
+}
+
+static const char *assembly(const char *text, const char *device)
+{
+    sched *s = scheduled(text, device);
+    comp_unit u = {.name = "f", .tree = sched_tree(s), .origin = "test"};
+    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s), .want_asm = true});
+
+    cr_assert(code, "%s", tec_context_error(cx));
+    return comp_asm_text(code, 0);
+}
+
+static DLTensor tensor(const ir_buffer *b, void *data, int64_t *shape)
+{
+    int code = base_is_float(b->dtype) ? kDLFloat : b->dtype.code == BASE_U8.code ? kDLUInt : kDLInt;
+
+    for (int d = 0; d < b->n; d++)
+        shape[d] = extent(b->shape[d]);
+    return (DLTensor){.data = data, .ndim = b->n, .dtype = {(uint8_t)code, (uint8_t)b->dtype.bits, 1}, .device = {kDLCPU, 0}, .shape = shape};
+}
+
+/* Compiled for this machine, where it can run. */
+static void runs_as_defined(const char *text, const char *device)
+{
+    sched *s = scheduled(text, device);
+    const ir_program *tree = sched_tree(s);
+    reference r = refer(tree, text);
+    comp_unit u = {.name = "f", .tree = tree, .origin = "test"};
+    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s)});
+    DLTensor t[MAX_PARAMS], *arg[MAX_PARAMS];
+    int64_t shape[MAX_PARAMS][8];
+    float three = 3;
+    tec_error err;
+
+    cr_assert(code, "%s", tec_context_error(cx));
+    tec_module *m = comp_load(cx, code, NULL);
+    cr_assert(m, "%s", tec_context_error(cx));
+    tec_function *f = tec_function_new(m, "f", NULL, &err);
+    cr_assert(f, "%s", err.text);
+    for (int i = 0; i < tree->n_params; i++) {
+        if (tree->params[i].buffer)
+            t[i] = tensor(tree->params[i].buffer, data_of(tree, i, 5), shape[i]);
+        else
+            t[i] = (DLTensor){.data = &three, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}};
+        arg[i] = &t[i];
+    }
+    cr_assert(tec_function_call(f, arg, tree->n_params, &err), "%s", err.text);
+    cr_assert(memcmp(t[tree->n_params - 1].data, r.want, r.bytes) == 0);
+    tec_function_free(f);
+    tec_module_free(m);
+}
+
+static void is_right(const char *text, const char *device)
+{
+    every_pass_keeps(text, device);
+    if (!target_unfit(cx, target_parse(cx, device)))
+        runs_as_defined(text, device);
+}
+
+/* ---- x86 ---- */
+
+#define VNNI_CPU "llvm -mcpu=sapphirerapids"
+
+static const char vnni[] = "def f(n, A: u8[n, 24], B: i8[3, 6, 16, 4]) {\n"
+                           "  C[y, xo: 3, xi: 16] = sum[ko: 6, ki: 4](i32(A[y, ko * 4 + ki]) * i32(B[xo, ko, xi, ki]))\n"
+                           "  return C\n"
+                           "}\n"
+                           "schedule f { reorder(C.ko, C.xi, C.ki) tensorize(C.xi, x86.vnni16) parallel(C.y) }\n";
+
+Test(build_tensorize, dot_products_of_bytes_on_512_bits)
+{
+    is_right(vnni, VNNI_CPU);
+    cr_assert(strstr(assembly(vnni, VNNI_CPU), "vpdpbusd") && strstr(assembly(vnni, VNNI_CPU), "%zmm"));
+}
+
+/* Half of each tile of 16: the operand's rows are not those of the array's end. */
+static const char half[] = "def f(n, A: u8[n, 24], B: i8[3, 6, 16, 4]) {\n"
+                           "  C[y, xo: 3, xi: 16] = sum[ko: 6, ki: 4](i32(B[xo, ko, xi, ki]) * i32(A[y, ko * 4 + ki]))\n"
+                           "  return C\n"
+                           "}\n"
+                           "schedule f { x0, x1 = split(C.xi, _, 8) reorder(x0, C.ko, C.ki, x1) tensorize(C.ki, x86.vnni8) }\n";
+
+Test(build_tensorize, dot_products_of_bytes_on_256_bits)
+{
+    is_right(half, VNNI_CPU);
+    is_right(half, "llvm -mcpu=x86-64-v3 -mattr=+avxvnni");
+    cr_assert(strstr(assembly(half, "llvm -mcpu=x86-64-v3 -mattr=+avxvnni"), "vpdpbusd"));
+}
+
+Test(build_tensorize, stay_in_a_local_accumulator)
+{
+    const char *text = base_format(cx, "%.*sschedule f {\n c = cache_write(C, local) reorder(C.ko, C.xi, C.ki) tensorize(C.xi, x86.vnni16)\n }\n",
+                                   (int)(strstr(vnni, "schedule") - vnni), vnni);
+    is_right(text, VNNI_CPU);
+}
+
+/* ---- aarch64 ---- */
+
+#define ARM "llvm -mtriple=aarch64-linux-gnu -mattr=+dotprod"
+
+Test(build_tensorize, dot_products_on_arm)
+{
+    const char *text = "def f(n, A: %s[n, 24], B: %s[5, 6, 4, 4]) {\n"
+                       "  C[y, xo: 5, xi: 4] = sum[ko: 6, ki: 4](%s(A[y, ko * 4 + ki]) * %s(B[xo, ko, xi, ki]))\n"
+                       "  return C\n"
+                       "}\n"
+                       "schedule f { reorder(C.ko, C.xi, C.ki) tensorize(C.xi, %s) }\n";
+    const char *s = base_format(cx, text, "i8", "i8", "i32", "i32", "arm.sdot4"), *u = base_format(cx, text, "u8", "u8", "u32", "u32", "arm.udot4");
+
+    every_pass_keeps(s, ARM);
+    cr_assert(strstr(assembly(s, ARM), "sdot\tv"));
+    every_pass_keeps(u, ARM);
+    cr_assert(strstr(assembly(u, ARM), "udot\tv"));
+}
+
+/* ---- bits ---- */
+
+Test(build_tensorize, products_of_one_and_two_bits)
+{
+    const char *one = "def f(n, W: u64[24, 16], X: u64[n, 16]) {\n"
+                      "  C[y, x: 24] = sum[k: 16](i32(popcount(X[y, k] & W[x, k])))\n"
+                      "  return C\n"
+                      "}\n"
+                      "schedule f { x0, x1 = split(C.x, _, 8) k0, k1 = split(C.k, _, 8) reorder(x0, k0, x1, k1) tensorize(x1, bits.1x1) }\n";
+    const char *two = "def f(n, W: u64[24, 16], X: u64[n, 2, 16]) {\n"
+                      "  C[y, x: 24] = sum[b: 2, k: 16](i32(popcount(W[x, k] & X[y, b, k])) << i32(b))\n"
+                      "  return C\n"
+                      "}\n"
+                      "schedule f { x0, x1 = split(C.x, _, 8) k0, k1 = split(C.k, _, 8) reorder(x0, k0, x1, C.b, k1) tensorize(x1, bits.2x1) }\n";
+
+    is_right(one, VNNI_CPU);
+    is_right(one, "llvm -mcpu=x86-64-v3");
+    is_right(two, VNNI_CPU);
+    is_right(two, "llvm -mcpu=x86-64-v3");
+    cr_assert(strstr(assembly(one, VNNI_CPU), "vpopcntq"));
+}
+
+/* ---- of the user's ---- */
+
+static const char gemm[] = "intrinsic tile(m, a: f32[4, m], b: f32[m, 8]) {\n"
+                           "  c[i: 4, j: 8] = sum[k: m](a[i, k] * b[k, j])\n"
+                           "  return c\n"
+                           "  strides a[lda, 1] strides b[ldb, 1] strides c[ldc, 1]\n"
+                           "  reset \"for i in 0..4 { c[broadcast(i, 8), ramp(0, 1, 8)] = broadcast(0.0, 8) }\"\n"
+                           "  update \"for i in 0..4 {\"\n"
+                           "         \"  for k in 0..m {\"\n"
+                           "         \"    c[broadcast(i, 8), ramp(0, 1, 8)] = c[broadcast(i, 8), ramp(0, 1, 8)] + broadcast(a[i, k], 8) *\"\n"
+                           "         \"      b[broadcast(k, 8), ramp(0, 1, 8)]\"\n"
+                           "         \"  }\"\n"
+                           "         \"}\"\n"
+                           "}\n"
+                           "def f(n, A: f32[20, n], B: f32[n, 24]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }\n";
+
+Test(build_tensorize, statements_with_strides_and_lengths)
+{
+    is_right(base_format(cx, "%sschedule f { y0, y1 = split(C.y, _, 4) x0, x1 = split(C.x, _, 8) reorder(y0, x0, y1, x1, C.k) tensorize(y1, tile) }\n", gemm),
+             VNNI_CPU);
+    is_right(base_format(cx,
+                         "%sschedule f { y0, y1 = split(C.y, _, 4) x0, x1 = split(C.x, _, 8) k0, k1 = split(C.k, _, 3)\n"
+                         "reorder(y0, x0, k0, k1, y1, x1) tensorize(k1, tile) parallel(y0) }\n",
+                         gemm),
+             VNNI_CPU);
+}
