@@ -47,8 +47,11 @@ class Worker:
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), BLIS_NUM_THREADS=str(threads),
                    OMP_PROC_BIND='close', OMP_PLACES=','.join(f'{{{cpu}}}' for cpu in sorted(mask)), PYTHONDONTWRITEBYTECODE='1')
         self.command = command
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
-                                        preexec_fn=lambda: os.sched_setaffinity(0, mask))
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+                                            preexec_fn=lambda: os.sched_setaffinity(0, mask))
+        except FileNotFoundError:
+            raise Failed(f'{command[0]} is not there: scripts/packages --install bench, and configure again') from None
         self.flops = float(self.answer('ready'))
 
     def answer(self, word=None):
