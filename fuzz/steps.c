@@ -138,6 +138,17 @@ static const char *any_axis(stepper *p)
     return ir_how_text(how);
 }
 
+/* Ones where nothing fits better. */
+static void draw_exprs(stepper *p, sched_arg *a, int n)
+{
+    const ir_expr **e = base_array(p->cx, const ir_expr *, n);
+
+    for (int i = 0; i < n; i++)
+        e[i] = ir_int(p->cx, 1);
+    a->exprs = e;
+    a->n = n;
+}
+
 /* One argument of the kind, without regard to the others. */
 static void draw_arg(stepper *p, sched_arg *a)
 {
@@ -152,6 +163,9 @@ static void draw_arg(stepper *p, sched_arg *a)
     case SCHED_ARG_INT: a->i = below(p, 7); return;
     case SCHED_ARG_WORD: a->name = any_scope(p); return;
     case SCHED_ARG_EXPR: a->expr = ir_int(p->cx, 1 + below(p, 32)); return;
+    case SCHED_ARG_EXPRS: return;
+    case SCHED_ARG_TUPLE:
+    case SCHED_ARG_MAP: draw_exprs(p, a, 1 + below(p, 3)); return;
     }
 }
 
@@ -207,6 +221,28 @@ static void fit_cache_write(stepper *p, sched_arg *a)
     a[2].n = one[0] && below(p, 3) ? 1 : 0;
 }
 
+/* A map of the buffer's own rank: a dimension is tiled, its remainder going last; or the last one is swizzled by the first. */
+static void fit_transform_layout(stepper *p, sched_arg *a)
+{
+    const ir_buffer *b = a[0].name ? sched_buffer_named(sched_tree(p->s), a[0].name) : NULL;
+    int n = b ? b->n : 0, d = n ? below(p, n) : 0;
+    const ir_expr **var = base_array(p->cx, const ir_expr *, n), **e = base_array(p->cx, const ir_expr *, n + 1),
+                  *by = ir_int(p->cx, 1 + below(p, 8));
+    bool swizzle = n > 1 && below(p, 3) == 0;
+
+    for (int i = 0; i < n; i++)
+        e[i] = var[i] = ir_var(p->cx, base_format(p->cx, "i%d", i), BASE_I64);
+    if (swizzle)
+        e[n - 1] = ir_bitxor(p->cx, var[n - 1], ir_floormod(p->cx, var[0], ir_int(p->cx, 1 << below(p, 3))));
+    else if (n) {
+        e[d] = ir_floordiv(p->cx, var[d], by);
+        e[n] = ir_floormod(p->cx, var[d], by);
+    }
+    a[1] = (sched_arg){.kind = SCHED_ARG_MAP, .vars = var, .n_vars = n, .exprs = e, .n = n + (n && !swizzle)};
+    if (below(p, 3) == 0)
+        draw_exprs(p, &a[2], 1);
+}
+
 static void fit_pragma(stepper *p, sched_arg *a)
 {
     static const char *const keys[] = {"auto_unroll", "auto_unroll_depth"};
@@ -224,7 +260,7 @@ static const struct {
     {"parallel", 3, NULL}, {"vectorize", 4, NULL}, {"unroll", 3, NULL}, {"bind", 6, fit_bind}, {"compute_at", 14, fit_compute_at},
     {"reverse_compute_at", 12, fit_reverse_compute_at}, {"compute_inline", 5, NULL}, {"reverse_inline", 4, NULL}, {"compute_root", 2, NULL},
     {"cache_read", 6, fit_cache_read}, {"cache_write", 9, fit_cache_write}, {"set_scope", 2, NULL}, {"decompose_reduction", 6, fit_decompose},
-    {"pragma", 2, fit_pragma},
+    {"pragma", 2, fit_pragma}, {"transform_layout", 5, fit_transform_layout},
 };
 
 static int drawer_of(const sched_primitive *q)

@@ -245,6 +245,18 @@ static ir_interval and_bounds(ir_interval a, ir_interval b)
     return (ir_interval){0, a.max < b.max ? a.max : b.max};
 }
 
+/* Of two numbers that are not negative: no bit above their highest. */
+static ir_interval xor_bounds(ir_interval a, ir_interval b)
+{
+    int64_t most = a.max > b.max ? a.max : b.max, ones = 0;
+
+    if (a.min < 0 || b.min < 0)
+        return IR_EVERYTHING;
+    while (ones < most)
+        ones = 2 * ones + 1;
+    return (ir_interval){0, ones};
+}
+
 static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
 {
     ir_interval a = bounds_of(f, e->arg[0], depth), b = bounds_of(f, e->arg[1], depth);
@@ -272,6 +284,8 @@ static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
         return shift_right(a, b);
     case IR_BITAND:
         return and_bounds(a, b);
+    case IR_BITXOR:
+        return xor_bounds(a, b);
     default:
         return IR_EVERYTHING;
     }

@@ -8,6 +8,7 @@
 
 #include "ir/make.h"
 #include "ir/value.h"
+#include "ir/walk.h"
 
 /* ---- immediates and variables ---- */
 
@@ -244,6 +245,7 @@ static const ir_expr *fold_twins(tec_context *cx, ir_op op, const ir_expr *a)
     case IR_MIN: case IR_MAX: case IR_AND: case IR_OR: case IR_BITAND: case IR_BITOR: return a;
     case IR_EQ: case IR_LE: case IR_GE: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 1);
     case IR_NE: case IR_LT: case IR_GT: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 0);
+    case IR_BITXOR: return zero_of(cx, a);
     default: return NULL;
     }
 }
@@ -262,8 +264,18 @@ static const ir_expr *fold_or(const ir_expr *a, const ir_expr *b)
     return is_false(a) || (ir_is_true(b) && drops_freely(a)) ? b : NULL;
 }
 
+/* (x ^ b) ^ b is x: what a swizzle does is undone by itself. */
+static const ir_expr *undo_xor(const ir_expr *a, const ir_expr *b)
+{
+    if (a->op != IR_BITXOR || !drops_freely(b))
+        return NULL;
+    return ir_same(a->arg[1], b) ? a->arg[0] : ir_same(a->arg[0], b) ? a->arg[1] : NULL;
+}
+
 static const ir_expr *fold_bits(ir_op op, const ir_expr *a, const ir_expr *b)
 {
+    if (op == IR_BITXOR && (undo_xor(a, b) || undo_xor(b, a)))
+        return undo_xor(a, b) ? undo_xor(a, b) : undo_xor(b, a);
     if (op == IR_BITAND)
         return ir_is_value(b, 0) && drops_freely(a) ? b : ir_is_value(a, 0) && drops_freely(b) ? a : NULL;
     if (ir_is_value(b, 0))

@@ -13,7 +13,7 @@ typedef struct {
     const ir_ranges *inner;
 } scope;
 
-enum { MAX_ROUNDS = 64 };
+enum { MAX_ROUNDS = 64, MAX_UNIT = 1 << 16 /* of a swizzle */ };
 
 static bool mentions_inner(const scope *s, const ir_expr *e)
 {
@@ -164,6 +164,43 @@ static bool span_remainder(const scope *s, const ir_expr *e, ir_sum *min, ir_sum
     return true;
 }
 
+/* The least power of two above a swizzle's mask; 0: there is none, or too large a one. */
+static int64_t mask_unit(const ir_facts *f, const ir_expr *mask)
+{
+    ir_interval b = ir_bounds(f, mask);
+    int64_t unit = 1;
+
+    while (b.min >= 0 && unit <= b.max && unit < MAX_UNIT)
+        unit *= 2;
+    return b.min >= 0 && unit > b.max ? unit : 0;
+}
+
+/* a ^ mask with 0 <= mask < unit stays in a's run of `unit` numbers: the span of a, widened to whole runs. */
+static bool span_swizzle(const scope *s, const ir_expr *a, const ir_expr *mask, ir_sum *min, ir_sum *width)
+{
+    int64_t unit = mask_unit(s->f, mask), r = 0;
+    const ir_expr *by = ir_int(s->f->cx, unit);
+    ir_sum low = {0}, wide = {0}, runs = {0}, first = {0};
+
+    if (!unit || !span_expr(s, a, &low, &wide))
+        return false;
+    ir_sum_add_constant(&wide, residue(s->f, &low, unit, &r) ? r : unit - 1);
+    if (!add_simplified(s->f, &first, quotient(s->f, &low, by)) || !add_simplified(s->f, &runs, quotient(s->f, &wide, by)))
+        return false;
+    ir_sum_scale(&first, unit);
+    ir_sum_scale(&runs, unit);
+    ir_sum_add_constant(&runs, unit - 1);
+    ir_sum_add(s->f, min, &first, 1);
+    ir_sum_add(s->f, width, &runs, 1);
+    return !min->bad && !width->bad;
+}
+
+static bool span_xor(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
+{
+    return span_swizzle(s, e->arg[0], e->arg[1], min, width) || span_swizzle(s, e->arg[1], e->arg[0], min, width) ||
+           span_factor_ends(s, e, min, width);
+}
+
 static bool span_factor(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     switch (e->op) {
@@ -173,6 +210,8 @@ static bool span_factor(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *w
         return span_quotient(s, e, min, width);
     case IR_FLOORMOD:
         return span_remainder(s, e, min, width);
+    case IR_BITXOR:
+        return span_xor(s, e, min, width);
     default:
         return span_factor_ends(s, e, min, width);
     }

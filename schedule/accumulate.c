@@ -228,6 +228,8 @@ const ir_program *sched_cache_inside(sched_call *c)
                   **index = base_array(c->cx, const ir_expr *, b->writes[0].buffer->n);
     for (int j = 0; j < n; j++) {
         old[j] = b->writes[j].buffer;
+        if (!sched_may_copy(c, old[j]))
+            return NULL;
         cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
     }
     const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));

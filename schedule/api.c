@@ -172,6 +172,14 @@ const char *sched_tensorize(sched *s, const char *loop_or_block, const char *int
     return step(s, "tensorize", (sched_arg[]){{.kind = SCHED_ARG_PLACE, .name = loop_or_block}, WORD(intrinsic)}, 2, &out, 1) ? out : NULL;
 }
 
+bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad)
+{
+    sched_arg arg[] = {BUFFER(buffer), {.kind = SCHED_ARG_MAP}, {.kind = SCHED_ARG_EXPRS}};
+
+    return sched_read_text(s, "transform_layout", map, &arg[1]) && (!pad || sched_read_text(s, "transform_layout", pad, &arg[2])) &&
+           step(s, "transform_layout", arg, 3, NULL, 0);
+}
+
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value)
 {
     return step(

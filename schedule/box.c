@@ -45,8 +45,7 @@ ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed)
     return (ir_ranges){.var = var, .min = min, .extent = extent, .n = n};
 }
 
-/* Iteration variables to bindings. */
-static ir_subst bindings(tec_context *cx, const sched_site *site)
+ir_subst sched_bindings(tec_context *cx, const sched_site *site)
 {
     ir_subst map = {0};
 
@@ -187,7 +186,7 @@ static bool read_box(const sched *s, const sched_site *site, const ir_region *ac
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering)
 {
     const ir_expr *where = covering ? sched_loop_guards(s, site) : site->stmt->block.where;
-    ir_subst map = bindings(s->cx, site);
+    ir_subst map = sched_bindings(s->cx, site);
     const ir_region *over = ir_apply_region(s->cx, &map, access);
     ir_ranges inner = sched_inner_ranges(s->cx, site, fixed);
     ir_region box;

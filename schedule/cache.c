@@ -150,7 +150,7 @@ const ir_program *sched_do_cache_read(sched_call *c)
     if (!b)
         return sched_refuse(c, "there is no buffer '%s'", c->arg[0].name);
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    if (!sched_read_scope(c, c->arg[1].name, &scope) || !list_readers(c, &all, b, &readers))
+    if (!sched_read_scope(c, c->arg[1].name, &scope) || !list_readers(c, &all, b, &readers) || !sched_may_copy(c, b))
         return NULL;
     const sched_site *first = first_named(&all, &readers);
     if (!find_gap(c, &all, last_writer(&all, b), first, &readers, &g) || !sched_takes_loops(c, &g.at))
@@ -355,6 +355,8 @@ const ir_program *sched_do_cache_write(sched_call *c)
     const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
     for (int j = 0; j < b->n_writes; j++) {
         old[j] = b->writes[j].buffer;
+        if (!sched_may_copy(c, old[j]))
+            return NULL;
         cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
     }
     sched_copy k = {.name = name,

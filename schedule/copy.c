@@ -99,6 +99,13 @@ static const ir_block *copy_block(sched_call *c, const sched_copy *k)
     return block->body ? sched_refresh(c->s->facts, block) : NULL;
 }
 
+bool sched_may_copy(sched_call *c, const ir_buffer *b)
+{
+    if (!sched_leaves_padding(c->s, b))
+        return true;
+    return sched_refuse(c, "the layout of '%s' has padding that nothing fills, which a copy would read", b->name);
+}
+
 void sched_copy_whole(sched_call *c, sched_copy *k)
 {
     const ir_buffer *b = k->from[0];

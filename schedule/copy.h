@@ -27,6 +27,8 @@ typedef struct {
 } sched_copy;
 
 void sched_copy_whole(sched_call *c, sched_copy *k); /* min and extent of the whole buffer */
+/* Refuses where a copy of the buffer would read padding of its layout that was never written. */
+bool sched_may_copy(sched_call *c, const ir_buffer *b);
 const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k);
 
 const char *const *sched_numbered_axes(sched_call *c, int n); /* ax0, ax1, ... */

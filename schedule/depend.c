@@ -93,6 +93,26 @@ static bool runs_with(const sched *s, const sched_site *q, const sched_site *w, 
     return true;
 }
 
+/* How a block's spatial variables index what it writes: as they are, or through a layout. */
+typedef struct {
+    bool plain;
+    const int *dim_of; /* plain: as of sched_plain_store */
+    sched_layout layout;
+    bool *used; /* iteration variables that index */
+} store_map;
+
+static bool read_store(const sched *s, const ir_block *b, const ir_region *w, store_map *m)
+{
+    int *dim_of = base_array(s->cx, int, b->n_iters);
+
+    *m = (store_map){.plain = sched_plain_store(s, b, w, dim_of), .dim_of = dim_of, .used = base_array(s->cx, bool, b->n_iters)};
+    if (!m->plain && !sched_invert_store(s, b, w, &m->layout))
+        return false;
+    for (int i = 0; i < b->n_iters; i++)
+        m->used[i] = m->plain ? dim_of[i] >= 0 : m->layout.var[i] != NULL;
+    return true;
+}
+
 /* The spatial part of a block's bindings over its inner loops. */
 typedef struct {
     const ir_expr **bind, **dom, **loop, **extent;
@@ -155,39 +175,77 @@ static const ir_expr *spatial_guards(const sched *s, const sched_site *site, con
     return kept;
 }
 
-/* The box NULL: as they are. */
-static spatial_map spatial_part(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of,
+static void add_spatial(const sched *s, const ir_facts *f, spatial_map *m, const ir_expr *bind, const ir_expr *min,
+                        const ir_expr *extent)
+{
+    m->bind[m->n] = min ? ir_simplify(f, ir_sub(s->cx, bind, min)) : bind;
+    m->dom[m->n++] = extent;
+}
+
+/* The indices, counted from the corner of the box. A mask only permutes whole runs of its unit. */
+static void layout_part(const sched *s, const sched_site *site, const store_map *store, const ir_region *box, const ir_facts *f,
+                        spatial_map *m)
+{
+    const sched_layout *l = &store->layout;
+    ir_subst map = sched_bindings(s->cx, site);
+
+    for (int d = 0; d < l->n; d++) {
+        const ir_expr *unit = ir_int(s->cx, l->unit[d]), *zero = ir_int(s->cx, 0);
+
+        if (l->mask[d] && !(ir_prove_equal(f, ir_floormod(s->cx, box->min[d], unit), zero) &&
+                            ir_prove_equal(f, ir_floormod(s->cx, box->extent[d], unit), zero)))
+            m->unclear = true;
+        add_spatial(s, f, m, ir_apply(s->cx, &map, l->index[d]), box->min[d], box->extent[d]);
+    }
+}
+
+/* A loop that is all of a variable may run on as far as the layout is padded: those points are no instances. */
+static const ir_expr *padded_extent(const sched_site *site, const ir_stmt *loop, const store_map *store)
+{
+    for (int i = 0; i < site->block->n_iters && !store->plain; i++)
+        if (store->used[i] && site->stmt->block.bind[i] == loop->loop.var &&
+            ir_same(loop->loop.extent, site->block->iters[i].extent))
+            return store->layout.extent[i];
+    return loop->loop.extent;
+}
+
+/* The box NULL: the variables as they are. */
+static spatial_map spatial_part(const sched *s, const sched_site *site, const ir_expr *where, const store_map *store,
                                 const ir_region *box, int fixed)
 {
     const ir_block *b = site->block;
     const ir_facts *f = sched_site_facts(s, site, fixed);
+    int most = b->n_iters + (box ? box->buffer->n : 0);
     spatial_map m = {0};
 
-    m.bind = base_array(s->cx, const ir_expr *, b->n_iters);
-    m.dom = base_array(s->cx, const ir_expr *, b->n_iters);
+    m.bind = base_array(s->cx, const ir_expr *, most);
+    m.dom = base_array(s->cx, const ir_expr *, most);
     m.loop = base_array(s->cx, const ir_expr *, site->n_loops);
     m.extent = base_array(s->cx, const ir_expr *, site->n_loops);
-    for (int i = 0; i < b->n_iters; i++)
-        if (dim_of[i] >= 0) {
-            const ir_expr *bind = site->stmt->block.bind[i];
+    for (int i = 0; i < b->n_iters; i++) {
+        int d = store->dim_of[i];
 
-            m.bind[m.n] = box ? ir_simplify(f, ir_sub(s->cx, bind, box->min[dim_of[i]])) : bind;
-            m.dom[m.n++] = box ? box->extent[dim_of[i]] : b->iters[i].extent;
-        }
+        if (store->used[i] && !box)
+            add_spatial(s, f, &m, site->stmt->block.bind[i], NULL, b->iters[i].extent);
+        else if (store->plain && d >= 0)
+            add_spatial(s, f, &m, site->stmt->block.bind[i], box->min[d], box->extent[d]);
+    }
+    if (box && !store->plain)
+        layout_part(s, site, store, box, f, &m);
     m.where = spatial_guards(s, site, where, fixed, &m);
     for (int j = fixed; j < site->n_loops; j++)
         if (any_mentions(s->cx, m.bind, m.n, site->loop[j]->loop.var) ||
             sched_mentions(s->cx, m.where, site->loop[j]->loop.var)) {
             m.loop[m.n_loops] = site->loop[j]->loop.var;
-            m.extent[m.n_loops++] = site->loop[j]->loop.extent;
+            m.extent[m.n_loops++] = box ? padded_extent(site, site->loop[j], store) : site->loop[j]->loop.extent;
         }
     return m;
 }
 
-static bool onto_box(const sched *s, const sched_site *site, const ir_expr *where, const int *dim_of, const ir_region *box,
+static bool onto_box(const sched *s, const sched_site *site, const ir_expr *where, const store_map *store, const ir_region *box,
                      int fixed)
 {
-    spatial_map m = spatial_part(s, site, where, dim_of, box, fixed);
+    spatial_map m = spatial_part(s, site, where, store, box, fixed);
     ir_iter_map map;
 
     return !m.unclear &&
@@ -195,10 +253,10 @@ static bool onto_box(const sched *s, const sched_site *site, const ir_expr *wher
 }
 
 /* Variables of one value, which index nothing, have it: where a tile of them lies outside the domain, nothing runs. */
-static bool single_values_hold(const sched *s, const sched_site *site, const int *dim_of)
+static bool single_values_hold(const sched *s, const sched_site *site, const store_map *store)
 {
     for (int i = 0; i < site->block->n_iters; i++)
-        if (dim_of[i] < 0 && site->block->iters[i].kind == IR_SPATIAL &&
+        if (!store->used[i] && site->block->iters[i].kind == IR_SPATIAL &&
             !ir_prove_equal(sched_site_facts(s, site, site->n_loops), site->stmt->block.bind[i], ir_int(s->cx, 0)))
             return false;
     return true;
@@ -206,14 +264,14 @@ static bool single_values_hold(const sched *s, const sched_site *site, const int
 
 /* Loops that no spatial variable of more than one value uses must run at least once, unless they reduce: an empty reduction
  * initialises. */
-static bool others_run(const sched *s, const sched_site *site, const int *dim_of, int fixed)
+static bool others_run(const sched *s, const sched_site *site, const store_map *store, int fixed)
 {
     for (int j = fixed; j < site->n_loops; j++) {
         const ir_expr *var = site->loop[j]->loop.var;
         bool covered = sched_kind_for(s->cx, site, var) == IR_REDUCE_ITER;
 
         for (int i = 0; i < site->block->n_iters; i++)
-            covered = covered || (dim_of[i] >= 0 && sched_mentions(s->cx, site->stmt->block.bind[i], var));
+            covered = covered || (store->used[i] && sched_mentions(s->cx, site->stmt->block.bind[i], var));
         if (!covered && !ir_prove_le(sched_site_facts(s, site, j), ir_int(s->cx, 1), site->loop[j]->loop.extent))
             return false;
     }
@@ -223,15 +281,15 @@ static bool others_run(const sched *s, const sched_site *site, const int *dim_of
 /* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly. */
 bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
 {
-    int *dim_of = base_array(s->cx, int, site->block->n_iters);
     const ir_expr *where = site->stmt->block.where, *guards = sched_loop_guards(s, site);
+    store_map store;
 
-    if (site->branches || !sched_plain_store(s, site->block, access, dim_of) || !others_run(s, site, dim_of, fixed) ||
-        !single_values_hold(s, site, dim_of))
+    if (site->branches || !read_store(s, site->block, access, &store) || !others_run(s, site, &store, fixed) ||
+        !single_values_hold(s, site, &store))
         return false;
-    if (!guards && sched_counts_box(s, site, dim_of, box, fixed))
+    if (store.plain && !guards && sched_counts_box(s, site, store.dim_of, box, fixed))
         return true;
-    return onto_box(s, site, guards, dim_of, box, fixed) || (guards != where && onto_box(s, site, where, dim_of, box, fixed));
+    return onto_box(s, site, guards, &store, box, fixed) || (guards != where && onto_box(s, site, where, &store, box, fixed));
 }
 
 bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
@@ -453,9 +511,9 @@ static const ir_expr *purely_spatial(const sched *s, const sched_site *site, int
 }
 
 /* The spatial bindings take distinct values at distinct points of the loops that they use, from loop `first` on. */
-static bool distinct_from(const sched *s, const sched_site *site, const int *dim_of, const ir_expr *var, int first)
+static bool distinct_from(const sched *s, const sched_site *site, const store_map *store, const ir_expr *var, int first)
 {
-    spatial_map m = spatial_part(s, site, NULL, dim_of, NULL, first);
+    spatial_map m = spatial_part(s, site, NULL, store, NULL, first);
     ir_iter_map map;
 
     if (!any_mentions(s->cx, m.bind, m.n, var))
@@ -469,10 +527,10 @@ static bool distinct_from(const sched *s, const sched_site *site, const int *dim
  * view. */
 static bool digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth)
 {
-    int *dim_of = base_array(s->cx, int, site->block->n_iters);
+    store_map store;
 
-    return sched_plain_store(s, site->block, access, dim_of) &&
-           (distinct_from(s, site, dim_of, var, depth - 1) || (depth > 1 && distinct_from(s, site, dim_of, var, 0)));
+    return read_store(s, site->block, access, &store) &&
+           (distinct_from(s, site, &store, var, depth - 1) || (depth > 1 && distinct_from(s, site, &store, var, 0)));
 }
 
 bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var)

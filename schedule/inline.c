@@ -17,7 +17,9 @@ typedef struct {
     const ir_buffer *buffer;
     const ir_block *block;
     const ir_stmt *store; /* the block's only statement */
-    int *iter_of;         /* for each dimension: the iteration variable that it is, or -1 */
+    const ir_expr *const *point; /* a variable for each dimension of the buffer, */
+    const ir_expr *const *iter;  /* and each iteration variable over them; NULL: it is 0 */
+    const ir_facts *facts;
 } stage_value;
 
 static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *e)
@@ -29,17 +31,28 @@ static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *e)
     return ir_let(rw->cx, var, e->let.value, ir_substitute(rw->cx, e->let.body, e->let.var, var));
 }
 
+/* The iteration variable of the instance that writes the element at the index. */
+static const ir_expr *iter_at(const stage_value *v, int i, const ir_expr *const *index)
+{
+    ir_subst map = {0};
+
+    if (!v->iter[i])
+        return ir_int(v->cx, 0);
+    for (int d = 0; d < v->buffer->n; d++) {
+        if (v->iter[i] == v->point[d])
+            return index[d];
+        base_map_put(v->cx, &map.vars, v->point[d], index[d]);
+    }
+    return ir_simplify(v->facts, ir_apply(v->cx, &map, v->iter[i]));
+}
+
 static const ir_expr *value_at(const stage_value *v, const ir_expr *const *index)
 {
     ir_rewrite rw = {.cx = v->cx, .expr = fresh_let};
     ir_subst map = {0};
 
-    for (int d = 0; d < v->buffer->n; d++)
-        if (v->iter_of[d] >= 0)
-            base_map_put(v->cx, &map.vars, v->block->iters[v->iter_of[d]].var, index[d]);
     for (int i = 0; i < v->block->n_iters; i++)
-        if (!base_map_has(&map.vars, v->block->iters[i].var))
-            base_map_put(v->cx, &map.vars, v->block->iters[i].var, ir_int(v->cx, 0));
+        base_map_put(v->cx, &map.vars, v->block->iters[i].var, iter_at(v, i, index));
     return ir_apply(v->cx, &map, ir_rewrite_expr(&rw, v->store->store.value));
 }
 
@@ -244,12 +257,32 @@ static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, con
 
 /* ---- checks ---- */
 
-/* The block is one store, each dimension of which is a variable of its own. */
-static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
+/* Which instance writes an element. */
+static bool invert_store(sched_call *c, const ir_block *b, stage_value *v)
 {
     int *dim_of = base_array(c->cx, int, b->n_iters);
+    const ir_expr **point = base_array(c->cx, const ir_expr *, v->buffer->n), **iter = base_array(c->cx, const ir_expr *, b->n_iters);
+    sched_layout l;
 
-    *v = (stage_value){.cx = c->cx, .block = b, .store = b->body};
+    v->point = point;
+    v->iter = iter;
+    if (sched_plain_store(c->s, b, &b->writes[0], dim_of)) {
+        for (int i = 0; i < b->n_iters; i++)
+            if (dim_of[i] >= 0)
+                iter[i] = point[dim_of[i]] = b->iters[i].var;
+        return true;
+    }
+    if (!sched_invert_store(c->s, b, &b->writes[0], &l))
+        return sched_refuse(c, "the store of '%s' cannot be inverted", b->name);
+    v->point = l.point;
+    v->iter = l.var;
+    return true;
+}
+
+/* The block is one store that can be inverted. */
+static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
+{
+    *v = (stage_value){.cx = c->cx, .block = b, .store = b->body, .facts = c->s->facts};
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_SPATIAL)
             return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined",
@@ -257,15 +290,7 @@ static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
     if (b->init || b->body->kind != IR_STORE || b->n_writes != 1)
         return sched_refuse(c, "'%s' is more than one store", b->name);
     v->buffer = b->body->store.buffer;
-    if (!sched_plain_store(c->s, b, &b->writes[0], dim_of))
-        return sched_refuse(c, "the store of '%s' cannot be inverted", b->name);
-    v->iter_of = base_array(c->cx, int, v->buffer->n + 1);
-    for (int d = 0; d < v->buffer->n; d++)
-        v->iter_of[d] = -1;
-    for (int i = 0; i < b->n_iters; i++)
-        if (dim_of[i] >= 0)
-            v->iter_of[dim_of[i]] = i;
-    return true;
+    return invert_store(c, b, v);
 }
 
 static bool only_writer(sched_call *c, const sched_sites *all, const sched_site *p, const ir_buffer *b)
@@ -381,23 +406,46 @@ static const ir_expr *exchange_load(ir_rewrite *rw, const ir_expr *e)
     return ir_rewrite_children(rw, e);
 }
 
+/* Each axis of Q is one of P. */
+static bool axes_match(sched_call *c, const stage_value *p, const stage_value *q, const ir_subst *map)
+{
+    for (int i = 0; i < q->block->n_iters; i++) {
+        const ir_expr *at = base_map_get(&map->vars, q->block->iters[i].var);
+        bool found = ir_is_value(at, 0);
+
+        for (int k = 0; k < p->block->n_iters; k++)
+            found = found || (at == p->block->iters[k].var &&
+                              ir_prove_equal(c->s->facts, p->block->iters[k].extent, q->block->iters[i].extent));
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* Q reads every element of P's buffer at one of its points: what those are, over P's. */
 static bool same_domain(sched_call *c, const stage_value *p, const stage_value *q, const ir_expr *load, ir_subst *map)
 {
-    for (int d = 0; d < p->buffer->n; d++) {
-        int k = p->iter_of[d], found = -1;
+    ir_region read = ir_region_point(c->cx, p->buffer, load->load.index);
+    ir_facts *f = ir_facts_new(c->cx, c->s->facts);
+    ir_subst written = {0};
+    sched_layout l;
 
-        for (int i = 0; i < q->block->n_iters; i++)
-            if (q->block->iters[i].var == load->load.index[d] && !base_map_has(&map->vars, load->load.index[d]))
-                found = i;
-        if (found < 0 || k < 0 || !ir_prove_equal(c->s->facts, q->block->iters[found].extent, p->block->iters[k].extent))
-            return sched_refuse(c, "'%s' does not read all of '%s', each element once: dimension %d differs", q->block->name,
-                                p->buffer->name, d);
-        base_map_put(c->cx, &map->vars, q->block->iters[found].var, p->block->iters[k].var);
+    if (!sched_invert_read(c->s, q->block, &read, &l))
+        return sched_refuse(c, "it is not proven that '%s' reads all of '%s', each element once", q->block->name, p->buffer->name);
+    for (int i = 0; i < p->block->n_iters; i++)
+        ir_facts_range(f, p->block->iters[i].var, ir_int(c->cx, 0), p->block->iters[i].extent);
+    for (int d = 0; d < p->buffer->n; d++)
+        base_map_put(c->cx, &written.vars, l.point[d], p->store->store.index[d]);
+    for (int i = 0; i < q->block->n_iters; i++) {
+        const ir_iter *axis = &q->block->iters[i];
+        const ir_expr *at = l.var[i] ? ir_simplify(f, ir_apply(c->cx, &written, l.var[i])) : ir_int(c->cx, 0);
+
+        if (!l.var[i] && !ir_prove_equal(c->s->facts, axis->extent, ir_int(c->cx, 1)))
+            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name, q->block->name, p->buffer->name);
+        base_map_put(c->cx, &map->vars, axis->var, at);
     }
-    for (int i = 0; i < q->block->n_iters; i++)
-        if (!base_map_has(&map->vars, q->block->iters[i].var))
-            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", q->block->iters[i].var->var.name, q->block->name,
-                                p->buffer->name);
+    if (!axes_match(c, p, q, map) && (sched_is_padded(c->s, q->block, &l) || sched_leaves_padding(c->s, p->buffer)))
+        return sched_refuse(c, "it is not proven that '%s' has a point for each of '%s'", p->block->name, q->block->name);
     return true;
 }
 

@@ -8,8 +8,7 @@
 #include "ir/text.h"
 #include "schedule/state.h"
 
-/* The buffer, where its layout is ours to choose. */
-static const ir_buffer *own_buffer(sched_call *c)
+const ir_buffer *sched_own_buffer(sched_call *c)
 {
     const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);
 
@@ -37,7 +36,7 @@ static const ir_expr *aligned(const ir_facts *f, const ir_expr *least, int64_t f
  * is room for. */
 const ir_program *sched_do_storage_align(sched_call *c)
 {
-    const ir_buffer *b = own_buffer(c);
+    const ir_buffer *b = sched_own_buffer(c);
     int64_t dim = c->arg[1].i, factor = c->arg[2].i, offset = c->arg[3].i;
 
     if (!b)

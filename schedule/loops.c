@@ -155,10 +155,20 @@ static void check_access(bounds_check *k, const ir_buffer *b, const ir_expr *con
     }
 }
 
+static void check_written(bounds_check *k, const ir_buffer *b)
+{
+    if (!k->ok || !sched_leaves_padding(k->c->s, b))
+        return;
+    sched_refuse(k->c, "rounded up, '%s' would read the padding of '%s', which nothing fills", k->block, b->name);
+    k->ok = false;
+}
+
 static bool check_load(ir_walk *w, const ir_expr *e)
 {
-    if (e->op == IR_LOAD)
+    if (e->op == IR_LOAD) {
         check_access((bounds_check *)w, e->load.buffer, e->load.index, e->load.n, "read");
+        check_written((bounds_check *)w, e->load.buffer);
+    }
     return e->has & IR_HAS_LOAD;
 }
 

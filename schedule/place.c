@@ -228,6 +228,42 @@ static ir_region needed(move *m, const ir_buffer *buffer, const ir_facts **f)
     return ir_region_union(*f, boxes, n);
 }
 
+/* Narrows one loop of the block; where several buffers ask for different parts, to none. */
+static void narrow_loop(move *m, const ir_facts *f, int i, const ir_expr *min, const ir_expr *extent, bool first)
+{
+    const ir_expr *whole = m->site->block->iters[i].extent;
+
+    if (!in_reach(m, min) || !in_reach(m, extent))
+        return;
+    bool same = first || (ir_prove_equal(f, m->min[i], min) && ir_prove_equal(f, m->extent[i], extent));
+    m->min[i] = same ? ir_simplify(f, min) : ir_int(m->c->cx, 0);
+    m->extent[i] = same ? ir_simplify(f, extent) : whole;
+    if (ir_is_value(m->min[i], 0) && ir_prove_le(f, whole, m->extent[i]))
+        m->extent[i] = whole;
+}
+
+/* The interval of a variable over the elements of a box. */
+static bool span_in_box(const ir_facts *f, const sched_layout *l, const ir_expr *var, const ir_region *box, const ir_expr **min,
+                        const ir_expr **extent)
+{
+    ir_ranges inner = {.var = l->point, .min = box->min, .extent = box->extent, .n = l->n};
+
+    return ir_span(f, var, &inner, NULL, min, extent);
+}
+
+static bool invert_layout(move *m, const ir_facts *f, const ir_region *write, const ir_region *box, bool first)
+{
+    const ir_expr *min, *extent;
+    sched_layout l;
+
+    if (!sched_invert_store(m->c->s, m->site->block, write, &l))
+        return sched_refuse(m->c, "the store of '%s' to '%s' cannot be inverted", m->site->block->name, write->buffer->name);
+    for (int i = 0; i < m->site->block->n_iters; i++)
+        if (l.var[i] && span_in_box(f, &l, l.var[i], box, &min, &extent))
+            narrow_loop(m, f, i, min, extent, first);
+    return true;
+}
+
 /* Narrows the loops of the block to the points that write `box`. */
 static bool invert_store(move *m, const ir_facts *f, const ir_region *write, const ir_region *box, bool first)
 {
@@ -235,16 +271,10 @@ static bool invert_store(move *m, const ir_facts *f, const ir_region *write, con
     int *dim_of = base_array(m->c->cx, int, b->n_iters);
 
     if (!sched_plain_store(m->c->s, b, write, dim_of))
-        return sched_refuse(m->c, "the store of '%s' to '%s' cannot be inverted", b->name, write->buffer->name);
-    for (int i = 0; i < b->n_iters; i++) {
-        int d = dim_of[i];
-
-        if (d < 0 || !in_reach(m, box->min[d]) || !in_reach(m, box->extent[d]))
-            continue;
-        bool same = first || (ir_prove_equal(f, m->min[i], box->min[d]) && ir_prove_equal(f, m->extent[i], box->extent[d]));
-        m->min[i] = same ? ir_simplify(f, box->min[d]) : ir_int(m->c->cx, 0);
-        m->extent[i] = same ? ir_simplify(f, box->extent[d]) : b->iters[i].extent;
-    }
+        return invert_layout(m, f, write, box, first);
+    for (int i = 0; i < b->n_iters; i++)
+        if (dim_of[i] >= 0)
+            narrow_loop(m, f, i, box->min[dim_of[i]], box->extent[dim_of[i]], first);
     return true;
 }
 
@@ -452,6 +482,37 @@ static bool writes_all(move *m, const sched_site *w, const ir_region *write, con
     return sched_fills(m->c->s, w, write, &whole, 0);
 }
 
+/* ... of a buffer with a layout, whose padding counts as written. */
+static bool writes_box(move *m, const sched_site *w, const ir_region *write)
+{
+    ir_region whole = ir_region_whole(m->c->cx, write->buffer);
+
+    return sched_fills(m->c->s, w, write, &whole, 0);
+}
+
+static bool plain_read(move *m, const ir_region *read)
+{
+    int64_t shift;
+
+    for (int d = 0; d < read->buffer->n; d++)
+        if (read_iter(m, read, d, &shift) < 0)
+            return false;
+    return true;
+}
+
+/* Q reads every element of the buffer at one of its points: those in the box say which points run. */
+static bool take_layout_part(move *m, const ir_facts *f, const ir_region *read, const ir_region *box)
+{
+    sched_layout l;
+
+    if (!sched_invert_read(m->c->s, m->site->block, read, &l))
+        return false;
+    for (int i = 0; i < m->site->block->n_iters; i++)
+        if (l.var[i] && !span_in_box(f, &l, l.var[i], box, &m->min[i], &m->extent[i]))
+            return false;
+    return true;
+}
+
 /* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not cover all of
  * them. */
 static bool take_part(move *m, const ir_region *read, const sched_site *w, const ir_region *write, const char **reason)
@@ -462,12 +523,20 @@ static bool take_part(move *m, const ir_region *read, const sched_site *w, const
     const ir_facts *f = sched_site_facts(m->c->s, w, fixed_loops(m, w));
     bool *set = base_array(m->c->cx, bool, b->n_iters);
 
-    if (!sched_plain_store(m->c->s, w->block, write, dim_of)) {
+    bool plain = sched_plain_store(m->c->s, w->block, write, dim_of);
+
+    if (!plain && !writes_box(m, w, write)) {
         *reason = base_format(m->c->cx, "the store of '%s' cannot be inverted", w->block->name);
         return false;
     }
-    if (!writes_all(m, w, write, dim_of)) {
+    if (plain && !writes_all(m, w, write, dim_of)) {
         *reason = base_format(m->c->cx, "it is not proven that '%s' writes all of '%s'", w->block->name, read->buffer->name);
+        return false;
+    }
+    if (!plain_read(m, read) && take_layout_part(m, f, read, &box))
+        return true;
+    if (!plain) {
+        *reason = base_format(m->c->cx, "the read of '%s' by '%s' cannot be inverted", read->buffer->name, b->name);
         return false;
     }
     for (int k = 0; k < w->block->n_iters; k++) {

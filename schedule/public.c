@@ -187,6 +187,11 @@ const char *(tec_tensorize)(tec_schedule *s, const char *loop_or_block, const ch
     return sched_tensorize(s, loop_or_block, intrinsic);
 }
 
+bool(tec_transform_layout)(tec_schedule *s, const char *buffer, const char *map, const char *pad)
+{
+    return sched_transform_layout(s, buffer, map, pad);
+}
+
 bool(tec_pragma)(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value)
 {
     return sched_pragma(s, loop_or_block, key, value);

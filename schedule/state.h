@@ -45,7 +45,10 @@ struct tec_schedule {
     X(FACTORS, "factors") /* ints, where `_` is inferred */                                                                      \
     X(INT, "int")                                                                                                                \
     X(WORD, "word")                                                                                                              \
-    X(EXPR, "expr") /* over symbols */
+    X(EXPR, "expr")   /* over symbols */                                                                                         \
+    X(EXPRS, "exprs") /* a list of them */                                                                                       \
+    X(TUPLE, "tuple") /* (36, 1): one of them in parentheses */                                                                  \
+    X(MAP, "map")     /* (i, j) -> (j, i): expressions over variables of its own, and symbols */
 typedef enum {
 #define X(NAME, text) SCHED_ARG_##NAME,
     SCHED_ARG_LIST(X)
@@ -57,10 +60,17 @@ typedef struct {
     const char *name;         /* LOOP, BLOCK, PLACE, BUFFER, WORD */
     const char *const *names; /* LOOPS, BLOCKS: n of them */
     const int64_t *ints;      /* FACTORS: n of them; SCHED_INFER is `_` */
+    const ir_expr *const *exprs; /* EXPRS, TUPLE, MAP: n of them */
+    const ir_expr *const *vars;  /* MAP: n_vars of them */
     const ir_expr *expr;
     int64_t i;
-    int n;
+    int n, n_vars;
 } sched_arg;
+
+static inline bool sched_is_list(sched_arg_kind k) /* takes all arguments that fit, perhaps none */
+{
+    return k == SCHED_ARG_LOOPS || k == SCHED_ARG_BLOCKS || k == SCHED_ARG_FACTORS || k == SCHED_ARG_EXPRS;
+}
 
 enum { SCHED_MAX_ARGS = 4 };
 
@@ -100,6 +110,9 @@ const sched_primitive *sched_primitive_named(const char *name);
 
 /* Checks, rewrites, appends; the results' names go to *results (may be NULL). */
 bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results, int *n_results);
+
+/* Reads an argument of the kind that it has, as a trace writes it; what does not parse is recorded as a refusal (trace.c). */
+bool sched_read_text(sched *s, const char *primitive, const char *text, sched_arg *a);
 
 /* The named loops in this order, outermost first (reorder.c); what reorder and tile do. */
 const ir_program *sched_permute(sched_call *c, const char *const *loop, int n);
@@ -182,6 +195,8 @@ bool sched_reads(const ir_block *b, const ir_buffer *buffer); /* or the same ali
 bool sched_writes(const ir_block *b, const ir_buffer *buffer);
 bool sched_same_storage(const ir_buffer *a, const ir_buffer *b);
 bool sched_is_output(const ir_program *p, const ir_buffer *b); /* any parameter */
+/* The buffer of the first argument, where its layout is the schedule's to choose; refuses (layout.c). */
+const ir_buffer *sched_own_buffer(sched_call *c);
 const ir_buffer *sched_buffer_named(const ir_program *p, const char *name);
 
 /* ---- rewriting (rewrite.c) ---- */
@@ -214,6 +229,7 @@ bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var); /* N
 /* IR_REDUCE_ITER where the loop takes part in a reduce iteration variable of the block, IR_SCAN or IR_OPAQUE likewise; otherwise
  * spatial. */
 ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var);
+ir_subst sched_bindings(tec_context *cx, const sched_site *site); /* iteration variables to what they are bound to */
 /* The facts around a site with its outer `fixed` loops only. */
 const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed);
 /* The box that one access touches while the outer `fixed` loops stand still. `covering`: points that the predicate leaves out
@@ -230,6 +246,7 @@ const ir_expr *sched_loop_guards(const sched *s, const sched_site *site);
 void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out);
 const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed);
 bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard);
+
 /* ---- blocks of blocks (blockize.c) ---- */
 
 /* The program in which all that runs below the loop at the end of the path is one instance of its block; NULL after a refusal. The
@@ -237,6 +254,32 @@ bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guar
 const ir_program *sched_make_block(sched_call *c, const sched_path *at, const char **block);
 
 bool sched_is_tensorized(const ir_block *b); /* (tensorize.c) */
+
+/* ---- which element an instance writes, and back (store.c) ---- */
+
+/* A one-to-one map of variables onto the elements of a buffer: index[d], ^ mask[d] where there is one. */
+typedef struct {
+    int n;                 /* dimensions */
+    const ir_expr **index; /* over the variables, the masks taken off */
+    const ir_expr **mask;  /* NULL: none; otherwise below unit[d], a power of two that divides the dimension */
+    int64_t *unit;
+    const ir_expr **point;  /* a variable for each dimension */
+    const ir_expr **var;    /* each variable over the point; of a block's: NULL where the indices do not need it */
+    const ir_expr **extent; /* how far each variable may run: up to what fills the padding */
+} sched_layout;
+
+/* Whether `index`, over variables 0..extent-1, is such a map onto all elements of the shape, where the variables run a little further if
+ * need be; the reason why it is not proven. */
+bool sched_read_layout(const ir_facts *f, const ir_expr *const *var, const ir_expr *const *extent, int n_vars,
+                       const ir_expr *const *index, const ir_expr *const *shape, int n, sched_layout *m, const char **reason);
+/* The same of the spatial iteration variables of a block, which accesses r one element at a time; `var` and `extent` are by iteration
+ * variable. Of a read: of those that the indices use. Of a store: of all of more than one value. */
+bool sched_invert_read(const sched *s, const ir_block *b, const ir_region *r, sched_layout *m);
+bool sched_invert_store(const sched *s, const ir_block *b, const ir_region *w, sched_layout *m);
+/* Some of the elements are no instance's. */
+bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m);
+/* Some block that writes the buffer may leave padding of its layout unwritten. */
+bool sched_leaves_padding(const sched *s, const ir_buffer *buffer);
 
 /* ---- dependence (depend.c) ---- */
 

@@ -43,6 +43,19 @@ static void add_factors(tec_context *cx, base_text *t, const sched_arg *a)
     }
 }
 
+static void add_exprs(tec_context *cx, base_text *t, const ir_expr *const *e, int n)
+{
+    for (int i = 0; i < n; i++)
+        base_addf(cx, t, "%s%s", i ? ", " : "", ir_expr_text(cx, e[i]));
+}
+
+static void add_tuple(tec_context *cx, base_text *t, const ir_expr *const *e, int n)
+{
+    base_add(cx, t, "(");
+    add_exprs(cx, t, e, n);
+    base_add(cx, t, ")");
+}
+
 static void add_arg(tec_context *cx, base_text *t, const sched_arg *a)
 {
     switch (a->kind) {
@@ -56,6 +69,13 @@ static void add_arg(tec_context *cx, base_text *t, const sched_arg *a)
     case SCHED_ARG_FACTORS: add_factors(cx, t, a); return;
     case SCHED_ARG_INT: base_addf(cx, t, "%lld", (long long)a->i); return;
     case SCHED_ARG_EXPR: base_add(cx, t, ir_expr_text(cx, a->expr)); return;
+    case SCHED_ARG_EXPRS: add_exprs(cx, t, a->exprs, a->n); return;
+    case SCHED_ARG_TUPLE: add_tuple(cx, t, a->exprs, a->n); return;
+    case SCHED_ARG_MAP:
+        add_tuple(cx, t, a->vars, a->n_vars);
+        base_add(cx, t, " -> ");
+        add_tuple(cx, t, a->exprs, a->n);
+        return;
     }
 }
 
@@ -69,9 +89,7 @@ static const char *default_word(const sched_primitive *p)
 
 static bool left_out(const sched_primitive *p, const sched_arg *a)
 {
-    bool list = a->kind == SCHED_ARG_LOOPS || a->kind == SCHED_ARG_BLOCKS || a->kind == SCHED_ARG_FACTORS;
-
-    if (list)
+    if (sched_is_list(a->kind))
         return a->n == 0;
     return a->kind == SCHED_ARG_WORD && base_same(a->name, default_word(p));
 }
@@ -152,6 +170,8 @@ static const sched_arg *copy_args(tec_context *cx, const sched_arg *arg, int n)
             ((const char **)copy[i].names)[j] = arg[i].names[j] ? base_strdup(cx, arg[i].names[j]) : NULL;
         if (arg[i].ints)
             copy[i].ints = base_copy(cx, arg[i].ints, (size_t)arg[i].n * sizeof *arg[i].ints);
+        if (arg[i].exprs)
+            copy[i].exprs = base_copy(cx, arg[i].exprs, (size_t)arg[i].n * sizeof *arg[i].exprs);
     }
     return copy;
 }

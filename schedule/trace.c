@@ -77,6 +77,58 @@ static void read_factors(replay *r, sched_arg *a)
     a->ints = ints;
 }
 
+/* ---- expressions ---- */
+
+static void know_symbols(const sched *s, tec_context *cx, ir_scope_table *scope)
+{
+    const ir_program *p = s->tree;
+
+    for (int i = 0; i < p->n_symbols; i++)
+        base_dict_put(cx, &scope->vars, p->symbols[i]->var.name, p->symbols[i]);
+}
+
+/* Expressions up to the closing bracket of the call or tuple. */
+static void read_exprs(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
+{
+    base_vec all = {0};
+
+    do
+        base_push(lx->cx, &all, ir_parse_expr(lx, scope));
+    while (!base_failed(lx->cx) && base_accept(lx, ","));
+    a->exprs = (const ir_expr *const *)all.at;
+    a->n = all.n;
+}
+
+static void read_tuple(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
+{
+    base_expect(lx, "(");
+    read_exprs(lx, scope, a);
+    base_expect(lx, ")");
+}
+
+/* The variables hide symbols of the same name, in the map only. */
+static void read_map(const sched *s, base_lexer *lx, sched_arg *a)
+{
+    ir_scope_table scope = {0};
+    base_vec vars = {0};
+
+    know_symbols(s, lx->cx, &scope);
+    base_expect(lx, "(");
+    do {
+        const char *name = base_expect_name(lx, "a variable");
+        const ir_expr *var = name ? ir_var(s->cx, base_strdup(s->cx, name), BASE_I64) : NULL;
+
+        if (var)
+            base_dict_put(lx->cx, &scope.vars, var->var.name, var);
+        base_push(s->cx, &vars, var);
+    } while (!base_failed(lx->cx) && base_accept(lx, ","));
+    base_expect(lx, ")");
+    base_expect(lx, "->");
+    read_tuple(lx, &scope, a);
+    a->vars = (const ir_expr *const *)vars.at;
+    a->n_vars = vars.n;
+}
+
 static void read_arg(replay *r, sched_arg *a)
 {
     switch (a->kind) {
@@ -98,6 +150,9 @@ static void read_arg(replay *r, sched_arg *a)
     case SCHED_ARG_FACTORS: read_factors(r, a); return;
     case SCHED_ARG_INT: base_expect_int(r->lx, "an integer", &a->i); return;
     case SCHED_ARG_EXPR: a->expr = ir_parse_expr(r->lx, &r->scope); return;
+    case SCHED_ARG_EXPRS: read_exprs(r->lx, &r->scope, a); return;
+    case SCHED_ARG_TUPLE: read_tuple(r->lx, &r->scope, a); return;
+    case SCHED_ARG_MAP: read_map(r->s, r->lx, a); return;
     }
 }
 
@@ -128,8 +183,7 @@ static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
         sched_arg *a = &arg[n];
 
         kind_of_word(w, word, &a->kind);
-        bool list = a->kind == SCHED_ARG_LOOPS || a->kind == SCHED_ARG_BLOCKS || a->kind == SCHED_ARG_FACTORS;
-        bool may_miss = list || all > word;
+        bool may_miss = sched_is_list(a->kind) || all > word;
         if (may_miss && base_at(r->lx, ")")) {
             if (all > word)
                 a->name = base_strndup(r->s->cx, w + word + 1, all - word - 1);
@@ -197,14 +251,6 @@ static bool read_step(replay *r)
     return true;
 }
 
-static void know_symbols(replay *r)
-{
-    const ir_program *p = r->s->tree;
-
-    for (int i = 0; i < p->n_symbols; i++)
-        base_dict_put(r->cx, &r->scope.vars, p->symbols[i]->var.name, p->symbols[i]);
-}
-
 /* What the parser left in the context belongs to the schedule: a bad trace leaves the context usable. */
 static void take_error(sched *s)
 {
@@ -213,6 +259,21 @@ static void take_error(sched *s)
     if (!s->error)
         s->error = base_strdup(s->cx, tec_context_error(s->cx));
     tec_context_clear(s->cx);
+}
+
+bool sched_read_text(sched *s, const char *primitive, const char *text, sched_arg *a)
+{
+    if (!s || !text || base_failed(s->cx))
+        return false;
+    replay r = {.s = s, .cx = s->cx, .lx = base_lexer_new(s->cx, primitive, text)};
+
+    know_symbols(s, s->cx, &r.scope);
+    read_arg(&r, a);
+    if (!base_failed(s->cx) && r.lx->tok.kind != BASE_TOK_END)
+        base_unexpected(r.lx, "the end");
+    bool ok = !base_failed(s->cx);
+    take_error(s);
+    return ok;
 }
 
 bool sched_replay(sched *s, const char *file, const char *text)
@@ -225,7 +286,7 @@ bool sched_replay(sched *s, const char *file, const char *text)
 
     s->error = NULL;
     r.lx = base_lexer_new(s->cx, base_strdup(s->cx, file ? file : "trace"), text);
-    know_symbols(&r);
+    know_symbols(s, s->cx, &r.scope);
     while (ok && r.lx->tok.kind != BASE_TOK_END)
         ok = read_step(&r);
     take_error(s);

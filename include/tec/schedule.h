@@ -79,6 +79,9 @@ TEC_API const char *tec_blockize(tec_schedule *s, const char *loop);
  * block that tec_blockize made. Refused unless the loops do exactly what the intrinsic means. */
 TEC_API void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table);
 TEC_API const char *tec_tensorize(tec_schedule *s, const char *loop_or_block, const char *intrinsic);
+/* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
+ * with `pad`, a number as text (NULL: it stays undefined, and unread). */
+TEC_API bool tec_transform_layout(tec_schedule *s, const char *buffer, const char *map, const char *pad);
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
 
 /* ---- the caller's line ---- */
@@ -126,6 +129,7 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_storage_align(s, buffer, dim, factor, offset) (tec_storage_align)(TEC_HERE_SCHEDULE(s), (buffer), (dim), (factor), (offset))
 #define tec_blockize(s, loop) (tec_blockize)(TEC_HERE_SCHEDULE(s), (loop))
 #define tec_tensorize(s, place, intrinsic) (tec_tensorize)(TEC_HERE_SCHEDULE(s), (place), (intrinsic))
+#define tec_transform_layout(s, buffer, map, pad) (tec_transform_layout)(TEC_HERE_SCHEDULE(s), (buffer), (map), (pad))
 #define tec_pragma(s, place, key, value) (tec_pragma)(TEC_HERE_SCHEDULE(s), (place), (key), (value))
 
 #ifdef __cplusplus

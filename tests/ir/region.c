@@ -82,6 +82,8 @@ Test(region, spans_hold_all_that_is_touched_and_are_tight_where_affine)
         check_span(w, random_affine(w, &seed), extents, true, start);
         check_span(w, ir_floordiv(c, random_affine(w, &seed), ir_int(c, between(&seed, 1, 9))), extents, false, start);
         check_span(w, random_index(w, &seed, 3), extents, false, start);
+        const ir_expr *mask = ir_floormod(c, random_affine(w, &seed), ir_int(c, between(&seed, 1, 9)));
+        check_span(w, ir_bitxor(c, random_affine(w, &seed), mask), extents, false, start);
         tec_context_free(c);
     }
 }
@@ -101,6 +103,9 @@ static const spanned spans[] = {
     {"ko*12 + ki", "ko*12 + ki < n", "0", "n"},
     {"yo*12 + ki", "yo*12 + ki < n", "yo * 12", "12"},
     {"yi - 1 + ky", "0 <= yi - 1 + ky", "0", "9"},
+    {"(yo*8 + yi) ^ (y % 8)", NULL, "yo * 8", "8"},
+    {"(yo*8 + 4 + ky) ^ (y % 4)", NULL, "yo * 8 + 4", "4"},
+    {"(yo + yi) ^ (y % 4)", NULL, "floordiv(yo, 4) * 4", "12"},
 };
 
 Test(region, writes_spans_as_documented, .init = open_context, .fini = close_context)

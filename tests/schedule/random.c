@@ -223,11 +223,39 @@ static void random_split(sched *s)
                 NULL);
 }
 
+/* A dimension tiled, its remainder going last; the last one swizzled by the first; or all the other way round. */
+static void random_layout(sched *s)
+{
+    const char *name = any_buffer(s);
+    const ir_buffer *b = NULL;
+    base_text vars = {0}, map = {0};
+
+    for (int k = 0; k < sched_tree(s)->n_buffers; k++)
+        if (strcmp(sched_tree(s)->buffers[k]->name, name) == 0)
+            b = sched_tree(s)->buffers[k];
+    if (!b || b->n == 0)
+        return;
+    int way = below(3), tiled = below(b->n), by = 1 + below(6), unit = 1 << below(4);
+    for (int d = 0; d < b->n; d++) {
+        base_addf(cx, &vars, "%si%d", d ? ", " : "", d);
+        base_add(cx, &map, d ? ", " : "");
+        if (way == 0 && d == tiled)
+            base_addf(cx, &map, "floordiv(i%d, %d)", d, by);
+        else if (way == 1 && d > 0 && d == b->n - 1)
+            base_addf(cx, &map, "i%d ^ (i0 %% %d)", d, unit);
+        else
+            base_addf(cx, &map, "i%d", way == 2 ? b->n - 1 - d : d);
+    }
+    if (way == 0)
+        base_addf(cx, &map, ", i%d %% %d", tiled, by);
+    sched_transform_layout(s, name, base_format(cx, "(%s) -> (%s)", vars.data, map.data), below(3) ? NULL : "1");
+}
+
 static void random_step(sched *s)
 {
     const char *block = any_block(s);
 
-    switch (below(16)) {
+    switch (below(17)) {
     case 0:
     case 1:
     case 2: random_split(s); break;
@@ -258,6 +286,7 @@ static void random_step(sched *s)
         else
             sched_cache_write_at(s, block, IR_LOCAL, own_loop(s, block));
         break;
+    case 15: random_layout(s); break;
     default:
         if (below(3) == 0)
             sched_decompose_reduction(s, block, own_loop(s, block));

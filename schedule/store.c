@@ -1,0 +1,277 @@
+/* schedule/store.c -- which element an instance writes, and which instance writes an element.
+ *
+ *     P[floordiv(i, 8), j, i % 8] = ...          i = p0*8 + p2, j = p1
+ *     S[i, j ^ (i % 8)] = ...                    i = p0, j = p1 ^ (p0 % 8)
+ *
+ * The indices of a store are quasi-affine in the iteration variables, each perhaps swizzled: `a ^ mask`, where the mask stays below a
+ * power of two that divides the dimension and follows from the other dimensions. Without the masks they are a map that the iterator map
+ * (ir/region.h) proves to be one-to-one and inverts; with them, the dimensions that have no mask give the masks of the others. Where a
+ * layout pads, the variables run up to the next multiple of what they are divided by: those points are no instances.
+ */
+#include "ir/facts.h"
+#include "schedule/state.h"
+
+/* ---- swizzles ---- */
+
+enum { MAX_UNIT = 1 << 16 };
+
+/* The least power of two above the mask that divides the dimension; 0: none. */
+static int64_t unit_of(const ir_facts *f, const ir_expr *mask, const ir_expr *shape)
+{
+    ir_interval b = ir_bounds(f, mask);
+    int64_t unit = 1;
+
+    while (b.min >= 0 && unit <= b.max && unit < MAX_UNIT)
+        unit *= 2;
+    if (b.min < 0 || unit <= b.max)
+        return 0;
+    const ir_expr *rest = ir_floormod(ir_facts_context(f), shape, ir_int(ir_facts_context(f), unit));
+    return ir_is_value(ir_simplify(f, rest), 0) ? unit : 0;
+}
+
+/* index[d] = a ^ mask becomes a; of two operands that could be the mask, the second is it. What has none is left to the iterator map,
+ * which refuses it. */
+static void take_mask(const ir_facts *f, sched_layout *m, int d, const ir_expr *shape)
+{
+    const ir_expr *e = m->index[d];
+
+    for (int k = 1; e->op == IR_BITXOR && k >= 0; k--) {
+        int64_t unit = unit_of(f, e->arg[k], shape);
+
+        if (!unit)
+            continue;
+        m->mask[d] = e->arg[k];
+        m->unit[d] = unit;
+        m->index[d] = e->arg[1 - k];
+        return;
+    }
+}
+
+/* ---- padding ---- */
+
+typedef struct {
+    ir_walk w;
+    const ir_expr *var;
+    int64_t multiple;
+} divisor_search;
+
+static bool look_for_divisor(ir_walk *w, const ir_expr *e)
+{
+    divisor_search *x = (divisor_search *)w;
+    int64_t c;
+
+    if ((e->op == IR_FLOORDIV || e->op == IR_FLOORMOD) && ir_is_int(e->arg[1], &c) && c > 0 && c <= MAX_UNIT &&
+        sched_mentions(w->cx, e->arg[0], x->var)) {
+        int64_t a = x->multiple, b = c;
+
+        while (b) {
+            int64_t r = a % b;
+            a = b;
+            b = r;
+        }
+        if (x->multiple / a <= MAX_UNIT)
+            x->multiple = x->multiple / a * c;
+    }
+    return true;
+}
+
+/* The extent of the variable up to the next multiple of all that its indices divide by. */
+static const ir_expr *rounded(const ir_facts *f, const ir_expr *var, const ir_expr *extent, const ir_expr *const *index, int n)
+{
+    tec_context *cx = ir_facts_context(f);
+    divisor_search x = {.w = {.cx = cx, .expr = look_for_divisor}, .var = var, .multiple = 1};
+
+    for (int d = 0; d < n; d++)
+        ir_walk_expr(&x.w, index[d]);
+    const ir_expr *by = ir_int(cx, x.multiple);
+    return ir_simplify(f, ir_mul(cx, ir_ceildiv(cx, extent, by), by));
+}
+
+/* ---- the inverse ---- */
+
+static bool resolved(tec_context *cx, const ir_expr *e, const sched_layout *m, const bool *known, const ir_expr *const *plain)
+{
+    for (int d = 0; d < m->n; d++)
+        if (!known[d] && sched_mentions(cx, e, plain[d]))
+            return false;
+    return true;
+}
+
+/* plain[d] stands for the index without its mask; value[d] becomes it, over the point. False where masks follow from one another. */
+static bool undo_masks(const ir_facts *f, const sched_layout *m, const ir_expr *const *plain, const ir_subst *vars, ir_subst *value)
+{
+    tec_context *cx = ir_facts_context(f);
+    bool *known = base_array(cx, bool, m->n);
+
+    for (int d = 0; d < m->n; d++)
+        if (!m->mask[d]) {
+            base_map_put(cx, &value->vars, plain[d], m->point[d]);
+            known[d] = true;
+        }
+    for (int round = 0; round < m->n; round++)
+        for (int d = 0; d < m->n; d++) {
+            const ir_expr *mask = known[d] ? NULL : ir_apply(cx, vars, m->mask[d]);
+
+            if (known[d] || !resolved(cx, mask, m, known, plain))
+                continue;
+            base_map_put(cx, &value->vars, plain[d], ir_bitxor(cx, m->point[d], ir_simplify(f, ir_apply(cx, value, mask))));
+            known[d] = true;
+        }
+    for (int d = 0; d < m->n; d++)
+        if (!known[d])
+            return false;
+    return true;
+}
+
+static bool invert(const ir_facts *f, const ir_iter_map *map, const ir_expr *const *var, int n_vars, sched_layout *m)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr **plain = base_array(cx, const ir_expr *, m->n), **out = base_array(cx, const ir_expr *, n_vars);
+    ir_subst vars = {0}, value = {0};
+
+    for (int d = 0; d < m->n; d++) {
+        m->point[d] = ir_var(cx, base_format(cx, "p%d", d), BASE_I64);
+        plain[d] = ir_var(cx, base_format(cx, "q%d", d), BASE_I64);
+    }
+    if (!ir_iter_map_inverse(f, map, plain, var, n_vars, out))
+        return false;
+    for (int i = 0; i < n_vars; i++)
+        base_map_put(cx, &vars.vars, var[i], out[i]);
+    if (!undo_masks(f, m, plain, &vars, &value))
+        return false;
+    for (int i = 0; i < n_vars; i++)
+        m->var[i] = ir_apply(cx, &value, out[i]);
+    return true;
+}
+
+bool sched_read_layout(const ir_facts *outer, const ir_expr *const *var, const ir_expr *const *extent, int n_vars,
+                       const ir_expr *const *index, const ir_expr *const *shape, int n, sched_layout *m, const char **reason)
+{
+    tec_context *cx = ir_facts_context(outer);
+    ir_facts *f = ir_facts_new(cx, outer);
+    ir_iter_map map;
+
+    *m = (sched_layout){.n = n,
+                        .index = base_array(cx, const ir_expr *, n),
+                        .mask = base_array(cx, const ir_expr *, n),
+                        .unit = base_array(cx, int64_t, n),
+                        .point = base_array(cx, const ir_expr *, n),
+                        .extent = base_array(cx, const ir_expr *, n_vars),
+                        .var = base_array(cx, const ir_expr *, n_vars)};
+    for (int i = 0; i < n_vars; i++)
+        ir_facts_range(f, var[i], ir_int(cx, 0), extent[i]);
+    for (int d = 0; d < n; d++) {
+        m->index[d] = index[d];
+        take_mask(f, m, d, shape[d]);
+    }
+    for (int i = 0; i < n_vars; i++)
+        m->extent[i] = rounded(outer, var[i], extent[i], m->index, n);
+    if (!ir_iter_map_detect(outer, var, m->extent, n_vars, m->index, shape, n, NULL, &map)) {
+        *reason = map.reason ? map.reason : "the indices are not quasi-affine";
+        return false;
+    }
+    if (invert(outer, &map, var, n_vars, m))
+        return true;
+    *reason = "its swizzles follow from one another";
+    return false;
+}
+
+/* ---- accesses of blocks ---- */
+
+static bool any_uses(const sched *s, const ir_region *r, const ir_expr *var)
+{
+    for (int d = 0; d < r->buffer->n; d++)
+        if (sched_mentions(s->cx, r->min[d], var))
+            return true;
+    return false;
+}
+
+/* The spatial variables that index; those of one value are 0 instead. */
+static int list_vars(const sched *s, const ir_block *b, const ir_region *r, int *iter, ir_subst *single)
+{
+    int n = 0;
+
+    for (int i = 0; i < b->n_iters; i++) {
+        if (b->iters[i].kind != IR_SPATIAL || !any_uses(s, r, b->iters[i].var))
+            continue;
+        if (ir_prove_equal(s->facts, b->iters[i].extent, ir_int(s->cx, 1)))
+            base_map_put(s->cx, &single->vars, b->iters[i].var, ir_int(s->cx, 0));
+        else
+            iter[n++] = i;
+    }
+    return n;
+}
+
+bool sched_invert_read(const sched *s, const ir_block *b, const ir_region *r, sched_layout *m)
+{
+    int n = r->buffer->n, *iter = base_array(s->cx, int, b->n_iters);
+    const ir_expr **var = base_array(s->cx, const ir_expr *, b->n_iters), **extent = base_array(s->cx, const ir_expr *, b->n_iters),
+                  **index = base_array(s->cx, const ir_expr *, n), **value = base_array(s->cx, const ir_expr *, b->n_iters),
+                  **most = base_array(s->cx, const ir_expr *, b->n_iters);
+    ir_subst single = {0};
+    const char *reason;
+
+    int n_vars = list_vars(s, b, r, iter, &single);
+    for (int i = 0; i < n_vars; i++) {
+        var[i] = b->iters[iter[i]].var;
+        extent[i] = b->iters[iter[i]].extent;
+    }
+    for (int d = 0; d < n; d++) {
+        if (!ir_is_value(r->extent[d], 1) || (r->min[d]->has & IR_HAS_LOAD))
+            return false;
+        index[d] = ir_apply(s->cx, &single, r->min[d]);
+    }
+    if (!sched_read_layout(s->facts, var, extent, n_vars, index, r->buffer->shape, n, m, &reason))
+        return false;
+    for (int i = 0; i < n_vars; i++) {
+        value[iter[i]] = m->var[i];
+        most[iter[i]] = m->extent[i];
+    }
+    m->var = value;
+    m->extent = most;
+    return true;
+}
+
+bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (m->extent[i] && !ir_prove_equal(s->facts, m->extent[i], b->iters[i].extent))
+            return true;
+    return false;
+}
+
+static bool pads(const sched *s, const ir_block *b, const ir_region *w)
+{
+    int *dim_of = base_array(s->cx, int, b->n_iters);
+    sched_layout m;
+
+    if (!sched_plain_store(s, b, w, dim_of))
+        return !sched_invert_store(s, b, w, &m) || sched_is_padded(s, b, &m);
+    for (int i = 0; i < b->n_iters; i++)
+        if (dim_of[i] >= 0 && !ir_prove_equal(s->facts, b->iters[i].extent, w->buffer->shape[dim_of[i]]))
+            return true;
+    return false;
+}
+
+bool sched_leaves_padding(const sched *s, const ir_buffer *buffer)
+{
+    sched_sites all = sched_all_sites(s->cx, s->tree->body);
+
+    for (int i = 0; i < all.n; i++) {
+        const ir_region *w = sched_access(all.at[i].block->writes, all.at[i].block->n_writes, buffer);
+
+        if (w && pads(s, all.at[i].block, w))
+            return true;
+    }
+    return false;
+}
+
+bool sched_invert_store(const sched *s, const ir_block *b, const ir_region *w, sched_layout *m)
+{
+    if (!sched_invert_read(s, b, w, m))
+        return false;
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL && !m->var[i] && !ir_prove_equal(s->facts, b->iters[i].extent, ir_int(s->cx, 1)))
+            return false;
+    return true;
+}
