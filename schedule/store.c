@@ -167,7 +167,7 @@ bool sched_read_layout(const ir_facts *outer, const ir_expr *const *var, const i
     for (int i = 0; i < n_vars; i++)
         m->extent[i] = rounded(outer, var[i], extent[i], m->index, n);
     if (!ir_iter_map_detect(outer, var, m->extent, n_vars, m->index, shape, n, NULL, &map)) {
-        *reason = map.reason ? map.reason : "the indices are not quasi-affine";
+        *reason = map.reason;
         return false;
     }
     if (invert(outer, &map, var, n_vars, m))
@@ -245,6 +245,9 @@ static bool pads(const sched *s, const ir_block *b, const ir_region *w)
     int *dim_of = base_array(s->cx, int, b->n_iters);
     sched_layout m;
 
+    for (int d = 0; d < w->buffer->n; d++)
+        if (!ir_is_value(w->extent[d], 1)) /* a foreign function writes all of its box */
+            return false;
     if (!sched_plain_store(s, b, w, dim_of))
         return !sched_invert_store(s, b, w, &m) || sched_is_padded(s, b, &m);
     for (int i = 0; i < b->n_iters; i++)

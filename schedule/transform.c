@@ -100,24 +100,6 @@ static const ir_stmt *move_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 /* ---- the map ---- */
 
-static bool speaks_of_known(sched_call *c, const sched_arg *map, const ir_expr *e)
-{
-    base_vec vars = {0};
-
-    ir_free_vars(c->cx, e, &vars);
-    for (int i = 0; i < vars.n; i++) {
-        bool known = false;
-
-        for (int j = 0; j < map->n_vars; j++)
-            known = known || map->vars[j] == vars.at[i];
-        for (int j = 0; j < c->tree->n_symbols; j++)
-            known = known || c->tree->symbols[j] == vars.at[i];
-        if (!known)
-            return sched_refuse(c, "'%s' is no variable of the map and no symbol", ((const ir_expr *)vars.at[i])->var.name);
-    }
-    return true;
-}
-
 /* The buffer with as many elements in each dimension as the map's index runs through. */
 static ir_buffer *new_buffer(sched_call *c, const ir_buffer *b, const sched_arg *map)
 {
@@ -130,7 +112,7 @@ static ir_buffer *new_buffer(sched_call *c, const ir_buffer *b, const sched_arg 
     for (int d = 0; d < map->n; d++) {
         const ir_expr *e = map->exprs[d];
 
-        if (!base_dtype_same(e->dtype, BASE_I64) || (e->has & IR_HAS_LOAD) || !speaks_of_known(c, map, e) ||
+        if (!base_dtype_same(e->dtype, BASE_I64) || (e->has & IR_HAS_LOAD) ||
             !ir_span(c->s->facts, e, &inner, NULL, &min, &shape[d]))
             return sched_refuse(c, "'%s' is no index: how far it runs is not known", ir_expr_text(c->cx, e));
         if (!ir_is_value(ir_simplify(c->s->facts, min), 0))
@@ -179,11 +161,9 @@ static const sched_site *only_store(sched_call *c, const sched_sites *all, const
                                 all->at[i].block->name, b->name);
         w = &all->at[i];
     }
-    if (!w)
-        return sched_refuse(c, "nothing writes '%s'", b->name);
-    if (w->block->init || w->block->body->kind != IR_STORE || sched_not_idempotent(c->cx, w->block))
+    if (w && (w->block->init || w->block->body->kind != IR_STORE || sched_not_idempotent(c->cx, w->block)))
         return sched_refuse(c, "'%s' is no plain store and cannot fill the padding; a cache_write of it can", w->block->name);
-    return w;
+    return w; /* NULL: nobody writes it, so that nobody reads it */
 }
 
 /* The loop that is all of an iteration variable, and of nothing else. */
@@ -224,7 +204,7 @@ static const ir_stmt *fill(sched_call *c, const ir_buffer *b, const sched_layout
     sched_path at;
 
     if (!w)
-        return NULL;
+        return root;
     int *dim_of = base_array(c->cx, int, w->block->n_iters);
     if (!sched_plain_store(c->s, w->block, &w->block->writes[0], dim_of))
         return sched_refuse(c, "the store of '%s' cannot be inverted", w->block->name);
