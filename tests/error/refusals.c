@@ -130,6 +130,7 @@ static void each_file(void (*visit)(const refusal *r, void *data), void *data)
 static sched *start(const refusal *r)
 {
     const target *t = r->target ? target_parse(cx, r->target) : NULL;
+    const te_intrinsics *intrinsics = NULL;
     const ir_program *tree;
 
     if (strcmp(strrchr(r->path, '.'), ".tir") == 0) {
@@ -137,9 +138,12 @@ static sched *start(const refusal *r)
     } else {
         te_file *f = te_parse(cx, r->path, r->tree);
         tree = f ? te_tree(cx, f->defs.at[0]) : NULL;
+        intrinsics = f ? &f->intrinsics : NULL;
     }
     cr_assert(tree && (t || !r->target), "%s: %s", r->path, tec_context_error(cx));
-    return sched_new(cx, tree, t);
+    sched *s = sched_new(cx, tree, t);
+    sched_use_intrinsics(s, intrinsics);
+    return s;
 }
 
 static const char *state_text(const sched *s)
