@@ -119,9 +119,8 @@ static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
     for (int i = 0; i < b->n_iters; i++)
         base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
     body = ir_apply_stmt(cx, &map, body);
-    if (body && s->block.where)
-        body = ir_if(cx, s->block.where, body, NULL);
-    return keep_note(cx, b, "pipeline_stage", keep_note(cx, b, "pipeline_order", body));
+    body = keep_note(cx, b, "pipeline_stage", keep_note(cx, b, "pipeline_order", body));
+    return body && s->block.where ? ir_if(cx, s->block.where, body, NULL) : body;
 }
 
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)

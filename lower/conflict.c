@@ -94,19 +94,29 @@ static ir_region whole_box(const ir_facts *f, const lower_access *a, const lower
                           NULL);
 }
 
+/* e as a dividend of that divisor: of a remainder, or where e is a remainder already; NULL: neither. */
+static const ir_expr *dividend(const ir_facts *f, const ir_expr *e, int64_t m)
+{
+    tec_context *cx = ir_facts_context(f);
+    int64_t own;
+
+    if (e->op == IR_FLOORMOD && ir_is_int(e->arg[1], &own) && own == m)
+        return e->arg[0];
+    return ir_prove_le(f, ir_int(cx, 0), e) && ir_prove_le(f, e, ir_int(cx, m - 1)) ? e : NULL;
+}
+
 /* x mod m and y mod m differ if x - y is known and no multiple of m. */
 static bool turns_differ(const ir_facts *f, const ir_expr *x, const ir_expr *y)
 {
     tec_context *cx = ir_facts_context(f);
-    int64_t m = 0, n = 0, d;
+    const ir_expr *turn = x->op == IR_FLOORMOD ? x : y, *a, *b;
+    int64_t m, d;
 
-    if (x->op == IR_FLOORMOD && !ir_is_int(x->arg[1], &m))
+    if (turn->op != IR_FLOORMOD || !ir_is_int(turn->arg[1], &m) || m <= 0)
         return false;
-    if (y->op == IR_FLOORMOD && (!ir_is_int(y->arg[1], &n) || (m && m != n)))
-        return false;
-    if (m == 0 || n == 0 || !ir_is_int(ir_simplify(f, ir_sub(cx, x->arg[0], y->arg[0])), &d))
-        return false;
-    return d % m != 0;
+    a = dividend(f, x, m);
+    b = dividend(f, y, m);
+    return a && b && ir_is_int(ir_simplify(f, ir_sub(cx, a, b)), &d) && d % m != 0;
 }
 
 static bool apart(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how)
@@ -182,6 +192,20 @@ static void map_threads(likeness *l, const lower_access *a, int which, ir_subst 
     }
 }
 
+/* A constant that e never exceeds, where its form tells one; e otherwise. What is distinct within it is so within e. */
+static const ir_expr *at_most(tec_context *cx, const ir_expr *e)
+{
+    int64_t a, b;
+
+    if (e->op != IR_MIN && e->op != IR_MAX)
+        return e;
+    const ir_expr *x = at_most(cx, e->arg[0]), *y = at_most(cx, e->arg[1]);
+    bool x_known = ir_is_int(x, &a), y_known = ir_is_int(y, &b);
+    if (x_known && y_known)
+        return (e->op == IR_MIN) == (a < b) ? x : y;
+    return e->op == IR_MIN && x_known ? x : e->op == IR_MIN && y_known ? y : e;
+}
+
 /* Loops that do not stand still between a and b: their k-th in order of use becomes the k-th variable of both. */
 static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int which, const lower_between *how, ir_subst *map, base_vec *own)
 {
@@ -195,11 +219,12 @@ static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int 
             if (s->loop.var != free.at[v] || lower_is_thread(s) || (i < how->common && s != how->carried) ||
                 base_map_has(&map->vars, s->loop.var))
                 continue;
+            const ir_expr *min = ir_apply(l->cx, map, s->loop.min), *extent = ir_apply(l->cx, map, s->loop.extent);
             if (l->seen[which].n == own->n)
-                base_push(l->cx, own, fresh(l, "inner", s->loop.extent));
+                base_push(l->cx, own, fresh(l, "inner", at_most(l->cx, extent)));
             const ir_expr *var = own->at[l->seen[which].n];
-            base_push(l->cx, &l->seen[which], s->loop.extent);
-            base_map_put(l->cx, &map->vars, s->loop.var, ir_add(l->cx, s->loop.min, var));
+            base_push(l->cx, &l->seen[which], extent);
+            base_map_put(l->cx, &map->vars, s->loop.var, ir_add(l->cx, min, var));
         }
 }
 

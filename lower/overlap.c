@@ -477,7 +477,18 @@ static const ir_stmt *visit(tec_context *cx, const ir_facts *f, const ir_stmt *s
     return overlap(p, ir_note_get(s->loop.notes, "double_buffer") != NULL);
 }
 
+/* The init of a reduction that goes on in the loop stands before it, and has its block's notes. */
+static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *s)
+{
+    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
+        return ir_rewrite_stmt(rw, s->attribute.body);
+    return ir_rewrite_stmt_children(rw, s);
+}
+
 const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
 {
-    return lower_with_body(o->cx, p, visit(o->cx, ir_facts_of_program(o->cx, p), p->body));
+    ir_rewrite rest = {.cx = o->cx, .stmt = drop_notes};
+    const ir_program *out = lower_with_body(o->cx, p, visit(o->cx, ir_facts_of_program(o->cx, p), p->body));
+
+    return !out || out == p ? out : lower_with_body(o->cx, out, ir_rewrite_stmt(&rest, out->body));
 }

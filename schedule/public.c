@@ -166,6 +166,14 @@ const char *(tec_rfactor)(tec_schedule *s, const char *loop, int axis)
     return sched_rfactor(s, loop, axis);
 }
 
+bool tec_pipeline_n(tec_schedule *s, const char *loop, const char *const *block, const int64_t *stage, int n)
+{
+    return sched_pipeline(s, loop, block, stage, n);
+}
+bool(tec_double_buffer)(tec_schedule *s, const char *loop)
+{
+    return sched_double_buffer(s, loop);
+}
 bool(tec_storage_align)(tec_schedule *s, const char *buffer, int dim, int64_t factor, int64_t offset)
 {
     return sched_storage_align(s, buffer, dim, factor, offset);

@@ -339,6 +339,9 @@ const ir_stmt *sched_loop_above(const sched_path *at, ir_how how);
 /* Why some reduction over threads has its result where not all of them see it; NULL: none has. */
 const char *sched_hidden_result(tec_context *cx, const ir_program *p);
 
+/* Why some pipeline of the tree breaks the rules; NULL: all stand (pipeline.c). */
+const char *sched_broken_pipeline(const sched *s, const ir_program *tree);
+
 /* Debug builds: the rules of docs/loop-tree.md that can be checked on the tree alone; false with an INTERNAL error in the
  * context. */
 bool sched_verify(const sched *s);

@@ -204,6 +204,16 @@ static bool names_missing(const sched_arg *arg, int n)
     return false;
 }
 
+/* What earlier steps rely on, and every later one has to keep. */
+static void keep_promises(sched_call *c, const ir_program *after)
+{
+    const char *why = sched_hidden_result(c->cx, after);
+
+    why = why ? why : sched_broken_pipeline(c->s, after);
+    if (why)
+        sched_refuse(c, "%s", why);
+}
+
 bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results, int *n_results)
 {
     if (!s)
@@ -211,7 +221,6 @@ bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, c
     const sched_primitive *p = sched_primitive_named(primitive);
     sched_call c = {.s = s, .cx = s->cx, .tree = s->tree, .arg = copy_args(s->cx, arg, n)};
     const ir_program *after = NULL;
-    const char *hidden;
 
     if (names_missing(arg, n))
         sched_refuse(&c, "a loop or block that it names was not made");
@@ -219,8 +228,8 @@ bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, c
         after = p->run(&c);
     if (!after && !c.reason && !base_failed(s->cx))
         BASE_BUG(s->cx, "%s gives neither a tree nor a reason", p->name);
-    if (after && !c.reason && (hidden = sched_hidden_result(s->cx, after)))
-        sched_refuse(&c, "%s", hidden);
+    if (after && !c.reason)
+        keep_promises(&c, after);
     if (!after || c.reason)
         return refused(&c, p, n);
     s->tree = after;

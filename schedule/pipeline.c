@@ -1,0 +1,341 @@
+/* schedule/pipeline.c -- pipeline and double_buffer: a step of a loop runs blocks of several of its iterations.
+ *
+ *     for C.k.0 {                                 for C.k.0 @pipeline(1) {
+ *       .. block A.cache.shared ..                  .. block A.cache.shared .. @pipeline_order(1) @pipeline_stage(0)
+ *       .. block C ..                        =>     .. block C ..              @pipeline_order(0) @pipeline_stage(1)
+ *     }                                           }
+ *
+ *     pipeline(C.k.0, C, A.cache.shared, 1, 0)    # in a step: C of an iteration, then A's tile for the next one
+ *     double_buffer(C.k.0)                        # two stages: what fills the buffers that live in the loop, then the rest
+ *
+ * The blocks are named in the order of a step, each with its stage: step t runs stage s for iteration t - s. The tree keeps its
+ * order, and its meaning: notes tell lower/overlap.c, which gives the buffers between the stages their versions. So the rules are
+ * about what will happen there: two blocks that share memory keep their order, between all iterations unless the buffer is private
+ * to an iteration. sched_apply holds every later step against them too.
+ */
+#include <string.h>
+
+#include "ir/text.h"
+#include "schedule/state.h"
+
+enum { MAX_STAGE = 15, MAX_BLOCKS = 64 };
+
+/* One block of the loop, with its place in the pipeline. */
+typedef struct {
+    const sched_site *site;
+    int64_t stage, order;
+    int child; /* of the loop's body, that the block lies in */
+} member;
+
+typedef struct {
+    const sched *s;
+    const ir_program *p;
+    const ir_stmt *loop;
+    sched_sites all;
+    member at[MAX_BLOCKS]; /* in order of execution */
+    int n;
+} pipe;
+
+static tec_context *context(const pipe *p)
+{
+    return p->s->cx;
+}
+
+/* The blocks of the loop; the reason why there cannot be a pipeline. */
+static const char *open_pipe(pipe *p, const sched *s, const ir_program *tree, const ir_stmt *loop)
+{
+    *p = (pipe){.s = s, .p = tree, .loop = loop, .all = sched_all_sites(s->cx, tree->body)};
+    for (int i = 0; i < p->all.n; i++) {
+        const sched_site *site = &p->all.at[i];
+
+        if (!sched_depth_under(site, loop->loop.var))
+            continue;
+        if (p->n == MAX_BLOCKS)
+            return base_format(s->cx, "'%s' has more than %d blocks", loop->loop.var->var.name, MAX_BLOCKS);
+        p->at[p->n++] = (member){.site = site, .child = sched_child_with(loop->loop.body, site->block->name)};
+    }
+    return NULL;
+}
+
+static member *member_named(pipe *p, const char *block)
+{
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->at[i].site->block->name, block) == 0)
+            return &p->at[i];
+    return NULL;
+}
+
+/* ---- the rules ---- */
+
+/* Whether b of the same iteration, and of the next where `again`, still runs after a. */
+static bool keeps_order(const member *a, const member *b, bool again)
+{
+    return a->stage < b->stage + again || (a->stage == b->stage + again && a->order < b->order);
+}
+
+static const char *out_of_order(const pipe *p, const member *a, const member *b, const char *what, bool again)
+{
+    return base_format(context(p), "'%s' (stage %lld) would run before '%s' (stage %lld) of %s iteration, and both use %s",
+                       b->site->block->name, (long long)b->stage, a->site->block->name, (long long)a->stage,
+                       again ? "an earlier" : "the same", what);
+}
+
+/* a stands before b in the body, or both stand in one statement of it. */
+static const char *check_order(const pipe *p, const member *a, const member *b, const char *what, bool carried)
+{
+    if (a->child != b->child && !keeps_order(a, b, false))
+        return out_of_order(p, a, b, what, false);
+    if (carried && !keeps_order(a, b, true))
+        return out_of_order(p, a, b, what, true);
+    if (carried && !keeps_order(b, a, true))
+        return out_of_order(p, b, a, what, true);
+    return NULL;
+}
+
+static bool is_private(const pipe *p, const ir_buffer *b)
+{
+    return sched_private(p->s, &p->all, b, p->loop->loop.var);
+}
+
+static const char *check_buffer(const pipe *p, const member *a, const member *b, const ir_buffer *buffer)
+{
+    bool own = is_private(p, buffer);
+    const char *why = check_order(p, a, b, base_format(context(p), "'%s'", buffer->name), !own);
+
+    if (!why && own && a->stage != b->stage && (buffer->strides || buffer->offset))
+        why = base_format(context(p), "'%s' has strides of its own, and would need versions", buffer->name);
+    return why;
+}
+
+static const char *check_pair(const pipe *p, const member *a, const member *b)
+{
+    const ir_block *x = a->site->block, *y = b->site->block;
+    const char *why = NULL;
+
+    for (int i = 0; !why && i < x->n_writes; i++)
+        if (sched_reads(y, x->writes[i].buffer) || sched_writes(y, x->writes[i].buffer))
+            why = check_buffer(p, a, b, x->writes[i].buffer);
+    for (int i = 0; !why && i < y->n_writes; i++)
+        if (sched_reads(x, y->writes[i].buffer))
+            why = check_buffer(p, a, b, y->writes[i].buffer);
+    if (!why && sched_has_effect(context(p), x->body) && sched_has_effect(context(p), y->body))
+        why = check_order(p, a, b, "effects", true);
+    return why;
+}
+
+/* What stands in one statement of the body goes through the pipeline together. */
+static const char *check_child(const pipe *p, const member *a, const member *b)
+{
+    if (a->child != b->child || (a->stage == b->stage && a->order == b->order))
+        return NULL;
+    return base_format(context(p), "'%s' and '%s' stand in one statement of '%s': they need one stage and follow each other",
+                       a->site->block->name, b->site->block->name, p->loop->loop.var->var.name);
+}
+
+static const char *check(const pipe *p)
+{
+    const char *name = p->loop->loop.var->var.name, *why = NULL;
+    int64_t first = MAX_STAGE, last = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        if (p->at[i].stage < 0 || p->at[i].stage > MAX_STAGE)
+            return base_format(context(p), "stage %lld of '%s': expected 0 to %d", (long long)p->at[i].stage,
+                               p->at[i].site->block->name, MAX_STAGE);
+        first = p->at[i].stage < first ? p->at[i].stage : first;
+        last = p->at[i].stage > last ? p->at[i].stage : last;
+    }
+    if (first > 0 || last == 0)
+        return base_format(context(p), "the stages of '%s' are %lld to %lld; expected 0 and at least one more", name,
+                           (long long)first, (long long)last);
+    for (int i = 0; !why && i < p->n; i++)
+        for (int j = i; !why && j < p->n; j++) {
+            why = check_child(p, &p->at[i], &p->at[j]);
+            why = why ? why : check_pair(p, &p->at[i], &p->at[j]);
+        }
+    return why;
+}
+
+/* ---- a pipeline that stands ---- */
+
+static bool read_note(const ir_block *b, const char *key, int64_t *value)
+{
+    const ir_expr *e = ir_note_get(b->notes, key);
+
+    return e && ir_is_int(e, value);
+}
+
+static const char *check_standing(const sched *s, const ir_program *tree, const ir_stmt *loop)
+{
+    const char *name = loop->loop.var->var.name;
+    pipe p;
+    const char *why = open_pipe(&p, s, tree, loop);
+
+    if (!why && loop->loop.how != IR_SERIAL)
+        return base_format(s->cx, "'%s' is a pipeline and stays serial", name);
+    for (int i = 0; !why && i < p.n; i++)
+        if (!read_note(p.at[i].site->block, "pipeline_stage", &p.at[i].stage) ||
+            !read_note(p.at[i].site->block, "pipeline_order", &p.at[i].order))
+            why = base_format(s->cx, "'%s' would stand in the pipeline of '%s' without a stage", p.at[i].site->block->name, name);
+    return why ? why : check(&p);
+}
+
+static const char *check_below(const sched *s, const ir_program *tree, const ir_stmt *node, bool inside)
+{
+    bool pipeline = node->kind == IR_FOR && ir_note_get(node->loop.notes, "pipeline");
+    const char *why = pipeline ? check_standing(s, tree, node) : NULL;
+
+    if (node->kind == IR_BLOCK && !inside && ir_note_get(node->block.block->notes, "pipeline_stage"))
+        return base_format(s->cx, "the pipeline in which '%s' has a stage would be gone", node->block.block->name);
+    for (int i = 0, n = sched_n_children(node); !why && i < n; i++)
+        why = check_below(s, tree, sched_child(node, i), inside || pipeline);
+    return why;
+}
+
+const char *sched_broken_pipeline(const sched *s, const ir_program *tree)
+{
+    return check_below(s, tree, tree->body, false);
+}
+
+/* ---- making one ---- */
+
+static const ir_stmt *pipeline_in(const ir_stmt *s)
+{
+    const ir_stmt *found = s->kind == IR_FOR && ir_note_get(s->loop.notes, "pipeline") ? s : NULL;
+
+    for (int i = 0, n = sched_n_children(s); !found && i < n; i++)
+        found = pipeline_in(sched_child(s, i));
+    return found;
+}
+
+/* Statements have one stage: that of the pipeline that they are in. */
+static bool need_alone(sched_call *c, const sched_path *at)
+{
+    const ir_stmt *other = pipeline_in(sched_end(at));
+
+    for (int i = 0; !other && i < at->n; i++)
+        if (at->link[i].stmt->kind == IR_FOR && ir_note_get(at->link[i].stmt->loop.notes, "pipeline"))
+            other = at->link[i].stmt;
+    if (other == sched_end(at))
+        sched_refuse(c, "'%s' is a pipeline already", other->loop.var->var.name);
+    else if (other)
+        sched_refuse(c, "'%s' would be a pipeline together with '%s': one inside the other", sched_end(at)->loop.var->var.name,
+                     other->loop.var->var.name);
+    return !other;
+}
+
+static bool start(sched_call *c, sched_path *at, pipe *p)
+{
+    const char *why;
+
+    if (!sched_need_loop(c, c->arg[0].name, at) || !sched_need_plain(c, sched_end(at)) || !need_alone(c, at))
+        return false;
+    why = open_pipe(p, c->s, c->tree, sched_end(at));
+    if (why)
+        sched_refuse(c, "%s", why);
+    return !why;
+}
+
+typedef struct {
+    ir_rewrite rw;
+    pipe *p;
+} noter;
+
+static const ir_stmt *note(ir_rewrite *rw, const ir_stmt *s)
+{
+    if (s->kind != IR_BLOCK)
+        return ir_rewrite_stmt_children(rw, s);
+    const member *m = member_named(((noter *)rw)->p, s->block.block->name);
+    ir_block *b = ir_block_copy(rw->cx, s->block.block);
+
+    b->notes = ir_note_set(rw->cx, b->notes, "pipeline_stage", ir_int(rw->cx, m->stage));
+    b->notes = ir_note_set(rw->cx, b->notes, "pipeline_order", ir_int(rw->cx, m->order));
+    return sched_with_block(rw->cx, s, b);
+}
+
+/* The notes on the blocks and on the loop, where the rules allow it. */
+static const ir_program *finish(sched_call *c, const sched_path *at, pipe *p)
+{
+    noter n = {.rw = {.cx = c->cx, .stmt = note}, .p = p};
+    const char *why = check(p);
+
+    if (why)
+        return sched_refuse(c, "%s", why);
+    ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
+    l->loop.body = ir_rewrite_stmt(&n.rw, l->loop.body);
+    l->loop.notes = ir_note_set(c->cx, l->loop.notes, "pipeline", ir_int(c->cx, 1));
+    return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
+}
+
+/* The first block of a statement of the body gives all of them their place. */
+static int64_t place_in(const pipe *p, const member *m, int64_t otherwise)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->at[i].child == m->child && p->at[i].order >= 0)
+            return p->at[i].order;
+    return otherwise;
+}
+
+static bool take_stages(sched_call *c, pipe *p)
+{
+    const sched_arg *blocks = &c->arg[1], *stages = &c->arg[2];
+
+    if (blocks->n != stages->n)
+        return sched_refuse(c, "%d blocks have %d stages", blocks->n, stages->n);
+    for (int i = 0; i < p->n; i++)
+        p->at[i].order = -1;
+    for (int i = 0; i < blocks->n; i++) {
+        member *m = member_named(p, blocks->names[i]);
+
+        if (!m)
+            return sched_refuse(c, "there is no block '%s' under '%s'", blocks->names[i], c->arg[0].name);
+        if (m->order >= 0)
+            return sched_refuse(c, "'%s' is named twice", blocks->names[i]);
+        bool follows = i > 0 && member_named(p, blocks->names[i - 1])->child == m->child;
+        m->order = follows ? place_in(p, m, i) : i;
+        m->stage = stages->ints[i];
+    }
+    for (int i = 0; i < p->n; i++)
+        if (p->at[i].order < 0)
+            return sched_refuse(c, "'%s' stands under '%s' and has no stage", p->at[i].site->block->name, c->arg[0].name);
+    return true;
+}
+
+/* pipeline(l, blocks, stages): in a step of l the blocks run in this order, each for the iteration that its stage lies behind. */
+const ir_program *sched_do_pipeline(sched_call *c)
+{
+    sched_path at;
+    pipe p;
+
+    return start(c, &at, &p) && take_stages(c, &p) ? finish(c, &at, &p) : NULL;
+}
+
+/* What only writes buffers that live in an iteration, and reads none of them. */
+static bool fills(const pipe *p, const ir_block *b)
+{
+    for (int i = 0; i < b->n_reads; i++)
+        if (is_private(p, b->reads[i].buffer))
+            return false;
+    for (int i = 0; i < b->n_writes; i++)
+        if (!is_private(p, b->writes[i].buffer))
+            return false;
+    return true;
+}
+
+/* double_buffer(l): what fills the buffers that live in an iteration runs one iteration ahead of the rest. */
+const ir_program *sched_do_double_buffer(sched_call *c)
+{
+    sched_path at;
+    pipe p;
+
+    if (!start(c, &at, &p))
+        return NULL;
+    for (int i = 0; i < p.n; i++) {
+        p.at[i].order = p.at[i].child;
+        for (int j = 0; j < p.n; j++)
+            p.at[i].stage |= p.at[j].child == p.at[i].child && !fills(&p, p.at[j].site->block);
+    }
+    for (int i = 0; i < p.n; i++)
+        if (p.at[i].stage == 0)
+            return finish(c, &at, &p);
+    return sched_refuse(c, "nothing under '%s' just fills a buffer that lives in one of its iterations", c->arg[0].name);
+}
