@@ -18,7 +18,7 @@
 #include "ir/text.h"
 #include "schedule/state.h"
 
-enum { MAX_STAGE = 15, MAX_BLOCKS = 64 };
+enum { MAX_STAGE = 15 };
 
 /* One block of the loop, with its place in the pipeline. */
 typedef struct {
@@ -32,7 +32,7 @@ typedef struct {
     const ir_program *p;
     const ir_stmt *loop;
     sched_sites all;
-    member at[MAX_BLOCKS]; /* in order of execution */
+    member *at; /* in order of execution */
     int n;
 } pipe;
 
@@ -41,20 +41,17 @@ static tec_context *context(const pipe *p)
     return p->s->cx;
 }
 
-/* The blocks of the loop; the reason why there cannot be a pipeline. */
-static const char *open_pipe(pipe *p, const sched *s, const ir_program *tree, const ir_stmt *loop)
+/* The blocks of the loop. */
+static void open_pipe(pipe *p, const sched *s, const ir_program *tree, const ir_stmt *loop)
 {
     *p = (pipe){.s = s, .p = tree, .loop = loop, .all = sched_all_sites(s->cx, tree->body)};
+    p->at = base_array(s->cx, member, p->all.n);
     for (int i = 0; i < p->all.n; i++) {
         const sched_site *site = &p->all.at[i];
 
-        if (!sched_depth_under(site, loop->loop.var))
-            continue;
-        if (p->n == MAX_BLOCKS)
-            return base_format(s->cx, "'%s' has more than %d blocks", loop->loop.var->var.name, MAX_BLOCKS);
-        p->at[p->n++] = (member){.site = site, .child = sched_child_with(loop->loop.body, site->block->name)};
+        if (sched_depth_under(site, loop->loop.var))
+            p->at[p->n++] = (member){.site = site, .child = sched_child_with(loop->loop.body, site->block->name)};
     }
-    return NULL;
 }
 
 static member *member_named(pipe *p, const char *block)
@@ -167,10 +164,11 @@ static bool read_note(const ir_block *b, const char *key, int64_t *value)
 static const char *check_standing(const sched *s, const ir_program *tree, const ir_stmt *loop)
 {
     const char *name = loop->loop.var->var.name;
+    const char *why = NULL;
     pipe p;
-    const char *why = open_pipe(&p, s, tree, loop);
 
-    if (!why && loop->loop.how != IR_SERIAL)
+    open_pipe(&p, s, tree, loop);
+    if (loop->loop.how != IR_SERIAL)
         return base_format(s->cx, "'%s' is a pipeline and stays serial", name);
     for (int i = 0; !why && i < p.n; i++)
         if (!read_note(p.at[i].site->block, "pipeline_stage", &p.at[i].stage) ||
@@ -225,14 +223,10 @@ static bool need_alone(sched_call *c, const sched_path *at)
 
 static bool start(sched_call *c, sched_path *at, pipe *p)
 {
-    const char *why;
-
     if (!sched_need_loop(c, c->arg[0].name, at) || !sched_need_plain(c, sched_end(at)) || !need_alone(c, at))
         return false;
-    why = open_pipe(p, c->s, c->tree, sched_end(at));
-    if (why)
-        sched_refuse(c, "%s", why);
-    return !why;
+    open_pipe(p, c->s, c->tree, sched_end(at));
+    return true;
 }
 
 typedef struct {
