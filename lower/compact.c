@@ -410,14 +410,13 @@ static const ir_stmt *allocate_in_seq(compactor *c, const base_vec *list, const 
     base_vec out = {0};
 
     for (int i = 0, end; i < old->seq.n; i = end) {
-        bool grown = true, any = false;
+        bool grown = true;
 
         for (end = i + 1; grown;) {
             grown = false;
             for (int j = 0; j < list->n; j++) {
                 const placement *p = list->at[j];
 
-                any |= p->first >= i && p->first < end;
                 if (p->first >= i && p->first < end && p->last >= end) {
                     end = p->last + 1;
                     grown = true;
@@ -425,7 +424,7 @@ static const ir_stmt *allocate_in_seq(compactor *c, const base_vec *list, const 
             }
         }
         const ir_stmt *part = ir_seq(cx, stmt + i, end - i);
-        base_push(cx, &out, any ? allocate_all(c, list, i, end - 1, part) : part);
+        base_push(cx, &out, allocate_all(c, list, i, end - 1, part));
     }
     return ir_seq(cx, (const ir_stmt *const *)out.at, out.n);
 }

@@ -128,6 +128,22 @@ Test(barriers, one_for_each_turn_of_two_buffers)
                "}\n", 2);
 }
 
+Test(barriers, none_between_turns_that_are_not_the_same)
+{
+    needs_each("program p(A: f32[8, 8], out B: f32[8, 8]) {\n"
+               "  for tx in 0..8 threadIdx.x { allocate S: f32[3, 8] @shared {\n"
+               "    S[0, tx] = A[0, tx]\n"
+               "    S[1, tx] = A[1, tx]\n"
+               "    for k in 0..6 {\n"
+               "      S[(k + 2) % 3, tx] = A[k + 2, tx]\n"
+               "      B[k, tx] = S[k % 3, 7 - tx]\n"
+               "    }\n"
+               "    B[6, tx] = A[6, tx]\n"
+               "    B[7, tx] = A[7, tx]\n"
+               "  } }\n"
+               "}\n", 1);
+}
+
 Test(barriers, leave_conditions_that_differ_between_threads)
 {
     const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
