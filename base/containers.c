@@ -28,10 +28,13 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* Maps are many and mostly small, so they grow fast: what a map leaves behind stays in the arena. */
+enum { FAST_GROWTH = 1 << 16 };
+
 /* The slot of `key`, or the empty one where it belongs. The table has an empty slot. */
 static struct base_map_slot *map_slot(struct base_map_slot *slots, int cap, const void *key)
 {
-    int i = (int)(mix((uintptr_t)key) & (uint64_t)(cap - 1));
+    int i = (int)(((uint64_t)((uintptr_t)key >> 4) * 0x9e3779b97f4a7c15u >> 32) & (uint64_t)(cap - 1));
 
     while (slots[i].key && slots[i].key != key)
         i = (i + 1) & (cap - 1);
@@ -40,7 +43,7 @@ static struct base_map_slot *map_slot(struct base_map_slot *slots, int cap, cons
 
 static void grow_map(tec_context *cx, base_map *m)
 {
-    int cap = m->cap ? 2 * m->cap : 16;
+    int cap = m->cap ? (m->cap < FAST_GROWTH ? 4 : 2) * m->cap : 16;
     struct base_map_slot *slots = base_array(cx, struct base_map_slot, cap);
 
     for (int i = 0; i < m->cap; i++)

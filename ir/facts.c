@@ -93,8 +93,24 @@ static const ir_expr *last_value(const ir_facts *f, const ir_expr *min, const ir
     return a.bad ? NULL : ir_sum_expr(f, &a, NULL);
 }
 
+/* Most loops: nothing is left to reason about. */
+static bool span_of_constants(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent)
+{
+    int64_t from, n, last;
+
+    if (!var || !min || !extent || min->op != IR_INT || extent->op != IR_INT || !ir_is_int(min, &from) || !ir_is_int(extent, &n) ||
+        n < 1 || __builtin_add_overflow(from, n - 1, &last))
+        return false;
+    ir_var_fact *v = refine(f, var);
+    v->min = v->max = NULL;
+    narrow(v, (ir_interval){from, last});
+    return true;
+}
+
 void ir_facts_span(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent)
 {
+    if (span_of_constants(f, var, min, extent))
+        return;
     min = ir_simplify(f, min);
     extent = ir_simplify(f, extent);
     if (!var || !min || !extent)
@@ -112,6 +128,8 @@ void ir_facts_range(ir_facts *f, const ir_expr *var, const ir_expr *min, const i
 {
     ir_sum runs = {0};
 
+    if (span_of_constants(f, var, min, extent))
+        return;
     extent = ir_simplify(f, extent);
     if (!extent)
         return;

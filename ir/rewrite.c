@@ -16,6 +16,12 @@ static base_loc move_to(tec_context *cx, base_loc loc)
     return old;
 }
 
+/* A leaf that stays as it is costs less than the memo. */
+static bool is_leaf(const ir_expr *e)
+{
+    return e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR;
+}
+
 const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e)
 {
     const ir_expr *out = e && !rw->no_memo ? base_map_get(&rw->memo, e) : NULL;
@@ -25,7 +31,7 @@ const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e)
     base_loc old = move_to(rw->cx, e->loc);
     out = rw->expr ? rw->expr(rw, e) : ir_rewrite_children(rw, e);
     ir_at(rw->cx, old);
-    if (out && !rw->no_memo)
+    if (out && !rw->no_memo && (out != e || !is_leaf(e)))
         base_map_put(rw->cx, &rw->memo, e, out);
     return out;
 }

@@ -63,6 +63,81 @@ const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b)
     return NULL;
 }
 
+/* ---- who reads and writes ---- */
+
+enum { READS = 1, WRITES = 2 };
+
+/* The expressions of a statement without those of its children. */
+static void own_expressions(tec_context *cx, const ir_stmt *s, base_vec *out)
+{
+    switch (s->kind) {
+    case IR_STORE:
+        for (int i = 0; i < s->store.n; i++)
+            base_push(cx, out, s->store.index[i]);
+        base_push(cx, out, s->store.value);
+        if (s->store.mask)
+            base_push(cx, out, s->store.mask);
+        break;
+    case IR_FOR:
+        base_push(cx, out, s->loop.min);
+        base_push(cx, out, s->loop.extent);
+        break;
+    case IR_LET_STMT: base_push(cx, out, s->let.value); break;
+    case IR_IF: base_push(cx, out, s->branch.cond); break;
+    case IR_ASSERT: base_push(cx, out, s->check.cond); break;
+    case IR_EVALUATE: base_push(cx, out, s->value); break;
+    case IR_ATTRIBUTE: base_push(cx, out, s->attribute.value); break;
+    case IR_BLOCK:
+    case IR_UPDATE:
+    case IR_ALLOCATE:
+    case IR_SEQ: break;
+    }
+}
+
+typedef struct {
+    ir_walk walk;
+    const ir_buffer *buffer;
+    int access;
+} access_walk;
+
+static bool note_access(ir_walk *w, const ir_expr *e)
+{
+    access_walk *a = (access_walk *)w;
+
+    if (e->op == IR_LOAD && e->load.buffer == a->buffer)
+        a->access |= READS;
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        if (e->call.buffer[i] == a->buffer)
+            a->access |= READS | WRITES;
+    return true;
+}
+
+/* Whether s, its children among it, reads and writes b. */
+static int access_of(lower_carry *c, const ir_stmt *s, const ir_buffer *b)
+{
+    access_walk w = {.walk = {.expr = note_access, .cx = c->cx}, .buffer = b};
+    base_vec own = {0};
+
+    if (c->buffer != b) {
+        c->buffer = b;
+        c->accesses = (base_map){0};
+    }
+    if (base_map_has(&c->accesses, s))
+        return (int)(intptr_t)base_map_get(&c->accesses, s);
+    own_expressions(c->cx, s, &own);
+    for (int i = 0; i < own.n; i++)
+        ir_walk_expr(&w.walk, own.at[i]);
+    w.access |= s->kind == IR_STORE && s->store.buffer == b ? WRITES : 0;
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
+        w.access |= access_of(c, s->seq.stmt[i], b);
+    if (lower_inner(s))
+        w.access |= access_of(c, lower_inner(s), b);
+    if (s->kind == IR_IF)
+        w.access |= access_of(c, s->branch.then, b) | (s->branch.otherwise ? access_of(c, s->branch.otherwise, b) : 0);
+    base_map_put(c->cx, &c->accesses, s, (const void *)(intptr_t)w.access);
+    return w.access;
+}
+
 /* ---- pieces ---- */
 
 static const ir_expr *const *point_of(lower_carry *c, const ir_buffer *b)
@@ -308,7 +383,7 @@ static void fill_branches(lower_carry *c, const ir_facts *f, const ir_stmt *s, c
 /* The elements of b that s is sure to have written when it ends. */
 static void fill(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *out)
 {
-    if (!lower_region_of(&lower_touched(c, f, s)->writes, b))
+    if (!(access_of(c, s, b) & WRITES))
         return;
     switch (s->kind) {
     case IR_STORE:
@@ -404,40 +479,56 @@ static bool covered(lower_carry *c, const ir_facts *f, const base_vec *filled, c
     return false;
 }
 
-/* What the statement itself reads of b, without its children. */
-static bool reads_itself(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b)
-{
-    const ir_expr *own[2] = {NULL, NULL};
-    base_vec reads = {0}, writes = {0};
+typedef struct {
+    ir_walk walk;
+    lower_carry *c;
+    const ir_facts *f;
+    const ir_buffer *buffer;
+    const base_vec *filled;
+} read_walk;
 
-    switch (s->kind) {
-    case IR_FOR: own[0] = s->loop.min, own[1] = s->loop.extent; break;
-    case IR_LET_STMT: own[0] = s->let.value; break;
-    case IR_IF: own[0] = s->branch.cond; break;
-    case IR_ATTRIBUTE: own[0] = s->attribute.value; break;
-    case IR_SEQ:
-    case IR_ALLOCATE: break;
-    case IR_STORE:
-    case IR_BLOCK:
-    case IR_UPDATE:
-    case IR_ASSERT:
-    case IR_EVALUATE: return true;
+/* A load: the element, or any along a dimension whose index is loaded too. A call: all of the buffer. */
+static bool check_read(ir_walk *w, const ir_expr *e)
+{
+    const read_walk *r = (const read_walk *)w;
+
+    if (e->op == IR_LOAD && e->load.buffer == r->buffer) {
+        ir_region at = e->load.n == r->buffer->n ? ir_region_point(w->cx, r->buffer, e->load.index) : ir_region_whole(w->cx, r->buffer);
+        base_vec one = {0};
+
+        base_push(w->cx, &one, &at);
+        widen_gathers(w->cx, &one);
+        w->stop |= !covered(r->c, r->f, r->filled, &at);
     }
-    for (int i = 0; i < 2; i++)
-        if (own[i])
-            ir_touched(f, ir_evaluate(c->cx, own[i]), &reads, &writes);
-    return lower_region_of(&reads, b) != NULL;
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
+        ir_region whole = ir_region_whole(w->cx, r->buffer);
+
+        w->stop |= e->call.buffer[i] == r->buffer && !covered(r->c, r->f, r->filled, &whole);
+    }
+    return !w->stop;
+}
+
+/* Whether the statement itself, without its children, may read what is not filled. A variable of a let or of a reduction inside an
+ * expression is none that anything is known of. */
+static bool reads_unfilled(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const base_vec *filled)
+{
+    read_walk w = {.walk = {.expr = check_read, .cx = c->cx}, .c = c, .f = f, .buffer = b, .filled = filled};
+    base_vec own = {0};
+
+    own_expressions(c->cx, s, &own);
+    for (int i = 0; i < own.n && !w.walk.stop; i++)
+        ir_walk_expr(&w.walk, own.at[i]);
+    return w.walk.stop;
 }
 
 /* Whether s may read an element of b that is in none of the pieces filled so far. */
 static bool exposed(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const base_vec *filled)
 {
-    const ir_region *read = lower_region_of(&lower_touched(c, f, s)->reads, b);
     base_vec now = {0};
 
-    if (!read || covered(c, f, filled, read))
+    if (!(access_of(c, s, b) & READS))
         return false;
-    if (reads_itself(c, f, s, b))
+    if (reads_unfilled(c, f, s, b, filled))
         return true;
     if (s->kind == IR_IF)
         return exposed(c, lower_inside(f, s), s->branch.then, b, filled) ||
@@ -446,7 +537,7 @@ static bool exposed(lower_carry *c, const ir_facts *f, const ir_stmt *s, const i
         return exposed(c, lower_inside(f, s), lower_inner(s), b, filled);
     for (int i = 0; i < filled->n; i++)
         base_push(c->cx, &now, filled->at[i]);
-    for (int i = 0; i < s->seq.n; i++) {
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++) {
         if (exposed(c, f, s->seq.stmt[i], b, &now))
             return true;
         fill(c, f, s->seq.stmt[i], b, &now);
@@ -458,8 +549,6 @@ bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const
 {
     base_vec filled = {0};
 
-    if (loop->loop.how != IR_SERIAL && loop->loop.how != IR_UNROLLED)
-        return false;
     return exposed(c, lower_inside(f, loop), loop->loop.body, b, &filled);
 }
 

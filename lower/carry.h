@@ -15,6 +15,8 @@ typedef struct {
     tec_context *cx;
     base_map touches; /* statement -> lower_touch */
     base_map points;  /* buffer -> its element, a variable for each dimension */
+    const ir_buffer *buffer; /* the one asked about last, */
+    base_map accesses;       /* and which statements read and write it */
 } lower_carry;
 
 /* Reads and writes of a statement, seen from outside: one hull for each buffer. An index that is loaded takes the whole dimension. */
@@ -24,7 +26,7 @@ typedef struct {
 const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stmt *s);
 const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b); /* NULL: none */
 
-/* f holds outside the loop. */
+/* Whether an iteration may read what it did not write before, as an earlier one did; the loop is serial. f holds outside of it. */
 bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
 /* Whether iterations that follow each other are sure to write the same elements of b. */

@@ -209,12 +209,16 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
         base_push(c->rw.cx, &d->chain, s);
         base_push(c->rw.cx, &d->facts, f);
     }
+    /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops around it. */
     int place = d->chain.n - 1;
     for (int i = place; i >= 0; i--) {
         const ir_stmt *s = d->chain.at[i];
 
-        if (s->kind == IR_FOR && lower_carries(&c->carry, d->facts.at[i], s, b) && !is_private_below(c, d, i, place, b))
-            place = i;
+        if (s->kind != IR_FOR || (s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED))
+            continue;
+        if (!lower_carries(&c->carry, d->facts.at[i], s, b) || is_private_below(c, d, i, place, b))
+            break;
+        place = i;
     }
     d->chain.n = place + 1;
 }

@@ -520,7 +520,9 @@ typedef struct {
 
 static const ir_expr *write_expr(ir_rewrite *rw, const ir_expr *e)
 {
-    return ir_rewrite_expr(&((writer *)rw)->names.rw, e);
+    renamer *names = &((writer *)rw)->names;
+
+    return names->moved.n > 0 ? ir_rewrite_expr(&names->rw, e) : e;
 }
 
 static const ir_buffer *write_buffer(ir_rewrite *rw, const ir_buffer *b)
