@@ -1,61 +1,89 @@
-/* space/cpu.c -- the template for CPUs: each stage in a nest of its own, its last spatial loop cut into vectors, its first loops in
- * parallel.
- */
-#include "ir/build.h"
+/* space/cpu.c -- the template for CPUs: heavy stages with their surroundings, then the nests, readers before what they read. */
 #include "space/master.h"
 
 typedef struct {
-    const int64_t *vector;
-    int64_t parallel;
-} nest_choice;
+    const space_heavy_choice **heavy;
+    space_nest_choice *nest;
+} choices;
 
-static const space_loop *last_spatial(const space_stage *g)
+static int place_of(const space_shape *shape, const space_stage *g) { return (int)(g - shape->stage); }
+
+/* What is computed inside a nest is read there alone. */
+static void require_readers(tec_knobs *k, const space_shape *shape, const choices *c, int i)
 {
-    for (int i = g->n_loops - 1; i >= 0; i--)
-        if (g->loop[i].kind == IR_SPATIAL)
-            return &g->loop[i];
-    return NULL;
+    const space_stage *g = &shape->stage[i];
+
+    for (int r = 0; r < g->n_readers && c->nest[i].inside; r++)
+        tec_knob_require(k, g->readers[r] == g->reader || c->nest[place_of(shape, g->readers[r])].inside,
+                         "'%s' cannot be computed in the nest of '%s': '%s' reads it elsewhere", g->name, g->reader->name, g->readers[r]->name);
+    if (c->nest[i].inside)
+        tec_knob_require(k, !c->nest[place_of(shape, g->reader)].inside && !c->nest[place_of(shape, g->reader)].factor,
+                         "'%s' cannot be computed in the nest of '%s', which is none of its own", g->name, g->reader->name);
 }
 
-static nest_choice declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g)
+static choices declare(tec_knobs *k, const space_shape *shape)
 {
-    const space_loop *last = last_spatial(g);
-    int64_t most[] = {4 * g->lanes};
-    nest_choice c = {0};
+    choices c = {base_array(k->cx, const space_heavy_choice *, shape->n), base_array(k->cx, space_nest_choice, shape->n)};
 
-    if (!last)
-        return c;
-    c.vector = tec_knob_split(k, base_format(k->cx, "%s.vector", g->name), last->extent,
-                              &(tec_split_domain){.parts = 2, .policy = TEC_SPLIT_POWERS, .most = most});
-    c.parallel = shape->cores > 1 ? tec_knob_choice(k, base_format(k->cx, "%s.parallel", g->name), 0, 1) : 0;
+    for (int i = 0; i < shape->n; i++) {
+        const space_stage *g = &shape->stage[i];
+
+        if (g->part == SPACE_HEAVY)
+            c.heavy[i] = space_declare_heavy(k, shape, g);
+        if (g->part == SPACE_NEST)
+            c.nest[i] = space_declare_nest(k, shape, g);
+    }
+    for (int i = 0; i < shape->n; i++)
+        require_readers(k, shape, &c, i);
     return c;
 }
 
-static bool apply_nest(sched *s, const space_stage *g, const nest_choice *c)
+/* Prologues that stay outside of the tiles of their heavy stage are nests like others, as they would start. */
+static bool apply_prologue(tec_knobs *k, sched *s, const space_shape *shape, const space_stage *g)
 {
-    const space_loop *last = last_spatial(g);
-    const char *part[2];
+    const char **loop;
+    space_nest_choice c = space_declare_nest(k, shape, g);
 
-    if (!last)
+    if (!sched_block(s, g->name) || sched_loops_of(s, g->name, &loop) != g->n_loops)
         return true;
-    if (c->parallel && last != &g->loop[0] && g->loop[0].kind == IR_SPATIAL && !sched_annotate(s, g->loop[0].name, IR_PARALLEL))
-        return false;
-    if (!sched_split(s, last->name, c->vector, 2, SCHED_GUARD, part))
-        return false;
-    return g->n_reduce || c->vector[1] == 1 || sched_annotate(s, part[1], IR_VECTORISED);
+    for (int i = 0; i < g->n_loops; i++)
+        if (!sched_loop(s, g->loop[i].name))
+            return true;
+    return space_apply_nest(s, shape, g, &c, NULL);
+}
+
+static bool apply_nests(sched *s, const space_shape *shape, const choices *c)
+{
+    const char **outer = base_array(sched_context(s), const char *, shape->n);
+
+    for (int i = shape->n - 1; i >= 0; i--) {
+        const space_stage *g = &shape->stage[i];
+
+        if (g->part != SPACE_NEST)
+            continue;
+        if (!c->nest[i].inside) {
+            if (!space_apply_nest(s, shape, g, &c->nest[i], &outer[i]))
+                return false;
+        } else if (!outer[place_of(shape, g->reader)])
+            return sched_reject(s, "'%s' cannot be computed in the nest of '%s': that has no outer loop", g->name, g->reader->name);
+        else if (!space_apply_inside(s, g, &c->nest[i], outer[place_of(shape, g->reader)]))
+            return false;
+    }
+    return true;
 }
 
 bool space_cpu_template(tec_knobs *k, sched *s, void *user)
 {
     const space_shape *shape = user;
-    nest_choice *c = base_array(k->cx, nest_choice, shape->n);
+    choices c = declare(k, shape);
 
-    for (int i = 0; i < shape->n; i++)
-        c[i] = declare_nest(k, shape, &shape->stage[i]);
     if (!tec_knobs_done(k))
         return true;
     for (int i = 0; i < shape->n; i++)
-        if (!apply_nest(s, &shape->stage[i], &c[i]))
+        if (c.heavy[i] && !space_apply_heavy(s, shape, &shape->stage[i], c.heavy[i]))
             return false;
-    return true;
+    for (int i = 0; i < shape->n; i++)
+        if (shape->stage[i].part == SPACE_PROLOGUE && !apply_prologue(k, s, shape, &shape->stage[i]))
+            return false;
+    return apply_nests(s, shape, &c);
 }

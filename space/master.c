@@ -1,39 +1,547 @@
-/* space/master.c -- the spaces that follow from a definition: one template for each kind of target. */
+/* space/master.c -- the analysis of a definition for the templates that fit every one (see space/master.h). */
 #include "space/master.h"
 
-static const space_loop *read_loops(tec_context *cx, const sched *s, space_stage *g)
+#include <string.h>
+
+#include "ir/build.h"
+#include "ir/facts.h"
+#include "ir/walk.h"
+
+enum {
+    KNOBS_OF_HEAVY = 22, /* the most that one may have */
+    KNOBS_OF_NEST = 6,
+    PANEL = 8            /* vectors: an operand whose rows are no longer lies together already */
+};
+
+const space_stage *space_stage_named(const space_shape *shape, const char *name)
+{
+    for (int i = 0; i < shape->n; i++)
+        if (strcmp(shape->stage[i].name, name) == 0)
+            return &shape->stage[i];
+    return NULL;
+}
+
+/* ---- loops ---- */
+
+static const char *iter_of(const sched *s, const char *block, const char *loop)
+{
+    const ir_stmt *b = sched_block(s, block);
+    const ir_expr *var = sched_loop(s, loop)->loop.var;
+
+    for (int i = 0; i < b->block.block->n_iters; i++)
+        if (ir_uses_var(sched_context(s), b->block.bind[i], var))
+            return b->block.block->iters[i].var->var.name;
+    return "";
+}
+
+static void read_loops(const sched *s, space_stage *g)
 {
     const char **name;
     int n = sched_loops_of(s, g->name, &name);
-    space_loop *loop = base_array(cx, space_loop, n);
+    space_loop *loop = base_array(sched_context(s), space_loop, n);
 
     for (int i = 0; i < n; i++) {
-        loop[i] = (space_loop){.name = name[i], .kind = sched_loop_kind(s, name[i])};
+        loop[i] = (space_loop){.name = name[i], .iter = iter_of(s, g->name, name[i]), .kind = sched_loop_kind(s, name[i])};
         if (!sched_extent(s, name[i], &loop[i].extent))
             loop[i].extent = 0;
         g->n_spatial += loop[i].kind == IR_SPATIAL;
         g->n_reduce += loop[i].kind == IR_REDUCE_ITER;
     }
+    g->loop = loop;
     g->n_loops = n;
-    return loop;
 }
 
-const space_shape *space_analyse(tec_context *cx, const sched *base)
+static const ir_iter *iter_named(const ir_block *b, const char *name)
 {
-    const target *t = sched_target(base);
+    for (int i = 0; i < b->n_iters; i++)
+        if (strcmp(b->iters[i].var->var.name, name) == 0)
+            return &b->iters[i];
+    return NULL;
+}
+
+/* ---- loads ---- */
+
+typedef struct {
+    ir_walk w;
+    const ir_expr *load[16];
+    int n;
+} load_list;
+
+static bool list_load(ir_walk *w, const ir_expr *e)
+{
+    load_list *l = (load_list *)w;
+
+    if (e->op == IR_LOAD && e->load.n > 0 && l->n < BASE_COUNT(l->load))
+        l->load[l->n++] = e;
+    return true;
+}
+
+static load_list loads_of(tec_context *cx, const ir_block *b)
+{
+    load_list l = {.w = {.expr = list_load, .cx = cx}};
+
+    ir_walk_stmt(&l.w, b->body);
+    return l;
+}
+
+static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
+{
+    for (int i = 0; i < load->load.n; i++)
+        if (ir_uses_var(cx, load->load.index[i], var))
+            return true;
+    return false;
+}
+
+/* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3 elements far apart. */
+static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
+{
+    tec_context *cx = ir_facts_context(f);
+    int64_t step;
+    const ir_expr *rest;
+
+    if (!load_uses(cx, load, var))
+        return 0;
+    for (int i = 0; i < load->load.n - 1; i++)
+        if (ir_uses_var(cx, load->load.index[i], var))
+            return 3;
+    if (!ir_linear(f, load->load.index[load->load.n - 1], &var, 1, &step, &rest))
+        return 3;
+    return step == 1 ? 1 : 2;
+}
+
+/* Some operand is used again: it does not depend on a spatial variable of more than one value. */
+static bool uses_again(tec_context *cx, const space_stage *g)
+{
+    load_list l = loads_of(cx, g->block);
+
+    for (int i = 0; i < l.n; i++)
+        for (int j = 0; j < g->block->n_iters; j++)
+            if (g->block->iters[j].kind == IR_SPATIAL && !ir_is_value(g->block->iters[j].extent, 1) && !load_uses(cx, l.load[i], g->block->iters[j].var))
+                return l.n > 1;
+    return false;
+}
+
+/* ---- what a stage is ---- */
+
+static bool stands_alone(const sched *s, const space_stage *g)
+{
+    for (int i = 0; i < g->n_loops; i++)
+        if (g->loop[i].kind == IR_SCAN || g->loop[i].kind == IR_OPAQUE || sched_loop(s, g->loop[i].name)->loop.body->kind == IR_SEQ)
+            return false;
+    return g->block->n_writes > 0 && (g->block->body->kind == IR_STORE || g->block->body->kind == IR_UPDATE);
+}
+
+static bool is_heavy(tec_context *cx, const sched *s, const space_stage *g)
+{
+    const ir_stmt *body = g->block->body;
+
+    return stands_alone(s, g) && body->kind == IR_UPDATE && body->update.combiner->n == 1 && body->update.combiner->reorders && g->n_spatial > 0 &&
+           g->n_reduce > 0 && uses_again(cx, g);
+}
+
+/* The one load of the buffer in a block; NULL: there is none, or more. */
+static const ir_expr *only_load(tec_context *cx, const ir_block *b, const ir_buffer *buffer)
+{
+    load_list l = loads_of(cx, b);
+    const ir_expr *found = NULL;
+
+    for (int i = 0; i < l.n; i++)
+        if (l.load[i]->load.buffer == buffer) {
+            if (found)
+                return NULL;
+            found = l.load[i];
+        }
+    return found;
+}
+
+/* Each element of `out` takes up elements of the sums that no other one does, so that tiles of `out` are tiles of sums. */
+static bool takes_up(tec_context *cx, const space_stage *out, const ir_buffer *sums)
+{
+    const ir_expr *load = only_load(cx, out->block, sums);
+
+    for (int i = 0; load && i < out->block->n_iters; i++)
+        if (!ir_is_value(out->block->iters[i].extent, 1) && !load_uses(cx, load, out->block->iters[i].var))
+            return false;
+    return load && out->n_reduce == 0 && out->block->n_writes == 1 && out->block->body->kind == IR_STORE;
+}
+
+static void read_stage(const sched *s, const char *name, space_stage *g)
+{
+    const target *t = sched_target(s);
+
+    *g = (space_stage){.name = name, .block = sched_block(s, name)->block.block};
+    g->lanes = t && g->block->n_writes ? target_lanes(t, g->block->writes[0].buffer->dtype) : 4;
+    read_loops(s, g);
+    g->part = stands_alone(s, g) ? SPACE_NEST : SPACE_FIXED;
+}
+
+static void read_stages(tec_context *cx, space_shape *shape)
+{
     const char **name;
-    int n = sched_blocks(base, &name);
-    space_stage *stage = base_array(cx, space_stage, n);
-    space_shape *shape = base_new(cx, space_shape);
+
+    shape->n = sched_blocks(shape->base, &name);
+    shape->stage = base_array(cx, space_stage, shape->n);
+    for (int i = 0; i < shape->n; i++)
+        read_stage(shape->base, name[i], &shape->stage[i]);
+}
+
+/* The stage that takes up the sums; NULL: none does. */
+static space_stage *output_of(tec_context *cx, const space_shape *shape, const space_stage *g)
+{
+    const char **reader;
+
+    if (sched_readers_of(shape->base, g->name, &reader) != 1 || g->block->n_writes != 1)
+        return NULL;
+    space_stage *out = (space_stage *)space_stage_named(shape, reader[0]);
+    return out->part == SPACE_NEST && takes_up(cx, out, g->block->writes[0].buffer) ? out : NULL;
+}
+
+/* Sums that no stage takes up are copied to their place by a new one. */
+static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
+{
+    bool added = false;
+
+    for (int i = 0; i < shape->n; i++) {
+        const space_stage *g = &shape->stage[i];
+
+        if (!is_heavy(cx, s, g) || output_of(cx, shape, g))
+            continue;
+        added = sched_cache_write(s, g->name, IR_GLOBAL) || added;
+        sched_clear(s);
+    }
+    return added;
+}
+
+/* ---- heavy stages ---- */
+
+/* The variable of the sums that is the last one to follow an axis of the output. */
+static const ir_iter *sums_iter(tec_context *cx, const space_heavy *h, const space_loop *axis)
+{
+    const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
+    const ir_iter *var = iter_named(h->out->block, axis->iter);
+    const ir_stmt *update = h->sums->block->body;
+
+    for (int d = load->load.n - 1; var && d >= 0; d--)
+        for (int i = 0; ir_uses_var(cx, load->load.index[d], var->var) && i < h->sums->block->n_iters; i++)
+            if (update->update.index[d] == h->sums->block->iters[i].var)
+                return &h->sums->block->iters[i];
+    return NULL;
+}
+
+static void list_followers(tec_context *cx, space_heavy *h, const space_loop *column)
+{
+    const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
+    const ir_iter *var = iter_named(h->out->block, column->iter);
+
+    for (int d = 0; var && d < load->load.n && h->n_follows < SPACE_MAX_AXES; d++) {
+        const ir_expr *index = load->load.index[d];
+
+        if (!ir_uses_var(cx, index, var->var))
+            continue;
+        if (index->op == IR_FLOORMOD)
+            ir_is_int(index->arg[1], &h->panel);
+        if (h->sums->block->body->update.index[d]->op == IR_VAR)
+            h->follows[h->n_follows++] = h->sums->block->body->update.index[d]->var.name;
+    }
+}
+
+/* How well lanes along this axis read memory; negative: badly. */
+static int merit(const ir_facts *f, const space_heavy *h, const space_loop *axis)
+{
+    static const int points[] = {0, 4, -2, -6};
+    tec_context *cx = ir_facts_context(f);
+    const ir_iter *iter = sums_iter(cx, h, axis);
+    load_list l = loads_of(cx, h->sums->block);
+    int sum = 0;
+
+    if (!iter || ir_is_value(iter->extent, 1))
+        return -100;
+    for (int i = 0; i < l.n; i++)
+        sum += points[distance(f, l.load[i], iter->var)];
+    return sum;
+}
+
+static const space_loop *choose_column(const ir_facts *f, const space_heavy *h)
+{
+    const space_loop *best = NULL;
+    int most = -100;
+
+    for (int i = 0; i < h->out->n_loops; i++) {
+        int points = h->out->loop[i].extent == 1 ? -100 : merit(f, h, &h->out->loop[i]);
+
+        if (points > most || (points == most && best)) {
+            most = points;
+            best = &h->out->loop[i];
+        }
+    }
+    return best;
+}
+
+/* Rows reuse a vector that was loaded: some operand depends on the lane and not on them. */
+static bool shares_vectors(tec_context *cx, const space_heavy *h, const space_loop *axis, const ir_iter *lane)
+{
+    const ir_iter *iter = sums_iter(cx, h, axis);
+    load_list l = loads_of(cx, h->sums->block);
+
+    for (int i = 0; iter && lane && i < l.n; i++)
+        if (load_uses(cx, l.load[i], lane->var) && !load_uses(cx, l.load[i], iter->var))
+            return true;
+    return false;
+}
+
+static void add_axis(space_heavy *h, const space_loop *loop, bool column, bool row)
+{
+    if (h->n_axes < SPACE_MAX_AXES)
+        h->axis[h->n_axes++] = (space_axis){loop, column, row};
+}
+
+/* Others, the column, then at most two rows: the last axes that share vectors, or the last axis where none does. */
+static void order_axes(tec_context *cx, space_heavy *h, const space_loop *column, const ir_iter *lane)
+{
+    const space_loop *row[2] = {NULL, NULL}, *last = NULL;
+
+    for (int i = h->out->n_loops - 1; i >= 0; i--) {
+        const space_loop *l = &h->out->loop[i];
+
+        if (l == column || l->extent == 1)
+            continue;
+        last = last ? last : l;
+        if (shares_vectors(cx, h, l, lane) && !row[0])
+            row[row[1] ? 0 : 1] = l;
+    }
+    row[1] = row[1] ? row[1] : last;
+    for (int i = 0; i < h->out->n_loops; i++) {
+        const space_loop *l = &h->out->loop[i];
+
+        if (l->extent != 1 && l != column && l != row[0] && l != row[1])
+            add_axis(h, l, false, false);
+    }
+    if (column)
+        add_axis(h, column, true, false);
+    for (int i = 0; i < 2; i++)
+        if (row[i])
+            add_axis(h, row[i], false, true);
+    const ir_iter *iter = row[1] ? sums_iter(cx, h, row[1]) : NULL;
+    h->row = iter ? iter->var->var.name : NULL;
+}
+
+/* The last reduction loop runs along what is read. */
+static bool along_reduction(const ir_facts *f, const space_heavy *h)
+{
+    load_list l = loads_of(ir_facts_context(f), h->sums->block);
+    const ir_iter *k = h->n_reduce ? iter_named(h->sums->block, h->reduce[h->n_reduce - 1]->iter) : NULL;
+
+    for (int i = 0; k && i < l.n; i++)
+        if (distance(f, l.load[i], k->var) > 1)
+            return false;
+    return k != NULL;
+}
+
+static bool is_prologue(const space_shape *shape, const space_stage *g, const space_stage *of)
+{
+    const char **reader;
+    int n = sched_readers_of(shape->base, g->name, &reader);
+
+    return g->part == SPACE_NEST && g->n_reduce == 0 && n == 1 && strcmp(reader[0], of->name) == 0;
+}
+
+static void find_producers(const space_shape *shape, space_heavy *h)
+{
+    for (int i = 0; i < shape->n && h->n_producers < SPACE_MAX_OPERANDS; i++) {
+        space_stage *g = &shape->stage[i];
+
+        if (!is_prologue(shape, g, h->sums))
+            continue;
+        g->part = SPACE_PROLOGUE;
+        h->producer[h->n_producers++] = g;
+    }
+}
+
+static bool is_produced(const space_heavy *h, const ir_buffer *b)
+{
+    for (int i = 0; i < h->n_producers; i++)
+        if (h->producer[i]->block->writes[0].buffer == b)
+            return true;
+    return false;
+}
+
+static bool is_listed(const space_heavy *h, const char *name)
+{
+    for (int i = 0; i < h->n_operands; i++)
+        if (strcmp(h->operand[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Operands of which a tile uses pieces of long rows. */
+static void find_operands(tec_context *cx, space_heavy *h)
+{
+    load_list l = loads_of(cx, h->sums->block);
+
+    for (int i = 0; i < l.n && h->n_operands < SPACE_MAX_OPERANDS; i++) {
+        const ir_buffer *b = l.load[i]->load.buffer;
+        int64_t row;
+        bool panel = ir_is_int(b->shape[b->n - 1], &row) && row <= PANEL * h->sums->lanes;
+
+        if (b->n >= 2 && !panel && !is_produced(h, b) && !is_listed(h, b->name))
+            h->operand[h->n_operands++] = b->name;
+    }
+}
+
+static void list_reduction(space_heavy *h)
+{
+    for (int i = 0; i < h->sums->n_loops && h->n_reduce < SPACE_MAX_AXES; i++)
+        if (h->sums->loop[i].kind == IR_REDUCE_ITER && h->sums->loop[i].extent != 1)
+            h->reduce[h->n_reduce++] = &h->sums->loop[i];
+}
+
+static void choose_tile(const space_shape *shape, space_heavy *h)
+{
+    int64_t rows = 1, columns = 0;
+
+    for (int i = 0; i < h->n_axes; i++) {
+        if (h->axis[i].row)
+            rows = h->axis[i].loop->extent;
+        if (h->axis[i].column)
+            columns = h->axis[i].loop->extent;
+    }
+    int64_t vectors = columns ? (columns + h->sums->lanes - 1) / h->sums->lanes : 2;
+    h->tile = space_tile_choose(sched_target(shape->base), rows, vectors);
+}
+
+static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const space_stage *g, const space_stage *out)
+{
+    const ir_facts *f = ir_facts_of_program(cx, sched_tree(shape->base));
+    space_heavy *h = base_new(cx, space_heavy);
+
+    *h = (space_heavy){.sums = g, .out = out};
+    list_reduction(h);
+    h->along_reduction = along_reduction(f, h);
+    const space_loop *column = choose_column(f, h);
+    const ir_iter *lane = column ? sums_iter(cx, h, column) : NULL;
+    h->lane = lane ? lane->var->var.name : NULL;
+    if (column)
+        list_followers(cx, h, column);
+    order_axes(cx, h, column, lane);
+    find_producers(shape, h);
+    find_operands(cx, h);
+    choose_tile(shape, h);
+    return h;
+}
+
+/* ---- nests ---- */
+
+static const space_loop *last_spatial(const space_stage *g)
+{
+    for (int i = g->n_loops - 1; i >= 0; i--)
+        if (g->loop[i].kind == IR_SPATIAL)
+            return &g->loop[i];
+    return NULL;
+}
+
+/* The loop along which something lies that is read across. */
+static const space_loop *find_transposed(tec_context *cx, const space_stage *g)
+{
+    load_list l = loads_of(cx, g->block);
+    const space_loop *last = last_spatial(g);
+
+    for (int i = 0; i < l.n; i++)
+        for (int j = 0; j < g->n_loops; j++) {
+            const ir_iter *iter = iter_named(g->block, g->loop[j].iter);
+
+            if (&g->loop[j] != last && g->loop[j].extent != 1 && iter && l.load[i]->load.index[l.load[i]->load.n - 1] == iter->var)
+                return &g->loop[j];
+        }
+    return NULL;
+}
+
+static void read_nest(tec_context *cx, const space_shape *shape, space_stage *g)
+{
+    const char **reduce = base_array(cx, const char *, g->n_loops);
+    int n = 0;
+
+    for (int i = 0; i < g->n_loops; i++)
+        if (g->loop[i].kind == IR_REDUCE_ITER)
+            reduce[n++] = g->loop[i].name;
+    if (n) {
+        g->columns = g->n_spatial > 0 && space_has_columns(cx, g->block);
+        g->rows = space_count_rows(cx, shape->base, g->block, reduce, n);
+    } else {
+        g->flat = space_is_flat(cx, g->block);
+        g->transposed = g->flat ? NULL : find_transposed(cx, g);
+    }
+}
+
+/* The nest that a stage could be computed in: that of its reader, or where several read it, the one that all are or could be in. */
+static const space_stage *common_reader(const space_shape *shape, space_stage *g)
+{
+    const char **reader;
+    int n = sched_readers_of(shape->base, g->name, &reader);
+    const space_stage *last = NULL;
 
     for (int i = 0; i < n; i++) {
-        const ir_block *b = sched_block(base, name[i])->block.block;
+        const space_stage *r = space_stage_named(shape, reader[i]);
 
-        stage[i] = (space_stage){.name = name[i], .block = b};
-        stage[i].lanes = t && b->n_writes ? target_lanes(t, b->writes[0].buffer->dtype) : 1;
-        stage[i].loop = read_loops(cx, base, &stage[i]);
+        if (r->part != SPACE_NEST || r->n_loops == 0 || n > SPACE_MAX_AXES)
+            return NULL;
+        g->readers[g->n_readers++] = r;
+        last = !last || r > last ? r : last;
     }
-    *shape = (space_shape){.base = base, .stage = stage, .n = n, .cores = t ? t->num_cores : 1};
+    for (int i = 0; i < n; i++) {
+        const space_stage *r = space_stage_named(shape, reader[i]);
+
+        while (r && r != last)
+            r = r->reader;
+        if (!r)
+            return NULL;
+    }
+    return last && last->reader ? last->reader : last;
+}
+
+/* ---- all of it ---- */
+
+/* Stages get knobs while there are some left: heavy ones first, then from the last on. */
+static void share_knobs(space_shape *shape)
+{
+    int left = TEC_MAX_KNOBS;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = shape->n - 1; i >= 0; i--) {
+            space_stage *g = &shape->stage[i];
+            int cost = g->heavy ? KNOBS_OF_HEAVY : KNOBS_OF_NEST;
+
+            if ((pass == 0) != (g->heavy != NULL) || (!g->heavy && g->part != SPACE_NEST) || left < cost)
+                continue;
+            g->open = true;
+            left -= cost;
+        }
+}
+
+const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t)
+{
+    space_shape *shape = base_new(cx, space_shape);
+    sched *s = sched_new(cx, tree, t);
+
+    *shape = (space_shape){.base = s, .cores = t ? t->num_cores : 1, .registers = t && t->vector_registers ? t->vector_registers : 16};
+    space_inline_cheap(s);
+    read_stages(cx, shape);
+    if (add_copies(cx, shape, s))
+        read_stages(cx, shape);
+    for (int i = 0; i < shape->n; i++) {
+        space_stage *g = &shape->stage[i], *out = is_heavy(cx, s, g) ? output_of(cx, shape, g) : NULL;
+
+        if (!out)
+            continue;
+        g->part = SPACE_HEAVY;
+        out->part = SPACE_OUTPUT;
+        g->heavy = read_heavy(cx, shape, g, out);
+    }
+    for (int i = shape->n - 1; i >= 0; i--)
+        if (shape->stage[i].part == SPACE_NEST) {
+            read_nest(cx, shape, &shape->stage[i]);
+            shape->stage[i].reader = common_reader(shape, &shape->stage[i]);
+        }
+    share_knobs(shape);
     return shape;
 }
 
@@ -41,7 +549,7 @@ space *space_master(tec_context *cx, const ir_program *tree, const target *t)
 {
     if (!tree || base_failed(cx))
         return NULL;
-    const space_shape *shape = space_analyse(cx, sched_new(cx, tree, t));
+    const space_shape *shape = space_analyse(cx, tree, t);
 
     return space_new(cx, shape->base, space_cpu_template, (void *)shape);
 }

@@ -1,37 +1,128 @@
 /* space/master.h -- inside the room: templates that fit every definition, one for each kind of target, and what they know of it.
  *
- *     const space_shape *shape = space_analyse(cx, base);
+ *     const space_shape *shape = space_analyse(cx, tree, target);
  *     space_new(cx, shape->base, space_cpu_template, (void *)shape);
+ *
+ * The analysis takes the steps that every point shares (cheap stages are inlined; a heavy stage whose result no one stage takes up
+ * gets a copy behind it) and says what each remaining block is:
+ *
+ *     prologue   read by one heavy stage alone: packed or padded operands
+ *     heavy      a reduction that uses operands again: convolutions, matrix products
+ *     output     takes up the sums of a heavy stage, element by element; the tiles of its loops are what the heavy stage computes at once
+ *     nest       anything else: a nest of its own, or computed inside the nest of its reader
+ *     fixed      scans, extern calls, what shares loops with others: left as it is
  */
 #ifndef SPACE_MASTER_H
 #define SPACE_MASTER_H
 
 #include "space/knobs.h"
+#include "space/look.h"
 
-/* A loop of a block's own in the default tree. */
+enum { SPACE_MAX_AXES = 8, SPACE_MAX_OPERANDS = 4 };
+
+typedef enum { SPACE_FIXED, SPACE_NEST, SPACE_PROLOGUE, SPACE_HEAVY, SPACE_OUTPUT } space_part;
+
+/* A loop of a block's own. */
 typedef struct {
-    const char *name;
-    int64_t extent; /* 0: not constant */
+    const char *name, *iter; /* iter: the variable of the block that it runs */
+    int64_t extent;          /* 0: not constant */
     ir_iter_kind kind;
 } space_loop;
 
+typedef struct space_stage space_stage;
+
+/* An axis of the output of a heavy stage; those of extent 1 are left out. */
 typedef struct {
+    const space_loop *loop;
+    bool column; /* its innermost part is a vector */
+    bool row;    /* a register tile has several of its values */
+} space_axis;
+
+/* A heavy stage with its surroundings. */
+typedef struct {
+    const space_stage *sums, *out;
+    space_axis axis[SPACE_MAX_AXES]; /* in the order in which they start: others, the column, rows */
+    int n_axes;
+    const char *follows[SPACE_MAX_AXES]; /* variables of the sums that follow the column */
+    int n_follows;
+    int64_t panel;          /* the last of these repeats after so many elements of the column: a tile holds whole panels, or divides one; 0: no */
+    const char *lane;       /* the variable of the sums that the lanes of a vector run over; NULL: no axis is fit for it */
+    const char *row;        /* the variable of the sums that follows the last row; NULL: there is no row */
+    bool along_reduction;   /* operands lie side by side along the last reduction loop: lanes may be partial sums */
+    const space_loop *reduce[SPACE_MAX_AXES]; /* of more than one step */
+    int n_reduce;
+    const space_stage *producer[SPACE_MAX_OPERANDS]; /* prologues, in order of execution */
+    int n_producers;
+    const char *operand[SPACE_MAX_OPERANDS]; /* buffers that might be copied so that a tile's part lies together */
+    int n_operands;
+    space_tile tile; /* where it starts */
+} space_heavy;
+
+struct space_stage {
     const char *name;
     const ir_block *block;
+    space_part part;
     const space_loop *loop; /* outermost first */
     int n_loops, n_spatial, n_reduce;
-    int lanes; /* of its element in one vector of the target */
-} space_stage;
+    int lanes;         /* of its element in one vector of the target */
+    bool open;         /* has knobs; otherwise it takes what the start would be, because there are too many stages */
+    bool flat;         /* one loop over all elements would do */
+    bool columns;      /* of a reduction: neighbouring results read neighbouring elements */
+    int rows;          /* of a reduction: so many last loops run along rows of what it reads */
+    const space_loop *transposed; /* the axis along which something that it reads lies, where that is not the last; NULL */
+    const space_stage *reader; /* the nest that all its readers are in, or may be in; NULL: there is no one nest */
+    const space_stage *readers[SPACE_MAX_AXES]; /* with a reader: all of them */
+    int n_readers;
+    space_heavy *heavy;    /* HEAVY */
+};
 
 typedef struct {
     const sched *base;
-    const space_stage *stage; /* blocks in order of execution */
+    space_stage *stage; /* blocks in order of execution */
     int n;
-    int cores;
+    int cores, registers;
 } space_shape;
 
-const space_shape *space_analyse(tec_context *cx, const sched *base);
+const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t);
+const space_stage *space_stage_named(const space_shape *shape, const char *name);
 
 tec_template space_cpu_template;
+
+/* ---- knobs of a stage, named STAGE.WHAT; a stage that is not open takes the start ---- */
+
+int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const int64_t *value, int n, int64_t start);
+/* The place in the list of words. */
+int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n, int start);
+const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis, int64_t extent, const tec_split_domain *d);
+const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what, const char *const *name, int n);
+void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool idle);
+
+/* ---- pieces of schedules; false where a step was refused ---- */
+
+int64_t space_extent(const sched *s, const char *loop); /* 0: not constant */
+bool space_unroll(sched *s, const char *loop);          /* nothing where the loop is NULL or runs once */
+bool space_vectorise(sched *s, const char *loop);
+const char *space_fuse(sched *s, const char *const *loop, int n); /* the loop; of one, itself; NULL: refused */
+/* The loops of a block inside the loop `outer` (NULL: all), spatial ones and reduction ones. */
+int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial, const char **reduce, int *n_reduce);
+/* The last spatial loop of a spatial block inside `outer`, as vectors of at most `lanes`. */
+bool space_vectorise_inside(sched *s, const char *block, const char *outer, int64_t lanes);
+
+/* ---- stages on a CPU ---- */
+
+typedef struct space_heavy_choice space_heavy_choice;
+const space_heavy_choice *space_declare_heavy(tec_knobs *k, const space_shape *shape, const space_stage *g);
+bool space_apply_heavy(sched *s, const space_shape *shape, const space_stage *g, const space_heavy_choice *c);
+
+typedef struct {
+    int64_t lanes, unroll, parallel, tile, factor;
+    int how;     /* of a reduction: lanes on columns, on rows, on neither */
+    bool inside; /* computed in the nest of its reader */
+} space_nest_choice;
+space_nest_choice space_declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g);
+/* *outer (may be NULL) becomes the loop inside of which other stages may be computed; NULL: there is none. */
+bool space_apply_nest(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer);
+/* Moves the stage into the loop, and makes vectors of it there. */
+bool space_apply_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char *outer);
 
 #endif

@@ -1,0 +1,576 @@
+/* space/heavy.c -- heavy stages on a CPU: tiles of the output, each computed at once from sums in registers.
+ *
+ *     for outer parallel                       one loop of all outermost parts
+ *       for inner parts of each axis
+ *         prologues, copies of operands        where their knobs put them
+ *         sums: for [reduction] { for rows unrolled { for vectors unrolled { for lane vectorised } } }
+ *         output: for rows { for vectors { for lane vectorised } }
+ *
+ * With a blocked reduction, the tile is several register tiles large and lies in the cache:
+ *
+ *         sums: for k.0 { for blocks of rows, of vectors { take up; for k.1 { rows, vectors, lanes unrolled }; put back } }
+ */
+#include <string.h>
+
+#include "space/master.h"
+
+enum { MOST_ROWS = 16, MOST_VECTORS = 8, MOST_COPIES = 1024, MAX_LOOPS = 48 };
+enum { LANES_ON_COLUMN, LANES_ON_REDUCTION };
+enum { AT_ROOT, AT_OUTER, AT_INNER, AT_READER };
+enum { NOT_COPIED, COPIED_OUTER, COPIED_INNER };
+
+static const char *const lane_words[] = {"column", "reduction"};
+static const char *const place_words[] = {"root", "outer", "inner", "inline"};
+static const char *const copy_words[] = {"none", "outer", "inner"};
+
+struct space_heavy_choice {
+    const int64_t *tile[SPACE_MAX_AXES]; /* of each axis: [_, inner], a row also its register tile, a column also vectors and lanes */
+    const char *const *outer, *const *inner, *const *reduce; /* names of the output's loops, of the sums' reduction loops */
+    int64_t row_blocks, column_blocks, reduce_block; /* reduce_block 0: the reduction is not blocked */
+    const int64_t *unroll; /* of the last reduction loop; NULL: it has none */
+    int64_t taps;          /* further short reduction loops that are written out */
+    int lanes_on;
+    int place[SPACE_MAX_OPERANDS], copy[SPACE_MAX_OPERANDS];
+};
+
+/* ---- declaring ---- */
+
+static int64_t lanes_for(const space_stage *g, int64_t extent)
+{
+    return extent && extent < g->lanes ? extent : g->lanes;
+}
+
+typedef struct {
+    int64_t lanes, panel;
+    bool single; /* lanes may be given up, for lanes on the reduction */
+} lane_rule;
+
+static bool keep_lanes(const int64_t *inner, int n, void *user)
+{
+    const lane_rule *rule = user;
+    int64_t l = inner[n - 1], tile = l * inner[n - 2];
+
+    if (rule->panel && tile % rule->panel != 0 && rule->panel % tile != 0)
+        return false;
+    return l == rule->lanes || (l == rule->lanes / 2 && l >= 4) || (l == 1 && rule->single);
+}
+
+static const int64_t *split_column(tec_knobs *k, const space_stage *g, const space_loop *l)
+{
+    const space_heavy *h = g->heavy;
+    bool single = h->along_reduction && g->lanes > 1;
+    lane_rule rule = {lanes_for(g, l->extent), h->panel, single};
+    int64_t start[] = {1, h->tile.vectors, rule.lanes}, most[] = {0, MOST_VECTORS, g->lanes};
+
+    return space_pick_split(k, g, "tile", l->iter, l->extent,
+                            &(tec_split_domain){.parts = 4, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start, .keep = keep_lanes, .user = &rule});
+}
+
+static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space_axis *a, bool last)
+{
+    const space_heavy *h = g->heavy;
+    int64_t rows = last ? h->tile.rows : 1, n = a->loop->extent, most[] = {0, MOST_ROWS};
+    int64_t start[] = {1, rows};
+
+    if (a->column)
+        return split_column(k, g, a->loop);
+    if (last && n)
+        start[0] = (n + rows - 1) / rows;
+    return space_pick_split(k, g, "tile", a->loop->iter, n,
+                            &(tec_split_domain){.parts = a->row ? 3 : 2, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start});
+}
+
+static const int64_t *split_reduction(tec_knobs *k, const space_stage *g)
+{
+    enum { MOST = 16, USUAL = 4 };
+    const space_heavy *h = g->heavy;
+    const space_loop *last = h->n_reduce ? h->reduce[h->n_reduce - 1] : NULL;
+    int64_t start = USUAL, most = MOST;
+
+    if (!last)
+        return NULL;
+    while (start > 1 && (!last->extent || last->extent % start))
+        start /= 2;
+    return space_pick_split(k, g, "unroll", last->iter, last->extent, &(tec_split_domain){.parts = 2, .most = &most, .start = &start});
+}
+
+/* The reduction loop that is blocked: the longest, or the first of unknown extent. */
+static const space_loop *longest(const space_heavy *h)
+{
+    const space_loop *best = NULL;
+
+    for (int i = 0; i < h->n_reduce; i++)
+        if (!best || (best->extent && (!h->reduce[i]->extent || h->reduce[i]->extent > best->extent)))
+            best = h->reduce[i];
+    return best;
+}
+
+static int64_t pick_reduce_block(tec_knobs *k, const space_stage *g)
+{
+    static const int64_t all[] = {0, 4, 8, 16, 32, 64, 128, 256, 512};
+    const space_loop *l = longest(g->heavy);
+    int64_t value[BASE_COUNT(all)];
+    int n = 0;
+
+    for (int i = 0; l && i < BASE_COUNT(all); i++)
+        if (all[i] == 0 || (l->extent ? all[i] < l->extent && l->extent % all[i] == 0 : all[i] >= 64))
+            value[n++] = all[i];
+    return space_pick(k, g, "reduce_block", value, n, 0);
+}
+
+static int64_t tile_of(const space_heavy_choice *c, const space_heavy *h, int i)
+{
+    return h->axis[i].row ? c->tile[i][2] : h->axis[i].column ? c->tile[i][2] * c->tile[i][3] : 1;
+}
+
+/* Vectors of sums that a register tile has. */
+static int64_t count_sums(const space_heavy_choice *c, const space_heavy *h)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < h->n_axes; i++)
+        n *= h->axis[i].column && c->lanes_on == LANES_ON_COLUMN ? c->tile[i][2] : tile_of(c, h, i);
+    return n;
+}
+
+/* Updates that stand in the innermost loop. */
+static int64_t count_copies(const space_heavy_choice *c, const space_heavy *h)
+{
+    int64_t n = count_sums(c, h) * (c->unroll ? c->unroll[1] : 1);
+
+    for (int i = 0, taken = 0; i < h->n_reduce - 1 && taken < c->taps; i++)
+        if (h->reduce[h->n_reduce - 2 - i]->extent) {
+            n *= h->reduce[h->n_reduce - 2 - i]->extent;
+            taken++;
+        }
+    return n;
+}
+
+static void require_tiles(tec_knobs *k, const space_shape *shape, const space_stage *g, const space_heavy_choice *c)
+{
+    const space_heavy *h = g->heavy;
+    int64_t sums = count_sums(c, h);
+
+    tec_knob_require(k, sums <= shape->registers - 2, "%lld vectors of sums do not fit in %d registers", (long long)sums, shape->registers);
+    tec_knob_require(k, count_copies(c, h) <= MOST_COPIES, "more than %d updates stand in the innermost loop", MOST_COPIES);
+    for (int i = 0; i < h->n_axes; i++)
+        if (h->axis[i].column && h->along_reduction && g->lanes > 1)
+            tec_knob_require(k, (c->tile[i][3] == 1) == (c->lanes_on == LANES_ON_REDUCTION), "lanes stand on the column or on the reduction, not on both");
+}
+
+static void pick_blocks(tec_knobs *k, const space_stage *g, space_heavy_choice *c)
+{
+    static const int64_t blocks[] = {1, 2, 4, 8};
+
+    c->reduce_block = pick_reduce_block(k, g);
+    c->row_blocks = space_pick(k, g, "row_blocks", blocks, BASE_COUNT(blocks), 1);
+    c->column_blocks = space_pick(k, g, "column_blocks", blocks, 3, 1);
+    space_leave_idle(k, g, "row_blocks", c->reduce_block == 0);
+    space_leave_idle(k, g, "column_blocks", c->reduce_block == 0);
+}
+
+static void pick_orders(tec_knobs *k, const space_stage *g, space_heavy_choice *c)
+{
+    const space_heavy *h = g->heavy;
+    const char **axis = base_array(k->cx, const char *, h->n_axes), **reduce = base_array(k->cx, const char *, h->n_reduce);
+
+    for (int i = 0; i < h->n_axes; i++)
+        axis[i] = h->axis[i].loop->name;
+    for (int i = 0; i < h->n_reduce; i++)
+        reduce[i] = h->reduce[i]->name;
+    c->outer = space_pick_order(k, g, "outer_order", axis, h->n_axes);
+    c->inner = space_pick_order(k, g, "inner_order", axis, h->n_axes);
+    c->reduce = space_pick_order(k, g, "reduce_order", reduce, h->n_reduce);
+}
+
+static int64_t pick_taps(tec_knobs *k, const space_stage *g)
+{
+    enum { SHORT = 8 };
+    static const int64_t counts[] = {0, 1, 2};
+    const space_heavy *h = g->heavy;
+    int n = 0;
+
+    while (n < 2 && n < h->n_reduce - 1 && h->reduce[h->n_reduce - 2 - n]->extent && h->reduce[h->n_reduce - 2 - n]->extent <= SHORT)
+        n++;
+    return space_pick(k, g, "taps", counts, n + 1, 0);
+}
+
+static void pick_places(tec_knobs *k, const space_stage *g, space_heavy_choice *c)
+{
+    const space_heavy *h = g->heavy;
+
+    for (int i = 0; i < h->n_producers; i++)
+        c->place[i] = space_pick_word(k, g, base_format(k->cx, "place.%s", h->producer[i]->name), place_words, 4, AT_ROOT);
+    for (int i = 0; i < h->n_operands; i++)
+        c->copy[i] = space_pick_word(k, g, base_format(k->cx, "copy.%s", h->operand[i]), copy_words, 3, NOT_COPIED);
+}
+
+const space_heavy_choice *space_declare_heavy(tec_knobs *k, const space_shape *shape, const space_stage *g)
+{
+    const space_heavy *h = g->heavy;
+    space_heavy_choice *c = base_new(k->cx, space_heavy_choice);
+    bool vectors = h->lane && g->lanes > 1;
+
+    for (int i = 0; i < h->n_axes; i++)
+        c->tile[i] = split_axis(k, g, &h->axis[i], i == h->n_axes - 1);
+    c->lanes_on = !vectors && h->along_reduction && g->lanes > 1 ? LANES_ON_REDUCTION : LANES_ON_COLUMN;
+    if (h->along_reduction && vectors)
+        c->lanes_on = space_pick_word(k, g, "lanes", lane_words, 2, LANES_ON_COLUMN);
+    c->unroll = split_reduction(k, g);
+    if (c->unroll)
+        space_leave_idle(k, g, base_format(k->cx, "unroll.%s", h->reduce[h->n_reduce - 1]->iter), c->lanes_on == LANES_ON_REDUCTION);
+    c->taps = pick_taps(k, g);
+    pick_orders(k, g, c);
+    pick_blocks(k, g, c);
+    pick_places(k, g, c);
+    require_tiles(k, shape, g, c);
+    return c;
+}
+
+/* ---- applying ---- */
+
+/* What the steps hand to each other. */
+typedef struct {
+    sched *s;
+    const space_shape *shape;
+    const space_stage *g;
+    const space_heavy *h;
+    const space_heavy_choice *c;
+    const char *part[SPACE_MAX_AXES][4]; /* of each axis of the output */
+    const char *outer, *inner;           /* the loop of all outermost parts; the innermost of the inner ones */
+    const char *buffer;                  /* of the sums */
+} tiling;
+
+static int parts_of(const space_axis *a) { return a->column ? 4 : a->row ? 3 : 2; }
+
+static bool split_output(tiling *t)
+{
+    for (int i = 0; i < t->h->n_axes; i++) {
+        const space_axis *a = &t->h->axis[i];
+        int64_t f[4];
+
+        memcpy(f, t->c->tile[i], (size_t)parts_of(a) * sizeof *f);
+        if (t->c->reduce_block && (a->row || a->column))
+            f[2] *= a->column ? t->c->column_blocks : i == t->h->n_axes - 1 ? t->c->row_blocks : 1;
+        if (!sched_split(t->s, a->loop->name, f, parts_of(a), SCHED_GUARD, t->part[i]))
+            return false;
+    }
+    return true;
+}
+
+static int axis_of(const tiling *t, const char *loop)
+{
+    int i = 0;
+
+    while (strcmp(t->h->axis[i].loop->name, loop) != 0)
+        i++;
+    return i;
+}
+
+/* Loops of one step, then outermost parts, inner parts, rows, vectors, lanes. */
+static bool order_output(tiling *t)
+{
+    const char *order[MAX_LOOPS];
+    int n = 0, n_outer;
+
+    for (int i = 0; i < t->h->out->n_loops; i++)
+        if (t->h->out->loop[i].extent == 1)
+            order[n++] = t->h->out->loop[i].name;
+    for (int i = 0; i < t->h->n_axes; i++)
+        order[n++] = t->part[axis_of(t, t->c->outer[i])][0];
+    n_outer = n;
+    for (int i = 0; i < t->h->n_axes; i++)
+        order[n++] = t->part[axis_of(t, t->c->inner[i])][1];
+    t->inner = order[n - 1];
+    for (int i = 0; i < t->h->n_axes; i++)
+        if (t->h->axis[i].row)
+            order[n++] = t->part[i][2];
+    for (int i = 0; i < t->h->n_axes; i++)
+        if (t->h->axis[i].column) {
+            order[n++] = t->part[i][2];
+            order[n++] = t->part[i][3];
+        }
+    if (!sched_reorder(t->s, order, n))
+        return false;
+    t->outer = space_fuse(t->s, order, n_outer);
+    return t->outer && (t->shape->cores == 1 || space_extent(t->s, t->outer) == 1 || sched_annotate(t->s, t->outer, IR_PARALLEL));
+}
+
+/* The sums' own loop of a variable; NULL: it has one value in a tile, from the loops around. */
+static const char *own_loop(const tiling *t, const char *iter)
+{
+    const char *loop = space_loop_of(t->s, t->g->name, iter), **around;
+    int n = sched_loops_of(t->s, t->h->out->name, &around);
+
+    for (int i = 0; loop && i < n; i++)
+        if (strcmp(around[i], loop) == 0)
+            return NULL;
+    return loop;
+}
+
+/* The loops of the sums, cut as the choices say. NULL: there is no such loop. */
+typedef struct {
+    const char *reduce[2 * SPACE_MAX_AXES]; /* what stands outside of the innermost steps */
+    int n_reduce;
+    const char *k0;                    /* blocks of the reduction */
+    const char *steps;                 /* innermost: written out */
+    const char *taps[SPACE_MAX_AXES];  /* short loops around them, also */
+    int n_taps;
+    const char *block[SPACE_MAX_AXES]; /* blocks of rows and vectors */
+    int n_blocks;
+    const char *tile[SPACE_MAX_AXES];  /* rows and vectors of the register tile */
+    int n_tile;
+    const char *lane;
+} sums_loops;
+
+/* A spatial loop of the sums that is longer than the register tile, in blocks of `size`. */
+static bool cut_blocks(tiling *t, sums_loops *l, const char *loop, int64_t size)
+{
+    int64_t n = space_extent(t->s, loop);
+    const char *part[2];
+
+    if (!t->c->reduce_block || n == 0 || size < 1 || n <= size) {
+        l->tile[l->n_tile++] = loop;
+        return true;
+    }
+    if (!sched_split(t->s, loop, (int64_t[]){SCHED_INFER, size}, 2, SCHED_GUARD, part))
+        return false;
+    l->block[l->n_blocks++] = part[0];
+    l->tile[l->n_tile++] = part[1];
+    return true;
+}
+
+/* The lanes: of the column's loop, which may hold several vectors. */
+static bool cut_lanes(tiling *t, sums_loops *l, const char *loop, int64_t vectors, int64_t lanes)
+{
+    int64_t n = space_extent(t->s, loop);
+    const char *part[2];
+
+    if (n <= lanes || n % lanes) {
+        l->lane = n <= 2 * lanes ? loop : NULL;
+        if (!l->lane)
+            l->tile[l->n_tile++] = loop;
+        return true;
+    }
+    if (!sched_split(t->s, loop, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part))
+        return false;
+    l->lane = part[1];
+    return cut_blocks(t, l, part[0], vectors);
+}
+
+static const int64_t *column_tile(const tiling *t)
+{
+    for (int i = 0; i < t->h->n_axes; i++)
+        if (t->h->axis[i].column)
+            return t->c->tile[i];
+    return NULL;
+}
+
+static int64_t row_tile(const tiling *t)
+{
+    const space_axis *a = &t->h->axis[t->h->n_axes - 1];
+
+    return a->row ? t->c->tile[t->h->n_axes - 1][2] : 0;
+}
+
+static bool follows_column(const tiling *t, const char *iter)
+{
+    for (int i = 0; i < t->h->n_follows; i++)
+        if (strcmp(t->h->follows[i], iter) == 0)
+            return true;
+    return false;
+}
+
+/* Spatial loops other than that of the lanes: those of the last row are cut by its tile, those that follow the column by its vectors. */
+static bool cut_spatial(tiling *t, sums_loops *l)
+{
+    const int64_t *column = column_tile(t);
+    bool on_column = t->c->lanes_on == LANES_ON_COLUMN;
+    const char *lane = t->h->lane ? own_loop(t, t->h->lane) : NULL;
+    const char *own_row = t->h->row ? own_loop(t, t->h->row) : NULL;
+
+    own_row = own_row ? own_row : "";
+    for (int i = 0; i < t->g->n_loops; i++) {
+        const space_loop *loop = &t->g->loop[i];
+        const char *own = loop->kind == IR_SPATIAL ? own_loop(t, loop->iter) : NULL;
+
+        if (!own || (lane && on_column && strcmp(own, lane) == 0))
+            continue;
+        int64_t size = strcmp(own_row, own) == 0 ? row_tile(t) : follows_column(t, loop->iter) ? column[2] : space_extent(t->s, own);
+        if (!cut_blocks(t, l, own, size))
+            return false;
+    }
+    return !lane || !on_column || cut_lanes(t, l, lane, column[2], column[3]);
+}
+
+/* The last reduction loop: blocks, steps, and the steps that are written out. */
+static bool cut_reduction(tiling *t, sums_loops *l)
+{
+    const space_loop *last = t->h->n_reduce ? t->h->reduce[t->h->n_reduce - 1] : NULL, *blocked = longest(t->h);
+    const char *part[2];
+
+    for (int i = 0; i < t->h->n_reduce; i++) {
+        const char *loop = t->c->reduce[i];
+
+        if (t->c->reduce_block && strcmp(loop, blocked->name) == 0) {
+            if (!sched_split(t->s, own_loop(t, blocked->iter), (int64_t[]){SCHED_INFER, t->c->reduce_block}, 2, SCHED_GUARD, part))
+                return false;
+            l->k0 = part[0];
+        }
+    }
+    for (int i = 0; i < t->h->n_reduce; i++) {
+        int which = 0;
+
+        while (strcmp(t->h->reduce[which]->name, t->c->reduce[i]) != 0)
+            which++;
+        const space_loop *loop = t->h->reduce[which];
+        const char *own = own_loop(t, loop->iter);
+
+        if (loop != last) {
+            if (which >= t->h->n_reduce - 1 - t->c->taps)
+                l->taps[l->n_taps++] = own;
+            else
+                l->reduce[l->n_reduce++] = own;
+            continue;
+        }
+        int64_t by = t->c->lanes_on == LANES_ON_REDUCTION ? t->g->lanes : t->c->unroll[1], n = space_extent(t->s, own);
+        if (by == 1 || (n && n <= by)) {
+            if (by == 1)
+                l->reduce[l->n_reduce++] = own;
+            else
+                l->steps = own;
+            continue;
+        }
+        if (!sched_split(t->s, own, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part))
+            return false;
+        l->reduce[l->n_reduce++] = part[0];
+        l->steps = part[1];
+    }
+    return true;
+}
+
+static int append(const char **order, int n, const char *const *loop, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (loop[i])
+            order[n++] = loop[i];
+    return n;
+}
+
+static bool order_sums(tiling *t, const sums_loops *l)
+{
+    const char *order[MAX_LOOPS];
+    bool on_reduction = t->c->lanes_on == LANES_ON_REDUCTION;
+    int n = append(order, 0, &l->k0, 1);
+
+    n = append(order, n, l->block, l->n_blocks);
+    n = append(order, n, l->reduce, l->n_reduce);
+    n = append(order, n, l->taps, l->n_taps);
+    if (!on_reduction)
+        n = append(order, n, &l->steps, 1);
+    n = append(order, n, l->tile, l->n_tile);
+    n = append(order, n, on_reduction ? &l->steps : &l->lane, 1);
+    return n == 0 || sched_reorder(t->s, order, n);
+}
+
+static bool annotate_sums(tiling *t, const sums_loops *l)
+{
+    bool on_reduction = t->c->lanes_on == LANES_ON_REDUCTION;
+
+    for (int i = 0; i < l->n_taps; i++)
+        if (!space_unroll(t->s, l->taps[i]))
+            return false;
+    for (int i = 0; i < l->n_tile; i++)
+        if (!space_unroll(t->s, l->tile[i]))
+            return false;
+    if (on_reduction)
+        return space_vectorise(t->s, l->steps);
+    return space_unroll(t->s, l->steps) && space_vectorise(t->s, l->lane);
+}
+
+/* Rows and vectors of the blocks that fill the registers and empty them. */
+static bool annotate_copies(tiling *t, const char *copy, const char *around)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
+    int n_reduce, n = space_own_loops(t->s, copy, around, spatial, reduce, &n_reduce);
+
+    for (int i = 0; i < n - 1; i++)
+        if (!space_unroll(t->s, spatial[i]))
+            return false;
+    return n == 0 || space_vectorise(t->s, spatial[n - 1]);
+}
+
+/* With a blocked reduction the registers hold a part of the tile: it is taken up before the steps of a block and put back behind them. */
+static bool keep_in_registers(tiling *t, const sums_loops *l)
+{
+    const char *around = l->n_blocks ? l->block[l->n_blocks - 1] : l->k0, **writer;
+
+    if (!t->c->reduce_block)
+        return sched_set_scope(t->s, t->buffer, IR_LOCAL);
+    const char *copy = sched_cache_write_at(t->s, t->g->name, IR_LOCAL, around);
+    if (!copy)
+        return false;
+    int n = sched_producers_of(t->s, t->g->name, &writer);
+    for (int i = 0; i < n; i++)
+        if (sched_block(t->s, writer[i])->block.block->role == IR_ROLE_CACHE && !annotate_copies(t, writer[i], around))
+            return false;
+    return annotate_copies(t, copy, around);
+}
+
+static bool compute_sums(tiling *t)
+{
+    sums_loops l = {0};
+
+    return sched_compute_at(t->s, t->g->name, t->inner) && cut_spatial(t, &l) && cut_reduction(t, &l) && order_sums(t, &l) && keep_in_registers(t, &l) &&
+           annotate_sums(t, &l);
+}
+
+static bool finish_output(tiling *t)
+{
+    for (int i = 0; i < t->h->n_axes; i++) {
+        const space_axis *a = &t->h->axis[i];
+
+        if ((a->row || a->column) && !t->c->reduce_block && !space_unroll(t->s, t->part[i][2]))
+            return false;
+        if (a->column && !space_vectorise(t->s, t->part[i][3]))
+            return false;
+    }
+    return true;
+}
+
+/* Last first: a producer may feed another one. */
+static bool place_producers(tiling *t)
+{
+    for (int i = t->h->n_producers - 1; i >= 0; i--) {
+        const space_stage *p = t->h->producer[i];
+        const char *at = t->c->place[i] == AT_OUTER ? t->outer : t->inner;
+
+        if (t->c->place[i] == AT_READER) {
+            if (!sched_compute_inline(t->s, p->name))
+                return false;
+        } else if (t->c->place[i] != AT_ROOT && (!sched_compute_at(t->s, p->name, at) || !space_vectorise_inside(t->s, p->name, at, p->lanes)))
+            return false;
+    }
+    return true;
+}
+
+static bool copy_operands(tiling *t)
+{
+    for (int i = 0; i < t->h->n_operands; i++) {
+        const char *at = t->c->copy[i] == COPIED_OUTER ? t->outer : t->inner;
+
+        if (t->c->copy[i] == NOT_COPIED)
+            continue;
+        const char *copy = sched_cache_read(t->s, t->h->operand[i], IR_GLOBAL, &t->g->name, 1);
+        if (!copy || !sched_compute_at(t->s, copy, at) || !space_vectorise_inside(t->s, copy, at, t->g->lanes))
+            return false;
+    }
+    return true;
+}
+
+bool space_apply_heavy(sched *s, const space_shape *shape, const space_stage *g, const space_heavy_choice *c)
+{
+    tiling t = {.s = s, .shape = shape, .g = g, .h = g->heavy, .c = c, .buffer = g->block->writes[0].buffer->name};
+
+    return split_output(&t) && order_output(&t) && compute_sums(&t) && place_producers(&t) && copy_operands(&t) && finish_output(&t);
+}

@@ -1,0 +1,341 @@
+/* space/nest.c -- stages that are not heavy, on a CPU: element-wise ones, transposes, reductions along rows or columns.
+ *
+ *     for outer loops parallel { for reduction { for some vectors unrolled { for lane vectorised } } }
+ *
+ * A stage stands in a nest of its own, or inside the outer loop of the nest of its reader.
+ */
+#include <string.h>
+
+#include "space/master.h"
+
+enum { MAX_LOOPS = 48, MAX_TAPS = 64, MOST_PARALLEL = 4, TASKS_PER_CORE = 4 };
+enum { PARALLEL_WORK = 1 << 14 }; /* elements below which starting threads costs more than it gives */
+enum { LANES_NOWHERE, LANES_ON_COLUMNS, LANES_ON_ROWS };
+
+static const char *const how_words[] = {"scalar", "columns", "rows"};
+static const char *const inside_words[] = {"root", "reader"};
+
+/* ---- declaring ---- */
+
+static bool is_large(const space_stage *g)
+{
+    double work = 1;
+
+    for (int i = 0; i < g->n_loops; i++) {
+        if (g->loop[i].extent == 0)
+            return true;
+        work *= (double)g->loop[i].extent;
+    }
+    return work >= PARALLEL_WORK;
+}
+
+/* How many of the first spatial loops give all cores enough to do; those that become vectors are left out. */
+static int count_tasks(const space_shape *shape, const space_stage *g, int most)
+{
+    int64_t tasks = 1;
+    int k = 0, seen = 0;
+
+    for (; k < g->n_loops && seen < most && tasks < (int64_t)shape->cores * TASKS_PER_CORE; k++)
+        if (g->loop[k].kind == IR_SPATIAL) {
+            tasks *= g->loop[k].extent ? g->loop[k].extent : 1;
+            seen++;
+        }
+    return seen;
+}
+
+static int64_t pick_parallel(tec_knobs *k, const space_shape *shape, const space_stage *g)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 4};
+    int most = g->flat ? 1 : g->n_spatial, start;
+
+    if (most > MOST_PARALLEL)
+        most = MOST_PARALLEL;
+    if (shape->cores == 1)
+        return 0;
+    start = !is_large(g) ? 0 : g->n_reduce ? count_tasks(shape, g, most) : most;
+    return space_pick(k, g, "parallel", counts, most + 1, start);
+}
+
+static int64_t pick_lanes(tec_knobs *k, const space_stage *g)
+{
+    int64_t value[4], n = 0;
+
+    for (int64_t l = g->lanes; l >= 1; l /= 2)
+        if (l == g->lanes || l == g->lanes / 2 || l == 1)
+            value[n++] = l;
+    if (!g->n_reduce && g->lanes > 1)
+        value[n++] = 2 * g->lanes;
+    return space_pick(k, g, "lanes", value, (int)n, g->lanes);
+}
+
+/* Steps of all the last reduction loops; 0: unknown. */
+static int64_t steps_of(const space_stage *g, int loops)
+{
+    int64_t steps = 1;
+
+    for (int i = g->n_loops - 1; i >= 0 && loops > 0; i--)
+        if (g->loop[i].kind == IR_REDUCE_ITER) {
+            steps *= g->loop[i].extent;
+            loops--;
+        }
+    return steps;
+}
+
+/* Vectors at once of an element-wise stage; last reduction loops that are written out of a reduction. */
+static int64_t pick_unroll(tec_knobs *k, const space_stage *g)
+{
+    static const int64_t vectors[] = {1, 2, 4, 8}, taps[] = {0, 1, 2, 3};
+    int most = 0;
+
+    if (!g->n_reduce)
+        return space_pick(k, g, "unroll", vectors, BASE_COUNT(vectors), 1);
+    while (most < 3 && most < g->n_reduce && steps_of(g, most + 1) > 0 && steps_of(g, most + 1) <= MAX_TAPS)
+        most++;
+    return space_pick(k, g, "unroll", taps, most + 1, most == g->n_reduce && steps_of(g, most) <= MAX_TAPS / 2 ? most : 0);
+}
+
+static int pick_how(tec_knobs *k, const space_stage *g)
+{
+    const char *word[3] = {how_words[LANES_NOWHERE]};
+    int meaning[3] = {LANES_NOWHERE}, n = 1;
+
+    if (g->columns)
+        meaning[n] = LANES_ON_COLUMNS, word[n++] = how_words[LANES_ON_COLUMNS];
+    if (g->rows)
+        meaning[n] = LANES_ON_ROWS, word[n++] = how_words[LANES_ON_ROWS];
+    return meaning[space_pick_word(k, g, "lanes_on", word, n, n > 1)];
+}
+
+/* A reduction with few results is cut into partial ones. */
+static int64_t pick_factor(tec_knobs *k, const space_shape *shape, const space_stage *g)
+{
+    static const int64_t counts[] = {0, 2, 4, 8, 16, 32, 64};
+    int64_t results = 1;
+    const ir_stmt *body = g->block->body;
+
+    for (int i = 0; i < g->n_loops; i++)
+        if (g->loop[i].kind == IR_SPATIAL)
+            results *= g->loop[i].extent;
+    bool few = results > 0 && results < (int64_t)TASKS_PER_CORE * shape->cores && shape->cores > 1;
+    return few && is_large(g) && body->kind == IR_UPDATE && body->update.combiner->reorders ? space_pick(k, g, "partial", counts, BASE_COUNT(counts), 0) : 0;
+}
+
+space_nest_choice space_declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g)
+{
+    static const int64_t tiles[] = {1, 4, 8, 16, 32};
+    space_nest_choice c = {.tile = 1};
+
+    if (g->reader)
+        c.inside = space_pick_word(k, g, "place", inside_words, 2, space_has_note(shape->base, g->name, "by_rows")) == 1;
+    c.how = g->n_reduce ? pick_how(k, g) : LANES_NOWHERE;
+    c.lanes = g->n_spatial || g->n_reduce ? pick_lanes(k, g) : 1;
+    c.unroll = pick_unroll(k, g);
+    if (g->n_spatial)
+        c.parallel = pick_parallel(k, shape, g);
+    if (g->transposed)
+        c.tile = space_pick(k, g, "tile", tiles, BASE_COUNT(tiles), 1);
+    c.factor = g->n_reduce ? pick_factor(k, shape, g) : 0;
+    space_leave_idle(k, g, "parallel", c.inside && g->n_spatial && shape->cores > 1);
+    space_leave_idle(k, g, "tile", c.inside && g->transposed);
+    space_leave_idle(k, g, "unroll", c.inside && !g->n_reduce);
+    space_leave_idle(k, g, "lanes", g->n_reduce && c.how == LANES_NOWHERE);
+    if (c.factor)
+        tec_knob_require(k, !c.inside, "partial results are made by a nest of their own");
+    return c;
+}
+
+/* ---- element-wise ---- */
+
+static bool run_in_parallel(sched *s, const space_shape *shape, const char *const *loop, int n, const char **outer)
+{
+    const char *one = n > 0 ? space_fuse(s, loop, n) : NULL;
+
+    if (n > 0 && !one)
+        return false;
+    if (outer && one)
+        *outer = one;
+    return !one || shape->cores == 1 || space_extent(s, one) == 1 || sched_annotate(s, one, IR_PARALLEL);
+}
+
+/* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. */
+static bool cut_vectors(sched *s, const char *loop, int64_t lanes, int64_t unroll, const char **left)
+{
+    int64_t n = space_extent(s, loop);
+    const char *part[3];
+
+    *left = NULL;
+    if (n > 0 && n <= lanes)
+        return space_vectorise(s, loop);
+    if (!sched_split(s, loop, (int64_t[]){SCHED_INFER, unroll, lanes}, 3, SCHED_GUARD, part))
+        return false;
+    *left = part[0];
+    return space_unroll(s, part[1]) && space_vectorise(s, part[2]);
+}
+
+/* Where something is read across, a tile of both axes at a time. */
+static bool tile_transposed(sched *s, const space_stage *g, int64_t tile, const char **loop, int n)
+{
+    const char *y[2], *x[2], *order[MAX_LOOPS];
+    int at = 0, m = 0;
+
+    while (at < n && strcmp(loop[at], g->transposed->name) != 0)
+        at++;
+    if (tile == 1 || at >= n - 1)
+        return true;
+    if (!sched_split(s, loop[at], (int64_t[]){SCHED_INFER, tile}, 2, SCHED_GUARD, y) ||
+        !sched_split(s, loop[n - 1], (int64_t[]){SCHED_INFER, tile}, 2, SCHED_GUARD, x))
+        return false;
+    for (int i = 0; i < n - 1; i++)
+        order[m++] = i == at ? y[0] : loop[i];
+    order[m++] = x[0], order[m++] = y[1], order[m++] = x[1];
+    loop[at] = y[0];
+    loop[n - 1] = x[1];
+    return sched_reorder(s, order, m);
+}
+
+static bool apply_pointwise(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer)
+{
+    const char *loop[MAX_LOOPS], *reduce[MAX_LOOPS], *left;
+    int n_reduce, n = space_own_loops(s, g->name, NULL, loop, reduce, &n_reduce);
+
+    if (n == 0)
+        return true;
+    int known = g->flat ? space_constant_suffix(s, loop, n) : 0;
+    if (known > 1) {
+        const char *one = sched_fuse(s, loop + n - known, known);
+
+        if (!one)
+            return false;
+        n -= known - 1;
+        loop[n - 1] = one;
+    }
+    if (outer && n > 1)
+        *outer = loop[0];
+    if ((g->transposed && !tile_transposed(s, g, c->tile, loop, n)) || !cut_vectors(s, loop[n - 1], c->lanes, c->unroll, &left))
+        return false;
+    bool tiled = g->transposed && c->tile > 1;
+    if (left && !tiled)
+        loop[n - 1] = left;
+    else
+        n--;
+    int64_t most = g->flat ? n : c->parallel;
+    return run_in_parallel(s, shape, loop, c->parallel == 0 ? 0 : most < n ? (int)most : n, outer);
+}
+
+/* ---- reductions ---- */
+
+static bool unroll_taps(sched *s, const char *const *reduce, int n, int64_t taps)
+{
+    for (int64_t i = 0; i < taps && i < n; i++)
+        if (!space_unroll(s, reduce[n - 1 - i]))
+            return false;
+    return true;
+}
+
+/* The sums of one vector stay in a register; where that is refused, in memory. */
+static bool keep_in_register(sched *s, const char *block, const char *loop)
+{
+    const char *copy = sched_cache_write_at(s, block, IR_LOCAL, loop), **all;
+
+    if (!copy) {
+        sched_clear(s);
+        return true;
+    }
+    int n = sched_loops_of(s, copy, &all);
+    return space_vectorise(s, all[n - 1]);
+}
+
+/* The last spatial loop becomes the innermost, as vectors of results. */
+static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial, int *n, const char *const *reduce, int n_reduce)
+{
+    const char *column = spatial[*n - 1], *part[2] = {NULL, column}, *order[MAX_LOOPS];
+    int64_t extent = space_extent(s, column);
+    int m = 0;
+
+    if ((extent == 0 || extent > c->lanes) && !sched_split(s, column, (int64_t[]){SCHED_INFER, c->lanes}, 2, SCHED_GUARD, part))
+        return false;
+    for (int i = 0; i < n_reduce; i++)
+        order[m++] = reduce[i];
+    order[m++] = part[1];
+    if (!sched_reorder(s, order, m) || !space_vectorise(s, part[1]) || !unroll_taps(s, reduce, n_reduce, c->unroll))
+        return false;
+    spatial[*n - 1] = part[0];
+    *n -= part[0] == NULL;
+    return *n == 0 || keep_in_register(s, g->name, spatial[*n - 1]);
+}
+
+/* The last reduction loops, as vectors of partial results. */
+static bool lanes_on_rows(sched *s, const char *const *row, int n, int64_t lanes)
+{
+    const char *one = space_fuse(s, row, n), *part[2] = {NULL, one};
+    int64_t extent = one ? space_extent(s, one) : 0;
+
+    if (!one || lanes < 2 || (extent > 0 && extent < lanes))
+        return one != NULL;
+    return (extent == lanes || sched_split(s, one, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part)) && space_vectorise(s, part[1]);
+}
+
+static bool reduce_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial, int *n, const char **reduce, int n_reduce)
+{
+    int rows = g->rows < n_reduce ? g->rows : n_reduce;
+
+    if (c->how == LANES_ON_COLUMNS && *n > 0)
+        return lanes_on_columns(s, g, c, spatial, n, reduce, n_reduce);
+    if (c->how == LANES_ON_ROWS && rows > 0)
+        return lanes_on_rows(s, reduce + n_reduce - rows, rows, c->lanes);
+    return unroll_taps(s, reduce, n_reduce, c->unroll);
+}
+
+static bool apply_reduction(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
+    int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
+
+    if (outer && n > 0)
+        *outer = spatial[0];
+    if (!reduce_inside(s, g, c, spatial, &n, reduce, n_reduce))
+        return false;
+    return run_in_parallel(s, shape, spatial, c->parallel < n ? (int)c->parallel : n, outer);
+}
+
+/* Partial results in parallel, each over a part of the first reduction loop; then what is left of the reduction, over them. */
+static bool apply_partial(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
+    int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
+
+    if (!sched_split(s, reduce[0], (int64_t[]){c->factor, SCHED_INFER}, 2, SCHED_GUARD, part))
+        return false;
+    const char *partial = sched_rfactor(s, part[0], 0);
+    if (!partial)
+        return false;
+    n = space_own_loops(s, partial, NULL, spatial, reduce, &n_reduce);
+    if (g->rows > 0 && n_reduce > 0 && !lanes_on_rows(s, reduce + n_reduce - 1, 1, c->lanes))
+        return false;
+    return run_in_parallel(s, shape, spatial, n, NULL);
+}
+
+/* ---- both ---- */
+
+bool space_apply_nest(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer)
+{
+    if (outer)
+        *outer = NULL;
+    if (g->part == SPACE_FIXED)
+        return true;
+    if (c->factor)
+        return apply_partial(s, shape, g, c);
+    return g->n_reduce ? apply_reduction(s, shape, g, c, outer) : apply_pointwise(s, shape, g, c, outer);
+}
+
+bool space_apply_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char *outer)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
+
+    if (!sched_compute_at(s, g->name, outer))
+        return false;
+    if (!g->n_reduce)
+        return space_vectorise_inside(s, g->name, outer, c->lanes);
+    int n_reduce, n = space_own_loops(s, g->name, outer, spatial, reduce, &n_reduce);
+    return reduce_inside(s, g, c, spatial, &n, reduce, n_reduce);
+}

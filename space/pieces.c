@@ -1,0 +1,115 @@
+/* space/pieces.c -- knobs named after stages, and the small pieces that the master templates are made of. */
+#include <string.h>
+
+#include "ir/build.h"
+#include "space/master.h"
+
+/* ---- knobs ---- */
+
+static const char *knob_name(tec_knobs *k, const space_stage *g, const char *what)
+{
+    return base_format(k->cx, "%s.%s", g->name, what);
+}
+
+int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const int64_t *value, int n, int64_t start)
+{
+    if (!g->open || n < 2)
+        return start;
+    const char *name = knob_name(k, g, what);
+    int64_t v = tec_knob_choice_n(k, name, value, n);
+
+    tec_knob_start(k, name, start);
+    return v;
+}
+
+int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n, int start)
+{
+    if (!g->open || n < 2)
+        return start;
+    const char *name = knob_name(k, g, what), *chosen = tec_knob_word_n(k, name, word, n);
+    int place = 0;
+
+    tec_knob_start(k, name, start);
+    while (place < n - 1 && strcmp(word[place], chosen) != 0)
+        place++;
+    return place;
+}
+
+const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis, int64_t extent, const tec_split_domain *d)
+{
+    if (g->open)
+        return tec_knob_split(k, base_format(k->cx, "%s.%s.%s", g->name, what, axis), extent, d);
+    int64_t *fixed = base_array(k->cx, int64_t, d->parts);
+    fixed[0] = SCHED_INFER;
+    memcpy(fixed + 1, d->start, (size_t)(d->parts - 1) * sizeof *fixed);
+    return fixed;
+}
+
+const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what, const char *const *name, int n)
+{
+    enum { MOST = 4 };
+
+    return g->open && n > 1 && n <= MOST ? tec_knob_order_n(k, knob_name(k, g, what), name, n) : name;
+}
+
+void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool idle)
+{
+    if (g->open && idle)
+        tec_knob_idle(k, knob_name(k, g, what));
+}
+
+/* ---- steps ---- */
+
+int64_t space_extent(const sched *s, const char *loop)
+{
+    int64_t n;
+
+    return sched_extent(s, loop, &n) ? n : 0;
+}
+
+bool space_unroll(sched *s, const char *loop)
+{
+    return !loop || space_extent(s, loop) == 1 || sched_annotate(s, loop, IR_UNROLLED);
+}
+
+bool space_vectorise(sched *s, const char *loop)
+{
+    return !loop || space_extent(s, loop) == 1 || sched_annotate(s, loop, IR_VECTORISED);
+}
+
+const char *space_fuse(sched *s, const char *const *loop, int n)
+{
+    return n > 1 ? sched_fuse(s, loop, n) : n == 1 ? loop[0] : NULL;
+}
+
+int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial, const char **reduce, int *n_reduce)
+{
+    const char **all;
+    int n = sched_loops_of(s, block, &all), first = 0, n_spatial = 0;
+
+    *n_reduce = 0;
+    if (outer) {
+        while (first < n && strcmp(all[first], outer) != 0)
+            first++;
+        first++;
+    }
+    for (int i = first; i < n; i++)
+        if (sched_loop_kind(s, all[i]) == IR_REDUCE_ITER)
+            reduce[(*n_reduce)++] = all[i];
+        else
+            spatial[n_spatial++] = all[i];
+    return n_spatial;
+}
+
+bool space_vectorise_inside(sched *s, const char *block, const char *outer, int64_t lanes)
+{
+    const char *spatial[64], *reduce[64], *part[2];
+    int n_reduce, n = space_own_loops(s, block, outer, spatial, reduce, &n_reduce);
+
+    if (n == 0 || lanes < 2)
+        return true;
+    int64_t extent = space_extent(s, spatial[n - 1]);
+    if (extent > 0 && extent <= lanes)
+        return space_vectorise(s, spatial[n - 1]);
+    return sched_split(s, spatial[n - 1], (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part) && space_vectorise(s, part[1]);
+}
