@@ -426,6 +426,33 @@ static const sched_site *first_writer(const sched_sites *all, const ir_buffer *b
     return NULL;
 }
 
+static int common_loops(const sched_site *a, const sched_site *b)
+{
+    int n = 0;
+
+    while (n < a->n_loops && n < b->n_loops && a->loop[n]->loop.var == b->loop[n]->loop.var)
+        n++;
+    return n;
+}
+
+/* Each reader below the loop finds what it reads where the first writer has just put it, in the same iteration of all loops that the
+ * two share. */
+static bool reads_what_is_new(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *write, const ir_buffer *b,
+                              const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *q = &all->at[i];
+        const ir_region *read = sched_access(q->block->reads, q->block->n_reads, b);
+        int fixed = common_loops(w, q);
+
+        if (!read || q == w || !sched_depth_under(q, var))
+            continue;
+        if ((accumulates(w->block) && !completes_inside(s->cx, w, fixed)) || !sched_reads_within(s, q, read, w, write, fixed))
+            return false;
+    }
+    return true;
+}
+
 bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
 {
     const sched_site *w = first_writer(all, b, var);
@@ -435,16 +462,8 @@ bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, c
     int fixed = sched_depth_under(w, var);
     const ir_region *access = sched_access(w->block->writes, w->block->n_writes, b);
     ir_region box = sched_box(s, w, access, fixed, true);
-    return sched_covers(s, w, access, &box, fixed) && all_within(s, all, w, b, var, &box);
-}
-
-static int common_loops(const sched_site *a, const sched_site *b)
-{
-    int n = 0;
-
-    while (n < a->n_loops && n < b->n_loops && a->loop[n]->loop.var == b->loop[n]->loop.var)
-        n++;
-    return n;
+    return (sched_covers(s, w, access, &box, fixed) && all_within(s, all, w, b, var, &box)) ||
+           reads_what_is_new(s, all, w, access, b, var);
 }
 
 /* Only writers that share a loop can fall short: the others have covered their whole domain. */

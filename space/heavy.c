@@ -105,10 +105,19 @@ static const space_loop *longest(const space_heavy *h)
     return best;
 }
 
+/* What accumulates in a tile must be proven to be the tile's own, which takes known extents. */
+static bool has_known_axes(const space_heavy *h)
+{
+    for (int i = 0; i < h->n_axes; i++)
+        if (h->axis[i].loop->extent == 0)
+            return false;
+    return true;
+}
+
 static int64_t pick_reduce_block(tec_knobs *k, const space_stage *g)
 {
     static const int64_t all[] = {0, 4, 8, 16, 32, 64, 128, 256, 512};
-    const space_loop *l = longest(g->heavy);
+    const space_loop *l = has_known_axes(g->heavy) ? longest(g->heavy) : NULL;
     int64_t value[BASE_COUNT(all)];
     int n = 0;
 
@@ -146,6 +155,14 @@ static int64_t count_copies(const space_heavy_choice *c, const space_heavy *h)
     return n;
 }
 
+/* What the parts of an axis other than the first come to, with the blocks of a blocked reduction. */
+static int64_t span_of(const space_heavy_choice *c, const space_heavy *h, int i)
+{
+    int64_t blocks = !c->reduce_block ? 1 : h->axis[i].column ? c->column_blocks : i == h->n_axes - 1 && h->axis[i].row ? c->row_blocks : 1;
+
+    return c->tile[i][1] * tile_of(c, h, i) * blocks;
+}
+
 static void require_tiles(tec_knobs *k, const space_shape *shape, const space_stage *g, const space_heavy_choice *c)
 {
     const space_heavy *h = g->heavy;
@@ -153,6 +170,8 @@ static void require_tiles(tec_knobs *k, const space_shape *shape, const space_st
 
     tec_knob_require(k, sums <= shape->registers - 2, "%lld vectors of sums do not fit in %d registers", (long long)sums, shape->registers);
     tec_knob_require(k, count_copies(c, h) <= MOST_COPIES, "more than %d updates stand in the innermost loop", MOST_COPIES);
+    for (int i = 0; i < h->n_axes && c->reduce_block; i++)
+        tec_knob_require(k, h->axis[i].loop->extent % span_of(c, h, i) == 0, "a blocked reduction needs tiles that divide '%s'", h->axis[i].loop->name);
     for (int i = 0; i < h->n_axes; i++)
         if (h->axis[i].column && h->along_reduction && g->lanes > 1)
             tec_knob_require(k, (c->tile[i][3] == 1) == (c->lanes_on == LANES_ON_REDUCTION), "lanes stand on the column or on the reduction, not on both");
@@ -163,6 +182,9 @@ static void pick_blocks(tec_knobs *k, const space_stage *g, space_heavy_choice *
     static const int64_t blocks[] = {1, 2, 4, 8};
 
     c->reduce_block = pick_reduce_block(k, g);
+    c->row_blocks = c->column_blocks = 1;
+    if (!has_known_axes(g->heavy) || !longest(g->heavy))
+        return;
     c->row_blocks = space_pick(k, g, "row_blocks", blocks, BASE_COUNT(blocks), 1);
     c->column_blocks = space_pick(k, g, "column_blocks", blocks, 3, 1);
     space_leave_idle(k, g, "row_blocks", c->reduce_block == 0);
@@ -293,7 +315,7 @@ static bool order_output(tiling *t)
     if (!sched_reorder(t->s, order, n))
         return false;
     t->outer = space_fuse(t->s, order, n_outer);
-    return t->outer && (t->shape->cores == 1 || space_extent(t->s, t->outer) == 1 || sched_annotate(t->s, t->outer, IR_PARALLEL));
+    return t->outer != NULL;
 }
 
 /* The sums' own loop of a variable; NULL: it has one value in a tile, from the loops around. */
@@ -572,5 +594,6 @@ bool space_apply_heavy(sched *s, const space_shape *shape, const space_stage *g,
 {
     tiling t = {.s = s, .shape = shape, .g = g, .h = g->heavy, .c = c, .buffer = g->block->writes[0].buffer->name};
 
-    return split_output(&t) && order_output(&t) && compute_sums(&t) && place_producers(&t) && copy_operands(&t) && finish_output(&t);
+    return split_output(&t) && order_output(&t) && compute_sums(&t) && place_producers(&t) && copy_operands(&t) && finish_output(&t) &&
+           (shape->cores == 1 || space_extent(s, t.outer) == 1 || sched_annotate(s, t.outer, IR_PARALLEL));
 }

@@ -373,12 +373,15 @@ static bool is_listed(const space_heavy *h, const char *name)
     return false;
 }
 
-/* Operands of which a tile uses pieces of long rows. */
+/* Operands of which a tile uses pieces of long rows. A copy under a reduction of unknown length is not proven to be the tile's own. */
 static void find_operands(tec_context *cx, space_heavy *h)
 {
     load_list l = loads_of(cx, h->sums->block);
+    bool known = true;
 
-    for (int i = 0; i < l.n && h->n_operands < SPACE_MAX_OPERANDS; i++) {
+    for (int i = 0; i < h->n_reduce; i++)
+        known = known && h->reduce[i]->extent > 0;
+    for (int i = 0; known && i < l.n && h->n_operands < SPACE_MAX_OPERANDS; i++) {
         const ir_buffer *b = l.load[i]->load.buffer;
         int64_t row;
         bool panel = ir_is_int(b->shape[b->n - 1], &row) && row <= PANEL * h->sums->lanes;
@@ -482,7 +485,7 @@ static const space_stage *common_reader(const space_shape *shape, space_stage *g
     for (int i = 0; i < n; i++) {
         const space_stage *r = space_stage_named(shape, reader[i]);
 
-        if (r->part != SPACE_NEST || r->n_loops == 0 || n > SPACE_MAX_AXES)
+        if (r->part != SPACE_NEST || r->flat || r->n_spatial < 2 - (r->n_reduce > 0) || n > SPACE_MAX_AXES)
             return NULL;
         g->readers[g->n_readers++] = r;
         last = !last || r > last ? r : last;

@@ -209,9 +209,11 @@ static bool apply_pointwise(sched *s, const space_shape *shape, const space_stag
         n -= known - 1;
         loop[n - 1] = one;
     }
+    if (g->transposed && !tile_transposed(s, g, c->tile, loop, n))
+        return false;
     if (outer && n > 1)
         *outer = loop[0];
-    if ((g->transposed && !tile_transposed(s, g, c->tile, loop, n)) || !cut_vectors(s, loop[n - 1], c->lanes, c->unroll, &left))
+    if (!cut_vectors(s, loop[n - 1], c->lanes, c->unroll, &left))
         return false;
     bool tiled = g->transposed && c->tile > 1;
     if (left && !tiled)

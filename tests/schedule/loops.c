@@ -415,12 +415,12 @@ Test(loops, fuse_refuses_a_spatial_loop_with_a_reduction_that_may_be_empty)
             "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would initialise 'C'");
 }
 
-Test(loops, cut_refuses_to_copy_a_parallel_loop_with_what_is_private_to_it)
+Test(loops, cut_gives_each_part_its_own_halo_of_a_parallel_loop)
 {
     sched *s = schedule_of("def f(A: f32[7, 8]) { P[y, x] = A[y, x] * 2 Q[y, x: 7] = P[y, x] + P[y, x + 1] return Q }");
 
-    does(s, "compute_at(P, Q.x)\nparallel(Q.x)");
-    refuses(s, "cut(Q.y, 3)", "'Q.x' is parallel, and it is not proven that iterations of 'Q.x' write distinct elements of 'P'");
+    does(s, "compute_at(P, Q.x)\nparallel(Q.x)\ncut(Q.y, 3)");
+    cr_assert(sched_tree(s)->n_buffers == 2, "%s", tree_text(s));
 }
 
 Test(loops, fuse_refuses_a_part_of_a_reduction_that_may_be_empty_behind_one_that_runs)

@@ -221,6 +221,23 @@ Test(order, parallel_takes_recomputed_halos)
     does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nparallel(C.i.0)");
 }
 
+/* The parallel loop fuses tiles of both axes, so what it owns is no box of its own; but each inner tile makes its halo anew. */
+Test(order, parallel_takes_halos_of_an_inner_loop)
+{
+    sched *s = schedule_of("def f(A: f32[10, 10]) { P[y, x] = A[y, x] * 2 C[y: 8, x: 8] = P[y, x] + P[y + 2, x + 2] return C }");
+
+    does(s, "split(C.y, _, 2, 2)\nsplit(C.x, _, 2)\nreorder(C.y.0, C.x.0, C.y.1, C.y.2, C.x.1)\nfuse(C.y.0, C.x.0)\n"
+            "compute_at(P, C.y.1)\nparallel(C.y.0~C.x.0)");
+}
+
+Test(order, parallel_refuses_halos_that_an_earlier_iteration_made)
+{
+    sched *s = schedule_of("def f(A: f32[10]) { P[x] = A[x] * 2 C[x: 8] = P[x] + P[x + 2] return C }");
+
+    does(s, "split(C.x, _, 2)\ncompute_at(P, C.x.0)\ncut(P.x, 2)");
+    refuses(s, "parallel(C.x.0)", "it is not proven that each iteration of 'C.x.0' uses only its own elements of 'P', which 'P' writes");
+}
+
 /* ---- vectorize, unroll ---- */
 
 Test(order, vectorize_takes_a_split_fused_loop_whose_lanes_cross_rows)
