@@ -8,7 +8,7 @@
  *     Y[n, ob, y, x, oi]    = A[n, ob, y, x, oi] + B[ob*block + oi]
  *
  * Rows of padding are skipped by the loops over the kernel; columns are inside of a tile of sums, where skipping does not pay.
- * `conv_packed.depthwise` serves one channel per group: both dimensions are padded, lanes are channels.
+ * `conv_packed.depthwise` serves one channel per group: lanes are channels, padding is tested where it is read.
  */
 #include "ops/conv.h"
 #include "ops/families.h"
@@ -107,7 +107,8 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
     return *out != NULL;
 }
 
-/* The input with zeros around it in spatial dimensions first..; itself where there are none. */
+/* The input with zeros around it in spatial dimensions first..; itself where there are none. Padding in all dimensions is for a depthwise
+ * convolution, which reads each element a few times only: it is tested where it is read, and loops are cut where it ends. */
 static te_tensor *pad_input(const op_call *c, const packed_conv *v, te_def *d, te_tensor *x, int first)
 {
     const op_window *w = &v->plain.window;
@@ -137,7 +138,8 @@ static te_tensor *pad_input(const op_call *c, const packed_conv *v, te_def *d, t
     te_tensor *t = te_compute(d, op_stage_name(d, base_format(cx, "%s.padded", c->op->name)), a.axis, a.n,
                               e ? ir_select(cx, inside, e, ir_imm(cx, e->dtype, 0)) : NULL);
     d->role = role;
-    te_note(t, "keep", ir_bool(cx, true));
+    if (first > 0)
+        te_note(t, "keep", ir_bool(cx, true));
     return t;
 }
 

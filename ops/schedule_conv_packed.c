@@ -59,24 +59,22 @@ bool op_conv_packed_schedule(sched *s, const char *anchor)
            op_finish_tile(&t, row[1], panel[1], lanes);
 }
 
-/* A few pixels of one block of channels at a time; padded planes are made plane by plane. */
+/* A few pixels of one block of channels at a time. Each element is read a few times only: what pads is computed where it is read. */
 bool op_depthwise_packed_schedule(sched *s, const char *anchor)
 {
     op_tiling t = {.s = s, .cx = sched_context(s), .anchor = anchor};
     const char **loop, **producer, *row[2], *order[OP_MAX_SPATIAL + 2];
-    int rank, n = 0;
+    int rank, n = 0, n_producers = sched_producers_of(s, anchor, &producer);
     enum { PIXELS = 8 };
 
+    for (int i = 0; i < n_producers; i++)
+        if (sched_block(s, producer[i])->block.block->role == IR_ROLE_PROLOGUE && !space_has_note(s, producer[i], "keep") &&
+            !sched_compute_inline(s, producer[i]))
+            return false;
     if (!read_output(&t, &loop, &rank))
         return false;
-    int n_producers = sched_producers_of(s, anchor, &producer);
-    const char *lanes = loop[rank + 2];
-
     if (!sched_split(s, t.row, (int64_t[]){SCHED_INFER, PIXELS}, 2, SCHED_GUARD, row) || !sched_compute_at(s, anchor, row[0]))
         return false;
-    for (int i = 0; i < n_producers; i++)
-        if (space_has_note(s, producer[i], "keep") && !sched_compute_at(s, producer[i], loop[1]))
-            return false;
     for (int i = 0; i < rank; i++)
         order[n++] = space_loop_of(s, anchor, op_numbered(t.cx, "k", i));
     order[n++] = op_own_loop(&t, op_numbered(t.cx, "s", rank - 1));
@@ -84,5 +82,5 @@ bool op_depthwise_packed_schedule(sched *s, const char *anchor)
     n += order[n] != NULL;
     if (!sched_reorder(s, order, n) || !op_unroll(s, order[rank - 1]) || !op_unroll(s, order[rank]) || !op_vectorise(s, op_own_loop(&t, "oi")))
         return false;
-    return op_finish_tile(&t, row[1], NULL, lanes) && op_parallel(s, loop, 2);
+    return op_finish_tile(&t, row[1], NULL, loop[rank + 2]) && op_parallel(s, loop, 2);
 }
