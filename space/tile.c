@@ -1,13 +1,14 @@
 /* space/tile.c -- the size of a register tile, from counting multiply-adds and loads. */
 #include "space/look.h"
 
-/* Cycles for one step of the reduction: two multiply-adds and two loads a cycle, and sums that depend on themselves. */
+/* Cycles for one step of the reduction: two multiply-adds and two loads a cycle, and sums that depend on themselves. Each vector costs a
+ * little more, since it comes from further away than the row's element: among equals, the tile that uses it for more rows wins. */
 static double step_time(const target *t, int rows, int vectors)
 {
     double fma = (double)rows * vectors / (t->fma_ports ? t->fma_ports : 1);
-    double load = (double)(rows + vectors) / (t->load_ports ? t->load_ports : 1), latency = 4;
+    double load = (double)(rows + vectors) / (t->load_ports ? t->load_ports : 1), latency = 4, away = vectors / 8.0;
 
-    return fma > load ? (fma > latency ? fma : latency) : (load > latency ? load : latency);
+    return away + (fma > load ? (fma > latency ? fma : latency) : (load > latency ? load : latency));
 }
 
 static double problem_time(const target *t, int64_t rows, int64_t vectors, space_tile tile)
