@@ -39,6 +39,21 @@ Test(lanes, spans_the_spatial_loops_inside_the_reduction)
                  SIZES(0, 1, 6, 20));
 }
 
+/* One loop goes over elements and terms: behind it the lanes of an element would be combined more than once. */
+Test(lanes, run_in_order_under_a_loop_of_both_kinds)
+{
+    const char *text = "program p(A: f32[5, 24], out C: f32[5]) {\n"
+                       "  for f in 0..15 { for k.1 in 0..8 vectorised {\n"
+                       "    block C(y = floordiv(f, 3) in 0..5, k reduce = f % 3 * 8 + k.1 in 0..24) {\n"
+                       "      reads A[y, k] writes C[y] init { C[y] = 2.0 } C[y] sum= A[y, k]\n"
+                       "    }\n"
+                       "  } }\n"
+                       "}\n";
+
+    HAS_NOT("lanes", after("lanes", AVX512, text));
+    same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512, text, SIZES(1));
+}
+
 Test(lanes, combines_tuples)
 {
     same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512,
