@@ -182,6 +182,13 @@ const char *sched_tensorize(sched *s, const char *loop_or_block, const char *int
     return step(s, "tensorize", (sched_arg[]){{.kind = SCHED_ARG_PLACE, .name = loop_or_block}, WORD(intrinsic)}, 2, &out, 1) ? out : NULL;
 }
 
+const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop)
+{
+    const char *out;
+
+    return step(s, "rolling_buffer", (sched_arg[]){BUFFER(buffer), LOOP(loop)}, 2, &out, 1) ? out : NULL;
+}
+
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad)
 {
     sched_arg arg[] = {BUFFER(buffer), {.kind = SCHED_ARG_MAP}, {.kind = SCHED_ARG_EXPRS}};

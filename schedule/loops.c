@@ -246,6 +246,9 @@ static bool may_repeat(sched_call *c, const ir_stmt *loop)
         const sched_site *site = &below.at[i];
         const char *reason = sched_not_idempotent(c->cx, site->block);
 
+        for (int j = 0; !reason && j < site->block->n_writes; j++)
+            if (!sched_writes_once(c->s, site->block, &site->block->writes[j]))
+                reason = base_format(c->cx, "later ones overwrite what they left in '%s'", site->block->writes[j].buffer->name);
         for (int j = 0; !reason && j < site->block->n_iters; j++) {
             base_vec vars = {0};
 

@@ -195,6 +195,11 @@ const char *(tec_tensorize)(tec_schedule *s, const char *loop_or_block, const ch
     return sched_tensorize(s, loop_or_block, intrinsic);
 }
 
+const char *(tec_rolling_buffer)(tec_schedule *s, const char *buffer, const char *loop)
+{
+    return sched_rolling_buffer(s, buffer, loop);
+}
+
 bool(tec_transform_layout)(tec_schedule *s, const char *buffer, const char *map, const char *pad)
 {
     return sched_transform_layout(s, buffer, map, pad);

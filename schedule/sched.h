@@ -78,6 +78,9 @@ bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, 
  * the schedule knows or of the hardware's; the first also takes a block that blockize made. */
 const char *sched_blockize(sched *s, const char *loop);
 const char *sched_tensorize(sched *s, const char *loop_or_block, const char *intrinsic);
+/* The serial loop keeps the window of the buffer that its iterations share: each computes what is new in its own. The block that computes
+ * what the first one needs, ahead of the loop. */
+const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop);
 /* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
  * with `pad`, a number as text (NULL: it stays undefined, and unread). */
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad);

@@ -213,6 +213,8 @@ const ir_stmt *sched_insert(tec_context *cx, const ir_stmt *body, int index, con
 const ir_program *sched_with_body(sched_call *c, const ir_stmt *body);
 const ir_program *sched_add_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b);
 const ir_program *sched_drop_buffer(tec_context *cx, const ir_program *p, const ir_buffer *b);
+/* All uses of a buffer go to another one, at the index that a map (an argument of kind MAP) makes of theirs; refuses (transform.c). */
+const ir_stmt *sched_reindex(sched_call *c, const ir_stmt *root, const ir_buffer *old, const ir_buffer *new_one, const sched_arg *map);
 const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const ir_buffer *old, const ir_buffer *new_one);
 /* The block with its regions computed anew from its body. */
 const ir_block *sched_refresh(const ir_facts *f, const ir_block *b);
@@ -276,6 +278,8 @@ bool sched_read_layout(const ir_facts *f, const ir_expr *const *var, const ir_ex
  * variable. Of a read: of those that the indices use. Of a store: of all of more than one value. */
 bool sched_invert_read(const sched *s, const ir_block *b, const ir_region *r, sched_layout *m);
 bool sched_invert_store(const sched *s, const ir_block *b, const ir_region *w, sched_layout *m);
+/* No two instances that differ in a spatial variable write one element. */
+bool sched_writes_once(const sched *s, const ir_block *b, const ir_region *w);
 /* Some of the elements are no instance's. */
 bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m);
 /* Some block that writes the buffer may leave padding of its layout unwritten. */

@@ -232,6 +232,14 @@ bool sched_invert_read(const sched *s, const ir_block *b, const ir_region *r, sc
     return true;
 }
 
+bool sched_writes_once(const sched *s, const ir_block *b, const ir_region *w)
+{
+    int *dim_of = base_array(s->cx, int, b->n_iters);
+    sched_layout m;
+
+    return sched_plain_store(s, b, w, dim_of) || sched_invert_store(s, b, w, &m);
+}
+
 bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m)
 {
     for (int i = 0; i < b->n_iters; i++)

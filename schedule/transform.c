@@ -98,6 +98,20 @@ static const ir_stmt *move_stmt(ir_rewrite *rw, const ir_stmt *s)
     return ir_rewrite_stmt_children(rw, s);
 }
 
+const ir_stmt *sched_reindex(sched_call *c, const ir_stmt *root, const ir_buffer *old, const ir_buffer *new_one, const sched_arg *map)
+{
+    transforming t = {.rw = {.cx = c->cx, .expr = move_load, .stmt = move_stmt},
+                      .c = c,
+                      .old = old,
+                      .new_one = new_one,
+                      .map = map,
+                      .outside = c->s->facts,
+                      .f = c->s->facts};
+    const ir_stmt *after = root ? ir_rewrite_stmt(&t.rw, root) : NULL;
+
+    return c->reason ? NULL : after;
+}
+
 /* ---- the map ---- */
 
 /* The buffer with as many elements in each dimension as the map's index runs through. */
@@ -256,15 +270,8 @@ const ir_program *sched_do_transform_layout(sched_call *c)
         to->pad = pad_value(c, b);
         root = to->pad ? fill(c, b, &l, to->pad) : NULL;
     }
-    transforming t = {.rw = {.cx = c->cx, .expr = move_load, .stmt = move_stmt},
-                      .c = c,
-                      .old = b,
-                      .new_one = to,
-                      .map = map,
-                      .outside = c->s->facts,
-                      .f = c->s->facts};
-    root = root ? ir_rewrite_stmt(&t.rw, root) : NULL;
-    if (!root || c->reason)
+    root = sched_reindex(c, root, b, to, map);
+    if (!root)
         return NULL;
     ir_program after = *c->tree;
     after.body = root;

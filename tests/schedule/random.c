@@ -286,7 +286,12 @@ static void random_step(sched *s)
         else
             sched_cache_write_at(s, block, IR_LOCAL, own_loop(s, block));
         break;
-    case 15: random_layout(s); break;
+    case 15:
+        if (below(3))
+            random_layout(s);
+        else
+            sched_rolling_buffer(s, any_buffer(s), loop_near(s, block, true));
+        break;
     default:
         if (below(3) == 0)
             sched_decompose_reduction(s, block, own_loop(s, block));
