@@ -1,0 +1,202 @@
+/* space/task.c -- the keys of tuning tasks (see space/task.h).
+ *
+ *     b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1, v2 reduce      the family of a matrix product
+ */
+#include "space/task.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "ir/facts.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+#include "te/te.h"
+
+/* ---- extents ---- */
+
+typedef struct {
+    tec_context *cx;
+    const ir_facts *facts;
+    base_vec symbols; /* in order of their first use: s0, s1, ... */
+    ir_subst names;
+    base_text extents; /* "24, s0 in 1..64" */
+    double *shape;
+    int n, cap;
+} shape_text;
+
+/* The extent with symbols by order of use. */
+static const ir_expr *renamed(shape_text *t, const ir_expr *extent)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(t->cx, extent, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (!base_map_has(&t->names.vars, vars.at[i])) {
+            base_map_put(t->cx, &t->names.vars, vars.at[i], ir_var(t->cx, base_format(t->cx, "s%d", t->symbols.n), BASE_I64));
+            base_push(t->cx, &t->symbols, vars.at[i]);
+        }
+    return ir_apply(t->cx, &t->names, extent);
+}
+
+static double size_of(const ir_facts *f, const ir_expr *extent)
+{
+    ir_interval r = ir_bounds(f, extent);
+
+    if (r.max == INT64_MAX || r.max < 0)
+        return 0;
+    return r.min == r.max ? (double)r.min : sqrt((double)(r.min > 1 ? r.min : 1) * (double)r.max);
+}
+
+static void add_extent(shape_text *t, const ir_expr *extent)
+{
+    base_addf(t->cx, &t->extents, "%s%s", t->n ? ", " : "", ir_expr_text(t->cx, renamed(t, extent)));
+    if (t->n == t->cap) {
+        double *grown = base_array(t->cx, double, t->cap + 16);
+
+        if (t->n)
+            memcpy(grown, t->shape, (size_t)t->n * sizeof *grown);
+        t->shape = grown;
+        t->cap += 16;
+    }
+    t->shape[t->n++] = size_of(t->facts, extent);
+}
+
+/* " where s0 in 1..64, s1 % 8 == 0": the ranges and divisibility of the symbols that were used. */
+static const char *ranges(shape_text *t)
+{
+    base_text out = {0};
+
+    for (int i = 0; i < t->symbols.n; i++) {
+        ir_interval r = ir_bounds(t->facts, t->symbols.at[i]);
+        ir_modular m = ir_modulus(t->facts, t->symbols.at[i]);
+
+        base_addf(t->cx, &out, "%s s%d in %" PRId64 "..", i ? "," : " where", i, r.min);
+        if (r.max != INT64_MAX)
+            base_addf(t->cx, &out, "%" PRId64, r.max);
+        if (m.coefficient > 1)
+            base_addf(t->cx, &out, " %% %" PRId64 " == %" PRId64, m.coefficient, m.base);
+    }
+    return base_text_str(t->cx, &out);
+}
+
+/* ---- the anchor stage of a definition ---- */
+
+static double work_of(const ir_facts *f, const ir_block *b)
+{
+    double work = 1;
+
+    for (int i = 0; i < b->n_iters; i++)
+        work *= size_of(f, b->iters[i].extent) + 1;
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER)
+            return 2 * work;
+    return work;
+}
+
+static const ir_block *anchor_of(const sched *s, const ir_facts *f)
+{
+    const char **name, *anchor = sched_block_with_role(s, IR_ROLE_ANCHOR);
+    int n = sched_blocks(s, &name);
+    const ir_block *best = anchor ? sched_block(s, anchor)->block.block : NULL;
+
+    for (int i = 0; i < n && !anchor; i++) {
+        const ir_block *b = sched_block(s, name[i])->block.block;
+
+        if (!best || work_of(f, b) > work_of(f, best))
+            best = b;
+    }
+    return best;
+}
+
+typedef struct {
+    ir_rewrite rw;
+    base_vec seen; /* buffers by order of use: b0, b1, ... */
+    base_map names;
+} nameless;
+
+static const ir_buffer *number_buffer(ir_rewrite *rw, const ir_buffer *b)
+{
+    nameless *n = (nameless *)rw;
+    ir_buffer *copy = base_map_get(&n->names, b);
+
+    if (copy)
+        return copy;
+    copy = ir_buffer_copy(rw->cx, b);
+    copy->name = base_format(rw->cx, "b%d", n->seen.n);
+    base_map_put(rw->cx, &n->names, b, copy);
+    base_push(rw->cx, &n->seen, b);
+    return copy;
+}
+
+/* What one instance does, without names: variables and buffers are numbered. */
+static const char *body_text(tec_context *cx, const ir_block *b)
+{
+    ir_subst vars = {0};
+    nameless n = {.rw = {.cx = cx, .buffer = number_buffer}};
+    base_text t = {0};
+
+    for (int i = 0; i < b->n_iters; i++)
+        base_map_put(cx, &vars.vars, b->iters[i].var, ir_var(cx, base_format(cx, "v%d", i), BASE_I64));
+    const ir_stmt *body = ir_rewrite_stmt(&n.rw, ir_apply_stmt(cx, &vars, b->body));
+    base_add(cx, &t, ir_stmt_text(cx, body));
+    while (t.n && t.data[t.n - 1] == '\n')
+        t.data[--t.n] = 0;
+    for (int i = 0; i < n.seen.n; i++) {
+        char dtype[24];
+
+        base_addf(cx, &t, "%s b%d: %s", i ? "," : " with", i, base_dtype_print(((const ir_buffer *)n.seen.at[i])->dtype, dtype, sizeof dtype));
+    }
+    for (int i = 0; i < b->n_iters; i++)
+        base_addf(cx, &t, "%s v%d%s", i ? "," : " over", i, b->iters[i].kind == IR_REDUCE_ITER ? " reduce" : b->iters[i].kind == IR_SPATIAL ? "" : " in order");
+    return base_text_str(cx, &t);
+}
+
+static void read_stage(tec_context *cx, const ir_block *b, shape_text *shape, space_task *t)
+{
+    t->family = body_text(cx, b);
+    for (int i = 0; i < b->n_iters; i++)
+        add_extent(shape, b->iters[i].extent);
+}
+
+/* ---- the anchor that an operator names ---- */
+
+static void read_anchor(tec_context *cx, const space_anchor *a, shape_text *shape, space_task *t)
+{
+    base_text family = {0};
+
+    base_addf(cx, &family, "%s@%d(", a->impl, a->version);
+    for (int i = 0; i < a->n_operands; i++) {
+        const ir_buffer *b = a->operand[i];
+        char dtype[24];
+
+        base_addf(cx, &family, "%s%s of rank %d", i ? ", " : "", base_dtype_print(b->dtype, dtype, sizeof dtype), b->n);
+        for (int d = 0; d < b->n; d++)
+            add_extent(shape, b->shape[d]);
+    }
+    base_addf(cx, &family, ") %s", a->attributes ? a->attributes : "");
+    t->family = base_text_str(cx, &family);
+}
+
+const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor)
+{
+    const ir_program *tree = d ? te_tree(cx, d) : NULL;
+    space_task *t = base_new(cx, space_task);
+
+    if (!tree)
+        return NULL;
+    shape_text shape = {.cx = cx, .facts = ir_facts_of_program(cx, tree)};
+    const ir_block *stage = anchor ? NULL : anchor_of(sched_new(cx, tree, NULL), shape.facts);
+    t->def = d;
+    t->family = "empty";
+    if (anchor)
+        read_anchor(cx, anchor, &shape, t);
+    else if (stage)
+        read_stage(cx, stage, &shape, t);
+    t->summary = base_format(cx, "[%s]%s", base_text_str(cx, &shape.extents), ranges(&shape));
+    t->anchor_key = base_format(cx, "%s %s", t->family, t->summary);
+    t->exact_key = base_format(cx, "%s in %016" PRIx64, t->anchor_key, ir_hash_program(cx, tree));
+    t->shape = shape.shape;
+    t->n_shape = shape.n;
+    return base_failed(cx) ? NULL : t;
+}
