@@ -6,7 +6,7 @@
  * Reported, each with the stage or buffer, the index values and the values of the enclosing loops: an index out of bounds, a
  * read of an element that nothing wrote, division by zero, two parallel (or vectorised, or differently bound) iterations that
  * touch one element, one of them writing, without a barrier between them, a barrier that not all threads of a block reach,
- * a shuffle from a thread that is not there, a failed assert, a step limit, a limit on memory.
+ * a shuffle from a thread that is not there, a touch of what an asynchronous copy still fills, a failed assert, a step limit, a limit on memory.
  * Blocks: a block whose predicate is false does nothing; an init runs before the outermost loop of its reduction, for every
  * element that the loops inside reach (ir/interp_block.c says it exactly).
  * Outputs must be written in full: an element of an output that nothing wrote is an error at the end.
@@ -31,6 +31,13 @@ enum { IR_MAX_DIMS = 16 };
 /* The value that the thread at the place p ^ mask of the warp gives, where p is the caller's: all of a let,
  * `let other = call<f32> tec.shuffle_xor(x, mask)`. Both threads have to come to it together. */
 #define IR_CALL_SHUFFLE "tec.shuffle_xor"
+
+/* Stores to shared memory inside `attribute async_copy(1)` begin a copy. `evaluate tec.async_commit()` makes one group of those that the
+ * thread began since the last one; `evaluate tec.async_wait(n)` waits for all but its n last groups. Until then nobody may touch the
+ * elements; other threads see them after a barrier behind that. */
+#define IR_ASYNC_COPY "async_copy"
+#define IR_CALL_COMMIT "tec.async_commit"
+#define IR_CALL_WAIT "tec.async_wait"
 
 typedef struct {
     base_dtype dtype;

@@ -38,6 +38,7 @@ typedef struct {
     base_dict copies; /* block name -> how often it stands in the program, as a pointer-sized count */
     vm_launch *launch;
     int bound; /* thread axes bound by loops on the path */
+    bool async; /* inside the attribute of asynchronous copies */
     int depth; /* of the recursion */
 } vm_builder;
 

@@ -295,6 +295,13 @@ static bool is_concurrent(const ir_vm *vm)
     return vm->depth > 0 || vm->group;
 }
 
+static bool is_pending(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, int64_t at, const char *what)
+{
+    if (st->flags[at] & VM_PENDING)
+        ir_vm_fail(vm, TEC_INVALID, a->loc, "%s of %s, whose asynchronous copy was not waited for", what, element_text(vm, a, lane));
+    return st->flags[at] & VM_PENDING;
+}
+
 ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane)
 {
     vm_store *st;
@@ -306,6 +313,8 @@ ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane)
     if (at < 0)
         return (ir_value){0};
     st = vm->view[a->buffer->slot]->store;
+    if (is_pending(vm, a, lane, st, at, "read"))
+        return (ir_value){0};
     if (!(st->flags[at] & VM_INITIALISED)) {
         blame_uninitialised(vm, a, lane);
         return (ir_value){0};
@@ -319,12 +328,62 @@ void ir_vm_store(ir_vm *vm, const vm_access *a, int64_t at, int lane, ir_value v
 {
     vm_store *st = vm->view[a->buffer->slot]->store;
 
-    if (st->shadow && is_concurrent(vm))
+    if (!is_pending(vm, a, lane, st, at, "write") && st->shadow && is_concurrent(vm))
         note_write(vm, a, lane, &st->shadow[at]);
     if (vm->failed)
         return;
     st->flags[at] = VM_INITIALISED | VM_WRITTEN;
     ir_value_write(a->t, st->data + at * st->bytes, v);
+}
+
+/* ---- asynchronous copies ---- */
+
+/* To others the element is written now; that it holds the value is known at the wait. */
+void ir_vm_store_later(ir_vm *vm, const vm_access *a, int64_t at, ir_value v)
+{
+    vm_store *st = vm->view[a->buffer->slot]->store;
+
+    if (!vm->frame) {
+        ir_vm_fail(vm, TEC_INVALID, a->loc, "an asynchronous copy to '%s' where no threads run", a->buffer->buffer->name);
+        return;
+    }
+    if (!is_pending(vm, a, 0, st, at, "write") && st->shadow)
+        note_write(vm, a, 0, &st->shadow[at]);
+    if (vm->failed)
+        return;
+    ir_value_write(a->t, st->data + at * st->bytes, v);
+    st->flags[at] = VM_PENDING;
+    st->late[at] = (vm_late){.group = vm->frame->groups, .strand = vm->frame->strand};
+    st->n_late++;
+}
+
+void ir_vm_run_commit(ir_vm *vm, const vm_code *c)
+{
+    if (vm->frame)
+        vm->frame->groups++;
+    else
+        ir_vm_fail(vm, TEC_INVALID, c->s->loc, "asynchronous copies are committed where no threads run");
+}
+
+static void complete(ir_vm *vm, vm_store *st, int64_t groups)
+{
+    for (int64_t at = 0; at < st->count && st->n_late; at++)
+        if ((st->flags[at] & VM_PENDING) && st->late[at].strand == vm->frame->strand &&
+            st->late[at].group + groups < vm->frame->groups) {
+            st->flags[at] = VM_INITIALISED | VM_WRITTEN;
+            st->n_late--;
+            if (st->shadow)
+                st->shadow[at].write = vm->now;
+        }
+}
+
+void ir_vm_run_wait(ir_vm *vm, const vm_code *c)
+{
+    if (!vm->frame)
+        ir_vm_fail(vm, TEC_INVALID, c->s->loc, "a wait for asynchronous copies where no threads run");
+    for (int i = 0; i < vm->n_views && !vm->failed; i++)
+        if (vm->view[i] && vm->view[i]->store->n_late)
+            complete(vm, vm->view[i]->store, c->evaluate.groups);
 }
 
 void ir_vm_twice(ir_vm *vm, const vm_access *a, int lane, int other)

@@ -23,7 +23,7 @@ vm_store *ir_vm_new_store(ir_vm *vm, base_dtype t, int64_t count, const char *na
     int bytes = base_dtype_bytes(base_dtype_lanes(t, 1));
     vm_store *st;
 
-    if (!ir_vm_take(vm, count, bytes + 1 + (vm->checks_races ? (int)sizeof(vm_shadow) : 0), name, loc))
+    if (!ir_vm_take(vm, count, bytes + 1 + (vm->checks_races ? (int)sizeof(vm_shadow) : 0) + (vm->copies_async ? (int)sizeof(vm_late) : 0), name, loc))
         return NULL;
     st = base_new(vm->mem, vm_store);
     st->count = count;
@@ -31,6 +31,7 @@ vm_store *ir_vm_new_store(ir_vm *vm, base_dtype t, int64_t count, const char *na
     st->data = base_alloc_array(vm->mem, (size_t)count, (size_t)bytes);
     st->flags = base_array(vm->mem, uint8_t, count);
     st->shadow = vm->checks_races ? base_array(vm->mem, vm_shadow, count) : NULL;
+    st->late = vm->copies_async ? base_array(vm->mem, vm_late, count) : NULL;
     return st;
 }
 

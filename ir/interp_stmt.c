@@ -46,7 +46,11 @@ static void run_scalar_store(ir_vm *vm, const vm_code *c)
         return;
     v = vm_run(vm, c->store.value, 0);
     at = ir_vm_locate(vm, to, 0, true);
-    if (at >= 0 && !vm->failed)
+    if (at < 0 || vm->failed)
+        return;
+    if (c->store.async)
+        ir_vm_store_later(vm, to, at, v);
+    else
         ir_vm_store(vm, to, at, 0, v);
 }
 
@@ -311,6 +315,11 @@ static const vm_code *build_store(vm_builder *b, const ir_stmt *s)
     c->store.lanes = at_least(lanes_of(c->store.to), c->store.value->lanes);
     c->cost += ir_vm_cost(c->store.value) * c->store.lanes + c->store.lanes / 8 * (c->store.lanes / 8);
     set_missing(b, c, s->store.buffer);
+    c->store.async = b->async;
+    b->vm->copies_async |= b->async;
+    if (b->async && (c->store.lanes > 1 || s->store.buffer->scope != IR_SHARED))
+        ir_vm_fail(b->vm, TEC_INVALID, s->loc, "asynchronous copies put single elements into shared memory, not into '%s'",
+                   s->store.buffer->name);
     if (c->store.lanes > 1) {
         c->run = run_vector_store;
         c->store.at = base_array(b->vm->mem, int64_t, c->store.lanes);
@@ -508,8 +517,11 @@ static const vm_code *build_assert(vm_builder *b, const ir_stmt *s)
 static const vm_code *build_attribute(vm_builder *b, const ir_stmt *s)
 {
     vm_code *c = ir_vm_new_code(b, s, run_attribute);
+    bool async = b->async;
 
+    b->async |= strcmp(s->attribute.key, IR_ASYNC_COPY) == 0;
     c->inner = ir_vm_build(b, s->attribute.body);
+    b->async = async;
     c->lockstep = c->inner && c->inner->lockstep;
     return c;
 }
@@ -530,12 +542,25 @@ static const vm_code *build_barrier(vm_builder *b, const ir_stmt *s)
     return c;
 }
 
+static const vm_code *build_wait(vm_builder *b, const ir_stmt *s)
+{
+    vm_code *c = ir_vm_new_code(b, s, ir_vm_run_wait);
+
+    if (s->value->call.n != 1 || !ir_is_int(s->value->call.arg[0], &c->evaluate.groups) || c->evaluate.groups < 0)
+        ir_vm_fail(b->vm, TEC_INVALID, s->loc, "a wait takes the number of groups that may be under way");
+    return c;
+}
+
 static const vm_code *build_evaluate(vm_builder *b, const ir_stmt *s)
 {
     vm_code *c;
 
     if (is_call_of(s->value, IR_CALL_BARRIER))
         return build_barrier(b, s);
+    if (is_call_of(s->value, IR_CALL_COMMIT))
+        return ir_vm_new_code(b, s, ir_vm_run_commit);
+    if (is_call_of(s->value, IR_CALL_WAIT))
+        return build_wait(b, s);
     c = ir_vm_new_code(b, s, run_evaluate);
     c->evaluate.value = ir_vm_expr(b, s->value);
     c->cost += ir_vm_cost(c->evaluate.value);

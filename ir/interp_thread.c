@@ -597,7 +597,7 @@ static void dispatch(ir_vm *vm, const vm_code *c, frames set)
     case IR_SEQ: seq_together(vm, c, set); break;
     case IR_ATTRIBUTE: run_together(vm, c->inner, set); break;
     case IR_EVALUATE:
-        if (!c->evaluate.value) {
+        if (c->run == ir_vm_run_barrier) {
             barrier(vm, c, set);
             break;
         }

@@ -29,12 +29,20 @@ typedef struct {
     uint64_t write, read, other, outer;
 } vm_shadow;
 
-enum { VM_INITIALISED = 1, VM_WRITTEN = 2 };
+enum { VM_INITIALISED = 1, VM_WRITTEN = 2, VM_PENDING = 4 };
+
+/* Who copies to an element, in which of its groups. */
+typedef struct {
+    uint32_t group;
+    uint16_t strand;
+} vm_late;
 
 typedef struct {
     uint8_t *data;
-    uint8_t *flags;    /* VM_INITIALISED | VM_WRITTEN of each element */
+    uint8_t *flags;    /* VM_INITIALISED | VM_WRITTEN | VM_PENDING of each element */
     vm_shadow *shadow; /* NULL: races are not looked for */
+    vm_late *late;     /* of elements that are VM_PENDING; NULL: the program has no asynchronous copies */
+    int64_t n_late;
     int64_t count;     /* elements */
     int bytes;         /* of one element */
 } vm_store;
@@ -165,6 +173,7 @@ struct vm_code {
             int lanes;
             int64_t *at; /* places and values of a vector store */
             ir_value *values;
+            bool async;
         } store;
         struct {
             vm_access *const *to;
@@ -197,8 +206,9 @@ struct vm_code {
             const char *message;
         } check;
         struct {
-            const vm_node *value; /* NULL: a barrier over ... */
+            const vm_node *value; /* NULL: a barrier over ..., or about asynchronous copies */
             ir_scope barrier;
+            int64_t groups;       /* that may be under way after a wait */
         } evaluate;
         const vm_code *inner; /* attribute */
     };
@@ -232,6 +242,7 @@ typedef struct {
     vm_view **view;
     int coord[3];
     uint16_t strand;
+    uint32_t groups; /* of asynchronous copies that it committed */
 } vm_frame;
 
 typedef struct {
@@ -261,6 +272,7 @@ struct ir_vm {
     const vm_scope *scope;
     bool failed;
     bool checks_races;
+    bool copies_async; /* some store of the program is asynchronous */
     bool implied; /* threads exchange shared memory as though a barrier stood between any two statements */
     int depth;
     uint64_t clock, now; /* now: clock and strand, as stamps have it */
@@ -294,6 +306,10 @@ void ir_vm_fail(ir_vm *vm, tec_status status, base_loc loc, const char *fmt, ...
 int64_t ir_vm_locate(ir_vm *vm, const vm_access *a, int lane, bool write);
 ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane);
 void ir_vm_store(ir_vm *vm, const vm_access *a, int64_t at, int lane, ir_value v);
+/* Begins the asynchronous copy of a value; makes a group of what was begun; completes all but the last `n` groups. */
+void ir_vm_store_later(ir_vm *vm, const vm_access *a, int64_t at, ir_value v);
+void ir_vm_run_commit(ir_vm *vm, const vm_code *c);
+void ir_vm_run_wait(ir_vm *vm, const vm_code *c);
 void ir_vm_twice(ir_vm *vm, const vm_access *a, int lane, int other); /* two lanes of one store at one place */
 
 /* A parallel loop of the running strand. */

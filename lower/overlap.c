@@ -21,7 +21,11 @@
  * A buffer that lives in the loop gets as many versions as steps pass between its first and its last use, in a new first dimension.
  * Other memory keeps one version: two statements that touch it, one of them writing, must keep their order between all
  * iterations, which is checked by stages and order alone; what does not is refused.
+ *
+ * A statement with the attribute async_copy begins copies that run beside the threads (targets without them copy at once): a step
+ * ends what it begins by a commit, and waits, with a barrier behind, before it reads what an earlier step began.
  */
+#include "ir/interp.h"
 #include "ir/region.h"
 #include "lower/util.h"
 
@@ -31,6 +35,7 @@ typedef struct {
     const ir_stmt *stmt;
     int64_t stage, order;
     base_vec reads, writes; /* of ir_region * */
+    bool async;             /* it begins asynchronous copies */
 } part;
 
 typedef struct {
@@ -46,6 +51,7 @@ typedef struct {
     int n;
     int64_t stages;
     base_vec buffers; /* of versioned * */
+    bool gpu;         /* copies may be asynchronous */
 } pipe;
 
 /* ---- the body taken apart ---- */
@@ -162,11 +168,13 @@ static bool read_stages(pipe *p, bool doubled)
 {
     for (int i = 0; i < p->n; i++) {
         part *s = &p->part[i];
+        int64_t async;
 
         ir_touched(lower_inside(p->f, p->loop), s->stmt, &s->reads, &s->writes);
         if (!find_note(p->cx, s->stmt, "pipeline_stage", doubled && !fills(p, s), &s->stage) ||
-            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order))
+            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order) || !find_note(p->cx, s->stmt, IR_ASYNC_COPY, 0, &async))
             return false;
+        s->async = p->gpu && async;
         if (s->stage < 0 || s->stage >= MAX_STAGES) {
             base_fail(p->cx, TEC_INVALID, s->stmt->loc, "pipeline_stage %lld: expected 0 to %d", (long long)s->stage, MAX_STAGES - 1);
             return false;
@@ -331,9 +339,9 @@ static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
     return e->op == IR_CALL && e->call.n_buffers ? copy_call(c, e) : ir_rewrite_children(rw, e);
 }
 
-static bool is_note(const char *key)
+static bool is_note(const pipe *p, const char *key)
 {
-    return base_same(key, "pipeline_stage") || base_same(key, "pipeline_order");
+    return (!p->gpu && base_same(key, IR_ASYNC_COPY)) || base_same(key, "pipeline_stage") || base_same(key, "pipeline_order");
 }
 
 static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
@@ -342,7 +350,7 @@ static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
     const versioned *v = s->kind == IR_STORE ? version_of(c->p, s->store.buffer) : NULL;
 
     ir_at(rw->cx, s->loc);
-    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
+    if (s->kind == IR_ATTRIBUTE && is_note(c->p, s->attribute.key))
         return ir_rewrite_stmt(rw, s->attribute.body);
     if (v && v->versions > 1)
         return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, s->store.value), with_version(c, v, s->store.index, s->store.n),
@@ -376,51 +384,109 @@ static const ir_stmt *guarded(pipe *p, const ir_expr *turn, const ir_stmt *s)
     return ir_prove(p->f, runs) ? s : ir_if(p->cx, runs, s, NULL);
 }
 
-static const ir_stmt *prologue(pipe *p)
+/* Which parts run in a step: those whose iteration has begun, or, behind the last iteration, those that it still waits for. */
+typedef enum { BEGINNING, RUNNING, ENDING } phase;
+
+static bool takes_part(const part *s, phase ph, int64_t t)
+{
+    return ph == RUNNING || (ph == BEGINNING ? s->stage <= t : s->stage > t);
+}
+
+static const ir_stmt *call(pipe *p, const char *name, const ir_expr *arg)
+{
+    return ir_evaluate(p->cx, ir_call(p->cx, BASE_I32, name, NULL, &arg, arg != NULL, NULL, 0, false));
+}
+
+static bool is_call_of(const ir_stmt *s, const char *name)
+{
+    return s->kind == IR_EVALUATE && s->value->op == IR_CALL && base_same(s->value->call.name, name);
+}
+
+/* Whether s reads what asynchronous copies fill. */
+static bool awaits(const pipe *p, const part *s)
+{
+    for (int i = 0; i < p->n; i++)
+        for (int j = 0; p->part[i].async && j < p->part[i].writes.n; j++)
+            if (region_of(&s->reads, ((const ir_region *)p->part[i].writes.at[j])->buffer))
+                return true;
+    return false;
+}
+
+/* A step commits one group of asynchronous copies behind the last part that may begin some. A part of stage s in it needs the group of
+ * the step s before, so as many may be under way as were committed since: itself and then a barrier make it seen by all threads. */
+static void add_step(pipe *p, phase ph, int64_t t, const ir_expr *first, base_vec *out)
+{
+    int last = -1;
+    int64_t under_way = MAX_STAGES;
+
+    for (int i = 0; i < p->n; i++)
+        last = p->part[i].async ? i : last;
+    for (int i = 0; i < p->n; i++) {
+        const part *s = &p->part[i];
+        const ir_expr *turn = ir_add(p->cx, first, ir_int(p->cx, t - s->stage));
+        int64_t later = s->stage - (i <= last && s->stage > 0);
+
+        if (takes_part(s, ph, t) && awaits(p, s) && later < under_way) {
+            base_push(p->cx, out, call(p, IR_CALL_WAIT, ir_int(p->cx, later)));
+            base_push(p->cx, out, call(p, IR_CALL_BARRIER, ir_string(p->cx, "shared")));
+            under_way = later;
+        }
+        if (takes_part(s, ph, t))
+            base_push(p->cx, out, ph == RUNNING ? instance(p, s, turn) : guarded(p, turn, instance(p, s, turn)));
+        if (i == last)
+            base_push(p->cx, out, call(p, IR_CALL_COMMIT, NULL));
+    }
+}
+
+/* Groups that no wait counts any more are none. */
+static void drop_last_commits(base_vec *all)
+{
+    int n = all->n, kept = n;
+
+    while (kept > 0 && !is_call_of(all->at[kept - 1], IR_CALL_WAIT))
+        kept--;
+    for (int i = kept; i < n; i++)
+        if (!is_call_of(all->at[i], IR_CALL_COMMIT))
+            all->at[kept++] = all->at[i];
+    all->n = kept;
+}
+
+static const ir_stmt *steps(pipe *p, phase ph, const ir_expr *first)
 {
     base_vec out = {0};
 
     for (int64_t t = 0; t < p->stages - 1; t++)
-        for (int i = 0; i < p->n; i++) {
-            const ir_expr *turn = ir_int(p->cx, t - p->part[i].stage);
-
-            if (p->part[i].stage <= t)
-                base_push(p->cx, &out, guarded(p, turn, instance(p, &p->part[i], turn)));
-        }
+        add_step(p, ph, t, first, &out);
+    if (ph == ENDING)
+        drop_last_commits(&out);
     return ir_seq(p->cx, (const ir_stmt *const *)out.at, out.n);
+}
+
+static const ir_stmt *prologue(pipe *p)
+{
+    return steps(p, BEGINNING, ir_int(p->cx, 0));
 }
 
 static const ir_stmt *steady(pipe *p)
 {
     tec_context *cx = p->cx;
-    const ir_stmt *l = p->loop, **out = base_array(cx, const ir_stmt *, p->n);
+    const ir_stmt *l = p->loop;
     const ir_expr *step = ir_var(cx, l->loop.var->var.name, BASE_I64);
     const ir_expr *n = lower_extent(p->f, ir_int(cx, p->stages - 1), l->loop.extent);
-    const ir_note *notes = ir_note_set(cx, ir_note_set(cx, l->loop.notes, "pipeline", NULL), "double_buffer", NULL);
+    base_vec body = {0};
 
-    for (int i = 0; i < p->n; i++)
-        out[i] = instance(p, &p->part[i], ir_add(cx, step, ir_int(cx, p->stages - 1 - p->part[i].stage)));
-    ir_stmt *loop = ir_stmt_copy(cx, ir_for(cx, step, ir_int(cx, 0), n, IR_SERIAL, ir_seq(cx, out, p->n)));
-    loop->loop.notes = notes;
+    add_step(p, RUNNING, p->stages - 1, step, &body);
+    const ir_stmt *all = ir_seq(cx, (const ir_stmt *const *)body.at, body.n);
+    ir_stmt *loop = ir_stmt_copy(cx, ir_for(cx, step, ir_int(cx, 0), n, IR_SERIAL, all));
+    loop->loop.notes = ir_note_set(cx, ir_note_set(cx, l->loop.notes, "pipeline", NULL), "double_buffer", NULL);
     return loop;
 }
 
 static const ir_stmt *epilogue(pipe *p)
 {
-    tec_context *cx = p->cx;
-    const ir_expr *last = ir_int(cx, p->stages - 1), *begin = p->loop->loop.extent;
-    base_vec out = {0};
+    const ir_expr *last = ir_int(p->cx, p->stages - 1), *begin = p->loop->loop.extent;
 
-    if (!ir_prove_le(p->f, last, begin))
-        begin = ir_max(cx, begin, last);
-    for (int64_t t = 0; t < p->stages - 1; t++)
-        for (int i = 0; i < p->n; i++) {
-            const ir_expr *turn = ir_add(cx, begin, ir_int(cx, t - p->part[i].stage));
-
-            if (p->part[i].stage > t)
-                base_push(cx, &out, guarded(p, turn, instance(p, &p->part[i], turn)));
-        }
-    return ir_seq(cx, (const ir_stmt *const *)out.at, out.n);
+    return steps(p, ENDING, ir_prove_le(p->f, last, begin) ? begin : ir_max(p->cx, begin, last));
 }
 
 static const ir_stmt *overlap(pipe *p, bool doubled)
@@ -447,32 +513,35 @@ static const ir_stmt *overlap(pipe *p, bool doubled)
 
 /* ---- the tree ---- */
 
-static const ir_stmt *visit(tec_context *cx, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit(const lower_options *o, const ir_facts *f, const ir_stmt *s)
 {
+    tec_context *cx = o->cx;
+
     if (s->kind == IR_SEQ) {
         const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
         bool same = true;
 
         for (int i = 0; i < s->seq.n; i++) {
-            out[i] = visit(cx, f, s->seq.stmt[i]);
+            out[i] = visit(o, f, s->seq.stmt[i]);
             same &= out[i] == s->seq.stmt[i];
         }
         return same ? s : ir_seq(cx, out, s->seq.n);
     }
     if (s->kind == IR_IF) {
-        const ir_stmt *then = visit(cx, lower_inside(f, s), s->branch.then);
-        const ir_stmt *other = s->branch.otherwise ? visit(cx, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+        const ir_stmt *then = visit(o, lower_inside(f, s), s->branch.then);
+        const ir_stmt *other = s->branch.otherwise ? visit(o, lower_inside_else(f, s), s->branch.otherwise) : NULL;
 
         return then == s->branch.then && other == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, other);
     }
     if (lower_inner(s))
-        s = lower_with_inner(cx, s, visit(cx, lower_inside(f, s), lower_inner(s)));
+        s = lower_with_inner(cx, s, visit(o, lower_inside(f, s), lower_inner(s)));
     if (!s || s->kind != IR_FOR || (!ir_note_get(s->loop.notes, "pipeline") && !ir_note_get(s->loop.notes, "double_buffer")))
         return s;
     pipe *p = base_new(cx, pipe);
     p->cx = cx;
     p->f = f;
     p->loop = s;
+    p->gpu = o->target->kind->is_gpu;
     ir_at(cx, s->loc);
     return overlap(p, ir_note_get(s->loop.notes, "double_buffer") != NULL);
 }
@@ -480,7 +549,9 @@ static const ir_stmt *visit(tec_context *cx, const ir_facts *f, const ir_stmt *s
 /* The init of a reduction that goes on in the loop stands before it, and has its block's notes. */
 static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *s)
 {
-    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
+    static const pipe any = {.gpu = true};
+
+    if (s->kind == IR_ATTRIBUTE && is_note(&any, s->attribute.key))
         return ir_rewrite_stmt(rw, s->attribute.body);
     return ir_rewrite_stmt_children(rw, s);
 }
@@ -488,7 +559,7 @@ static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *s)
 const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
 {
     ir_rewrite rest = {.cx = o->cx, .stmt = drop_notes};
-    const ir_program *out = lower_with_body(o->cx, p, visit(o->cx, ir_facts_of_program(o->cx, p), p->body));
+    const ir_program *out = lower_with_body(o->cx, p, visit(o, ir_facts_of_program(o->cx, p), p->body));
 
     return !out || out == p ? out : lower_with_body(o->cx, out, ir_rewrite_stmt(&rest, out->body));
 }

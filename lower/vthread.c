@@ -17,6 +17,7 @@
  * for each thread, in a new first dimension, unless all threads would put the same into it: then it stays one, and what
  * fills it is done once. The iterations are independent by the rules of the schedule, so any order of them is right.
  */
+#include "ir/interp.h"
 #include "lower/util.h"
 
 enum { MAX_THREADS = 256 };
@@ -40,13 +41,19 @@ typedef struct {
     bool found;
 } look;
 
+/* Once for all virtual threads, which take turns. */
+static bool is_for_all(const char *call)
+{
+    return base_same(call, IR_CALL_BARRIER) || base_same(call, IR_CALL_COMMIT) || base_same(call, IR_CALL_WAIT);
+}
+
 static bool look_expr(ir_walk *w, const ir_expr *e)
 {
     look *l = (look *)w;
 
     l->found |= e->op == IR_VAR && base_map_has(&l->sp->differs, e);
     l->found |= e->op == IR_LOAD && base_map_has(&l->sp->differs, e->load.buffer);
-    l->found |= (e->has & IR_HAS_EFFECT) && e->op == IR_CALL && !base_same(e->call.name, "tec.barrier");
+    l->found |= (e->has & IR_HAS_EFFECT) && e->op == IR_CALL && !is_for_all(e->call.name);
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
         l->found |= base_map_has(&l->sp->differs, e->call.buffer[i]);
     return !l->found;

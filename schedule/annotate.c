@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ir/facts.h"
+#include "ir/interp.h"
 #include "ir/text.h"
 #include "schedule/state.h"
 
@@ -230,7 +231,8 @@ const ir_program *sched_do_pragma(sched_call *c)
 
     if (!c->arg[2].expr)
         return sched_refuse(c, "the pragma has no value");
-    if (strncmp(c->arg[1].name, "pipeline", 8) == 0 || strcmp(c->arg[1].name, "double_buffer") == 0)
+    if (strncmp(c->arg[1].name, "pipeline", 8) == 0 || strcmp(c->arg[1].name, "double_buffer") == 0 ||
+        strcmp(c->arg[1].name, IR_ASYNC_COPY) == 0)
         return sched_refuse(c, "'%s' is no pragma: pipeline and double_buffer are steps of their own, which are checked", c->arg[1].name);
     if (sched_find_loop(c->cx, c->tree->body, c->arg[0].name, &at))
         return note_on_loop(c, &at);

@@ -151,14 +151,16 @@ const char *sched_rfactor(sched *s, const char *loop, int axis)
     return step(s, "rfactor", (sched_arg[]){LOOP(loop), {.kind = SCHED_ARG_INT, .i = axis}}, 2, &out, 1) ? out : NULL;
 }
 
-bool sched_pipeline(sched *s, const char *loop, const char *const *block, const int64_t *stage, int n)
+bool sched_pipeline(sched *s, const char *loop, const char *const *block, const int64_t *stage, int n, bool async)
 {
-    return step(s, "pipeline", (sched_arg[]){LOOP(loop), BLOCKS(block, n), FACTORS(stage, n)}, 3, NULL, 0);
+    sched_arg arg[] = {LOOP(loop), BLOCKS(block, n), FACTORS(stage, n), WORD(async ? "async" : "sync")};
+
+    return step(s, "pipeline", arg, 4, NULL, 0);
 }
 
-bool sched_double_buffer(sched *s, const char *loop)
+bool sched_double_buffer(sched *s, const char *loop, bool async)
 {
-    return step(s, "double_buffer", (sched_arg[]){LOOP(loop)}, 1, NULL, 0);
+    return step(s, "double_buffer", (sched_arg[]){LOOP(loop), WORD(async ? "async" : "sync")}, 2, NULL, 0);
 }
 
 bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, int64_t offset)

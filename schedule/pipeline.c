@@ -7,6 +7,7 @@
  *
  *     pipeline(C.k.0, C, A.cache.shared, 1, 0)    # in a step: C of an iteration, then A's tile for the next one
  *     double_buffer(C.k.0)                        # two stages: what fills the buffers that live in the loop, then the rest
+ *     double_buffer(C.k.0, async)                 # copies from global into shared memory run beside the threads
  *
  * The blocks are named in the order of a step, each with its stage: step t runs stage s for iteration t - s. The tree keeps its
  * order, and its meaning: notes tell lower/overlap.c, which gives the buffers between the stages their versions. So the rules are
@@ -15,6 +16,7 @@
  */
 #include <string.h>
 
+#include "ir/interp.h"
 #include "ir/text.h"
 #include "schedule/state.h"
 
@@ -25,6 +27,7 @@ typedef struct {
     const sched_site *site;
     int64_t stage, order;
     int child; /* of the loop's body, that the block lies in */
+    bool async;
 } member;
 
 typedef struct {
@@ -129,6 +132,14 @@ static const char *check_child(const pipe *p, const member *a, const member *b)
                        a->site->block->name, b->site->block->name, p->loop->loop.var->var.name);
 }
 
+/* All that it does is to copy an element from global into shared memory. */
+static bool is_fetch(const ir_block *b)
+{
+    const ir_expr *e = b->body->kind == IR_STORE ? b->body->store.value : NULL;
+
+    return e && e->op == IR_LOAD && e->load.buffer->scope == IR_GLOBAL && b->body->store.buffer->scope == IR_SHARED;
+}
+
 static const char *check(const pipe *p)
 {
     const char *name = p->loop->loop.var->var.name, *why = NULL;
@@ -138,6 +149,9 @@ static const char *check(const pipe *p)
         if (p->at[i].stage < 0 || p->at[i].stage > MAX_STAGE)
             return base_format(context(p), "stage %lld of '%s': expected 0 to %d", (long long)p->at[i].stage,
                                p->at[i].site->block->name, MAX_STAGE);
+        if (p->at[i].async && !is_fetch(p->at[i].site->block))
+            return base_format(context(p), "'%s' no longer copies from global into shared memory, which it does asynchronously",
+                               p->at[i].site->block->name);
         first = p->at[i].stage < first ? p->at[i].stage : first;
         last = p->at[i].stage > last ? p->at[i].stage : last;
     }
@@ -174,6 +188,8 @@ static const char *check_standing(const sched *s, const ir_program *tree, const 
         if (!read_note(p.at[i].site->block, "pipeline_stage", &p.at[i].stage) ||
             !read_note(p.at[i].site->block, "pipeline_order", &p.at[i].order))
             why = base_format(s->cx, "'%s' would stand in the pipeline of '%s' without a stage", p.at[i].site->block->name, name);
+    for (int i = 0; i < p.n; i++)
+        p.at[i].async = ir_note_get(p.at[i].site->block->notes, IR_ASYNC_COPY) != NULL;
     return why ? why : check(&p);
 }
 
@@ -243,17 +259,34 @@ static const ir_stmt *note(ir_rewrite *rw, const ir_stmt *s)
 
     b->notes = ir_note_set(rw->cx, b->notes, "pipeline_stage", ir_int(rw->cx, m->stage));
     b->notes = ir_note_set(rw->cx, b->notes, "pipeline_order", ir_int(rw->cx, m->order));
+    b->notes = ir_note_set(rw->cx, b->notes, IR_ASYNC_COPY, m->async ? ir_int(rw->cx, 1) : NULL);
     return sched_with_block(rw->cx, s, b);
 }
 
+/* Which copies of the first stage run beside the threads. */
+static bool take_async(sched_call *c, pipe *p, const char *word)
+{
+    bool any = strcmp(word, "sync") == 0;
+
+    if (!any && strcmp(word, "async") != 0)
+        return sched_refuse(c, "'%s': expected sync or async", word);
+    for (int i = 0; strcmp(word, "async") == 0 && i < p->n; i++) {
+        p->at[i].async = p->at[i].stage == 0 && is_fetch(p->at[i].site->block);
+        any |= p->at[i].async;
+    }
+    return any || sched_refuse(c, "no block of stage 0 copies from global into shared memory");
+}
+
 /* The notes on the blocks and on the loop, where the rules allow it. */
-static const ir_program *finish(sched_call *c, const sched_path *at, pipe *p)
+static const ir_program *finish(sched_call *c, const sched_path *at, pipe *p, const char *word)
 {
     noter n = {.rw = {.cx = c->cx, .stmt = note}, .p = p};
     const char *why = check(p);
 
     if (why)
         return sched_refuse(c, "%s", why);
+    if (!take_async(c, p, word))
+        return NULL;
     ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
     l->loop.body = ir_rewrite_stmt(&n.rw, l->loop.body);
     l->loop.notes = ir_note_set(c->cx, l->loop.notes, "pipeline", ir_int(c->cx, 1));
@@ -294,13 +327,13 @@ static bool take_stages(sched_call *c, pipe *p)
     return true;
 }
 
-/* pipeline(l, blocks, stages): in a step of l the blocks run in this order, each for the iteration that its stage lies behind. */
+/* pipeline(l, blocks, stages, async): in a step of l the blocks run in this order, each for the iteration that its stage lies behind. */
 const ir_program *sched_do_pipeline(sched_call *c)
 {
     sched_path at;
     pipe p;
 
-    return start(c, &at, &p) && take_stages(c, &p) ? finish(c, &at, &p) : NULL;
+    return start(c, &at, &p) && take_stages(c, &p) ? finish(c, &at, &p, c->arg[3].name) : NULL;
 }
 
 /* What only writes buffers that live in an iteration, and reads none of them. */
@@ -315,7 +348,7 @@ static bool fills(const pipe *p, const ir_block *b)
     return true;
 }
 
-/* double_buffer(l): what fills the buffers that live in an iteration runs one iteration ahead of the rest. */
+/* double_buffer(l, async): what fills the buffers that live in an iteration runs one iteration ahead of the rest. */
 const ir_program *sched_do_double_buffer(sched_call *c)
 {
     sched_path at;
@@ -330,6 +363,6 @@ const ir_program *sched_do_double_buffer(sched_call *c)
     }
     for (int i = 0; i < p.n; i++)
         if (p.at[i].stage == 0)
-            return finish(c, &at, &p);
+            return finish(c, &at, &p, c->arg[1].name);
     return sched_refuse(c, "nothing under '%s' just fills a buffer that lives in one of its iterations", c->arg[0].name);
 }

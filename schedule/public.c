@@ -166,13 +166,13 @@ const char *(tec_rfactor)(tec_schedule *s, const char *loop, int axis)
     return sched_rfactor(s, loop, axis);
 }
 
-bool tec_pipeline_n(tec_schedule *s, const char *loop, const char *const *block, const int64_t *stage, int n)
+bool tec_pipeline_n(tec_schedule *s, const char *loop, const char *const *block, const int64_t *stage, int n, bool async)
 {
-    return sched_pipeline(s, loop, block, stage, n);
+    return sched_pipeline(s, loop, block, stage, n, async);
 }
-bool(tec_double_buffer)(tec_schedule *s, const char *loop)
+bool(tec_double_buffer)(tec_schedule *s, const char *loop, bool async)
 {
-    return sched_double_buffer(s, loop);
+    return sched_double_buffer(s, loop, async);
 }
 bool(tec_storage_align)(tec_schedule *s, const char *buffer, int dim, int64_t factor, int64_t offset)
 {

@@ -84,9 +84,10 @@ const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop)
 /* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
  * with `pad`, a number as text (NULL: it stays undefined, and unread). */
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad);
-/* In a step of the loop its blocks run in this order, each for the iteration that its stage lies behind. */
-bool sched_pipeline(sched *s, const char *loop, const char *const *block, const int64_t *stage, int n);
-bool sched_double_buffer(sched *s, const char *loop); /* what fills the buffers of an iteration runs one ahead of the rest */
+/* In a step of the loop its blocks run in this order, each for the iteration that its stage lies behind. `async`: copies of stage 0 from
+ * global into shared memory run beside the threads. */
+bool sched_pipeline(sched *s, const char *loop, const char *const *block, const int64_t *stage, int n, bool async);
+bool sched_double_buffer(sched *s, const char *loop, bool async); /* what fills the buffers of an iteration runs one ahead of the rest */
 bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value);
 
 /* ---- trace ---- */

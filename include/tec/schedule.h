@@ -85,9 +85,10 @@ TEC_API const char *tec_rolling_buffer(tec_schedule *s, const char *buffer, cons
 /* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
  * with `pad`, a number as text (NULL: it stays undefined, and unread). */
 TEC_API bool tec_transform_layout(tec_schedule *s, const char *buffer, const char *map, const char *pad);
-/* In a step of the loop its n blocks run in this order, each for the iteration that its stage lies behind. */
-TEC_API bool tec_pipeline_n(tec_schedule *s, const char *loop, const char *const *block, const int64_t *stage, int n);
-TEC_API bool tec_double_buffer(tec_schedule *s, const char *loop); /* what fills the buffers of an iteration runs one ahead */
+/* In a step of the loop its n blocks run in this order, each for the iteration that its stage lies behind. `async`: copies of stage 0
+ * from global into shared memory run beside the threads. */
+TEC_API bool tec_pipeline_n(tec_schedule *s, const char *loop, const char *const *block, const int64_t *stage, int n, bool async);
+TEC_API bool tec_double_buffer(tec_schedule *s, const char *loop, bool async); /* what fills the buffers of an iteration runs one ahead */
 TEC_API bool tec_pragma(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value);
 
 /* ---- the caller's line ---- */
@@ -137,8 +138,8 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_tensorize(s, place, intrinsic) (tec_tensorize)(TEC_HERE_SCHEDULE(s), (place), (intrinsic))
 #define tec_rolling_buffer(s, buffer, loop) (tec_rolling_buffer)(TEC_HERE_SCHEDULE(s), (buffer), (loop))
 #define tec_transform_layout(s, buffer, map, pad) (tec_transform_layout)(TEC_HERE_SCHEDULE(s), (buffer), (map), (pad))
-#define tec_pipeline(s, loop, block, stage, n) tec_pipeline_n(TEC_HERE_SCHEDULE(s), (loop), (block), (stage), (n))
-#define tec_double_buffer(s, loop) (tec_double_buffer)(TEC_HERE_SCHEDULE(s), (loop))
+#define tec_pipeline(s, loop, block, stage, n, async) tec_pipeline_n(TEC_HERE_SCHEDULE(s), (loop), (block), (stage), (n), (async))
+#define tec_double_buffer(s, loop, async) (tec_double_buffer)(TEC_HERE_SCHEDULE(s), (loop), (async))
 #define tec_pragma(s, place, key, value) (tec_pragma)(TEC_HERE_SCHEDULE(s), (place), (key), (value))
 
 #ifdef __cplusplus

@@ -62,23 +62,30 @@ static const ir_program *lowered(const ir_program *tree)
     return p;
 }
 
-/* ---- barriers ---- */
+/* ---- barriers, waits and commits ---- */
 
 typedef struct {
     ir_rewrite rw;
     int seen, leave_out;
 } remover;
 
+static bool orders(const ir_stmt *s)
+{
+    const char *name = s->kind == IR_EVALUATE && s->value->op == IR_CALL ? s->value->call.name : NULL;
+
+    return base_same(name, IR_CALL_BARRIER) || base_same(name, IR_CALL_COMMIT) || base_same(name, IR_CALL_WAIT);
+}
+
 static const ir_stmt *remove_one(ir_rewrite *rw, const ir_stmt *s)
 {
     remover *r = (remover *)rw;
 
-    if (s->kind == IR_EVALUATE && s->value->op == IR_CALL && base_same(s->value->call.name, IR_CALL_BARRIER))
+    if (orders(s))
         return r->seen++ == r->leave_out ? ir_nothing(rw->cx) : s;
     return ir_rewrite_stmt_children(rw, s);
 }
 
-/* p without the barrier of that number; how many there are. */
+/* p without the barrier, wait or commit of that number; how many there are. */
 static const ir_program *without(const ir_program *p, int which, int *total)
 {
     remover r = {.rw = {.cx = cx, .stmt = remove_one, .no_memo = true}, .leave_out = which};
@@ -113,7 +120,7 @@ static const ir_program *needs_each_barrier(const char *definition, const char *
     for (int i = 0; i < total; i++) {
         const char *fault = fault_without(p, i);
 
-        cr_assert(fault && (strstr(fault, "race") || strstr(fault, "which nothing has written")), "without barrier %d: %s\n%s", i,
+        cr_assert(fault && (strstr(fault, "race") || strstr(fault, "which nothing has written") || strstr(fault, "not waited for")), "without barrier %d: %s\n%s", i,
                   fault ? fault : "no fault", ir_program_text(cx, p));
     }
     return p;
@@ -138,6 +145,15 @@ Test(gpu, a_double_buffered_matrix_product)
     needs_each_barrier(MATMUL("n"), COOPERATIVE "double_buffer(ko)\n", 2);
     needs_each_barrier(MATMUL("n"), COOPERATIVE "pipeline(ko, C, A.cache.shared, B.cache.shared, 1, 0, 0)\n", 2);
     needs_each_barrier(MATMUL("n"), COOPERATIVE "pipeline(ko, C, A.cache.shared, B.cache.shared, 2, 0, 1)\n", 3);
+}
+
+Test(gpu, a_matrix_product_with_asynchronous_copies)
+{
+    needs_each_barrier(MATMUL("32"), COOPERATIVE "double_buffer(ko, async)\n", 8);
+    needs_each_barrier(MATMUL("n"), COOPERATIVE "double_buffer(ko, async)\n", 8);
+    needs_each_barrier(MATMUL("n"), COOPERATIVE "pipeline(ko, C, A.cache.shared, B.cache.shared, 1, 0, 0, async)\n", 6);
+    needs_each_barrier(MATMUL("n"), COOPERATIVE "pipeline(ko, C, A.cache.shared, B.cache.shared, 2, 0, 0, async)\n", 10);
+    needs_each_barrier(MATMUL("n"), VIRTUAL "double_buffer(ko, async)\n", 8);
 }
 
 Test(gpu, a_double_buffered_matrix_product_on_virtual_threads)

@@ -425,3 +425,68 @@ Test(interp_threads, shuffles_from_threads_that_do_not_come_are_reported)
     FAILS("divergence: thread (0, 0, 0) comes to the shuffle, the one 32 from it in the warp does not (tx = 0)", exchange(64, 32, 64),
           F32(in, 256), F32(out, 256));
 }
+
+/* ---- asynchronous copies ---- */
+
+/* Each of 8 threads copies an element of A to S, and another one takes it: with the given calls between. */
+static ir_program *copied(const ir_stmt *between, const ir_stmt *behind)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(8)), *c = BUFFER("C", BASE_F32, INT(8)), *s = scoped(BUFFER("S", BASE_F32, INT(8)), IR_SHARED);
+    const ir_expr *tx = VAR("tx");
+    const ir_stmt *fetch = ir_attribute(cx, IR_ASYNC_COPY, INT(1), STORE(s, LOAD(a, tx), tx));
+    const ir_stmt *take = STORE(c, LOAD(s, ir_sub(cx, INT(7), tx)), tx);
+    ir_program *p = program(ir_allocate(cx, s, FOR(tx, INT(8), IR_THREAD_X, ir_seq(cx, (const ir_stmt *[]){fetch, between, behind, take}, 4))));
+
+    param(p, a, false);
+    param(p, c, true);
+    return p;
+}
+
+static const ir_stmt *ask(const char *name, const ir_expr *arg)
+{
+    return ir_evaluate(cx, ir_call(cx, BASE_I32, name, NULL, &arg, arg != NULL, NULL, 0, false));
+}
+
+Test(interp_threads, asynchronous_copies_are_there_after_a_wait_and_a_barrier)
+{
+    const ir_stmt *both = SEQ(ask(IR_CALL_WAIT, INT(0)), ask(IR_CALL_BARRIER, ir_string(cx, "shared")));
+
+    for (int i = 0; i < 8; i++)
+        in[i] = (float)i;
+    RUNS(copied(ask(IR_CALL_COMMIT, NULL), both), F32(in, 8), F32(out, 8));
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(out[i], 7 - i);
+}
+
+Test(interp_threads, asynchronous_copies_are_reported_before)
+{
+    const ir_stmt *wait = ask(IR_CALL_WAIT, INT(0)), *one = ask(IR_CALL_WAIT, INT(1)), *commit = ask(IR_CALL_COMMIT, NULL);
+    const ir_stmt *meet = ask(IR_CALL_BARRIER, ir_string(cx, "shared"));
+
+    FAILS("read of 'S'[7], whose asynchronous copy was not waited for (tx = 0)", copied(commit, meet), F32(in, 8), F32(out, 8));
+    tec_context_clear(cx);
+    FAILS("read of 'S'[7], whose asynchronous copy was not waited for (tx = 0)", copied(wait, meet), F32(in, 8), F32(out, 8));
+    tec_context_clear(cx);
+    FAILS("read of 'S'[7], whose asynchronous copy was not waited for (tx = 0)", copied(commit, SEQ(one, meet)), F32(in, 8), F32(out, 8));
+    tec_context_clear(cx);
+    FAILS("race: thread (0, 0, 0) reads 'S'[7], which thread (7, 0, 0) wrote with no barrier between (tx = 0)",
+          copied(commit, SEQ(meet, wait)), F32(in, 8), F32(out, 8));
+}
+
+Test(interp_threads, asynchronous_copies_are_not_written_over)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(8)), IR_SHARED);
+    const ir_expr *tx = VAR("tx");
+    const ir_stmt *copy = ir_attribute(cx, IR_ASYNC_COPY, INT(1), STORE(s, FLT(1), tx));
+
+    FAILS("write of 'S'[0], whose asynchronous copy was not waited for (tx = 0)",
+          program(ir_allocate(cx, s, FOR(tx, INT(8), IR_THREAD_X, SEQ(copy, STORE(s, FLT(2), tx))))), F32(in, 8));
+    tec_context_clear(cx);
+    FAILS("an asynchronous copy to 'S' where no threads run", program(ir_allocate(cx, s, FOR(tx, INT(8), IR_SERIAL, copy))), F32(in, 8));
+    tec_context_clear(cx);
+    FAILS("asynchronous copies are committed where no threads run", program(ask(IR_CALL_COMMIT, NULL)), F32(in, 8));
+    tec_context_clear(cx);
+    FAILS("a wait for asynchronous copies where no threads run", program(ask(IR_CALL_WAIT, INT(0))), F32(in, 8));
+    tec_context_clear(cx);
+    FAILS("a wait takes the number of groups that may be under way", program(ask(IR_CALL_WAIT, NULL)), F32(in, 8));
+}

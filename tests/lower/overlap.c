@@ -135,3 +135,23 @@ Test(overlap, keeps_the_results_of_random_pipelines)
         same_meaning("overlap", AVX512, random_program(&state), SIZES(0, 1, 2, 3, 8));
     }
 }
+
+Test(overlap, waits_for_what_it_copied_asynchronously)
+{
+    const char *text = "program p(A: f32[6, 4], out B: f32[6, 4]) {\n"
+                       "  for b in 0..1 blockIdx.x { for k in 0..6 @double_buffer(1) { allocate T: f32[4] @shared {\n"
+                       "    for x in 0..4 threadIdx.x { attribute async_copy(1) { T[x] = A[k, x] } }\n"
+                       "    for x in 0..4 threadIdx.x { B[k, x] = T[3 - x] }\n"
+                       "  } } }\n"
+                       "}\n";
+    const char *found = after("overlap", "cuda", text);
+
+    HAS("            T[(k + 1) % 2, x] = A[k + 1, x]\n"
+        "          }\n"
+        "        }\n"
+        "        evaluate call<i32> tec.async_commit()\n"
+        "        evaluate call<i32> tec.async_wait(1)\n"
+        "        evaluate call<i32> tec.barrier(\"shared\")\n",
+        found);
+    HAS_NOT("async", after("overlap", AVX512, text));
+}
