@@ -322,10 +322,10 @@ typedef struct {
 const char *sched_kind_text(ir_iter_kind kind)
 {
     switch (kind) {
-    case IR_SPATIAL: return "spatial";
-    case IR_REDUCE_ITER: return "reduction";
-    case IR_SCAN: return "scan";
-    case IR_OPAQUE: return "opaque";
+    case IR_SPATIAL: return "a spatial";
+    case IR_REDUCE_ITER: return "a reduction";
+    case IR_SCAN: return "a scan";
+    case IR_OPAQUE: return "an opaque";
     }
     return NULL;
 }
@@ -570,7 +570,7 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
     bool apart = strides_apart(s, w, &box, var, depth);
 
     if (sched_kind_for(s->cx, w, var) != IR_SPATIAL)
-        return base_format(s->cx, "'%s' is a %s loop of '%s'", var->var.name, sched_kind_text(sched_kind_for(s->cx, w, var)),
+        return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(sched_kind_for(s->cx, w, var)),
                            w->block->name);
     if (!apart && !digits_apart(s, w, access, var, depth))
         return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,

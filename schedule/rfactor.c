@@ -60,7 +60,7 @@ static bool block_fits(factoring *r)
     r->update = only_update(b->body);
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_SPATIAL && b->iters[i].kind != IR_REDUCE_ITER)
-            return sched_refuse(r->c, "'%s' has the %s axis '%s'", b->name, sched_kind_text(b->iters[i].kind), b->iters[i].var->var.name);
+            return sched_refuse(r->c, "'%s' has %s axis '%s'", b->name, sched_kind_text(b->iters[i].kind), b->iters[i].var->var.name);
     if (!r->update)
         return sched_refuse(r->c, "'%s' is no single update", b->name);
     if (!r->update->update.combiner->reorders)

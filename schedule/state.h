@@ -317,7 +317,7 @@ const char *sched_dependence(const sched *s, const sched_sites *all, const ir_ex
 bool sched_takes_loops(sched_call *c, const sched_path *to);
 /* Refuses where a loop of the path that runs its iterations at the same time no longer may, in the new tree. */
 bool sched_still_independent(sched_call *c, const sched_path *to, const ir_stmt *root);
-const char *sched_kind_text(ir_iter_kind kind); /* for messages: a "reduction" loop is one that binds such a variable */
+const char *sched_kind_text(ir_iter_kind kind); /* for messages: "a reduction", of a loop that binds such a variable, or of the variable */
 /* NULL where instances of the block may run again, or in another place; otherwise why not. */
 const char *sched_not_idempotent(tec_context *cx, const ir_block *b);
 /* Whether distinct points of the inner loops (from `fixed` on) are distinct instances; the reason why not. */
