@@ -184,6 +184,18 @@ const char *sched_tensorize(sched *s, const char *loop_or_block, const char *int
     return step(s, "tensorize", (sched_arg[]){{.kind = SCHED_ARG_PLACE, .name = loop_or_block}, WORD(intrinsic)}, 2, &out, 1) ? out : NULL;
 }
 
+bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_t offset, int align)
+{
+    if (!s)
+        return false;
+    sched_arg arg[] = {BUFFER(buffer),
+                       {.kind = SCHED_ARG_TUPLE},
+                       {.kind = SCHED_ARG_EXPR, .expr = ir_int(s->cx, offset)},
+                       {.kind = SCHED_ARG_INT, .i = align}};
+
+    return sched_read_text(s, "buffer_bind", strides, &arg[1]) && step(s, "buffer_bind", arg, 4, NULL, 0);
+}
+
 const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop)
 {
     const char *out;

@@ -1,6 +1,7 @@
-/* schedule/layout.c -- storage_align: where the elements of a buffer lie.
+/* schedule/layout.c -- storage_align, buffer_bind: where the elements of a buffer lie.
  *
  *     storage_align(P, 0, 16, 4)       buffer P: f32[8, 30]  =>  buffer P: f32[8, 30] strides(36, 1)
+ *     buffer_bind(P, (40, 1), 8, 64)   buffer P: f32[8, 30]  =>  buffer P: f32[8, 30] strides(40, 1) offset(8) align(64)
  *
  * What an element means does not change; arguments of the program, which others lay out, and buffers that share memory are refused.
  */
@@ -56,4 +57,88 @@ const ir_program *sched_do_storage_align(sched_call *c)
     ir_buffer *wide = ir_buffer_copy(c->cx, b);
     wide->strides = stride;
     return sched_swap_buffer(c->cx, c->tree, b, wide);
+}
+
+/* ---- buffer_bind ---- */
+
+/* Allocations begin at multiples of it. */
+enum { MOST_ALIGN = 64 };
+
+/* The dimension that is not taken and whose stride is proven to be the least of those; -1: they cannot be compared. */
+static int least_stride(const ir_facts *f, const ir_buffer *b, const ir_expr *const *stride, const bool *taken)
+{
+    for (int d = 0; d < b->n; d++) {
+        bool least = !taken[d];
+
+        for (int e = 0; least && e < b->n; e++)
+            least = taken[e] || ir_prove_le(f, stride[d], stride[e]);
+        if (least)
+            return d;
+    }
+    return -1;
+}
+
+/* Each stride reaches over all that the smaller ones reach. Where a dimension is empty, there is nothing to keep apart. */
+static bool keeps_apart(const ir_facts *outer, const ir_buffer *b, const ir_expr *const *stride)
+{
+    tec_context *cx = ir_facts_context(outer);
+    const ir_expr *reach = ir_int(cx, 1);
+    bool *taken = base_array(cx, bool, b->n);
+    ir_facts *f = ir_facts_new(cx, outer);
+    int left = b->n;
+
+    for (int d = 0; d < b->n; d++)
+        ir_facts_assume(f, ir_ge(cx, b->shape[d], ir_int(cx, 1)));
+
+    for (int d = 0; d < b->n; d++)
+        if (ir_prove_equal(f, b->shape[d], ir_int(cx, 1))) { /* its stride is never taken */
+            taken[d] = true;
+            left--;
+        }
+    for (; left > 0; left--) {
+        int d = least_stride(f, b, stride, taken);
+
+        if (d < 0 || !ir_prove_le(f, reach, stride[d]))
+            return false;
+        taken[d] = true;
+        reach = ir_simplify(f, ir_add(cx, reach, ir_mul(cx, stride[d], ir_sub(cx, b->shape[d], ir_int(cx, 1)))));
+    }
+    return true;
+}
+
+static bool check_place(sched_call *c, const ir_buffer *b, const sched_arg *stride, const ir_expr *offset, int64_t align)
+{
+    if (stride->n != b->n)
+        return sched_refuse(c, "%d strides are given, '%s' has %d dimensions", stride->n, b->name, b->n);
+    for (int d = 0; d < b->n; d++)
+        if (!base_dtype_same(stride->exprs[d]->dtype, BASE_I64) || !ir_prove_le(c->s->facts, ir_int(c->cx, 0), stride->exprs[d]))
+            return sched_refuse(c, "stride '%s' is not proven to be a number from 0 on", ir_expr_text(c->cx, stride->exprs[d]));
+    if (!base_dtype_same(offset->dtype, BASE_I64) || !ir_prove_le(c->s->facts, ir_int(c->cx, 0), offset))
+        return sched_refuse(c, "offset '%s' is not proven to be a number from 0 on", ir_expr_text(c->cx, offset));
+    if (align < 0 || align > MOST_ALIGN || (align & (align - 1)) || (align && align < base_dtype_bytes(b->dtype)))
+        return sched_refuse(c, "expected an alignment of 0 or a power of two from %d to %d bytes, found %lld", base_dtype_bytes(b->dtype),
+                            MOST_ALIGN, (long long)align);
+    if (!keeps_apart(c->s->facts, b, stride->exprs))
+        return sched_refuse(c, "it is not proven that the strides keep the elements of '%s' apart", b->name);
+    return true;
+}
+
+/* buffer_bind(buffer, (strides), offset, align): element [i, j] lies offset + i*stride + j*stride elements behind an address that is
+ * a multiple of `align` bytes; 0: that of an element. */
+const ir_program *sched_do_buffer_bind(sched_call *c)
+{
+    const ir_buffer *b = sched_own_buffer(c);
+    const ir_expr *offset = c->arg[2].expr;
+
+    if (!b)
+        return NULL;
+    if (b->strides)
+        return sched_refuse(c, "'%s' has strides already", b->name);
+    if (!check_place(c, b, &c->arg[1], offset, c->arg[3].i))
+        return NULL;
+    ir_buffer *placed = ir_buffer_copy(c->cx, b);
+    placed->strides = c->arg[1].exprs;
+    placed->offset = ir_is_value(offset, 0) ? NULL : offset;
+    placed->align = (int)c->arg[3].i;
+    return sched_swap_buffer(c->cx, c->tree, b, placed);
 }

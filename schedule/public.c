@@ -195,6 +195,11 @@ const char *(tec_tensorize)(tec_schedule *s, const char *loop_or_block, const ch
     return sched_tensorize(s, loop_or_block, intrinsic);
 }
 
+bool(tec_buffer_bind)(tec_schedule *s, const char *buffer, const char *strides, int64_t offset, int align)
+{
+    return sched_buffer_bind(s, buffer, strides, offset, align);
+}
+
 const char *(tec_rolling_buffer)(tec_schedule *s, const char *buffer, const char *loop)
 {
     return sched_rolling_buffer(s, buffer, loop);

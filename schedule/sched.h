@@ -78,6 +78,8 @@ bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, 
  * the schedule knows or of the hardware's; the first also takes a block that blockize made. */
 const char *sched_blockize(sched *s, const char *loop);
 const char *sched_tensorize(sched *s, const char *loop_or_block, const char *intrinsic);
+/* Strides as text, "(36, 1)", over symbols; an offset in elements; an alignment of the address in bytes, 0: that of an element. */
+bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_t offset, int align);
 /* The serial loop keeps the window of the buffer that its iterations share: each computes what is new in its own. The block that computes
  * what the first one needs, ahead of the loop. */
 const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop);

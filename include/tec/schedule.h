@@ -79,6 +79,8 @@ TEC_API const char *tec_blockize(tec_schedule *s, const char *loop);
  * block that tec_blockize made. Refused unless the loops do exactly what the intrinsic means. */
 TEC_API void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table);
 TEC_API const char *tec_tensorize(tec_schedule *s, const char *loop_or_block, const char *intrinsic);
+/* Strides as text, "(36, 1)", over symbols; an offset in elements; an alignment of the address in bytes, 0: that of an element. */
+TEC_API bool tec_buffer_bind(tec_schedule *s, const char *buffer, const char *strides, int64_t offset, int align);
 /* The serial loop keeps the window of the buffer that its iterations share: each computes what is new in its own. The block that computes
  * what the first one needs, ahead of the loop. */
 TEC_API const char *tec_rolling_buffer(tec_schedule *s, const char *buffer, const char *loop);
@@ -136,6 +138,7 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_storage_align(s, buffer, dim, factor, offset) (tec_storage_align)(TEC_HERE_SCHEDULE(s), (buffer), (dim), (factor), (offset))
 #define tec_blockize(s, loop) (tec_blockize)(TEC_HERE_SCHEDULE(s), (loop))
 #define tec_tensorize(s, place, intrinsic) (tec_tensorize)(TEC_HERE_SCHEDULE(s), (place), (intrinsic))
+#define tec_buffer_bind(s, buffer, strides, offset, align) (tec_buffer_bind)(TEC_HERE_SCHEDULE(s), (buffer), (strides), (offset), (align))
 #define tec_rolling_buffer(s, buffer, loop) (tec_rolling_buffer)(TEC_HERE_SCHEDULE(s), (buffer), (loop))
 #define tec_transform_layout(s, buffer, map, pad) (tec_transform_layout)(TEC_HERE_SCHEDULE(s), (buffer), (map), (pad))
 #define tec_pipeline(s, loop, block, stage, n, async) tec_pipeline_n(TEC_HERE_SCHEDULE(s), (loop), (block), (stage), (n), (async))

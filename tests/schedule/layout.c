@@ -1,4 +1,4 @@
-/* tests/schedule/layout.c -- storage_align. */
+/* tests/schedule/layout.c -- storage_align, buffer_bind. */
 #include "tec/schedule.h"
 #include "tests/schedule/run.h"
 
@@ -49,4 +49,41 @@ Test(layout, storage_align_refuses_what_does_not_fit)
     refuses(s, "storage_align(P, 0, 4, 4)", "expected a positive factor and an offset below it, found 4 and 4");
     does(s, "storage_align(P, 0, 16, 4)");
     refuses(s, "storage_align(P, 0, 16, 4)", "'P' has strides already");
+}
+
+Test(layout, buffer_bind_places_a_buffer)
+{
+    sched *s = schedule_of(twice);
+
+    does(s, "buffer_bind(P, (40, 1), 8, 64)");
+    cr_assert(strstr(ir_program_text(cx, sched_tree(s)), "buffer P: f32[n, 30] align(64) strides(40, 1) offset(8)\n"), "%s",
+              ir_program_text(cx, sched_tree(s)));
+    cr_assert_str_eq(sched_trace_text(cx, s), "buffer_bind(P, (40, 1), 8, 64)\n");
+    does(s, "compute_at(P, C.y)\nparallel(C.y)");
+}
+
+Test(layout, buffer_bind_takes_any_order_of_the_dimensions)
+{
+    does(schedule_of(twice), "buffer_bind(P, (1, n + 3), 0, 0)");
+    does(schedule_of(twice), "buffer_bind(P, (2, n * 2), n, 4)");
+    does(schedule_of("def f(A: f32[4, 1, 6]) { P[z, y, x] = A[z, y, x] * 2 C[z, y, x] = P[z, y, x] return C }"),
+         "buffer_bind(P, (1, 0, 5), 0, 0)");
+}
+
+Test(layout, buffer_bind_refuses_elements_that_may_meet)
+{
+    sched *s = schedule_of(twice);
+
+    refuses(s, "buffer_bind(P, (29, 1), 0, 0)", "it is not proven that the strides keep the elements of 'P' apart");
+    refuses(s, "buffer_bind(P, (1, n - 1), 0, 0)", "stride 'n - 1' is not proven to be a number from 0 on");
+    refuses(s, "buffer_bind(P, (n, 1), 0, 0)", "it is not proven that the strides keep the elements of 'P' apart");
+    refuses(s, "buffer_bind(P, (30, 0), 0, 0)", "it is not proven that the strides keep the elements of 'P' apart");
+}
+
+Test(layout, buffer_bind_is_a_function_of_the_library)
+{
+    sched *s = schedule_of(twice);
+
+    cr_assert(tec_buffer_bind(s, "P", "(1, n)", 4, 16));
+    cr_assert_str_eq(sched_trace_text(cx, s), "buffer_bind(P, (1, n), 4, 16)\n");
 }
