@@ -234,6 +234,20 @@ static bool shrinks(const ir_facts *f, const ir_expr *hull, const ir_expr *shape
     return !ir_is_int(shape, &b) && ir_prove_le(f, hull, shape);
 }
 
+/* What does not fit into the memory that the threads of a block share is found here at the latest. */
+static bool check_capacity(compactor *c, const ir_buffer *b)
+{
+    int64_t most = c->o->target->shared_bytes, bytes = base_dtype_bytes(b->dtype), n;
+
+    for (int i = 0; i < b->n && b->scope == IR_SHARED; i++)
+        if (!ir_is_int(b->shape[i], &n) || __builtin_mul_overflow(bytes, n, &bytes))
+            return true;
+    if (b->scope != IR_SHARED || !most || bytes <= most)
+        return true;
+    return base_fail(c->rw.cx, TEC_INVALID, b->loc, "buffer '%s' takes %lld bytes of shared memory, the target has %lld", b->name,
+                     (long long)bytes, (long long)most);
+}
+
 static bool check_scope(compactor *c, ir_buffer *b)
 {
     int64_t n;
@@ -249,7 +263,7 @@ static bool check_scope(compactor *c, ir_buffer *b)
                  ir_expr_text(c->rw.cx, b->shape[i]));
         b->scope = IR_GLOBAL;
     }
-    return true;
+    return check_capacity(c, b);
 }
 
 typedef struct {

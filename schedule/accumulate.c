@@ -191,6 +191,9 @@ static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load,
     const ir_program *after = sched_with_body(c, root);
     for (int j = 0; after && j < store->n; j++)
         after = sched_add_buffer(c->cx, after, cache[j]);
+    for (int j = 0; after && j < store->n; j++)
+        if (!sched_fits(c, after, cache[j]))
+            return NULL;
     return after && sched_still_independent(c, &x->at, root) ? after : NULL;
 }
 

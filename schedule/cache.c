@@ -169,7 +169,8 @@ const ir_program *sched_do_cache_read(sched_call *c)
     base_push(c->cx, &c->results, name);
     if (!body || !sched_reads_are_written(c, body, name))
         return NULL;
-    return sched_add_buffer(c->cx, sched_with_body(c, body), cache);
+    const ir_program *after = sched_add_buffer(c->cx, sched_with_body(c, body), cache);
+    return !g.loop || sched_fits(c, after, cache) ? after : NULL; /* at the root it waits for its place */
 }
 
 /* ---- cache_write ---- */
@@ -395,5 +396,6 @@ const ir_program *sched_do_set_scope(sched_call *c)
         return sched_refuse(c, "'%s' is an argument of the program, which lives in global memory", b->name);
     ir_buffer *moved = ir_buffer_copy(c->cx, b);
     moved->scope = scope;
-    return sched_swap_buffer(c->cx, c->tree, b, moved);
+    const ir_program *after = sched_swap_buffer(c->cx, c->tree, b, moved);
+    return after && sched_fits(c, after, moved) ? after : NULL;
 }

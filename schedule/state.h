@@ -199,6 +199,9 @@ bool sched_is_output(const ir_program *p, const ir_buffer *b); /* any parameter 
 const ir_buffer *sched_own_buffer(sched_call *c);
 const ir_buffer *sched_buffer_named(const ir_program *p, const char *name);
 
+/* Refuses where what the buffer keeps at a time, in the new tree, is more than its scope has on the target (capacity.c). */
+bool sched_fits(sched_call *c, const ir_program *after, const ir_buffer *b);
+
 /* ---- rewriting (rewrite.c) ---- */
 
 /* var := value in the bounds, bindings and predicates below s (blocks' insides do not mention loops), simplified under f, which

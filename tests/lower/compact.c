@@ -254,6 +254,17 @@ Test(compact, moves_a_local_buffer_of_symbolic_size_to_the_workspace)
     same_meaning("compact", AVX512, text, SIZES(0, 1, 5));
 }
 
+Test(compact, refuses_a_shared_buffer_that_does_not_fit)
+{
+    HAS("buffer 'P' takes 400000 bytes of shared memory, the target has 98304",
+        refusal("compact", "cuda",
+                "program p(A: f32[100000], out B: f32[100000]) {\n"
+                "  buffer P: f32[100000] @shared\n"
+                "  for i in 0..100000 { P[i] = A[i] }\n"
+                "  for i in 0..100000 { B[i] = P[99999 - i] }\n"
+                "}\n"));
+}
+
 Test(compact, refuses_a_shared_buffer_of_symbolic_size)
 {
     HAS("buffer 'P' in scope shared needs constant extents: dimension 0 is 'n' here",

@@ -82,6 +82,19 @@ Test(rolling, keeps_the_order_of_the_loop)
     does(s, "cut(C.y, 4)\nunroll(C.y.0)");
 }
 
+Test(rolling, a_window_stays_in_one_stage_of_a_pipeline)
+{
+    sched *s = schedule_of(blur);
+
+    does(s, "compute_at(P, C.y)\nrolling_buffer(P, C.y)");
+    refuses(s, "pipeline(C.y, P, C, 0, 1)", "'P' (stage 0) would run before 'C' (stage 1) of an earlier iteration, and both use 'P'");
+    s = schedule_of("def f(A: f32[18, 6]) { P[y, x] = A[y, x] * 2 C[y: 16, x] = P[y, x] + P[y + 2, x] D[y, x] = C[y, x] + 1 return D }");
+    does(s, "compute_at(C, D.y)\ncompute_at(P, D.y)\nrolling_buffer(P, D.y)\npipeline(D.y, P, C, D, 0, 0, 1)");
+    s = schedule_of(blur);
+    does(s, "compute_at(P, C.y)\npipeline(C.y, P, C, 0, 1)");
+    refuses(s, "rolling_buffer(P, C.y)", "the pipeline in which 'P'2' has a stage would be gone");
+}
+
 Test(rolling, is_a_function_of_the_library)
 {
     sched *s = schedule_of(blur);

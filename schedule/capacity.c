@@ -1,0 +1,73 @@
+/* schedule/capacity.c -- whether what a buffer keeps at a time fits where it lives.
+ *
+ * The loops around all who use a buffer stand still where it is allocated, so that their hull there is what it keeps. Only GPUs have
+ * scopes that are full at some point; what of a hull is not a constant yet is left to lowering, which knows all (lower/compact.c).
+ */
+#include "ir/facts.h"
+#include "schedule/state.h"
+
+static int64_t capacity(const target *t, ir_scope scope)
+{
+    if (!t || !t->kind->is_gpu)
+        return 0;
+    return scope == IR_SHARED ? t->shared_bytes : scope == IR_LOCAL ? t->register_bytes : 0;
+}
+
+static int common_loops(const sched_sites *all, const ir_buffer *b)
+{
+    const sched_site *first = NULL;
+    int common = 0;
+
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *site = &all->at[i];
+
+        if (!sched_reads(site->block, b) && !sched_writes(site->block, b))
+            continue;
+        for (int k = 0; first && k < common; k++)
+            if (!sched_depth_under(site, first->loop[k]->loop.var))
+                common = k;
+        common = first ? common : site->n_loops;
+        first = first ? first : site;
+    }
+    return common;
+}
+
+/* The hull of all accesses; false: there is none. */
+static bool hull_of(const sched *s, const sched_sites *all, const ir_buffer *b, int fixed, ir_region *hull)
+{
+    ir_region *box = base_array(s->cx, ir_region, 2 * all->n);
+    const ir_facts *f = s->facts;
+    int n = 0;
+
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *site = &all->at[i];
+        const ir_region *access[] = {sched_access(site->block->reads, site->block->n_reads, b),
+                                     sched_access(site->block->writes, site->block->n_writes, b)};
+
+        for (int k = 0; k < 2; k++)
+            if (access[k]) {
+                f = sched_site_facts(s, site, fixed);
+                box[n++] = sched_box(s, site, access[k], fixed, true);
+            }
+    }
+    if (n > 0)
+        *hull = ir_region_union(f, box, n);
+    return n > 0;
+}
+
+bool sched_fits(sched_call *c, const ir_program *after, const ir_buffer *b)
+{
+    int64_t most = capacity(c->s->target, b->scope), bytes = base_dtype_bytes(b->dtype), extent;
+    sched_sites all = sched_all_sites(c->cx, after->body);
+    ir_region hull;
+
+    if (!most || !hull_of(c->s, &all, b, common_loops(&all, b), &hull))
+        return true;
+    for (int d = 0; d < b->n; d++)
+        if (!ir_is_int(hull.extent[d], &extent) || __builtin_mul_overflow(bytes, extent, &bytes))
+            return true;
+    if (bytes <= most)
+        return true;
+    return sched_refuse(c, "'%s' keeps %lld bytes at a time in scope %s, which has %lld", b->name, (long long)bytes,
+                        ir_scope_text(b->scope), (long long)most);
+}
