@@ -39,7 +39,9 @@ static int64_t count_combiner(tec_context *cx, const ir_combiner *combiner)
     return c.n;
 }
 
-/* Inside a block: values only, not indices. */
+static const ir_expr *body_flops(tec_context *cx, const ir_stmt *s);
+
+/* Inside a block: values only, not indices. A loop there (blockize) is a part of the domain. */
 static bool count_body(ir_walk *w, const ir_stmt *s)
 {
     counter *c = (counter *)w;
@@ -54,15 +56,24 @@ static bool count_body(ir_walk *w, const ir_stmt *s)
         c->n += count_combiner(w->cx, s->update.combiner);
         return false;
     }
-    return true;
+    if (s->kind != IR_FOR)
+        return true;
+    c->total = ir_add(w->cx, c->total, ir_mul(w->cx, body_flops(w->cx, s->loop.body), s->loop.extent));
+    return false;
+}
+
+static const ir_expr *body_flops(tec_context *cx, const ir_stmt *s)
+{
+    counter c = {.w = {.expr = count_expr, .stmt = count_body, .cx = cx, .every = true}, .total = ir_int(cx, 0)};
+
+    ir_walk_stmt(&c.w, s);
+    return ir_add(cx, c.total, ir_int(cx, c.n));
 }
 
 static void count_block(counter *total, const ir_block *b)
 {
     tec_context *cx = total->w.cx;
-    counter c = {.w = {.expr = count_expr, .stmt = count_body, .cx = cx, .every = true}};
-    ir_walk_stmt(&c.w, b->body);
-    const ir_expr *n = ir_int(cx, c.n);
+    const ir_expr *n = body_flops(cx, b->body);
 
     for (int i = 0; i < b->n_iters; i++)
         n = ir_mul(cx, n, b->iters[i].extent);

@@ -24,6 +24,7 @@
 #include "lower/util.h"
 
 const lower_pass lower_passes[] = {
+    {"imports", lower_imports, IR_VERIFY_TREE, "what pragmas import becomes notes of the program", false, true},
     {"lanes", lower_lanes, IR_VERIFY_TREE, "vectorised reductions get partial results, one for each lane", false, true},
     {"threads", lower_threads, IR_VERIFY_TREE, "reductions over threads get partial results, one for each thread", true, false},
     {"init", lower_init, IR_VERIFY_TREE, "the start of a reduction becomes a block of its own", false, false},

@@ -1,6 +1,6 @@
 /* targets/llvm/calls.c -- calls: the table of intrinsics that have instructions, and extern functions through the environment.
  *
- * An extern function NAME is a C function that the environment knows. Its parameters are the operands in their order: a buffer
+ * An extern function NAME is a C function that is imported (import.c) or else one that the environment knows. Its parameters are the operands in their order: a buffer
  * as a pointer to the element at the operand's offset, others as the C types of their dtypes (bool: uint8_t; float16 and
  * bfloat16: uint16_t); its result is of the C type of the call's dtype. A vector call is one call for each lane under
  * evaluation.
@@ -151,9 +151,12 @@ static LLVMValueRef call_lane(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLV
         types[i] = LLVMTypeOf(args[i]);
     }
     base_dtype one = base_dtype_lanes(e->dtype, 1);
-    LLVMTypeRef result = base_is_bool(one) ? g->i8 : llvm_type(g, one);
-    LLVMValueRef r =
-        LLVMBuildCall2(g->b, LLVMFunctionType(result, types, (unsigned)e->call.n, 0), f, args, (unsigned)e->call.n, "");
+    LLVMTypeRef result = base_is_bool(one) ? g->i8 : llvm_type(g, one), type = LLVMFunctionType(result, types, (unsigned)e->call.n, 0);
+    if (LLVMIsAFunction(f) && !llvm_imported_fits(g, e, f, type))
+        return LLVMConstNull(llvm_type(g, one));
+    LLVMValueRef r = LLVMBuildCall2(g->b, type, f, args, (unsigned)e->call.n, "");
+    if (LLVMIsAFunction(f))
+        llvm_copy_attributes(f, r);
     return base_is_bool(one) ? LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstNull(g->i8), "") : r;
 }
 
@@ -173,7 +176,8 @@ static LLVMValueRef call_if(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLVMV
 
 static LLVMValueRef call_extern(llvm_gen *g, const ir_expr *e, LLVMValueRef *v)
 {
-    LLVMValueRef f = find_extern(g, e->call.name), mask = llvm_mask_for(g, e->dtype.lanes), all = NULL;
+    LLVMValueRef own = LLVMGetNamedFunction(g->m, e->call.name);
+    LLVMValueRef f = own && !LLVMIsDeclaration(own) ? own : find_extern(g, e->call.name), mask = llvm_mask_for(g, e->dtype.lanes), all = NULL;
     if (e->dtype.lanes == 1)
         return mask ? call_if(g, e, f, v, 0, mask) : call_lane(g, e, f, v, 0);
     all = LLVMGetPoison(llvm_type(g, e->dtype));

@@ -67,6 +67,7 @@ typedef struct {
     base_map scopes; /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
     base_map others; /* buffer -> the list of all other scopes */
     base_map risky;  /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
+    base_vec imports; /* values of notes (ir_expr *) whose functions are in the module */
     llvm_memo memo;
     LLVMValueRef mask; /* lanes under evaluation; NULL: all */
     int mask_lanes;
@@ -130,6 +131,14 @@ void llvm_parallel(llvm_gen *g, const ir_stmt *s);
 LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
 void llvm_give_up(llvm_gen *g,
                   LLVMValueRef status); /* leaves the function with this status; the builder then stands in a dead block */
+
+/* ---- import.c, clang.c ---- */
+bool llvm_import(llvm_gen *g, const ir_program *p); /* the functions that the notes of p bring; false with an error */
+/* Whether a function that was imported has the type of a call; false with an error. */
+bool llvm_imported_fits(llvm_gen *g, const ir_expr *call, LLVMValueRef f, LLVMTypeRef type);
+void llvm_copy_attributes(LLVMValueRef f, LLVMValueRef call); /* how arguments are handed over */
+/* C as LLVM's text for the target, by the program clang-19; NULL with an error. `loc` is that of its first line. */
+const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char *source, base_loc loc, size_t *size);
 
 /* ---- function.c ---- */
 LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported, LLVMTypeRef type);

@@ -208,7 +208,7 @@ const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *program
         symbols[i] = o->symbols ? o->symbols[i] : programs[i]->name;
         if (LLVMGetNamedFunction(g.m, symbols[i]))
             base_fail(cx, TEC_INVALID, programs[i]->loc, "two functions are called '%s'", symbols[i]);
-        else
+        else if (llvm_import(&g, programs[i]))
             write_kernel(&g, programs[i], symbols[i]);
     }
     *code = (llvm_code){.target = t, .symbols = symbols, .n = n};

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/compiler.h"
+#include "ir/build.h"
 #include "ir/interp.h"
 #include "ir/text.h"
 #include "lower/pass.h"
@@ -164,7 +165,7 @@ static void runs_as_defined(const char *text, const char *device)
     DLTensor t[MAX_PARAMS], *arg[MAX_PARAMS];
     int64_t shape[MAX_PARAMS][8];
     float three = 3;
-    tec_error err;
+    tec_error err = {0};
 
     cr_assert(code, "%s", tec_context_error(cx));
     tec_module *m = comp_load(cx, code, NULL);
@@ -294,4 +295,154 @@ Test(build_tensorize, statements_with_strides_and_lengths)
                          "reorder(y0, x0, k0, k1, y1, x1) tensorize(k1, tile) parallel(y0) }\n",
                          gemm),
              VNNI_CPU);
+}
+
+/* ---- imports ---- */
+
+static const char dot_c[] = "#include <stdint.h>\n"
+                            "int32_t tile_update(const float *a, const float *b, float *c, int64_t m, int64_t lda, int64_t ldb, int64_t ldc)\n"
+                            "{\n"
+                            "    for (int i = 0; i < 4; i++)\n"
+                            "        for (int64_t k = 0; k < m; k++)\n"
+                            "            for (int j = 0; j < 8; j++)\n"
+                            "                c[i * ldc + j] += a[i * lda + k] * b[k * ldb + j];\n"
+                            "    return 0;\n"
+                            "}\n";
+
+static const char dot_ll[] = "define i32 @tile_update(ptr %a, ptr %b, ptr %c, i64 %m, i64 %lda, i64 %ldb, i64 %ldc) {\n"
+                             "  ret i32 3\n"
+                             "}\n";
+
+/* The text as a string of a schedule. */
+static const char *quoted(const char *text)
+{
+    return ir_expr_text(cx, ir_string(cx, text));
+}
+
+/* The tile of a matrix product with tails in the reduction, by the function that the pragma imports. */
+static const char *importing(const char *pragma, const char *value)
+{
+    const char *intrinsic = strstr(gemm, "def f");
+
+    return base_format(cx,
+                       "intrinsic tile(m, a: f32[4, m], b: f32[m, 8]) {\n"
+                       "  c[i: 4, j: 8] = sum[k: m](a[i, k] * b[k, j]) return c\n"
+                       "  strides a[lda, 1] strides b[ldb, 1] strides c[ldc, 1] update \"call tile_update\"\n"
+                       "}\n"
+                       "%sschedule f {\n"
+                       "  y0, y1 = split(C.y, _, 4) x0, x1 = split(C.x, _, 8) k0, k1 = split(C.k, _, 3)\n"
+                       "  reorder(y0, x0, k0, k1, y1, x1) tensorize(k1, tile) pragma(y0, %s, %s) parallel(y0)\n"
+                       "}\n",
+                       intrinsic, pragma, quoted(value));
+}
+
+Test(build_tensorize, functions_in_c)
+{
+    is_right(importing("import_c", dot_c), VNNI_CPU);
+    is_right(importing("import_c", dot_c), "llvm -mcpu=x86-64");
+    cr_assert(strstr(assembly(importing("import_c", dot_c), "llvm -mcpu=x86-64-v3"), "tile_update"));
+    cr_assert(strstr(assembly(importing("import_c", dot_c), ARM), "fmadd"));
+}
+
+Test(build_tensorize, equal_imports_give_equal_code)
+{
+    const char *text = importing("import_c", dot_c);
+
+    cr_assert_str_eq(assembly(text, VNNI_CPU), assembly(text, VNNI_CPU));
+}
+
+static void does_not_compile(const char *text, const char *message)
+{
+    sched *s = scheduled(text, VNNI_CPU);
+    comp_unit u = {.name = "f", .tree = sched_tree(s), .origin = "test"};
+
+    cr_assert_null(comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s)}), "expected: %s", message);
+    cr_assert(strstr(tec_context_error(cx), message), "expected: %s\nfound: %s", message, tec_context_error(cx));
+    tec_context_clear(cx);
+}
+
+Test(build_tensorize, says_what_is_wrong_with_an_import)
+{
+    does_not_compile(importing("import_c", "int tile_update(void) { return x; }"), "f.te:3: error: clang-19 does not take the imported C:\nf.te:3:");
+    does_not_compile(importing("import_c", "int tile_update(void) { return x; }"), "error: use of undeclared identifier 'x'");
+    does_not_compile(importing("import_c", "int tile_update(void) { return 0; }"), "the imported function 'tile_update' has the type 'i32 ()', it is called as "
+                                                                                   "'i32 (ptr, ptr, ptr, i64, i64, i64, i64)'");
+    does_not_compile(importing("import_c", "int puts(const char *); int tile_update(void) { return puts(\"\"); }"),
+                     "the imported code calls 'puts', which it does not define");
+    does_not_compile(importing("import_c", "int x;"), "the imported code defines no function");
+    does_not_compile(importing("import_c", "nowhere.c"), "nowhere.c");
+    does_not_compile(importing("import_llvm", "define i32 @tile_update( {"), "f.te:3: error: LLVM does not take the imported text:");
+    does_not_compile("def f(A: f32[4]) { B[i] = A[i] * 2.0 return B }\n"
+                     "schedule f { pragma(B.i, import_c, \"int g(void) { return 1; }\") pragma(B, import_llvm, \"define i32 @g() {\\n ret i32 2\\n}\") }\n",
+                     "two imports define 'g'");
+    does_not_compile("def f(A: f32[4]) { B[i] = A[i] * 2.0 return B }\nschedule f { pragma(B.i, import_c, 3) }\n",
+                     "the pragma import_c wants a text or the name of a file in quotes, found 3");
+}
+
+/* What gives something other than 0 fails the call. */
+Test(build_tensorize, functions_in_llvm)
+{
+    sched *s = scheduled(importing("import_llvm", dot_ll), "native");
+    comp_unit u = {.name = "f", .tree = sched_tree(s), .origin = "test"};
+    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s)});
+    float a[20 * 2] = {0}, b[2 * 24] = {0}, c[20 * 24];
+    int64_t as[2] = {20, 2}, bs[2] = {2, 24}, cs[2] = {20, 24};
+    DLTensor A = {.data = a, .ndim = 2, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = as}, B = A, C = A;
+    tec_error err = {0};
+
+    cr_assert(code, "%s", tec_context_error(cx));
+    tec_module *m = comp_load(cx, code, NULL);
+    tec_function *f = tec_function_new(m, "f", NULL, &err);
+    B.data = b, B.shape = bs;
+    C.data = c, C.shape = cs;
+    cr_assert(!tec_function_call(f, (DLTensor *[]){&A, &B, &C}, 3, &err));
+    cr_assert(strstr(err.text, "the function 'tile_update' of intrinsic 'tile.update' failed"), "%s", err.text);
+    tec_function_free(f);
+    tec_module_free(m);
+}
+
+/* An extern stage may be imported too. */
+Test(build_tensorize, extern_stages_in_c)
+{
+    is_right(base_format(cx,
+                         "def f(n, A: i32[n]) {\n"
+                         "  extern B: i32[n] = negate(A, n) means def neg(m, X: i32[m]) { Y[i: m] = -X[i] return Y }\n"
+                         "  C[i] = B[i] + 1\n"
+                         "  return C\n"
+                         "}\n"
+                         "schedule f { pragma(C.i, import_c, %s) }\n",
+                         quoted("#include <stdint.h>\nint32_t negate(const int32_t *a, int32_t *b, int64_t n)\n"
+                                "{ for (int64_t i = 0; i < n; i++) b[i] = -a[i]; return 0; }")),
+             VNNI_CPU);
+}
+
+/* ---- docs/tensorize.md ---- */
+
+/* What stands in the next fence of the kind, from *at on; NULL: no more. */
+static const char *fenced(const char *kind, const char **at)
+{
+    const char *open = base_format(cx, "```%s\n", kind), *from = strstr(*at, open);
+
+    if (!from)
+        return NULL;
+    from += strlen(open);
+    *at = strstr(from, "```\n");
+    return base_strndup(cx, from, (size_t)(*at - from));
+}
+
+Test(build_tensorize, is_what_the_page_says)
+{
+    size_t size;
+    const char *page = base_read_file(cx, TEC_SOURCE_DIR "/docs/tensorize.md", &size), *at = page, *example, *tree;
+    int n = 0;
+
+    cr_assert(page);
+    for (; (example = fenced("te", &at)); n++)
+        is_right(example, VNNI_CPU);
+    cr_assert_eq(n, 3);
+    at = page;
+    example = fenced("te", &at);
+    tree = fenced("tree", &at);
+    cr_assert(strstr(ir_program_text(cx, sched_tree(scheduled(example, VNNI_CPU))), tree), "%s", tree);
+    cr_assert(strstr(assembly(example, VNNI_CPU), "vpdpbusd"));
 }
