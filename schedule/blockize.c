@@ -12,16 +12,14 @@
 #include "ir/text.h"
 #include "schedule/state.h"
 
-enum { MAX_LOOPS = 16 };
-
 typedef struct {
     sched_call *c;
     tec_context *cx;
     const ir_facts *f; /* around the outer loops and inside of the inner ones */
     const sched_site *site;
     int fixed; /* outer loops */
-    const ir_expr *var[MAX_LOOPS], *fresh[MAX_LOOPS]; /* of the inner loops, and in the new body */
-    int owner[MAX_LOOPS];                             /* the iteration variable that each inner loop feeds; -1: none yet */
+    const ir_expr **var, **fresh; /* of the inner loops, and in the new body */
+    int *owner;                   /* the iteration variable that each inner loop feeds; -1: none yet */
     int n;
     ir_subst map; /* iteration variables -> what they are in the new body */
     ir_iter *iters;
@@ -48,11 +46,14 @@ static bool need_one_nest(sched_call *c, const ir_stmt *l)
 
 static bool read_loops(blocking *b)
 {
+    int n = b->site->n_loops - b->fixed;
+
+    b->var = base_array(b->cx, const ir_expr *, n);
+    b->fresh = base_array(b->cx, const ir_expr *, n);
+    b->owner = base_array(b->cx, int, n);
     for (int i = b->fixed; i < b->site->n_loops; i++) {
         const ir_stmt *l = b->site->loop[i];
 
-        if (b->n == MAX_LOOPS)
-            return sched_refuse(b->c, "more than %d loops stand below '%s'", MAX_LOOPS, b->site->loop[b->fixed]->loop.var->var.name);
         for (int k = 0; k < i; k++)
             if (sched_mentions(b->cx, l->loop.extent, b->site->loop[k]->loop.var))
                 return sched_refuse(b->c, "the extent '%s' of '%s' depends on a loop", ir_expr_text(b->cx, l->loop.extent),
@@ -114,7 +115,7 @@ static bool divide(blocking *b, int i)
     tec_context *cx = b->cx;
     const ir_iter *iter = &b->site->block->iters[i];
     const ir_expr *bind = b->site->stmt->block.bind[i], *outer, *inner = ir_int(cx, 0), *values;
-    int64_t by[MAX_LOOPS];
+    int64_t *by = base_array(cx, int64_t, b->n);
 
     if (!ir_linear(b->f, bind, b->var, b->n, by, &outer) || !(values = width(b, by)))
         return sched_refuse(b->c, "'%s = %s' does not run without gaps below '%s'", iter->var->var.name, ir_expr_text(cx, bind),

@@ -1,7 +1,7 @@
 /* targets/llvm/calls.c -- calls: the table of intrinsics that have instructions, and extern functions through the environment.
  *
- * An extern function NAME is a C function that is imported (import.c) or else one that the environment knows. Its parameters are the operands in their order: a buffer
- * as a pointer to the element at the operand's offset, others as the C types of their dtypes (bool: uint8_t; float16 and
+ * An extern function NAME is a C function that is imported (import.c) or else one that the environment knows. Its parameters are the
+ * operands in their order: a buffer as a pointer to the element at the operand's offset, others as the C types of their dtypes (bool: uint8_t; float16 and
  * bfloat16: uint16_t); its result is of the C type of the call's dtype. A vector call is one call for each lane under
  * evaluation.
  *

@@ -131,8 +131,8 @@ Test(pipeline, dumps_after_passes_that_changed_something)
     lower_options o = {.cx = cx, .target = target_parse(cx, AVX512), .dump_dir = dir};
 
     cr_assert(lower_run(&o, parse(MATMUL)), "%s", tec_context_error(cx));
-    cr_assert_eq(has_file(dir, "mm.03-init.tir"), 1);
-    cr_assert_eq(has_file(dir, "mm.01-lanes.tir"), 0);
+    cr_assert_eq(has_file(dir, "mm.04-init.tir"), 1);
+    cr_assert_eq(has_file(dir, "mm.02-lanes.tir"), 0);
     cr_assert_eq(system(base_format(cx, "rm -r %s", dir)), 0);
 }
 
