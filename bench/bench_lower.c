@@ -117,7 +117,8 @@ static void note_pass(void *user, const char *pass, const ir_program *before, co
 }
 
 /* Schedules and lowers the candidate of this seed; false with a message. */
-static bool try_candidate(tec_context *scratch, const shape *of, const ir_program *tree, const target *t, uint64_t seed, profile *p, float *schedule, float *lower)
+static bool try_candidate(tec_context *scratch, const shape *of, const ir_program *tree, const target *t, uint64_t seed, profile *p,
+                          float *schedule, float *lower)
 {
     uint64_t state = seed;
     double start = now();

@@ -1,6 +1,7 @@
 /* compiler/api.c -- the public face of compiler/: include/tec/build.h over compiler/compiler.h. */
 #include "tec/build.h"
 
+#include "compiler/dispatch.h"
 #include "compiler/options.h"
 #include "schedule/sched.h"
 
@@ -49,7 +50,16 @@ static bool check_schedule(tec_context *cx, const tec_schedule *s, const tec_sch
     return true;
 }
 
-static bool make_units(tec_context *cx, const tec_schedule *const *s, int n, comp_unit *units)
+/* False with an error; without a request it does nothing. */
+static bool add_versions(tec_context *cx, const tec_schedule *s, const tec_build_options *options, comp_unit *u)
+{
+    if (!options || !options->dispatch)
+        return true;
+    u->dispatch = comp_dispatch_new(cx, sched_def(s), s, options->dispatch);
+    return u->dispatch != NULL;
+}
+
+static bool make_units(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options, comp_unit *units)
 {
     base_dict names = {0};
 
@@ -57,6 +67,8 @@ static bool make_units(tec_context *cx, const tec_schedule *const *s, int n, com
         if (!s[i] || !check_schedule(cx, s[i], s[0]))
             return false;
         units[i] = (comp_unit){.name = sched_tree(s[i])->name, .tree = sched_tree(s[i]), .origin = "schedule"};
+        if (!add_versions(cx, s[i], options, &units[i]))
+            return false;
         if (base_dict_has(&names, units[i].name)) {
             base_fail(cx, TEC_INVALID, base_where(cx), "two functions of one module are named '%s'", units[i].name);
             return false;
@@ -73,7 +85,7 @@ static comp_code *compile(tec_context *cx, const tec_schedule *const *s, int n, 
 
     if (n < 1)
         return base_fail(cx, TEC_INVALID, base_where(cx), "a module needs at least one function");
-    if (base_failed(cx) || !make_units(cx, s, n, units) || !comp_read_options(cx, options, sched_target(s[0]), &o))
+    if (base_failed(cx) || !make_units(cx, s, n, options, units) || !comp_read_options(cx, options, sched_target(s[0]), &o))
         return NULL;
     o.want_lowered = text == TEC_TEXT_LOWERED;
     o.want_ir = text == TEC_TEXT_LLVM;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "compiler/describe.h"
+#include "compiler/dispatch.h"
 #include "ir/text.h"
 #include "lower/pass.h"
 
@@ -19,7 +20,9 @@
 typedef struct {
     tec_context *scratch;
     const char *symbol;
-    const ir_program *lowered;
+    const ir_program **lowered; /* the unit's, and each different one of its versions */
+    int n_lowered;
+    const ir_program *version[COMP_MAX_VERSIONS]; /* lowered, of each version */
     const char *lowered_text;
     const llvm_code *code;
 } job;
@@ -44,19 +47,86 @@ static void forward_log(void *user, int level, const char *text)
     pthread_mutex_unlock(&w->log);
 }
 
+/* The text of a program behind its first line, which names it and its parameters. */
+static const char *body_text(tec_context *cx, const ir_program *p)
+{
+    const char *text = ir_program_text(cx, p), *end = strchr(text, '\n');
+
+    return end ? end : text;
+}
+
+/* Lowers the versions; program[r] becomes the number of the one that remainder r runs. Equal bodies over the same parameters are one. */
+static bool lower_versions(job *j, const lower_options *o, const comp_dispatch *d, int *program)
+{
+    base_dict known = {0};
+
+    for (int i = 0; i < d->n; i++) {
+        const ir_program *p = lower_run(o, d->version[i].tree);
+        if (!p)
+            return false;
+        const char *text = body_text(j->scratch, p);
+        const int *same = base_dict_get(&known, text);
+
+        j->version[i] = p;
+        if (!same) {
+            int *number = base_new(j->scratch, int);
+
+            *number = j->n_lowered;
+            j->lowered[j->n_lowered++] = p;
+            base_dict_put(j->scratch, &known, text, number);
+            same = number;
+        }
+        program[d->version[i].residue] = *same;
+    }
+    return true;
+}
+
+/* Symbols of the programs of a unit with versions: SYMBOL_any, SYMBOL_1, ... */
+static const char **version_symbols(const job *j)
+{
+    const char **symbol = base_array(j->scratch, const char *, j->n_lowered);
+
+    for (int i = 0; i < j->n_lowered; i++)
+        symbol[i] = i ? base_format(j->scratch, "%s_%d", j->symbol, i) : base_format(j->scratch, "%s_any", j->symbol);
+    return symbol;
+}
+
+static void keep_lowered_text(job *j)
+{
+    base_text all = {0};
+
+    for (int i = 0; i < j->n_lowered; i++)
+        base_add(j->scratch, &all, ir_program_text(j->scratch, j->lowered[i]));
+    j->lowered_text = base_text_str(j->scratch, &all);
+}
+
 static void compile_unit(work *w, int k)
 {
     job *j = &w->jobs[k];
     const comp_options *o = w->options;
+    const comp_dispatch *d = w->units[k].dispatch;
     lower_options lower = {.cx = j->scratch, .target = o->target, .strict = o->strict, .no_verify = o->no_verify, .dump_dir = o->dump_dir};
-
-    j->lowered = lower_run(&lower, w->units[k].tree);
-    if (!j->lowered)
-        return;
-    if (o->want_lowered)
-        j->lowered_text = ir_program_text(j->scratch, j->lowered);
     llvm_options generate = {.symbols = &j->symbol, .want_ir = o->want_ir, .want_asm = o->want_asm, .keep_denormals = o->strict};
-    j->code = llvm_generate(j->scratch, &j->lowered, 1, o->target, &generate);
+    llvm_dispatch choose = {.symbol = j->symbol};
+
+    j->lowered = base_array(j->scratch, const ir_program *, d ? d->n + 1 : 1);
+    j->lowered[j->n_lowered++] = lower_run(&lower, w->units[k].tree);
+    if (!j->lowered[0])
+        return;
+    if (d) {
+        int *program = base_array(j->scratch, int, (int)d->modulus);
+
+        if (!lower_versions(j, &lower, d, program))
+            return;
+        choose.dim = d->symbol;
+        choose.modulus = d->modulus;
+        choose.program = program;
+        generate.symbols = version_symbols(j);
+        generate.dispatch = &choose;
+    }
+    if (o->want_lowered)
+        keep_lowered_text(j);
+    j->code = llvm_generate(j->scratch, j->lowered, j->n_lowered, o->target, &generate);
 }
 
 /* Later units are not begun once one has failed; earlier ones were, so the first failure in order is always found. */
@@ -134,13 +204,14 @@ static bool collect(work *w, int k, comp_code *out)
     }
     llvm_code *c = base_new(cx, llvm_code);
     *c = *j->code;
-    c->symbols = base_copy(cx, &j->symbol, sizeof j->symbol);
+    c->symbols = base_copy(cx, &j->symbol, sizeof j->symbol); /* what is called; the versions are its own affair */
+    c->n = 1;
     c->object = base_copy(cx, j->code->object, j->code->object_size);
     c->ir = keep(cx, j->code->ir);
     c->assembly = keep(cx, j->code->assembly);
     out->codes[k] = c;
     out->lowered[k] = keep(cx, j->lowered_text);
-    return comp_describe(cx, &w->units[k], j->lowered, j->symbol, &out->functions[k]);
+    return comp_describe(cx, &w->units[k], j->lowered[0], j->version, j->symbol, &out->functions[k]);
 }
 
 static comp_code *new_code(work *w)

@@ -17,10 +17,13 @@
 #include "targets/target.h"
 #include "tec/runtime.h"
 
+typedef struct comp_dispatch comp_dispatch; /* compiler/dispatch.h */
+
 typedef struct {
     const char *name;       /* unique among the units; the function's name in the module */
     const ir_program *tree; /* a loop tree (scheduled) */
     const char *origin;     /* where its schedule came from, for the profile */
+    const comp_dispatch *dispatch; /* versions for some remainders of a symbol; NULL: none */
 } comp_unit;
 
 typedef struct {

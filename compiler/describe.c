@@ -4,9 +4,12 @@
  */
 #include "compiler/describe.h"
 
+#include "compiler/dispatch.h"
+
 #include "ir/build.h"
 #include "ir/facts.h"
 #include "ir/text.h"
+#include "ir/walk.h"
 
 typedef struct {
     tec_context *cx;
@@ -111,21 +114,30 @@ static const ir_expr *moved_bytes(describer *d)
     return sum;
 }
 
-static bool describe_note(describer *d, const ir_program *lowered, const char *key, rt_dim *out)
+/* The most that the unit's program or one of its versions asks for, over the unit's symbols. */
+static bool describe_note(describer *d, const comp_dispatch *versions, const ir_program *lowered, const ir_program *const *version,
+                          const char *key, rt_dim *out)
 {
-    const ir_expr *e = ir_note_get(lowered->notes, key);
+    const ir_expr *most = ir_note_get(lowered->notes, key);
 
+    for (int i = 0; versions && i < versions->n; i++) {
+        const ir_expr *e = ir_note_get(version[i]->notes, key), *quotient = versions->version[i].tree->symbols[versions->symbol];
+
+        e = e ? ir_substitute(d->cx, e, quotient, ir_floordiv(d->cx, d->p->symbols[versions->symbol], ir_int(d->cx, versions->modulus))) : NULL;
+        most = e && most ? ir_max(d->cx, most, e) : e ? e : most;
+    }
     *out = (rt_dim){0};
-    return !e || dim(d, e, out);
+    return !most || dim(d, most, out);
 }
 
-bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowered, const char *symbol, rt_function_desc *out)
+bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowered, const ir_program *const *version, const char *symbol,
+                   rt_function_desc *out)
 {
     describer d = {.cx = cx, .p = u->tree, .facts = ir_facts_of_program(cx, u->tree)};
 
     *out = (rt_function_desc){.name = base_strdup(cx, u->name), .symbol = symbol, .origin = u->origin ? base_strdup(cx, u->origin) : NULL};
     describe_aliases(&d, out);
-    return describe_params(&d, out) && describe_facts(&d, out) && describe_note(&d, lowered, "workspace", &out->workspace) &&
-           describe_note(&d, lowered, "thread_workspace", &out->thread_workspace) && dim(&d, comp_flops(cx, u->tree), &out->flops) &&
+    return describe_params(&d, out) && describe_facts(&d, out) && describe_note(&d, u->dispatch, lowered, version, "workspace", &out->workspace) &&
+           describe_note(&d, u->dispatch, lowered, version, "thread_workspace", &out->thread_workspace) && dim(&d, comp_flops(cx, u->tree), &out->flops) &&
            dim(&d, moved_bytes(&d), &out->bytes);
 }

@@ -9,8 +9,11 @@ tec_schedule *tec_schedule_new(tec_context *cx, const tec_def *d, const char *de
 {
     const ir_program *tree = d ? te_tree(cx, d) : NULL;
     const target *t = device ? target_parse(cx, device) : NULL;
+    sched *s = tree && (t || !device) ? sched_new(cx, tree, t) : NULL;
 
-    return tree && (t || !device) ? sched_new(cx, tree, t) : NULL;
+    if (s)
+        sched_set_def(s, d);
+    return s;
 }
 
 tec_schedule *tec_schedule_fork(const tec_schedule *s)

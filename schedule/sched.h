@@ -29,6 +29,9 @@ sched *sched_new(tec_context *cx, const ir_program *tree, const target *t); /* t
 sched *sched_fork(tec_context *cx, const sched *s); /* an independent continuation (undo: keep the fork) */
 const ir_program *sched_tree(const sched *s);
 tec_context *sched_context(const sched *s);
+const te_def *sched_def(const sched *s); /* as sched_set_def said; NULL: unknown */
+void sched_set_def(sched *s, const te_def *d);
+const te_intrinsics *sched_intrinsics(const sched *s);                 /* NULL: none */
 void sched_use_intrinsics(sched *s, const te_intrinsics *table); /* tensorize knows them beside the hardware's */
 const target *sched_target(const sched *s);
 

@@ -43,6 +43,18 @@ const target *sched_target(const sched *s)
 {
     return s->target;
 }
+const te_def *sched_def(const sched *s)
+{
+    return s->def;
+}
+void sched_set_def(sched *s, const te_def *d)
+{
+    s->def = d;
+}
+const te_intrinsics *sched_intrinsics(const sched *s)
+{
+    return s->intrinsics;
+}
 void sched_use_intrinsics(sched *s, const te_intrinsics *table)
 {
     s->intrinsics = table;

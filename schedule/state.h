@@ -28,6 +28,7 @@ struct tec_schedule {
     const ir_facts *facts; /* about the program's symbols */
     const te_intrinsics *intrinsics; /* that tensorize knows beside those of the hardware; NULL: none */
     base_vec steps;        /* sched_step * */
+    const te_def *def;     /* whose tree it began with; NULL: unknown */
     const char *error;     /* of the first refusal since the last clear; NULL: none */
     base_loc where;        /* the user's line of the step that is being made; file NULL: unknown */
 };

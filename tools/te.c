@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compiler/compiler.h"
+#include "compiler/dispatch.h"
 #include "ir/text.h"
 #include "ops/op.h"
 #include "te/text.h"
@@ -11,7 +11,7 @@
 #include "tools/report.h"
 
 typedef struct {
-    const char *output, *schedule, *target, *emit, *name;
+    const char *output, *schedule, *target, *emit, *name, *dispatch;
     int64_t threads;
     tool_list dims;
     bool time, json, strict;
@@ -196,6 +196,9 @@ static int build(session *x, emit_kind kind)
 {
     comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = "te file"};
     comp_options o = {.target = x->t, .strict = x->s->strict, .want_lowered = kind == EMIT_LOWERED, .want_ir = kind == EMIT_LLVM, .want_asm = kind == EMIT_ASM};
+
+    if (x->s->dispatch && !(u.dispatch = comp_dispatch_new(x->cx, x->def, x->schedule, x->s->dispatch)))
+        return tool_fail("te", x->cx);
     comp_code *code = comp_compile(x->cx, &u, 1, &o);
     const char *text = code ? late_text(code, kind) : NULL;
 
@@ -245,6 +248,7 @@ int tool_te(int argc, char **argv)
         {"schedule", TOOL_TEXT, &s.schedule, "FILE", "a trace (the file's own 'schedule NAME { ... }', else the default schedule)"},
         {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
         {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbol; may be repeated"},
+        {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]", "versions for remainders of symbol N by T (all, or those named)"},
         {"threads", TOOL_INT, &s.threads, "N", "threads to schedule for and to time with"},
         {"emit", TOOL_TEXT, &s.emit, "WHAT", "te, tree, trace, lowered, llvm, asm or obj"},
         {"time", TOOL_FLAG, &s.time, NULL, "times it on random numbers"},

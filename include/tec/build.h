@@ -28,6 +28,7 @@ typedef struct {
     int threads;          /* to schedule for; 0: as many as the target has cores */
     int jobs;             /* threads that compile; 0: one for each core */
     bool strict;          /* no fused multiply-add, no re-association, denormals kept */
+    const char *dispatch; /* "n%8": also versions for each remainder of symbol n by 8, or "n%8=0,4" for these; the call picks one. NULL: none */
     const char *dump_dir; /* the program after each pass that changed it goes there */
     bool weights_beside;  /* weights of a module file as .safetensors beside it (they are from 2 GB on) */
 } tec_build_options;

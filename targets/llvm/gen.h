@@ -158,4 +158,7 @@ bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size); /* 
 /* That the object needs nothing but memcpy, memset and memmove; false with an error that names what it needs. */
 bool llvm_check_imports(tec_context *cx, const void *object, size_t size);
 
+/* dispatch.c: the function that chooses among the kernels of the module. */
+void llvm_write_dispatch(llvm_gen *g, const llvm_dispatch *d, const char *const *symbols, int n, int n_dims);
+
 #endif

@@ -19,8 +19,17 @@
 #include "targets/target.h"
 #include "tec/kernel.h"
 
+/* A function that runs one of the programs by the remainder of a symbol; the others' symbols are passed on, and the quotient in its place. */
+typedef struct {
+    const char *symbol; /* of that function */
+    int dim;            /* which symbol */
+    int64_t modulus;
+    const int *program; /* [modulus]; 0, the first, gets the symbols as they are */
+} llvm_dispatch;
+
 typedef struct {
     const char *const *symbols; /* one for each program; NULL: the programs' names */
+    const llvm_dispatch *dispatch; /* NULL: none */
     bool want_ir, want_asm;     /* keep these texts */
     bool keep_denormals;        /* strict floating point: kernels leave the caller's mode as it is */
     bool unoptimised;           /* leave LLVM's passes out, for looking at what was generated */

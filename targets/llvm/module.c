@@ -211,6 +211,8 @@ const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *program
         else if (llvm_import(&g, programs[i]))
             write_kernel(&g, programs[i], symbols[i]);
     }
+    if (o->dispatch && !base_failed(cx))
+        llvm_write_dispatch(&g, o->dispatch, symbols, n, programs[0]->n_symbols);
     *code = (llvm_code){.target = t, .symbols = symbols, .n = n};
     bool ok = !base_failed(cx) && finish(&g, o, code);
     close_module(&g);

@@ -1,0 +1,162 @@
+/* compiler/dispatch.c -- residue dispatch: versions of a function for some remainders of a symbolic extent by a tile.
+ *
+ * A version is the definition specialised (te/specialise.c) and scheduled by the same trace; names of loops and blocks follow from the
+ * steps alone, so the trace means the same there. How one of them is chosen at run time is targets/llvm/dispatch.c.
+ */
+#include "compiler/dispatch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/build.h"
+#include "ir/facts.h"
+#include "ir/walk.h"
+
+static comp_dispatch *malformed(tec_context *cx, const char *text)
+{
+    return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': expected a symbol and a tile, and remainders if not all: n%%8 or n%%8=0,4",
+                     text);
+}
+
+/* A number that ends with the text or at `end`; -1: none. Those past all limits are cut to one past them. */
+static int64_t read_number(const char **at, char end)
+{
+    char *rest;
+    long long n = **at >= '0' && **at <= '9' ? strtoll(*at, &rest, 10) : -1;
+
+    if (n < 0 || (*rest && *rest != end))
+        return -1;
+    *at = rest;
+    return n <= COMP_MAX_MODULUS ? n : COMP_MAX_MODULUS + 1;
+}
+
+static bool add_residue(tec_context *cx, comp_dispatch *out, const char *text, int64_t residue)
+{
+    if (residue >= out->modulus)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': %lld is no remainder by %lld", text, (long long)residue,
+                         (long long)out->modulus);
+    for (int i = 0; i < out->n; i++)
+        if (out->version[i].residue == residue)
+            return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': the remainder %lld stands there twice", text, (long long)residue);
+    if (out->n == COMP_MAX_VERSIONS)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s' asks for more than %d versions: name the remainders that matter, as in n%%64=0,32",
+                         text, COMP_MAX_VERSIONS);
+    out->version[out->n++].residue = residue;
+    return true;
+}
+
+/* n%8 or n%8=0,4 */
+static bool read_text(tec_context *cx, const char *text, const char **symbol, comp_dispatch *out)
+{
+    const char *at = strchr(text, '%');
+
+    if (!at || at == text)
+        return malformed(cx, text);
+    *symbol = base_strndup(cx, text, (size_t)(at++ - text));
+    out->modulus = read_number(&at, '=');
+    if (out->modulus < 0)
+        return malformed(cx, text);
+    if (out->modulus < 2 || out->modulus > COMP_MAX_MODULUS)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': a tile is from 2 to %d", text, COMP_MAX_MODULUS);
+    for (int64_t r = 0; !*at && r < out->modulus; r++)
+        if (!add_residue(cx, out, text, r))
+            return false;
+    while (*at) {
+        at++;
+        int64_t r = read_number(&at, ',');
+        if (r < 0)
+            return malformed(cx, text);
+        if (!add_residue(cx, out, text, r))
+            return false;
+    }
+    return true;
+}
+
+static int find_symbol(const ir_program *p, const char *name)
+{
+    for (int i = 0; i < p->n_symbols; i++)
+        if (base_same(p->symbols[i]->var.name, name))
+            return i;
+    return -1;
+}
+
+/* The name of the quotient; no other symbol has it. */
+static const char *quotient_name(tec_context *cx, const ir_program *p, const char *symbol)
+{
+    const char *name = base_format(cx, "%s_q", symbol);
+
+    while (find_symbol(p, name) >= 0)
+        name = base_format(cx, "%s_", name);
+    return name;
+}
+
+/* Whether the facts of the definition say that this remainder never comes. */
+static bool excluded(tec_context *cx, const ir_program *p, const ir_expr *symbol, const ir_expr *quotient, const ir_expr *value)
+{
+    ir_facts *f = ir_facts_new(cx, NULL);
+    int64_t holds;
+
+    ir_facts_assume(f, ir_le(cx, ir_int(cx, 0), quotient));
+    for (int i = 0; i < p->n_facts; i++)
+        if (ir_is_int(ir_simplify(f, ir_substitute(cx, p->facts[i], symbol, value)), &holds) && !holds)
+            return true;
+    return false;
+}
+
+/* The symbols in the order of the general tree, the quotient in the place of the symbol: what is called passes them by position. The name
+ * tells the version apart in what is printed. */
+static const ir_program *as_version(tec_context *cx, const ir_program *tree, const ir_program *general, int symbol, const ir_expr *quotient,
+                                    int64_t residue)
+{
+    ir_program *out = ir_program_copy(cx, tree);
+    const ir_expr **symbols = base_array(cx, const ir_expr *, general->n_symbols);
+
+    for (int i = 0; i < general->n_symbols; i++)
+        symbols[i] = i == symbol ? quotient : general->symbols[i];
+    out->name = base_format(cx, "%s_r%lld", general->name, (long long)residue);
+    out->symbols = symbols;
+    out->n_symbols = general->n_symbols;
+    return out;
+}
+
+static bool make_version(tec_context *cx, const te_def *d, const sched *s, comp_dispatch *out, const ir_expr *quotient, comp_version *v)
+{
+    const ir_program *general = sched_tree(s);
+    const ir_expr *symbol = general->symbols[out->symbol];
+    const ir_expr *value = ir_add(cx, ir_mul(cx, quotient, ir_int(cx, out->modulus)), ir_int(cx, v->residue));
+
+    if (excluded(cx, general, symbol, quotient, value))
+        return base_fail(cx, TEC_INVALID, d->loc, "the facts of '%s' exclude %s %% %lld == %lld, which dispatch asks for", general->name,
+                         symbol->var.name, (long long)out->modulus, (long long)v->residue);
+    te_def *special = te_specialise(cx, d, &symbol, &value, 1);
+    const ir_program *tree = special ? te_tree(cx, special) : NULL;
+    sched *copy = tree ? sched_new(cx, as_version(cx, tree, general, out->symbol, quotient, v->residue), sched_target(s)) : NULL;
+    if (!copy)
+        return false;
+    sched_use_intrinsics(copy, sched_intrinsics(s));
+    if (!sched_replay(copy, "the schedule", sched_trace_text(cx, s)))
+        return base_fail(cx, TEC_INVALID, d->loc, "the version of '%s' for %s %% %lld == %lld cannot be scheduled: %s", general->name,
+                         symbol->var.name, (long long)out->modulus, (long long)v->residue, sched_error(copy));
+    v->tree = sched_tree(copy);
+    return true;
+}
+
+comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *d, const sched *s, const char *text)
+{
+    comp_dispatch *out = base_new(cx, comp_dispatch);
+    const ir_program *p = sched_tree(s);
+    const char *name;
+
+    if (!d)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': the schedule was not made from a definition", text);
+    if (!p || !read_text(cx, text, &name, out))
+        return NULL;
+    out->symbol = find_symbol(p, name);
+    if (out->symbol < 0)
+        return base_fail(cx, TEC_INVALID, d->loc, "dispatch '%s': '%s' has no symbol '%s'", text, p->name, name);
+    const ir_expr *quotient = ir_var(cx, quotient_name(cx, p, name), BASE_I64);
+    for (int i = 0; i < out->n; i++)
+        if (!make_version(cx, d, s, out, quotient, &out->version[i]))
+            return NULL;
+    return out;
+}
