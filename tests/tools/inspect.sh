@@ -35,6 +35,6 @@ refuse "no kernel computes a node 'nothing'" "$TEC" inspect $model --node nothin
 
 expect 'schedule' "$TEC" inspect $model --node /1/Add --target "llvm -mcpu=x86-64-v3"
 cp "$dir/out" "$dir/add.te"
-expect 'conv.acc' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit tree "$dir/add.te"
+expect 'conv_packed.acc' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit tree "$dir/add.te"
 expect 'vfmadd' "$TEC" te --target "llvm -mcpu=x86-64-v3" --emit asm "$dir/add.te"
 echo "inspect: ok"
