@@ -73,13 +73,21 @@ void lower_used(tec_context *cx, const lower_site *s, int at, const ir_expr *e, 
 void lower_reduce_vars(tec_context *cx, const lower_site *s, base_map *out)
 {
     const ir_block *b = s->stmt->block.block;
+    base_map all = {0};
 
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind == IR_REDUCE_ITER)
-            add_vars(cx, s->stmt->block.bind[i], out);
-    for (int i = s->n - 1; i >= 0; i--)
-        if (s->path[i]->kind == IR_LET_STMT && base_map_has(out, s->path[i]->let.var))
-            add_vars(cx, s->path[i]->let.value, out);
+            add_vars(cx, s->stmt->block.bind[i], &all);
+    for (int i = s->n - 1; i >= 0; i--) {
+        const ir_stmt *p = s->path[i];
+        const ir_expr *var = p->kind == IR_LET_STMT ? p->let.var : p->kind == IR_FOR ? p->loop.var : NULL;
+
+        if (!var || !base_map_has(&all, var))
+            continue;
+        base_map_put(cx, out, var, var);
+        if (p->kind == IR_LET_STMT)
+            add_vars(cx, p->let.value, &all);
+    }
 }
 
 int lower_reduction_at(const lower_site *s, const base_map *reduce_vars)

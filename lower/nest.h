@@ -22,7 +22,8 @@ void lower_sites(tec_context *cx, const ir_stmt *root, base_vec *out);
 /* The variables (keys) of the loops and lets of path[at..] that e needs, bounds of needed loops included; adds to `used`. */
 void lower_used(tec_context *cx, const lower_site *s, int at, const ir_expr *e, base_map *used);
 
-/* The loop variables (keys) that the reduce variables of the block are bound to. */
+/* The variables (keys) of loops and lets around the block that its reduce variables are bound to; no symbols of the program, which a
+ * binding may mention too. */
 void lower_reduce_vars(tec_context *cx, const lower_site *s, base_map *out);
 /* The place in the path of the outermost of those loops; s->n where there is none. */
 int lower_reduction_at(const lower_site *s, const base_map *reduce_vars);

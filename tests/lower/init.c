@@ -136,3 +136,27 @@ Test(init, in_place_is_refused_under_a_guard_of_the_reduction)
                 "  } }\n"
                 "}\n"));
 }
+
+/* The binding of k mentions m, and so does the guard of x: that does not make it a guard of the reduction. */
+Test(init, keeps_a_spatial_guard_over_a_symbol_of_the_reduction)
+{
+    const char *text = "program p(symbol m, A: f32[m], out C: f32[m]) where m >= 1 {\n"
+                       "  for x0 in 0..floordiv(m + 1, 2) {\n"
+                       "    for x1 in 0..2 {\n"
+                       "      for k0 in 0..4 {\n"
+                       "        for k1 in 0..floordiv(m + 3, 4) {\n"
+                       "          block S(x = x0*2 + x1 in 0..m, k reduce = k0*floordiv(m + 3, 4) + k1 in 0..m) where x0*2 + x1 < m && k0*floordiv(m + 3, 4) + k1 < m {\n"
+                       "            reads A[k]\n"
+                       "            writes C[x]\n"
+                       "            init { C[x] = 0.0 }\n"
+                       "            C[x] sum= A[k]\n"
+                       "          }\n"
+                       "        }\n"
+                       "      }\n"
+                       "    }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("if x0 * 2 + x1 < m {\n        block S.init(", after("init", AVX512, text));
+    same_meaning("init", AVX512, text, SIZES(1, 2, 5));
+}
