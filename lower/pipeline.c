@@ -10,6 +10,7 @@
  *   condition is about; simplify after trim: partition reads the conditions in linear form.
  * - overlap before vthread: the versions of a buffer are common to all virtual threads.
  * - vthread behind compact, which puts a buffer inside the virtual thread that it belongs to; before flatten: copies are a dimension.
+ * - alone before barriers: which threads do a statement is what the proofs start from.
  * - barriers before flatten, which would hide the boxes that the proofs are about.
  * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor
  *   divisions by the lanes must be gone by then.
@@ -36,6 +37,7 @@ const lower_pass lower_passes[] = {
     {"vthread", lower_vthread, IR_VERIFY_LOOPS, "virtual threads take turns in one stream of statements", false, false},
     {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", false, false},
     {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", false, false},
+    {"alone", lower_alone, IR_VERIFY_LOOPS, "what threads share is written inside of loops over all thread axes", true, false},
     {"barriers", lower_barriers, IR_VERIFY_LOOPS, "barriers between threads that hand elements to each other", true, false},
     {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", false, false},
     {"intrinsics", lower_intrinsics, IR_VERIFY_FLAT, "calls of intrinsics become their statements", false, false},

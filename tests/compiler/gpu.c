@@ -1,8 +1,7 @@
 /* tests/compiler/gpu.c -- schedules for GPUs from a definition to the lowered program, which the interpreter runs thread by thread. */
-#include "ir/build.h"
-#include "ir/walk.h"
 #include "lower/pass.h"
 #include "tests/schedule/run.h"
+#include "tests/lower/remove.h"
 
 TestSuite(gpu, .init = open_context, .fini = close_context);
 
@@ -62,40 +61,6 @@ static const ir_program *lowered(const ir_program *tree)
     return p;
 }
 
-/* ---- barriers, waits and commits ---- */
-
-typedef struct {
-    ir_rewrite rw;
-    int seen, leave_out;
-} remover;
-
-static bool orders(const ir_stmt *s)
-{
-    const char *name = s->kind == IR_EVALUATE && s->value->op == IR_CALL ? s->value->call.name : NULL;
-
-    return base_same(name, IR_CALL_BARRIER) || base_same(name, IR_CALL_COMMIT) || base_same(name, IR_CALL_WAIT);
-}
-
-static const ir_stmt *remove_one(ir_rewrite *rw, const ir_stmt *s)
-{
-    remover *r = (remover *)rw;
-
-    if (orders(s))
-        return r->seen++ == r->leave_out ? ir_nothing(rw->cx) : s;
-    return ir_rewrite_stmt_children(rw, s);
-}
-
-/* p without the barrier, wait or commit of that number; how many there are. */
-static const ir_program *without(const ir_program *p, int which, int *total)
-{
-    remover r = {.rw = {.cx = cx, .stmt = remove_one, .no_memo = true}, .leave_out = which};
-    ir_program *out = ir_program_copy(cx, p);
-
-    out->body = ir_rewrite_stmt(&r.rw, p->body);
-    *total = r.seen;
-    return out;
-}
-
 static const char *fault_without(const ir_program *p, int which)
 {
     const char *fault = NULL;
@@ -120,7 +85,7 @@ static const ir_program *needs_each_barrier(const char *definition, const char *
     for (int i = 0; i < total; i++) {
         const char *fault = fault_without(p, i);
 
-        cr_assert(fault && (strstr(fault, "race") || strstr(fault, "which nothing has written") || strstr(fault, "not waited for")), "without barrier %d: %s\n%s", i,
+        cr_assert(fault && blames_order(fault), "without barrier %d: %s\n%s", i,
                   fault ? fault : "no fault", ir_program_text(cx, p));
     }
     return p;
@@ -187,4 +152,30 @@ Test(gpu, rows_that_threads_reduce_through_shared_memory)
 {
     needs_each_barrier(SOFTMAX, ROWS("64"), 14);
     needs_each_barrier(SOFTMAX, ROWS("12"), 8);
+}
+
+/* A product whose rows are summed by the threads of a warp, from double-buffered tiles that all of them fetch. */
+#define SPLIT_SUM                                                                                                \
+    "y0, y1, yi = split(C.y, _, 4, 2)\n"                                                                         \
+    "x0, xi = split(C.x, _, 2)\n"                                                                                \
+    "k0, k1 = split(C.k, _, 8)\n"                                                                                \
+    "reorder(y0, x0, k0, y1, k1, yi, xi)\n"                                                                      \
+    "bind(y0, blockIdx.y)\n"                                                                                     \
+    "bind(x0, blockIdx.x)\n"                                                                                     \
+    "bind(y1, threadIdx.y)\n"                                                                                    \
+    "bind(k1, threadIdx.x)\n"                                                                                    \
+    "cache_read(A, shared)\n"                                                                                    \
+    "compute_at(A.cache.shared, k0)\n"                                                                           \
+    "f = fuse(A.cache.shared.ax0, A.cache.shared.ax1)\n"                                                         \
+    "f0, fy, fx = split(f, _, 4, 8)\n"                                                                           \
+    "bind(fy, threadIdx.y)\n"                                                                                    \
+    "bind(fx, threadIdx.x)\n"
+
+Test(gpu, a_matrix_product_whose_sums_are_shared_by_a_warp)
+{
+    const ir_program *p = needs_each_barrier(MATMUL("16"), SPLIT_SUM, 2);
+
+    cr_assert(strstr(ir_program_text(cx, p), "tec.shuffle_xor"), "%s", ir_program_text(cx, p));
+    needs_each_barrier(MATMUL("n"), SPLIT_SUM "double_buffer(k0)\n", 2);
+    needs_each_barrier(MATMUL("n"), SPLIT_SUM "double_buffer(k0, async)\n", 8);
 }

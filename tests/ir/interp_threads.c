@@ -426,6 +426,38 @@ Test(interp_threads, shuffles_from_threads_that_do_not_come_are_reported)
           F32(in, 256), F32(out, 256));
 }
 
+/* ---- messages ---- */
+
+/* Stage C under 4 threads: C[at(y)] = A[from(y)], for y = tx. */
+static ir_program *stage(const ir_expr *y, const ir_expr *at, const ir_expr *from, const ir_buffer *a)
+{
+    const ir_expr *tx = VAR("tx");
+    const ir_buffer *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_block *b = block_of("C", ITERS(ITER(y, INT(4), IR_SPATIAL)), NULL, STORE(c, LOAD(a, from), at));
+    ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, BLOCK(b, NULL, tx)));
+
+    if (a->scope == IR_GLOBAL)
+        param(p, a, false);
+    else
+        listed(p, a);
+    param(p, c, false);
+    return p;
+}
+
+Test(interp_threads, messages_name_the_stage_and_its_index_values)
+{
+    const ir_expr *y = VAR("y");
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(4)), *s = scoped(BUFFER("S", BASE_F32, INT(4)), IR_SHARED);
+
+    FAILS("stage 'C': race: thread (1, 0, 0) writes 'C'[0], which thread (0, 0, 0) wrote with no barrier between (y = 1)",
+          stage(y, INT(0), y, a), F32(in, 4), F32(out, 4));
+    tec_context_clear(cx);
+    FAILS("stage 'C': read of 'A' out of bounds: index 0 is 4, extent is 4 (y = 3)", stage(y, y, ir_add(cx, y, INT(1)), a), F32(in, 4),
+          F32(out, 4));
+    tec_context_clear(cx);
+    FAILS("stage 'C': read of 'S'[0], which nothing has written (y = 0)", stage(y, y, y, s), F32(out, 4));
+}
+
 /* ---- asynchronous copies ---- */
 
 /* Each of 8 threads copies an element of A to S, and another one takes it: with the given calls between. */

@@ -1,0 +1,125 @@
+/* lower/alone.c -- what stands in no loop over a thread axis of its launch is done by the first thread of that axis.
+ *
+ *     for b in 0..n blockIdx.x {                for b in 0..n blockIdx.x {
+ *       S[0] = A[b]                               for first in 0..1 threadIdx.x { S[0] = A[b] }
+ *       for tx in 0..32 threadIdx.x {     =>      for tx in 0..32 threadIdx.x {
+ *         B[b, tx] = S[0]                           B[b, tx] = S[0]
+ *     } }                                       } }
+ *
+ * requires  no block or virtual thread is left
+ * provides  a statement that writes what threads share is inside of loops over all thread axes of its launch
+ * breaks    nothing
+ *
+ * Local memory is each thread's own: what writes it stays, and is done by all of them. The loop goes around as much as one thread
+ * can do alone: statements without loops over threads, memory of their own, or a place where threads meet.
+ */
+#include "ir/interp.h"
+#include "lower/conflict.h"
+
+static int axis_of(const ir_stmt *s)
+{
+    return 1 << (s->loop.how - IR_THREAD_X);
+}
+
+static bool is_block_loop(const ir_stmt *s)
+{
+    return s->kind == IR_FOR && s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_BLOCK_Z;
+}
+
+/* ---- what a statement holds ---- */
+
+typedef struct {
+    ir_walk walk;
+    int axes;    /* of loops over threads inside */
+    bool blocks; /* loops over blocks */
+    bool shared; /* it writes what threads share */
+    bool all;    /* it is for all threads: it writes local memory, allocates, or meets other threads */
+} content;
+
+static bool look_expr(ir_walk *w, const ir_expr *e)
+{
+    content *c = (content *)w;
+
+    if (e->op != IR_CALL || e->call.pure)
+        return true;
+    c->all |= e->call.n_buffers == 0;
+    for (int i = 0; i < e->call.n_buffers; i++)
+        if (e->call.buffer[i]->scope == IR_LOCAL)
+            c->all = true;
+        else
+            c->shared = true;
+    return true;
+}
+
+static bool look_stmt(ir_walk *w, const ir_stmt *s)
+{
+    content *c = (content *)w;
+
+    c->blocks |= is_block_loop(s);
+    c->all |= s->kind == IR_ALLOCATE;
+    if (lower_is_thread(s))
+        c->axes |= axis_of(s);
+    if (s->kind == IR_STORE && s->store.buffer->scope == IR_LOCAL)
+        c->all = true;
+    else if (s->kind == IR_STORE)
+        c->shared = true;
+    return true;
+}
+
+static content content_of(tec_context *cx, const ir_stmt *s)
+{
+    content c = {.walk = {.expr = look_expr, .stmt = look_stmt, .cx = cx}};
+
+    ir_walk_stmt(&c.walk, s);
+    return c;
+}
+
+/* ---- the rewrite ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    int axes, bound; /* of the launch; of loops around. axes 0: no launch around */
+} chooser;
+
+static const ir_stmt *by_the_first(const chooser *ch, const ir_stmt *s)
+{
+    tec_context *cx = ch->rw.cx;
+
+    for (int axis = 0; axis < 3; axis++)
+        if ((ch->axes & ~ch->bound) >> axis & 1)
+            s = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0), ir_int(cx, 1), (ir_how)(IR_THREAD_X + axis), s);
+    return s;
+}
+
+static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
+{
+    chooser *ch = (chooser *)rw, saved = *ch;
+    content c = content_of(rw->cx, s);
+    const ir_stmt *out;
+
+    if (!c.axes && !c.shared)
+        return s;
+    if (!ch->axes && (is_block_loop(s) || lower_is_thread(s)) && !(is_block_loop(s) && content_of(rw->cx, s->loop.body).blocks))
+        ch->axes = c.axes;
+    if (ch->axes && !c.axes && !c.all && (ch->axes & ~ch->bound))
+        return by_the_first(ch, s);
+    if (lower_is_thread(s))
+        ch->bound |= axis_of(s);
+    out = ir_rewrite_stmt_children(rw, s);
+    ch->axes = saved.axes;
+    ch->bound = saved.bound;
+    return out;
+}
+
+static const ir_expr *keep(ir_rewrite *rw, const ir_expr *e)
+{
+    (void)rw;
+    return e;
+}
+
+const ir_program *lower_alone(const lower_options *o, const ir_program *p)
+{
+    chooser ch = {.rw = {.cx = o->cx, .expr = keep, .stmt = visit, .no_memo = true}};
+
+    return lower_with_body(o->cx, p, ir_rewrite_stmt(&ch.rw, p->body));
+}
