@@ -13,7 +13,7 @@ typedef struct {
     const graph_module *m;
     const graph_body *body;
     graph_plan plan;
-    graph_kernels kernels;
+    graph_kernels *kernels;
     base_vec symbols; /* ir_expr *: those that inputs tell; their positions are the module's */
     const rt_symbol_desc *told;
     base_map ids;    /* graph_value * -> id + 1 */
@@ -95,17 +95,6 @@ static bool value_id(builder *b, const graph_value *v, int32_t *id)
 
 /* ---- steps ---- */
 
-static const char *operators(builder *b, const graph_node *node)
-{
-    base_text t = {0};
-
-    if (node->kind == GRAPH_OP)
-        return node->op->name;
-    for (int i = 0; i < node->body[0]->nodes.n; i++)
-        base_addf(b->cx, &t, "%s%s", i ? "+" : "", ((const graph_node *)node->body[0]->nodes.at[i])->op->name);
-    return base_text_str(b->cx, &t);
-}
-
 static bool step_values(builder *b, const graph_node *node, rt_step_desc *s)
 {
     base_vec operands = {0};
@@ -125,15 +114,15 @@ static bool step_values(builder *b, const graph_node *node, rt_step_desc *s)
 static bool add_step(builder *b, const graph_node *node)
 {
     rt_step_desc *s = base_new(b->cx, rt_step_desc);
-    te_def *d = graph_definition(b->m, node, b->kernels.target);
-    int unit = d ? graph_kernel(&b->kernels, d, node->impl, operators(b, node)) : -1;
+    te_def *d = graph_definition(b->m, node, b->kernels->target);
+    int unit = d ? graph_kernel(b->kernels, d, node, graph_operators_text(b->cx, node)) : -1;
 
     if (unit < 0) {
         base_note(b->cx, node->loc, "while building '%s'", node->name);
         return false;
     }
     s->function = unit;
-    s->name = operators(b, node);
+    s->name = graph_operators_text(b->cx, node);
     s->nodes = node->name;
     s->n_dims = d->symbols.n;
     base_push(b->cx, &b->steps, s);
@@ -268,21 +257,45 @@ static bool describe_module(builder *b, graph_built *out)
     return describe_graph(b, main->name, g);
 }
 
+graph_kernels *graph_tasks(graph_module *m, const target *t)
+{
+    graph_plan plan;
+
+    m = graph_optimise(m, t);
+    if (!m || m->functions.n == 0)
+        return NULL;
+    graph_kernels *k = base_new(m->cx, graph_kernels);
+    *k = (graph_kernels){.cx = m->cx, .target = t, .want_tasks = true};
+    if (!graph_plan_memory(m, ((const graph_function *)m->functions.at[0])->body, &plan))
+        return NULL;
+    for (int i = 0; i < plan.steps.n; i++) {
+        const graph_node *node = plan.steps.at[i];
+        te_def *d = graph_definition(m, node, t);
+
+        if (!d || graph_kernel(k, d, node, graph_operators_text(m->cx, node)) < 0) {
+            base_note(m->cx, node->loc, "while looking for tasks in '%s'", node->name);
+            return NULL;
+        }
+    }
+    return k;
+}
+
 graph_built *graph_build(graph_module *m, const graph_build_options *o)
 {
     m = graph_optimise(m, o->target);
     if (!m || m->functions.n == 0)
         return NULL;
-    builder b = {.cx = m->cx, .m = m, .body = ((const graph_function *)m->functions.at[0])->body, .kernels = {.cx = m->cx, .target = o->target}};
+    graph_kernels *kernels = base_new(m->cx, graph_kernels);
+    builder b = {.cx = m->cx, .m = m, .body = ((const graph_function *)m->functions.at[0])->body, .kernels = kernels};
     graph_built *out = base_new(m->cx, graph_built);
     comp_options compile = {.target = o->target, .jobs = o->jobs, .strict = o->strict, .no_verify = o->no_verify, .dump_dir = o->dump_dir};
 
-    out->cx = m->cx;
-    out->module = m;
+    *kernels = (graph_kernels){.cx = m->cx, .target = o->target, .source = o->source};
+    *out = (graph_built){.cx = m->cx, .module = m, .kernels = kernels};
     b.told = describe_symbols(&b);
     if (!graph_plan_memory(m, b.body, &b.plan) || !add_steps(&b))
         return NULL;
-    out->code = graph_compile_kernels(&b.kernels, &compile);
+    out->code = graph_compile_kernels(kernels, &compile);
     return out->code && describe_module(&b, out) ? out : NULL;
 }
 

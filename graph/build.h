@@ -9,9 +9,11 @@
 
 #include "compiler/compiler.h"
 #include "graph/graph.h"
+#include "graph/kernels.h"
 
 typedef struct {
     const target *target;
+    const space_source *source; /* where schedules are looked for before the default ones; may be NULL */
     int jobs;             /* 0: one for each core */
     bool strict;
     bool no_verify;
@@ -21,12 +23,15 @@ typedef struct {
 typedef struct {
     tec_context *cx;
     const graph_module *module; /* after all passes */
+    const graph_kernels *kernels;
     comp_code *code;
     rt_module_desc desc;
 } graph_built;
 
 /* Runs all passes, plans memory, compiles. */
 graph_built *graph_build(graph_module *m, const graph_build_options *o);
+/* What of the model can be tuned: the kernels that graph_build would make, each once with its task; its own passes have run. */
+graph_kernels *graph_tasks(graph_module *m, const target *t);
 bool graph_write(const graph_built *b, const char *path, unsigned rt_flags);
 TEC_GIVE tec_module *graph_load(const graph_built *b);
 

@@ -40,17 +40,13 @@ static void use_facts(emitter *e)
     }
 }
 
-static const char *input_name(emitter *e, const graph_value *v, int k)
-{
-    return op_stage_name(e->def, v->name && *v->name ? v->name : base_format(e->m->cx, "in%d", k));
-}
-
 static bool add_input(emitter *e, const graph_value *v, int k)
 {
     if (base_map_has(&e->tensors, v))
         return true;
     use_symbols(e, &v->type);
-    te_tensor *t = te_input(e->def, input_name(e, v, k), v->type.dtype, v->type.dim, v->type.n);
+    /* Named by position: a trace that names it fits the same kernel of any model. */
+    te_tensor *t = te_input(e->def, op_stage_name(e->def, base_format(e->m->cx, "in%d", k)), v->type.dtype, v->type.dim, v->type.n);
     if (t)
         base_map_put(e->m->cx, &e->tensors, v, t);
     return t != NULL;

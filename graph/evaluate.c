@@ -61,7 +61,7 @@ bool graph_evaluate(tec_context *cx, graph_evaluation *e, int n)
 
         if (unit < 0)
             return false;
-        name[i] = graph_kernel_unit(&kernels, unit)->name;
+        name[i] = graph_kernel_at(&kernels, unit)->unit.name;
     }
     if (n == 0)
         return true;

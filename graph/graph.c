@@ -178,3 +178,14 @@ graph_value *graph_add(graph_function *f, const char *op, const char *name, grap
     graph_node *node = graph_add_node(f, info, name, in, n, attr, n_attrs);
     return node ? node->out[0] : NULL;
 }
+
+const char *graph_operators_text(tec_context *cx, const graph_node *node)
+{
+    base_text t = {0};
+
+    if (node->kind == GRAPH_OP)
+        return node->op->name;
+    for (int i = 0; i < node->body[0]->nodes.n; i++)
+        base_addf(cx, &t, "%s%s", i ? "+" : "", ((const graph_node *)node->body[0]->nodes.at[i])->op->name);
+    return base_text_str(cx, &t);
+}

@@ -1,26 +1,43 @@
 /* graph/kernels.h -- the set of kernels of one compilation: definitions scheduled, equal ones once.
  *
- *     graph_kernels k = {.cx = cx, .target = t};
- *     int a = graph_kernel(&k, def, impl, "conv1+relu1");      // index of the unit; the same for an equal definition
+ *     graph_kernels k = {.cx = cx, .target = t, .source = source};
+ *     int a = graph_kernel(&k, def, node, "conv1+relu1");      // its index; the same for an equal definition
  *     comp_code *code = graph_compile_kernels(&k, &options);
+ *
+ * A schedule comes from the source, where there is one and it knows the task; otherwise it is the default.
  */
 #ifndef GRAPH_KERNELS_H
 #define GRAPH_KERNELS_H
 
 #include "compiler/compiler.h"
-#include "ops/op.h"
+#include "graph/graph.h"
+#include "space/task.h"
+
+typedef struct {
+    comp_unit unit;
+    const te_def *def;
+    const op_impl *impl;    /* of its anchor; may be NULL */
+    const space_task *task; /* NULL where neither a source nor tasks are wanted */
+    const ir_program *plain; /* the definition's own tree, by which equal ones are found */
+    uint64_t hash;
+    int uses;               /* how often it was asked for */
+    const char *trace;      /* of its default schedule; NULL: not wanted */
+    const char *node;       /* the first that asked, by the user's name */
+    const char *refused;    /* why the source's schedule does not fit, so that the default stands in; NULL: it does */
+} graph_kernel_entry;
 
 typedef struct {
     tec_context *cx;
     const target *target;
-    base_vec units;    /* comp_unit * */
-    base_vec trees;    /* ir_program *: the default trees, by which equal definitions are found */
-    base_vec hashes;   /* uint64_t * */
+    const space_source *source; /* may be NULL */
+    bool want_tasks; /* with the traces of the default schedules */
+    base_vec entries; /* graph_kernel_entry * */
     base_dict names;
 } graph_kernels;
 
-int graph_kernel(graph_kernels *k, const te_def *def, const op_impl *anchor, const char *name); /* -1 with an error */
-const comp_unit *graph_kernel_unit(const graph_kernels *k, int unit);
+/* The kernel of a node, or of a definition of the compiler's own (node NULL). -1 with an error. */
+int graph_kernel(graph_kernels *k, const te_def *def, const graph_node *node, const char *name);
+const graph_kernel_entry *graph_kernel_at(const graph_kernels *k, int i);
 comp_code *graph_compile_kernels(graph_kernels *k, const comp_options *o);
 
 #endif

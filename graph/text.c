@@ -1,6 +1,9 @@
 /* graph/text.c -- graph modules as text. Values get their numbers in the order in which the text makes them. */
 #include "graph/text.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "graph/constant.h"
 #include "ir/text.h"
 
@@ -110,6 +113,24 @@ static void put_attribute(printer *p, const op_attr *a)
     case OP_ATTR_EXPRS: put_list(p, a); break;
     }
     base_add(p->cx, &p->out, ")");
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const op_attr *const *)a)->name, (*(const op_attr *const *)b)->name);
+}
+
+const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int n)
+{
+    printer p = {.cx = cx};
+    const op_attr **sorted = base_array(cx, const op_attr *, n);
+
+    for (int i = 0; i < n; i++)
+        sorted[i] = &attr[i];
+    qsort(sorted, (size_t)n, sizeof(*sorted), by_name);
+    for (int i = 0; i < n; i++)
+        put_attribute(&p, sorted[i]);
+    return base_text_str(cx, &p.out);
 }
 
 /* What a node does, before its name: the kind, and the operator or the function. */

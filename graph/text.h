@@ -26,6 +26,9 @@ enum { GRAPH_TEXT_FULL = 1 };
 
 const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags);
 
+/* " @group(1) @strides([2, 2])": by name. */
+const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int n);
+
 /* NULL with an error. Constants written as a hash are looked up among those of `constants` (may be NULL). The result is verified. */
 graph_module *graph_parse(tec_context *cx, const char *file, const char *text, const graph_module *constants);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "autotune/source.h"
 #include "graph/build.h"
 #include "graph/onnx/onnx.h"
 #include "tools/command.h"
@@ -10,7 +11,7 @@
 #include "tools/report.h"
 
 typedef struct {
-    const char *output, *target, *weights, *dump;
+    const char *output, *target, *weights, *dump, *records;
     int64_t threads;
     tool_list dims;
     bool json, quiet, strict;
@@ -43,7 +44,39 @@ static const char *default_output(tec_context *cx, const char *model)
     return base_format(cx, "%.*s.tec", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-static int compile(tec_context *cx, const char *model, const settings *s)
+/* Multiply-adds and the like of all uses of a kernel, symbols counting as one. */
+static double work_of(tec_context *cx, const graph_kernel_entry *e)
+{
+    int64_t flops;
+
+    return ir_is_int(comp_flops(cx, e->plain), &flops) ? (double)flops * e->uses : 0;
+}
+
+/* One line: which kernels have no record, and their share of the work, which is what that may cost. */
+static void report_records(tec_context *cx, const graph_kernels *k, const char *db)
+{
+    double all = 0, without = 0;
+    base_text names = {0};
+    int n = 0;
+
+    for (int i = 0; i < k->entries.n; i++) {
+        const graph_kernel_entry *e = graph_kernel_at(k, i);
+        bool by_default = base_same(e->unit.origin, "default");
+
+        all += work_of(cx, e);
+        without += by_default ? work_of(cx, e) : 0;
+        if (by_default && n++ < 5)
+            base_addf(cx, &names, "%s%s", n > 1 ? ", " : ": ", e->node);
+        if (e->refused)
+            fprintf(stderr, "%s: the record for '%s' does not apply: %s\n", db, e->node, e->refused);
+    }
+    fprintf(stderr, "%s: %d of %d kernels have no record%s%s", db, n, k->entries.n, base_text_str(cx, &names), n > 5 ? ", ..." : "");
+    if (n && all > 0)
+        fprintf(stderr, "; they do %.0f %% of the arithmetic, with default schedules (tec tune makes records)", 100 * without / all);
+    fprintf(stderr, "\n");
+}
+
+static int compile_with(tec_context *cx, const char *model, const settings *s, const space_source *source)
 {
     onnx_options import = {0};
     const target *t = tool_target(cx, s->target, s->threads);
@@ -56,7 +89,7 @@ static int compile(tec_context *cx, const char *model, const settings *s)
     if (s->dump)
         mkdir(s->dump, 0777); /* what is wrong with it, writing into it will tell */
     graph_module *m = onnx_import(cx, model, &import);
-    graph_build_options o = {.target = t, .dump_dir = s->dump, .strict = s->strict};
+    graph_build_options o = {.target = t, .source = source, .dump_dir = s->dump, .strict = s->strict};
     if (m && !s->quiet)
         fprintf(stderr, "%s: %d operators, for %s\n", model, ((graph_function *)m->functions.at[0])->body->nodes.n, target_text(cx, t));
     graph_built *b = m ? graph_build(m, &o) : NULL;
@@ -65,8 +98,21 @@ static int compile(tec_context *cx, const char *model, const settings *s)
     tool_hold_interrupts(false);
     if (!written)
         return tool_fail("compile", cx);
+    if (source && !s->quiet)
+        report_records(cx, b->kernels, s->records);
     tool_report_module(cx, &b->desc, path, tec_clock() - start, s->json, s->quiet);
     return TOOL_OK;
+}
+
+static int compile(tec_context *cx, const char *model, const settings *s)
+{
+    if (!s->records)
+        return compile_with(cx, model, s, NULL);
+    store *db = store_open(cx, s->records, &(store_options){.read_only = true, .must_exist = true});
+    int status = db ? compile_with(cx, model, s, tune_source(cx, db)) : tool_fail("compile", cx);
+
+    store_close(db);
+    return status;
 }
 
 int tool_compile(int argc, char **argv)
@@ -78,6 +124,7 @@ int tool_compile(int argc, char **argv)
         {"target", TOOL_TEXT, &s.target, "T", "what to compile for: native, \"llvm -mcpu=x86-64-v3\", ... (native)"},
         {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
         {"threads", TOOL_INT, &s.threads, "N", "threads to schedule for (the cores of the target)"},
+        {"records", TOOL_TEXT, &s.records, "DB", "takes schedules from this record store; kernels without a record get the default"},
         {"weights", TOOL_TEXT, &s.weights, "inside|beside", "where weights go (inside, from 2 GB on beside as .safetensors)"},
         {"dump-ir", TOOL_TEXT, &s.dump, "DIR", "writes the loop AST after every pass that changed it"},
         {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},

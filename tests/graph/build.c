@@ -254,3 +254,42 @@ Test(build, checks_a_symbolic_extent_that_weights_settle)
     tec_executor_free(ex);
     tec_module_free(module);
 }
+
+/* ---- tasks, and schedules from elsewhere ---- */
+
+#define TWO_EQUAL_KERNELS "input v0 \"x\": f32[4, 64]\nv1: f32[4, 64] = op softmax \"a\"(v0) @axis(1)\nv2: f32[4, 64] = op softmax \"b\"(v1) @axis(1)\noutput \"y\" v2\n"
+
+Test(build, equal_kernels_are_one_task)
+{
+    graph_kernels *k = graph_tasks(lines(TWO_EQUAL_KERNELS), any_target());
+
+    cr_assert(k, "%s", tec_context_error(cx));
+    cr_assert_eq(k->entries.n, 1);
+    const graph_kernel_entry *e = graph_kernel_at(k, 0);
+    cr_assert_eq(e->uses, 2);
+    cr_assert_str_eq(e->node, "a");
+    cr_assert(sched_replay(sched_new(cx, e->plain, any_target()), "default", e->trace));
+    cr_assert(e->task && e->task->exact_key);
+}
+
+static const char *one_trace(const space_source *self, tec_context *into, const space_task *task, const target *t, const char **origin)
+{
+    (void)into, (void)task, (void)t;
+    *origin = "elsewhere";
+    return self->data;
+}
+
+Test(build, takes_schedules_from_a_source_and_the_default_where_they_do_not_apply)
+{
+    graph_kernels *k = graph_tasks(lines(TWO_EQUAL_KERNELS), any_target());
+    space_source source = {.best = one_trace, .data = (void *)graph_kernel_at(k, 0)->trace};
+    graph_built *b = graph_build(lines(TWO_EQUAL_KERNELS), &(graph_build_options){.target = any_target(), .source = &source});
+
+    cr_assert(b, "%s", tec_context_error(cx));
+    cr_assert_str_eq(graph_kernel_at(b->kernels, 0)->unit.origin, "elsewhere");
+    cr_assert_null(graph_kernel_at(b->kernels, 0)->refused);
+    source.data = "parallel(no_loop)\n";
+    b = graph_build(lines(TWO_EQUAL_KERNELS), &(graph_build_options){.target = any_target(), .source = &source});
+    cr_assert_str_eq(graph_kernel_at(b->kernels, 0)->unit.origin, "default");
+    cr_assert(strstr(graph_kernel_at(b->kernels, 0)->refused, "no_loop"));
+}

@@ -1,0 +1,25 @@
+/* autotune/source.h -- schedules from the record store, for whoever compiles.
+ *
+ *     const space_source *s = tune_source(cx, db);
+ *     graph_build(m, &(graph_build_options){.target = t, .source = s});
+ *
+ * For a task: the schedule that a tuner adopted, otherwise the fastest record; of this very definition, otherwise of the same anchor in
+ * another company ("anchor record"). A trace that does not apply is passed over. Records of other targets, or of another number of cores,
+ * are not looked at.
+ * Lifetime: the context's; the store must stay open. Threads: as the store: one.
+ */
+#ifndef AUTOTUNE_SOURCE_H
+#define AUTOTUNE_SOURCE_H
+
+#include "space/task.h"
+#include "store/store.h"
+
+/* The `tuner` of a record that won against the schedule that would be used without it, measured in turns with it. */
+#define TUNE_ADOPTED "adopted"
+
+const space_source *tune_source(tec_context *cx, store *db);
+
+/* What records call a target: what decides the code, and the cores that schedules are made for. */
+const char *tune_target_key(tec_context *cx, const target *t);
+
+#endif

@@ -1,0 +1,111 @@
+/* tests/autotune/source.c -- which schedule a store of records gives to a task. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "autotune/source.h"
+#include "te/text.h"
+
+static tec_context *cx;
+static char path[64];
+static store *db;
+static const space_task *task;
+static const target *t;
+
+static const space_task *task_for(const char *text)
+{
+    te_file *f = te_parse(cx, "test.te", text);
+
+    cr_assert(f, "%s", tec_context_error(cx));
+    return space_task_new(cx, f->defs.at[0], NULL);
+}
+
+static void open_store(void)
+{
+    strcpy(path, "/tmp/tec_source_XXXXXX");
+    cr_assert(mkstemp(path) >= 0);
+    unlink(path);
+    cx = tec_context_new();
+    db = store_open(cx, path, NULL);
+    t = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=2");
+    task = task_for("def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  return S\n}\n");
+    cr_assert(db && t && task, "%s", tec_context_error(cx));
+}
+
+static void close_store(void)
+{
+    store_close(db);
+    unlink(path);
+    unlink(base_format(cx, "%s-wal", path));
+    unlink(base_format(cx, "%s-shm", path));
+    tec_context_free(cx);
+}
+
+TestSuite(source, .init = open_store, .fini = close_store);
+
+static void add(const space_task *of, const char *target_key, const char *trace, double cost, const char *tuner)
+{
+    static int64_t trial;
+    store_record r = {.workload = {.anchor_key = of->anchor_key, .exact_key = of->exact_key}, .target = {.fingerprint = target_key}, .trace = trace,
+                      .costs = &cost, .n_costs = 1, .status = STORE_OK, .tuner = tuner, .trial = ++trial};
+
+    cr_assert(store_add(cx, db, &r, 1, NULL, NULL), "%s", tec_context_error(cx));
+}
+
+/* What is found, and where. */
+static void gives(const char *trace, const char *origin)
+{
+    const space_source *s = tune_source(cx, db);
+    const char *from = NULL, *found = s->best(s, cx, task, t, &from);
+
+    cr_assert_eq(found == NULL, trace == NULL);
+    if (!trace)
+        return;
+    cr_assert_str_eq(found, trace);
+    cr_assert_str_eq(from, origin);
+}
+
+Test(source, has_nothing_for_a_task_without_records)
+{
+    gives(NULL, NULL);
+}
+
+Test(source, gives_the_fastest_record_that_applies)
+{
+    const char *key = tune_target_key(cx, t);
+
+    add(task, key, "unroll(S.y)\n", 0.004, "anneal");
+    gives("unroll(S.y)\n", "record");
+    add(task, key, "parallel(S.y)\n", 0.002, "anneal");
+    gives("parallel(S.y)\n", "record");
+    add(task, key, "parallel(S.z)\n", 0.001, "anneal");
+    gives("parallel(S.y)\n", "record");
+}
+
+Test(source, prefers_what_was_adopted)
+{
+    const char *key = tune_target_key(cx, t);
+
+    add(task, key, "parallel(S.y)\n", 0.001, "anneal");
+    add(task, key, "unroll(S.y)\n", 0.002, TUNE_ADOPTED);
+    gives("unroll(S.y)\n", "record");
+}
+
+Test(source, looks_at_no_other_target_and_no_other_number_of_cores)
+{
+    add(task, tune_target_key(cx, target_parse(cx, "llvm -mcpu=x86-64-v4 -num-cores=2")), "unroll(S.y)\n", 0.001, "anneal");
+    add(task, tune_target_key(cx, target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=1")), "unroll(S.y)\n", 0.001, "anneal");
+    gives(NULL, NULL);
+}
+
+Test(source, takes_a_record_of_the_same_anchor_in_other_company)
+{
+    const space_task *other = task_for("def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  T[y] = S[y] + 1.0\n  return T\n}\n");
+
+    cr_assert_str_eq(other->anchor_key, task->anchor_key);
+    cr_assert_str_neq(other->exact_key, task->exact_key);
+    add(other, tune_target_key(cx, t), "unroll(S.y)\n", 0.001, "anneal");
+    gives("unroll(S.y)\n", "anchor record");
+    add(task, tune_target_key(cx, t), "parallel(S.y)\n", 0.002, "anneal");
+    gives("parallel(S.y)\n", "record");
+}
