@@ -99,8 +99,13 @@ static bool init_values(inside *x, const ir_expr **value, const ir_expr **index)
     if (!sched_plain_store(x->c->s, b, &b->writes[0], dim_of))
         return sched_refuse(x->c, "the store of '%s' cannot be inverted", b->name);
     for (int i = 0; i < b->n_iters; i++)
-        if (dim_of[i] >= 0)
-            index[dim_of[i]] = b->iters[i].var;
+        if (dim_of[i] >= 0) {
+            const ir_expr *var = index[dim_of[i]] = b->iters[i].var;
+            const ir_expr *shift = ir_int(x->c->cx, sched_store_shift(&b->writes[0], dim_of[i]));
+
+            for (int j = 0; j < b->n_writes; j++)
+                value[j] = ir_substitute(x->c->cx, value[j], var, ir_sub(x->c->cx, var, shift));
+        }
     return true;
 }
 
@@ -142,7 +147,7 @@ static bool set_part(inside *x, sched_copy *k)
     if (!sched_fills(x->c->s, x->s, write, &box, x->fixed))
         return sched_refuse(x->c, "what '%s' writes in one iteration of '%s' is not proven to be a box", x->s->block->name,
                             sched_end(&x->at)->loop.var->var.name);
-    sched_copy_whole(x->c, k);
+    sched_copy_written(x->c, &x->all, write->buffer, k);
     if (!copy_guard(x, &k->where))
         return false;
     for (int d = 0; d < box.buffer->n; d++) {

@@ -240,13 +240,22 @@ static bool counts_through(const sched *s, const sched_site *site, const ir_expr
     return radix == whole && nothing_left(&l);
 }
 
-bool sched_counts_box(const sched *s, const sched_site *site, const int *dim_of, const ir_region *box, int fixed)
+const ir_expr *sched_stored_at(tec_context *cx, const sched_site *site, const ir_region *access, int d)
+{
+    ir_subst map = sched_bindings(cx, site);
+
+    return ir_apply(cx, &map, access->min[d]);
+}
+
+bool sched_counts_box(const sched *s, const sched_site *site, const ir_region *access, const int *dim_of, const ir_region *box,
+                      int fixed)
 {
     bool *taken = base_array(s->cx, bool, site->n_loops - fixed);
 
     for (int i = 0; i < site->block->n_iters; i++)
         if (dim_of[i] >= 0 &&
-            !counts_through(s, site, site->stmt->block.bind[i], box->min[dim_of[i]], box->extent[dim_of[i]], fixed, taken))
+            !counts_through(s, site, sched_stored_at(s->cx, site, access, dim_of[i]), box->min[dim_of[i]], box->extent[dim_of[i]],
+                            fixed, taken))
             return false;
     return true;
 }

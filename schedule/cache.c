@@ -70,6 +70,21 @@ static const sched_site *first_named(const sched_sites *all, const base_vec *nam
     return NULL;
 }
 
+/* In an iteration of the common loops, the readers read only what earlier ones have written: all of it is there from the start. */
+static bool carried_in(sched_call *c, const sched_sites *all, const sched_site *w, const base_vec *readers, int common)
+{
+    const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);
+    const ir_region *write = sched_access(w->block->writes, w->block->n_writes, b);
+    bool apart = common > 0;
+
+    for (int i = 0; apart && i < readers->n; i++) {
+        const sched_site *r = sched_site_named(all, readers->at[i]);
+
+        apart = sched_apart(c->s, r, sched_access(r->block->reads, r->block->n_reads, b), w, write, common);
+    }
+    return apart;
+}
+
 static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w, const sched_site *r, const base_vec *readers,
                      gap *out)
 {
@@ -89,7 +104,8 @@ static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w,
             return sched_refuse(c, "'%s' does not lie under '%s', in which the buffer is written", (const char *)readers->at[i],
                                 out->loop->var.name);
     out->index = sched_child_with(body, r->block->name);
-    if (w && (w->order > r->order || sched_child_with(body, w->block->name) >= out->index))
+    if (w && (w->order > r->order || sched_child_with(body, w->block->name) >= out->index) &&
+        !carried_in(c, all, w, readers, common))
         return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name, r->block->name,
                             w->block->name);
     return true;
@@ -121,7 +137,7 @@ static void part_needed(sched_call *c, const sched_sites *all, const base_vec *r
     ir_region *box = base_array(c->cx, ir_region, readers->n);
     const ir_facts *f = c->s->facts;
 
-    sched_copy_whole(c, k);
+    sched_copy_written(c, all, b, k);
     if (!g->loop)
         return;
     k->where = shared_guards(c, all, readers, g);
@@ -245,7 +261,7 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
         if (sched_kind_for(c->cx, s, s->loop[i]->loop.var) != IR_SPATIAL)
             return sched_refuse(c, "'%s' is a reduction loop of '%s' and holds readers of it", s->loop[i]->loop.var->var.name,
                                 s->block->name);
-    sched_copy_whole(c, k);
+    sched_copy_written(c, all, box.buffer, k);
     if (!fixed)
         return true;
     for (int i = 0; i < all->n; i++) {

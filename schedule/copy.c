@@ -106,16 +106,35 @@ bool sched_may_copy(sched_call *c, const ir_buffer *b)
     return sched_refuse(c, "the layout of '%s' has padding that nothing fills, which a copy would read", b->name);
 }
 
-void sched_copy_whole(sched_call *c, sched_copy *k)
+/* What a block writes in all of its domain. */
+static ir_region domain_box(sched_call *c, const ir_block *b, const ir_region *write)
 {
-    const ir_buffer *b = k->from[0];
+    const ir_expr **var = base_array(c->cx, const ir_expr *, b->n_iters), **min = base_array(c->cx, const ir_expr *, b->n_iters),
+                  **extent = base_array(c->cx, const ir_expr *, b->n_iters);
 
-    k->min = base_array(c->cx, const ir_expr *, b->n);
-    k->extent = base_array(c->cx, const ir_expr *, b->n);
-    for (int d = 0; d < b->n; d++) {
-        k->min[d] = ir_int(c->cx, 0);
-        k->extent[d] = b->shape[d];
+    for (int i = 0; i < b->n_iters; i++) {
+        var[i] = b->iters[i].var;
+        min[i] = ir_int(c->cx, 0);
+        extent[i] = b->iters[i].extent;
     }
+    return ir_region_over(c->s->facts, write, &(ir_ranges){.var = var, .min = min, .extent = extent, .n = b->n_iters}, NULL);
+}
+
+void sched_copy_written(sched_call *c, const sched_sites *all, const ir_buffer *b, sched_copy *k)
+{
+    ir_region *box = base_array(c->cx, ir_region, all->n);
+    int n = 0;
+
+    for (int i = 0; i < all->n; i++) {
+        const ir_region *write = sched_access(all->at[i].block->writes, all->at[i].block->n_writes, b);
+
+        if (write)
+            box[n++] = domain_box(c, all->at[i].block, write);
+    }
+    ir_region hull = n ? ir_region_union(c->s->facts, box, n) : ir_region_whole(c->cx, b);
+    k->first_written = hull.min;
+    k->min = base_copy(c->cx, hull.min, (size_t)b->n * sizeof *k->min);
+    k->extent = base_copy(c->cx, hull.extent, (size_t)b->n * sizeof *k->extent);
 }
 
 const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k)
@@ -131,6 +150,9 @@ const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_cop
         bind[d] = ir_add(c->cx, k->min[d], var[d]);
         sched_know_loop(in, var[d], k->extent[d]);
         where = sched_domain_guard(in, where, bind[d], block->iters[d].extent);
+        const ir_expr *written = ir_ge(c->cx, bind[d], k->first_written[d]);
+        if (!ir_is_value(k->first_written[d], 0) && !ir_prove(in, written))
+            where = ir_all(c->cx, where, written);
     }
     for (int j = 0; j < k->n_carried; j++)
         bind[n + j] = k->carried[j]->loop.var;

@@ -2,7 +2,7 @@
  * are made of.
  *
  *     sched_copy k = {.name = "A.cache.local", .role = IR_ROLE_CACHE, .from = &A, .to = &cache, .n = 1, .axis = axes};
- *     sched_copy_whole(c, &k);
+ *     sched_copy_written(c, &all, A, &k);
  *     nest = sched_copy_nest(c, facts, &k);    // for ax0 in 0..8 { block A.cache.local { cache[ax0] = A[ax0] } }
  */
 #ifndef SCHEDULE_COPY_H
@@ -14,10 +14,11 @@ typedef struct {
     const char *name; /* of the block; its loops start with it */
     ir_role role;
     const ir_buffer *const *from, *const *to;
-    int n;                         /* pairs of buffers, all of one shape */
-    const char *const *axis;       /* names of the dimensions */
-    const ir_expr **min, **extent; /* of the part to copy */
-    const ir_expr *where;          /* over loops around; NULL: always */
+    int n;                               /* pairs of buffers, all of one shape */
+    const char *const *axis;             /* names of the dimensions */
+    const ir_expr **min, **extent;       /* of the part to copy */
+    const ir_expr *const *first_written; /* nothing writes what lies in front of it */
+    const ir_expr *where;                /* over loops around; NULL: always */
     /* Loops around that carry what is copied from one iteration to the next: iteration variables of the block, of kind scan. */
     const ir_stmt *const *carried;
     int n_carried;
@@ -26,7 +27,8 @@ typedef struct {
     const ir_expr *const *index; /* the variables of `first`, one for each dimension, or NULL */
 } sched_copy;
 
-void sched_copy_whole(sched_call *c, sched_copy *k); /* min and extent of the whole buffer */
+/* All of b that blocks write (what lives within the steps of a scan begins behind those that are given); of an input, all. */
+void sched_copy_written(sched_call *c, const sched_sites *all, const ir_buffer *b, sched_copy *k);
 /* Refuses where a copy of the buffer would read padding of its layout that was never written. */
 bool sched_may_copy(sched_call *c, const ir_buffer *b);
 const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k);

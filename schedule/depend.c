@@ -44,14 +44,42 @@ static bool completes_inside(tec_context *cx, const sched_site *site, int fixed)
     return true;
 }
 
-/* The iteration variable that index d of a written box is; -1: more than a variable. */
+/* e is a variable, or a variable and a constant. */
+static const ir_expr *shifted_variable(const ir_expr *e, int64_t *shift)
+{
+    *shift = 0;
+    if (e->op == IR_ADD && ir_is_int(e->arg[1], shift))
+        e = e->arg[0];
+    return e->op == IR_VAR ? e : NULL;
+}
+
+/* The spatial or scan variable that index d of a written box is, up to a constant; -1: something else. */
 static int written_iter(const ir_block *b, const ir_region *w, int d)
 {
-    if (ir_is_value(w->extent[d], 1))
-        for (int i = 0; i < b->n_iters; i++)
-            if (b->iters[i].var == w->min[d] && b->iters[i].kind == IR_SPATIAL)
-                return i;
+    int64_t shift;
+    const ir_expr *var = ir_is_value(w->extent[d], 1) ? shifted_variable(w->min[d], &shift) : NULL;
+
+    for (int i = 0; var && i < b->n_iters; i++)
+        if (b->iters[i].var == var && (b->iters[i].kind == IR_SPATIAL || b->iters[i].kind == IR_SCAN))
+            return i;
     return -1;
+}
+
+int64_t sched_store_shift(const ir_region *w, int d)
+{
+    int64_t shift;
+
+    shifted_variable(w->min[d], &shift);
+    return shift;
+}
+
+/* The same element in all instances. */
+static bool is_one_element(tec_context *cx, const ir_block *b, const ir_region *w, int d)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (sched_mentions(cx, w->min[d], b->iters[i].var))
+            return false;
+    return ir_is_value(w->extent[d], 1);
 }
 
 bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, int *dim_of)
@@ -63,7 +91,7 @@ bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, in
 
         if (i >= 0 && dim_of[i] < 0)
             dim_of[i] = d;
-        else if (!(ir_is_value(w->min[d], 0) && ir_is_value(w->extent[d], 1) && ir_is_value(w->buffer->shape[d], 1)))
+        else if (!is_one_element(s->cx, b, w, d))
             return false;
     }
     for (int i = 0; i < b->n_iters; i++)
@@ -95,6 +123,7 @@ static bool runs_with(const sched *s, const sched_site *q, const sched_site *w, 
 
 /* How a block's spatial variables index what it writes: as they are, or through a layout. */
 typedef struct {
+    const ir_region *access;
     bool plain;
     const int *dim_of; /* plain: as of sched_plain_store */
     sched_layout layout;
@@ -105,7 +134,8 @@ static bool read_store(const sched *s, const ir_block *b, const ir_region *w, st
 {
     int *dim_of = base_array(s->cx, int, b->n_iters);
 
-    *m = (store_map){.plain = sched_plain_store(s, b, w, dim_of), .dim_of = dim_of, .used = base_array(s->cx, bool, b->n_iters)};
+    *m = (store_map){
+        .access = w, .plain = sched_plain_store(s, b, w, dim_of), .dim_of = dim_of, .used = base_array(s->cx, bool, b->n_iters)};
     if (!m->plain && !sched_invert_store(s, b, w, &m->layout))
         return false;
     for (int i = 0; i < b->n_iters; i++)
@@ -228,7 +258,7 @@ static spatial_map spatial_part(const sched *s, const sched_site *site, const ir
         if (store->used[i] && !box)
             add_spatial(s, f, &m, site->stmt->block.bind[i], NULL, b->iters[i].extent);
         else if (store->plain && d >= 0)
-            add_spatial(s, f, &m, site->stmt->block.bind[i], box->min[d], box->extent[d]);
+            add_spatial(s, f, &m, sched_stored_at(s->cx, site, store->access, d), box->min[d], box->extent[d]);
     }
     if (box && !store->plain)
         layout_part(s, site, store, box, f, &m);
@@ -287,7 +317,7 @@ bool sched_fills(const sched *s, const sched_site *site, const ir_region *access
     if (site->branches || !read_store(s, site->block, access, &store) || !others_run(s, site, &store, fixed) ||
         !single_values_hold(s, site, &store))
         return false;
-    if (store.plain && !guards && sched_counts_box(s, site, store.dim_of, box, fixed))
+    if (store.plain && !guards && sched_counts_box(s, site, access, store.dim_of, box, fixed))
         return true;
     return onto_box(s, site, guards, &store, box, fixed) || (guards != where && onto_box(s, site, where, &store, box, fixed));
 }
@@ -399,9 +429,19 @@ bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *re
     return within(s, q, read, fixed, &box) && sched_fills(s, w, write, &box, fixed) && runs_with(s, q, w, fixed);
 }
 
-/* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand still. */
+/* No iteration of the loop of `var` reads in this access what any iteration writes in the owner's. */
+static bool never_meets(const sched *s, const sched_site *site, const ir_region *read, const sched_site *owner,
+                        const ir_expr *var)
+{
+    const ir_region *write = sched_access(owner->block->writes, owner->block->n_writes, read->buffer);
+
+    return sched_apart(s, site, read, owner, write, sched_depth_under(site, var) - 1);
+}
+
+/* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand still. `but_earlier`:
+ * what the owner does not write anywhere in the loop may be read, too. */
 static bool all_within(const sched *s, const sched_sites *all, const sched_site *owner, const ir_buffer *b, const ir_expr *var,
-                       const ir_region *box)
+                       const ir_region *box, bool but_earlier)
 {
     for (int i = 0; i < all->n; i++) {
         const sched_site *site = &all->at[i];
@@ -411,6 +451,8 @@ static bool all_within(const sched *s, const sched_sites *all, const sched_site 
             continue;
         const ir_region *read = sched_access(site->block->reads, site->block->n_reads, b);
         const ir_region *write = sched_access(site->block->writes, site->block->n_writes, b);
+        if (but_earlier && read && never_meets(s, site, read, owner, var))
+            read = NULL;
         if (!within(s, site, read, fixed, box) || !within(s, site, write, fixed, box) ||
             ((read || write) && !runs_with(s, site, owner, fixed)))
             return false;
@@ -462,25 +504,37 @@ bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, c
     int fixed = sched_depth_under(w, var);
     const ir_region *access = sched_access(w->block->writes, w->block->n_writes, b);
     ir_region box = sched_box(s, w, access, fixed, true);
-    return (sched_covers(s, w, access, &box, fixed) && all_within(s, all, w, b, var, &box)) ||
+    return (sched_covers(s, w, access, &box, fixed) && all_within(s, all, w, b, var, &box, false)) ||
            reads_what_is_new(s, all, w, access, b, var);
 }
 
-/* Only writers that share a loop can fall short: the others have covered their whole domain. */
+/* The loops that the block was in before the step as well; all of them where it is new. */
+static int loops_kept(sched_call *c, const sched_site *now)
+{
+    sched_sites before = sched_all_sites(c->cx, c->tree->body);
+    const sched_site *old = sched_site_named(&before, now->block->name);
+
+    return old ? sched_common_loops(old, now) : now->n_loops;
+}
+
+/* Only writers that share a loop can fall short: the others have covered their whole domain. Nor can those that in an iteration of
+ * loops, which the block does not leave, write nothing that it reads: earlier iterations have, and come before as they did. */
 bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block)
 {
     sched_sites all = sched_all_sites(c->cx, root);
     const sched_site *q = sched_site_named(&all, block);
+    int kept = loops_kept(c, q);
 
     for (int i = 0; i < all.n; i++) {
         const sched_site *w = &all.at[i];
-        int fixed = common_loops(w, q);
+        int fixed = sched_common_loops(w, q);
 
         for (int j = 0; w != q && fixed && j < q->block->n_reads; j++) {
             const ir_region *read = &q->block->reads[j],
                             *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
 
-            if (!write || sched_reads_within(c->s, q, read, w, write, fixed))
+            if (!write || sched_reads_within(c->s, q, read, w, write, fixed) ||
+                sched_apart(c->s, w, write, q, read, fixed < kept ? fixed : kept))
                 continue;
             sched_refuse(c, "it is not proven that '%s' finds all of '%s' that it reads complete in one iteration of '%s'",
                          q->block->name, read->buffer->name, q->loop[fixed - 1]->loop.var->var.name);
@@ -507,6 +561,31 @@ static bool strides_apart(const sched *s, const sched_site *site, const ir_regio
             return true;
     }
     return false;
+}
+
+/* An iteration of the loop touches a box of the buffer that no other one does: it may read there what it wrote, as the steps of a
+ * scan do. */
+static bool all_apart(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    ir_region *box = base_array(s->cx, ir_region, 2 * all->n);
+    const sched_site *site = NULL;
+    int n = 0, depth = 0;
+
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+        const ir_region *access[] = {sched_access(block->reads, block->n_reads, b),
+                                     sched_access(block->writes, block->n_writes, b)};
+        int below = sched_depth_under(&all->at[i], var);
+
+        for (int k = 0; below && k < 2; k++)
+            if (access[k]) {
+                site = &all->at[i];
+                depth = below;
+                box[n++] = sched_box(s, site, access[k], depth, true);
+            }
+    }
+    ir_region hull = ir_region_union(sched_site_facts(s, site, depth), box, n);
+    return strides_apart(s, site, &hull, var, depth);
 }
 
 /* The conjuncts over loops of the spatial bindings alone. */
@@ -572,12 +651,17 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
     if (sched_kind_for(s->cx, w, var) != IR_SPATIAL)
         return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(sched_kind_for(s->cx, w, var)),
                            w->block->name);
+    if (all_apart(s, all, b, var))
+        return NULL;
     if (!apart && !digits_apart(s, w, access, var, depth))
         return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,
                            b->name);
+    const ir_region *own = sched_access(w->block->reads, w->block->n_reads, b);
+    if (own && never_meets(s, w, own, w, var))
+        own = NULL;
     if (!sched_shared_under(all, b, var))
-        return sched_reads(w->block, b) ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
-    if (sched_reads(w->block, b) || !all_within(s, all, w, b, var, &box) || !(apart || sched_fills(s, w, access, &box, depth)))
+        return own ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
+    if (own || !all_within(s, all, w, b, var, &box, true) || !(apart || sched_fills(s, w, access, &box, depth)))
         return base_format(s->cx,
                            "it is not proven that each iteration of '%s' uses only its own elements of '%s', which '%s' writes",
                            var->var.name, b->name, w->block->name);

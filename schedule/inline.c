@@ -16,7 +16,7 @@ typedef struct {
     tec_context *cx;
     const ir_buffer *buffer;
     const ir_block *block;
-    const ir_stmt *store; /* the block's only statement */
+    const ir_stmt *store;        /* the block's only statement */
     const ir_expr *const *point; /* a variable for each dimension of the buffer, */
     const ir_expr *const *iter;  /* and each iteration variable over them; NULL: it is 0 */
     const ir_facts *facts;
@@ -41,7 +41,8 @@ static const ir_expr *iter_at(const stage_value *v, int i, const ir_expr *const 
     for (int d = 0; d < v->buffer->n; d++) {
         if (v->iter[i] == v->point[d])
             return index[d];
-        base_map_put(v->cx, &map.vars, v->point[d], index[d]);
+        if (v->point[d])
+            base_map_put(v->cx, &map.vars, v->point[d], index[d]);
     }
     return ir_simplify(v->facts, ir_apply(v->cx, &map, v->iter[i]));
 }
@@ -261,15 +262,23 @@ static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, con
 static bool invert_store(sched_call *c, const ir_block *b, stage_value *v)
 {
     int *dim_of = base_array(c->cx, int, b->n_iters);
-    const ir_expr **point = base_array(c->cx, const ir_expr *, v->buffer->n), **iter = base_array(c->cx, const ir_expr *, b->n_iters);
+    const ir_expr **point = base_array(c->cx, const ir_expr *, v->buffer->n),
+                  **iter = base_array(c->cx, const ir_expr *, b->n_iters);
     sched_layout l;
 
     v->point = point;
     v->iter = iter;
     if (sched_plain_store(c->s, b, &b->writes[0], dim_of)) {
         for (int i = 0; i < b->n_iters; i++)
-            if (dim_of[i] >= 0)
-                iter[i] = point[dim_of[i]] = b->iters[i].var;
+            if (dim_of[i] >= 0) {
+                const ir_expr *shift = ir_int(c->cx, sched_store_shift(&b->writes[0], dim_of[i]));
+
+                point[dim_of[i]] = b->iters[i].var;
+                iter[i] = ir_sub(c->cx, b->iters[i].var, shift);
+            }
+        for (int d = 0; d < v->buffer->n; d++)
+            if (!point[d] && !ir_is_value(v->buffer->shape[d], 1))
+                return sched_refuse(c, "'%s' does not write all of '%s'", b->name, v->buffer->name);
         return true;
     }
     if (!sched_invert_store(c->s, b, &b->writes[0], &l))
@@ -302,6 +311,28 @@ static bool only_writer(sched_call *c, const sched_sites *all, const sched_site 
     return true;
 }
 
+/* The loops that P, w and all readers of the buffer have in common. */
+static int loops_around(const sched_sites *all, const sched_site *p, const sched_site *w, const ir_buffer *b)
+{
+    int common = sched_common_loops(p, w);
+
+    for (int i = 0; i < all->n; i++)
+        if (sched_reads(all->at[i].block, b)) {
+            int with = sched_common_loops(p, &all->at[i]);
+            common = with < common ? with : common;
+        }
+    return common;
+}
+
+/* In an iteration of those, w writes nothing of what P reads in this access: P reads what earlier iterations wrote. */
+static bool earlier_only(sched_call *c, const sched_sites *all, const sched_site *p, const ir_region *read, const sched_site *w,
+                         const ir_buffer *b)
+{
+    int around = loops_around(all, p, w, b);
+
+    return around && sched_apart(c->s, p, read, w, sched_access(w->block->writes, w->block->n_writes, read->buffer), around);
+}
+
 /* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a loop in which one
  * is computed. */
 static bool inputs_last(sched_call *c, const sched_sites *all, const sched_site *p, const ir_buffer *b)
@@ -311,6 +342,8 @@ static bool inputs_last(sched_call *c, const sched_sites *all, const sched_site 
 
         for (int j = 0; w != p && j < p->block->n_reads; j++) {
             if (!sched_writes(w->block, p->block->reads[j].buffer))
+                continue;
+            if (w->order > p->order && earlier_only(c, all, p, &p->block->reads[j], w, b))
                 continue;
             if (w->order > p->order)
                 return sched_refuse(c, "'%s' overwrites '%s', which '%s' reads", w->block->name, p->block->reads[j].buffer->name,
@@ -431,7 +464,8 @@ static bool same_domain(sched_call *c, const stage_value *p, const stage_value *
     sched_layout l;
 
     if (!sched_invert_read(c->s, q->block, &read, &l))
-        return sched_refuse(c, "it is not proven that '%s' reads all of '%s', each element once", q->block->name, p->buffer->name);
+        return sched_refuse(c, "it is not proven that '%s' reads all of '%s', each element once", q->block->name,
+                            p->buffer->name);
     for (int i = 0; i < p->block->n_iters; i++)
         ir_facts_range(f, p->block->iters[i].var, ir_int(c->cx, 0), p->block->iters[i].extent);
     for (int d = 0; d < p->buffer->n; d++)
@@ -441,7 +475,8 @@ static bool same_domain(sched_call *c, const stage_value *p, const stage_value *
         const ir_expr *at = l.var[i] ? ir_simplify(f, ir_apply(c->cx, &written, l.var[i])) : ir_int(c->cx, 0);
 
         if (!l.var[i] && !ir_prove_equal(c->s->facts, axis->extent, ir_int(c->cx, 1)))
-            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name, q->block->name, p->buffer->name);
+            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name, q->block->name,
+                                p->buffer->name);
         base_map_put(c->cx, &map->vars, axis->var, at);
     }
     if (!axes_match(c, p, q, map) && (sched_is_padded(c->s, q->block, &l) || sched_leaves_padding(c->s, p->buffer)))

@@ -193,6 +193,20 @@ static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b)
     return k.ok;
 }
 
+/* More values of var are more elements: every buffer that the block writes is indexed by it. */
+static bool writes_apart(tec_context *cx, const ir_block *b, const ir_expr *var)
+{
+    for (int i = 0; i < b->n_writes; i++) {
+        bool mentioned = false;
+
+        for (int d = 0; d < b->writes[i].buffer->n; d++)
+            mentioned = mentioned || sched_mentions(cx, b->writes[i].min[d], var);
+        if (!mentioned)
+            return false;
+    }
+    return true;
+}
+
 /* The block with iteration variable k running to `extent`; refuses where that is not harmless. */
 static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s, int k, const ir_stmt *loop,
                               const ir_expr *extent)
@@ -207,6 +221,9 @@ static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s
     if (!ir_prove_equal(f, iters[k].extent, loop->loop.extent))
         return sched_refuse(c, "loop '%s' runs over a part of axis '%s' of '%s' only", loop->loop.var->var.name,
                             iters[k].var->var.name, b->name);
+    if (!writes_apart(c->cx, b, iters[k].var))
+        return sched_refuse(c, "rounded up, '%s' would write its elements for more than one value of '%s'", b->name,
+                            iters[k].var->var.name);
     iters[k].extent = extent;
     b->iters = iters;
     for (int i = 0; i < b->n_iters; i++)
@@ -513,6 +530,24 @@ static bool may_be_empty(sched_call *c, const ir_facts *f, const sched_site *sit
            !ir_prove_le(f, ir_int(c->cx, 1), loop->loop.extent);
 }
 
+/* The loop is no axis, but a condition on it says in which of its iterations the block runs (and initialises). */
+static bool only_guards(tec_context *cx, const sched_site *site, const ir_expr *var)
+{
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (sched_mentions(cx, site->stmt->block.bind[i], var))
+            return false;
+    return sched_mentions(cx, site->stmt->block.where, var);
+}
+
+/* Conditions over reduction loops do not guard the init: one that does must not become such a condition. */
+static bool init_stays_guarded(sched_call *c, const sched_site *site, const ir_stmt *loop, const ir_stmt *other)
+{
+    if (!only_guards(c->cx, site, loop->loop.var) || sched_kind_for(c->cx, site, other->loop.var) == IR_SPATIAL)
+        return true;
+    return sched_refuse(c, "a condition on '%s' guards the initialisation of '%s', and '%s' is a reduction loop",
+                        loop->loop.var->var.name, site->block->name, other->loop.var->var.name);
+}
+
 /* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must run. */
 static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, const ir_stmt *b)
 {
@@ -523,7 +558,11 @@ static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, co
         bool spatial = binds_spatial(c->cx, site, a->loop.var) || binds_spatial(c->cx, site, b->loop.var);
         bool reduces = sched_kind_for(c->cx, site, a->loop.var) != IR_SPATIAL || sched_kind_for(c->cx, site, b->loop.var) != IR_SPATIAL;
 
-        if (!site->block->init || !spatial || !reduces)
+        if (!site->block->init || !reduces)
+            continue;
+        if (!init_stays_guarded(c, site, a, b) || !init_stays_guarded(c, site, b, a))
+            return false;
+        if (!spatial)
             continue;
         if (!runs_once(c, site->block->name))
             return false;

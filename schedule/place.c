@@ -7,7 +7,8 @@
  *     }}                                                     }
  *
  * A moved block gets new loops: over the region that its readers need (compute_at), over the part that its producers complete
- * (reverse_compute_at), or over its whole domain (compute_root). Reductions complete inside.
+ * (reverse_compute_at), or over its whole domain (compute_root). Reductions complete inside. A block with scan variables moves within
+ * its step, and all of the step is still written, since later ones may read it.
  */
 #include <string.h>
 
@@ -24,9 +25,22 @@ typedef struct {
     const char *loop_name;         /* for messages */
     sched_sites all;               /* of the tree before */
     const sched_site *site;        /* of the block */
+    int step;                      /* its outer loops that a step of its scan is one iteration of; 0: it has no scan variables */
     const ir_expr **min, **extent; /* of its new loops, per iteration variable */
     base_vec guards;               /* conditions over the loops around the target under which the neighbours run */
+    base_vec last_steps;           /* conditions on those loops that all steps of its inputs are made */
 } move;
+
+/* All points; of a scan: all of the step. */
+static void whole_domain(move *m)
+{
+    const ir_block *b = m->site->block;
+
+    for (int i = 0; i < b->n_iters; i++) {
+        m->min[i] = b->iters[i].kind == IR_SCAN ? m->site->stmt->block.bind[i] : ir_int(m->c->cx, 0);
+        m->extent[i] = b->iters[i].extent;
+    }
+}
 
 static bool start(sched_call *c, move *m, const char *block, const char *loop)
 {
@@ -36,12 +50,10 @@ static bool start(sched_call *c, move *m, const char *block, const char *loop)
     m->loop = loop ? sched_end(&m->to)->loop.var : NULL;
     m->all = sched_all_sites(c->cx, c->tree->body);
     m->site = sched_site_named(&m->all, block);
+    m->step = sched_step_depth(c->s, m->site);
     m->min = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
     m->extent = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
-    for (int i = 0; i < m->site->block->n_iters; i++) {
-        m->min[i] = ir_int(c->cx, 0);
-        m->extent[i] = m->site->block->iters[i].extent;
-    }
+    whole_domain(m);
     return true;
 }
 
@@ -66,20 +78,48 @@ static bool encloses_target(const move *m, const ir_expr *var)
 
 /* ---- checks ---- */
 
-/* The block alone writes its buffers, and may run anywhere. What else lies in the loops that it leaves stays there. */
+/* The loops around the target that `site` and the block to be moved have in common: neither crosses their iterations. */
+static int kept_loops(const move *m, const sched_site *site)
+{
+    int n = sched_common_loops(site, m->site);
+
+    while (n > 0 && !encloses_target(m, m->site->loop[n - 1]->loop.var))
+        n--;
+    return n;
+}
+
+/* w comes after the block and writes nothing that it reads in this access in the same iteration of those loops: the block reads what
+ * earlier iterations wrote. */
+static bool earlier_only(const move *m, const ir_region *access, const sched_site *w)
+{
+    const ir_region *write = sched_access(w->block->writes, w->block->n_writes, access->buffer);
+    int kept = kept_loops(m, w);
+
+    return kept && w->order > m->site->order && sched_apart(m->c->s, m->site, access, w, write, kept);
+}
+
+/* The same step: w lies under the loops that count the steps of the block, if it has any. */
+static bool in_step(const move *m, const sched_site *w)
+{
+    return sched_common_loops(w, m->site) >= m->step;
+}
+
+/* The block alone writes its buffers (in a step), and may run anywhere (there). What else lies in the loops that it leaves stays there. */
 static bool movable(move *m)
 {
     const ir_block *b = m->site->block;
-    const char *reason = sched_not_idempotent(m->c->cx, b);
+    const char *reason = sched_not_repeatable(m->c->s, m->site);
 
     if (reason)
         return sched_refuse(m->c, "'%s' cannot move: %s", b->name, reason);
+    if (m->step && !encloses_target(m, m->site->loop[m->step - 1]->loop.var))
+        return sched_refuse(m->c, "'%s' stays in its scan loop '%s'", b->name, m->site->loop[m->step - 1]->loop.var->var.name);
     if (m->site->branches)
         return sched_refuse(m->c, "'%s' stands under a condition", b->name);
     for (int i = 0; i < m->all.n; i++) {
         const sched_site *other = &m->all.at[i];
 
-        for (int j = 0; other != m->site && j < b->n_writes; j++)
+        for (int j = 0; other != m->site && in_step(m, other) && j < b->n_writes; j++)
             if (sched_writes(other->block, b->writes[j].buffer))
                 return sched_refuse(m->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name,
                                     b->writes[j].buffer->name, other->block->name);
@@ -109,7 +149,7 @@ static bool inputs_complete(move *m, int index)
         for (int j = 0; w != m->site && j < b->n_reads; j++) {
             const ir_buffer *input = b->reads[j].buffer;
 
-            if (!sched_writes(w->block, input))
+            if (!sched_writes(w->block, input) || earlier_only(m, &b->reads[j], w))
                 continue;
             if (w->order > m->site->order)
                 return sched_refuse(m->c, "'%s' overwrites '%s', which '%s' reads", w->block->name, input->name, b->name);
@@ -144,9 +184,13 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
     rest.body = root;
     m->c->tree = &rest;
     for (int i = 0; i < b->n_iters; i++) {
-        const char *name = sched_fresh_name(m->c, NULL, base_format(cx, "%s.%s", b->name, b->iters[i].var->var.name));
+        const char *name = base_format(cx, "%s.%s", b->name, b->iters[i].var->var.name);
 
-        var[i] = ir_var(cx, name, BASE_I64);
+        if (b->iters[i].kind == IR_SCAN) {
+            bind[i] = m->min[i];
+            continue;
+        }
+        var[i] = ir_var(cx, sched_fresh_name(m->c, NULL, name), BASE_I64);
         bind[i] = ir_add(cx, m->min[i], var[i]);
         sched_know_loop(in, var[i], m->extent[i]);
     }
@@ -156,9 +200,12 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
             where = sched_domain_guard(in, where, bind[i], b->iters[i].extent);
     for (int i = 0; i < m->guards.n; i++)
         where = ir_all(cx, where, m->guards.at[i]);
+    for (int i = 0; i < m->last_steps.n; i++)
+        where = ir_all(cx, where, m->last_steps.at[i]);
     const ir_stmt *s = ir_block_stmt(cx, b, bind, where);
     for (int i = b->n_iters - 1; i >= 0; i--)
-        s = ir_for(cx, var[i], ir_int(cx, 0), m->extent[i], IR_SERIAL, s);
+        if (var[i])
+            s = ir_for(cx, var[i], ir_int(cx, 0), m->extent[i], IR_SERIAL, s);
     return s;
 }
 
@@ -209,15 +256,24 @@ static bool in_reach(const move *m, const ir_expr *e)
     return true;
 }
 
+/* The access of r to what the block writes, in the same step; NULL: none. */
+static const ir_region *read_of(const move *m, const sched_site *r, const ir_region *write)
+{
+    const ir_region *read =
+        r == m->site || !in_step(m, r) ? NULL : sched_access(r->block->reads, r->block->n_reads, write->buffer);
+
+    return read && !(m->step && sched_apart(m->c->s, r, read, m->site, write, m->step)) ? read : NULL;
+}
+
 /* The hull of what blocks under the target read of a buffer. */
-static ir_region needed(move *m, const ir_buffer *buffer, const ir_facts **f)
+static ir_region needed(move *m, const ir_region *write, const ir_facts **f)
 {
     ir_region *boxes = base_array(m->c->cx, ir_region, m->all.n);
     int n = 0;
 
     for (int i = 0; i < m->all.n; i++) {
         const sched_site *r = &m->all.at[i];
-        const ir_region *read = r == m->site ? NULL : sched_access(r->block->reads, r->block->n_reads, buffer);
+        const ir_region *read = read_of(m, r, write);
 
         if (!read)
             continue;
@@ -273,8 +329,11 @@ static bool invert_store(move *m, const ir_facts *f, const ir_region *write, con
     if (!sched_plain_store(m->c->s, b, write, dim_of))
         return invert_layout(m, f, write, box, first);
     for (int i = 0; i < b->n_iters; i++)
-        if (dim_of[i] >= 0)
-            narrow_loop(m, f, i, box->min[dim_of[i]], box->extent[dim_of[i]], first);
+        if (dim_of[i] >= 0 && b->iters[i].kind != IR_SCAN) {
+            const ir_expr *shift = ir_int(m->c->cx, sched_store_shift(write, dim_of[i]));
+
+            narrow_loop(m, f, i, ir_sub(m->c->cx, box->min[dim_of[i]], shift), box->extent[dim_of[i]], first);
+        }
     return true;
 }
 
@@ -288,12 +347,26 @@ static void inherit_guards(move *m, const sched_site *reader)
         bool shared = true;
 
         for (int j = 0; shared && j < m->all.n; j++)
-            for (int k = 0; &m->all.at[j] != m->site && k < m->site->block->n_writes; k++)
-                if (sched_reads(m->all.at[j].block, m->site->block->writes[k].buffer))
+            for (int k = 0; k < m->site->block->n_writes; k++)
+                if (read_of(m, &m->all.at[j], &m->site->block->writes[k]))
                     shared = shared && sched_has_guard(m->c->s, &m->all.at[j], all.at[i]);
         if (shared)
             base_push(m->c->cx, &m->guards, all.at[i]);
     }
+}
+
+/* Nobody reads from an earlier step what the block is about to overwrite, and would find it overwritten. */
+static bool overtakes_nobody(move *m)
+{
+    for (int j = 0; j < m->site->block->n_writes; j++)
+        for (int i = 0; i < m->all.n; i++) {
+            const sched_site *r = &m->all.at[i];
+
+            if (r->order < m->site->order && read_of(m, r, &m->site->block->writes[j]))
+                return sched_refuse(m->c, "'%s' reads '%s' before '%s' overwrites it", r->block->name,
+                                    m->site->block->writes[j].buffer->name, m->site->block->name);
+        }
+    return true;
 }
 
 /* Finds the first block that reads what this one writes; all readers must lie under the target. */
@@ -305,14 +378,14 @@ static const sched_site *first_reader(move *m)
     for (int j = 0; j < b->n_writes; j++) {
         const ir_buffer *buffer = b->writes[j].buffer;
 
-        if (m->loop && sched_is_output(m->c->tree, buffer))
+        if (m->loop && !m->step && sched_is_output(m->c->tree, buffer))
             return sched_refuse(m->c, "'%s' is an argument of the program; all of it must be written", buffer->name);
         if (buffer->alias)
             return sched_refuse(m->c, "'%s' may share memory with other buffers", buffer->name);
         for (int i = 0; i < m->all.n; i++) {
             const sched_site *r = &m->all.at[i];
 
-            if (r == m->site || !sched_reads(r->block, buffer))
+            if (!read_of(m, r, &b->writes[j]))
                 continue;
             if (!under(m, r))
                 return sched_refuse(m->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name, buffer->name,
@@ -334,13 +407,29 @@ static bool set_region(move *m)
         bool read = false;
 
         for (int i = 0; i < m->all.n; i++)
-            read = read || (&m->all.at[i] != m->site &&
-                            sched_access(m->all.at[i].block->reads, m->all.at[i].block->n_reads, b->writes[j].buffer));
+            read = read || read_of(m, &m->all.at[i], &b->writes[j]);
         if (!read)
             continue;
-        ir_region box = needed(m, b->writes[j].buffer, &f);
+        ir_region box = needed(m, &b->writes[j], &f);
         if (!invert_store(m, f, &b->writes[j], &box, j == 0))
             return false;
+    }
+    return true;
+}
+
+/* In the new tree, each step of the block still writes all that it wrote before: later steps, and what follows the scan, may read it. */
+static bool step_is_whole(move *m, const ir_stmt *root)
+{
+    sched_sites now = sched_all_sites(m->c->cx, root);
+    const sched_site *site = sched_site_named(&now, m->site->block->name);
+
+    for (int j = 0; m->step && j < m->site->block->n_writes; j++) {
+        const ir_region *write = &m->site->block->writes[j];
+        ir_region box = sched_box(m->c->s, m->site, write, m->step, true);
+
+        if (!sched_fills(m->c->s, site, write, &box, m->step))
+            return sched_refuse(m->c, "it is not proven that '%s' would still write all of '%s' in each step of '%s'",
+                                m->site->block->name, write->buffer->name, m->site->loop[m->step - 1]->loop.var->var.name);
     }
     return true;
 }
@@ -351,14 +440,15 @@ const ir_program *sched_do_compute_at(sched_call *c)
     const sched_site *reader;
     move m;
 
-    if (!start(c, &m, c->arg[0].name, c->arg[1].name) || !movable(&m) || !sched_takes_loops(c, &m.to) ||
+    if (!start(c, &m, c->arg[0].name, c->arg[1].name) || !movable(&m) || !sched_takes_loops(c, &m.to) || !overtakes_nobody(&m) ||
         !(reader = first_reader(&m)))
         return NULL;
     if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
         return NULL;
     inherit_guards(&m, reader);
     const ir_stmt *root = carry_out(&m, reader->block->name, false);
-    return root && sched_reads_are_written(c, root, m.site->block->name) && sched_still_independent(c, &m.to, root)
+    return root && step_is_whole(&m, root) && sched_reads_are_written(c, root, m.site->block->name) &&
+                   sched_still_independent(c, &m.to, root)
                ? sched_with_body(c, root)
                : NULL;
 }
@@ -413,13 +503,13 @@ static bool add_last_steps(move *m, const sched_site *w)
         const ir_expr *bind = w->stmt->block.bind[i],
                       *last = ir_simplify(m->c->s->facts, ir_sub(cx, step->extent, ir_int(cx, 1)));
 
-        if (step->kind != IR_SCAN)
+        if (step->kind != IR_SCAN || sched_common_loops(w, m->site) >= sched_step_depth(m->c->s, w))
             continue;
         if (w->block->role != IR_ROLE_COPY || !in_reach(m, bind) || !ir_prove_le(m->c->s->facts, ir_int(cx, 0), last))
             return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': it goes on in later ones", w->block->name,
                                 m->loop_name);
         if (!ir_is_value(last, 0))
-            base_push(cx, &m->guards, ir_eq(cx, bind, last));
+            base_push(cx, &m->last_steps, ir_eq(cx, bind, last));
     }
     return true;
 }
@@ -434,7 +524,8 @@ static const sched_site *last_producer(move *m)
         bool produces = false;
 
         for (int j = 0; j < m->site->block->n_reads; j++)
-            produces = produces || sched_writes(w->block, m->site->block->reads[j].buffer);
+            produces = produces || (sched_writes(w->block, m->site->block->reads[j].buffer) &&
+                                    !earlier_only(m, &m->site->block->reads[j], w));
         if (w == m->site || !produces || !under(m, w))
             continue;
         for (int k = 0; k < fixed_loops(m, w); k++)
@@ -468,18 +559,27 @@ static int read_iter(move *m, const ir_region *read, int d, int64_t *c)
     return -1;
 }
 
-/* The iterations of w together write every element. A piece of a cut loop does not, nor a block that was computed at its
+/* The iterations of w together write every element of its domain (of a scan: in a step). A piece of a cut loop does not, nor a block that was computed at its
  * readers: it writes what they use, and an index under a condition may not be used. */
 static bool writes_all(move *m, const sched_site *w, const ir_region *write, const int *dim_of)
 {
-    ir_region whole = ir_region_whole(m->c->cx, write->buffer);
-    const ir_expr **extent = base_copy(m->c->cx, whole.extent, (size_t)write->buffer->n * sizeof *extent);
+    int step = 0, n = write->buffer->n;
+    const ir_expr **extent = base_array(m->c->cx, const ir_expr *, n), **min = base_array(m->c->cx, const ir_expr *, n);
+    ir_region whole = {.buffer = write->buffer, .min = min, .extent = extent};
 
+    for (int d = 0; d < n; d++) {
+        min[d] = write->min[d];
+        extent[d] = ir_int(m->c->cx, 1);
+    }
     for (int k = 0; k < w->block->n_iters; k++)
-        if (dim_of[k] >= 0)
+        if (dim_of[k] >= 0 && w->block->iters[k].kind == IR_SCAN) {
+            min[dim_of[k]] = sched_stored_at(m->c->cx, w, write, dim_of[k]);
+            step = sched_step_depth(m->c->s, w);
+        } else if (dim_of[k] >= 0) {
+            min[dim_of[k]] = ir_int(m->c->cx, sched_store_shift(write, dim_of[k]));
             extent[dim_of[k]] = w->block->iters[k].extent;
-    whole.extent = extent;
-    return sched_fills(m->c->s, w, write, &whole, 0);
+        }
+    return sched_fills(m->c->s, w, write, &whole, step);
 }
 
 /* ... of a buffer with a layout, whose padding counts as written. */
@@ -513,16 +613,78 @@ static bool take_layout_part(move *m, const ir_facts *f, const ir_region *read, 
     return true;
 }
 
+/* The loop's variable says where Q starts. */
+static bool any_starts_at(const move *m, const ir_expr *var)
+{
+    for (int i = 0; i < m->site->block->n_iters; i++)
+        if (sched_mentions(m->c->cx, m->min[i], var))
+            return true;
+    return false;
+}
+
+/* Loops around the target that say nothing of which points of Q run, must run. What Q shares with w before runs as it did. */
+static const ir_stmt *idle_loop(move *m, const sched_site *w)
+{
+    for (int i = sched_common_loops(w, m->site); i < fixed_loops(m, w); i++) {
+        const ir_stmt *l = w->loop[i];
+
+        if (!any_starts_at(m, l->loop.var) && !ir_prove_le(sched_site_facts(m->c->s, w, i), ir_int(m->c->cx, 1), l->loop.extent))
+            return l;
+    }
+    return NULL;
+}
+
+/* All that Q reads of w's part is computed in each iteration in which Q runs, and Q runs. */
+static bool part_is_reached(move *m, const sched_site *w, const char **reason)
+{
+    const ir_stmt *idle = idle_loop(m, w);
+
+    if (idle)
+        *reason = base_format(m->c->cx, "it is not proven that '%s' runs at all", idle->loop.var->var.name);
+    for (int i = 0; !idle && i < m->guards.n; i++)
+        if (!sched_has_guard(m->c->s, w, m->guards.at[i])) {
+            *reason = base_format(m->c->cx, "it depends on '%s' whether all that '%s' reads is computed",
+                                  ir_expr_text(m->c->cx, m->guards.at[i]), m->site->block->name);
+            return false;
+        }
+    return !idle;
+}
+
+/* Q runs at the points that read, one variable for each dimension, what lies in the box. */
+static bool take_plain_part(move *m, const ir_region *read, const sched_site *w, const ir_region *write, const int *dim_of,
+                            const ir_region *box, const char **reason)
+{
+    const ir_block *b = m->site->block;
+    const ir_facts *f = sched_site_facts(m->c->s, w, fixed_loops(m, w));
+    bool *set = base_array(m->c->cx, bool, b->n_iters);
+
+    for (int k = 0; k < w->block->n_iters; k++) {
+        int64_t shift = 0;
+        int d = dim_of[k], i = d < 0 ? -1 : read_iter(m, read, d, &shift);
+
+        if (i < 0 || set[i])
+            continue;
+        int64_t ahead = shift - sched_store_shift(write, d);
+        const ir_expr *end = ir_add(m->c->cx, b->iters[i].extent, ir_int(m->c->cx, ahead));
+        if (ahead < 0 || !ir_prove_le(f, end, w->block->iters[k].extent)) {
+            *reason = base_format(m->c->cx, "no part of '%s' that '%s' writes covers all of axis '%s' of '%s'",
+                                  read->buffer->name, w->block->name, b->iters[i].var->var.name, b->name);
+            return false;
+        }
+        m->min[i] = ir_simplify(f, ir_sub(m->c->cx, box->min[d], ir_int(m->c->cx, shift)));
+        m->extent[i] = ir_simplify(f, box->extent[d]);
+        set[i] = true;
+    }
+    return true;
+}
+
 /* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not cover all of
  * them. */
 static bool take_part(move *m, const ir_region *read, const sched_site *w, const ir_region *write, const char **reason)
 {
-    const ir_block *b = m->site->block;
     int *dim_of = base_array(m->c->cx, int, w->block->n_iters);
     ir_region box = sched_box(m->c->s, w, write, fixed_loops(m, w), true);
     const ir_facts *f = sched_site_facts(m->c->s, w, fixed_loops(m, w));
-    bool *set = base_array(m->c->cx, bool, b->n_iters);
-
     bool plain = sched_plain_store(m->c->s, w->block, write, dim_of);
 
     if (!plain && !writes_box(m, w, write)) {
@@ -534,36 +696,12 @@ static bool take_part(move *m, const ir_region *read, const sched_site *w, const
         return false;
     }
     if (!plain_read(m, read) && take_layout_part(m, f, read, &box))
-        return true;
+        return part_is_reached(m, w, reason);
     if (!plain) {
-        *reason = base_format(m->c->cx, "the read of '%s' by '%s' cannot be inverted", read->buffer->name, b->name);
+        *reason = base_format(m->c->cx, "the read of '%s' by '%s' cannot be inverted", read->buffer->name, m->site->block->name);
         return false;
     }
-    for (int k = 0; k < w->block->n_iters; k++) {
-        int64_t shift = 0;
-        int d = dim_of[k], i = d < 0 ? -1 : read_iter(m, read, d, &shift);
-
-        if (i < 0 || set[i])
-            continue;
-        const ir_expr *end = ir_add(m->c->cx, b->iters[i].extent, ir_int(m->c->cx, shift));
-        if (shift < 0 || !ir_prove_le(f, end, w->block->iters[k].extent)) {
-            *reason = base_format(m->c->cx, "no part of '%s' that '%s' writes covers all of axis '%s' of '%s'",
-                                  read->buffer->name, w->block->name, b->iters[i].var->var.name, b->name);
-            return false;
-        }
-        m->min[i] = ir_simplify(f, ir_sub(m->c->cx, box.min[d], ir_int(m->c->cx, shift)));
-        m->extent[i] = ir_simplify(f, box.extent[d]);
-        set[i] = true;
-    }
-    return true;
-}
-
-static void whole_domain(move *m)
-{
-    for (int i = 0; i < m->site->block->n_iters; i++) {
-        m->min[i] = ir_int(m->c->cx, 0);
-        m->extent[i] = m->site->block->iters[i].extent;
-    }
+    return take_plain_part(m, read, w, write, dim_of, &box, reason) && part_is_reached(m, w, reason);
 }
 
 /* One producer's part decides; the others must have completed what Q reads there. The first producer whose part passes is
@@ -578,14 +716,14 @@ static const ir_stmt *try_parts(move *m, const char *last)
             const ir_region *read = &m->site->block->reads[j],
                             *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
 
-            if (w == m->site || !write || !under(m, w))
+            if (w == m->site || !write || !under(m, w) || earlier_only(m, read, w))
                 continue;
             whole_domain(m);
             m->c->reason = NULL;
             if (take_part(m, read, w, write, &reason)) {
                 const ir_stmt *root = carry_out(m, last, true);
 
-                if (root && sched_reads_are_written(m->c, root, m->site->block->name))
+                if (root && step_is_whole(m, root) && sched_reads_are_written(m->c, root, m->site->block->name))
                     return root;
                 reason = m->c->reason;
             }
@@ -610,7 +748,7 @@ static bool others_complete(move *m, const sched_site *last)
         for (int j = 0; j < b->n_reads; j++) {
             const sched_site *w = &m->all.at[i];
 
-            if (w == m->site || under(m, w) || !sched_writes(w->block, b->reads[j].buffer))
+            if (w == m->site || under(m, w) || !sched_writes(w->block, b->reads[j].buffer) || earlier_only(m, &b->reads[j], w))
                 continue;
             if (w->order > first_under)
                 return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before '%s': '%s' writes it later",
@@ -631,7 +769,8 @@ const ir_program *sched_do_reverse_compute_at(sched_call *c)
         return NULL;
     if (under(&m, m.site))
         return sched_refuse(c, "'%s' lies under '%s' already", c->arg[0].name, c->arg[1].name);
-    if (!movable(&m) || !sched_takes_loops(c, &m.to) || !(last = last_producer(&m)) || !others_complete(&m, last))
+    if (!movable(&m) || !sched_takes_loops(c, &m.to) || !overtakes_nobody(&m) || !(last = last_producer(&m)) ||
+        !others_complete(&m, last))
         return NULL;
     for (int j = 0; j < m.site->block->n_writes; j++)
         if (m.site->block->writes[j].buffer->alias)

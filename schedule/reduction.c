@@ -19,10 +19,16 @@ typedef struct {
     const char *loop;
 } split_off;
 
+/* A step of a scan is one for the initialisation as well: its loops count as spatial. */
+static bool is_spatial(const ir_iter *it)
+{
+    return it->kind == IR_SPATIAL || it->kind == IR_SCAN;
+}
+
 static bool binds_kind(const split_off *d, const ir_expr *var, bool spatial)
 {
     for (int i = 0; i < d->site->block->n_iters; i++)
-        if ((d->site->block->iters[i].kind == IR_SPATIAL) == spatial &&
+        if (is_spatial(&d->site->block->iters[i]) == spatial &&
             sched_mentions(d->c->cx, d->site->stmt->block.bind[i], var))
             return true;
     return false;
@@ -93,7 +99,7 @@ static const ir_block *init_block(split_off *d, const ir_expr **bind)
     const ir_stmt *body = b->init;
 
     for (int i = 0; i < b->n_iters; i++) {
-        if (b->iters[i].kind != IR_SPATIAL)
+        if (!is_spatial(&b->iters[i]))
             continue;
         ir_iter *it = &iters[init->n_iters];
         *it = b->iters[i];
@@ -152,6 +158,10 @@ const ir_program *sched_do_decompose_reduction(sched_call *c)
         return sched_refuse(c, "'%s' does not lie under '%s'", b->name, d.loop);
     if (d.site->branches)
         return sched_refuse(c, "'%s' stands under a condition", b->name);
+    if (sched_step_depth(c->s, d.site) > d.depth)
+        return sched_refuse(c, "'%s' lies outside a scan loop of '%s'", d.loop, b->name);
+    if (!sched_reads_other_steps(c->s, d.site, d.depth))
+        return sched_refuse(c, "'%s' reads what it writes, and the initialisation would come before all of '%s'", b->name, d.loop);
     if (!loops_fit(&d) || !init_guard(&d, &guard))
         return NULL;
     if (!sched_injective(c->s, d.site, d.depth, &reason))

@@ -104,6 +104,19 @@ static bool bounds_hold(sched_call *c, const chain *ch)
     return true;
 }
 
+/* Some block below counts its steps by loop i of the chain. */
+static bool is_scan(sched_call *c, const chain *ch, int i)
+{
+    sched_sites below = sched_all_sites(c->cx, ch->link[ch->n - 1]);
+
+    for (int k = 0; k < below.n; k++)
+        for (int j = 0; j < below.at[k].block->n_iters; j++)
+            if (below.at[k].block->iters[j].kind == IR_SCAN &&
+                sched_mentions(c->cx, below.at[k].stmt->block.bind[j], ch->link[i]->loop.var))
+                return true;
+    return false;
+}
+
 static bool is_block(ir_how how)
 {
     return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
@@ -151,18 +164,59 @@ static bool reduction_order_kept(sched_call *c, const chain *ch, const sched_sit
     return true;
 }
 
+static int new_place(const chain *ch, const ir_stmt *loop)
+{
+    int i = 0;
+
+    while (ch->order[i] != loop)
+        i++;
+    return i;
+}
+
+/* Loops i and j change sides. */
+static bool cross(const chain *ch, int i, int j)
+{
+    return i != j && (i < j) != (new_place(ch, ch->link[i]) < new_place(ch, ch->link[j]));
+}
+
+/* Time may change sides with spatial loops only; nothing does with loops without order. */
+static bool order_kept(sched_call *c, const chain *ch, const sched_site *site)
+{
+    for (int i = 0; i < ch->n; i++) {
+        ir_iter_kind kind = sched_kind_for(c->cx, site, ch->link[i]->loop.var);
+
+        for (int j = 0; (kind == IR_SCAN || kind == IR_OPAQUE) && j < ch->n; j++)
+            if (cross(ch, i, j) && (kind == IR_OPAQUE || sched_kind_for(c->cx, site, ch->link[j]->loop.var) != IR_SPATIAL))
+                return sched_refuse(c, "'%s' is a loop of the %s '%s' and keeps its place", ch->link[i]->loop.var->var.name,
+                                    kind == IR_SCAN ? "scan" : "opaque stage", site->block->name);
+    }
+    return true;
+}
+
+/* A spatial loop that comes to lie outside of time, or inside, takes part in no exchange between steps. */
+static bool steps_are_elementwise(sched_call *c, const chain *ch, const ir_stmt *root)
+{
+    sched_sites all = sched_all_sites(c->cx, root);
+
+    for (int i = 0; i < ch->n; i++)
+        for (int j = 0; j < ch->n; j++) {
+            const ir_expr *time = ch->link[i]->loop.var, *var = ch->link[j]->loop.var;
+            const char *reason =
+                cross(ch, i, j) && is_scan(c, ch, i) && !is_scan(c, ch, j) ? sched_dependence(c->s, &all, var) : NULL;
+
+            if (reason)
+                return sched_refuse(c, "'%s' cannot cross the scan loop '%s': %s", var->var.name, time->var.name, reason);
+        }
+    return true;
+}
+
 static bool may_permute(sched_call *c, const chain *ch, const sched_site *site)
 {
     const ir_combiner *combiner = sched_combiner(site->block);
     const char *a, *b;
 
-    for (int i = 0; i < ch->n; i++) {
-        ir_iter_kind kind = sched_kind_for(c->cx, site, ch->link[i]->loop.var);
-
-        if (ch->order[i] != ch->link[i] && (kind == IR_SCAN || kind == IR_OPAQUE))
-            return sched_refuse(c, "'%s' is a loop of the %s '%s' and keeps its place", ch->link[i]->loop.var->var.name,
-                                kind == IR_SCAN ? "scan" : "opaque stage", site->block->name);
-    }
+    if (!order_kept(c, ch, site))
+        return false;
     if (sched_has_effect(c->cx, site->block->body))
         return sched_refuse(c, "'%s' calls a function with an effect", site->block->name);
     if (!(combiner && combiner->reorders) && !reduction_order_kept(c, ch, site, &a, &b))
@@ -182,6 +236,7 @@ static bool dependences_hold(sched_call *c, const chain *ch)
 
     for (int i = 0; i < all.n; i++) {
         const sched_site *site = &all.at[i];
+        int outer = sched_depth_under(site, outermost) - 1;
         const char *reason = NULL;
 
         if (!sched_depth_under(site, innermost))
@@ -193,10 +248,11 @@ static bool dependences_hold(sched_call *c, const chain *ch)
 
             if (sched_private(c->s, &all, b, innermost))
                 continue;
-            if (!sched_injective(c->s, site, sched_depth_under(site, outermost) - 1, &reason))
+            if (!sched_injective(c->s, site, outer, &reason))
                 return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", site->block->name, reason);
             for (int k = 0; k < ch->n; k++)
-                if ((sched_shared_under(&all, b, innermost) || sched_reads(site->block, b)) &&
+                if (!is_scan(c, ch, k) &&
+                    (sched_shared_under(&all, b, innermost) || !sched_reads_other_steps(c->s, site, outer)) &&
                     (reason = sched_buffer_dependence(c->s, &all, b, ch->link[k]->loop.var)))
                     return sched_refuse(c, "%s", reason);
         }
@@ -221,7 +277,8 @@ const ir_program *sched_permute(sched_call *c, const char *const *loop, int n)
     const ir_stmt *s = ch.link[ch.n - 1]->loop.body;
     for (int i = ch.n - 1; i >= 0; i--)
         s = sched_with_child(c->cx, ch.order[i], 0, s);
-    return sched_with_body(c, sched_rebuild(c->cx, &ch.top, ch.first, s));
+    const ir_stmt *root = sched_rebuild(c->cx, &ch.top, ch.first, s);
+    return root && steps_are_elementwise(c, &ch, root) ? sched_with_body(c, root) : NULL;
 }
 
 /* reorder(l1, l2, ...): from the outermost to the innermost. */

@@ -25,8 +25,8 @@ typedef struct {
     const ir_stmt *update; /* all that the block does, possibly under conditions */
     int depth;             /* loops outside the outermost reduction loop */
     int axis;
-    const ir_buffer **part;            /* one for each component of the combiner */
-    const ir_expr *inside, *outside;   /* conjuncts of the predicate: about reduction loops, about others; NULL: none */
+    const ir_buffer **part;          /* one for each component of the combiner */
+    const ir_expr *inside, *outside; /* conjuncts of the predicate: about reduction loops, about others; NULL: none */
 } factoring;
 
 static bool binds(const factoring *r, const ir_expr *var, bool spatial)
@@ -34,7 +34,7 @@ static bool binds(const factoring *r, const ir_expr *var, bool spatial)
     const sched_site *site = r->site;
 
     for (int i = 0; i < site->block->n_iters; i++)
-        if ((site->block->iters[i].kind == IR_SPATIAL) == spatial && sched_mentions(r->c->cx, site->stmt->block.bind[i], var))
+        if ((site->block->iters[i].kind != IR_REDUCE_ITER) == spatial && sched_mentions(r->c->cx, site->stmt->block.bind[i], var))
             return true;
     return false;
 }
@@ -59,7 +59,7 @@ static bool block_fits(factoring *r)
 
     r->update = only_update(b->body);
     for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_SPATIAL && b->iters[i].kind != IR_REDUCE_ITER)
+        if (b->iters[i].kind == IR_OPAQUE)
             return sched_refuse(r->c, "'%s' has %s axis '%s'", b->name, sched_kind_text(b->iters[i].kind), b->iters[i].var->var.name);
     if (!r->update)
         return sched_refuse(r->c, "'%s' is no single update", b->name);
@@ -67,8 +67,6 @@ static bool block_fits(factoring *r)
         return sched_refuse(r->c, "the combiner of '%s' is not declared associative and commutative", b->name);
     if (sched_has_effect(r->c->cx, b->body))
         return sched_refuse(r->c, "'%s' calls a function with an effect", b->name);
-    if (sched_reads(b, r->update->update.buffer[0]))
-        return sched_refuse(r->c, "'%s' reads what it writes, '%s'", b->name, r->update->update.buffer[0]->name);
     return true;
 }
 
@@ -104,6 +102,18 @@ static bool loops_fit(factoring *r)
     return true;
 }
 
+/* The partial results are those of one step, and a block that reads its results reads those of earlier ones. */
+static bool steps_fit(factoring *r)
+{
+    const ir_block *b = r->site->block;
+
+    if (sched_step_depth(r->c->s, r->site) > r->depth)
+        return sched_refuse(r->c, "a scan loop of '%s' lies inside '%s'", b->name, r->site->loop[r->depth]->loop.var->var.name);
+    if (!sched_reads_other_steps(r->c->s, r->site, r->depth))
+        return sched_refuse(r->c, "'%s' reads what it writes, '%s'", b->name, r->update->update.buffer[0]->name);
+    return true;
+}
+
 static bool predicate_fits(factoring *r)
 {
     tec_context *cx = r->c->cx;
@@ -119,7 +129,8 @@ static bool predicate_fits(factoring *r)
                 spatial = spatial || !reduces(r, r->site->loop[j]);
             }
         if (reduce && spatial)
-            return sched_refuse(r->c, "the predicate '%s' depends on spatial and on reduction loops", ir_expr_text(cx, all.at[i]));
+            return sched_refuse(r->c, "the predicate '%s' depends on spatial and on reduction loops",
+                                ir_expr_text(cx, all.at[i]));
         if (reduce)
             r->inside = ir_all(cx, r->inside, all.at[i]);
         else
@@ -191,13 +202,15 @@ static variables spatial_variables(const factoring *r)
     variables v = {.iters = base_array(cx, ir_iter, most), .bind = base_array(cx, const ir_expr *, most)};
 
     for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SPATIAL)
+        if (b->iters[i].kind != IR_REDUCE_ITER)
             base_map_put(cx, &v.map.vars, b->iters[i].var,
-                         add_variable(r, &v, b->iters[i].var->var.name, b->iters[i].extent, IR_SPATIAL, r->site->stmt->block.bind[i]));
+                         add_variable(r, &v, b->iters[i].var->var.name, b->iters[i].extent, b->iters[i].kind,
+                                      r->site->stmt->block.bind[i]));
     return v;
 }
 
-static const ir_block *make_block(const factoring *r, const variables *v, const char *name, const ir_stmt *init, const ir_stmt *body)
+static const ir_block *make_block(const factoring *r, const variables *v, const char *name, const ir_stmt *init,
+                                  const ir_stmt *body)
 {
     ir_block *b = ir_block_copy(r->c->cx, r->site->block);
 
@@ -228,8 +241,8 @@ static const ir_expr *factor_variables(const factoring *r, variables *v)
 
         if (!reduces(r, l))
             continue;
-        const ir_expr *var = add_variable(r, v, short_name(r, l->loop.var), l->loop.extent, l == r->loop ? IR_SPATIAL : IR_REDUCE_ITER,
-                                          l->loop.var);
+        const ir_expr *var = add_variable(r, v, short_name(r, l->loop.var), l->loop.extent,
+                                          l == r->loop ? IR_SPATIAL : IR_REDUCE_ITER, l->loop.var);
         base_map_put(cx, &v->map.vars, l->loop.var, var);
         of_loop = l == r->loop ? var : of_loop;
     }
@@ -248,14 +261,15 @@ static const ir_stmt *partial_block(const factoring *r, const char *name)
     variables v = spatial_variables(r);
     const ir_expr *var = factor_variables(r, &v), *const *index = partial_index(r, r->update->update.index, var);
     const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
-    const ir_stmt *body = with_update(cx, r->site->block->body, ir_update(cx, combiner, r->part, index, n, r->update->update.source));
+    const ir_stmt *body =
+        with_update(cx, r->site->block->body, ir_update(cx, combiner, r->part, index, n, r->update->update.source));
 
     for (int i = 0; i < combiner->n; i++)
         store[i] = ir_store(cx, r->part[i], combiner->identity[i], index, n);
     if (r->inside)
         body = ir_if(cx, r->inside, body, NULL);
-    const ir_block *b = make_block(r, &v, name, ir_apply_stmt(cx, &v.map, ir_seq(cx, store, combiner->n)),
-                                   ir_apply_stmt(cx, &v.map, body));
+    const ir_block *b =
+        make_block(r, &v, name, ir_apply_stmt(cx, &v.map, ir_seq(cx, store, combiner->n)), ir_apply_stmt(cx, &v.map, body));
     return b ? ir_block_stmt(cx, b, v.bind, r->outside) : NULL;
 }
 
@@ -274,8 +288,8 @@ static const ir_stmt *final_block(const factoring *r, const ir_expr *loop)
         source[i] = ir_load(cx, r->part[i], index, u->update.n + 1);
     const ir_stmt *body = ir_update(cx, combiner, u->update.buffer, u->update.index, u->update.n, source);
     const ir_stmt *init = r->site->block->init;
-    const ir_block *b = make_block(r, &v, r->site->block->name, init ? ir_apply_stmt(cx, &v.map, init) : NULL,
-                                   ir_apply_stmt(cx, &v.map, body));
+    const ir_block *b =
+        make_block(r, &v, r->site->block->name, init ? ir_apply_stmt(cx, &v.map, init) : NULL, ir_apply_stmt(cx, &v.map, body));
     return b ? ir_block_stmt(cx, b, v.bind, r->outside) : NULL;
 }
 
@@ -340,10 +354,12 @@ const ir_program *sched_do_rfactor(sched_call *c)
 
     if (!reduces(&r, r.loop))
         return sched_refuse(c, "'%s' is no reduction loop of '%s'", c->arg[0].name, name);
-    if (!block_fits(&r) || !loops_fit(&r) || !predicate_fits(&r) || !sched_find_block(c->cx, c->tree->body, name, &block))
+    if (!block_fits(&r) || !loops_fit(&r) || !steps_fit(&r) || !predicate_fits(&r) ||
+        !sched_find_block(c->cx, c->tree->body, name, &block))
         return NULL;
     if (c->arg[1].i < 0 || c->arg[1].i > r.update->update.n)
-        return sched_refuse(c, "the partial results have dimensions 0 to %d; %lld is none", r.update->update.n, (long long)c->arg[1].i);
+        return sched_refuse(c, "the partial results have dimensions 0 to %d; %lld is none", r.update->update.n,
+                            (long long)c->arg[1].i);
     r.axis = (int)c->arg[1].i;
     base_push(c->cx, &c->results, sched_fresh_name(c, NULL, base_format(c->cx, "%s.rf", name)));
     return factored(&r, &block, c->results.at[0]);

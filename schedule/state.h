@@ -243,7 +243,10 @@ const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fix
 ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering);
 /* The quick proof that the spatial bindings count through a constant box: mixed radix over inner loops of constant extents.
  * dim_of as given by sched_plain_store. False: not proven in this way. */
-bool sched_counts_box(const sched *s, const sched_site *site, const int *dim_of, const ir_region *box, int fixed);
+bool sched_counts_box(const sched *s, const sched_site *site, const ir_region *access, const int *dim_of, const ir_region *box,
+                      int fixed);
+/* Index d of an access at one point, over the loops. */
+const ir_expr *sched_stored_at(tec_context *cx, const sched_site *site, const ir_region *access, int d);
 ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed); /* of the loops inside the outer `fixed` ones */
 /* The predicate without the conjuncts that only keep the block within its domain. */
 const ir_expr *sched_loop_guards(const sched *s, const sched_site *site);
@@ -306,10 +309,11 @@ bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *re
  * refuses. */
 bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block);
 const ir_region *sched_access(const ir_region *r, int n, const ir_buffer *b); /* that of the buffer itself; NULL: none */
-/* For each iteration variable: the dimension of the written box that it alone indexes, or -1. False where a dimension is
- * something else than a variable of its own (or the constant 0 of a dimension of 1), or a spatial variable of more than one
- * value indexes nothing. */
+/* For each iteration variable: the dimension of the written box that it alone indexes, up to a constant, or -1. False where a
+ * dimension is something else than a spatial or scan variable of its own (or the same in all instances), or a spatial variable
+ * of more than one value indexes nothing. */
 bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, int *dim_of);
+int64_t sched_store_shift(const ir_region *w, int d); /* that constant, of a dimension that a variable indexes */
 /* More than one block below the loop of `var` touches the buffer. */
 bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var);
 /* NULL where no iteration of the loop writes an element of the buffer that another one reads or writes; otherwise the reason. */
@@ -349,6 +353,20 @@ const char *sched_hidden_result(tec_context *cx, const ir_program *p);
 
 /* Why some pipeline of the tree breaks the rules; NULL: all stand (pipeline.c). */
 const char *sched_broken_pipeline(const sched *s, const ir_program *tree);
+
+/* ---- steps of scan loops (scan.c) ---- */
+
+/* The outer loops up to the innermost that a scan variable of the block is bound to; 0: it has none. */
+int sched_step_depth(const sched *s, const sched_site *site);
+int sched_common_loops(const sched_site *a, const sched_site *b); /* from the outermost on */
+/* While the outer `fixed` loops, which the sites have in common, stand still, the accesses touch no element of a buffer both. NULL:
+ * no access. */
+bool sched_apart(const sched *s, const sched_site *a, const ir_region *at_a, const sched_site *b, const ir_region *at_b, int fixed);
+/* The same of all that the block reads and all that it writes. */
+bool sched_reads_other_steps(const sched *s, const sched_site *site, int fixed);
+/* NULL where instances of the block may run again within their step, or in another place there; without scan variables, as
+ * sched_not_idempotent. Otherwise why not. */
+const char *sched_not_repeatable(const sched *s, const sched_site *site);
 
 /* Debug builds: the rules of docs/loop-tree.md that can be checked on the tree alone; false with an INTERNAL error in the
  * context. */

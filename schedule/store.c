@@ -98,7 +98,8 @@ static bool resolved(tec_context *cx, const ir_expr *e, const sched_layout *m, c
 }
 
 /* plain[d] stands for the index without its mask; value[d] becomes it, over the point. False where masks follow from one another. */
-static bool undo_masks(const ir_facts *f, const sched_layout *m, const ir_expr *const *plain, const ir_subst *vars, ir_subst *value)
+static bool undo_masks(const ir_facts *f, const sched_layout *m, const ir_expr *const *plain, const ir_subst *vars,
+                       ir_subst *value)
 {
     tec_context *cx = ir_facts_context(f);
     bool *known = base_array(cx, bool, m->n);
@@ -205,8 +206,9 @@ static int list_vars(const sched *s, const ir_block *b, const ir_region *r, int 
 bool sched_invert_read(const sched *s, const ir_block *b, const ir_region *r, sched_layout *m)
 {
     int n = r->buffer->n, *iter = base_array(s->cx, int, b->n_iters);
-    const ir_expr **var = base_array(s->cx, const ir_expr *, b->n_iters), **extent = base_array(s->cx, const ir_expr *, b->n_iters),
-                  **index = base_array(s->cx, const ir_expr *, n), **value = base_array(s->cx, const ir_expr *, b->n_iters),
+    const ir_expr **var = base_array(s->cx, const ir_expr *, b->n_iters),
+                  **extent = base_array(s->cx, const ir_expr *, b->n_iters), **index = base_array(s->cx, const ir_expr *, n),
+                  **value = base_array(s->cx, const ir_expr *, b->n_iters),
                   **most = base_array(s->cx, const ir_expr *, b->n_iters);
     ir_subst single = {0};
     const char *reason;
@@ -248,32 +250,43 @@ bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m)
     return false;
 }
 
-static bool pads(const sched *s, const ir_block *b, const ir_region *w)
+/* Marks the dimensions of which the block writes the last element; false where it pads through a layout. */
+static bool reach_ends(const sched *s, const ir_block *b, const ir_region *w, bool *reached)
 {
-    int *dim_of = base_array(s->cx, int, b->n_iters);
+    int *dim_of = base_array(s->cx, int, b->n_iters), n = w->buffer->n;
+    const ir_expr **end = base_array(s->cx, const ir_expr *, n);
+    bool plain = sched_plain_store(s, b, w, dim_of), whole = false;
     sched_layout m;
 
-    for (int d = 0; d < w->buffer->n; d++)
-        if (!ir_is_value(w->extent[d], 1)) /* a foreign function writes all of its box */
-            return false;
-    if (!sched_plain_store(s, b, w, dim_of))
-        return !sched_invert_store(s, b, w, &m) || sched_is_padded(s, b, &m);
-    for (int i = 0; i < b->n_iters; i++)
-        if (dim_of[i] >= 0 && !ir_prove_equal(s->facts, b->iters[i].extent, w->buffer->shape[dim_of[i]]))
-            return true;
-    return false;
+    for (int d = 0; d < n; d++) {
+        end[d] = ir_add(s->cx, w->min[d], w->extent[d]);
+        whole = whole || !ir_is_value(w->extent[d], 1); /* a foreign function writes all of its box */
+    }
+    if (!whole && !plain && (!sched_invert_store(s, b, w, &m) || sched_is_padded(s, b, &m)))
+        return false;
+    for (int i = 0; plain && i < b->n_iters; i++)
+        if (dim_of[i] >= 0)
+            end[dim_of[i]] = ir_add(s->cx, b->iters[i].extent, ir_int(s->cx, sched_store_shift(w, dim_of[i])));
+    for (int d = 0; d < n; d++)
+        reached[d] = reached[d] || whole || !plain || ir_prove_equal(s->facts, end[d], w->buffer->shape[d]);
+    return true;
 }
 
 bool sched_leaves_padding(const sched *s, const ir_buffer *buffer)
 {
     sched_sites all = sched_all_sites(s->cx, s->tree->body);
+    bool *reached = base_array(s->cx, bool, buffer->n), written = false;
 
     for (int i = 0; i < all.n; i++) {
         const ir_region *w = sched_access(all.at[i].block->writes, all.at[i].block->n_writes, buffer);
 
-        if (w && pads(s, all.at[i].block, w))
+        if (w && !reach_ends(s, all.at[i].block, w, reached))
             return true;
+        written = written || w;
     }
+    for (int d = 0; written && d < buffer->n; d++)
+        if (!reached[d])
+            return true;
     return false;
 }
 

@@ -7,7 +7,8 @@
  *     }}}
  *
  * The blocks of a scan stand one after the other in one loop over the steps that are not given; those that are given come before it. An update
- * counts its steps from 0, so time is its first iteration variable plus the number of given steps.
+ * counts its steps from 0, so time is its first iteration variable plus the number of given steps. That variable is of kind scan in the updates
+ * of states. What lives within a step has no order of its own in time; it only follows what it reads.
  */
 #include "ir/facts.h"
 #include "ir/region.h"
@@ -38,7 +39,7 @@ static ir_iter *make_iters(tec_context *cx, const te_stage *s, ir_subst *map)
     }
     if (s->scan) {
         iters[0].extent = time_extent(cx, s->scan);
-        iters[0].kind = IR_SCAN;
+        iters[0].kind = s->init ? IR_SCAN : IR_SPATIAL;
         base_map_put(cx, &map->vars, s->axis[0], ir_add(cx, iters[0].var, ir_int(cx, s->scan->first)));
     }
     return iters;

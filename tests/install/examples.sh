@@ -41,4 +41,5 @@ for programs in "$dir/cmake/build" "$dir/make"; do
     expect "3 rows, 1000 runs: y[0, 0] = 768" "$programs/two_threads"
 done
 expect "GFLOP/s" "$prefix/bin/tec" te --time examples/matmul.te
+expect "GFLOP/s" "$prefix/bin/tec" te --time --dim t=64 --dim n=8 examples/lstm.te
 echo "examples: ok"

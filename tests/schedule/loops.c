@@ -487,3 +487,12 @@ Test(loops, cut_gives_each_part_its_own_private_buffers)
     does(s, "compute_at(P, C.x)\nvectorize(C.x)\ncut(C.y, 4)");
     cr_assert(sched_tree(s)->n_buffers == 2, "%s", tree_text(s));
 }
+
+Test(loops, fuse_keeps_what_guards_the_initialisation)
+{
+    sched *s = schedule_of("def f(n, A: f32[n, 3]) { C[y] = sum[k](A[y, k]) return C }");
+
+    does(s, "C.k.0, C.k.1 = split(C.k, _, 4)\nC.k.0.0, C.k.0.1 = split(C.k.0, _, 3)\na, b, c = split(C.k.0.0, _, 5, 2)");
+    refuses(s, "a = fuse(C.k.0.0.2, C.k.0.1)",
+            "a condition on 'C.k.0.0.2' guards the initialisation of 'C', and 'C.k.0.1' is a reduction loop");
+}

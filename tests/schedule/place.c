@@ -382,3 +382,20 @@ Test(place, reverse_compute_at_refuses_a_block_that_is_there_already)
     does(s, "reverse_compute_at(Q, P.i)");
     refuses(s, "reverse_compute_at(Q, P.i)", "'Q' lies under 'P.i' already");
 }
+
+Test(place, reverse_compute_at_needs_the_loops_around_to_run)
+{
+    sched *s = schedule_of("def f(n, B: f32[0, 9], A: f32[n, 0]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+
+    does(s, "c = cache_read(B, local)");
+    refuses(s, "reverse_compute_at(C, B.cache.local.ax1)", "it is not proven that 'B.cache.local.ax0' runs at all");
+}
+
+Test(place, reverse_compute_at_needs_all_its_producers_to_run)
+{
+    sched *s = schedule_of("def f(n, A: f32[n, 9], B: f32[9, 3]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+
+    does(s, "reorder(C.x, C.y, C.k)\na, b, c = split(C.x, _, 5, 2)\nd = cache_write(C, local)\ne, f = cut(C.x.1, 4)");
+    refuses(s, "reverse_compute_at(C.cache.local, C.x.0)",
+            "it depends on 'false' whether all that 'C.cache.local' reads is computed");
+}

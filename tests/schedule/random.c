@@ -116,11 +116,43 @@ static void add_grid(base_text *t)
     base_add(cx, t, below(2) ? "  T[y, x] = R[y, x] * R[y, x]\n  return T, P\n}" : "  return R\n}");
 }
 
+/* What one step reads of an earlier one: the element beside it, another one, or a sum over all. */
+static const char *step_back(const char *name, int back)
+{
+    switch (below(4)) {
+    case 0: return base_format(cx, "%s[t - %d, %d]", name, back, below(2));
+    case 1: return base_format(cx, "%s[t - %d, (j + 1) %% m]", name, back);
+    case 2: return base_format(cx, "sum[k: m](%s[t - %d, k] * W[j, k])", name, back);
+    default: return base_format(cx, "%s[t - %d, j]", name, back);
+    }
+}
+
+/* Two states of different dtypes, with what is computed within a step; or one that a row at a time adds up. */
+static void add_recurrence(base_text *t)
+{
+    int first = 1 + below(2);
+
+    if (below(3) == 0) {
+        base_add(cx, t, "def prefix(n, m, A: i32[n, m]) where n >= 1 {\n  scan S[t: n] {\n    init h[t: 1, j: m] = A[0, j]\n");
+        base_addf(cx, t, "    update h[t, j] = %s[t, j] + h[t - 1, j]\n  }\n", below(2) ? "A" : "2 * A");
+        base_add(cx, t, below(2) ? "  R[t, j] = h[t, j] - 1\n  return R\n}" : "  return h\n}");
+        return;
+    }
+    base_addf(cx, t, "def rec(n, m, A: i32[n, m], W: i32[m, m]) where n >= %d, m >= 2 {\n  scan S[t: n] {\n", first);
+    base_addf(cx, t, "    init g[t: %d, j: m] = A[0, j] + i32(t)\n    init h[t: %d, j: m] = i64(A[t, j])\n", first, first);
+    base_addf(cx, t, "    update x[t, j: m] = A[t, j] * %s\n", below(2) ? "2" : step_back("g", first));
+    base_addf(cx, t, "    update g[t, j] = x[t, j] + %s\n", step_back("g", 1));
+    base_addf(cx, t, "    update h[t, j] = i64(%s) + h[t - %d, j] + i64(g[t, %s])\n  }\n", step_back("g", first), first,
+              below(2) ? "j" : "(j + 1) % m");
+    base_add(cx, t, below(2) ? "  R[j] = h[n - 1, j] * 2\n  return R\n}" : "  return h, g\n}");
+}
+
 static const char *random_definition(void)
 {
     base_text t = {0};
 
-    switch (below(5)) {
+    switch (below(6)) {
+    case 5: add_recurrence(&t); break;
     case 0: add_matmul(&t); break;
     case 1: add_conv(&t); break;
     case 2: add_normalise(&t); break;

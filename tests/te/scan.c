@@ -53,12 +53,12 @@ Test(te_scan, has_one_loop_over_time_around_all_updates)
     cr_assert(p && ir_verify(cx, p, IR_VERIFY_TREE), "%s", tec_context_error(cx));
     cr_assert(strstr(ir_program_text(cx, p), "  for S.t in 0..n - 1 {\n"
                                              "    for z.j in 0..4 {\n"
-                                             "      block z(t scan = S.t in 0..n - 1, j = z.j in 0..4) {\n"
+                                             "      block z(t = S.t in 0..n - 1, j = z.j in 0..4) {\n"
                                              "        reads x[t + 1, j], h[t, j]\n"
                                              "        writes z[t + 1, j]\n"),
               "%s", ir_program_text(cx, p));
     cr_assert(strstr(ir_program_text(cx, p), "    for h.r.k in 0..4 {\n"
-                                             "      block h.r(t scan = S.t in 0..n - 1, k reduce = h.r.k in 0..4) {\n"),
+                                             "      block h.r(t = S.t in 0..n - 1, k reduce = h.r.k in 0..4) {\n"),
               "%s", ir_program_text(cx, p));
     cr_assert(strstr(ir_program_text(cx, p), "    for h.j in 0..4 {\n"
                                              "      block h(t scan = S.t in 0..n - 1, j = h.j in 0..4) {\n"),
