@@ -344,6 +344,16 @@ Test(build_tensorize, functions_in_c)
     cr_assert(strstr(assembly(importing("import_c", dot_c), ARM), "fmadd"));
 }
 
+/* The accumulator is a buffer on the stack, whose strides are known only once it is allocated. */
+Test(build_tensorize, functions_get_local_buffers)
+{
+    const char *text = importing("import_c", dot_c), *from = strstr(text, "  reorder(");
+
+    is_right(base_format(cx, "%.*s  reorder(y0, x0, k0, k1, y1, x1) c = cache_write(C, local, x0) %s", (int)(from - text), text,
+                         strstr(from, "tensorize(k1")),
+             VNNI_CPU);
+}
+
 Test(build_tensorize, equal_imports_give_equal_code)
 {
     const char *text = importing("import_c", dot_c);
@@ -377,6 +387,16 @@ Test(build_tensorize, says_what_is_wrong_with_an_import)
                      "two imports define 'g'");
     does_not_compile("def f(A: f32[4]) { B[i] = A[i] * 2.0 return B }\nschedule f { pragma(B.i, import_c, 3) }\n",
                      "the pragma import_c wants a text or the name of a file in quotes, found 3");
+}
+
+/* A step after tensorize may move an operand apart. */
+Test(build_tensorize, says_what_no_longer_matches)
+{
+    does_not_compile("intrinsic rows(a: f32[4, 8]) { s[i] = sum[k](a[i, k]) return s update \"call rows\" }\n"
+                     "def f(A: f32[8, 8]) { B[i, k] = A[i, k] * 2.0 C[i: 8] = sum[k: 8](B[i, k]) return C }\n"
+                     "schedule f { i0, i1 = split(C.i, _, 4) tensorize(i1, rows) storage_align(B, 0, 16, 1) }\n",
+                     "what was tensorized is no longer 'rows.update': the stride of 'a' along 's.i' is 8 in the intrinsic; in the program 'B' has 17 "
+                     "along 'C.i.1'");
 }
 
 /* What gives something other than 0 fails the call. */

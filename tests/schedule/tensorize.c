@@ -88,6 +88,7 @@ static const char intrinsics[] =
     "intrinsic top(a: f32[4]) { c[] = max[k](a[k]) return c update \"call top\" }\n"
     "intrinsic clamp(a: i32[8]) { c[i] = i8(min(max(a[i], i32(-128)), i32(127))) return c body \"call clamp\" }\n"
     "intrinsic broken(a: f32[8]) { y[i] = a[i] * 3.0 return y body \"mul {a}\" }\n"
+    "intrinsic second(a: f32[2, 8]) { y[i] = a[1, i] + 1.0 return y strides a[s, 1] body \"call second\" }\n"
     "intrinsic eights(n, a: f32[n]) where n % 8 == 0 { y[i] = a[i] + 1.0 return y body \"call eights\" }\n";
 
 static sched *with_intrinsics(const char *def)
@@ -202,6 +203,8 @@ Test(tensorize, says_what_does_not_fit_the_place)
     refuses(with_intrinsics(f), "tensorize(B.x, aligned)",
             "'B' cannot be tensorized: it is not 'aligned': the alignment of 'a' is 32 bytes in the intrinsic; in the program 'A' at element "
             "y * 8 is only known to be aligned to 4");
+    refuses(with_intrinsics(f), "tensorize(B.x, second)",
+            "'B' cannot be tensorized: it is not 'second': where 'a' of the intrinsic begins, 's', no loop of the program tells");
     refuses(with_intrinsics(f), "tensorize(B.x, onchip)",
             "'B' cannot be tensorized: it is not 'onchip': the scope of 'a' is local in the intrinsic; in the program 'A' is global");
     does(with_intrinsics(f), "c = cache_read(A, local, B)\ncompute_at(c, B.y)\ntensorize(B.x, onchip)");
