@@ -145,7 +145,7 @@ comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *d, const sched *
 {
     comp_dispatch *out = base_new(cx, comp_dispatch);
     const ir_program *p = sched_tree(s);
-    const char *name;
+    const char *name = NULL;
 
     if (!d)
         return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': the schedule was not made from a definition", text);
