@@ -387,6 +387,15 @@ static bool inside_thread(const placer *pl)
     return false;
 }
 
+/* Once: passes before this one may have copied the loop that holds the allocation. */
+static void allocate_around(placer *pl, const ir_buffer *b)
+{
+    for (int i = 0; i < pl->shared.n; i++)
+        if (pl->shared.at[i] == b)
+            return;
+    base_push(pl->cx, &pl->shared, b);
+}
+
 static const ir_stmt *place_allocate(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     const ir_buffer *b = s->allocate.buffer;
@@ -394,7 +403,7 @@ static const ir_stmt *place_allocate(placer *pl, const ir_facts *f, const ir_stm
     if (b->scope == IR_SHARED || b->scope == IR_WARP) {
         const ir_stmt *body = place(pl, f, s->allocate.body, sum);
 
-        base_push(pl->cx, &pl->shared, b);
+        allocate_around(pl, b);
         return body;
     }
     if (inside_thread(pl))

@@ -292,7 +292,30 @@ static bool shares_vectors(tec_context *cx, const space_heavy *h, const space_lo
 static void add_axis(space_heavy *h, const space_loop *loop, bool column, bool row)
 {
     if (h->n_axes < SPACE_MAX_AXES)
-        h->axis[h->n_axes++] = (space_axis){loop, column, row};
+        h->axis[h->n_axes++] = (space_axis){.loop = loop, .column = column, .row = row};
+}
+
+static void name_iters(tec_context *cx, space_heavy *h)
+{
+    for (int i = 0; i < h->n_axes; i++) {
+        const ir_iter *iter = sums_iter(cx, h, h->axis[i].loop);
+
+        h->axis[i].iter = iter ? iter->var->var.name : NULL;
+    }
+}
+
+static void list_loads(tec_context *cx, space_heavy *h)
+{
+    load_list l = loads_of(cx, h->sums->block);
+
+    for (int i = 0; i < l.n && h->n_loads < SPACE_MAX_OPERANDS; i++) {
+        bool known = false;
+
+        for (int j = 0; j < h->n_loads; j++)
+            known = known || h->load[j]->load.buffer == l.load[i]->load.buffer;
+        if (!known)
+            h->load[h->n_loads++] = l.load[i];
+    }
 }
 
 /* Others, the column, then at most two rows: the last axes that share vectors, or the last axis where none does. */
@@ -426,6 +449,8 @@ static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const 
     if (column)
         list_followers(cx, h, column);
     order_axes(cx, h, column, lane);
+    name_iters(cx, h);
+    list_loads(cx, h);
     find_producers(shape, h);
     find_operands(cx, h);
     choose_tile(shape, h);
@@ -554,5 +579,5 @@ space *space_master(tec_context *cx, const ir_program *tree, const target *t)
         return NULL;
     const space_shape *shape = space_analyse(cx, tree, t);
 
-    return space_new(cx, shape->base, space_cpu_template, (void *)shape);
+    return space_new(cx, shape->base, t && t->kind->is_gpu ? space_gpu_template : space_cpu_template, (void *)shape);
 }

@@ -34,6 +34,7 @@ typedef struct space_stage space_stage;
 /* An axis of the output of a heavy stage; those of extent 1 are left out. */
 typedef struct {
     const space_loop *loop;
+    const char *iter; /* the variable of the sums that follows it last; NULL: none does alone */
     bool column; /* its innermost part is a vector */
     bool row;    /* a register tile has several of its values */
 } space_axis;
@@ -55,6 +56,8 @@ typedef struct {
     int n_producers;
     const char *operand[SPACE_MAX_OPERANDS]; /* buffers that might be copied so that a tile's part lies together */
     int n_operands;
+    const ir_expr *load[SPACE_MAX_OPERANDS]; /* one of each buffer that the sums read */
+    int n_loads;
     space_tile tile; /* where it starts */
 } space_heavy;
 
@@ -86,7 +89,7 @@ typedef struct {
 const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t);
 const space_stage *space_stage_named(const space_shape *shape, const char *name);
 
-tec_template space_cpu_template;
+tec_template space_cpu_template, space_gpu_template;
 
 /* ---- knobs of a stage, named STAGE.WHAT; a stage that is not open takes the start ---- */
 

@@ -148,6 +148,22 @@ Test(gpu, rows_that_threads_reduce_by_shuffles)
     needs_each_barrier(SOFTMAX, ROWS("8"), 2);
 }
 
+/* Sums that wait in shared memory between the blocks of the reduction; passes copy the loop that holds the shared tile of A. */
+Test(gpu, a_shared_tile_in_copies_of_a_loop_is_allocated_once)
+{
+    const char *definition = "def mm(A: f32[24, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+    const ir_program *tree = scheduled(definition, "cache_write(C, global)\n"
+                                                   "xo, xi = split(C.cache.global.x, _, 4)\nyo, yi = split(C.cache.global.y, _, 4)\nreorder(xo, yo, xi, yi)\n"
+                                                   "b = fuse(xo, yo)\ncompute_at(C, b)\nt = fuse(xi, yi)\nt0, t1 = split(t, _, 4)\n"
+                                                   "bind(t1, threadIdx.x)\ny0, y1, y2 = split(C.y, 1, 2, 2)\nx0, x1, x2 = split(C.x, 1, 2, 2)\n"
+                                                   "k0, k1 = split(C.k, _, 2)\nreorder(k0, y0, x0, y1, x1, k1, y2, x2)\nu = fuse(y1, x1)\n"
+                                                   "set_scope(C.cache.global, shared)\ncache_write(C, local, u)\ncache_read(A, shared, C)\n"
+                                                   "compute_at(A.cache.shared, k0)\nf = fuse(A.cache.shared.ax0, A.cache.shared.ax1)\nf0, f1 = split(f, _, 4)\n"
+                                                   "bind(f1, threadIdx.x)\nbind(u, threadIdx.x)\nbind(b, blockIdx.x)\n");
+
+    means_the_same(sched_tree(schedule_of(definition)), lowered(tree));
+}
+
 Test(gpu, rows_that_threads_reduce_through_shared_memory)
 {
     needs_each_barrier(SOFTMAX, ROWS("64"), 14);

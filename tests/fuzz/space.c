@@ -2,7 +2,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "fuzz/data.h"
 #include "fuzz/fuzz.h"
+#include "lower/pass.h"
 #include "space/space.h"
 #include "te/text.h"
 
@@ -250,4 +252,91 @@ Test(space, few_points_are_refused)
         cr_assert(here <= 12, "%s: %d of 60 points are refused", defs[i].name, here);
     }
     cr_assert(refused * 20 <= all, "%d of %d points are refused", refused, all);
+}
+
+/* ---- GPUs: the tree, and the lowered program with its barriers, thread by thread ---- */
+
+static void runs_on_threads(const setting *x, const space_point *p, const sched *s, uint64_t data)
+{
+    tec_context *scratch = base_child(cx);
+    const ir_program *tree = te_tree(scratch, x->def), *low = lower_run(&(lower_options){.cx = scratch, .target = x->t}, sched_tree(s));
+    fuzz_sizes sizes[FUZZ_MAX_SETS];
+    int n = fuzz_draw_sizes(scratch, tree, data, sizes);
+
+    cr_assert(low, "%s: %s\n%s", x->def->name, tec_context_error(scratch), sched_trace_text(scratch, s));
+    for (int i = 0; i < n; i++) {
+        fuzz_data d;
+
+        cr_assert(fuzz_draw_data(scratch, tree, &sizes[i], data + (uint64_t)i, &d) && fuzz_interpret(scratch, tree, &d, true));
+        cr_assert(fuzz_interpret(scratch, sched_tree(s), &d, false) && fuzz_interpret(scratch, low, &d, false), "%s: %s\n%s\n%s", x->def->name, d.fault,
+                  sched_trace_text(scratch, s), space_point_text(scratch, x->sp, p));
+    }
+    tec_context_free(scratch);
+}
+
+static void runs_on_a_gpu(const char *name)
+{
+    setting x = set_up(name, "cuda");
+    uint64_t state = 3;
+    int refused = 0;
+
+    for (int i = 0; i < 8; i++) {
+        tec_context *scratch = base_child(cx);
+        space_point p;
+
+        cr_assert(space_sample(cx, x.sp, &state, &p), "%s has no point", name);
+        sched *s = space_apply(scratch, x.sp, &p);
+        refused += sched_failed(s);
+        if (!sched_failed(s))
+            runs_on_threads(&x, &p, s, (uint64_t)i + 7);
+        tec_context_free(scratch);
+    }
+    cr_assert(refused <= 3, "%s: %d of 8 points are refused", name, refused);
+}
+
+Test(space, mm_runs_on_a_gpu) { runs_on_a_gpu("mm"); }
+Test(space, mmodd_runs_on_a_gpu) { runs_on_a_gpu("mmodd"); }
+Test(space, mmn_runs_on_a_gpu) { runs_on_a_gpu("mmn"); }
+Test(space, dense_runs_on_a_gpu) { runs_on_a_gpu("dense"); }
+Test(space, depth_runs_on_a_gpu) { runs_on_a_gpu("depth"); }
+Test(space, direct_runs_on_a_gpu) { runs_on_a_gpu("direct"); }
+Test(space, packedconv_runs_on_a_gpu) { runs_on_a_gpu("packedconv"); }
+Test(space, packedmm_runs_on_a_gpu) { runs_on_a_gpu("packedmm"); }
+Test(space, softmax_runs_on_a_gpu) { runs_on_a_gpu("softmax"); }
+Test(space, softn_runs_on_a_gpu) { runs_on_a_gpu("softn"); }
+Test(space, pool_runs_on_a_gpu) { runs_on_a_gpu("pool"); }
+Test(space, transpose_runs_on_a_gpu) { runs_on_a_gpu("transpose"); }
+Test(space, ew_runs_on_a_gpu) { runs_on_a_gpu("ew"); }
+Test(space, columns_runs_on_a_gpu) { runs_on_a_gpu("columns"); }
+Test(space, best_runs_on_a_gpu) { runs_on_a_gpu("best"); }
+
+static void gpu_refuses(const char *name, const char *why)
+{
+    setting x = set_up(name, "cuda");
+    space_point p = space_start(x.sp);
+    const char *reason;
+    uint64_t state = 1;
+
+    cr_assert_not(space_check(cx, x.sp, &p, &reason));
+    cr_assert_str_eq(reason, why);
+    cr_assert_not(space_sample(cx, x.sp, &state, &p));
+}
+
+Test(space, a_gpu_refuses_what_needs_two_launches) { gpu_refuses("attention", "'S' would need a launch of its own, beside that of 'Y'"); }
+Test(space, a_gpu_refuses_a_single_result) { gpu_refuses("total", "'S' has one result, which is not dealt out to blocks"); }
+
+/* Limits of the device are said before a schedule is made. */
+Test(space, a_gpu_point_keeps_the_limits_of_the_device)
+{
+    setting x = set_up("mm", "opencl -device=mali");
+    const char *reason;
+    space_point p;
+
+    cr_assert(space_point_parse(cx, x.sp,
+                                "{\"C.tile.x\": [1, 32, 1], \"C.tile.y\": [1, 16, 1], \"C.reduce_block\": 4, \"C.unroll\": 16, "
+                                "\"C.share.A\": 0, \"C.share.B\": 0}",
+                                &p),
+              "%s", tec_context_error(cx));
+    cr_assert_not(space_check(cx, x.sp, &p, &reason));
+    cr_assert_str_eq(reason, "a block of 512 threads is more than the device's 256");
 }

@@ -1,0 +1,513 @@
+/* space/gpu.c -- the template for GPUs: what a block of threads computes at once, what each thread and virtual thread has of it, and what
+ * the threads fetch together into shared memory.
+ *
+ *     for tiles blockIdx.x
+ *       for k.0                                     blocks of the reduction
+ *         shared copies of operands: for ... { for ... threadIdx.x }
+ *         for ... vthread { for ... threadIdx.x { sums in registers: for k.1 { for inner } } }
+ *       output: for ... { for ... threadIdx.x }
+ *
+ * The sums of a tile lie in shared memory between the blocks of the reduction, and in registers within one. Limits of the device
+ * (threads, shared memory) are requirements: a point beyond them is refused before a schedule is made.
+ */
+#include <string.h>
+
+#include "ir/build.h"
+#include "ir/facts.h"
+#include "ir/walk.h"
+#include "space/master.h"
+
+enum { MAX_LOOPS = 48, TILED_AXES = 2, MOST_THREADS = 32, MOST_INNER = 8, MOST_VTHREADS = 4, MOST_SUMS = 64, MIN_THREADS = 4 };
+enum { USUAL_THREADS = 1024, USUAL_SHARED = 32 << 10 };
+enum { THREADS_ON_RESULTS, THREADS_ON_REDUCTION };
+
+static const char *const thread_words[] = {"results", "reduction"};
+
+typedef struct {
+    const int64_t *tile[SPACE_MAX_AXES]; /* [_, vthreads, threads, inner]; NULL: one element at a time */
+    int64_t reduce_block, unroll;
+    bool share[SPACE_MAX_OPERANDS];
+} gpu_heavy;
+
+typedef struct {
+    int64_t threads;
+    int on;
+} gpu_nest;
+
+static int64_t max_threads(const space_shape *shape)
+{
+    const target *t = sched_target(shape->base);
+
+    return t && t->max_threads ? t->max_threads : USUAL_THREADS;
+}
+
+static int64_t shared_bytes(const space_shape *shape)
+{
+    const target *t = sched_target(shape->base);
+
+    return t && t->shared_bytes ? t->shared_bytes : USUAL_SHARED;
+}
+
+/* ---- heavy stages: declaring ---- */
+
+static const space_loop *longest(const space_heavy *h)
+{
+    const space_loop *best = NULL;
+
+    for (int i = 0; i < h->n_reduce; i++)
+        if (h->reduce[i]->extent && (!best || h->reduce[i]->extent > best->extent))
+            best = h->reduce[i];
+    return best;
+}
+
+static int64_t tile_of(const gpu_heavy *c, int i) { return c->tile[i] ? c->tile[i][1] * c->tile[i][2] * c->tile[i][3] : 1; }
+
+static int64_t product_of(const gpu_heavy *c, const space_heavy *h, int part)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < h->n_axes; i++)
+        n *= c->tile[i] ? c->tile[i][part] : 1;
+    return n;
+}
+
+/* Values of a variable of the sums while a block works on one block of the reduction. */
+static int64_t span_of(const gpu_heavy *c, const space_heavy *h, const ir_iter *iter)
+{
+    const space_loop *blocked = longest(h);
+    int64_t n;
+
+    for (int i = 0; i < h->n_axes; i++)
+        if (base_same(h->axis[i].iter, iter->var->var.name))
+            return tile_of(c, i);
+    if (c->reduce_block && blocked && base_same(blocked->iter, iter->var->var.name))
+        return c->reduce_block;
+    if (iter->kind == IR_SPATIAL)
+        return 1;
+    return ir_is_int(iter->extent, &n) ? n : INT32_MAX;
+}
+
+/* Elements of an operand that a tile reads: the box of each index. */
+static int64_t elements_of(const space_shape *shape, const gpu_heavy *c, const space_heavy *h, const ir_expr *load)
+{
+    const ir_facts *f = ir_facts_of_program(sched_context(shape->base), sched_tree(shape->base));
+    const ir_block *b = h->sums->block;
+    double all = 1;
+
+    for (int d = 0; d < load->load.n; d++) {
+        int64_t extent = 1, by, whole;
+        const ir_expr *rest;
+
+        for (int i = 0; i < b->n_iters; i++)
+            extent += ir_linear(f, load->load.index[d], &b->iters[i].var, 1, &by, &rest) ? (by < 0 ? -by : by) * (span_of(c, h, &b->iters[i]) - 1) : INT32_MAX;
+        all *= (double)(ir_is_int(load->load.buffer->shape[d], &whole) && whole < extent ? whole : extent);
+    }
+    return all > 1e15 ? (int64_t)1e15 : (int64_t)all;
+}
+
+static int64_t shared_of(const space_shape *shape, const gpu_heavy *c, const space_heavy *h)
+{
+    int64_t bytes = base_dtype_bytes(h->sums->block->writes[0].buffer->dtype);
+
+    for (int i = 0; i < h->n_axes; i++)
+        bytes *= tile_of(c, i);
+    for (int i = 0; i < h->n_loads; i++)
+        if (c->share[i])
+            bytes += elements_of(shape, c, h, h->load[i]) * base_dtype_bytes(h->load[i]->load.buffer->dtype);
+    return bytes;
+}
+
+static void require_limits(tec_knobs *k, const space_shape *shape, const gpu_heavy *c, const space_heavy *h)
+{
+    int64_t threads = product_of(c, h, 2), sums = product_of(c, h, 1) * product_of(c, h, 3), bytes = shared_of(shape, c, h);
+
+    for (int i = 0; i < h->n_axes; i++)
+        tec_knob_require(k, !h->axis[i].column || !h->panel || tile_of(c, i) % h->panel == 0 || h->panel % tile_of(c, i) == 0,
+                         "a tile of '%s' cuts panels of %lld", h->axis[i].loop->name, (long long)h->panel);
+    for (int i = 0; i < h->n_axes; i++)
+        tec_knob_require(k, !h->axis[i].loop->extent || tile_of(c, i) <= h->axis[i].loop->extent, "a tile is larger than '%s'", h->axis[i].loop->name);
+    tec_knob_require(k, threads >= MIN_THREADS, "a block of %lld threads is less than %d", (long long)threads, MIN_THREADS);
+    tec_knob_require(k, threads <= max_threads(shape), "a block of %lld threads is more than the device's %lld", (long long)threads,
+                     (long long)max_threads(shape));
+    tec_knob_require(k, sums <= MOST_SUMS, "%lld sums of one thread are more than %d", (long long)sums, MOST_SUMS);
+    for (int i = 0; i < h->n_loads; i++)
+        tec_knob_require(k, !c->share[i] || elements_of(shape, c, h, h->load[i]) % threads == 0, "%lld threads do not share the copy of '%s' evenly",
+                         (long long)threads, h->load[i]->load.buffer->name);
+    tec_knob_require(k, bytes <= shared_bytes(shape), "%lld bytes of shared memory are more than the device's %lld", (long long)bytes,
+                     (long long)shared_bytes(shape));
+}
+
+static int64_t pick_reduce_block(tec_knobs *k, const space_stage *g)
+{
+    static const int64_t all[] = {1, 2, 4, 8, 16, 32, 64};
+    const space_loop *l = longest(g->heavy);
+    int64_t value[BASE_COUNT(all) + 1] = {0}, start = 0;
+    int n = 1;
+
+    for (int i = 0; l && i < BASE_COUNT(all); i++)
+        if (l->extent % all[i] == 0 && all[i] < l->extent) {
+            value[n++] = all[i];
+            start = all[i] <= 8 ? all[i] : start;
+        }
+    return space_pick(k, g, "reduce_block", value, n, start);
+}
+
+static bool fits_threads(const int64_t *inner, int n, void *user)
+{
+    (void)n;
+    return inner[0] <= MOST_VTHREADS && inner[1] * inner[2] <= *(const int64_t *)user;
+}
+
+static const int64_t *split_axis(tec_knobs *k, const space_shape *shape, const space_stage *g, const space_axis *a)
+{
+    int64_t n = a->loop->extent, t = n && n < 16 ? (n < 4 ? 1 : 4) : 8, limit = max_threads(shape) * MOST_INNER;
+    int64_t most[] = {MOST_VTHREADS, MOST_THREADS, MOST_INNER}, start[] = {1, t, n && n < 2 * t ? 1 : 2};
+
+    return space_pick_split(k, g, "tile", a->loop->iter, n,
+                            &(tec_split_domain){.parts = 4, .policy = TEC_SPLIT_POWERS, .most = most, .start = start, .keep = fits_threads, .user = &limit});
+}
+
+/* Prologues are computed where they are read, since all of a definition runs in one launch. */
+static bool is_inlined(const space_heavy *h, const ir_buffer *b)
+{
+    for (int i = 0; i < h->n_producers; i++)
+        if (h->producer[i]->block->writes[0].buffer == b)
+            return true;
+    return false;
+}
+
+/* What of it a tile reads is a box of known size, for the threads to share out. */
+static bool may_be_shared(tec_context *cx, const space_heavy *h, const ir_expr *load)
+{
+    const ir_block *b = h->sums->block;
+    int64_t n;
+
+    for (int i = 0; i < b->n_iters; i++)
+        for (int d = 0; d < load->load.n && !ir_is_int(b->iters[i].extent, &n); d++)
+            if (ir_uses_var(cx, load->load.index[d], b->iters[i].var))
+                return false;
+    return !is_inlined(h, load->load.buffer);
+}
+
+static const gpu_heavy *declare_heavy(tec_knobs *k, const space_shape *shape, const space_stage *g)
+{
+    static const int64_t both[] = {0, 1}, unrolls[] = {0, 16, 64, 512};
+    const space_heavy *h = g->heavy;
+    gpu_heavy *c = base_new(k->cx, gpu_heavy);
+
+    for (int i = 0; i < h->n_axes; i++)
+        if (i >= h->n_axes - TILED_AXES && h->axis[i].iter)
+            c->tile[i] = split_axis(k, shape, g, &h->axis[i]);
+    c->reduce_block = pick_reduce_block(k, g);
+    c->unroll = space_pick(k, g, "unroll", unrolls, BASE_COUNT(unrolls), 16);
+    for (int i = 0; i < h->n_loads; i++)
+        c->share[i] = may_be_shared(k->cx, h, h->load[i]) && space_pick(k, g, base_format(k->cx, "share.%s", h->load[i]->load.buffer->name), both, 2, 0) != 0;
+    require_limits(k, shape, c, h);
+    return c;
+}
+
+/* ---- applying ---- */
+
+static bool bind(sched *s, const char *loop, ir_how how) { return sched_annotate(s, loop, how); }
+
+/* The loops as one, its elements dealt out to the threads of a block. */
+static bool deal_out(sched *s, const char *const *loop, int n, int64_t threads)
+{
+    const char *one = space_fuse(s, loop, n), *part[2];
+
+    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) && bind(s, part[1], IR_THREAD_X);
+}
+
+/* The tiles of the output: *block becomes the loop of blocks. */
+static bool tile_output(sched *s, const space_heavy *h, const gpu_heavy *c, int64_t threads, const char **block)
+{
+    const char *order[MAX_LOOPS], *part[SPACE_MAX_AXES][2];
+    int n = 0, outer;
+
+    for (int i = 0; i < h->out->n_loops; i++)
+        if (h->out->loop[i].extent == 1)
+            order[n++] = h->out->loop[i].name;
+    for (int i = 0; i < h->n_axes; i++) {
+        if (!sched_split(s, h->axis[i].loop->name, (int64_t[]){SCHED_INFER, tile_of(c, i)}, 2, SCHED_GUARD, part[i]))
+            return false;
+        order[n++] = part[i][0];
+    }
+    outer = n;
+    for (int i = 0; i < h->n_axes; i++)
+        order[n++] = part[i][1];
+    if (!sched_reorder(s, order, n))
+        return false;
+    *block = space_fuse(s, order, outer);
+    return *block && sched_compute_at(s, h->sums->name, *block) && deal_out(s, order + outer, n - outer, threads);
+}
+
+typedef struct {
+    const char *k0, *reduce[MAX_LOOPS], *vthread[TILED_AXES], *thread[TILED_AXES], *inner[MAX_LOOPS], *rest[MAX_LOOPS];
+    int n_reduce, n_tiled, n_inner, n_rest;
+} thread_loops;
+
+static int axis_of(const space_heavy *h, const char *iter)
+{
+    for (int i = 0; i < h->n_axes; i++)
+        if (base_same(h->axis[i].iter, iter))
+            return i;
+    return -1;
+}
+
+static bool cut_loop(sched *s, const space_heavy *h, const gpu_heavy *c, const space_loop *l, thread_loops *t)
+{
+    const char *own = space_loop_of(s, h->sums->name, l->iter), *part[3];
+    int axis = axis_of(h, l->iter);
+
+    if (l->kind == IR_SPATIAL && axis >= 0 && c->tile[axis] && t->n_tiled < TILED_AXES && space_extent(s, own) == tile_of(c, axis)) {
+        if (!sched_split(s, own, c->tile[axis] + 1, 3, SCHED_GUARD, part))
+            return false;
+        t->vthread[t->n_tiled] = part[0];
+        t->thread[t->n_tiled++] = part[1];
+        t->inner[t->n_inner++] = part[2];
+        return true;
+    }
+    if (l->kind == IR_SPATIAL) {
+        t->rest[t->n_rest++] = own;
+        return true;
+    }
+    if (c->reduce_block && l == longest(h)) {
+        if (!sched_split(s, own, (int64_t[]){SCHED_INFER, c->reduce_block}, 2, SCHED_GUARD, part))
+            return false;
+        t->k0 = part[0];
+        own = part[1];
+    }
+    t->reduce[t->n_reduce++] = own;
+    return true;
+}
+
+static int append(const char **order, int n, const char *const *loop, int count)
+{
+    for (int i = 0; i < count; i++)
+        order[n++] = loop[i];
+    return n;
+}
+
+/* The sums' own loops of a tile; those of the blocks around are not theirs. */
+static bool cut_sums(sched *s, const space_heavy *h, const gpu_heavy *c, thread_loops *t)
+{
+    const char **around;
+    int n = sched_loops_of(s, h->out->name, &around);
+
+    for (int i = 0; i < h->sums->n_loops; i++) {
+        const char *own = space_loop_of(s, h->sums->name, h->sums->loop[i].iter);
+        bool shared = !own;
+
+        for (int j = 0; own && j < n; j++)
+            shared = shared || strcmp(around[j], own) == 0;
+        if (!shared && !cut_loop(s, h, c, &h->sums->loop[i], t))
+            return false;
+    }
+    return true;
+}
+
+static bool order_sums(sched *s, const thread_loops *t)
+{
+    const char *order[MAX_LOOPS];
+    int n = append(order, 0, t->rest, t->n_rest);
+
+    n = append(order, n, &t->k0, t->k0 != NULL);
+    n = append(order, n, t->vthread, t->n_tiled);
+    n = append(order, n, t->thread, t->n_tiled);
+    n = append(order, n, t->reduce, t->n_reduce);
+    n = append(order, n, t->inner, t->n_inner);
+    return sched_reorder(s, order, n);
+}
+
+/* The copies that the threads make together, in each block of the reduction. */
+static bool share_operands(sched *s, const space_heavy *h, const gpu_heavy *c, int64_t threads, const char *at)
+{
+    for (int i = 0; i < h->n_loads; i++) {
+        const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *copy;
+        int n, n_reduce;
+
+        if (!c->share[i])
+            continue;
+        copy = sched_cache_read(s, h->load[i]->load.buffer->name, IR_SHARED, &h->sums->name, 1);
+        if (!copy || !sched_compute_at(s, copy, at))
+            return false;
+        n = space_own_loops(s, copy, at, spatial, reduce, &n_reduce);
+        if (!deal_out(s, spatial, n, threads))
+            return false;
+    }
+    return true;
+}
+
+static bool inline_producers(sched *s, const space_heavy *h)
+{
+    for (int i = 0; i < h->n_producers; i++)
+        if (!sched_compute_inline(s, h->producer[i]->name))
+            return false;
+    return true;
+}
+
+static bool apply_heavy(sched *s, const space_stage *g, const gpu_heavy *c)
+{
+    const space_heavy *h = g->heavy;
+    int64_t threads = product_of(c, h, 2);
+    thread_loops t = {0};
+    const char *block;
+
+    if (!inline_producers(s, h) || !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
+        return false;
+    if (t.n_tiled == 0)
+        return sched_reject(s, "no loop of '%s' is dealt out to threads", g->name);
+    const char *thread = space_fuse(s, t.thread, t.n_tiled);
+    if (!thread || !sched_set_scope(s, g->block->writes[0].buffer->name, IR_SHARED) || !sched_cache_write_at(s, g->name, IR_LOCAL, thread) ||
+        !share_operands(s, h, c, threads, t.k0 ? t.k0 : block) || !bind(s, thread, IR_THREAD_X))
+        return false;
+    for (int i = 0; i < t.n_tiled; i++)
+        if (space_extent(s, t.vthread[i]) > 1 && !bind(s, t.vthread[i], IR_VTHREAD))
+            return false;
+    if (c->unroll && t.n_reduce && !sched_pragma(s, t.reduce[0], "auto_unroll", ir_int(sched_context(s), c->unroll)))
+        return false;
+    return bind(s, block, IR_BLOCK_X);
+}
+
+/* ---- nests ---- */
+
+static int64_t results_of(const space_stage *g)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < g->n_loops; i++)
+        if (g->loop[i].kind == IR_SPATIAL)
+            n *= g->loop[i].extent;
+    return n;
+}
+
+static bool may_share_reduction(const space_stage *g)
+{
+    const ir_stmt *body = g->block->body;
+
+    return g->n_reduce > 0 && body->kind == IR_UPDATE && body->update.combiner->n == 1 && body->update.combiner->reorders;
+}
+
+/* The stage that has the loop of blocks: the last one. */
+static const space_stage *root_of(const space_shape *shape) { return &shape->stage[shape->n - 1]; }
+
+/* The threads are those of the launch. */
+static gpu_nest declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g, int64_t threads)
+{
+    const space_stage *root = root_of(shape);
+    gpu_nest c = {.threads = threads, .on = THREADS_ON_RESULTS};
+
+    if (may_share_reduction(g))
+        c.on = space_pick_word(k, g, "threads_on", thread_words, 2, THREADS_ON_REDUCTION);
+    tec_knob_require(k, g->part == SPACE_NEST && (g == root || (g->reader == root && root->n_spatial > 1)),
+                     "'%s' would need a launch of its own, beside that of '%s'", g->name, root->name);
+    tec_knob_require(k, g->n_spatial > 0, "'%s' has one result, which is not dealt out to blocks", g->name);
+    return c;
+}
+
+/* Nests that have others inside give a block one value of each loop but the last; the others deal out all results. */
+static bool has_guests(const space_shape *shape)
+{
+    for (int i = 0; i < shape->n - 1; i++)
+        if (shape->stage[i].part == SPACE_NEST)
+            return true;
+    return false;
+}
+
+static int64_t pick_threads(tec_knobs *k, const space_shape *shape)
+{
+    static const int64_t all[] = {4, 32, 64, 128, 256, 512, 1024};
+    const space_stage *g = root_of(shape);
+    int64_t results = results_of(g), value[BASE_COUNT(all)];
+    int n = 0;
+
+    for (int i = 0; i < BASE_COUNT(all); i++)
+        if (all[i] <= max_threads(shape) && (i == 0 || !results || g->n_reduce || all[i] <= results))
+            value[n++] = all[i];
+    return space_pick(k, g, "threads", value, n, value[n > 3 ? 3 : n - 1]);
+}
+
+/* One result for each block, its last reduction loop dealt out to the threads. */
+static bool share_reduction(sched *s, const char *const *reduce, int n_reduce, int64_t threads)
+{
+    const char *part[2];
+
+    return sched_split(s, reduce[n_reduce - 1], (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) && bind(s, part[1], IR_THREAD_X);
+}
+
+static bool bind_blocks(sched *s, const char *const *loop, int n, const char **block)
+{
+    *block = n > 0 ? space_fuse(s, loop, n) : NULL;
+    return n == 0 || (*block && (space_extent(s, *block) == 1 || bind(s, *block, IR_BLOCK_X)));
+}
+
+static bool apply_root(sched *s, const space_shape *shape, const gpu_nest *c, const char **block)
+{
+    const space_stage *g = root_of(shape);
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
+    int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
+
+    if (c->on == THREADS_ON_REDUCTION)
+        return share_reduction(s, reduce, n_reduce, c->threads) && bind_blocks(s, spatial, n, block);
+    if (has_guests(shape))
+        return deal_out(s, spatial + n - 1, 1, c->threads) && bind_blocks(s, spatial, n - 1, block);
+    const char *one = space_fuse(s, spatial, n);
+    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, c->threads}, 2, SCHED_GUARD, part) && bind(s, part[1], IR_THREAD_X) &&
+           bind_blocks(s, part, 1, block);
+}
+
+/* In the block of its reader; its results are handed on through shared memory. */
+static bool apply_guest(sched *s, const space_stage *g, const gpu_nest *c, const char *block)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
+    int n, n_reduce;
+
+    if (!block || !sched_compute_at(s, g->name, block))
+        return block ? false : sched_reject(s, "'%s' has no block to be computed in", g->name);
+    for (int i = 0; i < g->block->n_writes; i++)
+        if (!sched_set_scope(s, g->block->writes[i].buffer->name, IR_SHARED))
+            return false;
+    n = space_own_loops(s, g->name, block, spatial, reduce, &n_reduce);
+    return c->on == THREADS_ON_REDUCTION ? share_reduction(s, reduce, n_reduce, c->threads) : deal_out(s, spatial, n, c->threads);
+}
+
+/* ---- all of it ---- */
+
+static bool apply_nests(sched *s, const space_shape *shape, const gpu_nest *nest)
+{
+    const char *block = NULL;
+
+    if (root_of(shape)->part != SPACE_NEST)
+        return true;
+    if (!apply_root(s, shape, &nest[shape->n - 1], &block))
+        return false;
+    for (int i = shape->n - 2; i >= 0; i--)
+        if (shape->stage[i].part == SPACE_NEST && !apply_guest(s, &shape->stage[i], &nest[i], block))
+            return false;
+    return true;
+}
+
+bool space_gpu_template(tec_knobs *k, sched *s, void *user)
+{
+    const space_shape *shape = user;
+    const gpu_heavy **heavy = base_array(k->cx, const gpu_heavy *, shape->n);
+    gpu_nest *nest = base_array(k->cx, gpu_nest, shape->n);
+    int64_t threads = root_of(shape)->part == SPACE_NEST ? pick_threads(k, shape) : 0;
+
+    for (int i = 0; i < shape->n; i++) {
+        const space_stage *g = &shape->stage[i];
+
+        if (g->part == SPACE_HEAVY)
+            heavy[i] = declare_heavy(k, shape, g);
+        if (g->part == SPACE_HEAVY)
+            tec_knob_require(k, g->heavy->out == root_of(shape), "'%s' would need a launch of its own, beside that of '%s'", g->name, root_of(shape)->name);
+        if (g->part == SPACE_NEST || g->part == SPACE_FIXED)
+            nest[i] = declare_nest(k, shape, g, threads);
+    }
+    if (!tec_knobs_done(k))
+        return true;
+    for (int i = 0; i < shape->n; i++)
+        if (heavy[i] && !apply_heavy(s, &shape->stage[i], heavy[i]))
+            return false;
+    return apply_nests(s, shape, nest);
+}
