@@ -66,6 +66,53 @@ static bool axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_ho
     return true;
 }
 
+/* ---- one axis twice ---- */
+
+/* The loop over the axis between l and the block; NULL: none. */
+static const ir_stmt *inner_loop(const sched_site *site, const ir_stmt *l, ir_how how)
+{
+    for (int i = sched_depth_under(site, l->loop.var); i < site->n_loops; i++)
+        if (site->loop[i]->loop.how == how)
+            return site->loop[i];
+    return NULL;
+}
+
+/* What the threads of an inner loop over l's axis do for all of l: it is the same in each iteration of l, so that each thread does its
+ * share once, and lies where all see it. */
+static bool need_common_work(sched_call *c, const sched_site *site, const ir_stmt *l, const ir_stmt *inner)
+{
+    const char *name = l->loop.var->var.name, *why = sched_not_idempotent(c->cx, site->block);
+    bool differs = sched_mentions(c->cx, site->stmt->block.where, l->loop.var);
+
+    for (int i = 0; i < site->block->n_iters; i++)
+        differs = differs || sched_mentions(c->cx, site->stmt->block.bind[i], l->loop.var);
+    if (differs || why || sched_kind_for(c->cx, site, inner->loop.var) != IR_SPATIAL)
+        return sched_refuse(c, "'%s' lies inside '%s' and is %s already, and '%s' is not the same for all of its threads",
+                            inner->loop.var->var.name, name, ir_how_text(inner->loop.how), site->block->name);
+    for (int i = 0; i < site->block->n_writes; i++)
+        if (site->block->writes[i].buffer->scope != IR_SHARED)
+            return sched_refuse(c, "the threads of '%s' do '%s' together, but '%s' is not in shared memory", inner->loop.var->var.name,
+                                site->block->name, site->block->writes[i].buffer->name);
+    return true;
+}
+
+/* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all of them use. */
+static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
+{
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    const ir_stmt *l = sched_end(at);
+
+    if (!is_thread(how) || sched_loop_above(at, how))
+        return sched_need_none_around(c, at, how);
+    for (int i = 0; i < all.n; i++) {
+        const ir_stmt *inner = sched_depth_under(&all.at[i], l->loop.var) ? inner_loop(&all.at[i], l, how) : NULL;
+
+        if (inner && !need_common_work(c, &all.at[i], l, inner))
+            return false;
+    }
+    return true;
+}
+
 /* ---- reductions over threads ---- */
 
 static bool runs_on_threads(const sched_site *site, const ir_stmt *l)
@@ -168,7 +215,7 @@ const ir_program *sched_do_bind(sched_call *c)
     int64_t limit = c->s->target && c->s->target->max_threads ? c->s->target->max_threads : INT32_MAX;
     if ((is_thread(how) || how == IR_VTHREAD) && !sched_need_constant(c, l, limit))
         return NULL;
-    if (how != IR_VTHREAD && !(sched_need_none_around(c, &at, how) && axis_agrees(c, c->tree->body, l, how)))
+    if (how != IR_VTHREAD && !(need_axis_free(c, &at, how) && axis_agrees(c, c->tree->body, l, how)))
         return NULL;
     if (!nesting_fits(c, &at, how))
         return NULL;

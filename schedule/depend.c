@@ -704,14 +704,24 @@ const char *sched_buffer_dependence(const sched *s, const sched_sites *all, cons
     return reason;
 }
 
-/* Memory that the threads of a block share is no thread's own, whatever each of them writes first. */
+/* The block runs once for all iterations of its loop `depth`: its threads share the work (bind.c, need_common_work). */
+static bool is_common_work(const sched_site *site, int depth)
+{
+    for (int i = depth; i < site->n_loops; i++)
+        if (site->loop[i]->loop.how == site->loop[depth - 1]->loop.how)
+            return true;
+    return false;
+}
+
+/* Memory that the threads of a block share is no thread's own, whatever each of them writes first, unless they fill it together. */
 static bool is_shared_by_threads(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
 {
     for (int i = 0; i < all->n && (b->scope == IR_SHARED || b->scope == IR_WARP); i++) {
         int depth = sched_depth_under(&all->at[i], var);
+        ir_how how = depth ? all->at[i].loop[depth - 1]->loop.how : IR_SERIAL;
 
-        if (depth)
-            return all->at[i].loop[depth - 1]->loop.how >= IR_THREAD_X && all->at[i].loop[depth - 1]->loop.how <= IR_THREAD_Z;
+        if (how >= IR_THREAD_X && how <= IR_THREAD_Z && sched_writes(all->at[i].block, b) && !is_common_work(&all->at[i], depth))
+            return true;
     }
     return false;
 }

@@ -195,3 +195,27 @@ Test(gpu, a_matrix_product_whose_sums_are_shared_by_a_warp)
     needs_each_barrier(MATMUL("n"), SPLIT_SUM "double_buffer(k0)\n", 2);
     needs_each_barrier(MATMUL("n"), SPLIT_SUM "double_buffer(k0, async)\n", 8);
 }
+
+/* The tile of A is fetched below threadIdx.x, whose threads share that work too. */
+#define BELOW_THREADS                                                                                            \
+    "by, ty, yi = split(C.y, _, 4, 2)\n"                                                                         \
+    "bx, tx, xi = split(C.x, _, 4, 2)\n"                                                                         \
+    "ko, ki = split(C.k, _, 8)\n"                                                                                \
+    "reorder(by, bx, tx, ko, ty, ki, yi, xi)\n"                                                                  \
+    "cache_read(A, shared)\n"                                                                                    \
+    "compute_at(A.cache.shared, ko)\n"                                                                           \
+    "f = fuse(A.cache.shared.ax0, A.cache.shared.ax1)\n"                                                         \
+    "f0, fy, fx = split(f, _, 4, 4)\n"                                                                           \
+    "bind(fy, threadIdx.y)\n"                                                                                    \
+    "bind(fx, threadIdx.x)\n"                                                                                    \
+    "bind(by, blockIdx.y)\n"                                                                                     \
+    "bind(bx, blockIdx.x)\n"                                                                                     \
+    "bind(ty, threadIdx.y)\n"                                                                                    \
+    "bind(tx, threadIdx.x)\n"
+
+Test(gpu, a_matrix_product_that_fetches_below_a_thread_axis)
+{
+    needs_each_barrier(MATMUL("16"), BELOW_THREADS, 2);
+    needs_each_barrier(MATMUL("n"), BELOW_THREADS, 2);
+    needs_each_barrier(MATMUL("n"), BELOW_THREADS "double_buffer(ko)\n", 2);
+}
