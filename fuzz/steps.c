@@ -243,6 +243,8 @@ static void fit_transform_layout(stepper *p, sched_arg *a)
         draw_exprs(p, &a[2], 1);
 }
 
+static void fit_prefetch(stepper *p, sched_arg *a) { a[1].name = any_loop(p); a[2].i = 1 + below(p, 4); }
+
 static void fit_rolling(stepper *p, sched_arg *a)
 {
     const char *block = any_block(p);
@@ -268,7 +270,7 @@ static const struct {
     {"parallel", 3, NULL}, {"vectorize", 4, NULL}, {"unroll", 3, NULL}, {"bind", 6, fit_bind}, {"compute_at", 14, fit_compute_at},
     {"reverse_compute_at", 12, fit_reverse_compute_at}, {"compute_inline", 5, NULL}, {"reverse_inline", 4, NULL}, {"compute_root", 2, NULL},
     {"cache_read", 6, fit_cache_read}, {"cache_write", 9, fit_cache_write}, {"set_scope", 2, NULL}, {"decompose_reduction", 6, fit_decompose},
-    {"pragma", 2, fit_pragma}, {"transform_layout", 5, fit_transform_layout}, {"rolling_buffer", 5, fit_rolling},
+    {"pragma", 2, fit_pragma}, {"transform_layout", 5, fit_transform_layout}, {"rolling_buffer", 5, fit_rolling}, {"prefetch", 3, fit_prefetch},
 };
 
 static int drawer_of(const sched_primitive *q)

@@ -11,6 +11,7 @@
  * - overlap before vthread: the versions of a buffer are common to all virtual threads.
  * - vthread behind compact, which puts a buffer inside the virtual thread that it belongs to; before flatten: copies are a dimension.
  * - alone before barriers: which threads do a statement is what the proofs start from.
+ * - prefetch behind partition, whose copies of a loop each end elsewhere; before flatten: what is read is a box.
  * - barriers before flatten, which would hide the boxes that the proofs are about.
  * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor
  *   divisions by the lanes must be gone by then.
@@ -38,6 +39,7 @@ const lower_pass lower_passes[] = {
     {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", false, false},
     {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", false, false},
     {"alone", lower_alone, IR_VERIFY_LOOPS, "what threads share is written inside of loops over all thread axes", true, false},
+    {"prefetch", lower_prefetch, IR_VERIFY_LOOPS, "loops ask for what they read some iterations later", false, true},
     {"barriers", lower_barriers, IR_VERIFY_LOOPS, "barriers between threads that hand elements to each other", true, false},
     {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", false, false},
     {"intrinsics", lower_intrinsics, IR_VERIFY_FLAT, "calls of intrinsics become their statements", false, false},

@@ -203,6 +203,11 @@ const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop)
     return step(s, "rolling_buffer", (sched_arg[]){BUFFER(buffer), LOOP(loop)}, 2, &out, 1) ? out : NULL;
 }
 
+bool sched_prefetch(sched *s, const char *buffer, const char *loop, int distance)
+{
+    return step(s, "prefetch", (sched_arg[]){BUFFER(buffer), LOOP(loop), {.kind = SCHED_ARG_INT, .i = distance}}, 3, NULL, 0);
+}
+
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad)
 {
     sched_arg arg[] = {BUFFER(buffer), {.kind = SCHED_ARG_MAP}, {.kind = SCHED_ARG_EXPRS}};

@@ -208,6 +208,11 @@ const char *(tec_rolling_buffer)(tec_schedule *s, const char *buffer, const char
     return sched_rolling_buffer(s, buffer, loop);
 }
 
+bool(tec_prefetch)(tec_schedule *s, const char *buffer, const char *loop, int distance)
+{
+    return sched_prefetch(s, buffer, loop, distance);
+}
+
 bool(tec_transform_layout)(tec_schedule *s, const char *buffer, const char *map, const char *pad)
 {
     return sched_transform_layout(s, buffer, map, pad);

@@ -86,6 +86,8 @@ bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_
 /* The serial loop keeps the window of the buffer that its iterations share: each computes what is new in its own. The block that computes
  * what the first one needs, ahead of the loop. */
 const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop);
+/* Each iteration of the loop asks for what the one `distance` later reads of the buffer. */
+bool sched_prefetch(sched *s, const char *buffer, const char *loop, int distance);
 /* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
  * with `pad`, a number as text (NULL: it stays undefined, and unread). */
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad);

@@ -84,6 +84,8 @@ TEC_API bool tec_buffer_bind(tec_schedule *s, const char *buffer, const char *st
 /* The serial loop keeps the window of the buffer that its iterations share: each computes what is new in its own. The block that computes
  * what the first one needs, ahead of the loop. */
 TEC_API const char *tec_rolling_buffer(tec_schedule *s, const char *buffer, const char *loop);
+/* Each iteration of the loop asks for what the one `distance` later reads of the buffer. */
+TEC_API bool tec_prefetch(tec_schedule *s, const char *buffer, const char *loop, int distance);
 /* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
  * with `pad`, a number as text (NULL: it stays undefined, and unread). */
 TEC_API bool tec_transform_layout(tec_schedule *s, const char *buffer, const char *map, const char *pad);
@@ -140,6 +142,7 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_tensorize(s, place, intrinsic) (tec_tensorize)(TEC_HERE_SCHEDULE(s), (place), (intrinsic))
 #define tec_buffer_bind(s, buffer, strides, offset, align) (tec_buffer_bind)(TEC_HERE_SCHEDULE(s), (buffer), (strides), (offset), (align))
 #define tec_rolling_buffer(s, buffer, loop) (tec_rolling_buffer)(TEC_HERE_SCHEDULE(s), (buffer), (loop))
+#define tec_prefetch(s, buffer, loop, distance) (tec_prefetch)(TEC_HERE_SCHEDULE(s), (buffer), (loop), (distance))
 #define tec_transform_layout(s, buffer, map, pad) (tec_transform_layout)(TEC_HERE_SCHEDULE(s), (buffer), (map), (pad))
 #define tec_pipeline(s, loop, block, stage, n, async) tec_pipeline_n(TEC_HERE_SCHEDULE(s), (loop), (block), (stage), (n), (async))
 #define tec_double_buffer(s, loop, async) (tec_double_buffer)(TEC_HERE_SCHEDULE(s), (loop), (async))
