@@ -482,6 +482,8 @@ static int common_loops(const sched_site *a, const sched_site *b)
 static bool reads_what_is_new(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *write, const ir_buffer *b,
                               const ir_expr *var)
 {
+    if (accumulates(w->block) && !completes_inside(s->cx, w, sched_depth_under(w, var))) /* it reads itself what it wrote before */
+        return false;
     for (int i = 0; i < all->n; i++) {
         const sched_site *q = &all->at[i];
         const ir_region *read = sched_access(q->block->reads, q->block->n_reads, b);

@@ -7,6 +7,12 @@ static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x]
 
 /* ---- reorder ---- */
 
+Test(order, parallel_refuses_a_reduction_that_nobody_reads)
+{
+    refuses(schedule_of("def f(A: f32[4]) { S[y: 1] = sum[k: 4](A[k]) T[x: 3] = A[x] return T }"), "parallel(S.k)",
+            "'S.k' is a reduction loop of 'S'");
+}
+
 Test(order, reorder_permutes_a_nest)
 {
     sched *s = schedule_of(matmul);
