@@ -147,7 +147,7 @@ static void touch_expr(scope *s, const ir_expr *e)
 {
     search w = {.walk = {.expr = visit, .cx = s->f->cx}, .s = s};
 
-    if (e)
+    if (ir_loads(s->f->cx, e)) /* all else touches nothing */
         ir_walk_expr(&w.walk, e);
 }
 

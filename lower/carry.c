@@ -109,7 +109,7 @@ static bool note_access(ir_walk *w, const ir_expr *e)
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
         if (e->call.buffer[i] == a->buffer)
             a->access |= READS | WRITES;
-    return true;
+    return ir_loads(w->cx, e);
 }
 
 /* Whether s, its children among it, reads and writes b. */
@@ -126,7 +126,8 @@ static int access_of(lower_carry *c, const ir_stmt *s, const ir_buffer *b)
         return (int)(intptr_t)base_map_get(&c->accesses, s);
     own_expressions(c->cx, s, &own);
     for (int i = 0; i < own.n; i++)
-        ir_walk_expr(&w.walk, own.at[i]);
+        if (ir_loads(c->cx, own.at[i]))
+            ir_walk_expr(&w.walk, own.at[i]);
     w.access |= s->kind == IR_STORE && s->store.buffer == b ? WRITES : 0;
     for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
         w.access |= access_of(c, s->seq.stmt[i], b);
@@ -505,7 +506,7 @@ static bool check_read(ir_walk *w, const ir_expr *e)
 
         w->stop |= e->call.buffer[i] == r->buffer && !covered(r->c, r->f, r->filled, &whole);
     }
-    return !w->stop;
+    return !w->stop && ir_loads(w->cx, e);
 }
 
 /* Whether the statement itself, without its children, may read what is not filled. A variable of a let or of a reduction inside an
@@ -517,7 +518,8 @@ static bool reads_unfilled(lower_carry *c, const ir_facts *f, const ir_stmt *s, 
 
     own_expressions(c->cx, s, &own);
     for (int i = 0; i < own.n && !w.walk.stop; i++)
-        ir_walk_expr(&w.walk, own.at[i]);
+        if (ir_loads(c->cx, own.at[i]))
+            ir_walk_expr(&w.walk, own.at[i]);
     return w.walk.stop;
 }
 

@@ -78,7 +78,7 @@ static void use_expr(compactor *c, const ir_expr *e, base_map *out)
 {
     use_walk u = {.walk = {.expr = note_expr, .cx = c->rw.cx}, .c = c, .out = out};
 
-    if (e)
+    if (ir_loads(c->rw.cx, e))
         ir_walk_expr(&u.walk, e);
 }
 

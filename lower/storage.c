@@ -92,14 +92,14 @@ static bool use_in_expr(ir_walk *w, const ir_expr *e)
         use(p, e->load.buffer);
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
         use(p, e->call.buffer[i]);
-    return true;
+    return e->op == IR_LOAD ? e->load.mask || ir_loads(w->cx, e->load.index[0]) : ir_loads(w->cx, e);
 }
 
 static void use_expr(planner *p, const ir_expr *e)
 {
     use_walk w = {.walk = {.expr = use_in_expr, .cx = p->cx}, .p = p};
 
-    if (e)
+    if (ir_loads(p->cx, e))
         ir_walk_expr(&w.walk, e);
 }
 
