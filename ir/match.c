@@ -238,6 +238,7 @@ static bool order_is_free(ir_matcher *m)
 
 static bool assign(ir_matcher *m, int i, unsigned used)
 {
+    m->score += i == m->p->n ? (i + 1) * IN_PLACE : 0; /* further than any attempt without all loops */
     if (i == m->p->n)
         return order_is_free(m) && match_conditions(m, m->p, m->t) && match_leaf(m, m->p->leaf, m->t->leaf);
     for (int j = 0; j < m->t->n; j++) {

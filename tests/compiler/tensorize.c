@@ -1,5 +1,6 @@
 /* tests/compiler/tensorize.c -- tensorized programs lowered and compiled: equal to the definition after every pass and in machine code. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/compiler.h"
@@ -387,6 +388,12 @@ Test(build_tensorize, says_what_is_wrong_with_an_import)
                      "two imports define 'g'");
     does_not_compile("def f(A: f32[4]) { B[i] = A[i] * 2.0 return B }\nschedule f { pragma(B.i, import_c, 3) }\n",
                      "the pragma import_c wants a text or the name of a file in quotes, found 3");
+}
+
+Test(build_tensorize, says_that_clang_is_missing)
+{
+    setenv("PATH", "/nonexistent", 1);
+    does_not_compile(importing("import_c", dot_c), "importing C needs the program clang-19, which cannot be run: No such file or directory (package clang-19)");
 }
 
 /* A step after tensorize may move an operand apart. */

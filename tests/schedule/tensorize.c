@@ -89,6 +89,8 @@ static const char intrinsics[] =
     "intrinsic clamp(a: i32[8]) { c[i] = i8(min(max(a[i], i32(-128)), i32(127))) return c body \"call clamp\" }\n"
     "intrinsic broken(a: f32[8]) { y[i] = a[i] * 3.0 return y body \"mul {a}\" }\n"
     "intrinsic second(a: f32[2, 8]) { y[i] = a[1, i] + 1.0 return y strides a[s, 1] body \"call second\" }\n"
+    "intrinsic poly(a: f32[2, 4]) { combiner horner(x: f32; y: f32) = (x * 3.0 + y) identity (0.0) c[] = horner[j: 2, k: 4](a[j, k]) return c "
+    "update \"call poly\" }\n"
     "intrinsic eights(n, a: f32[n]) where n % 8 == 0 { y[i] = a[i] + 1.0 return y body \"call eights\" }\n";
 
 static sched *with_intrinsics(const char *def)
@@ -212,6 +214,22 @@ Test(tensorize, says_what_does_not_fit_the_place)
             "'B' cannot be tensorized: it is not 'eights': the intrinsic wants 'n % 8 == 0', which is not proven: 'm % 8 == 0'");
     refuses(with_intrinsics("def s(n, A: i32[n, 8]) { B[y, x] = i8(min(i32(127), A[y, x])) return B }"), "tensorize(B.x, clamp)",
             "'B' cannot be tensorized: it is not 'clamp': an operand differs: the intrinsic has 'max(a[c.i], i32(-128))', the program 'A[y, B.x]'");
+}
+
+Test(tensorize, says_which_operands_or_orders_do_not_fit)
+{
+    const char *poly = "def p(A: f32[2, 4]) { combiner horner(x: f32; y: f32) = (x * 3.0 + y) identity (0.0) C[] = horner[%s](A[j, k]) return C }";
+
+    refuses(with_intrinsics("def f(A: f32[4, 8], g: f32[8]) { B[y, x] = A[y, x] * g[x] return B }"), "tensorize(B.x, axpy)",
+            "'B' cannot be tensorized: it is not 'axpy': 'alpha' of the intrinsic is one value, in the program 'g[B.x]' is not");
+    refuses(with_intrinsics("def f(n, x: f32[8], f: f32) where n >= 1 {\n"
+                            "  scan c[t: n] { init h[t: 1, j: 8] = x[j] update h[t, j] = h[t - 1, j] * f } return h }"),
+            "tensorize(h.j, axpy)",
+            "'h' cannot be tensorized: it is not 'axpy': 'a' and 'y' of the intrinsic would share the memory of 'h'");
+    does(with_intrinsics(base_format(cx, poly, "j: 2, k: 4")), "tensorize(C.j, poly)");
+    refuses(with_intrinsics(base_format(cx, poly, "k: 4, j: 2")), "tensorize(C.k, poly)",
+            "'C' cannot be tensorized: it is not 'poly.update': the order of the loops differs, and the combiner 'horner' is not declared "
+            "associative and commutative");
 }
 
 Test(tensorize, refuses_what_has_no_form)
