@@ -1,6 +1,7 @@
 /* lower/pipeline.c -- the passes in order, and running them.
  *
  * The order, where it is not free:
+ * - imports first: loops and blocks come and go.
  * - lanes and threads before init: the partial results of a vectorised reduction get an init like any other.
  * - init before compact: an init that is hoisted decides how far inside its buffer may be allocated.
  * - blocks before compact: the body of a block may speak of iteration variables only, rebased indices speak of the loops outside.
