@@ -168,7 +168,10 @@ bool sched_read_layout(const ir_facts *outer, const ir_expr *const *var, const i
     for (int i = 0; i < n_vars; i++)
         m->extent[i] = rounded(outer, var[i], extent[i], m->index, n);
     if (!ir_iter_map_detect(outer, var, m->extent, n_vars, m->index, shape, n, NULL, &map)) {
-        *reason = map.reason;
+        const char *padded = map.reason;
+
+        ir_iter_map_detect(outer, var, extent, n_vars, m->index, shape, n, NULL, &map); /* for a reason in the caller's numbers */
+        *reason = map.reason ? map.reason : padded;
         return false;
     }
     if (invert(outer, &map, var, n_vars, m))
