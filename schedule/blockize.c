@@ -132,7 +132,10 @@ static bool divide(blocking *b, int i)
     if (!ir_prove_equal(b->f, ir_mul(cx, times, values), outer))
         return sched_refuse(b->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'", ir_expr_text(cx, outer),
                             ir_expr_text(cx, values), iter->var->var.name, b->var[0]->var.name);
+    if (!ir_prove_le(sched_site_facts(b->c->s, b->site, b->fixed), ir_int(cx, 1), values))
+        return sched_refuse(b->c, "it is not proven that the loops of '%s' run at all below '%s'", iter->var->var.name, b->var[0]->var.name);
     keep_iter(b, iter, ir_simplify(b->c->s->facts, ir_ceildiv(cx, iter->extent, values)), times);
+    b->where = sched_domain_guard(b->f, b->where, times, b->iters[b->n_iters - 1].extent);
     base_map_put(cx, &b->map.vars, iter->var, ir_add(cx, ir_mul(cx, b->iters[b->n_iters - 1].var, values), inner));
     return true;
 }

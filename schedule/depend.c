@@ -477,7 +477,15 @@ static int common_loops(const sched_site *a, const sched_site *b)
     return n;
 }
 
-/* Each reader below the loop finds what it reads where the first writer has just put it, in the same iteration of all loops that the
+/* What a block needs of what others put there: what it reads, or what it adds to. */
+static const ir_region *needs_of(const sched_site *q, const ir_buffer *b)
+{
+    const ir_region *read = sched_access(q->block->reads, q->block->n_reads, b);
+
+    return read || !accumulates(q->block) ? read : sched_access(q->block->writes, q->block->n_writes, b);
+}
+
+/* Each block below the loop finds what it needs where the first writer has just put it, in the same iteration of all loops that the
  * two share. */
 static bool reads_what_is_new(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *write, const ir_buffer *b,
                               const ir_expr *var)
@@ -486,12 +494,12 @@ static bool reads_what_is_new(const sched *s, const sched_sites *all, const sche
         return false;
     for (int i = 0; i < all->n; i++) {
         const sched_site *q = &all->at[i];
-        const ir_region *read = sched_access(q->block->reads, q->block->n_reads, b);
+        const ir_region *need = q != w && sched_depth_under(q, var) ? needs_of(q, b) : NULL;
         int fixed = common_loops(w, q);
 
-        if (!read || q == w || !sched_depth_under(q, var))
+        if (!need)
             continue;
-        if ((accumulates(w->block) && !completes_inside(s->cx, w, fixed)) || !sched_reads_within(s, q, read, w, write, fixed))
+        if ((accumulates(w->block) && !completes_inside(s->cx, w, fixed)) || !sched_reads_within(s, q, need, w, write, fixed))
             return false;
     }
     return true;

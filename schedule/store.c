@@ -253,6 +253,14 @@ bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m)
     return false;
 }
 
+static bool is_foreign(const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_OPAQUE)
+            return true;
+    return false;
+}
+
 /* Marks the dimensions of which the block writes the last element; false where it pads through a layout. */
 static bool reach_ends(const sched *s, const ir_block *b, const ir_region *w, bool *reached)
 {
@@ -265,6 +273,8 @@ static bool reach_ends(const sched *s, const ir_block *b, const ir_region *w, bo
         end[d] = ir_add(s->cx, w->min[d], w->extent[d]);
         whole = whole || !ir_is_value(w->extent[d], 1); /* a foreign function writes all of its box */
     }
+    if (whole && !is_foreign(b)) /* of a block of blocks it is not known */
+        return false;
     if (!whole && !plain && (!sched_invert_store(s, b, w, &m) || sched_is_padded(s, b, &m)))
         return false;
     for (int i = 0; plain && i < b->n_iters; i++)
