@@ -60,7 +60,7 @@ static const int64_t *split_column(tec_knobs *k, const space_stage *g, const spa
     const space_heavy *h = g->heavy;
     bool single = h->along_reduction && g->lanes > 1;
     lane_rule rule = {lanes_for(g, l->extent), h->panel, single};
-    int64_t start[] = {1, h->tile.vectors, rule.lanes}, most[] = {0, MOST_VECTORS, g->lanes};
+    int64_t start[] = {1, l->extent && l->extent <= rule.lanes ? 1 : h->tile.vectors, rule.lanes}, most[] = {0, MOST_VECTORS, g->lanes};
 
     return space_pick_split(k, g, "tile", l->iter, l->extent,
                             &(tec_split_domain){.parts = 4, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start, .keep = keep_lanes, .user = &rule});
@@ -69,7 +69,7 @@ static const int64_t *split_column(tec_knobs *k, const space_stage *g, const spa
 static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space_axis *a, bool last)
 {
     const space_heavy *h = g->heavy;
-    int64_t rows = last ? h->tile.rows : 1, n = a->loop->extent, most[] = {0, MOST_ROWS};
+    int64_t rows = last ? h->tile.rows : a->wide ? h->tile.vectors : 1, n = a->loop->extent, most[] = {0, MOST_ROWS};
     int64_t start[] = {1, rows};
 
     if (a->column)
@@ -305,14 +305,18 @@ static bool order_output(tiling *t)
         order[n++] = t->part[axis_of(t, t->c->inner[i])][1];
     t->inner = order[n - 1];
     for (int i = 0; i < t->h->n_axes; i++)
-        if (t->h->axis[i].row)
+        if (t->h->axis[i].row && !t->h->axis[i].wide)
+            order[n++] = t->part[i][2];
+    for (int i = 0; i < t->h->n_axes; i++)
+        if (t->h->axis[i].wide)
             order[n++] = t->part[i][2];
     for (int i = 0; i < t->h->n_axes; i++)
         if (t->h->axis[i].column) {
             order[n++] = t->part[i][2];
             order[n++] = t->part[i][3];
         }
-    if (!sched_reorder(t->s, order, n))
+    /* The sums move before the loops around them are fused, so that conditions on those stay simple. */
+    if (!sched_reorder(t->s, order, n) || !sched_compute_at(t->s, t->g->name, t->inner))
         return false;
     t->outer = space_fuse(t->s, order, n_outer);
     return t->outer != NULL;
@@ -403,6 +407,15 @@ static bool follows_column(const tiling *t, const char *iter)
     return false;
 }
 
+/* Its values have vectors of their own, and come behind the rows. */
+static bool has_vectors(const tiling *t, const char *iter)
+{
+    for (int i = 0; i < t->h->n_axes; i++)
+        if (t->h->axis[i].wide && base_same(t->h->axis[i].iter, iter))
+            return true;
+    return follows_column(t, iter);
+}
+
 /* Spatial loops other than that of the lanes: those of the last row are cut by its tile, those that follow the column by its vectors. */
 static bool cut_spatial(tiling *t, sums_loops *l)
 {
@@ -412,9 +425,9 @@ static bool cut_spatial(tiling *t, sums_loops *l)
     const char *own_row = t->h->row ? own_loop(t, t->h->row) : NULL;
 
     own_row = own_row ? own_row : "";
-    for (int i = 0; i < t->g->n_loops; i++) {
-        const space_loop *loop = &t->g->loop[i];
-        const char *own = loop->kind == IR_SPATIAL ? own_loop(t, loop->iter) : NULL;
+    for (int i = 0; i < 2 * t->g->n_loops; i++) {
+        const space_loop *loop = &t->g->loop[i % t->g->n_loops];
+        const char *own = loop->kind == IR_SPATIAL && has_vectors(t, loop->iter) == (i >= t->g->n_loops) ? own_loop(t, loop->iter) : NULL;
 
         if (!own || (lane && on_column && strcmp(own, lane) == 0))
             continue;
@@ -543,7 +556,7 @@ static bool compute_sums(tiling *t)
 {
     sums_loops l = {0};
 
-    return sched_compute_at(t->s, t->g->name, t->inner) && cut_spatial(t, &l) && cut_reduction(t, &l) && order_sums(t, &l) && keep_in_registers(t, &l) &&
+    return cut_spatial(t, &l) && cut_reduction(t, &l) && order_sums(t, &l) && keep_in_registers(t, &l) &&
            annotate_sums(t, &l);
 }
 

@@ -48,6 +48,15 @@ bool space_reduces(const ir_block *b)
     return false;
 }
 
+const ir_stmt *space_update_of(const ir_block *b)
+{
+    const ir_stmt *s = b->body;
+
+    while (s->kind == IR_IF && !s->branch.otherwise)
+        s = s->branch.then;
+    return s->kind == IR_UPDATE ? s : NULL;
+}
+
 /* ---- inlining ---- */
 
 typedef struct {

@@ -14,6 +14,8 @@
 const char *space_loop_of(const sched *s, const char *block, const char *iter);
 bool space_has_note(const sched *s, const char *block, const char *key); /* the block has a note of that key that is true */
 bool space_reduces(const ir_block *b);
+/* The one update of a reduction, which may stand under a condition; NULL: the body is something else. */
+const ir_stmt *space_update_of(const ir_block *b);
 
 /* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays. */
 void space_inline_cheap(sched *s);

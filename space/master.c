@@ -128,15 +128,15 @@ static bool stands_alone(const sched *s, const space_stage *g)
     for (int i = 0; i < g->n_loops; i++)
         if (g->loop[i].kind == IR_SCAN || g->loop[i].kind == IR_OPAQUE || sched_loop(s, g->loop[i].name)->loop.body->kind == IR_SEQ)
             return false;
-    return g->block->n_writes > 0 && (g->block->body->kind == IR_STORE || g->block->body->kind == IR_UPDATE);
+    return g->block->n_writes > 0 && (g->block->body->kind == IR_STORE || space_update_of(g->block));
 }
 
 static bool is_heavy(tec_context *cx, const sched *s, const space_stage *g)
 {
-    const ir_stmt *body = g->block->body;
+    const ir_stmt *update = space_update_of(g->block);
 
-    return stands_alone(s, g) && body->kind == IR_UPDATE && body->update.combiner->n == 1 && body->update.combiner->reorders && g->n_spatial > 0 &&
-           g->n_reduce > 0 && uses_again(cx, g);
+    return stands_alone(s, g) && update && update->update.combiner->n == 1 && update->update.combiner->reorders && g->n_spatial > 0 && g->n_reduce > 0 &&
+           uses_again(cx, g);
 }
 
 /* The one load of the buffer in a block; NULL: there is none, or more. */
@@ -219,7 +219,7 @@ static const ir_iter *sums_iter(tec_context *cx, const space_heavy *h, const spa
 {
     const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
     const ir_iter *var = iter_named(h->out->block, axis->iter);
-    const ir_stmt *update = h->sums->block->body;
+    const ir_stmt *update = space_update_of(h->sums->block);
 
     for (int d = load->load.n - 1; var && d >= 0; d--)
         for (int i = 0; ir_uses_var(cx, load->load.index[d], var->var) && i < h->sums->block->n_iters; i++)
@@ -232,6 +232,7 @@ static void list_followers(tec_context *cx, space_heavy *h, const space_loop *co
 {
     const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
     const ir_iter *var = iter_named(h->out->block, column->iter);
+    const ir_stmt *update = space_update_of(h->sums->block);
 
     for (int d = 0; var && d < load->load.n && h->n_follows < SPACE_MAX_AXES; d++) {
         const ir_expr *index = load->load.index[d];
@@ -240,8 +241,8 @@ static void list_followers(tec_context *cx, space_heavy *h, const space_loop *co
             continue;
         if (index->op == IR_FLOORMOD)
             ir_is_int(index->arg[1], &h->panel);
-        if (h->sums->block->body->update.index[d]->op == IR_VAR)
-            h->follows[h->n_follows++] = h->sums->block->body->update.index[d]->var.name;
+        if (update->update.index[d]->op == IR_VAR)
+            h->follows[h->n_follows++] = update->update.index[d]->var.name;
     }
 }
 
@@ -289,10 +290,26 @@ static bool shares_vectors(tec_context *cx, const space_heavy *h, const space_lo
     return false;
 }
 
-static void add_axis(space_heavy *h, const space_loop *loop, bool column, bool row)
+static void add_axis(space_heavy *h, space_axis axis)
 {
     if (h->n_axes < SPACE_MAX_AXES)
-        h->axis[h->n_axes++] = (space_axis){.loop = loop, .column = column, .row = row};
+        h->axis[h->n_axes++] = axis;
+}
+
+/* Where a column is no longer than one vector: the last axis along which vectors share an operand that does not depend on the lane. */
+static const space_loop *find_wide(tec_context *cx, const space_heavy *h, const space_loop *column, const ir_iter *lane, const space_loop *const *row)
+{
+    load_list l = loads_of(cx, h->sums->block);
+
+    for (int i = h->out->n_loops - 1; lane && column && column->extent && column->extent <= h->sums->lanes && i >= 0; i--) {
+        const space_loop *loop = &h->out->loop[i];
+        const ir_iter *iter = loop->extent == 1 || loop == column || loop == row[0] || loop == row[1] ? NULL : sums_iter(cx, h, loop);
+
+        for (int j = 0; iter && j < l.n; j++)
+            if (!load_uses(cx, l.load[j], lane->var) && !load_uses(cx, l.load[j], iter->var))
+                return loop;
+    }
+    return NULL;
 }
 
 static void name_iters(tec_context *cx, space_heavy *h)
@@ -318,7 +335,7 @@ static void list_loads(tec_context *cx, space_heavy *h)
     }
 }
 
-/* Others, the column, then at most two rows: the last axes that share vectors, or the last axis where none does. */
+/* Others, the wide one, the column, then at most two rows: the last axes that share vectors, or the last axis where none does. */
 static void order_axes(tec_context *cx, space_heavy *h, const space_loop *column, const ir_iter *lane)
 {
     const space_loop *row[2] = {NULL, NULL}, *last = NULL;
@@ -333,17 +350,20 @@ static void order_axes(tec_context *cx, space_heavy *h, const space_loop *column
             row[row[1] ? 0 : 1] = l;
     }
     row[1] = row[1] ? row[1] : last;
+    const space_loop *wide = find_wide(cx, h, column, lane, row);
     for (int i = 0; i < h->out->n_loops; i++) {
         const space_loop *l = &h->out->loop[i];
 
-        if (l->extent != 1 && l != column && l != row[0] && l != row[1])
-            add_axis(h, l, false, false);
+        if (l->extent != 1 && l != column && l != row[0] && l != row[1] && l != wide)
+            add_axis(h, (space_axis){.loop = l});
     }
+    if (wide)
+        add_axis(h, (space_axis){.loop = wide, .row = true, .wide = true});
     if (column)
-        add_axis(h, column, true, false);
+        add_axis(h, (space_axis){.loop = column, .column = true});
     for (int i = 0; i < 2; i++)
         if (row[i])
-            add_axis(h, row[i], false, true);
+            add_axis(h, (space_axis){.loop = row[i], .row = true});
     const ir_iter *iter = row[1] ? sums_iter(cx, h, row[1]) : NULL;
     h->row = iter ? iter->var->var.name : NULL;
 }
@@ -423,16 +443,24 @@ static void list_reduction(space_heavy *h)
 
 static void choose_tile(const space_shape *shape, space_heavy *h)
 {
-    int64_t rows = 1, columns = 0;
+    int64_t rows = 1, columns = 0, wide = 0, lanes = h->sums->lanes;
 
     for (int i = 0; i < h->n_axes; i++) {
-        if (h->axis[i].row)
+        if (h->axis[i].row && !h->axis[i].wide)
             rows = h->axis[i].loop->extent;
         if (h->axis[i].column)
             columns = h->axis[i].loop->extent;
+        if (h->axis[i].wide)
+            wide = h->axis[i].loop->extent;
     }
-    int64_t vectors = columns ? (columns + h->sums->lanes - 1) / h->sums->lanes : 2;
+    int64_t vectors = wide ? wide : columns ? (columns + lanes - 1) / lanes : 2;
     h->tile = space_tile_choose(sched_target(shape->base), rows, vectors);
+    if (h->panel > lanes && h->panel <= PANEL * lanes) { /* whole panels, and the rows that then fit */
+        int fit = (shape->registers >= 32 ? 24 : 12) / (int)(h->panel / lanes);
+
+        h->tile.vectors = (int)(h->panel / lanes);
+        h->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
+    }
 }
 
 static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const space_stage *g, const space_stage *out)

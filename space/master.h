@@ -37,6 +37,7 @@ typedef struct {
     const char *iter; /* the variable of the sums that follows it last; NULL: none does alone */
     bool column; /* its innermost part is a vector */
     bool row;    /* a register tile has several of its values */
+    bool wide;   /* a row whose values have vectors of their own: the column is no longer than one vector */
 } space_axis;
 
 /* A heavy stage with its surroundings. */

@@ -8,7 +8,7 @@
 
 #include "space/master.h"
 
-enum { MAX_LOOPS = 48, MAX_TAPS = 64, MOST_PARALLEL = 4, TASKS_PER_CORE = 4 };
+enum { MAX_LOOPS = 48, MAX_TAPS = 64, MOST_PARALLEL = 8, TASKS_PER_CORE = 4 };
 enum { PARALLEL_WORK = 1 << 14 }; /* elements below which starting threads costs more than it gives */
 enum { LANES_NOWHERE, LANES_ON_COLUMNS, LANES_ON_ROWS };
 
@@ -45,7 +45,7 @@ static int count_tasks(const space_shape *shape, const space_stage *g, int most)
 
 static int64_t pick_parallel(tec_knobs *k, const space_shape *shape, const space_stage *g)
 {
-    static const int64_t counts[] = {0, 1, 2, 3, 4};
+    static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     int most = g->flat ? 1 : g->n_spatial, start;
 
     if (most > MOST_PARALLEL)

@@ -107,12 +107,13 @@ static void put_in_order(lister *l)
     l->n = kept;
 }
 
+/* -1: it is not among them. */
 static int find_list(lister *l, const int64_t *inner)
 {
-    for (int i = 0; inner && i < l->n; i++)
+    for (int i = 0; i < l->n; i++)
         if (compare_lists(l->list + i * l->inner, inner, &l->inner) == 0)
             return i;
-    return 0;
+    return -1;
 }
 
 /* The lists with SCHED_INFER in front of each. */
@@ -155,6 +156,8 @@ const int64_t *space_split_values(tec_context *cx, const char *name, int64_t ext
         return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' has more than %d values", name, MAX_VALUES);
     put_in_order(&l);
     *count = l.n;
-    *start = find_list(&l, d->start);
+    *start = d->start ? find_list(&l, d->start) : 0;
+    if (*start < 0)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' starts at a value that it leaves out", name);
     return with_outer(&l);
 }

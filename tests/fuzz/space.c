@@ -63,6 +63,14 @@ static const struct {
      "  relu[a0: 1, a1: 16, a2: 6, a3: 6] = max(add[0, a1, a2, a3], 0.0) @role(epilogue)\n"
      "  return relu\n"
      "}\n"},
+    {"blocked",
+     "def blocked(in0: f32[1, 2, 6, 6, 4], in1: f32[4, 2, 3, 3, 4, 8], in2: f32[32], in3: f32[1, 4, 6, 6, 8]) {\n"
+     "  P[n: 1, ib: 2, s0: 6, s1: 8, ii: 4] = select(s1 >= 1 && s1 < 7, in0[n, ib, s0, s1 - 1, ii], 0.0) @role(prologue) @keep(true)\n"
+     "  acc[n: 1, ob: 4, s0: 6, s1: 6, oi: 8] = sum[ib: 2, k0: 3, k1: 3, ii: 4](P[n, ib, s0 + k0 - 1, s1 + k1, ii] * in1[ob, ib, k0, k1, ii, oi] where s0 + "
+     "k0 >= 1 && s0 + k0 < 7) @role(anchor)\n"
+     "  Y[n: 1, ob: 4, s0: 6, s1: 6, oi: 8] = max(acc[n, ob, s0, s1, oi] + in2[ob * 8 + oi] + in3[n, ob, s0, s1, oi], 0.0) @role(epilogue)\n"
+     "  return Y\n"
+     "}\n"},
     {"packedmm",
      "def packedmm(A: f32[5, 24], B: f32[3, 24, 32], b: f32[70]) {\n"
      "  acc[m: 5, nb: 3, ni: 32] = sum[k: 24](A[m, k] * B[nb, k, ni]) @role(anchor)\n"
@@ -212,6 +220,7 @@ Test(space, dense_means_the_same) { points_mean_the_same("dense", wide); }
 Test(space, depth_means_the_same) { points_mean_the_same("depth", wide); }
 Test(space, direct_means_the_same) { points_mean_the_same("direct", wide); }
 Test(space, packedconv_means_the_same) { points_mean_the_same("packedconv", wide); }
+Test(space, blocked_means_the_same) { points_mean_the_same("blocked", wide); }
 Test(space, packedmm_means_the_same) { points_mean_the_same("packedmm", wide); }
 Test(space, softmax_means_the_same) { points_mean_the_same("softmax", wide); }
 Test(space, softn_means_the_same) { points_mean_the_same("softn", wide); }
@@ -301,6 +310,7 @@ Test(space, dense_runs_on_a_gpu) { runs_on_a_gpu("dense"); }
 Test(space, depth_runs_on_a_gpu) { runs_on_a_gpu("depth"); }
 Test(space, direct_runs_on_a_gpu) { runs_on_a_gpu("direct"); }
 Test(space, packedconv_runs_on_a_gpu) { runs_on_a_gpu("packedconv"); }
+Test(space, blocked_runs_on_a_gpu) { runs_on_a_gpu("blocked"); }
 Test(space, packedmm_runs_on_a_gpu) { runs_on_a_gpu("packedmm"); }
 Test(space, softmax_runs_on_a_gpu) { runs_on_a_gpu("softmax"); }
 Test(space, softn_runs_on_a_gpu) { runs_on_a_gpu("softn"); }

@@ -395,6 +395,19 @@ static bool zero_candidate(tec_knobs *k, tec_schedule *s, void *user)
     return tec_knobs_done(k);
 }
 
+static bool odd_only(const int64_t *inner, int n, void *user)
+{
+    (void)n, (void)user;
+    return inner[0] % 2 == 1;
+}
+
+static bool lost_start(tec_knobs *k, tec_schedule *s, void *user)
+{
+    (void)s, (void)user;
+    tec_knob_split(k, "a", 12, &(tec_split_domain){.parts = 2, .keep = odd_only, .start = (const int64_t[]){4}});
+    return tec_knobs_done(k);
+}
+
 static bool negative(tec_knobs *k, tec_schedule *s, void *user)
 {
     (void)s, (void)user;
@@ -426,6 +439,7 @@ static const struct {
     {bad_start, "knob 'a' cannot start at 3: it has no such value"},
     {no_such_start, "no knob 'b' starts at 3"},
     {zero_candidate, "knob 'a' has a candidate with factor 0"},
+    {lost_start, "knob 'a' starts at a value that it leaves out"},
     {negative, "knob 'a' splits an extent of -1"},
     {endless, "knob 'a' has more than 1048576 values"},
 };
