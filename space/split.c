@@ -66,12 +66,11 @@ static bool fits(const lister *l, int64_t left, int64_t f)
 
 static void list_parts(lister *l, int part, int64_t left)
 {
-    int64_t most = l->d->most && l->d->most[part] ? l->d->most[part] : left ? left : UNKNOWN_MOST;
-
     if (part == l->inner) {
         add_list(l, l->chosen);
         return;
     }
+    int64_t most = l->d->most && l->d->most[part] ? l->d->most[part] : left ? left : UNKNOWN_MOST;
     if (left && most > left)
         most = left;
     for (int64_t f = 1; f <= most && !l->overflow; f++) {
