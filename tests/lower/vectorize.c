@@ -53,6 +53,17 @@ Test(vectorize, gathers_and_scatters)
     same_meaning("vectorize", SSE2, text, SIZES(1));
 }
 
+/* A ramp times the same number in all lanes is a ramp; times another ramp it is none. */
+Test(vectorize, multiplies_ramps)
+{
+    const char *square = F32("  for x in 0..16 vectorised { B[x] = A[x*x] }\n"), *scaled = F32("  for x in 0..16 vectorised { B[x] = A[n*x] }\n");
+
+    HAS("A[ramp(0, 1, 16) * ramp(0, 1, 16)]", after("vectorize", AVX512, square));
+    HAS("A[ramp(0, n, 16)]", after("vectorize", AVX512, scaled));
+    same_meaning("vectorize", AVX512, square, SIZES(1));
+    same_meaning("vectorize", AVX512, scaled, SIZES(0, 1, 7));
+}
+
 Test(vectorize, selects_lane_by_lane)
 {
     const char *text = F32("  for x in 0..64 vectorised { B[x] = select(1 <= x && x < n, A[x - 1], 0.0) + select(n > 5, A[x], 1.0) }\n");
