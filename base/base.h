@@ -54,6 +54,30 @@ void *base_bug(tec_context *cx, const char *file, int line, const char *fmt, ...
 int base_log_level(const tec_context *cx);
 void base_log(tec_context *cx, int level, const char *fmt, ...) BASE_PRINTF(3, 4);
 
+/* ---- planted faults (plant.c): what `tec fuzz --plant` must find ----
+ *
+ *     if (BASE_PLANT_ON(cx, cut_point)) point++;          // a row of base/plants.def; nothing at all in a release build
+ */
+#ifdef TEC_DEBUG
+typedef enum {
+    BASE_PLANT_none,
+#define BASE_PLANT(name, room, what) BASE_PLANT_##name,
+#include "base/plants.def"
+} base_plant_id;
+
+typedef struct {
+    const char *name, *room, *what; /* room: the primitive or pass that it is in */
+} base_plant_row;
+extern const base_plant_row base_plants[]; /* row 0: none */
+extern const int base_n_plants;
+
+bool base_set_plant(tec_context *cx, const char *name); /* false: there is no such fault */
+bool base_planted(const tec_context *cx, base_plant_id fault);
+#define BASE_PLANT_ON(cx, name) base_planted((cx), BASE_PLANT_##name)
+#else
+#define BASE_PLANT_ON(cx, name) false
+#endif
+
 /* ---- arena (arena.c) ---- */
 
 void *base_alloc(tec_context *cx, size_t size);          /* zeroed, aligned for any type, never NULL; 0 is legal */

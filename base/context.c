@@ -39,6 +39,9 @@ tec_context *base_child(tec_context *parent)
 
     cx->where = parent->where;
     tec_context_set_log(cx, parent->log, parent->log_user, parent->log_level);
+#ifdef TEC_DEBUG
+    cx->plant = parent->plant;
+#endif
     return cx;
 }
 

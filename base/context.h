@@ -34,6 +34,9 @@ struct tec_context {
     tec_log_fn *log;
     void *log_user;
     int log_level;
+#ifdef TEC_DEBUG
+    base_plant_id plant; /* the fault that is switched on; a child has its parent's */
+#endif
 };
 
 /* vsnprintf that writes numbers as C does, whatever the locale of the process. */

@@ -283,11 +283,10 @@ static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, 
 
 static const ir_stmt *refuse(placer *pl, const ir_stmt *loop)
 {
-    return base_fail(pl->cx, TEC_INVALID, loop->loc,
-                     "threads need a barrier between the %s of '%s' and the %s of '%s' inside loop '%s', whose bounds differ between "
-                     "threads: not all of them would reach it",
+    return base_fail(pl->cx, TEC_INVALID, loop->loc, "threads need a barrier between the %s of '%s' and the %s of '%s' inside loop '%s', %s",
                      pl->from->write ? "write" : "read", pl->from->buffer->name, pl->to->write ? "write" : "read", pl->to->buffer->name,
-                     loop->loop.var->var.name);
+                     loop->loop.var->var.name,
+                     loop->loop.how == IR_VECTORISED ? "which is vectorised" : "whose bounds differ between threads: not all of them would reach it");
 }
 
 static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
@@ -305,7 +304,7 @@ static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt
         order o = need(pl, &body.exit, &body.entry,
                        &(lower_between){.common = pl->loops.n, .carried = s, .next = body.clears != NONE});
 
-        if (o != NONE && !pl->diverges) {
+        if (o != NONE && !pl->diverges && !BASE_PLANT_ON(pl->cx, barriers_carried)) {
             summary start = {.clears = o};
 
             append(pl, &start, &body);
@@ -345,7 +344,8 @@ static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s
     append_own(pl, stand(pl, f), s, sum);
     if (lower_is_thread(s))
         return place_thread_loop(pl, f, s, sum);
-    if (pl->diverges || (!differs(pl, s->loop.min) && !differs(pl, s->loop.extent)))
+    bool together = !differs(pl, s->loop.min) && !differs(pl, s->loop.extent) && s->loop.how != IR_VECTORISED;
+    if (pl->diverges || together)
         return place_in_loop(pl, f, s, sum);
     base_map_put(pl->cx, &pl->differs, s->loop.var, s);
     out = without_barrier(pl, f, s, sum);
@@ -367,7 +367,7 @@ static const ir_stmt *place_seq(placer *pl, const ir_facts *f, const ir_stmt *s,
         if (!stmt)
             return NULL;
         order o = need(pl, &all.exit, &next.entry, &(lower_between){.common = pl->loops.n});
-        if (o != NONE && !pl->diverges) {
+        if (o != NONE && !pl->diverges && !BASE_PLANT_ON(pl->cx, barriers_missing)) {
             append(pl, &all, &(summary){.clears = o});
             base_push(pl->cx, &out, barrier(pl, o));
         }

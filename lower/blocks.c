@@ -121,7 +121,7 @@ static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
         base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
     body = ir_apply_stmt(cx, &map, body);
     body = keep_note(cx, b, "pipeline_stage", keep_note(cx, b, "pipeline_order", keep_note(cx, b, IR_ASYNC_COPY, body)));
-    return body && s->block.where ? ir_if(cx, s->block.where, body, NULL) : body;
+    return body && s->block.where && !BASE_PLANT_ON(cx, blocks_where) ? ir_if(cx, s->block.where, body, NULL) : body;
 }
 
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)

@@ -298,7 +298,7 @@ static ir_region hull(const ir_facts *f, const lower_touch *t, const ir_buffer *
 
     if (!read || !write)
         return read ? *read : write ? *write : ir_region_whole(ir_facts_context(f), b);
-    return ir_region_union(f, (ir_region[]){*read, *write}, 2);
+    return BASE_PLANT_ON(ir_facts_context(f), compact_extent) ? *read : ir_region_union(f, (ir_region[]){*read, *write}, 2);
 }
 
 /* An extent over symbols alone: the largest while the loops around run; NULL where it has no bound. */
@@ -455,7 +455,7 @@ static const ir_expr *const *rebase(compactor *c, const ir_buffer *b, const ir_e
         return index;
     const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n);
     for (int i = 0; i < n; i++)
-        out[i] = ir_sub(c->rw.cx, index[i], p->min[i]);
+        out[i] = i == 0 && BASE_PLANT_ON(c->rw.cx, compact_rebase) ? index[i] : ir_sub(c->rw.cx, index[i], p->min[i]);
     return out;
 }
 

@@ -23,7 +23,7 @@ static const ir_expr *stride(tec_context *cx, const ir_buffer *b, int d)
         return b->strides[d];
 
     const ir_expr *product = ir_int(cx, 1);
-    for (int i = d + 1; i < b->n; i++)
+    for (int i = d + 1 + BASE_PLANT_ON(cx, flatten_stride); i < b->n; i++)
         product = ir_mul(cx, product, b->shape[i]);
     return product;
 }

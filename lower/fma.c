@@ -34,7 +34,7 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
     if (e->op == IR_SUB && is_product(b))
         return ir_fma(cx, ir_neg(cx, b->arg[0]), b->arg[1], a);
     if (e->op == IR_SUB && is_product(a))
-        return ir_fma(cx, a->arg[0], a->arg[1], ir_neg(cx, b));
+        return ir_fma(cx, a->arg[0], a->arg[1], BASE_PLANT_ON(cx, fma_sign) ? b : ir_neg(cx, b));
     return e;
 }
 

@@ -116,7 +116,7 @@ static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, co
                              "and the reduction over '%s' may be empty",
                              b->name, p->loop.var->var.name, maybe_empty(f, b)->var.name);
     }
-    return lower_copy_loops(cx, s, at, used, guards, init_block(f, s));
+    return lower_copy_loops(cx, s, at, used, BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards, init_block(f, s));
 }
 
 /* Beside the block itself, where all its reduce variables are 0. */

@@ -335,8 +335,13 @@ static const ir_stmt *start(lower_splitter *sp, const lower_reduction *r)
     variables v = take_iters(sp, r, false, IR_SPATIAL, r->lanes, var);
     const ir_stmt **store = base_array(cx, const ir_stmt *, c->n);
 
-    for (int i = 0; i < c->n; i++)
-        store[i] = ir_store(cx, r->part[i], c->identity[i], partial_index(sp, r, v.lane), r->part[0]->n);
+    for (int i = 0; i < c->n; i++) {
+        const ir_expr *from = c->identity[i];
+
+        if (r->how == IR_VECTORISED && BASE_PLANT_ON(cx, lanes_identity))
+            from = ir_cast(cx, from->dtype, ir_int(cx, 1));
+        store[i] = ir_store(cx, r->part[i], from, partial_index(sp, r, v.lane), r->part[0]->n);
+    }
     const ir_stmt *block = make_block(sp, r, base_format(cx, "%s.lanes.init", r->site->stmt->block.block->name), v.iters, v.bind, v.n,
                                       NULL, ir_seq(cx, store, c->n), NULL);
     return nest(sp, r, over_lanes(sp, var, r->lanes, r->how, block));
@@ -347,7 +352,8 @@ static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *r, int6
 {
     tec_context *cx = sp->rw.cx;
     const ir_combiner *c = r->update->update.combiner;
-    const ir_expr **source = base_array(cx, const ir_expr *, c->n), *distance = ir_int(cx, half);
+    const ir_expr **source = base_array(cx, const ir_expr *, c->n);
+    const ir_expr *distance = ir_int(cx, r->how != IR_VECTORISED && BASE_PLANT_ON(cx, threads_half) ? 1 : half);
     const ir_stmt *body;
 
     for (int i = 0; i < c->n; i++)

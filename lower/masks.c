@@ -46,6 +46,8 @@ static const ir_expr *compare(tec_context *cx, const ir_expr *e)
         return e;
     for (int i = 0; i < n; i++)
         true_lanes += holds(e->op, a.base + a.stride * i, b.base + b.stride * i);
+    if (true_lanes && BASE_PLANT_ON(cx, masks_decided))
+        true_lanes = n;
     return true_lanes == 0 || true_lanes == n ? ir_broadcast(cx, ir_bool(cx, true_lanes == n), n) : e;
 }
 

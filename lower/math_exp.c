@@ -33,7 +33,7 @@ const ir_expr *lower_math_exp(math *m, const ir_expr *x)
     const ir_expr *r = lower_math_mul_add(m, n, REAL(-ln2->c[1]), lower_math_mul_add(m, n, REAL(-ln2->c[0]), in));
     r = LET(r);
     const ir_expr *tail = lower_math_mul_add(m, LET(ir_mul(m->cx, r, r)), lower_math_poly(m, p, r), r);
-    return lower_math_times_power(m, ir_add(m->cx, tail, REAL(1)), n);
+    return lower_math_times_power(m, ir_add(m->cx, tail, REAL(BASE_PLANT_ON(m->cx, math_exp) ? 0 : 1)), n);
 }
 
 const ir_expr *lower_math_exp2(math *m, const ir_expr *x)

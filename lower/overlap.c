@@ -299,7 +299,7 @@ static const ir_expr *const *with_version(copier *c, const versioned *v, const i
 {
     const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n + 1);
 
-    out[0] = ir_floormod(c->rw.cx, c->turn, ir_int(c->rw.cx, v->versions));
+    out[0] = ir_floormod(c->rw.cx, c->turn, ir_int(c->rw.cx, v->versions - BASE_PLANT_ON(c->rw.cx, overlap_versions)));
     for (int d = 0; d < n; d++)
         out[d + 1] = ir_rewrite_expr(&c->rw, index[d]);
     return out;

@@ -207,6 +207,8 @@ static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *lo
         body = ir_substitute_stmt(cx, body, loop->loop.var, min);
         return body ? visit(p, f, ir_simplify_stmt(f, body)) : NULL;
     }
+    if (BASE_PLANT_ON(cx, partition_piece))
+        extent = ir_sub(cx, extent, ir_int(cx, 1));
     const ir_stmt *part = ir_for_like(cx, loop, min, extent, body);
     const ir_stmt *inner = part ? visit(p, lower_inside(f, part), body) : NULL;
     return inner ? lower_with_inner(cx, part, inner) : NULL;

@@ -206,7 +206,7 @@ static const ir_expr *part_of(tec_context *cx, const ir_expr *vector, int offset
     if (n == vector->dtype.lanes)
         return vector;
     for (int i = 0; i < n; i++)
-        pick[i] = offset + i;
+        pick[i] = BASE_PLANT_ON(cx, promote_part) ? i : offset + i;
     return ir_shuffle(cx, &vector, 1, pick, n);
 }
 

@@ -57,7 +57,9 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
     if (s->n >= s->cap)
         grow(s);
     for (const entry *x = s->table[ir_hash(e) & (uint64_t)(s->cap - 1)]; x; x = x->next)
-        if (x->e == e || (x->e->op == e->op && ir_same(x->e, e)))
+        if (x->e == e || (x->e->op == e->op && ir_same(x->e, e)) ||
+            (e->op == IR_LOAD && x->e->op == IR_LOAD && e->load.buffer == x->e->load.buffer && base_dtype_same(e->dtype, x->e->dtype) &&
+             BASE_PLANT_ON(rw->cx, share_loads)))
             return x->e;
 
     entry *x = base_new(rw->cx, entry);

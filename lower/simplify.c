@@ -10,5 +10,9 @@
 
 const ir_program *lower_simplify(const lower_options *o, const ir_program *p)
 {
-    return lower_with_body(o->cx, p, ir_simplify_stmt(ir_facts_of_program(o->cx, p), p->body));
+    ir_facts *f = ir_facts_new(o->cx, ir_facts_of_program(o->cx, p));
+
+    for (int i = 0; i < p->n_symbols && BASE_PLANT_ON(o->cx, simplify_symbols); i++)
+        ir_facts_assume(f, ir_ge(o->cx, p->symbols[i], ir_int(o->cx, 2)));
+    return lower_with_body(o->cx, p, ir_simplify_stmt(f, p->body));
 }

@@ -52,6 +52,7 @@ typedef struct {
 typedef struct {
     tec_context *cx;
     const ir_program *p;
+    const ir_facts *outside; /* what holds before anything runs */
     base_vec slots;  /* slot *, in program order */
     base_vec inside; /* those whose allocate encloses the current statement */
     base_map open;   /* buffer -> its slot, while inside */
@@ -216,7 +217,8 @@ static bool measure(planner *p, const ir_facts *f, slot *s)
         return true;
     }
     const ir_expr *bytes = ir_mul(cx, ir_max(cx, elements, ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
-    s->size = ir_simplify(f, ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT)));
+    /* The sum of sizes is asked for even where this loop does not run, so nothing that holds inside may be used. */
+    s->size = ir_simplify(p->outside, ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT)));
     s->bytes = -1;
     return true;
 }
@@ -422,7 +424,7 @@ static int64_t place_constant(planner *p, bool per_thread)
         lower_lives_meeting(placed, &s->life, &alive);
         if (alive.n > 1)
             qsort(alive.at, (size_t)alive.n, sizeof *alive.at, by_offset);
-        s->at = lowest(&alive, s);
+        s->at = BASE_PLANT_ON(p->cx, storage_reuse) ? 0 : lowest(&alive, s);
         s->offset = ir_int(p->cx, s->at);
         s->placed = i + 1;
         lower_lives_enter(placed, &s->life);
@@ -569,8 +571,8 @@ static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *s)
 
 const ir_program *lower_storage(const lower_options *o, const ir_program *p)
 {
-    planner pl = {.cx = o->cx, .p = p};
     const ir_facts *f = ir_facts_of_program(o->cx, p);
+    planner pl = {.cx = o->cx, .p = p, .outside = f};
 
     if (!visit(&pl, f, p->body))
         return NULL;

@@ -83,7 +83,7 @@ static bool tighten(const ir_facts *inside, const ir_expr *conjunct, const ir_ex
     if (i.lo)
         b->min = ir_max(cx, b->min, i.lo);
     if (i.hi)
-        b->end = ir_min(cx, b->end, i.hi);
+        b->end = ir_min(cx, b->end, BASE_PLANT_ON(cx, trim_bound) ? ir_sub(cx, i.hi, ir_int(cx, 1)) : i.hi);
     b->changed = true;
     return true;
 }

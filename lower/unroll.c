@@ -57,7 +57,7 @@ static const ir_stmt *unroll_loop(tec_context *cx, const ir_stmt *s)
 
     const ir_stmt **copy = base_array(cx, const ir_stmt *, n);
     for (int64_t i = 0; i < n; i++)
-        copy[i] = ir_substitute_stmt(cx, s->loop.body, s->loop.var, ir_add(cx, s->loop.min, ir_int(cx, i)));
+        copy[i] = ir_substitute_stmt(cx, s->loop.body, s->loop.var, ir_add(cx, s->loop.min, ir_int(cx, i && BASE_PLANT_ON(cx, unroll_copies) ? i - 1 : i)));
     return ir_seq(cx, copy, (int)n);
 }
 

@@ -162,7 +162,7 @@ static const ir_expr *const *wide_index(copier *c, const ir_expr *const *index, 
 {
     const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n + 1);
 
-    out[0] = ir_int(c->rw.cx, c->which);
+    out[0] = ir_int(c->rw.cx, BASE_PLANT_ON(c->rw.cx, vthread_copy) ? 0 : c->which);
     for (int d = 0; d < n; d++)
         out[d + 1] = ir_rewrite_expr(&c->rw, index[d]);
     return out;

@@ -252,6 +252,7 @@ const ir_program *sched_cache_inside(sched_call *c)
     if (!set_part(&x, &store) || (x.carried.n && !init_values(&x, first, index)))
         return NULL;
     sched_copy load = store;
+    load.n_carried = BASE_PLANT_ON(c->cx, cache_write_carried) ? 0 : load.n_carried;
     load.name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.load", name));
     load.role = IR_ROLE_CACHE;
     load.from = old;

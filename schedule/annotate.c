@@ -19,6 +19,8 @@ const ir_program *sched_annotate_loop(sched_call *c, const sched_path *at, ir_ho
     ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
 
     l->loop.how = how;
+    if (how == IR_UNROLLED && BASE_PLANT_ON(c->cx, unroll_extent))
+        l->loop.extent = ir_sub(c->cx, l->loop.extent, ir_int(c->cx, 1));
     return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
 }
 
@@ -92,7 +94,7 @@ const ir_program *sched_do_parallel(sched_call *c)
     sched_path at;
 
     if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) || !sched_need_none_around(c, &at, IR_PARALLEL) ||
-        !sched_need_independent(c, c->tree, sched_end(&at)))
+        (!BASE_PLANT_ON(c->cx, parallel_race) && !sched_need_independent(c, c->tree, sched_end(&at))))
         return NULL;
     const ir_stmt *lanes = sched_loop_above(&at, IR_VECTORISED);
     if (lanes)
@@ -176,7 +178,7 @@ bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const sched_sit
     return false;
 }
 
-/* The lanes of a reduction get a partial result each; all others must be independent. */
+/* The lanes (or threads) of a reduction get a partial result each; all others must be independent. */
 static bool need_lanes(sched_call *c, const ir_stmt *l)
 {
     sched_sites below = sched_all_sites(c->cx, l), all = sched_all_sites(c->cx, c->tree->body);
@@ -184,7 +186,7 @@ static bool need_lanes(sched_call *c, const ir_stmt *l)
     for (int i = 0; i < below.n; i++)
         if (sched_kind_for(c->cx, &below.at[i], l->loop.var) == IR_REDUCE_ITER)
             return sched_need_partial_results(c, l, sched_site_named(&all, below.at[i].block->name));
-    return sched_need_independent(c, c->tree, l);
+    return BASE_PLANT_ON(c->cx, vectorize_race) || sched_need_independent(c, c->tree, l);
 }
 
 /* vectorize(l): its iterations are the lanes of vector operations. */
@@ -240,5 +242,6 @@ const ir_program *sched_do_pragma(sched_call *c)
         return sched_refuse(c, "there is no loop or block '%s'", c->arg[0].name);
     ir_block *b = ir_block_copy(c->cx, sched_end(&at)->block.block);
     b->notes = ir_note_set(c->cx, b->notes, c->arg[1].name, c->arg[2].expr);
+    b->init = BASE_PLANT_ON(c->cx, pragma_init) ? NULL : b->init;
     return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), b)));
 }

@@ -227,5 +227,5 @@ const ir_program *sched_do_bind(sched_call *c)
                    ? sched_annotate_loop(c, &at, how)
                    : NULL;
     const ir_program *out = sched_annotate_loop(c, &at, how);
-    return sched_need_independent(c, out, l) ? out : NULL;
+    return BASE_PLANT_ON(c->cx, bind_race) || sched_need_independent(c, out, l) ? out : NULL;
 }

@@ -245,7 +245,7 @@ const ir_program *sched_make_block(sched_call *c, const sched_path *at, const ch
     b.f = sched_site_facts(c->s, b.site, b.site->n_loops);
     if (sched_has_effect(c->cx, b.site->block->body))
         return sched_refuse(c, "'%s' calls a function with an effect", *name);
-    if (!read_loops(&b) || !divide_all(&b) || !place_conditions(&b))
+    if (!read_loops(&b) || !divide_all(&b) || (!BASE_PLANT_ON(c->cx, blockize_where) && !place_conditions(&b)))
         return NULL;
     const ir_stmt *block = new_block(&b);
     return block ? sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, block)) : NULL;

@@ -176,6 +176,8 @@ const ir_program *sched_do_cache_read(sched_call *c)
     const ir_buffer *cache = sched_cache_of(c, b, name, scope);
     sched_copy k = {.name = name, .role = IR_ROLE_CACHE, .from = &b, .to = &cache, .n = 1, .axis = sched_numbered_axes(c, b->n)};
     part_needed(c, &all, &readers, &g, b, &k);
+    if (b->n && BASE_PLANT_ON(c->cx, cache_read_box))
+        k.extent[0] = ir_sub(c->cx, k.extent[0], ir_int(c->cx, 1));
     const ir_stmt *nest = sched_copy_nest(c, g.loop ? sched_facts_at(c->s, &g.at, g.at.n) : c->s->facts, &k);
     const ir_stmt *body = g.loop ? sched_end(&g.at)->loop.body : c->tree->body;
     body = nest ? sched_insert(c->cx, body, g.index, nest) : NULL;
@@ -385,6 +387,8 @@ const ir_program *sched_do_cache_write(sched_call *c)
     int fixed = shared_loops(&all, &writers, s);
     if (!readers_follow(c, &all, &writers, s, fixed) || !part_written(c, &all, s, fixed, &k))
         return NULL;
+    if (old[0]->n && BASE_PLANT_ON(c->cx, cache_write_box))
+        k.extent[0] = ir_sub(c->cx, k.extent[0], ir_int(c->cx, 1));
     const ir_stmt *root = sched_redirect(c, c->tree->body, b->n_writes, old, cache, (const char *const *)writers.at, writers.n);
     root = root ? insert_copy(c, root, s, fixed, writers.at[writers.n - 1], &k) : NULL;
     if (!root || !writers_independent(c, &all, &writers, root))
@@ -412,6 +416,12 @@ const ir_program *sched_do_set_scope(sched_call *c)
         return sched_refuse(c, "'%s' is an argument of the program, which lives in global memory", b->name);
     ir_buffer *moved = ir_buffer_copy(c->cx, b);
     moved->scope = scope;
+    if (b->n && BASE_PLANT_ON(c->cx, set_scope_shape)) {
+        const ir_expr **shape = base_copy(c->cx, b->shape, (size_t)b->n * sizeof *shape);
+
+        shape[b->n - 1] = ir_sub(c->cx, shape[b->n - 1], ir_int(c->cx, 1));
+        moved->shape = shape;
+    }
     const ir_program *after = sched_swap_buffer(c->cx, c->tree, b, moved);
     return after && sched_fits(c, after, moved) ? after : NULL;
 }

@@ -40,7 +40,7 @@ static const ir_expr *iter_at(const stage_value *v, int i, const ir_expr *const 
         return ir_int(v->cx, 0);
     for (int d = 0; d < v->buffer->n; d++) {
         if (v->iter[i] == v->point[d])
-            return index[d];
+            return index[BASE_PLANT_ON(v->cx, compute_inline_index) ? 0 : d];
         if (v->point[d])
             base_map_put(v->cx, &map.vars, v->point[d], index[d]);
     }
@@ -506,7 +506,8 @@ static const ir_block *merged(sched_call *c, const stage_value *p, const stage_v
         value = ir_let(c->cx, var, p->store->store.value, value);
     const ir_expr **index = base_array(c->cx, const ir_expr *, q->buffer->n);
     for (int d = 0; d < q->buffer->n; d++)
-        index[d] = ir_apply(c->cx, &map, q->store->store.index[d]);
+        index[d] = d < p->buffer->n && BASE_PLANT_ON(c->cx, reverse_inline_index) ? p->store->store.index[d]
+                                                                                 : ir_apply(c->cx, &map, q->store->store.index[d]);
     ir_block *b = ir_block_copy(c->cx, p->block);
     b->body = ir_store(c->cx, q->buffer, value, index, q->buffer->n);
     return b->body ? sched_refresh(c->s->facts, b) : NULL;

@@ -28,7 +28,8 @@ const ir_buffer *sched_own_buffer(sched_call *c)
 static const ir_expr *aligned(const ir_facts *f, const ir_expr *least, int64_t factor, int64_t offset)
 {
     tec_context *cx = ir_facts_context(f);
-    const ir_expr *over = ir_ceildiv(cx, ir_sub(cx, least, ir_int(cx, offset)), ir_int(cx, factor));
+    const ir_expr *least_over = ir_sub(cx, least, ir_int(cx, offset)), *by = ir_int(cx, factor);
+    const ir_expr *over = BASE_PLANT_ON(cx, storage_align_room) ? ir_floordiv(cx, least_over, by) : ir_ceildiv(cx, least_over, by);
 
     return ir_simplify(f, ir_add(cx, ir_mul(cx, over, ir_int(cx, factor)), ir_int(cx, offset)));
 }

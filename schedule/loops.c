@@ -341,6 +341,7 @@ static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces 
     const ir_stmt *body = p->loop->loop.body;
     const ir_expr *value = p->rebuilt, *guard = NULL;
     const ir_facts *in = inside(c, f, p);
+    bool tiling = c->arg[1].kind == SCHED_ARG_LOOP;
 
     if (strcmp(tail, "guard") != 0 && strcmp(tail, "round_up") != 0 && strcmp(tail, "shift_inwards") != 0)
         return sched_refuse(c, "'%s' is no way to split: expected guard, round_up or shift_inwards", tail);
@@ -349,7 +350,7 @@ static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces 
     else if (!p->exact && strcmp(tail, "shift_inwards") == 0)
         value = shifted(c, f, p);
     else if (!p->exact && tail_is_clear(c, p->loop))
-        guard = tail_guard(c, in, p);
+        guard = BASE_PLANT_ON(c->cx, split_guard) || (tiling && BASE_PLANT_ON(c->cx, tile_guard)) ? NULL : tail_guard(c, in, p);
     return body && value && !c->reason ? sched_rebind(in, body, p->loop->loop.var, value, guard) : NULL;
 }
 
@@ -480,7 +481,8 @@ const ir_program *sched_do_cut(sched_call *c)
     sched_know_loop(in2, var[1], rest);
     ir_subst own = {0};
     const ir_program *p = own_buffers(c, l->loop.var, &own);
-    second = sched_rebind(in2, sched_duplicate(c, second), l->loop.var, ir_add(c->cx, var[1], point), NULL);
+    const ir_expr *start = BASE_PLANT_ON(c->cx, cut_point) ? ir_int(c->cx, c->arg[1].i - 1) : point;
+    second = sched_rebind(in2, sched_duplicate(c, second), l->loop.var, ir_add(c->cx, var[1], start), NULL);
     second = ir_apply_stmt(c->cx, &own, second);
     const ir_stmt *first = sched_rebind(in, l->loop.body, l->loop.var, var[0], NULL);
     const ir_stmt *both = ir_seq2(c->cx, ir_for(c->cx, var[0], zero, point, IR_SERIAL, first),
@@ -502,7 +504,8 @@ static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt 
     ir_facts *in = ir_facts_new(c->cx, f);
 
     sched_know_loop(in, var, extent);
-    const ir_expr *outer = ir_simplify(in, ir_floordiv(c->cx, var, eb)), *inner = ir_simplify(in, ir_floormod(c->cx, var, eb));
+    const ir_expr *outer = ir_simplify(in, ir_floordiv(c->cx, var, BASE_PLANT_ON(c->cx, fuse_divisor) ? ea : eb));
+    const ir_expr *inner = ir_simplify(in, ir_floormod(c->cx, var, eb));
     const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);
     body = sched_rebind(in, body, a->loop.var, outer, NULL);
     return ir_for(c->cx, var, ir_int(c->cx, 0), extent, IR_SERIAL, body);

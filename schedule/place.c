@@ -203,9 +203,12 @@ static const ir_stmt *new_nest(move *m, const ir_facts *f, const ir_stmt *root)
     for (int i = 0; i < m->last_steps.n; i++)
         where = ir_all(cx, where, m->last_steps.at[i]);
     const ir_stmt *s = ir_block_stmt(cx, b, bind, where);
-    for (int i = b->n_iters - 1; i >= 0; i--)
+    for (int i = b->n_iters - 1; i >= 0; i--) {
+        bool lost = i == 0 && m->loop && BASE_PLANT_ON(cx, compute_at_extent);
+
         if (var[i])
-            s = ir_for(cx, var[i], ir_int(cx, 0), m->extent[i], IR_SERIAL, s);
+            s = ir_for(cx, var[i], ir_int(cx, 0), lost ? ir_sub(cx, m->extent[i], ir_int(cx, 1)) : m->extent[i], IR_SERIAL, s);
+    }
     return s;
 }
 
@@ -275,7 +278,7 @@ static ir_region needed(move *m, const ir_region *write, const ir_facts **f)
         const sched_site *r = &m->all.at[i];
         const ir_region *read = read_of(m, r, write);
 
-        if (!read)
+        if (!read || (n && BASE_PLANT_ON(m->c->cx, compute_at_hull)))
             continue;
         if (n == 0)
             *f = sched_site_facts(m->c->s, r, fixed_loops(m, r));
@@ -466,7 +469,7 @@ const ir_program *sched_do_compute_root(sched_call *c)
     int index = reader ? sched_child_with(c->tree->body, reader->block->name) : INT32_MAX;
     if (!inputs_complete(&m, index))
         return NULL;
-    const ir_stmt *root = carry_out(&m, reader ? reader->block->name : NULL, false);
+    const ir_stmt *root = carry_out(&m, reader ? reader->block->name : NULL, reader && BASE_PLANT_ON(c->cx, compute_root_place));
     return sched_with_body(c, root);
 }
 
@@ -721,7 +724,7 @@ static const ir_stmt *try_parts(move *m, const char *last)
             whole_domain(m);
             m->c->reason = NULL;
             if (take_part(m, read, w, write, &reason)) {
-                const ir_stmt *root = carry_out(m, last, true);
+                const ir_stmt *root = carry_out(m, last, !BASE_PLANT_ON(m->c->cx, reverse_compute_at_place));
 
                 if (root && step_is_whole(m, root) && sched_reads_are_written(m->c, root, m->site->block->name))
                     return root;

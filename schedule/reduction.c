@@ -134,7 +134,9 @@ static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
         const ir_stmt *l = d->site->loop[i];
         const ir_expr *var = base_map_get(&map.vars, l->loop.var);
         if (var)
-            s = ir_for(cx, var, l->loop.min, ir_apply(cx, &map, l->loop.extent), l->loop.how, s);
+            s = ir_for(cx, var, l->loop.min,
+                       BASE_PLANT_ON(cx, decompose_extent) ? ir_sub(cx, l->loop.extent, ir_int(cx, 1)) : ir_apply(cx, &map, l->loop.extent),
+                       l->loop.how, s);
     }
     return s;
 }

@@ -264,8 +264,13 @@ static const ir_stmt *partial_block(const factoring *r, const char *name)
     const ir_stmt *body =
         with_update(cx, r->site->block->body, ir_update(cx, combiner, r->part, index, n, r->update->update.source));
 
-    for (int i = 0; i < combiner->n; i++)
-        store[i] = ir_store(cx, r->part[i], combiner->identity[i], index, n);
+    for (int i = 0; i < combiner->n; i++) {
+        const ir_expr *from = combiner->identity[i];
+
+        if (BASE_PLANT_ON(cx, rfactor_identity))
+            from = ir_cast(cx, from->dtype, ir_int(cx, 1));
+        store[i] = ir_store(cx, r->part[i], from, index, n);
+    }
     if (r->inside)
         body = ir_if(cx, r->inside, body, NULL);
     const ir_block *b =

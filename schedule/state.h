@@ -350,6 +350,8 @@ const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how);
 const ir_stmt *sched_loop_above(const sched_path *at, ir_how how);
 /* Why some reduction over threads has its result where not all of them see it; NULL: none has. */
 const char *sched_hidden_result(tec_context *cx, const ir_program *p);
+/* Whether what threads of a GPU have of their own is theirs in the new tree (threads.c); refuses. */
+bool sched_threads_fit(sched_call *c, const ir_program *after);
 
 /* Why some pipeline of the tree breaks the rules; NULL: all stand (pipeline.c). */
 const char *sched_broken_pipeline(const sched *s, const ir_program *tree);

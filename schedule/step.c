@@ -212,6 +212,8 @@ static void keep_promises(sched_call *c, const ir_program *after)
     why = why ? why : sched_broken_pipeline(c->s, after);
     if (why)
         sched_refuse(c, "%s", why);
+    else
+        sched_threads_fit(c, after);
 }
 
 bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results, int *n_results)

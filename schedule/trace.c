@@ -102,6 +102,8 @@ static void read_exprs(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
 static void read_tuple(base_lexer *lx, ir_scope_table *scope, sched_arg *a)
 {
     base_expect(lx, "(");
+    if (base_accept(lx, ")"))
+        return;
     read_exprs(lx, scope, a);
     base_expect(lx, ")");
 }

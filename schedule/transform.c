@@ -31,7 +31,9 @@ static const ir_expr **moved_index(transforming *t, const ir_expr *const *index)
     for (int d = 0; d < t->map->n_vars; d++)
         base_map_put(t->rw.cx, &at.vars, t->map->vars[d], ir_rewrite_expr(&t->rw, index[d]));
     for (int d = 0; d < t->map->n; d++)
-        out[d] = ir_simplify(t->f, ir_apply(t->rw.cx, &at, t->map->exprs[d]));
+        out[d] = d == t->map->n - 1 && BASE_PLANT_ON(t->rw.cx, transform_layout_index)
+                     ? ir_int(t->rw.cx, 0)
+                     : ir_simplify(t->f, ir_apply(t->rw.cx, &at, t->map->exprs[d]));
     return out;
 }
 

@@ -1,0 +1,123 @@
+/* schedule/threads.c -- which memory the threads of a GPU may use, held after every step.
+ *
+ *     for x in 0..4 threadIdx.x { P[..] = ... }  for y in 0..4 threadIdx.x { C = ... P[..] ... }       # P must be shared memory
+ *
+ * Between the statements of a tree stand no barriers yet; a later pass places those that shared memory asks for. So what threads hand to each
+ * other within a launch is shared memory. Global and local memory may go from a block to another where both stand under the same loops
+ * of threads. A block outside of the loops of a thread axis writes local memory in every thread, and any other in the first thread
+ * of that axis only. Of local memory alone each thread has its own.
+ */
+#include "schedule/state.h"
+
+typedef struct {
+    const ir_stmt *root; /* of the launch: the innermost blockIdx loop, or else the outermost threadIdx loop; NULL: on the host */
+    const ir_stmt *loop[3]; /* by axis; NULL: none around the block */
+    int missing;            /* axes that the launch has, and the block does not */
+} place;
+
+static bool is_thread(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z; }
+static bool is_block(ir_how how) { return how >= IR_BLOCK_X && how <= IR_BLOCK_Z; }
+
+/* The thread axes of the loops below s, and of s itself, as bits. */
+static int axes_below(const ir_stmt *s)
+{
+    int axes = s->kind == IR_FOR && is_thread(s->loop.how) ? 1 << (s->loop.how - IR_THREAD_X) : 0;
+
+    for (int i = 0, n = sched_n_children(s); i < n; i++)
+        axes |= axes_below(sched_child(s, i));
+    return axes;
+}
+
+static place place_of(const sched_site *site)
+{
+    place p = {0};
+    int bound = 0;
+
+    for (int i = 0; i < site->n_loops; i++) {
+        ir_how how = site->loop[i]->loop.how;
+
+        if (is_block(how) || (is_thread(how) && !p.root))
+            p.root = site->loop[i];
+        if (is_thread(how)) {
+            p.loop[how - IR_THREAD_X] = site->loop[i];
+            bound |= 1 << (how - IR_THREAD_X);
+        }
+    }
+    p.missing = p.root ? axes_below(p.root) & ~bound : 0;
+    return p;
+}
+
+static bool writes_local(const ir_block *b)
+{
+    for (int i = 0; i < b->n_writes; i++)
+        if (b->writes[i].buffer->scope == IR_LOCAL)
+            return true;
+    return false;
+}
+
+/* Whether each thread of a user of b finds what it wrote itself. */
+static bool hands_over(sched_call *c, const sched_site *w, const place *from, const sched_site *r, const ir_buffer *b)
+{
+    place to = place_of(r);
+
+    if (r == w || from->root != to.root || !(sched_reads(r->block, b) || sched_writes(r->block, b)))
+        return true;
+    for (int axis = 0; axis < 3; axis++)
+        if (from->loop[axis] != to.loop[axis] && (from->loop[axis] || b->scope == IR_GLOBAL)) {
+            sched_refuse(c, "'%s' uses '%s', which '%s' writes in other loops of threads: it would have to be shared memory", r->block->name, b->name,
+                         w->block->name);
+            return false;
+        }
+    if (b->scope == IR_GLOBAL && from->missing && writes_local(r->block))
+        sched_refuse(c, "every thread runs '%s', which uses '%s', but one thread of %s alone runs '%s'", r->block->name, b->name,
+                     ir_how_text((ir_how)(IR_THREAD_X + (from->missing & 1 ? 0 : from->missing & 2 ? 1 : 2))), w->block->name);
+    return !c->reason;
+}
+
+static bool used_only_below(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++)
+        if ((sched_reads(all->at[i].block, b) || sched_writes(all->at[i].block, b)) && !sched_depth_under(&all->at[i], var))
+            return false;
+    return true;
+}
+
+/* What is used below one loop of threads alone: each thread must write what it reads, into what is its own. */
+static bool copies_fit(sched_call *c, const sched_sites *all, const sched_site *w, const place *at, const ir_buffer *b)
+{
+    for (int axis = 0; axis < 3 && !c->reason; axis++) {
+        const ir_stmt *l = at->loop[axis];
+        const ir_expr *var = l ? l->loop.var : NULL;
+
+        if (!l || !used_only_below(all, b, var))
+            continue;
+        if (b->scope == IR_GLOBAL && at->missing)
+            sched_refuse(c, "each thread of '%s' has its own '%s', but not every thread runs '%s', which writes it", var->var.name, b->name,
+                         w->block->name);
+        else if (b->scope != IR_LOCAL && sched_buffer_dependence(c->s, all, b, var))
+            sched_refuse(c, "each thread of '%s' needs its own '%s', which is not local memory", var->var.name, b->name);
+    }
+    return !c->reason;
+}
+
+bool sched_threads_fit(sched_call *c, const ir_program *after)
+{
+    if (!axes_below(after->body))
+        return true;
+    sched_sites all = sched_all_sites(c->cx, after->body);
+    for (int i = 0; i < all.n; i++) {
+        const sched_site *w = &all.at[i];
+        place at = place_of(w);
+
+        for (int j = 0; at.root && j < w->block->n_writes; j++) {
+            const ir_buffer *b = w->block->writes[j].buffer;
+
+            for (int k = 0; k < all.n && b->scope != IR_SHARED; k++)
+                if (!hands_over(c, w, &at, &all.at[k], b))
+                    return false;
+            if (!sched_is_output(after, b) && !copies_fit(c, &all, w, &at, b))
+                return false;
+        }
+    }
+    return true;
+}
