@@ -111,6 +111,7 @@ static const struct {
 } makers[] = {
     {fuzz_elementwise, 30}, {fuzz_reduction, 16}, {fuzz_reshape, 8}, {fuzz_padding, 6}, {fuzz_matmul, 9}, {fuzz_window, 7}, {fuzz_conv, 6},
     {fuzz_arg_reduction, 4}, {fuzz_moments, 3}, {fuzz_horner, 3}, {fuzz_several, 4}, {fuzz_triangle, 4}, {fuzz_gather, 3}, {fuzz_predicate, 3},
+    {fuzz_scan, 4},
 };
 
 static void add_stage(fuzz_maker *m)

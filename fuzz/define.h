@@ -75,9 +75,9 @@ fuzz_tensor *fuzz_add_tensor(fuzz_maker *m, const char *name, base_dtype t, cons
 int64_t fuzz_points(const fuzz_axis *axis, int n);
 const char *fuzz_axes_text(fuzz_maker *m, const fuzz_axis *axis, int n);
 
-/* A stage on top of `base`; false: it does not fit, nothing was written (fuzz/stages.c, fuzz/windows.c). */
+/* A stage on top of `base`; false: it does not fit, nothing was written (fuzz/stages.c, fuzz/windows.c, fuzz/scans.c). */
 typedef bool fuzz_stage_maker(fuzz_maker *m, const fuzz_tensor *base);
 fuzz_stage_maker fuzz_elementwise, fuzz_reduction, fuzz_reshape, fuzz_padding, fuzz_matmul, fuzz_window, fuzz_conv, fuzz_arg_reduction, fuzz_moments,
-    fuzz_horner, fuzz_several, fuzz_triangle, fuzz_gather, fuzz_predicate;
+    fuzz_horner, fuzz_several, fuzz_triangle, fuzz_gather, fuzz_predicate, fuzz_scan;
 
 #endif

@@ -8,7 +8,9 @@ const char *fuzz_literal(const fuzz_maker *m, int64_t v)
 {
     if (base_dtype_same(m->t, BASE_F64))
         return base_format(m->cx, "f64(%lld.0)", (long long)v);
-    return base_format(m->cx, base_is_float(m->t) ? "%lld.0" : "%lld", (long long)v);
+    if (base_is_float(m->t))
+        return base_format(m->cx, "%lld.0", (long long)v);
+    return base_format(m->cx, "%s(%lld)", base_dtype_text(m->cx, m->t), (long long)v);
 }
 
 const char *fuzz_clamp(fuzz_maker *m, const char *e, int64_t limit, int64_t *bound)
@@ -149,10 +151,25 @@ const char *fuzz_condition(fuzz_maker *m, const fuzz_axis *axis, int n)
     return base_format(m->cx, "%s %s %s", e, op, fuzz_literal(m, fuzz_below(m->state, 3)));
 }
 
+/* Functions whose value at an integer lies far from where it would round to another. */
+static const char *rounded(fuzz_maker *m, const char *e, int64_t *bound)
+{
+    const char *half = m->t.bits == 64 ? "f64(0.5)" : "0.5", *quarter = m->t.bits == 64 ? "f64(0.25)" : "0.25";
+
+    switch (fuzz_below(m->state, 3)) {
+    case 0: *bound = 55; return base_format(m->cx, "floor(exp(min(max(%s, %s), %s)) + %s)", e, fuzz_literal(m, -3), fuzz_literal(m, 4), half);
+    case 1: *bound = 3; return base_format(m->cx, "floor(tanh(%s) * %s + %s)", e, fuzz_literal(m, 3), quarter);
+    default: *bound = 9; return base_format(m->cx, "sqrt(max(min(%s, %s), %s) * max(min(%s, %s), %s))", e, fuzz_literal(m, 9), fuzz_literal(m, -9), e,
+                                            fuzz_literal(m, 9), fuzz_literal(m, -9));
+    }
+}
+
 static const char *unary(fuzz_maker *m, const char *e, int64_t *bound)
 {
     bool is_float = base_is_float(m->t);
 
+    if (is_float && fuzz_chance(m->state, 8))
+        return rounded(m, e, bound);
     switch (fuzz_below(m->state, 6)) {
     case 0: return base_format(m->cx, "abs(%s)", e);
     case 1: return base_format(m->cx, "(-(%s))", e);

@@ -7,7 +7,8 @@
  *
  * A case is text: a definition, the lines of a trace, and the number that its data come from. Its meaning is what the interpreter makes
  * of the default tree; the scheduled tree, the program after each pass, and the compiled code must give the same, bit for bit: data are
- * small integers and definitions keep every value exact.
+ * small integers and definitions keep every value exact. A part of the cases is for a GPU: there the interpreter runs blocks and threads,
+ * and sees races, missing barriers and divergence; no code is made.
  * Lifetime: the context's. Errors: a result says what went wrong; the context is left without an error. Threads: one context, one thread.
  */
 #ifndef FUZZ_FUZZ_H
@@ -19,9 +20,10 @@
 typedef struct {
     uint64_t seed;
     int64_t index;
-    uint64_t data;     /* what values and sizes are drawn from */
-    const char *te;    /* the definition as .te text */
-    const char *trace; /* the accepted steps, one a line */
+    uint64_t data;      /* what values and sizes are drawn from */
+    const char *target; /* "": that of the run; or that of a GPU, for which no code is made */
+    const char *te;     /* the definition as .te text */
+    const char *trace;  /* the accepted steps, one a line */
     int accepted, refused;
 } fuzz_case;
 

@@ -10,6 +10,7 @@
 #include "fuzz/data.h"
 #include "fuzz/draw.h"
 #include "fuzz/fuzz.h"
+#include "ir/walk.h"
 #include "lower/pass.h"
 #include "schedule/state.h"
 #include "te/text.h"
@@ -26,14 +27,24 @@ typedef struct {
     int n_passes; /* rows of the pipeline that are done */
 } check;
 
+enum { GPU_PERCENT = 20 };
+
+/* What the case is scheduled and lowered for. */
+static const target *target_of(tec_context *cx, const fuzz_case *c, const target *t)
+{
+    return c->target[0] ? target_parse(cx, c->target) : t;
+}
+
 fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *t, const fuzz_watch *watch)
 {
     uint64_t key[] = {seed, (uint64_t)index}, state = base_hash(key, sizeof key, BASE_HASH_SEED);
-    fuzz_case c = {.seed = seed, .index = index, .data = base_random(&state) >> 16, .trace = ""};
+    fuzz_case c = {.seed = seed, .index = index, .data = base_random(&state) >> 16, .target = "", .trace = ""};
 
+    if (!t->kind->is_gpu && fuzz_chance(&state, GPU_PERCENT))
+        c.target = "cuda";
     c.te = fuzz_definition(cx, &state);
     int wanted = 5 + fuzz_below(&state, 12);
-    fuzz_steps(cx, &c, t, &state, wanted, watch);
+    fuzz_steps(cx, &c, target_of(cx, &c, t), &state, wanted, watch);
     tec_context_clear(cx);
     return c;
 }
@@ -57,10 +68,49 @@ static bool failed(check *k, const char *where)
     return found(k, status == TEC_INTERNAL || status == TEC_OK ? FUZZ_WRONG : FUZZ_UNSUPPORTED, where, what);
 }
 
-/* The program gives what the oracle gave, for all sizes. */
-static bool same(check *k, const ir_program *p, const char *where)
+/* ---- what the interpreter can run on the way ---- */
+
+static int row_of(const char *pass)
 {
-    for (int i = 0; i < k->n_sets; i++)
+    return (int)(lower_find(pass) - lower_passes);
+}
+
+static bool stop_at_virtual_threads(ir_walk *w, const ir_stmt *s)
+{
+    w->stop |= s->kind == IR_FOR && s->loop.how == IR_VTHREAD;
+    return true;
+}
+
+static bool has_virtual_threads(tec_context *cx, const ir_program *p)
+{
+    ir_walk w = {.stmt = stop_at_virtual_threads, .cx = cx};
+
+    ir_walk_stmt(&w, p->body);
+    return w.stop;
+}
+
+/* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by the pass that will make it: before
+ * `threads`, the partial results of reductions over threads, and their start; from `blocks` to `barriers`, the barriers. Row -1: the scheduled tree. NULL:
+ * that pass cannot, yet; with virtual threads, barriers come after they were interleaved. */
+static const ir_program *runnable(check *k, int row, const ir_program *p)
+{
+    const char *const passes[] = {"threads", "init", "barriers"};
+    int first = row < row_of("threads") ? 0 : row < row_of("init") ? 1 : 2, n = first < 2 ? 2 - first : 1;
+
+    if (!k->t->kind->is_gpu || row >= row_of("barriers") || row == row_of("init"))
+        return p;
+    if (row >= row_of("blocks") && has_virtual_threads(k->cx, p))
+        return NULL;
+    p = lower_run_passes(&(lower_options){.cx = k->cx, .target = k->t}, p, passes + first, n);
+    tec_context_clear(k->cx);
+    return p;
+}
+
+/* The program after that row gives what the oracle gave, for all sizes. */
+static bool same(check *k, const ir_program *p, int row, const char *where)
+{
+    p = runnable(k, row, p);
+    for (int i = 0; p && i < k->n_sets; i++)
         if (!fuzz_interpret(k->cx, p, &k->data[i], false))
             return found(k, FUZZ_WRONG, where, base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
     return true;
@@ -131,7 +181,7 @@ static bool replay(check *k, bool each)
             continue;
         count_primitive(k);
         const sched_step *step = k->s->steps.at[before];
-        if (each && !same(k, sched_tree(k->s), base_format(k->cx, "schedule: %s", step->primitive->name))) {
+        if (each && !same(k, sched_tree(k->s), -1, base_format(k->cx, "schedule: %s", step->primitive->name))) {
             k->r->what = base_format(k->cx, "%s\nafter %s", k->r->what, text);
             return false;
         }
@@ -147,12 +197,18 @@ static bool schedule(check *k)
     sched *again = sched_new(k->cx, k->tree, k->t);
     if (!sched_replay(again, "trace", text))
         return found(k, FUZZ_WRONG, "replay", base_format(k->cx, "the trace does not replay: %s", sched_error(again)));
-    if (same(k, sched_tree(k->s), "schedule"))
+    if (same(k, sched_tree(k->s), -1, "schedule"))
         return true;
-    return replay(k, true) ? same(k, sched_tree(k->s), "schedule") : false;
+    return replay(k, true) ? same(k, sched_tree(k->s), -1, "schedule") : false;
 }
 
 /* ---- lowering ---- */
+
+/* Sharing of equal expressions counts too: it is all that some passes do. */
+static bool changed(tec_context *cx, const ir_program *before, const ir_program *after)
+{
+    return !ir_same_program(cx, before, after) || ir_count_nodes(cx, before->body) != ir_count_nodes(cx, after->body);
+}
 
 static void after_pass(void *user, const char *pass, const ir_program *before, const ir_program *after)
 {
@@ -163,11 +219,11 @@ static void after_pass(void *user, const char *pass, const ir_program *before, c
     while (row + 1 < lower_n_passes && strcmp(lower_passes[row].name, pass) != 0)
         row++;
     k->n_passes = row + 1;
-    if (before == after)
+    if (before == after || !changed(k->cx, before, after))
         return;
     k->r->passes |= (uint64_t)1 << row;
     if (k->r->outcome == FUZZ_SAME)
-        same(k, after, base_format(k->cx, "pass: %s (%d)", pass, row + 1));
+        same(k, after, row, base_format(k->cx, "pass: %s (%d)", pass, row + 1));
 }
 
 static bool lower(check *k)
@@ -225,10 +281,10 @@ static bool run_code(check *k)
 
 void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out)
 {
-    check k = {.cx = cx, .c = c, .t = t, .r = out};
+    check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .r = out};
 
     *out = (fuzz_result){.where = "", .what = ""};
-    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && run_code(&k));
+    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && (k.t->kind->is_gpu || run_code(&k)));
     tec_context_clear(cx);
 }
 
@@ -238,7 +294,8 @@ const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comm
 {
     base_text t = {0};
 
-    base_addf(cx, &t, "# tec fuzz: case %lld of seed %llu, data %llu\n", (long long)c->index, (unsigned long long)c->seed, (unsigned long long)c->data);
+    base_addf(cx, &t, "# tec fuzz: case %lld of seed %llu, data %llu%s%s\n", (long long)c->index, (unsigned long long)c->seed,
+              (unsigned long long)c->data, c->target[0] ? ", target " : "", c->target);
     for (const char *line = comment ? comment : ""; *line;) {
         size_t n = strcspn(line, "\n");
 
@@ -264,12 +321,13 @@ bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_c
     te_file *f = te_parse(cx, file, text);
     unsigned long long seed = 0, data = 1;
     long long index = 0;
+    char on[32] = "";
 
     if (!f)
         return false;
     const te_def *d = f->defs.at[0];
     const char *trace = base_dict_get(&f->schedules, d->name);
-    (void)sscanf(text, "# tec fuzz: case %lld of seed %llu, data %llu", &index, &seed, &data);
-    *out = (fuzz_case){.seed = seed, .index = index, .data = data, .te = te_text(cx, d), .trace = trace ? trace : ""};
+    (void)sscanf(text, "# tec fuzz: case %lld of seed %llu, data %llu, target %31s", &index, &seed, &data, on);
+    *out = (fuzz_case){.seed = seed, .index = index, .data = data, .target = base_strdup(cx, on), .te = te_text(cx, d), .trace = trace ? trace : ""};
     return true;
 }

@@ -18,11 +18,12 @@
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/fuzz_jobs.h"
+#include "tools/fuzz_plants.h"
 
 enum { MAX_ROWS = 64, SAVE_EVERY = 32, MEDIAN_MOST = 64, SHRINK_BUDGET = 400 };
 
 typedef struct {
-    const char *target, *resume, *keep, *file;
+    const char *target, *resume, *keep, *file, *plant;
     int64_t cases, seed, jobs, timeout, first, shrink;
     bool json, worker;
 } settings;
@@ -241,7 +242,7 @@ static void show_progress(const tally *t)
                 t->outcomes[FUZZ_UNSUPPORTED], seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
 }
 
-static void take_row(void *user, const tool_fuzz_row *row)
+static bool take_row(void *user, const tool_fuzz_row *row)
 {
     tally *t = user;
 
@@ -264,6 +265,7 @@ static void take_row(void *user, const tool_fuzz_row *row)
     show_progress(t);
     if (t->s->resume && t->next % SAVE_EVERY == 0)
         save(t);
+    return true;
 }
 
 /* ---- shrinking ---- */
@@ -304,10 +306,10 @@ static void shrink(tally *t, const tool_fuzz_jobs *jobs, finding *f)
     f->text = fuzz_case_text(t->cx, &small, base_format(t->cx, "%s: %s", f->where, f->what));
 }
 
-/* Into the directory of --keep, or that of --resume. */
+/* Into the directory of --keep, that of --resume, or where regressions are when run from the root of the sources. */
 static void write_down(tally *t, const finding *f)
 {
-    const char *dir = t->s->keep ? t->s->keep : t->s->resume;
+    const char *dir = t->s->keep ? t->s->keep : t->s->resume ? t->s->resume : access("tests/regress", W_OK) == 0 ? "tests/regress" : NULL;
 
     if (!dir)
         return;
@@ -342,20 +344,25 @@ static int64_t median(const int64_t *count, int n)
     return i;
 }
 
+static double percent(int64_t n, int64_t all) { return all ? 100.0 * (double)n / (double)all : 0; }
+
 static void print_table(const tally *t)
 {
-    printf("\n%" PRId64 " same, %" PRId64 " unsupported, %" PRId64 " invalid, %" PRId64 " wrong; median of %" PRId64 " steps, %" PRId64 " refused; %.1f s\n",
+    int64_t all = t->outcomes[0] + t->outcomes[1] + t->outcomes[2] + t->outcomes[3];
+
+    printf("\nseed %" PRId64 ", cases %" PRId64 " to %" PRId64 ", target %s\n", t->s->seed, t->s->first, t->next - 1, t->s->target);
+    printf("%" PRId64 " same, %" PRId64 " unsupported, %" PRId64 " invalid, %" PRId64 " wrong; median of %" PRId64 " steps, %" PRId64 " refused; %.1f s\n",
            t->outcomes[FUZZ_SAME], t->outcomes[FUZZ_UNSUPPORTED], t->outcomes[FUZZ_INVALID], t->outcomes[FUZZ_WRONG],
            median(t->accepted, BASE_COUNT(t->accepted)), t->refused, tec_clock() - t->start);
-    printf("\n%-22s cases    %-22s cases\n", "primitive", "pass");
+    printf("\n%-22s changed the tree   %-22s changed the program\n", "primitive", "pass");
     for (int i = 0; i < sched_n_primitives || i < lower_n_passes; i++) {
         printf("%-22s", i < sched_n_primitives ? sched_primitives[i].name : "");
         if (i < sched_n_primitives)
-            printf("%6" PRId64, t->primitives[i]);
+            printf("%6" PRId64 " %7.2f %%", t->primitives[i], percent(t->primitives[i], all));
         else
-            printf("%6s", "");
+            printf("%16s", "");
         if (i < lower_n_passes)
-            printf("   %2d %-19s%6" PRId64, i + 1, lower_passes[i].name, t->passes[i]);
+            printf("   %2d %-19s%6" PRId64 " %7.2f %%", i + 1, lower_passes[i].name, t->passes[i], percent(t->passes[i], all));
         printf("\n");
     }
     for (int i = 0; i < t->limits.order.n; i++)
@@ -402,18 +409,21 @@ static int fuzz(tally *t)
         return tool_fail("fuzz", t->cx);
     tool_fuzz_jobs jobs = {.cx = t->cx, .target = s->target, .seed = (uint64_t)s->seed, .first = t->next, .end = t->next + s->cases,
                            .jobs = (int)s->jobs, .timeout = (double)s->timeout, .row = take_row, .user = t};
-    if (!tool_fuzz_run(&jobs)) {
-        fprintf(stderr, "tec fuzz: cannot start a process\n");
-        return TOOL_FAILED;
-    }
-    look_into(t, &jobs);
+    const char *why;
+    bool whole = tool_fuzz_run(&jobs, &why);
+    if (why)
+        fprintf(stderr, "tec fuzz: %s\n", why);
+    else if (!whole)
+        fprintf(stderr, "\ntec fuzz: interrupted before case %" PRId64 "\n", t->next);
+    if (whole)
+        look_into(t, &jobs);
     if (s->resume && !save(t))
         return tool_fail("fuzz", t->cx);
     if (s->json)
         print_json(t);
     else
         print_table(t);
-    return t->outcomes[FUZZ_WRONG] || t->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
+    return !whole || t->outcomes[FUZZ_WRONG] || t->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
 }
 
 static int start(const settings *s)
@@ -422,10 +432,14 @@ static int start(const settings *s)
     int status = TOOL_FAILED;
 
     t.t = tool_target(t.cx, s->target, 2);
-    if (!t.t)
+    if (!t.t || (s->worker && !tool_fuzz_plant(t.cx, s->plant)))
         status = tool_fail("fuzz", t.cx);
     else if (s->worker)
         status = s->file ? tool_fuzz_work_file(t.t, t.cx, s->file) : tool_fuzz_work(t.t, t.cx, (uint64_t)s->seed, s->first, s->first + s->cases);
+    else if (strcmp(s->plant, "none") != 0)
+        status = tool_fuzz_plants(&(tool_fuzz_jobs){.cx = t.cx, .target = s->target, .seed = (uint64_t)s->seed, .first = s->first,
+                                                    .end = s->first + s->cases, .jobs = (int)s->jobs, .timeout = (double)s->timeout},
+                                  s->plant);
     else
         status = fuzz(&t);
     tec_context_free(t.cx);
@@ -434,7 +448,7 @@ static int start(const settings *s)
 
 int tool_fuzz(int argc, char **argv)
 {
-    settings s = {.target = "native", .cases = 1000, .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 60, .shrink = 8};
+    settings s = {.target = "native", .cases = 1000, .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 60, .shrink = 8, .plant = "none"};
     tool_list none = {0};
     const tool_option options[] = {
         {"cases", TOOL_INT, &s.cases, "N", "how many (1000)"},
@@ -442,11 +456,12 @@ int tool_fuzz(int argc, char **argv)
         {"jobs", TOOL_INT, &s.jobs, "N", "processes at once (the number of cores)"},
         {"target", TOOL_TEXT, &s.target, "T", "what to compile for (native); the code runs where this machine can"},
         {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
-        {"keep", TOOL_TEXT, &s.keep, "DIR", "writes findings there, one .te file each (the directory of --resume)"},
+        {"keep", TOOL_TEXT, &s.keep, "DIR", "writes findings there, one .te file each (the directory of --resume; or tests/regress, where there is one)"},
         {"shrink", TOOL_INT, &s.shrink, "N", "shrinks the first N findings (8)"},
         {"timeout", TOOL_INT, &s.timeout, "S", "seconds after which a case has failed (60)"},
         {"first", TOOL_INT, &s.first, "K", "begins at case K (0)"},
         {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: this case alone"},
+        {"plant", TOOL_TEXT, &s.plant, "NAME", "debug builds: switches on a planted fault and counts the cases until it is found; its number, all or list"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
         {"worker", TOOL_FLAG, &s.worker, NULL, "works in this process, for the command's own use"},
     };

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,13 +145,22 @@ static int memory_file(const char *name, size_t size)
 static bool spawn(job *b, const char *const *argv, int note_fd, int pipe_fd[2])
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
 
+    /* A group of its own: Ctrl-C is the parent's affair, which ends it. */
+    posix_spawnattr_init(&attributes);
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, b->errors, STDERR_FILENO);
     posix_spawn_file_actions_adddup2(&actions, note_fd, NOTE_FD);
-    int failed = posix_spawn(&b->pid, "/proc/self/exe", &actions, NULL, (char **)(void *)argv, environ);
+    int failed = posix_spawn(&b->pid, "/proc/self/exe", &actions, &attributes, (char **)(void *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     return failed == 0;
 }
 
@@ -176,7 +186,8 @@ static bool start_range(const tool_fuzz_jobs *j, job *b)
 {
     tec_context *cx = tec_context_new();
     const char *argv[] = {"tec", "fuzz", "--worker", "--target", j->target, "--seed", base_format(cx, "%" PRIu64, j->seed), "--first",
-                          base_format(cx, "%" PRId64, b->next), "--cases", base_format(cx, "%" PRId64, b->end - b->next), NULL};
+                          base_format(cx, "%" PRId64, b->next), "--cases", base_format(cx, "%" PRId64, b->end - b->next),
+                          "--plant", j->plant ? j->plant : "none", NULL};
     bool good = start(b, argv, j->timeout);
 
     tec_context_free(cx);
@@ -264,6 +275,7 @@ typedef struct {
     tool_fuzz_row *row;
     bool *here;
     int64_t told;
+    bool enough;
 } collection;
 
 static void collect(collection *all, const tool_fuzz_row *row)
@@ -274,8 +286,8 @@ static void collect(collection *all, const tool_fuzz_row *row)
         return;
     all->row[k] = *row;
     all->here[k] = true;
-    for (; all->told < n && all->here[all->told]; all->told++)
-        all->j->row(all->j->user, &all->row[all->told]);
+    for (; !all->enough && all->told < n && all->here[all->told]; all->told++)
+        all->enough = !all->j->row(all->j->user, &all->row[all->told]);
 }
 
 static void take_lines(collection *all, job *b)
@@ -320,37 +332,79 @@ static bool serve(collection *all, job *b, bool readable)
     return b->next >= b->end || start_range(all->j, b);
 }
 
-bool tool_fuzz_run(const tool_fuzz_jobs *j)
+/* Starts what is free on the next cases; gives how many processes run, or -1. */
+static int keep_busy(const tool_fuzz_jobs *j, job *jobs, int n, int64_t *next, struct pollfd *fds)
+{
+    int running = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (!jobs[i].pid && *next < j->end) {
+            jobs[i].next = *next;
+            jobs[i].end = *next = *next + CHUNK < j->end ? *next + CHUNK : j->end;
+            if (!start_range(j, &jobs[i]))
+                return -1;
+        }
+        fds[i] = (struct pollfd){.fd = jobs[i].pid ? jobs[i].fd : -1, .events = POLLIN};
+        running += jobs[i].pid != 0;
+    }
+    return running;
+}
+
+/* Ends all processes; their rows are not waited for. */
+static void drop(job *jobs, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (jobs[i].pid) {
+            kill(jobs[i].pid, SIGKILL);
+            waitpid(jobs[i].pid, NULL, 0);
+            close(jobs[i].fd);
+            close(jobs[i].errors);
+            munmap(jobs[i].note, NOTE_BYTES);
+        }
+}
+
+/* Ctrl-C is read from a file like the rows are, so that no row is lost half way. */
+static int open_signals(sigset_t *old)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, old);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why)
 {
     collection all = {.j = j, .row = base_array(j->cx, tool_fuzz_row, j->end - j->first), .here = base_array(j->cx, bool, j->end - j->first)};
     int n = j->jobs < 1 ? 1 : j->jobs > MAX_JOBS ? MAX_JOBS : j->jobs, running = 0;
     job *jobs = base_array(j->cx, job, n);
     int64_t next = j->first;
-    struct pollfd fds[MAX_JOBS];
+    struct pollfd fds[MAX_JOBS + 1];
+    sigset_t old;
+    int signals = open_signals(&old);
+    bool good = true, interrupted = false;
 
-    do {
-        running = 0;
-        for (int i = 0; i < n; i++) {
-            if (!jobs[i].pid && next < j->end) {
-                jobs[i].next = next;
-                jobs[i].end = next = next + CHUNK < j->end ? next + CHUNK : j->end;
-                if (!start_range(j, &jobs[i]))
-                    return false;
-            }
-            fds[i] = (struct pollfd){.fd = jobs[i].pid ? jobs[i].fd : -1, .events = POLLIN};
-            running += jobs[i].pid != 0;
-        }
-        poll(fds, (nfds_t)n, 200);
-        for (int i = 0; i < n; i++)
-            if (jobs[i].pid && !serve(&all, &jobs[i], fds[i].revents != 0))
-                return false;
-    } while (running);
-    return true;
+    *why = NULL;
+    while (good && !all.enough && !interrupted && (running = keep_busy(j, jobs, n, &next, fds)) > 0) {
+        fds[n] = (struct pollfd){.fd = signals, .events = POLLIN};
+        poll(fds, (nfds_t)n + 1, 200);
+        interrupted = fds[n].revents != 0;
+        for (int i = 0; i < n && good && !interrupted; i++)
+            good = !jobs[i].pid || serve(&all, &jobs[i], fds[i].revents != 0);
+    }
+    if (!good || running < 0)
+        *why = "a process could not be started";
+    drop(jobs, n);
+    close(signals);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return good && running >= 0 && !interrupted;
 }
 
 bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out)
 {
-    const char *argv[] = {"tec", "fuzz", "--worker", "--target", j->target, "--file", path, NULL};
+    const char *argv[] = {"tec", "fuzz", "--worker", "--target", j->target, "--file", path, "--plant", j->plant ? j->plant : "none", NULL};
     job *b = base_new(j->cx, job);
     bool late = false, row = false;
 

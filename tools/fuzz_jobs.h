@@ -23,12 +23,15 @@ typedef struct {
     uint64_t seed;
     int64_t first, end; /* cases first .. end-1 */
     int jobs;
-    double timeout;     /* seconds for one case */
-    void (*row)(void *user, const tool_fuzz_row *row);
+    double timeout;    /* seconds for one case */
+    const char *plant; /* the planted fault that is switched on; NULL: none */
+    /* False: enough, the rest is left out. */
+    bool (*row)(void *user, const tool_fuzz_row *row);
     void *user;
 } tool_fuzz_jobs;
 
-bool tool_fuzz_run(const tool_fuzz_jobs *j);
+/* False with *why: a process could not be started ("..."), or the run was interrupted (NULL); rows that came are told of in any case. */
+bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why);
 /* One case file in a process of its own. */
 bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out);
 

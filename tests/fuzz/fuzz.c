@@ -5,8 +5,8 @@
 #include "fuzz/data.h"
 #include "fuzz/draw.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/stepper.h"
 #include "ir/text.h"
-#include "schedule/sched.h"
 #include "te/text.h"
 
 static tec_context *cx;
@@ -64,8 +64,49 @@ Test(fuzz, a_case_file_gives_the_case_back)
     cr_assert(fuzz_case_parse(cx, "case.te", fuzz_case_text(cx, &c, "why\nand how"), &again));
     cr_assert_eq(again.data, c.data);
     cr_assert_eq(again.index, 3);
-    cr_assert_str_eq(fuzz_case_text(cx, &again, NULL), fuzz_case_text(cx, &(fuzz_case){.seed = 9, .index = 3, .data = c.data, .te = again.te, .trace = c.trace}, NULL));
+    cr_assert_str_eq(fuzz_case_text(cx, &again, NULL), fuzz_case_text(cx, &(fuzz_case){.seed = 9, .index = 3, .data = c.data, .target = c.target, .te = again.te, .trace = c.trace}, NULL));
 }
+
+Test(fuzz, every_primitive_has_a_row_in_the_table_of_drawers)
+{
+    for (int k = 0; k < sched_n_primitives; k++)
+        cr_expect_gt(fuzz_primitive_weight(k), 0, "'%s' has no row in fuzz/primitives.c", sched_primitives[k].name);
+}
+
+Test(fuzz, a_part_of_the_cases_is_for_a_gpu_and_binds_threads)
+{
+    const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
+    int bound = 0;
+
+    for (int64_t i = 0; i < 60; i++) {
+        fuzz_case c = fuzz_make(cx, 9, i, t, NULL);
+
+        bound += strcmp(c.target, "cuda") == 0 && strstr(c.trace, "threadIdx");
+    }
+    cr_assert_gt(bound, 3);
+}
+
+#ifdef TEC_DEBUG
+/* A split without its predicate is found at once; without the fault the same case passes. */
+Test(fuzz, a_planted_fault_is_found)
+{
+    const char *text = "def f(A: f32[5]) {\n  S1[y: 5] = A[y] * 2.0\n  return S1\n}\nschedule f {\n  split(S1.y, _, 4)\n}\n";
+    const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
+    tec_context *faulty = base_child(cx);
+    fuzz_result r;
+    fuzz_case c;
+
+    cr_assert(fuzz_case_parse(cx, "case.te", text, &c));
+    fuzz_check(cx, &c, t, &r);
+    cr_assert_eq(r.outcome, FUZZ_SAME, "%s: %s", r.where, r.what);
+    cr_assert(base_set_plant(faulty, "split_guard"));
+    fuzz_check(faulty, &c, t, &r);
+    cr_assert_eq(r.outcome, FUZZ_WRONG);
+    cr_assert_str_eq(r.where, "schedule: split");
+    cr_assert_not(base_set_plant(faulty, "no such fault"));
+    tec_context_free(faulty);
+}
+#endif
 
 /* A rewrite that is wrong for one row only. */
 Test(fuzz, a_wrong_rewrite_is_seen)

@@ -1,0 +1,59 @@
+/* fuzz/stepper.h -- a schedule while random steps are tried on it.
+ *
+ *     fuzz_stepper p = {.cx = cx, .state = &state, .s = sched_new(cx, tree, t), .c = &c};
+ *     if (fuzz_apply_to_loop(&p, "unroll", fuzz_own_loop(&p, block))) ...     // refused: counted, and nothing has changed
+ *
+ * Names that are picked may be NULL, where the tree offers nothing; a step with such an argument is refused like any other.
+ */
+#ifndef FUZZ_STEPPER_H
+#define FUZZ_STEPPER_H
+
+#include "fuzz/draw.h"
+#include "fuzz/fuzz.h"
+#include "schedule/state.h"
+
+typedef struct {
+    tec_context *cx;
+    uint64_t *state;
+    sched *s;
+    fuzz_case *c;
+    const fuzz_watch *watch;
+    bool gpu;    /* the case is for a GPU: blocks, threads, shared memory */
+    bool broken; /* a step left an error in the context: the last line of the trace, though it was not accepted */
+} fuzz_stepper;
+
+static inline int fuzz_pick(fuzz_stepper *p, int n) { return fuzz_below(p->state, n); }
+static inline bool fuzz_odds(fuzz_stepper *p, int percent) { return fuzz_chance(p->state, percent); }
+
+/* ---- what the tree of the moment offers (fuzz/offer.c) ---- */
+const char *fuzz_any_loop(fuzz_stepper *p);
+const char *fuzz_any_block(fuzz_stepper *p);
+const char *fuzz_any_buffer(fuzz_stepper *p, bool argument); /* without `argument`: none of the program's parameters */
+const char *fuzz_own_loop(fuzz_stepper *p, const char *block);
+/* A loop around a random reader (or producer) of the block, so that moves are often legal. */
+const char *fuzz_loop_near(fuzz_stepper *p, const char *block, bool reader);
+int fuzz_count_stmts(const ir_stmt *s);
+/* How often the innermost statements run: guards do not shorten loops, so factors that do not divide add up. */
+int64_t fuzz_count_runs(const ir_stmt *s);
+
+/* ---- one step (fuzz/primitives.c) ---- */
+/* A random primitive with random arguments; gives how many arguments it has. */
+const sched_primitive *fuzz_draw_step(fuzz_stepper *p, sched_arg arg[SCHED_MAX_ARGS], int *n);
+/* The weight of row k of schedule/primitives.def in the table of drawers; 0: it has no row there. */
+int fuzz_primitive_weight(int k);
+
+/* ---- trying (fuzz/steps.c) ---- */
+/* Whether the step was accepted and the tree has changed. */
+bool fuzz_apply(fuzz_stepper *p, const sched_primitive *q, const sched_arg *arg, int n);
+bool fuzz_apply_to_loop(fuzz_stepper *p, const char *primitive, const char *loop);
+bool fuzz_apply_at(fuzz_stepper *p, const char *primitive, const char *block, const char *loop); /* compute_at and its like */
+bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind, const char *name, const char *word); /* bind, set_scope */
+/* split(loop, _, factor) with a guard; the two names, or NULL. */
+const char *const *fuzz_apply_split(fuzz_stepper *p, const char *loop, int64_t factor);
+/* The i-th name that the last accepted step gave; NULL: none. */
+const char *fuzz_last_result(const fuzz_stepper *p, int i);
+
+/* Binds the nests to blocks and threads of a GPU, with what they share (fuzz/threads.c). */
+void fuzz_bind_threads(fuzz_stepper *p);
+
+#endif

@@ -1,0 +1,185 @@
+/* fuzz/threads.c -- random schedules for a GPU: nests become launches of blocks and threads, with what threads share and what each keeps.
+ *
+ *     S.y, S.x, S.k  =>  S.y.0 blockIdx.x, S.y.1 threadIdx.y, S.x.0 vthread, S.x.1 threadIdx.x, and inside: producers and copies of inputs
+ *                        in shared memory, filled by the same threads; k.1 bound to threads of its own now and then
+ *
+ * Consumers come first, as compute_at asks. The number of threads of each axis is the same in all nests, as the rules ask within one.
+ */
+#include <string.h>
+
+#include "fuzz/stepper.h"
+
+enum { N_AXES = 3, MAX_NEST = 16 };
+
+typedef struct {
+    fuzz_stepper *p;
+    int64_t threads[N_AXES];
+    int spatial; /* axes of threads that the nest's own elements have taken */
+} launch;
+
+static const char *const block_axis[N_AXES] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
+static const char *const thread_axis[N_AXES] = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
+
+static bool is_serial(const launch *l, const char *loop)
+{
+    const ir_stmt *s = sched_loop(l->p->s, loop);
+
+    return s && s->loop.how == IR_SERIAL;
+}
+
+/* The serial loops of the block, of one kind or any but that. */
+static int serial_loops(const launch *l, const char *block, bool reduce, const char **out)
+{
+    const char **loops;
+    int n = 0, all = sched_loops_of(l->p->s, block, &loops);
+
+    for (int i = 0; i < all && n < MAX_NEST; i++)
+        if (is_serial(l, loops[i]) && (sched_loop_kind(l->p->s, loops[i]) == IR_REDUCE_ITER) == reduce)
+            out[n++] = loops[i];
+    return n;
+}
+
+static bool is_launched(const launch *l, const char *block)
+{
+    const char **loops;
+    int n = sched_loops_of(l->p->s, block, &loops);
+
+    for (int i = 0; i < n; i++)
+        if (sched_loop(l->p->s, loops[i])->loop.how != IR_SERIAL)
+            return true;
+    return n == 0;
+}
+
+/* Neighbouring loops as one, where that is allowed. */
+static const char *fuse_first(launch *l, const char **loops, int n)
+{
+    sched_arg all = {.kind = SCHED_ARG_LOOPS, .names = base_copy(l->p->cx, loops, (size_t)n * sizeof *loops), .n = n};
+
+    if (n > 1 && fuzz_apply(l->p, sched_primitive_named("fuse"), &all, 1))
+        return fuzz_last_result(l->p, 0);
+    return loops[0];
+}
+
+/* loop => blocks, threads, and sometimes virtual threads between them. */
+static void bind_axis(launch *l, const char *loop, int axis)
+{
+    const char *const *two = fuzz_apply_split(l->p, loop, l->threads[axis]);
+
+    if (!two)
+        return;
+    const char *outer = two[0], *inner = two[1];
+    fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, inner, thread_axis[axis]);
+    const char *const *virtual = fuzz_odds(l->p, 30) ? fuzz_apply_split(l->p, outer, 2) : NULL;
+    if (virtual) {
+        outer = virtual[0];
+        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, virtual[1], "vthread");
+    }
+    if (fuzz_odds(l->p, 85))
+        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, outer, block_axis[axis]);
+}
+
+/* The threads share the elements of a nest that lies inside the blocks. */
+static void share_among_threads(launch *l, const char *block)
+{
+    const char *loops[MAX_NEST];
+    int n = serial_loops(l, block, false, loops), axis = fuzz_pick(l->p, l->spatial ? l->spatial : 1);
+
+    if (n == 0 || fuzz_odds(l->p, 15))
+        return;
+    const char *const *two = fuzz_apply_split(l->p, fuzz_odds(l->p, 60) ? fuse_first(l, loops, n) : loops[n - 1], l->threads[axis]);
+    if (two)
+        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, two[1], thread_axis[axis]);
+}
+
+static const char *written_by(const launch *l, const char *block)
+{
+    const ir_stmt *s = sched_block(l->p->s, block);
+
+    return s && s->block.block->n_writes ? s->block.block->writes[0].buffer->name : NULL;
+}
+
+/* What a block reads: moved under one of its loops, in shared or local memory. */
+static void bring_producer(launch *l, const char *block, const char *producer)
+{
+    const char *buffer = written_by(l, producer), *at = fuzz_own_loop(l->p, block);
+
+    if (!at || !fuzz_apply_at(l->p, "compute_at", producer, at))
+        return;
+    if (fuzz_odds(l->p, 90))
+        fuzz_apply_word(l->p, "set_scope", SCHED_ARG_BUFFER, buffer, fuzz_odds(l->p, 75) ? "shared" : "local");
+    share_among_threads(l, producer);
+}
+
+static void cache_input(launch *l, const char *block)
+{
+    const ir_stmt *s = sched_block(l->p->s, block);
+    const ir_block *b = s->block.block;
+
+    if (b->n_reads == 0)
+        return;
+    sched_arg arg[] = {{.kind = SCHED_ARG_BUFFER, .name = b->reads[fuzz_pick(l->p, b->n_reads)].buffer->name},
+                       {.kind = SCHED_ARG_WORD, .name = fuzz_odds(l->p, 80) ? "shared" : "local"},
+                       {.kind = SCHED_ARG_BLOCKS, .names = base_copy(l->p->cx, &block, sizeof block), .n = 1}};
+    if (!fuzz_apply(l->p, sched_primitive_named("cache_read"), arg, 3))
+        return;
+    const char *copy = fuzz_last_result(l->p, 0), *at = fuzz_own_loop(l->p, block);
+    if (copy && at && fuzz_apply_at(l->p, "compute_at", copy, at))
+        share_among_threads(l, copy);
+}
+
+static void bring_inputs(launch *l, const char *block)
+{
+    const char **producers;
+    int n = sched_producers_of(l->p->s, block, &producers);
+
+    for (int i = 0; i < n; i++)
+        if (!is_launched(l, producers[i]) && fuzz_odds(l->p, 60))
+            bring_producer(l, block, producers[i]);
+    if (fuzz_odds(l->p, 40))
+        cache_input(l, block);
+}
+
+/* A reduction among threads: their partial results are combined at the end. */
+static void bind_reduction(launch *l, const char *block)
+{
+    const char *loops[MAX_NEST];
+    int n = serial_loops(l, block, true, loops), axis = l->spatial < N_AXES ? l->spatial : N_AXES - 1;
+
+    if (n == 0 || fuzz_odds(l->p, 55))
+        return;
+    const char *const *two = fuzz_apply_split(l->p, loops[fuzz_pick(l->p, n)], l->threads[axis]);
+    if (two)
+        fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, two[fuzz_odds(l->p, 80)], thread_axis[axis]);
+}
+
+static void launch_nest(launch *l, const char *block)
+{
+    const char *loops[MAX_NEST];
+    int n = serial_loops(l, block, false, loops);
+
+    l->spatial = 0;
+    if (n == 0)
+        return;
+    if (fuzz_odds(l->p, 40)) {
+        loops[0] = fuse_first(l, loops, n);
+        n = 1;
+    }
+    for (int i = 0; i < n && i < N_AXES && (i == 0 || fuzz_odds(l->p, 60)); i++, l->spatial++)
+        bind_axis(l, loops[i], i);
+    bind_reduction(l, block);
+    bring_inputs(l, block);
+}
+
+void fuzz_bind_threads(fuzz_stepper *p)
+{
+    static const int64_t counts[] = {2, 3, 4, 8};
+    launch l = {.p = p};
+    const char **blocks;
+    int n = sched_blocks(p->s, &blocks);
+
+    for (int i = 0; i < N_AXES; i++)
+        l.threads[i] = counts[fuzz_pick(p, i ? 2 : BASE_COUNT(counts))];
+    for (int i = n - 1; i >= 0 && !p->broken; i--)
+        if (fuzz_count_stmts(sched_tree(p->s)->body) < 400 && sched_block(p->s, blocks[i]) && !is_launched(&l, blocks[i]))
+            launch_nest(&l, blocks[i]);
+}
