@@ -178,7 +178,7 @@ void fuzz_bind_threads(fuzz_stepper *p)
     int n = sched_blocks(p->s, &blocks);
 
     for (int i = 0; i < N_AXES; i++)
-        l.threads[i] = counts[fuzz_pick(p, i ? 2 : BASE_COUNT(counts))];
+        l.threads[i] = counts[fuzz_pick(p, i ? 3 : BASE_COUNT(counts))];
     for (int i = n - 1; i >= 0 && !p->broken; i--)
         if (fuzz_count_stmts(sched_tree(p->s)->body) < 400 && sched_block(p->s, blocks[i]) && !is_launched(&l, blocks[i]))
             launch_nest(&l, blocks[i]);
