@@ -289,7 +289,23 @@ static int axis_of(const tiling *t, const char *loop)
     return i;
 }
 
-/* Loops of one step, then outermost parts, inner parts, rows, vectors, lanes. */
+/* The parts of a tile: rows, then what has vectors of its own, vectors, lanes. */
+static int append_tile(const tiling *t, const char **order, int n)
+{
+    for (int wide = 0; wide < 2; wide++)
+        for (int i = 0; i < t->h->n_axes; i++)
+            if (t->h->axis[i].row && t->h->axis[i].wide == wide)
+                order[n++] = t->part[i][2];
+    for (int i = 0; i < t->h->n_axes; i++)
+        if (t->h->axis[i].column) {
+            order[n++] = t->part[i][2];
+            order[n++] = t->part[i][3];
+        }
+    return n;
+}
+
+/* Loops of one step, then outermost parts, inner parts, tiles. The sums move before the loops around them are fused, so that conditions
+ * on those stay simple. */
 static bool order_output(tiling *t)
 {
     const char *order[MAX_LOOPS];
@@ -304,18 +320,7 @@ static bool order_output(tiling *t)
     for (int i = 0; i < t->h->n_axes; i++)
         order[n++] = t->part[axis_of(t, t->c->inner[i])][1];
     t->inner = order[n - 1];
-    for (int i = 0; i < t->h->n_axes; i++)
-        if (t->h->axis[i].row && !t->h->axis[i].wide)
-            order[n++] = t->part[i][2];
-    for (int i = 0; i < t->h->n_axes; i++)
-        if (t->h->axis[i].wide)
-            order[n++] = t->part[i][2];
-    for (int i = 0; i < t->h->n_axes; i++)
-        if (t->h->axis[i].column) {
-            order[n++] = t->part[i][2];
-            order[n++] = t->part[i][3];
-        }
-    /* The sums move before the loops around them are fused, so that conditions on those stay simple. */
+    n = append_tile(t, order, n);
     if (!sched_reorder(t->s, order, n) || !sched_compute_at(t->s, t->g->name, t->inner))
         return false;
     t->outer = space_fuse(t->s, order, n_outer);
@@ -438,48 +443,58 @@ static bool cut_spatial(tiling *t, sums_loops *l)
     return !lane || !on_column || cut_lanes(t, l, lane, column[2], column[3]);
 }
 
-/* The last reduction loop: blocks, steps, and the steps that are written out. */
-static bool cut_reduction(tiling *t, sums_loops *l)
+static int reduce_place(const space_heavy *h, const char *loop)
 {
-    const space_loop *last = t->h->n_reduce ? t->h->reduce[t->h->n_reduce - 1] : NULL, *blocked = longest(t->h);
+    int i = 0;
+
+    while (strcmp(h->reduce[i]->name, loop) != 0)
+        i++;
+    return i;
+}
+
+static bool cut_reduce_block(tiling *t, sums_loops *l)
+{
     const char *part[2];
 
-    for (int i = 0; i < t->h->n_reduce; i++) {
-        const char *loop = t->c->reduce[i];
+    if (!t->c->reduce_block)
+        return true;
+    if (!sched_split(t->s, own_loop(t, longest(t->h)->iter), (int64_t[]){SCHED_INFER, t->c->reduce_block}, 2, SCHED_GUARD, part))
+        return false;
+    l->k0 = part[0];
+    return true;
+}
 
-        if (t->c->reduce_block && strcmp(loop, blocked->name) == 0) {
-            if (!sched_split(t->s, own_loop(t, blocked->iter), (int64_t[]){SCHED_INFER, t->c->reduce_block}, 2, SCHED_GUARD, part))
-                return false;
-            l->k0 = part[0];
-        }
+/* The last reduction loop, and its innermost steps: those that are written out, or the lanes. */
+static bool cut_steps(tiling *t, sums_loops *l, const char *own)
+{
+    int64_t by = t->c->lanes_on == LANES_ON_REDUCTION ? t->g->lanes : t->c->unroll[1], n = space_extent(t->s, own);
+    const char *part[2] = {own, NULL};
+
+    if (by > 1 && n > 0 && n <= by) {
+        l->steps = own;
+        return true;
     }
+    if (by > 1 && !sched_split(t->s, own, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part))
+        return false;
+    l->reduce[l->n_reduce++] = part[0];
+    l->steps = part[1];
+    return true;
+}
+
+static bool cut_reduction(tiling *t, sums_loops *l)
+{
+    if (!cut_reduce_block(t, l))
+        return false;
     for (int i = 0; i < t->h->n_reduce; i++) {
-        int which = 0;
+        int at = reduce_place(t->h, t->c->reduce[i]);
+        const char *own = own_loop(t, t->h->reduce[at]->iter);
 
-        while (strcmp(t->h->reduce[which]->name, t->c->reduce[i]) != 0)
-            which++;
-        const space_loop *loop = t->h->reduce[which];
-        const char *own = own_loop(t, loop->iter);
-
-        if (loop != last) {
-            if (which >= t->h->n_reduce - 1 - t->c->taps)
-                l->taps[l->n_taps++] = own;
-            else
-                l->reduce[l->n_reduce++] = own;
-            continue;
-        }
-        int64_t by = t->c->lanes_on == LANES_ON_REDUCTION ? t->g->lanes : t->c->unroll[1], n = space_extent(t->s, own);
-        if (by == 1 || (n && n <= by)) {
-            if (by == 1)
-                l->reduce[l->n_reduce++] = own;
-            else
-                l->steps = own;
-            continue;
-        }
-        if (!sched_split(t->s, own, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part))
+        if (at < t->h->n_reduce - 1 - t->c->taps)
+            l->reduce[l->n_reduce++] = own;
+        else if (at < t->h->n_reduce - 1)
+            l->taps[l->n_taps++] = own;
+        else if (!cut_steps(t, l, own))
             return false;
-        l->reduce[l->n_reduce++] = part[0];
-        l->steps = part[1];
     }
     return true;
 }
@@ -505,7 +520,7 @@ static bool order_sums(tiling *t, const sums_loops *l)
         n = append(order, n, &l->steps, 1);
     n = append(order, n, l->tile, l->n_tile);
     n = append(order, n, on_reduction ? &l->steps : &l->lane, 1);
-    return n == 0 || sched_reorder(t->s, order, n);
+    return n < 2 || sched_reorder(t->s, order, n);
 }
 
 static bool annotate_sums(tiling *t, const sums_loops *l)
