@@ -353,12 +353,12 @@ static bool apply_heavy(sched *s, const space_stage *g, const gpu_heavy *c)
     thread_loops t = {0};
     const char *block;
 
-    if (!inline_producers(s, h) || !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
+    if (!sched_set_scope(s, g->block->writes[0].buffer->name, IR_SHARED) || !inline_producers(s, h) || !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
         return false;
     if (t.n_tiled == 0)
         return sched_reject(s, "no loop of '%s' is dealt out to threads", g->name);
     const char *thread = space_fuse(s, t.thread, t.n_tiled);
-    if (!thread || !sched_set_scope(s, g->block->writes[0].buffer->name, IR_SHARED) || !sched_cache_write_at(s, g->name, IR_LOCAL, thread) ||
+    if (!thread || !sched_cache_write_at(s, g->name, IR_LOCAL, thread) ||
         !share_operands(s, h, c, threads, t.k0 ? t.k0 : block) || !bind(s, thread, IR_THREAD_X))
         return false;
     for (int i = 0; i < t.n_tiled; i++)
@@ -462,11 +462,13 @@ static bool apply_guest(sched *s, const space_stage *g, const gpu_nest *c, const
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
     int n, n_reduce;
 
-    if (!block || !sched_compute_at(s, g->name, block))
-        return block ? false : sched_reject(s, "'%s' has no block to be computed in", g->name);
+    if (!block)
+        return sched_reject(s, "'%s' has no block to be computed in", g->name);
     for (int i = 0; i < g->block->n_writes; i++)
         if (!sched_set_scope(s, g->block->writes[i].buffer->name, IR_SHARED))
             return false;
+    if (!sched_compute_at(s, g->name, block))
+        return false;
     n = space_own_loops(s, g->name, block, spatial, reduce, &n_reduce);
     return c->on == THREADS_ON_REDUCTION ? share_reduction(s, reduce, n_reduce, c->threads) : deal_out(s, spatial, n, c->threads);
 }

@@ -181,7 +181,7 @@ static setting set_up(const char *name, const char *device)
 static void means_the_same(const setting *x, const space_point *p, const sched *s, uint64_t data)
 {
     tec_context *scratch = base_child(cx);
-    fuzz_case c = {.te = te_text(scratch, x->def), .trace = sched_trace_text(scratch, s), .data = data};
+    fuzz_case c = {.target = "", .te = te_text(scratch, x->def), .trace = sched_trace_text(scratch, s), .data = data};
     fuzz_result r;
 
     fuzz_check(scratch, &c, x->t, &r);
