@@ -353,7 +353,8 @@ static bool apply_heavy(sched *s, const space_stage *g, const gpu_heavy *c)
     thread_loops t = {0};
     const char *block;
 
-    if (!sched_set_scope(s, g->block->writes[0].buffer->name, IR_SHARED) || !inline_producers(s, h) || !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
+    if (!sched_set_scope(s, g->block->writes[0].buffer->name, IR_SHARED) || !inline_producers(s, h) ||
+        !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
         return false;
     if (t.n_tiled == 0)
         return sched_reject(s, "no loop of '%s' is dealt out to threads", g->name);
