@@ -1,0 +1,126 @@
+/* autotune/explore_anneal.c -- parallel simulated annealing (TVM, OSDI 2018, section 5.3): many chains walk through the space at once, their next
+ * points are scored together, and what the model calls slower is taken with a chance that falls with the temperature.
+ *
+ * The chains stay where they are from batch to batch, while the model learns; an eighth of them, the worst, starts again at the fastest points
+ * measured. A temperature is a multiple of the spread of scores, since those of a ranking have no unit; it falls from one to nothing in
+ * each batch.
+ */
+#include "autotune/explore.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAINS = 64, STEPS = 8, RESTARTED = CHAINS / 8 };
+
+typedef struct {
+    space_point at[CHAINS];
+    double score[CHAINS];
+    int n; /* chains */
+} chains;
+
+static chains *start(tune_explorer *e)
+{
+    chains *c = base_new(e->cx, chains);
+
+    c->at[c->n++] = space_start(e->space);
+    while (c->n < CHAINS && space_sample(e->cx, e->space, &e->random, &c->at[c->n]))
+        c->n++;
+    return c;
+}
+
+static int worst_of(const chains *c, const bool *moved)
+{
+    int worst = -1;
+
+    for (int i = 0; i < c->n; i++)
+        if (!moved[i] && (worst < 0 || c->score[i] < c->score[worst]))
+            worst = i;
+    return worst;
+}
+
+static void restart_worst(tune_explorer *e, chains *c)
+{
+    bool moved[CHAINS] = {0};
+
+    for (int i = 0; i < RESTARTED && i < e->n_good && i < c->n; i++) {
+        int w = worst_of(c, moved);
+
+        c->at[w] = *tune_ranked(e, i);
+        moved[w] = true;
+    }
+}
+
+/* The spread of the scores that are finite. */
+static double spread(const chains *c)
+{
+    double sum = 0, squares = 0;
+    int n = 0;
+
+    for (int i = 0; i < c->n; i++)
+        if (isfinite(c->score[i])) {
+            sum += c->score[i];
+            squares += c->score[i] * c->score[i];
+            n++;
+        }
+    double variance = n ? squares / n - sum / n * (sum / n) : 0;
+    return variance > 0 ? sqrt(variance) : 0;
+}
+
+static bool accepts(tune_explorer *e, double now, double next, double temperature)
+{
+    double chance = base_random_unit(&e->random); /* drawn in any case: the numbers behind it do not depend on scores */
+
+    if (next >= now)
+        return next > -INFINITY;
+    return temperature > 0 && chance < exp((next - now) / temperature);
+}
+
+/* The chains' points as they are, scored by the model of today. */
+static bool score_chains(tune_explorer *e, chains *c, tune_pool *pool)
+{
+    int first = pool->n;
+
+    memcpy(pool->point + first, c->at, (size_t)c->n * sizeof *c->at);
+    pool->n += c->n;
+    if (!tune_pool_score(e, pool, first))
+        return false;
+    memcpy(c->score, pool->score + first, (size_t)c->n * sizeof *c->score);
+    return true;
+}
+
+static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperature)
+{
+    int first = pool->n;
+
+    for (int i = 0; i < c->n; i++)
+        if (!space_mutate(e->cx, e->space, &e->random, &c->at[i], &pool->point[pool->n++]))
+            pool->point[pool->n - 1] = c->at[i];
+    if (!tune_pool_score(e, pool, first))
+        return false;
+    for (int i = 0; i < c->n; i++)
+        if (accepts(e, c->score[i], pool->score[first + i], temperature)) {
+            c->at[i] = pool->point[first + i];
+            c->score[i] = pool->score[first + i];
+        }
+    return true;
+}
+
+static int propose(tune_explorer *e, int n, space_point *out)
+{
+    chains *c = e->state ? e->state : (e->state = start(e));
+    tune_pool pool = tune_pool_new(e->cx, CHAINS * (STEPS + 2));
+
+    if (!score_chains(e, c, &pool))
+        return -1;
+    restart_worst(e, c);
+    if (!score_chains(e, c, &pool))
+        return -1;
+    for (int i = 0; i < STEPS; i++)
+        if (!step(e, c, &pool, spread(c) * (1 - (double)i / STEPS)))
+            return -1;
+    return tune_choose(e, &pool, n, out);
+}
+
+const tune_explorer_kind tune_explore_anneal = {
+    .name = "anneal", .uses_model = true, .what = "simulated annealing under the model, in many chains that stay", .propose = propose};

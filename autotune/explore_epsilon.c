@@ -1,0 +1,32 @@
+/* autotune/explore_epsilon.c -- epsilon-greedy: the model scores many points, half drawn at random, half changed from the fastest measured; the best
+ * are measured, and a share at random.
+ */
+#include "autotune/explore.h"
+
+static bool neighbour(tune_explorer *e, space_point *out)
+{
+    enum { ELITE = 32, CHANGES = 3 };
+    int n = e->n_good < ELITE ? e->n_good : ELITE, changes = 1 + (int)base_random_below(&e->random, CHANGES);
+
+    if (n == 0)
+        return false;
+    *out = *tune_ranked(e, (int)base_random_below(&e->random, n));
+    for (int i = 0; i < changes; i++)
+        if (!space_mutate(e->cx, e->space, &e->random, out, out))
+            return false;
+    return true;
+}
+
+static int propose(tune_explorer *e, int n, space_point *out)
+{
+    enum { POOL = 512 };
+    tune_pool pool = tune_pool_new(e->cx, POOL);
+
+    for (int i = 0; i < POOL; i++)
+        if ((i % 2 && neighbour(e, &pool.point[pool.n])) || space_sample(e->cx, e->space, &e->random, &pool.point[pool.n]))
+            pool.n++;
+    return tune_pool_score(e, &pool, 0) ? tune_choose(e, &pool, n, out) : -1;
+}
+
+const tune_explorer_kind tune_explore_epsilon = {
+    .name = "epsilon-greedy", .uses_model = true, .what = "the best by the model of many points, with a share at random", .propose = propose};

@@ -1,0 +1,63 @@
+/* autotune/explore_evolve.c -- evolution under the model: generations are bred by predicted scores, from the fastest measured and from random
+ * points; the best of all generations are measured.
+ */
+#include "autotune/explore.h"
+
+#include <math.h>
+
+enum { POPULATION = 128, GENERATIONS = 4 };
+
+/* Half of it what was fastest, as far as there is so much. */
+static void first_generation(tune_explorer *e, tune_pool *pool)
+{
+    for (int i = 0; i < POPULATION / 2 && i < e->n_good; i++)
+        pool->point[pool->n++] = *tune_ranked(e, i);
+    while (pool->n < POPULATION && space_sample(e->cx, e->space, &e->random, &pool->point[pool->n]))
+        pool->n++;
+}
+
+/* The best of three from the generation that starts at `first`. */
+static int parent(tune_explorer *e, const tune_pool *pool, int first, int n)
+{
+    int best = first + (int)base_random_below(&e->random, n);
+
+    for (int i = 0; i < 2; i++) {
+        int other = first + (int)base_random_below(&e->random, n);
+
+        best = pool->score[other] > pool->score[best] ? other : best;
+    }
+    return best;
+}
+
+static void next_generation(tune_explorer *e, tune_pool *pool, int first, int n)
+{
+    for (int i = 0; i < POPULATION; i++) {
+        const space_point *a = &pool->point[parent(e, pool, first, n)], *b = &pool->point[parent(e, pool, first, n)];
+        space_point *child = &pool->point[pool->n];
+        bool crossed = base_random_below(&e->random, 2) && space_cross(e->cx, e->space, &e->random, a, b, child);
+
+        pool->n += crossed || space_mutate(e->cx, e->space, &e->random, a, child);
+    }
+}
+
+static int propose(tune_explorer *e, int n, space_point *out)
+{
+    tune_pool pool = tune_pool_new(e->cx, POPULATION * (GENERATIONS + 1));
+    int first = 0;
+
+    first_generation(e, &pool);
+    if (!tune_pool_score(e, &pool, 0))
+        return -1;
+    for (int g = 0; g < GENERATIONS && pool.n > first; g++) {
+        int end = pool.n;
+
+        next_generation(e, &pool, first, end - first);
+        if (!tune_pool_score(e, &pool, end))
+            return -1;
+        first = end;
+    }
+    return tune_choose(e, &pool, n, out);
+}
+
+const tune_explorer_kind tune_explore_evolve = {
+    .name = "evolve", .uses_model = true, .what = "generations bred by predicted scores", .propose = propose};

@@ -1,0 +1,47 @@
+/* autotune/explore_genetic.c -- a plain genetic algorithm on what was measured, without a model: parents are drawn from the fastest by
+ * tournament, a child takes each knob from one of them, and sometimes one knob changes.
+ *
+ * Generations overlap: a batch is bred from all results that are there. The first is random.
+ */
+#include "autotune/explore.h"
+
+enum { POPULATION = 64, TRIES = 64 };
+
+static const space_point *parent(tune_explorer *e)
+{
+    int n = e->n_good < POPULATION ? e->n_good : POPULATION;
+    int a = (int)base_random_below(&e->random, n), b = (int)base_random_below(&e->random, n);
+
+    return tune_ranked(e, a < b ? a : b);
+}
+
+static bool breed(tune_explorer *e, space_point *child)
+{
+    const double mutated = 0.4;
+    const space_point *a = parent(e), *b = parent(e);
+
+    if (!space_cross(e->cx, e->space, &e->random, a, b, child))
+        return false;
+    return base_random_unit(&e->random) >= mutated || space_mutate(e->cx, e->space, &e->random, child, child);
+}
+
+static bool bear(tune_explorer *e, space_point *child)
+{
+    for (int i = 0; i < TRIES; i++)
+        if (breed(e, child) && tune_take(e, child))
+            return true;
+    return tune_fresh(e, child); /* all that these parents can have is there */
+}
+
+static int propose(tune_explorer *e, int n, space_point *out)
+{
+    int got = 0;
+
+    if (e->n_good < 2)
+        return tune_fill(e, 0, n, out);
+    while (got < n && bear(e, &out[got]))
+        got++;
+    return got;
+}
+
+const tune_explorer_kind tune_explore_genetic = {.name = "genetic", .what = "a genetic algorithm on measured times, without a model", .propose = propose};

@@ -1,0 +1,249 @@
+/* autotune/explorer.c -- the table of explorers, and what they share: ranks of what was measured, fresh points, the choice from a pool. */
+#include "autotune/explore.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const tune_explorer_kind *const kinds[] = {&tune_explore_anneal, &tune_explore_epsilon, &tune_explore_evolve,
+                                                  &tune_explore_random, &tune_explore_grid,    &tune_explore_genetic};
+
+int tune_n_explorers(void) { return BASE_COUNT(kinds); }
+const char *tune_explorer_name(int i) { return kinds[i]->name; }
+const char *tune_explorer_what(int i) { return kinds[i]->what; }
+
+static const tune_explorer_kind *find_kind(const char *name)
+{
+    for (int i = 0; i < BASE_COUNT(kinds); i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+bool tune_explorer_uses_model(const char *name)
+{
+    const tune_explorer_kind *k = find_kind(name);
+
+    return k && k->uses_model;
+}
+
+static void *unknown(tec_context *cx, const char *name)
+{
+    base_text names = {0};
+
+    for (int i = 0; i < BASE_COUNT(kinds); i++)
+        base_addf(cx, &names, "%s%s", i ? ", " : "", kinds[i]->name);
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no explorer '%s'; there are %s", name, base_text_str(cx, &names));
+}
+
+tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space *sp, uint64_t seed)
+{
+    const tune_explorer_kind *kind = find_kind(name);
+    tune_explorer *e = base_new(cx, tune_explorer);
+
+    if (!kind)
+        return unknown(cx, name);
+    *e = (tune_explorer){.cx = cx, .kind = kind, .space = sp, .random = base_hash(name, strlen(name), seed)};
+    return e;
+}
+
+int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out)
+{
+    e->score = score;
+    e->user = user;
+    if (e->kind->uses_model && !score)
+        return tune_fill(e, 0, n, out);
+    return e->kind->propose(e, n, out);
+}
+
+/* ---- what was measured ---- */
+
+/* Into the place that its throughput gives it; equal ones stay in the order of observation. */
+static void insert_rank(tune_explorer *e, int number)
+{
+    int at = e->n_good++;
+
+    for (; at > 0 && e->measured[e->rank[at - 1]].throughput < e->measured[number].throughput; at--)
+        e->rank[at] = e->rank[at - 1];
+    e->rank[at] = number;
+}
+
+static void make_room(tune_explorer *e)
+{
+    int cap = e->cap ? 2 * e->cap : 64;
+    tune_measured *measured = base_array(e->cx, tune_measured, cap);
+    int *rank = base_array(e->cx, int, cap);
+
+    if (e->cap) {
+        memcpy(measured, e->measured, (size_t)e->n_measured * sizeof *measured);
+        memcpy(rank, e->rank, (size_t)e->n_good * sizeof *rank);
+    }
+    e->measured = measured;
+    e->rank = rank;
+    e->cap = cap;
+}
+
+void tune_observe(tune_explorer *e, const space_point *p, const double *throughput, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tune_take(e, &p[i]); /* what the session measured of itself */
+        if (e->n_measured == e->cap)
+            make_room(e);
+        e->measured[e->n_measured] = (tune_measured){p[i], throughput[i]};
+        if (throughput[i] > 0)
+            insert_rank(e, e->n_measured);
+        e->n_measured++;
+    }
+}
+
+const space_point *tune_ranked(const tune_explorer *e, int i)
+{
+    return &e->measured[e->rank[i]].point;
+}
+
+/* ---- fresh points ---- */
+
+bool tune_take(tune_explorer *e, const space_point *p)
+{
+    return tune_points_add(e->cx, &e->proposed, space_index(e->space, p), e);
+}
+
+/* Drawing finds nothing new any more: the space is nearly used up, or has few points that its template accepts. */
+static bool look_through(tune_explorer *e, space_point *out)
+{
+    enum { CHECKED = 20000 }; /* of one call; a larger space is not looked through to its end at once */
+    space_number stop = space_count(e->space);
+
+    if (stop > CHECKED && e->next < stop - CHECKED)
+        stop = e->next + CHECKED;
+    while (e->next < stop && space_next(e->cx, e->space, &e->next, out))
+        if (tune_take(e, out))
+            return true;
+    return false;
+}
+
+bool tune_fresh(tune_explorer *e, space_point *out)
+{
+    enum { DRAWN = 32 };
+
+    for (int i = 0; i < DRAWN && space_sample(e->cx, e->space, &e->random, out); i++)
+        if (tune_take(e, out))
+            return true;
+    return look_through(e, out);
+}
+
+int tune_fill(tune_explorer *e, int got, int n, space_point *out)
+{
+    while (got < n && tune_fresh(e, &out[got]))
+        got++;
+    return got;
+}
+
+/* ---- the choice from a pool ---- */
+
+tune_pool tune_pool_new(tec_context *cx, int cap)
+{
+    return (tune_pool){base_array(cx, space_point, cap), base_array(cx, double, cap), 0, cap};
+}
+
+bool tune_pool_score(tune_explorer *e, tune_pool *pool, int first)
+{
+    return pool->n == first || e->score(e->user, pool->point + first, pool->n - first, pool->score + first);
+}
+
+typedef struct {
+    const tune_pool *pool;
+    int number; /* in the pool: of equal scores the first one counts */
+} place;
+
+static double score_of(const place *p)
+{
+    return p->pool->score[p->number];
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    double s = score_of(x), t = score_of(y);
+
+    return s > t ? -1 : s < t ? 1 : x->number - y->number;
+}
+
+/* The best `most` of the pool that were not proposed and can be applied, each point once. */
+static int best_of_pool(tune_explorer *e, const tune_pool *pool, int most, place *out)
+{
+    tune_points seen = {0};
+    int n = 0;
+    place *all = base_array(e->cx, place, pool->n);
+
+    for (int i = 0; i < pool->n; i++)
+        all[i] = (place){pool, i};
+    qsort(all, (size_t)pool->n, sizeof *all, by_score);
+    for (int i = 0; i < pool->n && n < most && score_of(&all[i]) > -INFINITY; i++) {
+        space_number index = space_index(e->space, &pool->point[all[i].number]);
+
+        if (!tune_points_get(&e->proposed, index) && tune_points_add(e->cx, &seen, index, e))
+            out[n++] = all[i];
+    }
+    return n;
+}
+
+/* The share of knobs at which no point of `chosen` has this one's value. */
+static double novelty(const space_point *p, const space_point *chosen, int n)
+{
+    int fresh = 0;
+
+    for (int k = 0; k < p->n; k++) {
+        bool there = false;
+
+        for (int i = 0; i < n && !there; i++)
+            there = chosen[i].value[k] == p->value[k];
+        fresh += !there;
+    }
+    return p->n ? (double)fresh / p->n : 0;
+}
+
+/* The next one: a point with nothing but new values counts for a quarter of the distance from the worst to the best. */
+static int pick_next(const place *best, int n_best, const bool *used, const space_point *chosen, int n)
+{
+    const double weight = 0.25, low = score_of(&best[n_best - 1]), range = score_of(&best[0]) - low;
+    int found = -1;
+    double value = -1;
+
+    for (int i = 0; i < n_best; i++) {
+        double above = range > 0 ? (score_of(&best[i]) - low) / range : 1;
+        double v = used[i] ? -1 : above + weight * novelty(&best[i].pool->point[best[i].number], chosen, n);
+
+        if (v > value) {
+            value = v;
+            found = i;
+        }
+    }
+    return found;
+}
+
+static int choose_best(tune_explorer *e, const tune_pool *pool, int n, space_point *out)
+{
+    enum { RATIO = 4 }; /* out of so many times as many as are wanted */
+    place *best = base_array(e->cx, place, RATIO * n);
+    int n_best = best_of_pool(e, pool, RATIO * n, best), got = 0;
+    bool *used = base_array(e->cx, bool, n_best);
+
+    for (; got < n && got < n_best; got++) {
+        int i = pick_next(best, n_best, used, out, got);
+
+        used[i] = true;
+        out[got] = pool->point[best[i].number];
+    }
+    for (int i = 0; i < got; i++)
+        tune_take(e, &out[i]);
+    return got;
+}
+
+int tune_choose(tune_explorer *e, const tune_pool *pool, int n, space_point *out)
+{
+    const double epsilon = 0.1;
+    int greedy = n - (int)ceil(epsilon * n);
+
+    return tune_fill(e, choose_best(e, pool, greedy > 0 ? greedy : n, out), n, out);
+}
