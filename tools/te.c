@@ -4,7 +4,7 @@
 
 #include "compiler/dispatch.h"
 #include "ir/text.h"
-#include "ops/op.h"
+#include "space/space.h"
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
@@ -76,6 +76,15 @@ static const char *at_line(tec_context *cx, const char *text, int line)
     return base_text_str(cx, &t);
 }
 
+/* Where a tuner would begin: the first point of the space that follows from the definition. */
+static sched *start_of_space(session *x, const ir_program *tree)
+{
+    const space *sp = space_master(x->cx, tree, x->t);
+    space_point start = sp ? space_start(sp) : (space_point){0};
+
+    return sp ? space_apply(x->cx, sp, &start) : NULL;
+}
+
 static bool make_schedule(session *x)
 {
     const char *text = base_dict_get(&x->file->schedules, x->def->name), *from = x->path;
@@ -94,7 +103,11 @@ static bool make_schedule(session *x)
             return false;
     } else if (text)
         text = at_line(x->cx, text, *line);
-    bool good = text ? sched_replay(x->schedule, from, text) : op_schedule(x->schedule, NULL);
+    if (!text)
+        x->schedule = start_of_space(x, tree);
+    if (!x->schedule)
+        return false;
+    bool good = text ? sched_replay(x->schedule, from, text) : !sched_failed(x->schedule);
     if (!good)
         base_fail(x->cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(x->schedule));
     return good;
@@ -245,7 +258,7 @@ int tool_te(int argc, char **argv)
     const tool_option options[] = {
         {"o", TOOL_TEXT, &s.output, "OUT", "writes a module (or what --emit names) there"},
         {"name", TOOL_TEXT, &s.name, "NAME", "which definition of the file (the first)"},
-        {"schedule", TOOL_TEXT, &s.schedule, "FILE", "a trace (the file's own 'schedule NAME { ... }', else the default schedule)"},
+        {"schedule", TOOL_TEXT, &s.schedule, "FILE", "a trace (the file's own 'schedule NAME { ... }', else where a tuner would begin)"},
         {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
         {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbol; may be repeated"},
         {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]", "versions for remainders of symbol N by T (all, or those named)"},
