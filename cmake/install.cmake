@@ -36,5 +36,5 @@ function(tec_install_pkgconfig name description private)
 endfunction()
 
 tec_install_pkgconfig(tec "Compiler for tensor expressions"
-    "-L${LLVM_LIBDIR} -lLLVM-19 -lsqlite3 -lcjson -lprotobuf-c -lm")
+    "-L${LLVM_LIBDIR} -lLLVM-19 -lsqlite3 -lcjson -lprotobuf-c -lxgboost -lm")
 tec_install_pkgconfig(tec_runtime "Runtime of compiled tensor programs" "")

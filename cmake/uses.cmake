@@ -3,7 +3,7 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-foreach(name threads dl m llvm sqlite3 cjson protobuf-c)
+foreach(name threads dl m llvm sqlite3 cjson protobuf-c xgboost)
     add_library(tec_uses_${name} INTERFACE)
 endforeach()
 target_link_libraries(tec_uses_threads INTERFACE Threads::Threads)
@@ -17,6 +17,7 @@ endfunction()
 tec_uses_package(sqlite3 sqlite3)
 tec_uses_package(cjson libcjson)
 tec_uses_package(protobuf-c libprotobuf-c)
+tec_uses_package(xgboost xgboost)
 
 find_program(PROTOC_C protoc-c)
 if(NOT PROTOC_C)

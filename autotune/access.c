@@ -1,0 +1,89 @@
+/* autotune/access.c -- the features of one buffer in a statement: TUNE_ACCESS of features.def. */
+#include <math.h>
+
+#include "autotune/features.h"
+#include "autotune/leaf.h"
+
+#define SET(name, value) (out[TUNE_ACCESS_##name] = (float)(value))
+
+static void set_buffer(const tune_access *a, float *out)
+{
+    ir_scope scope = a->buffer->scope;
+
+    SET(there, 1);
+    SET(global, scope == IR_GLOBAL);
+    SET(shared, scope == IR_SHARED);
+    SET(local, scope == IR_LOCAL);
+    SET(element, tune_log(a->bytes));
+    SET(count, a->count);
+    SET(size, tune_log(a->size * a->bytes));
+}
+
+static void set_levels(const tune_leaf *l, const tune_access *a, const int *at, float *out)
+{
+    for (int i = 0; i < TUNE_N_LEVELS; i++) {
+        out[TUNE_ACCESS_touched_vector + i] = (float)tune_log(a->elements[at[i]] * a->bytes);
+        out[TUNE_ACCESS_reuse_vector + i] = (float)tune_ratio(l->steps[at[i]] * a->count, a->elements[at[i]]);
+    }
+    SET(run, tune_log(a->run[at[TUNE_TILE]] * a->bytes));
+    SET(lines, tune_ratio(a->lines[at[TUNE_TASK]], a->elements[at[TUNE_TASK]] * a->bytes));
+}
+
+/* Every vector starts at a sum of multiples of the strides of the other loops, and the array itself at a line. */
+static double alignment(const tune_leaf *l, const tune_access *a, const int *at)
+{
+    double align = 64;
+
+    for (int i = 0; i < at[TUNE_VECTOR]; i++)
+        while (align > 1 && fmod(fabs(a->stride[i]) * a->bytes, align) != 0)
+            align /= 2;
+    (void)l;
+    return align;
+}
+
+static void set_stride(const tune_leaf *l, const tune_access *a, const int *at, float *out)
+{
+    double stride = l->n_loops ? fabs(a->stride[l->n_loops - 1]) : 0;
+
+    SET(stride, tune_log(stride));
+    SET(same, stride == 0 && !a->odd);
+    SET(contiguous, stride == 1 && !a->odd);
+    SET(gather, stride > 1 || a->odd);
+    SET(aligned, a->odd ? 0 : log2(alignment(l, a, at)));
+}
+
+/* The innermost loop around the tile that repeats the access, and what lies between two of its iterations. */
+static void set_reuse(const tune_leaf *l, const tune_access *a, const int *at, float *out)
+{
+    for (int i = at[TUNE_TILE] - 1; i >= 0; i--)
+        if (a->elements[i] == a->elements[i + 1]) {
+            SET(reuse_loop, tune_log(l->loop[i].extent));
+            SET(reuse_distance, tune_log(l->touched[i + 1]));
+            return;
+        }
+}
+
+static void set_curve(const tune_leaf *l, const tune_access *a, float *out)
+{
+    enum { FIRST = 8, CURVE = TUNE_ACCESS_reuse_in_20 - TUNE_ACCESS_reuse_in_8 + 1 };
+
+    for (int i = 0; i < CURVE; i++) {
+        int p = tune_fits(l, a->lines, exp2(FIRST + 4 * i));
+
+        out[TUNE_ACCESS_reuse_in_8 + i] = (float)tune_ratio(l->steps[p] * a->count, a->elements[p]);
+    }
+}
+
+void tune_access_features(const tune_leaf *l, const tune_access *a, const target *t, float *out)
+{
+    int at[TUNE_N_LEVELS];
+
+    tune_levels(l, at);
+    set_buffer(a, out);
+    set_levels(l, a, at, out);
+    set_stride(l, a, at, out);
+    set_reuse(l, a, at, out);
+    set_curve(l, a, out);
+    for (int c = 0; c < TUNE_N_CACHES; c++)
+        out[TUNE_ACCESS_traffic_l1 + c] = (float)tune_ratio(tune_traffic(l, a, tune_capacity(t, c)), a->lines[0]);
+}

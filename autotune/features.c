@@ -1,0 +1,254 @@
+/* autotune/features.c -- rows of features: the program's own, and the slots of its heaviest statements. See features.h. */
+#include "autotune/features.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "autotune/leaf.h"
+
+#define SET(name, value) (out[TUNE_PROGRAM_##name] = (float)(value))
+
+/* ---- which statements, which buffers ---- */
+
+/* Moves the `slots` greatest to the front, the greatest first; of equal ones the earlier. */
+static void order(void **item, double *key, int n, int slots)
+{
+    for (int i = 0; i < slots && i < n; i++)
+        for (int j = n - 1; j > i; j--)
+            if (key[j] > key[j - 1]) {
+                void *x = item[j];
+                double k = key[j];
+
+                item[j] = item[j - 1];
+                item[j - 1] = x;
+                key[j] = key[j - 1];
+                key[j - 1] = k;
+            }
+}
+
+/* How heavy a statement is: the cycles that it takes by the rules of level.c. */
+static double weight(const tune_leaf *l, const target *t)
+{
+    return tune_cycles(l, t) + tune_load_cycles(l, t);
+}
+
+static void order_leaves(tec_context *cx, tune_nest *nest, const target *t)
+{
+    double *key = base_array(cx, double, nest->n + 1);
+
+    for (int i = 0; i < nest->n; i++)
+        key[i] = weight(nest->leaf[i], t);
+    order((void **)nest->leaf, key, nest->n, TUNE_SLOTS);
+}
+
+/* The first access, which is of what is written, then those that move the most. */
+static void set_accesses(tec_context *cx, const tune_leaf *l, const target *t, float *out)
+{
+    double *key = base_array(cx, double, l->n_accesses + 1);
+    void **access = base_array(cx, void *, l->n_accesses + 1);
+
+    for (int i = 0; i < l->n_accesses; i++) {
+        access[i] = &l->access[i];
+        key[i] = i == 0 ? INFINITY : tune_traffic(l, &l->access[i], tune_capacity(t, 0));
+    }
+    order(access, key, l->n_accesses, TUNE_ACCESS_SLOTS);
+    for (int i = 0; i < TUNE_ACCESS_SLOTS && i < l->n_accesses; i++)
+        tune_access_features(l, access[i], t, out + i * TUNE_N_ACCESS);
+}
+
+/* ---- of the program ---- */
+
+typedef struct {
+    double work, outside_parallel, outside_vector, rest, steps, domain, cycles, load_cycles, traffic[TUNE_N_CACHES], roofline;
+} totals;
+
+/* Bytes a cycle into L1, L2 and L3 of a usual machine. */
+static const double bandwidth[TUNE_N_CACHES] = {32, 12, 4};
+
+static void add_leaf(totals *sum, const tune_leaf *l, const target *t)
+{
+    double work = tune_leaf_work(l), cycles = tune_cycles(l, t), loads = tune_load_cycles(l, t), longest = fmax(cycles, loads);
+
+    sum->work += work;
+    sum->outside_parallel += tune_extent_of(l, IR_PARALLEL, IR_PARALLEL) > 1 ? 0 : work;
+    sum->outside_vector += tune_lanes(l) > 1 ? 0 : work;
+    sum->steps += l->domain > 0 ? l->steps[0] : 0;
+    sum->domain += l->domain;
+    sum->cycles += cycles;
+    sum->load_cycles += loads;
+    for (int c = 0; c < TUNE_N_CACHES; c++) {
+        double traffic = 0;
+
+        for (int i = 0; i < l->n_accesses; i++)
+            traffic += tune_traffic(l, &l->access[i], tune_capacity(t, c));
+        sum->traffic[c] += traffic;
+        longest = fmax(longest, traffic / bandwidth[c]);
+    }
+    sum->roofline += longest * tune_imbalance(l, t);
+}
+
+/* How often parallel loops are started; leaves of one loop stand side by side in the order of the tree. */
+static double parallel_loops(const tune_nest *nest)
+{
+    const ir_expr *last = NULL;
+    double n = 0;
+
+    for (int i = 0; i < nest->n; i++)
+        for (int j = 0; j < nest->leaf[i]->n_loops; j++)
+            if (nest->leaf[i]->loop[j].how == IR_PARALLEL && nest->leaf[i]->loop[j].var != last) {
+                n += nest->leaf[i]->steps[0] / nest->leaf[i]->steps[j];
+                last = nest->leaf[i]->loop[j].var;
+            }
+    return n;
+}
+
+static void set_target(const target *t, float *out)
+{
+    SET(cores, tune_log(t->num_cores));
+    SET(vector_bytes, tune_log(t->vector_bits / 8.0));
+    SET(registers, tune_log(t->vector_registers));
+    SET(capacity_l1, tune_log(tune_capacity(t, 0)));
+    SET(capacity_l2, tune_log(tune_capacity(t, 1)));
+    SET(capacity_l3, tune_log(tune_capacity(t, 2)));
+    SET(gpu, t->kind->is_gpu);
+    SET(shared_capacity, tune_log((double)t->shared_bytes));
+}
+
+static void set_totals(const tune_nest *nest, const totals *sum, float *out)
+{
+    double work = fmax(sum->work, 1);
+
+    SET(work, tune_log(sum->work));
+    SET(bytes, tune_log(nest->parameters));
+    SET(intensity, tune_ratio(sum->work, nest->parameters));
+    SET(statements, tune_log(nest->n));
+    SET(outside_parallel, sum->outside_parallel / work);
+    SET(outside_vector, sum->outside_vector / work);
+    SET(repeated, tune_ratio(sum->steps, sum->domain));
+    SET(parallel_loops, tune_log(parallel_loops(nest)));
+    SET(temporaries, tune_log(nest->temporaries));
+    SET(cycles, tune_ratio(sum->cycles, work));
+    SET(load_cycles, tune_ratio(sum->load_cycles, work));
+    for (int c = 0; c < TUNE_N_CACHES; c++)
+        out[TUNE_PROGRAM_traffic_l1 + c] = (float)tune_ratio(sum->traffic[c], work);
+    SET(roofline, tune_ratio(sum->roofline, work));
+}
+
+/* ---- the row ---- */
+
+static void set_row(tec_context *cx, tune_nest *nest, const target *t, float *out)
+{
+    totals sum = {0};
+
+    for (int i = 0; i < nest->n; i++)
+        add_leaf(&sum, nest->leaf[i], t);
+    set_target(t, out);
+    set_totals(nest, &sum, out);
+    order_leaves(cx, nest, t);
+    for (int i = 0; i < nest->n && i < TUNE_SLOTS; i++) {
+        float *slot = out + TUNE_N_PROGRAM + i * TUNE_N_SLOT;
+
+        tune_leaf_features(nest->leaf[i], t, sum.work, slot);
+        set_accesses(cx, nest->leaf[i], t, slot + TUNE_N_LEAF);
+    }
+    for (int i = TUNE_SLOTS; i < nest->n; i++)
+        sum.rest += tune_leaf_work(nest->leaf[i]);
+    SET(rest, sum.rest / fmax(sum.work, 1));
+}
+
+bool tune_features(tec_context *cx, const ir_program *scheduled, const target *t, const int64_t *dims, float out[TUNE_N_FEATURES])
+{
+    tune_nest nest;
+
+    memset(out, 0, sizeof *out * TUNE_N_FEATURES);
+    if (!scheduled || !scheduled->body || !t)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "features need a program with a body, and a target"), false;
+    base_mark mark = base_arena_mark(cx);
+    tune_read_nest(cx, scheduled, dims, &nest);
+    set_row(cx, &nest, t, out);
+    base_arena_release(cx, mark);
+    return true;
+}
+
+/* ---- names ---- */
+
+static const struct {
+    const char *name, *what;
+} rows[] = {
+#define TUNE_PROGRAM(name, what) {#name, what},
+#include "autotune/features.def"
+#define TUNE_LEAF(name, what) {#name, what},
+#include "autotune/features.def"
+#define TUNE_ACCESS(name, what) {#name, what},
+#include "autotune/features.def"
+};
+
+/* The row of the table; *slot and *access are -1 where the feature is of none. */
+static int row_of(int i, int *slot, int *access)
+{
+    *slot = *access = -1;
+    if (i < TUNE_N_PROGRAM)
+        return i;
+    i -= TUNE_N_PROGRAM;
+    *slot = i / TUNE_N_SLOT;
+    i %= TUNE_N_SLOT;
+    if (i < TUNE_N_LEAF)
+        return TUNE_N_PROGRAM + i;
+    *access = (i - TUNE_N_LEAF) / TUNE_N_ACCESS;
+    return TUNE_N_PROGRAM + TUNE_N_LEAF + (i - TUNE_N_LEAF) % TUNE_N_ACCESS;
+}
+
+const char *tune_feature_name(tec_context *cx, int i)
+{
+    int slot, access;
+
+    if (i < 0 || i >= TUNE_N_FEATURES)
+        return NULL;
+    const char *name = rows[row_of(i, &slot, &access)].name;
+    if (slot < 0)
+        return name;
+    if (access < 0)
+        return base_format(cx, "heavy%d.%s", slot, name);
+    return access == 0 ? base_format(cx, "heavy%d.write.%s", slot, name) : base_format(cx, "heavy%d.read%d.%s", slot, access, name);
+}
+
+const char *tune_feature_what(int i)
+{
+    int slot, access;
+
+    return i < 0 || i >= TUNE_N_FEATURES ? NULL : rows[row_of(i, &slot, &access)].what;
+}
+
+/* ---- as bytes ---- */
+
+const void *tune_features_pack(tec_context *cx, const float row[TUNE_N_FEATURES])
+{
+    uint8_t *out = base_array(cx, uint8_t, TUNE_FEATURES_SIZE);
+
+    for (int i = 0; i < TUNE_N_FEATURES; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &row[i], sizeof bits);
+        for (int b = 0; b < 4; b++)
+            out[4 * i + b] = (uint8_t)(bits >> 8 * b);
+    }
+    return out;
+}
+
+bool tune_features_unpack(const void *data, size_t size, int version, float out[TUNE_N_FEATURES])
+{
+    const uint8_t *bytes = data;
+
+    if (!data || version != TUNE_FEATURES_VERSION || size != TUNE_FEATURES_SIZE)
+        return false;
+    for (int i = 0; i < TUNE_N_FEATURES; i++) {
+        uint32_t bits = 0;
+
+        for (int b = 0; b < 4; b++)
+            bits |= (uint32_t)bytes[4 * i + b] << 8 * b;
+        memcpy(&out[i], &bits, sizeof bits);
+        if (!isfinite(out[i]))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,173 @@
+/* autotune/leaf.c -- the features of one statement: TUNE_LEAF of features.def. */
+#include <math.h>
+
+#include "autotune/features.h"
+#include "autotune/leaf.h"
+
+#define SET(name, value) (out[TUNE_LEAF_##name] = (float)(value))
+
+static void set_work(const tune_leaf *l, double total, float *out)
+{
+    const tune_work *w = &l->work;
+    double fused = fmin(w->add, w->mul);
+
+    SET(share, total > 0 ? tune_leaf_work(l) / total : 0);
+    SET(iterations, tune_log(l->steps[0]));
+    SET(fma, fused);
+    SET(add, w->add - fused);
+    SET(mul, w->mul - fused);
+    SET(div, w->div);
+    SET(minmax, w->minmax);
+    SET(math, w->math);
+    SET(compare, w->compare);
+    SET(select, w->select);
+    SET(integer, w->integer);
+    SET(cast, w->cast);
+}
+
+static void set_accesses(const tune_leaf *l, float *out)
+{
+    double loads[3] = {0}, stores = 0;
+
+    for (int i = 0; i < l->n_accesses; i++) {
+        const tune_access *a = &l->access[i];
+        ir_scope scope = a->buffer->scope;
+
+        *(a->written ? &stores : &loads[scope == IR_GLOBAL ? 0 : scope == IR_SHARED ? 1 : 2]) += a->count;
+    }
+    SET(loads_global, loads[0]);
+    SET(loads_shared, loads[1]);
+    SET(loads_local, loads[2]);
+    SET(stores, stores);
+}
+
+static void set_kind(const tune_leaf *l, float *out)
+{
+    int depth = l->n_loops;
+
+    if (l->block)
+        out[TUNE_LEAF_role_none + (int)l->block->role] = 1;
+    SET(reduction, l->update);
+    SET(depth, tune_log(depth));
+    SET(waste, tune_ratio(l->steps[0], l->domain));
+    SET(guards, l->guards);
+}
+
+static void set_vector(const tune_leaf *l, const target *t, const int *at, float *out)
+{
+    double lanes = tune_lanes(l), in_register = fmax(1, t->vector_bits / 8.0 / tune_bytes(l));
+    double used = ceil(lanes / in_register) * in_register;
+
+    if (at[TUNE_VECTOR] == l->n_loops)
+        return;
+    SET(vector, tune_log(lanes));
+    SET(vector_fill, tune_ratio(lanes, in_register));
+    SET(vector_rest, (used - lanes) / used);
+    SET(vector_reduce, l->loop[l->n_loops - 1].reduce);
+}
+
+static void set_tile(const tune_leaf *l, const target *t, const int *at, float *out)
+{
+    double copies = tune_extent_of(l, IR_UNROLLED, IR_UNROLLED), registers = fmax(1, t->vector_registers);
+    double results = 0, elements = 0, operands = 0, guarded = 0;
+
+    for (int i = at[TUNE_TILE]; i < l->n_loops; i++)
+        guarded += l->guarded[i];
+    for (int i = 0; i < l->n_accesses; i++) {
+        const tune_access *a = &l->access[i];
+
+        *(a->written ? &results : &operands) += tune_registers(l, a, t);
+        elements += a->written ? a->elements[at[TUNE_TILE]] : 0;
+    }
+    SET(guards_tile, guarded);
+    SET(unrolled, tune_log(copies));
+    SET(code, tune_log(copies * tune_operations(&l->work)));
+    SET(tile_elements, tune_log(elements));
+    SET(accumulators, tune_ratio(results, registers));
+    SET(pressure, tune_ratio(results + operands, registers));
+    SET(chains, tune_log(results));
+    SET(tile_loads, tune_ratio(operands, l->steps[at[TUNE_TILE]] / l->steps[at[TUNE_VECTOR]]));
+}
+
+static void set_parallel(const tune_leaf *l, const target *t, float *out)
+{
+    double n = tune_extent_of(l, IR_PARALLEL, IR_PARALLEL);
+
+    SET(parallel, tune_log(n));
+    SET(parallel_per_core, tune_ratio(n, t->num_cores));
+    SET(imbalance, log2(tune_imbalance(l, t)));
+    SET(blocks, log2(tune_extent_of(l, IR_BLOCK_X, IR_BLOCK_Z)));
+    SET(threads, log2(tune_extent_of(l, IR_THREAD_X, IR_THREAD_Z)));
+    SET(vthreads, log2(tune_extent_of(l, IR_VTHREAD, IR_VTHREAD)));
+}
+
+static void set_loops(const tune_leaf *l, const int *at, float *out)
+{
+    enum { SHOWN = 5, EACH = TUNE_LEAF_loop1_extent - TUNE_LEAF_loop0_extent };
+    double reduce = 1, inner = 1;
+
+    for (int i = 0; i < l->n_loops; i++) {
+        reduce *= l->loop[i].reduce ? l->loop[i].extent : 1;
+        inner *= l->loop[i].reduce && i >= at[TUNE_SUMS] ? l->loop[i].extent : 1;
+    }
+    SET(reduce, tune_log(reduce));
+    SET(reduce_inner, tune_log(inner));
+    for (int i = 0; i < SHOWN && i < l->n_loops; i++) {
+        const tune_loop *loop = &l->loop[l->n_loops - 1 - i];
+        float *row = out + i * EACH;
+        int how = loop->how < IR_BLOCK_X ? (int)loop->how : IR_BLOCK_X;
+
+        row[TUNE_LEAF_loop0_extent] = (float)tune_log(loop->extent);
+        row[TUNE_LEAF_loop0_serial + how] = 1;
+        row[TUNE_LEAF_loop0_reduce] = loop->reduce;
+    }
+}
+
+/* Relations between what is computed and what is touched: they hold for other shapes too. */
+static void set_reuse(const tune_leaf *l, const int *at, float *out)
+{
+    enum { FIRST = 8, CURVE = TUNE_LEAF_reuse_in_24 - TUNE_LEAF_reuse_in_8 + 1 };
+    double each = fmax(tune_operations(&l->work), 1);
+
+    for (int i = 0; i < TUNE_N_LEVELS; i++) {
+        out[TUNE_LEAF_steps_vector + i] = (float)tune_log(l->steps[at[i]]);
+        out[TUNE_LEAF_touched_vector + i] = (float)tune_log(l->touched[at[i]]);
+        out[TUNE_LEAF_reuse_vector + i] = (float)tune_ratio(each * l->steps[at[i]], l->touched[at[i]]);
+    }
+    for (int i = 0; i < CURVE; i++) {
+        int p = tune_fits(l, l->touched, exp2(FIRST + 2 * i));
+
+        out[TUNE_LEAF_reuse_in_8 + i] = (float)tune_ratio(each * l->steps[p], l->touched[p]);
+    }
+}
+
+static void set_caches(const tune_leaf *l, const target *t, const int *at, float *out)
+{
+    double each = fmax(tune_operations(&l->work), 1);
+
+    for (int c = 0; c < TUNE_N_CACHES; c++) {
+        double capacity = tune_capacity(t, c), traffic = 0;
+
+        for (int i = 0; i < l->n_accesses; i++)
+            traffic += tune_traffic(l, &l->access[i], capacity);
+        out[TUNE_LEAF_room_sums_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_SUMS]], capacity);
+        out[TUNE_LEAF_room_task_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_TASK]], capacity);
+        out[TUNE_LEAF_traffic_l1 + c] = (float)tune_ratio(traffic, each * l->steps[0]);
+    }
+}
+
+void tune_leaf_features(const tune_leaf *l, const target *t, double total, float *out)
+{
+    int at[TUNE_N_LEVELS];
+
+    tune_levels(l, at);
+    set_work(l, total, out);
+    set_accesses(l, out);
+    set_kind(l, out);
+    set_vector(l, t, at, out);
+    set_tile(l, t, at, out);
+    set_parallel(l, t, out);
+    set_loops(l, at, out);
+    set_reuse(l, at, out);
+    set_caches(l, t, at, out);
+}

@@ -1,0 +1,164 @@
+/* autotune/level.c -- parts of the loops around a statement, and what they cost a machine by simple rules. See leaf.h.
+ *
+ * The rules know nothing of latencies, write buffers or prefetching. They need not: a model learns what they are worth.
+ */
+#include <math.h>
+
+#include "autotune/leaf.h"
+
+double tune_log(double x)
+{
+    return log2(1 + fmin(fmax(x, 0), 0x1p100));
+}
+
+double tune_ratio(double of, double to)
+{
+    return of > 0 && to > 0 ? fmin(fmax(log2(of) - log2(to), -40), 40) : 0;
+}
+
+/* ---- levels ---- */
+
+static bool in_parallel(ir_how how)
+{
+    return how == IR_PARALLEL || (how >= IR_BLOCK_X && how <= IR_THREAD_Z);
+}
+
+void tune_levels(const tune_leaf *l, int at[TUNE_N_LEVELS])
+{
+    int p = l->n_loops, reduced, task = 0;
+
+    while (p > 0 && l->loop[p - 1].how == IR_VECTORISED)
+        p--;
+    at[TUNE_VECTOR] = p;
+    while (p > 0 && (l->loop[p - 1].how == IR_VECTORISED || l->loop[p - 1].how == IR_UNROLLED))
+        p--;
+    at[TUNE_TILE] = p;
+    while (p > 0 && l->loop[p - 1].reduce && l->loop[p - 1].how == IR_SERIAL)
+        p--;
+    at[TUNE_SUMS] = reduced = p;
+    for (int i = p - 1; i >= 0; i--) {
+        if (l->loop[i].reduce)
+            reduced = i;
+        if (in_parallel(l->loop[i].how) && !task)
+            task = i + 1;
+    }
+    at[TUNE_REDUCED] = reduced;
+    at[TUNE_TASK] = task < reduced ? task : reduced;
+    at[TUNE_ALL] = 0;
+}
+
+double tune_extent_of(const tune_leaf *l, ir_how first, ir_how last)
+{
+    double n = 1;
+
+    for (int i = 0; i < l->n_loops; i++)
+        n *= l->loop[i].how >= first && l->loop[i].how <= last ? l->loop[i].extent : 1;
+    return n;
+}
+
+double tune_imbalance(const tune_leaf *l, const target *t)
+{
+    double n = tune_extent_of(l, IR_PARALLEL, IR_PARALLEL), cores = fmax(1, t->num_cores);
+
+    return ceil(n / cores) * cores / n;
+}
+
+/* ---- caches ---- */
+
+double tune_capacity(const target *t, int cache)
+{
+    static const double usual[TUNE_N_CACHES] = {32 << 10, 512 << 10, 8 << 20};
+    int64_t known[TUNE_N_CACHES] = {t->l1_bytes, t->l2_bytes, t->l3_bytes};
+
+    return known[cache] > 0 ? (double)known[cache] : usual[cache];
+}
+
+int tune_fits(const tune_leaf *l, const double *bytes, double capacity)
+{
+    int p = l->n_loops;
+
+    while (p > 0 && bytes[p - 1] <= capacity)
+        p--;
+    return p;
+}
+
+/* What the access shares with the iterations of loops further out, because it does not depend on them, stays. */
+double tune_traffic(const tune_leaf *l, const tune_access *a, double capacity)
+{
+    int p = tune_fits(l, l->touched, capacity);
+
+    while (p > 0 && a->lines[p - 1] == a->lines[p])
+        p--;
+    return a->lines[p] * l->steps[0] / l->steps[p];
+}
+
+/* ---- work ---- */
+
+double tune_operations(const tune_work *w)
+{
+    return w->add + w->mul + w->div + w->minmax + w->math + w->compare + w->select + w->integer + w->cast;
+}
+
+double tune_leaf_work(const tune_leaf *l)
+{
+    double accesses = 0;
+
+    for (int i = 0; i < l->n_accesses; i++)
+        accesses += l->access[i].count;
+    return (tune_operations(&l->work) + accesses) * l->steps[0];
+}
+
+double tune_lanes(const tune_leaf *l)
+{
+    return tune_extent_of(l, IR_VECTORISED, IR_VECTORISED);
+}
+
+double tune_bytes(const tune_leaf *l)
+{
+    return l->n_accesses ? l->access[0].bytes : 4;
+}
+
+static double register_lanes(double bytes, const target *t)
+{
+    return fmax(1, t->vector_bits / 8.0 / bytes);
+}
+
+/* Instructions for one vector of the leaf. */
+static double pieces(const tune_leaf *l, const target *t)
+{
+    return ceil(tune_lanes(l) / register_lanes(tune_bytes(l), t));
+}
+
+double tune_cycles(const tune_leaf *l, const target *t)
+{
+    enum { DIVISION = 8, FUNCTION = 20 };
+    const tune_work *w = &l->work;
+    double fused = t->has_fma ? fmin(w->add, w->mul) : 0;
+    double each = w->add + w->mul - fused + w->minmax + w->compare + w->select + w->integer + w->cast + DIVISION * w->div + FUNCTION * w->math;
+
+    return each * pieces(l, t) * l->steps[0] / tune_lanes(l) / fmax(1, t->fma_ports);
+}
+
+/* Neighbouring lanes take a register together; an element that all lanes use, or one that lies apart, takes one each. */
+double tune_registers(const tune_leaf *l, const tune_access *a, const target *t)
+{
+    int at[TUNE_N_LEVELS];
+
+    tune_levels(l, at);
+    bool side_by_side = at[TUNE_VECTOR] < l->n_loops && a->stride[l->n_loops - 1] == 1;
+    double elements = a->elements[at[TUNE_TILE]], lanes = fmax(1, a->elements[at[TUNE_VECTOR]]);
+
+    return side_by_side ? ceil(lanes / register_lanes(a->bytes, t)) * elements / lanes : elements;
+}
+
+double tune_load_cycles(const tune_leaf *l, const target *t)
+{
+    double loads = 0;
+    int at[TUNE_N_LEVELS];
+
+    tune_levels(l, at);
+    for (int i = 0; i < l->n_accesses; i++)
+        if (!l->access[i].written || l->access[i].buffer->scope != IR_LOCAL)
+            loads += tune_registers(l, &l->access[i], t);
+    return loads * l->steps[0] / l->steps[at[TUNE_TILE]] / fmax(1, t->load_ports);
+}

@@ -1,0 +1,216 @@
+/* autotune/trees.c -- XGBoost's C API. See trees.h. */
+#include "autotune/trees.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xgboost/c_api.h>
+
+struct tune_trees {
+    BoosterHandle booster;
+    int32_t n, column[TUNE_N_FEATURES]; /* of a row, in the order in which XGBoost gets them */
+};
+
+/* False with XGBoost's message, less its stack. */
+static bool good(tec_context *cx, int status, const char *what)
+{
+    const char *why = status == 0 ? "" : XGBGetLastError();
+
+    if (status != 0)
+        base_fail(cx, TEC_INTERNAL, (base_loc){0}, "cost model: cannot %s: %.*s", what, (int)strcspn(why, "\n"), why);
+    return status == 0;
+}
+
+/* ---- making and ending ---- */
+
+void tune_trees_free(tune_trees *t)
+{
+    if (t)
+        XGBoosterFree(t->booster);
+    free(t);
+}
+
+static tune_trees *new_trees(tec_context *cx)
+{
+    tune_trees *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "cost model: out of memory");
+    /* The library's messages are for the reader of its own programs. */
+    if (good(cx, XGBSetGlobalConfig("{\"verbosity\": 0}"), "start") && good(cx, XGBoosterCreate(NULL, 0, &t->booster), "start"))
+        return t;
+    free(t);
+    return NULL;
+}
+
+bool tune_trees_save(tec_context *cx, tune_trees *t, base_text *out)
+{
+    bst_ulong n = 0;
+    const char *bytes = NULL;
+
+    if (!good(cx, XGBoosterSaveModelToBuffer(t->booster, "{\"format\": \"ubj\"}", &n, &bytes), "save"))
+        return false;
+    uint64_t size = n;
+    base_addn(cx, out, (const char *)&t->n, sizeof t->n);
+    base_addn(cx, out, (const char *)t->column, sizeof t->column);
+    base_addn(cx, out, (const char *)&size, sizeof size);
+    base_addn(cx, out, bytes, n);
+    return true;
+}
+
+/* False where so many bytes are not there. */
+static bool take(const uint8_t **at, const uint8_t *end, void *out, size_t size)
+{
+    if ((size_t)(end - *at) < size)
+        return false;
+    memcpy(out, *at, size);
+    *at += size;
+    return true;
+}
+
+tune_trees *tune_trees_load(tec_context *cx, const uint8_t **at, const uint8_t *end)
+{
+    tune_trees *t = new_trees(cx);
+    uint64_t size = 0;
+
+    if (!t)
+        return NULL;
+    if (take(at, end, &t->n, sizeof t->n) && take(at, end, t->column, sizeof t->column) && take(at, end, &size, sizeof size) &&
+        (uint64_t)(end - *at) >= size && good(cx, XGBoosterLoadModelFromBuffer(t->booster, *at, size), "load") &&
+        good(cx, XGBoosterSetParam(t->booster, "nthread", "1"), "load")) {
+        *at += size;
+        return t;
+    }
+    tune_trees_free(t);
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "cannot load a cost model: its trees are cut short");
+}
+
+/* ---- rows ---- */
+
+/* Whether two columns are equal in all rows. */
+static bool same_column(const tune_data *d, int a, int b)
+{
+    for (size_t i = 0; i < (size_t)d->n; i++)
+        if (d->features[i * TUNE_N_FEATURES + (size_t)a] != d->features[i * TUNE_N_FEATURES + (size_t)b])
+            return false;
+    return true;
+}
+
+static bool differs(const tune_data *d, int column)
+{
+    for (size_t i = 1; i < (size_t)d->n; i++)
+        if (d->features[i * TUNE_N_FEATURES + (size_t)column] != d->features[column])
+            return true;
+    return false;
+}
+
+static void choose_columns(tune_trees *t, const tune_data *d)
+{
+    for (int c = 0; c < TUNE_N_FEATURES; c++) {
+        bool wanted = differs(d, c);
+
+        for (int i = 0; wanted && i < t->n; i++)
+            wanted = !same_column(d, t->column[i], c);
+        if (wanted)
+            t->column[t->n++] = c;
+    }
+}
+
+/* The chosen columns of n rows, as XGBoost's C API takes an array: in the text form of NumPy's array interface. */
+static const char *array_text(tec_context *cx, const tune_trees *t, const float *features, int n)
+{
+    float *data = base_array(cx, float, (size_t)n * (size_t)t->n);
+
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < t->n; c++)
+            data[(size_t)i * (size_t)t->n + (size_t)c] = features[(size_t)i * TUNE_N_FEATURES + (size_t)t->column[c]];
+    return base_format(cx, "{\"data\": [%" PRIuPTR ", false], \"shape\": [%d, %d], \"typestr\": \"<f4\", \"version\": 3}", (uintptr_t)data, n,
+                       (int)t->n);
+}
+
+/* ---- learning ---- */
+
+/* Few, shallow trees of coarse bins: what hundreds of noisy rows can tell, in a tenth of a second. */
+enum { ROUNDS = 50 };
+static const char *const settings[][2] = {
+    {"nthread", "1"},     {"tree_method", "hist"}, {"max_bin", "32"},     {"max_depth", "5"},         {"eta", "0.2"},
+    {"base_score", "0"}, {"lambda", "1"},         {"subsample", "1"},    {"colsample_bynode", "1"}, {"min_child_weight", "0.5"},
+};
+
+static bool set_up(tec_context *cx, tune_trees *t, const char *objective, uint64_t seed)
+{
+    bool ok = good(cx, XGBoosterSetParam(t->booster, "objective", objective), "set up");
+
+    for (int i = 0; ok && i < BASE_COUNT(settings); i++)
+        ok = good(cx, XGBoosterSetParam(t->booster, settings[i][0], settings[i][1]), "set up");
+    ok = ok && good(cx, XGBoosterSetParam(t->booster, "num_feature", base_format(cx, "%d", (int)t->n)), "set up");
+    return ok && good(cx, XGBoosterSetParam(t->booster, "seed", base_format(cx, "%" PRIu64, seed % INT32_MAX)), "set up");
+}
+
+static bool fill(tec_context *cx, DMatrixHandle m, const tune_data *d)
+{
+    bst_ulong n = (bst_ulong)d->n;
+
+    return good(cx, XGDMatrixSetFloatInfo(m, "label", d->label, n), "take the labels") &&
+           (!d->margin || good(cx, XGDMatrixSetFloatInfo(m, "base_margin", d->margin, n), "take the margins")) &&
+           good(cx, XGDMatrixSetUIntInfo(m, "group", d->group, (bst_ulong)d->n_groups), "take the groups");
+}
+
+static bool learn(tec_context *cx, tune_trees *t, const char *objective, uint64_t seed, const tune_data *d)
+{
+    DMatrixHandle m = NULL;
+
+    choose_columns(t, d);
+    if (!good(cx, XGDMatrixCreateFromDense(array_text(cx, t, d->features, d->n), "{\"missing\": NaN, \"nthread\": 1}", &m), "take the rows"))
+        return false;
+    bool ok = fill(cx, m, d) && set_up(cx, t, objective, seed);
+    for (int i = 0; ok && i < ROUNDS; i++)
+        ok = good(cx, XGBoosterUpdateOneIter(t->booster, i, m), "learn");
+    XGDMatrixFree(m);
+    return ok;
+}
+
+tune_trees *tune_trees_fit(tec_context *cx, const char *objective, uint64_t seed, const tune_data *data)
+{
+    tune_trees *t = new_trees(cx);
+
+    if (t && learn(cx, t, objective, seed, data))
+        return t;
+    tune_trees_free(t);
+    return NULL;
+}
+
+/* ---- asking ---- */
+
+bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double *score)
+{
+    const char *how = "{\"type\": 1, \"training\": false, \"iteration_begin\": 0, \"iteration_end\": 0, \"strict_shape\": false, "
+                      "\"cache_id\": 0, \"missing\": NaN}";
+    const bst_ulong *shape;
+    bst_ulong n_shape;
+    const float *result;
+
+    if (!good(cx, XGBoosterPredictFromDense(t->booster, array_text(cx, t, features, n), how, NULL, &shape, &n_shape, &result), "predict"))
+        return false;
+    for (int i = 0; i < n; i++)
+        score[i] += (double)result[i];
+    return true;
+}
+
+bool tune_trees_gain(tec_context *cx, tune_trees *t, double gain[TUNE_N_FEATURES])
+{
+    const char **name;
+    const bst_ulong *shape;
+    bst_ulong n, n_shape;
+    const float *score;
+
+    if (!good(cx, XGBoosterFeatureScore(t->booster, "{\"importance_type\": \"total_gain\"}", &n, &name, &n_shape, &shape, &score), "count gains"))
+        return false;
+    for (bst_ulong i = 0; i < n; i++) {
+        int feature = atoi(name[i] + 1); /* "f12" */
+
+        if (feature >= 0 && feature < t->n)
+            gain[t->column[feature]] += (double)score[i];
+    }
+    return true;
+}
