@@ -317,34 +317,6 @@ static verdict judge(ir_iter_marks *m, const ir_expr *const *dom, bool exact)
     return v;
 }
 
-static void list_digits(ir_iter_marks *m, const ir_mix *mix, const ir_expr *scale, base_vec *out)
-{
-    for (int i = mix->n - 1; i >= 0; i--) {
-        const ir_part *p = mix->part + i;
-        const ir_expr *by = ir_iter_mul(m, p->scale, scale);
-        if (!p->of->loop && ir_is_value(p->lower, 1) && ir_iter_same(m, p->extent, p->of->extent)) {
-            list_digits(m, &p->of->inside, by, out);
-            continue;
-        }
-        ir_digit *d = base_new(m->f->cx, ir_digit);
-        *d = (ir_digit){p->of->value, p->lower, p->extent, by};
-        base_push(m->f->cx, out, d);
-    }
-}
-
-static void publish(ir_iter_marks *m, ir_iter_map *out)
-{
-    tec_context *cx = m->f->cx;
-
-    out->marks = m;
-    out->digits = base_array(cx, base_vec, m->n_bind);
-    out->base = base_array(cx, const ir_expr *, m->n_bind);
-    for (int i = 0; i < m->n_bind; i++) {
-        list_digits(m, &m->mix[i], ir_int(cx, 1), &out->digits[i]);
-        out->base[i] = m->mix[i].base;
-    }
-}
-
 static ir_iter_marks *start(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent, int n_loops,
                             const ir_expr *const *bind, int n_bind)
 {
@@ -374,8 +346,7 @@ bool ir_iter_map_detect(const ir_facts *f, const ir_expr *const *loop, const ir_
         if (read_with_restarts(m))
             out->injective = judge(m, dom, false).injective;
     }
-    if (out->injective)
-        publish(m, out);
+    out->marks = m;
     return out->bijective;
 }
 
@@ -386,7 +357,8 @@ static void spread(const ir_facts *f, const ir_mix *mix, const ir_expr *number, 
 {
     for (int i = 0; i < mix->n; i++) {
         const ir_expr *q = ir_floordiv(f->cx, number, mix->part[i].scale);
-        to[i].value = i + 1 < mix->n ? ir_floormod(f->cx, q, mix->part[i].extent) : q;
+        q = i + 1 < mix->n ? ir_floormod(f->cx, q, mix->part[i].extent) : q;
+        to[i].value = mix->part[i].reversed ? ir_sub(f->cx, ir_sub(f->cx, mix->part[i].extent, ir_int(f->cx, 1)), q) : q;
     }
 }
 
@@ -395,7 +367,7 @@ bool ir_iter_map_inverse(const ir_facts *f, const ir_iter_map *m, const ir_expr 
 {
     ir_iter_marks *k = m->marks;
 
-    if (!m->bijective || !k || k->n_loops != n_loops)
+    if (!m->bijective || k->n_loops != n_loops)
         return false;
     for (int i = 0; i < k->n_bind; i++)
         spread(f, &k->mix[i], point[i], k->mix[i].part);

@@ -1,7 +1,8 @@
 /* ir/itermap.h -- inside ir/: the parts of the iterator map, shared by its files.
  *
  * A mark is something that runs through 0..extent-1, each value once: a loop, or loops fused by mixed radix (a*12 + b), perhaps cut short
- * by a predicate. A digit of a mark is (mark // lower) % extent. A mix is a sum of digits with scales plus what no loop changes.
+ * by a predicate. A digit of a mark is (mark // lower) % extent, or, reversed, extent - 1 minus that. A mix is a sum of digits with scales
+ * plus what no loop changes.
  */
 #ifndef IR_ITERMAP_H
 #define IR_ITERMAP_H
@@ -14,6 +15,7 @@ typedef struct ir_mark ir_mark;
 typedef struct {
     ir_mark *of;
     const ir_expr *lower, *extent, *scale;
+    bool reversed;
     const ir_expr *value; /* of the inverse, else NULL */
 } ir_part;
 
@@ -29,7 +31,7 @@ struct ir_mark {
     const ir_expr *extent, *value;
     ir_mix inside; /* fused: its digits, the least scale first */
     bool trimmed;  /* by a predicate */
-    bool single;   /* found in a sum, where it adds nothing: it has one value */
+    bool single;   /* found in a sum, where it adds nothing: it has one value there */
     bool used;
     base_vec uses; /* ir_part * */
 };

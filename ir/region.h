@@ -39,21 +39,12 @@ ir_region ir_region_point(tec_context *cx, const ir_buffer *b, const ir_expr *co
  * narrow nothing here. */
 void ir_touched(const ir_facts *f, const ir_stmt *s, base_vec *reads, base_vec *writes); /* of ir_region * */
 
-/* One digit: floormod(floordiv(var, lower), extent) * scale. `var` is a loop variable, or, where loops were fused and split at another
- * place, the sum of loops that was split. */
-typedef struct {
-    const ir_expr *var;
-    const ir_expr *lower, *extent, *scale;
-} ir_digit;
-
 /* The proof that quasi-affine bindings over loops (0..extent-1) are a bijection from the points that satisfy `where` onto the
  * domain (0..dom[j]-1 each). */
 typedef struct {
     bool bijective;     /* onto the whole domain, each point once */
     bool injective;     /* each point at most once (covers part of it) */
     const char *reason; /* why not, for the reader; NULL where bijective */
-    base_vec *digits;   /* for each binding: its digits (ir_digit *), most significant first */
-    const ir_expr **base; /* for each binding: the constant part */
     struct ir_iter_marks *marks; /* what the proof found: for the inverse */
 } ir_iter_map;
 bool ir_iter_map_detect(const ir_facts *f, const ir_expr *const *loop, const ir_expr *const *extent, int n_loops, const ir_expr *const *bind,
