@@ -47,7 +47,7 @@ typedef struct {
     double warm_up, cool_down;       /* seconds of unmeasured calls, and of rest, before the measurement; at least one call is unmeasured */
     bool flush_cache;                /* before each call */
     double build_timeout, run_timeout; /* 0: 10 s, 5 s */
-    int64_t memory_limit;            /* bytes that a candidate may allocate beside its arguments, and a builder in all; 0: 4 GiB */
+    int64_t memory_limit;            /* bytes that a candidate may allocate beside its arguments; 0: 4 GiB (as a builder at least) */
     const char *builder, *runner;    /* programs; NULL: `tec` and `tec_runner` beside the running one */
 } tune_measure_options;
 

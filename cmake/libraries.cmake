@@ -37,13 +37,13 @@ tec_add_library(libtec tec "${rooms}")
 list(FILTER rooms INCLUDE REGEX "^(base|runtime)$")
 tec_add_library(libtec_runtime tec_runtime "${rooms}")
 
-file(GLOB main CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/tec.c)
-if(main)
-    add_executable(tec ${main})
-    target_link_libraries(tec PRIVATE tec_flags)
-    target_compile_options(tec PRIVATE ${TEC_WARNINGS})
-    if(TARGET tec_tools_archive)
-        target_link_libraries(tec PRIVATE tec_tools_archive)
-    endif()
-    target_link_libraries(tec PRIVATE libtec_static)
-endif()
+# The program NAME from tools/NAME.c and the given targets.
+function(tec_add_program name)
+    add_executable(${name} ${CMAKE_SOURCE_DIR}/tools/${name}.c)
+    target_compile_options(${name} PRIVATE ${TEC_WARNINGS})
+    target_link_libraries(${name} PRIVATE tec_flags ${ARGN})
+endfunction()
+
+tec_add_program(tec tec_tools_archive libtec_static)
+# A runner dies of what it runs, and another is started: it links the runtime alone.
+tec_add_program(tec_runner tec_worker_archive libtec_runtime_static)

@@ -49,8 +49,8 @@ endfunction()
 
 function(tec_add_room room libraries)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.c)
-    # The main function of a program stays out of the archive that tests link.
-    list(FILTER sources EXCLUDE REGEX "/tools/tec\\.c$")
+    # The main functions of programs stay out of the archive that tests link.
+    list(FILTER sources EXCLUDE REGEX "/tools/(tec|tec_runner)\\.c$")
     if(NOT sources)
         return()
     endif()

@@ -85,6 +85,11 @@ foreach(room IN LISTS TEC_ROOMS)
     tec_room_target(${room} target)
     tec_add_tests_of(${room} ${target}_archive)
 endforeach()
+# What measures starts programs.
+if(TARGET tests_autotune)
+    add_dependencies(tests_autotune tec tec_runner)
+    add_dependencies(test_autotune_measure tec tec_runner)
+endif()
 
 file(GLOB folders CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/tests LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
 foreach(folder IN LISTS folders)

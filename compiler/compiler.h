@@ -48,6 +48,7 @@ const char *comp_asm_text(const comp_code *code, int k);
  * that in as `desc`; NULL: functions only. */
 const rt_module_desc *comp_desc(const comp_code *code);
 bool comp_write(tec_context *cx, const comp_code *code, const rt_module_desc *desc, const char *path, unsigned rt_flags);
+bool comp_bytes(tec_context *cx, const comp_code *code, rt_bytes *out); /* the same file, added to *out */
 bool comp_write_object(tec_context *cx, const comp_code *code, const char *path);
 /* Loads into this process through the host JIT; the target must be native. Closed with tec_module_close. */
 TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_module_desc *desc);

@@ -8,15 +8,31 @@ static bool take_error(tec_context *cx, const tec_error *err)
     return false;
 }
 
+/* "" where there are no kernels. */
+static const void *link_units(tec_context *cx, const comp_code *code, size_t *size)
+{
+    *size = 0;
+    return code->n ? llvm_link(cx, code->codes, code->n, size) : "";
+}
+
 bool comp_write(tec_context *cx, const comp_code *code, const rt_module_desc *desc, const char *path, unsigned rt_flags)
 {
     tec_error err = {0};
-    size_t size = 0;
-    const void *elf = code->n ? llvm_link(cx, code->codes, code->n, &size) : NULL;
+    size_t size;
+    const void *elf = link_units(cx, code, &size);
 
-    if (code->n && !elf)
+    if (!elf)
         return false;
     return rt_module_write(desc ? desc : &code->desc, elf, size, path, rt_flags, &err) || take_error(cx, &err);
+}
+
+bool comp_bytes(tec_context *cx, const comp_code *code, rt_bytes *out)
+{
+    tec_error err = {0};
+    size_t size;
+    const void *elf = link_units(cx, code, &size);
+
+    return elf && (rt_module_bytes(&code->desc, elf, size, out, &err) || take_error(cx, &err));
 }
 
 bool comp_write_object(tec_context *cx, const comp_code *code, const char *path)

@@ -87,7 +87,8 @@ void *rt_code_open(const char *path, const rt_blob *elf, tec_error *err)
 {
     char whole[PATH_MAX], name[PATH_MAX];
 
-    if (!realpath(path, whole))
+    /* A path from the root is kept as it is: that of a file in memory (/proc/self/fd/N) leads to no name. */
+    if (path[0] == '/' ? !spell(whole, path, 0) : !realpath(path, whole))
         return rt_fail(err, TEC_IO, "%s: its full path cannot be found", path), NULL;
     for (int i = 0; i < MAX_SPELLINGS && spell(name, whole, i); i++) {
         void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);

@@ -43,9 +43,10 @@ uint64_t rt_weights_checksum(const rt_module_desc *m, const uint8_t *weights, bo
 uint64_t rt_weights_size(const rt_module_desc *m);
 const char *rt_section_name(uint64_t kind);
 
-/* A file being written beside its final name. */
+/* A file being written beside its final name; or bytes in memory. */
 typedef struct {
     const char *path;
+    rt_bytes *bytes; /* NULL: a file */
     char *temporary;
     int fd;
     uint64_t at;
@@ -53,6 +54,7 @@ typedef struct {
     bool failed;
 } rt_sink;
 bool rt_sink_open(rt_sink *s, const char *path, tec_error *err);
+rt_sink rt_sink_bytes(rt_bytes *bytes, tec_error *err); /* added to *bytes */
 void rt_sink_put(rt_sink *s, const void *data, size_t n);
 void rt_sink_pad(rt_sink *s, uint64_t align);
 /* Renames the file to its name, or removes it when anything failed; false then. */

@@ -215,5 +215,7 @@ enum {
 /* Writes the module beside `path` and renames it there. `elf` is the whole shared object; none is legal without functions. */
 bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, const char *path, unsigned flags,
                      tec_error *err);
+/* The same bytes, weights inside, added to *out. */
+bool rt_module_bytes(const rt_module_desc *m, const void *elf, size_t elf_size, rt_bytes *out, tec_error *err);
 
 #endif

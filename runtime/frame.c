@@ -165,11 +165,21 @@ bool rt_sink_open(rt_sink *s, const char *path, tec_error *err)
     return false;
 }
 
+rt_sink rt_sink_bytes(rt_bytes *bytes, tec_error *err)
+{
+    return (rt_sink){.path = "module in memory", .bytes = bytes, .fd = -1, .err = err};
+}
+
 void rt_sink_put(rt_sink *s, const void *data, size_t n)
 {
     const char *from = data;
 
     s->at += n;
+    if (s->bytes) {
+        rt_bytes_add(s->bytes, data, n);
+        s->failed |= s->bytes->failed;
+        return;
+    }
     while (n > 0 && !s->failed) {
         ssize_t done = write(s->fd, from, n);
 
@@ -195,6 +205,8 @@ void rt_sink_pad(rt_sink *s, uint64_t align)
 
 bool rt_sink_close(rt_sink *s)
 {
+    if (s->bytes)
+        return !s->failed || rt_fail_memory(s->err, (size_t)s->at);
     if (close(s->fd) != 0 && !s->failed) {
         rt_fail_io(s->err, s->path, "write it", errno);
         s->failed = true;

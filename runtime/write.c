@@ -74,10 +74,9 @@ static void add_table(writer *w, const void *elf, size_t elf_size)
     rt_sink_put(&w->sink, footer, sizeof footer);
 }
 
-static bool write_module(writer *w, const void *elf, size_t elf_size, const char *path, const rt_beside *b)
+/* Into the sink, which is closed. */
+static bool put_module(writer *w, const void *elf, size_t elf_size, const rt_beside *b)
 {
-    if (!rt_sink_open(&w->sink, path, w->err))
-        return false;
     rt_sink_put(&w->sink, elf, elf_size);
     rt_sink_pad(&w->sink, RT_PAGE);
     if (!add_metadata(w) || (b && !add_beside(w, b)))
@@ -86,6 +85,11 @@ static bool write_module(writer *w, const void *elf, size_t elf_size, const char
         add_weights(w);
     add_table(w, elf, elf_size);
     return rt_sink_close(&w->sink);
+}
+
+static bool write_module(writer *w, const void *elf, size_t elf_size, const char *path, const rt_beside *b)
+{
+    return rt_sink_open(&w->sink, path, w->err) && put_module(w, elf, elf_size, b);
 }
 
 /* The file of weights comes first: a module that is there has its weights. */
@@ -123,4 +127,11 @@ bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, 
     if (weights > 0 && ((flags & RT_WEIGHTS_BESIDE) || (weights >= BESIDE_FROM && !(flags & RT_WEIGHTS_INSIDE))))
         return write_beside(&w, elf, elf_size, path);
     return write_module(&w, elf, elf_size, path, NULL);
+}
+
+bool rt_module_bytes(const rt_module_desc *m, const void *elf, size_t elf_size, rt_bytes *out, tec_error *err)
+{
+    writer w = {.m = m, .err = err, .sink = rt_sink_bytes(out, err)};
+
+    return rt_module_check(m, err) && put_module(&w, elf, elf_size, NULL);
 }

@@ -9,9 +9,9 @@ typedef int tool_main(int argc, char **argv);
 typedef struct {
     const char *name;
     tool_main *run;
-    const char *what;
+    const char *what; /* NULL: not for people */
 } tool_command;
 
-tool_main tool_compile, tool_run, tool_check, tool_te, tool_opt, tool_inspect, tool_records, tool_fuzz;
+tool_main tool_compile, tool_run, tool_check, tool_te, tool_opt, tool_inspect, tool_records, tool_fuzz, tool_build_worker;
 
 #endif

@@ -1,7 +1,6 @@
 /* tools/data.c -- see data.h. */
 #include "tools/data.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,38 +22,6 @@ DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t
     char *data = base_alloc(cx, (size_t)tec_tensor_bytes(x) + 64);
     x->data = (void *)(((uintptr_t)data + 63) & ~(uintptr_t)63);
     return x;
-}
-
-static void set_float(const DLTensor *t, int64_t i, double v)
-{
-    char *p = (char *)t->data + i * base_dtype_bytes(t->dtype);
-
-    if (t->dtype.code == kDLBfloat)
-        *(uint16_t *)(void *)p = base_double_to_bfloat(v);
-    else if (t->dtype.bits == 16)
-        *(uint16_t *)(void *)p = base_double_to_half(v);
-    else if (t->dtype.bits == 32)
-        *(float *)(void *)p = (float)v;
-    else
-        *(double *)(void *)p = v;
-}
-
-void tool_fill_random(DLTensor *t, uint64_t seed)
-{
-    int64_t n = tec_tensor_elements(t);
-    int bytes = base_dtype_bytes(t->dtype);
-
-    for (int64_t i = 0; i < n; i++) {
-        double u = base_random_unit(&seed);
-
-        if (base_is_float(t->dtype))
-            set_float(t, i, 2 * u - 1);
-        else {
-            int64_t v = (int64_t)(u * (base_is_bool(t->dtype) ? 2 : 8));
-
-            memcpy((char *)t->data + i * bytes, &v, (size_t)bytes);
-        }
-    }
 }
 
 /* ---- files ---- */
@@ -130,103 +97,6 @@ bool tool_write(tec_context *cx, const char *path, const DLTensor *t)
         return true;
     take_error(cx, &err);
     return false;
-}
-
-/* ---- comparing ---- */
-
-static double get_float(const DLTensor *t, int64_t i)
-{
-    const char *p = (const char *)t->data + t->byte_offset + i * base_dtype_bytes(t->dtype);
-    uint16_t h;
-    float f;
-    double d;
-
-    if (t->dtype.bits == 16) {
-        memcpy(&h, p, sizeof h);
-        return t->dtype.code == kDLBfloat ? base_bfloat_to_float(h) : base_half_to_float(h);
-    }
-    if (t->dtype.bits == 32) {
-        memcpy(&f, p, sizeof f);
-        return f;
-    }
-    memcpy(&d, p, sizeof d);
-    return d;
-}
-
-static int64_t get_int(const DLTensor *t, int64_t i)
-{
-    int bytes = base_dtype_bytes(t->dtype);
-    int64_t v = 0;
-
-    memcpy(&v, (const char *)t->data + t->byte_offset + i * bytes, (size_t)bytes);
-    return v;
-}
-
-static const char *position(const DLTensor *t, int64_t i, char *text, size_t size)
-{
-    int64_t index[64];
-    size_t n = 0;
-
-    for (int d = t->ndim - 1; d >= 0; d--) {
-        index[d] = i % t->shape[d];
-        i /= t->shape[d];
-    }
-    text[0] = '\0';
-    for (int d = 0; d < t->ndim && n < size; d++)
-        n += (size_t)snprintf(text + n, size - n, "%s%lld", d ? ", " : "", (long long)index[d]);
-    return text;
-}
-
-static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text, size_t size)
-{
-    int64_t n = tec_tensor_elements(want), differ = 0, first = -1;
-    /* One unit in the last place of bfloat16 is more than a thousandth. */
-    double relative = want->dtype.code == kDLBfloat ? 1.0 / 128 : 1e-3, most = 0;
-    char at[128];
-
-    for (int64_t i = 0; i < n; i++) {
-        double b = fabs(get_float(want, i));
-
-        most = isfinite(b) && b > most ? b : most;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        double a = get_float(got, i), b = get_float(want, i);
-        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= relative * fabs(b) + fmax(1e-7, 1e-6 * most);
-
-        if (!same && differ++ == 0)
-            first = i;
-    }
-    if (differ)
-        snprintf(text, size, "[%s] is %.9g, expected %.9g (%lld of %lld elements differ)", position(want, first, at, sizeof at), get_float(got, first),
-                 get_float(want, first), (long long)differ, (long long)n);
-    return differ == 0;
-}
-
-static bool compare_ints(const DLTensor *got, const DLTensor *want, char *text, size_t size)
-{
-    int64_t n = tec_tensor_elements(want);
-    char at[128];
-
-    for (int64_t i = 0; i < n; i++)
-        if (get_int(got, i) != get_int(want, i)) {
-            snprintf(text, size, "[%s] is %lld, expected %lld", position(want, i, at, sizeof at), (long long)get_int(got, i), (long long)get_int(want, i));
-            return false;
-        }
-    return true;
-}
-
-bool tool_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size)
-{
-    char a[160], b[160];
-    bool same = got->ndim == want->ndim && base_dtype_same(got->dtype, want->dtype);
-
-    for (int d = 0; same && d < want->ndim; d++)
-        same = got->shape[d] == want->shape[d];
-    if (!same) {
-        snprintf(text, size, "is %s, expected %s", tec_tensor_text(got, a, sizeof a), tec_tensor_text(want, b, sizeof b));
-        return false;
-    }
-    return base_is_float(want->dtype) ? compare_floats(got, want, text, size) : compare_ints(got, want, text, size);
 }
 
 /* ---- what commands share ---- */

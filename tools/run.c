@@ -6,6 +6,7 @@
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/report.h"
+#include "worker/tensors.h"
 
 typedef struct {
     const char *out, *format;
@@ -60,7 +61,7 @@ static bool set_random(session *r, int i)
             info.shape[d] = n;
     }
     DLTensor *t = tool_new_tensor(r->cx, info.dtype, info.ndim, info.shape);
-    tool_fill_random(t, (uint64_t)(r->s->seed + i));
+    run_fill_random(t, (uint64_t)(r->s->seed + i));
     return tec_executor_set_input(r->ex, i, t, &r->err);
 }
 

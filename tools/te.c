@@ -9,6 +9,7 @@
 #include "tools/command.h"
 #include "tools/data.h"
 #include "tools/report.h"
+#include "worker/tensors.h"
 
 typedef struct {
     const char *output, *schedule, *target, *emit, *name, *dispatch;
@@ -179,7 +180,7 @@ static DLTensor *make_argument(session *x, const rt_param_desc *p, int k)
         if (!rt_dim_is_const(p->shape[d], &shape[d]))
             return base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", p->name);
     DLTensor *t = tool_new_tensor(x->cx, p->dtype, p->rank, shape);
-    tool_fill_random(t, (uint64_t)k + 1);
+    run_fill_random(t, (uint64_t)k + 1);
     return t;
 }
 

@@ -13,6 +13,7 @@ static const tool_command commands[] = {
     {"opt", tool_opt, "run lowering passes on a printed loop AST"},
     {"inspect", tool_inspect, "look inside a module, a model or a tensor"},
     {"records", tool_records, "look into a record store, exchange records, take care of it"},
+    {"build-worker", tool_build_worker, NULL}, /* what `tec tune` starts for itself */
     {"fuzz", tool_fuzz, "test the compiler with random kernels and schedules"},
 };
 
@@ -20,7 +21,8 @@ static void print_help(FILE *to)
 {
     fprintf(to, "usage: tec COMMAND [options]\n\ncommands:\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
+        if (commands[i].what)
+            fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
     fprintf(to, "\n'tec COMMAND --help' tells more; 'tec --version' prints the version.\n");
 }
 

@@ -1,13 +1,14 @@
 /* targets/llvm/link.c -- objects to one ELF shared object, by running ld.lld-19; and what an object imports.
  *
- * The linker reads and writes files, so it works in a directory of its own under /tmp, which is removed whatever happens.
- * Nothing of the directory's name gets into the result.
+ * The linker reads the objects as one archive, and writes to its standard output: files in memory, so that nothing is left behind even
+ * where this process is killed.
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,62 +54,63 @@ bool llvm_check_imports(tec_context *cx, const void *object, size_t size)
 
 /* ---- linking ---- */
 
-/* The files of one run: objects 0 .. n-1, the result, the linker's messages. */
+/* The files of one run, all in memory; -1 where it could not be made. */
 typedef struct {
     tec_context *cx;
-    char dir[32];
-    int n;
+    int archive, output, messages;
 } job;
 
-static const char *object_path(const job *j, int i)
+/* Above the numbers that the linker gets them by, so that none is overwritten while they are handed over. */
+static int memory_file(const char *name)
 {
-    return base_format(j->cx, "%s/%d.o", j->dir, i);
+    int fd = memfd_create(name, MFD_CLOEXEC), above = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 10) : -1;
+
+    close(fd);
+    return above;
 }
 
-static const char *output_path(const job *j)
+/* An archive without an index: a mark, then each member behind a line of 60 characters, at an even place. */
+static bool put_archive(FILE *f, const llvm_code *const *codes, int n)
 {
-    return base_format(j->cx, "%s/out.so", j->dir);
+    fputs("!<arch>\n", f);
+    for (int i = 0; i < n; i++) {
+        size_t size = codes[i]->object_size;
+
+        fprintf(f, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", "o/", 0, 0, 0, 0644, size);
+        fwrite(codes[i]->object, 1, size, f);
+        if (size % 2)
+            fputc('\n', f);
+    }
+    return fflush(f) == 0 && !ferror(f);
 }
 
-static const char *message_path(const job *j)
+static bool write_archive(const job *j, const llvm_code *const *codes, int n)
 {
-    return base_format(j->cx, "%s/messages", j->dir);
+    int copy = dup(j->archive);
+    FILE *f = copy >= 0 ? fdopen(copy, "w") : NULL;
+    bool good = f && put_archive(f, codes, n);
+
+    if (f)
+        good = fclose(f) == 0 && good;
+    else if (copy >= 0)
+        close(copy);
+    return good;
 }
 
-static void remove_all(const job *j)
+/* The exit status of the linker; 127: it did not run. */
+static int run_linker(const job *j)
 {
-    for (int i = 0; i < j->n; i++)
-        unlink(object_path(j, i));
-    unlink(output_path(j));
-    unlink(message_path(j));
-    rmdir(j->dir);
-}
-
-static bool write_objects(const job *j, const llvm_code *const *codes)
-{
-    for (int i = 0; i < j->n; i++)
-        if (!base_write_file(j->cx, object_path(j, i), codes[i]->object, codes[i]->object_size))
-            return false;
-    return true;
-}
-
-static int spawn_linker(const job *j)
-{
-    base_vec args = {0};
-    const char *const fixed[] = {linker,        "-shared", "--build-id=none", "--hash-style=gnu",
-                                 "--threads=1", "-z",      "noexecstack",     "-o"};
-    for (int i = 0; i < BASE_COUNT(fixed); i++)
-        base_push(j->cx, &args, fixed[i]);
-    base_push(j->cx, &args, output_path(j));
-    for (int i = 0; i < j->n; i++)
-        base_push(j->cx, &args, object_path(j, i));
-    base_push(j->cx, &args, NULL);
+    const char *const args[] = {linker, "-shared", "--build-id=none", "--hash-style=gnu", "--threads=1", "-z", "noexecstack", "-o", "-", "--whole-archive",
+                                "/proc/self/fd/3", NULL};
     posix_spawn_file_actions_t files;
     pid_t child;
     int status;
+
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 2, message_path(j), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    int failed = posix_spawnp(&child, linker, &files, NULL, (char *const *)args.at, environ);
+    posix_spawn_file_actions_adddup2(&files, j->output, 1);
+    posix_spawn_file_actions_adddup2(&files, j->messages, 2);
+    posix_spawn_file_actions_adddup2(&files, j->archive, 3);
+    int failed = posix_spawnp(&child, linker, &files, NULL, (char *const *)(uintptr_t)args, environ);
     posix_spawn_file_actions_destroy(&files);
     if (failed)
         return 127;
@@ -117,30 +119,46 @@ static int spawn_linker(const job *j)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-static const void *link_in(const job *j, const llvm_code *const *codes, size_t *size)
+/* All that was written to a file, terminated; NULL with an error. */
+static const char *contents(const job *j, int fd, size_t *size)
 {
-    if (!write_objects(j, codes))
-        return NULL;
-    int status = spawn_linker(j);
+    off_t end = lseek(fd, 0, SEEK_END);
+    char *bytes = end >= 0 ? base_alloc(j->cx, (size_t)end + 1) : NULL;
+
+    for (off_t at = 0; bytes && at < end;) {
+        ssize_t n = pread(fd, bytes + at, (size_t)(end - at), at);
+
+        if (n <= 0)
+            return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot read what the linker '%s' wrote", linker);
+        at += n;
+    }
+    *size = (size_t)end;
+    return bytes;
+}
+
+static const void *link_in(const job *j, const llvm_code *const *codes, int n, size_t *size)
+{
+    if (j->archive < 0 || j->output < 0 || j->messages < 0 || !write_archive(j, codes, n))
+        return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot write the objects to files in memory for the linker");
+    int status = run_linker(j);
     if (status == 127)
         return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot run the linker '%s'; is it installed (package lld-19)?", linker);
-    if (status) {
-        size_t n;
-        const char *why = access(message_path(j), R_OK) == 0 ? base_read_file(j->cx, message_path(j), &n) : NULL;
-        return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "the linker '%s' failed: %s", linker, why ? why : "it said nothing");
-    }
-    return base_read_file(j->cx, output_path(j), size);
+    if (status == 0)
+        return contents(j, j->output, size);
+    const char *why = contents(j, j->messages, size);
+    return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "the linker '%s' failed: %s", linker, why && *size ? why : "it said nothing");
 }
 
 const void *llvm_link(tec_context *cx, const llvm_code *const *codes, int n, size_t *size)
 {
-    job j = {.cx = cx, .dir = "/tmp/tec-XXXXXX", .n = n};
     for (int i = 0; i < n; i++)
         if (!codes[i])
             return NULL;
-    if (!mkdtemp(j.dir))
-        return base_fail(cx, TEC_IO, (base_loc){0}, "cannot make a directory under /tmp to link in");
-    const void *bytes = link_in(&j, codes, size);
-    remove_all(&j);
+    job j = {cx, memory_file("objects"), memory_file("linked"), memory_file("messages")};
+    const void *bytes = link_in(&j, codes, n, size);
+
+    close(j.archive);
+    close(j.output);
+    close(j.messages);
     return bytes;
 }

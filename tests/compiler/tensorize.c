@@ -345,6 +345,15 @@ Test(build_tensorize, functions_in_c)
     cr_assert(strstr(assembly(importing("import_c", dot_c), ARM), "fmadd"));
 }
 
+Test(build_tensorize, functions_in_c_with_assembly)
+{
+    const char *c = base_format(cx, "%.*s__asm__ volatile(\"nop\"); return 0; }", (int)(strstr(dot_c, "return 0;") - dot_c), dot_c);
+
+    is_right(importing("import_c", c), "llvm -mcpu=x86-64-v3");
+    cr_assert(strstr(assembly(importing("import_c", c), "llvm -mcpu=x86-64-v3"), "nop"));
+    cr_assert(strstr(assembly(importing("import_c", c), ARM), "nop"));
+}
+
 /* The accumulator is a buffer on the stack, whose strides are known only once it is allocated. */
 Test(build_tensorize, functions_get_local_buffers)
 {

@@ -1,8 +1,10 @@
 #include "tests/runtime/kit.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "runtime/cpu.h"
@@ -592,4 +594,27 @@ Test(module, constants_in_memory_are_copied_unless_borrowed)
     cr_assert_eq(rt_module_describe(borrowed)->constants[1].data, (const void *)kit_weights);
     tec_module_free(copy);
     tec_module_free(borrowed);
+}
+
+/* What is written to memory is what would be written to a file, and a file in memory is opened like one with a name. */
+Test(module, opens_from_memory)
+{
+    fixture t = set_up();
+    size_t size;
+    rt_bytes b = {0};
+
+    cr_assert(rt_module_bytes(&t.desc, t.elf.data, t.elf.size, &b, &t.err), "%s", t.err.text);
+    tec_context *cx = tec_context_new();
+    const char *file = base_read_file(cx, write_module(&t, "net.tec", RT_WEIGHTS_INSIDE), &size);
+    cr_assert(file && size == b.n && memcmp(file, b.data, size) == 0);
+    for (int i = 0; i < 2; i++) {
+        int fd = memfd_create("net", MFD_CLOEXEC);
+
+        cr_assert_eq(write(fd, b.data, b.n), (ssize_t)b.n);
+        run_net(base_format(cx, "/proc/self/fd/%d", fd), NULL);
+        close(fd);
+    }
+    tec_context_free(cx);
+    rt_bytes_free(&b);
+    tear_down(&t);
 }

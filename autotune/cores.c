@@ -1,0 +1,72 @@
+/* autotune/cores.c -- see cores.h. */
+#include "autotune/cores.h"
+
+#include <stdio.h>
+
+static bool is_core_taken(const cpu_set_t *taken, const int *first_sibling, int cpu)
+{
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, taken) && first_sibling[i] == first_sibling[cpu])
+            return true;
+    return false;
+}
+
+static void take(tune_cores *c, const int *first_sibling, int threads, bool share)
+{
+    for (int i = CPU_SETSIZE - 1; i >= 0 && CPU_COUNT(&c->measured) < threads; i--)
+        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) && (share || !is_core_taken(&c->measured, first_sibling, i)))
+            CPU_SET(i, &c->measured);
+}
+
+static void leave(tune_cores *c, const int *first_sibling, bool share)
+{
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) && (share || !is_core_taken(&c->measured, first_sibling, i)))
+            CPU_SET(i, &c->others);
+}
+
+tune_cores tune_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads)
+{
+    tune_cores c = {.all = *all, .apart = true};
+
+    take(&c, first_sibling, threads, false);
+    take(&c, first_sibling, threads, true);
+    leave(&c, first_sibling, false);
+    if (CPU_COUNT(&c.others) == 0)
+        leave(&c, first_sibling, true);
+    if (CPU_COUNT(&c.others) == 0) {
+        c.others = *all;
+        c.apart = false;
+    }
+    return c;
+}
+
+/* Itself where the system does not say. */
+static int first_sibling_of(int cpu)
+{
+    char path[96];
+    int first = cpu;
+
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%d", &first) != 1)
+        first = cpu;
+    if (f)
+        fclose(f);
+    return first;
+}
+
+tune_cores tune_cores_here(int threads)
+{
+    int first_sibling[CPU_SETSIZE] = {0};
+    cpu_set_t all;
+
+    if (sched_getaffinity(0, sizeof all, &all) != 0) {
+        CPU_ZERO(&all);
+        CPU_SET(0, &all);
+    }
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all))
+            first_sibling[i] = first_sibling_of(i);
+    return tune_cores_choose(&all, first_sibling, threads);
+}

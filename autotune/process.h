@@ -1,0 +1,56 @@
+/* autotune/process.h -- a worker process from outside: started with a socket, asked one thing at a time, replaced when it fails.
+ *
+ *     tune_process p = {.argv = {"/usr/bin/tec_runner"}};
+ *     tune_process_open(&p);
+ *     if (!tune_process_ready(&p, why)) ... cannot be started
+ *     if (tune_process_ask(&p, RUN_MEASURE, &body, &kind, &answer, RUN_MAX_ANSWER, 5.0) != RUN_DONE)
+ *         tune_process_end(&p, &death);          // what became of it, for the trial's record; the next `ready` starts another
+ *
+ * A process has a group of its own, so that an interrupt at the terminal is its parent's alone, and what it started ends with it. It gets
+ * the cores of `cores`, /dev/null as input and output, and a file in memory for its errors. It ends by itself when its socket closes or the
+ * thread that started it ends.
+ * Threads: one, but for tune_process_stop.
+ */
+#ifndef AUTOTUNE_PROCESS_H
+#define AUTOTUNE_PROCESS_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "worker/wire.h"
+
+enum { TUNE_WHY = 512, TUNE_KIND = 24 };
+
+typedef struct {
+    const char *argv[4];
+    cpu_set_t cores;
+    pid_t pid; /* 0: none */
+    int fd, errors;
+    atomic_int lost; /* processes that failed */
+    bool stopped;
+    pthread_mutex_t lock; /* of fd and stopped */
+} tune_process;
+
+void tune_process_open(tune_process *p); /* argv and cores are the caller's to set; nothing is started */
+
+/* Alive and idle, or started anew; false: it cannot be, with the reason. */
+bool tune_process_ready(tune_process *p, char why[TUNE_WHY]);
+/* RUN_DONE: *answer is what it said. */
+run_state tune_process_ask(tune_process *p, uint32_t question, const rt_bytes *body, uint32_t *kind, rt_bytes *answer, size_t limit,
+                           double seconds);
+run_state tune_process_tell(tune_process *p, uint32_t message, const rt_bytes *body, double seconds); /* what has no answer */
+
+typedef struct {
+    char kind[TUNE_KIND]; /* "SIGSEGV", "exit", "memory" */
+    char text[TUNE_WHY];  /* the first line of what it wrote to its errors, or how it ended */
+} tune_death;
+
+/* Ends and reaps it. out may be NULL; memory_limit > 0: a process that held nearly as much died of that. */
+void tune_process_end(tune_process *p, int64_t memory_limit, tune_death *out);
+/* From another thread: whoever waits for an answer gets RUN_CLOSED, and no process is started any more. */
+void tune_process_stop(tune_process *p);
+void tune_process_close(tune_process *p);
+
+#endif

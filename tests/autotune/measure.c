@@ -1,0 +1,515 @@
+/* tests/autotune/measure.c -- the local measurer: good candidates get their time, bad ones a cause, and each is its own trial alone. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "autotune/measure.h"
+#include "te/text.h"
+
+static tec_context *cx;
+static tune_measurer *m;
+
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_all(void)
+{
+    if (m)
+        m->close(m);
+    m = NULL;
+    tec_context_free(cx);
+}
+TestSuite(measure, .init = open_context, .fini = close_all);
+
+static void open_measurer(tune_measure_options o)
+{
+    o.builder = o.builder ? o.builder : TEC_BINARY_DIR "/tec";
+    o.runner = o.runner ? o.runner : TEC_BINARY_DIR "/tec_runner";
+    o.min_seconds = o.min_seconds > 0 ? o.min_seconds : 0.002;
+    o.build_timeout = o.build_timeout > 0 ? o.build_timeout : 60;
+    o.run_timeout = o.run_timeout > 0 ? o.run_timeout : 20;
+    m = tune_measurer_local(cx, &o);
+    cr_assert(m, "%s", tec_context_error(cx));
+}
+
+static const char plain[] = "def mm(A: f32[64, 64], B: f32[64, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n";
+static const char fast[] = "reorder(C.k, C.x)\nvectorize(C.x)\n";
+
+static tune_task *task_for(const char *text)
+{
+    te_file *f = te_parse(cx, "test.te", text);
+
+    cr_assert(f, "%s", tec_context_error(cx));
+    tune_task *t = tune_task_new(cx, &(tune_task){.def = f->defs.at[0], .definition = text, .target = target_native(cx)});
+    cr_assert(t, "%s", tec_context_error(cx));
+    return t;
+}
+
+static tune_result measure_one(const tune_task *t, const char *trace, bool check)
+{
+    tune_result r;
+
+    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = trace, .seed = 1, .check = check}, 1), "%s", tec_context_error(cx));
+    cr_assert_eq(m->collect(m, cx, &r, 1, true), 1, "%s", tec_context_error(cx));
+    return r;
+}
+
+static void is_good(const tune_result *r, bool checked)
+{
+    cr_assert_eq(r->status, STORE_OK, "%s: %s: %s", r->stage, r->error_kind, r->error);
+    cr_assert_str_eq(r->stage, "");
+    cr_assert(r->n_costs >= 1 && r->median > 0 && r->spread >= 0);
+    cr_assert_eq(r->checked, checked);
+    cr_assert(r->build_seconds > 0 && r->run_seconds > 0);
+}
+
+static void failed_as(const tune_result *r, store_status status, const char *stage, const char *kind, const char *text)
+{
+    cr_assert(r->status == status && strcmp(r->stage, stage) == 0 && strcmp(r->error_kind, kind) == 0 && strstr(r->error, text),
+              "expected %s, %s, %s, '%s'; found %s, %s, %s, '%s'", store_status_text(status), stage, kind, text, store_status_text(r->status), r->stage,
+              r->error_kind, r->error);
+    cr_assert_null(strchr(r->error, '\n'));
+    cr_assert_eq(r->n_costs, 0);
+}
+
+/* ---- good ones ---- */
+
+Test(measure, gives_costs_in_the_order_of_submission)
+{
+    tune_task *t = task_for(plain);
+    const char *trace[] = {NULL, fast, "vectorize(C.x)\n", "parallel(C.y)\n", "unroll(C.k)\n"};
+    tune_candidate c[5];
+    tune_result r[5];
+    int got = 0;
+
+    open_measurer((tune_measure_options){.repeats = 3});
+    for (int i = 0; i < 5; i++)
+        c[i] = (tune_candidate){.task = t, .trace = trace[i], .seed = 1, .check = i % 2};
+    cr_assert(m->submit(m, cx, c, 5));
+    while (got < 5) {
+        int n = m->collect(m, cx, r + got, 5 - got, true);
+
+        cr_assert(n > 0, "%s", tec_context_error(cx));
+        got += n;
+    }
+    for (int i = 0; i < 5; i++) {
+        is_good(&r[i], i % 2);
+        cr_assert_eq(r[i].n_costs, 3);
+    }
+    cr_assert(r[1].median < r[0].median, "vectors: %g s, plain: %g s", r[1].median, r[0].median);
+    cr_assert_eq(m->collect(m, cx, r, 5, true), 0);
+    tune_measure_stats s = m->stats(m);
+    cr_assert(s.candidates == 5 && s.ok == 5 && s.builders_lost == 0 && s.runners_lost == 0);
+    cr_assert(s.timed >= 5 * 0.002 && s.run >= s.timed && s.compile > 0 && s.link > 0 && s.wall > 0);
+}
+
+Test(measure, spends_the_time_that_is_asked_for)
+{
+    tune_task *t = task_for(plain);
+
+    open_measurer((tune_measure_options){.min_seconds = 0.2, .repeats = 4});
+    tune_result r = measure_one(t, fast, false);
+    is_good(&r, false);
+    cr_assert_eq(r.n_costs, 4);
+    cr_assert(m->stats(m).timed >= 0.2, "%g", m->stats(m).timed);
+}
+
+/* ---- bad ones ---- */
+
+/* A product whose inner tile a C function does; the trace brings the function along. */
+static const char tiled[] = "intrinsic tile(m, a: f32[4, m], b: f32[m, 8]) {\n"
+                            "  c[i: 4, j: 8] = sum[k: m](a[i, k] * b[k, j])\n  return c\n"
+                            "  strides a[lda, 1] strides b[ldb, 1] strides c[ldc, 1]\n  update \"call tile_update\"\n"
+                            "}\n"
+                            "def mm(A: f32[64, 64], B: f32[64, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n";
+
+static const char right[] = "for (int i = 0; i < 4; i++) for (long k = 0; k < m; k++) for (int j = 0; j < 8; j++) "
+                            "c[i * ldc + j] += a[i * lda + k] * b[k * ldb + j];";
+
+#ifdef __x86_64__
+#define SYSTEM_CALL                                                                                                                          \
+    "static long sys(long n, long a, long b, long c, long d, long e) { long r; register long r10 __asm__(\\\"r10\\\") = d; "                 \
+    "register long r8 __asm__(\\\"r8\\\") = e; register long r9 __asm__(\\\"r9\\\") = 0; __asm__ volatile(\\\"syscall\\\" : \\\"=a\\\"(r) : " \
+    "\\\"a\\\"(n), \\\"D\\\"(a), \\\"S\\\"(b), \\\"d\\\"(c), \\\"r\\\"(r10), \\\"r\\\"(r8), \\\"r\\\"(r9) : \\\"rcx\\\", \\\"r11\\\", \\\"memory\\\"); return r; } "
+enum { SYS_MMAP_ = 9, SYS_GETPID_ = 39, SYS_KILL_ = 62, SYS_EXIT_ = 231 };
+#else
+#define SYSTEM_CALL                                                                                                                         \
+    "static long sys(long n, long a, long b, long c, long d, long e) { register long x8 __asm__(\\\"x8\\\") = n; "                          \
+    "register long x0 __asm__(\\\"x0\\\") = a; register long x1 __asm__(\\\"x1\\\") = b; register long x2 __asm__(\\\"x2\\\") = c; "        \
+    "register long x3 __asm__(\\\"x3\\\") = d; register long x4 __asm__(\\\"x4\\\") = e; register long x5 __asm__(\\\"x5\\\") = 0; "        \
+    "__asm__ volatile(\\\"svc 0\\\" : \\\"+r\\\"(x0) : \\\"r\\\"(x8), \\\"r\\\"(x1), \\\"r\\\"(x2), \\\"r\\\"(x3), \\\"r\\\"(x4), \\\"r\\\"(x5) : \\\"memory\\\"); return x0; } "
+enum { SYS_MMAP_ = 222, SYS_GETPID_ = 172, SYS_KILL_ = 129, SYS_EXIT_ = 94 };
+#endif
+
+static const char *doing(const char *body)
+{
+    return base_format(cx,
+                       "y0, y1 = split(C.y, _, 4)\nx0, x1 = split(C.x, _, 8)\nreorder(y0, x0, C.k, y1, x1)\ntensorize(C.k, tile)\n"
+                       "pragma(y0, import_c, \"%sint tile_update(const float *a, const float *b, float *c, long m, long lda, long ldb, long ldc) "
+                       "{ %s return 0; }\")\n",
+                       strstr(body, "sys(") ? SYSTEM_CALL : "", body);
+}
+
+static const char *killing_itself(int signal_number)
+{
+    return doing(base_format(cx, "sys(%d, sys(%d, 0, 0, 0, 0, 0), %d, 0, 0, 0);", SYS_KILL_, SYS_GETPID_, signal_number));
+}
+
+static const char *allocating(void)
+{
+    return doing(base_format(cx, "for (;;) { char *p = (char *)sys(%d, 0, 1 << 20, 3, 0x22, -1); for (int i = 0; i < 1 << 20; i += 4096) p[i] = 1; }",
+                             SYS_MMAP_));
+}
+
+static const char hanging[] = "for (;;) __asm__ volatile(\\\"\\\");";
+static const char crashing[] = "*(volatile int *)8 = 1;";
+
+/* The next one is measured as if nothing had been. */
+static void goes_on(const tune_task *t)
+{
+    tune_result r = measure_one(t, doing(right), true);
+
+    is_good(&r, true);
+}
+
+Test(measure, a_crash_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){0});
+    goes_on(t);
+    tune_result r = measure_one(t, doing(crashing), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "SIGSEGV", "ended by SIGSEGV");
+    cr_assert_eq(m->stats(m).runners_lost, 1);
+    goes_on(t);
+    cr_assert_eq(m->stats(m).runners_lost, 1);
+}
+
+Test(measure, a_hang_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){.run_timeout = 1});
+    tune_result r = measure_one(t, doing(hanging), true);
+    failed_as(&r, STORE_TIMEOUT, "run", "timeout", "no end within 1 s");
+    goes_on(t);
+}
+
+Test(measure, allocating_without_end_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){.memory_limit = 64 << 20});
+    tune_result r = measure_one(t, allocating(), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "memory", "ended by SIGSEGV");
+    goes_on(t);
+}
+
+Test(measure, a_schedule_that_needs_too_much_memory_says_so)
+{
+    tune_task *t = task_for("def f(A: f32[2048, 2048]) {\n  T[y, x] = A[y, x] * 2.0\n  C[y] = sum[x](T[y, x])\n  return C\n}\n");
+
+    open_measurer((tune_measure_options){.memory_limit = 8 << 20});
+    tune_result r = measure_one(t, "", false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "memory", "out of memory");
+    r = measure_one(t, "compute_inline(T)\n", false);
+    is_good(&r, false);
+}
+
+Test(measure, a_wrong_answer_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){0});
+    tune_result r = measure_one(t, doing("c[0] += 1;"), true);
+    failed_as(&r, STORE_WRONG, "check", "wrong answer", "output 'C' [0, 0] is ");
+    r = measure_one(t, doing(""), true);
+    failed_as(&r, STORE_WRONG, "check", "wrong answer", "expected");
+    r = measure_one(t, doing("c[0] += 1;"), false);
+    is_good(&r, false);
+    goes_on(t);
+}
+
+Test(measure, inputs_cannot_be_spoiled)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){0});
+    tune_result r = measure_one(t, doing("((float *)a)[0] = 5;"), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "SIGSEGV", "ended by SIGSEGV");
+    goes_on(t);
+}
+
+Test(measure, a_runner_that_is_killed_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){0});
+    goes_on(t);
+    tune_result r = measure_one(t, killing_itself(SIGKILL), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "SIGKILL", "ended by SIGKILL");
+    r = measure_one(t, killing_itself(SIGABRT), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "SIGABRT", "ended by SIGABRT");
+    r = measure_one(t, doing(base_format(cx, "sys(%d, 3, 0, 0, 0, 0);", SYS_EXIT_)), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "exit", "ended with status 3");
+    goes_on(t);
+}
+
+Test(measure, a_status_of_the_kernel_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){0});
+    tune_result r = measure_one(t, doing("return 7;"), false);
+    failed_as(&r, STORE_RUN_ERROR, "run", "error", "mm");
+    goes_on(t);
+}
+
+Test(measure, a_refused_trace_says_why)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){0});
+    tune_result r = measure_one(t, "vectorize(C.x)\nsplit(C.z, _, 4)\n", false);
+    failed_as(&r, STORE_REFUSED, "schedule", "refused", "C.z");
+    cr_assert(strstr(r.error, "trace:2"), "%s", r.error);
+    goes_on(t);
+    cr_assert_eq(m->stats(m).builders_lost, 0);
+}
+
+Test(measure, what_does_not_build_says_why)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){0});
+    tune_result r = measure_one(t, doing("return x;"), false);
+    failed_as(&r, STORE_BUILD_ERROR, "build", "error", "clang-19 does not take the imported C");
+    goes_on(t);
+}
+
+Test(measure, a_build_that_takes_too_long_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+
+    open_measurer((tune_measure_options){.build_timeout = 1e-4});
+    tune_result r = measure_one(t, doing(right), false);
+    failed_as(&r, STORE_TIMEOUT, "build", "timeout", "no end within 0.0001 s");
+    cr_assert(m->stats(m).builders_lost >= 1);
+}
+
+/* ---- workers ---- */
+
+/* Processes of this one whose command line holds the word; the number, and the last in *pid. */
+static int children(const char *word, pid_t *pid)
+{
+    DIR *d = opendir("/proc");
+    int n = 0;
+
+    for (struct dirent *e; (e = readdir(d));) {
+        char path[300], text[4096];
+        int parent = 0;
+        FILE *f;
+
+        snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
+        if (atoi(e->d_name) <= 0 || !(f = fopen(path, "re")))
+            continue;
+        bool mine = fscanf(f, "%*d %*s %*s %d", &parent) == 1 && parent == getpid();
+        fclose(f);
+        snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
+        if (!mine || !(f = fopen(path, "re")))
+            continue;
+        size_t size = fread(text, 1, sizeof text - 1, f);
+        fclose(f);
+        text[size] = '\0';
+        for (size_t i = 0; i < size; i++)
+            text[i] = text[i] ? text[i] : ' ';
+        if (strstr(text, word)) {
+            n++;
+            *pid = atoi(e->d_name);
+        }
+    }
+    closedir(d);
+    return n;
+}
+
+Test(measure, a_worker_that_was_killed_at_rest_costs_no_trial)
+{
+    tune_task *t = task_for(tiled);
+    pid_t pid = 0;
+
+    open_measurer((tune_measure_options){.builders = 1});
+    goes_on(t);
+    cr_assert_eq(children("tec_runner", &pid), 1);
+    kill(pid, SIGKILL);
+    cr_assert_eq(children("build-worker", &pid), 1);
+    kill(pid, SIGKILL);
+    usleep(200000);
+    goes_on(t);
+    cr_assert_eq(m->stats(m).runners_lost, 1);
+    cr_assert_eq(m->stats(m).builders_lost, 1);
+}
+
+Test(measure, a_runner_that_is_killed_at_work_is_one_failed_trial)
+{
+    tune_task *t = task_for(tiled);
+    tune_result r;
+    pid_t pid = 0;
+
+    open_measurer((tune_measure_options){0});
+    goes_on(t);
+    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = doing(hanging), .seed = 1}, 1));
+    /* The runner is at work once its module is built; before that a kill costs nothing, so it is repeated. */
+    while (m->collect(m, cx, &r, 1, false) == 0) {
+        if (m->stats(m).build > 0 && children("tec_runner", &pid))
+            kill(pid, SIGKILL);
+        usleep(100000);
+    }
+    failed_as(&r, STORE_RUN_ERROR, "run", "SIGKILL", "ended by SIGKILL");
+    goes_on(t);
+}
+
+Test(measure, leaves_no_process_and_no_descriptor)
+{
+    tune_task *t = task_for(tiled);
+    int before = 0, after = 0;
+    pid_t pid;
+
+    for (int fd = 0; fd < 256; fd++)
+        before += fcntl(fd, F_GETFD) >= 0;
+    for (int i = 0; i < 3; i++) {
+        open_measurer((tune_measure_options){.run_timeout = 1});
+        goes_on(t);
+        measure_one(t, doing(crashing), false);
+        cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = doing(hanging)}, 1));
+        usleep(50000 * i);
+        m->close(m);
+        m = NULL;
+    }
+    for (int fd = 0; fd < 256; fd++)
+        after += fcntl(fd, F_GETFD) >= 0;
+    cr_assert_eq(after, before);
+    cr_assert_eq(children("tec", &pid), 0);
+}
+
+Test(measure, a_program_that_is_not_there_is_an_error)
+{
+    tune_measure_options o = {.builder = TEC_BINARY_DIR "/tec", .runner = "/nowhere/tec_runner"};
+
+    cr_assert_null(tune_measurer_local(cx, &o));
+    cr_assert(strstr(tec_context_error(cx), "'/nowhere/tec_runner', which is not there"), "%s", tec_context_error(cx));
+}
+
+Test(measure, a_program_that_is_no_worker_is_an_error)
+{
+    tune_task *t = task_for(plain);
+    tune_result r;
+
+    open_measurer((tune_measure_options){.runner = "/bin/true"});
+    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t}, 1));
+    cr_assert_eq(m->collect(m, cx, &r, 1, true), -1);
+    cr_assert(strstr(tec_context_error(cx), "'/bin/true' does not answer as a worker should: ended with status 0"), "%s", tec_context_error(cx));
+}
+
+/* ---- comparing, symbols, all cores ---- */
+
+Test(measure, compares_two_in_turns)
+{
+    tune_task *t = task_for(plain);
+    tune_candidate slow = {.task = t, .seed = 1, .check = true}, quick = {.task = t, .trace = fast, .seed = 1, .check = true};
+    tune_result r[2];
+
+    open_measurer((tune_measure_options){.repeats = 7});
+    cr_assert(m->compare(m, cx, &slow, &quick, r), "%s", tec_context_error(cx));
+    for (int i = 0; i < 2; i++) {
+        is_good(&r[i], true);
+        cr_assert_eq(r[i].n_costs, 7);
+    }
+    cr_assert(r[1].median < r[0].median);
+}
+
+Test(measure, a_comparison_with_one_that_fails_blames_that_one)
+{
+    tune_task *t = task_for(tiled);
+    tune_candidate good = {.task = t, .trace = doing(right), .check = true}, wrong = {.task = t, .trace = doing(""), .check = true};
+    tune_candidate refused = {.task = t, .trace = "unroll(C.z)\n"};
+    tune_result r[2];
+
+    open_measurer((tune_measure_options){0});
+    cr_assert(m->compare(m, cx, &good, &wrong, r));
+    failed_as(&r[0], STORE_CANCELLED, "run", "cancelled", "the other candidate");
+    failed_as(&r[1], STORE_WRONG, "check", "wrong answer", "output 'C'");
+    cr_assert(m->compare(m, cx, &refused, &good, r));
+    failed_as(&r[0], STORE_REFUSED, "schedule", "refused", "C.z");
+    failed_as(&r[1], STORE_CANCELLED, "build", "cancelled", "the other candidate");
+    goes_on(t);
+}
+
+Test(measure, a_default_that_fails_is_nobodys_fault)
+{
+    tune_task *t = task_for(tiled);
+
+    t->default_trace = doing(crashing);
+    open_measurer((tune_measure_options){0});
+    tune_result r = measure_one(t, doing(right), true);
+    failed_as(&r, STORE_DEVICE_ERROR, "reference", "SIGSEGV", "ended by SIGSEGV");
+    t->default_trace = "unroll(C.z)\n";
+    r = measure_one(t, doing(right), true);
+    failed_as(&r, STORE_DEVICE_ERROR, "reference", "refused", "C.z");
+    r = measure_one(t, doing(right), false);
+    is_good(&r, false);
+}
+
+Test(measure, symbols_have_the_values_of_the_task)
+{
+    const char text[] = "def f(n, A: f32[n, 8]) {\n  C[y] = sum[x](A[y, x])\n  return C\n}\n";
+    tune_task *t = task_for(text);
+    int64_t small = 3;
+
+    open_measurer((tune_measure_options){0});
+    tune_result r = measure_one(t, "", true);
+    is_good(&r, true);
+    t->dims = &small;
+    tune_result s = measure_one(t, "", true);
+    is_good(&s, true);
+    cr_assert(s.median < r.median);
+}
+
+Test(measure, takes_turns_where_all_cores_are_measured)
+{
+    tune_task *t = task_for(plain);
+    tune_candidate c[6];
+    tune_result r[6];
+
+    open_measurer((tune_measure_options){.threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .builders = 2});
+    for (int i = 0; i < 6; i++)
+        c[i] = (tune_candidate){.task = t, .trace = i % 2 ? "parallel(C.y)\n" : fast, .seed = 1, .check = true};
+    cr_assert(m->submit(m, cx, c, 6));
+    usleep(300000);
+    cr_assert_eq(m->stats(m).run, 0, "something ran while nobody waited");
+    cr_assert_eq(m->collect(m, cx, r, 6, true), 6);
+    for (int i = 0; i < 6; i++)
+        is_good(&r[i], true);
+}
+
+Test(measure, keeps_the_caller_off_the_measured_cores)
+{
+    cpu_set_t before, during, after;
+
+    sched_getaffinity(0, sizeof before, &before);
+    if (CPU_COUNT(&before) < 2)
+        return;
+    open_measurer((tune_measure_options){.threads = 1});
+    sched_getaffinity(0, sizeof during, &during);
+    m->close(m);
+    m = NULL;
+    sched_getaffinity(0, sizeof after, &after);
+    cr_assert(CPU_COUNT(&during) < CPU_COUNT(&before));
+    cr_assert(CPU_EQUAL(&before, &after));
+}
