@@ -1,0 +1,106 @@
+/* autotune/seed.c -- see seed.h. */
+#include "autotune/seed.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void tune_record_features(tec_context *cx, store_record *r, const float row[TUNE_N_FEATURES])
+{
+    r->features_version = TUNE_FEATURES_VERSION;
+    r->features = tune_features_pack(cx, row);
+    r->features_size = TUNE_FEATURES_SIZE;
+}
+
+bool tune_features_of_record(const store_record *r, float out[TUNE_N_FEATURES])
+{
+    return tune_features_unpack(r->features, r->features_size, r->features_version, out);
+}
+
+double tune_cost_of_record(const store_record *r)
+{
+    return r->status == STORE_OK && r->median > 0 ? r->median : INFINITY;
+}
+
+/* ---- which workloads ---- */
+
+typedef struct {
+    const store_workload *workload;
+    double distance; /* of another family: infinite */
+    int place;
+} candidate;
+
+static double distance(const store_workload *w, const space_task *task)
+{
+    double sum = 0;
+
+    if (!base_same(w->family, task->family) || w->n_shape != task->n_shape)
+        return INFINITY;
+    for (int i = 0; i < w->n_shape; i++)
+        sum += pow(log2(w->shape[i] + 1) - log2(task->shape[i] + 1), 2);
+    return sum;
+}
+
+static int by_distance(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+
+    return x->distance != y->distance ? (x->distance < y->distance ? -1 : 1) : x->place - y->place;
+}
+
+/* The nearest first; the task's own is left out. NULL with an error. */
+static candidate *related(tec_context *cx, store *db, const space_task *task, const char *target_key, int *n)
+{
+    int n_all = 0;
+    const store_summary *all = store_summaries(cx, db, &(store_query){.target = target_key}, &n_all);
+    candidate *out = base_array(cx, candidate, n_all + 1);
+
+    *n = 0;
+    if (!all && base_failed(cx))
+        return NULL;
+    for (int i = 0; i < n_all; i++)
+        if (!base_same(all[i].workload.exact_key, task->exact_key))
+            out[(*n)++] = (candidate){&all[i].workload, distance(&all[i].workload, task), i};
+    qsort(out, (size_t)*n, sizeof *out, by_distance);
+    return out;
+}
+
+/* ---- their rows ---- */
+
+/* The first records of the workload: a tuner's first are spread over the space, its last are all good. */
+static bool add_workload(tec_context *cx, tune_model *m, store *db, const store_workload *w, const char *target_key, int most,
+                         tune_seed_result *out)
+{
+    store_query q = {.exact_key = w->exact_key, .anchor_key = w->anchor_key, .target = target_key};
+    store_cursor *c = store_find(cx, db, &q);
+    float row[TUNE_N_FEATURES];
+    bool ok = true;
+    int n = 0;
+
+    for (store_record r; ok && n < most && store_next(cx, c, &r);) {
+        if (r.status == STORE_DEVICE_ERROR || r.status == STORE_CANCELLED)
+            continue;
+        if (!tune_features_of_record(&r, row)) {
+            out->passed_over++;
+            continue;
+        }
+        ok = tune_model_add(cx, m, w->exact_hash, row, tune_cost_of_record(&r));
+        n++;
+    }
+    out->rows += n;
+    out->workloads += n > 0;
+    return store_end(c) && ok;
+}
+
+bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task, const char *target_key, const tune_seed_options *options,
+               tune_seed_result *out)
+{
+    enum { WORKLOADS = 12, ROWS = 160 };
+    int most = options && options->workloads ? options->workloads : WORKLOADS, rows = options && options->rows ? options->rows : ROWS, n;
+    candidate *from = related(cx, db, task, target_key, &n);
+
+    *out = (tune_seed_result){0};
+    for (int i = 0; from && i < n && out->workloads < most; i++)
+        if (!add_workload(cx, m, db, from[i].workload, target_key, rows, out))
+            return false;
+    return from && (out->rows == 0 || tune_model_settle(cx, m));
+}

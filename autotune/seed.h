@@ -1,0 +1,40 @@
+/* autotune/seed.h -- between cost models and the record store: rows in records, and models from the records of related tasks.
+ *
+ *     tune_record_features(cx, &record, row);                     // what is stored with a measurement
+ *     tune_seed_result seeded;
+ *     tune_seed(cx, model, db, task, target_key, NULL, &seeded);  // before the first row of the task's own
+ *
+ * Related are records of the same target, first those of workloads of the same family, the nearest shapes first, then those of other families.
+ * Records of other versions of the features, or without any, are passed over. Each workload gives a limited number of rows, so that no one
+ * workload drowns the others: records of all qualities, since a model must know what is slow, too.
+ * Errors: in the context. Threads: as the store: one.
+ */
+#ifndef AUTOTUNE_SEED_H
+#define AUTOTUNE_SEED_H
+
+#include "autotune/model.h"
+#include "space/task.h"
+#include "store/store.h"
+
+/* Puts the row into the record, in the context. */
+void tune_record_features(tec_context *cx, store_record *r, const float row[TUNE_N_FEATURES]);
+/* False where the record has none of this version. */
+bool tune_features_of_record(const store_record *r, float out[TUNE_N_FEATURES]);
+/* What a model learns from: the median, INFINITY where the candidate failed. Not for failures of the device. */
+double tune_cost_of_record(const store_record *r);
+
+typedef struct {
+    int workloads; /* 0: 12 */
+    int rows;      /* of each; 0: 160 */
+} tune_seed_options;
+
+typedef struct {
+    int workloads, rows, passed_over; /* passed over: records that had no rows of this version */
+} tune_seed_result;
+
+/* Adds the rows of related workloads, those of the task itself left out, and settles the model where there were any. NULL options: the
+ * defaults. False with an error. */
+bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task, const char *target_key, const tune_seed_options *options,
+               tune_seed_result *out);
+
+#endif
