@@ -143,6 +143,8 @@ static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *e)
 
         return dividend == e->arg[0] ? e : ir_op2(rw->cx, e->op, dividend, e->arg[1]);
     }
+    if (e->op == IR_SHUFFLE) /* its operands' lanes are not the mask's */
+        return e;
     if (e->op == IR_SELECT && ir_same(e->arg[0], ((under *)rw)->mask) && !needs_test(rw->cx, e->arg[1]))
         return ir_rewrite_expr(rw, e->arg[1]);
     return ir_rewrite_children(rw, e);

@@ -79,7 +79,7 @@ LLVMValueRef llvm_mask_for(llvm_gen *g, int lanes)
 {
     if (!g->mask || g->mask_lanes == lanes)
         return g->mask;
-    return llvm_splat(g, llvm_any(g, g->mask), lanes);
+    return llvm_splat(g, g->mask_lanes == 1 ? g->mask : llvm_any(g, g->mask), lanes);
 }
 
 static LLVMValueRef masked(llvm_gen *g, const ir_expr *e, LLVMValueRef mask)
@@ -210,12 +210,29 @@ static LLVMValueRef pick_lanes(llvm_gen *g, LLVMValueRef v, const int *pick, int
     return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(index, (unsigned)lanes), "");
 }
 
+/* An operand of a shuffle. Its lanes are others than the result's, even where they are as many: of a mask counts whether any is on. */
+static LLVMValueRef shuffled(llvm_gen *g, const ir_expr *e)
+{
+    LLVMValueRef outer = g->mask, v;
+    int outer_lanes = g->mask_lanes, scope = llvm_enter(g);
+
+    if (!outer)
+        return llvm_expr(g, e);
+    g->mask = llvm_mask_for(g, 1);
+    g->mask_lanes = 1;
+    v = llvm_expr(g, e);
+    g->mask = outer;
+    g->mask_lanes = outer_lanes;
+    llvm_leave(g, scope);
+    return v;
+}
+
 static LLVMValueRef emit_shuffle(llvm_gen *g, const ir_expr *e)
 {
     LLVMValueRef all = NULL;
     int n = 0;
     for (int i = 0; i < e->shuffle.n; i++) {
-        LLVMValueRef v = llvm_expr(g, e->shuffle.vectors[i]);
+        LLVMValueRef v = shuffled(g, e->shuffle.vectors[i]);
         int lanes = e->shuffle.vectors[i]->dtype.lanes;
         if (!v)
             return NULL;

@@ -47,6 +47,15 @@ Test(masks, are_not_tested_twice)
     same_meaning("masks", AVX512, text, SIZES(1));
 }
 
+Test(masks, stay_on_the_lanes_of_a_shuffle)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = shuffle([select(" BELOW(0, 5) ", A[ramp(8, 1, 8)], broadcast(0.0, 8))], [7, 6, 5, 4, 3, 2, 1, 0])"
+                         " where " BELOW(0, 5) "\n");
+
+    HAS("select(", after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(1));
+}
+
 Test(masks, stay_where_they_keep_a_load_inside)
 {
     const char *text = P("  B[ramp(0, 1, 8)] = select(" BELOW(0, 5) ", A[ramp(n + 60, 1, 8)], broadcast(0.0, 8)) where " BELOW(0, 5) "\n");

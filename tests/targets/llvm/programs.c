@@ -274,6 +274,16 @@ Test(programs, shuffles_pick_from_concatenated_operands)
     check(&a, both(fill, set(a.out, ramp(num(8), 1, 4), ir_shuffle(cx, scalars, 3, (const int[]){2, 0, 1, 2}, 4))));
 }
 
+Test(programs, a_condition_of_lanes_ends_at_a_shuffle)
+{
+    arrays a = make_arrays();
+    const ir_expr *v = at(a.in, ramp(num(0), 1, 8)), *high = ir_lt(cx, ir_broadcast(cx, num(3), 8), ramp(num(0), 1, 8));
+    const ir_expr *reversed = ir_shuffle(cx, &v, 1, (const int[]){7, 6, 5, 4, 3, 2, 1, 0}, 8),
+                  *first = ir_broadcast(cx, ir_shuffle(cx, &v, 1, (const int[]){0}, 1), 8);
+    const ir_stmt *fill = set(a.out, ramp(num(0), 1, N), ir_broadcast(cx, real(2), N));
+    check(&a, both(fill, set(a.out, ramp(num(0), 1, 8), ir_select(cx, high, reversed, first))));
+}
+
 /* ---- statements ---- */
 
 Test(programs, loops_conditions_and_lets)
