@@ -6,7 +6,7 @@
  * that the order could change is reported as a race.
  *
  * A barrier is passed if all threads of the group are there. In a loop tree, whose barriers a later pass will place, shared
- * memory behaves as though a barrier stood between any two statements (vm->implied).
+ * memory behaves as though a barrier stood between any two statements (vm->implied), and virtual threads take turns as whole iterations.
  */
 #include "ir/interp_vm.h"
 
@@ -383,8 +383,27 @@ static frames split_threads(ir_vm *vm, const vm_code *c, frames set, int copies)
     return all;
 }
 
+/* In a loop tree, where what is private to a virtual thread has no copies yet, one virtual thread after another, independent as the
+ * iterations of a parallel loop. */
+static void virtual_loop_in_turn(ir_vm *vm, const vm_code *c, frames set)
+{
+    enter(vm, set.at[0]);
+    int64_t n = vm_run(vm, c->loop.extent, 0).i;
+    if (vm->failed || n <= 0 || !ir_vm_enter_loop(vm, c))
+        return;
+    for (int64_t v = 0; v < n && !vm->failed; v++) {
+        ir_vm_next_iteration(vm);
+        for (int i = 0; i < set.n; i++) {
+            enter(vm, set.at[i]);
+            vm->var[c->loop.slot].i = ir_wrap(c->loop.t, (uint64_t)vm_run(vm, c->loop.min, 0).i + (uint64_t)v);
+        }
+        run_together(vm, c->loop.body, set);
+    }
+    ir_vm_leave_loop(vm);
+}
+
 /* Virtual threads in step: strands of their own while the loop runs. Their numbers are free again behind it. */
-static void virtual_loop_together(ir_vm *vm, const vm_code *c, frames set)
+static void virtual_loop_in_step(ir_vm *vm, const vm_code *c, frames set)
 {
     vm_group *g = vm->group, saved = *g;
     int64_t copies, bytes = vm->bytes;
@@ -418,7 +437,7 @@ static void loop_together(ir_vm *vm, const vm_code *c, frames set)
     case IR_THREAD_X:
     case IR_THREAD_Y:
     case IR_THREAD_Z: thread_loop_together(vm, c, set); return;
-    case IR_VTHREAD: virtual_loop_together(vm, c, set); return;
+    case IR_VTHREAD: (vm->implied ? virtual_loop_in_turn : virtual_loop_in_step)(vm, c, set); return;
     case IR_PARALLEL:
     case IR_VECTORISED:
     case IR_BLOCK_X:

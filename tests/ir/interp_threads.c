@@ -362,6 +362,38 @@ Test(interp_threads, a_loop_tree_with_a_shared_cache_runs_before_barriers_exist)
         cr_assert_eq(out[i], in[N - 1 - i] + in[2 * N - 1 - i] + in[3 * N - 1 - i] + in[4 * N - 1 - i]);
 }
 
+/* for tx in 0..4 threadIdx.x { for v in 0..2 vthread { S[written] = v*4 + tx; C[v*4 + tx] = S[read] } } */
+static ir_program *private_to_virtual_threads(const ir_expr *tx, const ir_expr *v, const ir_expr *written, const ir_expr *read)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(8)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(8));
+    const ir_expr *y = VAR("y"), *z = VAR("z"), *from = VAR("from"), *at = ADD(MUL(v, INT(4)), tx);
+    const ir_block *fill = block_of("S", ITERS(ITER(y, INT(8), IR_SPATIAL), ITER(z, INT(8), IR_SPATIAL)), NULL, STORE(s, ir_cast(cx, BASE_F32, z), y));
+    const ir_block *use = block_of("C", ITERS(ITER(y, INT(8), IR_SPATIAL), ITER(from, INT(8), IR_SPATIAL)), NULL, STORE(c, LOAD(s, from), y));
+    const ir_stmt *both = SEQ(BLOCK(fill, NULL, written, at), BLOCK(use, NULL, at, read));
+    ir_program *p = program(FOR(tx, INT(4), IR_THREAD_X, FOR(v, INT(2), IR_VTHREAD, both)));
+
+    listed(p, s);
+    param(p, c, true);
+    return p;
+}
+
+Test(interp_threads, a_loop_tree_runs_before_virtual_threads_have_copies)
+{
+    const ir_expr *tx = VAR("tx"), *v = VAR("v");
+
+    RUNS(private_to_virtual_threads(tx, v, tx, ir_sub(cx, INT(3), tx)), F32(out, 8));
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(out[i], (float)(i / 4 * 4 + 3 - i % 4));
+}
+
+Test(interp_threads, virtual_threads_of_a_loop_tree_must_be_independent)
+{
+    const ir_expr *tx = VAR("tx"), *v = VAR("v"), *at = ADD(MUL(v, INT(4)), tx);
+
+    FAILS("race: this iteration of the vthread loop 'v' reads 'S'[0], which another iteration wrote",
+          private_to_virtual_threads(tx, v, at, tx), F32(out, 8));
+}
+
 Test(interp_threads, a_reduction_across_threads_is_summed)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(1));

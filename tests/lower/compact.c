@@ -147,12 +147,12 @@ Test(compact, joins_the_parts_of_a_loop_that_was_cut)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
-/* Nothing here says that that i * i < 100 always; but all iterations of j write S[0]. */
+/* Nothing here says that i * i < 100 always; but all iterations of j write S[0]. */
 Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
 {
-    const char *loops[] = {"vectorised", "parallel"};
+    const char *loops[] = {"vectorised", "parallel", "vthread"};
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         const char *text = base_format(cx,
                                        "program p(A: f32[8, 4], out B: f32[8, 4]) {\n"
                                        "  buffer S: f32[1]\n"
