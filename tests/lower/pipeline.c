@@ -157,3 +157,26 @@ Test(pipeline, hands_on_an_earlier_error)
 
     cr_assert_null(lower_run(&o, NULL));
 }
+
+static void note_pass(void *user, const char *pass, const ir_program *before, const ir_program *now)
+{
+    (void)before, (void)now;
+    base_addf(cx, user, "%s ", pass);
+}
+
+static const char *passes_for(const char *name)
+{
+    base_text t = {0};
+    lower_options o = {.cx = cx, .target = target_parse(cx, name), .watch = note_pass, .user = &t};
+
+    cr_assert(lower_run(&o, parse(MATMUL)), "%s", tec_context_error(cx));
+    return base_text_str(cx, &t);
+}
+
+Test(pipeline, has_passes_for_processors_alone_and_for_gpus_alone)
+{
+    SHOWS("imports lanes init blocks compact tensors trim overlap vthread simplify partition prefetch flatten intrinsics simplify vectorize"
+          " unroll simplify masks promote share fma math storage finish ", passes_for(AVX512));
+    SHOWS("lanes threads init blocks compact tensors trim overlap vthread simplify partition alone barriers flatten intrinsics simplify unroll"
+          " simplify ", passes_for("cuda"));
+}
