@@ -99,7 +99,7 @@ static const ir_stmt *store(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     if (!is_vector(at))
         return store_once(z, s, at, value);
     value = lower_vector_of(&z->v, value);
-    return z->v.mask && !BASE_PLANT_ON(cx, vectorize_mask) ? ir_store_masked(cx, b, value, &at, 1, z->v.mask) : ir_store(cx, b, value, &at, 1);
+    return ir_store_masked(cx, b, value, &at, 1, BASE_PLANT_ON(cx, vectorize_mask) ? NULL : z->v.mask);
 }
 
 static const ir_stmt *loop(vectorizer *z, const ir_facts *f, const ir_stmt *s)

@@ -155,3 +155,61 @@ Test(overlap, waits_for_what_it_copied_asynchronously)
         found);
     HAS_NOT("async", after("overlap", AVX512, text));
 }
+
+#define PIPE(body) "program p(A: f32[8], out B: f32[8]) {\n  for k in 0..8 @pipeline(1) { allocate T: f32[] {\n" body "  } }\n}\n"
+
+Test(overlap, runs_statements_inside_of_several_conditions_and_values)
+{
+    const char *text = "program p(symbol n, A: f32[n], out B: f32[n], out C: f32[n]) {\n"
+                       "  for k in 0..n { B[k] = 0.0 }\n"
+                       "  for k in 0..n @pipeline(1) { allocate T: f32[] {\n"
+                       "    attribute pipeline_stage(0) { T[] = A[k] }\n"
+                       "    if k % 2 == 0 { let d = k + 1 { if k > 1 { let e = d * 2 { attribute pipeline_stage(1) { B[k] = T[] * f32(d + e) } } } } }\n"
+                       "    if A[k] > 0.0 { attribute pipeline_stage(2) { C[k] = T[] } } else { C[k] = T[] - 1.0 }\n"
+                       "  } }\n"
+                       "}\n";
+
+    same_meaning("overlap", AVX512, text, SIZES(0, 1, 2, 3, 8));
+    same_meaning("all", AVX512, text, SIZES(0, 1, 2, 3, 8));
+}
+
+Test(overlap, refuses_a_statement_of_two_stages)
+{
+    HAS("one statement of a pipeline has two values of pipeline_stage",
+        refusal("overlap", AVX512,
+                PIPE("    for x in 0..1 { attribute pipeline_stage(0) { T[] = A[k] } attribute pipeline_stage(1) { B[k] = T[] } }\n")));
+    tec_context_clear(cx);
+    HAS("one statement of a pipeline has two values of pipeline_order",
+        refusal("overlap", AVX512,
+                PIPE("    attribute pipeline_order(1) { attribute pipeline_order(2) { T[] = A[k] } }\n"
+                     "    attribute pipeline_stage(1) { B[k] = T[] }\n")));
+}
+
+Test(overlap, refuses_stages_that_no_pipeline_has)
+{
+    HAS("pipeline_stage -1: expected 0 to 15",
+        refusal("overlap", AVX512, PIPE("    attribute pipeline_stage(-1) { T[] = A[k] }\n    B[k] = T[]\n")));
+    tec_context_clear(cx);
+    HAS("pipeline_stage 16: expected 0 to 15",
+        refusal("overlap", AVX512, PIPE("    T[] = A[k]\n    attribute pipeline_stage(16) { B[k] = T[] }\n")));
+    tec_context_clear(cx);
+    after("overlap", AVX512, PIPE("    T[] = A[k]\n    attribute pipeline_stage(15) { B[k] = T[] }\n"));
+}
+
+static const char *statements(int n)
+{
+    base_text t = {0};
+
+    base_addf(cx, &t, "program p(A: f32[8], out B: f32[8]) {\n  for k in 0..8 @pipeline(1) { allocate T: f32[] {\n    T[] = A[k]\n");
+    for (int i = 1; i < n; i++)
+        base_addf(cx, &t, "    attribute pipeline_stage(1) { B[k] = T[] }\n");
+    base_addf(cx, &t, "  } }\n}\n");
+    return base_text_str(cx, &t);
+}
+
+Test(overlap, refuses_more_statements_than_it_keeps_order_of)
+{
+    HAS("a pipeline of more than 64 statements", refusal("overlap", AVX512, statements(65)));
+    tec_context_clear(cx);
+    after("overlap", AVX512, statements(64));
+}
