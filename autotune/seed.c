@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "autotune/source.h"
+#include "te/text.h"
+
 void tune_record_features(tec_context *cx, store_record *r, const float row[TUNE_N_FEATURES])
 {
     r->features_version = TUNE_FEATURES_VERSION;
@@ -11,9 +14,26 @@ void tune_record_features(tec_context *cx, store_record *r, const float row[TUNE
     r->features_size = TUNE_FEATURES_SIZE;
 }
 
-bool tune_features_of_record(const store_record *r, float out[TUNE_N_FEATURES])
+static bool schedule_again(tec_context *cx, const store_record *r, const target *t, float *out)
 {
-    return tune_features_unpack(r->features, r->features_size, r->features_version, out);
+    te_file *f = r->workload.definition && *r->workload.definition ? te_parse(cx, "record", r->workload.definition) : NULL;
+    const ir_program *tree = f && f->defs.n > 0 ? te_tree(cx, f->defs.at[0]) : NULL;
+    sched *s = tree ? sched_new(cx, tree, t) : NULL;
+
+    if (!s)
+        return false;
+    sched_use_intrinsics(s, &f->intrinsics);
+    return sched_replay(s, "record", r->trace) && tune_features(cx, sched_tree(s), t, NULL, out);
+}
+
+bool tune_features_of_record(tec_context *cx, const store_record *r, const target *t, float out[TUNE_N_FEATURES])
+{
+    if (tune_features_unpack(r->features, r->features_size, r->features_version, out))
+        return true;
+    tec_context *scratch = base_child(cx);
+    bool ok = schedule_again(scratch, r, t, out);
+    tec_context_free(scratch);
+    return ok;
 }
 
 double tune_cost_of_record(const store_record *r)
@@ -67,10 +87,9 @@ static candidate *related(tec_context *cx, store *db, const space_task *task, co
 /* ---- their rows ---- */
 
 /* The first records of the workload: a tuner's first are spread over the space, its last are all good. */
-static bool add_workload(tec_context *cx, tune_model *m, store *db, const store_workload *w, const char *target_key, int most,
-                         tune_seed_result *out)
+static bool add_workload(tec_context *cx, tune_model *m, store *db, const store_workload *w, const target *t, int most, tune_seed_result *out)
 {
-    store_query q = {.exact_key = w->exact_key, .anchor_key = w->anchor_key, .target = target_key};
+    store_query q = {.exact_key = w->exact_key, .anchor_key = w->anchor_key, .target = tune_target_key(cx, t)};
     store_cursor *c = store_find(cx, db, &q);
     float row[TUNE_N_FEATURES];
     bool ok = true;
@@ -79,7 +98,7 @@ static bool add_workload(tec_context *cx, tune_model *m, store *db, const store_
     for (store_record r; ok && n < most && store_next(cx, c, &r);) {
         if (r.status == STORE_DEVICE_ERROR || r.status == STORE_CANCELLED)
             continue;
-        if (!tune_features_of_record(&r, row)) {
+        if (!tune_features_of_record(cx, &r, t, row)) {
             out->passed_over++;
             continue;
         }
@@ -91,16 +110,15 @@ static bool add_workload(tec_context *cx, tune_model *m, store *db, const store_
     return store_end(c) && ok;
 }
 
-bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task, const char *target_key, const tune_seed_options *options,
-               tune_seed_result *out)
+bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task, const target *t, const tune_seed_options *options, tune_seed_result *out)
 {
     enum { WORKLOADS = 12, ROWS = 160 };
     int most = options && options->workloads ? options->workloads : WORKLOADS, rows = options && options->rows ? options->rows : ROWS, n;
-    candidate *from = related(cx, db, task, target_key, &n);
+    candidate *from = related(cx, db, task, tune_target_key(cx, t), &n);
 
     *out = (tune_seed_result){0};
     for (int i = 0; from && i < n && out->workloads < most; i++)
-        if (!add_workload(cx, m, db, from[i].workload, target_key, rows, out))
+        if (!add_workload(cx, m, db, from[i].workload, t, rows, out))
             return false;
     return from && (out->rows == 0 || tune_model_settle(cx, m));
 }

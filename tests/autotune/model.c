@@ -452,7 +452,7 @@ static tune_seed_result seed_for(tune_model *m, const space_task *task, const tu
 {
     tune_seed_result r;
 
-    cr_assert(tune_seed(cx, m, db, task, tune_target_key(cx, cpu), o, &r), "%s", tec_context_error(cx));
+    cr_assert(tune_seed(cx, m, db, task, cpu, o, &r), "%s", tec_context_error(cx));
     return r;
 }
 
@@ -466,7 +466,7 @@ Test(seed, records_give_their_rows_back)
     store_rows(task, rows, 10, TUNE_FEATURES_VERSION);
     store_cursor *c = store_find(cx, db, &(store_query){.exact_key = task->exact_key});
     for (store_record r; store_next(cx, c, &r); n++) {
-        cr_assert(tune_features_of_record(&r, back));
+        cr_assert(tune_features_of_record(cx, &r, cpu, back));
         cr_assert_arr_eq(back, row_at(rows, n), sizeof back);
         cr_assert_eq(isinf(tune_cost_of_record(&r)) != 0, n % 5 == 4);
     }
@@ -509,7 +509,7 @@ Test(seed, takes_the_nearest_shapes_of_its_family_first)
     tune_model_close(near);
 }
 
-Test(seed, passes_over_features_of_another_version)
+Test(seed, passes_over_features_that_cannot_be_had)
 {
     const space_task *own = space_task_new(cx, product(64, 64, 64), NULL);
     tune_model *m = model_of("rank");
@@ -519,6 +519,30 @@ Test(seed, passes_over_features_of_another_version)
     cr_assert_eq(r.rows, 0);
     cr_assert_eq(r.passed_over, 10);
     expect_equal_scores(m, sample(64, 64, 64, 2, 5), 5);
+    tune_model_close(m);
+}
+
+Test(seed, schedules_records_without_features_again)
+{
+    const space_task *own = space_task_new(cx, product(64, 64, 64), NULL), *other = space_task_new(cx, product(64, 64, 128), NULL);
+    const char *trace = "C.x.0, C.x.1 = split(C.x, _, 8)\nvectorize(C.x.1)\n", *key = tune_target_key(cx, cpu);
+    sched *s = sched_new(cx, te_tree(cx, product(64, 64, 128)), cpu);
+    float row[TUNE_N_FEATURES], again[TUNE_N_FEATURES];
+    tune_model *m = model_of("rank");
+    double cost = 1e-3;
+    store_record r = {.workload = {.anchor_key = other->anchor_key, .exact_key = other->exact_key, .family = other->family, .shape = other->shape,
+                                   .n_shape = other->n_shape, .definition = te_text(cx, product(64, 64, 128))},
+                      .target = {.fingerprint = key}, .trace = trace, .status = STORE_OK, .costs = &cost, .n_costs = 1};
+
+    cr_assert(sched_replay(s, "trace", trace) && tune_features(cx, sched_tree(s), cpu, NULL, row));
+    cr_assert(tune_features_of_record(cx, &r, cpu, again));
+    cr_assert_arr_eq(row, again, sizeof row);
+    cr_assert(store_add(cx, db, &r, 1, NULL, NULL));
+    tune_seed_result seeded = seed_for(m, own, NULL);
+    cr_assert(seeded.rows == 1 && seeded.passed_over == 0);
+    r.trace = "vectorize(C.z)\n";
+    cr_assert_not(tune_features_of_record(cx, &r, cpu, again));
+    cr_assert_null(tec_context_error(cx));
     tune_model_close(m);
 }
 
