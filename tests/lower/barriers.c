@@ -244,3 +244,24 @@ Test(barriers, suffice_for_random_programs)
     }
     cr_assert_gt(ran, 30, "only %d programs ran", ran);
 }
+
+#define EXCHANGE(loop, read, end)                                                                                      \
+    "program p(A: f32[8], out B: f32[8]) {\n  for tx in 0..8 threadIdx.x { B[tx] = 0.0 " loop "allocate S: i64[8] @shared {\n"  \
+    "    S[tx] = tx\n    " read "\n  } } " end "}\n"
+
+Test(barriers, order_reads_wherever_they_stand)
+{
+    needs_each(EXCHANGE("", "for i in S[7 - tx]..+2 { B[tx] = 1.0 }", ""), 1);
+    needs_each(EXCHANGE("", "for i in 0..S[7 - tx] { B[tx] = 1.0 }", ""), 1);
+    needs_each(EXCHANGE("", "let d = S[7 - tx] { B[tx] = f32(d) }", ""), 1);
+    needs_each(EXCHANGE("", "if S[7 - tx] > 1 { B[tx] = 1.0 }", ""), 1);
+    needs_each(EXCHANGE("", "B[tx] = A[S[7 - tx]]", ""), 1);
+    needs_each(EXCHANGE("", "assert S[7 - tx] < 9, \"too large\"", ""), 1);
+}
+
+/* Around a loop, what stands behind the read in one iteration comes before it in the next. */
+Test(barriers, order_reads_in_bounds_around_a_loop)
+{
+    needs_each(EXCHANGE("for k in 0..3 { ", "for i in S[7 - tx]..+2 { B[tx] = 1.0 }", "} "), 2);
+    needs_each(EXCHANGE("for k in 0..3 { ", "for i in 0..S[7 - tx] { B[tx] = 1.0 }", "} "), 2);
+}

@@ -160,3 +160,25 @@ Test(init, keeps_a_spatial_guard_over_a_symbol_of_the_reduction)
     HAS("if x0 * 2 + x1 < m {\n        block S.init(", after("init", AVX512, text));
     same_meaning("init", AVX512, text, SIZES(1, 2, 5));
 }
+
+/* Which loops an init needs, names in between decide as well. */
+Test(init, copies_the_values_with_a_name_that_its_place_depends_on)
+{
+    const char *text = "program p(symbol n, A: f32[n, 8], out C: f32[n]) {\n"
+                       "  for k in 0..8%s { for y.0 in 0..floordiv(n + 2, 3) { let first = y.0*3 { for y.1 in 0..min(3, n - first) { let row = first + y.1 {\n"
+                       "    block C(y = row in 0..n, k reduce = k in 0..8) {\n"
+                       "      reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k]\n"
+                       "    }\n"
+                       "  } } } } }\n"
+                       "}\n";
+    const char *start = "  for y.0 in 0..floordiv(n + 2, 3) {\n"
+                        "    let first = y.0 * 3 {\n"
+                        "      for y.1 in 0..min(3, n - first) {\n"
+                        "        let row = first + y.1 {\n";
+
+    HAS(base_format(cx, "%s          block C.init(y = row in 0..n)", start), after("init", AVX512, base_format(cx, text, "")));
+    HAS(base_format(cx, "%s          for lane in 0..8 vectorised {\n            block C.lanes.init(", start),
+        after("lanes", AVX512, base_format(cx, text, " vectorised")));
+    same_meaning("all", AVX512, base_format(cx, text, ""), SIZES(0, 1, 3, 7));
+    same_meaning("all", AVX512, base_format(cx, text, " vectorised"), SIZES(0, 1, 3, 7));
+}

@@ -70,3 +70,58 @@ Test(masks, stay_where_they_keep_a_divisor_from_zero)
 
     HAS("/ select(", after("masks", AVX512, text));
 }
+
+/* Whether lane `value` passes the comparison with 2. */
+static bool passes(const char *op, int value)
+{
+    return base_same(op, "==") ? value == 2 : base_same(op, "!=") ? value != 2 : base_same(op, "<") ? value < 2 :
+           base_same(op, "<=") ? value <= 2 : base_same(op, ">") ? value > 2 : value >= 2;
+}
+
+static void decides(const char *op, int base, int stride)
+{
+    const char *text = base_format(cx, P("  B[ramp(0, 1, 4)] = A[ramp(8, 1, 4)] where ramp(%d, %d, 4) %s broadcast(2, 4)\n"), base, stride, op);
+    const char *now = ir_program_text(cx, same_meaning("masks", AVX512, text, SIZES(1)));
+    int lanes = 0;
+
+    for (int i = 0; i < 4; i++)
+        lanes += passes(op, base + stride * i);
+    cr_assert_eq(strstr(now, "where") != NULL, lanes > 0 && lanes < 4, "%d lanes:\n%s", lanes, now);
+    cr_assert_eq(strstr(now, "B[ramp(0, 1, 4)]") != NULL, lanes > 0, "%d lanes:\n%s", lanes, now);
+}
+
+Test(masks, are_decided_by_every_comparison)
+{
+    static const char *const ops[] = {"==", "!=", "<", "<=", ">", ">="};
+
+    for (int i = 0; i < BASE_COUNT(ops); i++)
+        for (int base = -4; base <= 8; base++)
+            for (int stride = -2; stride <= 2; stride++)
+                decides(ops[i], base, stride);
+}
+
+#define MIXED "ramp(0, 1, 8) < broadcast(n, 8)"
+
+Test(masks, that_one_side_decides_are_the_other)
+{
+    static const char *const all[] = {BELOW(0, 8) " && " MIXED, MIXED " && " BELOW(0, 8), BELOW(8, 8) " || " MIXED, MIXED " || " BELOW(8, 8)};
+    static const char *const none[] = {BELOW(8, 8) " && " MIXED, MIXED " && " BELOW(8, 8)};
+    static const char *const every[] = {BELOW(0, 8) " || " MIXED, MIXED " || " BELOW(0, 8)};
+    const char *store = P("  B[ramp(0, 1, 8)] = A[ramp(8, 1, 8)] where %s\n");
+
+    for (int i = 0; i < BASE_COUNT(all); i++)
+        SHOWS(after("", AVX512, base_format(cx, store, MIXED)),
+              after("masks", AVX512, base_format(cx, store, all[i])));
+    for (int i = 0; i < BASE_COUNT(none); i++) {
+        HAS_NOT("ramp", after("masks", AVX512, base_format(cx, store, none[i])));
+        HAS("B[ramp(0, 1, 8)] = A[ramp(8, 1, 8)]\n", after("masks", AVX512, base_format(cx, store, every[i])));
+    }
+}
+
+Test(masks, that_are_decided_leave_one_value_of_a_select)
+{
+    const char *text = P("  B[ramp(0, 1, 8)] = select(" BELOW(0, 8) ", A[ramp(0, 1, 8)], A[ramp(8, 1, 8)])"
+                         " + select(" BELOW(8, 8) ", A[ramp(16, 1, 8)], A[ramp(24, 1, 8)])\n");
+
+    HAS("B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + A[ramp(24, 1, 8)]\n", after("masks", AVX512, text));
+}
