@@ -371,19 +371,30 @@ static bool clean_cuts(const ir_mix *chain, int64_t k, int64_t *from, int64_t *t
     return true;
 }
 
-/* The digits that k cuts through become one mark. */
-static bool fuse_around(ir_iter_marks *m, const ir_expr *e, const ir_mix *chain, const ir_expr *d)
+/* The digits that d cuts through; all of them where sizes are symbols. */
+static bool window_around(ir_iter_marks *m, const ir_mix *chain, const ir_expr *d, ir_mix *window)
 {
     int64_t k, from, to;
-    ir_mix below, window, rest;
+    ir_mix below, rest;
+
+    *window = *chain;
+    if (!const_size(d, &k) || !clean_cuts(chain, k, &from, &to))
+        return true;
+    if (!cut(m, chain, ir_int(m->f->cx, from), &below, window))
+        return false;
+    if (to && cut(m, window, ir_int(m->f->cx, to / from), &below, &rest))
+        *window = below;
+    return true;
+}
+
+/* The digits around a cut become one mark. */
+static bool fuse_around(ir_iter_marks *m, const ir_expr *e, const ir_mix *chain, const ir_expr *d)
+{
+    ir_mix window;
     const ir_expr *extent;
 
-    if (!const_size(d, &k) || !clean_cuts(chain, k, &from, &to) || !cut(m, chain, ir_int(m->f->cx, from), &below, &window))
+    if (!window_around(m, chain, d, &window) || window.n < 2 || !ir_iter_chain(m, e, &window, &extent))
         return ir_iter_refuse(m, "'%s' cuts through loops at %s, which is no boundary of them", text(m, e), text(m, d));
-    if (to && cut(m, &window, ir_int(m->f->cx, to / from), &below, &rest))
-        window = below;
-    if (window.n < 2 || !ir_iter_chain(m, e, &window, &extent))
-        return ir_iter_refuse(m, "'%s' cuts through a loop at %s", text(m, e), text(m, d));
     ir_iter_fuse(m, &window, extent);
     m->restart = true;
     return false;

@@ -9,8 +9,9 @@
 #include "ir/region.h"
 
 typedef struct {
-    const ir_facts *f;
+    const ir_facts *f, *outer; /* with and without the ranges of the inner variables */
     const ir_ranges *inner;
+    const ir_expr *where; /* NULL: every point counts */
 } scope;
 
 enum { MAX_ROUNDS = 64, MAX_UNIT = 1 << 16 /* of a swizzle */ };
@@ -41,13 +42,15 @@ static const ir_expr *pick(const scope *s, const ir_sum *a)
 }
 
 static bool span_sum(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width);
+static bool narrow_span(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width);
 
+/* Of points that count. */
 static bool span_expr(const scope *s, const ir_expr *e, ir_sum *min, ir_sum *width)
 {
     ir_sum a = {0};
 
     ir_sum_read(s->f, &a, e, 1);
-    return span_sum(s, &a, min, width);
+    return span_sum(s, &a, min, width) && narrow_span(s, &a, min, width);
 }
 
 static bool upper_end(const scope *s, const ir_sum *a, ir_sum *out)
@@ -295,7 +298,7 @@ static bool proves_le(const ir_facts *f, const ir_sum *low, const ir_sum *high)
 }
 
 /* One conjunct d >= 0: a <= a + by*d where by > 0, a >= a + by*d where by < 0. */
-static void narrow_by(const scope *s, const ir_facts *outer, const ir_sum *a, const ir_sum *d, ir_sum *min, ir_sum *max)
+static void narrow_by(const scope *s, const ir_sum *a, const ir_sum *d, ir_sum *min, ir_sum *max)
 {
     int64_t by = matching(s, a, d);
     ir_sum bound = {0}, end = {0};
@@ -304,33 +307,47 @@ static void narrow_by(const scope *s, const ir_facts *outer, const ir_sum *a, co
         return;
     ir_sum_add(s->f, &bound, a, 1);
     ir_sum_add(s->f, &bound, d, by);
-    if (by > 0 && upper_end(s, &bound, &end) && proves_le(outer, &end, max))
+    if (by > 0 && upper_end(s, &bound, &end) && proves_le(s->outer, &end, max))
         *max = end;
-    else if (by < 0 && lower_end(s, &bound, &end) && proves_le(outer, min, &end))
+    else if (by < 0 && lower_end(s, &bound, &end) && proves_le(s->outer, min, &end))
         *min = end;
 }
 
-static void narrow(const scope *s, const ir_facts *outer, const ir_expr *where, const ir_sum *a, ir_sum *min, ir_sum *max)
+static void narrow(const scope *s, const ir_expr *where, const ir_sum *a, ir_sum *min, ir_sum *max)
 {
     ir_sum d = {0};
     ir_op op;
 
     if (where->op == IR_AND) {
-        narrow(s, outer, where->arg[0], a, min, max);
-        narrow(s, outer, where->arg[1], a, min, max);
+        narrow(s, where->arg[0], a, min, max);
+        narrow(s, where->arg[1], a, min, max);
     } else if (where->op == IR_LIKELY) {
-        narrow(s, outer, where->arg[0], a, min, max);
+        narrow(s, where->arg[0], a, min, max);
     } else if (ir_compare_sum(s->f, where, &d, &op) && op == IR_GE) {
-        narrow_by(s, outer, a, &d, min, max);
+        narrow_by(s, a, &d, min, max);
     }
+}
+
+static bool narrow_span(const scope *s, const ir_sum *a, ir_sum *min, ir_sum *width)
+{
+    ir_sum max = {0};
+
+    if (!s->where)
+        return true;
+    ir_sum_add(s->f, &max, min, 1);
+    ir_sum_add(s->f, &max, width, 1);
+    narrow(s, s->where, a, min, &max);
+    *width = (ir_sum){0};
+    ir_sum_add(s->f, width, &max, 1);
+    ir_sum_add(s->f, width, min, -1);
+    return !width->bad;
 }
 
 /* min and width of `e` under the facts with the inner ranges. */
 static bool span(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where, ir_sum *min, ir_sum *width)
 {
     ir_facts *all = ir_facts_new(f->cx, f);
-    scope s = {all, inner};
-    ir_sum a = {0}, max = {0};
+    scope s = {.f = all, .outer = f, .inner = inner};
 
     for (int i = 0; i < inner->n; i++)
         if (inner->extent[i])
@@ -338,19 +355,9 @@ static bool span(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, co
     e = ir_simplify(all, e);
     if (!e || !ir_is_index(e))
         return false;
-    ir_sum_read(all, &a, e, 1);
-    if (!span_sum(&s, &a, min, width))
-        return false;
     where = where ? ir_simplify(all, where) : NULL;
-    if (!where || where->op == IR_INT)
-        return true;
-    ir_sum_add(f, &max, min, 1);
-    ir_sum_add(f, &max, width, 1);
-    narrow(&s, f, where, &a, min, &max);
-    *width = (ir_sum){0};
-    ir_sum_add(f, width, &max, 1);
-    ir_sum_add(f, width, min, -1);
-    return !width->bad;
+    s.where = where && where->op != IR_INT ? where : NULL;
+    return span_expr(&s, e, min, width);
 }
 
 static bool write_span(const ir_facts *f, ir_sum *min, ir_sum *width, const ir_expr **from, const ir_expr **extent)

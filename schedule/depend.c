@@ -282,12 +282,50 @@ static bool onto_box(const sched *s, const sched_site *site, const ir_expr *wher
            ir_iter_map_detect(sched_site_facts(s, site, fixed), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n, m.where, &map);
 }
 
+/* Some inner loop of this variable's binding occurs in that of another one. */
+static bool shares_loops(const sched *s, const sched_site *site, int iter, int fixed)
+{
+    const ir_expr *const *bind = site->stmt->block.bind;
+
+    for (int j = fixed; j < site->n_loops; j++)
+        for (int i = 0; i < site->block->n_iters; i++)
+            if (i != iter && sched_mentions(s->cx, bind[iter], site->loop[j]->loop.var) &&
+                sched_mentions(s->cx, bind[i], site->loop[j]->loop.var))
+                return true;
+    return false;
+}
+
+/* Where the inner loops of a variable of one value are at 0, it has that value, and no condition on them keeps the block from running: a
+ * split of such a loop, guarded, runs once. */
+static bool runs_at_zero(const sched *s, const sched_site *site, int iter, int fixed)
+{
+    const ir_facts *f = sched_site_facts(s, site, fixed);
+    const ir_expr *bind = site->stmt->block.bind[iter];
+    ir_subst zeros = {0};
+    base_vec conditions = {0};
+
+    if (shares_loops(s, site, iter, fixed))
+        return false;
+    for (int j = fixed; j < site->n_loops; j++)
+        if (sched_mentions(s->cx, bind, site->loop[j]->loop.var))
+            base_map_put(s->cx, &zeros.vars, site->loop[j]->loop.var, ir_int(s->cx, 0));
+    sched_conjuncts(s->cx, site->stmt->block.where, &conditions);
+    for (int i = 0; i < conditions.n; i++) {
+        const ir_expr *there = ir_apply(s->cx, &zeros, conditions.at[i]);
+
+        if (there != conditions.at[i] && !ir_prove(f, there))
+            return false;
+    }
+    return ir_prove_equal(f, ir_apply(s->cx, &zeros, bind), ir_int(s->cx, 0));
+}
+
 /* Variables of one value, which index nothing, have it: where a tile of them lies outside the domain, nothing runs. */
-static bool single_values_hold(const sched *s, const sched_site *site, const store_map *store)
+static bool single_values_hold(const sched *s, const sched_site *site, const store_map *store, int fixed)
 {
     for (int i = 0; i < site->block->n_iters; i++)
         if (!store->used[i] && site->block->iters[i].kind == IR_SPATIAL &&
-            !ir_prove_equal(sched_site_facts(s, site, site->n_loops), site->stmt->block.bind[i], ir_int(s->cx, 0)))
+            !ir_prove_equal(sched_site_facts(s, site, site->n_loops), site->stmt->block.bind[i], ir_int(s->cx, 0)) &&
+            !runs_at_zero(s, site, i, fixed))
             return false;
     return true;
 }
@@ -315,7 +353,7 @@ bool sched_fills(const sched *s, const sched_site *site, const ir_region *access
     store_map store;
 
     if (site->branches || !read_store(s, site->block, access, &store) || !others_run(s, site, &store, fixed) ||
-        !single_values_hold(s, site, &store))
+        !single_values_hold(s, site, &store, fixed))
         return false;
     if (store.plain && !guards && sched_counts_box(s, site, access, store.dim_of, box, fixed))
         return true;
@@ -736,10 +774,30 @@ static bool is_shared_by_threads(const sched_sites *all, const ir_buffer *b, con
     return false;
 }
 
+/* No two iterations of the loop run a block: its extent or the predicates see to that. */
+static bool runs_at_most_once(const sched *s, const sched_sites *all, const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++) {
+        const sched_site *site = &all->at[i];
+        int depth = sched_depth_under(site, var);
+
+        if (!depth || ir_prove_le(sched_site_facts(s, site, depth - 1), site->loop[depth - 1]->loop.extent, ir_int(s->cx, 1)))
+            continue;
+        ir_facts *inside = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));
+        if (site->stmt->block.where)
+            ir_facts_assume(inside, site->stmt->block.where);
+        if (!ir_prove_le(inside, var, ir_int(s->cx, 0)))
+            return false;
+    }
+    return true;
+}
+
 const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var)
 {
     base_map done = {0};
 
+    if (runs_at_most_once(s, all, var))
+        return NULL;
     for (int i = 0; i < all->n; i++) {
         const ir_block *block = all->at[i].block;
 

@@ -244,6 +244,78 @@ Test(order, parallel_refuses_halos_that_an_earlier_iteration_made)
     refuses(s, "parallel(C.x.0)", "it is not proven that each iteration of 'C.x.0' uses only its own elements of 'P', which 'P' writes");
 }
 
+/* Whatever its iterations would do to each other, a loop that runs once has no others. */
+Test(order, a_loop_of_one_iteration_runs_at_the_same_time_as_itself)
+{
+    static const char vector[] = "def f(A: f32[8]) { C[i: 8] = A[i] + 1.0 return C }";
+
+    does(schedule_of(vector), "split(C.i, _, 8)\nparallel(C.i.0)\nvectorize(C.i.1)");
+    does(schedule_of("def f(A: f32[1, 8]) { S[k: 1] = sum[j: 8](A[k, j]) return S }"), "parallel(S.k)");
+    does(schedule_of("def f(A: f32[1]) { S[i: 2] = sum[k: 1](A[k]) return S }"), "reorder(S.k, S.i)\nparallel(S.k)");
+}
+
+Test(order, a_guarded_split_of_a_loop_that_runs_once_runs_once)
+{
+    sched *s = schedule_of("def f(A: f32[1, 34]) { P[b: 1, i: 34] = A[b, i] * 2.0 C[b: 1, i: 32] = P[b, i] + P[b, i + 2] return C }");
+
+    does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nsplit(P.b, _, 4)\nparallel(C.i.0)\nsplit(C.b, _, 4)\n");
+    s = schedule_of("def f(A: f32[1, 8]) { C[b: 1, i: 8] = A[b, i] + 1.0 return C }");
+    does(s, "split(C.b, _, 4)\nparallel(C.b.1)");
+}
+
+Test(order, a_loop_that_a_predicate_lets_run_twice_is_no_single_one)
+{
+    sched *s = schedule_of("def f(A: f32[4]) { S[i: 1] = sum[k: 2](A[k]) return S }");
+
+    does(s, "split(S.k, _, 4)");
+    refuses(s, "parallel(S.k.1)", "'S.k.1' is a reduction loop of 'S'");
+}
+
+/* Every second element is written, by the instances whose b is 0: the loop of b is that of v, too. */
+Test(order, parallel_refuses_a_buffer_that_a_variable_of_one_value_leaves_gaps_in)
+{
+    sched *s = schedule_of_tree("program f(A: f32[8], out C: f32[8]) {\n"
+                                "  buffer P: f32[4]\n"
+                                "  for i in 0..2 {\n"
+                                "    for j in 0..4 {\n"
+                                "      block P(b = j % 2 in 0..1, v = j in 0..4) where j % 2 < 1 {\n"
+                                "        reads A[v]\n"
+                                "        writes P[v]\n"
+                                "        P[v] = A[v]\n"
+                                "      }\n"
+                                "    }\n"
+                                "    for k in 0..4 {\n"
+                                "      block C(v = i * 4 + k in 0..8) {\n"
+                                "        reads P[v % 4]\n"
+                                "        writes C[v]\n"
+                                "        C[v] = P[v % 4]\n"
+                                "      }\n"
+                                "    }\n"
+                                "  }\n"
+                                "}\n");
+
+    refuses(s, "parallel(i)", "it is not proven that iterations of 'i' write distinct elements of 'P'");
+}
+
+Test(order, parallel_takes_tiles_of_a_fused_halo)
+{
+    sched *s = schedule_of("def f(A: f32[16, 16]) { P[y: 16, x: 16] = A[y, x] * 2.0 "
+                           "C[y: 14, x: 14] = sum[i: 3, j: 3](P[y + i, x + j]) return C }");
+
+    does(s, "split(C.y, _, 3)\nsplit(C.x, _, 8)\nreorder(C.y.0, C.x.0, C.y.1, C.x.1)\ncompute_at(P, C.x.0)\n"
+            "all = fuse(P.y, P.x)\nsplit(all, _, 16)\nparallel(C.y.0)");
+}
+
+Test(order, parallel_takes_parts_of_a_fused_loop_of_unknown_size)
+{
+    static const char rows[] = "def f(n, m, A: f32[n, m]) where n >= 1 && m >= 1 { C[y, x] = A[y, x] + 1.0 return C }";
+
+    does(schedule_of("def f(n, A: f32[n, 32]) where n >= 1 { C[y, x] = A[y, x] + 1.0 return C }"),
+         "all = fuse(C.y, C.x)\na, b = split(all, 8, _)\nparallel(a)");
+    does(schedule_of(rows), "all = fuse(C.y, C.x)\na, b = split(all, 8, _)\nparallel(a)");
+    does(schedule_of(rows), "all = fuse(C.y, C.x)\na, b = split(all, _, 8)\nparallel(a)\nvectorize(b)");
+}
+
 /* ---- vectorize, unroll ---- */
 
 Test(order, vectorize_takes_a_split_fused_loop_whose_lanes_cross_rows)
