@@ -292,28 +292,48 @@ bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m);
 /* Some block that writes the buffer may leave padding of its layout unwritten. */
 bool sched_leaves_padding(const sched *s, const ir_buffer *buffer);
 
-/* ---- dependence (depend.c) ---- */
+/* ---- which elements a block writes (fill.c) ---- */
 
-/* While its outer `fixed` loops stand still, the block touches every element of `box` that lies in its domain, if it runs at
- * all (its outer guards). */
-bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
-/* Whether the block writes all of `box`, its box of `access`, in each iteration of its outer `fixed` loops, and completes it. */
-bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
-/* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and nothing else uses
- * it. */
-bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var);
-/* While their `fixed` common loops stand still, all that q reads lies in what w writes, and w writes every element of that. */
-bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write,
-                        int fixed);
-/* Whatever the named block of `root` reads, the blocks that share loops with it have written in the same iteration of those;
- * refuses. */
-bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block);
-const ir_region *sched_access(const ir_region *r, int n, const ir_buffer *b); /* that of the buffer itself; NULL: none */
+const ir_combiner *sched_combiner(const ir_block *b); /* of the block's updates; NULL: no reduction */
+bool sched_accumulates(const ir_block *b);            /* instances add to what others of the block wrote */
+/* The reduction is whole inside the loops from `fixed` on: init, and every reduce iteration variable free of the outer ones. */
+bool sched_completes_inside(tec_context *cx, const sched_site *site, int fixed);
 /* For each iteration variable: the dimension of the written box that it alone indexes, up to a constant, or -1. False where a
  * dimension is something else than a spatial or scan variable of its own (or the same in all instances), or a spatial variable
  * of more than one value indexes nothing. */
 bool sched_plain_store(const sched *s, const ir_block *b, const ir_region *w, int *dim_of);
 int64_t sched_store_shift(const ir_region *w, int d); /* that constant, of a dimension that a variable indexes */
+/* While its outer `fixed` loops stand still, the block touches every element of `box` that lies in its domain, if it runs at
+ * all (its outer guards). */
+bool sched_fills(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
+/* Whether the block writes all of `box`, its box of `access`, in each iteration of its outer `fixed` loops, and completes it. */
+bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed);
+/* Whether distinct points of the inner loops (from `fixed` on) are distinct instances; the reason why not. */
+bool sched_injective(const sched *s, const sched_site *site, int fixed, const char **reason);
+/* Whether the written elements tell the iterations of the loop of `var`, the innermost of the outer `depth` ones, apart. */
+bool sched_digits_apart(const sched *s, const sched_site *site, const ir_region *access, const ir_expr *var, int depth);
+
+/* ---- what an iteration reads of its own (private.c) ---- */
+
+const ir_region *sched_access(const ir_region *r, int n, const ir_buffer *b); /* that of the buffer itself; NULL: none */
+/* While their `fixed` common loops stand still, all that q reads lies in what w writes, and w writes every element of that. */
+bool sched_reads_within(const sched *s, const sched_site *q, const ir_region *read, const sched_site *w, const ir_region *write,
+                        int fixed);
+/* No iteration of the loop of `var` reads in this access what any iteration writes in the owner's. */
+bool sched_never_meets(const sched *s, const sched_site *site, const ir_region *read, const sched_site *owner, const ir_expr *var);
+/* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand still. `but_earlier`:
+ * what the owner does not write anywhere in the loop may be read, too. */
+bool sched_all_within(const sched *s, const sched_sites *all, const sched_site *owner, const ir_buffer *b, const ir_expr *var,
+                      const ir_region *box, bool but_earlier);
+/* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and nothing else uses
+ * it. */
+bool sched_private(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var);
+/* Whatever the named block of `root` reads, the blocks that share loops with it have written in the same iteration of those;
+ * refuses. */
+bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block);
+
+/* ---- dependence (depend.c) ---- */
+
 /* More than one block below the loop of `var` touches the buffer. */
 bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var);
 /* NULL where no iteration of the loop writes an element of the buffer that another one reads or writes; otherwise the reason. */
@@ -328,10 +348,7 @@ bool sched_still_independent(sched_call *c, const sched_path *to, const ir_stmt 
 const char *sched_kind_text(ir_iter_kind kind); /* for messages: "a reduction", of a loop that binds such a variable, or of the variable */
 /* NULL where instances of the block may run again, or in another place; otherwise why not. */
 const char *sched_not_idempotent(tec_context *cx, const ir_block *b);
-/* Whether distinct points of the inner loops (from `fixed` on) are distinct instances; the reason why not. */
-bool sched_injective(const sched *s, const sched_site *site, int fixed, const char **reason);
 bool sched_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
-const ir_combiner *sched_combiner(const ir_block *b);        /* of the block's updates; NULL: no reduction */
 
 /* ---- how loops run (annotate.c, bind.c) ---- */
 
