@@ -88,7 +88,8 @@ static void draw_arg(fuzz_stepper *p, sched_arg *a)
     case SCHED_ARG_LOOP: a->name = fuzz_any_loop(p); return;
     case SCHED_ARG_LOOPS: draw_loops(p, a, fuzz_odds(p, 50)); return;
     case SCHED_ARG_BLOCK: a->name = fuzz_any_block(p); return;
-    case SCHED_ARG_BLOCKS: return;
+    case SCHED_ARG_BLOCKS:
+    case SCHED_ARG_WORDS: return;
     case SCHED_ARG_PLACE: a->name = fuzz_odds(p, 50) ? fuzz_any_loop(p) : fuzz_any_block(p); return;
     case SCHED_ARG_BUFFER: a->name = fuzz_any_buffer(p, true); return;
     case SCHED_ARG_FACTORS: draw_factors(p, a); return;
@@ -279,6 +280,19 @@ static void fit_prefetch(fuzz_stepper *p, sched_arg *a)
     a[2].i = 1 + fuzz_pick(p, 4);
 }
 
+static void fit_store_predicate(fuzz_stepper *p, sched_arg *a) { set_one_name(p, &a[1], fuzz_own_loop(p, a[0].name)); }
+
+/* One or two axes of a device that has some. */
+static void fit_env_threads(fuzz_stepper *p, sched_arg *a)
+{
+    const char **axis = base_array(p->cx, const char *, 2);
+
+    for (int i = 0; i < 2; i++)
+        axis[i] = ir_how_text((ir_how)(IR_BLOCK_X + fuzz_pick(p, IR_N_HOWS - IR_BLOCK_X)));
+    a[1].names = axis;
+    a[1].n = p->gpu ? 1 + fuzz_pick(p, 2) : 0;
+}
+
 static void fit_rolling(fuzz_stepper *p, sched_arg *a)
 {
     const char *block = fuzz_any_block(p);
@@ -315,6 +329,7 @@ static const struct {
     [AT_vectorize] = {4, NULL},
     [AT_unroll] = {3, NULL},
     [AT_bind] = {4, fit_bind},
+    [AT_env_threads] = {2, fit_env_threads},
     [AT_compute_at] = {14, fit_compute_at},
     [AT_reverse_compute_at] = {12, fit_reverse_compute_at},
     [AT_compute_inline] = {5, NULL},
@@ -331,6 +346,7 @@ static const struct {
     [AT_buffer_bind] = {4, fit_buffer_bind},
     [AT_prefetch] = {3, fit_prefetch},
     [AT_rolling_buffer] = {5, fit_rolling},
+    [AT_store_predicate] = {6, fit_store_predicate},
     [AT_pipeline] = {7, fit_pipeline},
     [AT_double_buffer] = {4, fit_double_buffer},
     [AT_transform_layout] = {6, fit_transform_layout},

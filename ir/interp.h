@@ -57,7 +57,7 @@ typedef struct {
     ir_arg *args;          /* one for each parameter */
     int64_t max_steps;     /* 0: 10^10 statements */
     bool unchecked_races;  /* do not look for races (faster) */
-    bool implied_barriers; /* no barriers are placed yet: threads exchange shared memory as though one stood between any two
+    bool implied_barriers; /* no barriers are placed yet: threads of a block exchange values as though one stood between any two
                             * statements; loop trees with blocks always run so */
     int64_t parallel_seed; /* not 0: iterations of parallel loops run in a shuffled order */
     /* Symbols that no parameter's shape binds, by name. */

@@ -5,8 +5,8 @@
  * such place is run whole by each thread in turn. Which order the threads take does not matter, since every pair of accesses
  * that the order could change is reported as a race.
  *
- * A barrier is passed if all threads of the group are there. In a loop tree, whose barriers a later pass will place, shared
- * memory behaves as though a barrier stood between any two statements (vm->implied), and virtual threads take turns as whole iterations.
+ * A barrier is passed if all threads of the group are there. In a loop tree, whose barriers a later pass will place, memory behaves as though
+ * a barrier stood between any two statements of a group (vm->implied), and virtual threads take turns as whole iterations.
  */
 #include "ir/interp_vm.h"
 
@@ -253,7 +253,7 @@ static void each(ir_vm *vm, const vm_code *c, frames set)
     }
     if (vm->implied) {
         vm_tick(vm);
-        vm->group->shared_sync = vm->clock;
+        vm->group->shared_sync = vm->group->global_sync = vm->clock;
     }
 }
 

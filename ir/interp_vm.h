@@ -273,7 +273,7 @@ struct ir_vm {
     bool failed;
     bool checks_races;
     bool copies_async; /* some store of the program is asynchronous */
-    bool implied; /* threads exchange shared memory as though a barrier stood between any two statements */
+    bool implied; /* threads of a group exchange values as though a barrier stood between any two statements */
     int depth;
     uint64_t clock, now; /* now: clock and strand, as stamps have it */
     int64_t steps, max_steps;

@@ -208,6 +208,16 @@ bool sched_prefetch(sched *s, const char *buffer, const char *loop, int distance
     return step(s, "prefetch", (sched_arg[]){BUFFER(buffer), LOOP(loop), {.kind = SCHED_ARG_INT, .i = distance}}, 3, NULL, 0);
 }
 
+bool sched_store_predicate(sched *s, const char *block, const char *const *loop, int n)
+{
+    return step(s, "store_predicate", (sched_arg[]){BLOCK(block), LOOPS(loop, n)}, 2, NULL, 0);
+}
+
+bool sched_env_threads(sched *s, const char *loop, const char *const *axis, int n, const char **out)
+{
+    return step(s, "env_threads", (sched_arg[]){LOOP(loop), {.kind = SCHED_ARG_WORDS, .names = axis, .n = n}}, 2, out, n);
+}
+
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad)
 {
     sched_arg arg[] = {BUFFER(buffer), {.kind = SCHED_ARG_MAP}, {.kind = SCHED_ARG_EXPRS}};

@@ -13,7 +13,7 @@
 #include "ir/text.h"
 #include "schedule/state.h"
 
-static bool thread_axis(const char *word, ir_how *how)
+bool sched_thread_axis(const char *word, ir_how *how)
 {
     for (int i = IR_BLOCK_X; i < IR_N_HOWS; i++)
         if (strcmp(ir_how_text((ir_how)i), word) == 0) {
@@ -23,24 +23,15 @@ static bool thread_axis(const char *word, ir_how *how)
     return false;
 }
 
-static bool is_block(ir_how how)
-{
-    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
-}
-static bool is_thread(ir_how how)
-{
-    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
-}
-
 /* blockIdx outside threadIdx; both outside of what runs on one thread's own. */
-static bool nesting_fits(sched_call *c, const sched_path *at, ir_how how)
+bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how)
 {
     const ir_stmt *l = sched_end(at), *above = NULL, *below = NULL;
 
     for (ir_how other = IR_PARALLEL; other < IR_N_HOWS; other++) {
-        if (!above && (other == IR_PARALLEL || other == IR_VECTORISED || (is_block(how) && is_thread(other))))
+        if (!above && (other == IR_PARALLEL || other == IR_VECTORISED || (sched_is_blocks(how) && sched_is_threads(other))))
             above = sched_loop_above(at, other);
-        if (!below && (other == IR_PARALLEL || (is_thread(how) && is_block(other))))
+        if (!below && (other == IR_PARALLEL || (sched_is_threads(how) && sched_is_blocks(other))))
             below = sched_loop_below(l->loop.body, other);
     }
     if (above)
@@ -53,7 +44,7 @@ static bool nesting_fits(sched_call *c, const sched_path *at, ir_how how)
 }
 
 /* The extents of one thread axis are equal everywhere. */
-static bool axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
+bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
 {
     if (s->kind == IR_FOR && s->loop.how == how && !ir_prove_equal(c->s->facts, s->loop.extent, l->loop.extent)) {
         sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how), ir_expr_text(c->cx, l->loop.extent),
@@ -61,7 +52,7 @@ static bool axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_ho
         return false;
     }
     for (int i = 0, n = sched_n_children(s); i < n; i++)
-        if (!axis_agrees(c, sched_child(s, i), l, how))
+        if (!sched_axis_agrees(c, sched_child(s, i), l, how))
             return false;
     return true;
 }
@@ -102,7 +93,7 @@ static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
     const ir_stmt *l = sched_end(at);
 
-    if (!is_thread(how) || sched_loop_above(at, how))
+    if (!sched_is_threads(how) || sched_loop_above(at, how))
         return sched_need_none_around(c, at, how);
     for (int i = 0; i < all.n; i++) {
         const ir_stmt *inner = sched_depth_under(&all.at[i], l->loop.var) ? inner_loop(&all.at[i], l, how) : NULL;
@@ -117,7 +108,7 @@ static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
 
 static bool runs_on_threads(const sched_site *site, const ir_stmt *l)
 {
-    return is_thread(l->loop.how) && sched_depth_under(site, l->loop.var);
+    return sched_is_threads(l->loop.how) && sched_depth_under(site, l->loop.var);
 }
 
 /* The innermost loop over threads that reduces at this block; NULL: none. */
@@ -126,7 +117,7 @@ static const ir_stmt *reducing_threads(tec_context *cx, const sched_site *site)
     const ir_stmt *found = NULL;
 
     for (int i = 0; i < site->n_loops; i++)
-        if (is_thread(site->loop[i]->loop.how) && sched_kind_for(cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER)
+        if (sched_is_threads(site->loop[i]->loop.how) && sched_kind_for(cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER)
             found = site->loop[i];
     return found;
 }
@@ -140,7 +131,7 @@ static bool belongs_to_thread(const sched_sites *all, const sched_site *site, co
         for (int j = 0; j < all->n; j++)
             if (sched_reads(all->at[j].block, b) || sched_writes(all->at[j].block, b))
                 everywhere = everywhere && runs_on_threads(&all->at[j], site->loop[i]);
-        if (everywhere && is_thread(site->loop[i]->loop.how))
+        if (everywhere && sched_is_threads(site->loop[i]->loop.how))
             return true;
     }
     return false;
@@ -204,7 +195,7 @@ const ir_program *sched_do_bind(sched_call *c)
     sched_path at;
     ir_how how;
 
-    if (!thread_axis(c->arg[1].name, &how))
+    if (!sched_thread_axis(c->arg[1].name, &how))
         return sched_refuse(c,
                             "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, "
                             "threadIdx.z or vthread",
@@ -213,15 +204,15 @@ const ir_program *sched_do_bind(sched_call *c)
         return NULL;
     const ir_stmt *l = sched_end(&at);
     int64_t limit = c->s->target && c->s->target->max_threads ? c->s->target->max_threads : INT32_MAX;
-    if ((is_thread(how) || how == IR_VTHREAD) && !sched_need_constant(c, l, limit))
+    if ((sched_is_threads(how) || how == IR_VTHREAD) && !sched_need_constant(c, l, limit))
         return NULL;
-    if (how != IR_VTHREAD && !(need_axis_free(c, &at, how) && axis_agrees(c, c->tree->body, l, how)))
+    if (how != IR_VTHREAD && !(need_axis_free(c, &at, how) && sched_axis_agrees(c, c->tree->body, l, how)))
         return NULL;
-    if (!nesting_fits(c, &at, how))
+    if (!sched_nesting_fits(c, &at, how))
         return NULL;
 
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *reduction = is_thread(how) ? reduced_by(c, &all, l) : NULL;
+    const sched_site *reduction = sched_is_threads(how) ? reduced_by(c, &all, l) : NULL;
     if (reduction)
         return sched_need_partial_results(c, l, reduction) && need_complete_result(c, reduction, l)
                    ? sched_annotate_loop(c, &at, how)

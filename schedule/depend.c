@@ -106,13 +106,29 @@ bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_exp
     return n > 1;
 }
 
+/* The predicate leaves one iteration of the loop. */
+static bool runs_once(const sched *s, const sched_site *site, const ir_expr *var)
+{
+    base_vec all = {0};
+
+    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    for (int i = 0; i < all.n; i++) {
+        const ir_expr *e = all.at[i];
+
+        if (e->op == IR_EQ && ((e->arg[0] == var && !sched_mentions(s->cx, e->arg[1], var)) ||
+                               (e->arg[1] == var && !sched_mentions(s->cx, e->arg[0], var))))
+            return true;
+    }
+    return false;
+}
+
 static const char *conflict(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *access,
                             const ir_expr *var)
 {
     const ir_buffer *b = access->buffer;
     int depth = sched_depth_under(w, var);
     ir_region box = sched_box(s, w, access, depth, true);
-    bool apart = strides_apart(s, w, &box, var, depth);
+    bool apart = runs_once(s, w, var) || strides_apart(s, w, &box, var, depth);
 
     if (sched_kind_for(s->cx, w, var) != IR_SPATIAL)
         return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(sched_kind_for(s->cx, w, var)),

@@ -213,6 +213,16 @@ bool(tec_prefetch)(tec_schedule *s, const char *buffer, const char *loop, int di
     return sched_prefetch(s, buffer, loop, distance);
 }
 
+bool tec_store_predicate_n(tec_schedule *s, const char *block, const char *const *loop, int n)
+{
+    return sched_store_predicate(s, block, loop, n);
+}
+
+bool tec_env_threads_n(tec_schedule *s, const char *loop, const char **out, const char *const *axis, int n)
+{
+    return sched_env_threads(s, loop, axis, n, out);
+}
+
 bool(tec_transform_layout)(tec_schedule *s, const char *buffer, const char *map, const char *pad)
 {
     return sched_transform_layout(s, buffer, map, pad);

@@ -117,15 +117,6 @@ static bool is_scan(sched_call *c, const chain *ch, int i)
     return false;
 }
 
-static bool is_block(ir_how how)
-{
-    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
-}
-static bool is_thread(ir_how how)
-{
-    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
-}
-
 /* Lanes stay inside of threads, threads inside of blocks. */
 static bool nesting_holds(sched_call *c, const chain *ch)
 {
@@ -134,7 +125,7 @@ static bool nesting_holds(sched_call *c, const chain *ch)
             const ir_stmt *outer = ch->order[i], *inner = ch->order[j];
             ir_how a = outer->loop.how, b = inner->loop.how;
 
-            if ((a == IR_VECTORISED && (b == IR_PARALLEL || is_block(b) || is_thread(b))) || (is_thread(a) && is_block(b)))
+            if ((a == IR_VECTORISED && (b == IR_PARALLEL || sched_is_blocks(b) || sched_is_threads(b))) || (sched_is_threads(a) && sched_is_blocks(b)))
                 return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name, ir_how_text(b),
                                     outer->loop.var->var.name, ir_how_text(a));
         }

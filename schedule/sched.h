@@ -88,6 +88,10 @@ bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_
 const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop);
 /* Each iteration of the loop asks for what the one `distance` later reads of the buffer. */
 bool sched_prefetch(sched *s, const char *buffer, const char *loop, int distance);
+/* The block stores in the first iteration of the loops only, where it stores the same in all. */
+bool sched_store_predicate(sched *s, const char *block, const char *const *loop, int n);
+/* Loops over the axes ("blockIdx.x") around a loop, in place of those below it: one launch. n results, outermost first. */
+bool sched_env_threads(sched *s, const char *loop, const char *const *axis, int n, const char **out);
 /* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
  * with `pad`, a number as text (NULL: it stays undefined, and unread). */
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad);

@@ -46,6 +46,7 @@ struct tec_schedule {
     X(FACTORS, "factors") /* ints, where `_` is inferred */                                                                      \
     X(INT, "int")                                                                                                                \
     X(WORD, "word")                                                                                                              \
+    X(WORDS, "words")                                                                                                            \
     X(EXPR, "expr")   /* over symbols */                                                                                         \
     X(EXPRS, "exprs") /* a list of them */                                                                                       \
     X(TUPLE, "tuple") /* (36, 1): one of them in parentheses */                                                                  \
@@ -59,7 +60,7 @@ typedef enum {
 typedef struct {
     sched_arg_kind kind;
     const char *name;         /* LOOP, BLOCK, PLACE, BUFFER, WORD */
-    const char *const *names; /* LOOPS, BLOCKS: n of them */
+    const char *const *names; /* LOOPS, BLOCKS, WORDS: n of them */
     const int64_t *ints;      /* FACTORS: n of them; SCHED_INFER is `_` */
     const ir_expr *const *exprs; /* EXPRS, TUPLE, MAP: n of them */
     const ir_expr *const *vars;  /* MAP: n_vars of them */
@@ -70,7 +71,7 @@ typedef struct {
 
 static inline bool sched_is_list(sched_arg_kind k) /* takes all arguments that fit, perhaps none */
 {
-    return k == SCHED_ARG_LOOPS || k == SCHED_ARG_BLOCKS || k == SCHED_ARG_FACTORS || k == SCHED_ARG_EXPRS;
+    return k == SCHED_ARG_LOOPS || k == SCHED_ARG_BLOCKS || k == SCHED_ARG_WORDS || k == SCHED_ARG_FACTORS || k == SCHED_ARG_EXPRS;
 }
 
 enum { SCHED_MAX_ARGS = 4 };
@@ -351,6 +352,20 @@ const char *sched_not_idempotent(tec_context *cx, const ir_block *b);
 bool sched_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
 
 /* ---- how loops run (annotate.c, bind.c) ---- */
+
+static inline bool sched_is_blocks(ir_how how)
+{
+    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
+}
+static inline bool sched_is_threads(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+}
+bool sched_thread_axis(const char *word, ir_how *how); /* blockIdx.x, threadIdx.y, vthread, ...; false: none of them */
+/* These refuse: where the loop at the end of the path would run as `how` inside or around what it may not; where another loop over that
+ * axis below s has another extent than l. */
+bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how);
+bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how);
 
 /* The program with the loop at the end of the path running as `how`. */
 const ir_program *sched_annotate_loop(sched_call *c, const sched_path *at, ir_how how);

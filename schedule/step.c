@@ -65,7 +65,8 @@ static void add_arg(tec_context *cx, base_text *t, const sched_arg *a)
     case SCHED_ARG_BUFFER:
     case SCHED_ARG_WORD: base_add(cx, t, a->name ? a->name : "(none)"); return;
     case SCHED_ARG_LOOPS:
-    case SCHED_ARG_BLOCKS: add_names(cx, t, a->names, a->n); return;
+    case SCHED_ARG_BLOCKS:
+    case SCHED_ARG_WORDS: add_names(cx, t, a->names, a->n); return;
     case SCHED_ARG_FACTORS: add_factors(cx, t, a); return;
     case SCHED_ARG_INT: base_addf(cx, t, "%lld", (long long)a->i); return;
     case SCHED_ARG_EXPR: base_add(cx, t, ir_expr_text(cx, a->expr)); return;
@@ -193,7 +194,7 @@ static bool names_missing(const sched_arg *arg, int n)
 {
     for (int i = 0; i < n; i++) {
         bool named = arg[i].kind <= SCHED_ARG_BUFFER || arg[i].kind == SCHED_ARG_WORD;
-        bool list = arg[i].kind == SCHED_ARG_LOOPS || arg[i].kind == SCHED_ARG_BLOCKS;
+        bool list = arg[i].kind == SCHED_ARG_LOOPS || arg[i].kind == SCHED_ARG_BLOCKS || arg[i].kind == SCHED_ARG_WORDS;
 
         if (named && !list && !arg[i].name)
             return true;

@@ -24,12 +24,13 @@ static const char *known_as(const replay *r, const char *name)
     return actual ? actual : name;
 }
 
-static void list_name(replay *r, base_vec *names, const char *what)
+/* Words are no names of loops or blocks. */
+static void list_name(replay *r, base_vec *names, bool word, const char *what)
 {
     const char *name = base_expect_name(r->lx, what);
 
     if (name)
-        base_push(r->s->cx, names, base_strdup(r->s->cx, known_as(r, name)));
+        base_push(r->s->cx, names, base_strdup(r->s->cx, word ? name : known_as(r, name)));
 }
 
 static void read_names(replay *r, sched_arg *a, const char *what)
@@ -37,7 +38,7 @@ static void read_names(replay *r, sched_arg *a, const char *what)
     base_vec names = {0};
 
     while (r->lx->tok.kind == BASE_TOK_NAME) {
-        list_name(r, &names, what);
+        list_name(r, &names, a->kind == SCHED_ARG_WORDS, what);
         if (!(base_at(r->lx, ",") && r->lx->next.kind == BASE_TOK_NAME))
             break;
         base_advance(r->lx);
@@ -149,6 +150,7 @@ static void read_arg(replay *r, sched_arg *a)
     }
     case SCHED_ARG_LOOPS: read_names(r, a, "a loop"); return;
     case SCHED_ARG_BLOCKS: read_names(r, a, "a block"); return;
+    case SCHED_ARG_WORDS: read_names(r, a, "a word"); return;
     case SCHED_ARG_FACTORS: read_factors(r, a); return;
     case SCHED_ARG_INT: base_expect_int(r->lx, "an integer", &a->i); return;
     case SCHED_ARG_EXPR: a->expr = ir_parse_expr(r->lx, &r->scope); return;

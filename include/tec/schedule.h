@@ -86,6 +86,10 @@ TEC_API bool tec_buffer_bind(tec_schedule *s, const char *buffer, const char *st
 TEC_API const char *tec_rolling_buffer(tec_schedule *s, const char *buffer, const char *loop);
 /* Each iteration of the loop asks for what the one `distance` later reads of the buffer. */
 TEC_API bool tec_prefetch(tec_schedule *s, const char *buffer, const char *loop, int distance);
+/* The block stores in the first iteration of the loops only; refused unless all iterations store the same. */
+TEC_API bool tec_store_predicate_n(tec_schedule *s, const char *block, const char *const *loop, int n);
+/* Loops over the axes, "blockIdx.x", around a loop in place of those below it: all that runs below is one launch. A loop for each axis. */
+TEC_API bool tec_env_threads_n(tec_schedule *s, const char *loop, const char **out, const char *const *axis, int n);
 /* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
  * with `pad`, a number as text (NULL: it stays undefined, and unread). */
 TEC_API bool tec_transform_layout(tec_schedule *s, const char *buffer, const char *map, const char *pad);
@@ -143,6 +147,10 @@ TEC_API tec_schedule *tec_here_schedule(tec_schedule *s, const char *file, int l
 #define tec_buffer_bind(s, buffer, strides, offset, align) (tec_buffer_bind)(TEC_HERE_SCHEDULE(s), (buffer), (strides), (offset), (align))
 #define tec_rolling_buffer(s, buffer, loop) (tec_rolling_buffer)(TEC_HERE_SCHEDULE(s), (buffer), (loop))
 #define tec_prefetch(s, buffer, loop, distance) (tec_prefetch)(TEC_HERE_SCHEDULE(s), (buffer), (loop), (distance))
+#define tec_store_predicate(s, block, ...)                                                                                       \
+    tec_store_predicate_n(TEC_HERE_SCHEDULE(s), (block), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
+#define tec_env_threads(s, loop, out, ...)                                                                                       \
+    tec_env_threads_n(TEC_HERE_SCHEDULE(s), (loop), (out), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
 #define tec_transform_layout(s, buffer, map, pad) (tec_transform_layout)(TEC_HERE_SCHEDULE(s), (buffer), (map), (pad))
 #define tec_pipeline(s, loop, block, stage, n, async) tec_pipeline_n(TEC_HERE_SCHEDULE(s), (loop), (block), (stage), (n), (async))
 #define tec_double_buffer(s, loop, async) (tec_double_buffer)(TEC_HERE_SCHEDULE(s), (loop), (async))

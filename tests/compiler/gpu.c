@@ -170,6 +170,47 @@ Test(gpu, rows_that_threads_reduce_through_shared_memory)
     needs_each_barrier(SOFTMAX, ROWS("12"), 8);
 }
 
+/* All steps of a recurrence in one launch: each block has a sequence, whose threads wait for each other in each step. */
+static const char recurrence[] = "def rnn(t, n, X: f32[t, n, 12], U: f32[12, 12]) where t >= 1, n >= 1 {\n"
+                                 "  scan cell[s: t + 1] {\n    init h[s: 1, i: n, j: 12] = 0.0\n"
+                                 "    update g[s, i: n, j: 12] = sum[k](h[s - 1, i, k] * U[k, j])\n"
+                                 "    update h[s, i, j] = g[s, i, 11 - j] * 0.5 + X[s - 1, i, j]\n  }\n  return h\n}\n";
+
+#define ON_THREADS "bind(g.j, threadIdx.x)\nbind(h.j, threadIdx.x)\n"
+
+Test(gpu, a_scan_in_one_launch_with_a_block_for_each_sequence)
+{
+    needs_each_barrier(recurrence, ON_THREADS "bind(g.i, blockIdx.x)\nbind(h.i, blockIdx.x)\nset_scope(g, shared)\nenv_threads(cell.s, blockIdx.x)\n", 2);
+}
+
+Test(gpu, a_scan_in_one_launch_of_one_block)
+{
+    needs_each_barrier(recurrence, ON_THREADS "env_threads(cell.s, blockIdx.x)\n", 2);
+}
+
+/* Of the threads of l, which would all store the row, the first one does, and the others find it. */
+Test(gpu, of_threads_that_store_the_same_one_stores)
+{
+    static const char text[] = "program f(A: f32[3, 4], out C: f32[3, 6, 4]) {\n  buffer P: f32[3, 4] @shared\n  for b in 0..3 {\n"
+                               "    for l in 0..6 {\n      for i in 0..4 {\n"
+                               "        block P(b = b in 0..3, i = i in 0..4) { reads A[b, i] writes P[b, i] P[b, i] = A[b, i] * 3.0 }\n      }\n    }\n"
+                               "    for m in 0..6 {\n      for j in 0..4 {\n"
+                               "        block C(b = b in 0..3, m = m in 0..6, j = j in 0..4) { reads P[b, j] writes C[b, m, j] C[b, m, j] = P[b, j] }\n"
+                               "      }\n    }\n  }\n}\n";
+    sched *s = schedule_of_tree(text);
+    const ir_program *plain = sched_tree(s);
+    int total;
+
+    does(s, "bind(b, blockIdx.x)\nbind(m, threadIdx.x)");
+    refuses(s, "bind(l, threadIdx.x)", "it is not proven that iterations of 'l' write distinct elements of 'P'");
+    does(s, "store_predicate(P, l)\nbind(l, threadIdx.x)");
+    const ir_program *p = lowered(sched_tree(s));
+    means_the_same(plain, p);
+    without(p, -1, &total);
+    cr_assert_eq(total, 1, "%s", ir_program_text(cx, p));
+    cr_assert(blames_order(fault_without(p, 0)));
+}
+
 /* A product whose rows are summed by the threads of a warp, from double-buffered tiles that all of them fetch. */
 #define SPLIT_SUM                                                                                                \
     "y0, y1, yi = split(C.y, _, 4, 2)\n"                                                                         \

@@ -70,6 +70,9 @@ Test(interp_threads, before_barriers_are_placed_they_are_implied)
                            &(ir_run){.args = (ir_arg[]){F32(in, 8), F32(out, 8)}, .implied_barriers = true}),
               "%s", tec_context_error(cx));
     cr_assert_eq(out[0], 3);
+    cr_assert(ir_interpret(cx, reverse(ir_nothing(cx), IR_GLOBAL),
+                           &(ir_run){.args = (ir_arg[]){F32(in, 8), F32(out, 8)}, .implied_barriers = true}),
+              "%s", tec_context_error(cx));
 }
 
 Test(interp_threads, an_implied_barrier_does_not_order_two_writers_of_one_statement)
