@@ -2,8 +2,8 @@
  *
  *     for x in 0..4 threadIdx.x { P[..] = ... }  for y in 0..4 threadIdx.x { C = ... P[..] ... }       # P must be shared memory
  *
- * Between the statements of a tree stand no barriers yet; a later pass places those that shared memory asks for. So what threads hand to each
- * other within a launch is shared memory. Global and local memory may go from a block to another where both stand under the same loops
+ * Between the statements of a tree stand no barriers yet; a later pass places those that memory asks for which all threads see. So what threads
+ * hand to each other within a launch is shared memory, or an argument. Other global and local memory may go from a block to another where both stand under the same loops
  * of threads. A block outside of the loops of a thread axis writes local memory in every thread, and any other in the first thread
  * of that axis only. Of local memory alone each thread has its own.
  */
@@ -15,13 +15,10 @@ typedef struct {
     int missing;            /* axes that the launch has, and the block does not */
 } place;
 
-static bool is_thread(ir_how how) { return how >= IR_THREAD_X && how <= IR_THREAD_Z; }
-static bool is_block(ir_how how) { return how >= IR_BLOCK_X && how <= IR_BLOCK_Z; }
-
 /* The thread axes of the loops below s, and of s itself, as bits. */
 static int axes_below(const ir_stmt *s)
 {
-    int axes = s->kind == IR_FOR && is_thread(s->loop.how) ? 1 << (s->loop.how - IR_THREAD_X) : 0;
+    int axes = s->kind == IR_FOR && sched_is_threads(s->loop.how) ? 1 << (s->loop.how - IR_THREAD_X) : 0;
 
     for (int i = 0, n = sched_n_children(s); i < n; i++)
         axes |= axes_below(sched_child(s, i));
@@ -36,9 +33,9 @@ static place place_of(const sched_site *site)
     for (int i = 0; i < site->n_loops; i++) {
         ir_how how = site->loop[i]->loop.how;
 
-        if (is_block(how) || (is_thread(how) && !p.root))
+        if (sched_is_blocks(how) || (sched_is_threads(how) && !p.root))
             p.root = site->loop[i];
-        if (is_thread(how)) {
+        if (sched_is_threads(how)) {
             p.loop[how - IR_THREAD_X] = site->loop[i];
             bound |= 1 << (how - IR_THREAD_X);
         }
@@ -56,11 +53,11 @@ static bool writes_local(const ir_block *b)
 }
 
 /* Whether each thread of a user of b finds what it wrote itself. */
-static bool hands_over(sched_call *c, const sched_site *w, const place *from, const sched_site *r, const ir_buffer *b)
+static bool hands_over(sched_call *c, const ir_program *after, const sched_site *w, const place *from, const sched_site *r, const ir_buffer *b)
 {
     place to = place_of(r);
 
-    if (r == w || from->root != to.root || !(sched_reads(r->block, b) || sched_writes(r->block, b)))
+    if (r == w || from->root != to.root || sched_is_output(after, b) || !(sched_reads(r->block, b) || sched_writes(r->block, b)))
         return true;
     for (int axis = 0; axis < 3; axis++)
         if (from->loop[axis] != to.loop[axis] && (from->loop[axis] || b->scope == IR_GLOBAL)) {
@@ -113,7 +110,7 @@ bool sched_threads_fit(sched_call *c, const ir_program *after)
             const ir_buffer *b = w->block->writes[j].buffer;
 
             for (int k = 0; k < all.n && b->scope != IR_SHARED; k++)
-                if (!hands_over(c, w, &at, &all.at[k], b))
+                if (!hands_over(c, after, w, &at, &all.at[k], b))
                     return false;
             if (!sched_is_output(after, b) && !copies_fit(c, &all, w, &at, b))
                 return false;

@@ -171,21 +171,22 @@ Test(gpu, rows_that_threads_reduce_through_shared_memory)
 }
 
 /* All steps of a recurrence in one launch: each block has a sequence, whose threads wait for each other in each step. */
-static const char recurrence[] = "def rnn(t, n, X: f32[t, n, 12], U: f32[12, 12]) where t >= 1, n >= 1 {\n"
-                                 "  scan cell[s: t + 1] {\n    init h[s: 1, i: n, j: 12] = 0.0\n"
-                                 "    update g[s, i: n, j: 12] = sum[k](h[s - 1, i, k] * U[k, j])\n"
-                                 "    update h[s, i, j] = g[s, i, 11 - j] * 0.5 + X[s - 1, i, j]\n  }\n  return h\n}\n";
+#define RECURRENCE(N)                                                                                            \
+    "def rnn(t, n, X: f32[t, n, 12], U: f32[12, 12]) where t >= 1, n >= " N " {\n"                              \
+    "  scan cell[s: t + 1] {\n    init h[s: 1, i: " N ", j: 12] = 0.0\n"                                       \
+    "    update g[s, i: " N ", j: 12] = sum[k](h[s - 1, i, k] * U[k, j])\n"                                     \
+    "    update h[s, i, j] = g[s, i, 11 - j] * 0.5 + X[s - 1, i, j]\n  }\n  return h\n}\n"
 
 #define ON_THREADS "bind(g.j, threadIdx.x)\nbind(h.j, threadIdx.x)\n"
 
 Test(gpu, a_scan_in_one_launch_with_a_block_for_each_sequence)
 {
-    needs_each_barrier(recurrence, ON_THREADS "bind(g.i, blockIdx.x)\nbind(h.i, blockIdx.x)\nset_scope(g, shared)\nenv_threads(cell.s, blockIdx.x)\n", 2);
+    needs_each_barrier(RECURRENCE("n"), ON_THREADS "bind(g.i, blockIdx.x)\nbind(h.i, blockIdx.x)\nset_scope(g, shared)\nenv_threads(cell.s, blockIdx.x)\n", 2);
 }
 
 Test(gpu, a_scan_in_one_launch_of_one_block)
 {
-    needs_each_barrier(recurrence, ON_THREADS "env_threads(cell.s, blockIdx.x)\n", 2);
+    needs_each_barrier(RECURRENCE("3"), ON_THREADS "set_scope(g, shared)\nenv_threads(cell.s, blockIdx.x)\n", 2);
 }
 
 /* Of the threads of l, which would all store the row, the first one does, and the others find it. */
