@@ -2,10 +2,10 @@
  *
  *     for x in 0..4 threadIdx.x { P[..] = ... }  for y in 0..4 threadIdx.x { C = ... P[..] ... }       # P must be shared memory
  *
- * Between the statements of a tree stand no barriers yet; a later pass places those that memory asks for which all threads see. So what threads
- * hand to each other within a launch is shared memory, or an argument. Other global and local memory may go from a block to another where both stand under the same loops
- * of threads. A block outside of the loops of a thread axis writes local memory in every thread, and any other in the first thread
- * of that axis only. Of local memory alone each thread has its own.
+ * Between the statements of a tree stand no barriers yet; a later pass places those that memory asks for which all threads see. So what
+ * threads hand to each other within a launch is shared memory, or an argument. Other global and local memory may go from a block to another
+ * where both stand under the same loops of threads. A block outside of the loops of a thread axis writes local memory in every thread, and
+ * any other in the first thread of that axis only. Of local memory alone each thread has its own.
  */
 #include "schedule/state.h"
 

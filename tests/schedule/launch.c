@@ -18,7 +18,8 @@ Test(launch, the_blocks_of_all_steps_are_one_loop_around)
 {
     sched *s = schedule_of(rnn);
 
-    does(s, "set_scope(g, shared)\nbind(g.i, blockIdx.x)\nbind(h.i, blockIdx.x)\nbind(g.j, threadIdx.x)\nbind(h.j, threadIdx.x)\nb = env_threads(cell.s, blockIdx.x)");
+    does(s, "set_scope(g, shared)\nbind(g.i, blockIdx.x)\nbind(h.i, blockIdx.x)\nbind(g.j, threadIdx.x)\nbind(h.j, threadIdx.x)\n"
+            "b = env_threads(cell.s, blockIdx.x)");
     cr_assert(strstr(tree_text(s), "for cell.s.blockIdx.x in 0..n blockIdx.x {\n  for cell.s in"), "%s", tree_text(s));
     cr_assert(strstr(sched_trace_text(cx, s), "cell.s.blockIdx.x = env_threads(cell.s, blockIdx.x)\n"), "%s", sched_trace_text(cx, s));
     cr_assert_null(sched_loop(s, "g.i"));
