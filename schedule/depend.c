@@ -106,20 +106,17 @@ bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_exp
     return n > 1;
 }
 
-/* The predicate leaves one iteration of the loop. */
+/* The block runs in the first iteration of its loop at most: the extent or the predicate sees to that. */
 static bool runs_once(const sched *s, const sched_site *site, const ir_expr *var)
 {
-    base_vec all = {0};
+    int depth = sched_depth_under(site, var);
 
-    sched_conjuncts(s->cx, site->stmt->block.where, &all);
-    for (int i = 0; i < all.n; i++) {
-        const ir_expr *e = all.at[i];
-
-        if (e->op == IR_EQ && ((e->arg[0] == var && !sched_mentions(s->cx, e->arg[1], var)) ||
-                               (e->arg[1] == var && !sched_mentions(s->cx, e->arg[0], var))))
-            return true;
-    }
-    return false;
+    if (ir_prove_le(sched_site_facts(s, site, depth - 1), site->loop[depth - 1]->loop.extent, ir_int(s->cx, 1)))
+        return true;
+    ir_facts *inside = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));
+    if (site->stmt->block.where)
+        ir_facts_assume(inside, site->stmt->block.where);
+    return ir_prove_le(inside, var, ir_int(s->cx, 0));
 }
 
 static const char *conflict(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *access,
@@ -208,21 +205,12 @@ static bool is_shared_by_threads(const sched_sites *all, const ir_buffer *b, con
     return false;
 }
 
-/* No two iterations of the loop run a block: its extent or the predicates see to that. */
+/* No two iterations of the loop run a block. */
 static bool runs_at_most_once(const sched *s, const sched_sites *all, const ir_expr *var)
 {
-    for (int i = 0; i < all->n; i++) {
-        const sched_site *site = &all->at[i];
-        int depth = sched_depth_under(site, var);
-
-        if (!depth || ir_prove_le(sched_site_facts(s, site, depth - 1), site->loop[depth - 1]->loop.extent, ir_int(s->cx, 1)))
-            continue;
-        ir_facts *inside = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));
-        if (site->stmt->block.where)
-            ir_facts_assume(inside, site->stmt->block.where);
-        if (!ir_prove_le(inside, var, ir_int(s->cx, 0)))
+    for (int i = 0; i < all->n; i++)
+        if (sched_depth_under(&all->at[i], var) && !runs_once(s, &all->at[i], var))
             return false;
-    }
     return true;
 }
 

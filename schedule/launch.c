@@ -91,7 +91,7 @@ static const ir_program *with_axis(sched_call *c, ir_how how)
     sched_find_loop(c->cx, out->body, l.var->var.name, &at);
     if (!sched_need_none_around(c, &at, how) || !sched_axis_agrees(c, out->body, loop, how) || !sched_nesting_fits(c, &at, how))
         return NULL;
-    return ir_is_value(l.extent, 1) || sched_need_independent(c, out, loop) ? out : NULL;
+    return sched_need_independent(c, out, loop) ? out : NULL;
 }
 
 /* A loop over blocks that stays inside is a launch of its own. */
