@@ -30,14 +30,13 @@ static void set_levels(const tune_leaf *l, const tune_access *a, const int *at, 
 }
 
 /* Every vector starts at a sum of multiples of the strides of the other loops, and the array itself at a line. */
-static double alignment(const tune_leaf *l, const tune_access *a, const int *at)
+static double alignment(const tune_access *a, const int *at)
 {
     double align = 64;
 
     for (int i = 0; i < at[TUNE_VECTOR]; i++)
         while (align > 1 && fmod(fabs(a->stride[i]) * a->bytes, align) != 0)
             align /= 2;
-    (void)l;
     return align;
 }
 
@@ -49,7 +48,7 @@ static void set_stride(const tune_leaf *l, const tune_access *a, const int *at, 
     SET(same, stride == 0 && !a->odd);
     SET(contiguous, stride == 1 && !a->odd);
     SET(gather, stride > 1 || a->odd);
-    SET(aligned, a->odd ? 0 : log2(alignment(l, a, at)));
+    SET(aligned, a->odd ? 0 : log2(alignment(a, at)));
 }
 
 /* The innermost loop around the tile that repeats the access, and what lies between two of its iterations. */

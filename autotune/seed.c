@@ -122,3 +122,19 @@ bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task
             return false;
     return from && (out->rows == 0 || tune_model_settle(cx, m));
 }
+
+/* ---- models in the store ---- */
+
+bool tune_keep_model(tec_context *cx, tune_model *m, store *db, const target *t, const char *name)
+{
+    store_model kept = {.target = tune_target_key(cx, t), .name = name, .version = TUNE_FEATURES_VERSION, .n_records = tune_model_count(m)};
+
+    return tune_model_save(cx, m, &kept.data, &kept.size) && store_put_model(cx, db, &kept);
+}
+
+tune_model *tune_kept_model(tec_context *cx, store *db, const target *t, const char *name, uint64_t seed)
+{
+    const store_model *kept = store_get_model(cx, db, tune_target_key(cx, t), name, TUNE_FEATURES_VERSION);
+
+    return kept ? tune_model_load(cx, kept->data, kept->size, seed) : NULL;
+}

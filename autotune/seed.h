@@ -39,4 +39,9 @@ typedef struct {
 bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task, const target *t, const tune_seed_options *options,
                tune_seed_result *out);
 
+/* The model in the store, for a target and under a name that says what it knows ("rank conv f32"). */
+bool tune_keep_model(tec_context *cx, tune_model *m, store *db, const target *t, const char *name);
+/* NULL without an error: there is none of this version of the features. */
+tune_model *tune_kept_model(tec_context *cx, store *db, const target *t, const char *name, uint64_t seed);
+
 #endif

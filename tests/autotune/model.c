@@ -546,6 +546,24 @@ Test(seed, schedules_records_without_features_again)
     tune_model_close(m);
 }
 
+Test(seed, a_model_is_kept_for_its_target)
+{
+    const float *rows = sample(64, 96, 128, 1, 40);
+    const target *other = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=2");
+    tune_model *m = model_of("rank");
+
+    add(m, 1, rows, 40);
+    cr_assert(tune_keep_model(cx, m, db, cpu, "rank mm"), "%s", tec_context_error(cx));
+    tune_model *back = tune_kept_model(cx, db, cpu, "rank mm", 7);
+    cr_assert(back, "%s", tec_context_error(cx));
+    cr_assert_arr_eq(scores(m, rows, 40), scores(back, rows, 40), 40 * sizeof(double));
+    cr_assert_null(tune_kept_model(cx, db, other, "rank mm", 7));
+    cr_assert_null(tune_kept_model(cx, db, cpu, "rank conv", 7));
+    cr_assert_null(tec_context_error(cx));
+    tune_model_close(m);
+    tune_model_close(back);
+}
+
 Test(seed, of_an_empty_store_is_nothing)
 {
     tune_model *m = model_of("rank");
