@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAINS = 64, STEPS = 8, RESTARTED = CHAINS / 8 };
+enum { CHAINS = 64, MOST_STEPS = 8, RESTARTED = CHAINS / 8 };
 
 typedef struct {
     space_point at[CHAINS];
@@ -109,15 +109,16 @@ static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperatur
 static int propose(tune_explorer *e, int n, space_point *out)
 {
     chains *c = e->state ? e->state : (e->state = start(e));
-    tune_pool pool = tune_pool_new(e->cx, CHAINS * (STEPS + 2));
+    int steps = n / 4 < 2 ? 2 : n / 4 < MOST_STEPS ? n / 4 : MOST_STEPS; /* the cost of scoring stays a share of that of measuring */
+    tune_pool pool = tune_pool_new(e->cx, CHAINS * (steps + 2));
 
     if (!score_chains(e, c, &pool))
         return -1;
     restart_worst(e, c);
     if (!score_chains(e, c, &pool))
         return -1;
-    for (int i = 0; i < STEPS; i++)
-        if (!step(e, c, &pool, spread(c) * (1 - (double)i / STEPS)))
+    for (int i = 0; i < steps; i++)
+        if (!step(e, c, &pool, spread(c) * (1 - (double)i / steps)))
             return -1;
     return tune_choose(e, &pool, n, out);
 }

@@ -19,10 +19,10 @@ static bool neighbour(tune_explorer *e, space_point *out)
 
 static int propose(tune_explorer *e, int n, space_point *out)
 {
-    enum { POOL = 512 };
-    tune_pool pool = tune_pool_new(e->cx, POOL);
+    enum { RATIO = 16 };
+    tune_pool pool = tune_pool_new(e->cx, RATIO * n);
 
-    for (int i = 0; i < POOL; i++)
+    for (int i = 0; i < RATIO * n; i++)
         if ((i % 2 && neighbour(e, &pool.point[pool.n])) || space_sample(e->cx, e->space, &e->random, &pool.point[pool.n]))
             pool.n++;
     return tune_pool_score(e, &pool, 0) ? tune_choose(e, &pool, n, out) : -1;

@@ -2,6 +2,7 @@
 #include "autotune/source.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 const char *tune_target_key(tec_context *cx, const target *t)
 {
@@ -15,21 +16,48 @@ static bool applies(tec_context *cx, const space_task *task, const target *t, co
     return tree && sched_replay(sched_new(cx, tree, t), "record", trace);
 }
 
-/* The fastest that applies; a record that was adopted comes before all others. */
+/* Whether the schedule ever gave a wrong answer, whoever measured it. */
+static bool is_wrong(tec_context *cx, store *db, store_query q, const char *trace)
+{
+    bool wrong = false;
+    store_record r;
+
+    q.only_ok = false;
+    q.only_failed = true;
+    q.tuner = NULL;
+    store_cursor *c = store_find(cx, db, &q);
+    while (!wrong && store_next(cx, c, &r))
+        wrong = r.status == STORE_WRONG && strcmp(r.trace, trace) == 0;
+    return !store_end(c) || wrong;
+}
+
+/* What was adopted last: each winner was held against the one before it. */
+static const char *adopted(tec_context *cx, store *db, const space_task *task, const target *t, store_query q)
+{
+    const char *last = NULL;
+    store_record r;
+
+    q.tuner = TUNE_ADOPTED;
+    q.only_ok = true;
+    store_cursor *c = store_find(cx, db, &q);
+    while (store_next(cx, c, &r))
+        if (applies(cx, task, t, r.trace))
+            last = base_strdup(cx, r.trace);
+    return store_end(c) && last && !is_wrong(cx, db, q, last) ? last : NULL;
+}
+
+/* What was adopted, otherwise the fastest that applies and never gave a wrong answer. */
 static const char *fitting(tec_context *cx, store *db, const space_task *task, const target *t, store_query q)
 {
     enum { TRIED = 5 };
+    int n = 0;
+    const char *trace = adopted(cx, db, task, t, q);
+    const store_record *const *best = trace ? NULL : store_best(cx, db, &q, TRIED, &n);
 
-    for (int adopted = 1; adopted >= 0; adopted--) {
-        int n = 0;
-
-        q.tuner = adopted ? TUNE_ADOPTED : NULL;
-        const store_record *const *best = store_best(cx, db, &q, TRIED, &n);
-        for (int i = 0; best && i < n; i++)
-            if (applies(cx, task, t, best[i]->trace))
-                return best[i]->trace;
-    }
-    return NULL;
+    for (int i = 0; i < n; i++)
+        if (applies(cx, task, t, best[i]->trace) && !is_wrong(cx, db, q, best[i]->trace))
+            return best[i]->trace;
+    return trace;
 }
 
 static const char *best(const space_source *self, tec_context *cx, const space_task *task, const target *t, const char **origin)

@@ -3,9 +3,9 @@
  *     const space_source *s = tune_source(cx, db);
  *     graph_build(m, &(graph_build_options){.target = t, .source = s});
  *
- * For a task: the schedule that a tuner adopted, otherwise the fastest record; of this very definition, otherwise of the same anchor in
- * another company ("anchor record"). A trace that does not apply is passed over. Records of other targets, or of another number of cores,
- * are not looked at.
+ * For a task: the schedule that a tuner adopted last, otherwise the fastest record; of this very definition, otherwise of the same anchor in
+ * another company ("anchor record"). A trace that does not apply is passed over, and so is one that ever gave a wrong
+ * answer. Records of other targets, or of another number of cores, are not looked at.
  * Lifetime: the context's; the store must stay open. Threads: as the store: one.
  */
 #ifndef AUTOTUNE_SOURCE_H

@@ -59,7 +59,8 @@ static const int64_t *split_column(tec_knobs *k, const space_stage *g, const spa
 {
     const space_heavy *h = g->heavy;
     bool single = h->along_reduction && g->lanes > 1;
-    lane_rule rule = {lanes_for(g, l->extent), h->panel, single};
+    int64_t panel = l->extent && l->extent <= h->panel ? 0 : h->panel; /* all lies in the first panel: tiles may be of any size */
+    lane_rule rule = {lanes_for(g, l->extent), panel, single};
     int64_t start[] = {1, l->extent && l->extent <= rule.lanes ? 1 : h->tile.vectors, rule.lanes}, most[] = {0, MOST_VECTORS, g->lanes};
 
     return space_pick_split(k, g, "tile", l->iter, l->extent,

@@ -237,3 +237,10 @@ int64_t store_count(tec_context *cx, store *s, const store_query *q)
     store_finish(&st);
     return n;
 }
+
+int64_t store_last(tec_context *cx, store *s)
+{
+    int64_t id = 0;
+
+    return store_usable(cx, s) && store_number(cx, s, "SELECT COALESCE(MAX(id), 0) FROM records", &id) ? id : -1;
+}

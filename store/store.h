@@ -229,6 +229,7 @@ bool store_end(store_cursor *c);
 /* The k fastest records that are ok (`q` may narrow further), in the context; NULL on an error. */
 const store_record *const *store_best(tec_context *cx, store *s, const store_query *q, int k, int *n);
 int64_t store_count(tec_context *cx, store *s, const store_query *q); /* -1 on an error */
+int64_t store_last(tec_context *cx, store *s);                         /* the highest id; 0: no records, -1 on an error */
 
 typedef struct {
     double distance; /* Euclidean, of the logarithms of extent + 1 */

@@ -7,6 +7,7 @@
 
 static const tool_command commands[] = {
     {"compile", tool_compile, "an ONNX model to a deployable module"},
+    {"tune", tool_tune, "look for fast schedules by measuring"},
     {"run", tool_run, "run a module"},
     {"check", tool_check, "compile and run models, compare with reference outputs"},
     {"te", tool_te, "build, print or time kernels from a .te file"},

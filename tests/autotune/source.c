@@ -109,3 +109,26 @@ Test(source, takes_a_record_of_the_same_anchor_in_other_company)
     add(task, tune_target_key(cx, t), "parallel(S.y)\n", 0.002, "anneal");
     gives("parallel(S.y)\n", "record");
 }
+
+Test(source, passes_over_what_ever_gave_a_wrong_answer)
+{
+    const char *key = tune_target_key(cx, t);
+    store_record wrong = {.workload = {.anchor_key = task->anchor_key, .exact_key = task->exact_key}, .target = {.fingerprint = key},
+                          .trace = "parallel(S.y)\n", .status = STORE_WRONG, .tuner = "anneal", .error = "S[0] is 1, expected 2"};
+
+    add(task, key, "parallel(S.y)\n", 0.001, "anneal");
+    add(task, key, "unroll(S.y)\n", 0.002, "anneal");
+    cr_assert(store_add(cx, db, &wrong, 1, NULL, NULL), "%s", tec_context_error(cx));
+    gives("unroll(S.y)\n", "record");
+    add(task, key, "parallel(S.y)\n", 0.001, TUNE_ADOPTED);
+    gives("unroll(S.y)\n", "record");
+}
+
+Test(source, gives_what_was_adopted_last)
+{
+    const char *key = tune_target_key(cx, t);
+
+    add(task, key, "unroll(S.y)\n", 0.001, TUNE_ADOPTED);
+    add(task, key, "parallel(S.y)\n", 0.002, TUNE_ADOPTED); /* won, on a slower day */
+    gives("parallel(S.y)\n", "record");
+}

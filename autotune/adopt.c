@@ -1,0 +1,183 @@
+/* autotune/adopt.c -- which schedule is used from now on: the fastest of a task are measured again, in turns with what would be used without
+ * them, and one that wins beyond the noise is recorded as adopted.
+ *
+ * So is the schedule that stands, once, where nothing beats it: otherwise a compiler would take the fastest record, which may be the
+ * fastest by luck alone.
+ */
+#include "autotune/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_number(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_number);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+bool tune_wins(const double *a, const double *b, int n, double *gain, double *noise)
+{
+    enum { LEAST = 3, MOST = 4096 };
+    /* Of normal numbers, a median distance times 1.4826 is the standard deviation, and that of their median is 1.2533 times that of their mean. */
+    const double deviation = 1.4826, of_median = 1.2533, errors = 3, least = 0.01;
+    double d[MOST];
+
+    *gain = 0;
+    *noise = INFINITY;
+    n = n < MOST ? n : MOST;
+    if (n < LEAST)
+        return false;
+    for (int i = 0; i < n; i++)
+        d[i] = log(a[i] / b[i]);
+    double middle = median(d, n);
+    for (int i = 0; i < n; i++)
+        d[i] = fabs(d[i] - middle);
+    double error = errors * of_median * deviation * median(d, n) / sqrt(n);
+    *gain = expm1(middle);
+    *noise = expm1(error);
+    return middle > fmax(error, log1p(least));
+}
+
+/* ---- who stands, and who wants to ---- */
+
+/* What was adopted last and still applies; NULL: nothing. */
+static const store_record *adopted_before(tune_session *s, const tune_tuned *t)
+{
+    store_query q = {.exact_key = t->task->task->exact_key, .target = tune_target_key(s->cx, t->task->target), .tuner = TUNE_ADOPTED, .only_ok = true};
+    store_cursor *c = store_find(s->cx, s->o.db, &q);
+    const store_record *last = NULL;
+    store_record r;
+
+    while (store_next(s->cx, c, &r)) {
+        base_reset(s->scratch);
+        if (sched_replay(sched_new(s->scratch, t->task->tree, t->task->target), "record", r.trace))
+            last = store_keep(s->cx, &r);
+    }
+    return store_end(c) ? last : NULL;
+}
+
+/* The fastest trials that are ok, but not `standing`. */
+static int challengers(const tune_tuned *t, const char *standing, tune_sample **out, int most)
+{
+    int n = 0;
+
+    for (int i = 0; i < t->trials.n; i++) {
+        tune_sample *trial = t->trials.at[i];
+        int at = n < most ? n : most - 1;
+
+        if (trial->result.status != STORE_OK || strcmp(trial->trace, standing) == 0 ||
+            (n == most && trial->result.median >= out[at]->result.median))
+            continue;
+        for (; at > 0 && out[at - 1]->result.median > trial->result.median; at--)
+            out[at] = out[at - 1];
+        out[at] = trial;
+        n += n < most;
+    }
+    return n;
+}
+
+/* ---- the comparison ---- */
+
+typedef struct {
+    tune_session *s;
+    tune_tuned *t;
+    tune_sample standing; /* what is used, as far as the contest has come; its result fails until it was measured */
+    bool won;
+} contest;
+
+static tune_candidate candidate(const contest *c, const char *trace)
+{
+    return (tune_candidate){.task = c->t->task, .trace = trace, .seed = c->s->o.seed, .check = true};
+}
+
+/* The first comparison says how fast what stood at first is; a later one says how much faster its winner is again. */
+static void note(contest *c, const tune_result r[2], bool won, double gain, double noise)
+{
+    tune_state *st = &c->t->state;
+
+    if (c->standing.result.status != STORE_OK)
+        st->before = st->after = r[0].median;
+    if (won) {
+        st->after = c->won ? st->after / (1 + gain) : r[1].median;
+        st->noise = noise;
+    }
+}
+
+static bool challenge(contest *c, const tune_sample *t)
+{
+    tune_candidate a = candidate(c, c->standing.trace), b = candidate(c, t->trace);
+    tune_result r[2];
+    double gain, noise;
+
+    if (!c->s->o.measurer->compare(c->s->o.measurer, c->s->cx, &a, &b, r))
+        return false;
+    if (r[0].status != STORE_OK || r[1].status != STORE_OK)
+        return true; /* who does not run wins nothing */
+    bool won = tune_wins(r[0].costs, r[1].costs, r[0].n_costs < r[1].n_costs ? r[0].n_costs : r[1].n_costs, &gain, &noise);
+    note(c, r, won, gain, noise);
+    if (won) {
+        c->standing.trace = t->trace;
+        c->standing.features = t->features;
+    }
+    if (won || c->standing.result.status != STORE_OK)
+        c->standing.result = r[won];
+    c->won |= won;
+    return true;
+}
+
+/* In a record's words: adopted, by this job, after so many trials. */
+static bool record_winner(contest *c)
+{
+    store_record *r = base_new(c->s->cx, store_record);
+
+    c->standing.tuner = TUNE_ADOPTED;
+    c->standing.batch = c->s->n_batches;
+    c->standing.number = c->s->n_trials;
+    *r = tune_record(c->s, c->t, &c->standing);
+    c->t->state.adopted = c->won;
+    return tune_write_records(c->s, r, 1, STORE_JOB_RUNNING);
+}
+
+static bool adopt_for(tune_session *s, tune_tuned *t)
+{
+    enum { CHALLENGERS = 3 };
+    const store_record *before = adopted_before(s, t);
+    contest c = {.s = s, .t = t, .standing = {.trace = before ? before->trace : t->task->default_trace}};
+    tune_sample *fastest[CHALLENGERS];
+    int n = challengers(t, c.standing.trace, fastest, CHALLENGERS);
+
+    c.standing.result.status = STORE_RUN_ERROR;
+    t->state.before = t->state.after = before ? before->median : t->state.first;
+    for (int i = 0; i < n && !base_failed(s->cx) && !(s->o.stop && s->o.stop(s->o.user)); i++)
+        if (!challenge(&c, fastest[i]))
+            return false;
+    bool news = c.won || (!before && c.standing.result.status == STORE_OK);
+    return !base_failed(s->cx) && (!news || record_winner(&c));
+}
+
+bool tune_adopt(tune_session *s)
+{
+    bool again = s->adopted == s->n_trials;
+
+    for (int i = 0; i < s->o.n_tasks; i++) {
+        tune_tuned *t = &s->task[i];
+        const store_record *before = again ? adopted_before(s, t) : NULL;
+
+        if (again) {
+            t->state.before = t->state.first;
+            t->state.after = before ? before->median : t->state.first;
+            t->state.adopted = before && strcmp(before->trace, t->task->default_trace) != 0;
+        } else if (t->state.best > 0 && !t->state.failure && !adopt_for(s, t))
+            return false;
+    }
+    s->adopted = s->n_trials;
+    return again || tune_write_records(s, NULL, 0, STORE_JOB_DONE);
+}

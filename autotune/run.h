@@ -1,0 +1,80 @@
+/* autotune/run.h -- inside the room: a session from the inside, for the files that it is made of: session.c (batches), propose.c (candidates),
+ * journal.c (records), adopt.c.
+ */
+#ifndef AUTOTUNE_RUN_H
+#define AUTOTUNE_RUN_H
+
+#include "autotune/explorer.h"
+#include "autotune/features.h"
+#include "autotune/model.h"
+#include "autotune/points.h"
+#include "autotune/session.h"
+#include "autotune/source.h"
+
+enum { TUNE_MAX_BATCH = 256, TUNE_BATCH = 32 };
+
+/* A candidate with what is known of it. */
+typedef struct {
+    const char *trace, *tuner;
+    space_point point;
+    bool has_point; /* the default schedule has none */
+    const float *features; /* NULL: it could not be lowered */
+    int64_t batch, number;
+    const store_record *record; /* from the store; NULL: it must be measured */
+    tune_result result;
+    bool reused, submitted;
+} tune_sample;
+
+typedef struct {
+    const tune_task *task;
+    tune_state state;
+    tune_explorer *explorer;
+    uint64_t hash;
+    base_dict recorded; /* trace -> store_record *: of this job, and of others before it */
+    base_dict tried;    /* trace -> tune_sample *: proposed in this session */
+    base_vec trials;    /* those with a result, in order */
+    float *curve;
+    int cap;
+} tune_tuned;
+
+typedef struct {
+    int number, task;
+    tune_sample *trial[TUNE_MAX_BATCH];
+    int n, done;
+} tune_batch;
+
+struct tune_session {
+    tec_context *cx, *scratch, *cached; /* scratch: one candidate's schedule; cached: features of one proposal */
+    tune_options o;
+    tune_tuned *task;
+    tune_curve *curve;
+    tune_model *model;
+    bool model_knows; /* something that can be predicted from */
+    tune_points features; /* of the task that is proposed for, in `cached` */
+    const tune_tuned *scored; /* that task */
+    tune_batch *under_way; /* the last one that was proposed; NULL: none */
+    tune_end end;
+    int n_batches, current;
+    int64_t n_trials, n_assigned, n_measured; /* with a result; handed out; measured by this session */
+    int64_t base;  /* id of the last record that was there when the job began */
+    int64_t adopted; /* trials when the job adopted last; -1: never */
+    int batch;
+    double earlier, started; /* seconds of earlier sessions; the clock */
+    store_record *unsaved;
+    int n_unsaved;
+    tune_times times;
+};
+
+/* propose.c */
+tune_batch *tune_next_batch(tune_session *s); /* NULL: the end (s->end), or an error */
+/* journal.c */
+bool tune_read_job(tune_session *s);
+bool tune_read_records(tune_session *s, tune_tuned *t);
+/* Those of the batch that were measured now, in one transaction with the job. */
+bool tune_write_trials(tune_session *s, tune_tuned *t, tune_sample *const *trial, int n, store_job_state state);
+bool tune_write_records(tune_session *s, store_record *r, int n, store_job_state state);
+store_record tune_record(const tune_session *s, const tune_tuned *t, const tune_sample *trial);
+
+static inline bool tune_is_replay(const tune_session *s) { return !s->o.measurer; }
+
+#endif

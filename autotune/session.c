@@ -1,0 +1,351 @@
+/* autotune/session.c -- see session.h: batches proposed, measured, recorded, learnt from.
+ *
+ *     propose b | measure b, while b + 1 is proposed | record b, learn from it | ...
+ *
+ * A resumed session runs the same loop; a trial that the store has is not submitted, and waits for its turn to count.
+ */
+#include "autotune/run.h"
+#include "autotune/seed.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tec/runtime.h"
+
+/* ---- starting ---- */
+
+static uint64_t hash_of(const char *text)
+{
+    return base_hash(text, strlen(text), BASE_HASH_SEED);
+}
+
+static bool start_task(tune_session *s, int i)
+{
+    const tune_task *task = s->o.tasks[i];
+    tune_tuned *t = &s->task[i];
+
+    *t = (tune_tuned){.task = task, .hash = hash_of(task->task->exact_key), .state = {.task = task}};
+    s->curve[i] = (tune_curve){.weight = task->weight, .flops = task->flops, .family = hash_of(task->task->family)};
+    t->explorer = tune_explorer_new(s->cx, s->o.explorer, task->space, s->o.seed ^ t->hash);
+    return t->explorer && tune_read_records(s, t);
+}
+
+/* What the model may know before the first trial: the last records of this target that were there when the job began. */
+static bool learn_from_others(tune_session *s)
+{
+    enum { ROWS = 6000 };
+    store_query q = {.after = s->base > ROWS ? s->base - ROWS : 0, .target = tune_target_key(s->cx, s->o.tasks[0]->target)};
+    store_cursor *c = store_find(s->cx, s->o.db, &q);
+    store_record r;
+
+    while (store_next(s->cx, c, &r)) {
+        float f[TUNE_N_FEATURES];
+
+        base_reset(s->scratch);
+        if (r.id > s->base || base_same(r.job, s->o.job) || r.status == STORE_CANCELLED || r.status == STORE_DEVICE_ERROR ||
+            !tune_features_of_record(s->scratch, &r, s->o.tasks[0]->target, f))
+            continue;
+        if (!tune_model_add(s->cx, s->model, hash_of(r.workload.exact_key), f, tune_cost_of_record(&r)))
+            break;
+        s->model_knows |= r.status == STORE_OK;
+    }
+    return store_end(c) && !base_failed(s->cx) && (!s->model_knows || tune_model_settle(s->cx, s->model));
+}
+
+/* A replay ends where the records of the job end. */
+static bool find_end(tune_session *s)
+{
+    store_query q = {.job = s->o.job};
+    store_cursor *c = store_find(s->cx, s->o.db, &q);
+    store_record r;
+
+    s->o.trials = 0;
+    s->o.seconds = s->o.gain = 0;
+    while (store_next(s->cx, c, &r))
+        if (strcmp(r.tuner, TUNE_ADOPTED) != 0 && r.trial >= s->o.trials)
+            s->o.trials = r.trial + 1;
+    if (!store_end(c))
+        return false;
+    return s->o.trials || base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "job '%s' has no records to replay", s->o.job);
+}
+
+static bool start(tune_session *s)
+{
+    if (!tune_read_job(s) || (tune_is_replay(s) && !find_end(s)))
+        return false;
+    for (int i = 0; i < s->o.n_tasks; i++)
+        if (!start_task(s, i))
+            return false;
+    if (!tune_explorer_uses_model(s->o.explorer))
+        return true;
+    s->model = tune_model_new(s->cx, s->o.model, s->o.seed);
+    return s->model && learn_from_others(s);
+}
+
+tune_session *tune_session_new(tec_context *cx, const tune_options *o)
+{
+    tune_session *s = base_new(cx, tune_session);
+
+    *s = (tune_session){.cx = cx, .scratch = base_child(cx), .cached = base_child(cx), .o = *o, .started = tec_clock(), .adopted = -1};
+    s->o.explorer = o->explorer ? o->explorer : "anneal";
+    s->o.model = o->model ? o->model : "rank";
+    s->task = base_array(cx, tune_tuned, o->n_tasks);
+    s->curve = base_array(cx, tune_curve, o->n_tasks);
+    return start(s) ? s : NULL;
+}
+
+void tune_session_close(tune_session *s)
+{
+    if (!s)
+        return;
+    tune_model_close(s->model);
+    tec_context_free(s->scratch);
+    tec_context_free(s->cached);
+}
+
+/* ---- results ---- */
+
+static const char *keep(tec_context *cx, const char *text)
+{
+    return base_strdup(cx, text ? text : "");
+}
+
+/* The result lives as long as the session. */
+static void keep_result(tune_session *s, tune_sample *t, const tune_result *r)
+{
+    t->result = *r;
+    t->result.stage = keep(s->cx, r->stage);
+    t->result.error_kind = keep(s->cx, r->error_kind);
+    t->result.error = keep(s->cx, r->error);
+    t->result.costs = base_copy(s->cx, r->costs, (size_t)r->n_costs * sizeof *r->costs);
+}
+
+static void use_record(tune_session *s, tune_sample *t)
+{
+    const store_record *r = t->record;
+
+    t->reused = !base_same(r->job, s->o.job);
+    t->result = (tune_result){.status = r->status, .stage = r->stage, .error_kind = r->error_kind, .error = r->error, .costs = r->costs,
+                              .n_costs = r->n_costs, .median = r->median, .spread = r->spread, .checked = true};
+}
+
+static void extend_curve(tune_session *s, tune_tuned *t)
+{
+    int n = t->trials.n;
+
+    if (n == t->cap) {
+        float *larger = base_array(s->cx, float, n ? 2 * n : 256);
+
+        if (n)
+            memcpy(larger, t->curve, (size_t)n * sizeof *larger);
+        t->curve = larger;
+        t->cap = n ? 2 * n : 256;
+    }
+    t->curve[n] = t->state.best > 0 ? (float)t->state.best : INFINITY;
+    t->state.curve = t->curve;
+}
+
+/* The result counts from now on: in the numbers that people see, and later, with its batch, for what is proposed. */
+static void count_trial(tune_session *s, tune_tuned *t, tune_sample *trial)
+{
+    tune_state *st = &t->state;
+    bool ok = trial->result.status == STORE_OK;
+
+    st->failed += !ok;
+    st->wrong += trial->result.status == STORE_WRONG;
+    st->reused += trial->reused;
+    if (ok) {
+        st->now = trial->result.median;
+        st->best = st->best > 0 ? fmin(st->best, st->now) : st->now;
+    }
+    if (!trial->has_point) {
+        st->first = ok ? st->now : INFINITY;
+        st->failure = ok ? NULL : base_format(s->cx, "%s%s%s: %s", store_status_text(trial->result.status), *trial->result.stage ? " in " : "",
+                                              trial->result.stage, trial->result.error);
+    }
+    extend_curve(s, t);
+    base_push(s->cx, &t->trials, trial);
+    st->trials++;
+    s->n_trials++;
+    s->n_measured += trial->submitted;
+    if (s->o.progress)
+        s->o.progress(s->o.user, s);
+}
+
+/* ---- measuring ---- */
+
+static bool mismatch(tune_session *s, const tune_sample *t)
+{
+    const store_record *r = t->record;
+
+    if (!r)
+        return base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "the replay differs: batch %lld, trial %lld is not among the records:\n%s",
+                         (long long)t->batch, (long long)t->number, t->trace);
+    return base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "the replay differs: it proposes as trial %lld what was trial %lld:\n%s",
+                     (long long)t->number, (long long)r->trial, t->trace);
+}
+
+static bool is_as_recorded(const tune_session *s, const tune_sample *t)
+{
+    return t->record && (!base_same(t->record->job, s->o.job) || (t->record->trial == t->number && t->record->batch == t->batch));
+}
+
+static bool submit(tune_session *s, tune_batch *b)
+{
+    tune_candidate *c = base_array(s->cx, tune_candidate, b->n);
+    int n = 0;
+
+    for (int i = 0; i < b->n; i++) {
+        tune_sample *t = b->trial[i];
+
+        if (tune_is_replay(s) && !is_as_recorded(s, t))
+            return mismatch(s, t);
+        if (t->record)
+            continue;
+        t->submitted = true;
+        c[n++] = (tune_candidate){.task = s->task[b->task].task, .trace = t->trace, .seed = s->o.seed, .check = true};
+    }
+    return n == 0 || s->o.measurer->submit(s->o.measurer, s->cx, c, n);
+}
+
+static bool is_stopped(tune_session *s)
+{
+    if (s->o.stop && s->o.stop(s->o.user))
+        s->end = TUNE_STOPPED;
+    return s->end == TUNE_STOPPED;
+}
+
+/* The results of the batch, in order; those before an interrupt, at least. */
+static bool collect(tune_session *s, tune_batch *b)
+{
+    double start = tec_clock();
+    bool good = true;
+
+    s->current = b->task;
+    while (good && b->done < b->n && !is_stopped(s)) {
+        tune_sample *t = b->trial[b->done];
+
+        if (t->submitted) {
+            tune_result r;
+            int got = s->o.measurer->collect(s->o.measurer, s->cx, &r, 1, true);
+
+            good = got == 1;
+            if (got == 0)
+                base_fail(s->cx, TEC_INTERNAL, (base_loc){0}, "the measurer lost a candidate");
+            if (!good)
+                break;
+            keep_result(s, t, &r);
+        } else
+            use_record(s, t);
+        count_trial(s, &s->task[b->task], t);
+        b->done++;
+    }
+    s->times.wait += tec_clock() - start;
+    return good;
+}
+
+/* ---- learning ---- */
+
+static bool teach_model(tune_session *s, const tune_tuned *t, const tune_batch *b)
+{
+    for (int i = 0; s->model && i < b->n; i++) {
+        const tune_sample *trial = b->trial[i];
+        bool ok = trial->result.status == STORE_OK;
+
+        if (!trial->features || trial->reused) /* the model has had those of others at the start */
+            continue;
+        if (!tune_model_add(s->cx, s->model, t->hash, trial->features, ok ? trial->result.median : INFINITY))
+            return false;
+        s->model_knows |= ok;
+    }
+    return !s->model || !s->model_knows || tune_model_fit(s->cx, s->model);
+}
+
+static void teach_explorer(const tune_tuned *t, const tune_batch *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const tune_sample *trial = b->trial[i];
+        double throughput = trial->result.status == STORE_OK ? 1 / trial->result.median : 0;
+
+        if (trial->has_point)
+            tune_observe(t->explorer, &trial->point, &throughput, 1);
+    }
+}
+
+static bool learn(tune_session *s, const tune_batch *b)
+{
+    tune_tuned *t = &s->task[b->task];
+    double start = tec_clock();
+
+    teach_explorer(t, b);
+    tune_curve_add(s->cx, &s->curve[b->task], t->state.best > 0 ? t->state.best : INFINITY);
+    s->curve[b->task].ended |= t->state.failure != NULL;
+    bool good = teach_model(s, t, b);
+    s->times.learn += tec_clock() - start;
+    return good;
+}
+
+/* ---- the loop ---- */
+
+/* Waits for the batch, and records it; a part of it, where a person does not want to wait. */
+static bool finish(tune_session *s, tune_batch *b)
+{
+    bool good = collect(s, b), replay = tune_is_replay(s);
+    int n = b->done;
+
+    if (!replay && n && !tune_write_trials(s, &s->task[b->task], b->trial, n, STORE_JOB_RUNNING))
+        return false;
+    return good && n == b->n && learn(s, b);
+}
+
+static bool close_job(tune_session *s)
+{
+    bool ended = s->end == TUNE_TRIALS || s->end == TUNE_EXHAUSTED || s->end == TUNE_GAIN || s->end == TUNE_SECONDS;
+
+    return tune_is_replay(s) || tune_write_records(s, NULL, 0, ended ? STORE_JOB_DONE : STORE_JOB_PAUSED);
+}
+
+bool tune_step(tune_session *s)
+{
+    tune_batch *before = s->under_way, *next = base_failed(s->cx) ? NULL : tune_next_batch(s);
+
+    if (base_failed(s->cx) || (next && !submit(s, next)))
+        s->end = TUNE_FAILED;
+    s->under_way = next;
+    bool good = !before || finish(s, before);
+    if (base_failed(s->cx))
+        s->end = TUNE_FAILED;
+    if (good && next && s->end == TUNE_GOES_ON)
+        return true;
+    if (s->end != TUNE_FAILED && !close_job(s))
+        s->end = TUNE_FAILED;
+    return false;
+}
+
+/* ---- looking ---- */
+
+tune_end tune_session_end(const tune_session *s) { return s->end; }
+const tune_state *tune_session_task(const tune_session *s, int i) { return &s->task[i].state; }
+int tune_session_current(const tune_session *s) { return s->current; }
+int64_t tune_session_trials(const tune_session *s) { return s->n_trials; }
+int64_t tune_session_measured(const tune_session *s) { return s->n_measured; }
+tune_times tune_session_times(const tune_session *s) { return s->times; }
+double tune_session_seconds(const tune_session *s) { return s->earlier + tec_clock() - s->started; }
+
+double tune_session_total(const tune_session *s, bool at_first)
+{
+    double sum = 0;
+
+    for (int i = 0; i < s->o.n_tasks; i++) {
+        const tune_state *t = &s->task[i].state;
+
+        sum += t->task->weight * (at_first ? t->first : t->best);
+    }
+    return sum;
+}
+
+const store_record *tune_unsaved(const tune_session *s, int *n)
+{
+    *n = s->n_unsaved;
+    return s->unsaved;
+}

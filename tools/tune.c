@@ -1,0 +1,416 @@
+/* tools/tune.c -- `tec tune`: looks for fast schedules of the kernels of a model or of a .te file, and keeps all that it measures. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "autotune/explorer.h"
+#include "autotune/features.h"
+#include "autotune/source.h"
+#include "graph/build.h"
+#include "graph/onnx/onnx.h"
+#include "te/text.h"
+#include "tools/command.h"
+#include "tools/data.h"
+#include "tools/tune_show.h"
+
+typedef struct {
+    const char *records, *target, *plot, *explorer, *model, *name, *gain;
+    int64_t trials, seconds, seed, threads;
+    tool_list dims;
+    bool replay, json;
+} settings;
+
+typedef struct {
+    tec_context *cx;
+    const settings *s;
+    const char *path;
+    const target *t;
+    const tune_task **task;
+    int n_tasks;
+    store *db;
+    const char *job, *lock_path;
+    int lock, signals;
+    bool interrupted;
+    tool_tune_show show;
+} run;
+
+/* ---- dimensions ---- */
+
+static bool read_dims(run *x, onnx_dim *dims)
+{
+    for (int i = 0; i < x->s->dims.n; i++) {
+        const char *value;
+
+        if (!tool_pair(x->s->dims.at[i], &dims[i].name, &value))
+            return false;
+        if (!tool_number(value, &dims[i].value) || dims[i].value < 0) {
+            fprintf(stderr, "tec tune: '%s' is no extent\n", value);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Times are measured at one size: a kernel must have its sizes. */
+static bool has_symbols(run *x, const te_def *d, const char *name)
+{
+    if (d->symbols.n == 0)
+        return false;
+    base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, "'%s' has a symbolic extent '%s': give it a value with --dim %s=N", name,
+              ((const ir_expr *)d->symbols.at[0])->var.name, ((const ir_expr *)d->symbols.at[0])->var.name);
+    return true;
+}
+
+/* ---- tasks ---- */
+
+static bool add_task(run *x, const tune_task *spec)
+{
+    const tune_task *t = has_symbols(x, spec->def, spec->name) ? NULL : tune_task_new(x->cx, spec);
+
+    x->task[x->n_tasks++] = t;
+    return t;
+}
+
+static bool tasks_of_model(run *x, const onnx_dim *dims)
+{
+    onnx_options import = {.dims = dims, .n_dims = x->s->dims.n};
+    graph_module *m = onnx_import(x->cx, x->path, &import);
+    graph_kernels *k = m ? graph_tasks(m, x->t) : NULL;
+
+    x->task = k ? base_array(x->cx, const tune_task *, k->entries.n) : NULL;
+    for (int i = 0; k && i < k->entries.n; i++) {
+        const graph_kernel_entry *e = graph_kernel_at(k, i);
+        const tune_task spec = {.name = base_format(x->cx, "%s (%s)", e->unit.name, e->node), .def = e->def, .task = e->task, .target = x->t,
+                                .default_trace = e->trace, .weight = e->uses, .tree = e->plain};
+
+        if (!add_task(x, &spec))
+            return false;
+    }
+    return k;
+}
+
+static te_def *specialise(run *x, te_def *d, const onnx_dim *dims)
+{
+    int n = 0;
+    const ir_expr **symbol = base_array(x->cx, const ir_expr *, x->s->dims.n), **value = base_array(x->cx, const ir_expr *, x->s->dims.n);
+
+    for (int i = 0; i < x->s->dims.n; i++)
+        for (int k = 0; k < d->symbols.n; k++)
+            if (strcmp(((const ir_expr *)d->symbols.at[k])->var.name, dims[i].name) == 0) {
+                symbol[n] = d->symbols.at[k];
+                value[n++] = ir_int(x->cx, dims[i].value);
+            }
+    return n ? te_specialise(x->cx, d, symbol, value, n) : d;
+}
+
+/* What `tec te` would use: the schedule in the file, or the start of the space. */
+static const char *default_of(run *x, const te_file *file, const te_def *d, const space *sp)
+{
+    const char *text = base_dict_get(&file->schedules, d->name);
+
+    if (text || !sp)
+        return text;
+    const space_point start = space_start(sp);
+    sched *s = space_apply(x->cx, sp, &start);
+    if (sched_failed(s))
+        return base_fail(x->cx, TEC_INTERNAL, d->loc, "the start of the space of '%s' was refused: %s", d->name, sched_error(s));
+    return sched_trace_text(x->cx, s);
+}
+
+static bool tasks_of_file(run *x, const onnx_dim *dims)
+{
+    size_t size;
+    const char *text = base_read_file(x->cx, x->path, &size);
+    te_file *file = text ? te_parse(x->cx, x->path, text) : NULL;
+
+    x->task = file ? base_array(x->cx, const tune_task *, file->defs.n) : NULL;
+    for (int i = 0; file && i < file->defs.n; i++) {
+        te_def *d = file->defs.at[i];
+
+        if (x->s->name && strcmp(d->name, x->s->name) != 0)
+            continue;
+        d = specialise(x, d, dims);
+        const ir_program *tree = d && !has_symbols(x, d, d->name) ? te_tree(x->cx, d) : NULL;
+        const space *sp = tree ? space_master(x->cx, tree, x->t) : NULL;
+        const char *trace = sp ? default_of(x, file, d, sp) : NULL;
+        if (!trace || !add_task(x, &(tune_task){.name = d->name, .def = d, .target = x->t, .default_trace = trace, .tree = tree, .space = sp}))
+            return false;
+    }
+    if (file && x->n_tasks == 0)
+        base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, x->s->name ? "there is no definition '%s'" : "there is no definition", x->s->name);
+    return x->n_tasks > 0;
+}
+
+static bool find_tasks(run *x)
+{
+    const char *dot = strrchr(x->path, '.');
+    onnx_dim *dims = base_array(x->cx, onnx_dim, x->s->dims.n);
+    const char *unfit;
+
+    if (!read_dims(x, dims) || !(x->t = tool_target(x->cx, x->s->target, x->s->threads)))
+        return false;
+    if (!x->s->replay && (unfit = target_unfit(x->cx, x->t)))
+        return base_fail(x->cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", unfit);
+    return dot && strcmp(dot, ".te") == 0 ? tasks_of_file(x, dims) : tasks_of_model(x, dims);
+}
+
+/* ---- the job ---- */
+
+/* Everything that decides what is proposed, so that the same command goes on with its job and another one has its own. */
+static const char *job_name(run *x)
+{
+    base_text t = {0};
+    const char *slash = strrchr(x->path, '/'), *name = slash ? slash + 1 : x->path;
+
+    base_addf(x->cx, &t, "%s %s %" PRId64 " %s %s %d\n", tec_version(), tune_target_key(x->cx, x->t), x->s->seed, x->s->explorer, x->s->model,
+              TUNE_FEATURES_VERSION);
+    for (int i = 0; i < x->n_tasks; i++)
+        base_addf(x->cx, &t, "%s %g\n%s\n", x->task[i]->task->exact_key, x->task[i]->weight, x->task[i]->default_trace);
+    return base_format(x->cx, "%s-%016" PRIx64, name, base_hash(t.data, t.n, BASE_HASH_SEED));
+}
+
+/* Two processes that go on with one job would measure everything twice. The lock ends with the process, however that ends. */
+static bool lock_job(run *x)
+{
+    struct stat s;
+
+    x->lock_path = base_format(x->cx, "%s.%s.lock", x->s->records, x->job);
+    for (;;) {
+        x->lock = open(x->lock_path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+        if (x->lock < 0)
+            return base_fail(x->cx, TEC_IO, (base_loc){x->lock_path, 0}, "cannot make the lock of the job: %s", strerror(errno));
+        if (flock(x->lock, LOCK_EX | LOCK_NB) != 0)
+            return base_fail(x->cx, TEC_INVALID, (base_loc){x->s->records, 0},
+                             "another process tunes this with the same options; give another --seed to tune beside it");
+        if (fstat(x->lock, &s) == 0 && s.st_nlink > 0)
+            return true;
+        close(x->lock); /* its owner removed it in between */
+    }
+}
+
+static void unlock_job(run *x)
+{
+    if (x->lock < 0)
+        return;
+    unlink(x->lock_path);
+    close(x->lock);
+}
+
+/* ---- interrupts ---- */
+
+/* Blocked, and so in the workers: Ctrl-C at a terminal reaches them too. */
+static bool watch_signals(run *x)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    x->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return x->signals >= 0 || base_fail(x->cx, TEC_INTERNAL, (base_loc){0}, "signalfd: %s", strerror(errno));
+}
+
+/* Waits up to so many milliseconds for one. */
+static bool wait_for_signal(run *x, int ms)
+{
+    struct pollfd p = {.fd = x->signals, .events = POLLIN};
+
+    if (!x->interrupted && poll(&p, 1, ms) > 0) {
+        x->interrupted = true;
+        fprintf(stderr, "\ntec tune: stopping; what was measured is kept\n");
+    }
+    return x->interrupted;
+}
+
+static bool stop(void *user)
+{
+    return wait_for_signal(user, 0);
+}
+
+static void progress(void *user, const tune_session *s)
+{
+    run *x = user;
+
+    x->show.session = s;
+    tool_tune_progress(&x->show);
+}
+
+/* ---- a store that cannot be written ---- */
+
+/* A disk may get room again: a minute is waited for it. */
+static bool hold(void *user, const char *why, int try)
+{
+    enum { TRIES = 12, PAUSE_MS = 5000 };
+    run *x = user;
+
+    if (try == 0)
+        fprintf(stderr, "\n%s\ntec tune: the last results are held back and written as soon as that is possible; waiting for a minute\n", why);
+    return try < TRIES && !wait_for_signal(x, PAUSE_MS);
+}
+
+/* Beside the store, or else where temporary files go. */
+static void save_elsewhere(run *x, const store_record *r, int n)
+{
+    const char *temp = getenv("TMPDIR");
+    const char *place[] = {base_format(x->cx, "%s.unsaved.jsonl", x->s->records),
+                           base_format(x->cx, "%s/tec-%s.unsaved.jsonl", temp ? temp : "/tmp", x->job)};
+    base_text all = {0};
+    tec_context *cx = tec_context_new();
+
+    for (int i = 0; i < n; i++)
+        base_addf(cx, &all, "%s\n", store_json(cx, &r[i]));
+    for (int i = 0; i < BASE_COUNT(place); i++) {
+        tec_context_clear(cx);
+        if (base_write_file(cx, place[i], all.data, all.n)) {
+            fprintf(stderr, "tec tune: %d results could not be stored; they are in %s: tec records import %s %s\n", n, place[i], x->s->records, place[i]);
+            tec_context_free(cx);
+            return;
+        }
+    }
+    fprintf(stderr, "tec tune: %d results could not be stored anywhere:\n%s", n, all.data);
+    tec_context_free(cx);
+}
+
+/* ---- running ---- */
+
+static const char *const why_it_ended[] = {
+    [TUNE_GOES_ON] = "", [TUNE_TRIALS] = "all trials are done", [TUNE_SECONDS] = "the time is over", [TUNE_GAIN] = "little more is to be gained",
+    [TUNE_EXHAUSTED] = "every schedule of the spaces was tried", [TUNE_STOPPED] = "stopped: the same command goes on from here", [TUNE_FAILED] = ""};
+
+static int report(run *x, tune_session *s)
+{
+    int n = 0;
+    const store_record *lost = tune_unsaved(s, &n);
+    tune_end end = tune_session_end(s);
+
+    if (end == TUNE_FAILED || base_failed(x->cx)) {
+        if (n)
+            save_elsewhere(x, lost, n);
+        return tool_fail("tune", x->cx);
+    }
+    if (x->s->replay) {
+        printf("%" PRId64 " trials of job %s replayed: the proposals are the same\n", tune_session_trials(s), x->job);
+        return TOOL_OK;
+    }
+    fprintf(stderr, "%s\n", why_it_ended[end]);
+    if (end == TUNE_STOPPED)
+        return TOOL_FAILED;
+    tool_tune_table(&x->show);
+    return TOOL_OK;
+}
+
+static int tune(run *x, tune_measurer *m)
+{
+    struct utsname machine;
+    const char *gain_end;
+    double gain = x->s->gain ? strtod(x->s->gain, (char **)&gain_end) / 100 : 0;
+
+    uname(&machine);
+    const tune_options o = {.tasks = x->task, .n_tasks = x->n_tasks, .measurer = m, .db = x->db, .job = x->job, .arguments = x->path,
+                            .device = machine.nodename, .device_text = target_text(x->cx, x->t), .explorer = x->s->explorer, .model = x->s->model,
+                            .seed = (uint64_t)x->s->seed, .trials = x->s->trials, .seconds = (double)x->s->seconds, .gain = gain,
+                            .stop = stop, .progress = progress, .unsaved = hold, .user = x};
+    x->show = (tool_tune_show){.cx = x->cx, .n_tasks = x->n_tasks, .trials = x->s->trials, .seconds = (double)x->s->seconds, .json = x->s->json,
+                               .live = isatty(STDERR_FILENO) && !x->s->replay, .started = tec_clock()};
+    tune_session *s = tune_session_new(x->cx, &o);
+    if (!s)
+        return tool_fail("tune", x->cx);
+    x->show.session = s;
+    for (bool more = true; more;) {
+        more = tune_step(s);
+        if (!x->s->replay)
+            tool_tune_batch(&x->show);
+    }
+    if (m && tune_session_end(s) != TUNE_FAILED && tune_session_end(s) != TUNE_STOPPED)
+        tune_adopt(s);
+    int status = report(x, s);
+    if (status != TOOL_FAILED && x->s->plot && !tool_tune_plot(&x->show, x->s->plot))
+        status = tool_fail("tune", x->cx);
+    tune_session_close(s);
+    return status;
+}
+
+/* With processes that build and run. */
+static int measure(run *x)
+{
+    tune_measurer *m = watch_signals(x) && lock_job(x) ? tune_measurer_local(x->cx, &(tune_measure_options){.threads = x->t->num_cores}) : NULL;
+    int status = m ? tune(x, m) : tool_fail("tune", x->cx);
+
+    if (m)
+        m->close(m);
+    unlock_job(x);
+    return status;
+}
+
+static int start(run *x)
+{
+    if (!find_tasks(x))
+        return base_failed(x->cx) ? tool_fail("tune", x->cx) : TOOL_USAGE;
+    x->job = job_name(x);
+    x->db = store_open(x->cx, x->s->records, &(store_options){.read_only = x->s->replay, .must_exist = x->s->replay});
+    if (!x->db)
+        return tool_fail("tune", x->cx);
+    if (store_is_read_only(x->db) && !x->s->replay) {
+        base_fail(x->cx, TEC_IO, (base_loc){x->s->records, 0}, "this record store may not be written, so nothing was measured");
+        return tool_fail("tune", x->cx);
+    }
+    return x->s->replay ? tune(x, NULL) : measure(x);
+}
+
+static int misuse(const char *what)
+{
+    fprintf(stderr, "tec tune: %s\nTry 'tec tune --help'.\n", what);
+    return TOOL_USAGE;
+}
+
+int tool_tune(int argc, char **argv)
+{
+    settings s = {.target = "native", .explorer = "anneal", .model = "rank", .seed = 1};
+    tool_list files = {0};
+    const tool_option options[] = {
+        {"records", TOOL_TEXT, &s.records, "DB", "the record store, made where it is missing; needed"},
+        {"target", TOOL_TEXT, &s.target, "T", "what to tune for; this machine must be able to run it (native)"},
+        {"trials", TOOL_INT, &s.trials, "N", "candidates in all (1000 where no limit is given)"},
+        {"seconds", TOOL_INT, &s.seconds, "S", "time in all, earlier sessions of the same command included"},
+        {"min-gain", TOOL_TEXT, &s.gain, "PERCENT", "stops where a batch is expected to save less of the end-to-end time"},
+        {"seed", TOOL_INT, &s.seed, "N", "another seed looks elsewhere (1)"},
+        {"threads", TOOL_INT, &s.threads, "N", "threads of the kernels (the cores of the target)"},
+        {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
+        {"name", TOOL_TEXT, &s.name, "NAME", "of a .te file, this definition alone"},
+        {"explorer", TOOL_TEXT, &s.explorer, "NAME", "anneal, epsilon-greedy, evolve, genetic, random or grid (anneal)"},
+        {"model", TOOL_TEXT, &s.model, "KIND", "of costs: rank, regression or none (rank)"},
+        {"replay", TOOL_FLAG, &s.replay, NULL, "measures nothing: goes through the records of this command and checks that it proposes the same"},
+        {"plot", TOOL_TEXT, &s.plot, "FILE", "writes the curves there, as SVG"},
+        {"json", TOOL_FLAG, &s.json, NULL, "prints a line of JSON for each batch, kernel, and the end"},
+    };
+    const tool_usage usage = {"tune", "MODEL.onnx|FILE.te",
+                              "Looks for fast schedules by measuring, and keeps every measurement. The same command goes on where it stopped.", options,
+                              BASE_COUNT(options), 1, 1};
+    int status = tool_parse(&usage, argc, argv, &files);
+
+    if (status != TOOL_GO_ON)
+        return status;
+    if (!s.records)
+        return misuse("where the records go is missing: --records DB");
+    if (s.trials < 0 || s.seconds < 0 || s.threads < 0)
+        return misuse("--trials, --seconds and --threads are not negative");
+    if (!s.trials && !s.seconds && !s.gain)
+        s.trials = 1000;
+    run x = {.cx = tec_context_new(), .s = &s, .path = files.at[0], .lock = -1, .signals = -1};
+    status = start(&x);
+    store_close(x.db);
+    tec_context_free(x.cx);
+    return status;
+}
