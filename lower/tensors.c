@@ -53,7 +53,9 @@ static const ir_stmt *call_function(binder *b, const ir_intrinsic *in, const cha
     }
     if (!ir_same_program(cx, known->meaning, in->meaning))
         return base_fail(cx, TEC_INVALID, base_where(cx), "the function '%s' has two meanings, one of them that of '%s'", function, in->name);
-    const ir_expr *call = ir_match_call(cx, known, m), *zero = ir_imm_int(cx, BASE_I32, 0);
+    const ir_expr *call = ir_match_call(cx, in, m), *zero = ir_imm_int(cx, BASE_I32, 0); /* m speaks of the operands of `in` */
+    if (call)
+        call = ir_call(cx, call->dtype, function, known, call->call.arg, call->call.n, call->call.buffer, call->call.n_buffers, false);
     return call ? ir_assert(cx, ir_eq(cx, call, zero), base_format(cx, "the function '%s' of intrinsic '%s' failed", function, in->name)) : NULL;
 }
 

@@ -399,3 +399,27 @@ Test(place, reverse_compute_at_needs_all_its_producers_to_run)
     refuses(s, "reverse_compute_at(C.cache.local, C.x.0)",
             "it depends on 'false' whether all that 'C.cache.local' reads is computed");
 }
+
+/* In an iteration in which nobody reads, the block has nothing to do. */
+Test(place, runs_only_where_somebody_reads)
+{
+    sched *s = schedule_of("def f(A: f32[10]) { P[i] = A[i] + 1.0 C[i] = P[i] * 2.0 return C }");
+
+    does(s, "split(C.i, 5, 4)\nreorder(C.i.1, C.i.0)\ncompute_at(P, C.i.0)");
+    looks(s, "for C.i.1 in 0..4 {\n"
+             "  for C.i.0 in 0..5 {\n"
+             "    for P.i in 0..1 {\n"
+             "      block P(i = C.i.1 + C.i.0 * 4 + P.i in 0..10) where C.i.1 + C.i.0 * 4 + P.i < 10 && C.i.0 * 4 + C.i.1 < 10 {\n"
+             "        reads A[i]\n"
+             "        writes P[i]\n"
+             "        P[i] = A[i] + 1.0\n"
+             "      }\n"
+             "    }\n"
+             "    block C(i = C.i.0 * 4 + C.i.1 in 0..10) where C.i.0 * 4 + C.i.1 < 10 {\n"
+             "      reads P[i]\n"
+             "      writes C[i]\n"
+             "      C[i] = P[i] * 2.0\n"
+             "    }\n"
+             "  }\n"
+             "}\n");
+}
