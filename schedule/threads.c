@@ -97,6 +97,31 @@ static bool copies_fit(sched_call *c, const sched_sites *all, const sched_site *
     return !c->reason;
 }
 
+/* What the loops at and below s ask for on each axis. */
+static void ask_for(const ir_stmt *s, int64_t threads[3])
+{
+    int64_t extent;
+
+    if (s->kind == IR_FOR && sched_is_threads(s->loop.how) && ir_is_int(s->loop.extent, &extent)) {
+        int64_t *axis = &threads[s->loop.how - IR_THREAD_X];
+        *axis = extent > *axis ? extent : *axis;
+    }
+    for (int i = 0, n = sched_n_children(s); i < n; i++)
+        ask_for(sched_child(s, i), threads);
+}
+
+/* Each axis is within the limit; together they may not be. */
+static bool launch_fits(sched_call *c, const ir_stmt *root)
+{
+    int64_t limit = c->s->target ? c->s->target->max_threads : 0, threads[3] = {1, 1, 1};
+
+    ask_for(root, threads);
+    if (!limit || threads[0] * threads[1] <= limit / threads[2])
+        return true;
+    return sched_refuse(c, "the launch of '%s' has %lld * %lld * %lld threads; the limit is %lld", root->loop.var->var.name,
+                        (long long)threads[0], (long long)threads[1], (long long)threads[2], (long long)limit);
+}
+
 bool sched_threads_fit(sched_call *c, const ir_program *after)
 {
     if (!axes_below(after->body))
@@ -106,6 +131,8 @@ bool sched_threads_fit(sched_call *c, const ir_program *after)
         const sched_site *w = &all.at[i];
         place at = place_of(w);
 
+        if (at.root && !launch_fits(c, at.root))
+            return false;
         for (int j = 0; at.root && j < w->block->n_writes; j++) {
             const ir_buffer *b = w->block->writes[j].buffer;
 
