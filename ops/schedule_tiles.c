@@ -77,18 +77,19 @@ bool op_vectorise(sched *s, const char *loop)
     return !loop || op_extent(s, loop) == 1 || sched_annotate(s, loop, IR_VECTORISED);
 }
 
-/* The innermost reduction loop written out, or a few steps of it, where they divide it. */
+/* A few steps of the innermost reduction loop written out, where they divide it. Taps of a window are not: neighbouring rows read the same
+ * elements, and kept in registers for each other these leave too few for the sums. */
 static bool unroll_reduction(op_tiling *t, const char *loop, const char **part)
 {
     int64_t n = op_extent(t->s, loop), by = REDUCTION_UNROLL;
 
     part[0] = loop;
     part[1] = NULL;
-    if (n > 0 && n <= 2 * REDUCTION_UNROLL)
-        return op_unroll(t->s, loop);
     while (by > 1 && (n == 0 || n % by))
         by /= 2;
-    return by == 1 || (sched_split(t->s, loop, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part) && op_unroll(t->s, part[1]));
+    if (by == 1 || n == by)
+        return by == 1 || op_unroll(t->s, loop);
+    return sched_split(t->s, loop, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part) && op_unroll(t->s, part[1]);
 }
 
 bool op_order_sums(op_tiling *t, const char **reduce, int n_reduce, const char *rows, const char *vectors, const char *lanes)

@@ -10,6 +10,7 @@
 #include "targets/llvm/gen.h"
 
 #include <llvm-c/Error.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
@@ -17,8 +18,13 @@ static const char passes[] = "function(sroa,early-cse<memssa>,instcombine<no-ver
                              "loop-mssa(licm<allowspeculation>),gvn,instcombine<no-verify-fixpoint>,"
                              "loop-mssa(licm<allowspeculation>),dse,adce,early-cse,simplifycfg)";
 
+/* Strength reduction is ours (walkers.c): LLVM's takes a register for each displacement of a large tile, and spills them. It can be switched
+ * off for the process alone. */
 static void register_targets(void)
 {
+    static const char *const options[] = {"tec", "-disable-lsr"};
+
+    LLVMParseCommandLineOptions(BASE_COUNT(options), options, NULL);
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

@@ -28,6 +28,27 @@ typedef struct {
     LLVMValueRef scope, others; /* alias scope lists for its accesses; NULL: none */
 } llvm_place;
 
+/* A sum of terms with constant factors, a constant, and a multiple of a loop's variable. */
+enum { LLVM_MOST_TERMS = 12, LLVM_MOST_WALKERS = 8 };
+typedef struct {
+    const ir_expr *term[LLVM_MOST_TERMS];
+    int64_t factor[LLVM_MOST_TERMS], offset, step;
+    int n;
+} llvm_sum;
+
+/* A pointer into a buffer that advances with a loop. */
+typedef struct {
+    const ir_buffer *buffer;
+    llvm_sum start; /* the element in the first iteration */
+    LLVMValueRef pointer;
+} llvm_walker;
+typedef struct llvm_walkers {
+    const ir_expr *var;
+    llvm_walker at[LLVM_MOST_WALKERS];
+    int n;
+    struct llvm_walkers *outer; /* those of the loop around, which have a rest meanwhile */
+} llvm_walkers;
+
 /* Values of expressions already emitted: a hash table whose youngest entries go when their scope ends. */
 typedef struct {
     const ir_expr *key;
@@ -69,6 +90,7 @@ typedef struct {
     base_map risky;  /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
     base_vec imports; /* values of notes (ir_expr *) whose functions are in the module */
     llvm_memo memo;
+    llvm_walkers *walkers; /* of the loop being written; NULL: none */
     LLVMValueRef mask; /* lanes under evaluation; NULL: all */
     int mask_lanes;
     bool index; /* inside an index or bound: no overflow */
@@ -125,12 +147,20 @@ void llvm_alias_scopes(llvm_gen *g);
 
 /* ---- stmt.c, parallel.c, calls.c ---- */
 void llvm_stmt(llvm_gen *g, const ir_stmt *s);
+/* walkers: found for this loop. */
 void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add,
-               bool nonnegative, const ir_stmt *body);
+               bool nonnegative, const ir_stmt *body, llvm_walkers *walkers);
 void llvm_parallel(llvm_gen *g, const ir_stmt *s);
 LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
 void llvm_give_up(llvm_gen *g,
                   LLVMValueRef status); /* leaves the function with this status; the builder then stands in a dead block */
+
+/* ---- walkers.c ---- */
+void llvm_find_walkers(llvm_gen *g, const ir_stmt *loop, llvm_walkers *out); /* none where a loop lies inside */
+void llvm_start_walkers(llvm_gen *g, llvm_walkers *all, LLVMValueRef begin);        /* in front of the loop, */
+void llvm_enter_walkers(llvm_gen *g, llvm_walkers *all, LLVMBasicBlockRef before);  /* at its beginning */
+void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all);                          /* and at its end */
+LLVMValueRef llvm_walker_at(llvm_gen *g, const ir_buffer *b, const ir_expr *index); /* the element's address; NULL: no pointer walks there */
 
 /* ---- import.c, clang.c ---- */
 bool llvm_import(llvm_gen *g, const ir_program *p); /* the functions that the notes of p bring; false with an error */

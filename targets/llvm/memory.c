@@ -57,6 +57,13 @@ static LLVMValueRef element(llvm_gen *g, const ir_buffer *b, const llvm_place *p
                   : LLVMBuildGEP2(g->b, type, p->address, &index, 1, "");
 }
 
+/* The address of an element by its index: from a pointer that walks there, or computed; NULL with an error. */
+static LLVMValueRef address_of(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, bool inside)
+{
+    LLVMValueRef walked = llvm_walker_at(g, b, index), i = walked ? NULL : wide_index(g, index);
+    return walked ? walked : i ? element(g, b, p, i, inside) : NULL;
+}
+
 LLVMValueRef llvm_address(llvm_gen *g, const ir_buffer *b, LLVMValueRef index)
 {
     const llvm_place *p = place_of(g, b);
@@ -111,10 +118,9 @@ static void masked_store(llvm_gen *g, const llvm_place *p, LLVMValueRef v, LLVMV
 static LLVMValueRef load_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef mask)
 {
     LLVMTypeRef type = llvm_memory_type(g, b->dtype);
-    LLVMValueRef i = wide_index(g, index);
-    if (!i)
+    LLVMValueRef address = address_of(g, b, p, index, !mask), v;
+    if (!address)
         return NULL;
-    LLVMValueRef address = element(g, b, p, i, !mask), v;
     unsigned align = (unsigned)natural_align(b->dtype);
     if (!mask)
         return plain_load(g, p, type, address, align);
@@ -128,10 +134,9 @@ static LLVMValueRef load_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_
                                     LLVMValueRef mask)
 {
     LLVMTypeRef type = llvm_memory_type(g, base_dtype_lanes(b->dtype, lanes));
-    LLVMValueRef i = wide_index(g, base);
-    if (!i)
+    LLVMValueRef address = address_of(g, b, p, base, !mask);
+    if (!address)
         return NULL;
-    LLVMValueRef address = element(g, b, p, i, !mask);
     unsigned align = align_of(g, b, p, base);
     return mask ? masked_load(g, p, type, address, align, mask) : plain_load(g, p, type, address, align);
 }
@@ -250,10 +255,9 @@ LLVMValueRef llvm_load(llvm_gen *g, const ir_expr *e)
 static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef v,
                       LLVMValueRef mask)
 {
-    LLVMValueRef i = wide_index(g, index);
-    if (!i)
+    LLVMValueRef address = address_of(g, b, p, index, !mask);
+    if (!address)
         return;
-    LLVMValueRef address = element(g, b, p, i, !mask);
     unsigned align = (unsigned)natural_align(b->dtype);
     if (mask) {
         LLVMValueRef one = LLVMBuildBitCast(g->b, v, LLVMVectorType(LLVMTypeOf(v), 1), "");
@@ -268,10 +272,9 @@ static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, cons
 static void store_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, LLVMValueRef v,
                              LLVMValueRef mask)
 {
-    LLVMValueRef i = wide_index(g, base);
-    if (!i)
+    LLVMValueRef address = address_of(g, b, p, base, !mask);
+    if (!address)
         return;
-    LLVMValueRef address = element(g, b, p, i, !mask);
     unsigned align = align_of(g, b, p, base);
     if (mask) {
         masked_store(g, p, v, address, align, mask);

@@ -113,7 +113,9 @@ static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef 
     LLVMValueRef add = ir_is_value(s->loop.min, 0) ? NULL : llvm_index(g, s->loop.min);
     llvm_leave(g, scope);
     bool nonnegative = (ir_is_int(s->loop.min, &min) && min >= 0) || llvm_nonnegative(g, s->loop.min);
-    llvm_loop(g, LLVMGetParam(function, 2), LLVMGetParam(function, 3), false, s->loop.var, add, nonnegative, s->loop.body);
+    llvm_walkers walkers;
+    llvm_find_walkers(g, s, &walkers);
+    llvm_loop(g, LLVMGetParam(function, 2), LLVMGetParam(function, 3), false, s->loop.var, add, nonnegative, s->loop.body, &walkers);
     llvm_end_function(g);
     g->vars = outer.vars;
     g->places = outer.places;

@@ -10,8 +10,9 @@
 enum { MOST_STACK = 64 * 1024 };
 
 void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add,
-               bool nonnegative, const ir_stmt *body)
+               bool nonnegative, const ir_stmt *body, llvm_walkers *walkers)
 {
+    llvm_start_walkers(g, walkers, add ? LLVMBuildNSWAdd(g->b, begin, add, "") : begin);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "loop"), after = llvm_block(g, "after");
     if (runs)
         LLVMBuildBr(g->b, loop);
@@ -19,12 +20,15 @@ void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, con
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, begin, end, ""), loop, after);
     LLVMPositionBuilderAtEnd(g->b, loop);
     LLVMValueRef i = LLVMBuildPhi(g->b, LLVMTypeOf(begin), "i");
+    llvm_enter_walkers(g, walkers, before);
     llvm_bind(g, var, add ? LLVMBuildNSWAdd(g->b, i, add, "") : i, NULL, 1, nonnegative);
     llvm_stmt(g, body);
     llvm_unbind(g, var);
+    llvm_advance_walkers(g, walkers);
     LLVMValueRef next = LLVMBuildNSWAdd(g->b, i, llvm_int_like(g, LLVMTypeOf(i), 1), "");
     LLVMBasicBlockRef last = LLVMGetInsertBlock(g->b);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, next, end, ""), loop, after);
+    /* Not "less than": LLVM would compare i with end - 1, and keep i beside its successor for that. */
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, next, end, ""), loop, after);
     LLVMAddIncoming(i, (LLVMValueRef[]){begin, next}, (LLVMBasicBlockRef[]){before, last}, 2);
     LLVMPositionBuilderAtEnd(g->b, after);
 }
@@ -47,7 +51,9 @@ static void emit_serial(llvm_gen *g, const ir_stmt *s)
         llvm_unbind(g, s->loop.var);
         return;
     }
-    llvm_loop(g, begin, LLVMBuildNSWAdd(g->b, begin, n, ""), constant, s->loop.var, NULL, nonnegative, s->loop.body);
+    llvm_walkers walkers;
+    llvm_find_walkers(g, s, &walkers);
+    llvm_loop(g, begin, LLVMBuildNSWAdd(g->b, begin, n, ""), constant, s->loop.var, NULL, nonnegative, s->loop.body, &walkers);
 }
 
 static void emit_for(llvm_gen *g, const ir_stmt *s)
