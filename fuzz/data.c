@@ -203,7 +203,7 @@ static void interpret(tec_context *cx, tec_context *scratch, const ir_program *p
         args[i].array = &arrays[i];
     }
     ir_run run = {.args = args, .max_steps = 50000000, .parallel_seed = (int64_t)(d->seed >> 20) | 1, .symbol_name = d->sizes.name,
-                  .symbol_value = d->sizes.value, .n_symbols = d->sizes.n};
+                  .symbol_value = d->sizes.value, .n_symbols = d->sizes.n, .implied_barriers = d->implied_barriers};
     if (!ir_interpret(scratch, p, &run))
         d->fault = base_strdup(cx, tec_context_error(scratch));
     else if (!oracle)

@@ -28,6 +28,7 @@ typedef struct {
     int64_t elements[FUZZ_MAX_PARAMS];
     void *input[FUZZ_MAX_PARAMS];    /* of inputs and scalars */
     void *expected[FUZZ_MAX_PARAMS]; /* of outputs, once an oracle ran */
+    bool implied_barriers; /* the program of a GPU has none yet */
     const char *fault;
 } fuzz_data;
 

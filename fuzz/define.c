@@ -111,7 +111,7 @@ static const struct {
 } makers[] = {
     {fuzz_elementwise, 30}, {fuzz_reduction, 16}, {fuzz_reshape, 8}, {fuzz_padding, 6}, {fuzz_matmul, 9}, {fuzz_window, 7}, {fuzz_conv, 6},
     {fuzz_arg_reduction, 4}, {fuzz_moments, 3}, {fuzz_horner, 3}, {fuzz_several, 4}, {fuzz_triangle, 4}, {fuzz_gather, 3}, {fuzz_predicate, 3},
-    {fuzz_scan, 4},
+    {fuzz_scan, 4}, {fuzz_pattern, 7}, {fuzz_bits, 1}, {fuzz_extern, 2},
 };
 
 static void add_stage(fuzz_maker *m)
@@ -179,5 +179,6 @@ const char *fuzz_definition(tec_context *cx, uint64_t *state)
     base_add(cx, &t, base_text_str(cx, &m->combiners));
     base_add(cx, &t, base_text_str(cx, &m->body));
     add_return(m, &t);
+    base_add(cx, &t, base_text_str(cx, &m->intrinsics));
     return base_text_str(cx, &t);
 }

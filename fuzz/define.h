@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     tec_context *cx;
     uint64_t *state;
-    base_text params, body;
+    base_text params, body, intrinsics;
     fuzz_tensor at[FUZZ_MAX_TENSORS];
     int n, n_inputs, n_stages;
     bool uses[FUZZ_SYMBOLS];    /* the symbol occurs */
@@ -75,9 +75,10 @@ fuzz_tensor *fuzz_add_tensor(fuzz_maker *m, const char *name, base_dtype t, cons
 int64_t fuzz_points(const fuzz_axis *axis, int n);
 const char *fuzz_axes_text(fuzz_maker *m, const fuzz_axis *axis, int n);
 
-/* A stage on top of `base`; false: it does not fit, nothing was written (fuzz/stages.c, fuzz/windows.c, fuzz/scans.c). */
+/* A stage on top of `base`; false: it does not fit, nothing was written (fuzz/stages.c, fuzz/windows.c, fuzz/scans.c,
+ * fuzz/patterns.c, fuzz/externs.c). */
 typedef bool fuzz_stage_maker(fuzz_maker *m, const fuzz_tensor *base);
 fuzz_stage_maker fuzz_elementwise, fuzz_reduction, fuzz_reshape, fuzz_padding, fuzz_matmul, fuzz_window, fuzz_conv, fuzz_arg_reduction, fuzz_moments,
-    fuzz_horner, fuzz_several, fuzz_triangle, fuzz_gather, fuzz_predicate, fuzz_scan;
+    fuzz_horner, fuzz_several, fuzz_triangle, fuzz_gather, fuzz_predicate, fuzz_scan, fuzz_pattern, fuzz_bits, fuzz_extern;
 
 #endif

@@ -16,13 +16,14 @@
 
 #include "base/base.h"
 #include "targets/target.h"
+#include "te/text.h"
 
 typedef struct {
     uint64_t seed;
     int64_t index;
     uint64_t data;      /* what values and sizes are drawn from */
     const char *target; /* "": that of the run; or that of a GPU, for which no code is made */
-    const char *te;     /* the definition as .te text */
+    const char *te;     /* the definition as .te text, and the intrinsics that it declares */
     const char *trace;  /* the accepted steps, one a line */
     int accepted, refused;
 } fuzz_case;
@@ -58,6 +59,8 @@ fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target 
 /* Runs the case everywhere. Lines of the trace that are refused are left out and counted. */
 void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out);
 
+/* The first definition of the file and its intrinsics. */
+const char *fuzz_te_text(tec_context *cx, const te_file *f);
 /* A .te file: comments with seed and data, the definition, its schedule. And back; false with an error in the context. */
 const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comment);
 bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_case *out);

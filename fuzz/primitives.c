@@ -12,7 +12,7 @@ enum { MAX_LOOPS = 12, DEFAULT_WEIGHT = 4 };
 
 /* ---- arguments by kind ---- */
 
-static void shuffle(fuzz_stepper *p, const char **names, int n)
+void fuzz_shuffle(fuzz_stepper *p, const char **names, int n)
 {
     for (int i = n - 1; i > 0; i--) {
         int j = fuzz_pick(p, i + 1);
@@ -40,7 +40,7 @@ static void draw_loops(fuzz_stepper *p, sched_arg *a, bool neighbours)
     a->names = pick;
     if (neighbours)
         return;
-    shuffle(p, pick, a->n);
+    fuzz_shuffle(p, pick, a->n);
     if (n > 2)
         a->n = 2 + fuzz_pick(p, n - 1);
 }
@@ -301,6 +301,14 @@ static void fit_rolling(fuzz_stepper *p, sched_arg *a)
     a[1].name = fuzz_loop_near(p, block, true);
 }
 
+static void fit_tensorize(fuzz_stepper *p, sched_arg *a)
+{
+    int n = p->intrinsics->list.n;
+
+    a[0].name = fuzz_own_loop(p, fuzz_any_block(p));
+    a[1].name = n ? ((const te_intrinsic *)p->intrinsics->list.at[fuzz_pick(p, n)])->name : "bits.1x1";
+}
+
 static void fit_pragma(fuzz_stepper *p, sched_arg *a)
 {
     static const char *const keys[] = {"auto_unroll", "auto_unroll_depth"};
@@ -342,7 +350,7 @@ static const struct {
     [AT_rfactor] = {4, fit_rfactor},
     [AT_storage_align] = {3, fit_storage_align},
     [AT_blockize] = {4, fit_blockize},
-    [AT_tensorize] = {1, NULL},
+    [AT_tensorize] = {1, fit_tensorize},
     [AT_buffer_bind] = {4, fit_buffer_bind},
     [AT_prefetch] = {3, fit_prefetch},
     [AT_rolling_buffer] = {5, fit_rolling},

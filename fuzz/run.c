@@ -20,6 +20,7 @@ typedef struct {
     const fuzz_case *c;
     const target *t;
     fuzz_result *r;
+    const te_file *file;
     const ir_program *tree;
     sched *s;
     fuzz_data data[FUZZ_MAX_SETS];
@@ -27,7 +28,7 @@ typedef struct {
     int n_passes; /* rows of the pipeline that are done */
 } check;
 
-enum { GPU_PERCENT = 20 };
+enum { GPU_PERCENT = 25 };
 
 /* What the case is scheduled and lowered for. */
 static const target *target_of(tec_context *cx, const fuzz_case *c, const target *t)
@@ -89,9 +90,14 @@ static bool has_virtual_threads(tec_context *cx, const ir_program *p)
     return w.stop;
 }
 
+static bool lacks_barriers(const check *k, int row, const ir_program *p)
+{
+    return k->t->kind->is_gpu && row >= row_of("blocks") && row < row_of("barriers") && has_virtual_threads(k->cx, p);
+}
+
 /* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by the pass that will make it: before
  * `threads`, the partial results of reductions over threads, and their start; from `blocks` to `barriers`, the barriers. Row -1: the scheduled tree. NULL:
- * that pass cannot, yet; with virtual threads, barriers come after they were interleaved. */
+ * that pass cannot. Virtual threads get barriers after they were interleaved: until then the interpreter runs as though these were there. */
 static const ir_program *runnable(check *k, int row, const ir_program *p)
 {
     const char *const passes[] = {"threads", "init", "barriers"};
@@ -99,8 +105,8 @@ static const ir_program *runnable(check *k, int row, const ir_program *p)
 
     if (!k->t->kind->is_gpu || row >= row_of("barriers") || row == row_of("init"))
         return p;
-    if (row >= row_of("blocks") && has_virtual_threads(k->cx, p))
-        return NULL;
+    if (lacks_barriers(k, row, p))
+        return p;
     p = lower_run_passes(&(lower_options){.cx = k->cx, .target = k->t}, p, passes + first, n);
     tec_context_clear(k->cx);
     return p;
@@ -109,10 +115,14 @@ static const ir_program *runnable(check *k, int row, const ir_program *p)
 /* The program after that row gives what the oracle gave, for all sizes. */
 static bool same(check *k, const ir_program *p, int row, const char *where)
 {
+    bool implied = lacks_barriers(k, row, p);
+
     p = runnable(k, row, p);
-    for (int i = 0; p && i < k->n_sets; i++)
+    for (int i = 0; p && i < k->n_sets; i++) {
+        k->data[i].implied_barriers = implied;
         if (!fuzz_interpret(k->cx, p, &k->data[i], false))
             return found(k, FUZZ_WRONG, where, base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
+    }
     return true;
 }
 
@@ -128,9 +138,10 @@ static bool define(check *k)
         k->r->outcome = FUZZ_INVALID;
         return false;
     }
-    const char *text = te_text(k->cx, file->defs.at[0]);
+    k->file = file;
+    const char *text = fuzz_te_text(k->cx, file);
     te_file *again = te_parse(k->cx, "printed.te", text);
-    if (!again || strcmp(te_text(k->cx, again->defs.at[0]), text) != 0) {
+    if (!again || strcmp(fuzz_te_text(k->cx, again), text) != 0) {
         tec_context_clear(k->cx);
         return found(k, FUZZ_WRONG, "text", base_format(k->cx, "the definition does not print as it parses:\n%s", text));
     }
@@ -152,6 +163,14 @@ static bool consult_oracle(check *k)
 
 /* ---- the schedule ---- */
 
+static sched *new_schedule(check *k)
+{
+    sched *s = sched_new(k->cx, k->tree, k->t);
+
+    sched_use_intrinsics(s, &k->file->intrinsics);
+    return s;
+}
+
 static void count_primitive(check *k)
 {
     const sched_step *step = k->s->steps.at[k->s->steps.n - 1];
@@ -162,7 +181,7 @@ static void count_primitive(check *k)
 /* Line by line, leaving out what is refused; with `each`, results are compared after every line. */
 static bool replay(check *k, bool each)
 {
-    k->s = sched_new(k->cx, k->tree, k->t);
+    k->s = new_schedule(k);
     k->r->steps = k->r->refused = 0;
     for (const char *line = k->c->trace, *end; *line; line = end + (*end == '\n')) {
         end = line + strcspn(line, "\n");
@@ -194,7 +213,7 @@ static bool schedule(check *k)
     if (!replay(k, false))
         return false;
     const char *text = sched_trace_text(k->cx, k->s);
-    sched *again = sched_new(k->cx, k->tree, k->t);
+    sched *again = new_schedule(k);
     if (!sched_replay(again, "trace", text))
         return found(k, FUZZ_WRONG, "replay", base_format(k->cx, "the trace does not replay: %s", sched_error(again)));
     if (same(k, sched_tree(k->s), -1, "schedule"))
@@ -290,6 +309,16 @@ void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_resul
 
 /* ---- a case as a file ---- */
 
+const char *fuzz_te_text(tec_context *cx, const te_file *f)
+{
+    base_text t = {0};
+
+    base_add(cx, &t, te_text(cx, f->defs.at[0]));
+    for (int i = 0; i < f->intrinsics.list.n; i++)
+        base_add(cx, &t, te_intrinsic_text(cx, f->intrinsics.list.at[i]));
+    return base_text_str(cx, &t);
+}
+
 const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comment)
 {
     base_text t = {0};
@@ -328,6 +357,6 @@ bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_c
     const te_def *d = f->defs.at[0];
     const char *trace = base_dict_get(&f->schedules, d->name);
     (void)sscanf(text, "# tec fuzz: case %lld of seed %llu, data %llu, target %31s", &index, &seed, &data, on);
-    *out = (fuzz_case){.seed = seed, .index = index, .data = data, .target = base_strdup(cx, on), .te = te_text(cx, d), .trace = trace ? trace : ""};
+    *out = (fuzz_case){.seed = seed, .index = index, .data = data, .target = base_strdup(cx, on), .te = fuzz_te_text(cx, f), .trace = trace ? trace : ""};
     return true;
 }

@@ -39,7 +39,7 @@ static bool try_case(shrinker *k, const char *te, const char *trace)
 static const char *normal(shrinker *k, const char *te)
 {
     te_file *f = te_parse(k->cx, "candidate.te", te);
-    const char *text = f ? te_text(k->cx, f->defs.at[0]) : NULL;
+    const char *text = f ? fuzz_te_text(k->cx, f) : NULL;
 
     tec_context_clear(k->cx);
     return text;

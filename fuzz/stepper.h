@@ -10,6 +10,7 @@
 
 #include "fuzz/draw.h"
 #include "fuzz/fuzz.h"
+#include "hardware/hardware.h"
 #include "schedule/state.h"
 
 typedef struct {
@@ -18,11 +19,14 @@ typedef struct {
     sched *s;
     fuzz_case *c;
     const fuzz_watch *watch;
+    const te_intrinsics *intrinsics; /* that the case declares */
     bool gpu;    /* the case is for a GPU: blocks, threads, shared memory */
     bool broken; /* a step left an error in the context: the last line of the trace, though it was not accepted */
 } fuzz_stepper;
 
 static inline int fuzz_pick(fuzz_stepper *p, int n) { return fuzz_below(p->state, n); }
+/* Into any order. */
+void fuzz_shuffle(fuzz_stepper *p, const char **names, int n);
 static inline bool fuzz_odds(fuzz_stepper *p, int percent) { return fuzz_chance(p->state, percent); }
 
 /* ---- what the tree of the moment offers (fuzz/offer.c) ---- */
@@ -52,6 +56,13 @@ bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind
 const char *const *fuzz_apply_split(fuzz_stepper *p, const char *loop, int64_t factor);
 /* The i-th name that the last accepted step gave; NULL: none. */
 const char *fuzz_last_result(const fuzz_stepper *p, int i);
+
+/* Imports the functions of extern stages (fuzz/externs.c). */
+void fuzz_import(fuzz_stepper *p, const te_def *d);
+/* Keeps windows of what stencils read (fuzz/rolling.c). */
+void fuzz_roll(fuzz_stepper *p);
+/* Puts the intrinsics of the case in the place of loops (fuzz/tensorize.c). */
+void fuzz_tensorize(fuzz_stepper *p);
 
 /* Binds the nests to blocks and threads of a GPU, with what they share (fuzz/threads.c). */
 void fuzz_bind_threads(fuzz_stepper *p);

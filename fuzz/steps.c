@@ -118,6 +118,8 @@ static void finish_block(fuzz_stepper *p, const char *block)
     }
     if (n && !p->gpu && fuzz_odds(p, 30))
         fuzz_apply_to_loop(p, "parallel", loops[n > 1 && fuzz_odds(p, 25)]);
+    if (n > 1 && !p->gpu && fuzz_odds(p, 15))
+        fuzz_apply_to_loop(p, "parallel", loops[1]);
 }
 
 static void finish(fuzz_stepper *p)
@@ -154,7 +156,16 @@ void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state,
     c->accepted = c->refused = 0;
     if (!tree)
         return;
-    fuzz_stepper p = {.cx = cx, .state = state, .s = sched_new(cx, tree, t), .c = c, .watch = watch, .gpu = t && t->kind->is_gpu};
+    fuzz_stepper p = {.cx = cx, .state = state, .s = sched_new(cx, tree, t), .c = c, .watch = watch, .gpu = t && t->kind->is_gpu,
+                      .intrinsics = &file->intrinsics};
+    sched_use_intrinsics(p.s, p.intrinsics);
+    fuzz_import(&p, file->defs.at[0]);
+    if (fuzz_odds(&p, 30))
+        fuzz_roll(&p);
+    if (fuzz_odds(&p, 25))
+        try_steps(&p, fuzz_pick(&p, 4));
+    if (fuzz_odds(&p, 85))
+        fuzz_tensorize(&p);
     try_steps(&p, p.gpu ? fuzz_pick(&p, wanted) : wanted);
     if (p.gpu)
         fuzz_bind_threads(&p);

@@ -74,7 +74,7 @@ static void bind_axis(launch *l, const char *loop, int axis)
         outer = virtual[0];
         fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, virtual[1], "vthread");
     }
-    if (fuzz_odds(l->p, 85))
+    if (fuzz_odds(l->p, 92))
         fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, outer, block_axis[axis]);
 }
 
@@ -84,7 +84,7 @@ static void share_among_threads(launch *l, const char *block)
     const char *loops[MAX_NEST];
     int n = serial_loops(l, block, false, loops), axis = fuzz_pick(l->p, l->spatial ? l->spatial : 1);
 
-    if (n == 0 || fuzz_odds(l->p, 15))
+    if (n == 0 || fuzz_odds(l->p, 25))
         return;
     const char *const *two = fuzz_apply_split(l->p, fuzz_odds(l->p, 60) ? fuse_first(l, loops, n) : loops[n - 1], l->threads[axis]);
     if (two)
@@ -133,9 +133,9 @@ static void bring_inputs(launch *l, const char *block)
     int n = sched_producers_of(l->p->s, block, &producers);
 
     for (int i = 0; i < n; i++)
-        if (!is_launched(l, producers[i]) && fuzz_odds(l->p, 60))
+        if (!is_launched(l, producers[i]) && fuzz_odds(l->p, 75))
             bring_producer(l, block, producers[i]);
-    if (fuzz_odds(l->p, 40))
+    if (fuzz_odds(l->p, 55))
         cache_input(l, block);
 }
 
@@ -145,7 +145,7 @@ static void bind_reduction(launch *l, const char *block)
     const char *loops[MAX_NEST];
     int n = serial_loops(l, block, true, loops), axis = l->spatial < N_AXES ? l->spatial : N_AXES - 1;
 
-    if (n == 0 || fuzz_odds(l->p, 55))
+    if (n == 0 || fuzz_odds(l->p, 25))
         return;
     const char *const *two = fuzz_apply_split(l->p, loops[fuzz_pick(l->p, n)], l->threads[axis]);
     if (two)
