@@ -90,6 +90,23 @@ static bool has_virtual_threads(tec_context *cx, const ir_program *p)
     return w.stop;
 }
 
+/* Not inside of blocks or threads: there, memory that is called shared is that of all virtual threads, and where they write the same to one element
+ * nothing is lost, but the interpreter takes it for a race. */
+static bool stop_outside_launches(ir_walk *w, const ir_stmt *s)
+{
+    stop_at_virtual_threads(w, s);
+    return s->kind != IR_FOR || s->loop.how < IR_BLOCK_X;
+}
+
+static bool has_virtual_threads_outside(tec_context *cx, const ir_program *p)
+{
+    ir_walk w = {.stmt = stop_outside_launches, .cx = cx};
+
+    ir_walk_stmt(&w, p->body);
+    return w.stop;
+}
+
+/* Virtual threads get barriers after they were interleaved. */
 static bool lacks_barriers(const check *k, int row, const ir_program *p)
 {
     return k->t->kind->is_gpu && row >= row_of("blocks") && row < row_of("barriers") && has_virtual_threads(k->cx, p);
@@ -97,7 +114,7 @@ static bool lacks_barriers(const check *k, int row, const ir_program *p)
 
 /* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by the pass that will make it: before
  * `threads`, the partial results of reductions over threads, and their start; from `blocks` to `barriers`, the barriers. Row -1: the scheduled tree. NULL:
- * that pass cannot. Virtual threads get barriers after they were interleaved: until then the interpreter runs as though these were there. */
+ * that pass cannot. With virtual threads the interpreter runs as though barriers were there. */
 static const ir_program *runnable(check *k, int row, const ir_program *p)
 {
     const char *const passes[] = {"threads", "init", "barriers"};
@@ -106,7 +123,7 @@ static const ir_program *runnable(check *k, int row, const ir_program *p)
     if (!k->t->kind->is_gpu || row >= row_of("barriers") || row == row_of("init"))
         return p;
     if (lacks_barriers(k, row, p))
-        return p;
+        return has_virtual_threads_outside(k->cx, p) ? NULL : p;
     p = lower_run_passes(&(lower_options){.cx = k->cx, .target = k->t}, p, passes + first, n);
     tec_context_clear(k->cx);
     return p;

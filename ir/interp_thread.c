@@ -162,26 +162,33 @@ static bool measure(ir_vm *vm, vm_group *g, const vm_code *root)
     return !vm->failed && count_frames(vm, g->n, root);
 }
 
-/* The memory that a thread shares with others: all of its group, or its warp. `made` holds one view for each warp. */
-static vm_view *shared_view(ir_vm *vm, const vm_buffer *vb, vm_view **made, const vm_frame *f)
-{
-    int warp = vb->buffer->scope == IR_WARP ? f->strand % vm->group->n / WARP : 0;
-
-    if (!made[warp])
-        made[warp] = ir_vm_new_view(vm, vb);
-    return made[warp];
-}
-
 static int warps(const vm_group *g)
 {
     return g->n / WARP + 1;
+}
+
+/* Room for what shared_view makes. */
+static vm_view **shared_views(ir_vm *vm)
+{
+    return base_array(vm->mem, vm_view *, warps(vm->group) * (vm->group->strands / vm->group->n));
+}
+
+/* The memory that a thread shares with others: all of its group, or its warp; inside a loop of virtual threads, those of the same turn.
+ * `made` holds one view for each turn and warp. */
+static vm_view *shared_view(ir_vm *vm, const vm_buffer *vb, vm_view **made, const vm_frame *f)
+{
+    int warp = vb->buffer->scope == IR_WARP ? f->strand % vm->group->n / WARP : 0, at = f->strand / vm->group->n * warps(vm->group) + warp;
+
+    if (!made[at])
+        made[at] = ir_vm_new_view(vm, vb);
+    return made[at];
 }
 
 static void place_buffers(ir_vm *vm, const vm_launch *l, const frames *all)
 {
     for (int i = 0; i < l->per_group.n; i++) {
         const vm_buffer *vb = l->per_group.at[i];
-        vm_view **made = base_array(vm->mem, vm_view *, warps(vm->group));
+        vm_view **made = shared_views(vm);
         for (int t = 0; t < all->n && !vm->failed; t++)
             all->at[t]->view[vb->slot] = shared_view(vm, vb, made, all->at[t]);
     }
@@ -313,7 +320,7 @@ static void block_together(ir_vm *vm, const vm_code *c, frames set)
 static void allocate_together(ir_vm *vm, const vm_code *c, frames set)
 {
     int slot = c->allocate.buffer->slot;
-    vm_view **saved = base_array(vm->mem, vm_view *, set.n), **made = base_array(vm->mem, vm_view *, warps(vm->group));
+    vm_view **saved = base_array(vm->mem, vm_view *, set.n), **made = shared_views(vm);
     int64_t bytes = vm->bytes;
 
     for (int i = 0; i < set.n && !vm->failed; i++) {

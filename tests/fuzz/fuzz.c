@@ -26,6 +26,8 @@ Test(fuzz, definitions_parse_and_round_trip)
         cr_assert(f, "seed %llu: %s\n%s", (unsigned long long)seed, tec_context_error(cx), text);
         const char *printed = te_text(cx, f->defs.at[0]);
         cr_assert_str_eq(te_text(cx, te_parse(cx, "printed.te", printed)->defs.at[0]), printed);
+        printed = fuzz_te_text(cx, f);
+        cr_assert_str_eq(fuzz_te_text(cx, te_parse(cx, "printed.te", printed)), printed);
     }
 }
 
@@ -48,8 +50,10 @@ Test(fuzz, traces_are_long_and_replay)
 
     for (int64_t i = 0; i < 40; i++) {
         fuzz_case c = fuzz_make(cx, 9, i, t, NULL);
-        sched *s = sched_new(cx, te_tree(cx, te_parse(cx, "case.te", c.te)->defs.at[0]), t);
+        te_file *f = te_parse(cx, "case.te", c.te);
+        sched *s = sched_new(cx, te_tree(cx, f->defs.at[0]), t);
 
+        sched_use_intrinsics(s, &f->intrinsics);
         cr_assert(sched_replay(s, "trace", c.trace), "case %d: %s\n%s", (int)i, sched_error(s), fuzz_case_text(cx, &c, NULL));
         steps += c.accepted;
     }

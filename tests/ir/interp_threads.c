@@ -320,6 +320,21 @@ Test(interp_threads, a_thread_may_use_what_its_virtual_threads_left)
     cr_assert_eq(out[3], 1);
 }
 
+/* Memory of the block that is allocated inside of their loop is that of each of them: v fills four elements, and reads what it wrote. */
+Test(interp_threads, virtual_threads_have_shared_memory_of_their_own)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(4)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(2), INT(4));
+    const ir_expr *tx = VAR("tx"), *v = VAR("v"), *i = VAR("i");
+    const ir_stmt *fill = FOR(tx, INT(4), IR_THREAD_X, STORE(s, ir_cast(cx, BASE_F32, ADD(MUL(v, INT(10)), tx)), tx));
+    const ir_stmt *use = FOR(i, INT(4), IR_THREAD_X, STORE(c, LOAD(s, ir_sub(cx, INT(3), i)), v, i));
+    ir_program *p = program(grid(VAR("bx"), 1, FOR(v, INT(2), IR_VTHREAD, ir_allocate(cx, s, SEQ(fill, SEQ(BARRIER("shared"), use))))));
+
+    param(p, c, true);
+    RUNS(p, F32(out, 2, 4));
+    cr_assert_eq(out[1], 2);
+    cr_assert_eq(out[5], 12);
+}
+
 Test(interp_threads, virtual_threads_outside_a_launch_must_be_independent)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(4));
