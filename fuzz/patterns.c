@@ -223,17 +223,18 @@ static const char *result(const pattern *p)
     return base_text_str(p->m->cx, &t);
 }
 
-/* Loops over axes in any order, around a statement. */
+/* Loops over axes in any order, around a statement; now and then those of the result are parallel. */
 static const char *nest(const pattern *p, bool all, const char *statement)
 {
-    int order[MAX_AXES], n = 0;
+    int order[MAX_AXES], n = 0, parallel = fuzz_chance(p->m->state, 20) ? 60 : 0;
 
     for (int i = 0; i < p->n; i++)
         if (all || !p->at[i].reduce)
             order[n++] = i;
     shuffle(p->m, order, n);
     for (int k = 0; k < n; k++)
-        statement = base_format(p->m->cx, "for %s in 0..%s { %s }", p->at[order[k]].name, extent_of(p, order[k], true), statement);
+        statement = base_format(p->m->cx, "for %s in 0..%s %s{ %s }", p->at[order[k]].name, extent_of(p, order[k], true),
+                                !p->at[order[k]].reduce && fuzz_chance(p->m->state, parallel) ? "parallel " : "", statement);
     return statement;
 }
 

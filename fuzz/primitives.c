@@ -256,7 +256,7 @@ static void fit_double_buffer(fuzz_stepper *p, sched_arg *a)
     a[1].name = fuzz_odds(p, 80) ? "sync" : "async";
 }
 
-/* Row-major strides with some room, and a small offset. */
+/* Row-major strides with some room, now and then with too little, and a small offset. */
 static void fit_buffer_bind(fuzz_stepper *p, sched_arg *a)
 {
     fit_own_buffer(p, a);
@@ -266,7 +266,7 @@ static void fit_buffer_bind(fuzz_stepper *p, sched_arg *a)
 
     for (int d = n - 1; d >= 0; d--) {
         stride[d] = next;
-        next = ir_add(p->cx, ir_mul(p->cx, next, b->shape[d]), ir_int(p->cx, fuzz_odds(p, 40) ? fuzz_pick(p, 4) : 0));
+        next = ir_add(p->cx, ir_mul(p->cx, next, b->shape[d]), ir_int(p->cx, fuzz_odds(p, 40) ? fuzz_pick(p, 5) - fuzz_odds(p, 25) : 0));
     }
     a[1].exprs = stride;
     a[1].n = n;

@@ -87,7 +87,7 @@ static const ir_stmt *by_the_first(const chooser *ch, const ir_stmt *s)
 
     for (int axis = 0; axis < 3; axis++)
         if ((ch->axes & ~ch->bound) >> axis & 1)
-            s = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0), ir_int(cx, 1), (ir_how)(IR_THREAD_X + axis), s);
+            s = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0), ir_int(cx, 1 + BASE_PLANT_ON(cx, alone_two)), (ir_how)(IR_THREAD_X + axis), s);
     return s;
 }
 

@@ -31,6 +31,8 @@ static const ir_stmt *serial(finisher *f, const ir_stmt *s)
     base_log(f->rw.cx, 1, "finish: parallel loop '%s' runs serially inside another", s->loop.var->var.name);
     ir_stmt *copy = ir_stmt_copy(f->rw.cx, s);
     copy->loop.how = IR_SERIAL;
+    if (BASE_PLANT_ON(f->rw.cx, finish_extent))
+        copy->loop.extent = ir_sub(f->rw.cx, copy->loop.extent, ir_int(f->rw.cx, 1));
     return copy;
 }
 

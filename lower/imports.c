@@ -73,7 +73,7 @@ const ir_program *lower_imports(const lower_options *o, const ir_program *p)
     importer im = {.rw = {.cx = o->cx, .stmt = visit}, .notes = p->notes};
     const ir_stmt *body = ir_rewrite_stmt(&im.rw, p->body);
 
-    if (!body || !im.n)
+    if (!body || !im.n || BASE_PLANT_ON(o->cx, imports_lost))
         return body ? p : NULL;
     ir_program *out = ir_program_copy(o->cx, p);
     out->body = body;

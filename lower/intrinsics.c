@@ -89,7 +89,7 @@ static const ir_expr *element(expansion *x, const ir_buffer *param, int operand,
 
         if (!i)
             return NULL;
-        at = add(cx, at, scaled(cx, i, param->strides ? ir_apply(cx, &x->values, param->strides[d]) : by));
+        at = add(cx, at, scaled(cx, i, param->strides && !BASE_PLANT_ON(cx, intrinsics_strides) ? ir_apply(cx, &x->values, param->strides[d]) : by));
         by = n == param->n ? ir_mul(cx, by, ir_apply(cx, &x->values, param->shape[d])) : by;
     }
     return at;

@@ -68,6 +68,8 @@ static const ir_expr *element(tec_context *cx, const ir_buffer *b, const ir_expr
 
 static const ir_expr *held_inside(tec_context *cx, const ir_expr *index, const ir_expr *shape)
 {
+    if (BASE_PLANT_ON(cx, prefetch_outside))
+        return index;
     return ir_max(cx, ir_int(cx, 0), ir_min(cx, index, ir_sub(cx, shape, ir_int(cx, 1))));
 }
 

@@ -71,6 +71,8 @@ static const ir_stmt *bind_nest(binder *b, const ir_stmt *s)
         return base_fail(cx, TEC_INVALID, s->loc, "the program has no intrinsic %s", ir_expr_text(cx, name));
     if (!ir_match_nest(b->f, meaning, s->attribute.body, &m))
         return base_fail(cx, TEC_INVALID, s->loc, "what was tensorized is no longer '%s': %s", in->name, m.reason);
+    if (BASE_PLANT_ON(cx, tensors_offset))
+        m.operand[0].offset = ir_int(cx, 0);
     const char *function = ir_intrinsic_function(cx, in);
     if (function)
         return call_function(b, in, function, &m);

@@ -119,7 +119,7 @@ static bool check_place(sched_call *c, const ir_buffer *b, const sched_arg *stri
     if (align < 0 || align > MOST_ALIGN || (align & (align - 1)) || (align && align < base_dtype_bytes(b->dtype)))
         return sched_refuse(c, "expected an alignment of 0 or a power of two from %d to %d bytes, found %lld", base_dtype_bytes(b->dtype),
                             MOST_ALIGN, (long long)align);
-    if (!keeps_apart(c->s->facts, b, stride->exprs))
+    if (!BASE_PLANT_ON(c->cx, buffer_bind_overlap) && !keeps_apart(c->s->facts, b, stride->exprs))
         return sched_refuse(c, "it is not proven that the strides keep the elements of '%s' apart", b->name);
     return true;
 }

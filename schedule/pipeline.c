@@ -257,6 +257,7 @@ static const ir_stmt *note(ir_rewrite *rw, const ir_stmt *s)
     const member *m = member_named(((noter *)rw)->p, s->block.block->name);
     ir_block *b = ir_block_copy(rw->cx, s->block.block);
 
+    b->init = m->stage && BASE_PLANT_ON(rw->cx, pipeline_init) ? NULL : b->init;
     b->notes = ir_note_set(rw->cx, b->notes, "pipeline_stage", ir_int(rw->cx, m->stage));
     b->notes = ir_note_set(rw->cx, b->notes, "pipeline_order", ir_int(rw->cx, m->order));
     b->notes = ir_note_set(rw->cx, b->notes, IR_ASYNC_COPY, m->async ? ir_int(rw->cx, 1) : NULL);
@@ -290,6 +291,8 @@ static const ir_program *finish(sched_call *c, const sched_path *at, pipe *p, co
     ir_stmt *l = ir_stmt_copy(c->cx, sched_end(at));
     l->loop.body = ir_rewrite_stmt(&n.rw, l->loop.body);
     l->loop.notes = ir_note_set(c->cx, l->loop.notes, "pipeline", ir_int(c->cx, 1));
+    if (c->arg[1].kind == SCHED_ARG_WORD && BASE_PLANT_ON(c->cx, double_buffer_extent))
+        l->loop.extent = ir_sub(c->cx, l->loop.extent, ir_int(c->cx, 1));
     return sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, l));
 }
 

@@ -53,6 +53,8 @@ const ir_program *sched_do_prefetch(sched_call *c)
     if (!reads_anew(c, b, loop))
         return NULL;
     ir_stmt *noted = ir_stmt_copy(c->cx, loop);
+    if (BASE_PLANT_ON(c->cx, prefetch_extent))
+        noted->loop.extent = ir_sub(c->cx, loop->loop.extent, ir_int(c->cx, 1));
     noted->loop.notes =
         ir_note_set(c->cx, loop->loop.notes, base_format(c->cx, "prefetch.%s", b->name), ir_int(c->cx, c->arg[2].i));
     return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, noted));

@@ -191,7 +191,7 @@ static const ir_stmt *rows_ahead(rolling *r, const ir_stmt *nest)
     ir_facts *f = sched_facts_at(r->c->s, &r->at, r->at.n - 1);
 
     nest = sched_rebind(f, nest, r->loop->loop.var, ir_int(r->c->cx, 0), NULL);
-    return sched_duplicate(r->c, with_rows(r, f, nest, 0, r->window - r->step));
+    return sched_duplicate(r->c, with_rows(r, f, nest, 0, r->window - r->step - BASE_PLANT_ON(r->c->cx, rolling_ahead)));
 }
 
 static const ir_stmt *carry(rolling *r)

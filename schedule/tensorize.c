@@ -78,6 +78,8 @@ static const ir_stmt *as_reset_and_update(tensorizing *x, const ir_stmt *body, c
 {
     const ir_stmt *update = as_form(x, TE_UPDATE, body->seq.stmt[1], reason);
 
+    if (BASE_PLANT_ON(x->cx, tensorize_reset))
+        return update;
     return update ? ir_seq2(x->cx, as_reset(x, body->seq.stmt[0]), update) : NULL;
 }
 
