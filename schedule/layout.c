@@ -7,6 +7,7 @@
  */
 #include "ir/facts.h"
 #include "ir/text.h"
+#include "ir/walk.h"
 #include "schedule/state.h"
 
 const ir_buffer *sched_own_buffer(sched_call *c)
@@ -20,6 +21,36 @@ const ir_buffer *sched_own_buffer(sched_call *c)
     if (b->alias)
         return sched_refuse(c, "'%s' may share memory with other buffers", b->name);
     return b;
+}
+
+typedef struct {
+    ir_walk walk;
+    const ir_buffer *buffer;
+    const char *taker; /* a function that gets the buffer as an operand */
+} finder;
+
+static bool find_taker(ir_walk *w, const ir_expr *e)
+{
+    finder *f = (finder *)w;
+
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        if (e->call.buffer[i] == f->buffer)
+            f->taker = e->call.name;
+    return true;
+}
+
+/* A buffer whose elements may be put elsewhere. */
+static const ir_buffer *movable(sched_call *c)
+{
+    const ir_buffer *b = sched_own_buffer(c);
+    finder f = {.walk = {.cx = c->cx, .expr = find_taker}, .buffer = b};
+
+    if (!b)
+        return NULL;
+    if (b->strides)
+        return sched_refuse(c, "'%s' has strides already", b->name);
+    ir_walk_stmt(&f.walk, c->tree->body);
+    return f.taker ? sched_refuse(c, "'%s' gets '%s' as an operand and expects its layout", f.taker, b->name) : b;
 }
 
 /* ---- storage_align ---- */
@@ -38,13 +69,11 @@ static const ir_expr *aligned(const ir_facts *f, const ir_expr *least, int64_t f
  * is room for. */
 const ir_program *sched_do_storage_align(sched_call *c)
 {
-    const ir_buffer *b = sched_own_buffer(c);
+    const ir_buffer *b = movable(c);
     int64_t dim = c->arg[1].i, factor = c->arg[2].i, offset = c->arg[3].i;
 
     if (!b)
         return NULL;
-    if (b->strides)
-        return sched_refuse(c, "'%s' has strides already", b->name);
     if (dim < 0 || dim >= b->n)
         return sched_refuse(c, "'%s' has dimensions 0 to %d; %lld is none", b->name, b->n - 1, (long long)dim);
     if (factor < 1 || offset < 0 || offset >= factor)
@@ -128,13 +157,11 @@ static bool check_place(sched_call *c, const ir_buffer *b, const sched_arg *stri
  * a multiple of `align` bytes; 0: that of an element. */
 const ir_program *sched_do_buffer_bind(sched_call *c)
 {
-    const ir_buffer *b = sched_own_buffer(c);
+    const ir_buffer *b = movable(c);
     const ir_expr *offset = c->arg[2].expr;
 
     if (!b)
         return NULL;
-    if (b->strides)
-        return sched_refuse(c, "'%s' has strides already", b->name);
     if (!check_place(c, b, &c->arg[1], offset, c->arg[3].i))
         return NULL;
     ir_buffer *placed = ir_buffer_copy(c->cx, b);
