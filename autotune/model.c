@@ -1,7 +1,7 @@
 /* autotune/model.c -- cost models: rows of tasks, labels relative to the best of each, and the trees that learn them. See model.h.
  *
  * Sets of trees whose predictions are added: the ground, which was learned from other tasks or loaded, and the corrections, learned from the
- * rows on top of it. The corrections are always learned anew from all rows, which takes a tenth of a second for a thousand of them: trees that were grown batch
+ * rows on top of it. The corrections are always learned anew from all rows, which takes a fifth of a second for 800 of them: trees that were grown batch
  * by batch would depend on when the batches ended, and a resumed tuner could not propose what an uninterrupted one does.
  */
 #include "autotune/model.h"
@@ -82,8 +82,6 @@ const char *tune_model_kind(const tune_model *m)
 
 bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float features[TUNE_N_FEATURES], double cost)
 {
-    row *r = base_new(m->cx, row);
-
     if (isnan(cost) || cost <= 0)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost of %g seconds: expected one above 0, infinity for a failure", cost), false;
     for (int i = 0; i < TUNE_N_FEATURES; i++)
@@ -91,6 +89,7 @@ bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float f
             return base_fail(cx, TEC_INVALID, (base_loc){0}, "feature '%s' is %g: expected a finite number", tune_feature_name(cx, i),
                              (double)features[i]),
                    false;
+    row *r = base_new(m->cx, row);
     *r = (row){.task = task, .cost = cost, .features = base_copy(m->cx, features, sizeof *features * TUNE_N_FEATURES)};
     base_push(m->cx, &m->rows, r);
     return true;

@@ -130,7 +130,7 @@ static const char *array_text(tec_context *cx, const tune_trees *t, const float 
 
 /* ---- learning ---- */
 
-/* Few, shallow trees of coarse bins: what hundreds of noisy rows can tell, in a tenth of a second. */
+/* Few, shallow trees of coarse bins: what hundreds of noisy rows can tell, in a fraction of a second. */
 enum { ROUNDS = 50 };
 static const char *const settings[][2] = {
     {"nthread", "1"},     {"tree_method", "hist"}, {"max_bin", "32"},     {"max_depth", "5"},         {"eta", "0.2"},
