@@ -113,9 +113,10 @@ static bool runs_once(const sched *s, const sched_site *site, const ir_expr *var
 
     if (ir_prove_le(sched_site_facts(s, site, depth - 1), site->loop[depth - 1]->loop.extent, ir_int(s->cx, 1)))
         return true;
+    if (!sched_mentions(s->cx, site->stmt->block.where, var))
+        return false;
     ir_facts *inside = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));
-    if (site->stmt->block.where)
-        ir_facts_assume(inside, site->stmt->block.where);
+    ir_facts_assume(inside, site->stmt->block.where);
     return ir_prove_le(inside, var, ir_int(s->cx, 0));
 }
 
@@ -123,22 +124,23 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
                             const ir_expr *var)
 {
     const ir_buffer *b = access->buffer;
+    const ir_region *own = sched_access(w->block->reads, w->block->n_reads, b);
+    bool shared = sched_shared_under(all, b, var);
     int depth = sched_depth_under(w, var);
+    ir_iter_kind kind = sched_kind_for(s->cx, w, var);
+
+    if (kind != IR_SPATIAL)
+        return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(kind), w->block->name);
     ir_region box = sched_box(s, w, access, depth, true);
     bool apart = runs_once(s, w, var) || strides_apart(s, w, &box, var, depth);
-
-    if (sched_kind_for(s->cx, w, var) != IR_SPATIAL)
-        return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(sched_kind_for(s->cx, w, var)),
-                           w->block->name);
-    if (all_apart(s, all, b, var))
+    if ((own || shared) && all_apart(s, all, b, var)) /* otherwise the box is all that the loop touches */
         return NULL;
     if (!apart && !sched_digits_apart(s, w, access, var, depth))
         return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,
                            b->name);
-    const ir_region *own = sched_access(w->block->reads, w->block->n_reads, b);
     if (own && sched_never_meets(s, w, own, w, var))
         own = NULL;
-    if (!sched_shared_under(all, b, var))
+    if (!shared)
         return own ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
     if (own || !sched_all_within(s, all, w, b, var, &box, true) || !(apart || sched_fills(s, w, access, &box, depth)))
         return base_format(s->cx,
