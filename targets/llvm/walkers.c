@@ -97,7 +97,7 @@ static bool is_ready(llvm_gen *g, const llvm_sum *s)
             return false;
         ir_free_vars(g->cx, s->term[i], &vars);
         for (int k = 0; k < vars.n; k++)
-            if (!base_map_has(&g->vars, vars.at[k]))
+            if (!base_map_get(&g->vars, vars.at[k]))
                 return false;
     }
     return true;
@@ -117,7 +117,7 @@ static void add_access(search *f, const ir_buffer *b, const ir_expr *index)
     int64_t stride;
     llvm_sum s;
 
-    if (f->found->n == LLVM_MOST_WALKERS || !base_map_has(&f->g->places, b))
+    if (f->found->n == LLVM_MOST_WALKERS || !base_map_get(&f->g->places, b))
         return;
     if (index->dtype.lanes > 1 && (!llvm_as_ramp(f->g, index, &base, &stride) || stride > 1 || stride < 0))
         return;
