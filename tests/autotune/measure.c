@@ -382,6 +382,7 @@ Test(measure, workers_end_with_a_tuner_that_is_killed)
     child = fork();
     if (child == 0)
         work_until_killed(fd[1]);
+    close(fd[1]);
     cr_assert_eq(read(fd[0], pid, sizeof pid), (ssize_t)sizeof pid);
     cr_assert(pid[0] > 0 && pid[1] > 0 && runs(pid[0]) && runs(pid[1]));
     kill(child, SIGKILL);
@@ -391,7 +392,6 @@ Test(measure, workers_end_with_a_tuner_that_is_killed)
     cr_assert_not(runs(pid[0]));
     cr_assert_not(runs(pid[1]));
     close(fd[0]);
-    close(fd[1]);
 }
 
 Test(measure, a_program_that_is_not_there_is_an_error)
