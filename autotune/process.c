@@ -137,15 +137,21 @@ static bool is_idle(const tune_process *p)
     return p->pid && poll(&f, 1, 0) == 0;
 }
 
+/* One that is killed while it starts is no reason to give up. */
 bool tune_process_ready(tune_process *p, char why[TUNE_WHY])
 {
+    enum { ATTEMPTS = 3 };
+
     if (is_idle(p))
         return true;
     if (p->pid) {
         tune_process_end(p, 0, NULL);
         p->lost++;
     }
-    return start(p, why);
+    for (int i = 0; i < ATTEMPTS; i++)
+        if (start(p, why))
+            return true;
+    return false;
 }
 
 /* ---- asking ---- */
