@@ -275,3 +275,19 @@ Test(compact, refuses_a_shared_buffer_of_symbolic_size)
                 "  for i in 0..n { B[i] = P[n - 1 - i] }\n"
                 "}\n"));
 }
+
+/* A mask reads as a value does: what it reads of an earlier iteration has to last. */
+Test(compact, keeps_alive_what_a_mask_reads)
+{
+    const char *text = "program p(symbol n, A: f32[n, 4], out C: f32[n, 4]) {\n"
+                       "  buffer T: f32[4]\n"
+                       "  for y in 0..n {\n"
+                       "    for x in 0..4 { C[y, x] = 0.0 }\n"
+                       "    if y > 0 { C[y, ramp(0, 1, 4)] = A[y, ramp(0, 1, 4)] where T[ramp(0, 1, 4)] > broadcast(0.0, 4) }\n"
+                       "    for x in 0..4 { T[x] = A[y, x] }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("  allocate T: f32[4] @local {\n    for y in 0..n {\n", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(0, 1, 2, 5));
+}

@@ -131,6 +131,16 @@ Test(tensorize, sees_through_order_and_names)
     does(with_intrinsics("def s(n, A: i32[n, 8]) { B[y, x] = i8(min(i32(127), max(i32(-128), A[y, x]))) return B }"), "tensorize(B.x, clamp)");
 }
 
+Test(tensorize, writes_two_blocks_as_one_intrinsic)
+{
+    sched *s = with_intrinsics("def s(n, A: f32[n, 8], f: f32) { B[y, x] = f * A[y, x] D[y, x] = f * B[y, x] return D }");
+
+    does(s, "tensorize(B.x, axpy)");
+    int n = sched_tree(s)->n_intrinsics;
+    does(s, "tensorize(D.x, axpy)");
+    cr_assert_eq(sched_tree(s)->n_intrinsics, n);
+}
+
 Test(tensorize, takes_blocks_that_were_made_before)
 {
     does(with_intrinsics(mv), TILES "b = blockize(yi)\ntensorize(b, dot)");
