@@ -82,6 +82,15 @@ static bool start(tune_session *s)
     return s->model && learn_from_others(s);
 }
 
+void tune_session_close(tune_session *s)
+{
+    if (!s)
+        return;
+    tune_model_close(s->model);
+    tec_context_free(s->scratch);
+    tec_context_free(s->cached);
+}
+
 tune_session *tune_session_new(tec_context *cx, const tune_options *o)
 {
     tune_session *s = base_new(cx, tune_session);
@@ -91,16 +100,10 @@ tune_session *tune_session_new(tec_context *cx, const tune_options *o)
     s->o.model = o->model ? o->model : "rank";
     s->task = base_array(cx, tune_tuned, o->n_tasks);
     s->curve = base_array(cx, tune_curve, o->n_tasks);
-    return start(s) ? s : NULL;
-}
-
-void tune_session_close(tune_session *s)
-{
-    if (!s)
-        return;
-    tune_model_close(s->model);
-    tec_context_free(s->scratch);
-    tec_context_free(s->cached);
+    if (start(s))
+        return s;
+    tune_session_close(s);
+    return NULL;
 }
 
 /* ---- results ---- */
