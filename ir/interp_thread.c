@@ -390,9 +390,9 @@ static frames split_threads(ir_vm *vm, const vm_code *c, frames set, int copies)
     return all;
 }
 
-/* In a loop tree, where what is private to a virtual thread has no copies yet, one virtual thread after another, independent as the
- * iterations of a parallel loop. */
-static void virtual_loop_in_turn(ir_vm *vm, const vm_code *c, frames set)
+/* One iteration after another, each by all threads: the lanes of a vectorised loop, and virtual threads in a loop tree, where what is
+ * private to one has no copies yet. They are as independent as the iterations of a parallel loop. */
+static void iterations_in_turn(ir_vm *vm, const vm_code *c, frames set)
 {
     enter(vm, set.at[0]);
     int64_t n = vm_run(vm, c->loop.extent, 0).i;
@@ -444,9 +444,14 @@ static void loop_together(ir_vm *vm, const vm_code *c, frames set)
     case IR_THREAD_X:
     case IR_THREAD_Y:
     case IR_THREAD_Z: thread_loop_together(vm, c, set); return;
-    case IR_VTHREAD: (vm->implied ? virtual_loop_in_turn : virtual_loop_in_step)(vm, c, set); return;
-    case IR_PARALLEL:
+    case IR_VTHREAD: (vm->implied ? iterations_in_turn : virtual_loop_in_step)(vm, c, set); return;
     case IR_VECTORISED:
+        if (c->lockstep) {
+            iterations_in_turn(vm, c, set);
+            return;
+        }
+        break;
+    case IR_PARALLEL:
     case IR_BLOCK_X:
     case IR_BLOCK_Y:
     case IR_BLOCK_Z:
@@ -547,11 +552,22 @@ static void warp_barrier(ir_vm *vm, const vm_code *c, const int *came)
     }
 }
 
+/* Lanes run one after another, so none may wait for other threads. */
+static bool is_outside_lanes(ir_vm *vm, const vm_code *c)
+{
+    for (int i = 0; i < vm->depth && !vm->failed; i++)
+        if (vm->level[i].loop->loop.how == IR_VECTORISED)
+            ir_vm_fail(vm, TEC_INVALID, c->s->loc, "threads meet inside the vectorised loop '%s'", vm->level[i].loop->s->loop.var->var.name);
+    return !vm->failed;
+}
+
 static void barrier(ir_vm *vm, const vm_code *c, frames set)
 {
     const int *came = count_arrivals(vm, set);
 
     vm->scope = c->scope;
+    if (!is_outside_lanes(vm, c))
+        return;
     enter(vm, set.at[0]);
     vm_tick(vm);
     if (c->evaluate.barrier == IR_WARP) {
@@ -588,6 +604,8 @@ static void shuffle(ir_vm *vm, const vm_code *c, frames set)
     vm_frame **came = base_array(vm->mem, vm_frame *, g->strands);
     ir_value *given = base_array(vm->mem, ir_value, g->strands);
 
+    if (!is_outside_lanes(vm, c))
+        return;
     for (int i = 0; i < set.n && !vm->failed; i++) {
         enter(vm, set.at[i]);
         came[set.at[i]->strand] = set.at[i];

@@ -5,7 +5,8 @@
  * Between the statements of a tree stand no barriers yet; a later pass places those that memory asks for which all threads see. So what
  * threads hand to each other within a launch is shared memory, or an argument. Other global and local memory may go from a block to another
  * where both stand under the same loops of threads. A block outside of the loops of a thread axis writes local memory in every thread, and
- * any other in the first thread of that axis only. Of local memory alone each thread has its own.
+ * any other in the first thread of that axis only. Of local memory alone each thread has its own. Lanes have no
+ * shared memory of their own.
  */
 #include "schedule/state.h"
 
@@ -52,6 +53,17 @@ static bool writes_local(const ir_block *b)
     return false;
 }
 
+/* Every thread runs the block: what it writes is local memory, or lowering gives its lanes or threads partial results, which are. */
+static bool is_for_all(sched_call *c, const sched_site *site)
+{
+    bool parts = false;
+
+    for (int i = 0; i < site->n_loops && !parts; i++)
+        parts = (site->loop[i]->loop.how == IR_VECTORISED || sched_is_threads(site->loop[i]->loop.how)) &&
+                sched_kind_for(c->cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER;
+    return parts || writes_local(site->block);
+}
+
 /* Whether each thread of a user of b finds what it wrote itself. */
 static bool hands_over(sched_call *c, const ir_program *after, const sched_site *w, const place *from, const sched_site *r, const ir_buffer *b)
 {
@@ -65,7 +77,7 @@ static bool hands_over(sched_call *c, const ir_program *after, const sched_site 
                          w->block->name);
             return false;
         }
-    if (b->scope == IR_GLOBAL && from->missing && writes_local(r->block))
+    if (b->scope == IR_GLOBAL && from->missing && is_for_all(c, r))
         sched_refuse(c, "every thread runs '%s', which uses '%s', but one thread of %s alone runs '%s'", r->block->name, b->name,
                      ir_how_text((ir_how)(IR_THREAD_X + (from->missing & 1 ? 0 : from->missing & 2 ? 1 : 2))), w->block->name);
     return !c->reason;
@@ -122,6 +134,17 @@ static bool launch_fits(sched_call *c, const ir_stmt *root)
                         (long long)threads[0], (long long)threads[1], (long long)threads[2], (long long)limit);
 }
 
+/* A buffer that is used in a vectorised loop alone is each lane's own; but lanes do not wait for other threads to fill it. */
+static bool lanes_fit(sched_call *c, const sched_sites *all, const sched_site *w, const ir_buffer *b)
+{
+    for (int i = 0; i < w->n_loops && (b->scope == IR_SHARED || b->scope == IR_WARP); i++)
+        if (w->loop[i]->loop.how == IR_VECTORISED && used_only_below(all, b, w->loop[i]->loop.var)) {
+            sched_refuse(c, "each lane of '%s' needs its own '%s', which threads share", w->loop[i]->loop.var->var.name, b->name);
+            return false;
+        }
+    return true;
+}
+
 bool sched_threads_fit(sched_call *c, const ir_program *after)
 {
     if (!axes_below(after->body))
@@ -136,6 +159,8 @@ bool sched_threads_fit(sched_call *c, const ir_program *after)
         for (int j = 0; at.root && j < w->block->n_writes; j++) {
             const ir_buffer *b = w->block->writes[j].buffer;
 
+            if (!lanes_fit(c, &all, w, b))
+                return false;
             for (int k = 0; k < all.n && b->scope != IR_SHARED; k++)
                 if (!hands_over(c, after, w, &at, &all.at[k], b))
                     return false;

@@ -176,8 +176,22 @@ Test(interp_threads, a_barrier_inside_a_vectorised_loop_is_refused)
 {
     const ir_expr *tx = VAR("tx"), *v = VAR("v");
 
-    FAILS("a barrier or shared memory inside the vectorised loop 'v'",
+    FAILS("threads meet inside the vectorised loop 'v'",
           program(FOR(tx, INT(4), IR_THREAD_X, FOR(v, INT(4), IR_VECTORISED, BARRIER("shared")))), {0});
+}
+
+/* In one block of a launch whose threads share what is allocated in each lane. */
+Test(interp_threads, each_lane_has_memory_that_threads_share)
+{
+    const ir_buffer *s = BUFFER("S", BASE_F32, INT(1)), *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *bx = VAR("bx"), *v = VAR("v");
+    const ir_stmt *body = SEQ(STORE(s, ir_cast(cx, BASE_F32, v), INT(0)), STORE(c, LOAD(s, INT(0)), v));
+    ir_program *p = program(FOR(bx, INT(1), IR_BLOCK_X, FOR(v, INT(4), IR_VECTORISED, ir_allocate(cx, s, body))));
+
+    param(p, c, true);
+    RUNS(p, F32(out, 4));
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(out[i], (float)i);
 }
 
 Test(interp_threads, blocks_of_a_grid_must_not_meet)
