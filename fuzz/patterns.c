@@ -226,7 +226,7 @@ static const char *result(const pattern *p)
 /* Loops over axes in any order, around a statement; now and then those of the result are parallel. */
 static const char *nest(const pattern *p, bool all, const char *statement)
 {
-    int order[MAX_AXES], n = 0, parallel = fuzz_chance(p->m->state, 20) ? 60 : 0;
+    int order[MAX_AXES], n = 0, parallel = fuzz_chance(p->m->state, 50) ? 70 : 0;
 
     for (int i = 0; i < p->n; i++)
         if (all || !p->at[i].reduce)

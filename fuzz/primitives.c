@@ -266,7 +266,7 @@ static void fit_buffer_bind(fuzz_stepper *p, sched_arg *a)
 
     for (int d = n - 1; d >= 0; d--) {
         stride[d] = next;
-        next = ir_add(p->cx, ir_mul(p->cx, next, b->shape[d]), ir_int(p->cx, fuzz_odds(p, 40) ? fuzz_pick(p, 5) - fuzz_odds(p, 25) : 0));
+        next = ir_add(p->cx, ir_mul(p->cx, next, b->shape[d]), ir_int(p->cx, fuzz_odds(p, 40) ? fuzz_pick(p, 5) - 1 : 0));
     }
     a[1].exprs = stride;
     a[1].n = n;

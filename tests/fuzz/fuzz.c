@@ -90,7 +90,59 @@ Test(fuzz, a_part_of_the_cases_is_for_a_gpu_and_binds_threads)
     cr_assert_gt(bound, 3);
 }
 
+Test(fuzz, steps_that_need_others_before_them_are_drawn)
+{
+    static const char *const steps[] = {"tensorize(", "pragma(S", "rolling_buffer("};
+    const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
+    int n[BASE_COUNT(steps)] = {0};
+
+    for (int64_t i = 0; i < 150; i++) {
+        fuzz_case c = fuzz_make(cx, 9, i, t, NULL);
+
+        for (int k = 0; k < BASE_COUNT(steps); k++)
+            n[k] += strstr(c.trace, steps[k]) != NULL;
+    }
+    for (int k = 0; k < BASE_COUNT(steps); k++)
+        cr_expect_gt(n[k], 0, "no case has %s...)", steps[k]);
+}
+
 #ifdef TEC_DEBUG
+static void finds(const char *fault, const char *where, const char *text)
+{
+    const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
+    tec_context *faulty = base_child(cx);
+    fuzz_result r;
+    fuzz_case c;
+
+    cr_assert(fuzz_case_parse(cx, "case.te", text, &c));
+    fuzz_check(cx, &c, t, &r);
+    cr_assert_eq(r.outcome, FUZZ_SAME, "%s: %s", r.where, r.what);
+    cr_assert_eq(r.refused, 0);
+    cr_assert(base_set_plant(faulty, fault));
+    fuzz_check(faulty, &c, t, &r);
+    cr_assert_eq(r.outcome, FUZZ_WRONG);
+    cr_assert(base_starts_with(r.where, where), "%s", r.where);
+    tec_context_free(faulty);
+}
+
+Test(fuzz, one_threads_work_done_by_two_is_found)
+{
+    finds("alone_two", "pass: alone",
+          "# tec fuzz: case 1 of seed 1, data 5, target cuda\n"
+          "def f(A: f32[8]) { S1[y: 8] = A[y] * 2.0 S2[y: 8] = S1[y] + S1[y] return S2 }\n"
+          "schedule f {\n  S2.y.0, S2.y.1 = split(S2.y, _, 4)\n  compute_at(S1, S2.y.0)\n  set_scope(S1, shared)\n"
+          "  bind(S2.y.1, threadIdx.x)\n  bind(S2.y.0, blockIdx.x)\n}\n");
+}
+
+Test(fuzz, a_parallel_loop_in_a_parallel_one_that_ends_early_is_found)
+{
+    finds("finish_extent", "pass: finish",
+          "intrinsic S1.tile(a: f32[4]) { c[y: 4] = a[y] * 2.0 return c strides a[a0] strides c[c0]\n"
+          "  body \"for y in 0..4 parallel { c[y] = a[y] * 2.0 }\" }\n"
+          "def f(A: f32[8]) { S1[y: 8] = A[y] * 2.0 return S1 }\n"
+          "schedule f {\n  S1.y.0, S1.y.1 = split(S1.y, _, 4)\n  tensorize(S1.y.1, S1.tile)\n  parallel(S1.y.0)\n}\n");
+}
+
 /* A split without its predicate is found at once; without the fault the same case passes. */
 Test(fuzz, a_planted_fault_is_found)
 {
