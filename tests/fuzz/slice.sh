@@ -14,7 +14,7 @@ slice() {
     exit 1
 }
 
-slice 1 "${TEC_FUZZ_CASES:-100}"
+slice 2 "${TEC_FUZZ_CASES:-100}"
 case "${TEC_FUZZ_SEED:-}" in
 "") ;;
 today) slice "$(date -u +%Y%m%d)" "${TEC_FUZZ_CASES:-100}" ;;
