@@ -114,6 +114,8 @@ static void choose_columns(tune_trees *t, const tune_data *d)
         if (wanted)
             t->column[t->n++] = c;
     }
+    if (t->n == 0)
+        t->column[t->n++] = 0; /* XGBoost wants one: the trees are single leaves */
 }
 
 /* The chosen columns of n rows, as XGBoost's C API takes an array: in the text form of NumPy's array interface. */

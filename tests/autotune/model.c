@@ -185,6 +185,21 @@ Test(model, works_with_no_one_or_failed_samples)
     }
 }
 
+Test(model, learns_nothing_of_rows_that_are_all_equal)
+{
+    const float *rows = sample(64, 64, 64, 5, 1);
+
+    for (int kind = 0; kind < 2; kind++) {
+        tune_model *m = model_of(kind ? "rank" : "regression");
+
+        for (int i = 0; i < 6; i++)
+            cr_assert(tune_model_add(cx, m, 1, rows, 0.001 * (i + 1)), "%s", tec_context_error(cx));
+        cr_assert(tune_model_fit(cx, m), "%s", tec_context_error(cx));
+        expect_equal_scores(m, rows, 1);
+        tune_model_close(m);
+    }
+}
+
 Test(model, ranks_failures_last)
 {
     const float *rows = sample(64, 96, 128, 1, N);
