@@ -189,3 +189,11 @@ const char *graph_operators_text(tec_context *cx, const graph_node *node)
         base_addf(cx, &t, "%s%s", i ? "+" : "", ((const graph_node *)node->body[0]->nodes.at[i])->op->name);
     return base_text_str(cx, &t);
 }
+
+const op_attr *graph_attribute(const graph_node *node, const char *name)
+{
+    for (int i = 0; i < node->n_attrs; i++)
+        if (base_same(node->attr[i].name, name))
+            return &node->attr[i];
+    return NULL;
+}

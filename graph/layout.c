@@ -80,14 +80,6 @@ static graph_value *pack(graph_rewrite *rw, const graph_node *node, graph_value 
     return packed;
 }
 
-static const op_attr *attribute(const graph_node *node, const char *name)
-{
-    for (int i = 0; i < node->n_attrs; i++)
-        if (base_same(node->attr[i].name, name))
-            return &node->attr[i];
-    return NULL;
-}
-
 /* The node's attributes and one more. */
 static op_attr *with_attr(graph_rewrite *rw, const graph_node *node, op_attr more)
 {
@@ -110,7 +102,7 @@ static bool read_channels(const graph_rewrite *rw, const graph_node *node, chann
 {
     const state *st = rw->user;
     const op_type *x = &node->in[0]->type, *w = &node->in[1]->type;
-    const op_attr *group = attribute(node, "group");
+    const op_attr *group = graph_attribute(node, "group");
     int64_t per_group;
 
     c->groups = group ? group->i : 1;
@@ -222,7 +214,7 @@ static bool visit_pool(graph_rewrite *rw, const graph_node *node)
 /* Reductions over spatial dimensions that keep them as 1. */
 static bool visit_reduction(graph_rewrite *rw, const graph_node *node)
 {
-    const op_attr *axes = attribute(node, "axes"), *keep = attribute(node, "keepdims");
+    const op_attr *axes = graph_attribute(node, "axes"), *keep = graph_attribute(node, "keepdims");
     graph_value **in = node->n_in == 1 ? packed_operands(rw, node) : NULL;
     bool spatial = in && axes && axes->kind == OP_ATTR_INTS && (!keep || keep->i);
 
@@ -233,7 +225,7 @@ static bool visit_reduction(graph_rewrite *rw, const graph_node *node)
 
 static bool visit_concat(graph_rewrite *rw, const graph_node *node)
 {
-    const op_attr *axis = attribute(node, "axis");
+    const op_attr *axis = graph_attribute(node, "axis");
     graph_value **in = axis && axis->i == 1 ? packed_operands(rw, node) : NULL;
 
     return in ? replace_by(rw, node, graph_emit(rw, node, "concat", node->name, in, node->n_in, node->attr, node->n_attrs)) : graph_keep(rw, node);

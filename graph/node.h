@@ -17,6 +17,7 @@ graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, 
 bool graph_same_type(const ir_facts *f, const op_type *a, const op_type *b);
 /* Whether the regions and operands of a call, `if`, loop or scan fit each other and the outputs; otherwise an error. */
 bool graph_check_control(const graph_module *m, const graph_node *node);
+const op_attr *graph_attribute(const graph_node *node, const char *name); /* NULL: it has none */
 const char *graph_operators_text(tec_context *cx, const graph_node *node); /* "conv+relu": of an operator or a group */
 void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c);
 

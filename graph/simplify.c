@@ -24,14 +24,6 @@ static bool same_type(const op_type *a, const op_type *b)
     return true;
 }
 
-static const op_attr *attribute(const graph_node *node, const char *name)
-{
-    for (int i = 0; i < node->n_attrs; i++)
-        if (base_same(node->attr[i].name, name))
-            return &node->attr[i];
-    return NULL;
-}
-
 static bool is_identity_order(const int64_t *order, int n)
 {
     for (int i = 0; i < n; i++)
@@ -60,7 +52,7 @@ static bool merge_reshape(graph_rewrite *rw, const graph_node *node, graph_value
 
 static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_value *x)
 {
-    const op_attr *outer = attribute(node, "perm"), *inner = is(x->node, "transpose") ? attribute(x->node, "perm") : NULL;
+    const op_attr *outer = graph_attribute(node, "perm"), *inner = is(x->node, "transpose") ? graph_attribute(x->node, "perm") : NULL;
 
     if (!outer || (!inner && !is_identity_order(outer->ints, outer->n)))
         return graph_keep(rw, node);

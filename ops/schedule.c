@@ -179,19 +179,6 @@ static bool unroll_taps(sched *s, const char *const *reduce, int n)
     return true;
 }
 
-/* The sums of one vector stay in a register; where that is refused, in memory. */
-static bool keep_in_register(sched *s, const char *block, const char *loop)
-{
-    const char *copy = sched_cache_write_at(s, block, IR_LOCAL, loop), **all;
-
-    if (!copy) {
-        sched_clear(s);
-        return true;
-    }
-    int n = sched_loops_of(s, copy, &all);
-    return op_extent(s, all[n - 1]) == 1 || sched_annotate(s, all[n - 1], IR_VECTORISED);
-}
-
 /* The loops of a reduction as vectors, along columns or rows where it pays. Takes from the spatial loops what is no longer there. */
 static bool vectorise_reduction(tec_context *cx, sched *s, const char *block, const char **spatial, int *n, const char *const *reduce, int n_reduce)
 {
@@ -206,7 +193,7 @@ static bool vectorise_reduction(tec_context *cx, sched *s, const char *block, co
         return false;
     spatial[*n - 1] = outer;
     *n -= outer == NULL;
-    return *n == 0 || keep_in_register(s, block, spatial[*n - 1]);
+    return *n == 0 || space_keep_in_register(s, block, spatial[*n - 1]);
 }
 
 /* How many of the outer loops give all cores enough to do. */

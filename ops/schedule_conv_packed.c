@@ -80,7 +80,7 @@ bool op_depthwise_packed_schedule(sched *s, const char *anchor)
     order[n++] = op_own_loop(&t, op_numbered(t.cx, "s", rank - 1));
     order[n] = op_own_loop(&t, "oi");
     n += order[n] != NULL;
-    if (!sched_reorder(s, order, n) || !op_unroll(s, order[rank - 1]) || !op_unroll(s, order[rank]) || !op_vectorise(s, op_own_loop(&t, "oi")))
+    if (!sched_reorder(s, order, n) || !space_unroll(s, order[rank - 1]) || !space_unroll(s, order[rank]) || !space_vectorise(s, op_own_loop(&t, "oi")))
         return false;
     return op_finish_tile(&t, row[1], NULL, loop[rank + 2]) && op_parallel(s, loop, 2);
 }

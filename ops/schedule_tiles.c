@@ -67,16 +67,6 @@ static bool tile_plain_output(op_tiling *t, const char **lanes_loop, const char 
     return op_parallel(t->s, order, outer);
 }
 
-bool op_unroll(sched *s, const char *loop)
-{
-    return !loop || op_extent(s, loop) == 1 || sched_annotate(s, loop, IR_UNROLLED);
-}
-
-bool op_vectorise(sched *s, const char *loop)
-{
-    return !loop || op_extent(s, loop) == 1 || sched_annotate(s, loop, IR_VECTORISED);
-}
-
 /* A few steps of the innermost reduction loop written out, where they divide it. Taps of a window are not: neighbouring rows read the same
  * elements, and kept in registers for each other these leave too few for the sums. */
 static bool unroll_reduction(op_tiling *t, const char *loop, const char **part)
@@ -88,8 +78,8 @@ static bool unroll_reduction(op_tiling *t, const char *loop, const char **part)
     while (by > 1 && (n == 0 || n % by))
         by /= 2;
     if (by == 1 || n == by)
-        return by == 1 || op_unroll(t->s, loop);
-    return sched_split(t->s, loop, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part) && op_unroll(t->s, part[1]);
+        return by == 1 || space_unroll(t->s, loop);
+    return sched_split(t->s, loop, (int64_t[]){SCHED_INFER, by}, 2, SCHED_GUARD, part) && space_unroll(t->s, part[1]);
 }
 
 bool op_order_sums(op_tiling *t, const char **reduce, int n_reduce, const char *rows, const char *vectors, const char *lanes)
@@ -107,14 +97,14 @@ bool op_order_sums(op_tiling *t, const char **reduce, int n_reduce, const char *
     for (int i = 0; i < 3; i++)
         if ((const char *[]){rows, vectors, lanes}[i])
             order[n++] = (const char *[]){rows, vectors, lanes}[i];
-    return sched_reorder(t->s, order, n) && op_unroll(t->s, rows) && op_unroll(t->s, vectors) && op_vectorise(t->s, lanes);
+    return sched_reorder(t->s, order, n) && space_unroll(t->s, rows) && space_unroll(t->s, vectors) && space_vectorise(t->s, lanes);
 }
 
 bool op_finish_tile(op_tiling *t, const char *rows, const char *vectors, const char *lanes)
 {
     const ir_stmt *b = sched_block(t->s, t->anchor);
 
-    return op_unroll(t->s, rows) && op_unroll(t->s, vectors) && op_vectorise(t->s, lanes) &&
+    return space_unroll(t->s, rows) && space_unroll(t->s, vectors) && space_vectorise(t->s, lanes) &&
            sched_set_scope(t->s, b->block.block->writes[0].buffer->name, IR_LOCAL);
 }
 
@@ -226,7 +216,7 @@ bool op_depthwise_schedule(sched *s, const char *anchor)
         order[k++] = space_loop_of(s, anchor, base_format(t.cx, "k%d", i));
     order[k++] = xs[0];
     order[k++] = xs[1];
-    if (!sched_reorder(s, order, k) || !op_unroll(s, xs[0]) || !op_vectorise(s, xs[1]) || !op_unroll(s, order[rank - 1]))
+    if (!sched_reorder(s, order, k) || !space_unroll(s, xs[0]) || !space_vectorise(s, xs[1]) || !space_unroll(s, order[rank - 1]))
         return false;
     return op_finish_tile(&t, NULL, part[1], part[2]) && op_parallel(s, loop, 2);
 }

@@ -38,7 +38,4 @@ bool op_order_sums(op_tiling *t, const char **reduce, int n_reduce, const char *
 /* The same for the loops of the output inside the tile; the sums become local. */
 bool op_finish_tile(op_tiling *t, const char *rows, const char *vectors, const char *lanes);
 
-bool op_unroll(sched *s, const char *loop);    /* unless it runs once or is NULL */
-bool op_vectorise(sched *s, const char *loop); /* likewise */
-
 #endif

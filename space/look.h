@@ -29,6 +29,11 @@ bool space_has_columns(tec_context *cx, const ir_block *b);
 /* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial results pay. */
 int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce, int n_reduce);
 
+bool space_unroll(sched *s, const char *loop); /* nothing where the loop is NULL or runs once */
+bool space_vectorise(sched *s, const char *loop);
+/* The results of one vector stay in a register while the loops inside `loop` run; where that is refused, in memory. */
+bool space_keep_in_register(sched *s, const char *block, const char *loop);
+
 /* A register tile of `rows` broadcast operands times `vectors` vectors of sums. */
 typedef struct {
     int rows, vectors;

@@ -104,8 +104,6 @@ void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool
 /* ---- pieces of schedules; false where a step was refused ---- */
 
 int64_t space_extent(const sched *s, const char *loop); /* 0: not constant */
-bool space_unroll(sched *s, const char *loop);          /* nothing where the loop is NULL or runs once */
-bool space_vectorise(sched *s, const char *loop);
 const char *space_fuse(sched *s, const char *const *loop, int n); /* the loop; of one, itself; NULL: refused */
 /* The loops of a block inside the loop `outer` (NULL: all), spatial ones and reduction ones. */
 int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial, const char **reduce, int *n_reduce);

@@ -234,8 +234,7 @@ static bool unroll_taps(sched *s, const char *const *reduce, int n, int64_t taps
     return true;
 }
 
-/* The sums of one vector stay in a register; where that is refused, in memory. */
-static bool keep_in_register(sched *s, const char *block, const char *loop)
+bool space_keep_in_register(sched *s, const char *block, const char *loop)
 {
     const char *copy = sched_cache_write_at(s, block, IR_LOCAL, loop), **all;
 
@@ -263,7 +262,7 @@ static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_ch
         return false;
     spatial[*n - 1] = part[0];
     *n -= part[0] == NULL;
-    return *n == 0 || keep_in_register(s, g->name, spatial[*n - 1]);
+    return *n == 0 || space_keep_in_register(s, g->name, spatial[*n - 1]);
 }
 
 /* The last reduction loops, as vectors of partial results. */
