@@ -151,6 +151,7 @@ static void set_vector(ir_vm *vm, int slot, const ir_value *v, int lanes)
     }
 }
 
+/* An operand that has elements begins at one of the buffer's; where one that has none begins is never looked at. */
 static void set_operand(ir_vm *vm, const vm_call *c, int i, int64_t offset)
 {
     const vm_view *operand = vm->view[c->buffer[i]->slot];
@@ -161,11 +162,13 @@ static void set_operand(ir_vm *vm, const vm_call *c, int i, int64_t offset)
         return;
     }
     view->store = operand->store;
-    if (__builtin_add_overflow(operand->offset, offset, &view->base) || view->base < 0 || view->base > operand->store->count)
+    bool counted = !__builtin_add_overflow(operand->offset, offset, &view->base);
+    if (counted && !ir_vm_shape_view(vm, c->meaning->buffer[i], view))
+        return;
+    if (!counted || ((uint64_t)view->base >= (uint64_t)operand->store->count && ir_vm_span(vm, c->meaning->buffer[i], view) != 0))
         ir_vm_fail(vm, TEC_INVALID, c->e->loc, "'%s' gets '%s' from element %lld on, it has %lld", c->e->call.name,
                    c->buffer[i]->buffer->name, (long long)offset, (long long)(operand->store->count - operand->offset));
-    else if (ir_vm_shape_view(vm, c->meaning->buffer[i], view))
-        vm->view[c->meaning->buffer[i]->slot] = view;
+    vm->view[c->meaning->buffer[i]->slot] = view;
 }
 
 /* A vector argument of a scalar parameter: the meaning is run for one lane of it. */

@@ -121,11 +121,11 @@ static int64_t blame_index(ir_vm *vm, const vm_access *a, int d, int64_t i, int6
 /* A flattened access counts from the address that was passed, whatever the buffer's dimensions are. */
 static int64_t locate_flat(ir_vm *vm, const vm_access *a, const vm_view *v, int lane, bool write)
 {
-    int64_t i = vm_run(vm, a->index[0], lane).i;
+    int64_t i = vm_run(vm, a->index[0], lane).i, at;
 
-    if (i < 0 || i >= v->store->count - v->base)
+    if (i < 0 || __builtin_add_overflow(v->base, i, &at) || (uint64_t)at >= (uint64_t)v->store->count)
         return blame_index(vm, a, 0, i, v->store->count - v->base, write);
-    return v->base + i;
+    return at;
 }
 
 int64_t ir_vm_locate(ir_vm *vm, const vm_access *a, int lane, bool write)

@@ -554,6 +554,22 @@ bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const
     return exposed(c, lower_inside(f, loop), loop->loop.body, b, &filled);
 }
 
+/* Whether what s writes of b is written in the first iteration of the loop around it and in no other. */
+static bool only_first_writes(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const ir_stmt *loop)
+{
+    if (!(access_of(c, s, b) & WRITES))
+        return true;
+    if (s->kind == IR_IF)
+        return only_first_writes(c, lower_inside(f, s), s->branch.then, b, loop) &&
+               (!s->branch.otherwise || only_first_writes(c, lower_inside_else(f, s), s->branch.otherwise, b, loop));
+    if (lower_inner(s))
+        return only_first_writes(c, lower_inside(f, s), lower_inner(s), b, loop);
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
+        if (!only_first_writes(c, f, s->seq.stmt[i], b, loop))
+            return false;
+    return s->kind == IR_SEQ || ir_prove_le(f, loop->loop.var, loop->loop.min);
+}
+
 bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
 {
     const ir_facts *inside = lower_inside(f, loop);
@@ -567,5 +583,5 @@ bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, cons
             !ir_prove_lt(inside, ir_int(c->cx, by < 0 ? -by : by), r->extent[d]))
             return false;
     }
-    return r != NULL;
+    return r && !only_first_writes(c, inside, loop->loop.body, b, loop);
 }

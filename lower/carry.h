@@ -29,7 +29,7 @@ const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b); /
 /* Whether an iteration may read what it did not write before, as an earlier one did; the loop is serial. f holds outside of it. */
 bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
-/* Whether iterations that follow each other are sure to write the same elements of b. */
+/* Whether iterations that follow each other are sure to write the same elements of b, not only the first of them. */
 bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
 #endif

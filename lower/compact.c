@@ -13,7 +13,7 @@
  *
  * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out
  * of every serial loop that carries a value: one in whose body an element may be read that the same iteration did not write
- * before. What cannot be proven counts as carried, but never moves an allocation out of a parallel, vectorised or vthread loop of which all
+ * before. What cannot be proven counts as carried, but never moves an allocation out of a parallel, vectorised or vthread loop of which several
  * iterations write the same elements: iterations of such loops do not exchange values, by the rules of the schedule.
  * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what
  * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides

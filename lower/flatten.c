@@ -28,20 +28,6 @@ static const ir_expr *stride(tec_context *cx, const ir_buffer *b, int d)
     return product;
 }
 
-static const ir_expr *extent(tec_context *cx, const ir_buffer *b)
-{
-    const ir_expr *last = b->offset ? b->offset : ir_int(cx, 0), *product = ir_int(cx, 1);
-
-    for (int i = 0; i < b->n; i++)
-        product = ir_mul(cx, product, b->shape[i]);
-    if (!b->strides)
-        return ir_add(cx, last, product);
-    for (int i = 0; i < b->n; i++)
-        last = ir_add(cx, last, ir_mul(cx, ir_sub(cx, b->shape[i], ir_int(cx, 1)), b->strides[i]));
-    /* Without elements nothing is reached; the last index would be negative. */
-    return ir_select(cx, ir_gt(cx, product, ir_int(cx, 0)), ir_add(cx, last, ir_int(cx, 1)), ir_int(cx, 0));
-}
-
 static bool is_flat(const ir_buffer *b)
 {
     return b->n == 1 && !b->strides && !b->offset;
@@ -56,7 +42,7 @@ static const ir_buffer *flat(flattener *f, const ir_buffer *b)
         return twin ? twin : b;
 
     const ir_expr **shape = base_array(cx, const ir_expr *, 1);
-    shape[0] = extent(cx, b);
+    shape[0] = b->offset ? ir_add(cx, b->offset, lower_span(cx, b)) : lower_span(cx, b);
     twin = ir_buffer_copy(cx, b);
     twin->n = 1;
     twin->shape = shape;

@@ -73,6 +73,18 @@ static const ir_expr *held_inside(tec_context *cx, const ir_expr *index, const i
     return ir_max(cx, ir_int(cx, 0), ir_min(cx, index, ir_sub(cx, shape, ir_int(cx, 1))));
 }
 
+/* What is known to have elements needs no condition; NULL for that. Without elements no index lies inside. */
+static const ir_expr *has_elements(const ir_facts *f, const ir_buffer *b)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr *all = NULL;
+
+    for (int d = 0; d < b->n; d++)
+        if (!ir_prove_le(f, ir_int(cx, 1), b->shape[d]))
+            all = ir_all(cx, all, ir_lt(cx, ir_int(cx, 0), b->shape[d]));
+    return all;
+}
+
 /* Loops over the lines of the box with loop variable `var` at `later`. */
 static const ir_stmt *ask_for(prefetcher *p, const ir_facts *f, const ir_region *box, const ir_expr *var, const ir_expr *later)
 {
@@ -142,9 +154,10 @@ static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt
     for (const ir_note *n = loop->loop.notes; n; n = n->next) {
         const ir_region *box = base_starts_with(n->key, prefix) ? read_of(&reads, n->key + strlen(prefix)) : NULL;
         const ir_expr *later = box ? ir_add(cx, loop->loop.var, n->value) : NULL;
+        const ir_expr *runs = box ? ir_all(cx, ir_lt(cx, later, end), has_elements(inside, box->buffer)) : NULL;
 
         if (box)
-            body = ir_seq2(cx, ir_if(cx, ir_lt(cx, later, end), ask_for(p, f, box, loop->loop.var, later), NULL), body);
+            body = ir_seq2(cx, ir_if(cx, runs, ask_for(p, f, box, loop->loop.var, later), NULL), body);
     }
     return without_notes(cx, loop, body);
 }

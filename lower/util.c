@@ -187,6 +187,20 @@ const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt
     return copy;
 }
 
+const ir_expr *lower_span(tec_context *cx, const ir_buffer *b)
+{
+    const ir_expr *product = ir_int(cx, 1), *last = ir_int(cx, 0);
+
+    for (int d = 0; d < b->n; d++)
+        product = ir_mul(cx, product, b->shape[d]);
+    if (!b->strides)
+        return product;
+    for (int d = 0; d < b->n; d++)
+        last = ir_add(cx, last, ir_mul(cx, ir_sub(cx, b->shape[d], ir_int(cx, 1)), b->strides[d]));
+    /* Without elements nothing is reached; the last index would be negative. */
+    return ir_select(cx, ir_gt(cx, product, ir_int(cx, 0)), ir_add(cx, last, ir_int(cx, 1)), ir_int(cx, 0));
+}
+
 int64_t lower_constant_elements(const ir_buffer *b)
 {
     int64_t product = 1, extent;

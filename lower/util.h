@@ -47,6 +47,8 @@ const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt
 /* The body of a loop, let, allocation or attribute; NULL for other statements. */
 const ir_stmt *lower_inner(const ir_stmt *s);
 
+/* How many elements b reaches over, from its first to its last, by its shape and strides. */
+const ir_expr *lower_span(tec_context *cx, const ir_buffer *b);
 /* The elements of a buffer by its shape, or -1 where they are not constant. */
 int64_t lower_constant_elements(const ir_buffer *b);
 

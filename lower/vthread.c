@@ -129,16 +129,6 @@ typedef struct {
     int64_t which;
 } copier;
 
-/* The elements that one copy of b takes. */
-static const ir_expr *span(tec_context *cx, const ir_buffer *b)
-{
-    const ir_expr *n = ir_int(cx, 1);
-
-    for (int d = 0; d < b->n; d++)
-        n = b->strides ? ir_add(cx, n, ir_mul(cx, ir_sub(cx, b->shape[d], ir_int(cx, 1)), b->strides[d])) : ir_mul(cx, n, b->shape[d]);
-    return n;
-}
-
 static const ir_buffer *widen(splitter *sp, const ir_buffer *b)
 {
     tec_context *cx = sp->cx;
@@ -146,7 +136,7 @@ static const ir_buffer *widen(splitter *sp, const ir_buffer *b)
     ir_buffer *wide = ir_buffer_copy(cx, b);
 
     shape[0] = ir_int(cx, sp->n);
-    strides[0] = span(cx, b);
+    strides[0] = lower_span(cx, b);
     for (int d = 0; d < b->n; d++) {
         shape[d + 1] = b->shape[d];
         strides[d + 1] = b->strides ? b->strides[d] : NULL;
@@ -182,7 +172,7 @@ static const ir_expr *copy_call(copier *c, const ir_expr *e)
 
         buffer[i] = wide ? wide : out->call.buffer[i];
         if (wide)
-            arg[i] = ir_add(cx, ir_mul(cx, ir_int(cx, c->which), span(cx, out->call.buffer[i])), arg[i]);
+            arg[i] = ir_add(cx, ir_mul(cx, ir_int(cx, c->which), lower_span(cx, out->call.buffer[i])), arg[i]);
     }
     return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer, out->call.n_buffers,
                          out->call.pure)

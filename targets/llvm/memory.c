@@ -67,7 +67,7 @@ static LLVMValueRef address_of(llvm_gen *g, const ir_buffer *b, const llvm_place
 LLVMValueRef llvm_address(llvm_gen *g, const ir_buffer *b, LLVMValueRef index)
 {
     const llvm_place *p = place_of(g, b);
-    return p ? element(g, b, p, index, true) : NULL;
+    return p ? element(g, b, p, index, false) : NULL; /* what a call gets without elements may begin anywhere */
 }
 
 static unsigned align_of(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base)

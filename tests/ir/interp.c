@@ -563,6 +563,29 @@ Test(interp, an_intrinsic_must_stay_inside_its_operands)
           F32(out, 2));
 }
 
+/* tail(c, n): c[0..n] = 1, of the elements from 4 on. */
+static ir_program *calling_tail(const ir_expr *n)
+{
+    const ir_expr *m = VAR("m"), *i = VAR("i"), *args[] = {INT(4), n};
+    const ir_buffer *c = BUFFER("c", BASE_F32, m), *a = BUFFER("A", BASE_F32, INT(2));
+    ir_program *tail = program(FOR(i, m, IR_SERIAL, STORE(c, FLT(1), i))), *p;
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+
+    param(tail, c, true);
+    scalar(tail, m);
+    *what = (ir_intrinsic){.name = "tail", .meaning = tail};
+    p = program(SEQ(FOR(i, INT(2), IR_SERIAL, STORE(a, FLT(3), i)), ir_evaluate(cx, ir_call(cx, BASE_I32, "tail", what, args, 2, &a, 1, false))));
+    param(p, a, true);
+    return p;
+}
+
+Test(interp, an_operand_without_elements_may_begin_anywhere)
+{
+    RUNS(calling_tail(INT(0)), F32(out, 2));
+    cr_assert(out[0] == 3 && out[1] == 3);
+    FAILS("'tail' gets 'A' from element 4 on, it has 2", calling_tail(INT(1)), F32(out, 2));
+}
+
 Test(interp, an_intrinsic_may_give_a_value)
 {
     const ir_expr *x = ir_var(cx, "x", BASE_F32), *zero = INT(0), *i = VAR("i");

@@ -169,6 +169,28 @@ Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
     }
 }
 
+/* No two iterations of j write S: it is nobody's own, and the loop around carries it. */
+Test(compact, keeps_a_buffer_that_one_iteration_writes_outside_the_carrying_loop)
+{
+    const char *loops[] = {"0..1 parallel { let go = true", "0..4 parallel { if j < 1", "0..4 vthread { if j == 0"};
+
+    for (int k = 0; k < 3; k++) {
+        const char *text = base_format(cx,
+                                       "program p(A: f32[8], out B: f32[8]) {\n"
+                                       "  buffer S: f32[1]\n"
+                                       "  for i in 0..8 {\n"
+                                       "    for j in %s {\n"
+                                       "      if i == 0 { S[0] = 1.0 } else { S[0] = S[0] + A[i] }\n"
+                                       "      B[i] = S[0] * 2.0\n"
+                                       "    } }\n"
+                                       "  }\n"
+                                       "}\n", loops[k]);
+
+        HAS("{\n  allocate S: f32[1]", after("compact", AVX512, text));
+        same_meaning("compact", AVX512, text, SIZES(1));
+    }
+}
+
 /* What is read lies within the shape, whatever the index looks like. */
 Test(compact, counts_on_reads_within_the_shape)
 {

@@ -28,6 +28,19 @@ Test(prefetch, stays_inside_of_the_buffer)
     same_meaning("prefetch", AVX512, text, SIZES(1));
 }
 
+/* With n = 0 the loop runs and A has no element to ask for. */
+Test(prefetch, asks_for_nothing_of_an_empty_buffer)
+{
+    const char *text = "program p(symbol n, A: f32[n, 4], out B: f32[n + 1, 4]) {\n"
+                       "  for x in 0..4 @prefetch.A(1) {\n"
+                       "    for y in 0..n + 1 { B[y, x] = select(y >= 1, A[y - 1, x], 0.0) }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("if x + 1 < 4 && 0 < n {", after("prefetch", AVX512, text));
+    same_meaning("prefetch", AVX512, text, SIZES(0, 1, 3));
+}
+
 Test(prefetch, asks_for_buffers_of_several_types)
 {
     const char *text = "program p(A: f32[9, 4], I: i8[9, 70], out B: f32[9, 4]) {\n"
