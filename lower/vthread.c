@@ -27,8 +27,8 @@ typedef struct {
     int64_t n;
     const ir_expr **value;  /* of the loop variable, in each copy */
     base_map differs;       /* variables and buffers that differ between the threads */
-    base_vec vars;          /* let variables that differ, in order; */
-    base_vec copies;        /* and for each an array of n variables */
+    base_vec vars;          /* the loop variable and the let variables around that differ, outermost first; */
+    base_vec copies;        /* and for each an array of n expressions */
     base_map wide;          /* buffer that differs -> with one more dimension */
     bool grew;              /* a buffer was added to `differs` */
 } splitter;
@@ -184,7 +184,7 @@ static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
     copier *c = (copier *)rw;
     const ir_buffer *wide = e->op == IR_LOAD ? base_map_get(&c->sp->wide, e->load.buffer) : NULL;
 
-    for (int i = 0; e->op == IR_VAR && i < c->sp->vars.n; i++)
+    for (int i = c->sp->vars.n - 1; e->op == IR_VAR && i >= 0; i--)
         if (c->sp->vars.at[i] == e)
             return ((const ir_expr *const *)c->sp->copies.at[i])[c->which];
     if (wide)
@@ -232,6 +232,7 @@ static void put_copies(splitter *sp, const ir_expr *var, const ir_expr *const *c
     base_push(sp->cx, &sp->copies, copy);
 }
 
+/* Copies of a statement, which an inner loop of virtual threads left, bind the same variables: each is known inside of its let only. */
 static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
 {
     const ir_expr **var = base_array(sp->cx, const ir_expr *, sp->n), **value = base_array(sp->cx, const ir_expr *, sp->n);
@@ -244,6 +245,8 @@ static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
     }
     put_copies(sp, s->let.var, var);
     const ir_stmt *body = interleave(sp, s->let.body);
+    sp->vars.n--;
+    sp->copies.n--;
     for (int64_t i = sp->n - 1; i >= 0; i--)
         body = ir_let_stmt(sp->cx, var[i], value[i], body);
     return body;

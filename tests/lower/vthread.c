@@ -67,6 +67,18 @@ Test(vthread, nests)
                  "}\n", SIZES(1));
 }
 
+/* The inner loop leaves two lets of one variable behind. */
+Test(vthread, nests_around_a_let)
+{
+    const char *text = "program p(A: f32[2, 3], out B: f32[2, 3]) {\n"
+                       "  for u in 0..2 vthread { for v in 0..3 vthread { if v < 2 {\n"
+                       "    let d = A[u, v] { B[u, v] = d*d }\n"
+                       "  } else { B[u, v] = 1.0 } } }\n"
+                       "}\n";
+
+    same_meaning("vthread", AVX512, text, SIZES(1));
+}
+
 Test(vthread, refuses_an_extent_that_is_no_constant)
 {
     HAS("cannot interleave 'v': expected a constant extent up to 256, found 'n'",
