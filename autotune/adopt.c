@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tec/runtime.h"
+
 static int by_number(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -115,9 +117,11 @@ static bool challenge(contest *c, const tune_sample *t)
 {
     tune_candidate a = candidate(c, c->standing.trace), b = candidate(c, t->trace);
     tune_result r[2];
-    double gain, noise;
+    double gain, noise, start = tec_clock();
+    bool measured = c->s->o.measurer->compare(c->s->o.measurer, c->s->cx, &a, &b, r);
 
-    if (!c->s->o.measurer->compare(c->s->o.measurer, c->s->cx, &a, &b, r))
+    c->s->times.compare += tec_clock() - start;
+    if (!measured)
         return false;
     if (r[0].status != STORE_OK || r[1].status != STORE_OK)
         return true; /* who does not run wins nothing */
@@ -156,28 +160,42 @@ static bool adopt_for(tune_session *s, tune_tuned *t)
 
     c.standing.result.status = STORE_RUN_ERROR;
     t->state.before = t->state.after = before ? before->median : t->state.first;
-    for (int i = 0; i < n && !base_failed(s->cx) && !(s->o.stop && s->o.stop(s->o.user)); i++)
+    for (int i = 0; i < n && !base_failed(s->cx) && !tune_is_stopped(s); i++)
         if (!challenge(&c, fastest[i]))
             return false;
     bool news = c.won || (!before && c.standing.result.status == STORE_OK);
-    return !base_failed(s->cx) && (!news || record_winner(&c));
+    return !base_failed(s->cx) && (!news || s->end == TUNE_STOPPED || record_winner(&c));
+}
+
+/* What this job has adopted already, before it was interrupted or in an earlier call. */
+static bool recall(tune_session *s, tune_tuned *t)
+{
+    const store_record *r = adopted_before(s, t);
+    bool done = s->adopted == s->n_trials || (r && base_same(r->job, s->o.job) && r->trial == s->n_trials);
+
+    if (!done)
+        return false;
+    t->state.before = t->state.first;
+    t->state.after = r ? r->median : t->state.first;
+    t->state.adopted = r && strcmp(r->trace, t->task->default_trace) != 0;
+    return true;
 }
 
 bool tune_adopt(tune_session *s)
 {
-    bool again = s->adopted == s->n_trials;
-
-    for (int i = 0; i < s->o.n_tasks; i++) {
+    for (int i = 0; i < s->o.n_tasks && !tune_is_stopped(s); i++) {
         tune_tuned *t = &s->task[i];
-        const store_record *before = again ? adopted_before(s, t) : NULL;
 
-        if (again) {
-            t->state.before = t->state.first;
-            t->state.after = before ? before->median : t->state.first;
-            t->state.adopted = before && strcmp(before->trace, t->task->default_trace) != 0;
-        } else if (t->state.best > 0 && !t->state.failure && !adopt_for(s, t))
+        s->current = i;
+        if (!recall(s, t) && t->state.best > 0 && !t->state.failure && !adopt_for(s, t))
             return false;
+        t->state.compared = s->end != TUNE_STOPPED;
+        if (s->o.progress)
+            s->o.progress(s->o.user, s);
     }
-    s->adopted = s->n_trials;
-    return again || tune_write_records(s, NULL, 0, STORE_JOB_DONE);
+    if (base_failed(s->cx) || s->adopted == s->n_trials)
+        return !base_failed(s->cx);
+    if (s->end != TUNE_STOPPED)
+        s->adopted = s->n_trials;
+    return tune_write_records(s, NULL, 0, s->end == TUNE_STOPPED ? STORE_JOB_PAUSED : STORE_JOB_DONE);
 }

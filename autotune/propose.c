@@ -28,10 +28,21 @@ static const float *point_features(tune_session *s, const space_point *p)
 
     if (f)
         return f;
+    double start = tec_clock();
     base_reset(s->scratch);
     f = features_of(s->cached, s, s->scored, space_apply(s->scratch, s->scored->task->space, p));
     tune_points_add(s->cached, &s->features, index, f);
+    s->times.features += tec_clock() - start;
     return f;
+}
+
+static bool predict(tune_session *s, const float *rows, int n, double *out)
+{
+    double start = tec_clock();
+    bool ok = n == 0 || tune_model_predict(s->cx, s->model, rows, n, out);
+
+    s->times.model += tec_clock() - start;
+    return ok;
 }
 
 static bool score(void *user, const space_point *p, int n, double *out)
@@ -50,7 +61,7 @@ static bool score(void *user, const space_point *p, int n, double *out)
         memcpy(rows + (size_t)n_good * TUNE_N_FEATURES, f, TUNE_N_FEATURES * sizeof *f);
         number[n_good++] = i;
     }
-    if (n_good && !tune_model_predict(s->cx, s->model, rows, n_good, good))
+    if (!predict(s, rows, n_good, good))
         return false;
     for (int i = 0; i < n_good; i++)
         out[number[i]] = good[i];
@@ -79,8 +90,11 @@ static void add_trial(tune_session *s, tune_tuned *t, tune_batch *b, const sched
 
 static void add_point(tune_session *s, tune_tuned *t, tune_batch *b, const space_point *p, const char *tuner)
 {
+    double start = tec_clock();
+
     base_reset(s->scratch);
     add_trial(s, t, b, space_apply(s->scratch, t->task->space, p), p, tuner);
+    s->times.features += tec_clock() - start;
 }
 
 /* What is known without a search: the default schedule, which all others are held against, and the start of the space. */
@@ -160,6 +174,7 @@ static tune_batch *propose(tune_session *s, int task)
 
 tune_batch *tune_next_batch(tune_session *s)
 {
+    tune_times before = s->times;
     double start = tec_clock();
     tune_batch *b = NULL;
 
@@ -176,6 +191,6 @@ tune_batch *tune_next_batch(tune_session *s)
             b = NULL;
         }
     }
-    s->times.propose += tec_clock() - start;
+    s->times.search += tec_clock() - start - (s->times.features - before.features) - (s->times.model - before.model);
     return b;
 }

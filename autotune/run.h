@@ -65,6 +65,8 @@ struct tune_session {
     tune_times times;
 };
 
+/* session.c: asks whoever may stop it; the end is TUNE_STOPPED from then on. */
+bool tune_is_stopped(tune_session *s);
 /* propose.c */
 tune_batch *tune_next_batch(tune_session *s); /* NULL: the end (s->end), or an error */
 /* journal.c */

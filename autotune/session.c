@@ -211,7 +211,7 @@ static bool submit(tune_session *s, tune_batch *b)
     return n == 0 || s->o.measurer->submit(s->o.measurer, s->cx, c, n);
 }
 
-static bool is_stopped(tune_session *s)
+bool tune_is_stopped(tune_session *s)
 {
     if (s->o.stop && s->o.stop(s->o.user))
         s->end = TUNE_STOPPED;
@@ -225,7 +225,7 @@ static bool collect(tune_session *s, tune_batch *b)
     bool good = true;
 
     s->current = b->task;
-    while (good && b->done < b->n && !is_stopped(s)) {
+    while (good && b->done < b->n && !tune_is_stopped(s)) {
         tune_sample *t = b->trial[b->done];
 
         if (t->submitted) {
@@ -278,13 +278,13 @@ static void teach_explorer(const tune_tuned *t, const tune_batch *b)
 static bool learn(tune_session *s, const tune_batch *b)
 {
     tune_tuned *t = &s->task[b->task];
-    double start = tec_clock();
 
     teach_explorer(t, b);
     tune_curve_add(s->cx, &s->curve[b->task], t->state.best > 0 ? t->state.best : INFINITY);
     s->curve[b->task].ended |= t->state.failure != NULL;
+    double start = tec_clock();
     bool good = teach_model(s, t, b);
-    s->times.learn += tec_clock() - start;
+    s->times.model += tec_clock() - start;
     return good;
 }
 
@@ -332,8 +332,15 @@ const tune_state *tune_session_task(const tune_session *s, int i) { return &s->t
 int tune_session_current(const tune_session *s) { return s->current; }
 int64_t tune_session_trials(const tune_session *s) { return s->n_trials; }
 int64_t tune_session_measured(const tune_session *s) { return s->n_measured; }
-tune_times tune_session_times(const tune_session *s) { return s->times; }
 double tune_session_seconds(const tune_session *s) { return s->earlier + tec_clock() - s->started; }
+
+tune_times tune_session_times(const tune_session *s)
+{
+    tune_times t = s->times;
+
+    t.wall = tec_clock() - s->started;
+    return t;
+}
 
 double tune_session_total(const tune_session *s, bool at_first)
 {

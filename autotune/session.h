@@ -56,6 +56,7 @@ typedef struct {
     double now, best;       /* of the last candidate that ran, and of the fastest; 0: none */
     const char *failure;    /* why the default schedule does not run; NULL: it does */
     const float *curve;     /* seconds of the fastest after each trial; INFINITY: none yet */
+    bool compared;          /* tune_adopt is through with it */
     double before, after;   /* tune_adopt: seconds of the schedule that would be used without this job, and of the one that is used now */
     double noise;           /* of their ratio; see tune_wins */
     bool adopted;           /* a schedule that this job found */
@@ -77,9 +78,15 @@ double tune_session_seconds(const tune_session *s);   /* of the job */
 double tune_session_total(const tune_session *s, bool at_first); /* end to end, seconds */
 /* Records that could not be written. */
 const store_record *tune_unsaved(const tune_session *s, int *n);
-/* Where the time of this session went, in seconds. */
+/* Where the wall time of this session went, in seconds. */
 typedef struct {
-    double propose, learn, wait, store;
+    double wall;     /* all of it; what the others leave is reading records, and seeding the model */
+    double features; /* of points: their schedules, and what the model sees of them */
+    double model;    /* learning and predicting */
+    double search;   /* the rest of proposing */
+    double store;    /* writing */
+    double wait;     /* for results */
+    double compare;  /* tune_adopt: waiting for comparisons */
 } tune_times;
 tune_times tune_session_times(const tune_session *s);
 

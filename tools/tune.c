@@ -2,16 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "autotune/explorer.h"
@@ -22,6 +18,7 @@
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/stop.h"
 #include "tools/tune_show.h"
 
 typedef struct {
@@ -40,8 +37,9 @@ typedef struct {
     int n_tasks;
     store *db;
     const char *job, *lock_path;
-    int lock, signals;
-    bool interrupted;
+    int lock;
+    tool_stop *stop;
+    bool interrupted; /* and the display knows */
     tool_tune_show show;
 } run;
 
@@ -207,36 +205,26 @@ static void unlock_job(run *x)
     close(x->lock);
 }
 
-/* ---- interrupts ---- */
-
-/* Blocked, and so in the workers: Ctrl-C at a terminal reaches them too. */
-static bool watch_signals(run *x)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    x->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return x->signals >= 0 || base_fail(x->cx, TEC_INTERNAL, (base_loc){0}, "signalfd: %s", strerror(errno));
-}
-
-/* Waits up to so many milliseconds for one. */
-static bool wait_for_signal(run *x, int ms)
-{
-    struct pollfd p = {.fd = x->signals, .events = POLLIN};
-
-    if (!x->interrupted && poll(&p, 1, ms) > 0) {
-        x->interrupted = true;
-        fprintf(stderr, "\ntec tune: stopping; what was measured is kept\n");
-    }
-    return x->interrupted;
-}
+/* ---- interrupts and progress ---- */
 
 static bool stop(void *user)
 {
-    return wait_for_signal(user, 0);
+    run *x = user;
+    bool asked = tool_stop_asked(x->stop, 0);
+
+    if (asked && !x->interrupted)
+        tool_tune_leave(&x->show);
+    x->interrupted = asked;
+    return asked;
+}
+
+/* Where a message has come in between, the display begins anew below it. */
+static void show(run *x, void (*what)(tool_tune_show *))
+{
+    flockfile(stderr);
+    stop(x);
+    what(&x->show);
+    funlockfile(stderr);
 }
 
 static void progress(void *user, const tune_session *s)
@@ -244,7 +232,7 @@ static void progress(void *user, const tune_session *s)
     run *x = user;
 
     x->show.session = s;
-    tool_tune_progress(&x->show);
+    show(x, tool_tune_progress);
 }
 
 /* ---- a store that cannot be written ---- */
@@ -257,7 +245,8 @@ static bool hold(void *user, const char *why, int try)
 
     if (try == 0)
         fprintf(stderr, "\n%s\ntec tune: the last results are held back and written as soon as that is possible; waiting for a minute\n", why);
-    return try < TRIES && !wait_for_signal(x, PAUSE_MS);
+    tool_tune_leave(&x->show);
+    return try < TRIES && !tool_stop_asked(x->stop, PAUSE_MS);
 }
 
 /* Beside the store, or else where temporary files go. */
@@ -322,8 +311,8 @@ static int tune(run *x, tune_measurer *m)
                             .device = machine.nodename, .device_text = target_text(x->cx, x->t), .explorer = x->s->explorer, .model = x->s->model,
                             .seed = (uint64_t)x->s->seed, .trials = x->s->trials, .seconds = (double)x->s->seconds, .gain = gain,
                             .stop = stop, .progress = progress, .unsaved = hold, .user = x};
-    x->show = (tool_tune_show){.cx = x->cx, .n_tasks = x->n_tasks, .trials = x->s->trials, .seconds = (double)x->s->seconds, .json = x->s->json,
-                               .live = isatty(STDERR_FILENO) && !x->s->replay, .started = tec_clock()};
+    x->show = (tool_tune_show){.cx = x->cx, .measurer = m, .n_tasks = x->n_tasks, .trials = x->s->trials, .seconds = (double)x->s->seconds,
+                               .json = x->s->json, .live = m && tool_tune_is_live(x->s->json)};
     tune_session *s = tune_session_new(x->cx, &o);
     if (!s)
         return tool_fail("tune", x->cx);
@@ -331,10 +320,13 @@ static int tune(run *x, tune_measurer *m)
     for (bool more = true; more;) {
         more = tune_step(s);
         if (!x->s->replay)
-            tool_tune_batch(&x->show);
+            show(x, tool_tune_batch);
     }
-    if (m && tune_session_end(s) != TUNE_FAILED && tune_session_end(s) != TUNE_STOPPED)
+    x->show.adopting = m && tune_session_end(s) != TUNE_FAILED && tune_session_end(s) != TUNE_STOPPED;
+    if (x->show.adopting) {
         tune_adopt(s);
+        show(x, tool_tune_batch);
+    }
     int status = report(x, s);
     if (status != TOOL_FAILED && x->s->plot && !tool_tune_plot(&x->show, x->s->plot))
         status = tool_fail("tune", x->cx);
@@ -345,11 +337,14 @@ static int tune(run *x, tune_measurer *m)
 /* With processes that build and run. */
 static int measure(run *x)
 {
-    tune_measurer *m = watch_signals(x) && lock_job(x) ? tune_measurer_local(x->cx, &(tune_measure_options){.threads = x->t->num_cores}) : NULL;
+    static const char told[] = "tec tune: stopping after this candidate; all is kept. Ctrl-C again: at once";
+    bool ready = lock_job(x) && (x->stop = tool_stop_watch(x->cx, told, x->lock_path));
+    tune_measurer *m = ready ? tune_measurer_local(x->cx, &(tune_measure_options){.threads = x->t->num_cores}) : NULL;
     int status = m ? tune(x, m) : tool_fail("tune", x->cx);
 
     if (m)
         m->close(m);
+    tool_stop_close(x->stop);
     unlock_job(x);
     return status;
 }
@@ -408,7 +403,7 @@ int tool_tune(int argc, char **argv)
         return misuse("--trials, --seconds and --threads are not negative");
     if (!s.trials && !s.seconds && !s.gain)
         s.trials = 1000;
-    run x = {.cx = tec_context_new(), .s = &s, .path = files.at[0], .lock = -1, .signals = -1};
+    run x = {.cx = tec_context_new(), .s = &s, .path = files.at[0], .lock = -1};
     status = start(&x);
     store_close(x.db);
     tec_context_free(x.cx);

@@ -144,3 +144,34 @@ Test(adopt, never_takes_what_gave_a_wrong_answer)
     cr_expect_not(tune_session_task(s, 0)->adopted);
     tune_session_close(s);
 }
+
+static bool has_compared(void *user)
+{
+    return fake.compared >= *(const int *)user;
+}
+
+Test(adopt, goes_on_where_it_was_interrupted)
+{
+    tune_options o = fake_options(3);
+    int enough = 5; /* in the middle of the second task */
+
+    fake.noise = 0.05;
+    o.trials = 60;
+    o.stop = has_compared;
+    o.user = &enough;
+    tune_session *s = fake_run(&o);
+    cr_assert_eq(tune_session_end(s), TUNE_TRIALS, "%s", tec_context_error(fake.cx));
+    cr_assert(tune_adopt(s), "%s", tec_context_error(fake.cx));
+    cr_expect_eq(tune_session_end(s), TUNE_STOPPED);
+    cr_expect(tune_session_task(s, 0)->compared && !tune_session_task(s, 1)->compared);
+    cr_expect_eq(store_count(fake.cx, fake.db, &(store_query){.tuner = TUNE_ADOPTED}), 1);
+    cr_expect_eq(store_get_job(fake.cx, fake.db, "job")->state, STORE_JOB_PAUSED);
+    tune_session_close(s);
+    o.stop = NULL;
+    s = fake_run(&o);
+    cr_assert(tune_adopt(s), "%s", tec_context_error(fake.cx));
+    cr_expect_eq(fake.compared, 5 + 6, "the first task was compared again");
+    cr_expect_eq(store_count(fake.cx, fake.db, &(store_query){.tuner = TUNE_ADOPTED}), 3);
+    cr_expect_eq(store_get_job(fake.cx, fake.db, "job")->state, STORE_JOB_DONE);
+    tune_session_close(s);
+}

@@ -26,7 +26,7 @@ typedef struct {
     const tune_task *task[FAKE_TASKS];
     tune_candidate queue[FAKE_QUEUE];
     int first, n;               /* waiting */
-    int measured, most_waiting; /* in all */
+    int measured, most_waiting, compared; /* in all */
     base_dict seen;
     bool again;       /* something was measured twice */
     int fail_one_in;  /* of the candidates, by their trace; 0: none */
@@ -103,6 +103,7 @@ static bool fake_compare(tune_measurer *m, tec_context *cx, const tune_candidate
 
     (void)m;
     (void)a;
+    fake.compared++;
     for (int i = 0; i < PAIRS; i++) {
         cost[0][i] = 1e-3 * (1 + fake.noise * (base_random_unit(&state) - 0.5));
         cost[1][i] = 1e-3 * (1 + fake.noise * (base_random_unit(&state) - 0.5)) / (1 + fake.advantage);

@@ -1,0 +1,218 @@
+/* tools/tune_live.c -- the progress of `tec tune`: a block of lines on a terminal, or a line for each batch.
+ *
+ * A frame is one write, so that no other message comes into the middle of it. Its lines are shorter than the terminal is wide: none wraps, and
+ * the next frame finds the first one by going up as many lines as there are. Where the terminal has become narrower since, the old lines may
+ * have wrapped, and a new block begins below.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tec/runtime.h"
+#include "tools/tune_show.h"
+
+enum { LEAST_COLUMNS = 40, LEAST_ROWS = 5, MOST_NAME = 56 };
+
+/* ---- what is left ---- */
+
+static const char *clock_text(double seconds, char *buffer, size_t size)
+{
+    int64_t s = (int64_t)(seconds + 0.5);
+
+    if (s < 3600)
+        snprintf(buffer, size, "%" PRId64 ":%02" PRId64, s / 60, s % 60);
+    else
+        snprintf(buffer, size, "%" PRId64 ":%02" PRId64 ":%02" PRId64, s / 3600, s / 60 % 60, s % 60);
+    return buffer;
+}
+
+/* What is left of the limits at the speed of this session's measuring; "" where that is not known. */
+static const char *time_left(const tool_tune_show *s, char *buffer, size_t size)
+{
+    int64_t measured = tune_session_measured(s->session);
+    double took = tec_clock() - s->measuring, left = INFINITY;
+    char text[32];
+
+    if (s->seconds > 0)
+        left = fmax(0, s->seconds - tune_session_seconds(s->session));
+    if (s->trials > 0 && measured > 1 && took > 0)
+        left = fmin(left, (double)(s->trials - tune_session_trials(s->session)) * took / (double)measured);
+    if (!isfinite(left))
+        return "";
+    snprintf(buffer, size, ", %s left", clock_text(left, text, sizeof text));
+    return buffer;
+}
+
+/* ---- a block on a terminal ---- */
+
+typedef struct {
+    int rows, columns;
+} extent;
+
+static bool terminal_extent(extent *out)
+{
+    struct winsize w;
+
+    *out = (extent){0};
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0)
+        *out = (extent){w.ws_row, w.ws_col};
+    return out->rows >= LEAST_ROWS && out->columns >= LEAST_COLUMNS;
+}
+
+bool tool_tune_is_live(bool json)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDERR_FILENO) && !(json && isatty(STDOUT_FILENO)) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+void tool_tune_leave(tool_tune_show *s)
+{
+    s->lines = 0;
+}
+
+/* A line that fits, and nothing behind it. */
+static void add_line(tec_context *cx, base_text *frame, const char *text, int columns)
+{
+    base_addf(cx, frame, "%.*s\033[K\n", columns - 1, text);
+}
+
+/* Columns that a narrow terminal has no room for are left out, from the least important one. */
+static void add_row(tec_context *cx, base_text *frame, const char *name, const char *const cell[5], int columns)
+{
+    static const struct {
+        int width, least; /* of the terminal */
+    } column[5] = {{7, 0}, {7, 72}, {10, 60}, {10, 0}, {8, 0}};
+    base_text line = {0};
+    int rest = columns - 1;
+
+    for (int i = 0; i < BASE_COUNT(column); i++)
+        rest -= columns >= column[i].least ? column[i].width : 0;
+    base_add(cx, &line, tool_tune_name(cx, name, rest < MOST_NAME ? rest : MOST_NAME));
+    for (int i = 0; i < BASE_COUNT(column); i++)
+        if (columns >= column[i].least)
+            base_addf(cx, &line, "%*s", column[i].width, cell[i]);
+    base_addf(cx, frame, "%s\033[K\n", base_text_str(cx, &line));
+}
+
+static void add_task(tec_context *cx, base_text *frame, const tool_tune_show *s, int i, int columns)
+{
+    const tune_state *t = tune_session_task(s->session, i);
+    bool current = i == tune_session_current(s->session);
+    char text[5][32];
+    const char *cell[5] = {text[0], text[1], tool_tune_speed(t->task, t->now, text[2], 32), tool_tune_speed(t->task, t->best, text[3], 32), text[4]};
+
+    snprintf(text[0], 32, "%" PRId64, t->trials);
+    snprintf(text[1], 32, "%" PRId64, t->failed);
+    snprintf(text[4], 32, "%.2fx", tool_tune_ratio(t->first, t->best));
+    if (t->failure)
+        cell[4] = "fails";
+    add_row(cx, frame, base_format(cx, "%c %s", current ? '*' : ' ', t->task->name), cell, columns);
+}
+
+static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *s, int columns)
+{
+    char left[64], took[32], wanted[32] = "";
+    int64_t done = tune_session_trials(s->session), before = done - tune_session_measured(s->session);
+    base_text line = {0};
+
+    if (s->trials)
+        snprintf(wanted, sizeof wanted, " of %" PRId64, s->trials);
+    base_addf(cx, &line, "%" PRId64 "%s trials in %s", done, wanted, clock_text(tune_session_seconds(s->session), took, sizeof took));
+    if (s->adopting)
+        base_addf(cx, &line, "; comparing the fastest with what is used: kernel %d of %d", tune_session_current(s->session) + 1, s->n_tasks);
+    else
+        base_addf(cx, &line, "%s, end to end %.2fx", time_left(s, left, sizeof left),
+                  tool_tune_ratio(tune_session_total(s->session, true), tune_session_total(s->session, false)));
+    if (before)
+        base_addf(cx, &line, " (%" PRId64 " known before)", before);
+    add_line(cx, frame, base_text_str(cx, &line), columns);
+}
+
+/* The kernels that there is room for: those that were shown, unless the one at work is not among them. */
+static int scroll(tool_tune_show *s, int rows)
+{
+    enum { OTHERS = 3 }; /* the heading, the total, the cursor */
+    int room = rows - OTHERS, current = tune_session_current(s->session);
+
+    if (room >= s->n_tasks) {
+        s->top = 0;
+        return s->n_tasks;
+    }
+    if (current < s->top)
+        s->top = current;
+    if (current >= s->top + room)
+        s->top = current - room + 1;
+    if (s->top > s->n_tasks - room)
+        s->top = s->n_tasks - room;
+    return room;
+}
+
+static void draw(tool_tune_show *s, extent e)
+{
+    static const char *const heading[] = {"trials", "failed", "GF/s now", "best", "gain"};
+    tec_context *cx = base_child(s->cx);
+    base_text frame = {0};
+    int n = scroll(s, e.rows);
+
+    if (e.columns < s->columns)
+        s->lines = 0;
+    if (s->lines)
+        base_addf(cx, &frame, "\033[%dA", s->lines);
+    base_add(cx, &frame, "\r");
+    add_row(cx, &frame, n == s->n_tasks ? "  kernel" : base_format(cx, "  kernel %d-%d of %d", s->top + 1, s->top + n, s->n_tasks), heading, e.columns);
+    for (int i = s->top; i < s->top + n; i++)
+        add_task(cx, &frame, s, i, e.columns);
+    add_total(cx, &frame, s, e.columns);
+    base_add(cx, &frame, "\033[J");
+    fwrite(frame.data, 1, frame.n, stderr);
+    s->lines = n + 2;
+    s->columns = e.columns;
+    s->drawn = tec_clock();
+    tec_context_free(cx);
+}
+
+/* ---- lines ---- */
+
+static void print_batch(const tool_tune_show *s)
+{
+    const tune_state *t = tune_session_task(s->session, tune_session_current(s->session));
+    char now[32], best[32], left[64];
+    tec_context *cx = base_child(s->cx);
+
+    fprintf(stderr, "%s %5" PRId64 " trials, %3" PRId64 " failed  now %8s  best %8s%s  gain %5.2fx%s\n", tool_tune_name(cx, t->task->name, 40), t->trials,
+            t->failed, tool_tune_speed(t->task, t->now, now, sizeof now), tool_tune_speed(t->task, t->best, best, sizeof best),
+            t->task->flops > 0 ? " GFLOP/s" : "", tool_tune_ratio(t->first, t->best), time_left(s, left, sizeof left));
+    tec_context_free(cx);
+}
+
+void tool_tune_progress(tool_tune_show *s)
+{
+    const double between = 0.1;
+    extent e;
+
+    if (tune_session_measured(s->session) <= 1)
+        s->measuring = tec_clock();
+    if (s->live && tec_clock() - s->drawn >= between && terminal_extent(&e))
+        draw(s, e);
+}
+
+void tool_tune_batch(tool_tune_show *s)
+{
+    int64_t trials = tune_session_trials(s->session);
+    extent e;
+
+    if (trials == s->shown && !s->adopting)
+        return;
+    s->shown = trials;
+    if (s->json && !s->adopting)
+        tool_tune_batch_json(s);
+    if (s->live && terminal_extent(&e))
+        draw(s, e);
+    else if (!s->adopting)
+        print_batch(s);
+}

@@ -1,0 +1,87 @@
+/* tools/tune_plot.c -- the curves of `tec tune --plot`: for each kernel its gain over the default schedule after each trial, as SVG. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "tools/tune_show.h"
+
+enum { WIDTH = 640, HEIGHT = 360, LEFT = 70, TOP = 20, BELOW = 45 };
+
+static double place_x(int64_t trial, int64_t trials)
+{
+    return LEFT + (double)WIDTH * (double)trial / (double)(trials > 1 ? trials : 1);
+}
+
+/* Throughput as a share of the default schedule's. */
+static double gain_at(const tune_state *t, int64_t i)
+{
+    return isfinite(t->curve[i]) && isfinite(t->first) && t->first > 0 ? t->first / (double)t->curve[i] : 0;
+}
+
+static void add_grid(tec_context *cx, base_text *svg, int64_t trials, double most)
+{
+    enum { LINES = 4 };
+
+    for (int i = 0; i <= LINES; i++) {
+        double y = TOP + HEIGHT - (double)HEIGHT * i / LINES;
+
+        base_addf(cx, svg, "<path d='M%d %.1fh%d' stroke='#ddd'/><text x='%d' y='%.1f' text-anchor='end'>%.2fx</text>\n", LEFT, y, WIDTH, LEFT - 6,
+                  y + 4, most * i / LINES);
+        base_addf(cx, svg, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n", place_x(trials * i / LINES, trials), TOP + HEIGHT + 18,
+                  trials * i / LINES);
+    }
+    base_addf(cx, svg, "<text x='%d' y='%d' text-anchor='middle'>trials</text>\n", LEFT + WIDTH / 2, TOP + HEIGHT + 36);
+}
+
+/* Names come from models: they may have any characters. */
+static void add_escaped(tec_context *cx, base_text *svg, const char *text)
+{
+    for (; *text; text++) {
+        const char *entity = *text == '<' ? "&lt;" : *text == '&' ? "&amp;" : *text == '>' ? "&gt;" : NULL;
+
+        if (entity)
+            base_add(cx, svg, entity);
+        else
+            base_addn(cx, svg, text, 1);
+    }
+}
+
+static void add_curve(tec_context *cx, base_text *svg, const tune_state *t, int i, int n, int64_t trials, double most)
+{
+    const char *color = base_format(cx, "hsl(%d,70%%,42%%)", 360 * i / n);
+    bool open = false;
+
+    base_addf(cx, svg, "<path fill='none' stroke='%s' stroke-width='1.5' d='", color);
+    for (int64_t k = 0; k < t->trials; k++) {
+        double gain = gain_at(t, k);
+
+        if (gain > 0)
+            base_addf(cx, svg, "%c%.1f %.1f", open ? 'L' : 'M', place_x(k + 1, trials), TOP + HEIGHT - HEIGHT * gain / most);
+        open |= gain > 0;
+    }
+    base_addf(cx, svg, "'/>\n<text x='%d' y='%d' fill='%s'>", LEFT + WIDTH + 10, TOP + 14 + 15 * i, color);
+    add_escaped(cx, svg, t->task->name);
+    base_add(cx, svg, "</text>\n");
+}
+
+bool tool_tune_plot(tool_tune_show *s, const char *path)
+{
+    int64_t trials = 1;
+    double most = 1;
+    base_text svg = {0};
+
+    for (int i = 0; i < s->n_tasks; i++) {
+        const tune_state *t = tune_session_task(s->session, i);
+
+        trials = t->trials > trials ? t->trials : trials;
+        most = t->trials ? fmax(most, gain_at(t, t->trials - 1)) : most;
+    }
+    int height = TOP + HEIGHT + BELOW, legend = TOP + 20 + 15 * s->n_tasks;
+    base_addf(s->cx, &svg, "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' font-size='12'>\n"
+                           "<rect width='100%%' height='100%%' fill='white'/>\n",
+              LEFT + WIDTH + 330, legend > height ? legend : height);
+    add_grid(s->cx, &svg, trials, most);
+    for (int i = 0; i < s->n_tasks; i++)
+        add_curve(s->cx, &svg, tune_session_task(s->session, i), i, s->n_tasks, trials, most);
+    base_add(s->cx, &svg, "</svg>\n");
+    return base_write_file(s->cx, path, svg.data, svg.n);
+}
