@@ -174,27 +174,27 @@ static const vm_level *find_level(const ir_vm *vm, uint64_t stamp)
 }
 
 /* Another strand of the group since the last barrier that orders this memory between the two. */
-static bool is_other_thread(const ir_vm *vm, uint64_t stamp, ir_scope scope)
+static bool is_other_thread(const ir_vm *vm, uint64_t stamp, const vm_store *st)
 {
     return vm->group && strand_of(stamp) != strand_of(vm->now) &&
-           clock_of(stamp) >= ir_vm_concurrent_since(vm, strand_of(stamp), scope);
+           clock_of(stamp) >= ir_vm_concurrent_since(vm, strand_of(stamp), st->of ? st->of->buffer->scope : IR_GLOBAL);
 }
 
-/* Whether loop encloses all uses of the buffer, so that each of its iterations owns a copy once buffers are placed. */
-static bool is_private(const vm_buffer *b, const ir_stmt *loop)
+/* Whether loop encloses all uses of the memory's buffer, so that each of its iterations owns a copy once buffers are placed. */
+static bool is_private(const vm_store *st, const ir_stmt *loop)
 {
-    const vm_place *p = b->listed ? b->place : NULL;
+    const vm_place *p = st->of && st->of->listed ? st->of->place : NULL;
 
     while (p && p->loop != loop)
         p = p->up;
     return p != NULL;
 }
 
-static bool is_excused(const vm_access *a, const vm_level *l, bool write)
+static bool is_excused(const vm_access *a, const vm_store *st, const vm_level *l, bool write)
 {
     const ir_stmt *loop = l->loop->s;
 
-    if (write && is_private(a->buffer, loop))
+    if (write && is_private(st, loop))
         return true;
     return a->reduces && loop->loop.how == IR_VECTORISED && base_map_has(&a->across, loop->loop.var);
 }
@@ -217,14 +217,14 @@ static void blame_race(ir_vm *vm, const vm_access *a, int lane, bool write, bool
                    ir_vm_strand_text(vm, strand_of(vm->now)), does, element, ir_vm_strand_text(vm, strand_of(stamp)), did);
 }
 
-/* An earlier access (stamp 0: none) against the present one. */
-static void meet(ir_vm *vm, const vm_access *a, int lane, bool write, uint64_t stamp, bool wrote)
+/* An earlier access to an element of st (stamp 0: none) against the present one. */
+static void meet(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, bool write, uint64_t stamp, bool wrote)
 {
     const vm_level *l = stamp ? find_level(vm, stamp) : NULL;
 
-    if (l && !is_excused(a, l, write))
+    if (l && !is_excused(a, st, l, write))
         blame_race(vm, a, lane, write, wrote, l, stamp);
-    else if (!l && stamp && is_other_thread(vm, stamp, a->buffer->buffer->scope) && !shares_reduction(vm, a, stamp))
+    else if (!l && stamp && is_other_thread(vm, stamp, st) && !shares_reduction(vm, a, stamp))
         blame_race(vm, a, lane, write, wrote, NULL, stamp);
 }
 
@@ -234,10 +234,12 @@ static bool is_own(const ir_vm *vm, uint64_t stamp)
     return strand_of(stamp) == strand_of(vm->now) && (!vm->depth || clock_of(stamp) >= vm->level[vm->depth - 1].iteration);
 }
 
-static void note_read(ir_vm *vm, const vm_access *a, int lane, vm_shadow *s)
+static void note_read(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, int64_t at)
 {
+    vm_shadow *s = &st->shadow[at];
+
     if (s->write && !is_own(vm, s->write))
-        meet(vm, a, lane, false, s->write, true);
+        meet(vm, a, lane, st, false, s->write, true);
     if (s->read && !is_own(vm, s->read)) {
         if (vm->depth && clock_of(s->read) < vm->level[0].iteration)
             s->outer = s->read;
@@ -246,14 +248,16 @@ static void note_read(ir_vm *vm, const vm_access *a, int lane, vm_shadow *s)
     s->read = vm->now;
 }
 
-static void note_write(ir_vm *vm, const vm_access *a, int lane, vm_shadow *s)
+static void note_write(ir_vm *vm, const vm_access *a, int lane, const vm_store *st, int64_t at)
 {
+    vm_shadow *s = &st->shadow[at];
+
     if (s->write && !is_own(vm, s->write))
-        meet(vm, a, lane, true, s->write, true);
+        meet(vm, a, lane, st, true, s->write, true);
     if (s->read) {
-        meet(vm, a, lane, true, s->read, false);
-        meet(vm, a, lane, true, s->other, false);
-        meet(vm, a, lane, true, s->outer, false);
+        meet(vm, a, lane, st, true, s->read, false);
+        meet(vm, a, lane, st, true, s->other, false);
+        meet(vm, a, lane, st, true, s->outer, false);
     }
     s->write = vm->now;
 }
@@ -320,7 +324,7 @@ ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane)
         return (ir_value){0};
     }
     if (st->shadow && is_concurrent(vm))
-        note_read(vm, a, lane, &st->shadow[at]);
+        note_read(vm, a, lane, st, at);
     return ir_value_read(a->t, st->data + at * st->bytes);
 }
 
@@ -329,7 +333,7 @@ void ir_vm_store(ir_vm *vm, const vm_access *a, int64_t at, int lane, ir_value v
     vm_store *st = vm->view[a->buffer->slot]->store;
 
     if (!is_pending(vm, a, lane, st, at, "write") && st->shadow && is_concurrent(vm))
-        note_write(vm, a, lane, &st->shadow[at]);
+        note_write(vm, a, lane, st, at);
     if (vm->failed)
         return;
     st->flags[at] = VM_INITIALISED | VM_WRITTEN;
@@ -348,7 +352,7 @@ void ir_vm_store_later(ir_vm *vm, const vm_access *a, int64_t at, ir_value v)
         return;
     }
     if (!is_pending(vm, a, 0, st, at, "write") && st->shadow)
-        note_write(vm, a, 0, &st->shadow[at]);
+        note_write(vm, a, 0, st, at);
     if (vm->failed)
         return;
     ir_value_write(a->t, st->data + at * st->bytes, v);

@@ -102,5 +102,8 @@ vm_view *ir_vm_new_view(ir_vm *vm, const vm_buffer *b)
         return NULL;
     }
     view->store = ir_vm_new_store(vm, b->buffer->dtype, view->offset + span, b->buffer->name, b->buffer->loc);
-    return view->store ? view : NULL;
+    if (!view->store)
+        return NULL;
+    view->store->of = b;
+    return view;
 }

@@ -38,6 +38,7 @@ typedef struct {
 } vm_late;
 
 typedef struct {
+    const vm_buffer *of; /* that it is the memory of, whatever an intrinsic calls it; NULL: the caller's */
     uint8_t *data;
     uint8_t *flags;    /* VM_INITIALISED | VM_WRITTEN | VM_PENDING of each element */
     vm_shadow *shadow; /* NULL: races are not looked for */

@@ -181,6 +181,25 @@ Test(interp_check, memory_allocated_inside_a_parallel_loop_is_its_own)
     cr_assert_eq(out[7], 3);
 }
 
+/* T is listed, and an iteration owns it; what the call writes there it calls 'c'. */
+Test(interp_check, a_call_may_write_what_is_private_to_an_iteration)
+{
+    const ir_buffer *t = BUFFER("T", BASE_F32, INT(1)), *c = BUFFER("c", BASE_F32, INT(1)), *out8 = BUFFER("C", BASE_F32, INT(8));
+    const ir_expr *i = VAR("i"), *x = ir_var(cx, "x", BASE_F32), *zero = INT(0), *args[] = {zero, ir_cast(cx, BASE_F32, i)};
+    ir_program *set = program(STORE(c, x, zero)), *p;
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+
+    param(set, c, true);
+    scalar(set, x);
+    *what = (ir_intrinsic){.name = "set", .meaning = set};
+    const ir_stmt *call = ir_evaluate(cx, ir_call(cx, BASE_I32, "set", what, args, 2, &t, 1, false));
+    p = program(FOR(i, INT(8), IR_PARALLEL, SEQ(call, STORE(out8, LOAD(t, zero), i))));
+    listed(p, t);
+    param(p, out8, true);
+    RUNS(p, F32(out, 8));
+    cr_assert_eq(out[7], 7);
+}
+
 /* A halo that each iteration computes again: legal where the buffer ends up inside the loop. */
 static ir_program *halo(bool recomputed)
 {

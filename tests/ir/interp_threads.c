@@ -94,6 +94,34 @@ Test(interp_threads, a_shared_barrier_does_not_order_global_memory)
     RUNS(reverse(BARRIER("global"), IR_GLOBAL), F32(in, 8), F32(out, 8));
 }
 
+/* One thread fills S; after BETWEEN all of them copy it by a call, whose operand says nothing of S's scope. */
+static ir_program *calling(const ir_stmt *between)
+{
+    const ir_buffer *a = BUFFER("a", BASE_F32, INT(1)), *o = BUFFER("o", BASE_F32, INT(1)), *c = BUFFER("C", BASE_F32, INT(2)),
+                    *s = scoped(BUFFER("S", BASE_F32, INT(1)), IR_SHARED);
+    const ir_expr *tx = VAR("tx"), *zero = INT(0), *args[] = {zero, tx};
+    ir_program *copy = program(STORE(o, LOAD(a, zero), zero)), *p;
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+
+    param(copy, a, false);
+    param(copy, o, true);
+    *what = (ir_intrinsic){.name = "copy", .meaning = copy};
+    const ir_stmt *write = ir_if(cx, ir_eq(cx, tx, zero), STORE(s, FLT(1), zero), NULL);
+    const ir_stmt *call = ir_evaluate(cx, ir_call(cx, BASE_I32, "copy", what, args, 2, (const ir_buffer *[]){s, c}, 2, false));
+    p = program(FOR(tx, INT(2), IR_THREAD_X, SEQ(write, SEQ(between, call))));
+    listed(p, s);
+    param(p, c, true);
+    return p;
+}
+
+Test(interp_threads, what_a_call_reads_is_ordered_by_the_barriers_of_its_memory)
+{
+    RUNS(calling(BARRIER("shared")), F32(out, 2));
+    cr_assert(out[0] == 1 && out[1] == 1);
+    FAILS("race: thread (1, 0, 0) reads 'a'[0], which thread (0, 0, 0) wrote with no barrier between (tx = 1)", calling(ir_nothing(cx)),
+          F32(out, 2));
+}
+
 Test(interp_threads, a_write_after_a_read_needs_a_barrier_too)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(4)), *s = scoped(BUFFER("S", BASE_F32, INT(4)), IR_SHARED);
