@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/source.h"
 #include "compiler/dispatch.h"
 #include "ir/text.h"
 #include "space/space.h"
@@ -12,7 +13,7 @@
 #include "worker/tensors.h"
 
 typedef struct {
-    const char *output, *schedule, *target, *emit, *name, *dispatch;
+    const char *output, *schedule, *records, *target, *emit, *name, *dispatch;
     int64_t threads;
     tool_list dims;
     bool time, json, strict;
@@ -26,6 +27,7 @@ typedef struct {
     te_file *file;
     te_def *def;
     sched *schedule;
+    const char *origin; /* where the schedule comes from */
 } session;
 
 /* ---- the definition and its schedule ---- */
@@ -77,6 +79,26 @@ static const char *at_line(tec_context *cx, const char *text, int line)
     return base_text_str(cx, &t);
 }
 
+/* From the record store, saying whether it has one. NULL: none, with an error only where the store cannot be read. */
+static const char *recorded(session *x, bool file_has_one)
+{
+    store *db = store_open(x->cx, x->s->records, &(store_options){.read_only = true, .must_exist = true});
+    const space_task *task = db ? space_task_new(x->cx, x->def, NULL) : NULL;
+    const space_source *source = task ? tune_source(x->cx, db) : NULL;
+    const char *origin, *trace = source ? source->best(source, x->cx, task, x->t, &origin) : NULL;
+
+    store_close(db);
+    if (!trace && !base_failed(x->cx))
+        fprintf(stderr, "%s: no record for '%s' on this target with %d threads; its schedule is %s (tec tune makes records)\n", x->s->records, x->def->name,
+                x->t->num_cores, file_has_one ? "that of the file" : "where a tuner would begin");
+    if (!trace)
+        return NULL;
+    fprintf(stderr, "%s: '%s' has the schedule of %s\n", x->s->records, x->def->name,
+            base_same(origin, "record") ? "its record" : "a record with the same anchor");
+    x->origin = origin;
+    return trace;
+}
+
 /* Where a tuner would begin: the first point of the space that follows from the definition. */
 static sched *start_of_space(session *x, const ir_program *tree)
 {
@@ -91,8 +113,10 @@ static bool make_schedule(session *x)
     const char *text = base_dict_get(&x->file->schedules, x->def->name), *from = x->path;
     int *line = base_dict_get(&x->file->schedule_lines, x->def->name);
     const ir_program *tree = te_tree(x->cx, x->def);
+    const char *record;
     size_t size;
 
+    x->origin = "te file";
     if (!tree)
         return false;
     x->schedule = sched_new(x->cx, tree, x->t);
@@ -102,8 +126,13 @@ static bool make_schedule(session *x)
         from = x->s->schedule;
         if (!text)
             return false;
+    } else if (x->s->records && (record = recorded(x, text))) {
+        text = record;
+        from = x->s->records;
     } else if (text)
         text = at_line(x->cx, text, *line);
+    if (base_failed(x->cx))
+        return false;
     if (!text)
         x->schedule = start_of_space(x, tree);
     if (!x->schedule)
@@ -208,7 +237,7 @@ static int time_calls(session *x, tec_module *m, const comp_code *code)
 
 static int build(session *x, emit_kind kind)
 {
-    comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = "te file"};
+    comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = x->origin};
     comp_options o = {.target = x->t, .strict = x->s->strict, .want_lowered = kind == EMIT_LOWERED, .want_ir = kind == EMIT_LLVM, .want_asm = kind == EMIT_ASM};
 
     if (x->s->dispatch && !(u.dispatch = comp_dispatch_new(x->cx, x->def, x->schedule, x->s->dispatch)))
@@ -260,6 +289,7 @@ int tool_te(int argc, char **argv)
         {"o", TOOL_TEXT, &s.output, "OUT", "writes a module (or what --emit names) there"},
         {"name", TOOL_TEXT, &s.name, "NAME", "which definition of the file (the first)"},
         {"schedule", TOOL_TEXT, &s.schedule, "FILE", "a trace (the file's own 'schedule NAME { ... }', else where a tuner would begin)"},
+        {"records", TOOL_TEXT, &s.records, "DB", "takes the schedule from this record store, where it has one for the definition"},
         {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
         {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbol; may be repeated"},
         {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]", "versions for remainders of symbol N by T (all, or those named)"},
@@ -274,6 +304,10 @@ int tool_te(int argc, char **argv)
 
     if (status != TOOL_GO_ON)
         return status;
+    if (s.schedule && s.records) {
+        fprintf(stderr, "tec te: --schedule and --records both say where the schedule comes from; give one of them\n");
+        return TOOL_USAGE;
+    }
     if (!read_emit(s.emit, &kind)) {
         fprintf(stderr, "tec te: --emit is te, tree, trace, lowered, llvm, asm or obj, found '%s'\n", s.emit);
         return TOOL_USAGE;

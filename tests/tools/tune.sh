@@ -59,6 +59,26 @@ expect 0 "8 trials of job" "${mm[@]}" --records "$dir/a.db" --replay
 expect 1 "there is no run to replay" "${mm[@]}" --records "$dir/a.db" --seed 7 --replay
 grep -q '"tuner":"adopted"' "$dir/before" || fail "nothing was adopted, not even the default schedule"
 
+# what tec te takes of it: what was adopted, and a line where there is none
+te() { # WORDS OPTIONS...: tec te says so
+    local words=$1
+    shift
+    "$TEC" te "$@" >"$dir/out" 2>"$dir/err" || { cat "$dir/err"; fail "tec te '$*' failed"; }
+    grep -qF -- "$words" "$dir/err" || { cat "$dir/err"; fail "'tec te $*' does not say '$words'"; }
+}
+te "a.db: 'mm' has the schedule of its record" "${mm[@]}" --records "$dir/a.db" --emit trace
+"$TEC" records export "$dir/a.db" 2>"$dir/err" | python3 -c '
+import json, sys
+print([r["trace"] for r in map(json.loads, sys.stdin) if r["tuner"] == "adopted"][-1].rstrip())' | diff - "$dir/out" || fail "tec te takes another schedule than the adopted one"
+te "a.db: no record for 'scale' on this target with 1 threads; its schedule is where a tuner would begin" "$dir/mm.te" --name scale --threads 1 \
+    --records "$dir/a.db" --emit trace
+te "a.db: no record for 'mm' on this target with 2 threads" "$dir/mm.te" --name mm --threads 2 --records "$dir/a.db" --emit trace
+"$TEC" te "${mm[@]}" --records "$dir/none.db" >"$dir/out" 2>&1 && fail "tec te takes schedules from a store that is not there"
+grep -q "there is no such record store" "$dir/out" || fail "a missing store is not told"
+got=0
+"$TEC" te "${mm[@]}" --records "$dir/a.db" --schedule "$dir/mm.te" >"$dir/out" 2>&1 || got=$?
+[ $got = 2 ] || fail "--schedule and --records together end with $got"
+
 # longer, after an interrupt at any moment: what a run without one tries, for proposals that do not follow from times
 expect 0 "all trials are done" "${mm[@]}" --records "$dir/whole.db" --explorer random --trials 16
 for wait in 0.7 1.2; do
