@@ -13,12 +13,12 @@
  * these conjuncts are true. A parallel loop stays one loop, with the interior and the rest as the branches of an if; so does a
  * loop whose variable stands in a floor division or remainder, as that of fused loops does. Conjuncts whose solution would leave
  * a constant interior empty are passed over: the loops inside, of the edges too, get their own turn. A budget bounds the nodes of
- * all copies; conditions under a loop that was not cut are still right.
+ * all copies, those of unrolled loops counted as often as they will stand there; conditions under a loop that was not cut are still right.
  */
 #include "lower/util.h"
 
-/* Copies may add up to this many nodes, and BUDGET_FACTOR times the size of the program. */
-enum { BUDGET_NODES = 6000, BUDGET_FACTOR = 3 };
+/* Copies may add up to this many nodes, and once more to the size of the program. */
+enum { BUDGET_NODES = 20000 };
 
 typedef struct {
     tec_context *cx;
@@ -240,6 +240,27 @@ static const ir_stmt *by_branch(search *s, const ir_facts *f, const ir_stmt *bod
     return in && edge ? lower_with_inner(cx, s->loop, ir_if(cx, s->test, in, edge)) : NULL;
 }
 
+/* Nodes, once loops are unrolled. */
+static int64_t written_out(tec_context *cx, const ir_stmt *s)
+{
+    int64_t n = 1, times;
+
+    switch (s->kind) {
+    case IR_FOR:
+        n = s->loop.how == IR_UNROLLED && ir_is_int(s->loop.extent, &times) && times > 1 ? times : 1;
+        return 1 + n * written_out(cx, s->loop.body);
+    case IR_SEQ:
+        for (int i = 0; i < s->seq.n; i++)
+            n += written_out(cx, s->seq.stmt[i]);
+        return n;
+    case IR_IF: return n + written_out(cx, s->branch.then) + (s->branch.otherwise ? written_out(cx, s->branch.otherwise) : 0);
+    case IR_LET_STMT:
+    case IR_ALLOCATE:
+    case IR_ATTRIBUTE: return n + written_out(cx, lower_inner(s));
+    default: return ir_count_nodes(cx, s);
+    }
+}
+
 static search look_at(partitioner *p, const ir_facts *f, const ir_stmt *loop, bool cut)
 {
     search s = {.p = p, .loop = loop, .min = loop->loop.min, .end = ir_add(p->cx, loop->loop.min, loop->loop.extent), .cut = cut};
@@ -259,7 +280,7 @@ static const ir_stmt *visit_loop(partitioner *p, const ir_facts *f, const ir_stm
         look = look_at(p, f, s, false);
     if (look.chosen.n > 0) {
         int copies = look.cut ? (look.lo != NULL) + (look.hi != NULL) : 1;
-        int64_t cost = (int64_t)copies * ir_count_nodes(cx, s->loop.body);
+        int64_t cost = copies * written_out(cx, s->loop.body);
 
         if (cost <= p->budget) {
             const ir_stmt *body = interior_of(&look);
@@ -326,7 +347,7 @@ static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s)
 
 const ir_program *lower_partition(const lower_options *o, const ir_program *p)
 {
-    partitioner pt = {.cx = o->cx, .budget = BUDGET_NODES + (int64_t)BUDGET_FACTOR * ir_count_nodes(o->cx, p->body)};
+    partitioner pt = {.cx = o->cx, .budget = BUDGET_NODES + written_out(o->cx, p->body)};
 
     return lower_with_body(o->cx, p, visit(&pt, ir_facts_of_program(o->cx, p), p->body));
 }

@@ -14,7 +14,7 @@
 
 #include "space/master.h"
 
-enum { MOST_ROWS = 16, MOST_VECTORS = 8, MOST_COPIES = 1024, MAX_LOOPS = 48 };
+enum { MOST_ROWS = 16, MOST_VECTORS = 8, MOST_COPIES = 512, MAX_LOOPS = 48 };
 enum { LANES_ON_COLUMN, LANES_ON_REDUCTION };
 enum { AT_ROOT, AT_OUTER, AT_INNER, AT_READER };
 enum { NOT_COPIED, COPIED_OUTER, COPIED_INNER };
@@ -156,6 +156,21 @@ static int64_t count_copies(const space_heavy_choice *c, const space_heavy *h)
     return n;
 }
 
+/* How often the innermost loop stands in the code: a tile that does not divide its axis has a shorter one at the end, and conditions of what is
+ * computed at its reader leave an interior and edges. */
+static int64_t count_versions(const space_heavy_choice *c, const space_heavy *h)
+{
+    bool conditional = false;
+    int64_t n = 1;
+
+    for (int i = 0; i < h->n_producers; i++)
+        conditional |= c->place[i] == AT_READER && h->producer[i]->conditional;
+    for (int i = 0; i < h->n_axes; i++)
+        if (h->axis[i].row || h->axis[i].column)
+            n *= 1 + (h->axis[i].loop->extent % tile_of(c, h, i) != 0) + conditional;
+    return n;
+}
+
 /* What the parts of an axis other than the first come to, with the blocks of a blocked reduction. */
 static int64_t span_of(const space_heavy_choice *c, const space_heavy *h, int i)
 {
@@ -167,10 +182,11 @@ static int64_t span_of(const space_heavy_choice *c, const space_heavy *h, int i)
 static void require_tiles(tec_knobs *k, const space_shape *shape, const space_stage *g, const space_heavy_choice *c)
 {
     const space_heavy *h = g->heavy;
-    int64_t sums = count_sums(c, h);
+    int64_t sums = count_sums(c, h), updates = count_copies(c, h), versions = count_versions(c, h);
 
     tec_knob_require(k, sums <= shape->registers - 2, "%lld vectors of sums do not fit in %d registers", (long long)sums, shape->registers);
-    tec_knob_require(k, count_copies(c, h) <= MOST_COPIES, "more than %d updates stand in the innermost loop", MOST_COPIES);
+    tec_knob_require(k, updates * versions <= MOST_COPIES, "%lld updates are written out in %lld versions of the innermost loop: %d in all are too many",
+                     (long long)updates, (long long)versions, MOST_COPIES);
     for (int i = 0; i < h->n_axes && c->reduce_block; i++)
         tec_knob_require(k, h->axis[i].loop->extent % span_of(c, h, i) == 0, "a blocked reduction needs tiles that divide '%s'", h->axis[i].loop->name);
     for (int i = 0; i < h->n_axes; i++)

@@ -84,6 +84,20 @@ static load_list loads_of(tec_context *cx, const ir_block *b)
     return l;
 }
 
+static bool note_select(ir_walk *w, const ir_expr *e)
+{
+    w->stop |= e->op == IR_SELECT;
+    return !w->stop;
+}
+
+static bool has_condition(tec_context *cx, const ir_block *b)
+{
+    ir_walk w = {.expr = note_select, .cx = cx};
+
+    ir_walk_stmt(&w, b->body);
+    return w.stop;
+}
+
 static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
 {
     for (int i = 0; i < load->load.n; i++)
@@ -368,16 +382,19 @@ static void order_axes(tec_context *cx, space_heavy *h, const space_loop *column
     h->row = iter ? iter->var->var.name : NULL;
 }
 
-/* The last reduction loop runs along what is read. */
+/* The last reduction loop runs along what is read, for at least one vector. */
 static bool along_reduction(const ir_facts *f, const space_heavy *h)
 {
     load_list l = loads_of(ir_facts_context(f), h->sums->block);
-    const ir_iter *k = h->n_reduce ? iter_named(h->sums->block, h->reduce[h->n_reduce - 1]->iter) : NULL;
+    const space_loop *last = h->n_reduce ? h->reduce[h->n_reduce - 1] : NULL;
 
-    for (int i = 0; k && i < l.n; i++)
+    if (!last || (last->extent && last->extent < h->sums->lanes))
+        return false;
+    const ir_iter *k = iter_named(h->sums->block, last->iter);
+    for (int i = 0; i < l.n; i++)
         if (distance(f, l.load[i], k->var) > 1)
             return false;
-    return k != NULL;
+    return true;
 }
 
 static bool is_prologue(const space_shape *shape, const space_stage *g, const space_stage *of)
@@ -396,6 +413,7 @@ static void find_producers(const space_shape *shape, space_heavy *h)
         if (!is_prologue(shape, g, h->sums))
             continue;
         g->part = SPACE_PROLOGUE;
+        g->conditional = has_condition(sched_context(shape->base), g->block);
         h->producer[h->n_producers++] = g;
     }
 }

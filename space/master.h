@@ -70,6 +70,7 @@ struct space_stage {
     int n_loops, n_spatial, n_reduce;
     int lanes;         /* of its element in one vector of the target */
     bool open;         /* has knobs; otherwise it takes what the start would be, because there are too many stages */
+    bool conditional;  /* of a prologue: it chooses by its indices, as padding does */
     bool flat;         /* one loop over all elements would do */
     bool columns;      /* of a reduction: neighbouring results read neighbouring elements */
     int rows;          /* of a reduction: so many last loops run along rows of what it reads */
