@@ -14,16 +14,11 @@
  * can do alone: statements without loops over threads, memory of their own, or a place where threads meet.
  */
 #include "ir/interp.h"
-#include "lower/conflict.h"
+#include "lower/util.h"
 
 static int axis_of(const ir_stmt *s)
 {
     return 1 << (s->loop.how - IR_THREAD_X);
-}
-
-static bool is_block_loop(const ir_stmt *s)
-{
-    return s->kind == IR_FOR && s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_BLOCK_Z;
 }
 
 /* ---- what a statement holds ---- */
@@ -55,7 +50,7 @@ static bool look_stmt(ir_walk *w, const ir_stmt *s)
 {
     content *c = (content *)w;
 
-    c->blocks |= is_block_loop(s);
+    c->blocks |= lower_is_blocks(s);
     c->all |= s->kind == IR_ALLOCATE;
     if (lower_is_thread(s))
         c->axes |= axis_of(s);
@@ -99,7 +94,7 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 
     if (!c.axes && !c.shared)
         return s;
-    if (!ch->axes && (is_block_loop(s) || lower_is_thread(s)) && !(is_block_loop(s) && content_of(rw->cx, s->loop.body).blocks))
+    if (!ch->axes && (lower_is_blocks(s) || lower_is_thread(s)) && !(lower_is_blocks(s) && content_of(rw->cx, s->loop.body).blocks))
         ch->axes = c.axes;
     if (ch->axes && !c.axes && !c.all && (ch->axes & ~ch->bound))
         return by_the_first(ch, s);

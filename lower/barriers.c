@@ -449,16 +449,11 @@ typedef struct {
     bool blocks;
 } launch_walk;
 
-static bool is_block_loop(const ir_stmt *s)
-{
-    return s->kind == IR_FOR && s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_BLOCK_Z;
-}
-
 static bool look_launch(ir_walk *w, const ir_stmt *s)
 {
     launch_walk *l = (launch_walk *)w;
 
-    l->blocks |= is_block_loop(s);
+    l->blocks |= lower_is_blocks(s);
     if (lower_is_thread(s)) {
         const ir_expr **e = &l->extent[s->loop.how - IR_THREAD_X];
 
@@ -471,7 +466,7 @@ static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, con
 {
     placer pl = {.cx = cx, .program = program};
     summary sum = {0};
-    bool block = is_block_loop(s);
+    bool block = lower_is_blocks(s);
     const ir_stmt *body;
 
     memcpy(pl.extent, found->extent, sizeof pl.extent);
@@ -486,8 +481,8 @@ static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, cons
 {
     launch_walk l = {.walk = {.stmt = look_launch, .cx = cx}, .f = f};
 
-    if (is_block_loop(s) || lower_is_thread(s)) {
-        ir_walk_stmt(&l.walk, is_block_loop(s) ? s->loop.body : s);
+    if (lower_is_blocks(s) || lower_is_thread(s)) {
+        ir_walk_stmt(&l.walk, lower_is_blocks(s) ? s->loop.body : s);
         if (!l.blocks)
             return l.extent[0] || l.extent[1] || l.extent[2] ? place_launch(cx, program, f, s, &l) : s;
     }

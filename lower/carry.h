@@ -26,7 +26,7 @@ typedef struct {
 const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stmt *s);
 const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b); /* NULL: none */
 
-/* Whether an iteration may read what it did not write before, as an earlier one did; the loop is serial. f holds outside of it. */
+/* Whether an iteration may read what it did not write before, as an earlier one did. f holds outside of the loop. */
 bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
 /* Whether iterations that follow each other are sure to write the same elements of b, not only the first of them. */

@@ -13,8 +13,9 @@
  *
  * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out
  * of every serial loop that carries a value: one in whose body an element may be read that the same iteration did not write
- * before. What cannot be proven counts as carried, but never moves an allocation out of a parallel, vectorised or vthread loop of which several
- * iterations write the same elements: iterations of such loops do not exchange values, by the rules of the schedule.
+ * before. What cannot be proven counts as carried, but never moves an allocation out of a parallel, vectorised, vthread or blockIdx loop of
+ * which several iterations write the same elements: iterations of such loops do not exchange values, by the rules of the schedule. Nor does
+ * shared or local memory of a GPU leave its launch.
  * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what
  * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides
  * of its own, or one that a call addresses, keeps its shape.
@@ -189,18 +190,40 @@ static const ir_stmt *only_user(compactor *c, const ir_stmt *s, const ir_buffer 
     return lower_inner(s);
 }
 
+static bool is_one_after_another(const ir_stmt *loop)
+{
+    return loop->loop.how == IR_SERIAL || loop->loop.how == IR_UNROLLED;
+}
+
 /* A loop of the chain, inside loop `out`, whose iterations run at the same time and write the same elements of b: by the rules of the
- * schedule each of them has a b of its own. */
+ * schedule each of them has a b of its own. Threads alone may have one together. */
 static bool is_private_below(compactor *c, const descent *d, int out, int place, const ir_buffer *b)
 {
     for (int i = out + 1; i <= place; i++) {
         const ir_stmt *s = d->chain.at[i];
 
-        if (s->kind == IR_FOR && (s->loop.how == IR_PARALLEL || s->loop.how == IR_VECTORISED || s->loop.how == IR_VTHREAD) &&
-            lower_overlaps(&c->carry, d->facts.at[i], s, b))
+        if (s->kind == IR_FOR && !is_one_after_another(s) && !lower_is_thread(s) && lower_overlaps(&c->carry, d->facts.at[i], s, b))
             return true;
     }
     return false;
+}
+
+/* The loop of the chain that a launch begins at, which memory of its threads does not outlive; -1: none. */
+static int launch_of(const descent *d, const ir_buffer *b)
+{
+    int threads = -1;
+
+    if (b->scope != IR_SHARED && b->scope != IR_WARP && b->scope != IR_LOCAL)
+        return -1;
+    for (int i = d->chain.n - 1; i >= 0; i--) {
+        const ir_stmt *s = d->chain.at[i];
+
+        if (lower_is_blocks(s))
+            return i;
+        if (lower_is_thread(s))
+            threads = i;
+    }
+    return threads;
 }
 
 static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent *d)
@@ -210,15 +233,16 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
         base_push(c->rw.cx, &d->facts, f);
     }
     /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops around it. */
-    int place = d->chain.n - 1;
-    for (int i = place; i >= 0; i--) {
+    int place = d->chain.n - 1, launch = launch_of(d, b);
+    for (int i = place; i > launch; i--) {
         const ir_stmt *s = d->chain.at[i];
 
-        if (s->kind != IR_FOR || (s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED))
+        if (s->kind != IR_FOR)
             continue;
         if (!lower_carries(&c->carry, d->facts.at[i], s, b) || is_private_below(c, d, i, place, b))
             break;
-        place = i;
+        if (is_one_after_another(s))
+            place = i;
     }
     d->chain.n = place + 1;
 }
@@ -331,7 +355,7 @@ static ir_region over_threads(compactor *c, const ir_facts *f, const descent *d,
     for (int i = 0; i < d->chain.n; i++) {
         const ir_stmt *s = d->chain.at[i];
 
-        if (s->kind != IR_FOR || s->loop.how < IR_THREAD_X || s->loop.how > IR_THREAD_Z)
+        if (!lower_is_thread(s))
             continue;
         base_push(cx, &var, s->loop.var);
         base_push(cx, &min, s->loop.min);

@@ -34,9 +34,4 @@ typedef struct {
 void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out); /* of lower_access * */
 bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how);
 
-static inline bool lower_is_thread(const ir_stmt *s)
-{
-    return s->kind == IR_FOR && s->loop.how >= IR_THREAD_X && s->loop.how <= IR_THREAD_Z;
-}
-
 #endif

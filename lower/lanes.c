@@ -204,7 +204,7 @@ static bool is_one_for_each(tec_context *cx, const lower_reduction *r, const ir_
             lower_used(cx, r->site, r->at, r->site->stmt->block.bind[i], &used);
     for (int i = r->at; i < r->site->n; i++)
         if (r->site->path[i]->kind == IR_FOR && base_map_has(&used, r->site->path[i]->loop.var) &&
-            (r->site->path[i]->loop.how < IR_THREAD_X || r->site->path[i]->loop.how > IR_THREAD_Z))
+            !lower_is_thread(r->site->path[i]))
             return false;
     return used.n > 0;
 }

@@ -37,7 +37,7 @@ static void one_for_each(const lower_splitter *sp, lower_reduction *r)
 static const char *without_blocks(const lower_site *s)
 {
     for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && s->path[i]->loop.how >= IR_BLOCK_X && s->path[i]->loop.how <= IR_BLOCK_Z)
+        if (lower_is_blocks(s->path[i]))
             return NULL;
     return "it stands in no loop over blockIdx";
 }

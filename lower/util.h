@@ -47,6 +47,16 @@ const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt
 /* The body of a loop, let, allocation or attribute; NULL for other statements. */
 const ir_stmt *lower_inner(const ir_stmt *s);
 
+/* A loop over threads; a loop over blocks of them. */
+static inline bool lower_is_thread(const ir_stmt *s)
+{
+    return s->kind == IR_FOR && s->loop.how >= IR_THREAD_X && s->loop.how <= IR_THREAD_Z;
+}
+static inline bool lower_is_blocks(const ir_stmt *s)
+{
+    return s->kind == IR_FOR && s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_BLOCK_Z;
+}
+
 /* How many elements b reaches over, from its first to its last, by its shape and strides. */
 const ir_expr *lower_span(tec_context *cx, const ir_buffer *b);
 /* The elements of a buffer by its shape, or -1 where they are not constant. */

@@ -5,9 +5,11 @@
  * Between the statements of a tree stand no barriers yet; a later pass places those that memory asks for which all threads see. So what
  * threads hand to each other within a launch is shared memory, or an argument. Other global and local memory may go from a block to another
  * where both stand under the same loops of threads. A block outside of the loops of a thread axis writes local memory in every thread, and
- * any other in the first thread of that axis only. Of local memory alone each thread has its own. Lanes have no
- * shared memory of their own.
+ * any other in the first thread of that axis only, so no block does both. Of local memory alone each thread has its own. Lanes have no
+ * shared memory of their own. Shared and local memory live as long as a launch: where loops around make one launch after another, each
+ * writes what it reads there.
  */
+#include "ir/facts.h"
 #include "schedule/state.h"
 
 typedef struct {
@@ -45,12 +47,18 @@ static place place_of(const sched_site *site)
     return p;
 }
 
-static bool writes_local(const ir_block *b)
+/* The first axis that the launch has and the block does not. */
+static const char *missing_axis(const place *p)
+{
+    return ir_how_text((ir_how)(IR_THREAD_X + (p->missing & 1 ? 0 : p->missing & 2 ? 1 : 2)));
+}
+
+static const ir_buffer *local_result(const ir_block *b)
 {
     for (int i = 0; i < b->n_writes; i++)
         if (b->writes[i].buffer->scope == IR_LOCAL)
-            return true;
-    return false;
+            return b->writes[i].buffer;
+    return NULL;
 }
 
 /* Every thread runs the block: what it writes is local memory, or lowering gives its lanes or threads partial results, which are. */
@@ -61,7 +69,7 @@ static bool is_for_all(sched_call *c, const sched_site *site)
     for (int i = 0; i < site->n_loops && !parts; i++)
         parts = (site->loop[i]->loop.how == IR_VECTORISED || sched_is_threads(site->loop[i]->loop.how)) &&
                 sched_kind_for(c->cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER;
-    return parts || writes_local(site->block);
+    return parts || local_result(site->block);
 }
 
 /* Whether each thread of a user of b finds what it wrote itself. */
@@ -79,7 +87,7 @@ static bool hands_over(sched_call *c, const ir_program *after, const sched_site 
         }
     if (b->scope == IR_GLOBAL && from->missing && is_for_all(c, r))
         sched_refuse(c, "every thread runs '%s', which uses '%s', but one thread of %s alone runs '%s'", r->block->name, b->name,
-                     ir_how_text((ir_how)(IR_THREAD_X + (from->missing & 1 ? 0 : from->missing & 2 ? 1 : 2))), w->block->name);
+                     missing_axis(from), w->block->name);
     return !c->reason;
 }
 
@@ -89,6 +97,42 @@ static bool used_only_below(const sched_sites *all, const ir_buffer *b, const ir
         if ((sched_reads(all->at[i].block, b) || sched_writes(all->at[i].block, b)) && !sched_depth_under(&all->at[i], var))
             return false;
     return true;
+}
+
+/* What every thread does for the sake of its local memory, it does to no other memory. */
+static bool is_of_one_kind(sched_call *c, const sched_site *w, const place *at, const ir_buffer *b)
+{
+    const ir_buffer *own = local_result(w->block);
+
+    if (at->missing && own && b->scope != IR_LOCAL)
+        sched_refuse(c, "every thread runs '%s', which writes '%s' in local memory, and one thread of %s alone may write '%s'", w->block->name,
+                     own->name, missing_axis(at), b->name);
+    return !c->reason;
+}
+
+/* A loop around the launch may run it more than once. */
+static bool runs_again(sched_call *c, const sched_site *w, const ir_stmt *root)
+{
+    for (int i = 0; w->loop[i] != root; i++) {
+        const ir_stmt *l = w->loop[i];
+
+        if ((l->loop.how == IR_SERIAL || l->loop.how == IR_UNROLLED) &&
+            !ir_prove_le(sched_site_facts(c->s, w, i), l->loop.extent, ir_int(c->cx, 1)))
+            return true;
+    }
+    return false;
+}
+
+/* What lives as long as a launch holds nothing of an earlier one. */
+static bool begins_anew(sched_call *c, const sched_sites *all, const sched_site *w, const place *at, const ir_buffer *b)
+{
+    const ir_expr *var = at->root->loop.var;
+
+    if ((b->scope == IR_SHARED || b->scope == IR_WARP || b->scope == IR_LOCAL) && used_only_below(all, b, var) &&
+        runs_again(c, w, at->root) && !sched_private(c->s, all, b, var))
+        sched_refuse(c, "'%s' is in %s memory, which each launch of '%s' has anew, and it is not proven that a launch writes all that it reads there",
+                     b->name, ir_scope_text(b->scope), var->var.name);
+    return !c->reason;
 }
 
 /* What is used below one loop of threads alone: each thread must write what it reads, into what is its own. */
@@ -145,9 +189,19 @@ static bool lanes_fit(sched_call *c, const sched_sites *all, const sched_site *w
     return true;
 }
 
+static bool has_launch(const ir_stmt *s)
+{
+    if (s->kind == IR_FOR && (sched_is_blocks(s->loop.how) || sched_is_threads(s->loop.how)))
+        return true;
+    for (int i = 0, n = sched_n_children(s); i < n; i++)
+        if (has_launch(sched_child(s, i)))
+            return true;
+    return false;
+}
+
 bool sched_threads_fit(sched_call *c, const ir_program *after)
 {
-    if (!axes_below(after->body))
+    if (!has_launch(after->body))
         return true;
     sched_sites all = sched_all_sites(c->cx, after->body);
     for (int i = 0; i < all.n; i++) {
@@ -159,7 +213,7 @@ bool sched_threads_fit(sched_call *c, const ir_program *after)
         for (int j = 0; at.root && j < w->block->n_writes; j++) {
             const ir_buffer *b = w->block->writes[j].buffer;
 
-            if (!lanes_fit(c, &all, w, b))
+            if (!lanes_fit(c, &all, w, b) || !is_of_one_kind(c, w, &at, b) || !begins_anew(c, &all, w, &at, b))
                 return false;
             for (int k = 0; k < all.n && b->scope != IR_SHARED; k++)
                 if (!hands_over(c, after, w, &at, &all.at[k], b))

@@ -147,18 +147,18 @@ Test(compact, joins_the_parts_of_a_loop_that_was_cut)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
-/* Nothing here says that i * i < 100 always; but all iterations of j write S[0]. */
+/* Nothing here says that all data are less than 100; but all iterations of j write S[0]. */
 Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
 {
-    const char *loops[] = {"vectorised", "parallel", "vthread"};
+    const char *loops[] = {"vectorised", "parallel", "vthread", "blockIdx.x"};
 
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         const char *text = base_format(cx,
                                        "program p(A: f32[8, 4], out B: f32[8, 4]) {\n"
                                        "  buffer S: f32[1]\n"
                                        "  for i in 0..8 {\n"
                                        "    for j in 0..4 %s {\n"
-                                       "      if i * i < 100 { S[0] = A[i, j] }\n"
+                                       "      if A[i, j] < 100.0 { S[0] = A[i, j] }\n"
                                        "      B[i, j] = S[0] * 2.0\n"
                                        "    }\n"
                                        "  }\n"
@@ -189,6 +189,23 @@ Test(compact, keeps_a_buffer_that_one_iteration_writes_outside_the_carrying_loop
         HAS("{\n  allocate S: f32[1]", after("compact", AVX512, text));
         same_meaning("compact", AVX512, text, SIZES(1));
     }
+}
+
+/* Nothing here says that all threads write the same elements, nor that each writes what it reads. */
+Test(compact, leaves_memory_of_threads_in_their_launch)
+{
+    const char *text = "program p(A: f32[8, 4], out B: f32[8, 4]) {\n"
+                       "  buffer S: f32[20] @local\n"
+                       "  for i in 0..8 {\n"
+                       "    for j in 0..4 threadIdx.x {\n"
+                       "      if A[i, j] < 100.0 { S[j * j] = A[i, j] }\n"
+                       "      B[i, j] = S[j * j] * 2.0\n"
+                       "    }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("for j in 0..4 threadIdx.x {\n      allocate S: f32", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
 }
 
 /* What is read lies within the shape, whatever the index looks like. */
