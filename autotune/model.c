@@ -203,9 +203,14 @@ bool tune_model_fit(tec_context *cx, tune_model *m)
     return true;
 }
 
+bool tune_model_may_settle(const tune_model *m)
+{
+    return m->n_sets < MOST_SETS;
+}
+
 bool tune_model_settle(tec_context *cx, tune_model *m)
 {
-    if (m->n_sets >= MOST_SETS)
+    if (!tune_model_may_settle(m))
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost model can be settled %d times: make a new one from records", MOST_SETS), false;
     if (!tune_model_fit(cx, m))
         return false;

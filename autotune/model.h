@@ -32,6 +32,7 @@ int tune_model_count(const tune_model *m); /* rows that it learns from */
 /* Learns from the rows; nothing to do where none came since the last time. */
 bool tune_model_fit(tec_context *cx, tune_model *m);
 bool tune_model_settle(tec_context *cx, tune_model *m); /* fits first */
+bool tune_model_may_settle(const tune_model *m);        /* one that was settled very often may not; it is slow, and better made anew */
 /* n rows, one after the other. */
 bool tune_model_predict(tec_context *cx, tune_model *m, const float *features, int n, double *score);
 

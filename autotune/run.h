@@ -49,7 +49,8 @@ struct tune_session {
     tune_tuned *task;
     tune_curve *curve;
     tune_model *model;
-    bool model_knows; /* something that can be predicted from */
+    const char *ground; /* words on what the model began with */
+    bool model_knows;   /* something that can be predicted from */
     tune_points features; /* of the task that is proposed for, in `cached` */
     const tune_tuned *scored; /* that task */
     tune_batch *under_way; /* the last one that was proposed; NULL: none */

@@ -45,7 +45,7 @@ double tune_cost_of_record(const store_record *r)
 
 typedef struct {
     const store_workload *workload;
-    double distance; /* of another family: infinite */
+    double distance; /* of a task's own: -1; of another family: infinite */
     int place;
 } candidate;
 
@@ -53,11 +53,22 @@ static double distance(const store_workload *w, const space_task *task)
 {
     double sum = 0;
 
+    if (base_same(w->exact_key, task->exact_key))
+        return -1;
     if (!base_same(w->family, task->family) || w->n_shape != task->n_shape)
         return INFINITY;
     for (int i = 0; i < w->n_shape; i++)
         sum += pow(log2(w->shape[i] + 1) - log2(task->shape[i] + 1), 2);
     return sum;
+}
+
+static double nearest(const store_workload *w, const space_task *const *tasks, int n)
+{
+    double least = INFINITY;
+
+    for (int i = 0; i < n; i++)
+        least = fmin(least, distance(w, tasks[i]));
+    return least;
 }
 
 static int by_distance(const void *a, const void *b)
@@ -67,19 +78,16 @@ static int by_distance(const void *a, const void *b)
     return x->distance != y->distance ? (x->distance < y->distance ? -1 : 1) : x->place - y->place;
 }
 
-/* The nearest first; the task's own is left out. NULL with an error. */
-static candidate *related(tec_context *cx, store *db, const space_task *task, const char *target_key, int *n)
+/* All workloads of the target, the nearest first. NULL with an error. */
+static candidate *related(tec_context *cx, store *db, const space_task *const *tasks, int n_tasks, const char *target_key, int *n)
 {
-    int n_all = 0;
-    const store_summary *all = store_summaries(cx, db, &(store_query){.target = target_key}, &n_all);
-    candidate *out = base_array(cx, candidate, n_all + 1);
+    const store_summary *all = store_summaries(cx, db, &(store_query){.target = target_key}, n);
+    candidate *out = base_array(cx, candidate, *n + 1);
 
-    *n = 0;
     if (!all && base_failed(cx))
         return NULL;
-    for (int i = 0; i < n_all; i++)
-        if (!base_same(all[i].workload.exact_key, task->exact_key))
-            out[(*n)++] = (candidate){&all[i].workload, distance(&all[i].workload, task), i};
+    for (int i = 0; i < *n; i++)
+        out[i] = (candidate){&all[i].workload, nearest(&all[i].workload, tasks, n_tasks), i};
     qsort(out, (size_t)*n, sizeof *out, by_distance);
     return out;
 }
@@ -110,17 +118,26 @@ static bool add_workload(tec_context *cx, tune_model *m, store *db, const store_
     return store_end(c) && ok;
 }
 
-bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task, const target *t, const tune_seed_options *options, tune_seed_result *out)
+bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *const *tasks, int n_tasks, const target *t, const tune_seed_options *options,
+               tune_seed_result *out)
 {
-    enum { WORKLOADS = 12, ROWS = 160 };
-    int most = options && options->workloads ? options->workloads : WORKLOADS, rows = options && options->rows ? options->rows : ROWS, n;
-    candidate *from = related(cx, db, task, tune_target_key(cx, t), &n);
+    enum { WORKLOADS = 12, ROWS = 160, ALL_ROWS = 4096 };
+    int others = options && options->workloads ? options->workloads : WORKLOADS, rows = options ? options->rows : 0, n = 0;
+    candidate *from = related(cx, db, tasks, n_tasks, tune_target_key(cx, t), &n);
 
     *out = (tune_seed_result){0};
-    for (int i = 0; from && i < n && out->workloads < most; i++)
+    if (!from)
+        return false;
+    n = n < n_tasks + others ? n : n_tasks + others;
+    rows = rows ? rows : n && ALL_ROWS / n < ROWS ? ALL_ROWS / n : ROWS;
+    for (int i = 0; i < n && others > 0; i++) {
+        int before = out->workloads;
+
         if (!add_workload(cx, m, db, from[i].workload, t, rows, out))
             return false;
-    return from && (out->rows == 0 || tune_model_settle(cx, m));
+        others -= from[i].distance >= 0 && out->workloads > before;
+    }
+    return out->rows == 0 || tune_model_settle(cx, m);
 }
 
 /* ---- models in the store ---- */
@@ -137,4 +154,42 @@ tune_model *tune_kept_model(tec_context *cx, store *db, const target *t, const c
     const store_model *kept = store_get_model(cx, db, tune_target_key(cx, t), name, TUNE_FEATURES_VERSION);
 
     return kept ? tune_model_load(cx, kept->data, kept->size, seed) : NULL;
+}
+
+/* ---- what a tuner begins with ---- */
+
+/* The one that was kept for the target, where it knows more than the records say and can still learn; NULL: there is none, or *why it is of no use. */
+static tune_model *wiser_model(tec_context *cx, store *db, const char *kind, uint64_t seed, const target *t, const char **why)
+{
+    int64_t records = store_count(cx, db, &(store_query){.target = tune_target_key(cx, t)});
+    tec_context *trial = base_child(cx);
+    tune_model *m = tune_kept_model(trial, db, t, kind, seed);
+
+    *why = base_failed(trial) ? base_format(cx, "; %s", tec_context_error(trial)) : "";
+    tec_context_free(trial);
+    if (m && records >= 0 && tune_model_count(m) > records && tune_model_may_settle(m))
+        return m;
+    tune_model_close(m);
+    return NULL;
+}
+
+tune_model *tune_ground(tec_context *cx, store *db, const char *kind, uint64_t seed, const space_task *const *tasks, int n_tasks, const target *t,
+                        const char **what)
+{
+    const char *why;
+    tune_model *m = wiser_model(cx, db, kind, seed, t, &why);
+    tune_seed_result r = {0};
+
+    if (m) {
+        *what = base_format(cx, "the model kept for this target, learned from %d measurements", tune_model_count(m));
+        return m;
+    }
+    m = tune_model_new(cx, kind, seed);
+    if (m && !tune_seed(cx, m, db, tasks, n_tasks, t, NULL, &r)) {
+        tune_model_close(m);
+        return NULL;
+    }
+    *what = r.rows ? base_format(cx, "%d measurements of %d related kernels%s", r.rows, r.workloads, why)
+                   : base_format(cx, "nothing: the store has no measurements for this target%s", why);
+    return m;
 }

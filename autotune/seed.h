@@ -2,10 +2,10 @@
  *
  *     tune_record_features(cx, &record, row);                     // what is stored with a measurement
  *     tune_seed_result seeded;
- *     tune_seed(cx, model, db, task, target, NULL, &seeded);     // before the first row of the task's own
+ *     tune_seed(cx, model, db, &task, 1, target, NULL, &seeded); // before the first row of the tasks' own
  *
- * Related are records of the same target, first those of workloads of the same family, the nearest shapes first, then those of other families.
- * Records with features of another version, or without any, which is what an import gives, are scheduled again for their features: a millisecond
+ * Related are records of the same target: first those of the tasks themselves, which others made, then those of workloads of the same families, the
+ * nearest shapes first, then those of other families. Records with features of another version, or without any, which is what an import gives, are scheduled again for their features: a millisecond
  * each. Each workload gives a limited number of rows, so that no one
  * workload drowns the others: records of all qualities, since a model must know what is slow, too.
  * Errors: in the context. Threads: as the store: one.
@@ -26,20 +26,24 @@ bool tune_features_of_record(tec_context *cx, const store_record *r, const targe
 double tune_cost_of_record(const store_record *r);
 
 typedef struct {
-    int workloads; /* 0: 12 */
-    int rows;      /* of each; 0: 160 */
+    int workloads; /* besides the tasks' own; 0: 12 */
+    int rows;      /* of each; 0: 160, fewer where that were more than a model learns from at once */
 } tune_seed_options;
 
 typedef struct {
     int workloads, rows, passed_over; /* passed over: records whose features cannot be had */
 } tune_seed_result;
 
-/* Adds the rows of related workloads, those of the task itself left out, and settles the model where there were any. NULL options: the
- * defaults. False with an error. */
-bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *task, const target *t, const tune_seed_options *options,
+/* Adds the rows of related workloads and settles the model where there were any. NULL options: the defaults. False with an error. */
+bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *const *tasks, int n_tasks, const target *t, const tune_seed_options *options,
                tune_seed_result *out);
 
-/* The model in the store, for a target and under a name that says what it knows ("rank conv f32"). */
+/* What a tuner begins with: seeded by the records that are there; or, where the model that was kept for the target has learned from more than those
+ * are (they were compacted, or the model came by a merge), that model. *what gets words on it. NULL with an error. */
+tune_model *tune_ground(tec_context *cx, store *db, const char *kind, uint64_t seed, const space_task *const *tasks, int n_tasks, const target *t,
+                        const char **what);
+
+/* The model in the store, for a target and under a name: its kind ("rank") for the one that tuners hand on. */
 bool tune_keep_model(tec_context *cx, tune_model *m, store *db, const target *t, const char *name);
 /* NULL without an error: there is none of this version of the features. */
 tune_model *tune_kept_model(tec_context *cx, store *db, const target *t, const char *name, uint64_t seed);

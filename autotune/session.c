@@ -30,26 +30,29 @@ static bool start_task(tune_session *s, int i)
     return t->explorer && tune_read_records(s, t);
 }
 
-/* What the model may know before the first trial: the last records of this target that were there when the job began. */
-static bool learn_from_others(tune_session *s)
+static const char *ground_name(const tune_session *s)
 {
-    enum { ROWS = 6000 };
-    store_query q = {.after = s->base > ROWS ? s->base - ROWS : 0, .target = tune_target_key(s->cx, s->o.tasks[0]->target)};
-    store_cursor *c = store_find(s->cx, s->o.db, &q);
-    store_record r;
+    return base_format(s->cx, "%s of job %s", s->o.model, s->o.job);
+}
 
-    while (store_next(s->cx, c, &r)) {
-        float f[TUNE_N_FEATURES];
+/* What the model knows before the first trial. The job keeps it, since all its sessions must begin with the same. */
+static bool lay_ground(tune_session *s)
+{
+    const target *t = s->o.tasks[0]->target;
+    const space_task **tasks = base_array(s->cx, const space_task *, s->o.n_tasks);
+    store_query own = {.job = s->o.job};
 
-        base_reset(s->scratch);
-        if (r.id > s->base || base_same(r.job, s->o.job) || r.status == STORE_CANCELLED || r.status == STORE_DEVICE_ERROR ||
-            !tune_features_of_record(s->scratch, &r, s->o.tasks[0]->target, f))
-            continue;
-        if (!tune_model_add(s->cx, s->model, hash_of(r.workload.exact_key), f, tune_cost_of_record(&r)))
-            break;
-        s->model_knows |= r.status == STORE_OK;
+    for (int i = 0; i < s->o.n_tasks; i++)
+        tasks[i] = s->o.tasks[i]->task;
+    s->model = tune_kept_model(s->cx, s->o.db, t, ground_name(s), s->o.seed);
+    if (s->model || base_failed(s->cx)) {
+        s->ground = "what this job began with";
+        return s->model;
     }
-    return store_end(c) && !base_failed(s->cx) && (!s->model_knows || tune_model_settle(s->cx, s->model));
+    if (store_count(s->cx, s->o.db, &own) != 0)
+        return base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "the cost model that job '%s' began with is not in the store", s->o.job);
+    s->model = tune_ground(s->cx, s->o.db, s->o.model, s->o.seed, tasks, s->o.n_tasks, t, &s->ground);
+    return s->model && tune_keep_model(s->cx, s->model, s->o.db, t, ground_name(s));
 }
 
 /* A replay ends where the records of the job end. */
@@ -78,8 +81,12 @@ static bool start(tune_session *s)
             return false;
     if (!tune_explorer_uses_model(s->o.explorer))
         return true;
-    s->model = tune_model_new(s->cx, s->o.model, s->o.seed);
-    return s->model && learn_from_others(s);
+    if (base_same(s->o.model, "none"))
+        return (s->model = tune_model_new(s->cx, s->o.model, s->o.seed));
+    if (!lay_ground(s))
+        return false;
+    s->model_knows = tune_model_count(s->model) > 0;
+    return true;
 }
 
 void tune_session_close(tune_session *s)
@@ -255,7 +262,7 @@ static bool teach_model(tune_session *s, const tune_tuned *t, const tune_batch *
         const tune_sample *trial = b->trial[i];
         bool ok = trial->result.status == STORE_OK;
 
-        if (!trial->features || trial->reused) /* the model has had those of others at the start */
+        if (!trial->features)
             continue;
         if (!tune_model_add(s->cx, s->model, t->hash, trial->features, ok ? trial->result.median : INFINITY))
             return false;
@@ -301,10 +308,22 @@ static bool finish(tune_session *s, tune_batch *b)
     return good && n == b->n && learn(s, b);
 }
 
+/* What was learned goes to the jobs that come; a store without room for it says so when the job is written. */
+static void hand_on(tune_session *s)
+{
+    tec_context *cx = base_child(s->cx);
+
+    if (s->model && s->n_measured && tune_model_count(s->model))
+        tune_keep_model(cx, s->model, s->o.db, s->o.tasks[0]->target, s->o.model);
+    tec_context_free(cx);
+}
+
 static bool close_job(tune_session *s)
 {
     bool ended = s->end == TUNE_TRIALS || s->end == TUNE_EXHAUSTED || s->end == TUNE_GAIN || s->end == TUNE_SECONDS;
 
+    if (!tune_is_replay(s))
+        hand_on(s);
     return tune_is_replay(s) || tune_write_records(s, NULL, 0, ended ? STORE_JOB_DONE : STORE_JOB_PAUSED);
 }
 
@@ -327,6 +346,7 @@ bool tune_step(tune_session *s)
 
 /* ---- looking ---- */
 
+const char *tune_session_ground(const tune_session *s) { return s->ground; }
 tune_end tune_session_end(const tune_session *s) { return s->end; }
 const tune_state *tune_session_task(const tune_session *s, int i) { return &s->task[i].state; }
 int tune_session_current(const tune_session *s) { return s->current; }

@@ -12,6 +12,9 @@
  * going through it again from its start: what the job has measured it takes from the records, and goes on where they end. A replay
  * is the same without measuring: the proposals must be those of the records.
  *
+ * A session of a new job seeds its cost model from the records of related tasks (seed.h) and keeps it in the store under the job's name, so that all
+ * sessions of the job begin with the same; at its end it hands on what was learned as the model of the target.
+ *
  * A candidate that has been measured for this task and target, by this job or, before this job began, by any other, is not measured
  * again. What others add later is left alone, for otherwise a proposal would depend on the hour.
  *
@@ -70,6 +73,7 @@ bool tune_step(tune_session *s);
 bool tune_adopt(tune_session *s);
 
 tune_end tune_session_end(const tune_session *s);
+const char *tune_session_ground(const tune_session *s); /* words on what the cost model began with; NULL: there is none */
 const tune_state *tune_session_task(const tune_session *s, int i);
 int tune_session_current(const tune_session *s);     /* the task of the last result */
 int64_t tune_session_trials(const tune_session *s);

@@ -317,6 +317,8 @@ static int tune(run *x, tune_measurer *m)
     if (!s)
         return tool_fail("tune", x->cx);
     x->show.session = s;
+    if (m && tune_session_ground(s))
+        fprintf(stderr, "cost model: begins with %s\n", tune_session_ground(s));
     for (bool more = true; more;) {
         more = tune_step(s);
         if (!x->s->replay)

@@ -440,6 +440,7 @@ static void close_store(void)
 }
 
 TestSuite(seed, .init = open_store, .fini = close_store);
+TestSuite(ground, .init = open_store, .fini = close_store);
 
 /* A record of the task for each row; every fifth failed; `version` of the features. */
 static void store_rows(const space_task *task, const float *rows, int n, int version)
@@ -467,7 +468,7 @@ static tune_seed_result seed_for(tune_model *m, const space_task *task, const tu
 {
     tune_seed_result r;
 
-    cr_assert(tune_seed(cx, m, db, task, cpu, o, &r), "%s", tec_context_error(cx));
+    cr_assert(tune_seed(cx, m, db, &task, 1, cpu, o, &r), "%s", tec_context_error(cx));
     return r;
 }
 
@@ -488,7 +489,7 @@ Test(seed, records_give_their_rows_back)
     cr_assert(store_end(c) && n == 10);
 }
 
-Test(seed, takes_the_records_of_other_shapes_and_not_its_own)
+Test(seed, takes_the_records_of_the_task_that_others_made_and_those_of_other_shapes)
 {
     const space_task *own = space_task_new(cx, product(96, 48, 160), NULL), *other = space_task_new(cx, product(64, 96, 128), NULL);
     const float *held_out = sample(96, 48, 160, 2, HELD_OUT);
@@ -497,10 +498,10 @@ Test(seed, takes_the_records_of_other_shapes_and_not_its_own)
     store_rows(own, sample(96, 48, 160, 1, 30), 30, TUNE_FEATURES_VERSION);
     store_rows(other, sample(64, 96, 128, 1, N), N, TUNE_FEATURES_VERSION);
     tune_seed_result r = seed_for(m, own, &(tune_seed_options){.rows = 120});
-    cr_assert_eq(r.workloads, 1);
-    cr_assert_eq(r.rows, 120);
+    cr_assert_eq(r.workloads, 2);
+    cr_assert_eq(r.rows, 30 + 120);
     cr_assert_eq(r.passed_over, 0);
-    cr_assert_eq(tune_model_count(m), 120);
+    cr_assert_eq(tune_model_count(m), 30 + 120);
     double rho = correlation(m, held_out, HELD_OUT);
     tune_model_close(m);
     cr_assert(rho > 0.5, "the rank correlation is %g", rho);
@@ -585,5 +586,55 @@ Test(seed, of_an_empty_store_is_nothing)
     tune_seed_result r = seed_for(m, space_task_new(cx, product(64, 64, 64), NULL), NULL);
 
     cr_assert(r.rows == 0 && r.workloads == 0);
+    tune_model_close(m);
+}
+
+/* ---- what a tuner begins with ---- */
+
+static const char *ground_for(const space_task *task, tune_model **m)
+{
+    const char *what;
+
+    *m = tune_ground(cx, db, "rank", 7, &task, 1, cpu, &what);
+    cr_assert(*m, "%s", tec_context_error(cx));
+    return what;
+}
+
+Test(ground, is_nothing_in_an_empty_store)
+{
+    tune_model *m;
+
+    cr_assert_str_eq(ground_for(space_task_new(cx, product(64, 64, 64), NULL), &m), "nothing: the store has no measurements for this target");
+    cr_assert_eq(tune_model_count(m), 0);
+    tune_model_close(m);
+}
+
+Test(ground, is_learned_from_records_or_is_the_kept_model_where_they_were_lost)
+{
+    const space_task *own = space_task_new(cx, product(64, 64, 64), NULL), *other = space_task_new(cx, product(64, 64, 128), NULL);
+    const float *rows = sample(64, 64, 128, 1, 40), *held_out = sample(64, 64, 64, 2, 20);
+    tune_model *wise = model_of("rank"), *m;
+
+    store_rows(other, rows, 40, TUNE_FEATURES_VERSION);
+    add(wise, 1, rows, 40);
+    cr_assert(tune_keep_model(cx, wise, db, cpu, "rank"), "%s", tec_context_error(cx));
+    cr_assert_str_eq(ground_for(own, &m), "40 measurements of 1 related kernels", "as many as the kept model has seen");
+    tune_model_close(m);
+    cr_assert(store_compact(cx, db, 3, &(store_compacted){0}), "%s", tec_context_error(cx));
+    cr_assert_str_eq(ground_for(own, &m), "the model kept for this target, learned from 40 measurements");
+    cr_assert_arr_eq(scores(m, held_out, 20), scores(wise, held_out, 20), 20 * sizeof(double));
+    tune_model_close(wise);
+    tune_model_close(m);
+}
+
+Test(ground, says_that_the_kept_model_is_damaged_and_does_without_it)
+{
+    const store_model bad = {.target = tune_target_key(cx, cpu), .name = "rank", .version = TUNE_FEATURES_VERSION, .data = "none", .size = 4, .n_records = 9};
+    tune_model *m;
+
+    cr_assert(store_put_model(cx, db, &bad), "%s", tec_context_error(cx));
+    const char *what = ground_for(space_task_new(cx, product(64, 64, 64), NULL), &m);
+    cr_assert(strstr(what, "nothing: ") && strstr(what, "cannot load a cost model: "), "%s", what);
+    cr_assert_null(tec_context_error(cx));
     tune_model_close(m);
 }

@@ -1,4 +1,5 @@
 /* tests/autotune/session.c -- sessions: batches, records, and that an interruption leaves no trace in what is tried. */
+#include "autotune/features.h"
 #include "tests/autotune/fake.h"
 
 #include <math.h>
@@ -363,6 +364,64 @@ Test(session, does_not_try_again_what_gave_a_wrong_answer)
     cr_expect_eq(tune_session_task(s, 0)->wrong > 0, tune_session_task(s, 0)->reused > 0);
     cr_expect_not(fake.again);
     tune_session_close(s);
+}
+
+/* ---- cost models in the store ---- */
+
+Test(session, hands_its_cost_model_on)
+{
+    tune_options o = fake_options(1);
+    int n = 0;
+
+    o.trials = 40;
+    tune_session *s = fake_run(&o);
+    cr_expect_str_eq(tune_session_ground(s), "nothing: the store has no measurements for this target");
+    tune_session_close(s);
+    const store_model *kept = store_get_model(fake.cx, fake.db, tune_target_key(fake.cx, fake.task[0]->target), "rank", TUNE_FEATURES_VERSION);
+    cr_assert(kept && kept->n_records == 40, "%s", tec_context_error(fake.cx));
+    cr_expect(store_models(fake.cx, fake.db, &n) && n == 2, "one for the target, one that the job began with: %d", n);
+    o = fake_options(3);
+    o.job = "second";
+    o.trials = 60;
+    s = fake_run(&o);
+    cr_expect_str_eq(tune_session_ground(s), "40 measurements of 1 related kernels");
+    tune_session_close(s);
+}
+
+/* A job on one task after one on another, as far as it is to go. */
+static void tune_after_another(store *db, int64_t trials)
+{
+    tune_options first = fake_options(1), later = fake_options(1);
+
+    first.db = later.db = db;
+    first.trials = 60;
+    tune_session_close(fake_run(&first));
+    later.tasks = &fake.task[2];
+    later.job = "later";
+    later.trials = trials;
+    tune_session *s = fake_run(&later);
+    cr_assert_eq(tune_session_end(s), TUNE_TRIALS, "%s", tec_context_error(fake.cx));
+    tune_session_close(s);
+}
+
+/* Though what it was learned from is there no longer. */
+Test(session, goes_on_with_the_cost_model_that_it_began_with)
+{
+    char path[80];
+
+    snprintf(path, sizeof path, "%s.whole", fake.path);
+    store *whole = store_open(fake.cx, path, NULL);
+    tune_after_another(whole, 60);
+    const char *all = trials_of(whole, "later");
+    store_close(whole);
+    fake_remove(path);
+    tune_after_another(fake.db, 13);
+    store_job job = *store_get_job(fake.cx, fake.db, "later");
+    job.state = STORE_JOB_PAUSED; /* or its own records would go, too */
+    cr_assert(store_put_job(fake.cx, fake.db, &job) && store_compact(fake.cx, fake.db, 1, &(store_compacted){0}), "%s", tec_context_error(fake.cx));
+    cr_assert_eq(count("job"), 1);
+    tune_after_another(fake.db, 60);
+    cr_expect_str_eq(trials_of(fake.db, "later"), all);
 }
 
 /* ---- stores that cannot be written ---- */
