@@ -4,10 +4,10 @@
  *     tune_seed_result seeded;
  *     tune_seed(cx, model, db, &task, 1, target, NULL, &seeded); // before the first row of the tasks' own
  *
- * Related are records of the same target: first those of the tasks themselves, which others made, then those of workloads of the same families, the
- * nearest shapes first, then those of other families. Records with features of another version, or without any, which is what an import gives, are scheduled again for their features: a millisecond
- * each. Each workload gives a limited number of rows, so that no one
- * workload drowns the others: records of all qualities, since a model must know what is slow, too.
+ * Related are records of the same target: first those of the tasks themselves, which others made, then those of workloads of the
+ * same families, the nearest shapes first, then those of other families. Records with features of another version, or without
+ * any, which is what an import gives, are scheduled again for their features: a millisecond each. Each workload gives a limited
+ * number of rows, so that no one workload drowns the others: records of all qualities, since a model must know what is slow, too.
  * Errors: in the context. Threads: as the store: one.
  */
 #ifndef AUTOTUNE_SEED_H
