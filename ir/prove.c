@@ -8,9 +8,16 @@
  */
 #include "ir/reason.h"
 
+/* What is being shown, from the latest on. */
+typedef struct goal {
+    const ir_sum *nonneg;
+    const struct goal *up;
+} goal;
+
 typedef struct {
     const ir_facts *f;
     int left; /* steps */
+    const goal *path;
 } proof;
 
 static bool nonneg(proof *p, const ir_sum *d);
@@ -18,7 +25,7 @@ static bool nonneg(proof *p, const ir_sum *d);
 static bool nonneg_aside(proof *p, const ir_sum *d)
 {
     int steps = p->left / 2 < IR_QUICK / 2 ? p->left / 2 : IR_QUICK / 2;
-    proof aside = {p->f, steps};
+    proof aside = {p->f, steps, NULL};
     bool yes = nonneg(&aside, d);
 
     p->left -= 1 + steps - (aside.left > 0 ? aside.left : 0);
@@ -230,6 +237,15 @@ static const ir_expr *next_factor(const ir_facts *f, const ir_sum *d, const ir_e
     return best;
 }
 
+/* Two variables that bound each other would lead from one to the other and back until no step is left. */
+static bool goes_in_circles(const proof *p, const ir_sum *d)
+{
+    for (const goal *g = p->path; g; g = g->up)
+        if (g->nonneg->n == d->n && d->constant <= g->nonneg->constant && ir_sum_holds(d, g->nonneg, 1))
+            return true;
+    return false;
+}
+
 enum { MAX_TERMS = 24, MAX_NESTED = 3 };
 
 static bool nonneg(proof *p, const ir_sum *d)
@@ -246,10 +262,15 @@ static bool nonneg(proof *p, const ir_sum *d)
     ir_sum_copy(p->f, &e, d);
     ir_sum_divide(&e, ir_sum_content(d));
     ir_recombine(p->f, &e);
-    for (const ir_expr *v = next_factor(p->f, &e, NULL); v && p->left > 0; v = next_factor(p->f, &e, v))
-        if (eliminate(p, &e, v))
-            return true;
-    return false;
+    goal here = {&e, p->path};
+    if (goes_in_circles(p, &e))
+        return false;
+    p->path = &here;
+    bool yes = false;
+    for (const ir_expr *v = next_factor(p->f, &e, NULL); v && p->left > 0 && !yes; v = next_factor(p->f, &e, v))
+        yes = eliminate(p, &e, v);
+    p->path = here.up;
+    return yes;
 }
 
 /* An assumption that differs from d by what is not negative proves it at once; the elimination would find it late. */
@@ -269,7 +290,7 @@ static bool assumed(const ir_facts *f, const ir_sum *d)
 
 bool ir_sum_nonneg(const ir_facts *f, const ir_sum *a, int steps)
 {
-    proof p = {f, steps};
+    proof p = {f, steps, NULL};
 
     if (a->bad || assumed(f, a))
         return !a->bad;

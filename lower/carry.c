@@ -554,34 +554,54 @@ bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const
     return exposed(c, lower_inside(f, loop), loop->loop.body, b, &filled);
 }
 
-/* Whether what s writes of b is written in the first iteration of the loop around it and in no other. */
-static bool only_first_writes(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const ir_stmt *loop)
+/* What iterations of a loop would have to share. */
+typedef struct {
+    const ir_stmt *loop;
+    const ir_expr *end; /* elements from here on in dimension d are another iteration's; NULL: all are another's but the first one's */
+    int d;
+} share;
+
+static bool is_own(const ir_facts *f, const ir_stmt *s, const share *x)
+{
+    if (!x->end)
+        return ir_prove_le(f, x->loop->loop.var, x->loop->loop.min);
+    return s->kind == IR_STORE && s->store.n == s->store.buffer->n && s->store.index[x->d]->dtype.lanes == 1 &&
+           ir_prove_lt(f, s->store.index[x->d], x->end);
+}
+
+/* Whether all that s writes of b, under the conditions in it, is its iteration's own. */
+static bool all_own(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const share *x)
 {
     if (!(access_of(c, s, b) & WRITES))
         return true;
     if (s->kind == IR_IF)
-        return only_first_writes(c, lower_inside(f, s), s->branch.then, b, loop) &&
-               (!s->branch.otherwise || only_first_writes(c, lower_inside_else(f, s), s->branch.otherwise, b, loop));
+        return all_own(c, lower_inside(f, s), s->branch.then, b, x) &&
+               (!s->branch.otherwise || all_own(c, lower_inside_else(f, s), s->branch.otherwise, b, x));
     if (lower_inner(s))
-        return only_first_writes(c, lower_inside(f, s), lower_inner(s), b, loop);
+        return all_own(c, lower_inside(f, s), lower_inner(s), b, x);
     for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        if (!only_first_writes(c, f, s->seq.stmt[i], b, loop))
+        if (!all_own(c, f, s->seq.stmt[i], b, x))
             return false;
-    return s->kind == IR_SEQ || ir_prove_le(f, loop->loop.var, loop->loop.min);
+    return s->kind == IR_SEQ || is_own(f, s, x);
 }
 
+/* The hull of what an iteration writes leaves conditions out, so they may still keep the iterations apart. */
 bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
 {
     const ir_facts *inside = lower_inside(f, loop);
     const ir_region *r = lower_region_of(&lower_touched(c, inside, loop->loop.body)->writes, b);
-    const ir_expr *var = loop->loop.var, *rest;
+    share x = {.loop = loop};
+    const ir_expr *rest;
+    int64_t by;
 
-    for (int d = 0; r && d < b->n; d++) {
-        int64_t by;
-
-        if (!ir_linear(inside, r->min[d], &var, 1, &by, &rest) || by == INT64_MIN ||
-            !ir_prove_lt(inside, ir_int(c->cx, by < 0 ? -by : by), r->extent[d]))
+    if (!r || all_own(c, inside, loop->loop.body, b, &x))
+        return false;
+    for (x.d = 0; x.d < b->n; x.d++) {
+        if (!ir_linear(inside, r->min[x.d], &loop->loop.var, 1, &by, &rest) || by == INT64_MIN)
+            return false;
+        x.end = ir_add(c->cx, r->min[x.d], ir_int(c->cx, by < 0 ? -by : by));
+        if (!ir_prove_lt(inside, ir_int(c->cx, by < 0 ? -by : by), r->extent[x.d]) || (by != 0 && all_own(c, inside, loop->loop.body, b, &x)))
             return false;
     }
-    return r && !only_first_writes(c, inside, loop->loop.body, b, loop);
+    return true;
 }

@@ -29,7 +29,8 @@ const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b); /
 /* Whether an iteration may read what it did not write before, as an earlier one did. f holds outside of the loop. */
 bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
-/* Whether iterations that follow each other are sure to write the same elements of b, not only the first of them. */
+/* Whether iterations that follow each other write the same elements of b, as far as can be seen: not where it is known that each writes
+ * its own, or that the first one alone writes. */
 bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
 #endif

@@ -12,7 +12,8 @@
  *
  * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A store under a mask
  * becomes a select between the new value and the old one. Lanes of a cell that such a store would read before anything wrote them
- * start as 0. Accesses that are not constant, or overlap without one containing the other, leave the whole buffer in memory.
+ * start as 0. Accesses that are not constant, or overlap without one containing the other, leave the whole buffer in memory; so do
+ * stores in a parallel loop inside the allocation: that iterations touch different elements, or one of them all, does not hold of cells.
  */
 #include <stdlib.h>
 
@@ -99,9 +100,37 @@ static bool walk_expr(ir_walk *w, const ir_expr *e)
     return e->op != IR_LOAD || e->load.mask || ir_loads(w->cx, e->load.index[0]);
 }
 
+static bool skip_expr(ir_walk *w, const ir_expr *e)
+{
+    (void)w, (void)e;
+    return false;
+}
+
+typedef struct {
+    ir_walk walk;
+    promoter *p;
+    base_map own; /* buffers that are allocated inside of the loop */
+} parallel_walk;
+
+static bool fix_shared(ir_walk *w, const ir_stmt *s)
+{
+    parallel_walk *x = (parallel_walk *)w;
+    local *l = s->kind == IR_STORE ? base_map_get(&x->p->locals, s->store.buffer) : NULL;
+
+    if (s->kind == IR_ALLOCATE)
+        base_map_put(w->cx, &x->own, s->allocate.buffer, s);
+    if (l && !base_map_has(&x->own, l->buffer))
+        l->fixed = true;
+    return true;
+}
+
 static bool walk_stmt(ir_walk *w, const ir_stmt *s)
 {
     promoter *p = ((access_walk *)w)->p;
+    parallel_walk inside = {.walk = {.expr = skip_expr, .stmt = fix_shared, .cx = w->cx}, .p = p};
+
+    if (s->kind == IR_FOR && s->loop.how == IR_PARALLEL)
+        ir_walk_stmt(&inside.walk, s->loop.body);
 
     if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_LOCAL && !base_map_has(&p->locals, s->allocate.buffer)) {
         local *l = base_new(p->rw.cx, local);
@@ -285,12 +314,6 @@ typedef struct {
     ir_walk walk;
     const promoter *p;
 } store_walk;
-
-static bool skip_expr(ir_walk *w, const ir_expr *e)
-{
-    (void)w, (void)e;
-    return false;
-}
 
 static bool note_partial(ir_walk *w, const ir_stmt *s)
 {

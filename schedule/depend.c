@@ -120,6 +120,17 @@ static bool runs_once(const sched *s, const sched_site *site, const ir_expr *var
     return ir_prove_le(inside, var, ir_int(s->cx, 0));
 }
 
+static bool all_run_once(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+
+        if (sched_depth_under(&all->at[i], var) && (sched_reads(block, b) || sched_writes(block, b)) && !runs_once(s, &all->at[i], var))
+            return false;
+    }
+    return true;
+}
+
 static const char *conflict(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *access,
                             const ir_expr *var)
 {
@@ -132,17 +143,18 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
     if (kind != IR_SPATIAL)
         return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(kind), w->block->name);
     ir_region box = sched_box(s, w, access, depth, true);
-    bool apart = runs_once(s, w, var) || strides_apart(s, w, &box, var, depth);
+    bool once = runs_once(s, w, var), apart = strides_apart(s, w, &box, var, depth);
     if ((own || shared) && all_apart(s, all, b, var)) /* otherwise the box is all that the loop touches */
         return NULL;
-    if (!apart && !sched_digits_apart(s, w, access, var, depth))
+    if (!once && !apart && !sched_digits_apart(s, w, access, var, depth))
         return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,
                            b->name);
     if (own && sched_never_meets(s, w, own, w, var))
         own = NULL;
     if (!shared)
         return own ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
-    if (own || !sched_all_within(s, all, w, b, var, &box, true) || !(apart || sched_fills(s, w, access, &box, depth)))
+    if (own || !sched_all_within(s, all, w, b, var, &box, true) ||
+        !(apart || sched_fills(s, w, access, &box, depth) || (once && all_run_once(s, all, b, var))))
         return base_format(s->cx,
                            "it is not proven that each iteration of '%s' uses only its own elements of '%s', which '%s' writes",
                            var->var.name, b->name, w->block->name);

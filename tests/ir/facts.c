@@ -98,6 +98,8 @@ static const question questions[] = {
     {"a <= b", "b <= a", false},
     {"a != 3", "a != 3", true},
     {"n == m*8", "n % 8 == 0", true},
+    {"a >= 0 && i >= 0 && a + i < 4 && b >= 0 && b == a", "a < 4", true}, /* a and b bound each other, too */
+    {"a >= 0 && i >= 0 && a + i < 4 && b >= 0 && b == a", "a < 3", false},
     {"a >= 0 && b >= 0", "min(a, b) >= 0", true},
     {"a >= 0", "min(a, b) <= a", true},
     {"a >= 0 || b >= 0", "a >= 0 || b >= 0", true},

@@ -208,6 +208,23 @@ Test(compact, leaves_memory_of_threads_in_their_launch)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
+/* Lanes write S[j] and S[j + 1], the latter never: each its own, which the loop around carries. */
+Test(compact, sees_that_conditions_keep_iterations_apart)
+{
+    const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
+                       "  buffer S: f32[5]\n"
+                       "  for i in 0..8 {\n"
+                       "    for j in 0..4 vectorised {\n"
+                       "      for k in 0..2 { if k < 1 { S[j + k] = select(i == 0, 0.0, S[j + k]) + A[i] } }\n"
+                       "      if j == 3 { B[i] = S[j] }\n"
+                       "    }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate S: f32[5]", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
 /* What is read lies within the shape, whatever the index looks like. */
 Test(compact, counts_on_reads_within_the_shape)
 {

@@ -77,6 +77,28 @@ Test(promote, leaves_buffers_with_other_indices)
     HAS("T[i] = A[i]", after("promote", AVX512, text));
 }
 
+/* A masked store of a cell stores all of it, here in every iteration; one that is allocated inside is the iteration's own. */
+Test(promote, leaves_what_a_parallel_loop_stores_from_outside)
+{
+    const char *text = P("  allocate T: f32[4] @local {\n"
+                         "    T[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]\n"
+                         "    for i in 0..4 parallel {\n"
+                         "      T[ramp(0, 1, 4)] = broadcast(2.0, 4) where ramp(i * 4, 1, 4) < broadcast(3, 4)\n"
+                         "      allocate U: f32[4] @local {\n"
+                         "        U[ramp(0, 1, 4)] = A[ramp(i * 4, 1, 4)]\n"
+                         "        U[0] = U[1]\n"
+                         "        B[ramp(i * 4, 1, 4)] = U[ramp(0, 1, 4)]\n"
+                         "      }\n"
+                         "    }\n"
+                         "    B[ramp(16, 1, 4)] = T[ramp(0, 1, 4)]\n"
+                         "  }\n");
+    const char *now = after("promote", AVX512, text);
+
+    HAS("T[ramp(0, 1, 4)] = broadcast(2.0, 4) where ramp(", now);
+    HAS("U[ramp(0, 1, 4)] = shuffle(", now);
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
 Test(promote, leaves_vectors_that_overlap)
 {
     const char *text = P("  allocate T: f32[8] @local {\n"
