@@ -292,18 +292,24 @@ static bool over_let(lower_carry *c, const ir_stmt *let, piece *p)
 
 /* ---- what is filled ---- */
 
-/* Two boxes that differ in one dimension at most, where the second goes on where the first ends or earlier. */
-static bool joins(const ir_facts *f, const ir_region *a, const ir_region *b)
+/* Two boxes as one of just their elements: they differ in one dimension at most, where the second goes on where the first ends or
+ * earlier. (A hull may be larger, which is right for what is read and wrong for what is filled.) */
+static bool join(const ir_facts *f, const ir_region *a, const ir_region *b, ir_region *both)
 {
     tec_context *cx = ir_facts_context(f);
+    const ir_expr **extent = base_copy(cx, a->extent, (size_t)a->buffer->n * sizeof *extent);
     int other = 0;
 
     for (int d = 0; d < a->buffer->n; d++) {
         if (ir_prove_equal(f, a->min[d], b->min[d]) && ir_prove_equal(f, a->extent[d], b->extent[d]))
             continue;
-        if (++other > 1 || !ir_prove_le(f, a->min[d], b->min[d]) || !ir_prove_le(f, b->min[d], ir_add(cx, a->min[d], a->extent[d])))
+        const ir_expr *end = ir_add(cx, a->min[d], a->extent[d]);
+        if (++other > 1 || !ir_prove_le(f, a->min[d], b->min[d]) || !ir_prove_le(f, b->min[d], end))
             return false;
+        extent[d] = ir_simplify(f, ir_sub(cx, ir_max(cx, end, ir_add(cx, b->min[d], b->extent[d])), a->min[d]));
     }
+    *both = *a;
+    both->extent = extent;
     return true;
 }
 
@@ -320,11 +326,12 @@ static bool same_conditions(const piece *a, const piece *b)
 static void add_piece(lower_carry *c, const ir_facts *f, base_vec *to, piece *p)
 {
     piece *last = to->n > 0 ? to->at[to->n - 1] : NULL;
+    ir_region box;
 
-    if (last && same_conditions(last, p) && (joins(f, &last->box, &p->box) || joins(f, &p->box, &last->box))) {
+    if (last && same_conditions(last, p) && (join(f, &last->box, &p->box, &box) || join(f, &p->box, &last->box, &box))) {
         piece *both = base_copy(c->cx, last, sizeof *last);
 
-        both->box = ir_region_union(f, (ir_region[]){last->box, p->box}, 2);
+        both->box = box;
         to->at[to->n - 1] = both;
     } else {
         base_push(c->cx, to, p);

@@ -41,11 +41,6 @@ typedef struct {
     base_vec inner;            /* variables of the loops inside, up to where we are */
 } search;
 
-static bool is_condition(const ir_expr *e)
-{
-    return e->op >= IR_EQ && e->op <= IR_GE && e->dtype.lanes == 1 && base_dtype_same(e->arg[0]->dtype, BASE_I64);
-}
-
 /* Whether lo..hi surely has no value; unknown counts as no. */
 static bool is_empty(const ir_facts *f, const search *s, const ir_expr *lo, const ir_expr *hi)
 {
@@ -102,8 +97,7 @@ static void consider_all(search *s, const ir_facts *f, const ir_facts *outside, 
 
     lower_conjuncts(s->p->cx, cond, &all);
     for (int i = 0; i < all.n; i++)
-        if (is_condition(all.at[i]))
-            consider(s, f, outside, all.at[i]);
+        consider(s, f, outside, all.at[i]);
 }
 
 typedef struct {

@@ -210,14 +210,18 @@ static copier copy_for(splitter *sp, int64_t which)
     return (copier){.rw = {.cx = sp->cx, .expr = copy_expr, .stmt = copy_stmt}, .sp = sp, .which = which};
 }
 
+/* The shapes of what is allocated inside follow the substitution too. */
 static const ir_stmt *copies(splitter *sp, const ir_stmt *s)
 {
     const ir_stmt **out = base_array(sp->cx, const ir_stmt *, sp->n);
 
     for (int64_t i = 0; i < sp->n; i++) {
         copier c = copy_for(sp, i);
+        ir_subst map = {0};
 
-        out[i] = ir_rewrite_stmt(&c.rw, s);
+        for (int k = 0; k < sp->vars.n; k++)
+            base_map_put(sp->cx, &map.vars, sp->vars.at[k], ((const ir_expr *const *)sp->copies.at[k])[i]);
+        out[i] = ir_rewrite_stmt(&c.rw, ir_apply_stmt(sp->cx, &map, s));
     }
     return ir_seq(sp->cx, out, (int)sp->n);
 }

@@ -162,10 +162,8 @@ static const ir_stmt *surround(inside *x, const ir_stmt *body, const ir_stmt *lo
 {
     int at = sched_child_with(body, x->s->block->name);
 
-    if (!store)
-        return NULL;
     body = sched_insert(x->c->cx, body, at + 1, store);
-    return load ? sched_insert(x->c->cx, body, at, load) : body;
+    return body && load ? sched_insert(x->c->cx, body, at, load) : body;
 }
 
 static const ir_stmt *without_init(inside *x, const ir_stmt *root)

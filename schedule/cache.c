@@ -180,7 +180,7 @@ const ir_program *sched_do_cache_read(sched_call *c)
         k.extent[0] = ir_sub(c->cx, k.extent[0], ir_int(c->cx, 1));
     const ir_stmt *nest = sched_copy_nest(c, g.loop ? sched_facts_at(c->s, &g.at, g.at.n) : c->s->facts, &k);
     const ir_stmt *body = g.loop ? sched_end(&g.at)->loop.body : c->tree->body;
-    body = nest ? sched_insert(c->cx, body, g.index, nest) : NULL;
+    body = sched_insert(c->cx, body, g.index, nest);
     if (body && g.loop)
         body = sched_rebuild(c->cx, &g.at, g.at.n - 1, sched_with_child(c->cx, sched_end(&g.at), 0, body));
     body = body ? sched_redirect(c, body, 1, &b, &cache, (const char *const *)readers.at, readers.n) : NULL;
@@ -321,13 +321,13 @@ static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sche
 
     if (!fixed) {
         nest = sched_copy_nest(c, c->s->facts, k);
-        return nest ? sched_insert(c->cx, root, sched_child_with(root, last) + 1, nest) : NULL;
+        return sched_insert(c->cx, root, sched_child_with(root, last) + 1, nest);
     }
     if (!sched_find_var(c->cx, root, s->loop[fixed - 1]->loop.var, &at) || !sched_takes_loops(c, &at))
         return NULL;
     nest = sched_copy_nest(c, sched_facts_at(c->s, &at, at.n), k);
     body = sched_end(&at)->loop.body;
-    body = nest ? sched_insert(c->cx, body, sched_child_with(body, last) + 1, nest) : NULL;
+    body = sched_insert(c->cx, body, sched_child_with(body, last) + 1, nest);
     return body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
 }
 

@@ -9,17 +9,8 @@ TestSuite(barriers, .init = open_context, .fini = close_context);
 /* Why the interpreter refuses p; NULL where it runs. */
 static const char *fault(const ir_program *p)
 {
-    memory m = fill(p, 1, 5);
-    ir_array arrays[8];
-    ir_arg args[8] = {{0}};
-
-    for (int i = 0; i < p->n_params; i++) {
-        arrays[i] = array_of(p, p->params[i].buffer, m.size);
-        arrays[i].data = m.data[i];
-        args[i].array = &arrays[i];
-    }
-    bool ok = ir_interpret(cx, p, &(ir_run){.args = args});
-    const char *text = ok ? NULL : base_strdup(cx, tec_context_error(cx));
+    memory m = fill(p, 7, 5);
+    const char *text = runs(p, &m) ? NULL : base_strdup(cx, tec_context_error(cx));
     tec_context_clear(cx);
     return text;
 }
@@ -138,6 +129,22 @@ Test(barriers, leave_conditions_that_differ_between_threads)
                                    "}\n", SIZES(1));
 }
 
+Test(barriers, stand_inside_of_conditions_that_all_threads_share)
+{
+    needs_each("program p(symbol n, A: f32[8], out B: f32[8]) {\n"
+               "  for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared {\n"
+               "    B[tx] = 0.0\n"
+               "    if n > 3 { S[tx] = A[tx]\n B[tx] = S[7 - tx] }\n"
+               "  } }\n"
+               "}\n", 1);
+    needs_each("program p(symbol n, A: f32[8], out B: f32[8]) {\n"
+               "  for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared {\n"
+               "    B[tx] = 0.0\n"
+               "    if n < 3 { B[tx] = 1.0 } else { S[tx] = A[tx]\n B[tx] = S[7 - tx] }\n"
+               "  } }\n"
+               "}\n", 1);
+}
+
 Test(barriers, let_all_threads_reach_them_in_a_shorter_loop)
 {
     needs_each("program p(A: f32[8], out B: f32[8], out C: f32[4]) {\n"
@@ -177,6 +184,35 @@ Test(barriers, are_not_needed_where_bounds_differ_and_elements_do_not)
                "    for ty in 0..8 threadIdx.x { for i in 0..min(2, 16 - ty*2) { B[ty*2 + i] = B[ty*2 + i] + A[ty*2 + i] } }\n"
                "  }\n"
                "}\n", 0);
+}
+
+/* A thread's own piece is told from the others' by the most that its loop runs, however the bound is written. */
+Test(barriers, are_not_needed_where_a_bound_keeps_to_the_threads_piece)
+{
+    static const char *const bounds[] = {"min(4, n)", "min(n, 4)", "min(min(n, 4), 9)", "min(9, min(4, n))", "max(min(n, 4), 1)", "max(1, min(4, n))"};
+
+    for (int i = 0; i < BASE_COUNT(bounds); i++)
+        needs_each(base_format(cx, "program p(symbol n, A: f32[32], out B: f32[32]) {\n"
+                                   "  for tx in 0..8 threadIdx.x { allocate S: f32[32] @shared {\n"
+                                   "    for i in 0..%s { S[tx*4 + i] = A[tx*4 + i] }\n"
+                                   "    for i in 0..%s { B[tx*4 + i] = S[tx*4 + i] }\n"
+                                   "  } }\n"
+                                   "}\n", bounds[i], bounds[i]), 0);
+}
+
+/* One iteration more, and the last element is the next thread's first. */
+Test(barriers, are_needed_where_a_bound_leaves_the_threads_piece)
+{
+    static const char *const bounds[] = {"min(3, n)", "min(n, 3)", "max(min(n, 1), 3)", "min(9, max(3, min(n, 2)))"};
+
+    for (int i = 0; i < BASE_COUNT(bounds); i++)
+        needs_each(base_format(cx, "program p(symbol n, A: f32[17], out B: f32[8]) {\n"
+                                   "  for tx in 0..8 threadIdx.x { allocate S: f32[17] @shared {\n"
+                                   "    for i in 0..2 { S[tx*2 + i] = A[tx*2 + i] }\n"
+                                   "    B[tx] = 0.0\n"
+                                   "    if tx < 7 { for i in 0..%s { B[tx] = B[tx] + S[tx*2 + i] } }\n"
+                                   "  } }\n"
+                                   "}\n", bounds[i]), 1);
 }
 
 Test(barriers, of_a_warp_order_warp_memory)

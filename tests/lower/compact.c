@@ -26,6 +26,18 @@ Test(compact, makes_a_few_elements_local)
     HAS("allocate P: f32[10] @local {", after("compact", AVX512, HALO));
 }
 
+/* A stack belongs to one thread. */
+Test(compact, makes_nothing_local_that_several_threads_use)
+{
+    HAS("  allocate P: f32[4] {\n",
+        after("compact", AVX512,
+              "program p(A: f32[4], out B: f32[6, 4]) {\n"
+              "  buffer P: f32[4]\n"
+              "  for x in 0..4 { P[x] = A[x] }\n"
+              "  for z in 0..2 { for y in 0..3 parallel { for x in 0..4 { B[z*3 + y, x] = P[3 - x] } } }\n"
+              "}\n"));
+}
+
 Test(compact, keeps_a_carried_buffer_outside_the_loop)
 {
     const char *text = "program p(A: f32[64], out B: f32[64]) {\n"
@@ -86,6 +98,19 @@ Test(compact, does_not_count_on_a_loop_that_may_not_run)
     same_meaning("compact", AVX512, text, SIZES(0, 1, 2));
 }
 
+Test(compact, counts_on_a_loop_that_runs)
+{
+    HAS("  for t in 0..8 {\n    allocate S: f32[1] @local {\n",
+        after("compact", AVX512,
+              "program p(symbol n, A: f32[8], out B: f32[8]) where n >= 1 {\n"
+              "  buffer S: f32[1]\n"
+              "  for t in 0..8 {\n"
+              "    for k in 0..n { S[0] = A[t] }\n"
+              "    B[t] = S[0]\n"
+              "  }\n"
+              "}\n"));
+}
+
 /* The same, all of it below the loop. */
 Test(compact, sees_that_a_loop_in_the_iteration_may_not_run)
 {
@@ -144,6 +169,23 @@ Test(compact, joins_the_parts_of_a_loop_that_was_cut)
                        "}\n";
 
     HAS("for i in 0..8 {\n    allocate P: f32[1, 7] @local", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+/* Which of the two ends later depends on t; together they still leave elements to what the first step wrote. */
+Test(compact, joins_no_more_than_was_written)
+{
+    const char *text = "program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
+                       "  buffer P: f32[8]\n"
+                       "  for t in 0..4 {\n"
+                       "    if t == 0 { for x in 0..8 { P[x] = 1.0 } }\n"
+                       "    P[t + 1] = A[t, 0]\n"
+                       "    for x in 0..4 { P[x] = A[t, x] }\n"
+                       "    for x in 0..8 { B[t, x] = P[(x + 7) % 8] }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate P: f32[8] @local {\n    for t", after("compact", AVX512, text));
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 

@@ -148,4 +148,11 @@ Test(lanes, leaves_vectorised_spatial_loops)
                                 "}\n");
 
     cr_assert_eq(through("lanes", AVX512, p, false), p);
+    /* Here the loop is that of the terms as well, of which each element has one. */
+    p = parse("program p(A: f32[8, 4], out C: f32[8]) {\n"
+              "  for k in 0..4 { for y in 0..8 vectorised {\n"
+              "    block C(y = y in 0..8, k reduce = k + floordiv(y, 8) in 0..4) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+              "  } }\n"
+              "}\n");
+    cr_assert_eq(through("lanes", AVX512, p, false), p);
 }

@@ -1,5 +1,6 @@
 /* tests/lower/overlap.c -- software pipelines. */
 #include "tests/lower/pass.h"
+#include "tests/lower/remove.h"
 
 TestSuite(overlap, .init = open_context, .fini = close_context);
 
@@ -154,6 +155,41 @@ Test(overlap, waits_for_what_it_copied_asynchronously)
         "        evaluate call<i32> tec.barrier(\"shared\")\n",
         found);
     HAS_NOT("async", after("overlap", AVX512, text));
+}
+
+/* Copies that are read `later` steps afterwards: by threads, asynchronously, or in order. */
+static const char *copied(int later, bool in_order)
+{
+    const char *threads = in_order ? "" : "threadIdx.x", *blocks = in_order ? "" : "blockIdx.x", *copy = in_order ? "hint" : "async_copy";
+
+    return base_format(cx, "program p(symbol n, A: f32[n, 4], out B: f32[n, 4]) {\n"
+                           "  for b in 0..1 %s { for k in 0..n @pipeline(1) { allocate T: f32[4] @shared {\n"
+                           "    attribute pipeline_stage(0) { for x in 0..4 %s { attribute %s(1) { T[x] = A[k, x] } } }\n"
+                           "    attribute pipeline_stage(%d) { for x in 0..4 %s { B[k, x] = T[3 - x] } }\n"
+                           "  } } }\n"
+                           "}\n", blocks, threads, copy, later, threads);
+}
+
+/* Each group of copies is waited for before it is read: without any one commit or wait the interpreter finds one that is not. */
+Test(overlap, commits_and_waits_as_often_as_it_must)
+{
+    for (int later = 1; later <= 3; later++) {
+        const ir_program *p = through("overlap,barriers", "cuda", parse(copied(later, false)), false);
+        int total;
+
+        for (int64_t n = 0; n < 7; n++)
+            same_results(parse(copied(later, true)), p, n, 3, "overlap");
+        without(p, -1, &total);
+        cr_assert_gt(total, 0);
+        for (int i = 0; i < total; i++) {
+            const ir_program *less = without(p, i, &total);
+            memory m = fill(p, 7, 3);
+
+            cr_assert_not(runs(less, &m), "call %d is not needed:\n%s", i, ir_program_text(cx, p));
+            cr_assert(blames_order(tec_context_error(cx)), "%s", tec_context_error(cx));
+            tec_context_clear(cx);
+        }
+    }
 }
 
 #define PIPE(body) "program p(A: f32[8], out B: f32[8]) {\n  for k in 0..8 @pipeline(1) { allocate T: f32[] {\n" body "  } }\n}\n"

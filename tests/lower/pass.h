@@ -187,7 +187,8 @@ static inline memory fill(const ir_program *p, int64_t size, uint64_t seed)
     return m;
 }
 
-static inline void interpret(const ir_program *p, const memory *m, const char *what)
+/* Whether p runs; the message is in cx where not. */
+static inline bool runs(const ir_program *p, const memory *m)
 {
     ir_array arrays[16];
     ir_arg args[16] = {{0}};
@@ -207,8 +208,12 @@ static inline void interpret(const ir_program *p, const memory *m, const char *w
         names[i] = p->symbols[i]->var.name;
         values[i] = m->size;
     }
-    bool ok = ir_interpret(cx, p, &(ir_run){.args = args, .symbol_name = names, .symbol_value = values, .n_symbols = p->n_symbols});
-    cr_assert(ok, "%s fails for size %lld, seed %llu: %s\n%s", what, (long long)m->size, (unsigned long long)m->seed, tec_context_error(cx),
+    return ir_interpret(cx, p, &(ir_run){.args = args, .symbol_name = names, .symbol_value = values, .n_symbols = p->n_symbols});
+}
+
+static inline void interpret(const ir_program *p, const memory *m, const char *what)
+{
+    cr_assert(runs(p, m), "%s fails for size %lld, seed %llu: %s\n%s", what, (long long)m->size, (unsigned long long)m->seed, tec_context_error(cx),
               ir_program_text(cx, p));
 }
 

@@ -56,6 +56,18 @@ Test(promote, selects_under_masks)
     same_meaning("promote", AVX512, text, SIZES(0, 3, 8));
 }
 
+/* What a mask leaves out of a load is zero. */
+Test(promote, reads_zeros_where_a_mask_is_off)
+{
+    const char *text = P("  allocate T: f32[8] @local {\n"
+                         "    T[ramp(0, 1, 8)] = A[ramp(0, 1, 8)]\n"
+                         "    B[ramp(0, 1, 8)] = (T[ramp(0, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8))\n"
+                         "  }\n");
+
+    HAS_NOT(" where ", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(0, 3, 8));
+}
+
 /* The later store to all of it changes nothing about the lanes that the first ones keep. */
 Test(promote, starts_a_cell_whose_lanes_are_stored_one_by_one)
 {

@@ -110,6 +110,21 @@ static const char *beside(const char *spatial, const char *reducing, int nk, con
                        around, spatial, (70 + nk - 1) / nk, nk, reducing, nk, nk);
 }
 
+/* A register of a thread holds its own element alone; of shared memory the threads of the other axis have an element each. */
+Test(threads, keep_no_more_than_their_own_element)
+{
+    HAS("buffer C.lanes: f32[1] @local\n", after("threads", "cuda", beside("threadIdx.y", "threadIdx.x", 8, "blockIdx.x")));
+    HAS("buffer C.lanes: f32[n, 8] @shared\n", after("threads", "cuda", beside("threadIdx.x", "threadIdx.y", 8, "blockIdx.x")));
+    HAS("buffer C.lanes: f32[n] @local\n", after("threads", "cuda",
+        "program p(symbol n, A: f32[n, 64], out C: f32[n]) {\n"
+        "  for b in 0..1 blockIdx.x { for k.0 in 0..2 { for y in 0..n { for k.1 in 0..32 threadIdx.x {\n"
+        "    block C(y = y in 0..n, k reduce = k.0*32 + k.1 in 0..64) {\n"
+        "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
+        "    }\n"
+        "  } } } }\n"
+        "}\n"));
+}
+
 Test(threads, stand_beside_threads_over_the_elements)
 {
     static const char *const axes[][2] = {{"threadIdx.y", "threadIdx.x"}, {"threadIdx.x", "threadIdx.y"}, {"threadIdx.x", "threadIdx.z"}};

@@ -79,6 +79,21 @@ Test(vthread, nests_around_a_let)
     same_meaning("vthread", AVX512, text, SIZES(1));
 }
 
+/* Copies of one shape are one array; of several shapes each thread has its own, and what holds it is written out. */
+Test(vthread, writes_out_what_holds_buffers_of_several_shapes)
+{
+    const char *text = "program p(A: f32[3, 8], out B: f32[3, 8]) {\n"
+                       "  for v in 0..3 vthread { allocate T: f32[4, v + 6] {\n"
+                       "    for k in 0..8 { T[2, 5 - k % 5] = A[v, k]\n B[v, k] = T[2, 5 - k % 5] }\n"
+                       "  } }\n"
+                       "}\n";
+    const char *now = after("vthread,simplify", AVX512, text);
+
+    HAS("allocate T: f32[4, 6] {\n", now);
+    HAS(": f32[4, 8] {\n", now);
+    same_meaning("vthread", AVX512, text, SIZES(1));
+}
+
 Test(vthread, refuses_an_extent_that_is_no_constant)
 {
     HAS("cannot interleave 'v': expected a constant extent up to 256, found 'n'",
