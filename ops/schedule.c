@@ -291,7 +291,7 @@ bool op_schedule(sched *s, const op_impl *impl)
 {
     const char **name, *anchor = sched_block_with_role(s, IR_ROLE_ANCHOR);
 
-    space_inline_cheap(s);
+    space_inline_cheap(s, NULL, 0);
     if (impl && impl->schedule && anchor && !impl->schedule(s, anchor))
         return false;
     int n = sched_blocks(s, &name);

@@ -239,7 +239,7 @@ static void pick_places(tec_knobs *k, const space_stage *g, space_heavy_choice *
     const space_heavy *h = g->heavy;
 
     for (int i = 0; i < h->n_producers; i++)
-        c->place[i] = space_pick_word(k, g, base_format(k->cx, "place.%s", h->producer[i]->name), place_words, 4, AT_ROOT);
+        c->place[i] = space_pick_word(k, g, base_format(k->cx, "place.%s", h->producer[i]->name), place_words, 4, h->producer[i]->flat ? AT_READER : AT_ROOT);
     for (int i = 0; i < h->n_operands; i++)
         c->copy[i] = space_pick_word(k, g, base_format(k->cx, "copy.%s", h->operand[i]), copy_words, 3, NOT_COPIED);
 }

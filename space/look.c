@@ -1,4 +1,6 @@
 /* space/look.c -- what a tree tells a schedule: loops of iteration variables, what is cheap to compute again, how memory is walked. */
+#include <string.h>
+
 #include "space/look.h"
 
 #include "ir/build.h"
@@ -106,14 +108,22 @@ static bool wants_inline(tec_context *cx, const sched *s, const char *name)
     return true;
 }
 
-void space_inline_cheap(sched *s)
+static bool is_among(const char *name, const char *const *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+void space_inline_cheap(sched *s, const char *const *but, int n_but)
 {
     tec_context *cx = sched_context(s);
     const char **name;
     int n = sched_blocks(s, &name);
 
     for (int i = 0; i < n; i++)
-        if (wants_inline(cx, s, name[i]) && !sched_compute_inline(s, name[i]))
+        if (!is_among(name[i], but, n_but) && wants_inline(cx, s, name[i]) && !sched_compute_inline(s, name[i]))
             sched_clear(s);
 }
 

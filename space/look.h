@@ -17,8 +17,8 @@ bool space_reduces(const ir_block *b);
 /* The one update of a reduction, which may stand under a condition; NULL: the body is something else. */
 const ir_stmt *space_update_of(const ir_block *b);
 
-/* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays. */
-void space_inline_cheap(sched *s);
+/* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays, and the blocks of `but`. */
+void space_inline_cheap(sched *s, const char *const *but, int n_but);
 
 /* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on the position: one loop over
  * all elements will do. */

@@ -153,6 +153,21 @@ static bool is_heavy(tec_context *cx, const sched *s, const space_stage *g)
            uses_again(cx, g);
 }
 
+/* What one heavy stage alone reads, computed element by element, keeps a place of its own: where is for the tuner to find out. */
+static void inline_others(tec_context *cx, const space_shape *shape, sched *s)
+{
+    const char **kept = base_array(cx, const char *, shape->n), **reader;
+    int n = 0;
+
+    for (int i = 0; i < shape->n; i++) {
+        const space_stage *g = &shape->stage[i];
+
+        if (stands_alone(s, g) && g->n_reduce == 0 && sched_readers_of(s, g->name, &reader) == 1 && is_heavy(cx, s, space_stage_named(shape, reader[0])))
+            kept[n++] = g->name;
+    }
+    space_inline_cheap(s, kept, n);
+}
+
 /* The one load of the buffer in a block; NULL: there is none, or more. */
 static const ir_expr *only_load(tec_context *cx, const ir_block *b, const ir_buffer *buffer)
 {
@@ -414,6 +429,7 @@ static void find_producers(const space_shape *shape, space_heavy *h)
             continue;
         g->part = SPACE_PROLOGUE;
         g->conditional = has_condition(sched_context(shape->base), g->block);
+        g->flat = space_is_flat(sched_context(shape->base), g->block);
         h->producer[h->n_producers++] = g;
     }
 }
@@ -597,7 +613,8 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
     sched *s = sched_new(cx, tree, t);
 
     *shape = (space_shape){.base = s, .cores = t ? t->num_cores : 1, .registers = t && t->vector_registers ? t->vector_registers : 16};
-    space_inline_cheap(s);
+    read_stages(cx, shape);
+    inline_others(cx, shape, s);
     read_stages(cx, shape);
     if (add_copies(cx, shape, s))
         read_stages(cx, shape);
