@@ -139,7 +139,7 @@ static tune_end is_over(const tune_session *s)
         return TUNE_STOPPED;
     if (s->o.trials && s->n_assigned >= s->o.trials)
         return TUNE_TRIALS;
-    if (s->o.seconds > 0 && tune_session_seconds(s) >= s->o.seconds)
+    if (s->o.seconds > 0 && s->n_assigned >= s->recorded && tune_session_seconds(s) >= s->o.seconds)
         return TUNE_SECONDS;
     if (s->o.gain > 0 && tune_expected_gain(s->curve, s->o.n_tasks) < s->o.gain)
         return TUNE_GAIN;

@@ -57,6 +57,7 @@ struct tune_session {
     tune_end end;
     int n_batches, current;
     int64_t n_trials, n_assigned, n_measured; /* with a result; handed out; measured by this session */
+    int64_t recorded; /* trials of the job that were there when this session began */
     int64_t base;  /* id of the last record that was there when the job began */
     int64_t adopted; /* trials when the job adopted last; -1: never */
     int batch;

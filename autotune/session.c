@@ -55,26 +55,30 @@ static bool lay_ground(tune_session *s)
     return s->model && tune_keep_model(s->cx, s->model, s->o.db, t, ground_name(s));
 }
 
-/* A replay ends where the records of the job end. */
-static bool find_end(tune_session *s)
+/* How many trials of the job the store has. */
+static bool count_recorded(tune_session *s)
 {
     store_query q = {.job = s->o.job};
     store_cursor *c = store_find(s->cx, s->o.db, &q);
     store_record r;
 
-    s->o.trials = 0;
-    s->o.seconds = s->o.gain = 0;
     while (store_next(s->cx, c, &r))
-        if (strcmp(r.tuner, TUNE_ADOPTED) != 0 && r.trial >= s->o.trials)
-            s->o.trials = r.trial + 1;
-    if (!store_end(c))
-        return false;
+        if (strcmp(r.tuner, TUNE_ADOPTED) != 0 && r.trial >= s->recorded)
+            s->recorded = r.trial + 1;
+    return store_end(c);
+}
+
+/* A replay ends where the records of the job end. */
+static bool find_end(tune_session *s)
+{
+    s->o.trials = s->recorded;
+    s->o.seconds = s->o.gain = 0;
     return s->o.trials || base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "job '%s' has no records to replay", s->o.job);
 }
 
 static bool start(tune_session *s)
 {
-    if (!tune_read_job(s) || (tune_is_replay(s) && !find_end(s)))
+    if (!tune_read_job(s) || !count_recorded(s) || (tune_is_replay(s) && !find_end(s)))
         return false;
     for (int i = 0; i < s->o.n_tasks; i++)
         if (!start_task(s, i))

@@ -498,5 +498,11 @@ Test(session, stops_when_its_seconds_are_over)
     tune_session *s = fake_run(&o);
     cr_expect_eq(tune_session_end(s), TUNE_SECONDS);
     cr_expect_geq(tune_session_seconds(s), 0.5);
+    int64_t trials = tune_session_trials(s);
+    tune_session_close(s);
+    s = fake_run(&o);
+    cr_expect_eq(tune_session_end(s), TUNE_SECONDS);
+    cr_expect_eq(tune_session_trials(s), trials, "whose time was over before it began still knows what it has");
+    cr_expect_eq(tune_session_measured(s), 0);
     tune_session_close(s);
 }
