@@ -71,7 +71,7 @@ static const char *best(const space_source *self, tec_context *cx, const space_t
     return trace ? trace : fitting(cx, self->data, task, t, anchor);
 }
 
-const space_source *tune_source(tec_context *cx, store *db)
+space_source *tune_source(tec_context *cx, store *db)
 {
     space_source *s = base_new(cx, space_source);
 

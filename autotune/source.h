@@ -17,7 +17,7 @@
 /* The `tuner` of a record that won against the schedule that would be used without it, measured in turns with it. */
 #define TUNE_ADOPTED "adopted"
 
-const space_source *tune_source(tec_context *cx, store *db);
+space_source *tune_source(tec_context *cx, store *db);
 
 /* What records call a target: what decides the code, and the cores that schedules are made for. */
 const char *tune_target_key(tec_context *cx, const target *t);

@@ -83,6 +83,8 @@ static comp_code *compile(tec_context *cx, const tec_schedule *const *s, int n, 
     comp_unit *units = base_array(cx, comp_unit, n);
     comp_options o;
 
+    if (options && options->records)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "a schedule is built as it is: 'records' is for graphs; tec_records_trace gives steps to replay");
     if (n < 1)
         return base_fail(cx, TEC_INVALID, base_where(cx), "a module needs at least one function");
     if (base_failed(cx) || !make_units(cx, s, n, options, units) || !comp_read_options(cx, options, sched_target(s[0]), &o))

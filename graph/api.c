@@ -150,7 +150,8 @@ static graph_built *build(tec_graph *g, const tec_build_options *options)
         return NULL;
     if (main_of(g)->body->outputs.n == 0)
         return base_fail(g->cx, TEC_INVALID, base_where(g->cx), "graph '%s' has no output", g->name);
-    return graph_build(g, &(graph_build_options){.target = c.target, .jobs = c.jobs, .strict = c.strict, .dump_dir = c.dump_dir});
+    return graph_build(g, &(graph_build_options){.target = c.target, .jobs = c.jobs, .strict = c.strict, .dump_dir = c.dump_dir,
+                                                .source = options ? options->records : NULL});
 }
 
 TEC_GIVE tec_module *tec_graph_build(tec_graph *g, const tec_build_options *options)

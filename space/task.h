@@ -37,8 +37,8 @@ typedef struct {
 const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor); /* anchor NULL: written by hand */
 
 /* Implemented over the record store by autotune/, and by the default schedules of ops/. */
-typedef struct space_source space_source;
-struct space_source {
+typedef struct tec_records space_source; /* public: tec/records.h */
+struct tec_records {
     /* The best trace for the task, in cx; NULL: this source has none. *origin (may be NULL): a word on where it came from. */
     const char *(*best)(const space_source *self, tec_context *cx, const space_task *task, const target *t, const char **origin);
     void *data;

@@ -22,6 +22,8 @@
 extern "C" {
 #endif
 
+typedef struct tec_records tec_records; /* tec/records.h */
+
 /* Zero is the default. */
 typedef struct {
     const char *target;   /* NULL: the schedule's; native where it has none */
@@ -30,6 +32,7 @@ typedef struct {
     bool strict;          /* no fused multiply-add, no re-association, denormals kept */
     const char *dispatch; /* "n%8": also versions for each remainder of symbol n by 8, or "n%8=0,4" for these; the call picks one. NULL: none */
     const char *dump_dir; /* the program after each pass that changed it goes there */
+    const tec_records *records; /* of graphs: measured schedules, looked for before the default ones. NULL: none */
     bool weights_beside;  /* weights of a module file as .safetensors beside it (they are from 2 GB on) */
 } tec_build_options;
 

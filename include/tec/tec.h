@@ -11,6 +11,7 @@
 #include "tec/dlpack.h"
 #include "tec/graph.h"
 #include "tec/kernel.h"
+#include "tec/records.h"
 #include "tec/runtime.h"
 #include "tec/schedule.h"
 #include "tec/space.h"

@@ -101,6 +101,13 @@ static void refused(tec_module *m, const char *words)
     cr_assert(tec_context_error(cx) && strstr(tec_context_error(cx), words), "expected '%s', found '%s'", words, tec_context_error(cx));
 }
 
+Test(build_api, takes_no_records_for_a_schedule)
+{
+    int none;
+
+    refused(tec_build(scale("twice", 2, "native"), &(tec_build_options){.records = (const tec_records *)(void *)&none}), "'records' is for graphs");
+}
+
 Test(build_api, builds_nothing_after_a_refused_step)
 {
     tec_schedule *s = scale("twice", 2, "native");

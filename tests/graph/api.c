@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "space/task.h"
 #include "tec/graph.h"
 
 static tec_context *cx;
@@ -79,6 +80,30 @@ Test(graph_api, writes_a_module_file)
     check_runs(m);
     tec_module_free(m);
     unlink(path);
+}
+
+static const char *no_steps(const space_source *self, tec_context *into, const space_task *task, const target *t, const char **origin)
+{
+    (void)self, (void)into, (void)task, (void)t;
+    *origin = "measured";
+    return "";
+}
+
+Test(graph_api, takes_schedules_from_the_records_of_the_options)
+{
+    space_source records = {.best = no_steps};
+    tec_profile_row row;
+    tec_error err = {0};
+
+    make_graph();
+    tec_module *m = tec_graph_build(g, &(tec_build_options){.records = &records});
+    cr_assert(m, "%s", tec_context_error(cx));
+    check_runs(m);
+    tec_executor *ex = tec_executor_new(m, NULL, &(tec_run_options){.profile = true}, &err);
+    cr_assert(ex && tec_executor_profile(ex, 0, &row), "%s", err.text);
+    cr_assert_str_eq(row.origin, "measured");
+    tec_executor_free(ex);
+    tec_module_free(m);
 }
 
 Test(graph_api, building_leaves_the_graph_as_it_is)
