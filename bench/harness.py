@@ -1,8 +1,8 @@
 """What the suites of bench/run share: workers that measure when they are told to, and rounds in which they alternate.
 
-A worker is a process of its own, pinned to the CPUs of the run, that says "ready FLOPS" (0: unknown) and answers each line
-"sample SECONDS" with one number: milliseconds for a run of its workload, or what else it measures. Between samples it sleeps,
-so workers do not disturb each other, whatever thread pools they have.
+A worker is a process of its own, pinned to the CPUs of the run, that says "ready FLOPS" (0: unknown), perhaps with the name of what it
+chose to run behind it, and answers each line "sample SECONDS" with one number: milliseconds for a run of its workload, or what else it
+measures. Between samples it sleeps, so workers do not disturb each other, whatever thread pools they have.
 """
 import os
 import statistics
@@ -52,20 +52,20 @@ class Worker:
                                             preexec_fn=lambda: os.sched_setaffinity(0, mask))
         except FileNotFoundError:
             raise Failed(f'{command[0]} is not there: scripts/packages --install bench, and configure again') from None
-        self.flops = float(self.answer('ready'))
+        ready = self.answer(2, 3)
+        self.flops, self.chose = float(ready[1]), ready[2] if len(ready) == 3 else ''
 
-    def answer(self, word=None):
+    def answer(self, least, most):
+        """The words of a line."""
         line = self.process.stdout.readline().split()
-        if word and line[:1] == [word]:
-            line = line[1:]
-        if len(line) != 1:
+        if not least <= len(line) <= most:
             self.process.kill()
             raise Failed(f'{" ".join(self.command)}: {self.process.stderr.read().strip() or "ended without an answer"}')
-        return line[0]
+        return line
 
     def sample(self, seconds):
         print(f'sample {seconds}', file=self.process.stdin, flush=True)
-        return float(self.answer())
+        return float(self.answer(1, 1)[0])
 
     def close(self):
         self.process.stdin.close()
@@ -78,6 +78,7 @@ class Workload:
     ours: object                               # the command of our worker, or a function that gives milliseconds
     flops: float = 0                           # 0: as our worker says
     peers: dict = field(default_factory=dict)  # name: command
+    before: object = None                      # the command of one more worker of ours: without what the suite is about
     check: object = None                       # a function that raises Failed where our result is wrong
 
 
@@ -90,6 +91,8 @@ class Row:
     flops: float
     peak: float                                # 1e9 operations per second; 0: not measured
     peers: dict                                # name: ms
+    before_ms: float = 0                       # 0: there is no such worker
+    chose: dict = field(default_factory=dict)  # what peers that say so chose to run
 
     def gflops(self):
         return self.flops / self.ours_ms * 1e-6
@@ -136,18 +139,21 @@ def measure(suite, workload, options):
     workers = {}
     try:
         workers['ours'] = Function(workload.ours) if callable(workload.ours) else Worker(workload.ours, options.threads)
+        if workload.before:
+            workers['before'] = Worker(workload.before, options.threads)
         if options.peers:
             for name, command in workload.peers.items():
                 workers[name] = Worker(command, options.threads)
         if not callable(workload.ours):
             workers['peak'] = Worker([program('bench_peak'), str(options.threads)], options.threads)
         flops = workload.flops or workers['ours'].flops
+        chose = {name: workers[name].chose for name in workload.peers if name in workers and workers[name].chose}
         medians = alternate(workers, options.rounds, options.seconds)
     finally:
         for worker in workers.values():
             worker.close()
-    ours, peak = medians.pop('ours'), medians.pop('peak', 0)
-    return Row(suite, workload.name, options.threads, ours, flops, peak, medians)
+    ours, peak, before = medians.pop('ours'), medians.pop('peak', 0), medians.pop('before', 0)
+    return Row(suite, workload.name, options.threads, ours, flops, peak, medians, before, chose)
 
 
 def say(text):

@@ -1,14 +1,13 @@
 /* bench/write_conv.c -- a convolution with bias and ReLU as a module, on packed channels as inside a network, checked against plain loops.
  *
- *     write_conv C6 THREADS conv-C6.tec
- *
- * Channels are packed by 16, but for an image's three; weights are constants, so the compiler lays them out as it likes.
+ *     write_conv C6 THREADS conv-C6.tec            // by the default schedule, or
+ *     write_conv C6 THREADS conv-C6.tec tuning.db  // by the one that a tuner recorded; there must be one
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench/shapes.h"
-#include "tec/graph.h"
+#include "bench/conv_graph.h"
+#include "tec/records.h"
 
 typedef struct {
     const bench_conv *shape;
@@ -30,8 +29,8 @@ static void *room(int64_t n)
 static problem make_problem(const bench_conv *c)
 {
     int64_t o = bench_conv_out(c);
-    problem p = {.shape = c, .in_block = c->in % 16 ? 1 : 16, .out_block = 16, .n_in = c->in * c->extent * c->extent, .n_out = c->out * o * o,
-                 .n_weights = c->out * bench_conv_depth(c) * c->kernel * c->kernel};
+    problem p = {.shape = c, .in_block = bench_conv_in_block(c), .out_block = BENCH_BLOCK, .n_in = c->in * c->extent * c->extent,
+                 .n_out = c->out * o * o, .n_weights = bench_conv_weights(c)};
 
     p.in = room(p.n_in);
     p.weights = room(p.n_weights);
@@ -50,29 +49,6 @@ static void free_problem(problem *p)
     free(p->weights);
     free(p->bias);
     free(p->out);
-}
-
-static tec_value *constant(tec_graph *g, const char *name, float *data, int n, int64_t *shape)
-{
-    DLTensor t = {.data = data, .device = {kDLCPU, 0}, .ndim = n, .dtype = {kDLFloat, 32, 1}, .shape = shape};
-
-    return tec_graph_constant(g, name, &t);
-}
-
-static tec_graph *make_graph(tec_context *cx, const problem *p)
-{
-    const bench_conv *c = p->shape;
-    int64_t after, pad = bench_conv_pad(c, &after), w_shape[] = {c->out, bench_conv_depth(c), c->kernel, c->kernel}, b_shape[] = {c->out};
-    tec_graph *g = tec_graph_new(cx, c->name);
-    const tec_expr *one = tec_int(cx, 1), *e = tec_int(cx, c->extent);
-    tec_value *x = p->in_block == 1 ? tec_graph_input(g, "x", TEC_F32, one, tec_int(cx, c->in), e, e)
-                                    : tec_graph_input(g, "x", TEC_F32, one, tec_int(cx, c->in / p->in_block), e, e, tec_int(cx, p->in_block));
-    tec_value *w = constant(g, "w", p->weights, 4, w_shape), *b = constant(g, "b", p->bias, 1, b_shape);
-    tec_attrs attrs = TEC_ATTRS(TEC_INTS("pads", pad, pad, after, after), TEC_INTS("strides", c->stride, c->stride),
-                                tec_attr_int("group", c->depthwise ? c->in : 1), tec_attr_int("block", p->out_block));
-
-    tec_graph_output(g, "y", tec_graph_op(g, "relu", "relu", TEC_NO_ATTRS, tec_graph_op(g, "conv_packed", "conv", attrs, x, w, b)));
-    return g;
 }
 
 /* Between [c][plane] and [c / block][plane][block]. */
@@ -110,23 +86,46 @@ static bool check(const problem *p, tec_module *m, tec_error *err)
     return good && worst <= 1e-4;
 }
 
+static bool build(tec_context *cx, const problem *p, int threads, const char *path, const char *records)
+{
+    tec_graph *g = tec_graph_new(cx, p->shape->name);
+    tec_records *r = records ? tec_records_open(cx, records) : NULL;
+
+    bench_conv_add(cx, g, p->shape, p->weights, p->bias);
+    bool built = (r || !records) && tec_graph_build_file(g, &(tec_build_options){.threads = threads, .records = r}, path);
+    tec_records_close(r);
+    return built;
+}
+
+/* That the default schedule stood in would go unseen otherwise. */
+static bool is_from_record(tec_module *m, tec_error *err)
+{
+    tec_executor *ex = tec_executor_new(m, NULL, &(tec_run_options){.profile = true}, err);
+    tec_profile_row row;
+    bool recorded = tec_executor_n_steps(ex) == 1 && tec_executor_profile(ex, 0, &row) && row.origin && strcmp(row.origin, "record") == 0;
+
+    if (ex && !recorded)
+        fprintf(stderr, "write_conv: there is no record of this kernel\n");
+    tec_executor_free(ex);
+    return recorded;
+}
+
 int main(int argc, char **argv)
 {
-    const bench_conv *c = argc == 4 ? bench_conv_named(argv[1]) : NULL;
+    const bench_conv *c = argc == 4 || argc == 5 ? bench_conv_named(argv[1]) : NULL;
     tec_error err = {0};
 
     if (!c) {
-        fprintf(stderr, "usage: write_conv NAME THREADS MODULE\n");
+        fprintf(stderr, "usage: write_conv NAME THREADS MODULE [RECORDS]\n");
         return 2;
     }
     problem p = make_problem(c);
     tec_context *cx = tec_context_new();
-    tec_build_options o = {.threads = atoi(argv[2])};
-    bool built = tec_graph_build_file(make_graph(cx, &p), &o, argv[3]);
+    bool built = build(cx, &p, atoi(argv[2]), argv[3], argc == 5 ? argv[4] : NULL);
     if (!built)
         fprintf(stderr, "write_conv: %s\n", tec_context_error(cx));
     tec_module *m = built ? tec_module_open(argv[3], NULL, &err) : NULL;
-    bool good = m && check(&p, m, &err);
+    bool good = m && check(&p, m, &err) && (argc < 5 || is_from_record(m, &err));
     if (err.status != TEC_OK)
         fprintf(stderr, "write_conv: %s\n", err.text);
     tec_module_free(m);

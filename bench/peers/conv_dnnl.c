@@ -1,12 +1,12 @@
 /* bench/peers/conv_dnnl.c -- a worker of bench/run: a convolution with bias and ReLU by oneDNN, in the layouts that it asks for.
  *
  *     conv_dnnl C6 direct       // or winograd; threads: OMP_NUM_THREADS
- *     > ready 231211008
+ *     > ready 231211008 jit:avx512_core
  *     < sample 0.2
  *     > 1.55
  *
  * oneDNN has several implementations of one algorithm, and the one that it ranks first is not always the fastest: all are timed at the start
- * and the best is kept; which one it is goes to standard error. Its result is checked against plain loops.
+ * and the best is kept; which one it is, it says when it is ready. Its result is checked against plain loops.
  */
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -15,7 +15,7 @@
 #include "bench/shapes.h"
 #include "tec/runtime.h"
 
-enum { MAX_ARGS = 4 };
+enum { MAX_ARGS = 4, NAME = 128 };
 
 typedef struct {
     dnnl_primitive_t run;
@@ -221,14 +221,13 @@ static dnnl_primitive_desc_iterator_t implementations(const problem *p, dnnl_alg
 }
 
 /* The fastest of those that are not written for testing. */
-static job choose(const problem *p, dnnl_alg_kind_t algorithm)
+static job choose(const problem *p, dnnl_alg_kind_t algorithm, char name[NAME])
 {
     dnnl_convolution_desc_t described;
     dnnl_primitive_attr_t attr = with_relu();
     dnnl_primitive_desc_iterator_t it = implementations(p, algorithm, &described, attr);
     job best = {NULL};
     double best_time = INFINITY;
-    char name[128] = "";
 
     do {
         dnnl_primitive_desc_t d = dnnl_primitive_desc_iterator_fetch(it);
@@ -245,7 +244,7 @@ static job choose(const problem *p, dnnl_alg_kind_t algorithm)
                     free_job(&best);
                 best = j;
                 best_time = t;
-                snprintf(name, sizeof name, "%s", what);
+                snprintf(name, NAME, "%s", what);
             } else {
                 free_job(&j);
             }
@@ -254,16 +253,15 @@ static job choose(const problem *p, dnnl_alg_kind_t algorithm)
     } while (dnnl_primitive_desc_iterator_next(it) == dnnl_success);
     dnnl_primitive_desc_iterator_destroy(it);
     dnnl_primitive_attr_destroy(attr);
-    fprintf(stderr, "conv_dnnl: %s: %s\n", p->shape->name, name);
     return best;
 }
 
-static int serve(const problem *p, const job *j)
+static int serve(const problem *p, const job *j, const char *name)
 {
     char line[64];
     double seconds;
 
-    printf("ready %.0f\n", bench_conv_flops(p->shape));
+    printf("ready %.0f %s\n", bench_conv_flops(p->shape), name);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         if (sscanf(line, "sample %lf", &seconds) != 1)
@@ -296,8 +294,9 @@ int main(int argc, char **argv)
     bench_conv_reference(c, p.in, p.weights, p.bias, p.expected);
     must(dnnl_engine_create(&p.engine, dnnl_cpu, 0), "an engine");
     must(dnnl_stream_create(&p.stream, p.engine, dnnl_stream_default_flags), "a stream");
-    job j = choose(&p, strcmp(argv[2], "direct") == 0 ? dnnl_convolution_direct : dnnl_convolution_winograd);
-    int result = serve(&p, &j);
+    char name[NAME] = "";
+    job j = choose(&p, strcmp(argv[2], "direct") == 0 ? dnnl_convolution_direct : dnnl_convolution_winograd, name);
+    int result = serve(&p, &j, name);
     free_job(&j);
     return result;
 }

@@ -7,12 +7,22 @@ NAMES = [f'C{i}' for i in range(1, 13)]
 WINOGRAD = ['C2', 'C6', 'C9', 'C12']
 
 
+class Kernel:
+    """A module with the convolution: by its default schedule, or by the one of the record store."""
+
+    def __init__(self, name, threads, records=None):
+        self.path = os.path.join(WORK, f'conv-{name}-{threads}{"-tuned" if records else ""}.tec')
+        self.write = [program('write_conv'), name, str(threads), self.path, *([records] if records else [])]
+        self.worker = [program('bench_model'), self.path, str(threads), '1']
+
+    def build(self):
+        os.makedirs(WORK, exist_ok=True)
+        call(*self.write)
+
+
 def workload(name, threads, algorithms):
-    module = os.path.join(WORK, f'conv-{name}-{threads}.tec')
-    os.makedirs(WORK, exist_ok=True)
-    call(program('write_conv'), name, str(threads), module)
-    return Workload(name, [program('bench_model'), module, str(threads), '1'],
-                    peers={f'onednn-{a}': [program('conv_dnnl'), name, a] for a in algorithms})
+    kernel = Kernel(name, threads)
+    return Workload(name, kernel.worker, check=kernel.build, peers={f'onednn-{a}': [program('conv_dnnl'), name, a] for a in algorithms})
 
 
 def workloads(options):

@@ -23,6 +23,18 @@ grep -qE '^models,digits,1,[0-9.]+,[0-9.]+,[0-9.]+,,,$' "$dir/csv" || fail "no r
 bench compile || fail "the compiler does not run"
 grep -qE '^compile,digits,1,[0-9.]+,,,,,$' "$dir/out" || fail "no row of the compiler"
 
+# Tuned, kept, and gone on with: a job that has used its time measures at once.
+tuned() {
+    bench/run tuning --only D9 --threads 1 --rounds 1 --seconds 0.02 --tune-seconds 6 --records "$dir/db" --csv "$dir/csv" >"$dir/out" 2>"$dir/err" ||
+        fail "the suite tuning does not run"
+    grep -qE '^tuning,D9,1,[0-9.]+,[0-9.]+,[0-9.]+,,,,[0-9.]+,[0-9.]+,$' "$dir/csv" || fail "no row of D9: $(cat "$dir/csv")"
+    trials=$(sed -n 's/^tuned: \([0-9]*\) trials (0 of them.*/\1/p' "$dir/out")
+}
+tuned
+first=$trials
+tuned
+[ "$first" -ge 2 ] && [ "$trials" = "$first" ] || fail "$first trials, and then $trials"
+
 # A worker that breaks must not look like a fast one.
 mkdir "$dir/build"
 ln -s "$TEC_BUILD_DIR"/* "$dir/build"
