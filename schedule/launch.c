@@ -85,6 +85,8 @@ static const ir_program *with_axis(sched_call *c, ir_how how)
     const ir_stmt *body = without_loops(&l, sched_end(&at));
     if (c->reason || !takes_all(&l, c->arg[0].name))
         return NULL;
+    if (BASE_PLANT_ON(c->cx, env_threads_extent))
+        l.extent = ir_sub(c->cx, l.extent, ir_int(c->cx, 1));
     const ir_stmt *loop = ir_for(c->cx, l.var, ir_int(c->cx, 0), l.extent, how, body);
     const ir_program *out = sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, loop));
     base_push(c->cx, &c->results, l.var->var.name);

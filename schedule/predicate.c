@@ -115,7 +115,7 @@ static const ir_expr *first_of(sched_call *c, const sched_path *at, const sched_
         return sched_refuse(c, "'%s' does not stand around '%s'", loop, site->block->name);
     if (!plain_path(c, at, l, site->block->name) || !repeats(c, site, l) || !nothing_changes(c, all, site, l))
         return NULL;
-    return ir_eq(c->cx, l->loop.var, ir_int(c->cx, 0));
+    return ir_eq(c->cx, l->loop.var, ir_int(c->cx, BASE_PLANT_ON(c->cx, store_predicate_second)));
 }
 
 /* store_predicate(block, loops): it stores in the first iteration of the loops only. */
