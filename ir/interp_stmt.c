@@ -12,8 +12,7 @@ static int at_least(int a, int b)
     return a > b ? a : b;
 }
 
-/* Thread 0 alone does what no loop binds to the launch's threads. */
-static bool is_left_out(const ir_vm *vm, const vm_code *c)
+bool ir_vm_is_left_out(const ir_vm *vm, const vm_code *c)
 {
     if (!c->missing || !vm->frame)
         return false;
@@ -42,7 +41,7 @@ static void run_scalar_store(ir_vm *vm, const vm_code *c)
     ir_value v;
     int64_t at;
 
-    if (is_left_out(vm, c) || (to->mask && !vm_run(vm, to->mask, 0).i))
+    if (ir_vm_is_left_out(vm, c) || (to->mask && !vm_run(vm, to->mask, 0).i))
         return;
     v = vm_run(vm, c->store.value, 0);
     at = ir_vm_locate(vm, to, 0, true);
@@ -67,7 +66,7 @@ static void run_vector_store(ir_vm *vm, const vm_code *c)
     const vm_access *to = c->store.to;
     int64_t *at = c->store.at;
 
-    if (is_left_out(vm, c))
+    if (ir_vm_is_left_out(vm, c))
         return;
     for (int lane = 0; lane < c->store.lanes && !vm->failed; lane++) {
         at[lane] = -1;
@@ -101,7 +100,7 @@ static void run_update_lane(ir_vm *vm, const vm_code *c, int lane)
 
 static void run_update(ir_vm *vm, const vm_code *c)
 {
-    if (is_left_out(vm, c))
+    if (ir_vm_is_left_out(vm, c))
         return;
     for (int lane = 0; lane < c->update.lanes && !vm->failed; lane++)
         run_update_lane(vm, c, lane);
@@ -120,6 +119,8 @@ void ir_vm_bind_let(ir_vm *vm, const vm_code *c)
 
 static void run_let(ir_vm *vm, const vm_code *c)
 {
+    if (ir_vm_is_left_out(vm, c))
+        return;
     ir_vm_bind_let(vm, c);
     if (!vm->failed)
         vm_step(vm, c->let.body);
@@ -142,6 +143,8 @@ static void run_allocate(ir_vm *vm, const vm_code *c)
 
 static void run_if(ir_vm *vm, const vm_code *c)
 {
+    if (ir_vm_is_left_out(vm, c))
+        return;
     const vm_code *next = vm_run(vm, c->branch.cond, 0).i ? c->branch.then : c->branch.otherwise;
 
     if (next && !vm->failed)
@@ -167,7 +170,7 @@ static void run_attribute(ir_vm *vm, const vm_code *c)
 
 static void run_evaluate(ir_vm *vm, const vm_code *c)
 {
-    if (is_left_out(vm, c))
+    if (ir_vm_is_left_out(vm, c))
         return;
     for (int lane = 0; lane < c->evaluate.value->lanes && !vm->failed; lane++)
         vm_run(vm, c->evaluate.value, lane);
@@ -186,6 +189,15 @@ vm_code *ir_vm_new_code(vm_builder *b, const ir_stmt *s, vm_do *run)
     c->cost = 1;
     c->bound = (uint8_t)b->bound;
     return c;
+}
+
+/* c is made of these: run in step if one of them is, left out by the threads that leave out all of them. */
+static void hold(vm_code *c, const vm_code *const *inside, int n)
+{
+    for (int i = 0; i < n && inside[i]; i++) {
+        c->lockstep |= inside[i]->lockstep;
+        c->missing = i == 0 ? inside[i]->missing : c->missing & inside[i]->missing;
+    }
 }
 
 const vm_scope *ir_vm_push_scope(vm_builder *b, int kind, const char *name, int n, const ir_expr *const *var)
@@ -209,8 +221,7 @@ const vm_code *ir_vm_seq(vm_builder *b, const ir_stmt *s, const base_vec *codes)
     c->kind = IR_SEQ;
     c->seq.code = (const vm_code *const *)codes->at;
     c->seq.n = codes->n;
-    for (int i = 0; i < codes->n; i++)
-        c->lockstep |= c->seq.code[i] && c->seq.code[i]->lockstep;
+    hold(c, c->seq.code, c->seq.n);
     return c;
 }
 
@@ -245,7 +256,7 @@ vm_code *ir_vm_wrap_loop(vm_builder *b, const ir_stmt *loop, const vm_code *body
     c->loop.how = loop->loop.how;
     c->loop.body = body;
     c->loop.launch = b->launch && b->launch->root == loop ? b->launch : NULL;
-    c->lockstep = body && body->lockstep;
+    hold(c, &body, 1);
     return c;
 }
 
@@ -402,7 +413,7 @@ vm_code *ir_vm_wrap_let(vm_builder *b, const ir_stmt *s, const ir_expr *var, con
     c->let.lanes = var->dtype.lanes;
     c->let.body = body;
     c->cost += ir_vm_cost(c->let.value);
-    c->lockstep = body && body->lockstep;
+    hold(c, &body, 1);
     return c;
 }
 
@@ -459,7 +470,8 @@ static const vm_code *build_allocate(vm_builder *b, const ir_stmt *s)
     c->allocate.buffer = vb;
     c->allocate.body = ir_vm_build(b, s->allocate.body);
     c->allocate.shared = is_shared_by_threads(b, s->allocate.buffer);
-    c->lockstep = c->allocate.shared || (c->allocate.body && c->allocate.body->lockstep);
+    hold(c, &c->allocate.body, 1);
+    c->lockstep |= c->allocate.shared;
     return c;
 }
 
@@ -472,7 +484,7 @@ vm_code *ir_vm_wrap_if(vm_builder *b, const ir_stmt *s, const vm_node *cond, con
     c->branch.then = then;
     c->branch.otherwise = otherwise;
     c->cost += ir_vm_cost(cond);
-    c->lockstep = (then && then->lockstep) || (otherwise && otherwise->lockstep);
+    hold(c, (const vm_code *const[]){then, otherwise}, otherwise ? 2 : 1);
     return c;
 }
 
@@ -522,7 +534,7 @@ static const vm_code *build_attribute(vm_builder *b, const ir_stmt *s)
     b->async |= strcmp(s->attribute.key, IR_ASYNC_COPY) == 0;
     c->inner = ir_vm_build(b, s->attribute.body);
     b->async = async;
-    c->lockstep = c->inner && c->inner->lockstep;
+    hold(c, &c->inner, 1);
     return c;
 }
 

@@ -274,6 +274,8 @@ static void shuffle(ir_vm *vm, const vm_code *c, frames set);
 
 static void let_together(ir_vm *vm, const vm_code *c, frames set)
 {
+    frames in = subset(vm, set.n);
+
     if (c->let.shuffle) {
         shuffle(vm, c, set);
         run_together(vm, c->let.body, set);
@@ -281,9 +283,12 @@ static void let_together(ir_vm *vm, const vm_code *c, frames set)
     }
     for (int i = 0; i < set.n && !vm->failed; i++) {
         enter(vm, set.at[i]);
+        if (ir_vm_is_left_out(vm, c))
+            continue;
         ir_vm_bind_let(vm, c);
+        in.at[in.n++] = set.at[i];
     }
-    run_together(vm, c->let.body, set);
+    run_together(vm, c->let.body, in);
 }
 
 static void if_together(ir_vm *vm, const vm_code *c, frames set)
@@ -292,6 +297,8 @@ static void if_together(ir_vm *vm, const vm_code *c, frames set)
 
     for (int i = 0; i < set.n && !vm->failed; i++) {
         enter(vm, set.at[i]);
+        if (ir_vm_is_left_out(vm, c))
+            continue;
         frames *side = vm_run(vm, c->branch.cond, 0).i ? &then : &otherwise;
         side->at[side->n++] = set.at[i];
     }

@@ -148,7 +148,8 @@ struct vm_code {
     const vm_scope *scope;
     int64_t cost;
     bool lockstep;   /* holds a barrier, or memory that threads share: the threads of a group run it together */
-    uint8_t missing; /* thread axes of the launch that no loop around this statement binds: thread 0 of them does it */
+    uint8_t missing; /* thread axes of the launch that no loop around this statement binds: thread 0 of them does it; of a statement that holds
+                        others, what all of them miss */
     uint8_t bound;   /* thread axes that loops around this statement bind */
     union {
         struct {
@@ -346,6 +347,9 @@ const char *ir_vm_strand_text(ir_vm *vm, unsigned strand); /* "thread (1, 0, 0)"
 uint64_t ir_vm_concurrent_since(const ir_vm *vm, unsigned strand, ir_scope scope);
 /* Whether that strand's thread and the running one differ in their places on the axes of the mask alone. */
 bool ir_vm_differs_on(const ir_vm *vm, unsigned strand, int axes);
+
+/* Whether the running strand leaves the statement to thread 0 of an axis. */
+bool ir_vm_is_left_out(const ir_vm *vm, const vm_code *c);
 
 /* Whether a block's conditions hold; then its iteration variables are set. False also after a failure. */
 bool ir_vm_bind_block(ir_vm *vm, const vm_code *c);

@@ -474,7 +474,7 @@ static bool covered_by(lower_carry *c, const ir_facts *f, const piece *p, const 
     for (int d = 0; d < r->buffer->n; d++)
         assume_within(f, inside, r, d, point[d]);
     for (int i = 0; i < p->where.n; i++)
-        if (!ir_prove(inside, p->where.at[i]))
+        if (!ir_prove(f, p->where.at[i]) && !ir_prove(inside, p->where.at[i])) /* fewer facts give shorter proofs */
             return false;
     return true;
 }
@@ -607,7 +607,8 @@ bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, cons
         if (!ir_linear(inside, r->min[x.d], &loop->loop.var, 1, &by, &rest) || by == INT64_MIN)
             return false;
         x.end = ir_add(c->cx, r->min[x.d], ir_int(c->cx, by < 0 ? -by : by));
-        if (!ir_prove_lt(inside, ir_int(c->cx, by < 0 ? -by : by), r->extent[x.d]) || (by != 0 && all_own(c, inside, loop->loop.body, b, &x)))
+        /* by 0: the same elements, or none at all */
+        if (by != 0 && (!ir_prove_lt(inside, ir_int(c->cx, by < 0 ? -by : by), r->extent[x.d]) || all_own(c, inside, loop->loop.body, b, &x)))
             return false;
     }
     return true;

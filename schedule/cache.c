@@ -70,12 +70,13 @@ static const sched_site *first_named(const sched_sites *all, const base_vec *nam
     return NULL;
 }
 
-/* In an iteration of the common loops, the readers read only what earlier ones have written: all of it is there from the start. */
+/* In an iteration of the common loops, the readers read nothing that w writes, but what earlier ones did: all of it is there from the
+ * start. */
 static bool carried_in(sched_call *c, const sched_sites *all, const sched_site *w, const base_vec *readers, int common)
 {
     const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);
     const ir_region *write = sched_access(w->block->writes, w->block->n_writes, b);
-    bool apart = common > 0;
+    bool apart = common > 0 && write;
 
     for (int i = 0; apart && i < readers->n; i++) {
         const sched_site *r = sched_site_named(all, readers->at[i]);
@@ -104,10 +105,13 @@ static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w,
             return sched_refuse(c, "'%s' does not lie under '%s', in which the buffer is written", (const char *)readers->at[i],
                                 out->loop->var.name);
     out->index = sched_child_with(body, r->block->name);
-    if (w && (w->order > r->order || sched_child_with(body, w->block->name) >= out->index) &&
-        !carried_in(c, all, w, readers, common))
-        return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name, r->block->name,
-                            w->block->name);
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *writer = all->at[i].block;
+
+        if (sched_writes(writer, sched_buffer_named(c->tree, c->arg[0].name)) && sched_child_with(body, writer->name) >= out->index &&
+            !carried_in(c, all, &all->at[i], readers, common))
+            return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name, r->block->name, writer->name);
+    }
     return true;
 }
 

@@ -307,18 +307,39 @@ static bool single_values_hold(const sched *s, const sched_site *site, const sto
     return true;
 }
 
-/* Loops that no spatial variable of more than one value uses must run at least once, unless they reduce: an empty reduction
- * initialises. */
-static bool others_run(const sched *s, const sched_site *site, const store_map *store, int fixed)
+/* Most loops: there is nothing to prove. */
+static bool all_count(const sched_site *site, int fixed)
 {
-    for (int j = fixed; j < site->n_loops; j++) {
-        const ir_expr *var = site->loop[j]->loop.var;
-        bool covered = sched_kind_for(s->cx, site, var) == IR_REDUCE_ITER;
+    int64_t n;
 
-        for (int i = 0; i < site->block->n_iters; i++)
-            covered = covered || (store->used[i] && sched_mentions(s->cx, site->stmt->block.bind[i], var));
-        if (!covered && !ir_prove_le(sched_site_facts(s, site, j), ir_int(s->cx, 1), site->loop[j]->loop.extent))
+    for (int j = fixed; j < site->n_loops; j++)
+        if (!ir_is_int(site->loop[j]->loop.extent, &n) || n < 1)
             return false;
+    return true;
+}
+
+/* Where the box has elements, the loops run at least once, unless they only reduce: an empty reduction initialises. */
+static bool loops_run(const sched *s, const sched_site *site, const store_map *store, const ir_region *box, int fixed)
+{
+    ir_facts *f = ir_facts_new(s->cx, sched_site_facts(s, site, fixed));
+    const ir_expr *one = ir_int(s->cx, 1);
+
+    if (all_count(site, fixed))
+        return true;
+    for (int d = 0; d < box->buffer->n; d++) {
+        if (ir_prove_lt(f, box->extent[d], one))
+            return true;
+        ir_facts_assume(f, ir_le(s->cx, one, box->extent[d]));
+    }
+    for (int j = fixed; j < site->n_loops; j++) {
+        const ir_stmt *l = site->loop[j];
+        bool reduces = sched_kind_for(s->cx, site, l->loop.var) == IR_REDUCE_ITER;
+
+        for (int i = 0; reduces && i < site->block->n_iters; i++)
+            reduces = !(store->used[i] && sched_mentions(s->cx, site->stmt->block.bind[i], l->loop.var));
+        if (!reduces && !ir_prove_le(f, one, l->loop.extent))
+            return false;
+        sched_know_loop(f, l->loop.var, l->loop.extent);
     }
     return true;
 }
@@ -329,7 +350,7 @@ bool sched_fills(const sched *s, const sched_site *site, const ir_region *access
     const ir_expr *where = site->stmt->block.where, *guards = sched_loop_guards(s, site);
     store_map store;
 
-    if (site->branches || !read_store(s, site->block, access, &store) || !others_run(s, site, &store, fixed) ||
+    if (site->branches || !read_store(s, site->block, access, &store) || !loops_run(s, site, &store, box, fixed) ||
         !single_values_hold(s, site, &store, fixed))
         return false;
     if (store.plain && !guards && sched_counts_box(s, site, access, store.dim_of, box, fixed))

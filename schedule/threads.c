@@ -77,8 +77,14 @@ static bool hands_over(sched_call *c, const ir_program *after, const sched_site 
 {
     place to = place_of(r);
 
-    if (r == w || from->root != to.root || sched_is_output(after, b) || !(sched_reads(r->block, b) || sched_writes(r->block, b)))
+    if (r == w || sched_is_output(after, b) || !(sched_reads(r->block, b) || sched_writes(r->block, b)))
         return true;
+    if (from->root != to.root) {
+        if (b->scope == IR_LOCAL && from->missing)
+            sched_refuse(c, "'%s' uses '%s' outside of the launch, in which every thread of %s runs '%s' for itself", r->block->name, b->name,
+                         missing_axis(from), w->block->name);
+        return !c->reason;
+    }
     for (int axis = 0; axis < 3; axis++)
         if (from->loop[axis] != to.loop[axis] && (from->loop[axis] || b->scope == IR_GLOBAL)) {
             sched_refuse(c, "'%s' uses '%s', which '%s' writes in other loops of threads: it would have to be shared memory", r->block->name, b->name,

@@ -266,6 +266,22 @@ Test(interp_threads, what_no_thread_loop_binds_is_done_by_thread_zero_alone)
     FAILS("race: thread (1, 0, 0) reads 'S'[0], which thread (0, 0, 0) wrote", q, F32(out, 4));
 }
 
+/* S[0] = 5, then three times S[0] = S[0] + 1, by way of a let and under a condition that read S: the other threads look at neither. */
+Test(interp_threads, lets_and_conditions_around_the_work_of_thread_zero_are_its_own)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(1)), IR_SHARED), *c = BUFFER("C", BASE_F32, INT(4));
+    const ir_expr *bx = VAR("bx"), *k = VAR("k"), *tx = VAR("tx"), *zero = INT(0), *v = ir_var(cx, "v", BASE_F32);
+    const ir_stmt *more = ir_let_stmt(cx, v, LOAD(s, zero), STORE(s, ADD(v, FLT(1)), zero));
+    const ir_stmt *count = FOR(k, INT(3), IR_SERIAL, ir_if(cx, LT(LOAD(s, zero), FLT(7)), more, NULL));
+    const ir_stmt *use = FOR(tx, INT(4), IR_THREAD_X, STORE(c, LOAD(s, zero), tx));
+    ir_program *p = program(grid(bx, 1, SEQ(SEQ(STORE(s, FLT(5), zero), count), SEQ(BARRIER("shared"), use))));
+
+    listed(p, s);
+    param(p, c, true);
+    RUNS(p, F32(out, 4));
+    cr_assert_eq(out[3], 7);
+}
+
 Test(interp_threads, a_shorter_loop_leaves_threads_out)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(4)), *d = BUFFER("D", BASE_F32, INT(2));

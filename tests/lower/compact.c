@@ -211,6 +211,38 @@ Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
     }
 }
 
+/* The guard of what is written follows from that of what is read, for one who does not also ask which elements these are. */
+Test(compact, understands_a_guard_over_outer_loops)
+{
+    const char *text = "program p(A: f32[16], out B: f32[2, 4]) {\n"
+                       "  buffer P: f32[10]\n"
+                       "  for i in 0..2 { for x in 0..2 { for j in 0..2 {\n"
+                       "    for k in 0..4 { if i*8 + x + j*4 + k < 10 && i*2 + j < 3 { P[i*8 + x + j*4 + k] = A[i*8 + x + j*4 + k] } }\n"
+                       "    for k in 0..4 { B[x, k] = 0.0 if i*8 + j*4 + k < 2 && i*2 + j < 3 { B[x, k] = P[x + (i*8 + j*4 + k)] } }\n"
+                       "  } } }\n"
+                       "}\n";
+
+    HAS("for j in 0..2 {\n        allocate P: f32[4] @local", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1));
+}
+
+/* Whatever n is, all iterations of j write the same elements of S. */
+Test(compact, keeps_a_buffer_of_symbolic_size_private_to_the_lanes)
+{
+    const char *text = "program p(symbol n, A: f32[8, n], out B: f32[8, 4, n]) {\n"
+                       "  buffer S: f32[n]\n"
+                       "  for i in 0..8 {\n"
+                       "    for j in 0..4 parallel {\n"
+                       "      for k in 0..n { if A[i, k] < 100.0 { S[k] = A[i, k] } }\n"
+                       "      for k in 0..n { B[i, j, k] = S[k] * 2.0 }\n"
+                       "    }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("for j in 0..4 parallel {\n      allocate S: f32[n]", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(0, 1, 5));
+}
+
 /* No two iterations of j write S: it is nobody's own, and the loop around carries it. */
 Test(compact, keeps_a_buffer_that_one_iteration_writes_outside_the_carrying_loop)
 {
