@@ -88,12 +88,28 @@ bool sched_need_none_around(sched_call *c, const sched_path *at, ir_how how)
     return !above && !below;
 }
 
+/* The blocks and threads of a launch are all that runs there at the same time, and only one thread of the host launches. */
+static bool need_no_launch(sched_call *c, const sched_path *at)
+{
+    const ir_stmt *l = sched_end(at);
+
+    for (ir_how how = IR_BLOCK_X; how <= IR_THREAD_Z; how++) {
+        const ir_stmt *above = sched_loop_above(at, how), *below = sched_loop_below(l->loop.body, how);
+
+        if (above || below)
+            return sched_refuse(c, "'%s' would run as parallel %s '%s', which is %s", l->loop.var->var.name, above ? "inside" : "around",
+                                (above ? above : below)->loop.var->var.name, ir_how_text(how));
+    }
+    return true;
+}
+
 /* parallel(l): its iterations run on several threads. */
 const ir_program *sched_do_parallel(sched_call *c)
 {
     sched_path at;
 
     if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) || !sched_need_none_around(c, &at, IR_PARALLEL) ||
+        !need_no_launch(c, &at) ||
         (!BASE_PLANT_ON(c->cx, parallel_race) && !sched_need_independent(c, c->tree, sched_end(&at))))
         return NULL;
     const ir_stmt *lanes = sched_loop_above(&at, IR_VECTORISED);
