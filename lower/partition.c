@@ -82,7 +82,7 @@ static void consider_test(search *s, const ir_facts *f, const ir_facts *outside,
 
 static void consider(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
 {
-    if (base_map_has(&s->chosen, c) || !ir_uses_var(s->p->cx, c, s->loop->loop.var) || ir_loads(s->p->cx, c))
+    if (base_map_has(&s->chosen, c) || !ir_uses_var(s->p->cx, c, s->loop->loop.var) || ir_loads(s->p->cx, c) || lower_may_fail(outside, c))
         return;
     if (s->cut)
         consider_cut(s, f, outside, c);

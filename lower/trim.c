@@ -97,7 +97,7 @@ static const ir_stmt *trim_loop(const ir_facts *f, const ir_stmt *loop, const ba
     base_vec rest = {0};
 
     for (int i = 0; i < in->n; i++)
-        if (ir_loads(cx, in->at[i]) || !tighten(inside, in->at[i], loop->loop.var, &b))
+        if (ir_loads(cx, in->at[i]) || lower_may_fail(f, in->at[i]) || !tighten(inside, in->at[i], loop->loop.var, &b))
             base_push(cx, &rest, in->at[i]);
     if (b.changed) {
         b.min = ir_simplify(f, b.min);

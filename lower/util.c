@@ -144,6 +144,28 @@ const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_ve
     return all;
 }
 
+typedef struct {
+    ir_walk walk;
+    const ir_facts *f;
+} failure_walk;
+
+static bool find_failure(ir_walk *w, const ir_expr *e)
+{
+    const ir_facts *f = ((failure_walk *)w)->f;
+
+    if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS))
+        w->stop |= !base_dtype_same(e->dtype, BASE_I64) || !(ir_prove_le(f, ir_int(w->cx, 1), e->arg[1]) || ir_prove_lt(f, e->arg[1], ir_int(w->cx, 0)));
+    return !w->stop;
+}
+
+bool lower_may_fail(const ir_facts *f, const ir_expr *e)
+{
+    failure_walk w = {.walk = {.cx = ir_facts_context(f), .expr = find_failure}, .f = f};
+
+    ir_walk_expr(&w.walk, e);
+    return w.walk.stop;
+}
+
 const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end)
 {
     tec_context *cx = ir_facts_context(f);

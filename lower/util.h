@@ -36,6 +36,9 @@ bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, con
  * ranges in f; NULL where there is none. */
 const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
 
+/* Whether e, evaluated where f holds, may divide by zero: what stands in a loop that may be empty must not be asked outside of it then. */
+bool lower_may_fail(const ir_facts *f, const ir_expr *e);
+
 /* max(0, end - min) without the max where that is proven. */
 const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end);
 

@@ -533,13 +533,19 @@ static bool may_be_empty(sched_call *c, const ir_facts *f, const sched_site *sit
            !ir_prove_le(f, ir_int(c->cx, 1), loop->loop.extent);
 }
 
-/* The loop is no axis, but a condition on it says in which of its iterations the block runs (and initialises). */
-static bool only_guards(tec_context *cx, const sched_site *site, const ir_expr *var)
+/* No axis of the block is the loop's: what it has of more than one iteration repeats instances. */
+static bool runs_idle(tec_context *cx, const sched_site *site, const ir_expr *var)
 {
     for (int i = 0; i < site->block->n_iters; i++)
         if (sched_mentions(cx, site->stmt->block.bind[i], var))
             return false;
-    return sched_mentions(cx, site->stmt->block.where, var);
+    return true;
+}
+
+/* The loop is no axis, but a condition on it says in which of its iterations the block runs (and initialises). */
+static bool only_guards(tec_context *cx, const sched_site *site, const ir_expr *var)
+{
+    return runs_idle(cx, site, var) && sched_mentions(cx, site->stmt->block.where, var);
 }
 
 /* Conditions over reduction loops do not guard the init: one that does must not become such a condition. */
@@ -565,10 +571,10 @@ static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, co
             continue;
         if (!init_stays_guarded(c, site, a, b) || !init_stays_guarded(c, site, b, a))
             return false;
+        if ((spatial || runs_idle(c->cx, site, a->loop.var) || runs_idle(c->cx, site, b->loop.var)) && !runs_once(c, site->block->name))
+            return false;
         if (!spatial)
             continue;
-        if (!runs_once(c, site->block->name))
-            return false;
         const ir_stmt *empty = may_be_empty(c, f, site, a) ? a : may_be_empty(c, f, site, b) ? b : NULL;
         if (empty)
             return sched_refuse(

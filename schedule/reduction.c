@@ -141,6 +141,21 @@ static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
     return s;
 }
 
+/* The elements that are initialised before the loop are still so when their updates come. */
+static bool stays_initialised(const split_off *d)
+{
+    const ir_block *b = d->site->block;
+    bool several = false;
+
+    for (int i = d->depth; i < d->site->n_loops; i++)
+        several = several || binds_kind(d, d->site->loop[i]->loop.var, true);
+    for (int i = 0; several && i < b->n_writes; i++)
+        if (!sched_writes_once(d->c->s, b, &b->writes[i]))
+            return sched_refuse(d->c, "'%s' overwrites elements of '%s' under '%s', and all of them would be initialised before", b->name,
+                                b->writes[i].buffer->name, d->loop);
+    return true;
+}
+
 /* decompose_reduction(S, l): S.init runs before l, S only updates. */
 const ir_program *sched_do_decompose_reduction(sched_call *c)
 {
@@ -164,7 +179,7 @@ const ir_program *sched_do_decompose_reduction(sched_call *c)
         return sched_refuse(c, "'%s' lies outside a scan loop of '%s'", d.loop, b->name);
     if (!sched_reads_other_steps(c->s, d.site, d.depth))
         return sched_refuse(c, "'%s' reads what it writes, and the initialisation would come before all of '%s'", b->name, d.loop);
-    if (!loops_fit(&d) || !init_guard(&d, &guard))
+    if (!loops_fit(&d) || !init_guard(&d, &guard) || !stays_initialised(&d))
         return NULL;
     if (!sched_injective(c->s, d.site, d.depth, &reason))
         return sched_refuse(c, "the instances of '%s' under '%s' are not proven to be distinct: %s", b->name, d.loop, reason);
