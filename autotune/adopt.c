@@ -60,7 +60,7 @@ static const store_record *adopted_before(tune_session *s, const tune_tuned *t)
 
     while (store_next(s->cx, c, &r)) {
         base_reset(s->scratch);
-        if (sched_replay(sched_new(s->scratch, t->task->tree, t->task->target), "record", r.trace))
+        if (sched_replay(tune_task_schedule(s->scratch, t->task), "record", r.trace))
             last = store_keep(s->cx, &r);
     }
     return store_end(c) ? last : NULL;

@@ -141,5 +141,5 @@ bool tune_write_trials(tune_session *s, tune_tuned *t, tune_sample *const *trial
     for (int i = 0; i < n; i++)
         if (trial[i]->submitted)
             r[n_new++] = tune_record(s, t, trial[i]);
-    return tune_write_records(s, r, n_new, state);
+    return n_new == 0 || tune_write_records(s, r, n_new, state);
 }

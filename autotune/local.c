@@ -24,6 +24,7 @@ typedef enum { WAITING, WORKING, FINISHED, COLLECTED } progress;
 
 typedef struct {
     tune_build b;
+    bool is_default; /* of what all others are held against */
     progress state;
 } build;
 
@@ -117,6 +118,26 @@ static void finish_build(local *m, build *b)
     m->stats.link += b->b.link_seconds;
 }
 
+/* A worker may be killed by somebody else, and that is one failed trial; but a whole task would be lost with its default schedule. */
+enum { AGAIN = 2 };
+
+static bool was_killed(const tune_failure *f)
+{
+    return f->status != STORE_OK && strcmp(f->kind, "SIGKILL") == 0;
+}
+
+/* Without the lock. */
+static bool build_one(local *m, tune_process *p, build *b, char why[TUNE_WHY])
+{
+    bool good = tune_build_with(p, &m->limits, &b->b, why);
+
+    for (int i = 0; i < AGAIN && good && b->is_default && was_killed(&b->b.failure); i++) {
+        b->b.failure = (tune_failure){0};
+        good = tune_build_with(p, &m->limits, &b->b, why);
+    }
+    return good;
+}
+
 static void *build_all(void *user)
 {
     worker *w = user;
@@ -134,7 +155,7 @@ static void *build_all(void *user)
         }
         m->building++;
         pthread_mutex_unlock(&m->lock);
-        bool good = tune_build_with(&w->process, &m->limits, &b->b, why);
+        bool good = build_one(m, &w->process, b, why);
         pthread_mutex_lock(&m->lock);
         finish_build(m, b);
         if (!good)
@@ -143,6 +164,18 @@ static void *build_all(void *user)
     }
     pthread_mutex_unlock(&m->lock);
     return NULL;
+}
+
+static bool run_modules(local *m, item *x, char why[TUNE_WHY])
+{
+    const tune_failure *f = &x->trial.failure[0];
+    bool good = tune_run_with(&m->runner.process, &m->limits, &x->trial, why);
+
+    for (int i = 0; i < AGAIN && good && was_killed(f) && (x->build[0]->is_default || strcmp(f->stage, "reference") == 0); i++) {
+        memset(x->trial.failure, 0, sizeof x->trial.failure);
+        good = tune_run_with(&m->runner.process, &m->limits, &x->trial, why);
+    }
+    return good;
 }
 
 /* Without the lock. */
@@ -155,7 +188,7 @@ static bool run_item(local *m, item *x, char why[TUNE_WHY])
         good &= x->trial.failure[i].status == STORE_OK;
     }
     if (good)
-        return tune_run_with(&m->runner.process, &m->limits, &x->trial, why);
+        return run_modules(m, x, why);
     for (int i = 0; i < x->trial.n; i++)
         if (x->trial.failure[i].status == STORE_OK)
             x->trial.failure[i] = (tune_failure){STORE_CANCELLED, "build", "cancelled", "the other candidate of the comparison failed"};
@@ -212,6 +245,7 @@ static build *new_build(local *m, tec_context *cx, const tune_task *t, const cha
     b->b.definition = base_strdup(cx, t->definition);
     b->b.target = base_strdup(cx, target_text(cx, t->target));
     b->b.trace = base_strdup(cx, trace);
+    b->is_default = base_same(trace, t->default_trace);
     b->b.task = base_hash(b->b.definition, strlen(b->b.definition), BASE_HASH_SEED);
     b->b.task = base_hash(b->b.target, strlen(b->b.target), b->b.task);
     base_push(m->cx, &m->builds, b);

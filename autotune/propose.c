@@ -97,18 +97,31 @@ static void add_point(tune_session *s, tune_tuned *t, tune_batch *b, const space
     s->times.features += tec_clock() - start;
 }
 
-/* What is known without a search: the default schedule, which all others are held against, and the start of the space. */
+/* A schedule that is no point of the space. */
+static bool add_trace(tune_session *s, tune_tuned *t, tune_batch *b, const char *trace, const char *tuner)
+{
+    base_reset(s->scratch);
+    sched *applied = tune_task_schedule(s->scratch, t->task);
+    if (!sched_replay(applied, tuner, trace))
+        return base_fail(s->cx, TEC_INVALID, (base_loc){0}, "%s: a schedule was refused: %s", t->task->name, sched_error(applied));
+    add_trial(s, t, b, applied, NULL, tuner);
+    return true;
+}
+
+/* What is known without a search: the default schedule, which all others are held against, the start of the space, and what somebody thinks well of. */
 static bool add_known(tune_session *s, tune_tuned *t, tune_batch *b)
 {
     space_point start = space_start(t->task->space);
 
+    if (!add_trace(s, t, b, t->task->default_trace, "default"))
+        return false;
+    b->trial[0]->is_default = true;
     base_reset(s->scratch);
-    sched *d = sched_new(s->scratch, t->task->tree, t->task->target);
-    if (!sched_replay(d, "default schedule", t->task->default_trace))
-        return base_fail(s->cx, TEC_INTERNAL, (base_loc){0}, "%s: the default schedule was refused: %s", t->task->name, sched_error(d));
-    add_trial(s, t, b, d, NULL, "default");
     if (space_check(s->scratch, t->task->space, &start, NULL))
         add_point(s, t, b, &start, "start");
+    for (int i = 0; i < t->task->n_given && b->n < TUNE_MAX_BATCH; i++)
+        if (!add_trace(s, t, b, t->task->given[i], "given"))
+            return false;
     return true;
 }
 

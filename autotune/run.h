@@ -17,7 +17,8 @@ enum { TUNE_MAX_BATCH = 256, TUNE_BATCH = 32 };
 typedef struct {
     const char *trace, *tuner;
     space_point point;
-    bool has_point; /* the default schedule has none */
+    bool has_point; /* default schedules and others that came from outside of the space have none */
+    bool is_default;
     const float *features; /* NULL: it could not be lowered */
     int64_t batch, number;
     const store_record *record; /* from the store; NULL: it must be measured */
@@ -74,7 +75,7 @@ tune_batch *tune_next_batch(tune_session *s); /* NULL: the end (s->end), or an e
 /* journal.c */
 bool tune_read_job(tune_session *s);
 bool tune_read_records(tune_session *s, tune_tuned *t);
-/* Those of the batch that were measured now, in one transaction with the job. */
+/* Those of the batch that were measured now, in one transaction with the job; nothing where all were known. */
 bool tune_write_trials(tune_session *s, tune_tuned *t, tune_sample *const *trial, int n, store_job_state state);
 bool tune_write_records(tune_session *s, store_record *r, int n, store_job_state state);
 store_record tune_record(const tune_session *s, const tune_tuned *t, const tune_sample *trial);

@@ -172,7 +172,7 @@ static void count_trial(tune_session *s, tune_tuned *t, tune_sample *trial)
         st->now = trial->result.median;
         st->best = st->best > 0 ? fmin(st->best, st->now) : st->now;
     }
-    if (!trial->has_point) {
+    if (trial->is_default) {
         st->first = ok ? st->now : INFINITY;
         st->failure = ok ? NULL : base_format(s->cx, "%s%s%s: %s", store_status_text(trial->result.status), *trial->result.stage ? " in " : "",
                                               trial->result.stage, trial->result.error);

@@ -4,16 +4,26 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "te/text.h"
+
 const char *tune_target_key(tec_context *cx, const target *t)
 {
     return base_format(cx, "%016" PRIx64 "-%d", target_fingerprint(t), t->num_cores);
 }
 
-static bool applies(tec_context *cx, const space_task *task, const target *t, const char *trace)
+/* The intrinsics that its steps may name are declared in its definition. */
+static bool applies(tec_context *cx, const space_task *task, const target *t, const store_record *r)
 {
     const ir_program *tree = te_tree(cx, task->def);
+    sched *s = tree ? sched_new(cx, tree, t) : NULL;
+    tec_context *own = base_child(cx);
+    const te_file *file = strstr(r->workload.definition, "intrinsic ") ? te_parse(own, "record", r->workload.definition) : NULL;
 
-    return tree && sched_replay(sched_new(cx, tree, t), "record", trace);
+    if (s && file)
+        sched_use_intrinsics(s, &file->intrinsics);
+    bool good = s && sched_replay(s, "record", r->trace);
+    tec_context_free(own);
+    return good;
 }
 
 /* Whether the schedule ever gave a wrong answer, whoever measured it. */
@@ -41,7 +51,7 @@ static const char *adopted(tec_context *cx, store *db, const space_task *task, c
     q.only_ok = true;
     store_cursor *c = store_find(cx, db, &q);
     while (store_next(cx, c, &r))
-        if (applies(cx, task, t, r.trace))
+        if (applies(cx, task, t, &r))
             last = base_strdup(cx, r.trace);
     return store_end(c) && last && !is_wrong(cx, db, q, last) ? last : NULL;
 }
@@ -55,7 +65,7 @@ static const char *fitting(tec_context *cx, store *db, const space_task *task, c
     const store_record *const *best = trace ? NULL : store_best(cx, db, &q, TRIED, &n);
 
     for (int i = 0; i < n; i++)
-        if (applies(cx, task, t, best[i]->trace) && !is_wrong(cx, db, q, best[i]->trace))
+        if (applies(cx, task, t, best[i]) && !is_wrong(cx, db, q, best[i]->trace))
             return best[i]->trace;
     return trace;
 }

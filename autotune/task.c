@@ -43,6 +43,25 @@ static double flops_of(tec_context *cx, const tune_task *t)
     return ir_is_int(flops, &n) ? (double)n : 0;
 }
 
+static const char *definition_of(tec_context *cx, const tune_task *t)
+{
+    base_text all = {0};
+
+    for (int i = 0; t->intrinsics && i < t->intrinsics->list.n; i++)
+        base_add(cx, &all, te_intrinsic_text(cx, t->intrinsics->list.at[i]));
+    base_add(cx, &all, te_text(cx, t->def));
+    return base_text_str(cx, &all);
+}
+
+sched *tune_task_schedule(tec_context *cx, const tune_task *t)
+{
+    sched *s = sched_new(cx, t->tree, t->target);
+
+    if (t->intrinsics)
+        sched_use_intrinsics(s, t->intrinsics);
+    return s;
+}
+
 tune_task *tune_task_new(tec_context *cx, const tune_task *spec)
 {
     if (!spec->def || !spec->target)
@@ -50,7 +69,7 @@ tune_task *tune_task_new(tec_context *cx, const tune_task *spec)
     tune_task *t = base_copy(cx, spec, sizeof *spec);
 
     t->name = t->name ? t->name : t->def->name;
-    t->definition = t->definition ? t->definition : te_text(cx, t->def);
+    t->definition = t->definition ? t->definition : definition_of(cx, t);
     t->tree = t->tree ? t->tree : te_tree(cx, t->def);
     if (!t->tree)
         return NULL;

@@ -25,11 +25,16 @@ typedef struct {
     double weight;             /* how often the model runs it */
     double flops;              /* of one call, with these dims */
     const ir_program *tree;    /* te_tree of the definition */
+    const te_intrinsics *intrinsics; /* that traces may name; NULL: none */
+    const char *const *given;  /* schedules that somebody thinks well of: candidates of the first batch */
+    int n_given;
     const space *space;        /* the master template's (space_master), or a user's */
 } tune_task;
 
-/* Fills in what is NULL or 0 but needed: the name and text of the definition, the keys, a trace without steps, for each symbol the
+/* Fills in what is NULL or 0 but needed: the name and text of the definition with its intrinsics, the keys, a trace without steps, for each symbol the
  * value near 256 that its range allows, weight 1, flops, tree and space. `def` and `target` must be there. */
 tune_task *tune_task_new(tec_context *cx, const tune_task *spec);
+/* Without a step yet. */
+sched *tune_task_schedule(tec_context *cx, const tune_task *t);
 
 #endif

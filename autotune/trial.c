@@ -7,12 +7,16 @@
 #include "autotune/builder.h"
 #include "runtime/alloc.h"
 
+/* The first line of the error, and the second one where the first only announces it. */
 static void fail(tune_failure *f, store_status status, const char *stage, const char *kind, const char *error)
 {
+    int n = (int)strcspn(error, "\n");
+    const char *next = n > 0 && error[n - 1] == ':' && error[n] ? error + n + 1 : "";
+
     f->status = status;
     f->stage = stage;
     snprintf(f->kind, sizeof f->kind, "%s", kind);
-    snprintf(f->error, sizeof f->error, "%.*s", (int)strcspn(error, "\n"), error);
+    snprintf(f->error, sizeof f->error, "%.*s%s%.*s", n, error, *next ? " " : "", (int)strcspn(next, "\n"), next);
 }
 
 /* The process gave no answer, and is ended; what it did wrong is the failure. */

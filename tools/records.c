@@ -355,6 +355,7 @@ static bool is_readable(void *user, tec_context *cx, const store_record *r)
     sched *s = tree ? sched_new(cx, tree, t) : NULL;
     if (!s)
         return false;
+    sched_use_intrinsics(s, &file->intrinsics);
     return sched_replay(s, "trace", r->trace) || base_fail(cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(s));
 }
 

@@ -24,7 +24,7 @@
 typedef struct {
     const char *records, *target, *plot, *explorer, *model, *name, *gain;
     int64_t trials, seconds, seed, threads;
-    tool_list dims;
+    tool_list dims, schedules;
     bool replay, json;
 } settings;
 
@@ -126,6 +126,16 @@ static const char *default_of(run *x, const te_file *file, const te_def *d, cons
     return sched_trace_text(x->cx, s);
 }
 
+static bool add_definition(run *x, const te_file *file, te_def *d)
+{
+    const ir_program *tree = d && !has_symbols(x, d, d->name) ? te_tree(x->cx, d) : NULL;
+    const space *sp = tree ? space_master(x->cx, tree, x->t) : NULL;
+    const char *trace = sp ? default_of(x, file, d, sp) : NULL;
+
+    return trace && add_task(x, &(tune_task){.name = d->name, .def = d, .target = x->t, .default_trace = trace, .tree = tree, .space = sp,
+                                             .intrinsics = &file->intrinsics});
+}
+
 static bool tasks_of_file(run *x, const onnx_dim *dims)
 {
     size_t size;
@@ -136,18 +146,48 @@ static bool tasks_of_file(run *x, const onnx_dim *dims)
     for (int i = 0; file && i < file->defs.n; i++) {
         te_def *d = file->defs.at[i];
 
-        if (x->s->name && strcmp(d->name, x->s->name) != 0)
-            continue;
-        d = specialise(x, d, dims);
-        const ir_program *tree = d && !has_symbols(x, d, d->name) ? te_tree(x->cx, d) : NULL;
-        const space *sp = tree ? space_master(x->cx, tree, x->t) : NULL;
-        const char *trace = sp ? default_of(x, file, d, sp) : NULL;
-        if (!trace || !add_task(x, &(tune_task){.name = d->name, .def = d, .target = x->t, .default_trace = trace, .tree = tree, .space = sp}))
+        if ((!x->s->name || strcmp(d->name, x->s->name) == 0) && !add_definition(x, file, specialise(x, d, dims)))
             return false;
     }
     if (file && x->n_tasks == 0)
         base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, x->s->name ? "there is no definition '%s'" : "there is no definition", x->s->name);
     return x->n_tasks > 0;
+}
+
+/* ---- schedules of one's own ---- */
+
+/* What is wrong with it is said now, with the line of the file, and not after an hour. */
+static const char *read_schedule(run *x, const tune_task *t, const char *path)
+{
+    size_t size;
+    const char *text = base_read_file(x->cx, path, &size);
+    sched *s = text ? tune_task_schedule(x->cx, t) : NULL;
+
+    if (!s || sched_replay(s, path, text))
+        return text;
+    return base_fail(x->cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(s));
+}
+
+static bool read_schedules(run *x)
+{
+    enum { MOST = 100 };
+    int n = x->s->schedules.n;
+    const char **given = base_array(x->cx, const char *, n);
+
+    if (n == 0)
+        return true;
+    if (x->n_tasks > 1)
+        return base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, "--schedule is for one kernel, and there are %d: choose one with --name", x->n_tasks);
+    if (n > MOST)
+        return base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, "%d schedules were given with --schedule: at most %d can be tried first", n, MOST);
+    for (int i = 0; i < n; i++)
+        if (!(given[i] = read_schedule(x, x->task[0], x->s->schedules.at[i])))
+            return false;
+    tune_task *t = base_copy(x->cx, x->task[0], sizeof *t);
+    t->given = given;
+    t->n_given = n;
+    x->task[0] = t;
+    return true;
 }
 
 static bool find_tasks(run *x)
@@ -160,7 +200,7 @@ static bool find_tasks(run *x)
         return false;
     if (!x->s->replay && (unfit = target_unfit(x->cx, x->t)))
         return base_fail(x->cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", unfit);
-    return dot && strcmp(dot, ".te") == 0 ? tasks_of_file(x, dims) : tasks_of_model(x, dims);
+    return (dot && strcmp(dot, ".te") == 0 ? tasks_of_file(x, dims) : tasks_of_model(x, dims)) && read_schedules(x);
 }
 
 /* ---- the job ---- */
@@ -173,8 +213,13 @@ static const char *job_name(run *x)
 
     base_addf(x->cx, &t, "%s %s %" PRId64 " %s %s %d\n", tec_version(), tune_target_key(x->cx, x->t), x->s->seed, x->s->explorer, x->s->model,
               TUNE_FEATURES_VERSION);
-    for (int i = 0; i < x->n_tasks; i++)
-        base_addf(x->cx, &t, "%s %g\n%s\n", x->task[i]->task->exact_key, x->task[i]->weight, x->task[i]->default_trace);
+    for (int i = 0; i < x->n_tasks; i++) {
+        const tune_task *task = x->task[i];
+
+        base_addf(x->cx, &t, "%s %g\n%s\n", task->task->exact_key, task->weight, task->default_trace);
+        for (int k = 0; k < task->n_given; k++)
+            base_addf(x->cx, &t, "%s\n", task->given[k]);
+    }
     return base_format(x->cx, "%s-%016" PRIx64, name, base_hash(t.data, t.n, BASE_HASH_SEED));
 }
 
@@ -240,7 +285,7 @@ static void progress(void *user, const tune_session *s)
 /* A disk may get room again: a minute is waited for it. */
 static bool hold(void *user, const char *why, int try)
 {
-    enum { TRIES = 12, PAUSE_MS = 5000 };
+    enum { TRIES = 60, PAUSE_MS = 1000 };
     run *x = user;
 
     if (try == 0)
@@ -386,6 +431,7 @@ int tool_tune(int argc, char **argv)
         {"threads", TOOL_INT, &s.threads, "N", "threads of the kernels (the cores of the target)"},
         {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
         {"name", TOOL_TEXT, &s.name, "NAME", "of a .te file, this definition alone"},
+        {"schedule", TOOL_LIST, &s.schedules, "FILE", "a schedule of one's own, tried first; may be repeated"},
         {"explorer", TOOL_TEXT, &s.explorer, "NAME", "anneal, epsilon-greedy, evolve, genetic, random or grid (anneal)"},
         {"model", TOOL_TEXT, &s.model, "KIND", "of costs: rank, regression or none (rank)"},
         {"replay", TOOL_FLAG, &s.replay, NULL, "measures nothing: goes through the records of this command and checks that it proposes the same"},

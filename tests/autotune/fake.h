@@ -162,6 +162,8 @@ static inline void fake_end(void)
 {
     store_close(fake.db);
     tec_context_free(fake.cx);
+    fake.db = NULL; /* a test that fails in between closes once more */
+    fake.cx = NULL;
 }
 
 static inline void fake_open(void)
