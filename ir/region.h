@@ -35,8 +35,8 @@ ir_region ir_region_whole(tec_context *cx, const ir_buffer *b);
 ir_region ir_region_point(tec_context *cx, const ir_buffer *b, const ir_expr *const *index);
 
 /* Reads and writes of a statement (a block's init and body): one hull for each buffer, in order of first touch. Variables bound inside
- * (loops, lets) are eliminated. Updates write their targets; their targets are not listed as reads. Conditions of select, && and if
- * narrow nothing here. */
+ * (loops, lets) are eliminated. Updates write their targets; their targets are not listed as reads. The condition of an if narrows what
+ * stands under it, unless it loads; those of select and && narrow nothing here. */
 void ir_touched(const ir_facts *f, const ir_stmt *s, base_vec *reads, base_vec *writes); /* of ir_region * */
 
 /* The proof that quasi-affine bindings over loops (0..extent-1) are a bijection from the points that satisfy `where` onto the

@@ -196,6 +196,16 @@ static void touch_let(scope *s, const ir_stmt *st)
     touch_stmt(&t, st->let.body);
 }
 
+/* Only the points count that the condition lets through, where it is over variables alone. */
+static void touch_where(scope *s, const ir_expr *cond, const ir_stmt *st)
+{
+    scope t = inside(s);
+
+    if (cond->dtype.lanes == 1 && !ir_loads(s->f->cx, cond))
+        t.where = ir_all(s->f->cx, s->where, cond);
+    touch_stmt(&t, st);
+}
+
 static void touch_stmt(scope *s, const ir_stmt *st)
 {
     if (!st)
@@ -228,8 +238,8 @@ static void touch_stmt(scope *s, const ir_stmt *st)
         break;
     case IR_IF:
         touch_expr(s, st->branch.cond);
-        touch_stmt(s, st->branch.then);
-        touch_stmt(s, st->branch.otherwise);
+        touch_where(s, st->branch.cond, st->branch.then);
+        touch_where(s, ir_not(s->f->cx, st->branch.cond), st->branch.otherwise);
         break;
     case IR_SEQ:
         for (int i = 0; i < st->seq.n; i++)

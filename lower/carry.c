@@ -561,55 +561,61 @@ bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const
     return exposed(c, lower_inside(f, loop), loop->loop.body, b, &filled);
 }
 
-/* What iterations of a loop would have to share. */
-typedef struct {
-    const ir_stmt *loop;
-    const ir_expr *end; /* elements from here on in dimension d are another iteration's; NULL: all are another's but the first one's */
-    int d;
-} share;
+/* ---- what iterations write ---- */
 
-static bool is_own(const ir_facts *f, const ir_stmt *s, const share *x)
-{
-    if (!x->end)
-        return ir_prove_le(f, x->loop->loop.var, x->loop->loop.min);
-    return s->kind == IR_STORE && s->store.n == s->store.buffer->n && s->store.index[x->d]->dtype.lanes == 1 &&
-           ir_prove_lt(f, s->store.index[x->d], x->end);
-}
-
-/* Whether all that s writes of b, under the conditions in it, is its iteration's own. */
-static bool all_own(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const share *x)
+/* Whether what s writes of b is written in the first iteration of the loop around it and in no other. */
+static bool only_first_writes(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const ir_stmt *loop)
 {
     if (!(access_of(c, s, b) & WRITES))
         return true;
     if (s->kind == IR_IF)
-        return all_own(c, lower_inside(f, s), s->branch.then, b, x) &&
-               (!s->branch.otherwise || all_own(c, lower_inside_else(f, s), s->branch.otherwise, b, x));
+        return only_first_writes(c, lower_inside(f, s), s->branch.then, b, loop) &&
+               (!s->branch.otherwise || only_first_writes(c, lower_inside_else(f, s), s->branch.otherwise, b, loop));
     if (lower_inner(s))
-        return all_own(c, lower_inside(f, s), lower_inner(s), b, x);
+        return only_first_writes(c, lower_inside(f, s), lower_inner(s), b, loop);
     for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        if (!all_own(c, f, s->seq.stmt[i], b, x))
+        if (!only_first_writes(c, f, s->seq.stmt[i], b, loop))
             return false;
-    return s->kind == IR_SEQ || is_own(f, s, x);
+    return s->kind == IR_SEQ || ir_prove_le(f, loop->loop.var, loop->loop.min);
 }
 
-/* The hull of what an iteration writes leaves conditions out, so they may still keep the iterations apart. */
-bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
+/* One dimension moves with the loop by at least what an iteration writes of it. */
+static bool moves_on(const ir_facts *f, const ir_region *r, const ir_stmt *loop)
 {
-    const ir_facts *inside = lower_inside(f, loop);
-    const ir_region *r = lower_region_of(&lower_touched(c, inside, loop->loop.body)->writes, b);
-    share x = {.loop = loop};
     const ir_expr *rest;
     int64_t by;
 
-    if (!r || all_own(c, inside, loop->loop.body, b, &x))
-        return false;
-    for (x.d = 0; x.d < b->n; x.d++) {
-        if (!ir_linear(inside, r->min[x.d], &loop->loop.var, 1, &by, &rest) || by == INT64_MIN)
-            return false;
-        x.end = ir_add(c->cx, r->min[x.d], ir_int(c->cx, by < 0 ? -by : by));
-        /* by 0: the same elements, or none at all */
-        if (by != 0 && (!ir_prove_lt(inside, ir_int(c->cx, by < 0 ? -by : by), r->extent[x.d]) || all_own(c, inside, loop->loop.body, b, &x)))
-            return false;
+    for (int d = 0; d < r->buffer->n; d++)
+        if (ir_linear(f, r->min[d], &loop->loop.var, 1, &by, &rest) && by != 0 && by != INT64_MIN &&
+            ir_prove_le(f, r->extent[d], ir_int(ir_facts_context(f), by < 0 ? -by : by)))
+            return true;
+    return false;
+}
+
+/* The dimensions that an iteration writes one element of tell which iteration it is, as the digits of a fused loop do. */
+static bool tells_iteration(const ir_facts *f, const ir_region *r, const ir_stmt *loop)
+{
+    tec_context *cx = ir_facts_context(f);
+    const ir_expr *count = ir_var(cx, "iteration", BASE_I64), *at = ir_add(cx, loop->loop.min, count);
+    base_vec bind = {0}, dom = {0};
+    ir_iter_map m;
+
+    for (int d = 0; d < r->buffer->n; d++) {
+        if (!is_one(r->extent[d]) || !ir_uses_var(cx, r->min[d], loop->loop.var))
+            continue;
+        base_push(cx, &bind, ir_simplify(f, ir_substitute(cx, r->min[d], loop->loop.var, at)));
+        base_push(cx, &dom, r->buffer->shape[d]);
     }
-    return true;
+    if (bind.n == 0)
+        return false;
+    ir_iter_map_detect(f, &count, &loop->loop.extent, 1, (const ir_expr *const *)bind.at, (const ir_expr *const *)dom.at, bind.n, NULL, &m);
+    return m.bijective || m.injective;
+}
+
+bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
+{
+    const ir_facts *inside = lower_inside(f, loop);
+    const ir_region *r = lower_region_of(&lower_touched(c, inside, loop->loop.body)->writes, b);
+
+    return !r || moves_on(inside, r, loop) || tells_iteration(inside, r, loop) || only_first_writes(c, inside, loop->loop.body, b, loop);
 }

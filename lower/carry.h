@@ -1,9 +1,11 @@
-/* lower/carry.h -- whether a loop carries the values of a buffer from one iteration to a later one.
+/* lower/carry.h -- whether a loop carries the values of a buffer from one iteration to a later one, and whether its iterations write
+ * elements of their own.
  *
  *     lower_carry c = {.cx = cx};
  *     if (lower_carries(&c, f, loop, b)) -> an iteration may read what an earlier one wrote
  *
- * What is not proven counts as carried. The tables of `c` are right for one program, with the facts that hold where a statement stands.
+ * What is not proven counts as carried, and as written by several. The tables of `c` are right for one program, with the facts that hold
+ * where a statement stands.
  */
 #ifndef LOWER_CARRY_H
 #define LOWER_CARRY_H
@@ -29,8 +31,8 @@ const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b); /
 /* Whether an iteration may read what it did not write before, as an earlier one did. f holds outside of the loop. */
 bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
-/* Whether iterations that follow each other write the same elements of b, as far as can be seen: not where it is known that each writes
- * its own, or that the first one alone writes. */
-bool lower_overlaps(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
+/* Whether no two iterations write one element of b. What schedule/depend.c can prove of blocks has to be seen here of statements, since
+ * lower/compact.c takes what is not for private to an iteration. */
+bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
 #endif

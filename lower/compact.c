@@ -11,11 +11,21 @@
  * provides  every buffer is a parameter or allocated around all its uses; shared and local extents are constant
  * breaks    nothing
  *
- * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out
- * of every serial loop that carries a value: one in whose body an element may be read that the same iteration did not write
- * before. What cannot be proven counts as carried, but never moves an allocation out of a parallel, vectorised, vthread or blockIdx loop of
- * which several iterations write the same elements: iterations of such loops do not exchange values, by the rules of the schedule. Nor does
- * shared or local memory of a GPU leave its launch.
+ * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out of serial
+ * loops that may carry a value: ones in whose body an element may be read that the same iteration did not write before. On its way out
+ * it stops inside of the first loop that carries nothing; inside of the first parallel, vectorised, vthread or blockIdx loop of which it is
+ * not proven that no two iterations write one element; and, for shared or local memory of a GPU, inside of its launch.
+ *
+ * Why that is right. Rule 3 of the schedule (docs/loop-tree.md) admits a loop L whose iterations run at the same time for one of two
+ * reasons. (a) The buffer is private: each iteration reads only what it wrote itself. (b) No two iterations write one element, and
+ * none reads another's.
+ * - Placed inside of L: right under (a). Values that (b) lets a loop around L carry would be lost, so we must not be here then.
+ * - Placed outside: right under (b), and where the elements are distinct under (a) too. If they are not, iterations would overwrite each other.
+ * So what decides is whether the elements that iterations write are distinct (lower_apart), which is proven from the indices by the means that
+ * schedule/depend.c uses for (b): one dimension moves on, the digits tell the iteration, one iteration alone writes. Where that fails,
+ * (b) was not the reason, and (a) holds. A loop around L carries nothing then, even if lower_carries cannot see it. Threads are the
+ * exception: what they hand to each other is shared memory, which they have together whatever each of them writes.
+ *
  * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what
  * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides
  * of its own, or one that a call addresses, keeps its shape.
@@ -195,17 +205,10 @@ static bool is_one_after_another(const ir_stmt *loop)
     return loop->loop.how == IR_SERIAL || loop->loop.how == IR_UNROLLED;
 }
 
-/* A loop of the chain, inside loop `out`, whose iterations run at the same time and write the same elements of b: by the rules of the
- * schedule each of them has a b of its own. Threads alone may have one together. */
-static bool is_private_below(compactor *c, const descent *d, int out, int place, const ir_buffer *b)
+/* Whether b may be one for all iterations of a loop that run at the same time. */
+static bool may_be_common(compactor *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
 {
-    for (int i = out + 1; i <= place; i++) {
-        const ir_stmt *s = d->chain.at[i];
-
-        if (s->kind == IR_FOR && !is_one_after_another(s) && !lower_is_thread(s) && lower_overlaps(&c->carry, d->facts.at[i], s, b))
-            return true;
-    }
-    return false;
+    return (lower_is_thread(loop) && b->scope != IR_GLOBAL) || lower_apart(&c->carry, f, loop, b);
 }
 
 /* The loop of the chain that a launch begins at, which memory of its threads does not outlive; -1: none. */
@@ -232,17 +235,19 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
         base_push(c->rw.cx, &d->chain, s);
         base_push(c->rw.cx, &d->facts, f);
     }
-    /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops around it. */
+    /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops around. */
     int place = d->chain.n - 1, launch = launch_of(d, b);
     for (int i = place; i > launch; i--) {
         const ir_stmt *s = d->chain.at[i];
 
         if (s->kind != IR_FOR)
             continue;
-        if (!lower_carries(&c->carry, d->facts.at[i], s, b) || is_private_below(c, d, i, place, b))
+        if (!lower_carries(&c->carry, d->facts.at[i], s, b))
             break;
         if (is_one_after_another(s))
             place = i;
+        else if (!may_be_common(c, d->facts.at[i], s, b))
+            break;
     }
     d->chain.n = place + 1;
 }

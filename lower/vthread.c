@@ -15,7 +15,16 @@
  * The statements of all virtual threads alternate, so that the wait for one is spent on another. A loop, condition or let that is
  * the same for all of them is shared; any other is copied whole, one behind the other. A buffer that lives inside gets one copy
  * for each thread, in a new first dimension, unless all threads would put the same into it: then it stays one, and what
- * fills it is done once. The iterations are independent by the rules of the schedule, so any order of them is right.
+ * fills it is done once.
+ *
+ * Why any order of the virtual threads is right. Take two of their statements that touch one element, one of them writing.
+ * - The buffer is allocated inside of the loop and differs: each has a copy.
+ * - It is allocated inside and does not differ: no operand of what fills it does, nor a condition or loop around that, so that by induction all
+ *   copies would hold the same at each statement; one of them is kept, and each step of it is done once.
+ * - It lies outside: then no two iterations write one element of it and none reads another's, or it would lie inside (lower/compact.c).
+ * So nothing goes from one virtual thread to another, and each keeps its own order. What waits (a barrier, an asynchronous copy) is for
+ * all of them, and runs where all have come to it, since a loop or condition that is shared is passed by all at once. Which threads of the
+ * device then hand elements to each other is lower/barriers.c's to see: it finds plain statements, as though there had never been others.
  */
 #include "ir/interp.h"
 #include "lower/util.h"

@@ -6,6 +6,8 @@
  * - one block owns it: distinct iterations of that block write distinct elements (fill.c), and everything else in an iteration stays within
  *   what the owner writes in the same iteration, or
  * - the loop runs at most once.
+ *
+ * Lowering has to find out which of these it was (lower/compact.c): another proof that elements are distinct has its counterpart in lower_apart.
  */
 #include "ir/facts.h"
 #include "schedule/state.h"

@@ -130,6 +130,27 @@ Test(region, writes_spans_as_documented, .init = open_context, .fini = close_con
     }
 }
 
+/* Under conditions over variables the box is what they let through; a condition that loads may let everything through. */
+Test(region, is_narrowed_by_the_conditions_of_ifs, .init = open_context, .fini = close_context)
+{
+    const ir_expr *n = ir_int(cx, 100), *i = ir_var(cx, "i", BASE_I64), *four = ir_int(cx, 4);
+    const ir_buffer *b = ir_buffer_new(cx, "B", BASE_F32, &n, 1), *at = ir_buffer_new(cx, "I", BASE_I64, &n, 1);
+    const ir_expr *conds[] = {ir_lt(cx, i, four), ir_lt(cx, ir_load(cx, at, &i, 1), four)};
+    const char *expected[] = {"B[0:4]", "B[0:12]"};
+
+    for (int k = 0; k < 2; k++) {
+        const ir_stmt *store = ir_store(cx, b, ir_imm(cx, BASE_F32, 1), &i, 1);
+        const ir_stmt *both[] = {ir_if(cx, conds[k], store, NULL), ir_if(cx, ir_not(cx, conds[k]), ir_nothing(cx), store)};
+
+        for (int other = 0; other < 2; other++) {
+            base_vec reads = {0}, writes = {0};
+
+            ir_touched(ir_facts_new(cx, NULL), ir_for(cx, i, ir_int(cx, 0), ir_int(cx, 12), IR_SERIAL, both[other]), &reads, &writes);
+            cr_expect_str_eq(ir_region_text(cx, writes.at[0]), expected[k]);
+        }
+    }
+}
+
 Test(region, takes_the_whole_dimension_for_what_it_cannot_bound, .init = open_context, .fini = close_context)
 {
     const ir_expr *n = ir_int(cx, 100), *i = ir_var(cx, "i", BASE_I64), *j = ir_var(cx, "j", BASE_I64);
