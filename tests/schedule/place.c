@@ -73,6 +73,44 @@ Test(place, a_shared_variable_cancels_in_the_region_of_a_strided_window)
     cr_assert(sched_extent(s, "P.b", &n) && n == 1);
 }
 
+/* The guard of the axis with one value leaves it where the loops are at 0, however few elements the other one has. */
+Test(place, reverse_compute_at_a_producer_with_a_guarded_axis_of_one_value)
+{
+    sched *s = schedule_of("def f(n, A: f32[n]) { P[y, u: 1] = A[y] * 2 C[y] = P[y, 0] + 1 return C }");
+    int64_t n;
+
+    does(s, "split(P.u, _, 2)\nsplit(P.y, _, 4)\nreverse_compute_at(C, P.y.0)");
+    cr_assert(sched_extent(s, "C.y", &n) && n == 4);
+}
+
+/* Two buffers of one block, of which the readers in an iteration want parts of different widths, in either order. */
+static const char *two_parts(int x, int y)
+{
+    return base_format(cx, "program f(A: f32[40], out C: f32[8, %d], out D: f32[8, %d]) {\n"
+                           "  buffer X: f32[40]\n  buffer Y: f32[40]\n"
+                           "  for P.i in 0..40 {\n"
+                           "    block P(i = P.i in 0..40) { reads A[i] writes X[i], Y[i] X[i] = A[i]\n Y[i] = A[i] * 2.0 }\n"
+                           "  }\n"
+                           "  for y in 0..8 {\n"
+                           "    for j in 0..%d { block C(y = y in 0..8, j = j in 0..%d) { reads X[y*4 + j] writes C[y, j] C[y, j] = X[y*4 + j] } }\n"
+                           "    for k in 0..%d { block D(y = y in 0..8, j = k in 0..%d) { reads Y[y*4 + j] writes D[y, j] D[y, j] = Y[y*4 + j] } }\n"
+                           "  }\n"
+                           "}\n", x, y, x, x, y, y);
+}
+
+Test(place, compute_at_computes_what_the_readers_of_each_buffer_need)
+{
+    static const int widths[][2] = {{4, 8}, {8, 4}, {4, 4}};
+
+    for (int i = 0; i < 3; i++) {
+        sched *s = schedule_of_tree(two_parts(widths[i][0], widths[i][1]));
+        int64_t n;
+
+        does(s, "compute_at(P, y)");
+        cr_assert(sched_extent(s, "P.i", &n) && n == (widths[i][0] == widths[i][1] ? 4 : 40), "%d", (int)n);
+    }
+}
+
 Test(place, compute_at_goes_through_reversed_indices)
 {
     sched *s = schedule_of("def f(A: f32[12]) { P[i] = A[i] * 3 C[i: 12] = P[11 - i] return C }");

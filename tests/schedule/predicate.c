@@ -69,3 +69,20 @@ Test(predicate, is_a_function_of_the_library)
     cr_assert_not(tec_store_predicate(s, "C", "C.x"));
     cr_assert(strstr(tec_schedule_error(s), "predicate.c:"), "%s", tec_schedule_error(s));
 }
+
+/* Which of the instances along z stored last is not known of the layout; nor what an inlined value would be. */
+Test(predicate, knows_that_a_layout_leaves_out_an_axis)
+{
+    static const char text[] = "program f(A: f32[8], out C: f32[4, 8]) {\n"
+                               "  buffer P: f32[4, 2]\n"
+                               "  for l in 0..4 {\n"
+                               "    for i in 0..8 { for z in 0..3 {\n"
+                               "      block P(i = i in 0..8, z = z in 0..3) { reads A[i] writes P[floordiv(i, 2), i % 2] P[floordiv(i, 2), i % 2] = A[i] * f32(z) }\n"
+                               "    } }\n"
+                               "    for j in 0..8 { block C(l = l in 0..4, j = j in 0..8) { reads P[floordiv(j, 2), j % 2] writes C[l, j] C[l, j] = P[floordiv(j, 2), j % 2] } }\n"
+                               "  }\n"
+                               "}\n";
+
+    refuses(schedule_of_tree(text), "store_predicate(P, l)", "it is not proven that each element of 'P' is stored by one instance of 'P'");
+    refuses(schedule_of_tree(text), "compute_inline(P)", "the store of 'P' cannot be inverted");
+}

@@ -117,6 +117,16 @@ Test(tensorize, marks_the_nests_and_keeps_their_meaning)
     cr_assert(strstr(sched_trace_text(cx, s), "\nC = tensorize(C.y.1, dot)\n"), "%s", sched_trace_text(cx, s));
 }
 
+/* With an init of its own the block is two statements; an intrinsic it is all the same. */
+Test(tensorize, keeps_to_itself_what_starts_its_own_reduction)
+{
+    sched *s = with_intrinsics("def mv(A: f32[8, 4], x: f32[4]) { C[y] = sum[k](A[y, k] * x[k]) return C }");
+
+    does(s, "yo, yi = split(C.y, _, 4)\nC = tensorize(yi, packed)");
+    refuses(s, "tensorize(C, packed)", "'C' is tensorized already");
+    refuses(s, "vectorize(C.y.0)", "'C' is tensorized and cannot run in lanes");
+}
+
 Test(tensorize, sees_through_order_and_names)
 {
     does(with_intrinsics(mv), "yo, yi = split(C.y, _, 4)\nko, ki = split(C.k, _, 4)\nreorder(yo, ko, ki, yi)\ntensorize(ki, dot)");
