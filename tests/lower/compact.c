@@ -156,6 +156,22 @@ Test(compact, sees_that_a_guard_leaves_out_what_is_read)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
+/* The pairs behind the n-th are what the first step wrote: that the first one is written says nothing of them. */
+Test(compact, does_not_take_the_first_iteration_for_all)
+{
+    const char *text = "program p(symbol n, A: f32[4, 4], out B: f32[4, 8]) where n >= 1 {\n"
+                       "  buffer P: f32[8]\n"
+                       "  for t in 0..4 {\n"
+                       "    if t == 0 { for x in 0..8 { P[x] = 1.0 } }\n"
+                       "    for i in 0..4 { if i < n { for j in 0..2 { P[i*2 + j] = A[t, i] } } }\n"
+                       "    for x in 0..8 { B[t, x] = P[7 - x] }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("{\n  allocate P: f32[8] @local {\n    for t", after("compact", AVX512, text));
+    same_meaning("compact", AVX512, text, SIZES(1, 2, 4));
+}
+
 Test(compact, joins_the_parts_of_a_loop_that_was_cut)
 {
     const char *text = "program p(A: f32[8, 7], out B: f32[8]) {\n"

@@ -39,3 +39,20 @@ Test(intrinsics, write_their_statements_on_the_operands)
                 "  attribute tensorize(\"none\") { for i in 0..4 { C[12 + i] = A[3, i] - 1.0 } }\n"
                 "}\n"));
 }
+
+/* An index may be an element of another operand; what is wrong with that one is said all the same. */
+Test(intrinsics, refuse_one_index_of_an_operand_with_strides)
+{
+    static const char *const texts[] = {"for i in 0..4 { c[i] = a[i] + f32(b[0]) }", "for i in 0..4 { c[i] = a[b[0]] }", "for i in 0..4 { c[b[0]] = a[i] }",
+                                        "for i in 0..4 { c[i] = (a[i] where b[0] > 2) }"};
+
+    for (int i = 0; i < BASE_COUNT(texts); i++) {
+        HAS("'b' of 'pick' has strides, so it takes 2 indices",
+            refusal("intrinsics", AVX512, base_format(cx,
+                    "program p(A: f32[4], I: i64[8], out C: f32[4]) {\n"
+                    "  intrinsic pick \"%s\" { program pick(a: f32[4], b: i64[2, 2] strides(4, 1), out c: f32[4]) { for i in 0..4 { c[i] = a[b[0, 0]] } } }\n"
+                    "  evaluate call<i32> pick(&A, &I, &C, 0, 0, 0)\n"
+                    "}\n", texts[i])));
+        tec_context_clear(cx);
+    }
+}
