@@ -84,10 +84,14 @@ fi
 if [ -n "${TEC_TEST_FULL-}" ] && [ "$(uname -m)" = x86_64 ]; then
     doing allocate 'for (;;) { long p; register long f __asm__(\"r10\") = 0x8022, d __asm__(\"r8\") = -1, o __asm__(\"r9\") = 0; __asm__ volatile(\"syscall\" : \"=a\"(p) : \"a\"(9), \"D\"(0), \"S\"(16L << 20), \"d\"(3), \"r\"(f), \"r\"(d), \"r\"(o) : \"rcx\", \"r11\", \"memory\"); if (p < 0) __builtin_trap(); }'
     schedules+=(allocate)
-    sed -i '2i1 x run error in run: memory' "$dir/expected"
+    echo "1 x run error in run: memory" >>"$dir/expected"
 fi
 "$TEC" "${tune[@]}" --records "$dir/a.db" --trials 10 $(printf -- "--schedule $dir/%s.schedule " "${schedules[@]}") >"$dir/out" 2>&1 || fail "failing candidates end the run"
-causes "$dir/a.db" | diff "$dir/expected" - || fail "the causes are others"
+# On a busy machine, 4 GiB may take longer to touch than a candidate has time.
+causes "$dir/a.db" | sort >"$dir/causes"
+grep -v ": memory" "$dir/expected" | sed 's/1 x timeout/2 x timeout/' | sort >"$dir/slow"
+sort "$dir/expected" | diff - "$dir/causes" || { [ -n "${TEC_TEST_FULL-}" ] && diff "$dir/slow" "$dir/causes" >"$dir/err"; } ||
+    fail "the causes are others: $(cat "$dir/causes")"
 is_whole "$dir/a.db" 10
 "$TEC" records list "$dir/a.db" >"$dir/out"
 for cause in "run error in run SIGSEGV: ended by SIGSEGV" "run error in run SIGILL: ended by SIGILL" "wrong answer in check wrong answer: output 'C' [0, 0] is" \
