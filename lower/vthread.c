@@ -193,9 +193,6 @@ static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
     copier *c = (copier *)rw;
     const ir_buffer *wide = e->op == IR_LOAD ? base_map_get(&c->sp->wide, e->load.buffer) : NULL;
 
-    for (int i = c->sp->vars.n - 1; e->op == IR_VAR && i >= 0; i--)
-        if (c->sp->vars.at[i] == e)
-            return ((const ir_expr *const *)c->sp->copies.at[i])[c->which];
     if (wide)
         return ir_load_masked(rw->cx, wide, wide_index(c, e->load.index, e->load.n), e->load.n + 1,
                               e->load.mask ? ir_rewrite_expr(rw, e->load.mask) : NULL);
@@ -214,6 +211,16 @@ static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
                            s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL);
 }
 
+/* What the variables around are in copy `which`. */
+static ir_subst values_of(splitter *sp, int64_t which)
+{
+    ir_subst map = {0};
+
+    for (int i = 0; i < sp->vars.n; i++)
+        base_map_put(sp->cx, &map.vars, sp->vars.at[i], ((const ir_expr *const *)sp->copies.at[i])[which]);
+    return map;
+}
+
 static copier copy_for(splitter *sp, int64_t which)
 {
     return (copier){.rw = {.cx = sp->cx, .expr = copy_expr, .stmt = copy_stmt}, .sp = sp, .which = which};
@@ -225,11 +232,9 @@ static const ir_stmt *copies(splitter *sp, const ir_stmt *s)
     const ir_stmt **out = base_array(sp->cx, const ir_stmt *, sp->n);
 
     for (int64_t i = 0; i < sp->n; i++) {
+        ir_subst map = values_of(sp, i);
         copier c = copy_for(sp, i);
-        ir_subst map = {0};
 
-        for (int k = 0; k < sp->vars.n; k++)
-            base_map_put(sp->cx, &map.vars, sp->vars.at[k], ((const ir_expr *const *)sp->copies.at[k])[i]);
         out[i] = ir_rewrite_stmt(&c.rw, ir_apply_stmt(sp->cx, &map, s));
     }
     return ir_seq(sp->cx, out, (int)sp->n);
@@ -251,9 +256,10 @@ static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
     const ir_expr **var = base_array(sp->cx, const ir_expr *, sp->n), **value = base_array(sp->cx, const ir_expr *, sp->n);
 
     for (int64_t i = 0; i < sp->n; i++) {
+        ir_subst map = values_of(sp, i);
         copier c = copy_for(sp, i);
 
-        value[i] = ir_rewrite_expr(&c.rw, s->let.value);
+        value[i] = ir_rewrite_expr(&c.rw, ir_apply(sp->cx, &map, s->let.value));
         var[i] = ir_var(sp->cx, base_format(sp->cx, "%s.%lld", s->let.var->var.name, (long long)i), s->let.var->dtype);
     }
     put_copies(sp, s->let.var, var);
