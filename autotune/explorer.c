@@ -47,12 +47,28 @@ tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space 
     return e;
 }
 
+/* Before anything is learnt: half of the points are the start with one or two knobs changed, since it is the best one that the template knows. */
+static int first_points(tune_explorer *e, int n, space_point *out)
+{
+    int got = 0;
+
+    for (int i = 0; i < n / 2; i++) {
+        space_point p = space_start(e->space);
+
+        for (int changes = 0; changes <= i % 2; changes++)
+            space_mutate(e->cx, e->space, &e->random, &p, &p);
+        if (space_check(e->cx, e->space, &p, NULL) && tune_take(e, &p))
+            out[got++] = p;
+    }
+    return tune_fill(e, got, n, out);
+}
+
 int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out)
 {
     e->score = score;
     e->user = user;
     if (e->kind->uses_model && !score)
-        return tune_fill(e, 0, n, out);
+        return first_points(e, n, out);
     return e->kind->propose(e, n, out);
 }
 

@@ -75,7 +75,7 @@ static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space
 
     if (a->column)
         return split_column(k, g, a->loop);
-    if (last && n)
+    if (n && (last || (a->row && h->seldom)))
         start[0] = (n + rows - 1) / rows;
     return space_pick_split(k, g, "tile", a->loop->iter, n,
                             &(tec_split_domain){.parts = a->row ? 3 : 2, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start});
@@ -90,6 +90,8 @@ static const int64_t *split_reduction(tec_knobs *k, const space_stage *g)
 
     if (!last)
         return NULL;
+    if (h->seldom && last->extent < USUAL)
+        start = last->extent;
     while (start > 1 && (!last->extent || last->extent % start))
         start /= 2;
     return space_pick_split(k, g, "unroll", last->iter, last->extent, &(tec_split_domain){.parts = 2, .most = &most, .start = &start});
@@ -157,7 +159,7 @@ static int64_t count_copies(const space_heavy_choice *c, const space_heavy *h)
 }
 
 /* How often the innermost loop stands in the code: a tile that does not divide its axis has a shorter one at the end, and conditions of what is
- * computed at its reader leave an interior and edges. */
+ * computed at its reader leave an interior and edges. One tile along all of its axis has neither. */
 static int64_t count_versions(const space_heavy_choice *c, const space_heavy *h)
 {
     bool conditional = false;
@@ -166,7 +168,7 @@ static int64_t count_versions(const space_heavy_choice *c, const space_heavy *h)
     for (int i = 0; i < h->n_producers; i++)
         conditional |= c->place[i] == AT_READER && h->producer[i]->conditional;
     for (int i = 0; i < h->n_axes; i++)
-        if (h->axis[i].row || h->axis[i].column)
+        if ((h->axis[i].row || h->axis[i].column) && !(h->axis[i].loop->extent && h->axis[i].loop->extent <= tile_of(c, h, i)))
             n *= 1 + (h->axis[i].loop->extent % tile_of(c, h, i) != 0) + conditional;
     return n;
 }
@@ -239,7 +241,8 @@ static void pick_places(tec_knobs *k, const space_stage *g, space_heavy_choice *
     const space_heavy *h = g->heavy;
 
     for (int i = 0; i < h->n_producers; i++)
-        c->place[i] = space_pick_word(k, g, base_format(k->cx, "place.%s", h->producer[i]->name), place_words, 4, h->producer[i]->flat ? AT_READER : AT_ROOT);
+        c->place[i] = space_pick_word(k, g, base_format(k->cx, "place.%s", h->producer[i]->name), place_words, 4,
+                                     h->producer[i]->flat || h->seldom ? AT_READER : AT_ROOT);
     for (int i = 0; i < h->n_operands; i++)
         c->copy[i] = space_pick_word(k, g, base_format(k->cx, "copy.%s", h->operand[i]), copy_words, 3, NOT_COPIED);
 }

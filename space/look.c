@@ -78,14 +78,24 @@ static bool count_node(ir_walk *w, const ir_expr *e)
     return true;
 }
 
-static bool is_cheap(tec_context *cx, const ir_block *b)
+static cost cost_of(tec_context *cx, const ir_block *b)
 {
     cost c = {.w = {.expr = count_node, .cx = cx}};
 
-    if (b->body->kind != IR_STORE)
-        return false;
     ir_walk_expr(&c.w, b->body->store.value);
+    return c;
+}
+
+static bool is_cheap(tec_context *cx, const ir_block *b)
+{
+    cost c = b->body->kind == IR_STORE ? cost_of(cx, b) : (cost){.math = true};
+
     return !c.math && c.ops <= CHEAP_OPS;
+}
+
+bool space_has_math(tec_context *cx, const ir_block *b)
+{
+    return cost_of(cx, b).math;
 }
 
 /* A producer is computed where it is read if that computes nothing dear twice. */

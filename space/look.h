@@ -20,6 +20,8 @@ const ir_stmt *space_update_of(const ir_block *b);
 /* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays, and the blocks of `but`. */
 void space_inline_cheap(sched *s, const char *const *but, int n_but);
 
+bool space_has_math(tec_context *cx, const ir_block *b); /* the store of an element-wise block computes a root, an exponential, ... */
+
 /* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on the position: one loop over
  * all elements will do. */
 bool space_is_flat(tec_context *cx, const ir_block *b);

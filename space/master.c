@@ -1,6 +1,7 @@
 /* space/master.c -- the analysis of a definition for the templates that fit every one (see space/master.h). */
 #include "space/master.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ir/build.h"
@@ -434,6 +435,33 @@ static void find_producers(const space_shape *shape, space_heavy *h)
     }
 }
 
+/* 0: not constant. */
+static double count_elements(const space_stage *g)
+{
+    double n = 1;
+
+    for (int i = 0; i < g->n_loops; i++)
+        n *= (double)g->loop[i].extent;
+    return n;
+}
+
+/* Each element of what the prologues make is read a few times only, by vectors that lie inside of one pixel: computing it there costs less than
+ * storing it. */
+static bool is_seldom_read(tec_context *cx, const space_heavy *h)
+{
+    enum { SELDOM = 16 };
+    double reads = count_elements(h->sums), elements = 0;
+    bool narrow = false, math = false;
+
+    for (int i = 0; i < h->n_axes; i++)
+        narrow = narrow || (h->axis[i].column && h->axis[i].loop->extent && h->axis[i].loop->extent <= h->sums->lanes);
+    for (int i = 0; i < h->n_producers; i++) {
+        elements = fmax(elements, count_elements(h->producer[i]));
+        math = math || space_has_math(cx, h->producer[i]->block);
+    }
+    return narrow && !math && reads > 0 && reads <= SELDOM * elements;
+}
+
 static bool is_produced(const space_heavy *h, const ir_buffer *b)
 {
     for (int i = 0; i < h->n_producers; i++)
@@ -477,6 +505,7 @@ static void list_reduction(space_heavy *h)
 
 static void choose_tile(const space_shape *shape, space_heavy *h)
 {
+    enum { SMALL = 8 };
     int64_t rows = 1, columns = 0, wide = 0, lanes = h->sums->lanes;
 
     for (int i = 0; i < h->n_axes; i++) {
@@ -495,6 +524,8 @@ static void choose_tile(const space_shape *shape, space_heavy *h)
         h->tile.vectors = (int)(h->panel / lanes);
         h->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
     }
+    if (h->seldom)
+        h->tile.rows = rows && rows < SMALL ? (int)rows : SMALL;
 }
 
 static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const space_stage *g, const space_stage *out)
@@ -514,6 +545,7 @@ static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const 
     name_iters(cx, h);
     list_loads(cx, h);
     find_producers(shape, h);
+    h->seldom = is_seldom_read(cx, h);
     find_operands(cx, h);
     choose_tile(shape, h);
     return h;

@@ -59,6 +59,8 @@ typedef struct {
     int n_operands;
     const ir_expr *load[SPACE_MAX_OPERANDS]; /* one of each buffer that the sums read */
     int n_loads;
+    bool seldom;     /* prologues start where they are read: each element is read a few times only. Loops over rows start apart, for edges
+                        are cut from these */
     space_tile tile; /* where it starts */
 } space_heavy;
 
