@@ -274,7 +274,7 @@ static void learn_comparison(ir_facts *f, const ir_expr *e, ir_op op, const ir_s
         add_truth(f, e, true);
 }
 
-static void learn(ir_facts *f, const ir_expr *e, bool holds)
+void ir_facts_learn(ir_facts *f, const ir_expr *e, bool holds)
 {
     ir_sum a = {0};
     ir_op op;
@@ -282,16 +282,18 @@ static void learn(ir_facts *f, const ir_expr *e, bool holds)
     if (e->op == IR_INT)
         return;
     if (e->op == (holds ? IR_AND : IR_OR)) {
-        learn(f, e->arg[0], holds);
-        learn(f, e->arg[1], holds);
+        ir_facts_learn(f, e->arg[0], holds);
+        ir_facts_learn(f, e->arg[1], holds);
     } else if (ir_loads(f->cx, e)) {
         return; /* memory may change */
     } else if (e->op == IR_NOT || e->op == IR_LIKELY) {
-        learn(f, e->arg[0], e->op == IR_NOT ? !holds : holds);
-    } else if (holds && ir_compare_sum(f, e, &a, &op)) {
+        ir_facts_learn(f, e->arg[0], e->op == IR_NOT ? !holds : holds);
+    } else if (!ir_compare_sum(f, e, &a, &op)) {
+        add_truth(f, e, holds);
+    } else if (holds) {
         learn_comparison(f, e, op, &a);
     } else {
-        add_truth(f, e, holds);
+        ir_facts_learn(f, ir_op2(f->cx, ir_opposite(e->op), e->arg[0], e->arg[1]), true);
     }
 }
 
@@ -299,13 +301,7 @@ void ir_facts_assume(ir_facts *f, const ir_expr *condition)
 {
     condition = ir_simplify(f, condition);
     if (condition)
-        learn(f, condition, true);
-}
-
-void ir_facts_assume_not(ir_facts *f, const ir_expr *condition)
-{
-    if (condition)
-        ir_facts_assume(f, ir_not(f->cx, condition));
+        ir_facts_learn(f, condition, true);
 }
 
 ir_facts *ir_facts_of_program(tec_context *cx, const ir_program *p)

@@ -349,7 +349,7 @@ static bool prove_either(const ir_facts *f, const ir_expr *a, const ir_expr *b)
 
     if (prove_condition(f, a))
         return true;
-    ir_facts_assume_not(otherwise, a);
+    ir_facts_learn(otherwise, a, false);
     return prove_condition(otherwise, b);
 }
 

@@ -132,7 +132,8 @@ const ir_var_fact *ir_fact_of(const ir_facts *f, const ir_expr *var); /* NULL: n
 void ir_facts_span(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
 /* A let or a loop that runs once: the simplifier writes the value for the variable. */
 void ir_facts_replace(ir_facts *f, const ir_expr *var, const ir_expr *value);
-void ir_facts_assume_not(ir_facts *f, const ir_expr *condition);
+/* A condition, simplified under f, holds or does not. It is not simplified anew, or each operand of a chain of && would double its cost. */
+void ir_facts_learn(ir_facts *f, const ir_expr *condition, bool holds);
 
 /* ---- bounds.c, modular.c: of simplified expressions ---- */
 
@@ -170,6 +171,7 @@ const ir_expr *ir_simp_minmax(ir_session *s, const ir_expr *e);
 const ir_expr *ir_simp_compare(ir_session *s, const ir_expr *e); /* of int64 */
 const ir_expr *ir_simp_bool(ir_session *s, const ir_expr *e);    /* AND, OR, NOT, LIKELY, EQ and NE of bool */
 const ir_expr *ir_simp_select(ir_session *s, const ir_expr *e);
+ir_op ir_opposite(ir_op op); /* of a comparison; IR_N_OPS: none */
 /* The canonical comparison of a form with 0: a >= 0, a == 0, a != 0. */
 const ir_expr *ir_sum_compare(const ir_facts *f, ir_op op, const ir_sum *a, const ir_expr *like);
 /* Reads a simplified comparison back: >= 0 for LT, LE, GT, GE; == 0 or != 0 for EQ and NE. False for anything else. */

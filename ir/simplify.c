@@ -168,10 +168,7 @@ ir_session ir_session_under(ir_session *s, const ir_expr *condition, bool holds)
     ir_facts *f;
     ir_session child = child_session(s, &f);
 
-    if (holds)
-        ir_facts_assume(f, condition);
-    else
-        ir_facts_assume_not(f, condition);
+    ir_facts_learn(f, condition, holds);
     return child;
 }
 

@@ -258,7 +258,7 @@ static const ir_expr *simp_connective(ir_session *s, const ir_expr *e)
     return rest ? with_operands(s, e, rest, b) : b;
 }
 
-static ir_op opposite(ir_op op)
+ir_op ir_opposite(ir_op op)
 {
     switch (op) {
     case IR_EQ:
@@ -281,7 +281,7 @@ static ir_op opposite(ir_op op)
 /* NaN compares false both ways, so that only == and != of floats have an opposite. */
 static bool has_opposite(const ir_expr *a)
 {
-    return a->op == IR_EQ || a->op == IR_NE || (opposite(a->op) != IR_N_OPS && !base_is_float(a->arg[0]->dtype));
+    return a->op == IR_EQ || a->op == IR_NE || (ir_opposite(a->op) != IR_N_OPS && !base_is_float(a->arg[0]->dtype));
 }
 
 static const ir_expr *simp_not(ir_session *s, const ir_expr *e)
@@ -295,7 +295,7 @@ static const ir_expr *simp_not(ir_session *s, const ir_expr *e)
     if (a->op == IR_NOT)
         return a->arg[0];
     if (has_opposite(a))
-        return ir_simp(s, ir_op2(s->cx, opposite(a->op), a->arg[0], a->arg[1]));
+        return ir_simp(s, ir_op2(s->cx, ir_opposite(a->op), a->arg[0], a->arg[1]));
     if (a->op == IR_AND || a->op == IR_OR)
         return ir_simp(s, ir_op2(s->cx, a->op == IR_AND ? IR_OR : IR_AND, ir_not(s->cx, a->arg[0]), ir_not(s->cx, a->arg[1])));
     return a == e->arg[0] ? e : ir_not(s->cx, a);

@@ -270,10 +270,7 @@ static const ir_stmt *simp_branch(place *p, const ir_stmt *s, const ir_expr *con
 
     if (!s)
         return ir_nothing(p->session.cx);
-    if (holds)
-        ir_facts_assume(f, cond);
-    else
-        ir_facts_assume_not(f, cond);
+    ir_facts_learn(f, cond, holds);
     return simp_stmt(&under, s);
 }
 

@@ -170,6 +170,25 @@ Test(simplify, does_not_explode_on_shared_expressions)
     tec_context_free(cx);
 }
 
+/* (...((v0 < v1) && (v1 < v2)) && ...): each operand is simplified under those before it, and these once. */
+Test(simplify, does_not_explode_on_long_chains_of_conditions)
+{
+    for (int or = 0; or < 2; or++) {
+        tec_context *cx = tec_context_new();
+        const ir_expr *chain = ir_bool(cx, or == 0), *last = ir_var(cx, "v", BASE_I64);
+
+        for (int i = 0; i < 40; i++) {
+            const ir_expr *next = ir_var(cx, base_format(cx, "v%d", i), BASE_I64), *less = ir_lt(cx, last, next);
+
+            chain = or ? ir_or(cx, chain, less) : ir_and(cx, chain, less);
+            last = next;
+        }
+        const ir_expr *r = ir_simplify(ir_facts_new(cx, NULL), chain);
+        cr_assert(r && ir_alike(r, chain), "%s", ir_expr_text(cx, r));
+        tec_context_free(cx);
+    }
+}
+
 Test(simplify, drops_what_cannot_happen_in_a_statement)
 {
     tec_context *cx = tec_context_new();
