@@ -16,7 +16,7 @@
  * Notes. On a loop: `pipeline` (its value does not matter) asks for a pipeline by the stages given inside; `double_buffer` for two
  * stages: 0 for what fills buffers that live in the loop and reads none of them, 1 for the rest. On a block, or on a loop inside:
  * `pipeline_stage` says in which step after its iteration began a statement runs, `pipeline_order` its place within the step (the
- * statement's place in the body where left out). In step t a statement of stage s does iteration t - s.
+ * statement's place in the body where left out; equal ones keep the order of the body). In step t a statement of stage s does iteration t - s.
  *
  * A buffer that lives in the loop gets as many versions as steps pass between its first and its last use, in a new first dimension.
  * Other memory keeps one version: two statements that touch it, one of them writing, must keep their order between all
@@ -203,10 +203,13 @@ static const versioned *version_of(const pipe *p, const ir_buffer *b)
     return NULL;
 }
 
+/* Within a step. The pieces of one block (its init, its updates) have one order and keep that of the body. */
+static bool comes_first(const part *a, const part *b) { return a->order < b->order || (a->order == b->order && a < b); }
+
 /* Whether b of the same iteration, and of the next where `again`, still runs after a. */
 static bool keeps_order(const part *a, const part *b, bool again)
 {
-    return a->stage < b->stage + again || (a->stage == b->stage + again && a->order < b->order);
+    return a->stage < b->stage + again || (a->stage == b->stage + again && comes_first(a, b));
 }
 
 static bool refuse(pipe *p, const part *a, const part *b, const ir_buffer *buffer, bool again)

@@ -71,6 +71,21 @@ Test(overlap, takes_the_stages_of_blocks)
     same_meaning("all", "cuda", text, SIZES(0, 1, 2, 7));
 }
 
+/* The init and the update of one block. */
+Test(overlap, keeps_the_order_of_pieces_with_one_place_in_the_step)
+{
+    const char *text = "program p(symbol n, A: f32[n, 8], out C: f32[n]) {\n"
+                       "  for k in 0..n @pipeline(1) { allocate T: f32[8] {\n"
+                       "    attribute pipeline_stage(0) { attribute pipeline_order(1) { for x in 0..8 { T[x] = A[k, x] } } }\n"
+                       "    attribute pipeline_stage(1) { attribute pipeline_order(0) { C[k] = 1.0 } }\n"
+                       "    for x in 0..8 { attribute pipeline_stage(1) { attribute pipeline_order(0) { C[k] = C[k]*T[x] + 1.0 } } }\n"
+                       "  } }\n"
+                       "}\n";
+
+    HAS("allocate T: f32[2, 8]", after("overlap", AVX512, text));
+    same_meaning("overlap", AVX512, text, SIZES(0, 1, 2, 3, 9));
+}
+
 Test(overlap, keeps_the_order_of_memory_without_versions)
 {
     HAS("the pipeline of 'k' would run stage 0 before stage 1 of an earlier iteration, but both touch 'B', one of them writing",
