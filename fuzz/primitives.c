@@ -256,17 +256,29 @@ static void fit_double_buffer(fuzz_stepper *p, sched_arg *a)
     a[1].name = fuzz_odds(p, 80) ? "sync" : "async";
 }
 
-/* Row-major strides with some room, now and then with too little, and a small offset. */
+/* What a stride leaves beyond the smaller ones: nothing or some room; now and then it is one short of their reach. */
+static int any_room(fuzz_stepper *p)
+{
+    return fuzz_odds(p, 15) ? -1 : fuzz_odds(p, 35) ? fuzz_pick(p, 4) : 0;
+}
+
+/* Strides in the order of the dimensions or in any other, with room or without, and a small offset. */
 static void fit_buffer_bind(fuzz_stepper *p, sched_arg *a)
 {
     fit_own_buffer(p, a);
     const ir_buffer *b = a[0].name ? sched_buffer_named(sched_tree(p->s), a[0].name) : NULL;
-    int n = b ? b->n : 0;
+    int n = b ? b->n : 0, *order = base_array(p->cx, int, n);
     const ir_expr **stride = base_array(p->cx, const ir_expr *, n), *next = ir_int(p->cx, 1);
+    bool other = fuzz_odds(p, 25);
 
+    for (int d = 0; d < n; d++)
+        order[d] = d;
     for (int d = n - 1; d >= 0; d--) {
-        stride[d] = next;
-        next = ir_add(p->cx, ir_mul(p->cx, next, b->shape[d]), ir_int(p->cx, fuzz_odds(p, 40) ? fuzz_pick(p, 5) - 1 : 0));
+        int k = other ? fuzz_pick(p, d + 1) : d, last = order[k];
+
+        order[k] = order[d];
+        stride[last] = next;
+        next = ir_add(p->cx, ir_mul(p->cx, next, b->shape[last]), ir_int(p->cx, any_room(p)));
     }
     a[1].exprs = stride;
     a[1].n = n;

@@ -116,7 +116,8 @@ static void finish_block(fuzz_stepper *p, const char *block)
         if (fuzz_odds(p, 40) && sched_extent(p->s, loops[i], &extent) && extent <= 8)
             fuzz_apply_to_loop(p, "unroll", loops[i]);
     }
-    if (n && !p->gpu && fuzz_odds(p, 30))
+    /* An intrinsic may have parallel loops of its own. */
+    if (n && !p->gpu && fuzz_odds(p, sched_is_tensorized(sched_block(p->s, block)->block.block) ? 80 : 30))
         fuzz_apply_to_loop(p, "parallel", loops[n > 1 && fuzz_odds(p, 25)]);
     if (n > 1 && !p->gpu && fuzz_odds(p, 15))
         fuzz_apply_to_loop(p, "parallel", loops[1]);

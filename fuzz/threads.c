@@ -60,6 +60,15 @@ static const char *fuse_first(launch *l, const char **loops, int n)
     return loops[0];
 }
 
+/* The threads run the loop, each in its turn, instead of being started in each iteration. */
+static void launch_around(launch *l, const char *loop, const char *axis)
+{
+    sched_arg arg[] = {{.kind = SCHED_ARG_LOOP, .name = loop},
+                       {.kind = SCHED_ARG_WORDS, .names = base_copy(l->p->cx, &axis, sizeof axis), .n = 1}};
+
+    fuzz_apply(l->p, sched_primitive_named("env_threads"), arg, 2);
+}
+
 /* loop => blocks, threads, and sometimes virtual threads between them. */
 static void bind_axis(launch *l, const char *loop, int axis)
 {
@@ -74,8 +83,10 @@ static void bind_axis(launch *l, const char *loop, int axis)
         outer = virtual[0];
         fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, virtual[1], "vthread");
     }
-    if (fuzz_odds(l->p, 92))
+    if (fuzz_odds(l->p, 88))
         fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, outer, block_axis[axis]);
+    else if (fuzz_odds(l->p, 60))
+        launch_around(l, outer, thread_axis[axis]);
 }
 
 /* The threads share the elements of a nest that lies inside the blocks. */
