@@ -113,18 +113,18 @@ static bool lacks_barriers(const check *k, int row, const ir_program *p)
 }
 
 /* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by the pass that will make it: before
- * `threads`, the partial results of reductions over threads, and their start; from `blocks` to `barriers`, the barriers. Row -1: the scheduled tree. NULL:
- * that pass cannot. With virtual threads the interpreter runs as though barriers were there. */
+ * `threads`, the partial results of reductions over threads, and their start; from `blocks` to `barriers`, the loops around what one thread
+ * does alone, and the barriers. Row -1: the scheduled tree. NULL: that pass cannot. With virtual threads the interpreter runs as though barriers were there. */
 static const ir_program *runnable(check *k, int row, const ir_program *p)
 {
-    const char *const passes[] = {"threads", "init", "barriers"};
-    int first = row < row_of("threads") ? 0 : row < row_of("init") ? 1 : 2, n = first < 2 ? 2 - first : 1;
+    const char *const passes[] = {"threads", "init", "alone", "barriers"};
+    int first = row < row_of("threads") ? 0 : row < row_of("init") ? 1 : row < row_of("alone") ? 2 : 3, end = first < 2 ? 2 : 4;
 
     if (!k->t->kind->is_gpu || row >= row_of("barriers") || row == row_of("init"))
         return p;
     if (lacks_barriers(k, row, p))
         return has_virtual_threads_outside(k->cx, p) ? NULL : p;
-    p = lower_run_passes(&(lower_options){.cx = k->cx, .target = k->t}, p, passes + first, n);
+    p = lower_run_passes(&(lower_options){.cx = k->cx, .target = k->t}, p, passes + first, end - first);
     tec_context_clear(k->cx);
     return p;
 }

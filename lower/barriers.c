@@ -8,7 +8,7 @@
  *     } } }                                           B[k, tx] = S[63 - tx]
  *                                               } } }
  *
- * requires  no block or virtual thread is left; buffers have all their dimensions
+ * requires  no block or virtual thread is left; what one thread does alone stands in loops over threads; buffers have all their dimensions
  * provides  any two accesses by different threads of a block to one element, one of them a write, have a barrier between them that all
  *           threads reach; shared and warp memory is allocated around all threads of the launch
  * breaks    nothing

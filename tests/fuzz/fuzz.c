@@ -127,7 +127,7 @@ static void finds(const char *fault, const char *where, const char *text)
 
 Test(fuzz, one_threads_work_done_by_two_is_found)
 {
-    finds("alone_two", "pass: alone",
+    finds("alone_two", "pass: blocks",
           "# tec fuzz: case 1 of seed 1, data 5, target cuda\n"
           "def f(A: f32[8]) { S1[y: 8] = A[y] * 2.0 S2[y: 8] = S1[y] + S1[y] return S2 }\n"
           "schedule f {\n  S2.y.0, S2.y.1 = split(S2.y, _, 4)\n  compute_at(S1, S2.y.0)\n  set_scope(S1, shared)\n"
