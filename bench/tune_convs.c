@@ -113,7 +113,7 @@ static int batch_of(const job *j)
 
 static int tune(job *j, store *db, tune_measurer *m)
 {
-    enum { ADOPTING = 20 }; /* of the seconds that the job has, one in so many is for comparing what was found */
+    enum { ADOPTING = 15 }; /* of the seconds that the job has, one in so many is for comparing what was found */
     struct utsname machine;
 
     uname(&machine);
