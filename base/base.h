@@ -140,8 +140,28 @@ struct base_map_slot {
     void *value;
 };
 void base_map_put(tec_context *cx, base_map *m, const void *key, const void *value); /* replaces */
-void *base_map_get(const base_map *m, const void *key);                              /* NULL where absent */
-bool base_map_has(const base_map *m, const void *key);
+void base_map_clear(base_map *m);                                                    /* empty again, with the memory that it has */
+
+/* The slot of the key, or the empty one where it belongs; the table has room. Here, since most passes do little else. */
+static inline struct base_map_slot *base_map_slot(struct base_map_slot *slots, int cap, const void *key)
+{
+    int i = (int)(((uint64_t)((uintptr_t)key >> 4) * 0x9e3779b97f4a7c15u >> 32) & (uint64_t)(cap - 1));
+
+    while (slots[i].key && slots[i].key != key)
+        i = (i + 1) & (cap - 1);
+    return &slots[i];
+}
+
+/* NULL where absent. */
+static inline void *base_map_get(const base_map *m, const void *key)
+{
+    return m->cap && key ? base_map_slot(m->slots, m->cap, key)->value : NULL;
+}
+
+static inline bool base_map_has(const base_map *m, const void *key)
+{
+    return m->cap && key && base_map_slot(m->slots, m->cap, key)->key;
+}
 
 /* String -> pointer, the same; keys are borrowed. Iteration in order of insertion: `order` holds the keys. */
 typedef struct {

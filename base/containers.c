@@ -31,16 +31,6 @@ static uint64_t mix(uint64_t x)
 /* Maps are many and mostly small, so they grow fast: what a map leaves behind stays in the arena. */
 enum { FAST_GROWTH = 1 << 16 };
 
-/* The slot of `key`, or the empty one where it belongs. The table has an empty slot. */
-static struct base_map_slot *map_slot(struct base_map_slot *slots, int cap, const void *key)
-{
-    int i = (int)(((uint64_t)((uintptr_t)key >> 4) * 0x9e3779b97f4a7c15u >> 32) & (uint64_t)(cap - 1));
-
-    while (slots[i].key && slots[i].key != key)
-        i = (i + 1) & (cap - 1);
-    return &slots[i];
-}
-
 static void grow_map(tec_context *cx, base_map *m)
 {
     int cap = m->cap ? (m->cap < FAST_GROWTH ? 4 : 2) * m->cap : 16;
@@ -48,7 +38,7 @@ static void grow_map(tec_context *cx, base_map *m)
 
     for (int i = 0; i < m->cap; i++)
         if (m->slots[i].key)
-            *map_slot(slots, cap, m->slots[i].key) = m->slots[i];
+            *base_map_slot(slots, cap, m->slots[i].key) = m->slots[i];
     m->slots = slots;
     m->cap = cap;
 }
@@ -57,20 +47,17 @@ void base_map_put(tec_context *cx, base_map *m, const void *key, const void *val
 {
     if (2 * (m->n + 1) > m->cap)
         grow_map(cx, m);
-    struct base_map_slot *slot = map_slot(m->slots, m->cap, key);
+    struct base_map_slot *slot = base_map_slot(m->slots, m->cap, key);
     m->n += !slot->key;
     slot->key = key;
     slot->value = (void *)value;
 }
 
-void *base_map_get(const base_map *m, const void *key)
+void base_map_clear(base_map *m)
 {
-    return m->cap && key ? map_slot(m->slots, m->cap, key)->value : NULL;
-}
-
-bool base_map_has(const base_map *m, const void *key)
-{
-    return m->cap && key && map_slot(m->slots, m->cap, key)->key;
+    if (m->n)
+        memset(m->slots, 0, (size_t)m->cap * sizeof *m->slots);
+    m->n = 0;
 }
 
 static uint64_t hash_string(const char *s)

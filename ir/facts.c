@@ -2,6 +2,7 @@
  *
  * Each level of the chain holds lists, newest first. A variable's newest entry contains all older ones of the chain, so a lookup ends at
  * the first hit. Its rank never changes: it is the moment when something was first said about it.
+ * A level that was made for a statement (ir_facts_inside) learns what that says when it is first looked into, after the levels outside.
  */
 #include "ir/reason.h"
 
@@ -10,9 +11,56 @@ ir_facts *ir_facts_new(tec_context *cx, const ir_facts *outer)
     ir_facts *f = base_new(cx, ir_facts);
 
     f->cx = cx;
-    f->outer = outer;
+    f->outer = outer ? ir_facts_ready(outer) : NULL;
     f->rank = outer ? outer->rank : 0;
-    f->proofs = outer ? outer->proofs : base_new(cx, int);
+    f->all = outer ? outer->all : base_new(cx, ir_reasoning);
+    return f;
+}
+
+ir_facts *ir_facts_inside(const ir_facts *outer, const ir_stmt *s, bool otherwise)
+{
+    ir_facts *f = base_new(outer->cx, ir_facts);
+
+    *f = (ir_facts){.cx = outer->cx, .outer = outer, .inside = s, .otherwise = otherwise, .all = outer->all};
+    return f;
+}
+
+static void learn_inside(ir_facts *f, const ir_stmt *s)
+{
+    switch (s->kind) {
+    case IR_FOR:
+        ir_facts_range(f, s->loop.var, s->loop.min, s->loop.extent);
+        break;
+    case IR_LET_STMT:
+        if (base_dtype_same(s->let.var->dtype, BASE_I64))
+            ir_facts_value(f, s->let.var, s->let.value);
+        break;
+    case IR_IF:
+        if (s->branch.cond->dtype.lanes == 1)
+            ir_facts_assume(f, f->otherwise ? ir_not(f->cx, s->branch.cond) : s->branch.cond);
+        break;
+    case IR_BLOCK: case IR_STORE: case IR_UPDATE: case IR_ALLOCATE: case IR_SEQ: case IR_ASSERT: case IR_ATTRIBUTE: case IR_EVALUATE:
+        break;
+    }
+}
+
+/* Facts do not change for those who ask: when they were worked out makes no difference. So a proof that is under way does not count here. */
+static void take_in(ir_facts *f)
+{
+    const ir_stmt *s = f->inside;
+    int under_way = f->all->proofs;
+
+    f->inside = NULL;
+    f->rank = ir_facts_ready(f->outer)->rank;
+    f->all->proofs = 0;
+    learn_inside(f, s);
+    f->all->proofs = under_way;
+}
+
+const ir_facts *ir_facts_ready(const ir_facts *f)
+{
+    if (f && f->inside)
+        take_in((ir_facts *)f);
     return f;
 }
 
@@ -21,13 +69,35 @@ tec_context *ir_facts_context(const ir_facts *f)
     return f->cx;
 }
 
+static int list_of(const ir_expr *var)
+{
+    return __builtin_ctzll(var->vars) % IR_FACT_LISTS;
+}
+
 const ir_var_fact *ir_fact_of(const ir_facts *f, const ir_expr *var)
 {
-    for (; f; f = f->outer)
-        for (const ir_var_fact *v = f->vars; v; v = v->next)
+    int list = list_of(var);
+
+    for (f = ir_facts_ready(f); f; f = f->outer)
+        for (const ir_var_fact *v = f->vars[list]; v; v = v->next)
             if (v->var == var)
                 return v;
     return NULL;
+}
+
+uint64_t ir_facts_version(const ir_facts *f, const ir_expr *e)
+{
+    for (f = ir_facts_ready(f); f; f = f->outer)
+        if (f->touched & e->vars)
+            return f->version;
+    return 0;
+}
+
+/* Something is said about these variables. */
+static void touch(ir_facts *f, uint64_t vars)
+{
+    f->touched |= vars;
+    f->version = ++f->all->last_version;
 }
 
 /* A new entry at this level, a copy of the newest one. */
@@ -40,8 +110,9 @@ static ir_var_fact *refine(ir_facts *f, const ir_expr *var)
         *v = *old;
     else
         *v = (ir_var_fact){.var = var, .rank = ++f->rank, .interval = IR_EVERYTHING, .modulus = {1, 0}};
-    v->next = f->vars;
-    f->vars = v;
+    v->next = f->vars[list_of(var)];
+    f->vars[list_of(var)] = v;
+    touch(f, var->vars);
     return v;
 }
 
@@ -174,6 +245,7 @@ static void add_truth(ir_facts *f, const ir_expr *condition, bool value)
 
     *t = (ir_truth){condition, value, f->truths};
     f->truths = t;
+    touch(f, condition->vars);
 }
 
 /* by * var + c == base mod k, solved for var where that has one answer. */
@@ -216,6 +288,7 @@ static void learn_residue(ir_facts *f, const ir_expr *x, int64_t k, int64_t base
     r->modulus = (ir_modular){k, base};
     r->next = f->residues;
     f->residues = r;
+    touch(f, UINT64_MAX); /* a sum may have this one as its part */
 }
 
 static void learn_divisibility(ir_facts *f, const ir_sum *zero)

@@ -22,6 +22,9 @@ void ir_facts_range(ir_facts *f, const ir_expr *var, const ir_expr *min, const i
 void ir_facts_value(ir_facts *f, const ir_expr *var, const ir_expr *value); /* a let: var is value */
 void ir_facts_assume(ir_facts *f, const ir_expr *condition); /* conjunctions are taken apart; x % 8 == 0 is understood */
 tec_context *ir_facts_context(const ir_facts *f);
+/* What holds inside of a statement: the range of a loop's variable, the value of a let, the condition of an if, in its first branch or
+ * its second. It is worked out when something first asks: most statements that a pass goes through ask nothing. */
+ir_facts *ir_facts_inside(const ir_facts *outer, const ir_stmt *s, bool otherwise);
 
 /* Constant bounds, inclusive; INT64_MIN / INT64_MAX where nothing is known on that side. */
 typedef struct {

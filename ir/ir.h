@@ -81,13 +81,25 @@ static inline bool ir_is_op(ir_op op) { return op > IR_REDUCE && op < IR_N_OPS; 
 /* What a node holds somewhere inside, itself included. */
 enum { IR_HAS_LOAD = 1, IR_HAS_EFFECT = 2, IR_HAS_BINDER = 4 };
 
+/* Kinds of nodes that passes look for; what holds none of the kind inside, itself included, needs no visit. */
+enum {
+    IR_KIND_ACCESS = 1,   /* loads and calls */
+    IR_KIND_COMPARE = 2,  /* comparisons of index expressions */
+    IR_KIND_MASK = 4,     /* vectors of bools */
+    IR_KIND_PRODUCT = 8,  /* products of floats */
+    IR_KIND_FUNCTION = 16, /* operations on floats alone, but fma */
+    IR_KIND_HINT = 32     /* likely */
+};
+
 struct tec_expr {
     ir_op op;
     base_dtype dtype;
     base_loc loc;
-    uint64_t hash; /* ir_hash; the constructors compute it, with the two below */
+    uint64_t hash; /* ir_hash; the constructors compute it, with the four below */
+    uint64_t vars; /* of each variable used inside a bit, which others may have too: without the bit, the variable is not used */
     int depth;     /* 1 for leaves */
-    int has;       /* IR_HAS_LOAD (loads, calls that read buffers), IR_HAS_EFFECT (impure calls), IR_HAS_BINDER (let, reduce) */
+    uint16_t kinds; /* IR_KIND_... */
+    uint16_t has;  /* IR_HAS_LOAD (loads, calls that read buffers), IR_HAS_EFFECT (impure calls), IR_HAS_BINDER (let, reduce) */
     union {
         int64_t i; /* IR_INT */
         double f;  /* IR_FLOAT */

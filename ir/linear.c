@@ -436,6 +436,46 @@ static const ir_expr *build(tec_context *cx, const ir_sum *a)
                                                        : ir_sub(cx, sum, ir_int(cx, -a->constant));
 }
 
+static bool is_multiple(const ir_expr *e, const ir_expr *atom, int64_t by)
+{
+    if (by == 1)
+        return e == atom;
+    return e->op == IR_MUL && e->arg[0] == atom && e->arg[1]->op == IR_INT && e->arg[1]->i == by;
+}
+
+/* Whether e is what `build` would write, seen from its end: most expressions are canonical already. Sums that add no term are left to it. */
+static bool is_written(const ir_expr *e, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+    int added = 0;
+
+    if (a->constant == INT64_MIN)
+        return false;
+    if (a->constant != 0) {
+        if (e->op != (a->constant > 0 ? IR_ADD : IR_SUB) || !ir_is_value(e->arg[1], a->constant > 0 ? a->constant : -a->constant))
+            return false;
+        e = e->arg[0];
+    }
+    for (int i = a->n - 1; i >= 0; i--) {
+        added += t[i].by > 0;
+        if (t[i].by > 0)
+            continue;
+        if (t[i].by == INT64_MIN || e->op != IR_SUB || !is_multiple(e->arg[1], t[i].atom, -t[i].by))
+            return false;
+        e = e->arg[0];
+    }
+    for (int i = a->n - 1; i >= 0 && added > 0; i--) {
+        if (t[i].by < 0)
+            continue;
+        if (--added == 0)
+            return is_multiple(e, t[i].atom, t[i].by);
+        if (e->op != IR_ADD || !is_multiple(e->arg[1], t[i].atom, t[i].by))
+            return false;
+        e = e->arg[0];
+    }
+    return false;
+}
+
 const ir_expr *ir_sum_expr(const ir_facts *f, const ir_sum *a, const ir_expr *like)
 {
     const ir_term *t = ir_sum_terms(a);
@@ -444,6 +484,8 @@ const ir_expr *ir_sum_expr(const ir_facts *f, const ir_sum *a, const ir_expr *li
         return like && ir_alike(like, t[0].atom) ? like : t[0].atom;
     if (!like)
         return build(f->cx, a);
+    if (is_written(like, a))
+        return like;
     base_mark mark = base_arena_mark(f->cx);
     const ir_expr *e = build(f->cx, a);
 

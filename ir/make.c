@@ -1,4 +1,4 @@
-/* ir/make.c -- nodes as they are made: hash, depth and content flags, type checks, conversions of operands.
+/* ir/make.c -- nodes as they are made: hash, variables, depth, kinds and flags of what is inside, type checks, conversions of operands.
  *
  * The hash is two halves of 32 bits. The upper one ignores the names of variables and buffers, the lower one mixes them in.
  * A binder (let, reduce) takes only upper halves of what stands in its scope, so that expressions that differ in the names of
@@ -21,11 +21,12 @@ ir_expr *ir_make(tec_context *cx, ir_op op, base_dtype t)
     return e;
 }
 
-/* ---- hash, depth, flags ---- */
+/* ---- hash, variables, depth, kinds, flags ---- */
 
 typedef struct {
     uint32_t shape, named;
-    int depth, has;
+    uint64_t vars;
+    int depth, has, kinds;
 } summary;
 
 static uint32_t mix(uint32_t h, uint32_t x)
@@ -48,16 +49,24 @@ static void take_name(summary *s, const char *name)
     s->named = mix(s->named, (uint32_t)base_hash(name, strlen(name), BASE_HASH_SEED));
 }
 
-static void take_dtype(summary *s, base_dtype t)
+static void take_var(summary *s, const char *name)
 {
-    take_number(s, (uint64_t)t.code << 32 | (uint64_t)t.bits << 16 | t.lanes);
+    take_name(s, name);
+    s->vars = UINT64_C(1) << (s->named >> 26);
 }
 
-static void take_depth(summary *s, const ir_expr *e)
+static uint32_t number_of_type(base_dtype t)
+{
+    return (uint32_t)t.code << 24 | (uint32_t)t.bits << 16 | t.lanes;
+}
+
+static void take_inside(summary *s, const ir_expr *e)
 {
     if (e->depth >= s->depth)
         s->depth = e->depth + 1;
     s->has |= e->has;
+    s->vars |= e->vars;
+    s->kinds |= e->kinds;
 }
 
 static void take(summary *s, const ir_expr *e)
@@ -68,7 +77,7 @@ static void take(summary *s, const ir_expr *e)
     }
     s->shape = mix(s->shape, (uint32_t)(e->hash >> 32));
     s->named = mix(s->named, (uint32_t)e->hash);
-    take_depth(s, e);
+    take_inside(s, e);
 }
 
 /* Something in the scope of a variable that is bound here. */
@@ -76,7 +85,7 @@ static void take_bound(summary *s, const ir_expr *e)
 {
     take_number(s, e ? e->hash >> 32 : 0);
     if (e)
-        take_depth(s, e);
+        take_inside(s, e);
 }
 
 static void take_all(summary *s, const ir_expr *const *e, int n)
@@ -88,7 +97,7 @@ static void take_all(summary *s, const ir_expr *const *e, int n)
 
 static void take_buffer(summary *s, const ir_buffer *b)
 {
-    take_dtype(s, b->dtype);
+    take_number(s, number_of_type(b->dtype));
     take_name(s, b->name);
 }
 
@@ -165,7 +174,7 @@ static void take_node(summary *s, const ir_expr *e)
     case IR_INT: take_number(s, (uint64_t)e->i); return;
     case IR_FLOAT: take_float(s, e->f); return;
     case IR_STRING: take_text(s, e->string); return;
-    case IR_VAR: take_name(s, e->var.name); return;
+    case IR_VAR: take_var(s, e->var.name); return;
     case IR_LOAD: take_load(s, e); return;
     case IR_RAMP: take(s, e->ramp.base); take(s, e->ramp.stride); return;
     case IR_SHUFFLE: take_shuffle(s, e); return;
@@ -176,16 +185,32 @@ static void take_node(summary *s, const ir_expr *e)
     }
 }
 
+static int kind_of(const ir_expr *e)
+{
+    int kinds = e->dtype.lanes > 1 && base_is_bool(e->dtype) ? IR_KIND_MASK : 0;
+
+    if (e->op == IR_LOAD || e->op == IR_CALL)
+        return kinds | IR_KIND_ACCESS;
+    if (e->op >= IR_EQ && e->op <= IR_GE)
+        return base_dtype_same(e->arg[0]->dtype, BASE_I64) ? kinds | IR_KIND_COMPARE : kinds;
+    if (e->op == IR_LIKELY)
+        return kinds | IR_KIND_HINT;
+    if (e->op == IR_MUL)
+        return base_is_float(e->dtype) ? kinds | IR_KIND_PRODUCT : kinds;
+    return ir_is_op(e->op) && ir_ops[e->op].operands == IR_FLT && e->op != IR_FMA ? kinds | IR_KIND_FUNCTION : kinds;
+}
+
 const ir_expr *ir_finish(ir_expr *e)
 {
-    summary s = {.depth = 1};
+    summary s = {.depth = 1, .kinds = kind_of(e)};
 
-    take_number(&s, e->op);
-    take_dtype(&s, e->dtype);
+    take_number(&s, (uint64_t)e->op << 32 | number_of_type(e->dtype));
     take_node(&s, e);
     e->hash = (uint64_t)s.shape << 32 | s.named;
     e->depth = s.depth;
-    e->has = s.has;
+    e->has = (uint16_t)s.has;
+    e->kinds = (uint16_t)s.kinds;
+    e->vars = s.vars;
     return e;
 }
 
@@ -258,6 +283,14 @@ static bool is_bare(const ir_expr *e)
     return e->op == IR_INT && base_dtype_same(e->dtype, BASE_I64);
 }
 
+static bool have_one_type(const ir_op_info *info, const ir_expr *const *arg)
+{
+    for (int i = 1; i < info->arity; i++)
+        if (!base_dtype_same(arg[i]->dtype, arg[0]->dtype))
+            return false;
+    return true;
+}
+
 /* Bare immediates take the type of the first operand that is none; scalars take the lanes of the widest operand. */
 static void convert_operands(tec_context *cx, const ir_op_info *info, const ir_expr **arg)
 {
@@ -315,7 +348,8 @@ bool ir_unify(tec_context *cx, ir_op op, const ir_expr **arg)
     if (!ir_all_there(arg, info->arity))
         return false;
     const ir_expr *given[3] = {arg[0], info->arity > 1 ? arg[1] : NULL, info->arity > 2 ? arg[2] : NULL};
-    convert_operands(cx, info, arg);
+    if (!have_one_type(info, arg))
+        convert_operands(cx, info, arg);
     const char *fault = find_fault(info, arg);
     if (fault)
         ir_refuse(cx, "'%s' of %s: %s", info->text, list_operands(cx, given, info->arity), fault);

@@ -86,7 +86,7 @@ static ir_modular assumed(const ir_facts *f, const ir_expr *e)
 {
     ir_modular m = unknown;
 
-    for (; f; f = f->outer)
+    for (f = ir_facts_ready(f); f; f = f->outer)
         for (const ir_residue *r = f->residues; r; r = r->next) {
             const ir_term *t = ir_sum_terms(&r->form);
             int64_t base;
@@ -157,7 +157,7 @@ ir_modular ir_sum_modulus(const ir_facts *f, const ir_sum *a)
 {
     ir_modular m = sum_modulus(f, a);
 
-    for (const ir_facts *level = f; level; level = level->outer)
+    for (const ir_facts *level = ir_facts_ready(f); level; level = level->outer)
         for (const ir_residue *r = level->residues; r; r = r->next) {
             if (r->form.n < 2 || !ir_sum_holds(a, &r->form, 1))
                 continue;

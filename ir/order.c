@@ -79,6 +79,8 @@ int ir_rank(const ir_facts *f, const ir_expr *e)
 
 static bool mentions_inside(const ir_expr *e, const ir_expr *var, int *left)
 {
+    if (!(e->vars & var->vars))
+        return false;
     if (e == var || --*left < 0)
         return true;
     operands o = operands_of(e);

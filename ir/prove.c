@@ -90,7 +90,7 @@ static bool with_assumption(proof *p, const ir_sum *q, const ir_sum *c, const ir
 
 static bool with_assumptions(proof *p, const ir_sum *q, const ir_sum *c, const ir_expr *v, bool lower)
 {
-    for (const ir_facts *f = p->f; f; f = f->outer)
+    for (const ir_facts *f = ir_facts_ready(p->f); f; f = f->outer)
         for (const ir_assumption *a = f->assumptions; a; a = a->next)
             if (p->left > 0 && with_assumption(p, q, c, v, &a->nonneg, lower))
                 return true;
@@ -276,7 +276,7 @@ static bool nonneg(proof *p, const ir_sum *d)
 /* An assumption that differs from d by what is not negative proves it at once; the elimination would find it late. */
 static bool assumed(const ir_facts *f, const ir_sum *d)
 {
-    for (const ir_facts *level = f; level; level = level->outer)
+    for (const ir_facts *level = ir_facts_ready(f); level; level = level->outer)
         for (const ir_assumption *a = level->assumptions; a; a = a->next)
             if (a->nonneg.n <= d->n && ir_sum_holds(d, &a->nonneg, 1)) {
                 ir_sum rest;
@@ -291,14 +291,18 @@ static bool assumed(const ir_facts *f, const ir_sum *d)
 bool ir_sum_nonneg(const ir_facts *f, const ir_sum *a, int steps)
 {
     proof p = {f, steps, NULL};
+    ir_interval b = ir_sum_bounds(f, a);
 
-    if (a->bad || assumed(f, a))
-        return !a->bad;
-    if (*f->proofs == MAX_NESTED)
-        return ir_sum_bounds(f, a).min >= 0;
-    ++*f->proofs;
+    if (a->bad || b.max < 0 || b.min >= 0)
+        return !a->bad && b.min >= 0;
+    f->all->asked++;
+    if (assumed(f, a))
+        return true;
+    if (f->all->proofs == MAX_NESTED)
+        return false;
+    f->all->proofs++;
     bool yes = nonneg(&p, a);
-    --*f->proofs;
+    f->all->proofs--;
     return yes;
 }
 

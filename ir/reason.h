@@ -15,6 +15,7 @@
 
 #include "ir/build.h"
 #include "ir/facts.h"
+#include "ir/intern.h"
 #include "ir/walk.h"
 
 /* ---- integers (bounds.c): wide enough, or infinite ---- */
@@ -117,17 +118,34 @@ typedef struct ir_truth {
     const struct ir_truth *next;
 } ir_truth;
 
+enum { IR_FACT_LISTS = 8 };
+
+/* Of a whole chain. */
+typedef struct {
+    int proofs;            /* how many are under way, one inside the other */
+    uint64_t asked;        /* how often something was asked that may depend on all that is assumed */
+    uint64_t last_version;
+} ir_reasoning;
+
 struct ir_facts {
     tec_context *cx;
     const ir_facts *outer;
+    const ir_stmt *inside; /* not taken in yet: what holds inside this statement; NULL: nothing waits */
+    bool otherwise;        /* in its second branch */
     int rank;
-    int *proofs;           /* of the whole chain: how many are under way, one inside the other */
-    const ir_var_fact *vars;
+    uint64_t version;      /* another one whenever a variable or a condition is added here; of no other level */
+    uint64_t touched;      /* what these use (ir_expr.vars) */
+    ir_reasoning *all;
+    const ir_var_fact *vars[IR_FACT_LISTS]; /* by the bit of the variable */
     const ir_assumption *assumptions;
     const ir_residue *residues;
     const ir_truth *truths;
 };
+/* f with all that waited taken in; whoever looks into the lists of a chain starts from this. */
+const ir_facts *ir_facts_ready(const ir_facts *f);
 const ir_var_fact *ir_fact_of(const ir_facts *f, const ir_expr *var); /* NULL: nothing is known */
+/* A number that stands for all that the chain knows of e's variables, but for inequalities between them; 0: nothing. */
+uint64_t ir_facts_version(const ir_facts *f, const ir_expr *e);
 /* The range alone: ir_facts_range also learns that the extent is at least 1. */
 void ir_facts_span(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
 /* A let or a loop that runs once: the simplifier writes the value for the variable. */
@@ -153,10 +171,24 @@ bool ir_sum_uses(const ir_sum *a, const ir_expr *const *vars, int n);
 
 /* ---- simplify.c and its rules ---- */
 
+/* What the sessions for one statement have in common. A result that came about without a question about inequalities is right wherever the
+ * same is known of the variables (ir_facts_version): an index under many conditions is simplified once. */
+typedef struct {
+    ir_interned equal; /* results */
+    struct ir_result {
+        const ir_expr *e, *result;
+        uint64_t version;
+    } * slots; /* open addressing by e, at most half full; the newest result of each */
+    int n, cap;
+} ir_results;
+void ir_results_put(ir_results *r, const ir_expr *e, uint64_t version, const ir_expr *result);
+const ir_expr *ir_results_get(const ir_results *r, const ir_expr *e, uint64_t version); /* NULL: none */
+
 typedef struct {
     const ir_facts *f;
     tec_context *cx;
-    base_map memo;
+    ir_results *common; /* NULL: none */
+    base_map memo; /* what is not in `common` */
 } ir_session;
 const ir_expr *ir_simp(ir_session *s, const ir_expr *e);
 /* Adds by * e, simplified, to the form. */

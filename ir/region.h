@@ -38,6 +38,7 @@ ir_region ir_region_point(tec_context *cx, const ir_buffer *b, const ir_expr *co
  * (loops, lets) are eliminated. Updates write their targets; their targets are not listed as reads. The condition of an if narrows what
  * stands under it, unless it loads; those of select and && narrow nothing here. */
 void ir_touched(const ir_facts *f, const ir_stmt *s, base_vec *reads, base_vec *writes); /* of ir_region * */
+void ir_touched_of(const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *reads, base_vec *writes); /* of this buffer alone */
 
 /* The proof that quasi-affine bindings over loops (0..extent-1) are a bijection from the points that satisfy `where` onto the
  * domain (0..dom[j]-1 each). */

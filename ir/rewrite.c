@@ -4,6 +4,7 @@
  * stood. The first NULL ends a rewrite.
  */
 #include "ir/build.h"
+#include "ir/intern.h"
 #include "ir/walk.h"
 
 /* Nodes that the hooks make stand where the node that they rewrite stands. */
@@ -24,13 +25,16 @@ static bool is_leaf(const ir_expr *e)
 
 const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e)
 {
-    const ir_expr *out = e && !rw->no_memo ? base_map_get(&rw->memo, e) : NULL;
-
-    if (!e || out)
+    if (!e || (rw->vars && !(e->vars & rw->vars)) || (rw->kinds && !(e->kinds & rw->kinds)))
+        return e;
+    const ir_expr *out = rw->no_memo ? NULL : base_map_get(&rw->memo, e);
+    if (out)
         return out;
     base_loc old = move_to(rw->cx, e->loc);
     out = rw->expr ? rw->expr(rw, e) : ir_rewrite_children(rw, e);
     ir_at(rw->cx, old);
+    if (out != e && rw->equal)
+        out = ir_intern(rw->equal, out);
     if (out && !rw->no_memo && (out != e || !is_leaf(e)))
         base_map_put(rw->cx, &rw->memo, e, out);
     return out;

@@ -14,6 +14,25 @@ enum { MAX_UNREMEMBERED = 48 };
 
 static void collect(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out, int *left);
 
+/* The result for e where there is one already. */
+static const ir_expr *recall(ir_session *s, const ir_expr *e)
+{
+    const ir_expr *known = s->common ? ir_results_get(s->common, e, ir_facts_version(s->f, e)) : NULL;
+
+    if (known || !(known = base_map_get(&s->memo, e)))
+        return known;
+    s->f->all->asked++; /* as it did for what is in the memo */
+    return known;
+}
+
+static void remember(ir_session *s, const ir_expr *e, const ir_expr *result, bool asked)
+{
+    if (s->common && !asked)
+        ir_results_put(s->common, e, ir_facts_version(s->f, e), result);
+    else
+        base_map_put(s->cx, &s->memo, e, result);
+}
+
 static void add_simplified(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out)
 {
     if (e)
@@ -67,7 +86,7 @@ static void collect(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out, in
         out->bad = true;
     } else if (e->op == IR_INT) {
         ir_sum_read(s->f, out, e, by);
-    } else if ((known = base_map_get(&s->memo, e))) {
+    } else if ((known = recall(s, e))) {
         ir_sum_read(s->f, out, known, by);
     } else if (--*left < 0) {
         add_simplified(s, ir_simp(s, e), by, out);
@@ -160,7 +179,7 @@ static const ir_expr *simp_cast(ir_session *s, const ir_expr *e)
 static ir_session child_session(ir_session *s, ir_facts **f)
 {
     *f = ir_facts_new(s->cx, s->f);
-    return (ir_session){.f = *f, .cx = s->cx};
+    return (ir_session){.f = *f, .cx = s->cx, .common = s->common};
 }
 
 ir_session ir_session_under(ir_session *s, const ir_expr *condition, bool holds)
@@ -275,9 +294,10 @@ const ir_expr *ir_simp(ir_session *s, const ir_expr *e)
         return e;
     if (e->op == IR_VAR)
         return simp_var(s, e);
-    const ir_expr *known = base_map_get(&s->memo, e);
+    const ir_expr *known = recall(s, e);
     if (known)
         return known;
+    uint64_t asked = s->f->all->asked;
     base_loc where = base_where(s->cx);
     ir_at(s->cx, e->loc);
     const ir_expr *r = simp_node(s, e);
@@ -286,9 +306,11 @@ const ir_expr *ir_simp(ir_session *s, const ir_expr *e)
     ir_at(s->cx, where);
     if (!r)
         return NULL;
-    base_map_put(s->cx, &s->memo, e, r);
-    if (r != e && r->op != IR_INT && r->op != IR_VAR)
-        base_map_put(s->cx, &s->memo, r, r);
+    if (r != e && s->common)
+        r = ir_intern(&s->common->equal, r);
+    remember(s, e, r, s->f->all->asked != asked);
+    if (r != e && r->op != IR_INT && r->op != IR_VAR && !base_is_float(r->dtype))
+        remember(s, r, r, s->f->all->asked != asked);
     return r;
 }
 

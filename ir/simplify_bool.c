@@ -14,7 +14,7 @@
 
 static bool known_truth(const ir_facts *f, const ir_expr *condition, bool *value)
 {
-    for (; f; f = f->outer)
+    for (f = ir_facts_ready(f); f; f = f->outer)
         for (const ir_truth *t = f->truths; t; t = t->next)
             if (ir_alike(t->condition, condition)) {
                 *value = t->value;

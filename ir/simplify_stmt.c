@@ -24,7 +24,7 @@ static bool is_nothing(const ir_stmt *s)
 static place inside(place *p, ir_facts **f)
 {
     *f = ir_facts_new(p->session.cx, p->session.f);
-    return (place){.session = {.f = *f, .cx = p->session.cx}, .tree = p->tree};
+    return (place){.session = {.f = *f, .cx = p->session.cx, .common = p->session.common}, .tree = p->tree};
 }
 
 static bool find_block(ir_walk *w, const ir_stmt *s)
@@ -177,7 +177,7 @@ static const ir_stmt *simp_block(place *p, const ir_stmt *s)
     if (where && ir_is_true(where))
         where = NULL;
     if (where)
-        ir_facts_assume(f, where);
+        ir_facts_learn(f, where, true);
     for (int i = 0; i < b->n_iters; i++)
         ir_facts_range(f, b->iters[i].var, ir_int(p->session.cx, 0), b->iters[i].extent);
     const ir_block *inner = simp_block_inside(&body, b);
@@ -319,7 +319,7 @@ static const ir_stmt *simp_seq(place *p, const ir_stmt *s)
             ir_facts *f;
             after_assert = inside(here, &f);
             here = &after_assert;
-            ir_facts_assume(f, r->check.cond);
+            ir_facts_learn(f, r->check.cond, true);
         }
     }
     return changed ? ir_seq(p->session.cx, out, n) : s;
@@ -392,7 +392,8 @@ const ir_stmt *ir_simplify_stmt(const ir_facts *f, const ir_stmt *s)
 {
     if (!s)
         return NULL;
-    place p = {.session = {.f = f, .cx = f->cx}, .tree = holds_block(f->cx, s)};
+    ir_results common = {.equal.cx = f->cx};
+    place p = {.session = {.f = f, .cx = f->cx, .common = &common}, .tree = holds_block(f->cx, s)};
 
     return simp_stmt(&p, s);
 }

@@ -293,8 +293,10 @@ static const ir_stmt *subst_allocate(subst *s, const ir_stmt *stmt)
 {
     const ir_buffer *b = stmt->allocate.buffer, *new = base_map_has(&s->map->buffers, b) ? b : rewrite_fields(&s->rw, b);
 
-    if (new && new != b)
+    if (new && new != b) {
         base_map_put(s->rw.cx, &s->resized, b, new);
+        s->rw.vars = 0; /* what loads it changes, whatever its variables */
+    }
     return new ? ir_rewrite_stmt_children(&s->rw, stmt) : NULL;
 }
 
@@ -314,6 +316,9 @@ static subst start_subst(tec_context *cx, const ir_subst *map)
     subst s = {.rw = {.cx = cx, .expr = subst_expr, .stmt = subst_stmt, .buffer = subst_buffer}, .map = map};
 
     find_mentioned(cx, map, &s.mentioned);
+    for (int i = 0; i < map->vars.cap && map->buffers.n == 0; i++)
+        if (map->vars.slots[i].key)
+            s.rw.vars |= ((const ir_expr *)map->vars.slots[i].key)->vars;
     return s;
 }
 
@@ -329,6 +334,28 @@ const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt
     subst s = start_subst(cx, map);
 
     return ir_rewrite_stmt(&s.rw, stmt);
+}
+
+/* One memo serves all copies: most of them are of one size. */
+bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value, int n, struct ir_interned *equal,
+                      const ir_stmt **out)
+{
+    base_map memo = {0};
+
+    for (int i = 0; i < n; i++) {
+        ir_subst map = {0};
+
+        base_map_put(cx, &map.vars, var, value[i]);
+        subst one = start_subst(cx, &map);
+        one.rw.equal = equal;
+        one.rw.memo = memo;
+        out[i] = ir_rewrite_stmt(&one.rw, s);
+        if (!out[i])
+            return false;
+        memo = one.rw.memo;
+        base_map_clear(&memo);
+    }
+    return true;
 }
 
 const ir_region *ir_apply_region(tec_context *cx, const ir_subst *map, const ir_region *r)

@@ -11,6 +11,7 @@ typedef struct {
     ir_facts *f;
     base_vec var, min, extent; /* the inner variables; extent NULL: any value */
     const ir_expr *where;
+    const ir_buffer *only; /* the one that is asked about; NULL: all */
     base_vec *reads, *writes, *own; /* own: buffers allocated inside */
 } scope;
 
@@ -21,20 +22,20 @@ typedef struct {
 
 static void touch_stmt(scope *s, const ir_stmt *st);
 
-static bool is_own(const scope *s, const ir_buffer *b)
+static bool is_asked_for(const scope *s, const ir_buffer *b)
 {
+    if (s->only && s->only != b)
+        return false;
     for (int i = 0; i < s->own->n; i++)
         if (s->own->at[i] == b)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 static void add_box(scope *s, base_vec *list, const ir_region *r)
 {
     tec_context *cx = s->f->cx;
 
-    if (is_own(s, r->buffer))
-        return;
     ir_ranges inner = {(const ir_expr *const *)s->var.at, (const ir_expr *const *)s->min.at, (const ir_expr *const *)s->extent.at, s->var.n};
     ir_region *box = base_new(cx, ir_region);
     *box = ir_region_over(s->f, r, &inner, s->where);
@@ -52,6 +53,8 @@ static void add_box(scope *s, base_vec *list, const ir_region *r)
 
 static void add_point(scope *s, base_vec *list, const ir_buffer *b, const ir_expr *const *index, int n)
 {
+    if (!is_asked_for(s, b))
+        return;
     ir_region r = n == b->n ? ir_region_point(s->f->cx, b, index) : ir_region_whole(s->f->cx, b);
 
     add_box(s, list, &r);
@@ -115,6 +118,8 @@ static void touch_call(scope *s, const ir_expr *e)
             at++;
         if (meaning && at < meaning->n_params)
             output = meaning->params[at++].output;
+        if (!is_asked_for(s, e->call.buffer[i]))
+            continue;
         ir_region whole = ir_region_whole(s->f->cx, e->call.buffer[i]);
         add_box(s, s->reads, &whole);
         if (output)
@@ -145,7 +150,7 @@ static bool visit(ir_walk *w, const ir_expr *e)
 
 static void touch_expr(scope *s, const ir_expr *e)
 {
-    search w = {.walk = {.expr = visit, .cx = s->f->cx}, .s = s};
+    search w = {.walk = {.expr = visit, .kinds = IR_KIND_ACCESS, .cx = s->f->cx}, .s = s};
 
     if (ir_loads(s->f->cx, e)) /* all else touches nothing */
         ir_walk_expr(&w.walk, e);
@@ -182,9 +187,11 @@ static void touch_block(scope *s, const ir_stmt *st)
     if (st->block.where)
         t.where = s->where ? ir_and(cx, s->where, st->block.where) : st->block.where;
     for (int i = 0; i < b->n_reads; i++)
-        add_box(&t, t.reads, ir_apply_region(cx, &map, b->reads + i));
+        if (is_asked_for(s, b->reads[i].buffer))
+            add_box(&t, t.reads, ir_apply_region(cx, &map, b->reads + i));
     for (int i = 0; i < b->n_writes; i++)
-        add_box(&t, t.writes, ir_apply_region(cx, &map, b->writes + i));
+        if (is_asked_for(s, b->writes[i].buffer))
+            add_box(&t, t.writes, ir_apply_region(cx, &map, b->writes + i));
 }
 
 static void touch_let(scope *s, const ir_stmt *st)
@@ -258,10 +265,15 @@ static void touch_stmt(scope *s, const ir_stmt *st)
     }
 }
 
-void ir_touched(const ir_facts *f, const ir_stmt *s, base_vec *reads, base_vec *writes)
+void ir_touched_of(const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *reads, base_vec *writes)
 {
     base_vec own = {0};
-    scope top = {.outer = f, .f = ir_facts_new(f->cx, f), .reads = reads, .writes = writes, .own = &own};
+    scope top = {.outer = f, .f = ir_facts_new(f->cx, f), .only = b, .reads = reads, .writes = writes, .own = &own};
 
     touch_stmt(&top, s);
+}
+
+void ir_touched(const ir_facts *f, const ir_stmt *s, base_vec *reads, base_vec *writes)
+{
+    ir_touched_of(f, s, NULL, reads, writes);
 }

@@ -52,7 +52,7 @@ static void walk_children(ir_walk *w, const ir_expr *e)
 
 void ir_walk_expr(ir_walk *w, const ir_expr *e)
 {
-    if (!e || w->stop)
+    if (!e || w->stop || (w->kinds && !(e->kinds & w->kinds)))
         return;
     if (!w->every) {
         if (base_map_has(&w->seen, e))
@@ -169,16 +169,21 @@ typedef struct {
     const ir_expr *wanted;
 } search;
 
+/* Nodes without the variable's bit need no visit. */
 static bool compare(ir_walk *w, const ir_expr *e)
 {
-    w->stop = w->stop || e == ((search *)w)->wanted;
-    return true;
+    search *s = (search *)w;
+
+    w->stop = w->stop || e == s->wanted;
+    return e->vars & s->wanted->vars;
 }
 
 bool ir_uses_var(tec_context *cx, const ir_expr *e, const ir_expr *var)
 {
     search s = {{.cx = cx, .expr = compare}, var};
 
+    if (e && !(e->vars & var->vars))
+        return false;
     ir_walk_expr(&s.walk, e);
     return s.walk.stop;
 }

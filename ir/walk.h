@@ -22,6 +22,10 @@ struct ir_rewrite {
     const ir_stmt *(*stmt)(ir_rewrite *rw, const ir_stmt *s);
     const ir_buffer *(*buffer)(ir_rewrite *rw, const ir_buffer *b); /* at every use of a buffer; NULL: same */
     bool no_memo; /* the result depends on where the node stands (facts, enclosing loops) */
+    /* An expression without any of these variables, or of these kinds of nodes, inside stays what it is; 0: every one is visited. */
+    uint64_t vars; /* of ir_expr.vars */
+    int kinds;     /* IR_KIND_... */
+    struct ir_interned *equal; /* expressions that change become what is equal to them in this table (ir/intern.h); NULL: what they are */
     base_map memo;
 };
 const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e);     /* through the hook, memoised */
@@ -40,6 +44,7 @@ struct ir_walk {
     bool (*expr)(ir_walk *w, const ir_expr *e);
     bool (*stmt)(ir_walk *w, const ir_stmt *s);
     bool every;
+    int kinds;       /* expressions without any of these kinds of nodes (IR_KIND_...) inside are left out; 0: none is */
     bool stop;       /* set by a hook: nothing more is visited */
     tec_context *cx; /* for the memo */
     base_map seen;   /* the expressions that were visited */
@@ -60,6 +65,9 @@ const ir_stmt *ir_substitute_stmt(tec_context *cx, const ir_stmt *s, const ir_ex
 const ir_expr *ir_apply(tec_context *cx, const ir_subst *map, const ir_expr *e);
 const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt *s);
 const ir_region *ir_apply_region(tec_context *cx, const ir_subst *map, const ir_region *r);
+/* A copy of s for each value of the variable; what changes in them becomes what is equal to it in the table. False after an error. */
+bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value, int n, struct ir_interned *equal,
+                      const ir_stmt **out);
 /* A copy in which every loop, block, let, reduction and allocation has variables and buffers of its own. */
 const ir_stmt *ir_rename(tec_context *cx, const ir_stmt *s);
 const ir_expr *ir_rename_expr(tec_context *cx, const ir_expr *e);

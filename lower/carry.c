@@ -22,45 +22,48 @@ typedef struct {
 
 /* ---- which elements are touched ---- */
 
-/* An index that is loaded may be any, and another one at each time: the whole dimension. */
-static void widen_gathers(tec_context *cx, const base_vec *regions)
+/* The tables are of one buffer. */
+static void turn_to(lower_carry *c, const ir_buffer *b)
 {
-    for (int i = 0; i < regions->n; i++) {
-        ir_region *r = regions->at[i];
-        const ir_expr **min = base_copy(cx, r->min, (size_t)r->buffer->n * sizeof *min);
-        const ir_expr **extent = base_copy(cx, r->extent, (size_t)r->buffer->n * sizeof *extent);
-
-        for (int d = 0; d < r->buffer->n; d++) {
-            if (!ir_loads(cx, min[d]) && !ir_loads(cx, extent[d]))
-                continue;
-            min[d] = ir_int(cx, 0);
-            extent[d] = r->buffer->shape[d];
-        }
-        r->min = min;
-        r->extent = extent;
-    }
+    if (c->buffer == b)
+        return;
+    c->buffer = b;
+    c->accesses = c->touches = (base_map){0};
 }
 
-const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stmt *s)
+/* An index that is loaded may be any, and another one at each time: the whole dimension. */
+static const ir_region *widen_gathers(tec_context *cx, const ir_region *r)
 {
+    ir_region *wide = base_copy(cx, r, sizeof *r);
+    const ir_expr **min = base_copy(cx, r->min, (size_t)r->buffer->n * sizeof *min);
+    const ir_expr **extent = base_copy(cx, r->extent, (size_t)r->buffer->n * sizeof *extent);
+
+    for (int d = 0; d < r->buffer->n; d++) {
+        if (!ir_loads(cx, min[d]) && !ir_loads(cx, extent[d]))
+            continue;
+        min[d] = ir_int(cx, 0);
+        extent[d] = r->buffer->shape[d];
+    }
+    wide->min = min;
+    wide->extent = extent;
+    return wide;
+}
+
+const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b)
+{
+    turn_to(c, b);
     lower_touch *t = base_map_get(&c->touches, s);
 
     if (!t) {
+        base_vec reads = {0}, writes = {0};
+
         t = base_new(c->cx, lower_touch);
-        ir_touched(f, s, &t->reads, &t->writes);
-        widen_gathers(c->cx, &t->reads);
-        widen_gathers(c->cx, &t->writes);
+        ir_touched_of(f, s, b, &reads, &writes);
+        t->read = reads.n ? widen_gathers(c->cx, reads.at[0]) : NULL;
+        t->write = writes.n ? widen_gathers(c->cx, writes.at[0]) : NULL;
         base_map_put(c->cx, &c->touches, s, t);
     }
     return t;
-}
-
-const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b)
-{
-    for (int i = 0; i < regions->n; i++)
-        if (((const ir_region *)regions->at[i])->buffer == b)
-            return regions->at[i];
-    return NULL;
 }
 
 /* ---- who reads and writes ---- */
@@ -115,13 +118,10 @@ static bool note_access(ir_walk *w, const ir_expr *e)
 /* Whether s, its children among it, reads and writes b. */
 static int access_of(lower_carry *c, const ir_stmt *s, const ir_buffer *b)
 {
-    access_walk w = {.walk = {.expr = note_access, .cx = c->cx}, .buffer = b};
+    access_walk w = {.walk = {.expr = note_access, .kinds = IR_KIND_ACCESS, .cx = c->cx}, .buffer = b};
     base_vec own = {0};
 
-    if (c->buffer != b) {
-        c->buffer = b;
-        c->accesses = (base_map){0};
-    }
+    turn_to(c, b);
     if (base_map_has(&c->accesses, s))
         return (int)(intptr_t)base_map_get(&c->accesses, s);
     own_expressions(c->cx, s, &own);
@@ -418,7 +418,7 @@ static void fill(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_b
     case IR_EVALUATE: { /* a call: what it writes is all of the buffer, by the rule of regions */
         piece *p = base_new(c->cx, piece);
 
-        p->box = *lower_region_of(&lower_touched(c, f, s)->writes, b);
+        p->box = *lower_touched(c, f, s, b)->write;
         base_push(c->cx, out, p);
         break;
     }
@@ -502,11 +502,8 @@ static bool check_read(ir_walk *w, const ir_expr *e)
 
     if (e->op == IR_LOAD && e->load.buffer == r->buffer) {
         ir_region at = e->load.n == r->buffer->n ? ir_region_point(w->cx, r->buffer, e->load.index) : ir_region_whole(w->cx, r->buffer);
-        base_vec one = {0};
 
-        base_push(w->cx, &one, &at);
-        widen_gathers(w->cx, &one);
-        w->stop |= !covered(r->c, r->f, r->filled, &at);
+        w->stop |= !covered(r->c, r->f, r->filled, widen_gathers(w->cx, &at));
     }
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
         ir_region whole = ir_region_whole(w->cx, r->buffer);
@@ -520,7 +517,7 @@ static bool check_read(ir_walk *w, const ir_expr *e)
  * expression is none that anything is known of. */
 static bool reads_unfilled(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const base_vec *filled)
 {
-    read_walk w = {.walk = {.expr = check_read, .cx = c->cx}, .c = c, .f = f, .buffer = b, .filled = filled};
+    read_walk w = {.walk = {.expr = check_read, .kinds = IR_KIND_ACCESS, .cx = c->cx}, .c = c, .f = f, .buffer = b, .filled = filled};
     base_vec own = {0};
 
     own_expressions(c->cx, s, &own);
@@ -615,7 +612,7 @@ static bool tells_iteration(const ir_facts *f, const ir_region *r, const ir_stmt
 bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
 {
     const ir_facts *inside = lower_inside(f, loop);
-    const ir_region *r = lower_region_of(&lower_touched(c, inside, loop->loop.body)->writes, b);
+    const ir_region *r = lower_touched(c, inside, loop->loop.body, b)->write;
 
     return !r || moves_on(inside, r, loop) || tells_iteration(inside, r, loop) || only_first_writes(c, inside, loop->loop.body, b, loop);
 }

@@ -15,18 +15,17 @@
 
 typedef struct {
     tec_context *cx;
-    base_map touches; /* statement -> lower_touch */
     base_map points;  /* buffer -> its element, a variable for each dimension */
     const ir_buffer *buffer; /* the one asked about last, */
-    base_map accesses;       /* and which statements read and write it */
+    base_map accesses;       /* which statements read and write it, */
+    base_map touches;        /* and which boxes: statement -> lower_touch */
 } lower_carry;
 
-/* Reads and writes of a statement, seen from outside: one hull for each buffer. An index that is loaded takes the whole dimension. */
+/* What a statement reads and writes of a buffer, seen from outside: a hull each. An index that is loaded takes the whole dimension. */
 typedef struct {
-    base_vec reads, writes; /* of ir_region * */
+    const ir_region *read, *write; /* NULL: nothing */
 } lower_touch;
-const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stmt *s);
-const ir_region *lower_region_of(const base_vec *regions, const ir_buffer *b); /* NULL: none */
+const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b);
 
 /* Whether an iteration may read what it did not write before, as an earlier one did. f holds outside of the loop. */
 bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);

@@ -87,7 +87,7 @@ static bool note_expr(ir_walk *w, const ir_expr *e)
 
 static void use_expr(compactor *c, const ir_expr *e, base_map *out)
 {
-    use_walk u = {.walk = {.expr = note_expr, .cx = c->rw.cx}, .c = c, .out = out};
+    use_walk u = {.walk = {.expr = note_expr, .kinds = IR_KIND_ACCESS, .cx = c->rw.cx}, .c = c, .out = out};
 
     if (ir_loads(c->rw.cx, e))
         ir_walk_expr(&u.walk, e);
@@ -323,7 +323,7 @@ static void localise(compactor *c, const placement *p, ir_buffer *b)
 
 static ir_region hull(const ir_facts *f, const lower_touch *t, const ir_buffer *b)
 {
-    const ir_region *read = lower_region_of(&t->reads, b), *write = lower_region_of(&t->writes, b);
+    const ir_region *read = t->read, *write = t->write;
 
     if (!read || !write)
         return read ? *read : write ? *write : ir_region_whole(ir_facts_context(f), b);
@@ -427,7 +427,7 @@ static bool place(compactor *c, const ir_facts *program, const ir_buffer *b)
     descend(c, program, b, &d);
     p->at = d.chain.at[d.chain.n - 1];
     choose_range(c, p);
-    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d, lower_touched(&c->carry, d.facts.at[d.chain.n - 1], p->at), p))
+    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d, lower_touched(&c->carry, d.facts.at[d.chain.n - 1], p->at, b), p))
         return false;
 
     base_vec *list = base_map_get(&c->at, p->at);

@@ -291,7 +291,7 @@ static bool own(const ir_facts *program, const lower_access *a, const lower_acce
 {
     tec_context *cx = ir_facts_context(program);
     likeness l = {.cx = cx, .f = ir_facts_new(cx, program)};
-    ir_subst map[2] = {{{0}, {0}}, {{0}, {0}}};
+    ir_subst map[2] = {0};
     base_vec inner = {0}, bind = {0}, dom = {0};
 
     for (int axis = 0; axis < 3; axis++) {

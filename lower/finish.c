@@ -49,7 +49,7 @@ static const ir_stmt *visit_loop(finisher *f, const ir_stmt *s)
         s = ir_rewrite_stmt_children(&f->rw, s);
         return s && how == IR_PARALLEL && s->kind == IR_FOR ? serial(f, s) : s;
     }
-    finisher inside = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt}, .o = f->o, .parallel = true};
+    finisher inside = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_HINT}, .o = f->o, .parallel = true};
     const ir_stmt *body = ir_rewrite_stmt(&inside.rw, s->loop.body);
     const ir_expr *min = ir_rewrite_expr(&f->rw, s->loop.min), *extent = ir_rewrite_expr(&f->rw, s->loop.extent);
     if (body == s->loop.body && min == s->loop.min && extent == s->loop.extent)
@@ -68,7 +68,7 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 const ir_program *lower_finish(const lower_options *o, const ir_program *p)
 {
-    finisher f = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt}, .o = o};
+    finisher f = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_HINT}, .o = o};
 
     return lower_with_body(o->cx, p, ir_rewrite_stmt(&f.rw, p->body));
 }

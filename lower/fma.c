@@ -40,7 +40,7 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
 
 const ir_program *lower_fma(const lower_options *o, const ir_program *p)
 {
-    ir_rewrite rw = {.cx = o->cx, .expr = visit};
+    ir_rewrite rw = {.cx = o->cx, .expr = visit, .kinds = IR_KIND_PRODUCT};
 
     if (o->strict || !o->target->has_fma)
         return p;

@@ -97,7 +97,7 @@ bool lower_in_place(const ir_facts *f, const ir_stmt *loop, const ir_buffer **to
 
     if (!descend(&n, loop) || !is_injective(&n, n.store->store.index[0]))
         return false;
-    loads l = {.walk = {.expr = note_load, .cx = cx}, .store = n.store};
+    loads l = {.walk = {.expr = note_load, .kinds = IR_KIND_ACCESS, .cx = cx}, .store = n.store};
     ir_walk_expr(&l.walk, n.store->store.value);
     ir_walk_expr(&l.walk, n.store->store.mask);
     for (int i = 0; i < n.own.n; i++)

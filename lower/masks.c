@@ -174,14 +174,15 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 static bool find_mask(ir_walk *w, const ir_expr *e)
 {
-    w->stop |= e->dtype.lanes > 1 && base_is_bool(e->dtype);
-    return e->op != IR_LOAD || e->load.mask || e->load.index[0]->op != IR_RAMP;
+    (void)e;
+    w->stop = true; /* the walk meets nothing else */
+    return false;
 }
 
 const ir_program *lower_masks(const lower_options *o, const ir_program *p)
 {
-    ir_rewrite rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt};
-    ir_walk look = {.cx = o->cx, .expr = find_mask};
+    ir_rewrite rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_MASK};
+    ir_walk look = {.cx = o->cx, .expr = find_mask, .kinds = IR_KIND_MASK};
 
     ir_walk_stmt(&look, p->body);
     return look.stop ? lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body)) : p;

@@ -102,7 +102,7 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
 
 const ir_program *lower_math(const lower_options *o, const ir_program *p)
 {
-    expander x = {.rewrite = {.cx = o->cx, .expr = visit}, .o = o};
+    expander x = {.rewrite = {.cx = o->cx, .expr = visit, .kinds = o->target->has_fma ? IR_KIND_FUNCTION : 0}, .o = o};
     const ir_stmt *body = ir_rewrite_stmt(&x.rewrite, p->body);
     if (!body || body == p->body)
         return body ? p : NULL;

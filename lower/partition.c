@@ -117,7 +117,7 @@ static bool find_select(ir_walk *w, const ir_expr *e)
 
 static void search_expr(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *e)
 {
-    select_walk w = {.walk = {.expr = find_select, .cx = s->p->cx}, .s = s, .f = f, .outside = outside};
+    select_walk w = {.walk = {.expr = find_select, .kinds = IR_KIND_COMPARE, .cx = s->p->cx}, .s = s, .f = f, .outside = outside};
 
     if (e)
         ir_walk_expr(&w.walk, e);
@@ -181,7 +181,7 @@ static const ir_stmt *hold_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 static const ir_stmt *interior_of(const search *s)
 {
-    interior in = {.rw = {.cx = s->p->cx, .expr = hold, .stmt = hold_stmt}, .chosen = &s->chosen};
+    interior in = {.rw = {.cx = s->p->cx, .expr = hold, .stmt = hold_stmt, .kinds = IR_KIND_COMPARE}, .chosen = &s->chosen};
 
     return ir_rewrite_stmt(&in.rw, s->loop->loop.body);
 }

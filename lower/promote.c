@@ -38,6 +38,7 @@ typedef struct {
     const ir_buffer *buffer;
     bool fixed;      /* not all accesses are constant and contiguous */
     base_vec cells;  /* cell *, distinct accesses at first */
+    base_map known;  /* what tells an access from others (range_key) -> its cell */
 } local;
 
 typedef struct {
@@ -55,6 +56,12 @@ static bool constant_range(const ir_expr *index, int64_t *first, int *n)
     return index->dtype.lanes == 1 && ir_is_int(index, first);
 }
 
+/* A number for first..first+n-1, as a key: no vector has as many as 2^16 lanes. */
+static const void *range_key(int64_t first, int n)
+{
+    return (const void *)(uintptr_t)((uint64_t)first << 16 | (uint64_t)n);
+}
+
 static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index)
 {
     local *l = base_map_get(&p->locals, b);
@@ -67,16 +74,13 @@ static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index)
         l->fixed = true;
         return;
     }
-    for (int i = 0; i < l->cells.n; i++) {
-        const cell *c = l->cells.at[i];
-
-        if (c->first == first && c->n == n)
-            return;
-    }
+    if (base_map_has(&l->known, range_key(first, n)))
+        return;
     cell *c = base_new(p->rw.cx, cell);
     c->first = first;
     c->n = n;
     base_push(p->rw.cx, &l->cells, c);
+    base_map_put(p->rw.cx, &l->known, range_key(first, n), c);
 }
 
 typedef struct {
@@ -370,8 +374,8 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 const ir_program *lower_promote(const lower_options *o, const ir_program *p)
 {
-    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt}};
-    access_walk w = {.walk = {.expr = walk_expr, .stmt = walk_stmt, .cx = o->cx}, .p = &pr};
+    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS}};
+    access_walk w = {.walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = o->cx}, .p = &pr};
 
     ir_walk_stmt(&w.walk, p->body);
     for (int i = 0; i < pr.locals.cap; i++)

@@ -10,40 +10,22 @@
  * costly functions that follow are not written twice. Nothing moves: computations that do not change in a loop are hoisted by
  * LLVM, which knows what a register costs.
  */
+#include "ir/intern.h"
 #include "lower/util.h"
-
-/* Nodes of one hash, in a list. */
-typedef struct entry {
-    const ir_expr *e;
-    struct entry *next;
-} entry;
 
 typedef struct {
     ir_rewrite rw;
-    entry **table;
-    int n, cap; /* a power of two */
+    ir_interned table;
+    base_map loads; /* buffer -> its first load; for the planted fault alone */
 } sharer;
 
-static void insert(sharer *s, entry *x)
+static const ir_expr *first_load(sharer *s, const ir_expr *e)
 {
-    entry **slot = &s->table[ir_hash(x->e) & (uint64_t)(s->cap - 1)];
+    const ir_expr *first = base_map_get(&s->loads, e->load.buffer);
 
-    x->next = *slot;
-    *slot = x;
-}
-
-static void grow(sharer *s)
-{
-    entry **old = s->table;
-    int cap = s->cap;
-
-    s->cap = cap ? cap * 2 : 256;
-    s->table = base_array(s->rw.cx, entry *, s->cap);
-    for (int i = 0; i < cap; i++)
-        for (entry *x = old[i], *next; x; x = next) {
-            next = x->next;
-            insert(s, x);
-        }
+    if (!first)
+        base_map_put(s->rw.cx, &s->loads, e->load.buffer, e);
+    return first && base_dtype_same(first->dtype, e->dtype) ? first : e;
 }
 
 /* The children are shared already, so that comparing stops at them. */
@@ -52,26 +34,12 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
     sharer *s = (sharer *)rw;
 
     e = ir_rewrite_children(rw, e);
-    if (!e || e->op == IR_VAR || e->op == IR_STRING || (e->op == IR_CALL && !e->call.pure) || e->op == IR_LET)
-        return e;
-    if (s->n >= s->cap)
-        grow(s);
-    for (const entry *x = s->table[ir_hash(e) & (uint64_t)(s->cap - 1)]; x; x = x->next)
-        if (x->e == e || (x->e->op == e->op && ir_same(x->e, e)) ||
-            (e->op == IR_LOAD && x->e->op == IR_LOAD && e->load.buffer == x->e->load.buffer && base_dtype_same(e->dtype, x->e->dtype) &&
-             BASE_PLANT_ON(rw->cx, share_loads)))
-            return x->e;
-
-    entry *x = base_new(rw->cx, entry);
-    x->e = e;
-    insert(s, x);
-    s->n++;
-    return e;
+    return e && e->op == IR_LOAD && BASE_PLANT_ON(rw->cx, share_loads) ? first_load(s, e) : ir_intern(&s->table, e);
 }
 
 const ir_program *lower_share(const lower_options *o, const ir_program *p)
 {
-    sharer s = {.rw = {.cx = o->cx, .expr = visit}};
+    sharer s = {.rw = {.cx = o->cx, .expr = visit}, .table.cx = o->cx};
 
     return lower_with_body(o->cx, p, ir_rewrite_stmt(&s.rw, p->body));
 }

@@ -98,7 +98,7 @@ static bool use_in_expr(ir_walk *w, const ir_expr *e)
 
 static void use_expr(planner *p, const ir_expr *e)
 {
-    use_walk w = {.walk = {.expr = use_in_expr, .cx = p->cx}, .p = p};
+    use_walk w = {.walk = {.expr = use_in_expr, .kinds = IR_KIND_ACCESS, .cx = p->cx}, .p = p};
 
     if (ir_loads(p->cx, e))
         ir_walk_expr(&w.walk, e);
@@ -579,7 +579,7 @@ const ir_program *lower_storage(const lower_options *o, const ir_program *p)
     choose_stack(&pl);
     const ir_expr *shared = place_all(&pl, f, false), *per_thread = place_all(&pl, f, true);
     writer w = {.rw = {.cx = o->cx, .expr = write_expr, .stmt = write_place, .buffer = write_buffer, .no_memo = true},
-                .names.rw = {.cx = o->cx, .buffer = moved_buffer},
+                .names.rw = {.cx = o->cx, .buffer = moved_buffer, .kinds = IR_KIND_ACCESS},
                 .p = &pl};
     choose_scopes(&w);
     const ir_stmt *body = ir_rewrite_stmt(&w.rw, p->body);

@@ -12,6 +12,7 @@
  * with the note auto_unroll(N), every serial loop of constant extent is unrolled, from the inside out, while its copies hold at
  * most N statements; the note auto_unroll_depth(D) lets at most D nested loops be unrolled so.
  */
+#include "ir/intern.h"
 #include "lower/util.h"
 
 /* Past these, a slip in the schedule is likelier than a wish. */
@@ -21,29 +22,63 @@ typedef struct {
     ir_rewrite rw;
     int64_t steps, depth; /* of the innermost pragma around; steps 0: none */
     bool has_pragma;      /* the program has one: the result of a statement depends on where it stands */
+    ir_interned equal;    /* expressions of copies: many are equal */
 } unroller;
+
+typedef struct {
+    ir_walk walk;
+    int64_t left;
+} long_walk;
+
+static bool count_down(ir_walk *w)
+{
+    w->stop = --((long_walk *)w)->left < 0;
+    return !w->stop;
+}
+
+static bool count_expr(ir_walk *w, const ir_expr *e)
+{
+    (void)e;
+    return count_down(w);
+}
+
+static bool count_stmt(ir_walk *w, const ir_stmt *s)
+{
+    (void)s;
+    return count_down(w);
+}
+
+/* Whether s may have more nodes than that: those that it shares are counted each time, which takes less than to tell. */
+static bool may_exceed(const ir_stmt *s, int64_t nodes)
+{
+    long_walk w = {.walk = {.expr = count_expr, .stmt = count_stmt, .every = true}, .left = nodes};
+
+    ir_walk_stmt(&w.walk, s);
+    return w.walk.stop;
+}
 
 static bool too_long(tec_context *cx, const ir_stmt *s, int64_t n)
 {
-    int nodes;
+    int64_t nodes;
 
     if (n > MAX_COPIES) {
         base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times (limit %d)", s->loop.var->var.name, (long long)n,
                   MAX_COPIES);
         return true;
     }
-    nodes = n > 1 ? ir_count_nodes(cx, s->loop.body) : 0;
+    nodes = n > 1 && may_exceed(s->loop.body, MAX_NODES / n) ? ir_count_nodes(cx, s->loop.body) : 0;
     if (nodes * n > MAX_NODES) {
         base_fail(cx, TEC_INVALID, s->loc,
-                  "cannot unroll '%s' %lld times: its body has %d nodes, the copies would pass %d in all",
-                  s->loop.var->var.name, (long long)n, nodes, MAX_NODES);
+                  "cannot unroll '%s' %lld times: its body has %lld nodes, the copies would pass %d in all",
+                  s->loop.var->var.name, (long long)n, (long long)nodes, MAX_NODES);
         return true;
     }
     return false;
 }
 
-static const ir_stmt *unroll_loop(tec_context *cx, const ir_stmt *s)
+static const ir_stmt *unroll_loop(unroller *u, const ir_stmt *s)
 {
+    tec_context *cx = u->rw.cx;
     int64_t n;
 
     ir_at(cx, s->loc);
@@ -56,9 +91,10 @@ static const ir_stmt *unroll_loop(tec_context *cx, const ir_stmt *s)
         return NULL;
 
     const ir_stmt **copy = base_array(cx, const ir_stmt *, n);
+    const ir_expr **value = base_array(cx, const ir_expr *, n);
     for (int64_t i = 0; i < n; i++)
-        copy[i] = ir_substitute_stmt(cx, s->loop.body, s->loop.var, ir_add(cx, s->loop.min, ir_int(cx, i && BASE_PLANT_ON(cx, unroll_copies) ? i - 1 : i)));
-    return ir_seq(cx, copy, (int)n);
+        value[i] = ir_intern(&u->equal, ir_add(cx, s->loop.min, ir_int(cx, i && BASE_PLANT_ON(cx, unroll_copies) ? i - 1 : i)));
+    return ir_copy_for_each(cx, s->loop.body, s->loop.var, value, (int)n, &u->equal, copy) ? ir_seq(cx, copy, (int)n) : NULL;
 }
 
 /* ---- the pragma ---- */
@@ -128,7 +164,7 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     u->depth = depth;
     if (!s || s->kind != IR_FOR)
         return s;
-    return s->loop.how == IR_UNROLLED || is_wanted(u, s, height) ? unroll_loop(rw->cx, s) : s;
+    return s->loop.how == IR_UNROLLED || is_wanted(u, s, height) ? unroll_loop(u, s) : s;
 }
 
 /* Only statements change here; expressions need no visit. */
@@ -158,6 +194,7 @@ const ir_program *lower_unroll(const lower_options *o, const ir_program *p)
     ir_walk_stmt(&look.walk, p->body);
     unroller u = {.rw = {.cx = o->cx, .expr = keep, .stmt = visit, .no_memo = look.found},
                   .depth = DEFAULT_DEPTH,
-                  .has_pragma = look.found};
+                  .has_pragma = look.found,
+                  .equal.cx = o->cx};
     return lower_with_body(o->cx, p, ir_rewrite_stmt(&u.rw, p->body));
 }

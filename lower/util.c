@@ -13,45 +13,6 @@ const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir
     return copy;
 }
 
-ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s)
-{
-    ir_facts *inner = ir_facts_new(ir_facts_context(f), f);
-
-    switch (s->kind) {
-    case IR_FOR:
-        ir_facts_range(inner, s->loop.var, s->loop.min, s->loop.extent);
-        break;
-    case IR_LET_STMT:
-        if (base_dtype_same(s->let.var->dtype, BASE_I64))
-            ir_facts_value(inner, s->let.var, s->let.value);
-        break;
-    case IR_IF:
-        if (s->branch.cond->dtype.lanes == 1)
-            ir_facts_assume(inner, s->branch.cond);
-        break;
-    case IR_BLOCK:
-    case IR_STORE:
-    case IR_UPDATE:
-    case IR_ALLOCATE:
-    case IR_SEQ:
-    case IR_ASSERT:
-    case IR_ATTRIBUTE:
-    case IR_EVALUATE:
-        break;
-    }
-    return inner;
-}
-
-ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s)
-{
-    tec_context *cx = ir_facts_context(f);
-    ir_facts *inner = ir_facts_new(cx, f);
-
-    if (s->branch.cond->dtype.lanes == 1)
-        ir_facts_assume(inner, ir_not(cx, s->branch.cond));
-    return inner;
-}
-
 void lower_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out)
 {
     if (!e || ir_is_true(e))

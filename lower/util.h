@@ -17,9 +17,9 @@
 /* p with another body: p itself where it is the same pointer, NULL for NULL. */
 const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body);
 
-/* The facts that hold inside s: the range of a loop's variable, the value of a let, the condition of an if (in its first branch). */
-ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s);
-ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s);
+/* The facts that hold inside s, and in the second branch of an if. */
+static inline ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s) { return ir_facts_inside(f, s, false); }
+static inline ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s) { return ir_facts_inside(f, s, true); }
 
 /* The operands of nested &&, likely() taken off; NULL and `true` add nothing. */
 void lower_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out);

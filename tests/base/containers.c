@@ -38,11 +38,12 @@ enum { KEYS = 700 };
 Test(containers, map_agrees_with_a_plain_array)
 {
     static char keys[KEYS], values[KEYS];
+    base_map m = {0};
 
     for (uint64_t round = 1; round <= 50; round++) {
         int model[KEYS], n = 0;
         uint64_t seed = round;
-        base_map m = {0};
+        base_map_clear(&m);
         memset(model, -1, sizeof model);
         for (int step = 0; step < 40 * (int)round; step++) {
             int64_t key = base_random_below(&seed, KEYS), value = base_random_below(&seed, KEYS);

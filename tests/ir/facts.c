@@ -128,3 +128,51 @@ Test(facts, prove_what_follows_and_nothing_else)
     }
     cr_assert(wrong == 0, "%d questions", wrong);
 }
+
+/* ---- facts that wait ---- */
+
+/* for k in 0..max(n, 4) { if k < n { let x = k*8 { ... } } else { ... } } */
+Test(facts, of_a_statement_are_the_same_whenever_they_are_asked_for)
+{
+    tec_context *cx = tec_context_new();
+    const ir_expr *n = ir_var(cx, "n", BASE_I64), *k = ir_var(cx, "k", BASE_I64), *x = ir_var(cx, "x", BASE_I64), *zero = ir_int(cx, 0);
+    const ir_stmt *nothing = ir_nothing(cx), *let = ir_let_stmt(cx, x, ir_mul(cx, k, ir_int(cx, 8)), nothing);
+    const ir_stmt *branch = ir_if(cx, ir_lt(cx, k, n), let, nothing);
+    const ir_stmt *loop = ir_for(cx, k, zero, ir_max(cx, n, ir_int(cx, 4)), IR_SERIAL, branch);
+    ir_facts *top = ir_facts_new(cx, NULL);
+    const ir_facts *f = ir_facts_inside(top, loop, false), *then = ir_facts_inside(f, branch, false), *inner = ir_facts_inside(then, let, false);
+    const ir_facts *otherwise = ir_facts_inside(f, branch, true);
+
+    /* The innermost is asked first. */
+    cr_expect(ir_prove_lt(inner, x, ir_mul(cx, n, ir_int(cx, 8))));
+    cr_expect_eq(ir_modulus(inner, x).coefficient, 8);
+    cr_expect(ir_prove_le(f, zero, k));
+    cr_expect(!ir_prove_lt(f, k, n) && ir_prove_lt(then, k, n) && !ir_prove_lt(otherwise, k, n) && ir_prove_le(otherwise, n, k));
+    tec_context_free(cx);
+}
+
+/* What is assumed of a condition that was simplified, in one branch and the other. */
+Test(facts, are_learnt_from_both_outcomes_of_a_condition)
+{
+    tec_context *cx = tec_context_new();
+    const ir_expr *a = ir_var(cx, "a", BASE_I64), *b = ir_var(cx, "b", BASE_I64), *five = ir_int(cx, 5);
+    const ir_expr *apart = ir_ne(cx, a, b), *both = ir_and(cx, ir_lt(cx, a, five), ir_lt(cx, five, b));
+    const ir_expr *either = ir_or(cx, ir_lt(cx, a, five), ir_lt(cx, five, b));
+    ir_facts *top = ir_facts_new(cx, NULL), *f = ir_facts_new(cx, top);
+
+    ir_facts_learn(f, ir_simplify(f, ir_lt(cx, a, b)), false);
+    cr_expect(ir_prove_le(f, b, a) && !ir_prove_lt(f, b, a));
+    f = ir_facts_new(cx, top);
+    ir_facts_learn(f, ir_simplify(f, apart), false);
+    cr_expect(ir_prove_equal(f, a, b));
+    f = ir_facts_new(cx, top);
+    ir_facts_learn(f, ir_simplify(f, both), true);
+    cr_expect(ir_prove_lt(f, a, b));
+    f = ir_facts_new(cx, top);
+    ir_facts_learn(f, ir_simplify(f, both), false);
+    cr_expect(!ir_prove_lt(f, a, five) && !ir_prove_le(f, five, a) && !ir_prove_le(f, b, five));
+    f = ir_facts_new(cx, top);
+    ir_facts_learn(f, ir_simplify(f, either), false);
+    cr_expect(ir_prove_le(f, five, a) && ir_prove_le(f, b, five));
+    tec_context_free(cx);
+}

@@ -3,6 +3,7 @@
 #include <criterion/new/assert.h>
 
 #include "ir/build.h"
+#include "ir/intern.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 
@@ -116,6 +117,64 @@ Test(walk, resizes_buffers_that_are_allocated_inside)
 
     check(r, "allocate T: f32[8] {\n  T[i] = T[i]\n}\n");
     cr_expect(r->allocate.body->store.buffer == r->allocate.buffer && r->allocate.buffer != T);
+    cr_expect_eq(r->allocate.body->store.value->load.buffer, r->allocate.buffer, "a load without the variable stayed");
+}
+
+Test(walk, copies_a_statement_for_each_value)
+{
+    const ir_expr *at = ir_add(cx, ir_mul(cx, i, ir_int(cx, 4)), j), *value[] = {ir_int(cx, 0), ir_int(cx, 2)};
+    const ir_stmt *s = ir_store(cx, B, ir_load(cx, A, &j, 1), &at, 1), *copy[2];
+    ir_interned equal = {.cx = cx};
+
+    bool made = ir_copy_for_each(cx, s, i, value, 2, &equal, copy);
+    cr_assert(made);
+    check(copy[0], "B[j] = A[j]\n");
+    check(copy[1], "B[8 + j] = A[j]\n");
+    cr_expect_eq(copy[0]->store.value, copy[1]->store.value);
+    const ir_stmt *once_more[2];
+    made = ir_copy_for_each(cx, s, i, value, 2, &equal, once_more);
+    cr_assert(made);
+    cr_expect_eq(copy[1]->store.index[0], once_more[1]->store.index[0], "equal indices are two nodes");
+}
+
+/* Counts what a rewrite asks of it. */
+typedef struct {
+    ir_rewrite rw;
+    int asked;
+} counting;
+
+static const ir_expr *count_and_rewrite(ir_rewrite *rw, const ir_expr *e)
+{
+    ((counting *)rw)->asked++;
+    return ir_rewrite_children(rw, e);
+}
+
+Test(walk, leaves_out_what_holds_no_node_of_the_kind)
+{
+    const ir_expr *at = grow(i, 8), *e = ir_mul(cx, ir_load(cx, A, &at, 1), ir_load(cx, B, &i, 1));
+    counting all = {.rw = {.cx = cx, .expr = count_and_rewrite}};
+    counting products = {.rw = {.cx = cx, .expr = count_and_rewrite, .kinds = IR_KIND_PRODUCT}};
+    counting of_j = {.rw = {.cx = cx, .expr = count_and_rewrite, .vars = j->vars}};
+
+    cr_expect_eq(ir_rewrite_expr(&products.rw, e), e);
+    cr_expect_eq(products.asked, 1);
+    cr_expect_eq(ir_rewrite_expr(&all.rw, e), e);
+    cr_expect_gt(all.asked, 8);
+    cr_expect_eq(ir_rewrite_expr(&of_j.rw, e), e);
+    cr_expect_eq(of_j.asked, 0);
+}
+
+/* Two variables may have one bit; a variable that is used never lacks its own. */
+Test(walk, notes_every_variable_in_what_uses_it)
+{
+    for (int k = 0; k < 200; k++) {
+        const ir_expr *v = ir_var(cx, base_format(cx, "v%d", k), BASE_I64), *m = ir_lt(cx, v, n);
+        const ir_expr *e = ir_let(cx, j, ir_add(cx, v, i), ir_select(cx, m, ir_load(cx, A, &v, 1), ir_imm(cx, BASE_F32, 0)));
+
+        bool noted = ir_uses_var(cx, e, v) && (e->vars & v->vars), missed = ir_uses_var(cx, ir_add(cx, i, n), v);
+        cr_assert(noted, "%d", k);
+        cr_assert_not(missed, "%d", k);
+    }
 }
 
 Test(walk, renames_every_occurrence_on_its_own)

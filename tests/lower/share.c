@@ -20,3 +20,12 @@ Test(share, keeps_calls_with_effects_apart)
 
     cr_assert_neq(value->arg[0], value->arg[1]);
 }
+
+Test(share, keeps_what_holds_a_call_with_effects_apart)
+{
+    const ir_program *p = parse("program p(A: f32[4], out B: f32[4]) {\n  intrinsic foo\n"
+                                "  for i in 0..4 { B[i] = (call<f32> foo(A[i]) + 1.0) * (call<f32> foo(A[i]) + 1.0) }\n}\n");
+    const ir_expr *value = through("share", AVX512, p, false)->body->loop.body->store.value;
+
+    cr_assert_neq(value->arg[0], value->arg[1]);
+}
