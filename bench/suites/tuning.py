@@ -60,7 +60,7 @@ def mean(ratios):
 
 
 def is_direct(kernel):
-    return kernel.startswith(('jit', 'brgconv', 'brdgmm', 'gemm')) and 'wino' not in kernel
+    return kernel.startswith(('jit', 'brgconv', 'brdgmm')) and 'wino' not in kernel
 
 
 def against_peer(rows, options):
