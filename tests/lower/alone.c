@@ -60,6 +60,23 @@ Test(alone, leaves_to_all_threads_what_is_each_ones_own)
     same_meaning("alone,barriers", "cuda", text, SIZES(1));
 }
 
+/* Whatever a call does to its local buffer, each thread has one. */
+Test(alone, leaves_to_all_threads_calls_on_what_is_each_ones_own)
+{
+    static const char *const calls[] = {"f(&L, &A, 0, b)", "f(&A, &L, b, 0)"};
+
+    for (int i = 0; i < BASE_COUNT(calls); i++)
+        HAS_NOT("first",
+                after("alone", "cuda", base_format(cx,
+                      "program p(A: f32[4], out B: f32[4, 8]) {\n"
+                      "  intrinsic f\n"
+                      "  for b in 0..4 blockIdx.x { allocate L: f32[1] @local {\n"
+                      "    evaluate call<i32> %s\n"
+                      "    for tx in 0..8 threadIdx.x { B[b, tx] = L[0] }\n"
+                      "  } }\n"
+                      "}\n", calls[i])));
+}
+
 Test(alone, leaves_what_has_no_threads_and_other_launches_axes)
 {
     HAS_NOT("first", after("alone", "cuda", "program p(out B: f32[4]) { for b in 0..4 blockIdx.x { B[b] = 1.0 } }"));

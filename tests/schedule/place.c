@@ -111,6 +111,16 @@ Test(place, compute_at_computes_what_the_readers_of_each_buffer_need)
     }
 }
 
+/* The loop that a division hides moves with the box all the same. */
+Test(place, compute_at_for_readers_that_divide)
+{
+    static const char text[] = "def f(A: f32[4, 16]) { P[y, i] = A[y, i] * 3 C[y, i: 32] = P[y, floordiv(i, 2)] + P[y, i % 16] return C }";
+
+    does(schedule_of(text), "compute_at(P, C.y)");
+    does(schedule_of(text), "split(C.i, _, 8)\ncompute_at(P, C.i.0)");
+    does(schedule_of(text), "reorder(C.i, C.y)\ncompute_at(P, C.i)");
+}
+
 Test(place, compute_at_goes_through_reversed_indices)
 {
     sched *s = schedule_of("def f(A: f32[12]) { P[i] = A[i] * 3 C[i: 12] = P[11 - i] return C }");

@@ -77,9 +77,13 @@ Test(predicate, knows_that_a_layout_leaves_out_an_axis)
                                "  buffer P: f32[4, 2]\n"
                                "  for l in 0..4 {\n"
                                "    for i in 0..8 { for z in 0..3 {\n"
-                               "      block P(i = i in 0..8, z = z in 0..3) { reads A[i] writes P[floordiv(i, 2), i % 2] P[floordiv(i, 2), i % 2] = A[i] * f32(z) }\n"
+                               "      block P(i = i in 0..8, z = z in 0..3) {\n"
+                               "        reads A[i] writes P[floordiv(i, 2), i % 2] P[floordiv(i, 2), i % 2] = A[i] * f32(z)\n"
+                               "      }\n"
                                "    } }\n"
-                               "    for j in 0..8 { block C(l = l in 0..4, j = j in 0..8) { reads P[floordiv(j, 2), j % 2] writes C[l, j] C[l, j] = P[floordiv(j, 2), j % 2] } }\n"
+                               "    for j in 0..8 { block C(l = l in 0..4, j = j in 0..8) {\n"
+                               "      reads P[floordiv(j, 2), j % 2] writes C[l, j] C[l, j] = P[floordiv(j, 2), j % 2]\n"
+                               "    } }\n"
                                "  }\n"
                                "}\n";
 
