@@ -233,14 +233,11 @@ static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *r, c
 {
     tec_context *cx = sp->rw.cx;
     ir_block *b = ir_block_copy(cx, r->site->stmt->block.block);
-    ir_facts *f = ir_facts_new(cx, sp->f);
     base_vec reads = {0}, writes = {0};
 
     if (!body)
         return NULL;
-    for (int i = 0; i < n; i++)
-        ir_facts_range(f, iters[i].var, ir_int(cx, 0), iters[i].extent);
-    ir_touched(f, init ? ir_seq2(cx, init, body) : body, &reads, &writes);
+    ir_touched(sp->f, init ? ir_seq2(cx, init, body) : body, &reads, &writes);
     ir_region *region = base_array(cx, ir_region, reads.n + writes.n);
     for (int i = 0; i < reads.n + writes.n; i++)
         region[i] = *(const ir_region *)(i < reads.n ? reads.at[i] : writes.at[i - reads.n]);

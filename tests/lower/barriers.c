@@ -186,6 +186,15 @@ Test(barriers, are_not_needed_where_bounds_differ_and_elements_do_not)
                "}\n", 0);
 }
 
+Test(barriers, are_not_needed_by_one_thread)
+{
+    needs_each("program p(A: f32[8], out B: f32[8]) {\n"
+               "  for tx in 0..1 threadIdx.x { allocate S: f32[2] @shared {\n"
+               "    for k in 0..8 { S[1] = A[k]\n B[k] = S[1] }\n"
+               "  } }\n"
+               "}\n", 0);
+}
+
 /* A thread's own piece is told from the others' by the most that its loop runs, however the bound is written. */
 Test(barriers, are_not_needed_where_a_bound_keeps_to_the_threads_piece)
 {

@@ -111,6 +111,41 @@ Test(compact, counts_on_a_loop_that_runs)
               "}\n"));
 }
 
+/* What is read of a dimension without elements is filled, whether its loop runs or not. */
+Test(compact, counts_on_a_loop_over_all_that_there_is)
+{
+    HAS("  for t in 0..8 {\n    allocate S: f32[n] {\n",
+        after("compact", AVX512,
+              "program p(symbol n, A: f32[8, n], out B: f32[8, n]) {\n"
+              "  buffer S: f32[n]\n"
+              "  intrinsic f\n"
+              "  for t in 0..8 {\n"
+              "    for k in 0..n { S[k] = A[t, k] }\n"
+              "    evaluate call<i32> f(&B, &S, t * n, 0)\n"
+              "  }\n"
+              "}\n"));
+}
+
+/* Each parallel iteration goes on with the tile that it left, and none touches another's. */
+Test(compact, keeps_what_tiles_of_parallel_iterations_hand_on)
+{
+    static const char *const tiles[] = {"i*4 + j", "31 - i*4 - j", "i*4 + 3 - j"};
+
+    for (int k = 0; k < BASE_COUNT(tiles); k++) {
+        const char *at = tiles[k];
+        const char *text = base_format(cx, "program p(A: f32[32], out B: f32[3, 32]) {\n"
+                                           "  buffer P: f32[32]\n"
+                                           "  for t in 0..3 { for i in 0..8 parallel {\n"
+                                           "    for j in 0..4 { if t == 0 { P[%s] = A[i*4 + j] } else { P[%s] = P[%s] + 1.0 } }\n"
+                                           "    for j in 0..4 { B[t, i*4 + j] = P[%s] }\n"
+                                           "  } }\n"
+                                           "}\n", at, at, at, at);
+
+        HAS("{\n  allocate P: f32[32] {\n    for t", after("compact", AVX512, text));
+        same_meaning("compact", AVX512, text, SIZES(1));
+    }
+}
+
 /* The same, all of it below the loop. */
 Test(compact, sees_that_a_loop_in_the_iteration_may_not_run)
 {

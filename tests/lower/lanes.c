@@ -139,6 +139,35 @@ Test(lanes, keeps_the_order_of_a_combiner_that_is_not_declared)
                           false));
 }
 
+/* What is beside the lanes fills and takes their results in each step of the outer loop, or has nothing to do with them. */
+static const char *beside(const char *first, const char *last)
+{
+    return base_format(cx, "program p(A: f32[48], out C: f32[1], out D: f32[3]) {\n"
+                           "  buffer T: f32[1]\n"
+                           "  block I(z = 0 in 0..1) { writes C[0], T[0] C[0] = 1.0\n T[0] = 0.0 }\n"
+                           "  for k.0 in 0..3 {\n"
+                           "    block L(z = k.0 in 0..3) { %s }\n"
+                           "    for k.1 in 0..16 vectorised {\n"
+                           "      block S(k reduce = k.0*16 + k.1 in 0..48) { reads A[k] writes T[0] T[0] sum= A[k] }\n"
+                           "    }\n"
+                           "    block W(z = k.0 in 0..3) { %s }\n"
+                           "  }\n"
+                           "  block E(z = 0 in 0..1) { reads T[0] writes C[0] C[0] = T[0] }\n"
+                           "}\n", first, last);
+}
+
+Test(lanes, combine_where_others_fill_and_take_their_results)
+{
+    const char *text = beside("reads C[0] writes T[0] T[0] = C[0]", "reads T[0] writes C[0], D[z] C[0] = T[0]\n D[z] = T[0]");
+
+    HAS("  for k.0 in 0..3 {\n    block L(", after("lanes", AVX512, text));
+    same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512, text, SIZES(1));
+    same_meaning("all", AVX512, text, SIZES(1));
+    text = beside("writes D[z] D[z] = 2.0", "writes D[z] D[z] = 3.0");
+    HAS_NOT("  for k.0 in 0..3 {\n    block L(z = k.0 in 0..3) {\n      writes D[z]\n      D[z] = 2.0\n    }\n    for lane", after("lanes", AVX512, text));
+    same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512, text, SIZES(1));
+}
+
 Test(lanes, leaves_vectorised_spatial_loops)
 {
     const ir_program *p = parse("program p(A: f32[32, 4], out C: f32[32]) {\n"

@@ -125,3 +125,24 @@ Test(masks, that_are_decided_leave_one_value_of_a_select)
 
     HAS("B[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] + A[ramp(24, 1, 8)]\n", after("masks", AVX512, text));
 }
+
+/* Of a conjunction or a disjunction with a side that all lanes agree on, the other side is left, or that one. */
+Test(masks, logic_with_a_decided_side_is_the_other_or_that_one)
+{
+    static const struct {
+        const char *mask, *store;
+    } cases[] = {
+        {"broadcast(true, 4) && ramp(0, 1, 4) < broadcast(n, 4)", "B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] where ramp(0, 1, 4) < broadcast(n, 4)\n"},
+        {"ramp(0, 1, 4) < broadcast(n, 4) && broadcast(true, 4)", "B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] where ramp(0, 1, 4) < broadcast(n, 4)\n"},
+        {"broadcast(false, 4) || ramp(0, 1, 4) < broadcast(n, 4)", "B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] where ramp(0, 1, 4) < broadcast(n, 4)\n"},
+        {"ramp(0, 1, 4) < broadcast(n, 4) || broadcast(false, 4)", "B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] where ramp(0, 1, 4) < broadcast(n, 4)\n"},
+        {"broadcast(true, 4) || ramp(0, 1, 4) < broadcast(n, 4)", "B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]\n"},
+        {"ramp(0, 1, 4) < broadcast(n, 4) || broadcast(true, 4)", "B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]\n"},
+    };
+
+    for (int i = 0; i < BASE_COUNT(cases); i++)
+        HAS(cases[i].store,
+            after("masks", AVX512, base_format(cx, "program p(symbol n, A: f32[4], out B: f32[4]) {\n"
+                                                   "  B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] where %s\n"
+                                                   "}\n", cases[i].mask)));
+}

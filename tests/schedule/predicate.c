@@ -22,6 +22,7 @@ Test(predicate, takes_several_loops)
     does(schedule_of(sums), "x0, x1 = split(C.x, _, 4)\nreorder(x0, C.y, x1)\ncompute_at(P, x1)\nstore_predicate(P, x1)\nstore_predicate(P, x0)");
     does(schedule_of("def f(n, A: f32[n]) { P[y] = A[y] * A[y] C[y: n, x: 5, z: n] = P[y] + P[z] return C }"),
          "compute_at(P, C.x)\nstore_predicate(P, C.x)");
+    does(schedule_of("def f(A: f32[7]) { P[] = sum[k](A[k]) C[x: 5] = P[] * 2.0 return C }"), "compute_at(P, C.x)\nstore_predicate(P, C.x)");
 }
 
 Test(predicate, later_steps_keep_it)

@@ -483,3 +483,17 @@ Test(stages, a_masked_first_tap_does_not_keep_the_init_from_running)
     does(schedule_of(masked), "split(C.i, _, 3)\nreorder(C.k, C.i.0, C.i.1)\ncache_write(C, local, C.i.0)");
     does(schedule_of(masked), "split(R.i, _, 3)\ncompute_at(C, R.i.0)\nunroll(C.k)\nparallel(R.i.0)");
 }
+
+/* What the writer left out, the copy does too: there the buffer holds nothing. */
+Test(stages, cache_read_copies_under_the_condition_of_its_readers)
+{
+    does(schedule_of_tree("program f(A: f32[8, 4], out C: f32[8, 4]) {\n"
+                          "  buffer P: f32[8, 4]\n"
+                          "  for y in 0..8 {\n"
+                          "    for p in 0..4 { block P(y = y in 0..8, x = p in 0..4) where y >= 3 { reads A[y, x] writes P[y, x] P[y, x] = A[y, x] } }\n"
+                          "    for c in 0..4 { block C(y = y in 0..8, x = c in 0..4) where y >= 3 { reads P[y, x] writes C[y, x] C[y, x] = P[y, x] } }\n"
+                          "    for d in 0..4 { block D(y = y in 0..8, x = d in 0..4) where y < 3 { writes C[y, x] C[y, x] = 0.0 } }\n"
+                          "  }\n"
+                          "}\n"),
+         "cache_read(P, local, C)");
+}
