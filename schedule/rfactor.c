@@ -146,9 +146,12 @@ static const ir_buffer *partial_buffer(factoring *r, const ir_buffer *b)
     tec_context *cx = r->c->cx;
     const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1);
     const char *name = base_format(cx, "%s.rf", b->name);
+    const ir_expr *extent = r->loop->loop.extent, *zero = ir_int(cx, 0);
 
+    if (!ir_prove_le(r->c->s->facts, zero, extent)) /* the part of a loop behind a cut, where the loops around do not run */
+        extent = ir_max(cx, extent, zero);
     for (int d = 0, from = 0; d <= b->n; d++)
-        shape[d] = d == r->axis ? r->loop->loop.extent : b->shape[from++];
+        shape[d] = d == r->axis ? extent : b->shape[from++];
     for (int i = 2; sched_buffer_named(r->c->tree, name); i++)
         name = base_format(cx, "%s.rf'%d", b->name, i);
     ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, name, b->dtype, shape, b->n + 1));
