@@ -12,7 +12,8 @@
  *
  * From the inside out: the conjuncts that do not use a loop's variable move out of it, the linear ones become bounds. Statements
  * in sequence under a common conjunct are put under it together, so that it goes on moving. A conjunct that loads stays where it
- * is. A vectorised or unrolled loop is trimmed only where its bounds stay constant; a loop over threads never.
+ * is; one that may divide by zero where its loop is empty stays inside. A vectorised or unrolled loop is trimmed only where its bounds
+ * stay constant; a loop over threads never.
  */
 #include "lower/util.h"
 
@@ -34,13 +35,15 @@ static const ir_stmt *guarded(tec_context *cx, const base_vec *conjuncts, const 
     return all ? ir_if(cx, all, s, NULL) : s;
 }
 
-/* The conjuncts that may stand outside s go to `out`, the others to `in`. */
-static void part(tec_context *cx, const base_vec *all, const ir_expr *var, base_vec *out, base_vec *in)
+/* The conjuncts that may stand outside s, where f holds, go to `out`, the others to `in`. */
+static void part(const ir_facts *f, const base_vec *all, const ir_expr *var, base_vec *out, base_vec *in)
 {
+    tec_context *cx = ir_facts_context(f);
+
     for (int i = 0; i < all->n; i++) {
         const ir_expr *c = all->at[i];
 
-        base_push(cx, (var && ir_uses_var(cx, c, var)) || ir_loads(cx, c) ? in : out, c);
+        base_push(cx, (var && ir_uses_var(cx, c, var)) || ir_loads(cx, c) || lower_may_fail(f, c) ? in : out, c);
     }
 }
 
@@ -120,7 +123,7 @@ static const ir_stmt *visit_loop(const ir_facts *f, const ir_stmt *s)
     const ir_stmt *inner = take_if(cx, body, &all);
     if (all.n == 0)
         return lower_with_inner(cx, s, body);
-    part(cx, &all, s->loop.var, &out, &in);
+    part(f, &all, s->loop.var, &out, &in);
     if (in.n == 0)
         return guarded(cx, &out, lower_with_inner(cx, s, inner));
     return guarded(cx, &out, trim_loop(f, s, &in, inner));
@@ -138,7 +141,7 @@ static const ir_stmt *visit_scope(const ir_facts *f, const ir_stmt *s)
     if (!body)
         return NULL;
     const ir_stmt *inner = take_if(cx, body, &all);
-    part(cx, &all, s->kind == IR_LET_STMT ? s->let.var : NULL, &out, &in);
+    part(f, &all, s->kind == IR_LET_STMT ? s->let.var : NULL, &out, &in);
     if (out.n == 0 || s->kind == IR_ATTRIBUTE)
         return lower_with_inner(cx, s, body);
     return guarded(cx, &out, lower_with_inner(cx, s, guarded(cx, &in, inner)));

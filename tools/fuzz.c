@@ -458,7 +458,7 @@ int tool_fuzz(int argc, char **argv)
         {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
         {"keep", TOOL_TEXT, &s.keep, "DIR", "writes findings there, one .te file each (the directory of --resume; or tests/regress, where there is one)"},
         {"shrink", TOOL_INT, &s.shrink, "N", "shrinks the first N findings (8)"},
-        {"timeout", TOOL_INT, &s.timeout, "S", "seconds after which a case has failed (60)"},
+        {"timeout", TOOL_INT, &s.timeout, "S", "seconds of processor time after which a case has failed (60)"},
         {"first", TOOL_INT, &s.first, "K", "begins at case K (0)"},
         {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: this case alone"},
         {"plant", TOOL_TEXT, &s.plant, "NAME", "debug builds: switches on a planted fault and counts the cases until it is found; its number, all or list"},
