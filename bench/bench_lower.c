@@ -192,14 +192,18 @@ static int run(tec_context *cx, const shape *s, int n, bool rss)
         return 1;
     }
     for (int i = 0; i < n; i++) {
-        p->candidate = i;
-        if (!try_candidate(scratch, s, tree, t, (uint64_t)i + 1, p, &schedule[i], &lower[i]))
+        int at = rss ? 0 : i; /* a table of times would grow with the candidates */
+
+        p->candidate = at;
+        if (!try_candidate(scratch, s, tree, t, (uint64_t)i + 1, p, &schedule[at], &lower[at]))
             return 1;
         if (rss && (i + 1 == 1000 || i + 1 == 10000 || i + 1 == 100000))
             printf("%s: %d candidates, resident %.1f MB\n", s->name, i + 1, resident_mb());
     }
-    printf("%s: %d candidates, milliseconds each\n", s->name, n);
-    print_times(p, schedule, lower, n);
+    if (!rss) {
+        printf("%s: %d candidates, milliseconds each\n", s->name, n);
+        print_times(p, schedule, lower, n);
+    }
     tec_context_free(scratch);
     return 0;
 }
