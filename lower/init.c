@@ -14,8 +14,8 @@
  * reduction without points still initialises, and the inner loop does not test. The spatial conjuncts of the predicate guard it;
  * those that speak of a loop of the reduction alone guard only the update. Where the loops need not start at the first point of
  * the reduction (the later part of a loop that was cut), the init is either known not to be due, or it stays in place under a
- * test that all reduce variables are 0; that is right only if there is a first point, so a reduction that may be empty or is
- * guarded there is refused.
+ * test that all reduce variables are 0; that is right only if there is a first point and no other comes before it, so a reduction that
+ * may be empty or is guarded there, or several loops of both kinds, are refused.
  */
 #include "ir/region.h"
 #include "lower/nest.h"
@@ -119,13 +119,33 @@ static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, co
     return lower_copy_loops(cx, s, at, used, BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards, init_block(f, s));
 }
 
+/* A fused loop visits the points of a reduction in order, but pieces of it may have been reordered: the second loop from path[at] inwards of
+ * both kinds, with which another point may come before the one where all reduce variables are 0. */
+static const ir_stmt *mixed_loop(const lower_site *s, int at, const base_map *reduce, const base_map *spatial)
+{
+    int n = 0;
+
+    for (int i = at; i < s->n; i++) {
+        const ir_stmt *p = s->path[i];
+
+        if (p->kind == IR_FOR && base_map_has(reduce, p->loop.var) && base_map_has(spatial, p->loop.var) && ++n == 2)
+            return p;
+    }
+    return NULL;
+}
+
 /* Beside the block itself, where all its reduce variables are 0. */
-static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const base_vec *guards, bool guarded)
+static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const ir_stmt *mixed, const base_vec *guards, bool guarded)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_block *b = s->stmt->block.block;
     base_vec tests = {0};
 
+    if (mixed)
+        return base_fail(cx, TEC_INVALID, b->loc,
+                         "cannot place the init of '%s': its loops are not known to start at the first point of the reduction, and '%s' is not the "
+                         "only one that mixes spatial and reduce variables",
+                         b->name, mixed->loop.var->var.name);
     if (guarded || maybe_empty(f, b))
         return base_fail(cx, TEC_INVALID, b->loc,
                          "cannot place the init of '%s': its loops are not known to start at the first point of the reduction, "
@@ -162,7 +182,7 @@ static bool place(placer *p, const ir_facts *program, const lower_site *s)
 
     const ir_facts *outside = lower_site_facts(program, s, at);
     const ir_stmt *init = first == LOWER_STARTS ? hoisted(outside, s, at, &reduce, &spatial, &guards)
-                                                : in_place(outside, s, &guards, guarded);
+                                                : in_place(outside, s, mixed_loop(s, at, &reduce, &spatial), &guards, guarded);
     if (init)
         put_before(p, first == LOWER_STARTS && at < s->n ? s->path[at] : s->stmt, init);
     return init != NULL;

@@ -124,6 +124,23 @@ Test(init, in_place_is_refused_where_the_reduction_may_be_empty)
                 "}\n"));
 }
 
+/* With n = 10, S[6] gets its second term from 16, at j = 0 and i = 2, before its first one from 6, at j = 6. */
+Test(init, in_place_is_refused_where_loops_mix_spatial_and_reduce_variables)
+{
+    HAS("cannot place the init of 'S': its loops are not known to start at the first point of the reduction, and 'i' is not the only one that mixes spatial and reduce variables",
+        refusal("init", AVX512,
+                "program p(symbol n, symbol m, A: f32[m, n], out S: f32[n]) where m >= 1 {\n"
+                "  for j in 0..8 { for i in 0..n * floordiv(m + 7, 8) {\n"
+                "    block S(y = (i*8 + j) % n in 0..n, k reduce = floordiv(i*8 + j, n) in 0..m) where floordiv(i*8 + j, n) < m {\n"
+                "      reads A[k, y]\n"
+                "      writes S[y]\n"
+                "      init { S[y] = 0.0 }\n"
+                "      S[y] sum= A[k, y]\n"
+                "    }\n"
+                "  } }\n"
+                "}\n"));
+}
+
 Test(init, in_place_is_refused_under_a_guard_of_the_reduction)
 {
     HAS("which may be guarded",
