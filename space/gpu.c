@@ -238,7 +238,9 @@ static bool tile_output(sched *s, const space_heavy *h, const gpu_heavy *c, int6
     if (!sched_reorder(s, order, n))
         return false;
     *block = space_fuse(s, order, outer);
-    return *block && sched_compute_at(s, h->sums->name, *block) && deal_out(s, order + outer, n - outer, threads);
+    /* Only what a block has of the sums fits into shared memory, and threads may not hand on anything else. */
+    return *block && sched_compute_at(s, h->sums->name, *block) && sched_set_scope(s, h->sums->block->writes[0].buffer->name, IR_SHARED) &&
+           deal_out(s, order + outer, n - outer, threads);
 }
 
 typedef struct {
@@ -353,8 +355,7 @@ static bool apply_heavy(sched *s, const space_stage *g, const gpu_heavy *c)
     thread_loops t = {0};
     const char *block;
 
-    if (!sched_set_scope(s, g->block->writes[0].buffer->name, IR_SHARED) || !inline_producers(s, h) ||
-        !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
+    if (!inline_producers(s, h) || !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
         return false;
     if (t.n_tiled == 0)
         return sched_reject(s, "no loop of '%s' is dealt out to threads", g->name);

@@ -20,6 +20,11 @@ static const struct {
      "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
      "  return C\n"
      "}\n"},
+    {"mmlarge",
+     "def mmlarge(A: f32[512, 256], B: f32[256, 512]) {\n"
+     "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
+     "  return C\n"
+     "}\n"},
     {"mmodd",
      "def mmodd(A: f32[13, 17], B: f32[17, 37]) {\n"
      "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
@@ -319,6 +324,21 @@ Test(space, transpose_runs_on_a_gpu) { runs_on_a_gpu("transpose"); }
 Test(space, ew_runs_on_a_gpu) { runs_on_a_gpu("ew"); }
 Test(space, columns_runs_on_a_gpu) { runs_on_a_gpu("columns"); }
 Test(space, best_runs_on_a_gpu) { runs_on_a_gpu("best"); }
+
+/* The sums of the whole result would not fit into shared memory; those of a block do. */
+Test(space, a_large_product_has_points_on_a_gpu)
+{
+    setting x = set_up("mmlarge", "cuda");
+    uint64_t state = 4;
+
+    for (int i = 0; i < 8; i++) {
+        space_point p;
+
+        cr_assert(space_sample(cx, x.sp, &state, &p));
+        sched *s = space_apply(cx, x.sp, &p);
+        cr_assert_not(sched_failed(s), "%s", sched_error(s));
+    }
+}
 
 static void gpu_refuses(const char *name, const char *why)
 {
