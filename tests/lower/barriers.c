@@ -193,6 +193,11 @@ Test(barriers, are_not_needed_by_one_thread)
                "    for k in 0..8 { S[1] = A[k]\n B[k] = S[1] }\n"
                "  } }\n"
                "}\n", 0);
+    needs_each("program p(symbol n, A: f32[8], out B: f32[1]) {\n"
+               "  for tx in 0..1 threadIdx.x { allocate S: f32[8] @shared {\n"
+               "    S[n % 8] = A[0]\n S[n % 4] = A[1]\n B[0] = S[n % 4]\n"
+               "  } }\n"
+               "}\n", 0);
 }
 
 /* A thread's own piece is told from the others' by the most that its loop runs, however the bound is written. */
