@@ -83,6 +83,15 @@ Test(place, reverse_compute_at_a_producer_with_a_guarded_axis_of_one_value)
     cr_assert(sched_extent(s, "C.y", &n) && n == 4);
 }
 
+/* A reduction without terms initialises, so that it fills its part however many there are. */
+Test(place, reverse_compute_at_a_reduction_that_may_be_empty)
+{
+    static const char text[] = "def f(n, m, A: f32[n, m]) { P[y] = sum[k](A[y, k]) C[y] = P[y] * 2 return C }";
+
+    does(schedule_of(text), "split(P.y, _, 4)\nreverse_compute_at(C, P.y.0)\nparallel(P.y.0)");
+    does(schedule_of(text), "split(P.y, _, 4)\nsplit(P.k, _, 3)\nreorder(P.y.0, P.k.0, P.y.1, P.k.1)\nreverse_compute_at(C, P.y.0)");
+}
+
 /* Two buffers of one block, of which the readers in an iteration want parts of different widths, in either order. */
 static const char *two_parts(int x, int y)
 {

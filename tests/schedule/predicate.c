@@ -25,6 +25,16 @@ Test(predicate, takes_several_loops)
     does(schedule_of("def f(A: f32[7]) { P[] = sum[k](A[k]) C[x: 5] = P[] * 2.0 return C }"), "compute_at(P, C.x)\nstore_predicate(P, C.x)");
 }
 
+/* As many stages as the list of them has places. */
+Test(predicate, among_eight_stages)
+{
+    does(schedule_of("def f(n, m, A: f32[n, 7]) {\n"
+                     "  P[y] = sum[k](A[y, k]) C[y, x: m] = P[y] * 2.0\n"
+                     "  D[y] = A[y, 0] E[y] = D[y] + 1 F[y] = E[y] + D[y] G[y] = F[y] * 3 H[y] = G[y] - 1 I[y] = H[y] * G[y]\n"
+                     "  return C, I\n}"),
+         "compute_at(P, C.x)\nstore_predicate(P, C.x)");
+}
+
 Test(predicate, later_steps_keep_it)
 {
     does(schedule_of(sums), "compute_at(P, C.x)\nstore_predicate(P, C.x)\nsplit(C.x, _, 4)");
