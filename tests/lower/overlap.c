@@ -236,6 +236,22 @@ Test(overlap, refuses_a_statement_of_two_stages)
                      "    attribute pipeline_stage(1) { B[k] = T[] }\n")));
 }
 
+/* In a step, parts of one order run as they stand: the next value would be there before the last one is read. */
+Test(overlap, keeps_parts_of_one_order_as_they_stand)
+{
+    static const char text[] = "program p(A: f32[8], out B: f32[8], out X: f32[1]) {\n"
+                               "  for k in 0..8 @pipeline(1) {\n"
+                               "    attribute pipeline_stage(0) { attribute pipeline_order(%d) { X[0] = A[k] } }\n"
+                               "    attribute pipeline_stage(1) { attribute pipeline_order(3) { B[k] = X[0] } }\n"
+                               "  }\n"
+                               "}\n";
+
+    HAS("the pipeline of 'k' would run stage 0 before stage 1 of an earlier iteration, but both touch 'X', one of them writing",
+        refusal("overlap", AVX512, base_format(cx, text, 3)));
+    tec_context_clear(cx);
+    same_meaning("overlap", AVX512, base_format(cx, text, 4), SIZES(1));
+}
+
 Test(overlap, refuses_stages_that_no_pipeline_has)
 {
     HAS("pipeline_stage -1: expected 0 to 15",
