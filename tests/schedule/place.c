@@ -128,10 +128,15 @@ Test(place, compute_at_for_readers_that_divide)
     does(schedule_of(text), "compute_at(P, C.y)");
     does(schedule_of(text), "split(C.i, _, 8)\ncompute_at(P, C.i.0)");
     does(schedule_of(text), "reorder(C.i, C.y)\ncompute_at(P, C.i)");
-    sched *s = schedule_of("def f(A: f32[4, 16]) { P[y, i] = A[y, i] * 3 C[y, i: 8] = P[y, floordiv(i, 2)] return C }");
-    int64_t n;
-    does(s, "compute_at(P, C.y)");
-    cr_assert(sched_extent(s, "P.i", &n) && n == 4, "%s", tree_text(s));
+    static const char *const halves[] = {"def f(A: f32[4, 16]) { P[y, i] = A[y, i] * 3 C[y, i: 8] = P[y, floordiv(i, 2)] return C }",
+                                         "def f(A: f32[16]) { P[i] = A[i] * 3 C[y: 4, i: 8] = P[floordiv(i, 2)] return C }"};
+    for (int i = 0; i < BASE_COUNT(halves); i++) {
+        sched *s = schedule_of(halves[i]);
+        int64_t n;
+
+        does(s, "compute_at(P, C.y)");
+        cr_assert(sched_extent(s, "P.i", &n) && n == 4, "%s", tree_text(s));
+    }
 }
 
 Test(place, compute_at_goes_through_reversed_indices)
