@@ -10,10 +10,12 @@
  *           always read and written as a whole: code generators keep it in a register
  * breaks    nothing
  *
- * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A store under a mask
- * becomes a select between the new value and the old one. Lanes of a cell that such a store would read before anything wrote them
- * start as 0. Accesses that are not constant, or overlap without one containing the other, leave the whole buffer in memory; so do
- * stores in a parallel loop inside the allocation: that iterations touch different elements, or one of them all, does not hold of cells.
+ * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A store under a mask becomes
+ * a select between the new value and the old one. An access whose mask leaves its first k lanes, always the same ones, touches k
+ * elements: a cell of it has all lanes, and what lies in the others is nobody's, so that a store to it needs no select. Lanes of a
+ * cell that such a store would read before anything wrote them start as 0. Accesses that are not constant, or overlap without one
+ * containing the other, leave the whole buffer in memory; so do stores in a parallel loop inside the allocation: that iterations
+ * touch different elements, or one of them all, does not hold of cells.
  */
 #include <stdlib.h>
 
@@ -22,10 +24,10 @@
 /* No machine has registers for more; a buffer with more cells stays in memory as a whole. */
 enum { MAX_CELLS = 256 };
 
-/* Elements first .. first+n-1 of the old buffer. */
+/* Elements first .. first+used-1 of the old buffer, in the first lanes of n. */
 typedef struct {
     int64_t first;
-    int n;
+    int n, used;
     const ir_buffer *buffer;
     const ir_expr *load; /* of all of it; made once */
     bool written;        /* a store to all of it comes before anything else */
@@ -56,31 +58,43 @@ static bool constant_range(const ir_expr *index, int64_t *first, int *n)
     return index->dtype.lanes == 1 && ir_is_int(index, first);
 }
 
-/* A number for first..first+n-1, as a key: no vector has as many as 2^16 lanes. */
-static const void *range_key(int64_t first, int n)
+/* How many of the first of n lanes the mask leaves; n where it is none of that kind. */
+static int lanes_left(const ir_expr *mask, int n)
 {
-    return (const void *)(uintptr_t)((uint64_t)first << 16 | (uint64_t)n);
+    int64_t from, to;
+
+    if (!mask || mask->op != IR_LT || mask->arg[0]->op != IR_RAMP || mask->arg[1]->op != IR_BROADCAST || !ir_is_value(mask->arg[0]->ramp.stride, 1) ||
+        !ir_is_int(mask->arg[0]->ramp.base, &from) || !ir_is_int(mask->arg[1]->arg[0], &to))
+        return n;
+    return to <= from || to - from >= n ? n : (int)(to - from);
 }
 
-static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index)
+/* A number for an access, as a key: no vector has as many as 2^12 lanes. */
+static const void *range_key(int64_t first, int n, int used)
+{
+    return (const void *)(uintptr_t)((uint64_t)first << 24 | (uint64_t)used << 12 | (uint64_t)n);
+}
+
+static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index, const ir_expr *mask)
 {
     local *l = base_map_get(&p->locals, b);
     int64_t first, elements = lower_constant_elements(b);
-    int n;
+    int n, used;
 
     if (!l || l->fixed)
         return;
-    if (!constant_range(index, &first, &n) || first < 0 || first + n > elements) {
+    if (!constant_range(index, &first, &n) || first < 0 || first + (used = lanes_left(mask, n)) > elements) {
         l->fixed = true;
         return;
     }
-    if (base_map_has(&l->known, range_key(first, n)))
+    if (base_map_has(&l->known, range_key(first, n, used)))
         return;
     cell *c = base_new(p->rw.cx, cell);
     c->first = first;
     c->n = n;
+    c->used = used;
     base_push(p->rw.cx, &l->cells, c);
-    base_map_put(p->rw.cx, &l->known, range_key(first, n), c);
+    base_map_put(p->rw.cx, &l->known, range_key(first, n, used), c);
 }
 
 typedef struct {
@@ -93,7 +107,7 @@ static bool walk_expr(ir_walk *w, const ir_expr *e)
     promoter *p = ((access_walk *)w)->p;
 
     if (e->op == IR_LOAD)
-        note_access(p, e->load.buffer, e->load.index[0]);
+        note_access(p, e->load.buffer, e->load.index[0], e->load.mask);
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
         local *l = base_map_get(&p->locals, e->call.buffer[i]);
 
@@ -144,7 +158,7 @@ static bool walk_stmt(ir_walk *w, const ir_stmt *s)
         base_map_put(p->rw.cx, &p->locals, l->buffer, l);
     }
     if (s->kind == IR_STORE)
-        note_access(p, s->store.buffer, s->store.index[0]);
+        note_access(p, s->store.buffer, s->store.index[0], s->store.mask);
     return true;
 }
 
@@ -156,7 +170,7 @@ static int by_first(const void *pa, const void *pb)
 
     if (a->first != b->first)
         return a->first < b->first ? -1 : 1;
-    return b->n - a->n;
+    return b->used != a->used ? b->used - a->used : b->n - a->n;
 }
 
 /* Leaves the outermost ranges; false where two overlap otherwise. */
@@ -168,9 +182,9 @@ static bool keep_outermost(base_vec *cells)
     for (int i = 0; i < cells->n; i++) {
         const cell *c = cells->at[i], *last = n > 0 ? cells->at[n - 1] : NULL;
 
-        if (!last || c->first >= last->first + last->n)
+        if (!last || c->first >= last->first + last->used)
             cells->at[n++] = cells->at[i];
-        else if (c->first + c->n > last->first + last->n)
+        else if (c->first + c->used > last->first + last->used || c->first + c->n > last->first + last->n)
             return false;
     }
     cells->n = n;
@@ -268,6 +282,24 @@ static const ir_expr *blend(tec_context *cx, const ir_expr *old, const ir_expr *
     return ir_shuffle(cx, (const ir_expr *[]){old, value}, 2, pick, lanes);
 }
 
+static bool find_division(ir_walk *w, const ir_expr *e)
+{
+    w->stop |= ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS);
+    return !w->stop;
+}
+
+/* All that the cell has of the buffer is stored, and the lanes beside may be computed too: none of them divides. */
+static bool fills(tec_context *cx, const cell *c, const ir_stmt *s)
+{
+    ir_walk w = {.expr = find_division, .cx = cx};
+    int lanes = s->store.value->dtype.lanes;
+
+    if (lanes != c->n || c->used == c->n || lanes_left(s->store.mask, lanes) != c->used)
+        return lanes == c->n && !s->store.mask;
+    ir_walk_expr(&w, s->store.value);
+    return !w.stop;
+}
+
 static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
 {
     tec_context *cx = rw->cx;
@@ -278,7 +310,9 @@ static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
         return s;
     ir_at(cx, s->loc);
     const ir_expr *value = s->store.value, *const *at = load_cell(cx, c)->load.index;
-    if (s->store.mask)
+    if (s->store.mask && fills(cx, c, s))
+        value = lower_under_mask(cx, s->store.mask, value);
+    else if (s->store.mask)
         value = ir_select(cx, s->store.mask, lower_under_mask(cx, s->store.mask, value),
                           part_of(cx, load_cell(cx, c), offset, value->dtype.lanes));
     if (value && value->dtype.lanes < c->n)
@@ -307,7 +341,7 @@ static bool note_written(const promoter *p, const ir_stmt *s)
     if (s->kind != IR_STORE)
         return s->kind == IR_SEQ;
     cell *c = cell_of(p, s->store.buffer, s->store.index[0], &offset);
-    if (c && !s->store.mask && s->store.value->dtype.lanes == c->n)
+    if (c && fills(p->rw.cx, c, s))
         c->written |= !c->begun;
     else if (c)
         c->begun = true;
@@ -325,7 +359,7 @@ static bool note_partial(ir_walk *w, const ir_stmt *s)
     cell *c = s->kind == IR_STORE ? cell_of(((store_walk *)w)->p, s->store.buffer, s->store.index[0], &offset) : NULL;
 
     if (c)
-        c->needs_old |= s->store.mask || s->store.value->dtype.lanes < c->n;
+        c->needs_old |= !fills(w->cx, c, s);
     return true;
 }
 

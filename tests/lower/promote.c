@@ -68,6 +68,75 @@ Test(promote, reads_zeros_where_a_mask_is_off)
     same_meaning("promote", AVX512, text, SIZES(0, 3, 8));
 }
 
+#define FIRST12(x) x " where ramp(0, 1, 16) < broadcast(12, 16)"
+
+/* Rows of 28: the second vector of each uses 12 of its lanes, and the next row begins there. */
+Test(promote, keeps_tails_of_rows_in_vectors_of_their_own)
+{
+    const char *text = P("  allocate T: f32[56] @local {\n"
+                         "    for r in 0..1 {\n"
+                         "      T[ramp(0, 1, 16)] = broadcast(0.0, 16)\n"
+                         "      T[ramp(16, 1, 16)] = broadcast(0.0, 16) where ramp(16, 1, 16) < broadcast(28, 16)\n"
+                         "      T[ramp(28, 1, 16)] = broadcast(1.0, 16)\n"
+                         "      T[ramp(44, 1, 16)] = broadcast(1.0, 16) where ramp(16, 1, 16) < broadcast(28, 16)\n"
+                         "    }\n"
+                         "    for k in 0..4 {\n"
+                         "      T[ramp(16, 1, 16)] = " FIRST12("(T[ramp(16, 1, 16)]") ") + A[ramp(k, 1, 16)]" FIRST12("") "\n"
+                         "      T[ramp(44, 1, 16)] = " FIRST12("(T[ramp(44, 1, 16)]") ") + " FIRST12("(T[ramp(16, 1, 16)]") ")" FIRST12("") "\n"
+                         "    }\n"
+                         "    B[ramp(0, 1, 16)] = T[ramp(0, 1, 16)] + T[ramp(28, 1, 16)]\n"
+                         "    B[ramp(16, 1, 16)] = " FIRST12("(T[ramp(16, 1, 16)]") ")\n"
+                         "    B[ramp(40, 1, 16)] = " FIRST12("(T[ramp(44, 1, 16)]") ")" FIRST12("") "\n"
+                         "  }\n");
+    const char *now = after("promote", AVX512, text);
+
+    HAS("      T.16[ramp(0, 1, 16)] = T.16[ramp(0, 1, 16)] + A[ramp(k, 1, 16)]\n", now);
+    HAS("      T.44[ramp(0, 1, 16)] = T.44[ramp(0, 1, 16)] + T.16[ramp(0, 1, 16)]\n", now);
+    HAS("    B[ramp(16, 1, 16)] = select(ramp(0, 1, 16) < broadcast(12, 16), T.16[ramp(0, 1, 16)], broadcast(0.0, 16))\n", now);
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
+/* Lanes that are nobody's might divide by zero. */
+Test(promote, does_not_divide_beside_a_tail)
+{
+    const char *text = P("  allocate T: i32[12] @local {\n"
+                         "    T[ramp(0, 1, 16)] = " FIRST12("broadcast(i32(3), 16)") "\n"
+                         "    T[ramp(0, 1, 16)] = " FIRST12("floordiv(broadcast(i32(60), 16), " FIRST12("(T[ramp(0, 1, 16)]") ") + broadcast(i32(1), 16))") "\n"
+                         "    B[ramp(0, 1, 12)] = f32x12(T[ramp(0, 1, 12)])\n"
+                         "  }\n");
+
+    HAS("= select(ramp(0, 1, 16) < broadcast(12, 16), floordiv(", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
+/* Parts of what is also read as a whole keep the lanes beside them. */
+Test(promote, keeps_lanes_beside_a_tail_that_others_read)
+{
+    const char *text = P("  allocate T: f32[32] @local {\n"
+                         "    T[ramp(0, 1, 32)] = A[ramp(0, 1, 32)]\n"
+                         "    T[ramp(8, 1, 16)] = " FIRST12("broadcast(2.0, 16)") "\n"
+                         "    T[ramp(0, 1, 12)] = T[ramp(16, 1, 12)]\n"
+                         "    B[ramp(0, 1, 32)] = T[ramp(0, 1, 32)]\n"
+                         "  }\n");
+
+    HAS("select(ramp(0, 1, 16) < broadcast(12, 16), ", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
+/* A mask leaves fewer lanes of it than another access does. */
+Test(promote, selects_where_less_than_the_tail_is_stored)
+{
+    const char *text = P("  allocate T: f32[12] @local {\n"
+                         "    T[ramp(0, 1, 16)] = " FIRST12("broadcast(1.0, 16)") "\n"
+                         "    T[ramp(0, 1, 16)] = broadcast(2.0, 16) where ramp(0, 1, 16) < broadcast(5, 16)\n"
+                         "    T[11] = T[3] + A[1]\n"
+                         "    B[ramp(0, 1, 12)] = T[ramp(0, 1, 12)]\n"
+                         "  }\n");
+
+    HAS("select(ramp(0, 1, 16) < broadcast(5, 16), ", after("promote", AVX512, text));
+    same_meaning("promote", AVX512, text, SIZES(1));
+}
+
 /* The later store to all of it changes nothing about the lanes that the first ones keep. */
 Test(promote, starts_a_cell_whose_lanes_are_stored_one_by_one)
 {
