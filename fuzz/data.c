@@ -2,6 +2,7 @@
 #include "fuzz/data.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fuzz/define.h"
@@ -145,8 +146,11 @@ bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *s
         if (!count_elements(cx, tree->params[i].buffer, &vars, &out->elements[i]))
             return false;
         void *data = base_alloc(cx, (size_t)bytes_of(out, i) + 1);
-        for (int64_t k = 0; k < out->elements[i] && !tree->params[i].output; k++)
-            put_number(t, data, k, base_random_below(&seed, 2 * FUZZ_DATA_MAX + 1) - FUZZ_DATA_MAX);
+        for (int64_t k = 0; k < out->elements[i] && !tree->params[i].output; k++) {
+            int64_t x = base_random_below(&seed, 2 * FUZZ_DATA_MAX + 1) - FUZZ_DATA_MAX;
+
+            put_number(t, data, k, base_is_int(t) && !base_is_signed(t) ? llabs(x) : x); /* as an unsigned number, -1 is not small */
+        }
         *(tree->params[i].output ? &out->expected[i] : &out->input[i]) = data;
     }
     return out->n <= FUZZ_MAX_PARAMS;

@@ -492,6 +492,19 @@ static const ir_stmt *epilogue(pipe *p)
     return steps(p, ENDING, ir_prove_le(p->f, last, begin) ? begin : ir_max(p->cx, begin, last));
 }
 
+/* An extent that is right inside the loop may be less than nothing where it has no iterations. */
+static bool have_sizes(const pipe *p)
+{
+    for (int i = 0; i < p->buffers.n; i++) {
+        const ir_buffer *b = ((const versioned *)p->buffers.at[i])->old;
+
+        for (int d = 0; d < b->n; d++)
+            if (!ir_prove_le(p->f, ir_int(p->cx, 0), b->shape[d]))
+                return false;
+    }
+    return true;
+}
+
 static const ir_stmt *overlap(pipe *p, bool doubled)
 {
     tec_context *cx = p->cx;
@@ -511,7 +524,7 @@ static const ir_stmt *overlap(pipe *p, bool doubled)
     const ir_stmt *out = ir_seq(cx, (const ir_stmt *[]){prologue(p), steady(p), epilogue(p)}, 3);
     for (int i = p->buffers.n - 1; i >= 0; i--)
         out = ir_allocate(cx, ((const versioned *)p->buffers.at[i])->new, out);
-    return out;
+    return have_sizes(p) ? out : ir_if(cx, ir_lt(cx, ir_int(cx, 0), p->loop->loop.extent), out, NULL);
 }
 
 /* ---- the tree ---- */
