@@ -529,7 +529,8 @@ static const ir_stmt *overlap(pipe *p, bool doubled)
 
 /* ---- the tree ---- */
 
-static const ir_stmt *visit(const lower_options *o, const ir_facts *f, const ir_stmt *s)
+/* launched: a loop over blocks or threads stands around. Outside of one nobody could wait for an asynchronous copy: it is a plain one. */
+static const ir_stmt *visit(const lower_options *o, const ir_facts *f, bool launched, const ir_stmt *s)
 {
     tec_context *cx = o->cx;
 
@@ -538,26 +539,26 @@ static const ir_stmt *visit(const lower_options *o, const ir_facts *f, const ir_
         bool same = true;
 
         for (int i = 0; i < s->seq.n; i++) {
-            out[i] = visit(o, f, s->seq.stmt[i]);
+            out[i] = visit(o, f, launched, s->seq.stmt[i]);
             same &= out[i] == s->seq.stmt[i];
         }
         return same ? s : ir_seq(cx, out, s->seq.n);
     }
     if (s->kind == IR_IF) {
-        const ir_stmt *then = visit(o, lower_inside(f, s), s->branch.then);
-        const ir_stmt *other = s->branch.otherwise ? visit(o, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+        const ir_stmt *then = visit(o, lower_inside(f, s), launched, s->branch.then);
+        const ir_stmt *other = s->branch.otherwise ? visit(o, lower_inside_else(f, s), launched, s->branch.otherwise) : NULL;
 
         return then == s->branch.then && other == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, other);
     }
     if (lower_inner(s))
-        s = lower_with_inner(cx, s, visit(o, lower_inside(f, s), lower_inner(s)));
+        s = lower_with_inner(cx, s, visit(o, lower_inside(f, s), launched || lower_is_thread(s) || lower_is_blocks(s), lower_inner(s)));
     if (!s || s->kind != IR_FOR || (!ir_note_get(s->loop.notes, "pipeline") && !ir_note_get(s->loop.notes, "double_buffer")))
         return s;
     pipe *p = base_new(cx, pipe);
     p->cx = cx;
     p->f = f;
     p->loop = s;
-    p->gpu = o->target->kind->is_gpu;
+    p->gpu = launched && o->target->kind->is_gpu;
     ir_at(cx, s->loc);
     return overlap(p, ir_note_get(s->loop.notes, "double_buffer") != NULL);
 }
@@ -575,7 +576,7 @@ static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *s)
 const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
 {
     ir_rewrite rest = {.cx = o->cx, .stmt = drop_notes};
-    const ir_program *out = lower_with_body(o->cx, p, visit(o, ir_facts_of_program(o->cx, p), p->body));
+    const ir_program *out = lower_with_body(o->cx, p, visit(o, ir_facts_of_program(o->cx, p), false, p->body));
 
     return !out || out == p ? out : lower_with_body(o->cx, out, ir_rewrite_stmt(&rest, out->body));
 }

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-TestSuite(session, .init = fake_open, .fini = fake_close, .timeout = 60);
+TestSuite(session, .init = fake_open, .fini = fake_close, .timeout = 3600); /* in full, one test is a hundred runs */
 
 /* All trials of a job in their order, as text: number, batch, task, trace. */
 static const char *trials_of(store *db, const char *job)
@@ -238,7 +238,7 @@ static void replay(const char *explorer, int64_t trials)
     tune_session_close(s);
 }
 
-Test(session, ends_with_the_same_trials_however_often_it_is_killed, .timeout = 3600)
+Test(session, ends_with_the_same_trials_however_often_it_is_killed)
 {
     int wanted = getenv("TEC_TEST_FULL") ? 100 : 10;
     uint64_t random = (uint64_t)time(NULL);
