@@ -45,6 +45,7 @@ typedef struct {
 
 typedef struct {
     ir_rewrite rw;
+    const ir_facts *f; /* of the program */
     base_map locals; /* buffer -> local */
 } promoter;
 
@@ -69,10 +70,10 @@ static int lanes_left(const ir_expr *mask, int n)
     return to <= from || to - from >= n ? n : (int)(to - from);
 }
 
-/* A number for an access, as a key: no vector has as many as 2^12 lanes. */
+/* A number for an access, as a key: no vector has as many as 2^16 lanes, no local buffer as many as 2^32 elements. */
 static const void *range_key(int64_t first, int n, int used)
 {
-    return (const void *)(uintptr_t)((uint64_t)first << 24 | (uint64_t)used << 12 | (uint64_t)n);
+    return (const void *)(uintptr_t)((uint64_t)first << 32 | (uint64_t)used << 16 | (uint64_t)n);
 }
 
 static void note_access(promoter *p, const ir_buffer *b, const ir_expr *index, const ir_expr *mask)
@@ -282,22 +283,14 @@ static const ir_expr *blend(tec_context *cx, const ir_expr *old, const ir_expr *
     return ir_shuffle(cx, (const ir_expr *[]){old, value}, 2, pick, lanes);
 }
 
-static bool find_division(ir_walk *w, const ir_expr *e)
-{
-    w->stop |= ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS);
-    return !w->stop;
-}
-
 /* All that the cell has of the buffer is stored, and the lanes beside may be computed too: none of them divides. */
-static bool fills(tec_context *cx, const cell *c, const ir_stmt *s)
+static bool fills(const promoter *p, const cell *c, const ir_stmt *s)
 {
-    ir_walk w = {.expr = find_division, .cx = cx};
     int lanes = s->store.value->dtype.lanes;
 
     if (lanes != c->n || c->used == c->n || lanes_left(s->store.mask, lanes) != c->used)
         return lanes == c->n && !s->store.mask;
-    ir_walk_expr(&w, s->store.value);
-    return !w.stop;
+    return !lower_may_fail(p->f, s->store.value);
 }
 
 static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
@@ -310,7 +303,7 @@ static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
         return s;
     ir_at(cx, s->loc);
     const ir_expr *value = s->store.value, *const *at = load_cell(cx, c)->load.index;
-    if (s->store.mask && fills(cx, c, s))
+    if (s->store.mask && fills((promoter *)rw, c, s))
         value = lower_under_mask(cx, s->store.mask, value);
     else if (s->store.mask)
         value = ir_select(cx, s->store.mask, lower_under_mask(cx, s->store.mask, value),
@@ -341,7 +334,7 @@ static bool note_written(const promoter *p, const ir_stmt *s)
     if (s->kind != IR_STORE)
         return s->kind == IR_SEQ;
     cell *c = cell_of(p, s->store.buffer, s->store.index[0], &offset);
-    if (c && fills(p->rw.cx, c, s))
+    if (c && fills(p, c, s))
         c->written |= !c->begun;
     else if (c)
         c->begun = true;
@@ -359,7 +352,7 @@ static bool note_partial(ir_walk *w, const ir_stmt *s)
     cell *c = s->kind == IR_STORE ? cell_of(((store_walk *)w)->p, s->store.buffer, s->store.index[0], &offset) : NULL;
 
     if (c)
-        c->needs_old |= !fills(w->cx, c, s);
+        c->needs_old |= !fills(((store_walk *)w)->p, c, s);
     return true;
 }
 
@@ -408,7 +401,7 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 const ir_program *lower_promote(const lower_options *o, const ir_program *p)
 {
-    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS}};
+    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS}, .f = ir_facts_of_program(o->cx, p)};
     access_walk w = {.walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = o->cx}, .p = &pr};
 
     ir_walk_stmt(&w.walk, p->body);

@@ -114,7 +114,7 @@ static bool find_failure(ir_walk *w, const ir_expr *e)
 {
     const ir_facts *f = ((failure_walk *)w)->f;
 
-    if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS))
+    if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && base_is_int(e->dtype))
         w->stop |= !base_dtype_same(e->dtype, BASE_I64) || !(ir_prove_le(f, ir_int(w->cx, 1), e->arg[1]) || ir_prove_lt(f, e->arg[1], ir_int(w->cx, 0)));
     return !w->stop;
 }

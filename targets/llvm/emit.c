@@ -1,7 +1,7 @@
 /* targets/llvm/emit.c -- LLVM's side: target machines, the fixed list of passes, objects and assembly.
  *
  * The list has no vectoriser and no unrolling: loops have been shaped before, and what they look like must not depend on LLVM's
- * taste. Nor has it global value numbering and elimination of dead stores, which took a third of a candidate's time and changed no
+ * taste. Nor has it global value numbering and elimination of dead stores, which took a fifth of a candidate's time and changed no
  * kernel: what they find, lower/ has shared and promoted. It brings stack slots into registers, removes what is computed twice, moves
  * what does not change out of loops, and tidies up. Reduction of index arithmetic to pointers with constant displacements is part of
  * LLVM's code generation.
