@@ -12,7 +12,6 @@
  * was combined. A binding that is no variable or constant and is used often would be written out often; the simplifier
  * canonicalises indices anyway, and equal ones are shared again by lower/share.c, so it is substituted all the same.
  */
-#include "ir/interp.h"
 #include "lower/util.h"
 
 /* How often the combiner's results use a parameter. */
@@ -120,7 +119,7 @@ static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
     for (int i = 0; i < b->n_iters; i++)
         base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
     body = ir_apply_stmt(cx, &map, body);
-    body = keep_note(cx, b, "pipeline_stage", keep_note(cx, b, "pipeline_order", keep_note(cx, b, IR_ASYNC_COPY, body)));
+    body = keep_note(cx, b, "pipeline_stage", keep_note(cx, b, "pipeline_order", keep_note(cx, b, "pipeline_async", body)));
     return body && s->block.where && !BASE_PLANT_ON(cx, blocks_where) ? ir_if(cx, s->block.where, body, NULL) : body;
 }
 

@@ -10,7 +10,7 @@
  *                                               }
  *
  * requires  no block is left; every buffer is allocated where it lives
- * provides  no loop has the notes double_buffer or pipeline, no statement inside has pipeline_stage or pipeline_order
+ * provides  no loop has the notes double_buffer or pipeline, no statement inside has pipeline_stage, pipeline_order or pipeline_async
  * breaks    unique names (copies of a statement share their inner names)
  *
  * Notes. On a loop: `pipeline` (its value does not matter) asks for a pipeline by the stages given inside; `double_buffer` for two
@@ -22,8 +22,9 @@
  * Other memory keeps one version: two statements that touch it, one of them writing, must keep their order between all
  * iterations, which is checked by stages and order alone; what does not is refused.
  *
- * A statement with the attribute async_copy begins copies that run beside the threads (targets without them copy at once): a step
- * ends what it begins by a commit, and waits, with a barrier behind, before it reads what an earlier step began.
+ * `pipeline_async` says that the stores inside may run beside the threads. Until here they are plain ones, and so they stay on targets without
+ * asynchronous copies and outside of launches. Elsewhere they get the attribute async_copy: a step ends what it begins by a commit, and waits,
+ * with a barrier behind, before it reads what an earlier step began.
  */
 #include "ir/interp.h"
 #include "ir/region.h"
@@ -172,7 +173,7 @@ static bool read_stages(pipe *p, bool doubled)
 
         ir_touched(lower_inside(p->f, p->loop), s->stmt, &s->reads, &s->writes);
         if (!find_note(p->cx, s->stmt, "pipeline_stage", doubled && !fills(p, s), &s->stage) ||
-            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order) || !find_note(p->cx, s->stmt, IR_ASYNC_COPY, 0, &async))
+            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order) || !find_note(p->cx, s->stmt, "pipeline_async", 0, &async))
             return false;
         s->async = p->gpu && async;
         if (s->stage < 0 || s->stage >= MAX_STAGES) {
@@ -342,9 +343,9 @@ static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
     return e->op == IR_CALL && e->call.n_buffers ? copy_call(c, e) : ir_rewrite_children(rw, e);
 }
 
-static bool is_note(const pipe *p, const char *key)
+static bool is_note(const char *key)
 {
-    return (!p->gpu && base_same(key, IR_ASYNC_COPY)) || base_same(key, "pipeline_stage") || base_same(key, "pipeline_order");
+    return base_same(key, "pipeline_stage") || base_same(key, "pipeline_order") || base_same(key, "pipeline_async");
 }
 
 static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
@@ -353,7 +354,9 @@ static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
     const versioned *v = s->kind == IR_STORE ? version_of(c->p, s->store.buffer) : NULL;
 
     ir_at(rw->cx, s->loc);
-    if (s->kind == IR_ATTRIBUTE && is_note(c->p, s->attribute.key))
+    if (s->kind == IR_ATTRIBUTE && c->p->gpu && base_same(s->attribute.key, "pipeline_async"))
+        return ir_attribute(rw->cx, IR_ASYNC_COPY, s->attribute.value, ir_rewrite_stmt(rw, s->attribute.body));
+    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
         return ir_rewrite_stmt(rw, s->attribute.body);
     if (v && v->versions > 1)
         return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, s->store.value), with_version(c, v, s->store.index, s->store.n),
@@ -566,9 +569,7 @@ static const ir_stmt *visit(const lower_options *o, const ir_facts *f, bool laun
 /* The init of a reduction that goes on in the loop stands before it, and has its block's notes. */
 static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *s)
 {
-    static const pipe any = {.gpu = true};
-
-    if (s->kind == IR_ATTRIBUTE && is_note(&any, s->attribute.key))
+    if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
         return ir_rewrite_stmt(rw, s->attribute.body);
     return ir_rewrite_stmt_children(rw, s);
 }

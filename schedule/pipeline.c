@@ -16,7 +16,6 @@
  */
 #include <string.h>
 
-#include "ir/interp.h"
 #include "ir/text.h"
 #include "schedule/state.h"
 
@@ -189,7 +188,7 @@ static const char *check_standing(const sched *s, const ir_program *tree, const 
             !read_note(p.at[i].site->block, "pipeline_order", &p.at[i].order))
             why = base_format(s->cx, "'%s' would stand in the pipeline of '%s' without a stage", p.at[i].site->block->name, name);
     for (int i = 0; i < p.n; i++)
-        p.at[i].async = ir_note_get(p.at[i].site->block->notes, IR_ASYNC_COPY) != NULL;
+        p.at[i].async = ir_note_get(p.at[i].site->block->notes, "pipeline_async") != NULL;
     return why ? why : check(&p);
 }
 
@@ -260,7 +259,7 @@ static const ir_stmt *note(ir_rewrite *rw, const ir_stmt *s)
     b->init = m->stage && BASE_PLANT_ON(rw->cx, pipeline_init) ? NULL : b->init;
     b->notes = ir_note_set(rw->cx, b->notes, "pipeline_stage", ir_int(rw->cx, m->stage));
     b->notes = ir_note_set(rw->cx, b->notes, "pipeline_order", ir_int(rw->cx, m->order));
-    b->notes = ir_note_set(rw->cx, b->notes, IR_ASYNC_COPY, m->async ? ir_int(rw->cx, 1) : NULL);
+    b->notes = ir_note_set(rw->cx, b->notes, "pipeline_async", m->async ? ir_int(rw->cx, 1) : NULL);
     return sched_with_block(rw->cx, s, b);
 }
 

@@ -156,7 +156,7 @@ Test(overlap, waits_for_what_it_copied_asynchronously)
 {
     const char *text = "program p(A: f32[6, 4], out B: f32[6, 4]) {\n"
                        "  for b in 0..1 blockIdx.x { for k in 0..6 @double_buffer(1) { allocate T: f32[4] @shared {\n"
-                       "    for x in 0..4 threadIdx.x { attribute async_copy(1) { T[x] = A[k, x] } }\n"
+                       "    for x in 0..4 threadIdx.x { attribute pipeline_async(1) { T[x] = A[k, x] } }\n"
                        "    for x in 0..4 threadIdx.x { B[k, x] = T[3 - x] }\n"
                        "  } } }\n"
                        "}\n";
@@ -175,7 +175,7 @@ Test(overlap, waits_for_what_it_copied_asynchronously)
 /* Copies that are read `later` steps afterwards: by threads, asynchronously, or in order. */
 static const char *copied(int later, bool in_order)
 {
-    const char *threads = in_order ? "" : "threadIdx.x", *blocks = in_order ? "" : "blockIdx.x", *copy = in_order ? "hint" : "async_copy";
+    const char *threads = in_order ? "" : "threadIdx.x", *blocks = in_order ? "" : "blockIdx.x", *copy = in_order ? "hint" : "pipeline_async";
 
     return base_format(cx, "program p(symbol n, A: f32[n, 4], out B: f32[n, 4]) {\n"
                            "  for b in 0..1 %s { for k in 0..n @pipeline(1) { allocate T: f32[4] @shared {\n"
