@@ -4,6 +4,7 @@
  */
 #include "ir/interp_build.h"
 #include "ir/build.h"
+#include "ir/walk.h"
 
 #include <string.h>
 
@@ -159,7 +160,7 @@ static void run_seq(ir_vm *vm, const vm_code *c)
 
 static void run_assert(ir_vm *vm, const vm_code *c)
 {
-    if (!vm_run(vm, c->check.cond, 0).i && !vm->failed)
+    if (!ir_vm_is_left_out(vm, c) && !vm_run(vm, c->check.cond, 0).i && !vm->failed)
         ir_vm_fail(vm, TEC_INVALID, c->s->loc, "assertion failed: %s", c->check.message);
 }
 
@@ -312,6 +313,35 @@ static void set_missing(vm_builder *b, vm_code *c, const ir_buffer *written)
 {
     if (b->launch && written->scope != IR_LOCAL)
         c->missing = (uint8_t)(b->launch->axes & ~b->bound);
+}
+
+typedef struct {
+    ir_walk walk;
+    bool local;          /* a call writes local memory: all threads do it */
+    const ir_buffer *to; /* what else one writes; NULL: nothing */
+} call_walk;
+
+static bool note_call(ir_walk *w, const ir_expr *e)
+{
+    call_walk *c = (call_walk *)w;
+
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        if (!ir_call_writes(e, i))
+            continue;
+        else if (e->call.buffer[i]->scope == IR_LOCAL)
+            c->local = true;
+        else
+            c->to = e->call.buffer[i];
+    return true;
+}
+
+static void set_missing_of_calls(vm_builder *b, vm_code *c, const ir_expr *e)
+{
+    call_walk w = {.walk = {.expr = note_call, .kinds = IR_KIND_ACCESS, .cx = b->vm->mem}};
+
+    ir_walk_expr(&w.walk, e);
+    if (w.to && !w.local)
+        set_missing(b, c, w.to);
 }
 
 static const vm_code *build_store(vm_builder *b, const ir_stmt *s)
@@ -523,6 +553,7 @@ static const vm_code *build_assert(vm_builder *b, const ir_stmt *s)
     c->check.cond = ir_vm_expr(b, s->check.cond);
     c->check.message = s->check.message;
     c->cost += ir_vm_cost(c->check.cond);
+    set_missing_of_calls(b, c, s->check.cond);
     return c;
 }
 
@@ -576,9 +607,7 @@ static const vm_code *build_evaluate(vm_builder *b, const ir_stmt *s)
     c = ir_vm_new_code(b, s, run_evaluate);
     c->evaluate.value = ir_vm_expr(b, s->value);
     c->cost += ir_vm_cost(c->evaluate.value);
-    for (int i = 0; s->value->op == IR_CALL && i < s->value->call.n_buffers; i++)
-        if (!c->missing)
-            set_missing(b, c, s->value->call.buffer[i]);
+    set_missing_of_calls(b, c, s->value);
     return c;
 }
 

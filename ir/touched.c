@@ -110,19 +110,12 @@ static void touch_reduce(scope *s, const ir_expr *e)
 
 static void touch_call(scope *s, const ir_expr *e)
 {
-    const ir_program *meaning = e->call.intrinsic ? e->call.intrinsic->meaning : NULL;
-
-    for (int i = 0, at = 0; i < e->call.n_buffers; i++) {
-        bool output = true;
-        while (meaning && at < meaning->n_params && !meaning->params[at].buffer)
-            at++;
-        if (meaning && at < meaning->n_params)
-            output = meaning->params[at++].output;
+    for (int i = 0; i < e->call.n_buffers; i++) {
         if (!is_asked_for(s, e->call.buffer[i]))
             continue;
         ir_region whole = ir_region_whole(s->f->cx, e->call.buffer[i]);
         add_box(s, s->reads, &whole);
-        if (output)
+        if (ir_call_writes(e, i))
             add_box(s, s->writes, &whole);
     }
 }

@@ -202,6 +202,19 @@ bool ir_loads(tec_context *cx, const ir_expr *e)
     return e && (e->has & (IR_HAS_LOAD | IR_HAS_EFFECT));
 }
 
+bool ir_call_writes(const ir_expr *call, int i)
+{
+    const ir_program *meaning = call->call.intrinsic ? call->call.intrinsic->meaning : NULL;
+    int buffers = 0;
+
+    if (call->call.pure)
+        return false;
+    for (int k = 0; meaning && k < meaning->n_params; k++)
+        if (meaning->params[k].buffer && buffers++ == i)
+            return meaning->params[k].output;
+    return true;
+}
+
 typedef struct {
     ir_walk walk;
     base_vec used;

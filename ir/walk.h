@@ -85,6 +85,7 @@ uint64_t ir_hash_program(tec_context *cx, const ir_program *p);
 bool ir_uses_var(tec_context *cx, const ir_expr *e, const ir_expr *var);
 bool ir_stmt_uses_var(tec_context *cx, const ir_stmt *s, const ir_expr *var);
 bool ir_loads(tec_context *cx, const ir_expr *e);                              /* any load or impure call */
+bool ir_call_writes(const ir_expr *call, int i);                               /* its buffer operand i, as far as the meaning tells */
 void ir_free_vars(tec_context *cx, const ir_expr *e, base_vec *out);           /* in order of first use */
 int ir_count_nodes(tec_context *cx, const ir_stmt *s);                         /* statements, and each shared expression once */
 

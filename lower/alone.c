@@ -39,7 +39,9 @@ static bool look_expr(ir_walk *w, const ir_expr *e)
         return true;
     c->all |= e->call.n_buffers == 0;
     for (int i = 0; i < e->call.n_buffers; i++)
-        if (e->call.buffer[i]->scope == IR_LOCAL)
+        if (!ir_call_writes(e, i))
+            continue;
+        else if (e->call.buffer[i]->scope == IR_LOCAL)
             c->all = true;
         else
             c->shared = true;

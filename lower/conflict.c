@@ -31,7 +31,7 @@ static bool collect(ir_walk *w, const ir_expr *e)
     if (e->op == IR_LOAD)
         put(c, e->load.buffer, e->load.index, false);
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        put(c, e->call.buffer[i], NULL, !e->call.pure);
+        put(c, e->call.buffer[i], NULL, ir_call_writes(e, i));
     return true;
 }
 

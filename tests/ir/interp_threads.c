@@ -122,6 +122,39 @@ Test(interp_threads, what_a_call_reads_is_ordered_by_the_barriers_of_its_memory)
           F32(out, 2));
 }
 
+/* Outside of the loop over threads L and T are filled, one from the other by a call; inside, each thread takes what T holds. */
+static ir_program *calling_outside(ir_scope from, ir_scope to, bool checked)
+{
+    const ir_buffer *a = BUFFER("a", BASE_F32, INT(1)), *o = BUFFER("o", BASE_F32, INT(1)), *b = BUFFER("B", BASE_F32, INT(2)),
+                    *l = scoped(BUFFER("L", BASE_F32, INT(1)), from), *t = scoped(BUFFER("T", BASE_F32, INT(1)), to);
+    const ir_expr *tx = VAR("tx"), *zero = INT(0), *args[] = {zero, zero};
+    ir_program *copy = program(STORE(o, LOAD(a, zero), zero)), *p;
+    ir_intrinsic *what = base_new(cx, ir_intrinsic);
+
+    param(copy, a, false);
+    param(copy, o, true);
+    *what = (ir_intrinsic){.name = "copy", .meaning = copy};
+    const ir_expr *value = ir_call(cx, BASE_I32, "copy", what, args, 2, (const ir_buffer *[]){l, t}, 2, false);
+    const ir_stmt *call = checked ? ir_assert(cx, ir_eq(cx, value, ir_imm_int(cx, BASE_I32, 0)), "copy failed") : ir_evaluate(cx, value);
+    const ir_stmt *take = FOR(tx, INT(2), IR_THREAD_X, STORE(b, LOAD(t, zero), tx));
+    p = program(FOR(VAR("bx"), INT(1), IR_BLOCK_X, SEQ(SEQ(STORE(l, FLT(3), zero), BARRIER("shared")), SEQ(SEQ(call, BARRIER("shared")), take))));
+    listed(p, l);
+    listed(p, t);
+    param(p, b, true);
+    return p;
+}
+
+Test(interp_threads, a_call_outside_of_a_loop_over_threads_is_done_by_all_where_it_writes_local_memory)
+{
+    static const ir_scope from[] = {IR_LOCAL, IR_SHARED, IR_LOCAL}, to[] = {IR_LOCAL, IR_LOCAL, IR_SHARED};
+
+    for (int i = 0; i < 2 * BASE_COUNT(from); i++) {
+        out[0] = out[1] = 0;
+        RUNS(calling_outside(from[i / 2], to[i / 2], i % 2), F32(out, 2));
+        cr_assert(out[0] == 3 && out[1] == 3);
+    }
+}
+
 Test(interp_threads, a_write_after_a_read_needs_a_barrier_too)
 {
     const ir_buffer *c = BUFFER("C", BASE_F32, INT(4)), *s = scoped(BUFFER("S", BASE_F32, INT(4)), IR_SHARED);

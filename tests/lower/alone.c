@@ -77,6 +77,22 @@ Test(alone, leaves_to_all_threads_calls_on_what_is_each_ones_own)
                       "}\n", calls[i])));
 }
 
+/* What a call only reads does not say whose work it is. */
+Test(alone, gives_calls_that_read_local_memory_to_the_first_thread)
+{
+    const char *text = "program p(A: f32[4], out B: f32[4, 8]) {\n"
+                       "  intrinsic f { program f(a: f32[1], out c: f32[1]) { c[0] = a[0] } }\n"
+                       "  for b in 0..4 blockIdx.x { allocate L: f32[1] @%s { allocate T: f32[1] @%s {\n"
+                       "    L[0] = A[b]\n"
+                       "    evaluate call<i32> f(&L, &T, 0, 0)\n"
+                       "    for tx in 0..8 threadIdx.x { B[b, tx] = T[0] }\n"
+                       "  } } }\n"
+                       "}\n";
+
+    HAS("        for first in 0..1 threadIdx.x {\n          evaluate call<i32> f", after("alone", "cuda", base_format(cx, text, "local", "shared")));
+    HAS("        }\n        evaluate call<i32> f", after("alone", "cuda", base_format(cx, text, "shared", "local")));
+}
+
 Test(alone, leaves_what_has_no_threads_and_other_launches_axes)
 {
     HAS_NOT("first", after("alone", "cuda", "program p(out B: f32[4]) { for b in 0..4 blockIdx.x { B[b] = 1.0 } }"));
