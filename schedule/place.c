@@ -103,6 +103,17 @@ bool sched_move_allowed(sched_move *m)
     return true;
 }
 
+bool sched_move_writes_once(sched_move *m)
+{
+    const ir_block *b = m->site->block;
+
+    for (int j = 0; j < b->n_writes; j++)
+        if (!sched_writes_once(m->c->s, b, &b->writes[j]))
+            return sched_refuse(m->c, "it is not proven that one instance of '%s' writes each element of '%s': readers would find what the last one wrote",
+                                b->name, b->writes[j].buffer->name);
+    return true;
+}
+
 static const ir_stmt *target_body(const sched_move *m, const ir_stmt *root)
 {
     sched_path p;
@@ -430,7 +441,7 @@ const ir_program *sched_do_compute_root(sched_call *c)
 {
     sched_move m;
 
-    if (!sched_move_start(c, &m, c->arg[0].name, NULL) || !sched_move_allowed(&m))
+    if (!sched_move_start(c, &m, c->arg[0].name, NULL) || !sched_move_allowed(&m) || !sched_move_writes_once(&m))
         return NULL;
     const sched_site *reader = first_reader(&m);
     if (c->reason)

@@ -32,6 +32,9 @@ void sched_move_whole_domain(sched_move *m);
 /* The block alone writes its buffers (in a step), and may run anywhere (there). What else lies in the loops that it leaves stays there.
  * Refuses. */
 bool sched_move_allowed(sched_move *m);
+/* No instance of the block overwrites what another one wrote in that step, as those of a rolled window do: where more of them run before the
+ * readers, these find the same. Refuses. */
+bool sched_move_writes_once(sched_move *m);
 /* Nobody reads from an earlier step what the block is about to overwrite, and would find it overwritten. Refuses. */
 bool sched_move_overtakes_nobody(sched_move *m);
 

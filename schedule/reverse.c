@@ -306,7 +306,7 @@ const ir_program *sched_do_reverse_compute_at(sched_call *c)
         return NULL;
     if (sched_move_under(&m, m.site))
         return sched_refuse(c, "'%s' lies under '%s' already", c->arg[0].name, c->arg[1].name);
-    if (!sched_move_allowed(&m) || !sched_takes_loops(c, &m.to) || !sched_move_overtakes_nobody(&m) ||
+    if (!sched_move_allowed(&m) || !sched_move_writes_once(&m) || !sched_takes_loops(c, &m.to) || !sched_move_overtakes_nobody(&m) ||
         !(last = last_producer(&m)) || !others_complete(&m, last))
         return NULL;
     for (int j = 0; j < m.site->block->n_writes; j++)

@@ -237,12 +237,40 @@ bool sched_invert_read(const sched *s, const ir_block *b, const ir_region *r, sc
     return true;
 }
 
+/* Variable i alone moves dimension d of the box, by at least the width that the box has there. */
+static bool moves_apart(const sched *s, const ir_block *b, const ir_region *w, int i, int d)
+{
+    const ir_expr *rest;
+    int64_t step;
+
+    if (!ir_linear(s->facts, w->min[d], &b->iters[i].var, 1, &step, &rest) ||
+        !ir_prove_le(s->facts, w->extent[d], ir_int(s->cx, step < 0 ? -step : step)))
+        return false;
+    for (int j = 0; j < b->n_iters; j++)
+        if (sched_mentions(s->cx, rest, b->iters[j].var))
+            return false;
+    return true;
+}
+
+/* Each spatial variable of more than one value has a dimension that it moves apart: the boxes of two instances do not meet. */
+static bool boxes_apart(const sched *s, const ir_block *b, const ir_region *w)
+{
+    for (int i = 0; i < b->n_iters; i++) {
+        bool apart = b->iters[i].kind != IR_SPATIAL || ir_prove_equal(s->facts, b->iters[i].extent, ir_int(s->cx, 1));
+
+        for (int d = 0; !apart && d < w->buffer->n; d++)
+            apart = moves_apart(s, b, w, i, d);
+        if (!apart)
+            return false;
+    }
+    return true;
+}
+
 bool sched_writes_once(const sched *s, const ir_block *b, const ir_region *w)
 {
-    int *dim_of = base_array(s->cx, int, b->n_iters);
     sched_layout m;
 
-    return sched_plain_store(s, b, w, dim_of) || sched_invert_store(s, b, w, &m);
+    return boxes_apart(s, b, w) || sched_invert_store(s, b, w, &m);
 }
 
 bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m)

@@ -348,6 +348,18 @@ Test(place, compute_root_undoes_compute_at)
     looks(s, before);
 }
 
+Test(place, compute_root_takes_tiles_that_lie_apart)
+{
+    static const char pair[] = "def f(A: f32[8, 8]) { P[i, j] = A[i, j] + 1 C[i, j] = P[i, j] * 2 return C }";
+    sched *s = schedule_of(pair);
+
+    does(s, "o, n = split(P.i, _, 4)\nblockize(n)\ncompute_root(P)");
+    s = schedule_of(pair);
+    does(s, "y, yi = split(P.i, _, 4)\nx, xi = split(P.j, _, 2)\nreorder(y, x, yi, xi)\nblockize(yi)\ncompute_root(P)");
+    s = schedule_of(pair);
+    does(s, "ij = fuse(P.i, P.j)\no, n = split(ij, _, 5)\ncompute_root(P)");
+}
+
 Test(place, compute_root_refuses_to_leave_the_loop_of_its_input)
 {
     sched *s = schedule_of(chain);
