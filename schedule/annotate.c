@@ -205,6 +205,18 @@ static bool need_lanes(sched_call *c, const ir_stmt *l)
     return BASE_PLANT_ON(c->cx, vectorize_race) || sched_need_independent(c, c->tree, l);
 }
 
+/* One thread runs all lanes of a vectorised loop. */
+static bool holds_no_threads(sched_call *c, const ir_stmt *l)
+{
+    for (ir_how how = IR_PARALLEL; how < IR_N_HOWS; how++) {
+        const ir_stmt *threads = sched_is_parallel(how) ? sched_loop_below(l->loop.body, how) : NULL;
+
+        if (threads)
+            return sched_refuse(c, "'%s' lies inside '%s' and is %s", threads->loop.var->var.name, l->loop.var->var.name, ir_how_text(how));
+    }
+    return true;
+}
+
 /* vectorize(l): its iterations are the lanes of vector operations. */
 const ir_program *sched_do_vectorize(sched_call *c)
 {
@@ -213,11 +225,8 @@ const ir_program *sched_do_vectorize(sched_call *c)
     if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) ||
         !sched_need_constant(c, sched_end(&at), MAX_LANES) || !sched_need_none_around(c, &at, IR_VECTORISED) ||
         !nothing_opaque(c, sched_end(&at)) || !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) ||
-        !need_lanes(c, sched_end(&at)))
+        !need_lanes(c, sched_end(&at)) || !holds_no_threads(c, sched_end(&at)))
         return NULL;
-    const ir_stmt *threads = sched_loop_below(sched_end(&at)->loop.body, IR_PARALLEL);
-    if (threads)
-        return sched_refuse(c, "'%s' lies inside '%s' and is parallel", threads->loop.var->var.name, c->arg[0].name);
     return sched_annotate_loop(c, &at, IR_VECTORISED);
 }
 

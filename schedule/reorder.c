@@ -125,7 +125,7 @@ static bool nesting_holds(sched_call *c, const chain *ch)
             const ir_stmt *outer = ch->order[i], *inner = ch->order[j];
             ir_how a = outer->loop.how, b = inner->loop.how;
 
-            if ((a == IR_VECTORISED && (b == IR_PARALLEL || sched_is_blocks(b) || sched_is_threads(b))) || (sched_is_threads(a) && sched_is_blocks(b)))
+            if ((a == IR_VECTORISED && sched_is_parallel(b)) || (sched_is_threads(a) && sched_is_blocks(b)))
                 return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name, ir_how_text(b),
                                     outer->loop.var->var.name, ir_how_text(a));
         }

@@ -361,6 +361,11 @@ static inline bool sched_is_threads(ir_how how)
 {
     return how >= IR_THREAD_X && how <= IR_THREAD_Z;
 }
+/* Over threads of any kind, of the host or of a device, virtual ones among them: lanes stay inside of these. */
+static inline bool sched_is_parallel(ir_how how)
+{
+    return how == IR_PARALLEL || how >= IR_BLOCK_X;
+}
 bool sched_thread_axis(const char *word, ir_how *how); /* blockIdx.x, threadIdx.y, vthread, ...; false: none of them */
 /* These refuse: where the loop at the end of the path would run as `how` inside or around what it may not; where another loop over that
  * axis below s has another extent than l. */

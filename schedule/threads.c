@@ -6,7 +6,7 @@
  * threads hand to each other within a launch is shared memory, or an argument. Other global and local memory may go from a block to another
  * where both stand under the same loops of threads. A block outside of the loops of a thread axis writes local memory in every thread, and
  * any other in the first thread of that axis only, so no block does both. Of local memory alone each thread has its own. Lanes have no
- * shared memory of their own and share no reduction with other threads. Shared and local memory live as long as a launch: where loops around
+ * shared memory of their own. Shared and local memory live as long as a launch: where loops around
  * make one launch after another, each writes what it reads there.
  */
 #include "ir/facts.h"
@@ -195,24 +195,6 @@ static bool lanes_fit(sched_call *c, const sched_sites *all, const sched_site *w
     return true;
 }
 
-/* Threads that share a reduction meet to combine their parts, which lanes cannot do. */
-static bool meets_outside_lanes(sched_call *c, const sched_site *w)
-{
-    const ir_stmt *lanes = NULL;
-
-    for (int i = 0; i < w->n_loops; i++) {
-        const ir_stmt *l = w->loop[i];
-        bool reduces = sched_kind_for(c->cx, w, l->loop.var) == IR_REDUCE_ITER;
-
-        if (l->loop.how == IR_VECTORISED && !reduces)
-            lanes = l;
-        if (lanes && reduces && sched_is_threads(l->loop.how))
-            return sched_refuse(c, "the threads of '%s' share a reduction of '%s' and would meet inside '%s', which is vectorised",
-                                l->loop.var->var.name, w->block->name, lanes->loop.var->var.name);
-    }
-    return true;
-}
-
 static bool has_launch(const ir_stmt *s)
 {
     if (s->kind == IR_FOR && (sched_is_blocks(s->loop.how) || sched_is_threads(s->loop.how)))
@@ -232,7 +214,7 @@ bool sched_threads_fit(sched_call *c, const ir_program *after)
         const sched_site *w = &all.at[i];
         place at = place_of(w);
 
-        if (at.root && !(launch_fits(c, at.root) && meets_outside_lanes(c, w)))
+        if (at.root && !launch_fits(c, at.root))
             return false;
         for (int j = 0; at.root && j < w->block->n_writes; j++) {
             const ir_buffer *b = w->block->writes[j].buffer;

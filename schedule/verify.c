@@ -37,8 +37,10 @@ static void check_loop(checking *k, const ir_stmt *s)
     claim(k, s, name);
     if (!ir_is_value(s->loop.min, 0))
         broken(k, s, "a loop does not start at 0", name);
-    if (s->loop.how == IR_PARALLEL && (k->parallel || k->lanes))
-        broken(k, s, "a parallel loop lies in a parallel or vectorised one", name);
+    if (s->loop.how == IR_PARALLEL && k->parallel)
+        broken(k, s, "a parallel loop lies in a parallel one", name);
+    if (sched_is_parallel(s->loop.how) && k->lanes)
+        broken(k, s, "a loop over threads lies in a vectorised one", name);
     if (s->loop.how == IR_VECTORISED && k->lanes)
         broken(k, s, "a vectorised loop lies in a vectorised one", name);
 }
