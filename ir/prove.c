@@ -246,6 +246,42 @@ static bool goes_in_circles(const proof *p, const ir_sum *d)
     return false;
 }
 
+/* The variables that may be bounded by more than an interval: an assumption speaks of them. */
+static uint64_t assumed_of(const ir_facts *f)
+{
+    uint64_t vars = 0;
+
+    for (f = ir_facts_ready(f); f; f = f->outer)
+        for (const ir_assumption *a = f->assumptions; a; a = a->next)
+            for (int i = 0; i < a->nonneg.n; i++)
+                vars |= ir_sum_terms(&a->nonneg)[i].atom->vars;
+    return vars;
+}
+
+/* A variable, or digits of one, whose bounds are those of its interval. */
+static bool has_interval_alone(const ir_facts *f, const ir_expr *atom)
+{
+    while ((atom->op == IR_FLOORDIV || atom->op == IR_FLOORMOD) && atom->arg[1]->op == IR_INT && atom->arg[1]->i > 0)
+        atom = atom->arg[0];
+    const ir_var_fact *fact = atom->op == IR_VAR ? ir_fact_of(f, atom) : NULL;
+
+    return fact && !fact->value && !fact->min && !fact->max && fact->modulus.coefficient == 1;
+}
+
+/* No term has to do with another, and each lies anywhere in its interval: the bounds of the form are exact, and what they do not show is false. */
+static bool has_intervals_alone(const proof *p, const ir_sum *d)
+{
+    const ir_term *t = ir_sum_terms(d);
+    uint64_t seen = assumed_of(p->f);
+
+    for (int i = 0; i < d->n; i++) {
+        if ((seen & t[i].atom->vars) || !has_interval_alone(p->f, t[i].atom))
+            return false;
+        seen |= t[i].atom->vars;
+    }
+    return true;
+}
+
 enum { MAX_TERMS = 24, MAX_NESTED = 3 };
 
 static bool nonneg(proof *p, const ir_sum *d)
@@ -256,7 +292,7 @@ static bool nonneg(proof *p, const ir_sum *d)
         return false;
     if (b.min >= 0)
         return true;
-    if (d->n == 0 || --p->left <= 0)
+    if (has_intervals_alone(p, d) || --p->left <= 0)
         return false;
     ir_sum e;
     ir_sum_copy(p->f, &e, d);

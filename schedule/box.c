@@ -54,12 +54,24 @@ ir_subst sched_bindings(tec_context *cx, const sched_site *site)
     return map;
 }
 
+/* The condition says that one value is less than its extent, word for word. */
+static bool is_end_of_domain(const sched_site *site, const ir_expr *condition)
+{
+    for (int i = 0; condition->op == IR_LT && i < site->block->n_iters; i++)
+        if (ir_same(condition->arg[0], site->stmt->block.bind[i]) && ir_same(condition->arg[1], site->block->iters[i].extent))
+            return true;
+    return false;
+}
+
 static const ir_expr *find_loop_guards(const sched *s, const sched_site *site)
 {
     const ir_expr *kept = NULL;
-    base_vec all = {0};
+    base_vec conjuncts = {0}, all = {0};
 
-    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    sched_conjuncts(s->cx, site->stmt->block.where, &conjuncts);
+    for (int i = 0; i < conjuncts.n; i++)
+        if (!is_end_of_domain(site, conjuncts.at[i]))
+            base_push(s->cx, &all, conjuncts.at[i]);
     if (all.n == 0)
         return NULL;
     ir_facts *domain = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));

@@ -145,10 +145,10 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
     if (kind != IR_SPATIAL)
         return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(kind), w->block->name);
     ir_region box = sched_box(s, w, access, depth, true);
-    bool once = runs_once(s, w, var), apart = strides_apart(s, w, &box, var, depth);
+    bool apart = strides_apart(s, w, &box, var, depth);
     if ((own || shared) && all_apart(s, all, b, var)) /* otherwise the box is all that the loop touches */
         return NULL;
-    if (!once && !apart && !sched_digits_apart(s, w, access, var, depth))
+    if (!apart && !sched_digits_apart(s, w, access, var, depth) && !runs_once(s, w, var))
         return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,
                            b->name);
     if (own && sched_never_meets(s, w, own, w, var))
@@ -156,7 +156,7 @@ static const char *conflict(const sched *s, const sched_sites *all, const sched_
     if (!shared)
         return own ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
     if (own || !sched_all_within(s, all, w, b, var, &box, true) ||
-        !(apart || sched_fills(s, w, access, &box, depth) || (once && all_run_once(s, all, b, var))))
+        !(apart || sched_fills(s, w, access, &box, depth) || all_run_once(s, all, b, var)))
         return base_format(s->cx,
                            "it is not proven that each iteration of '%s' uses only its own elements of '%s', which '%s' writes",
                            var->var.name, b->name, w->block->name);
@@ -230,12 +230,10 @@ static bool runs_at_most_once(const sched *s, const sched_sites *all, const ir_e
     return true;
 }
 
-const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var)
+static const char *dependence(const sched *s, const sched_sites *all, const ir_expr *var)
 {
     base_map done = {0};
 
-    if (runs_at_most_once(s, all, var))
-        return NULL;
     for (int i = 0; i < all->n; i++) {
         const ir_block *block = all->at[i].block;
 
@@ -257,6 +255,13 @@ const char *sched_dependence(const sched *s, const sched_sites *all, const ir_ex
             return base_format(s->cx, "'%s' calls a function with an effect", block->name);
     }
     return NULL;
+}
+
+const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var)
+{
+    const char *reason = dependence(s, all, var);
+
+    return reason && runs_at_most_once(s, all, var) ? NULL : reason;
 }
 
 bool sched_takes_loops(sched_call *c, const sched_path *to)
