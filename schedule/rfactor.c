@@ -11,6 +11,9 @@
  * The partial results start at the identity of the combiner, all of them: what the predicate says about reduction loops guards the
  * updates only, and so moves inside. The user's init stays with C, which comes after the outermost reduction loop, in copies of
  * the spatial loops from there inward.
+ *
+ * Where C is one part of a cut, the partial results are those of its part: they are as large as the box that it writes, and the variables of
+ * C.rf count from there. So a block that nothing else writes with computes all of its domain, which is what moves and copies take for granted.
  */
 #include <string.h>
 
@@ -27,6 +30,9 @@ typedef struct {
     int axis;
     const ir_buffer **part;          /* one for each component of the combiner */
     const ir_expr *inside, *outside; /* conjuncts of the predicate: about reduction loops, about others; NULL: none */
+    bool of_part;                    /* the block computes `box` of its results only */
+    ir_region box;
+    int *dim_of;                     /* then: the dimension that each iteration variable indexes, or -1 */
 } factoring;
 
 static bool binds(const factoring *r, const ir_expr *var, bool spatial)
@@ -139,35 +145,71 @@ static bool predicate_fits(factoring *r)
     return true;
 }
 
+/* ---- one part of a cut ---- */
+
+static bool has_other_writers(const factoring *r, const sched_sites *all)
+{
+    for (int i = 0; i < all->n; i++)
+        if (&all->at[i] != r->site && sched_writes(all->at[i].block, r->update->update.buffer[0]))
+            return true;
+    return false;
+}
+
+/* Inside of spatial loops the partial results live in one iteration, where the box of that iteration says what there is. */
+static bool part_fits(factoring *r, const sched_sites *all)
+{
+    tec_context *cx = r->c->cx;
+    const sched *s = r->c->s;
+    const ir_block *b = r->site->block;
+    const ir_region *write = sched_access(b->writes, b->n_writes, r->update->update.buffer[0]);
+    ir_region whole = ir_region_whole(cx, write->buffer);
+
+    if (r->depth > 0 || !has_other_writers(r, all) || sched_fills(s, r->site, write, &whole, 0))
+        return true;
+    r->of_part = true;
+    r->box = sched_box(s, r->site, write, 0, false);
+    r->dim_of = base_array(cx, int, b->n_iters);
+    if (sched_plain_store(s, b, write, r->dim_of) && ir_region_contains(s->facts, &whole, &r->box) &&
+        sched_fills(s, r->site, write, &r->box, 0))
+        return true;
+    return sched_refuse(r->c, "'%s' and other blocks write '%s', and what it writes of that is not proven to be a box", b->name,
+                        write->buffer->name);
+}
+
+/* The value of an iteration variable at the first element of the part. */
+static const ir_expr *part_begin(const factoring *r, int iter)
+{
+    const ir_block *b = r->site->block;
+    const ir_region *write = sched_access(b->writes, b->n_writes, r->box.buffer);
+    int d = r->dim_of[iter];
+
+    return ir_sub(r->c->cx, r->box.min[d], ir_int(r->c->cx, sched_store_shift(write, d)));
+}
+
 /* ---- partial results ---- */
+
+static const ir_expr *not_negative(const factoring *r, const ir_expr *extent)
+{
+    const ir_expr *zero = ir_int(r->c->cx, 0);
+
+    /* The part of a loop behind a cut, where the loops around do not run. */
+    return ir_prove_le(r->c->s->facts, zero, extent) ? extent : ir_max(r->c->cx, extent, zero);
+}
 
 static const ir_buffer *partial_buffer(factoring *r, const ir_buffer *b)
 {
     tec_context *cx = r->c->cx;
     const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1);
     const char *name = base_format(cx, "%s.rf", b->name);
-    const ir_expr *extent = r->loop->loop.extent, *zero = ir_int(cx, 0);
+    const ir_expr *const *of_result = r->of_part ? r->box.extent : b->shape;
 
-    if (!ir_prove_le(r->c->s->facts, zero, extent)) /* the part of a loop behind a cut, where the loops around do not run */
-        extent = ir_max(cx, extent, zero);
     for (int d = 0, from = 0; d <= b->n; d++)
-        shape[d] = d == r->axis ? extent : b->shape[from++];
+        shape[d] = not_negative(r, d == r->axis ? r->loop->loop.extent : of_result[from++]);
     for (int i = 2; sched_buffer_named(r->c->tree, name); i++)
         name = base_format(cx, "%s.rf'%d", b->name, i);
     ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, name, b->dtype, shape, b->n + 1));
     part->loc = b->loc;
     return part;
-}
-
-/* The element of the partial results beside an element of the result. */
-static const ir_expr *const *partial_index(const factoring *r, const ir_expr *const *index, const ir_expr *v)
-{
-    int n = r->update->update.n;
-    const ir_expr **out = base_array(r->c->cx, const ir_expr *, n + 1);
-
-    for (int d = 0, from = 0; d <= n; d++)
-        out[d] = d == r->axis ? v : index[from++];
-    return out;
 }
 
 /* "k.1" of loop "C.k.1". */
@@ -197,19 +239,44 @@ static const ir_expr *add_variable(const factoring *r, variables *v, const char 
     return var;
 }
 
-static variables spatial_variables(const factoring *r)
+/* `part`: of a part of the domain, counted from its begin. */
+static variables spatial_variables(const factoring *r, bool part)
 {
     tec_context *cx = r->c->cx;
     const ir_block *b = r->site->block;
     int most = b->n_iters + r->site->n_loops + 1;
     variables v = {.iters = base_array(cx, ir_iter, most), .bind = base_array(cx, const ir_expr *, most)};
 
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind != IR_REDUCE_ITER)
-            base_map_put(cx, &v.map.vars, b->iters[i].var,
-                         add_variable(r, &v, b->iters[i].var->var.name, b->iters[i].extent, b->iters[i].kind,
-                                      r->site->stmt->block.bind[i]));
+    for (int i = 0; i < b->n_iters; i++) {
+        const ir_iter *it = &b->iters[i];
+        const ir_expr *bind = r->site->stmt->block.bind[i], *extent = it->extent, *begin = ir_int(cx, 0);
+
+        if (it->kind == IR_REDUCE_ITER)
+            continue;
+        if (part && r->dim_of[i] >= 0) {
+            begin = part_begin(r, i);
+            extent = r->box.extent[r->dim_of[i]];
+            bind = ir_simplify(r->c->s->facts, ir_sub(cx, bind, begin));
+        }
+        base_map_put(cx, &v.map.vars, it->var, ir_add(cx, add_variable(r, &v, it->var->var.name, extent, it->kind, bind), begin));
+    }
     return v;
+}
+
+/* The element of the partial results beside the element of the result that the variables give. */
+static const ir_expr *const *partial_index(const factoring *r, const variables *v, const ir_expr *of_loop)
+{
+    tec_context *cx = r->c->cx;
+    int n = r->update->update.n;
+    const ir_expr **out = base_array(cx, const ir_expr *, n + 1);
+
+    out[r->axis] = of_loop;
+    for (int d = 0; d < n; d++) {
+        const ir_expr *at = ir_apply(cx, &v->map, r->update->update.index[d]);
+
+        out[d + (d >= r->axis)] = r->of_part ? ir_simplify(r->c->s->facts, ir_sub(cx, at, r->box.min[d])) : at;
+    }
+    return out;
 }
 
 static const ir_block *make_block(const factoring *r, const variables *v, const char *name, const ir_stmt *init,
@@ -261,8 +328,8 @@ static const ir_stmt *partial_block(const factoring *r, const char *name)
     tec_context *cx = r->c->cx;
     const ir_combiner *combiner = r->update->update.combiner;
     int n = r->update->update.n + 1;
-    variables v = spatial_variables(r);
-    const ir_expr *var = factor_variables(r, &v), *const *index = partial_index(r, r->update->update.index, var);
+    variables v = spatial_variables(r, r->of_part);
+    const ir_expr *var = factor_variables(r, &v), *const *index = partial_index(r, &v, var);
     const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
     const ir_stmt *body =
         with_update(cx, r->site->block->body, ir_update(cx, combiner, r->part, index, n, r->update->update.source));
@@ -288,9 +355,9 @@ static const ir_stmt *final_block(const factoring *r, const ir_expr *loop)
     tec_context *cx = r->c->cx;
     const ir_stmt *u = r->update;
     const ir_combiner *combiner = u->update.combiner;
-    variables v = spatial_variables(r);
+    variables v = spatial_variables(r, false);
     const ir_expr *var = add_variable(r, &v, short_name(r, r->loop->loop.var), r->loop->loop.extent, IR_REDUCE_ITER, loop);
-    const ir_expr *const *index = partial_index(r, u->update.index, var), **source = base_array(cx, const ir_expr *, combiner->n);
+    const ir_expr *const *index = partial_index(r, &v, var), **source = base_array(cx, const ir_expr *, combiner->n);
 
     for (int i = 0; i < combiner->n; i++)
         source[i] = ir_load(cx, r->part[i], index, u->update.n + 1);
@@ -362,7 +429,7 @@ const ir_program *sched_do_rfactor(sched_call *c)
 
     if (!reduces(&r, r.loop))
         return sched_refuse(c, "'%s' is no reduction loop of '%s'", c->arg[0].name, name);
-    if (!block_fits(&r) || !loops_fit(&r) || !steps_fit(&r) || !predicate_fits(&r) ||
+    if (!block_fits(&r) || !loops_fit(&r) || !steps_fit(&r) || !predicate_fits(&r) || !part_fits(&r, &all) ||
         !sched_find_block(c->cx, c->tree->body, name, &block))
         return NULL;
     if (c->arg[1].i < 0 || c->arg[1].i > r.update->update.n)

@@ -69,6 +69,16 @@ Test(rfactor, copies_spatial_loops_inside_the_reduction)
             "rfactor(ko, 2)\ndecompose_reduction(C, C.k.0'2)");
 }
 
+Test(rfactor, makes_partial_results_of_a_part_as_large_as_the_part)
+{
+    sched *s = schedule_of("def f(n, A: f32[n, 12]) where 4 <= n { S[y] = sum[k](A[y, k]) return S }");
+
+    does(s, "cut(S.y, 3)\nreorder(S.k, S.y.0)\nreorder(S.k'2, S.y.1)\nrfactor(S.k'2, 0)\nrfactor(S.k, 1)");
+    cr_assert(strstr(ir_program_text(cx, sched_tree(s)), "buffer S.rf: f32[12, n - 3]"));
+    cr_assert(strstr(ir_program_text(cx, sched_tree(s)), "buffer S.rf'2: f32[3, 12]"));
+    does(s, "cache_write(S'2.rf, local)\ncache_read(S.rf'2, local)\ncompute_at(S'2.rf.cache.local, S.k'2'2)");
+}
+
 Test(rfactor, leaves_the_init_of_the_user_to_the_result)
 {
     sched *s = schedule_of(sums);
