@@ -38,8 +38,16 @@ typedef struct {
 
 typedef struct local local;
 
+/* What a thread does over and over: it takes a thing under the lock, does it without, and finishes it under the lock. */
+typedef struct {
+    void *(*take)(local *m); /* NULL: there is nothing to do now */
+    bool (*work)(local *m, tune_process *p, void *thing, char why[TUNE_WHY]);
+    void (*finish)(local *m, void *thing);
+} duty;
+
 typedef struct {
     local *m;
+    const duty *duty;
     tune_process process;
     pthread_t thread;
     bool started;
@@ -72,11 +80,12 @@ struct local {
 
 /* ---- the threads; under the lock ---- */
 
-static build *next_build(local *m)
+static void *take_build(local *m)
 {
-    if (!m->cores.apart && m->running)
+    if ((!m->cores.apart && m->running) || m->first_build == m->builds.n)
         return NULL;
-    return m->first_build < m->builds.n ? m->builds.at[m->first_build++] : NULL;
+    m->building++;
+    return m->builds.at[m->first_build++];
 }
 
 static bool is_built(const item *x)
@@ -87,15 +96,18 @@ static bool is_built(const item *x)
     return !x->reference || x->reference->state == FINISHED;
 }
 
-static item *next_item(local *m)
+static void *take_item(local *m)
 {
     bool allowed = m->cores.apart || (m->collecting && !m->building && m->first_build == m->builds.n);
 
     for (int i = m->first_item; allowed && i < m->items.n; i++) {
         item *x = m->items.at[i];
 
-        if (x->state == WAITING && is_built(x))
+        if (x->state == WAITING && is_built(x)) {
+            x->state = WORKING;
+            m->running = true;
             return x;
+        }
     }
     return NULL;
 }
@@ -108,8 +120,10 @@ static void give_up(local *m, const char *why)
     m->broken = true;
 }
 
-static void finish_build(local *m, build *b)
+static void finish_build(local *m, void *thing)
 {
+    build *b = thing;
+
     b->state = FINISHED;
     m->building--;
     m->stats.build += b->b.seconds;
@@ -126,9 +140,9 @@ static bool was_killed(const tune_failure *f)
     return f->status != STORE_OK && strcmp(f->kind, "SIGKILL") == 0;
 }
 
-/* Without the lock. */
-static bool build_one(local *m, tune_process *p, build *b, char why[TUNE_WHY])
+static bool build_one(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
 {
+    build *b = thing;
     bool good = tune_build_with(p, &m->limits, &b->b, why);
 
     for (int i = 0; i < AGAIN && good && b->is_default && was_killed(&b->b.failure); i++) {
@@ -138,49 +152,21 @@ static bool build_one(local *m, tune_process *p, build *b, char why[TUNE_WHY])
     return good;
 }
 
-static void *build_all(void *user)
-{
-    worker *w = user;
-    local *m = w->m;
-    char why[TUNE_WHY];
-
-    sched_setaffinity(0, sizeof m->cores.others, &m->cores.others);
-    pthread_mutex_lock(&m->lock);
-    while (!m->closing && !m->broken) {
-        build *b = next_build(m);
-
-        if (!b) {
-            pthread_cond_wait(&m->changed, &m->lock);
-            continue;
-        }
-        m->building++;
-        pthread_mutex_unlock(&m->lock);
-        bool good = build_one(m, &w->process, b, why);
-        pthread_mutex_lock(&m->lock);
-        finish_build(m, b);
-        if (!good)
-            give_up(m, why);
-        pthread_cond_broadcast(&m->changed);
-    }
-    pthread_mutex_unlock(&m->lock);
-    return NULL;
-}
-
-static bool run_modules(local *m, item *x, char why[TUNE_WHY])
+static bool run_modules(local *m, tune_process *p, item *x, char why[TUNE_WHY])
 {
     const tune_failure *f = &x->trial.failure[0];
-    bool good = tune_run_with(&m->runner.process, &m->limits, &x->trial, why);
+    bool good = tune_run_with(p, &m->limits, &x->trial, why);
 
     for (int i = 0; i < AGAIN && good && was_killed(f) && (x->build[0]->is_default || strcmp(f->stage, "reference") == 0); i++) {
         memset(x->trial.failure, 0, sizeof x->trial.failure);
-        good = tune_run_with(&m->runner.process, &m->limits, &x->trial, why);
+        good = tune_run_with(p, &m->limits, &x->trial, why);
     }
     return good;
 }
 
-/* Without the lock. */
-static bool run_item(local *m, item *x, char why[TUNE_WHY])
+static bool run_item(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
 {
+    item *x = thing;
     bool good = true;
 
     for (int i = 0; i < x->trial.n; i++) {
@@ -188,15 +174,17 @@ static bool run_item(local *m, item *x, char why[TUNE_WHY])
         good &= x->trial.failure[i].status == STORE_OK;
     }
     if (good)
-        return run_modules(m, x, why);
+        return run_modules(m, p, x, why);
     for (int i = 0; i < x->trial.n; i++)
         if (x->trial.failure[i].status == STORE_OK)
             x->trial.failure[i] = (tune_failure){STORE_CANCELLED, "build", "cancelled", "the other candidate of the comparison failed"};
     return true;
 }
 
-static void finish_item(local *m, item *x)
+static void finish_item(local *m, void *thing)
 {
+    item *x = thing;
+
     x->state = FINISHED;
     m->running = false;
     m->stats.load += x->trial.load_seconds;
@@ -207,7 +195,9 @@ static void finish_item(local *m, item *x)
         rt_bytes_free(&x->build[i]->b.module);
 }
 
-static void *run_all(void *user)
+static const duty to_build = {take_build, build_one, finish_build}, to_run = {take_item, run_item, finish_item};
+
+static void *do_duty(void *user)
 {
     worker *w = user;
     local *m = w->m;
@@ -216,18 +206,16 @@ static void *run_all(void *user)
     sched_setaffinity(0, sizeof m->cores.others, &m->cores.others);
     pthread_mutex_lock(&m->lock);
     while (!m->closing && !m->broken) {
-        item *x = next_item(m);
+        void *thing = w->duty->take(m);
 
-        if (!x) {
+        if (!thing) {
             pthread_cond_wait(&m->changed, &m->lock);
             continue;
         }
-        x->state = WORKING;
-        m->running = true;
         pthread_mutex_unlock(&m->lock);
-        bool good = run_item(m, x, why);
+        bool good = w->duty->work(m, &w->process, thing, why);
         pthread_mutex_lock(&m->lock);
-        finish_item(m, x);
+        w->duty->finish(m, thing);
         if (!good)
             give_up(m, why);
         pthread_cond_broadcast(&m->changed);
@@ -568,9 +556,9 @@ static void set_options(local *m, const tune_measure_options *given)
     m->n_builders = m->n_builders > MAX_BUILDERS ? MAX_BUILDERS : m->n_builders;
 }
 
-static bool start_worker(worker *w, void *(*work)(void *))
+static bool start_worker(worker *w)
 {
-    w->started = pthread_create(&w->thread, NULL, work, w) == 0;
+    w->started = pthread_create(&w->thread, NULL, do_duty, w) == 0;
     return w->started;
 }
 
@@ -581,14 +569,14 @@ static bool start_workers(local *m)
     for (int i = 0; i < m->n_builders; i++) {
         worker *w = &m->builder[i];
 
-        *w = (worker){.m = m, .process = {.argv = {m->program[0], "build-worker", m->memory}, .cores = m->cores.others}};
+        *w = (worker){.m = m, .duty = &to_build, .process = {.argv = {m->program[0], "build-worker", m->memory}, .cores = m->cores.others}};
         tune_process_open(&w->process);
     }
-    m->runner = (worker){.m = m, .process = {.argv = {m->program[1]}, .cores = m->cores.measured}};
+    m->runner = (worker){.m = m, .duty = &to_run, .process = {.argv = {m->program[1]}, .cores = m->cores.measured}};
     tune_process_open(&m->runner.process);
     for (int i = 0; i < m->n_builders && good; i++)
-        good = start_worker(&m->builder[i], build_all);
-    return good && start_worker(&m->runner, run_all);
+        good = start_worker(&m->builder[i]);
+    return good && start_worker(&m->runner);
 }
 
 tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *options)
