@@ -1,7 +1,7 @@
 /* lower/prefetch.c -- loops that ask for what they read later (the schedule's prefetch) get the statements that do.
  *
  *     for y in 0..64 @prefetch.A(2) {              for y in 0..64 {
- *       for x in 0..32 { .. A[y, x] .. }     =>      if y + 2 < 64 { for line in 0..3 { prefetch(&A[y + 2, min(line*16, 31)], 3) } }
+ *       for x in 0..32 { .. A[y, x] .. }     =>      if y + 2 < 64 { for line in 0..2 { prefetch(&A[y + 2, line*16], 3) } }
  *     }                                              for x in 0..32 { .. A[y, x] .. }
  *                                                  }
  *
@@ -10,7 +10,7 @@
  * breaks    nothing
  *
  * What an iteration reads is a box (ir_touched); one element of each cache line of its last dimension is asked for. The box may reach over
- * the buffer, so the indices are held inside. A buffer that no longer is what the loop reads from is left alone: it is a hint.
+ * the buffer; what lies inside counts. A buffer that no longer is what the loop reads from is left alone: it is a hint.
  */
 #include <string.h>
 
@@ -66,23 +66,18 @@ static const ir_expr *element(tec_context *cx, const ir_buffer *b, const ir_expr
     return at;
 }
 
-static const ir_expr *held_inside(tec_context *cx, const ir_expr *index, const ir_expr *shape)
-{
-    if (BASE_PLANT_ON(cx, prefetch_outside))
-        return index;
-    return ir_max(cx, ir_int(cx, 0), ir_min(cx, index, ir_sub(cx, shape, ir_int(cx, 1))));
-}
-
-/* What is known to have elements needs no condition; NULL for that. Without elements no index lies inside. */
-static const ir_expr *has_elements(const ir_facts *f, const ir_buffer *b)
+/* What lies in the buffer of min .. min+extent-1, in a dimension of that many elements: a box may reach over the edge, and of an index that was
+ * loaded nothing but its type may be known. */
+static void clip(const ir_facts *f, const ir_expr *shape, const ir_expr **min, const ir_expr **extent)
 {
     tec_context *cx = ir_facts_context(f);
-    const ir_expr *all = NULL;
+    const ir_expr *end;
 
-    for (int d = 0; d < b->n; d++)
-        if (!ir_prove_le(f, ir_int(cx, 1), b->shape[d]))
-            all = ir_all(cx, all, ir_lt(cx, ir_int(cx, 0), b->shape[d]));
-    return all;
+    if (BASE_PLANT_ON(cx, prefetch_outside))
+        return;
+    end = ir_simplify(f, ir_min(cx, ir_add(cx, *min, *extent), shape));
+    *min = ir_simplify(f, ir_max(cx, *min, ir_int(cx, 0)));
+    *extent = lower_extent(f, *min, end);
 }
 
 /* Loops over the lines of the box with loop variable `var` at `later`. */
@@ -91,22 +86,23 @@ static const ir_stmt *ask_for(prefetcher *p, const ir_facts *f, const ir_region 
     tec_context *cx = p->cx;
     const ir_buffer *b = box->buffer;
     const ir_expr **index = base_array(cx, const ir_expr *, b->n), **loop = base_array(cx, const ir_expr *, b->n),
-                  **extent = base_array(cx, const ir_expr *, b->n);
+                  **lines = base_array(cx, const ir_expr *, b->n);
     int per_line = LINE / base_dtype_bytes(b->dtype);
 
     for (int d = 0; d < b->n; d++) {
-        const ir_expr *by = ir_int(cx, d == b->n - 1 && per_line > 1 ? per_line : 1);
+        const ir_expr *by = ir_int(cx, d == b->n - 1 && per_line > 1 ? per_line : 1), *min = ir_substitute(cx, box->min[d], var, later),
+                      *extent = ir_substitute(cx, box->extent[d], var, later);
 
+        clip(f, b->shape[d], &min, &extent);
         loop[d] = ir_var(cx, d == b->n - 1 ? "line" : "row", BASE_I64);
-        extent[d] = ir_simplify(f, ir_ceildiv(cx, ir_substitute(cx, box->extent[d], var, later), by));
-        const ir_expr *at = ir_add(cx, ir_substitute(cx, box->min[d], var, later), ir_mul(cx, loop[d], by));
-        index[d] = held_inside(cx, at, b->shape[d]);
+        lines[d] = ir_simplify(f, ir_ceildiv(cx, extent, by));
+        index[d] = ir_add(cx, min, ir_mul(cx, loop[d], by));
     }
     const ir_expr *arg[] = {element(cx, b, index), ir_int(cx, KEEP)};
     const ir_intrinsic *in = intrinsic_for(p, b->dtype);
     const ir_stmt *s = ir_evaluate(cx, ir_call(cx, BASE_I32, in->name, in, arg, 2, &b, 1, false));
     for (int d = b->n - 1; d >= 0; d--)
-        s = ir_for(cx, loop[d], ir_int(cx, 0), extent[d], IR_SERIAL, s);
+        s = ir_for(cx, loop[d], ir_int(cx, 0), lines[d], IR_SERIAL, s);
     return s;
 }
 
@@ -153,11 +149,13 @@ static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt
     ir_touched(inside, body, &reads, &writes);
     for (const ir_note *n = loop->loop.notes; n; n = n->next) {
         const ir_region *box = base_starts_with(n->key, prefix) ? read_of(&reads, n->key + strlen(prefix)) : NULL;
-        const ir_expr *later = box ? ir_add(cx, loop->loop.var, n->value) : NULL;
-        const ir_expr *runs = box ? ir_all(cx, ir_lt(cx, later, end), has_elements(inside, box->buffer)) : NULL;
+        const ir_expr *later = box ? ir_add(cx, loop->loop.var, n->value) : NULL, *runs = box ? ir_lt(cx, later, end) : NULL;
 
-        if (box)
-            body = ir_seq2(cx, ir_if(cx, runs, ask_for(p, f, box, loop->loop.var, later), NULL), body);
+        if (!box)
+            continue;
+        ir_facts *there = ir_facts_new(cx, inside);
+        ir_facts_assume(there, runs);
+        body = ir_seq2(cx, ir_if(cx, runs, ask_for(p, there, box, loop->loop.var, later), NULL), body);
     }
     return without_notes(cx, loop, body);
 }

@@ -37,8 +37,21 @@ Test(prefetch, asks_for_nothing_of_an_empty_buffer)
                        "  }\n"
                        "}\n";
 
-    HAS("if x + 1 < 4 && 0 < n {", after("prefetch", AVX512, text));
+    HAS("for row in 0..n {", after("prefetch", AVX512, text));
     same_meaning("prefetch", AVX512, text, SIZES(0, 1, 3));
+}
+
+/* Of a row whose number is loaded, the type alone says which it may be. */
+Test(prefetch, asks_for_no_more_rows_than_there_are)
+{
+    const char *text = "program p(symbol n, I: i32[3], A: f32[n, 4], out B: f32[3, 4]) {\n"
+                       "  for x in 0..4 @prefetch.A(1) {\n"
+                       "    for y in 0..3 { B[y, x] = select(i64(I[y]) >= 0 && i64(I[y]) < n, A[i64(I[y]), x], 0.0) }\n"
+                       "  }\n"
+                       "}\n";
+
+    HAS("for row in 0..min(2147483648, n) {", after("prefetch", AVX512, text));
+    same_meaning("prefetch", AVX512, text, SIZES(0, 1, 7));
 }
 
 Test(prefetch, asks_for_buffers_of_several_types)
@@ -79,13 +92,13 @@ Test(prefetch, asks_for_what_loops_in_branches_read)
           "  for y in 0..n @keep(7) {\n"
           "    if y + 1 < n {\n"
           "      for line in 0..1 {\n"
-          "        evaluate call<i32> prefetch.2(&I, max(0, min(y + 1 + line * 8, n - 1)), 3)\n"
+          "        evaluate call<i32> prefetch.2(&I, y + 1 + line * 8, 3)\n"
           "      }\n"
           "    }\n"
           "    if y + 2 < n {\n"
           "      for row in 0..n {\n"
           "        for line in 0..3 {\n"
-          "          evaluate call<i32> prefetch.1(&A, max(0, min(line * 16, 39)) + max(0, min(row, n - 1)) * 48, 3)\n"
+          "          evaluate call<i32> prefetch.1(&A, line * 16 + row * 48, 3)\n"
           "        }\n"
           "      }\n"
           "    }\n"
@@ -94,7 +107,7 @@ Test(prefetch, asks_for_what_loops_in_branches_read)
           "        if x + 3 < 40 {\n"
           "          for row in 0..1 {\n"
           "            for line in 0..1 {\n"
-          "              evaluate call<i32> prefetch.0(&D, max(0, min(y + line * 8, n - 1)) + max(0, min(x + 3 + row, 39)) * n, 3)\n"
+          "              evaluate call<i32> prefetch.0(&D, y + line * 8 + (x + 3 + row) * n, 3)\n"
           "            }\n"
           "          }\n"
           "        }\n"
@@ -105,7 +118,7 @@ Test(prefetch, asks_for_what_loops_in_branches_read)
           "        if x + 1 < 34 {\n"
           "          for row in 0..1 {\n"
           "            for line in 0..1 {\n"
-          "              evaluate call<i32> prefetch.0(&D, max(0, min(line * 8, n - 1)) + max(0, min(x + 1 + 2 + row, 39)) * n, 3)\n"
+          "              evaluate call<i32> prefetch.0(&D, line * 8 + (x + 3 + row) * n, 3)\n"
           "            }\n"
           "          }\n"
           "        }\n"
