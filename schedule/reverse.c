@@ -136,6 +136,44 @@ static bool plain_read(sched_move *m, const ir_region *read)
     return true;
 }
 
+/* The values of w's iteration variables where it writes the element that Q reads, over the variables of Q; a NULL among them: any. NULL: not known. */
+static const ir_expr **writing_point(sched_move *m, const ir_region *read, const sched_site *w, const ir_region *write)
+{
+    tec_context *cx = m->c->cx;
+    const ir_expr **value = base_array(cx, const ir_expr *, w->block->n_iters);
+    int *dim_of = base_array(cx, int, w->block->n_iters);
+    ir_subst at = {0};
+    sched_layout l;
+
+    if (sched_plain_store(m->c->s, w->block, write, dim_of)) {
+        for (int k = 0; k < w->block->n_iters; k++)
+            if (dim_of[k] >= 0)
+                value[k] = ir_sub(cx, read->min[dim_of[k]], ir_int(cx, sched_store_shift(write, dim_of[k])));
+        return value;
+    }
+    if (!sched_invert_store(m->c->s, w->block, write, &l))
+        return NULL;
+    for (int d = 0; d < l.n; d++)
+        base_map_put(cx, &at.vars, l.point[d], read->min[d]);
+    for (int k = 0; k < w->block->n_iters; k++)
+        value[k] = l.var[k] ? ir_apply(cx, &at, l.var[k]) : NULL;
+    return value;
+}
+
+/* All that Q reads of the buffer is written by an instance of w, and not the padding of a layout: there Q would find no iteration to run in. */
+static bool reads_instances(sched_move *m, const ir_region *read, const sched_site *w, const ir_region *write)
+{
+    const ir_expr **value = writing_point(m, read, w, write), *zero = ir_int(m->c->cx, 0);
+    ir_facts *f = ir_facts_new(m->c->cx, m->c->s->facts);
+
+    for (int i = 0; i < m->site->block->n_iters; i++)
+        ir_facts_range(f, m->site->block->iters[i].var, zero, m->site->block->iters[i].extent);
+    for (int k = 0; value && k < w->block->n_iters; k++)
+        if (value[k] && !(ir_prove_le(f, zero, value[k]) && ir_prove_lt(f, value[k], w->block->iters[k].extent)))
+            return false;
+    return value != NULL;
+}
+
 /* Q reads every element of the buffer at one of its points: those in the box say which points run. */
 static bool take_layout_part(sched_move *m, const ir_facts *f, const ir_region *read, const ir_region *box)
 {
@@ -231,8 +269,13 @@ static bool take_part(sched_move *m, const ir_region *read, const sched_site *w,
         *reason = base_format(m->c->cx, "it is not proven that '%s' writes all of '%s'", w->block->name, read->buffer->name);
         return false;
     }
-    if (!plain_read(m, read) && take_layout_part(m, f, read, &box))
-        return part_is_reached(m, w, reason);
+    if (!plain_read(m, read) && take_layout_part(m, f, read, &box)) {
+        if (reads_instances(m, read, w, write))
+            return part_is_reached(m, w, reason);
+        *reason = base_format(m->c->cx, "it is not proven that '%s' writes each element of '%s' that '%s' reads", w->block->name, read->buffer->name,
+                              m->site->block->name);
+        return false;
+    }
     if (!plain) {
         *reason = base_format(m->c->cx, "the read of '%s' by '%s' cannot be inverted", read->buffer->name, m->site->block->name);
         return false;
