@@ -210,7 +210,7 @@ static bool all_writers(sched_call *c, const sched_sites *all, const sched_site 
             continue;
         if (shared != b->n_writes || shared != s->block->n_writes)
             return sched_refuse(c, "'%s' and '%s' write some buffers together and some apart", s->block->name, b->name);
-        if (sched_not_idempotent(c->cx, b) && !sched_combiner(b))
+        if (sched_not_idempotent(c->cx, b) && !sched_combiner(b) && !sched_adds(c->cx, b))
             return sched_refuse(c, "'%s' cannot be cached: %s", b->name, sched_not_idempotent(c->cx, b));
         base_push(c->cx, names, b->name);
     }

@@ -36,7 +36,7 @@ const char *sched_not_idempotent(tec_context *cx, const ir_block *b)
     for (int i = 0; i < b->n_reads; i++)
         if (sched_writes(b, b->reads[i].buffer))
             return base_format(cx, "it reads '%s', which it writes", b->reads[i].buffer->name);
-    if (sched_combiner(b) && !b->init)
+    if (sched_adds(cx, b))
         return "it does not initialise its reduction itself";
     return sched_has_effect(cx, b->body) ? "it calls a function with an effect" : NULL;
 }

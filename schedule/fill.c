@@ -18,13 +18,46 @@ const ir_combiner *sched_combiner(const ir_block *b)
     return s && s->kind == IR_UPDATE ? s->update.combiner : NULL;
 }
 
+typedef struct {
+    ir_walk w;
+    base_map stored; /* buffers that the body has stored to by now */
+    bool found;
+} update_search;
+
+static bool leave_out(ir_walk *w, const ir_expr *e)
+{
+    (void)w;
+    (void)e;
+    return false;
+}
+
+static bool look_for_update(ir_walk *w, const ir_stmt *s)
+{
+    update_search *x = (update_search *)w;
+
+    if (s->kind == IR_STORE)
+        base_map_put(w->cx, &x->stored, s->store.buffer, s->store.buffer);
+    for (int i = 0; s->kind == IR_UPDATE && i < s->update.combiner->n; i++)
+        x->found = x->found || !base_map_has(&x->stored, s->update.buffer[i]);
+    return !x->found;
+}
+
+bool sched_adds(tec_context *cx, const ir_block *b)
+{
+    update_search x = {.w = {.cx = cx, .expr = leave_out, .stmt = look_for_update}};
+
+    if (!b->init)
+        ir_walk_stmt(&x.w, b->body);
+    return x.found;
+}
+
 /* Whether instances of the block add to what others of it wrote. */
-bool sched_accumulates(const ir_block *b)
+bool sched_accumulates(tec_context *cx, const ir_block *b)
 {
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind == IR_REDUCE_ITER || b->iters[i].kind == IR_OPAQUE)
             return true;
-    return sched_combiner(b) != NULL;
+    return sched_adds(cx, b);
 }
 
 /* The reduction is whole inside the inner loops: init, and every reduce iteration variable free of the outer ones. */
@@ -360,7 +393,7 @@ bool sched_fills(const sched *s, const sched_site *site, const ir_region *access
 
 bool sched_covers(const sched *s, const sched_site *site, const ir_region *access, const ir_region *box, int fixed)
 {
-    return (!sched_accumulates(site->block) || sched_completes_inside(s->cx, site, fixed)) &&
+    return (!sched_accumulates(s->cx, site->block) || sched_completes_inside(s->cx, site, fixed)) &&
            sched_fills(s, site, access, box, fixed);
 }
 

@@ -107,11 +107,11 @@ static const sched_site *first_writer(const sched_sites *all, const ir_buffer *b
 }
 
 /* What a block needs of what others put there: what it reads, or what it adds to. */
-static const ir_region *needs_of(const sched_site *q, const ir_buffer *b)
+static const ir_region *needs_of(const sched *s, const sched_site *q, const ir_buffer *b)
 {
     const ir_region *read = sched_access(q->block->reads, q->block->n_reads, b);
 
-    return read || !sched_accumulates(q->block) ? read : sched_access(q->block->writes, q->block->n_writes, b);
+    return read || !sched_accumulates(s->cx, q->block) ? read : sched_access(q->block->writes, q->block->n_writes, b);
 }
 
 /* Each block below the loop finds what it needs where the first writer has just put it, in the same iteration of all loops that the
@@ -119,17 +119,17 @@ static const ir_region *needs_of(const sched_site *q, const ir_buffer *b)
 static bool reads_what_is_new(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *write,
                               const ir_buffer *b, const ir_expr *var)
 {
-    if (sched_accumulates(w->block) &&
+    if (sched_accumulates(s->cx, w->block) &&
         !sched_completes_inside(s->cx, w, sched_depth_under(w, var))) /* it reads itself what it wrote before */
         return false;
     for (int i = 0; i < all->n; i++) {
         const sched_site *q = &all->at[i];
-        const ir_region *need = q != w && sched_depth_under(q, var) ? needs_of(q, b) : NULL;
+        const ir_region *need = q != w && sched_depth_under(q, var) ? needs_of(s, q, b) : NULL;
         int fixed = sched_common_loops(w, q);
 
         if (!need)
             continue;
-        if ((sched_accumulates(w->block) && !sched_completes_inside(s->cx, w, fixed)) ||
+        if ((sched_accumulates(s->cx, w->block) && !sched_completes_inside(s->cx, w, fixed)) ||
             !sched_reads_within(s, q, need, w, write, fixed))
             return false;
     }

@@ -61,7 +61,7 @@ const char *sched_not_repeatable(const sched *s, const sched_site *site)
             return "it is opaque";
     if (!sched_reads_other_steps(s, site, step))
         return "it is not proven that it reads only what earlier steps wrote";
-    if (sched_combiner(b) && !b->init)
+    if (sched_adds(s->cx, b))
         return "it does not initialise its reduction itself";
     return sched_has_effect(s->cx, b->body) ? "it calls a function with an effect" : NULL;
 }

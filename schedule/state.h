@@ -295,8 +295,10 @@ bool sched_leaves_padding(const sched *s, const ir_buffer *buffer);
 
 /* ---- which elements a block writes (fill.c) ---- */
 
-const ir_combiner *sched_combiner(const ir_block *b); /* of the block's updates; NULL: no reduction */
-bool sched_accumulates(const ir_block *b);            /* instances add to what others of the block wrote */
+const ir_combiner *sched_combiner(const ir_block *b); /* of the block's single update; NULL: it is something else */
+/* An instance goes on with what stood there before it: some update, which may lie in loops of a block of blocks, comes after no store. */
+bool sched_adds(tec_context *cx, const ir_block *b);
+bool sched_accumulates(tec_context *cx, const ir_block *b); /* instances add to what others of the block wrote */
 /* The reduction is whole inside the loops from `fixed` on: init, and every reduce iteration variable free of the outer ones. */
 bool sched_completes_inside(tec_context *cx, const sched_site *site, int fixed);
 /* For each iteration variable: the dimension of the written box that it alone indexes, up to a constant, or -1. False where a

@@ -60,6 +60,19 @@ Test(blockize, runs_in_the_loops_that_others_moved_into)
     does(schedule_of(mm), "ko, ki = split(C.k, _, 6)\nreorder(C.y, ko, C.x, ki)\ninit = decompose_reduction(C, ko)\nblockize(ki)");
 }
 
+/* What it began with lies elsewhere: it must not run again, whatever loops its updates stand in. */
+Test(blockize, knows_instances_that_go_on)
+{
+    static const char rows[] = "def f(A: f32[10, 6]) { C[y] = sum[k](A[y, k]) return C }";
+
+    refuses(schedule_of(rows), "init = decompose_reduction(C, C.k)\nblockize(C.k)\nsplit(C.y, _, 4, shift_inwards)",
+            "shift_inwards repeats instances of 'C', but it does not initialise its reduction itself");
+    refuses(schedule_of(rows), "init = decompose_reduction(C, C.k)\nblockize(C.k)\nstore_predicate(C, C.y)",
+            "the stores of 'C' are no duplicates: it does not initialise its reduction itself");
+    does(schedule_of(rows), "blockize(C.k)\nsplit(C.y, _, 4, shift_inwards)");
+    does(schedule_of(rows), "init = decompose_reduction(C, C.k)\nblockize(C.k)\ncache_write(C, local)");
+}
+
 Test(blockize, refuses_what_is_no_block)
 {
     refuses(schedule_of("def f(A: f32[4, 8]) { B[y, x] = A[y, x] + 1.0 return B }"), "vectorize(B.x)\nblockize(B.x)", "loop 'B.x' is vectorised; one instance of a block runs its loops one after the other");
