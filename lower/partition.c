@@ -9,11 +9,12 @@
  * breaks    unique names (the copies of a body share their inner names); loops that started at 0 may start elsewhere
  *
  * From the outside in, for each serial or parallel loop: the conjuncts of ifs and selects inside that are linear in its variable
- * are solved for it, the variables of the loops inside taken at their worst. Where the solutions meet is the interior; there
- * these conjuncts are true. A parallel loop stays one loop, with the interior and the rest as the branches of an if; so does a
- * loop whose variable stands in a floor division or remainder, as that of fused loops does. Conjuncts whose solution would leave
- * a constant interior empty are passed over: the loops inside, of the edges too, get their own turn. A budget bounds the nodes of
- * all copies, those of unrolled loops counted as often as they will stand there; conditions under a loop that was not cut are still right.
+ * are solved for it, the variables of the loops inside taken at their worst, in all places where the conjunct stands. Where the
+ * solutions meet is the interior; there these conjuncts are true. A parallel loop stays one loop, with the interior and the rest as the
+ * branches of an if; so does a loop whose variable stands in a floor division or remainder, as that of fused loops does. Conjuncts whose
+ * solution would leave a constant interior empty are passed over: the loops inside, of the edges too, get their own turn. A budget bounds
+ * the nodes of all copies, those of unrolled loops counted as often as they will stand there; conditions under a loop that was not cut are
+ * still right.
  */
 #include "lower/util.h"
 
@@ -29,133 +30,208 @@ static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s)
 
 /* ---- conditions inside a loop ---- */
 
-/* What one loop asks for: the interior so far, and the conjuncts that hold in it. */
+/* A comparison of the loop's variable. It is one node wherever it stands in the body, and what is known of the loops inside differs from
+ * place to place: it is solved in all of them, and where it is taken to be true it is so in all of them. */
+typedef struct {
+    const ir_expr *c;
+    bool unsolved;       /* somewhere it is of no form that is solved */
+    bool wanted;         /* some if or select asks for it */
+    lower_interval in;   /* where the loop is cut: it holds for these values of the variable */
+    const ir_expr *test; /* where it is not: it holds where this does */
+} condition;
+
+/* What one loop asks for: the interior so far, and the conditions that hold in it. */
 typedef struct {
     partitioner *p;
     const ir_stmt *loop;
-    const ir_expr *min, *end;  /* of the loop */
-    const ir_expr *lo, *hi;    /* of the interior, where the loop is cut; NULL: the loop's own */
-    const ir_expr *test;       /* what decides between the interior and the rest, where it is not; NULL: always */
+    const ir_facts *outside;
+    const ir_expr *min, *end; /* of the loop */
+    const ir_expr *lo, *hi;   /* of the interior, where the loop is cut; NULL: the loop's own */
+    const ir_expr *test;      /* what decides between the interior and the rest, where it is not; NULL: always */
     bool cut;
-    base_map chosen;           /* conjuncts that are true in the interior */
-    base_vec inner;            /* variables of the loops inside, up to where we are */
+    base_map conditions; /* ir_expr * -> condition * */
+    base_vec wanted;     /* condition *, in the order of evaluation */
+    base_map chosen;     /* conditions that are true in the interior */
+    base_vec inner;      /* variables of the loops inside, up to where we are */
 } search;
 
-/* Whether lo..hi surely has no value; unknown counts as no. */
-static bool is_empty(const ir_facts *f, const search *s, const ir_expr *lo, const ir_expr *hi)
+static bool is_comparison(const ir_expr *e)
 {
-    return ir_prove_le(f, hi ? hi : s->end, lo ? lo : s->min);
+    return e->op >= IR_EQ && e->op <= IR_GE && base_dtype_same(e->arg[0]->dtype, BASE_I64);
 }
 
-/* Takes the solution of c into the interior. */
-static void consider_cut(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
+static condition *condition_of(search *s, const ir_expr *c)
+{
+    tec_context *cx = s->p->cx;
+    condition *k = base_map_get(&s->conditions, c);
+
+    if (k)
+        return k;
+    k = base_new(cx, condition);
+    k->c = c;
+    k->unsolved = !is_comparison(c) || !ir_uses_var(cx, c, s->loop->loop.var) || ir_loads(cx, c) || lower_may_fail(s->outside, c);
+    base_map_put(cx, &s->conditions, c, k);
+    return k;
+}
+
+/* For the values of the variable that are left, the condition holds in this place, where f does, too. */
+static bool solve_interval(const search *s, const ir_facts *f, condition *k)
 {
     tec_context *cx = s->p->cx;
     lower_interval i;
 
-    if (!lower_solve(f, c, s->loop->loop.var, &s->inner, &i))
-        return;
-    const ir_expr *lo = i.lo ? (s->lo ? ir_max(cx, s->lo, i.lo) : i.lo) : s->lo;
-    const ir_expr *hi = i.hi ? (s->hi ? ir_min(cx, s->hi, i.hi) : i.hi) : s->hi;
-    lo = lo ? ir_simplify(outside, lo) : NULL;
-    hi = hi ? ir_simplify(outside, hi) : NULL;
-    if (is_empty(outside, s, lo, hi))
-        return;
-    s->lo = lo;
-    s->hi = hi;
-    base_map_put(cx, &s->chosen, c, c);
+    if (!lower_solve(f, k->c, s->loop->loop.var, &s->inner, &i))
+        return false;
+    if (i.lo)
+        k->in.lo = k->in.lo ? ir_max(cx, k->in.lo, i.lo) : i.lo;
+    if (i.hi)
+        k->in.hi = k->in.hi ? ir_min(cx, k->in.hi, i.hi) : i.hi;
+    return true;
 }
 
-/* Takes c at the worst of the loops inside into the test; beside its loop there is nothing to gain. */
-static void consider_test(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
+/* The condition at the worst of the loops inside. */
+static bool solve_test(const search *s, const ir_facts *f, condition *k)
 {
-    tec_context *cx = s->p->cx;
-    const ir_facts *inside = lower_inside(outside, s->loop);
-    const ir_expr *worst = s->inner.n > 0 ? lower_worst(f, c, &s->inner) : NULL;
+    const ir_expr *worst = lower_worst(f, k->c, &s->inner);
 
-    worst = worst ? ir_simplify(inside, worst) : NULL;
-    if (!worst || ir_prove(inside, ir_not(cx, worst)))
-        return;
-    s->test = ir_simplify(inside, ir_all(cx, s->test, worst));
-    base_map_put(cx, &s->chosen, c, c);
+    if (worst)
+        k->test = ir_all(s->p->cx, k->test, worst);
+    return worst != NULL;
 }
 
-static void consider(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *c)
+static void solve(const search *s, const ir_facts *f, condition *k)
 {
-    if (base_map_has(&s->chosen, c) || !ir_uses_var(s->p->cx, c, s->loop->loop.var) || ir_loads(s->p->cx, c) || lower_may_fail(outside, c))
-        return;
-    if (s->cut)
-        consider_cut(s, f, outside, c);
-    else
-        consider_test(s, f, outside, c);
+    if (!k->unsolved)
+        k->unsolved = !(s->cut ? solve_interval(s, f, k) : solve_test(s, f, k));
 }
 
-/* Conjuncts of a condition, in the order of evaluation. */
-static void consider_all(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *cond)
+/* The conjuncts of what an if or a select asks; directly inside a loop that is not cut there is nothing to gain. */
+static void want(search *s, const ir_expr *cond)
 {
     base_vec all = {0};
 
     lower_conjuncts(s->p->cx, cond, &all);
-    for (int i = 0; i < all.n; i++)
-        consider(s, f, outside, all.at[i]);
+    for (int i = 0; i < all.n; i++) {
+        condition *k = condition_of(s, all.at[i]);
+
+        if (!k->wanted && (s->cut || s->inner.n > 0))
+            base_push(s->p->cx, &s->wanted, k);
+        k->wanted = k->wanted || s->cut || s->inner.n > 0;
+    }
 }
 
 typedef struct {
     ir_walk walk;
     search *s;
-    const ir_facts *f, *outside;
-} select_walk;
+    const ir_facts *f;
+    const ir_stmt *stmt;
+} condition_walk;
 
-static bool find_select(ir_walk *w, const ir_expr *e)
+static bool find_condition(ir_walk *w, const ir_expr *e)
 {
-    select_walk *k = (select_walk *)w;
+    condition_walk *k = (condition_walk *)w;
 
     if (e->op == IR_SELECT && e->arg[0]->dtype.lanes == 1)
-        consider_all(k->s, k->f, k->outside, e->arg[0]);
+        want(k->s, e->arg[0]);
+    if (is_comparison(e))
+        solve(k->s, k->f, condition_of(k->s, e));
     return true;
 }
 
-static void search_expr(search *s, const ir_facts *f, const ir_facts *outside, const ir_expr *e)
+/* Statements inside have facts of their own. */
+static bool is_own(ir_walk *w, const ir_stmt *t)
 {
-    select_walk w = {.walk = {.expr = find_select, .kinds = IR_KIND_COMPARE, .cx = s->p->cx}, .s = s, .f = f, .outside = outside};
-
-    if (e)
-        ir_walk_expr(&w.walk, e);
+    return ((condition_walk *)w)->stmt == t;
 }
 
-static void search_stmt(search *s, const ir_facts *f, const ir_facts *outside, const ir_stmt *t)
+static void search_own(search *s, const ir_facts *f, const ir_stmt *t)
 {
-    switch (t->kind) {
-    case IR_FOR:
-        search_expr(s, f, outside, t->loop.min);
-        search_expr(s, f, outside, t->loop.extent);
-        base_push(s->p->cx, &s->inner, t->loop.var);
-        search_stmt(s, lower_inside(f, t), outside, t->loop.body);
-        s->inner.n--;
-        break;
-    case IR_IF:
-        consider_all(s, f, outside, t->branch.cond);
-        search_stmt(s, lower_inside(f, t), outside, t->branch.then);
-        if (t->branch.otherwise)
-            search_stmt(s, lower_inside_else(f, t), outside, t->branch.otherwise);
-        break;
-    case IR_SEQ:
+    condition_walk w = {
+        .walk = {.expr = find_condition, .stmt = is_own, .kinds = IR_KIND_COMPARE, .cx = s->p->cx}, .s = s, .f = f, .stmt = t};
+
+    ir_walk_stmt(&w.walk, t);
+}
+
+static void search_stmt(search *s, const ir_facts *f, const ir_stmt *t)
+{
+    if (t->kind == IR_SEQ) {
         for (int i = 0; i < t->seq.n; i++)
-            search_stmt(s, f, outside, t->seq.stmt[i]);
-        break;
-    case IR_LET_STMT:
-    case IR_ALLOCATE:
-    case IR_ATTRIBUTE:
-        if (t->kind == IR_LET_STMT)
-            search_expr(s, f, outside, t->let.value);
-        search_stmt(s, lower_inside(f, t), outside, lower_inner(t));
-        break;
-    case IR_STORE: search_expr(s, f, outside, t->store.value); break;
-    case IR_EVALUATE: search_expr(s, f, outside, t->value); break;
-    case IR_BLOCK:
-    case IR_UPDATE:
-    case IR_ASSERT: break;
+            search_stmt(s, f, t->seq.stmt[i]);
+        return;
     }
+    if (t->kind == IR_IF)
+        want(s, t->branch.cond);
+    search_own(s, f, t);
+    if (t->kind == IR_FOR)
+        base_push(s->p->cx, &s->inner, t->loop.var);
+    if (t->kind == IR_IF) {
+        search_stmt(s, lower_inside(f, t), t->branch.then);
+        if (t->branch.otherwise)
+            search_stmt(s, lower_inside_else(f, t), t->branch.otherwise);
+    } else if (lower_inner(t)) {
+        search_stmt(s, lower_inside(f, t), lower_inner(t));
+    }
+    s->inner.n -= t->kind == IR_FOR;
+}
+
+/* ---- the interior ---- */
+
+/* Whether lo..hi surely has no value; unknown counts as no. */
+static bool is_empty(const search *s, const ir_expr *lo, const ir_expr *hi)
+{
+    return ir_prove_le(s->outside, hi ? hi : s->end, lo ? lo : s->min);
+}
+
+/* Takes the solution of the condition into the interior. */
+static bool choose_cut(search *s, const condition *k)
+{
+    tec_context *cx = s->p->cx;
+    const ir_expr *lo = k->in.lo ? (s->lo ? ir_max(cx, s->lo, k->in.lo) : k->in.lo) : s->lo;
+    const ir_expr *hi = k->in.hi ? (s->hi ? ir_min(cx, s->hi, k->in.hi) : k->in.hi) : s->hi;
+
+    lo = lo ? ir_simplify(s->outside, lo) : NULL;
+    hi = hi ? ir_simplify(s->outside, hi) : NULL;
+    if (is_empty(s, lo, hi))
+        return false;
+    s->lo = lo;
+    s->hi = hi;
+    return true;
+}
+
+static bool choose_test(search *s, const condition *k)
+{
+    tec_context *cx = s->p->cx;
+    const ir_facts *inside = lower_inside(s->outside, s->loop);
+    const ir_expr *worst = ir_simplify(inside, k->test);
+
+    if (ir_prove(inside, ir_not(cx, worst)))
+        return false;
+    s->test = ir_simplify(inside, ir_all(cx, s->test, worst));
+    return true;
+}
+
+static void choose(search *s)
+{
+    for (int i = 0; i < s->wanted.n; i++) {
+        const condition *k = s->wanted.at[i];
+
+        if (!k->unsolved && (s->cut ? choose_cut(s, k) : choose_test(s, k)))
+            base_map_put(s->p->cx, &s->chosen, k->c, k->c);
+    }
+}
+
+static search look_at(partitioner *p, const ir_facts *f, const ir_stmt *loop, bool cut)
+{
+    search s = {.p = p,
+                .loop = loop,
+                .outside = f,
+                .min = loop->loop.min,
+                .end = ir_add(p->cx, loop->loop.min, loop->loop.extent),
+                .cut = cut};
+
+    search_stmt(&s, lower_inside(f, loop), loop->loop.body);
+    choose(&s);
+    return s;
 }
 
 /* ---- the pieces ---- */
@@ -253,14 +329,6 @@ static int64_t written_out(tec_context *cx, const ir_stmt *s)
     case IR_ATTRIBUTE: return n + written_out(cx, lower_inner(s));
     default: return ir_count_nodes(cx, s);
     }
-}
-
-static search look_at(partitioner *p, const ir_facts *f, const ir_stmt *loop, bool cut)
-{
-    search s = {.p = p, .loop = loop, .min = loop->loop.min, .end = ir_add(p->cx, loop->loop.min, loop->loop.extent), .cut = cut};
-
-    search_stmt(&s, lower_inside(f, loop), f, loop->loop.body);
-    return s;
 }
 
 static const ir_stmt *visit_loop(partitioner *p, const ir_facts *f, const ir_stmt *s)

@@ -76,6 +76,20 @@ Test(partition, splits_off_the_one_iteration_that_an_equality_names)
     same_meaning("simplify,partition,simplify", AVX512, text, SIZES(0, 3, 4, 9));
 }
 
+/* One condition stands under two others, which leave different values to the loop inside; the node is shared by the copies. */
+Test(partition, solves_a_condition_in_all_places_where_it_stands)
+{
+    const char *text = "program p(out B: f32[17]) {\n"
+                       "  for x.0 in 0..2 { for x.1 in 0..16 {\n"
+                       "    for v in 0..4 vthread {\n"
+                       "      if x.1*4 + v < 17 { B[x.1*4 + v] = select(x.0*48 + x.1 < 4, 1.0, 0.0) }\n"
+                       "    }\n"
+                       "  } }\n"
+                       "}\n";
+
+    same_meaning("trim,vthread,simplify,partition", AVX512, text, SIZES(1));
+}
+
 Test(partition, leaves_conditions_on_data)
 {
     const char *text = "program p(A: i64[9], out B: i64[9]) {\n  for x in 0..9 { B[x] = select(A[x] < 3, A[x], 0) }\n}\n";
