@@ -82,7 +82,7 @@ Test(partition, solves_a_condition_in_all_places_where_it_stands)
     const char *text = "program p(out B: f32[17]) {\n"
                        "  for x.0 in 0..2 { for x.1 in 0..16 {\n"
                        "    for v in 0..4 vthread {\n"
-                       "      if x.1*4 + v < 17 { B[x.1*4 + v] = select(x.0*48 + x.1 < 4, 1.0, 0.0) }\n"
+                       "      if x.1*4 + v < 17 { B[x.1*4 + v] = select(48 - x.0*48 + x.1 < 4, 1.0, 0.0) }\n"
                        "    }\n"
                        "  } }\n"
                        "}\n";
