@@ -262,6 +262,16 @@ static void after_pass(void *user, const char *pass, const ir_program *before, c
         same(k, after, row, base_format(k->cx, "pass: %s (%d)", pass, row + 1));
 }
 
+/* The row at which lowering stopped. */
+static const char *where_it_stopped(const check *k)
+{
+    int row = k->n_passes;
+
+    while (row < lower_n_passes && !lower_applies(&lower_passes[row], k->t))
+        row++;
+    return row < lower_n_passes ? base_format(k->cx, "pass: %s (%d)", lower_passes[row].name, row + 1) : "pass";
+}
+
 static bool lower(check *k)
 {
     lower_options o = {.cx = k->cx, .target = k->t, .watch = after_pass, .user = k};
@@ -272,7 +282,7 @@ static bool lower(check *k)
         return false;
     }
     if (!p)
-        return failed(k, k->n_passes < lower_n_passes ? base_format(k->cx, "pass: %s (%d)", lower_passes[k->n_passes].name, k->n_passes + 1) : "pass");
+        return failed(k, where_it_stopped(k));
     return true;
 }
 

@@ -41,6 +41,8 @@ extern const lower_pass lower_passes[];
 extern const int lower_n_passes;
 const lower_pass *lower_find(const char *name); /* NULL: no such pass */
 
+bool lower_applies(const lower_pass *pass, const target *t); /* whether the row runs for the target */
+
 /* All rows that apply to the target. */
 const ir_program *lower_run(const lower_options *o, const ir_program *tree);
 /* Just these, in this order (tec opt). A slice may start anywhere, so what the levels of the table say is not verified. */

@@ -66,9 +66,9 @@ const lower_pass *lower_find(const char *name)
     return NULL;
 }
 
-static bool applies(const lower_options *o, const lower_pass *pass)
+bool lower_applies(const lower_pass *pass, const target *t)
 {
-    return o->target->kind->is_gpu ? !pass->cpu_only : !pass->gpu_only;
+    return t->kind->is_gpu ? !pass->cpu_only : !pass->gpu_only;
 }
 
 /* DIR/NAME.NN-pass.tir; a name may hold characters that a file's may not. */
@@ -122,7 +122,7 @@ const ir_program *lower_run(const lower_options *o, const ir_program *tree)
     const ir_program *p = base_failed(o->cx) ? NULL : tree;
 
     for (int i = 0; i < lower_n_passes && p; i++)
-        if (applies(o, &lower_passes[i]))
+        if (lower_applies(&lower_passes[i], o->target))
             p = run_one(o, p, &lower_passes[i], i + 1, true);
     return p;
 }

@@ -165,6 +165,26 @@ Test(fuzz, a_planted_fault_is_found)
 #endif
 
 /* A rewrite that is wrong for one row only. */
+/* What lowering cannot do is told of the pass that cannot, past those that do not run for the target. */
+Test(fuzz, a_limit_has_the_name_of_its_pass)
+{
+    const char *text = "# tec fuzz: case 1 of seed 1, data 5, target cuda\n"
+                       "def f(A: f32[14, 13], B: f32[13]) {\n"
+                       "  S1[y: 13, x: 3] = select(y*2 - 1 >= 0 && y*2 - 1 < 13, A[y + 1, y*2 - 1], 1.0) + B[x + 1]\n"
+                       "  S2[y: 14, x: 3] = select(y < 13, S1[y, x], f32(0))\n"
+                       "  return S2\n}\n"
+                       "schedule f {\n  compute_at(S1, S2.x)\n  S2.y.0, S2.y.1 = split(S2.y, _, 8)\n"
+                       "  S2.y.0.0, S2.y.0.1 = split(S2.y.0, _, 4)\n  bind(S2.y.0.1, threadIdx.x)\n}\n";
+    const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
+    fuzz_result r;
+    fuzz_case c;
+
+    cr_assert(fuzz_case_parse(cx, "case.te", text, &c));
+    fuzz_check(cx, &c, t, &r);
+    cr_assert_eq(r.outcome, FUZZ_UNSUPPORTED, "%s: %s", r.where, r.what);
+    cr_assert(base_starts_with(r.where, "pass: barriers"), "%s: %s", r.where, r.what);
+}
+
 Test(fuzz, a_wrong_rewrite_is_seen)
 {
     const char *right = "program p(symbol n, A: f32[n], out C: f32[n]) { for i in 0..n { C[i] = A[i] * 2.0 } }";
