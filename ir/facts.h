@@ -19,6 +19,8 @@
 ir_facts *ir_facts_new(tec_context *cx, const ir_facts *outer); /* outer NULL: nothing known */
 ir_facts *ir_facts_of_program(tec_context *cx, const ir_program *p); /* symbols and facts of the program; symbols default to >= 0 */
 void ir_facts_range(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent); /* min <= var < min + extent */
+/* The same, but that the range has no element is left open: nothing is learned of the extent. */
+void ir_facts_span(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
 void ir_facts_value(ir_facts *f, const ir_expr *var, const ir_expr *value); /* a let: var is value */
 void ir_facts_assume(ir_facts *f, const ir_expr *condition); /* conjunctions are taken apart; x % 8 == 0 is understood */
 tec_context *ir_facts_context(const ir_facts *f);

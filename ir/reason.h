@@ -146,8 +146,6 @@ const ir_facts *ir_facts_ready(const ir_facts *f);
 const ir_var_fact *ir_fact_of(const ir_facts *f, const ir_expr *var); /* NULL: nothing is known */
 /* A number that stands for all that the chain knows of e's variables, but for inequalities between them; 0: nothing. */
 uint64_t ir_facts_version(const ir_facts *f, const ir_expr *e);
-/* The range alone: ir_facts_range also learns that the extent is at least 1. */
-void ir_facts_span(ir_facts *f, const ir_expr *var, const ir_expr *min, const ir_expr *extent);
 /* A let or a loop that runs once: the simplifier writes the value for the variable. */
 void ir_facts_replace(ir_facts *f, const ir_expr *var, const ir_expr *value);
 /* A condition, simplified under f, holds or does not. It is not simplified anew, or each operand of a chain of && would double its cost. */

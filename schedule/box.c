@@ -23,7 +23,9 @@ const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fix
     if (!site->facts[fixed]) {
         ir_facts *f = ir_facts_new(s->cx, sched_site_facts(s, site, fixed - 1));
 
-        sched_know_loop(f, site->loop[fixed - 1]->loop.var, site->loop[fixed - 1]->loop.extent);
+        const ir_stmt *l = site->loop[fixed - 1];
+
+        sched_know_loop(f, l->loop.var, l->loop.extent, sched_may_be_empty(s->cx, l));
         site->facts[fixed] = f;
     }
     return site->facts[fixed];

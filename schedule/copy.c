@@ -148,7 +148,7 @@ const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_cop
     for (int d = 0; block && d < n; d++) {
         var[d] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%s", k->name, k->axis[d])), BASE_I64);
         bind[d] = ir_add(c->cx, k->min[d], var[d]);
-        sched_know_loop(in, var[d], k->extent[d]);
+        sched_know_loop(in, var[d], k->extent[d], false);
         where = sched_domain_guard(in, where, bind[d], block->iters[d].extent);
         const ir_expr *written = ir_ge(c->cx, bind[d], k->first_written[d]);
         if (!ir_is_value(k->first_written[d], 0) && !ir_prove(in, written))

@@ -372,7 +372,7 @@ static bool loops_run(const sched *s, const sched_site *site, const store_map *s
             reduces = !(store->used[i] && sched_mentions(s->cx, site->stmt->block.bind[i], l->loop.var));
         if (!reduces && !ir_prove_le(f, one, l->loop.extent))
             return false;
-        sched_know_loop(f, l->loop.var, l->loop.extent);
+        sched_know_loop(f, l->loop.var, l->loop.extent, reduces);
     }
     return true;
 }

@@ -103,9 +103,10 @@ static void make_vars(sched_call *c, pieces *p)
 static ir_facts *inside(sched_call *c, const ir_facts *f, const pieces *p)
 {
     ir_facts *in = ir_facts_new(c->cx, f);
+    bool may_be_empty = sched_may_be_empty(c->cx, p->loop);
 
     for (int i = 0; i < p->n; i++)
-        sched_know_loop(in, p->var[i], p->extent[i]);
+        sched_know_loop(in, p->var[i], p->extent[i], may_be_empty);
     return in;
 }
 
@@ -477,8 +478,8 @@ const ir_program *sched_do_cut(sched_call *c)
     if (!second)
         return NULL;
     ir_facts *in = ir_facts_new(c->cx, f), *in2 = ir_facts_new(c->cx, f);
-    sched_know_loop(in, var[0], point);
-    sched_know_loop(in2, var[1], rest);
+    sched_know_loop(in, var[0], point, false);
+    sched_know_loop(in2, var[1], rest, sched_may_be_empty(c->cx, l));
     ir_subst own = {0};
     const ir_program *p = own_buffers(c, l->loop.var, &own);
     const ir_expr *start = BASE_PLANT_ON(c->cx, cut_point) ? ir_int(c->cx, c->arg[1].i - 1) : point;
@@ -503,7 +504,7 @@ static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt 
     const ir_expr *var = ir_var(c->cx, name, BASE_I64), *extent = ir_simplify(f, ir_mul(c->cx, ea, eb));
     ir_facts *in = ir_facts_new(c->cx, f);
 
-    sched_know_loop(in, var, extent);
+    sched_know_loop(in, var, extent, sched_may_be_empty(c->cx, a) || sched_may_be_empty(c->cx, b));
     const ir_expr *outer = ir_simplify(in, ir_floordiv(c->cx, var, BASE_PLANT_ON(c->cx, fuse_divisor) ? ea : eb));
     const ir_expr *inner = ir_simplify(in, ir_floormod(c->cx, var, eb));
     const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);

@@ -179,7 +179,7 @@ static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *
         }
         var[i] = ir_var(cx, sched_fresh_name(m->c, NULL, name), BASE_I64);
         bind[i] = ir_add(cx, m->min[i], var[i]);
-        sched_know_loop(in, var[i], m->extent[i]);
+        sched_know_loop(in, var[i], m->extent[i], b->init && b->iters[i].kind == IR_REDUCE_ITER);
     }
     m->c->tree = before;
     for (int i = 0; i < b->n_iters; i++)

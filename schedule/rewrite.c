@@ -122,7 +122,7 @@ static const ir_stmt *rebind_loop(const rebinding *r, const ir_facts *f, const i
     const ir_expr *extent = rebind_expr(r, f, s->loop.extent);
     ir_facts *inner = ir_facts_new(r->cx, f);
 
-    sched_know_loop(inner, s->loop.var, extent);
+    sched_know_loop(inner, s->loop.var, extent, sched_may_be_empty(r->cx, s));
     const ir_stmt *body = rebind(r, inner, s->loop.body);
     if (body == s->loop.body && extent == s->loop.extent)
         return s;

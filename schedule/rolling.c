@@ -180,7 +180,7 @@ static const ir_stmt *with_rows(rolling *r, const ir_facts *f, const ir_stmt *ne
 
     if (!sched_find_var(cx, nest, old, &at))
         return NULL;
-    sched_know_loop(in, var, extent);
+    sched_know_loop(in, var, extent, false);
     const ir_stmt *body = sched_rebind(in, sched_end(&at)->loop.body, old, ir_add(cx, var, ir_int(cx, first)), NULL);
     return sched_rebuild(cx, &at, at.n - 1, ir_for(cx, var, ir_int(cx, 0), extent, IR_SERIAL, body));
 }

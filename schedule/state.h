@@ -168,7 +168,10 @@ bool sched_is_named(const char *const *names, int n, const char *name); /* one o
 
 /* The range of a loop's variable. Of a loop that never runs nothing is said: everything would follow, and what is simplified to
  * a constant there could stand outside of it later. */
-void sched_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent);
+void sched_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent, bool may_be_empty);
+/* A block in the loop reduces over it and initialises itself, which it also does where the loop has no iteration: what stands in the loop does not
+ * say that it has one. */
+bool sched_may_be_empty(tec_context *cx, const ir_stmt *loop);
 /* What holds at link `depth` of the path: symbols, ranges of loops above, conditions, lets. */
 ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth);
 

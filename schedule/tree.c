@@ -208,18 +208,44 @@ bool sched_is_named(const char *const *names, int n, const char *name)
 
 /* ---- facts ---- */
 
-void sched_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent)
+void sched_know_loop(ir_facts *f, const ir_expr *var, const ir_expr *extent, bool may_be_empty)
 {
     int64_t n;
 
     if (!ir_is_int(extent, &n) || n > 0)
-        ir_facts_range(f, var, ir_int(ir_facts_context(f), 0), extent);
+        (may_be_empty ? ir_facts_span : ir_facts_range)(f, var, ir_int(ir_facts_context(f), 0), extent);
+}
+
+typedef struct {
+    ir_walk w;
+    const ir_expr *var;
+    bool found;
+} reduction_search;
+
+static bool look_for_reduction(ir_walk *w, const ir_stmt *s)
+{
+    reduction_search *x = (reduction_search *)w;
+
+    if (s->kind != IR_BLOCK || !s->block.block->init)
+        return true;
+    for (int i = 0; i < s->block.block->n_iters && !x->found; i++)
+        x->found = s->block.block->iters[i].kind == IR_REDUCE_ITER && sched_mentions(w->cx, s->block.bind[i], x->var);
+    return false;
+}
+
+bool sched_may_be_empty(tec_context *cx, const ir_stmt *loop)
+{
+    reduction_search x = {.w = {.cx = cx, .stmt = look_for_reduction}, .var = loop->loop.var};
+
+    if (loop->loop.extent->op != IR_INT)
+        ir_walk_stmt(&x.w, loop->loop.body);
+    return x.found;
 }
 
 static void enter(ir_facts *f, const ir_stmt *s, int child)
 {
     if (s->kind == IR_FOR)
-        sched_know_loop(f, s->loop.var, s->loop.extent);
+        sched_know_loop(f, s->loop.var, s->loop.extent, sched_may_be_empty(ir_facts_context(f), s));
     else if (s->kind == IR_LET_STMT)
         ir_facts_value(f, s->let.var, s->let.value);
     else if (s->kind == IR_IF && child == 0)
