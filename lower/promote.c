@@ -30,6 +30,7 @@ typedef struct {
     int n, used;
     const ir_buffer *buffer;
     const ir_expr *load; /* of all of it; made once */
+    bool used_here;      /* in the allocation that is looked at: copies of unrolled statements use some cells each */
     bool written;        /* a store to all of it comes before anything else */
     bool begun;          /* a store to a part of it does */
     bool needs_old;      /* some store keeps lanes that were there before */
@@ -341,30 +342,38 @@ static bool note_written(const promoter *p, const ir_stmt *s)
     return true;
 }
 
-typedef struct {
-    ir_walk walk;
-    const promoter *p;
-} store_walk;
-
-static bool note_partial(ir_walk *w, const ir_stmt *s)
+static bool note_load(ir_walk *w, const ir_expr *e)
 {
     int offset = 0;
-    cell *c = s->kind == IR_STORE ? cell_of(((store_walk *)w)->p, s->store.buffer, s->store.index[0], &offset) : NULL;
+    cell *c = e->op == IR_LOAD ? cell_of(((access_walk *)w)->p, e->load.buffer, e->load.index[0], &offset) : NULL;
 
     if (c)
-        c->needs_old |= !fills(((store_walk *)w)->p, c, s);
+        c->used_here = true;
+    return true;
+}
+
+static bool note_store(ir_walk *w, const ir_stmt *s)
+{
+    const promoter *p = ((access_walk *)w)->p;
+    int offset = 0;
+    cell *c = s->kind == IR_STORE ? cell_of(p, s->store.buffer, s->store.index[0], &offset) : NULL;
+
+    if (c) {
+        c->used_here = true;
+        c->needs_old |= !fills(p, c, s);
+    }
     return true;
 }
 
 /* What the statements of one allocation do to its cells; the buffer may be allocated elsewhere too. */
-static void look_at_stores(promoter *p, const local *l, const ir_stmt *body)
+static void look_at_uses(promoter *p, const local *l, const ir_stmt *body)
 {
-    store_walk w = {.walk = {.expr = skip_expr, .stmt = note_partial, .cx = p->rw.cx}, .p = p};
+    access_walk w = {.walk = {.expr = note_load, .stmt = note_store, .kinds = IR_KIND_ACCESS, .cx = p->rw.cx}, .p = p};
 
     for (int i = 0; i < l->cells.n; i++) {
         cell *c = l->cells.at[i];
 
-        c->written = c->begun = c->needs_old = false;
+        c->used_here = c->written = c->begun = c->needs_old = false;
     }
     note_written(p, body);
     ir_walk_stmt(&w.walk, body);
@@ -379,11 +388,13 @@ static const ir_stmt *visit_allocate(ir_rewrite *rw, const ir_stmt *s)
     if (!l || l->fixed)
         return ir_rewrite_stmt_children(rw, s);
     const ir_stmt *body = ir_rewrite_stmt(rw, s->allocate.body);
-    look_at_stores(p, l, s->allocate.body);
+    look_at_uses(p, l, s->allocate.body);
     bool same = body == s->allocate.body && l->cells.n == 1 && ((cell *)l->cells.at[0])->buffer == l->buffer;
     for (int i = l->cells.n - 1; i >= 0 && !same; i--) {
         const cell *c = l->cells.at[i];
 
+        if (!c->used_here)
+            continue;
         if (c->needs_old && !c->written)
             body = ir_seq2(cx, zero(cx, c), body);
         body = ir_allocate(cx, c->buffer, body);

@@ -180,6 +180,16 @@ Test(promote, leaves_what_a_parallel_loop_stores_from_outside)
     same_meaning("promote", AVX512, text, SIZES(1));
 }
 
+/* Copies of unrolled statements, each with an element of its own. */
+Test(promote, allocates_the_cells_that_a_copy_uses)
+{
+    const char *text = P("  for i in 0..3 unrolled { allocate T: f32[3] @local { T[i] = A[i] B[i] = T[i] * 2.0 } }\n");
+    const char *now = after("unroll,promote", AVX512, text);
+
+    HAS("  allocate T.1: f32[1] @local {\n    T.1[0] = A[1]\n    B[1] = T.1[0] * 2.0\n  }\n  allocate T.2", now);
+    same_meaning("unroll,promote", AVX512, text, SIZES(1));
+}
+
 Test(promote, leaves_vectors_that_overlap)
 {
     const char *text = P("  allocate T: f32[8] @local {\n"
