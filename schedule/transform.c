@@ -248,6 +248,18 @@ static const ir_stmt *fill(sched_call *c, const ir_buffer *b, const sched_layout
 
 /* ---- the step ---- */
 
+/* That no two iterations of a loop touch one element must still be seen in the new indices: lowering looks for it there (lower/compact.c). */
+static bool stays_independent(sched_call *c, const ir_stmt *root, const ir_buffer *b)
+{
+    sched_sites all = sched_all_sites(c->cx, root);
+    sched_path at;
+
+    for (int i = 0; i < all.n; i++)
+        if (sched_writes(all.at[i].block, b) && sched_find_block(c->cx, root, all.at[i].block->name, &at) && !sched_still_independent(c, &at, root))
+            return false;
+    return true;
+}
+
 /* transform_layout(buffer, (i, j, ...) -> (...), pad): element [i, j, ...] lies at the index that the map gives; `pad`, where it is
  * given, is stored in all elements that the map does not give. */
 const ir_program *sched_do_transform_layout(sched_call *c)
@@ -273,7 +285,7 @@ const ir_program *sched_do_transform_layout(sched_call *c)
         root = to->pad ? fill(c, b, &l, to->pad) : NULL;
     }
     root = sched_reindex(c, root, b, to, map);
-    if (!root)
+    if (!root || !stays_independent(c, root, to))
         return NULL;
     ir_program after = *c->tree;
     after.body = root;
