@@ -166,18 +166,22 @@ static const ir_expr *visit_cast(lower_vector *v, const ir_expr *e)
     return e->op == IR_CAST ? ir_cast(v->cx, t, a) : ir_reinterpret(v->cx, t, a);
 }
 
+const ir_expr *lower_vector_bind(lower_vector *v, const ir_expr *var, const ir_expr *value)
+{
+    const ir_expr *before = base_map_get(&v->vars, var), *now = is_vector(value) ? ir_var(v->cx, var->var.name, value->dtype) : var;
+
+    if (before && before != now)
+        v->memo = (base_map){0};
+    base_map_put(v->cx, &v->vars, var, now);
+    return now;
+}
+
 static const ir_expr *visit_let(lower_vector *v, const ir_expr *e)
 {
-    const ir_expr *value = lower_vector_expr(v, e->let.value), *var = e->let.var;
+    const ir_expr *value = lower_vector_expr(v, e->let.value), *var = value ? lower_vector_bind(v, e->let.var, value) : NULL;
 
     if (!value)
         return NULL;
-    if (is_vector(value)) {
-        var = ir_var(v->cx, var->var.name, value->dtype);
-        if (base_map_has(&v->vars, e->let.var)) /* bound before, in a copy: its uses there were other vectors */
-            v->memo = (base_map){0};
-        base_map_put(v->cx, &v->vars, e->let.var, var);
-    }
     const ir_expr *body = lower_vector_expr(v, e->let.body);
     return !body || (value == e->let.value && body == e->let.body) ? (body ? e : NULL) : ir_let(v->cx, var, value, body);
 }

@@ -209,26 +209,14 @@ static const ir_stmt *branch(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     return then ? ir_if(z->v.cx, cond, then, otherwise) : NULL;
 }
 
-/* Copies of a loop's body bind the same variables and buffers again: what was made of their uses in one copy is not for the next. */
-static void forget_copies(vectorizer *z, const base_map *bound, const void *what)
-{
-    if (base_map_has(bound, what))
-        z->v.memo = (base_map){0};
-}
-
 static const ir_stmt *let(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
-    const ir_expr *value = expr(z, f, s->let.value), *var = s->let.var;
+    const ir_expr *value = expr(z, f, s->let.value), *var = value ? lower_vector_bind(&z->v, s->let.var, value) : NULL;
     bool private = is_vector(value);
 
     if (!value)
         return NULL;
-    if (private) {
-        var = ir_var(cx, var->var.name, value->dtype);
-        forget_copies(z, &z->v.vars, s->let.var);
-        base_map_put(cx, &z->v.vars, s->let.var, var);
-    }
     z->private += private;
     const ir_stmt *body = visit(z, private ? f : lower_inside(f, s), s->let.body);
     z->private -= private;
@@ -248,7 +236,8 @@ static const ir_stmt *allocate(vectorizer *z, const ir_facts *f, const ir_stmt *
         return give_up(z, base_format(cx, "the size of '%s' differs between lanes", b->name));
     shape[0] = ir_mul(cx, shape[0], ir_int(cx, z->v.lanes));
     b->shape = shape;
-    forget_copies(z, &z->v.buffers, s->allocate.buffer);
+    if (base_map_has(&z->v.buffers, s->allocate.buffer)) /* in another copy of a loop's body */
+        z->v.memo = (base_map){0};
     base_map_put(cx, &z->v.buffers, s->allocate.buffer, b);
     z->private++;
     const ir_stmt *body = visit(z, f, s->allocate.body);
