@@ -18,7 +18,7 @@ typedef struct {
     const ir_expr *mask;  /* lanes that run; NULL: all */
     base_map vars;        /* let variables -> what they are now */
     base_map buffers;     /* buffers allocated inside -> the same with one copy for each lane */
-    base_map memo;        /* valid under the current mask */
+    base_map memo;        /* valid under the current mask, for what is known here */
     const char *why;
 } lower_vector;
 

@@ -102,6 +102,18 @@ static const ir_stmt *store(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     return ir_store_masked(cx, b, value, &at, 1, BASE_PLANT_ON(cx, vectorize_mask) ? NULL : z->v.mask);
 }
 
+/* What is proven of an index inside a statement holds neither outside of it nor in a copy of it, whose loops have other bounds: loads are made
+ * anew there. */
+static const ir_stmt *visit_inside(vectorizer *z, const ir_facts *f, const ir_stmt *s)
+{
+    base_map memo = z->v.memo;
+
+    z->v.memo = (base_map){0};
+    s = visit(z, f, s);
+    z->v.memo = memo;
+    return s;
+}
+
 static const ir_stmt *loop(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *min = expr(z, f, s->loop.min), *extent = min ? expr(z, f, s->loop.extent) : NULL;
@@ -110,7 +122,7 @@ static const ir_stmt *loop(vectorizer *z, const ir_facts *f, const ir_stmt *s)
         return NULL;
     if (is_vector(min) || is_vector(extent))
         return give_up(z, base_format(z->v.cx, "the bounds of loop '%s' differ between lanes", s->loop.var->var.name));
-    const ir_stmt *body = visit(z, lower_inside(f, s), s->loop.body);
+    const ir_stmt *body = visit_inside(z, lower_inside(f, s), s->loop.body);
     return body ? ir_for_like(z->v.cx, s, min, extent, body) : NULL;
 }
 
@@ -118,14 +130,11 @@ static const ir_stmt *loop(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 static const ir_stmt *under_mask(vectorizer *z, const ir_facts *f, const ir_stmt *s, const ir_expr *mask, const ir_expr *guard)
 {
     const ir_expr *outer = z->v.mask;
-    base_map memo = z->v.memo;
 
     base_push(z->v.cx, &z->guards, guard);
-    z->v.memo = (base_map){0};
     z->v.mask = outer ? ir_and(z->v.cx, outer, mask) : mask;
-    s = visit(z, f, s);
+    s = visit_inside(z, f, s);
     z->v.mask = outer;
-    z->v.memo = memo;
     z->guards.n--;
     return s;
 }
@@ -193,19 +202,14 @@ static const ir_stmt *branch(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *cond = expr(z, f, s->branch.cond);
     const ir_stmt *then, *otherwise = NULL;
-    base_map memo = z->v.memo;
 
     if (!cond)
         return NULL;
     if (is_vector(cond))
         return masked_branch(z, f, s, cond);
-    /* What is proven of an index in a branch does not hold outside it. */
-    z->v.memo = (base_map){0};
-    then = visit(z, lower_inside(f, s), s->branch.then);
-    z->v.memo = (base_map){0};
-    if (then && s->branch.otherwise && !(otherwise = visit(z, lower_inside_else(f, s), s->branch.otherwise)))
+    then = visit_inside(z, lower_inside(f, s), s->branch.then);
+    if (then && s->branch.otherwise && !(otherwise = visit_inside(z, lower_inside_else(f, s), s->branch.otherwise)))
         return NULL;
-    z->v.memo = memo;
     return then ? ir_if(z->v.cx, cond, then, otherwise) : NULL;
 }
 
@@ -218,7 +222,7 @@ static const ir_stmt *let(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     if (!value)
         return NULL;
     z->private += private;
-    const ir_stmt *body = visit(z, private ? f : lower_inside(f, s), s->let.body);
+    const ir_stmt *body = visit_inside(z, private ? f : lower_inside(f, s), s->let.body);
     z->private -= private;
     return body ? ir_let_stmt(cx, var, value, body) : NULL;
 }
