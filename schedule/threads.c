@@ -5,9 +5,9 @@
  * Between the statements of a tree stand no barriers yet; a later pass places those that memory asks for which all threads see. So what
  * threads hand to each other within a launch is shared memory, or an argument. Other global and local memory may go from a block to another
  * where both stand under the same loops of threads. A block outside of the loops of a thread axis writes local memory in every thread, and
- * any other in the first thread of that axis only, so no block does both. Of local memory alone each thread has its own. Lanes have no
- * shared memory of their own. Shared and local memory live as long as a launch: where loops around
- * make one launch after another, each writes what it reads there.
+ * any other in the first thread of that axis only, so no block does both. Of local memory alone each thread has its own; outside of the
+ * launch there is none to ask for. Lanes have no shared memory of their own. Shared and local memory live as long as a launch: where loops
+ * around make one launch after another, each writes what it reads there.
  */
 #include "ir/facts.h"
 #include "schedule/state.h"
@@ -80,9 +80,9 @@ static bool hands_over(sched_call *c, const ir_program *after, const sched_site 
     if (r == w || sched_is_output(after, b) || !(sched_reads(r->block, b) || sched_writes(r->block, b)))
         return true;
     if (from->root != to.root) {
-        if (b->scope == IR_LOCAL && from->missing)
-            sched_refuse(c, "'%s' uses '%s' outside of the launch, in which every thread of %s runs '%s' for itself", r->block->name, b->name,
-                         missing_axis(from), w->block->name);
+        if (b->scope == IR_LOCAL)
+            sched_refuse(c, "'%s' uses '%s' outside of the launch in which '%s' writes it, where each thread has its own", r->block->name, b->name,
+                         w->block->name);
         return !c->reason;
     }
     for (int axis = 0; axis < 3; axis++)
