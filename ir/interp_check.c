@@ -314,7 +314,7 @@ ir_value ir_vm_load(ir_vm *vm, const vm_access *a, int lane)
     if (vm->failed || (a->mask && !vm_run(vm, a->mask, lane).i))
         return (ir_value){0};
     at = ir_vm_locate(vm, a, lane, false);
-    if (at < 0)
+    if (at < 0 || vm->unused)
         return (ir_value){0};
     st = vm->view[a->buffer->slot]->store;
     if (is_pending(vm, a, lane, st, at, "read"))

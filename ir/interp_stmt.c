@@ -61,7 +61,7 @@ static void check_twice(ir_vm *vm, const vm_code *c, int lane)
             ir_vm_twice(vm, c->store.to, lane, j);
 }
 
-/* All lanes are loaded before any is stored. */
+/* All lanes are loaded before any is stored, those too that are masked off: a machine computes the vector as a whole. */
 static void run_vector_store(ir_vm *vm, const vm_code *c)
 {
     const vm_access *to = c->store.to;
@@ -71,12 +71,14 @@ static void run_vector_store(ir_vm *vm, const vm_code *c)
         return;
     for (int lane = 0; lane < c->store.lanes && !vm->failed; lane++) {
         at[lane] = -1;
-        if (to->mask && !vm_run(vm, to->mask, lane).i)
-            continue;
+        vm->unused = to->mask && !vm_run(vm, to->mask, lane).i;
         c->store.values[lane] = vm_run(vm, c->store.value, lane);
+        if (vm->unused)
+            continue;
         at[lane] = ir_vm_locate(vm, to, lane, true);
         check_twice(vm, c, lane);
     }
+    vm->unused = false;
     for (int lane = 0; lane < c->store.lanes && !vm->failed; lane++)
         if (at[lane] >= 0)
             ir_vm_store(vm, to, at[lane], lane, c->store.values[lane]);

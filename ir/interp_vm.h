@@ -275,6 +275,7 @@ struct ir_vm {
     bool failed;
     bool checks_races;
     bool copies_async; /* some store of the program is asynchronous */
+    bool unused; /* the value of a lane that is not stored is computed: what it loads must exist, and may be anything */
     bool implied; /* threads of a group exchange values as though a barrier stood between any two statements */
     int depth;
     uint64_t clock, now; /* now: clock and strand, as stamps have it */

@@ -33,6 +33,17 @@ Test(interp_check, names_a_write_out_of_bounds)
           copying(i, i, INT(16), IR_SERIAL, ir_sub(cx, i, INT(1))), F32(in, 16), F32(out, 16));
 }
 
+Test(interp_check, what_lanes_compute_that_are_not_stored_must_exist)
+{
+    const ir_buffer *a = BUFFER("A", BASE_F32, INT(16)), *c = BUFFER("C", BASE_F32, INT(16));
+    const ir_expr *at = ir_ramp(cx, INT(0), INT(1), 4), *none = LT(at, ir_broadcast(cx, INT(0), 4));
+    ir_program *p = program(ir_store_masked(cx, c, ir_broadcast(cx, LOAD(a, INT(16)), 4), &at, 1, none));
+
+    param(p, a, false);
+    param(p, c, true);
+    FAILS("error: read of 'A' out of bounds: index 0 is 16, extent is 16", p, F32(in, 16), F32(out, 16));
+}
+
 Test(interp_check, names_the_stage_and_its_iteration_variables)
 {
     const ir_buffer *a = BUFFER("A", BASE_F32, INT(4), INT(16)), *c = BUFFER("C", BASE_F32, INT(4), INT(18));
