@@ -589,30 +589,113 @@ static bool moves_on(const ir_facts *f, const ir_region *r, const ir_stmt *loop)
     return false;
 }
 
-/* The dimensions that an iteration writes one element of tell which iteration it is, as the digits of a fused loop do. */
-static bool tells_iteration(const ir_facts *f, const ir_region *r, const ir_stmt *loop)
+/* Loops, and places in a box, as digits that count from 0: the indices of the box over them. */
+typedef struct {
+    base_vec loops;        /* the ones in view */
+    ir_subst at;           /* their variables as minimum and digit */
+    base_vec digit, extent;
+    base_vec index, shape; /* of the dimensions that say something of these loops */
+} digits;
+
+static const ir_expr *add_digit(tec_context *cx, digits *d, const ir_expr *extent)
+{
+    const ir_expr *digit = ir_var(cx, "digit", BASE_I64);
+
+    base_push(cx, &d->digit, digit);
+    base_push(cx, &d->extent, extent);
+    return digit;
+}
+
+static void view_loop(tec_context *cx, digits *d, const ir_stmt *loop)
+{
+    base_push(cx, &d->loops, loop);
+    base_map_put(cx, &d->at.vars, loop->loop.var, ir_add(cx, loop->loop.min, add_digit(cx, d, loop->loop.extent)));
+}
+
+static bool says_of_loops(tec_context *cx, const digits *d, const ir_expr *e)
+{
+    for (int i = 0; i < d->loops.n; i++)
+        if (ir_uses_var(cx, e, ((const ir_stmt *)d->loops.at[i])->loop.var))
+            return true;
+    return false;
+}
+
+/* How wide the box is at most, whatever the loops in view do; NULL: not known. */
+static const ir_expr *widest(const ir_facts *f, const digits *d, const ir_expr *extent)
 {
     tec_context *cx = ir_facts_context(f);
-    const ir_expr *count = ir_var(cx, "iteration", BASE_I64), *at = ir_add(cx, loop->loop.min, count);
-    base_vec bind = {0}, dom = {0};
+    int64_t most = ir_bounds(f, extent).max;
+
+    if (!says_of_loops(cx, d, extent))
+        return extent;
+    return most < INT64_MAX ? ir_int(cx, most) : NULL;
+}
+
+static void view_box(const ir_facts *f, digits *d, const ir_region *r, bool points)
+{
+    tec_context *cx = ir_facts_context(f);
+
+    for (int i = 0; i < r->buffer->n; i++) {
+        const ir_expr *wide = says_of_loops(cx, d, r->min[i]) ? widest(f, d, r->extent[i]) : NULL;
+
+        if (!wide || (points && !is_one(wide)))
+            continue;
+        const ir_expr *index = ir_apply(cx, &d->at, r->min[i]);
+        if (!is_one(wide))
+            index = ir_add(cx, index, add_digit(cx, d, wide));
+        base_push(cx, &d->index, ir_simplify(f, index));
+        base_push(cx, &d->shape, r->buffer->shape[i]);
+    }
+}
+
+static bool are_told_apart(const ir_facts *f, const digits *d)
+{
     ir_iter_map m;
 
-    for (int d = 0; d < r->buffer->n; d++) {
-        if (!is_one(r->extent[d]) || !ir_uses_var(cx, r->min[d], loop->loop.var))
-            continue;
-        base_push(cx, &bind, ir_simplify(f, ir_substitute(cx, r->min[d], loop->loop.var, at)));
-        base_push(cx, &dom, r->buffer->shape[d]);
-    }
-    if (bind.n == 0)
+    if (d->index.n == 0)
         return false;
-    ir_iter_map_detect(f, &count, &loop->loop.extent, 1, (const ir_expr *const *)bind.at, (const ir_expr *const *)dom.at, bind.n, NULL, &m);
+    ir_iter_map_detect(f, (const ir_expr *const *)d->digit.at, (const ir_expr *const *)d->extent.at, d->digit.n,
+                       (const ir_expr *const *)d->index.at, (const ir_expr *const *)d->shape.at, d->index.n, NULL, &m);
     return m.bijective || m.injective;
 }
 
-bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
+/* The loop, and those around that occur in an index beside it, as a fused loop does that was split across them. */
+static void view_loops_beside(tec_context *cx, digits *d, const ir_region *r, const ir_stmt *loop, const base_vec *around)
+{
+    view_loop(cx, d, loop);
+    for (int i = 0; i < around->n; i++) {
+        const ir_stmt *s = around->at[i];
+        bool beside = false;
+
+        for (int k = 0; k < r->buffer->n && s->kind == IR_FOR; k++)
+            beside |= ir_uses_var(cx, r->min[k], loop->loop.var) && ir_uses_var(cx, r->min[k], s->loop.var);
+        if (beside)
+            view_loop(cx, d, s);
+    }
+}
+
+/* The elements that an iteration writes tell which one it is, as the digits of a fused loop do: where the iteration is written as a number,
+ * and the place in the box as others, the indices are different for all of these. */
+static bool tells_iteration(const ir_facts *f, const ir_region *r, const ir_stmt *loop, const base_vec *around)
+{
+    tec_context *cx = ir_facts_context(f);
+
+    for (int way = 0; way < 4; way++) {
+        bool points = way % 2 == 0, alone = way < 2;
+        digits d = {0};
+
+        view_loops_beside(cx, &d, r, loop, alone ? &(base_vec){0} : around);
+        view_box(f, &d, r, points);
+        if (are_told_apart(f, &d))
+            return true;
+    }
+    return false;
+}
+
+bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const base_vec *around, const ir_buffer *b)
 {
     const ir_facts *inside = lower_inside(f, loop);
     const ir_region *r = lower_touched(c, inside, loop->loop.body, b)->write;
 
-    return !r || moves_on(inside, r, loop) || tells_iteration(inside, r, loop) || only_first_writes(c, inside, loop->loop.body, b, loop);
+    return !r || moves_on(inside, r, loop) || tells_iteration(inside, r, loop, around) || only_first_writes(c, inside, loop->loop.body, b, loop);
 }

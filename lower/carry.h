@@ -30,8 +30,8 @@ const lower_touch *lower_touched(lower_carry *c, const ir_facts *f, const ir_stm
 /* Whether an iteration may read what it did not write before, as an earlier one did. f holds outside of the loop. */
 bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
 
-/* Whether no two iterations write one element of b. What schedule/depend.c can prove of blocks has to be seen here of statements, since
- * lower/compact.c takes what is not for private to an iteration. */
-bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b);
+/* Whether no two iterations write one element of b. `around`: the statements around the loop. What schedule/depend.c can prove of blocks
+ * has to be seen here of statements, since lower/compact.c takes what is not for private to an iteration. */
+bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const base_vec *around, const ir_buffer *b);
 
 #endif

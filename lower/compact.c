@@ -205,10 +205,12 @@ static bool is_one_after_another(const ir_stmt *loop)
     return loop->loop.how == IR_SERIAL || loop->loop.how == IR_UNROLLED;
 }
 
-/* Whether b may be one for all iterations of a loop that run at the same time. */
-static bool may_be_common(compactor *c, const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
+/* Whether b may be one for all iterations of a loop of the chain that run at the same time. */
+static bool may_be_common(compactor *c, const descent *d, int i, const ir_buffer *b)
 {
-    return (lower_is_thread(loop) && b->scope != IR_GLOBAL) || lower_apart(&c->carry, f, loop, b);
+    const ir_stmt *loop = d->chain.at[i];
+
+    return (lower_is_thread(loop) && b->scope != IR_GLOBAL) || lower_apart(&c->carry, d->facts.at[i], loop, &(base_vec){.at = d->chain.at, .n = i}, b);
 }
 
 /* The loop of the chain that a launch begins at, which memory of its threads does not outlive; -1: none. */
@@ -246,7 +248,7 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
             break;
         if (is_one_after_another(s))
             place = i;
-        else if (!may_be_common(c, d->facts.at[i], s, b))
+        else if (!may_be_common(c, d, i, b))
             break;
     }
     d->chain.n = place + 1;
