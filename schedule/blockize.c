@@ -7,7 +7,8 @@
  *
  * Each binding is a multiple of how many values the inner loops give it, plus these values without gaps; the iteration variable counts the
  * multiples from now on, and keeps its kind. A variable that the inner loops cover goes. If no reduce variable is left, nothing is carried
- * from one instance to the next, and the init stands in front of the body. Conditions on inner loops move inside.
+ * from one instance to the next, and the init stands in front of the body. Conditions on inner loops move inside. Where the values do not
+ * divide the extent, the last instance does what of it lies within: the loops around may not reach it now, but those of a later step may.
  */
 #include "ir/text.h"
 #include "schedule/state.h"
@@ -22,6 +23,7 @@ typedef struct {
     int *owner;                   /* the iteration variable that each inner loop feeds; -1: none yet */
     int n;
     ir_subst map; /* iteration variables -> what they are in the new body */
+    ir_facts *in_body; /* the ranges of the variables of the new body */
     ir_iter *iters;
     const ir_expr **bind;
     int n_iters;
@@ -60,7 +62,8 @@ static bool read_loops(blocking *b)
                                     l->loop.var->var.name);
         b->owner[b->n] = -1;
         b->var[b->n] = l->loop.var;
-        b->fresh[b->n++] = ir_var(b->cx, l->loop.var->var.name, BASE_I64);
+        b->fresh[b->n] = ir_var(b->cx, l->loop.var->var.name, BASE_I64);
+        sched_know_loop(b->in_body, b->fresh[b->n++], l->loop.extent, sched_kind_for(b->cx, b->site, l->loop.var) == IR_REDUCE_ITER);
     }
     return true;
 }
@@ -105,6 +108,7 @@ static bool own_loops(blocking *b, int iter, const int64_t *by)
 static void keep_iter(blocking *b, const ir_iter *from, const ir_expr *extent, const ir_expr *bind)
 {
     b->iters[b->n_iters] = (ir_iter){.var = ir_var(b->cx, from->var->var.name, BASE_I64), .extent = extent, .kind = from->kind};
+    sched_know_loop(b->in_body, b->iters[b->n_iters].var, extent, from->kind == IR_REDUCE_ITER);
     b->bind[b->n_iters++] = bind;
     b->reduces = b->reduces || from->kind == IR_REDUCE_ITER;
 }
@@ -174,6 +178,17 @@ static bool mentions_loops(const blocking *b, const ir_expr *e, int from)
     return false;
 }
 
+/* iteration variable < end, inside. */
+static void end_inside(blocking *b, int iter, const ir_expr *end)
+{
+    const ir_iter *of = &b->site->block->iters[iter];
+    const ir_expr *here = ir_lt(b->cx, ir_apply(b->cx, &b->map, of->var), end);
+
+    b->inside = ir_all(b->cx, b->inside, here);
+    if (of->kind != IR_REDUCE_ITER)
+        b->inside_init = ir_all(b->cx, b->inside_init, here);
+}
+
 static bool place_condition(blocking *b, const ir_expr *e)
 {
     int iter;
@@ -184,11 +199,37 @@ static bool place_condition(blocking *b, const ir_expr *e)
     }
     if (e->op != IR_LT || mentions_loops(b, e->arg[1], 0) || (iter = bound_iter(b, e->arg[0])) < 0)
         return sched_refuse(b->c, "the predicate '%s' is about loops inside and outside of '%s'", ir_expr_text(b->cx, e), b->var[0]->var.name);
-    const ir_expr *here = ir_lt(b->cx, ir_apply(b->cx, &b->map, b->site->block->iters[iter].var), e->arg[1]);
-    b->inside = ir_all(b->cx, b->inside, here);
-    if (b->site->block->iters[iter].kind != IR_REDUCE_ITER)
-        b->inside_init = ir_all(b->cx, b->inside_init, here);
+    end_inside(b, iter, e->arg[1]);
     return true;
+}
+
+/* Another block writes what this one does, as after a cut: neither gets other loops than those it has (sched_move_allowed). */
+static bool stays(const blocking *b)
+{
+    const ir_block *block = b->site->block;
+    sched_sites all = sched_all_sites(b->cx, b->c->tree->body);
+    int step = sched_step_depth(b->c->s, b->site);
+    bool shared = false;
+
+    for (int i = 0; i < all.n; i++)
+        for (int j = 0; all.at[i].block != block && sched_common_loops(&all.at[i], b->site) >= step && j < block->n_writes; j++)
+            shared = shared || sched_writes(all.at[i].block, block->writes[j].buffer);
+    return shared;
+}
+
+/* No instance does what lies outside of the domain, whatever loops it will get. */
+static void keep_in_domain(blocking *b)
+{
+    for (int i = 0; i < b->site->block->n_iters && !stays(b); i++) {
+        const ir_iter *iter = &b->site->block->iters[i];
+        const ir_expr *known = iter->kind == IR_REDUCE_ITER ? b->inside : b->inside_init;
+        ir_facts *f = ir_facts_new(b->cx, b->in_body);
+
+        if (known)
+            ir_facts_assume(f, known);
+        if (!ir_prove_lt(f, ir_apply(b->cx, &b->map, iter->var), iter->extent))
+            end_inside(b, i, iter->extent);
+    }
 }
 
 static bool place_conditions(blocking *b)
@@ -200,6 +241,7 @@ static bool place_conditions(blocking *b)
     for (int i = 0; i < all.n; i++)
         if (!place_condition(b, all.at[i]))
             return false;
+    keep_in_domain(b);
     return true;
 }
 
@@ -243,6 +285,7 @@ const ir_program *sched_make_block(sched_call *c, const sched_path *at, const ch
     b.site = sched_site_named(&all, *name);
     b.fixed = sched_depth_under(b.site, sched_end(at)->loop.var) - 1;
     b.f = sched_site_facts(c->s, b.site, b.site->n_loops);
+    b.in_body = ir_facts_new(c->cx, c->s->facts);
     if (sched_has_effect(c->cx, b.site->block->body))
         return sched_refuse(c, "'%s' calls a function with an effect", *name);
     if (!read_loops(&b) || !divide_all(&b) || (!BASE_PLANT_ON(c->cx, blockize_where) && !place_conditions(&b)))

@@ -53,6 +53,29 @@ Test(blockize, takes_tails_inside)
     does(schedule_of(mm), "yo, yi = split(C.y, _, 4)\nxo, xi = split(C.x, _, 3)\nreorder(yo, xo, C.k, yi, xi)\nblockize(yi)\nparallel(yo)");
 }
 
+/* The loops around do not reach the end of the domain; those of compute_root would. */
+Test(blockize, keeps_the_last_block_in_the_domain)
+{
+    sched *s = schedule_of("def f(A: f32[7]) { P[x] = A[x] * 2.0 C[y: 2, x: 3] = P[x] + 1.0 return C }");
+
+    does(s, "compute_at(P, C.y)\nblockize(P.x)\ncompute_root(P)");
+    cr_assert(strstr(tree_text(s), "for P.x in 0..3 {\n  block P(x = P.x in 0..3) {\n"), "%s", tree_text(s));
+    cr_assert(strstr(tree_text(s), "    for P.x'2 in 0..3 {\n      if x * 3 + P.x'2 < 7 {\n"), "%s", tree_text(s));
+    s = schedule_of("def f(n, A: f32[n]) where n % 4 == 0 { B[i] = A[i] + 1.0 return B }");
+    does(s, "o, i = split(B.i, _, 4)\nblockize(i)");
+    cr_assert_null(strstr(tree_text(s), "if "), "%s", tree_text(s));
+}
+
+/* Neither part of a cut gets other loops, so the first is what its loops say and no condition stands in it. */
+Test(blockize, adds_no_condition_to_a_part_of_a_cut)
+{
+    sched *s = schedule_of("def f(A: f32[7]) { B[i] = A[i] + 1.0 return B }");
+
+    does(s, "B.i.0, B.i.1 = cut(B.i, 4)\nblockize(B.i.0)");
+    cr_assert_null(strstr(tree_text(s), "if "), "%s", tree_text(s));
+    refuses(s, "compute_root(B)", "'B' is not the only writer of 'B': 'B'2' writes it too");
+}
+
 Test(blockize, runs_in_the_loops_that_others_moved_into)
 {
     does(schedule_of("def f(n, A: f32[n, 16]) { B[y, x] = A[y, x] + 1.0 C[y, x] = B[y, x] * 2.0 return C }"),
@@ -168,6 +191,12 @@ Test(tensorize, takes_blocks_that_were_made_before)
 {
     does(with_intrinsics(mv), TILES "b = blockize(yi)\ntensorize(b, dot)");
     does(with_intrinsics(mv), TILES "init = decompose_reduction(C, ko)\ntensorize(yi, dot)");
+}
+
+Test(tensorize, takes_the_part_of_a_cut_that_is_whole_tiles)
+{
+    does(with_intrinsics("def mv(A: f32[7, 8], x: f32[8]) { C[y] = sum[k](A[y, k] * x[k]) return C }"),
+         "main, tail = cut(C.y, 4)\nyo, yi = split(main, _, 4)\nko, ki = split(C.k, _, 4)\nreorder(yo, ko, yi, ki)\ntensorize(yi, dot)");
 }
 
 Test(tensorize, has_a_body_for_whole_reductions)
