@@ -140,6 +140,7 @@ static bool was_killed(const tune_failure *f)
     return f->status != STORE_OK && strcmp(f->kind, "SIGKILL") == 0;
 }
 
+/* Without the lock. */
 static bool build_one(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
 {
     build *b = thing;
@@ -164,6 +165,7 @@ static bool run_modules(local *m, tune_process *p, item *x, char why[TUNE_WHY])
     return good;
 }
 
+/* Without the lock. */
 static bool run_item(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
 {
     item *x = thing;

@@ -327,13 +327,12 @@ static bool note_call(ir_walk *w, const ir_expr *e)
 {
     call_walk *c = (call_walk *)w;
 
-    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
-        if (!ir_call_writes(e, i))
-            continue;
-        else if (e->call.buffer[i]->scope == IR_LOCAL)
-            c->local = true;
-        else
-            c->to = e->call.buffer[i];
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
+        const ir_buffer *b = ir_call_writes(e, i) ? e->call.buffer[i] : NULL;
+
+        c->local |= b && b->scope == IR_LOCAL;
+        c->to = b && b->scope != IR_LOCAL ? b : c->to;
+    }
     return true;
 }
 

@@ -38,13 +38,12 @@ static bool look_expr(ir_walk *w, const ir_expr *e)
     if (e->op != IR_CALL || e->call.pure)
         return true;
     c->all |= e->call.n_buffers == 0;
-    for (int i = 0; i < e->call.n_buffers; i++)
-        if (!ir_call_writes(e, i))
-            continue;
-        else if (e->call.buffer[i]->scope == IR_LOCAL)
-            c->all = true;
-        else
-            c->shared = true;
+    for (int i = 0; i < e->call.n_buffers; i++) {
+        bool local = e->call.buffer[i]->scope == IR_LOCAL, writes = ir_call_writes(e, i);
+
+        c->all |= writes && local;
+        c->shared |= writes && !local;
+    }
     return true;
 }
 

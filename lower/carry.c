@@ -680,15 +680,15 @@ static bool tells_iteration(const ir_facts *f, const ir_region *r, const ir_stmt
 {
     tec_context *cx = ir_facts_context(f);
 
-    for (int way = 0; way < 4; way++) {
-        bool points = way % 2 == 0, alone = way < 2;
-        digits d = {0};
+    for (int beside = 0; beside < 2; beside++)
+        for (int tiles = 0; tiles < 2; tiles++) {
+            digits d = {0};
 
-        view_loops_beside(cx, &d, r, loop, alone ? &(base_vec){0} : around);
-        view_box(f, &d, r, points);
-        if (are_told_apart(f, &d))
-            return true;
-    }
+            view_loops_beside(cx, &d, r, loop, beside ? around : &(base_vec){0});
+            view_box(f, &d, r, !tiles);
+            if (are_told_apart(f, &d))
+                return true;
+        }
     return false;
 }
 

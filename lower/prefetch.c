@@ -134,6 +134,15 @@ static const ir_stmt *without_notes(tec_context *cx, const ir_stmt *loop, const 
     return out;
 }
 
+/* A hint is not worth a division by zero: where the box cannot be computed in any case, nothing is asked for. */
+static bool is_safe(const ir_facts *f, const ir_region *box)
+{
+    for (int d = 0; d < box->buffer->n; d++)
+        if (lower_may_fail(f, box->min[d]) || lower_may_fail(f, box->extent[d]))
+            return false;
+    return true;
+}
+
 static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt *loop, const ir_stmt *body)
 {
     tec_context *cx = p->cx;
@@ -151,7 +160,7 @@ static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt
         const ir_region *box = base_starts_with(n->key, prefix) ? read_of(&reads, n->key + strlen(prefix)) : NULL;
         const ir_expr *later = box ? ir_add(cx, loop->loop.var, n->value) : NULL, *runs = box ? ir_lt(cx, later, end) : NULL;
 
-        if (!box)
+        if (!box || !is_safe(inside, box))
             continue;
         ir_facts *there = ir_facts_new(cx, inside);
         ir_facts_assume(there, runs);
