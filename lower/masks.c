@@ -123,7 +123,7 @@ static bool is_inside(const ir_expr *load)
 /* A load that its test may have kept from memory that is not there. */
 static bool find_guarded_load(ir_walk *w, const ir_expr *e)
 {
-    w->stop |= e->op == IR_LOAD && !e->load.mask && e->load.buffer->scope != IR_LOCAL && !is_inside(e);
+    w->stop |= e->op == IR_LOAD && !e->load.mask && !is_inside(e);
     return !w->stop;
 }
 

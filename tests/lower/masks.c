@@ -63,6 +63,17 @@ Test(masks, stay_where_they_keep_a_load_inside)
     HAS("select(", after("masks", AVX512, text));
 }
 
+/* Only lanes of a small i load T, whose end the loop passes. */
+Test(masks, stay_where_they_keep_a_load_inside_of_local_memory)
+{
+    const char *text = P("  allocate T: f32[2] @local {\n    T[0] = 1.0\n    T[1] = 2.0\n    for i in 0..64 {\n"
+                         "      B[ramp(0, 1, 2)] = select(broadcast(i, 2) < ramp(0, 1, 2), broadcast(T[i], 2), broadcast(0.0, 2))"
+                         " where broadcast(i, 2) < ramp(0, 1, 2)\n    }\n  }\n");
+
+    HAS("select(", after("masks", AVX512, text));
+    same_meaning("masks", AVX512, text, SIZES(1));
+}
+
 Test(masks, stay_where_they_keep_a_divisor_from_zero)
 {
     const char *text = "program p(A: i32[8], out B: i32[8]) {\n  for i in 0..8 { B[i] = i32(7) }\n"
