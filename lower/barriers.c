@@ -16,13 +16,14 @@
  * Of two accesses in need of a barrier, it stands in the innermost sequence around both, so outside of all loops that hold only
  * one; where the need is from one iteration of a loop to the next, at the start of its body. Memory of scope warp asks for a
  * barrier of the warp only. A barrier inside of a condition that differs between threads, or of a loop over fewer threads than there
- * are: the condition moves inward to the statements, and the barrier stands between those. A loop whose bounds differ cannot be
- * mended so, which is an error.
+ * are: the condition moves inward to the statements, and the barrier stands between those. So it does for one that stood there before, as that of
+ * a pipeline does. A loop whose bounds differ cannot be mended so, which is an error.
  */
 #include <string.h>
 
 #include "ir/interp.h"
 #include "lower/conflict.h"
+#include "lower/differ.h"
 
 /* Which memory a barrier orders; each orders what those before it do. */
 typedef enum { NONE, WARP, SHARED, GLOBAL } order;
@@ -33,16 +34,21 @@ typedef struct {
     order clears;
 } summary;
 
+/* The first barrier that not all threads would reach: between these, or, without them, one that stood there before. */
+typedef struct {
+    bool found;
+    const lower_access *from, *to;
+} lack;
+
 typedef struct {
     tec_context *cx;
     const ir_facts *program;
     base_vec loops;          /* around the current statement inside the launch */
-    base_map differs;        /* variables that differ between threads */
-    base_map private;        /* buffers of one thread */
+    base_map differ;         /* lower/differ.h */
     const ir_expr *extent[3];
     base_vec shared;         /* buffers to allocate around the launch */
     bool diverges;           /* not all threads are here */
-    const lower_access *from, *to; /* the first pair that needs a barrier where none can stand */
+    lack lack;
 } placer;
 
 static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum);
@@ -79,7 +85,7 @@ static void append_own(placer *pl, const lower_stand *at, const ir_stmt *s, summ
 
     lower_accesses(pl->cx, at, s, &all);
     for (int i = 0; i < all.n; i++)
-        if (!base_map_has(&pl->private, ((const lower_access *)all.at[i])->buffer))
+        if (!base_map_has(&pl->differ, ((const lower_access *)all.at[i])->buffer))
             base_push(pl->cx, &own.entry, all.at[i]);
     own.exit = own.entry;
     append(pl, sum, &own);
@@ -105,10 +111,8 @@ static order need(placer *pl, const base_vec *first, const base_vec *second, con
             if (order_of(first->at[i]) <= most || !lower_conflict(pl->program, first->at[i], second->at[j], how))
                 continue;
             most = order_of(first->at[i]);
-            if (pl->diverges && !pl->from) {
-                pl->from = first->at[i];
-                pl->to = second->at[j];
-            }
+            if (pl->diverges && !pl->lack.found)
+                pl->lack = (lack){.found = true, .from = first->at[i], .to = second->at[j]};
         }
     return most;
 }
@@ -128,32 +132,6 @@ static order barrier_of(const ir_stmt *s)
     if (!e || e->op != IR_CALL || !base_same(e->call.name, IR_CALL_BARRIER) || e->call.n != 1 || e->call.arg[0]->op != IR_STRING)
         return NONE;
     return base_same(e->call.arg[0]->string, "warp") ? WARP : base_same(e->call.arg[0]->string, "shared") ? SHARED : GLOBAL;
-}
-
-/* ---- what differs between threads ---- */
-
-typedef struct {
-    ir_walk walk;
-    const placer *pl;
-    bool found;
-} look;
-
-static bool look_expr(ir_walk *w, const ir_expr *e)
-{
-    look *l = (look *)w;
-
-    l->found |= e->op == IR_VAR && base_map_has(&l->pl->differs, e);
-    l->found |= e->op == IR_LOAD && (e->load.buffer->scope == IR_LOCAL || base_map_has(&l->pl->private, e->load.buffer));
-    l->found |= e->op == IR_CALL && e->call.n_buffers > 0;
-    return !l->found;
-}
-
-static bool differs(const placer *pl, const ir_expr *e)
-{
-    look l = {.walk = {.expr = look_expr, .cx = pl->cx}, .pl = pl};
-
-    ir_walk_expr(&l.walk, e);
-    return l.found;
 }
 
 /* ---- a condition moves inward ---- */
@@ -206,11 +184,14 @@ static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir
     case IR_ATTRIBUTE: return lower_with_inner(cx, s, push_guard(cx, guard, lower_inner(s)));
     case IR_LET_STMT: return push_into_let(cx, guard, s);
     case IR_IF: return push_into_if(cx, guard, s);
+    case IR_EVALUATE:
+        if (s->value->op == IR_CALL && lower_is_for_all(s->value))
+            return s;
+        break;
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
-    case IR_ASSERT:
-    case IR_EVALUATE: break;
+    case IR_ASSERT: break;
     }
     return ir_if(cx, guard, s, NULL);
 }
@@ -244,20 +225,18 @@ static const ir_stmt *without_barrier(placer *pl, const ir_facts *f, const ir_st
     const ir_stmt *out;
 
     inside.diverges = true;
-    inside.from = NULL;
+    inside.lack = (lack){0};
     out = s->kind == IR_IF ? place_in_branches(&inside, f, s, sum) : place(&inside, f, s, sum);
-    pl->private = inside.private; /* maps share their slots with their copies, and both lists only grow */
-    pl->differs = inside.differs;
-    if (inside.from) {
-        pl->from = inside.from;
-        pl->to = inside.to;
+    pl->differ = inside.differ; /* a map shares its slots with its copies, and only grows */
+    if (inside.lack.found) {
+        pl->lack = inside.lack;
         return NULL;
     }
     pl->shared = inside.shared;
     return out;
 }
 
-/* In a place that not all threads reach, the caller sees pl->from and mends it there. */
+/* In a place that not all threads reach, the caller sees pl->lack and mends it there. */
 static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
 {
     tec_context *cx = pl->cx;
@@ -265,12 +244,12 @@ static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, 
     const ir_stmt *out;
 
     append_own(pl, stand(pl, f), s, sum);
-    if (pl->diverges || !differs(pl, s->branch.cond))
+    if (pl->diverges || !lower_differs(cx, &pl->differ, s->branch.cond))
         return place_in_branches(pl, f, s, sum);
     out = without_barrier(pl, f, s, sum);
     if (out || base_failed(cx))
         return out;
-    pl->from = NULL;
+    pl->lack = (lack){0};
     *sum = kept;
     const ir_expr *cond = ir_var(cx, "taken", BASE_BOOL);
     const ir_stmt *body = push_guard(cx, cond, s->branch.then);
@@ -283,9 +262,12 @@ static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, 
 
 static const ir_stmt *refuse(placer *pl, const ir_stmt *loop)
 {
-    return base_fail(pl->cx, TEC_INVALID, loop->loc, "threads need a barrier between the %s of '%s' and the %s of '%s' inside loop '%s', %s",
-                     pl->from->write ? "write" : "read", pl->from->buffer->name, pl->to->write ? "write" : "read", pl->to->buffer->name,
-                     loop->loop.var->var.name,
+    const lower_access *from = pl->lack.from, *to = pl->lack.to;
+    const char *where = from ? base_format(pl->cx, " between the %s of '%s' and the %s of '%s'", from->write ? "write" : "read", from->buffer->name,
+                                           to->write ? "write" : "read", to->buffer->name)
+                             : "";
+
+    return base_fail(pl->cx, TEC_INVALID, loop->loc, "threads need a barrier%s inside loop '%s', %s", where, loop->loop.var->var.name,
                      loop->loop.how == IR_VECTORISED ? "which is vectorised" : "whose bounds differ between threads: not all of them would reach it");
 }
 
@@ -325,13 +307,12 @@ static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *f, const ir_
     summary kept = *sum;
     const ir_stmt *out;
 
-    base_map_put(cx, &pl->differs, s->loop.var, s);
     if (pl->diverges || ir_prove_equal(f, all, s->loop.extent))
         return place_in_loop(pl, f, s, sum);
     out = without_barrier(pl, f, s, sum);
     if (out || base_failed(cx))
         return out;
-    pl->from = NULL;
+    pl->lack = (lack){0};
     *sum = kept;
     const ir_expr *guard = ir_lt(cx, s->loop.var, ir_add(cx, s->loop.min, s->loop.extent));
     return place_in_loop(pl, f, ir_for_like(cx, s, s->loop.min, all, push_guard(cx, guard, s->loop.body)), sum);
@@ -344,10 +325,8 @@ static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s
     append_own(pl, stand(pl, f), s, sum);
     if (lower_is_thread(s))
         return place_thread_loop(pl, f, s, sum);
-    bool together = !differs(pl, s->loop.min) && !differs(pl, s->loop.extent) && s->loop.how != IR_VECTORISED;
-    if (pl->diverges || together)
+    if (pl->diverges || !lower_parts_threads(pl->cx, &pl->differ, s))
         return place_in_loop(pl, f, s, sum);
-    base_map_put(pl->cx, &pl->differs, s->loop.var, s);
     out = without_barrier(pl, f, s, sum);
     return out || base_failed(pl->cx) ? out : refuse(pl, s);
 }
@@ -379,14 +358,6 @@ static const ir_stmt *place_seq(placer *pl, const ir_facts *f, const ir_stmt *s,
     return same ? s : ir_seq(pl->cx, (const ir_stmt *const *)out.at, out.n);
 }
 
-static bool inside_thread(const placer *pl)
-{
-    for (int i = 0; i < pl->loops.n; i++)
-        if (lower_is_thread(pl->loops.at[i]))
-            return true;
-    return false;
-}
-
 /* Once: passes before this one may have copied the loop that holds the allocation. */
 static void allocate_around(placer *pl, const ir_buffer *b)
 {
@@ -406,8 +377,6 @@ static const ir_stmt *place_allocate(placer *pl, const ir_facts *f, const ir_stm
         allocate_around(pl, b);
         return body;
     }
-    if (inside_thread(pl))
-        base_map_put(pl->cx, &pl->private, b, b);
     return lower_with_inner(pl->cx, s, place(pl, f, s->allocate.body, sum));
 }
 
@@ -421,12 +390,13 @@ static const ir_stmt *place(placer *pl, const ir_facts *f, const ir_stmt *s, sum
     case IR_ALLOCATE: return place_allocate(pl, f, s, sum);
     case IR_LET_STMT:
         append_own(pl, stand(pl, f), s, sum);
-        if (differs(pl, s->let.value))
-            base_map_put(pl->cx, &pl->differs, s->let.var, s);
+        if (lower_differs(pl->cx, &pl->differ, s->let.value))
+            base_map_put(pl->cx, &pl->differ, s->let.var, s);
         return lower_with_inner(pl->cx, s, place(pl, lower_inside(f, s), s->let.body, sum));
     case IR_ATTRIBUTE: return lower_with_inner(pl->cx, s, place(pl, f, s->attribute.body, sum));
     case IR_EVALUATE:
         if (barrier_of(s) != NONE) {
+            pl->lack.found |= pl->diverges;
             append(pl, sum, &(summary){.clears = barrier_of(s)});
             return s;
         }
@@ -464,7 +434,7 @@ static bool look_launch(ir_walk *w, const ir_stmt *s)
 
 static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, const ir_facts *f, const ir_stmt *s, const launch_walk *found)
 {
-    placer pl = {.cx = cx, .program = program};
+    placer pl = {.cx = cx, .program = program, .differ = lower_find_differing(cx, s)};
     summary sum = {0};
     bool block = lower_is_blocks(s);
     const ir_stmt *body;

@@ -23,12 +23,12 @@
  * iterations, which is checked by stages and order alone; what does not is refused.
  *
  * `pipeline_async` says that the stores inside may run beside the threads. Until here they are plain ones, and so they stay on targets without
- * asynchronous copies and outside of launches. Elsewhere they get the attribute async_copy: a step ends what it begins by a commit, and waits,
- * with a barrier behind, before it reads what an earlier step began.
+ * asynchronous copies, outside of launches, and where threads run different iterations of a loop, so that they cannot meet in it. Elsewhere they get
+ * the attribute async_copy: a step ends what it begins by a commit, and waits, with a barrier behind, before it reads what an earlier step began.
  */
 #include "ir/interp.h"
 #include "ir/region.h"
-#include "lower/util.h"
+#include "lower/differ.h"
 
 enum { MAX_STAGES = 16, MAX_STATEMENTS = 64 };
 
@@ -532,36 +532,52 @@ static const ir_stmt *overlap(pipe *p, bool doubled)
 
 /* ---- the tree ---- */
 
-/* launched: a loop over blocks or threads stands around. Outside of one nobody could wait for an asynchronous copy: it is a plain one. */
-static const ir_stmt *visit(const lower_options *o, const ir_facts *f, bool launched, const ir_stmt *s)
+/* Which threads come to a statement: none, as no loop over blocks or threads stands around; all that were launched, in step; these, but in a loop
+ * that some run otherwise than others. Where not all come nobody could wait for an asynchronous copy: it is a plain one. */
+typedef enum { NO_THREADS, TOGETHER, APART } company;
+
+typedef struct {
+    const lower_options *o;
+    base_map differ; /* lower/differ.h */
+} finder;
+
+static company company_in(const finder *w, const ir_stmt *s, company around)
 {
-    tec_context *cx = o->cx;
+    if (around == NO_THREADS)
+        return lower_is_thread(s) || lower_is_blocks(s) ? TOGETHER : NO_THREADS;
+    return s->kind == IR_FOR && !lower_is_thread(s) && lower_parts_threads(w->o->cx, &w->differ, s) ? APART : around;
+}
+
+static const ir_stmt *visit(const finder *w, const ir_facts *f, company around, const ir_stmt *s)
+{
+    tec_context *cx = w->o->cx;
+    company inside = company_in(w, s, around);
 
     if (s->kind == IR_SEQ) {
         const ir_stmt **out = base_array(cx, const ir_stmt *, s->seq.n);
         bool same = true;
 
         for (int i = 0; i < s->seq.n; i++) {
-            out[i] = visit(o, f, launched, s->seq.stmt[i]);
+            out[i] = visit(w, f, around, s->seq.stmt[i]);
             same &= out[i] == s->seq.stmt[i];
         }
         return same ? s : ir_seq(cx, out, s->seq.n);
     }
     if (s->kind == IR_IF) {
-        const ir_stmt *then = visit(o, lower_inside(f, s), launched, s->branch.then);
-        const ir_stmt *other = s->branch.otherwise ? visit(o, lower_inside_else(f, s), launched, s->branch.otherwise) : NULL;
+        const ir_stmt *then = visit(w, lower_inside(f, s), around, s->branch.then);
+        const ir_stmt *other = s->branch.otherwise ? visit(w, lower_inside_else(f, s), around, s->branch.otherwise) : NULL;
 
         return then == s->branch.then && other == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, other);
     }
     if (lower_inner(s))
-        s = lower_with_inner(cx, s, visit(o, lower_inside(f, s), launched || lower_is_thread(s) || lower_is_blocks(s), lower_inner(s)));
+        s = lower_with_inner(cx, s, visit(w, lower_inside(f, s), inside, lower_inner(s)));
     if (!s || s->kind != IR_FOR || (!ir_note_get(s->loop.notes, "pipeline") && !ir_note_get(s->loop.notes, "double_buffer")))
         return s;
     pipe *p = base_new(cx, pipe);
     p->cx = cx;
     p->f = f;
     p->loop = s;
-    p->gpu = launched && o->target->kind->is_gpu;
+    p->gpu = inside == TOGETHER && w->o->target->kind->is_gpu;
     ir_at(cx, s->loc);
     return overlap(p, ir_note_get(s->loop.notes, "double_buffer") != NULL);
 }
@@ -577,7 +593,11 @@ static const ir_stmt *drop_notes(ir_rewrite *rw, const ir_stmt *s)
 const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
 {
     ir_rewrite rest = {.cx = o->cx, .stmt = drop_notes};
-    const ir_program *out = lower_with_body(o->cx, p, visit(o, ir_facts_of_program(o->cx, p), false, p->body));
+    finder w = {.o = o};
+
+    if (o->target->kind->is_gpu)
+        w.differ = lower_find_differing(o->cx, p->body);
+    const ir_program *out = lower_with_body(o->cx, p, visit(&w, ir_facts_of_program(o->cx, p), NO_THREADS, p->body));
 
     return !out || out == p ? out : lower_with_body(o->cx, out, ir_rewrite_stmt(&rest, out->body));
 }

@@ -26,8 +26,7 @@
  * all of them, and runs where all have come to it, since a loop or condition that is shared is passed by all at once. Which threads of the
  * device then hand elements to each other is lower/barriers.c's to see: it finds plain statements, as though there had never been others.
  */
-#include "ir/interp.h"
-#include "lower/util.h"
+#include "lower/differ.h"
 
 enum { MAX_THREADS = 256 };
 
@@ -50,19 +49,13 @@ typedef struct {
     bool found;
 } look;
 
-/* Once for all virtual threads, which take turns. */
-static bool is_for_all(const char *call)
-{
-    return base_same(call, IR_CALL_BARRIER) || base_same(call, IR_CALL_COMMIT) || base_same(call, IR_CALL_WAIT);
-}
-
 static bool look_expr(ir_walk *w, const ir_expr *e)
 {
     look *l = (look *)w;
 
     l->found |= e->op == IR_VAR && base_map_has(&l->sp->differs, e);
     l->found |= e->op == IR_LOAD && base_map_has(&l->sp->differs, e->load.buffer);
-    l->found |= (e->has & IR_HAS_EFFECT) && e->op == IR_CALL && !is_for_all(e->call.name);
+    l->found |= (e->has & IR_HAS_EFFECT) && e->op == IR_CALL && !lower_is_for_all(e);
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
         l->found |= base_map_has(&l->sp->differs, e->call.buffer[i]);
     return !l->found;

@@ -166,6 +166,32 @@ Test(barriers, refuse_a_loop_whose_bounds_differ)
                 "}\n"));
 }
 
+/* What stands there before, as the barriers of pipelines do. */
+#define MEET "evaluate call<i32> tec.barrier(\"shared\")"
+
+Test(barriers, that_stand_already_are_for_all_threads_too)
+{
+    static const char shorter[] = "program p(A: f32[8], out B: f32[8], out C: f32[4]) {\n"
+                                  "  for b in 0..1 blockIdx.x { allocate S: f32[4] @shared {\n"
+                                  "    for tx in 0..8 threadIdx.x { B[tx] = A[tx] }\n"
+                                  "    for tx in 0..4 threadIdx.x { S[tx] = A[tx]\n " MEET "\n C[tx] = S[3 - tx] }\n"
+                                  "  } }\n"
+                                  "}\n";
+    static const char guarded[] = "program p(A: f32[8], out B: f32[8]) {\n"
+                                  "  for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared {\n"
+                                  "    B[tx] = 0.0\n"
+                                  "    if tx < 5 { for i in 0..2 { S[tx] = A[tx]\n " MEET "\n B[tx] = S[4 - tx] } } else { B[tx] = 1.0 }\n"
+                                  "  } }\n"
+                                  "}\n";
+
+    needs_each(shorter, 1);
+    needs_each(guarded, 2);
+    HAS("threads need a barrier inside loop 'i', whose bounds differ between threads: not all of them would reach it",
+        refusal("barriers", CUDA, "program p(A: f32[8], out B: f32[8]) {\n"
+                                  "  for tx in 0..8 threadIdx.x { for i in 0..tx { B[tx] = A[i]\n " MEET "\n } }\n"
+                                  "}\n"));
+}
+
 Test(barriers, follow_what_fewer_threads_write)
 {
     needs_each("program p(A: f32[8], out B: f32[8]) {\n"

@@ -207,6 +207,22 @@ Test(overlap, commits_and_waits_as_often_as_it_must)
     }
 }
 
+/* Threads cannot meet in a loop that some of them leave early; so each waits for its own copies at once. */
+Test(overlap, copies_asynchronously_only_where_all_threads_are_in_step)
+{
+    static const char text[] = "program p(A: f32[6, 4], out B: f32[6, 4]) {\n"
+                               "  for x in 0..4 threadIdx.x { %s { for k in 0..%s @double_buffer(1) { allocate T: f32[4] @shared {\n"
+                               "    attribute pipeline_async(1) { T[x] = A[k, x] }\n"
+                               "    B[k, x] = T[x]\n"
+                               "  } } } }\n"
+                               "}\n";
+
+    HAS("async_copy", after("overlap", "cuda", base_format(cx, text, "if x < 3", "6")));
+    HAS("async_copy", after("overlap", "cuda", base_format(cx, text, "for i in 0..2", "5 + i")));
+    HAS_NOT("async", after("overlap", "cuda", base_format(cx, text, "if x < 3", "x + 2")));
+    HAS_NOT("async", after("overlap", "cuda", base_format(cx, text, "for i in 0..x", "6")));
+}
+
 #define PIPE(body) "program p(A: f32[8], out B: f32[8]) {\n  for k in 0..8 @pipeline(1) { allocate T: f32[] {\n" body "  } }\n}\n"
 
 Test(overlap, runs_statements_inside_of_several_conditions_and_values)

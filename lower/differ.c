@@ -1,0 +1,62 @@
+/* lower/differ.c -- from the outside in: the variables of thread loops differ, then what is made of them. */
+#include "lower/differ.h"
+#include "ir/interp.h"
+
+typedef struct {
+    ir_walk walk;
+    const base_map *differ;
+} look;
+
+static bool look_expr(ir_walk *w, const ir_expr *e)
+{
+    const base_map *differ = ((look *)w)->differ;
+
+    w->stop |= e->op == IR_VAR && base_map_has(differ, e);
+    w->stop |= e->op == IR_LOAD && (e->load.buffer->scope == IR_LOCAL || base_map_has(differ, e->load.buffer));
+    w->stop |= e->op == IR_CALL && e->call.n_buffers > 0;
+    return !w->stop;
+}
+
+bool lower_differs(tec_context *cx, const base_map *differ, const ir_expr *e)
+{
+    look l = {.walk = {.expr = look_expr, .cx = cx}, .differ = differ};
+
+    ir_walk_expr(&l.walk, e);
+    return l.walk.stop;
+}
+
+bool lower_parts_threads(tec_context *cx, const base_map *differ, const ir_stmt *loop)
+{
+    return lower_differs(cx, differ, loop->loop.min) || lower_differs(cx, differ, loop->loop.extent) || loop->loop.how == IR_VECTORISED;
+}
+
+bool lower_is_for_all(const ir_expr *call)
+{
+    return base_same(call->call.name, IR_CALL_BARRIER) || base_same(call->call.name, IR_CALL_COMMIT) || base_same(call->call.name, IR_CALL_WAIT);
+}
+
+static void find(tec_context *cx, const ir_stmt *s, bool in_thread, base_map *out)
+{
+    if (s->kind == IR_FOR && (lower_is_thread(s) || lower_parts_threads(cx, out, s)))
+        base_map_put(cx, out, s->loop.var, s);
+    if (s->kind == IR_LET_STMT && lower_differs(cx, out, s->let.value))
+        base_map_put(cx, out, s->let.var, s);
+    if (s->kind == IR_ALLOCATE && in_thread && s->allocate.buffer->scope != IR_SHARED && s->allocate.buffer->scope != IR_WARP)
+        base_map_put(cx, out, s->allocate.buffer, s);
+    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
+        find(cx, s->seq.stmt[i], in_thread, out);
+    if (lower_inner(s))
+        find(cx, lower_inner(s), in_thread || lower_is_thread(s), out);
+    if (s->kind == IR_IF)
+        find(cx, s->branch.then, in_thread, out);
+    if (s->kind == IR_IF && s->branch.otherwise)
+        find(cx, s->branch.otherwise, in_thread, out);
+}
+
+base_map lower_find_differing(tec_context *cx, const ir_stmt *s)
+{
+    base_map out = {0};
+
+    find(cx, s, false, &out);
+    return out;
+}

@@ -1,0 +1,22 @@
+/* lower/differ.h -- what differs between the threads of a launch.
+ *
+ *     base_map differ = lower_find_differing(cx, p->body);
+ *     if (lower_differs(cx, &differ, cond)) -> not all threads take one branch
+ *
+ * The map holds variables whose values differ, and buffers of which each thread has its own. What is not known counts as different.
+ */
+#ifndef LOWER_DIFFER_H
+#define LOWER_DIFFER_H
+
+#include "lower/util.h"
+
+base_map lower_find_differing(tec_context *cx, const ir_stmt *s);
+bool lower_differs(tec_context *cx, const base_map *differ, const ir_expr *e);
+
+/* Whether threads that come to the loop, which is not one over threads, may run different iterations of it: they cannot wait for each other inside. */
+bool lower_parts_threads(tec_context *cx, const base_map *differ, const ir_stmt *loop);
+
+/* A call without operands in memory at which the threads of a block meet, or that is about their asynchronous copies. Who has begun none may come too. */
+bool lower_is_for_all(const ir_expr *call);
+
+#endif
