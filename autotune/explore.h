@@ -40,12 +40,16 @@ struct tune_explorer {
     int n_good;
     tune_scorer *score; /* of this call; NULL: nothing to score by */
     void *user;
+    const space_point *suggested; /* by others, the best first */
+    int n_suggested;
     space_number next; /* where looking for fresh points one by one goes on */
     void *state;       /* the kind's own; NULL at first */
 };
 
 /* A point that was not proposed before, by drawing; in the end by looking through the space. Proposed from now on. False: there is none. */
 bool tune_fresh(tune_explorer *e, space_point *out);
+/* The start of the space with one or two knobs changed. False: the space refuses it. */
+bool tune_near_start(tune_explorer *e, space_point *out);
 /* Fills up with fresh points; how many there are then. */
 int tune_fill(tune_explorer *e, int got, int n, space_point *out);
 /* Marks the point as proposed; false: it was. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAINS = 64, MOST_STEPS = 8, RESTARTED = CHAINS / 8 };
+enum { CHAINS = 64, FIRST_STEPS = 16, MOST_STEPS = 8, RESTARTED = CHAINS / 8 };
 
 typedef struct {
     space_point at[CHAINS];
@@ -19,11 +19,18 @@ typedef struct {
     int n; /* chains */
 } chains;
 
+/* Half of the chains begin at what is known to be good, here or elsewhere, the others anywhere. */
 static chains *start(tune_explorer *e)
 {
     chains *c = base_new(e->cx, chains);
 
     c->at[c->n++] = space_start(e->space);
+    for (int i = 0; i < e->n_suggested && c->n < CHAINS / 4; i++)
+        c->at[c->n++] = e->suggested[i];
+    for (int i = 0; i < e->n_good && c->n < CHAINS / 4; i++)
+        c->at[c->n++] = *tune_ranked(e, i);
+    for (int i = 0; i < CHAINS && c->n < CHAINS / 2; i++)
+        c->n += tune_near_start(e, &c->at[c->n]);
     while (c->n < CHAINS && space_sample(e->cx, e->space, &e->random, &c->at[c->n]))
         c->n++;
     return c;
@@ -106,10 +113,18 @@ static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperatur
     return true;
 }
 
+/* The cost of scoring stays a share of that of measuring; but the first look, by what others measured, may be a long one. */
+static int n_steps(const tune_explorer *e, int n)
+{
+    if (!e->n_measured)
+        return FIRST_STEPS;
+    return n / 4 < 2 ? 2 : n / 4 < MOST_STEPS ? n / 4 : MOST_STEPS;
+}
+
 static int propose(tune_explorer *e, int n, space_point *out)
 {
     chains *c = e->state ? e->state : (e->state = start(e));
-    int steps = n / 4 < 2 ? 2 : n / 4 < MOST_STEPS ? n / 4 : MOST_STEPS; /* the cost of scoring stays a share of that of measuring */
+    int steps = n_steps(e, n);
     tune_pool pool = tune_pool_new(e->cx, CHAINS * (steps + 2));
 
     if (!score_chains(e, c, &pool))

@@ -47,29 +47,58 @@ tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space 
     return e;
 }
 
-/* Before anything is learnt: half of the points are the start with one or two knobs changed, since it is the best one that the template knows. */
-static int first_points(tune_explorer *e, int n, space_point *out)
+/* Those that were suggested and not proposed yet. */
+static int take_suggested(tune_explorer *e, int most, space_point *out)
 {
     int got = 0;
 
-    for (int i = 0; i < n / 2; i++) {
-        space_point p = space_start(e->space);
+    for (int i = 0; i < e->n_suggested && got < most; i++)
+        if (tune_take(e, &e->suggested[i]))
+            out[got++] = e->suggested[i];
+    return got;
+}
 
-        for (int changes = 0; changes <= i % 2; changes++)
-            space_mutate(e->cx, e->space, &e->random, &p, &p);
-        if (space_check(e->cx, e->space, &p, NULL) && tune_take(e, &p))
-            out[got++] = p;
-    }
-    return tune_fill(e, got, n, out);
+bool tune_near_start(tune_explorer *e, space_point *out)
+{
+    int changes = 1 + (int)base_random_below(&e->random, 2);
+
+    *out = space_start(e->space);
+    for (int i = 0; i < changes; i++)
+        space_mutate(e->cx, e->space, &e->random, out, out);
+    return space_check(e->cx, e->space, out, NULL);
+}
+
+static int take_near_start(tune_explorer *e, int tries, space_point *out)
+{
+    int got = 0;
+
+    for (int i = 0; i < tries; i++)
+        got += tune_near_start(e, &out[got]) && tune_take(e, &out[got]);
+    return got;
+}
+
+/* Before anything was measured: a quarter of what was suggested, a quarter near the start, which is the best that the template knows. */
+static int take_first(tune_explorer *e, int n, space_point *out)
+{
+    int got = take_suggested(e, n / 4, out);
+
+    return got + take_near_start(e, n / 2 - got, out + got);
 }
 
 int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out)
 {
     e->score = score;
     e->user = user;
-    if (e->kind->uses_model && !score)
-        return first_points(e, n, out);
-    return e->kind->propose(e, n, out);
+    bool blind = e->kind->uses_model && !score;
+    int got = blind || (e->kind->uses_model && !e->n_measured) ? take_first(e, n, out) : 0;
+    int more = blind ? tune_fill(e, 0, n - got, out + got) : e->kind->propose(e, n - got, out + got);
+    return more < 0 ? -1 : got + more;
+}
+
+void tune_suggest(tune_explorer *e, const space_point *p, int n)
+{
+    e->suggested = base_copy(e->cx, p, (size_t)n * sizeof *p);
+    e->n_suggested = n;
 }
 
 /* ---- what was measured ---- */

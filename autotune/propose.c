@@ -126,13 +126,13 @@ static bool add_known(tune_session *s, tune_tuned *t, tune_batch *b)
 }
 
 /* Different points may give one schedule, and points may be refused; what is missing for that is drawn without the model. */
-static bool fill(tune_session *s, tune_tuned *t, tune_batch *b)
+static bool fill(tune_session *s, tune_tuned *t, tune_batch *b, int size)
 {
     enum { ROUNDS = 8 };
     space_point p[TUNE_MAX_BATCH];
 
-    for (int round = 0; round < ROUNDS && b->n < s->batch; round++) {
-        int n = tune_propose(t->explorer, s->batch - b->n, round == 0 && s->model_knows ? score : NULL, s, p);
+    for (int round = 0; round < ROUNDS && b->n < size; round++) {
+        int n = tune_propose(t->explorer, size - b->n, round == 0 && s->model_knows ? score : NULL, s, p);
 
         if (n < 0)
             return false;
@@ -168,6 +168,15 @@ static void number_trials(tune_session *s, tune_batch *b)
         b->trial[i]->number = s->n_assigned++;
 }
 
+/* The first batches of a task are small, so that what they teach is used soon. */
+static int batch_size(const tune_session *s, int asked)
+{
+    static const int first[] = {10, 8, 8, 16, 16}; /* the default schedule and the start come on top in the first */
+    int size = asked < BASE_COUNT(first) ? first[asked] : s->batch;
+
+    return size < s->batch ? size : s->batch;
+}
+
 static tune_batch *propose(tune_session *s, int task)
 {
     tune_batch *b = base_new(s->cx, tune_batch);
@@ -177,7 +186,7 @@ static tune_batch *propose(tune_session *s, int task)
     base_reset(s->cached);
     s->features = (tune_points){0};
     s->scored = t;
-    if ((s->curve[task].asked == 0 && !add_known(s, t, b)) || !fill(s, t, b))
+    if ((s->curve[task].asked == 0 && !add_known(s, t, b)) || !fill(s, t, b, batch_size(s, s->curve[task].asked)))
         return NULL;
     s->n_batches++;
     s->curve[task].asked++;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "autotune/source.h"
 #include "te/text.h"
@@ -138,6 +139,67 @@ bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *cons
         others -= from[i].distance >= 0 && out->workloads > before;
     }
     return out->rows == 0 || tune_model_settle(cx, m);
+}
+
+/* ---- their points ---- */
+
+enum { NEAR_WORKLOADS = 8, NEAR_POINTS = 4 };
+
+static bool add_points(tec_context *cx, store *db, const store_workload *w, const space *sp, const target *t, int64_t last, base_vec *out)
+{
+    store_query q = {.exact_key = w->exact_key, .anchor_key = w->anchor_key, .target = tune_target_key(cx, t), .only_ok = true, .fastest_first = true};
+    store_cursor *c = store_find(cx, db, &q);
+
+    for (store_record r; out->n < NEAR_POINTS && store_next(cx, c, &r);) {
+        space_point p;
+
+        if (r.id <= last && *r.point && space_point_near(cx, sp, r.point, &p))
+            base_push(cx, out, base_copy(cx, &p, sizeof p));
+    }
+    return store_end(c);
+}
+
+const space_point *tune_related_points(tec_context *cx, store *db, const space_task *task, const space *sp, const target *t, int64_t last, int *n)
+{
+    int n_from;
+    candidate *from = related(cx, db, &task, 1, tune_target_key(cx, t), &n_from);
+    space_point *out = base_array(cx, space_point, NEAR_WORKLOADS * NEAR_POINTS);
+    base_vec points[NEAR_WORKLOADS] = {0};
+
+    *n = 0;
+    for (int i = 0; from && i < n_from && i < NEAR_WORKLOADS && isfinite(from[i].distance); i++)
+        if (!add_points(cx, db, from[i].workload, sp, t, last, &points[i]))
+            return NULL;
+    for (int k = 0; k < NEAR_POINTS; k++)
+        for (int i = 0; i < NEAR_WORKLOADS; i++)
+            if (k < points[i].n)
+                out[(*n)++] = *(const space_point *)points[i].at[k];
+    return from ? out : NULL;
+}
+
+/* As text, one to a line. */
+enum { POINTS_VERSION = 1 };
+
+bool tune_keep_points(tec_context *cx, store *db, const space *sp, const space_point *p, int n, const target *t, const char *name)
+{
+    base_text text = {0};
+
+    for (int i = 0; i < n; i++)
+        base_addf(cx, &text, "%s\n", space_point_text(cx, sp, &p[i]));
+    return store_put_model(cx, db, &(store_model){.target = tune_target_key(cx, t), .name = name, .version = POINTS_VERSION, .data = text.data,
+                                                  .size = text.n, .n_records = n});
+}
+
+const space_point *tune_kept_points(tec_context *cx, store *db, const space *sp, const target *t, const char *name, int *n)
+{
+    const store_model *kept = store_get_model(cx, db, tune_target_key(cx, t), name, POINTS_VERSION);
+    char *line = kept ? base_strndup(cx, kept->data, kept->size) : NULL, *rest;
+    space_point *out = kept ? base_array(cx, space_point, NEAR_WORKLOADS * NEAR_POINTS) : NULL;
+
+    *n = 0;
+    for (line = line ? strtok_r(line, "\n", &rest) : NULL; line && *n < NEAR_WORKLOADS * NEAR_POINTS; line = strtok_r(NULL, "\n", &rest))
+        *n += space_point_near(cx, sp, line, &out[*n]);
+    return out;
 }
 
 /* ---- models in the store ---- */

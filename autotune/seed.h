@@ -43,6 +43,15 @@ bool tune_seed(tec_context *cx, tune_model *m, store *db, const space_task *cons
 tune_model *tune_ground(tec_context *cx, store *db, const char *kind, uint64_t seed, const space_task *const *tasks, int n_tasks, const target *t,
                         const char **what);
 
+/* The points of the space that come nearest to the fastest ones of related workloads, and of the task itself, where records have points: of each
+ * workload in turn, the nearest first. Records after `last` (an id) do not count. NULL with an error. */
+const space_point *tune_related_points(tec_context *cx, store *db, const space_task *task, const space *sp, const target *t, int64_t last, int *n);
+
+/* Such points in the store, for a job that goes on. */
+bool tune_keep_points(tec_context *cx, store *db, const space *sp, const space_point *p, int n, const target *t, const char *name);
+/* NULL without an error: there are none of that name. */
+const space_point *tune_kept_points(tec_context *cx, store *db, const space *sp, const target *t, const char *name, int *n);
+
 /* The model in the store, for a target and under a name: its kind ("rank") for the one that tuners hand on. */
 bool tune_keep_model(tec_context *cx, tune_model *m, store *db, const target *t, const char *name);
 /* NULL without an error: there is none of this version of the features. */

@@ -7,6 +7,7 @@
 #include "autotune/run.h"
 #include "autotune/seed.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,6 +20,24 @@ static uint64_t hash_of(const char *text)
     return base_hash(text, strlen(text), BASE_HASH_SEED);
 }
 
+/* What was good for related kernels before the job began. As with the cost model, the job keeps it. */
+static bool suggest(tune_session *s, const tune_tuned *t)
+{
+    const tune_task *k = t->task;
+    const char *name = base_format(s->cx, "points of job %s for %016" PRIx64, s->o.job, t->hash);
+    int n = 0;
+    const space_point *p = tune_kept_points(s->cx, s->o.db, k->space, k->target, name, &n);
+
+    if (!p && !base_failed(s->cx)) {
+        p = tune_related_points(s->cx, s->o.db, k->task, k->space, k->target, s->base, &n);
+        if (!p || (n && !tune_is_replay(s) && !tune_keep_points(s->cx, s->o.db, k->space, p, n, k->target, name)))
+            return false;
+    }
+    if (p)
+        tune_suggest(t->explorer, p, n);
+    return p;
+}
+
 static bool start_task(tune_session *s, int i)
 {
     const tune_task *task = s->o.tasks[i];
@@ -27,7 +46,7 @@ static bool start_task(tune_session *s, int i)
     *t = (tune_tuned){.task = task, .hash = hash_of(task->task->exact_key), .state = {.task = task}};
     s->curve[i] = (tune_curve){.weight = task->weight, .flops = task->flops, .family = hash_of(task->task->family)};
     t->explorer = tune_explorer_new(s->cx, s->o.explorer, task->space, s->o.seed ^ t->hash);
-    return t->explorer && tune_read_records(s, t);
+    return t->explorer && tune_read_records(s, t) && (!tune_explorer_uses_model(s->o.explorer) || suggest(s, t));
 }
 
 static const char *ground_name(const tune_session *s)

@@ -40,8 +40,16 @@ static int64_t lanes_for(const space_stage *g, int64_t extent)
     return extent && extent < g->lanes ? extent : g->lanes;
 }
 
+/* As many vectors, of equal lengths: 28 elements are two of 14, without a shorter one at the end. Otherwise all lanes. */
+static int64_t even_lanes(int64_t lanes, int64_t extent)
+{
+    int64_t vectors = (extent + lanes - 1) / lanes;
+
+    return extent && extent % vectors == 0 ? extent / vectors : lanes;
+}
+
 typedef struct {
-    int64_t lanes, panel;
+    int64_t lanes, even, panel;
     bool single; /* lanes may be given up, for lanes on the reduction */
 } lane_rule;
 
@@ -52,7 +60,7 @@ static bool keep_lanes(const int64_t *inner, int n, void *user)
 
     if (rule->panel && tile % rule->panel != 0 && rule->panel % tile != 0)
         return false;
-    return l == rule->lanes || (l == rule->lanes / 2 && l >= 4) || (l == 1 && rule->single);
+    return l == rule->lanes || l == rule->even || (l == rule->lanes / 2 && l >= 4) || (l == 1 && rule->single);
 }
 
 static const int64_t *split_column(tec_knobs *k, const space_stage *g, const space_loop *l)
@@ -60,8 +68,9 @@ static const int64_t *split_column(tec_knobs *k, const space_stage *g, const spa
     const space_heavy *h = g->heavy;
     bool single = h->along_reduction && g->lanes > 1;
     int64_t panel = l->extent && l->extent <= h->panel ? 0 : h->panel; /* all lies in the first panel: tiles may be of any size */
-    lane_rule rule = {lanes_for(g, l->extent), panel, single};
-    int64_t start[] = {1, l->extent && l->extent <= rule.lanes ? 1 : h->tile.vectors, rule.lanes}, most[] = {0, MOST_VECTORS, g->lanes};
+    int64_t lanes = lanes_for(g, l->extent);
+    lane_rule rule = {lanes, panel ? lanes : even_lanes(lanes, l->extent), panel, single};
+    int64_t start[] = {1, l->extent && l->extent <= lanes ? 1 : h->tile.vectors, rule.even}, most[] = {0, MOST_VECTORS, g->lanes};
 
     return space_pick_split(k, g, "tile", l->iter, l->extent,
                             &(tec_split_domain){.parts = 4, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start, .keep = keep_lanes, .user = &rule});

@@ -130,8 +130,8 @@ bool space_check(tec_context *cx, const space *sp, const space_point *p, const c
     return !why;
 }
 
-/* Idle knobs to their first values, then the check. Making one idle may free another, so it settles in steps. */
-static bool settle(tec_context *cx, const space *sp, space_point *p)
+/* Making one idle may free another, so it settles in steps. */
+bool space_settle(tec_context *cx, const space *sp, space_point *p)
 {
     for (int round = 0; round <= sp->n; round++) {
         base_mark mark = base_arena_mark(cx);
@@ -172,7 +172,7 @@ bool space_sample(tec_context *cx, const space *sp, uint64_t *state, space_point
 
         for (int i = 0; i < sp->n; i++)
             p.value[i] = (int32_t)base_random_below(state, sp->knob[i].count);
-        if (settle(cx, sp, &p)) {
+        if (space_settle(cx, sp, &p)) {
             *out = p;
             return true;
         }
@@ -245,7 +245,7 @@ bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space
         if (i < 0)
             return false;
         q.value[i] = change_value(&sp->knob[i], state, p->value[i]);
-        if (settle(cx, sp, &q) && !space_same(&q, p)) {
+        if (space_settle(cx, sp, &q) && !space_same(&q, p)) {
             *out = q;
             return true;
         }
@@ -260,7 +260,7 @@ bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_
 
         for (int i = 0; i < sp->n; i++)
             q.value[i] = (base_random_below(state, 2) ? a : b)->value[i];
-        if (settle(cx, sp, &q)) {
+        if (space_settle(cx, sp, &q)) {
             *out = q;
             return true;
         }

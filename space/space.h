@@ -58,6 +58,8 @@ uint64_t space_hash(const space_point *p);
 
 /* Fast; no schedule is made. */
 bool space_check(tec_context *cx, const space *sp, const space_point *p, const char **reason);
+/* Idle knobs to their first values, then the check. */
+bool space_settle(tec_context *cx, const space *sp, space_point *p);
 bool space_sample(tec_context *cx, const space *sp, uint64_t *state, space_point *out);
 bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *p, space_point *out);
 bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *a, const space_point *b, space_point *out);
@@ -67,5 +69,8 @@ sched *space_apply(tec_context *cx, const space *sp, const space_point *p);
 
 const char *space_point_text(tec_context *cx, const space *sp, const space_point *p);
 bool space_point_parse(tec_context *cx, const space *sp, const char *text, space_point *out); /* false with an error in cx */
+/* The point that comes nearest to one of another space, by the names of its knobs: numbers by their ratios, words and orders where they are the
+ * same; otherwise where this space starts. False, without an error: the text is none, or the check refuses the point. */
+bool space_point_near(tec_context *cx, const space *sp, const char *text, space_point *out);
 
 #endif

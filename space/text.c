@@ -6,6 +6,8 @@
  * means the same for another version of the space, or is refused.
  */
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/lexer.h"
@@ -90,7 +92,8 @@ static const char *parse_value(base_lexer *lx, tec_context *cx)
     return base_text_str(cx, &t);
 }
 
-static bool find_value(tec_context *cx, const space_knob *k, const char *text, int32_t *out)
+/* The value that is printed so; -1: there is none. */
+static int value_of(tec_context *cx, const space_knob *k, const char *text)
 {
     for (int v = 0; v < k->count; v++) {
         base_mark mark = base_arena_mark(cx);
@@ -99,12 +102,16 @@ static bool find_value(tec_context *cx, const space_knob *k, const char *text, i
         add_value(cx, &t, k, v);
         bool same = strcmp(base_text_str(cx, &t), text) == 0;
         base_arena_release(cx, mark);
-        if (same) {
-            *out = v;
-            return true;
-        }
+        if (same)
+            return v;
     }
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "knob '%s' has no value %s", k->name, text) != NULL;
+    return -1;
+}
+
+static bool find_value(tec_context *cx, const space_knob *k, const char *text, int32_t *out)
+{
+    *out = value_of(cx, k, text);
+    return *out >= 0 || base_fail(cx, TEC_INVALID, (base_loc){0}, "knob '%s' has no value %s", k->name, text) != NULL;
 }
 
 static bool parse_member(base_lexer *lx, tec_context *cx, const space *sp, space_point *out, uint64_t *seen)
@@ -144,4 +151,73 @@ bool space_point_parse(tec_context *cx, const space *sp, const char *text, space
         if (!(seen >> i & 1))
             base_fail(cx, TEC_INVALID, (base_loc){0}, "the point says nothing about knob '%s'", space_knob_at(sp, i)->name);
     return !base_failed(cx);
+}
+
+/* ---- from another space ---- */
+
+/* The logarithms of the ratios of the numbers, in all; infinite where it is not as many of them. */
+static double distance(const space_knob *k, int v, const char *text)
+{
+    double sum = 0;
+
+    for (int i = k->kind == SPACE_SPLIT; i < k->parts; i++) {
+        char *end;
+
+        text += strspn(text, "[, ");
+        sum += fabs(log2((double)strtoll(text, &end, 10) + 1) - log2((double)k->number[(int64_t)v * k->parts + i] + 1));
+        if (end == text)
+            return INFINITY;
+        text = end;
+    }
+    return text[strspn(text, "] ")] ? INFINITY : sum;
+}
+
+/* Stays as it is where no value is like it. */
+static void take_nearest(tec_context *cx, const space_knob *k, const char *text, int32_t *value)
+{
+    double least = INFINITY;
+
+    if (k->kind == SPACE_WORD || k->kind == SPACE_ORDER) {
+        int same = value_of(cx, k, text);
+
+        *value = same >= 0 ? same : *value;
+        return;
+    }
+    for (int v = 0; v < k->count; v++) {
+        double d = distance(k, v, text);
+
+        if (d < least) {
+            least = d;
+            *value = v;
+        }
+    }
+}
+
+static bool read_near(base_lexer *lx, tec_context *cx, const space *sp, space_point *out)
+{
+    base_expect(lx, "{");
+    if (!base_at(lx, "}"))
+        do {
+            int knob = lx->tok.kind == BASE_TOK_STRING ? space_knob_named(sp, lx->tok.text) : -1;
+
+            base_advance(lx);
+            base_expect(lx, ":");
+            const char *value = parse_value(lx, cx);
+            if (base_failed(cx))
+                return false;
+            if (knob >= 0)
+                take_nearest(cx, space_knob_at(sp, knob), value, &out->value[knob]);
+        } while (base_accept(lx, ","));
+    base_expect(lx, "}");
+    return !base_failed(cx);
+}
+
+bool space_point_near(tec_context *cx, const space *sp, const char *text, space_point *out)
+{
+    tec_context *own = base_child(cx);
+
+    *out = space_start(sp);
+    bool good = read_near(base_lexer_new(own, NULL, text), own, sp, out) && space_settle(own, sp, out);
+    tec_context_free(own);
+    return good;
 }

@@ -47,12 +47,14 @@ static void check_pages(checker *ck)
 
 static void check_schema(checker *ck)
 {
-    for (int i = 0; store_schema_sql(i); i++) {
+    const base_vec *texts = store_schema_texts(ck->cx);
+
+    for (int i = 0; texts && i < texts->n; i++) {
         store_stmt st = store_statement(ck->cx, ck->s, "SELECT COUNT(*) FROM sqlite_schema WHERE sql = ?");
-        store_bind_text(&st, store_schema_sql(i));
+        store_bind_text(&st, texts->at[i]);
         int got = store_step(&st);
         if (got == 1 && store_int(&st, 0) != 1)
-            problem(ck, "missing or changed in the schema: %.60s...", store_schema_sql(i));
+            problem(ck, "missing or changed in the schema: %.60s...", (const char *)texts->at[i]);
         end_part(ck, &st, got);
     }
 }

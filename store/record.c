@@ -50,6 +50,7 @@ const store_field store_fields[] = {
     TEXT("", "codegen", codegen, STORE_MAX_NAME, HASHED),
     TEXT("", "tec", version, STORE_MAX_NAME, HASHED),
     NUMBER("", "time", INT, time, HASHED),
+    TEXT("", "point", point, STORE_MAX_TEXT, 0),
 };
 const int store_n_fields = BASE_COUNT(store_fields);
 

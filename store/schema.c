@@ -3,6 +3,8 @@
  * user_version counts the steps that a file has taken. A step is never changed once released: a new version appends one.
  * The tables are STRICT, so that a column holds what it says even in a file that others wrote.
  */
+#include <unistd.h>
+
 #include "store/sql.h"
 
 static const char *const version_1[] = {
@@ -32,14 +34,14 @@ static const char *const version_1[] = {
     NULL,
 };
 
-static const char *const *const steps[] = {version_1};
+static const char *const version_2[] = {
+    "ALTER TABLE records ADD COLUMN point TEXT NOT NULL DEFAULT ''",
+    NULL,
+};
+
+static const char *const *const steps[] = {version_1, version_2};
 
 _Static_assert(BASE_COUNT(steps) == STORE_VERSION, "one step for each version");
-
-const char *store_schema_sql(int i)
-{
-    return version_1[i];
-}
 
 typedef struct {
     int64_t version, application, tables;
@@ -81,7 +83,13 @@ static bool take_steps(tec_context *cx, store *s, int64_t version)
         for (int i = 0; steps[v][i]; i++)
             if (!store_run(cx, s, steps[v][i]))
                 return false;
-    return store_run(cx, s, base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", STORE_VERSION, STORE_APPLICATION));
+    return true;
+}
+
+static bool make_current(tec_context *cx, store *s, int64_t version)
+{
+    return take_steps(cx, s, version) &&
+           store_run(cx, s, base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", STORE_VERSION, STORE_APPLICATION));
 }
 
 /* Another process may have done it while this one waited, so the header is read again under the lock. */
@@ -91,7 +99,7 @@ static bool migrate(tec_context *cx, store *s)
 
     if (!store_begin(cx, s))
         return false;
-    bool ok = read_header(cx, s, &h) && accept(cx, s, &h) && (h.version == STORE_VERSION || take_steps(cx, s, h.version));
+    bool ok = read_header(cx, s, &h) && accept(cx, s, &h) && (h.version == STORE_VERSION || make_current(cx, s, h.version));
     return store_end_write(cx, s, ok);
 }
 
@@ -129,4 +137,22 @@ bool store_settle_schema(tec_context *cx, store *s)
         return base_fail(cx, TEC_INVALID, (base_loc){s->path, 0}, "the record store has version %lld of the schema and must be "
                          "opened for writing once to become version %d; but %s", (long long)h.version, STORE_VERSION, s->read_only);
     return true;
+}
+
+/* A file that took all steps is what SQLite made of them, so it is asked: of an empty store in memory. */
+const base_vec *store_schema_texts(tec_context *cx)
+{
+    store reference = {.path = ":memory:", .pid = getpid()};
+    base_vec *texts = base_new(cx, base_vec);
+    int got = -1;
+
+    if (sqlite3_open(":memory:", &reference.db) == SQLITE_OK && take_steps(cx, &reference, 0)) {
+        store_stmt st = store_statement(cx, &reference, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid");
+
+        while ((got = store_step(&st)) == 1)
+            base_push(cx, texts, base_strdup(cx, store_text(&st, 0)));
+        store_finish(&st);
+    }
+    sqlite3_close(reference.db);
+    return got == 0 ? texts : NULL;
 }

@@ -65,8 +65,8 @@ void *store_fail(tec_context *cx, store *s, int rc);
 
 /* Makes or migrates what is there, or refuses it. */
 bool store_settle_schema(tec_context *cx, store *s);
-/* The SQL of a table or index as this version makes it, in the order of their making; NULL behind the last. */
-const char *store_schema_sql(int i);
+/* The SQL of the tables and indices of a file of this version, in the order of their making; NULL with an error. */
+const base_vec *store_schema_texts(tec_context *cx);
 
 /* ---- where a file lies (place.c) ---- */
 

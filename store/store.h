@@ -29,7 +29,7 @@ typedef struct store store;
 typedef struct store_cursor store_cursor;
 
 /* The version of the schema that this library writes; older files are brought up to it, newer ones are refused. */
-enum { STORE_VERSION = 1 };
+enum { STORE_VERSION = 2 };
 
 /* Nothing longer is stored or imported. Bytes, but for the numbers of costs and of a shape. */
 enum {
@@ -95,6 +95,7 @@ typedef struct {
     store_target target;
     store_device device;
     const char *trace;
+    const char *point;   /* of the space that the trace came from, as text: what related workloads begin with. "": none */
     const double *costs; /* seconds; a record that is ok has at least one, all above zero */
     int n_costs;
     double median, spread; /* of the costs, computed by the store: see store_summarise */
@@ -117,8 +118,8 @@ typedef struct {
 void store_summarise(const double *costs, int n, double *median, double *spread);
 
 /* What a record that a store gave says, as 32 hexadecimal digits: equal records have equal hashes, in every store. The
- * features (which can be computed again), the job and all that the store adds play no part, nor do the definition, family,
- * summary, shape and work of the workload. */
+ * features (which can be computed again), the point, the job and all that the store adds play no part, nor do the definition,
+ * family, summary, shape and work of the workload. */
 enum { STORE_HASH_SIZE = 33 };
 const char *store_record_hash(const store_record *r, char out[STORE_HASH_SIZE]);
 

@@ -135,6 +135,40 @@ Test(explorer, finds_a_good_point_sooner_than_random)
     }
 }
 
+/* ---- what others found ---- */
+
+static space_point best_point(const space *sp)
+{
+    space_point p = space_start(sp);
+
+    for (int i = 0; i < p.n; i++)
+        p.value[i] = i % 2 ? 6 : 3;
+    return p;
+}
+
+Test(explorer, proposes_first_what_was_suggested_where_it_uses_a_model)
+{
+    space *sp = make_space(numbers, NULL);
+    space_point good = best_point(sp), p[BATCH];
+
+    for (int i = 0; i < tune_n_explorers(); i++) {
+        const char *kind = tune_explorer_name(i);
+        tune_explorer *blind = tune_explorer_new(cx, kind, sp, 1), *wise = tune_explorer_new(cx, kind, sp, 1);
+
+        if (!tune_explorer_uses_model(kind))
+            continue;
+        tune_suggest(blind, &good, 1);
+        tune_suggest(wise, &good, 1);
+        cr_assert_eq(tune_propose(blind, BATCH, NULL, NULL, p), BATCH);
+        cr_expect(space_same(&p[0], &good), "%s", kind);
+        cr_assert_eq(tune_propose(wise, BATCH, predict, NULL, p), BATCH);
+        cr_expect(space_same(&p[0], &good), "%s", kind);
+        cr_assert_eq(tune_propose(wise, BATCH, predict, NULL, p), BATCH);
+        for (int k = 0; k < BATCH; k++)
+            cr_expect_not(space_same(&p[k], &good), "%s proposes it twice", kind);
+    }
+}
+
 /* ---- sets ---- */
 
 /* All that it proposes of a small space, by index; each once. */

@@ -439,6 +439,42 @@ Test(session, goes_on_with_the_cost_model_that_it_began_with)
     cr_expect_str_eq(trials_of(fake.db, "later"), all);
 }
 
+/* The fastest point of a task that has records with points, as the nearest one of another task. */
+static space_point best_elsewhere(const tune_task *from, const tune_task *to)
+{
+    store_query q = {.exact_key = from->task->exact_key, .only_ok = true, .fastest_first = true};
+    store_cursor *c = store_find(fake.cx, fake.db, &q);
+    space_point p = {0};
+    store_record r;
+
+    while (!p.n && store_next(fake.cx, c, &r))
+        if (*r.point)
+            cr_assert(space_point_near(fake.cx, to->space, r.point, &p), "%s", r.point);
+    cr_assert(store_end(c) && p.n);
+    return p;
+}
+
+static bool was_among_the_first(const char *job, const char *trace)
+{
+    store_query q = {.job = job};
+    store_cursor *c = store_find(fake.cx, fake.db, &q);
+    bool found = false;
+    store_record r;
+
+    while (store_next(fake.cx, c, &r))
+        found |= r.batch == 0 && strcmp(r.trace, trace) == 0;
+    cr_assert(store_end(c));
+    return found;
+}
+
+Test(session, begins_with_what_was_fastest_for_a_related_kernel)
+{
+    tune_after_another(fake.db, 30);
+    space_point p = best_elsewhere(fake.task[0], fake.task[2]);
+    sched *s = space_apply(fake.cx, fake.task[2]->space, &p);
+    cr_expect(was_among_the_first("later", sched_trace_text(fake.cx, s)), "%s", sched_trace_text(fake.cx, s));
+}
+
 /* ---- stores that cannot be written ---- */
 
 typedef struct {

@@ -291,6 +291,45 @@ Test(space, a_text_without_a_knob_is_refused) { parse_fails("{\"x\": [4]}", "the
 Test(space, a_text_with_an_unknown_value_is_refused) { parse_fails("{\"y\": [1, 23]}", "knob 'y' has no value [1, 23]"); }
 Test(space, a_text_that_is_no_object_is_refused) { parse_fails("[1]", "expected '{', found '['"); }
 
+/* ---- from another space ---- */
+
+static const char *near(const char *text)
+{
+    space *sp = tile_space();
+    space_point p;
+    bool good = space_point_near(cx, sp, text, &p);
+
+    cr_assert_not(tec_context_error(cx), "%s", tec_context_error(cx));
+    return good ? space_point_text(cx, sp, &p) : "none";
+}
+
+Test(space, takes_values_that_come_near_from_another_space)
+{
+    cr_expect_str_eq(near("{\"y\": [1, 12], \"x\": [4], \"order\": [\"C.x.0\", \"C.y.1\", \"C.y.0\"], \"inner\": \"unrolled\", \"unroll\": 2}"),
+                     "{\"y\": [1, 12], \"x\": [4], \"order\": [\"C.x.0\", \"C.y.1\", \"C.y.0\"], \"inner\": \"unrolled\", \"unroll\": 2}");
+    cr_expect_str_eq(near("{\"y\": [1, 7], \"x\": [10], \"inner\": \"unrolled\", \"unroll\": 100}"),
+                     "{\"y\": [1, 8], \"x\": [8], \"order\": [\"C.y.0\", \"C.x.0\", \"C.y.1\"], \"inner\": \"unrolled\", \"unroll\": 4}");
+}
+
+Test(space, keeps_the_start_where_another_space_says_nothing)
+{
+    space *sp = tile_space();
+    space_point start = space_start(sp);
+
+    space_settle(cx, sp, &start);
+    cr_expect_str_eq(near("{}"), space_point_text(cx, sp, &start));
+    cr_expect_str_eq(near("{\"z\": 3, \"y\": [1, 2, 3], \"x\": \"wide\", \"inner\": \"rolled\", \"order\": [\"C.q\", \"C.y.1\", \"C.y.0\"]}"),
+                     space_point_text(cx, sp, &start));
+}
+
+Test(space, is_near_to_no_point_where_the_text_is_none_or_the_space_refuses)
+{
+    static const char *const texts[] = {"", "[1]", "{\"y\" 3}", "{\"y\": [1, 2", "{\"y\": [1, 24], \"x\": [36]}"};
+
+    for (int i = 0; i < BASE_COUNT(texts); i++)
+        cr_expect_str_eq(near(texts[i]), "none", "%s", texts[i]);
+}
+
 /* ---- applying ---- */
 
 Test(space, every_accepted_point_applies_and_prints_as_a_trace)

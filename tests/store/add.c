@@ -41,6 +41,7 @@ Test(add, gives_back_every_field)
     r.features_version = 3;
     r.features = "a\0b\xff";
     r.features_size = 4;
+    r.point = "{\"C.y\": [4, 12]}";
     add(s, r);
     store_cursor *c = store_find(cx, s, NULL);
     cr_assert(store_next(cx, c, &got));

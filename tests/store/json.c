@@ -34,6 +34,7 @@ Test(json, a_record_reads_back_to_the_last_bit)
         r.features_size = (size_t)i % 65;
         r.features_version = 2;
         r.seed = base_random(&seed);
+        r.point = "{\"C.y\": [4, 12], \"pack\": \"panel\"}";
         r.trace = "tab\t \"quoted\" back\\slash\nline \xc3\xa4 \x7f\x01 \\u0000 end";
         const char *line = store_json(cx, &r);
         cr_assert(strchr(line, '\n') == NULL);
@@ -41,6 +42,7 @@ Test(json, a_record_reads_back_to_the_last_bit)
         cr_assert(got != NULL, "%s", tec_context_error(cx));
         cr_assert(eq(str, (char *)store_record_hash(got, hash[0]), (char *)store_record_hash(store_complete(cx, &r), hash[1])));
         cr_assert(eq(str, (char *)store_json(cx, got), (char *)line));
+        cr_assert(eq(str, (char *)got->point, (char *)r.point));
         cr_assert(eq(sz, got->features_size, r.features_size));
         cr_assert(r.features_size == 0 || memcmp(got->features, features, r.features_size) == 0);
     }

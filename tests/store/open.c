@@ -40,8 +40,41 @@ Test(open, refuses_a_newer_schema_and_names_both_versions)
 
     run_sql(s, "PRAGMA user_version = 7");
     store_close(s);
-    expect_refusal("a.db", NULL, "has version 7 of the schema, but tec " TEC_VERSION " knows versions up to 1: use a newer tec");
+    expect_refusal("a.db", NULL, base_format(cx, "has version 7 of the schema, but tec " TEC_VERSION " knows versions up to %d: use a newer tec", STORE_VERSION));
     expect_refusal("a.db", &(store_options){.read_only = true}, "version 7");
+}
+
+/* As the first version left it. */
+static void make_version_1(const char *name)
+{
+    store *s = open_store(name);
+
+    add(s, record(4, 1, 0.5));
+    run_sql(s, "ALTER TABLE records DROP COLUMN point; PRAGMA user_version = 1");
+    store_close(s);
+}
+
+Test(open, brings_a_store_of_version_1_up_and_loses_nothing)
+{
+    store_record r = record(4, 2, 0.25), got;
+    int64_t n;
+
+    make_version_1("a.db");
+    expect_refusal("a.db", &(store_options){.read_only = true}, "has version 1 of the schema and must be opened for writing once");
+    store *s = open_store("a.db");
+    cr_assert(store_number(cx, s, "PRAGMA user_version", &n));
+    cr_assert(eq(i64, n, STORE_VERSION));
+    cr_assert(eq(i64, count(s), 1));
+    cr_assert(eq(i64, problems(s), 0));
+    r.point = "{}";
+    add(s, r);
+    store_cursor *c = store_find(cx, s, NULL);
+    cr_assert(store_next(cx, c, &got));
+    cr_assert(eq(str, (char *)got.point, ""));
+    cr_assert(store_next(cx, c, &got));
+    cr_assert(eq(str, (char *)got.point, "{}"));
+    store_end(c);
+    store_close(s);
 }
 
 Test(open, refuses_files_of_other_programs_and_leaves_them_alone)
