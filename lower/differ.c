@@ -35,6 +35,77 @@ bool lower_is_for_all(const ir_expr *call)
     return base_same(call->call.name, IR_CALL_BARRIER) || base_same(call->call.name, IR_CALL_COMMIT) || base_same(call->call.name, IR_CALL_WAIT);
 }
 
+/* ---- what threads hand over ---- */
+
+/* How a buffer is used: where first, whether elsewhere too, whether anything is written to it. */
+typedef struct {
+    const ir_expr *const *index;
+    bool elsewhere, written;
+} usage;
+
+typedef struct {
+    ir_walk walk;
+    const base_map *differ;
+    base_map used; /* ir_buffer * -> usage * */
+} exchange;
+
+static bool same_place(const ir_buffer *b, const ir_expr *const *x, const ir_expr *const *y)
+{
+    for (int d = 0; x && y && d < b->n; d++)
+        if (!ir_same(x[d], y[d]))
+            return false;
+    return x && y;
+}
+
+/* What is updated where it stands in global memory, as sums are, is no exchange: threads have their own elements there. */
+static void use(exchange *x, const ir_buffer *b, const ir_expr *const *index, bool write)
+{
+    usage *u = base_map_get(&x->used, b);
+    bool again = u != NULL;
+
+    if (b->scope == IR_LOCAL || base_map_has(x->differ, b))
+        return;
+    if (!again) {
+        u = base_new(x->walk.cx, usage);
+        u->index = index;
+        base_map_put(x->walk.cx, &x->used, b, u);
+    }
+    u->written |= write;
+    u->elsewhere |= b->alias || (again && (b->scope != IR_GLOBAL || !same_place(b, u->index, index)));
+    x->walk.stop |= u->written && u->elsewhere;
+}
+
+static bool exchange_expr(ir_walk *w, const ir_expr *e)
+{
+    exchange *x = (exchange *)w;
+
+    if (e->op == IR_LOAD)
+        use(x, e->load.buffer, e->load.index, false);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        use(x, e->call.buffer[i], NULL, ir_call_writes(e, i));
+    w->stop |= e->op == IR_CALL && base_same(e->call.name, IR_CALL_BARRIER);
+    return !w->stop;
+}
+
+static bool exchange_stmt(ir_walk *w, const ir_stmt *s)
+{
+    if (s->kind == IR_STORE)
+        use((exchange *)w, s->store.buffer, s->store.index, true);
+    return !w->stop;
+}
+
+bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *a, const ir_expr *b, const ir_stmt *s)
+{
+    exchange x = {.walk = {.expr = exchange_expr, .stmt = exchange_stmt, .cx = cx}, .differ = differ};
+
+    if (differ->n == 0 || !((a && lower_differs(cx, differ, a)) || (b && lower_differs(cx, differ, b))))
+        return false;
+    ir_walk_stmt(&x.walk, s);
+    return x.walk.stop;
+}
+
+/* ---- finding it ---- */
+
 static void find(tec_context *cx, const ir_stmt *s, bool in_thread, base_map *out)
 {
     if (s->kind == IR_FOR && (lower_is_thread(s) || lower_parts_threads(cx, out, s)))

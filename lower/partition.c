@@ -12,17 +12,18 @@
  * are solved for it, the variables of the loops inside taken at their worst, in all places where the conjunct stands. Where the
  * solutions meet is the interior; there these conjuncts are true. A parallel loop stays one loop, with the interior and the rest as the
  * branches of an if; so does a loop whose variable stands in a floor division or remainder, as that of fused loops does. Conjuncts whose
- * solution would leave a constant interior empty are passed over: the loops inside, of the edges too, get their own turn. A budget bounds
- * the nodes of all copies, those of unrolled loops counted as often as they will stand there; conditions under a loop that was not cut are
- * still right.
+ * solution would leave a constant interior empty are passed over, and so are those whose solution differs between threads that meet in the
+ * loop: the loops inside, of the edges too, get their own turn. A budget bounds the nodes of all copies, those of unrolled loops counted as
+ * often as they will stand there; conditions under a loop that was not cut are still right.
  */
-#include "lower/util.h"
+#include "lower/differ.h"
 
 /* Copies may add up to this many nodes, and once more to the size of the program. */
 enum { BUDGET_NODES = 20000 };
 
 typedef struct {
     tec_context *cx;
+    base_map differ; /* lower/differ.h; empty for CPUs */
     int64_t budget;
 } partitioner;
 
@@ -80,7 +81,7 @@ static bool solve_interval(const search *s, const ir_facts *f, condition *k)
     tec_context *cx = s->p->cx;
     lower_interval i;
 
-    if (!lower_solve(f, k->c, s->loop->loop.var, &s->inner, &i))
+    if (!lower_solve(f, k->c, s->loop->loop.var, &s->inner, &i) || lower_parts_exchange(cx, &s->p->differ, i.lo, i.hi, s->loop->loop.body))
         return false;
     if (i.lo)
         k->in.lo = k->in.lo ? ir_max(cx, k->in.lo, i.lo) : i.lo;
@@ -94,9 +95,10 @@ static bool solve_test(const search *s, const ir_facts *f, condition *k)
 {
     const ir_expr *worst = lower_worst(f, k->c, &s->inner);
 
-    if (worst)
-        k->test = ir_all(s->p->cx, k->test, worst);
-    return worst != NULL;
+    if (!worst || lower_parts_exchange(s->p->cx, &s->p->differ, worst, NULL, s->loop->loop.body))
+        return false;
+    k->test = ir_all(s->p->cx, k->test, worst);
+    return true;
 }
 
 static void solve(const search *s, const ir_facts *f, condition *k)
@@ -411,5 +413,7 @@ const ir_program *lower_partition(const lower_options *o, const ir_program *p)
 {
     partitioner pt = {.cx = o->cx, .budget = BUDGET_NODES + written_out(o->cx, p->body)};
 
+    if (o->target->kind->is_gpu)
+        pt.differ = lower_find_differing(o->cx, p->body);
     return lower_with_body(o->cx, p, visit(&pt, ir_facts_of_program(o->cx, p), p->body));
 }

@@ -13,11 +13,15 @@
  * From the inside out: the conjuncts that do not use a loop's variable move out of it, the linear ones become bounds. Statements
  * in sequence under a common conjunct are put under it together, so that it goes on moving. A conjunct that loads stays where it
  * is; one that may divide by zero where its loop is empty stays inside. A vectorised or unrolled loop is trimmed only where its bounds
- * stay constant; a loop over threads never.
+ * stay constant; a loop over threads never, nor one inside of which threads meet to bounds that differ between them.
  */
-#include "lower/util.h"
+#include "lower/differ.h"
 
-static const ir_stmt *visit(const ir_facts *f, const ir_stmt *s);
+typedef struct {
+    base_map differ; /* lower/differ.h; empty for CPUs */
+} trimmer;
+
+static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s);
 
 /* s as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an if whole. */
 static const ir_stmt *take_if(tec_context *cx, const ir_stmt *s, base_vec *conjuncts)
@@ -75,13 +79,13 @@ static bool may_trim(const ir_stmt *loop, const bounds *b, const ir_expr *extent
     return false;
 }
 
-/* Takes the bounds of one conjunct into b; false where it is not linear in the loop's variable. */
-static bool tighten(const ir_facts *inside, const ir_expr *conjunct, const ir_expr *var, bounds *b)
+/* Takes the bounds of one conjunct into b; false where it is not linear in the loop's variable, or where threads that hand over would part. */
+static bool tighten(const trimmer *t, const ir_facts *inside, const ir_expr *conjunct, const ir_stmt *loop, bounds *b)
 {
     tec_context *cx = ir_facts_context(inside);
     lower_interval i;
 
-    if (!lower_solve(inside, conjunct, var, NULL, &i))
+    if (!lower_solve(inside, conjunct, loop->loop.var, NULL, &i) || lower_parts_exchange(cx, &t->differ, i.lo, i.hi, loop->loop.body))
         return false;
     if (i.lo)
         b->min = ir_max(cx, b->min, i.lo);
@@ -92,7 +96,7 @@ static bool tighten(const ir_facts *inside, const ir_expr *conjunct, const ir_ex
 }
 
 /* The loop over what the conjuncts `in` leave of it; those that are no bounds stay inside. */
-static const ir_stmt *trim_loop(const ir_facts *f, const ir_stmt *loop, const base_vec *in, const ir_stmt *body)
+static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_stmt *loop, const base_vec *in, const ir_stmt *body)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_facts *inside = lower_inside(f, loop);
@@ -100,7 +104,7 @@ static const ir_stmt *trim_loop(const ir_facts *f, const ir_stmt *loop, const ba
     base_vec rest = {0};
 
     for (int i = 0; i < in->n; i++)
-        if (ir_loads(cx, in->at[i]) || lower_may_fail(f, in->at[i]) || !tighten(inside, in->at[i], loop->loop.var, &b))
+        if (ir_loads(cx, in->at[i]) || lower_may_fail(f, in->at[i]) || !tighten(t, inside, in->at[i], loop, &b))
             base_push(cx, &rest, in->at[i]);
     if (b.changed) {
         b.min = ir_simplify(f, b.min);
@@ -112,10 +116,10 @@ static const ir_stmt *trim_loop(const ir_facts *f, const ir_stmt *loop, const ba
     return lower_with_inner(cx, loop, guarded(cx, in, body));
 }
 
-static const ir_stmt *visit_loop(const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_loop(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
-    const ir_stmt *body = visit(lower_inside(f, s), s->loop.body);
+    const ir_stmt *body = visit(t, lower_inside(f, s), s->loop.body);
     base_vec all = {0}, out = {0}, in = {0};
 
     if (!body)
@@ -126,16 +130,16 @@ static const ir_stmt *visit_loop(const ir_facts *f, const ir_stmt *s)
     part(f, &all, s->loop.var, &out, &in);
     if (in.n == 0)
         return guarded(cx, &out, lower_with_inner(cx, s, inner));
-    return guarded(cx, &out, trim_loop(f, s, &in, inner));
+    return guarded(cx, &out, trim_loop(t, f, s, &in, inner));
 }
 
 /* ---- other statements ---- */
 
 /* Lets and allocations let conjuncts pass; the value of a let is evaluated under them then, which only asks for less. */
-static const ir_stmt *visit_scope(const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_scope(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
-    const ir_stmt *body = visit(lower_inside(f, s), lower_inner(s));
+    const ir_stmt *body = visit(t, lower_inside(f, s), lower_inner(s));
     base_vec all = {0}, out = {0}, in = {0};
 
     if (!body)
@@ -187,14 +191,14 @@ static const ir_stmt *factor(tec_context *cx, const ir_stmt *s)
     return guarded(cx, &common, ir_seq(cx, stmt, s->seq.n));
 }
 
-static const ir_stmt *visit_seq(const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_seq(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
     bool same = true;
 
     for (int i = 0; i < s->seq.n; i++) {
-        stmt[i] = visit(f, s->seq.stmt[i]);
+        stmt[i] = visit(t, f, s->seq.stmt[i]);
         if (!stmt[i])
             return NULL;
         same &= stmt[i] == s->seq.stmt[i];
@@ -203,27 +207,27 @@ static const ir_stmt *visit_seq(const ir_facts *f, const ir_stmt *s)
     return out && out->kind == IR_SEQ && out->seq.n > 1 ? factor(cx, out) : out;
 }
 
-static const ir_stmt *visit_if(const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit_if(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
-    const ir_stmt *then = visit(lower_inside(f, s), s->branch.then);
-    const ir_stmt *otherwise = s->branch.otherwise ? visit(lower_inside_else(f, s), s->branch.otherwise) : NULL;
+    const ir_stmt *then = visit(t, lower_inside(f, s), s->branch.then);
+    const ir_stmt *otherwise = s->branch.otherwise ? visit(t, lower_inside_else(f, s), s->branch.otherwise) : NULL;
 
     if (!then || (s->branch.otherwise && !otherwise))
         return NULL;
     return then == s->branch.then && otherwise == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, otherwise);
 }
 
-static const ir_stmt *visit(const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     ir_at(ir_facts_context(f), s->loc);
     switch (s->kind) {
-    case IR_FOR: return visit_loop(f, s);
+    case IR_FOR: return visit_loop(t, f, s);
     case IR_LET_STMT:
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return visit_scope(f, s);
-    case IR_SEQ: return visit_seq(f, s);
-    case IR_IF: return visit_if(f, s);
+    case IR_ATTRIBUTE: return visit_scope(t, f, s);
+    case IR_SEQ: return visit_seq(t, f, s);
+    case IR_IF: return visit_if(t, f, s);
     case IR_BLOCK:
     case IR_STORE:
     case IR_UPDATE:
@@ -235,5 +239,9 @@ static const ir_stmt *visit(const ir_facts *f, const ir_stmt *s)
 
 const ir_program *lower_trim(const lower_options *o, const ir_program *p)
 {
-    return lower_with_body(o->cx, p, visit(ir_facts_of_program(o->cx, p), p->body));
+    trimmer t = {0};
+
+    if (o->target->kind->is_gpu)
+        t.differ = lower_find_differing(o->cx, p->body);
+    return lower_with_body(o->cx, p, visit(&t, ir_facts_of_program(o->cx, p), p->body));
 }

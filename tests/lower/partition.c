@@ -96,3 +96,22 @@ Test(partition, leaves_conditions_on_data)
 
     SHOWS(after("simplify", AVX512, text), after("simplify,partition", AVX512, text));
 }
+
+/* Each thread reads what another one wrote in the same iteration: all of them run one loop and take one branch around. */
+Test(partition, keeps_threads_together_that_meet)
+{
+    static const char text[] = "program p(A: f32[8, 4], out B: f32[6, 8, 4]) {\n"
+                               "  for tx in 0..8 threadIdx.x { for k in 0..6 { allocate S: f32[8, 4] @shared {\n"
+                               "    for i in 0..4 { S[tx, i] = A[tx, i] }\n"
+                               "    for i in 0..4 { B[k, tx, i] = select(%s + tx + i < 9, S[7 - tx, i], 0.0) }\n"
+                               "  } } }\n"
+                               "}\n";
+
+    for (int i = 0; i < 2; i++) {
+        const char *program = base_format(cx, text, i ? "k / 2" : "k");
+        const ir_program *before = through("barriers", "cuda", parse(program), false), *after = through("partition,barriers", "cuda", parse(program), false);
+
+        cr_assert(after, "%s", tec_context_error(cx));
+        same_results(before, after, 1, 3, "partition");
+    }
+}

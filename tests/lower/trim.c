@@ -83,3 +83,22 @@ Test(trim, keeps_an_else)
     HAS("else", after("trim", AVX512, text));
     same_meaning("trim", AVX512, text, SIZES(0, 3, 9));
 }
+
+/* Threads in pairs hand each other a value: a loop with bounds of its own for each pair would have no place where all meet. */
+Test(trim, keeps_the_bounds_of_loops_in_which_threads_meet)
+{
+    static const char text[] = "program p(A: f32[8, 8], out B: f32[8, 8]) {\n"
+                               "  for tx in 0..8 threadIdx.x { for i in 0..8 { B[i, tx] = 0.0 }\n"
+                               "    for k in 0..8 { allocate S: f32[8] @%s {\n"
+                               "      if tx / 2 + k < 9 { S[tx] = A[k, tx] }\n"
+                               "      if tx / 2 + k < 9 { B[k, tx] = S[%s] }\n"
+                               "    } }\n"
+                               "  }\n"
+                               "}\n";
+    const char *meet = base_format(cx, text, "shared", "tx + 1 - tx % 2*2");
+
+    HAS("for k in 0..8 {", after("trim", "cuda", meet));
+    same_meaning("trim,barriers", "cuda", base_format(cx, text, "local", "tx"), SIZES(1));
+    HAS("for k in 0..min(8, 9 - floordiv(tx, 2))", after("trim", "cuda", base_format(cx, text, "local", "tx")));
+    same_results(through("barriers", "cuda", parse(meet), false), through("trim,barriers", "cuda", parse(meet), false), 1, 3, "trim");
+}
