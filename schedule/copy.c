@@ -120,6 +120,28 @@ static ir_region domain_box(sched_call *c, const ir_block *b, const ir_region *w
     return ir_region_over(c->s->facts, write, &(ir_ranges){.var = var, .min = min, .extent = extent, .n = b->n_iters}, NULL);
 }
 
+/* What a block writes. A copy has the domain of its buffer, and loops over the written part of that alone. */
+static ir_region written_box(sched_call *c, const sched_site *s, const ir_region *write)
+{
+    const ir_facts *f = c->s->facts;
+    ir_region domain = domain_box(c, s->block, write), run = sched_box(c->s, s, write, 0, true);
+    const ir_expr **min = base_copy(c->cx, domain.min, (size_t)write->buffer->n * sizeof *min),
+                  **extent = base_copy(c->cx, domain.extent, (size_t)write->buffer->n * sizeof *extent);
+
+    for (int d = 0; d < write->buffer->n; d++) {
+        const ir_expr *end = ir_add(c->cx, min[d], extent[d]), *run_end = ir_add(c->cx, run.min[d], run.extent[d]);
+        bool inside = ir_prove_le(f, min[d], run.min[d]) && ir_prove_le(f, run_end, end);
+
+        if (!inside || !(ir_prove(f, ir_lt(c->cx, min[d], run.min[d])) || ir_prove(f, ir_lt(c->cx, run_end, end))))
+            continue;
+        min[d] = ir_simplify(f, run.min[d]);
+        extent[d] = ir_simplify(f, run.extent[d]);
+    }
+    domain.min = min;
+    domain.extent = extent;
+    return domain;
+}
+
 void sched_copy_written(sched_call *c, const sched_sites *all, const ir_buffer *b, sched_copy *k)
 {
     ir_region *box = base_array(c->cx, ir_region, all->n);
@@ -129,7 +151,7 @@ void sched_copy_written(sched_call *c, const sched_sites *all, const ir_buffer *
         const ir_region *write = sched_access(all->at[i].block->writes, all->at[i].block->n_writes, b);
 
         if (write)
-            box[n++] = domain_box(c, all->at[i].block, write);
+            box[n++] = written_box(c, &all->at[i], write);
     }
     ir_region hull = n ? ir_region_union(c->s->facts, box, n) : ir_region_whole(c->cx, b);
     k->first_written = hull.min;
