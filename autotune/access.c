@@ -40,6 +40,22 @@ static double alignment(const tune_access *a, const int *at)
     return align;
 }
 
+/* Lines of a tile whose addresses differ by multiples of 4 KiB meet in one set of L1, which holds 8 or 12 of them. */
+static double lines_together(const tune_leaf *l, const tune_access *a, const int *at)
+{
+    enum { LINE = 64, PERIOD = 4096 };
+    double together = 1;
+
+    for (int i = at[TUNE_TILE]; i < l->n_loops; i++) {
+        double step = fabs(a->stride[i]) * a->bytes, places = 1;
+
+        while (places < l->loop[i].extent && fmod(places * step, PERIOD) != 0)
+            places *= 2;
+        together *= step < LINE ? 1 : fmax(1, l->loop[i].extent / places);
+    }
+    return together;
+}
+
 static void set_stride(const tune_leaf *l, const tune_access *a, const int *at, float *out)
 {
     double stride = l->n_loops ? fabs(a->stride[l->n_loops - 1]) : 0;
@@ -49,6 +65,7 @@ static void set_stride(const tune_leaf *l, const tune_access *a, const int *at, 
     SET(contiguous, stride == 1 && !a->odd);
     SET(gather, stride > 1 || a->odd);
     SET(aligned, a->odd ? 0 : log2(alignment(a, at)));
+    SET(together, a->odd ? 0 : log2(lines_together(l, a, at)));
 }
 
 /* The innermost loop around the tile that repeats the access, and what lies between two of its iterations. */

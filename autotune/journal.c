@@ -106,7 +106,7 @@ store_record tune_record(const tune_session *s, const tune_tuned *t, const tune_
         .point = trial->has_point ? space_point_text(s->cx, t->task->space, &trial->point) : NULL,
         .costs = r->costs, .n_costs = r->status == STORE_OK ? r->n_costs : 0, .status = r->status,
         .stage = r->stage, .error_kind = r->error_kind, .error = r->error,
-        .features_version = trial->features ? TUNE_FEATURES_VERSION : 0, 
+        .features_version = trial->features ? TUNE_FEATURES_VERSION : 0,
         .features = trial->features ? tune_features_pack(s->cx, trial->features) : NULL, .features_size = trial->features ? TUNE_FEATURES_SIZE : 0,
         .tuner = trial->tuner, .job = s->o.job, .seed = s->o.seed, .batch = trial->batch, .trial = trial->number, .codegen = tec_version()};
 }

@@ -256,6 +256,24 @@ Test(features, hold_strides_and_gathers_apart)
     expect(data, "heavy0.read1.gather", 1);
 }
 
+/* Sixteen rows whose starts lie so many elements apart. */
+static double rows_together(int elements)
+{
+    const char *text = base_format(cx, "def mm(A: f32[32, %d], B: f32[%d, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n", elements, elements);
+    const float *row = row_after(text, "y, rows = split(C.y, _, 16)\nx, lane = split(C.x, _, 8)\nreorder(y, x, C.k, rows, lane)\nunroll(rows)\n"
+                                       "vectorize(lane)\n");
+
+    return fmax(feature(row, "heavy0.read1.together"), feature(row, "heavy0.read2.together"));
+}
+
+Test(features, see_rows_that_meet_in_one_set_of_the_cache)
+{
+    cr_expect_float_eq(rows_together(1024), 4, 1e-6, "all 16 rows start at one offset in their pages");
+    cr_expect_float_eq(rows_together(1536), 3, 1e-6, "at two");
+    cr_expect_float_eq(rows_together(256), 2, 1e-6, "at four");
+    cr_expect_float_eq(rows_together(1040), 0, 1e-6, "all apart");
+}
+
 Test(features, a_stencil_touches_a_window_once)
 {
     const float *row = row_after("def s(A: f32[66]) {\n  C[i: 64] = A[i] + A[i + 1] + A[i + 2]\n  return C\n}\n", "");
