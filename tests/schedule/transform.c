@@ -89,6 +89,17 @@ Test(transform, compute_at_inverts_what_is_padded)
     does(schedule_of(shifted), TILED "compute_at(P, C.i)\ncompute_root(P)");
 }
 
+/* The largest unit that a layout is rounded up to. */
+Test(transform, compute_at_inverts_tiles_of_up_to_65536)
+{
+    sched *s = schedule_of("def f(A: f32[70000]) { P[i] = A[i] * 2 C[i] = P[i] + 1 return C }");
+
+    does(s, "transform_layout(P, (i) -> (floordiv(i, 65536), i % 65536))\nsplit(C.i, _, 65536)\ncompute_at(P, C.i.0)\nparallel(C.i.0)");
+    refuses(schedule_of("def f(A: f32[140000]) { P[i] = A[i] * 2 C[i] = P[i] + 1 return C }"),
+            "transform_layout(P, (i) -> (floordiv(i, 131072), i % 131072))",
+            "the map is not proven to be one-to-one: the digits in use split 'i' into 262144 values, but it takes 140000");
+}
+
 Test(transform, compute_at_inverts_a_swizzle)
 {
     sched *s = schedule_of(even);
