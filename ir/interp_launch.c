@@ -87,7 +87,7 @@ static vm_launch *launch_around(const vm_builder *b, const vm_place *p)
     return l;
 }
 
-/* Inside a thread's loop, and no serial loop around the launch could carry values from one launch to the next. */
+/* Inside a thread's loop, and no loop around the launch, whose iterations run in order, could carry values from one launch to the next. */
 static bool belongs_to_thread(const vm_buffer *vb, const vm_launch *l)
 {
     const vm_place *p = vb->place;
@@ -97,7 +97,7 @@ static bool belongs_to_thread(const vm_buffer *vb, const vm_launch *l)
         in_thread |= is_thread(p->loop->loop.how);
     in_thread |= is_thread(l->root->loop.how);
     for (p = p ? p->up : NULL; p; p = p->up)
-        if (p->loop->loop.how == IR_SERIAL)
+        if (p->loop->loop.how == IR_SERIAL || p->loop->loop.how == IR_UNROLLED)
             return false;
     return in_thread;
 }

@@ -186,18 +186,24 @@ Test(interp_threads, the_last_reader_does_not_hide_the_others)
           F32(out, 4));
 }
 
-Test(interp_threads, values_that_a_serial_loop_carries_from_launch_to_launch_last)
+static void carries_from_launch_to_launch(ir_how how)
 {
     const ir_buffer *h = BUFFER("H", BASE_F32, INT(4), INT(4)), *c = BUFFER("C", BASE_F32, INT(3), INT(4));
     const ir_expr *t = VAR("t"), *tx = VAR("tx"), *next = ADD(t, INT(1));
     const ir_stmt *start = ir_if(cx, ir_eq(cx, t, INT(0)), STORE(h, FLT(1), t, tx), NULL);
     const ir_stmt *step = SEQ(STORE(h, ADD(LOAD(h, t, tx), FLT(1)), next, tx), STORE(c, LOAD(h, next, tx), t, tx));
-    ir_program *p = program(FOR(t, INT(3), IR_SERIAL, FOR(tx, INT(4), IR_THREAD_X, SEQ(start, step))));
+    ir_program *p = program(FOR(t, INT(3), how, FOR(tx, INT(4), IR_THREAD_X, SEQ(start, step))));
 
     listed(p, h);
     param(p, c, true);
     RUNS(p, F32(out, 3, 4));
     cr_assert_eq(out[11], 4);
+}
+
+Test(interp_threads, values_that_a_loop_carries_from_launch_to_launch_last)
+{
+    carries_from_launch_to_launch(IR_SERIAL);
+    carries_from_launch_to_launch(IR_UNROLLED);
 }
 
 Test(interp_threads, a_barrier_in_a_branch_that_not_all_threads_take_is_divergence)
