@@ -26,7 +26,6 @@ static int axis_of(const ir_stmt *s)
 typedef struct {
     ir_walk walk;
     int axes;    /* of loops over threads inside */
-    bool blocks; /* loops over blocks */
     bool shared; /* it writes what threads share */
     bool all;    /* it is for all threads: it writes local memory, allocates, or meets other threads */
 } content;
@@ -51,7 +50,6 @@ static bool look_stmt(ir_walk *w, const ir_stmt *s)
 {
     content *c = (content *)w;
 
-    c->blocks |= lower_is_blocks(s);
     c->all |= s->kind == IR_ALLOCATE;
     if (lower_is_thread(s))
         c->axes |= axis_of(s);
@@ -95,7 +93,7 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 
     if (!c.axes && !c.shared)
         return s;
-    if (!ch->axes && (lower_is_blocks(s) || lower_is_thread(s)) && !(lower_is_blocks(s) && content_of(rw->cx, s->loop.body).blocks))
+    if (!ch->axes && (lower_is_thread(s) || lower_launches_blocks(rw->cx, s)))
         ch->axes = c.axes;
     if (ch->axes && !c.axes && !c.all && (ch->axes & ~ch->bound))
         return by_the_first(ch, s);

@@ -214,7 +214,7 @@ static bool may_be_common(compactor *c, const descent *d, int i, const ir_buffer
 }
 
 /* The loop of the chain that a launch begins at, which memory of its threads does not outlive; -1: none. */
-static int launch_of(const descent *d, const ir_buffer *b)
+static int launch_of(compactor *c, const descent *d, const ir_buffer *b)
 {
     int threads = -1;
 
@@ -223,7 +223,7 @@ static int launch_of(const descent *d, const ir_buffer *b)
     for (int i = d->chain.n - 1; i >= 0; i--) {
         const ir_stmt *s = d->chain.at[i];
 
-        if (lower_is_blocks(s))
+        if (lower_launches_blocks(c->rw.cx, s))
             return i;
         if (lower_is_thread(s))
             threads = i;
@@ -238,7 +238,7 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
         base_push(c->rw.cx, &d->facts, f);
     }
     /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops around. */
-    int place = d->chain.n - 1, launch = launch_of(d, b);
+    int place = d->chain.n - 1, launch = launch_of(c, d, b);
     for (int i = place; i > launch; i--) {
         const ir_stmt *s = d->chain.at[i];
 

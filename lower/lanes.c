@@ -190,7 +190,7 @@ static const char *forbidden(const lower_splitter *sp, const lower_site *s, int 
     for (int i = loop + 1; i < s->n; i++)
         if (s->path[i]->kind == IR_SEQ || (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED))
             return "its body is not a single block";
-    return sp->kind->forbids ? sp->kind->forbids(s) : NULL;
+    return sp->kind->forbids ? sp->kind->forbids(sp->rw.cx, s) : NULL;
 }
 
 /* Whether the index moves with threads only, so that each thread that keeps its own partial results has one element of it. */

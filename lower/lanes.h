@@ -42,7 +42,7 @@ typedef struct {
 struct lower_lane_kind {
     bool (*runs)(ir_how how);                                    /* loops that it is about */
     void (*shape)(const lower_splitter *sp, lower_reduction *r); /* sets lanes, scope, own; how and extent are set */
-    const char *(*forbids)(const lower_site *s); /* why lanes cannot run there; NULL: they can. May be NULL */
+    const char *(*forbids)(tec_context *cx, const lower_site *s); /* why lanes cannot run there; NULL: they can. May be NULL */
     bool (*refuse)(lower_splitter *sp, const lower_site *s, int loop, const char *why); /* it must keep its order */
 };
 

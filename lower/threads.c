@@ -34,12 +34,16 @@ static void one_for_each(const lower_splitter *sp, lower_reduction *r)
 }
 
 /* Partial results live as long as the threads do; without blocks each loop over threads would be a launch of its own. */
-static const char *without_blocks(const lower_site *s)
+static const char *without_blocks(tec_context *cx, const lower_site *s)
 {
+    const ir_stmt *blocks = NULL;
+
     for (int i = 0; i < s->n; i++)
         if (lower_is_blocks(s->path[i]))
-            return NULL;
-    return "it stands in no loop over blockIdx";
+            blocks = s->path[i];
+    if (!blocks)
+        return "it stands in no loop over blockIdx";
+    return lower_launches_blocks(cx, blocks) ? NULL : "the loop over blockIdx that it stands in holds another one, and so it is in no launch";
 }
 
 static bool blame(lower_splitter *sp, const lower_site *s, int loop, const char *why)

@@ -127,6 +127,22 @@ bool lower_may_fail(const ir_facts *f, const ir_expr *e)
     return w.walk.stop;
 }
 
+static bool stop_at_blocks(ir_walk *w, const ir_stmt *s)
+{
+    w->stop |= lower_is_blocks(s);
+    return !w->stop;
+}
+
+bool lower_launches_blocks(tec_context *cx, const ir_stmt *s)
+{
+    ir_walk w = {.cx = cx, .stmt = stop_at_blocks};
+
+    if (!lower_is_blocks(s))
+        return false;
+    ir_walk_stmt(&w, s->loop.body);
+    return !w.stop;
+}
+
 const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr *end)
 {
     tec_context *cx = ir_facts_context(f);

@@ -59,6 +59,8 @@ static inline bool lower_is_blocks(const ir_stmt *s)
 {
     return s->kind == IR_FOR && s->loop.how >= IR_BLOCK_X && s->loop.how <= IR_BLOCK_Z;
 }
+/* A loop over blocks that holds no other one: a launch begins there. */
+bool lower_launches_blocks(tec_context *cx, const ir_stmt *s);
 
 /* How many elements b reaches over, from its first to its last, by its shape and strides. */
 const ir_expr *lower_span(tec_context *cx, const ir_buffer *b);

@@ -111,8 +111,7 @@ static bool runs_on_threads(const sched_site *site, const ir_stmt *l)
     return sched_is_threads(l->loop.how) && sched_depth_under(site, l->loop.var);
 }
 
-/* The innermost loop over threads that reduces at this block; NULL: none. */
-static const ir_stmt *reducing_threads(tec_context *cx, const sched_site *site)
+const ir_stmt *sched_reducing_threads(tec_context *cx, const sched_site *site)
 {
     const ir_stmt *found = NULL;
 
@@ -143,7 +142,7 @@ const char *sched_hidden_result(tec_context *cx, const ir_program *p)
 
     for (int i = 0; i < all.n; i++) {
         const sched_site *site = &all.at[i];
-        const ir_stmt *l = reducing_threads(cx, site);
+        const ir_stmt *l = sched_reducing_threads(cx, site);
 
         for (int j = 0; l && j < site->block->n_writes; j++) {
             const ir_buffer *b = site->block->writes[j].buffer;

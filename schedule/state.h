@@ -390,6 +390,8 @@ bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const sched_sit
 /* A loop below s, or around the end of a path, that runs as `how`; NULL: none. */
 const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how);
 const ir_stmt *sched_loop_above(const sched_path *at, ir_how how);
+/* The innermost loop over threads that reduces at the block; NULL: none. */
+const ir_stmt *sched_reducing_threads(tec_context *cx, const sched_site *site);
 /* Why some reduction over threads has its result where not all of them see it; NULL: none has. */
 const char *sched_hidden_result(tec_context *cx, const ir_program *p);
 /* Whether what threads of a GPU have of their own is theirs in the new tree (threads.c); refuses. */

@@ -7,13 +7,15 @@
  * where both stand under the same loops of threads. A block outside of the loops of a thread axis writes local memory in every thread, and
  * any other in the first thread of that axis only, so no block does both. Of local memory alone each thread has its own; outside of the
  * launch there is none to ask for. Lanes have no shared memory of their own. Shared and local memory live as long as a launch: where loops
- * around make one launch after another, each writes what it reads there.
+ * around make one launch after another, each writes what it reads there. A loop over blocks that holds another one is no launch: what stands
+ * beside the inner one is on the host, or launched by its own loops over threads.
  */
 #include "ir/facts.h"
 #include "schedule/state.h"
 
 typedef struct {
-    const ir_stmt *root; /* of the launch: the innermost blockIdx loop, or else the outermost threadIdx loop; NULL: on the host */
+    const ir_stmt *root;    /* of the launch: the blockIdx loop, where it holds no other, or else the outermost threadIdx loop; NULL: on the host */
+    const ir_stmt *blocks;  /* the innermost blockIdx loop around the block; NULL: none */
     const ir_stmt *loop[3]; /* by axis; NULL: none around the block */
     int missing;            /* axes that the launch has, and the block does not */
 } place;
@@ -28,15 +30,30 @@ static int axes_below(const ir_stmt *s)
     return axes;
 }
 
+/* A loop over blocks below l, which takes the launch from it; NULL: none. */
+static const ir_stmt *blocks_below(const ir_stmt *l)
+{
+    const ir_stmt *found = NULL;
+
+    for (ir_how how = IR_BLOCK_X; how <= IR_BLOCK_Z && !found; how++)
+        found = sched_loop_below(l->loop.body, how);
+    return found;
+}
+
 static place place_of(const sched_site *site)
 {
     place p = {0};
     int bound = 0;
 
+    for (int i = 0; i < site->n_loops; i++)
+        if (sched_is_blocks(site->loop[i]->loop.how))
+            p.blocks = site->loop[i];
+    if (p.blocks && !blocks_below(p.blocks))
+        p.root = p.blocks;
     for (int i = 0; i < site->n_loops; i++) {
         ir_how how = site->loop[i]->loop.how;
 
-        if (sched_is_blocks(how) || (sched_is_threads(how) && !p.root))
+        if (sched_is_threads(how) && !p.root)
             p.root = site->loop[i];
         if (sched_is_threads(how)) {
             p.loop[how - IR_THREAD_X] = site->loop[i];
@@ -70,6 +87,19 @@ static bool is_for_all(sched_call *c, const sched_site *site)
         parts = (site->loop[i]->loop.how == IR_VECTORISED || sched_is_threads(site->loop[i]->loop.how)) &&
                 sched_kind_for(c->cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER;
     return parts || local_result(site->block);
+}
+
+/* Threads that share a reduction are those of one launch: beside the launches of other loops over blocks, each loop over threads would be its own. */
+static bool reduces_in_launch(sched_call *c, const sched_site *w, const place *at)
+{
+    const ir_stmt *l = at->blocks && at->blocks != at->root ? sched_reducing_threads(c->cx, w) : NULL;
+    const ir_stmt *inner = l ? blocks_below(at->blocks) : NULL;
+
+    if (l)
+        sched_refuse(c, "'%s' is a reduction over the threads of '%s', and stands in '%s' beside '%s', which is %s: no launch is around it",
+                     w->block->name, l->loop.var->var.name, at->blocks->loop.var->var.name, inner->loop.var->var.name,
+                     ir_how_text(inner->loop.how));
+    return !c->reason;
 }
 
 /* Whether each thread of a user of b finds what it wrote itself. */
@@ -214,7 +244,7 @@ bool sched_threads_fit(sched_call *c, const ir_program *after)
         const sched_site *w = &all.at[i];
         place at = place_of(w);
 
-        if (at.root && !launch_fits(c, at.root))
+        if (at.root && (!launch_fits(c, at.root) || !reduces_in_launch(c, w, &at)))
             return false;
         for (int j = 0; at.root && j < w->block->n_writes; j++) {
             const ir_buffer *b = w->block->writes[j].buffer;

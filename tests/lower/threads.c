@@ -71,6 +71,20 @@ Test(threads, of_a_reduction_need_a_block_around_them)
         refusal("all", "cuda", row_sums(32, "threadIdx.x", "")));
 }
 
+Test(threads, of_a_reduction_beside_other_blocks_have_no_launch)
+{
+    HAS("the reduction of 'C' cannot be shared between the threads of loop 'k': the loop over blockIdx that it stands in holds another one",
+        refusal("all", "cuda",
+                "program p(A: f32[4, 32], out C: f32[4], out D: f32[4, 8]) {\n"
+                "  for y in 0..4 blockIdx.x {\n"
+                "    for k in 0..32 threadIdx.x {\n"
+                "      block C(y = y in 0..4, k reduce = k in 0..32) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                "    }\n"
+                "    for x in 0..8 blockIdx.y { block D(y = y in 0..4, x = x in 0..8) { writes D[y, x] D[y, x] = 1.0 } }\n"
+                "  }\n"
+                "}\n"));
+}
+
 /* Rows of argmax, and of its inits, on `how`. */
 static const char *row_maxima(int threads, const char *how, const char *around)
 {
