@@ -246,6 +246,21 @@ static bool is_output(const ir_matcher *m, const ir_buffer *b)
     return false;
 }
 
+/* Elements that are apart in an output of the intrinsic are apart in the program: its text may write them in any order, or all at once. */
+static bool check_apart(ir_matcher *m, const ir_buffer *p, const ir_expr *const *ps, const ir_buffer *t, const ir_expr *const *ti)
+{
+    for (int j = 0; j < m->p->n && is_output(m, p); j++) {
+        bool moves = ir_is_value(ps[j], 0);
+
+        for (int d = 0; d < t->n; d++)
+            moves = moves || ir_uses_var(m->cx, ti[d], m->image[j]);
+        if (!moves)
+            return ir_match_differ(m, "each '%s' has elements of '%s' of its own in the intrinsic; in the program all '%s' have the same of '%s'",
+                                   m->p->var[j]->var.name, p->name, m->image[j]->var.name, t->name);
+    }
+    return true;
+}
+
 /* What is written must not be what another operand reads. */
 static bool check_overlap(ir_matcher *m, const ir_buffer *p, const ir_buffer *t)
 {
@@ -309,7 +324,8 @@ bool ir_match_access(ir_matcher *m, const ir_buffer *p, const ir_expr *const *pi
     if (!ir_match_same_dtype(m, p, t))
         return false;
     m->score++;
-    if (!read_access(m, m->p, p, pi, &pb, ps) || !read_access(m, m->t, t, ti, &tb, ts) || !same_steps(m, p, ps, t, ts))
+    if (!read_access(m, m->p, p, pi, &pb, ps) || !read_access(m, m->t, t, ti, &tb, ts) || !same_steps(m, p, ps, t, ts) ||
+        !check_apart(m, p, ps, t, ti))
         return false;
     if (has_unknown(m, pb))
         return ir_match_differ(m, "where '%s' of the intrinsic begins, '%s', no loop of the program tells", p->name, ir_match_shown(m, pb));
