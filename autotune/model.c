@@ -1,8 +1,11 @@
 /* autotune/model.c -- cost models: rows of tasks, labels relative to the best of each, and the trees that learn them. See model.h.
  *
- * Sets of trees whose predictions are added: the ground, which was learned from other tasks or loaded, and the corrections, learned from the
- * rows on top of it. The corrections are always learned anew from all rows, which takes a fifth of a second for 800 of them: trees that were grown batch
- * by batch would depend on when the batches ended, and a resumed tuner could not propose what an uninterrupted one does.
+ * Sets of trees whose predictions are added, each times its scale: the ground, which was learned from other tasks or loaded, and the model's own,
+ * learned from the rows alone. On the rows both spread as widely; then the own one's weight is n / (n + 64), for n rows a task: what others taught
+ * counts until the task has taught as much, and does not stand in its way later. (As a ground to be corrected it did: errors of trees that hundreds
+ * of rows made sure take hundreds of rows to correct.)
+ * The own trees are always learned anew from all rows, which takes a fifth of a second for 800 of them: trees that were grown batch by batch would
+ * depend on when the batches ended, and a resumed tuner could not propose what an uninterrupted one does.
  */
 #include "autotune/model.h"
 
@@ -22,7 +25,7 @@ static const struct kind {
 enum { MOST_ROWS = 4096 };
 
 /* A model that was settled more often is slow, and better made anew. */
-enum { MOST_SETS = 8, FORMAT = 1 };
+enum { MOST_SETS = 8, FORMAT = 2 };
 
 typedef struct {
     uint64_t task;
@@ -35,9 +38,10 @@ struct tune_model {
     const struct kind *kind;
     uint64_t seed;
     base_vec rows;     /* of row * */
-    int fitted;    /* rows that the corrections know */
+    int fitted;    /* rows that its own trees know */
     int n_ground;  /* rows that the ground knows */
-    tune_trees *set[MOST_SETS + 1], *corrections; /* NULL where there was nothing to learn */
+    tune_trees *set[MOST_SETS + 1], *own; /* the ground; NULL where there was nothing to learn */
+    double scale[MOST_SETS + 1], own_scale, ground_scale;
     int n_sets;
 };
 
@@ -58,7 +62,7 @@ tune_model *tune_model_new(tec_context *cx, const char *kind, uint64_t seed)
 
     if (!m)
         return k ? base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "cost model: out of memory") : NULL;
-    *m = (tune_model){.cx = base_child(cx), .kind = k, .seed = seed};
+    *m = (tune_model){.cx = base_child(cx), .kind = k, .seed = seed, .ground_scale = 1};
     return m;
 }
 
@@ -68,7 +72,7 @@ void tune_model_close(tune_model *m)
         return;
     for (int i = 0; i < m->n_sets; i++)
         tune_trees_free(m->set[i]);
-    tune_trees_free(m->corrections);
+    tune_trees_free(m->own);
     tec_context_free(m->cx);
     free(m);
 }
@@ -143,31 +147,50 @@ static bool label(const row **rows, const tune_data *d, float *out)
     return differ;
 }
 
-static bool predict_ground(tec_context *cx, const tune_model *m, const float *features, int n, double *score)
+static bool predict_ground(tec_context *cx, const tune_model *m, const float *features, int n, double scale, double *score)
 {
     for (int i = 0; i < m->n_sets; i++)
-        if (!tune_trees_predict(cx, m->set[i], features, n, score))
+        if (!tune_trees_predict(cx, m->set[i], features, n, scale * m->scale[i], score))
             return false;
     return true;
 }
 
-static bool read_margins(tec_context *cx, const tune_model *m, tune_data *d)
+/* The standard deviation; 1 where all are equal. */
+static double spread(const double *score, int n)
 {
-    double *score = base_array(cx, double, d->n);
-    float *margin = base_array(cx, float, d->n);
+    double sum = 0, squares = 0;
 
+    for (int i = 0; i < n; i++) {
+        sum += score[i];
+        squares += score[i] * score[i];
+    }
+    double variance = squares / n - sum / n * (sum / n);
+    return variance > 1e-12 ? sqrt(variance) : 1;
+}
+
+/* What the ground and the own trees count. */
+typedef struct {
+    tune_trees *own; /* NULL: there is nothing to learn */
+    double own_scale, ground_scale;
+} lesson;
+
+static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, lesson *out)
+{
+    enum { EQUAL = 64 }; /* rows of a task, of as much weight as the ground */
+    double *own = base_array(cx, double, d->n), *ground = base_array(cx, double, d->n), weight = (double)d->n / (d->n + EQUAL * d->n_groups);
+
+    out->own_scale = 1;
     if (!m->n_sets)
         return true;
-    if (!predict_ground(cx, m, d->features, d->n, score))
+    if (!tune_trees_predict(cx, out->own, d->features, d->n, 1, own) || !predict_ground(cx, m, d->features, d->n, 1, ground))
         return false;
-    for (int i = 0; i < d->n; i++)
-        margin[i] = (float)score[i];
-    d->margin = margin;
+    out->own_scale = weight / spread(own, d->n);
+    out->ground_scale = (1 - weight) / spread(ground, d->n);
     return true;
 }
 
-/* Corrections from the newest rows; *out stays NULL where there is nothing to learn. */
-static bool learn(tec_context *cx, const tune_model *m, tune_trees **out)
+/* From the newest rows. */
+static bool learn(tec_context *cx, const tune_model *m, lesson *out)
 {
     int skipped = m->rows.n > MOST_ROWS ? m->rows.n - MOST_ROWS : 0;
     tune_data d = {.n = m->rows.n - skipped};
@@ -180,14 +203,13 @@ static bool learn(tec_context *cx, const tune_model *m, tune_trees **out)
         memcpy(features + (size_t)i * TUNE_N_FEATURES, rows[i]->features, sizeof *features * TUNE_N_FEATURES);
     d.features = features;
     d.label = labels;
-    if (read_margins(cx, m, &d))
-        *out = tune_trees_fit(cx, m->kind->objective, m->seed, &d);
-    return *out != NULL;
+    out->own = tune_trees_fit(cx, m->kind->objective, m->seed, &d);
+    return out->own && weigh(cx, m, &d, out);
 }
 
 bool tune_model_fit(tec_context *cx, tune_model *m)
 {
-    tune_trees *found = NULL;
+    lesson found = {.ground_scale = 1};
 
     if (!m->kind->objective || m->fitted == m->rows.n)
         return true;
@@ -195,12 +217,20 @@ bool tune_model_fit(tec_context *cx, tune_model *m)
     bool ok = learn(scratch, m, &found);
     base_adopt(cx, scratch);
     tec_context_free(scratch);
+    tune_trees_free(ok ? m->own : found.own);
     if (!ok)
         return false;
-    tune_trees_free(m->corrections);
-    m->corrections = found;
+    m->own = found.own;
+    m->own_scale = found.own_scale;
+    m->ground_scale = found.ground_scale;
     m->fitted = m->rows.n;
     return true;
+}
+
+/* The scale of a set as it counts now. */
+static double scale_of(const tune_model *m, int set)
+{
+    return m->ground_scale * m->scale[set];
 }
 
 bool tune_model_may_settle(const tune_model *m)
@@ -214,9 +244,14 @@ bool tune_model_settle(tec_context *cx, tune_model *m)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost model can be settled %d times: make a new one from records", MOST_SETS), false;
     if (!tune_model_fit(cx, m))
         return false;
-    if (m->corrections)
-        m->set[m->n_sets++] = m->corrections;
-    m->corrections = NULL;
+    for (int i = 0; i < m->n_sets; i++)
+        m->scale[i] = scale_of(m, i);
+    if (m->own) {
+        m->scale[m->n_sets] = m->own_scale;
+        m->set[m->n_sets++] = m->own;
+    }
+    m->own = NULL;
+    m->ground_scale = 1;
     m->n_ground += m->rows.n;
     m->fitted = 0;
     m->rows = (base_vec){0};
@@ -245,7 +280,8 @@ bool tune_model_predict(tec_context *cx, tune_model *m, const float *features, i
     if (n == 0)
         return true;
     base_mark mark = base_arena_mark(cx);
-    bool ok = predict_ground(cx, m, features, n, score) && (!m->corrections || tune_trees_predict(cx, m->corrections, features, n, score));
+    bool ok = predict_ground(cx, m, features, n, m->ground_scale, score) &&
+              (!m->own || tune_trees_predict(cx, m->own, features, n, m->own_scale, score));
     if (ok)
         base_arena_release(cx, mark);
     return ok;
@@ -259,7 +295,7 @@ bool tune_model_importance(tec_context *cx, tune_model *m, double gain[TUNE_N_FE
     for (int i = 0; i < m->n_sets; i++)
         if (!tune_trees_gain(cx, m->set[i], gain))
             return false;
-    if (m->corrections && !tune_trees_gain(cx, m->corrections, gain))
+    if (m->own && !tune_trees_gain(cx, m->own, gain))
         return false;
     for (int i = 0; i < TUNE_N_FEATURES; i++)
         sum += gain[i];
@@ -285,6 +321,12 @@ static uint64_t hash_of(const void *data, size_t size)
     return base_hash((const uint8_t *)data + start, size - start, BASE_HASH_SEED);
 }
 
+static bool save_set(tec_context *cx, tune_trees *t, double scale, base_text *out)
+{
+    base_addn(cx, out, (const char *)&scale, sizeof scale);
+    return tune_trees_save(cx, t, out);
+}
+
 bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *size)
 {
     header h = {.magic = magic, .format = FORMAT, .features_version = TUNE_FEATURES_VERSION, .n_features = TUNE_N_FEATURES};
@@ -293,13 +335,13 @@ bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *
     if (!tune_model_fit(cx, m))
         return false;
     h.kind = (uint32_t)(m->kind - kinds);
-    h.n_sets = (uint32_t)m->n_sets + (m->corrections != NULL);
+    h.n_sets = (uint32_t)m->n_sets + (m->own != NULL);
     h.n_rows = (uint32_t)tune_model_count(m);
     base_addn(cx, &out, (const char *)&h, sizeof h);
     for (int i = 0; i < m->n_sets; i++)
-        if (!tune_trees_save(cx, m->set[i], &out))
+        if (!save_set(cx, m->set[i], scale_of(m, i), &out))
             return false;
-    if (m->corrections && !tune_trees_save(cx, m->corrections, &out))
+    if (m->own && !save_set(cx, m->own, m->own_scale, &out))
         return false;
     h.hash = hash_of(out.data, out.n);
     memcpy(out.data, &h, sizeof h);
@@ -318,6 +360,10 @@ static tune_model *load_sets(tec_context *cx, const header *h, const uint8_t *at
     tune_model *m = tune_model_new(cx, kinds[h->kind].name, seed);
 
     for (uint32_t i = 0; m && i < h->n_sets; i++) {
+        if ((size_t)(end - at) >= sizeof *m->scale) {
+            memcpy(&m->scale[i], at, sizeof *m->scale);
+            at += sizeof *m->scale;
+        }
         m->set[i] = tune_trees_load(cx, &at, end);
         if (!m->set[i]) {
             tune_model_close(m);

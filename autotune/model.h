@@ -9,8 +9,9 @@
  * Gradient boosted trees (XGBoost). Costs count relative to the best of their task, so that tasks can be learned together: 1 is the fastest
  * candidate known, 0 one that failed. "rank" learns which of two candidates of a task is faster, "regression" the relative throughput, "none"
  * nothing. A model without anything to learn from gives all candidates the same score.
- * Transfer: `tune_model_settle` keeps what was learned so far as the ground for what follows: the rows are dropped, and later ones are learned
- * as corrections. A model is seeded by adding the rows of related tasks, then settling.
+ * Transfer: `tune_model_settle` keeps what was learned so far as the ground for what follows: the rows are dropped, later ones are learned by
+ * themselves, and scores are the weighted sum of both; the ground's weight falls with the rows. A model is seeded by adding the rows of related
+ * tasks, then settling.
  * Repeatable: scores follow from kind, seed and rows (in their order), whenever and how often the model was fitted between.
  * Lifetime: a model lives until it is closed. Errors: in the context of the call. Threads: one.
  */

@@ -154,7 +154,6 @@ static bool fill(tec_context *cx, DMatrixHandle m, const tune_data *d)
     bst_ulong n = (bst_ulong)d->n;
 
     return good(cx, XGDMatrixSetFloatInfo(m, "label", d->label, n), "take the labels") &&
-           (!d->margin || good(cx, XGDMatrixSetFloatInfo(m, "base_margin", d->margin, n), "take the margins")) &&
            good(cx, XGDMatrixSetUIntInfo(m, "group", d->group, (bst_ulong)d->n_groups), "take the groups");
 }
 
@@ -184,7 +183,7 @@ tune_trees *tune_trees_fit(tec_context *cx, const char *objective, uint64_t seed
 
 /* ---- asking ---- */
 
-bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double *score)
+bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double scale, double *score)
 {
     const char *how = "{\"type\": 1, \"training\": false, \"iteration_begin\": 0, \"iteration_end\": 0, \"strict_shape\": false, "
                       "\"cache_id\": 0, \"missing\": NaN}";
@@ -195,7 +194,7 @@ bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, i
     if (!good(cx, XGBoosterPredictFromDense(t->booster, array_text(cx, t, features, n), how, NULL, &shape, &n_shape, &result), "predict"))
         return false;
     for (int i = 0; i < n; i++)
-        score[i] += (double)result[i];
+        score[i] += scale * (double)result[i];
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* autotune/trees.h -- inside the room: boosted trees by XGBoost, behind few functions.
  *
  *     tune_trees *t = tune_trees_fit(cx, "rank:pairwise", seed, &data);
- *     tune_trees_predict(cx, t, rows, n, score);                    // adds to what is there
+ *     tune_trees_predict(cx, t, rows, n, 1, score);                 // adds to what is there
  *     tune_trees_free(t);
  *
  * Trees look at columns that differ in the rows which they learned from; of columns that are equal there, at the first.
@@ -17,7 +17,6 @@ typedef struct tune_trees tune_trees;
 typedef struct {
     const float *features; /* n rows of TUNE_N_FEATURES */
     const float *label;    /* 0..1, higher is better */
-    const float *margin;   /* what other trees predict: these learn the rest; NULL: all of it */
     const unsigned *group; /* rows of each task, which lie together */
     int n, n_groups;
 } tune_data;
@@ -25,8 +24,8 @@ typedef struct {
 tune_trees *tune_trees_fit(tec_context *cx, const char *objective, uint64_t seed, const tune_data *data);
 void tune_trees_free(tune_trees *t); /* NULL is legal */
 
-/* Add to what is there: the scores of n rows; the gain of all decisions on each feature. */
-bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double *score);
+/* Add to what is there: the scores of n rows, times `scale`; the gain of all decisions on each feature. */
+bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double scale, double *score);
 bool tune_trees_gain(tec_context *cx, tune_trees *t, double gain[TUNE_N_FEATURES]);
 
 /* Appends the bytes. */

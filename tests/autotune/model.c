@@ -415,6 +415,23 @@ Test(model, learns_of_a_shape_from_others)
     cr_assert(with > without + 0.05, "with %g, without %g", with, without);
 }
 
+/* As where others' best is this task's worst. */
+Test(model, outgrows_a_ground_that_is_wrong)
+{
+    const float *rows = sample(64, 96, 128, 1, 160), *held_out = sample(64, 96, 128, 2, HELD_OUT);
+    tune_model *m = model_of("rank");
+
+    for (int i = 0; i < 160; i++)
+        cr_assert(tune_model_add(cx, m, 1, row_at(rows, i), 1e-6 / made_up_cost(row_at(rows, i))));
+    cr_assert(tune_model_settle(cx, m), "%s", tec_context_error(cx));
+    double wrong = correlation(m, held_out, HELD_OUT);
+    add(m, 2, sample(64, 96, 128, 3, 128), 128);
+    double right = correlation(m, held_out, HELD_OUT);
+    tune_model_close(m);
+    cr_assert(wrong < -0.7, "%g", wrong);
+    cr_assert(right > 0.5, "%g", right);
+}
+
 /* ---- the store ---- */
 
 static char path[64];
