@@ -196,14 +196,49 @@ static bool any_starts_at(const sched_move *m, const ir_expr *var)
     return false;
 }
 
-/* Loops around the target that say nothing of which points of Q run, must run. What Q shares with w before runs as it did. */
-static const ir_stmt *idle_loop(sched_move *m, const sched_site *w)
+/* Whether Q runs depends on loop i around w as it did not before. In a loop that Q shared with w it runs as it did, but for those of its reduction:
+ * where they had no iteration, Q initialised. */
+static bool is_new_loop(sched_move *m, const sched_site *w, int i)
 {
-    for (int i = sched_common_loops(w, m->site); i < sched_move_fixed_loops(m, w); i++) {
+    return i >= sched_common_loops(w, m->site) || sched_kind_for(m->c->cx, m->site, w->loop[i]->loop.var) == IR_REDUCE_ITER;
+}
+
+/* Where Q has points, its new loops must run. */
+static const ir_stmt *empty_loop(sched_move *m, const sched_site *w)
+{
+    const ir_expr *one = ir_int(m->c->cx, 1);
+    ir_facts *f = ir_facts_new(m->c->cx, m->c->s->facts);
+
+    for (int i = 0; i < m->site->block->n_iters; i++)
+        if (m->site->block->iters[i].kind == IR_SPATIAL)
+            ir_facts_assume(f, ir_le(m->c->cx, one, m->site->block->iters[i].extent));
+    for (int i = 0; i < sched_move_fixed_loops(m, w); i++) {
         const ir_stmt *l = w->loop[i];
 
-        if (!any_starts_at(m, l->loop.var) && !ir_prove_le(sched_site_facts(m->c->s, w, i), ir_int(m->c->cx, 1), l->loop.extent))
+        if (is_new_loop(m, w, i) && !ir_prove_le(f, one, l->loop.extent))
             return l;
+        sched_know_loop(f, l->loop.var, l->loop.extent, false);
+    }
+    return NULL;
+}
+
+/* In one iteration of the new loops that say nothing of which points of Q run, the first (or the last) of each, conditions on them hold. Gives one that
+ * is not proven to. */
+static const ir_expr *idle_guard(sched_move *m, const sched_site *w, bool last)
+{
+    tec_context *cx = m->c->cx;
+    int fixed = sched_move_fixed_loops(m, w);
+    const ir_facts *f = sched_site_facts(m->c->s, w, fixed);
+    ir_subst at = {0};
+
+    for (int i = 0; i < fixed; i++)
+        if (is_new_loop(m, w, i) && !any_starts_at(m, w->loop[i]->loop.var))
+            base_map_put(cx, &at.vars, w->loop[i]->loop.var, last ? ir_sub(cx, w->loop[i]->loop.extent, ir_int(cx, 1)) : ir_int(cx, 0));
+    for (int i = 0; i < m->guards.n; i++) {
+        const ir_expr *there = ir_apply(cx, &at, m->guards.at[i]);
+
+        if (there != m->guards.at[i] && !ir_prove(f, there))
+            return m->guards.at[i];
     }
     return NULL;
 }
@@ -211,17 +246,22 @@ static const ir_stmt *idle_loop(sched_move *m, const sched_site *w)
 /* All that Q reads of w's part is computed in each iteration in which Q runs, and Q runs. */
 static bool part_is_reached(sched_move *m, const sched_site *w, const char **reason)
 {
-    const ir_stmt *idle = idle_loop(m, w);
+    const ir_stmt *empty = empty_loop(m, w);
+    const ir_expr *unmet = empty || !idle_guard(m, w, true) ? NULL : idle_guard(m, w, false);
 
-    if (idle)
-        *reason = base_format(m->c->cx, "it is not proven that '%s' runs at all", idle->loop.var->var.name);
-    for (int i = 0; !idle && i < m->guards.n; i++)
+    if (empty)
+        *reason = base_format(m->c->cx, "it is not proven that '%s' runs at all", empty->loop.var->var.name);
+    else if (unmet)
+        *reason = base_format(m->c->cx, "it is not proven that '%s' ever holds", ir_expr_text(m->c->cx, unmet));
+    if (empty || unmet)
+        return false;
+    for (int i = 0; i < m->guards.n; i++)
         if (!sched_has_guard(m->c->s, w, m->guards.at[i])) {
             *reason = base_format(m->c->cx, "it depends on '%s' whether all that '%s' reads is computed",
                                   ir_expr_text(m->c->cx, m->guards.at[i]), m->site->block->name);
             return false;
         }
-    return !idle;
+    return true;
 }
 
 /* Q runs at the points that read, one variable for each dimension, what lies in the box. */

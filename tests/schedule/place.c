@@ -469,6 +469,42 @@ Test(place, reverse_compute_at_needs_the_loops_around_to_run)
     refuses(s, "reverse_compute_at(C, B.cache.local.ax1)", "it is not proven that 'B.cache.local.ax0' runs at all");
 }
 
+Test(place, reverse_compute_at_stays_out_of_its_own_reduction_that_may_be_empty)
+{
+    const char *steps = "split(C.k, _, 4) compute_at(P, C.k.1)";
+    sched *s = schedule_of("def f(m) { P[y: 4, c: m] = 1.0 C[y: 4] = sum[k: m, c: m](P[y, c]) return C }");
+
+    does(s, steps);
+    refuses(s, "reverse_compute_at(C, P.y)", "it is not proven that 'C.k.0' runs at all");
+    s = schedule_of("def f(m) where m >= 1 { P[y: 4, c: m] = 1.0 C[y: 4] = sum[k: m, c: m](P[y, c]) return C }");
+    does(s, steps);
+    does(s, "reverse_compute_at(C, P.y)");
+}
+
+Test(place, reverse_compute_at_needs_an_iteration_in_which_its_producers_run)
+{
+    const char *steps = "split(C.k, 1, 4) compute_at(P, C.k.1)";
+    sched *s = schedule_of("def f(m) where m <= 4 { P[y: 4] = 1.0 C[y: 4] = sum[k: m](P[y]) return C }");
+
+    does(s, steps);
+    refuses(s, "reverse_compute_at(C, P.y)", "it is not proven that 'C.k.1 < m' ever holds");
+    s = schedule_of("def f(m) where m >= 1, m <= 4 { P[y: 4] = 1.0 C[y: 4] = sum[k: m](P[y]) return C }");
+    does(s, steps);
+    does(s, "reverse_compute_at(C, P.y)");
+}
+
+Test(place, reverse_compute_at_needs_a_fused_loop_to_run)
+{
+    const char *steps = "split(P.c, _, 4) fuse(P.y, P.c.0)";
+    sched *s = schedule_of("def f(m) where m <= 4 { P[y: 6, c: m] = 1.0 C[y: 6] = sum[k: m](P[y, k]) return C }");
+
+    does(s, steps);
+    refuses(s, "reverse_compute_at(C, P.y~P.c.0)", "it is not proven that 'P.y~P.c.0' runs at all");
+    s = schedule_of("def f(m) where m >= 1, m <= 4 { P[y: 6, c: m] = 1.0 C[y: 6] = sum[k: m](P[y, k]) return C }");
+    does(s, steps);
+    does(s, "reverse_compute_at(C, P.y~P.c.0)");
+}
+
 Test(place, reverse_compute_at_needs_all_its_producers_to_run)
 {
     sched *s = schedule_of("def f(n, A: f32[n, 9], B: f32[9, 3]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
