@@ -13,8 +13,9 @@
  *
  * Where the target has masks, the number of lanes is rounded up to a power of two, so that a partial result fills its register.
  * The partial results start at the identity and span all loops of the reduction; they combine once, by halves while their number
- * is even, the rest in order. Lanes that the predicate leaves out keep the identity. This re-associates, so it needs a combiner
- * that is declared to allow it, and for floats the fast policy; otherwise the loop runs serially, which is logged.
+ * is even, the rest in order. Lanes that the predicate leaves out keep the identity; elements that it leaves out get no partial
+ * results. This re-associates, so it needs a combiner that is declared to allow it, and for floats the fast policy; otherwise the
+ * loop runs serially, which is logged.
  *
  * lower/threads.c does the same for the threads of a block.
  */
@@ -407,27 +408,117 @@ static void put(lower_splitter *sp, base_map *where, const ir_stmt *loop, const 
     base_push(sp->rw.cx, list, s);
 }
 
-/* Conjuncts that speak of no loop of the reduction from r->at on. */
-static void spatial_guards(tec_context *cx, lower_reduction *r)
+static bool uses_any(tec_context *cx, const ir_expr *e, const base_map *set)
 {
-    base_vec all = {0};
+    base_vec vars = {0};
 
-    for (int i = r->at; i < r->site->n; i++)
-        if (r->site->path[i]->kind == IR_FOR && base_map_has(&r->reduce, r->site->path[i]->loop.var))
-            base_map_put(cx, &r->inner, r->site->path[i]->loop.var, r->site->path[i]);
-    lower_site_conditions(cx, r->site, r->at, &all);
-    for (int i = 0; i < all.n; i++) {
-        base_vec vars = {0};
-        bool reduce = false;
+    ir_free_vars(cx, e, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_has(set, vars.at[i]))
+            return true;
+    return false;
+}
 
-        ir_free_vars(cx, all.at[i], &vars);
-        for (int j = 0; j < vars.n; j++)
-            reduce |= base_map_has(&r->inner, vars.at[j]);
-        if (!reduce)
-            base_push(cx, &r->guards, all.at[i]);
+/* The block's variable runs over its domain in a loop of its own: each iteration has an element, whatever is said of terms. */
+static bool is_whole(tec_context *cx, const lower_site *s, int iter)
+{
+    for (int i = 0; i < s->n; i++) {
+        const ir_stmt *p = s->path[i];
+
+        if (p->kind == IR_FOR && ir_same(s->stmt->block.bind[iter], ir_sub(cx, p->loop.var, p->loop.min)) &&
+            ir_same(s->stmt->block.block->iters[iter].extent, p->loop.extent))
+            return true;
     }
+    return false;
+}
+
+/* A loop of the reduction that its elements do not depend on. */
+static bool runs_over_terms(const lower_reduction *r, const ir_stmt *s)
+{
+    return s->kind == IR_FOR && base_map_has(&r->reduce, s->loop.var) && !base_map_has(&r->spatial, s->loop.var);
+}
+
+/* What is known in copies of the loops: no condition of the block, and not that the loops of the terms run. */
+static const ir_facts *facts_of_copies(const lower_splitter *sp, const lower_reduction *r)
+{
+    const ir_facts *f = lower_site_facts(sp->f, r->site, r->at);
+
+    for (int i = r->at; i < r->site->n; i++) {
+        const ir_stmt *p = r->site->path[i];
+
+        if (runs_over_terms(r, p)) {
+            ir_facts *terms = ir_facts_new(sp->rw.cx, f);
+
+            ir_facts_span(terms, p->loop.var, p->loop.min, p->loop.extent);
+            f = terms;
+        } else if (p->kind == IR_FOR || p->kind == IR_LET_STMT) {
+            f = lower_inside(f, p);
+        }
+    }
+    return f;
+}
+
+/* Where the guards are not proven to leave existing elements alone, they say so. */
+static void stay_inside(const ir_facts *outside, lower_reduction *r)
+{
+    tec_context *cx = ir_facts_context(outside);
+    const ir_stmt *s = r->site->stmt;
+    ir_facts *f = ir_facts_new(cx, outside);
+
     for (int i = 0; i < r->guards.n; i++)
-        lower_used(cx, r->site, r->at, r->guards.at[i], &r->spatial);
+        ir_facts_assume(f, r->guards.at[i]);
+    for (int i = 0; i < s->block.block->n_iters; i++) {
+        const ir_expr *at = s->block.bind[i], *extent = s->block.block->iters[i].extent;
+
+        if (s->block.block->iters[i].kind == IR_REDUCE_ITER)
+            continue;
+        if (!ir_prove_le(f, ir_int(cx, 0), at))
+            base_push(cx, &r->guards, ir_le(cx, ir_int(cx, 0), at));
+        if (!ir_prove_lt(f, at, extent))
+            base_push(cx, &r->guards, ir_lt(cx, at, extent));
+    }
+}
+
+/* The conjuncts that speak of no loop of the terms. One that speaks of terms and elements, as the tail of a loop that was fused over both
+ * does, leaves out whole elements: what it says of them at the best of the terms. A block with its init starts all elements.
+ * False where it is no comparison that says so. */
+static bool guard_elements(const lower_splitter *sp, lower_reduction *r)
+{
+    tec_context *cx = sp->rw.cx;
+    const lower_site *s = r->site;
+    const ir_block *b = s->stmt->block.block;
+    const ir_facts *f = facts_of_copies(sp, r);
+    base_vec all = {0}, inner = {0};
+    base_map terms = {0}, elements = {0};
+    bool mixed = false;
+
+    for (int i = r->at; i < s->n; i++)
+        if (runs_over_terms(r, s->path[i])) {
+            base_push(cx, &inner, s->path[i]->loop.var);
+            base_map_put(cx, &terms, s->path[i]->loop.var, s->path[i]);
+        }
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind != IR_REDUCE_ITER && !is_whole(cx, s, i))
+            lower_used(cx, s, r->at, s->stmt->block.bind[i], &elements);
+    lower_site_conditions(cx, s, r->at, &all);
+    for (int i = 0; i < all.n; i++) {
+        const ir_expr *guard = all.at[i];
+
+        if (uses_any(cx, guard, &terms)) {
+            if (b->init || !uses_any(cx, guard, &elements))
+                continue;
+            mixed = true;
+            guard = lower_best(f, guard, &inner);
+            if (!guard)
+                return false;
+        }
+        base_push(cx, &r->guards, guard);
+    }
+    if (mixed)
+        stay_inside(f, r);
+    for (int i = 0; i < r->guards.n; i++)
+        lower_used(cx, s, r->at, r->guards.at[i], &r->spatial);
+    return true;
 }
 
 static bool split(lower_splitter *sp, const lower_site *s, int loop)
@@ -445,7 +536,8 @@ static bool split(lower_splitter *sp, const lower_site *s, int loop)
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, r.at, s->stmt->block.bind[i], &r.spatial);
-    spatial_guards(cx, &r);
+    if (!guard_elements(sp, &r))
+        return sp->kind->refuse(sp, s, loop, "a condition on its elements and its terms at once is no comparison of sums");
     r.part = base_array(cx, const ir_buffer *, r.update->update.combiner->n);
     for (int i = 0; i < r.update->update.combiner->n; i++)
         r.part[i] = partial_buffer(sp, &r, i);

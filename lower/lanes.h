@@ -34,8 +34,7 @@ typedef struct {
     ir_scope scope;            /* of the partial results */
     bool own;                  /* each thread keeps its own in a register: they have no dimension for it */
     base_map reduce, spatial;
-    base_map inner;            /* those of reduce that are loops from `at` on */
-    base_vec guards;           /* the conjuncts without them */
+    base_vec guards;           /* the conditions under which an element has partial results */
     const ir_buffer **part;    /* one for each component of the combiner */
 } lower_reduction;
 

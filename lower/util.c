@@ -91,18 +91,30 @@ bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, con
     return n > 0;
 }
 
-const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner)
+static const ir_expr *at_end(const ir_facts *f, const ir_expr *cond, const base_vec *inner, bool worst)
 {
     tec_context *cx = ir_facts_context(f);
-    const ir_expr *d[2], *min, *all = NULL;
+    const ir_expr *d[2], *all = NULL;
     int n = differences(cx, cond, d);
 
     for (int i = 0; i < n; i++) {
-        if (inner->n > 0 && !ir_eliminate(f, d[i], (const ir_expr *const *)inner->at, inner->n, &min, &d[i]))
+        const ir_expr *min = d[i], *max = d[i];
+
+        if (inner->n > 0 && !ir_eliminate(f, d[i], (const ir_expr *const *)inner->at, inner->n, &min, &max))
             return NULL;
-        all = ir_all(cx, all, ir_le(cx, d[i], ir_int(cx, 0)));
+        all = ir_all(cx, all, ir_le(cx, worst ? max : min, ir_int(cx, 0)));
     }
     return all;
+}
+
+const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner)
+{
+    return at_end(f, cond, inner, true);
+}
+
+const ir_expr *lower_best(const ir_facts *f, const ir_expr *cond, const base_vec *inner)
+{
+    return at_end(f, cond, inner, false);
 }
 
 typedef struct {

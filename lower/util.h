@@ -35,6 +35,8 @@ bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, con
 /* A condition free of the variables `inner` that implies `cond`, a comparison of index expressions, whatever these are within their
  * ranges in f; NULL where there is none. */
 const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
+/* One that `cond` implies: it holds wherever cond does for some of their values. */
+const ir_expr *lower_best(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
 
 /* Whether e, evaluated where f holds, may divide by zero: what stands in a loop that may be empty must not be asked outside of it then. */
 bool lower_may_fail(const ir_facts *f, const ir_expr *e);

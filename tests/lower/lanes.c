@@ -67,6 +67,30 @@ Test(lanes, combines_tuples)
                  SIZES(1));
 }
 
+/* The tail of a fused loop leaves out elements altogether; %s is a condition on elements and terms at once. */
+static const char *behind_a_tail(const char *condition)
+{
+    return base_format(cx,
+                       "program p(A: f32[3, 8], out C: f32[3]) {\n"
+                       "  for y in 0..3 { block C.init(y = y in 0..3) { writes C[y] C[y] = 2.0 } }\n"
+                       "  for f.0 in 0..2 { for f.1 in 0..2 { for f.2 in 0..8 vectorised {\n"
+                       "    block C(y = f.0*2 + f.1 in 0..3, k reduce = f.2 in 0..8) where %s {\n"
+                       "      reads A[y, k] writes C[y] C[y] sum= A[y, k]\n"
+                       "    }\n"
+                       "  } } }\n"
+                       "}\n",
+                       condition);
+}
+
+Test(lanes, are_of_the_elements_that_a_fused_tail_leaves)
+{
+    const char *text = behind_a_tail("f.0*16 + f.1*8 + f.2 < 24");
+
+    HAS("C.lanes", after("lanes", AVX512, text));
+    same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512, text, SIZES(1));
+    same_meaning("all", AVX512, text, SIZES(1));
+}
+
 static void runs_in_order(const ir_program *now)
 {
     cr_assert(now, "%s", tec_context_error(cx));
@@ -99,6 +123,8 @@ Test(lanes, says_why_it_keeps_the_order)
                      "  }\n"
                      "}\n"),
                false));
+    HAS("runs in order: a condition on its elements and its terms at once is no comparison of sums\n",
+        logged("lanes", AVX512, parse(behind_a_tail("f.0 < 1 || f.1*8 + f.2 < 8")), false));
 }
 
 Test(lanes, splits_integers_under_the_strict_policy_too)

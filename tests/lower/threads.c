@@ -65,6 +65,40 @@ Test(threads, keep_an_order_that_must_be_kept)
         tec_context_error(cx));
 }
 
+/* The tail of a fused loop leaves out elements altogether. */
+static const char *behind_a_tail(const char *blocks, const char *threads, const char *condition)
+{
+    return base_format(cx,
+                       "program p(A: f32[3, 8], out C: f32[3]) {\n"
+                       "  for y in 0..3 { block C.init(y = y in 0..3) { writes C[y] C[y] = 2.0 } }\n"
+                       "  for f.0 in 0..2 %s { for f.1 in 0..2 { for f.2 in 0..8 %s {\n"
+                       "    block C(y = f.0*2 + f.1 in 0..3, k reduce = f.2 in 0..8) where %s {\n"
+                       "      reads A[y, k] writes C[y] C[y] sum= A[y, k]\n"
+                       "    }\n"
+                       "  } } }\n"
+                       "}\n",
+                       blocks, threads, condition);
+}
+
+Test(threads, are_of_the_elements_that_a_fused_tail_leaves)
+{
+    static const char *const axes[] = {"threadIdx.x", "threadIdx.y"}, tail[] = "f.0*16 + f.1*8 + f.2 < 24";
+
+    for (int i = 0; i < 2; i++) {
+        const ir_program *p = through("all", "cuda", parse(behind_a_tail("blockIdx.x", axes[i], tail)), false);
+
+        cr_assert(p, "%s", tec_context_error(cx));
+        same_results(parse(behind_a_tail("", "", tail)), p, 1, 5, "all");
+    }
+}
+
+Test(threads, of_elements_that_no_comparison_tells_are_refused)
+{
+    HAS("the reduction of 'C' cannot be shared between the threads of loop 'f.2': a condition on its elements and its "
+        "terms at once is no comparison of sums",
+        refusal("all", "cuda", behind_a_tail("blockIdx.x", "threadIdx.x", "f.0 < 1 || f.1*8 + f.2 < 8")));
+}
+
 Test(threads, of_a_reduction_need_a_block_around_them)
 {
     HAS("the reduction of 'C' cannot be shared between the threads of loop 'k.1': it stands in no loop over blockIdx",
