@@ -101,7 +101,7 @@ static const ir_block *copy_block(sched_call *c, const sched_copy *k)
 
 bool sched_may_copy(sched_call *c, const ir_buffer *b)
 {
-    if (!sched_leaves_padding(c->s, b))
+    if (!sched_leaves_padding(c->s, c->tree->body, b))
         return true;
     return sched_refuse(c, "the layout of '%s' has padding that nothing fills, which a copy would read", b->name);
 }

@@ -479,7 +479,8 @@ static bool same_domain(sched_call *c, const stage_value *p, const stage_value *
                                 p->buffer->name);
         base_map_put(c->cx, &map->vars, axis->var, at);
     }
-    if (!axes_match(c, p, q, map) && (sched_is_padded(c->s, q->block, &l) || sched_leaves_padding(c->s, p->buffer)))
+    if (!axes_match(c, p, q, map) &&
+        (sched_is_padded(c->s, q->block, &l) || sched_leaves_padding(c->s, c->tree->body, p->buffer)))
         return sched_refuse(c, "it is not proven that '%s' has a point for each of '%s'", p->block->name, q->block->name);
     return true;
 }

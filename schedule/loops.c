@@ -156,20 +156,10 @@ static void check_access(bounds_check *k, const ir_buffer *b, const ir_expr *con
     }
 }
 
-static void check_written(bounds_check *k, const ir_buffer *b)
-{
-    if (!k->ok || !sched_leaves_padding(k->c->s, b))
-        return;
-    sched_refuse(k->c, "rounded up, '%s' would read the padding of '%s', which nothing fills", k->block, b->name);
-    k->ok = false;
-}
-
 static bool check_load(ir_walk *w, const ir_expr *e)
 {
-    if (e->op == IR_LOAD) {
+    if (e->op == IR_LOAD)
         check_access((bounds_check *)w, e->load.buffer, e->load.index, e->load.n, "read");
-        check_written((bounds_check *)w, e->load.buffer);
-    }
     return e->has & IR_HAS_LOAD;
 }
 
@@ -252,6 +242,35 @@ static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *
         s = child ? sched_with_child(c->cx, s, i, child) : NULL;
     }
     return s;
+}
+
+/* Refuses where the block would meet padding of these buffers that nothing fills. */
+static bool filled(sched_call *c, const ir_stmt *root, const ir_block *b, const ir_region *r, int n, const char *does)
+{
+    for (int i = 0; i < n; i++)
+        if (sched_leaves_padding(c->s, root, r[i].buffer))
+            return sched_refuse(c, "rounded up, '%s' would %s the padding of '%s', which nothing fills", b->name, does,
+                                r[i].buffer->name);
+    return true;
+}
+
+/* What the points behind the end read or add to is written: by blocks that run over the padding, too, and in the same iteration where
+ * those share loops with the reader. `root` is the tree as it will be, rounded up below the loop of `var`. */
+static bool finds_all_written(sched_call *c, const ir_stmt *root, const ir_expr *var)
+{
+    sched_sites all = sched_all_sites(c->cx, root);
+
+    for (int i = 0; i < all.n; i++) {
+        const ir_block *b = all.at[i].block;
+
+        if (!sched_depth_under(&all.at[i], var))
+            continue;
+        if (!filled(c, root, b, b->reads, b->n_reads, "read") ||
+            (sched_adds(c->cx, b) && !filled(c, root, b, b->writes, b->n_writes, "add to")) ||
+            !sched_reads_are_written(c, root, b->name))
+            return false;
+    }
+    return true;
 }
 
 /* ---- split with shift_inwards: the last tile starts earlier and does some points again ---- */
@@ -366,7 +385,10 @@ static const ir_program *split_at(sched_call *c, const sched_path *at, const sch
         return NULL;
     make_vars(c, &p);
     const ir_stmt *body = split_body(c, f, &p, tail);
-    return body ? sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, wrap(c, &p, body))) : NULL;
+    const ir_stmt *root = body ? sched_rebuild(c->cx, at, at->n - 1, wrap(c, &p, body)) : NULL;
+    if (root && !p.exact && strcmp(tail, "round_up") == 0 && !finds_all_written(c, root, p.var[0]))
+        return NULL;
+    return sched_with_body(c, root);
 }
 
 /* split(l, f1, f2, ...): l becomes nested loops of these extents; one factor may be `_`. */

@@ -293,8 +293,9 @@ bool sched_invert_store(const sched *s, const ir_block *b, const ir_region *w, s
 bool sched_writes_once(const sched *s, const ir_block *b, const ir_region *w);
 /* Some of the elements are no instance's. */
 bool sched_is_padded(const sched *s, const ir_block *b, const sched_layout *m);
-/* Some block that writes the buffer may leave padding of its layout unwritten. */
-bool sched_leaves_padding(const sched *s, const ir_buffer *buffer);
+/* Some block below the root that writes the buffer may leave padding of its layout unwritten. Those that add to what others wrote do not
+ * count. */
+bool sched_leaves_padding(const sched *s, const ir_stmt *root, const ir_buffer *buffer);
 
 /* ---- which elements a block writes (fill.c) ---- */
 

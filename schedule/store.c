@@ -289,45 +289,73 @@ static bool is_foreign(const ir_block *b)
     return false;
 }
 
-/* Marks the dimensions of which the block writes the last element; false where it pads through a layout. */
-static bool reach_ends(const sched *s, const ir_block *b, const ir_region *w, bool *reached)
+/* The elements that a writer may write: from start[d] to end[d]. */
+typedef struct {
+    const ir_expr **start; /* NULL: all of the buffer */
+    const ir_expr **end;
+} reach;
+
+/* False where the block pads through a layout. */
+static bool read_reach(const sched *s, const ir_block *b, const ir_region *w, reach *r)
 {
     int *dim_of = base_array(s->cx, int, b->n_iters), n = w->buffer->n;
-    const ir_expr **end = base_array(s->cx, const ir_expr *, n);
-    bool plain = sched_plain_store(s, b, w, dim_of), whole = false;
     sched_layout m;
 
-    for (int d = 0; d < n; d++) {
-        end[d] = ir_add(s->cx, w->min[d], w->extent[d]);
-        whole = whole || !ir_is_value(w->extent[d], 1); /* a foreign function writes all of its box */
-    }
-    if (whole && !is_foreign(b)) /* of a block of blocks it is not known */
-        return false;
-    if (!whole && !plain && (!sched_invert_store(s, b, w, &m) || sched_is_padded(s, b, &m)))
-        return false;
-    for (int i = 0; plain && i < b->n_iters; i++)
-        if (dim_of[i] >= 0)
-            end[dim_of[i]] = ir_add(s->cx, b->iters[i].extent, ir_int(s->cx, sched_store_shift(w, dim_of[i])));
+    *r = (reach){NULL, NULL};
     for (int d = 0; d < n; d++)
-        reached[d] = reached[d] || whole || !plain || ir_prove_equal(s->facts, end[d], w->buffer->shape[d]);
+        if (!ir_is_value(w->extent[d], 1))
+            return is_foreign(b); /* a foreign function writes all of its box; of a block of blocks it is not known */
+    if (!sched_plain_store(s, b, w, dim_of))
+        return sched_invert_store(s, b, w, &m) && !sched_is_padded(s, b, &m);
+    r->start = base_copy(s->cx, w->min, (size_t)n * sizeof *w->min);
+    r->end = base_array(s->cx, const ir_expr *, n);
+    for (int d = 0; d < n; d++)
+        r->end[d] = ir_add(s->cx, w->min[d], ir_int(s->cx, 1));
+    for (int i = 0; i < b->n_iters; i++)
+        if (dim_of[i] >= 0) {
+            r->start[dim_of[i]] = ir_int(s->cx, sched_store_shift(w, dim_of[i]));
+            r->end[dim_of[i]] = ir_add(s->cx, b->iters[i].extent, r->start[dim_of[i]]);
+        }
     return true;
 }
 
-bool sched_leaves_padding(const sched *s, const ir_buffer *buffer)
+static bool reaches_end(const sched *s, const reach *r, const ir_buffer *b, int d)
 {
-    sched_sites all = sched_all_sites(s->cx, s->tree->body);
-    bool *reached = base_array(s->cx, bool, buffer->n), written = false;
+    return !r->end || ir_prove_equal(s->facts, r->end[d], b->shape[d]);
+}
+
+/* Where r ends, another writer begins, which reaches the end of all dimensions: r is the front part of a buffer, as the first steps of
+ * a scan are. */
+static bool is_continued(const sched *s, const reach *all, int n, const reach *r, const ir_buffer *b, int d)
+{
+    for (int i = 0; i < n; i++) {
+        bool whole = all[i].start && ir_prove_equal(s->facts, all[i].start[d], r->end[d]);
+
+        for (int k = 0; whole && k < b->n; k++)
+            whole = reaches_end(s, &all[i], b, k);
+        if (whole)
+            return true;
+    }
+    return false;
+}
+
+bool sched_leaves_padding(const sched *s, const ir_stmt *root, const ir_buffer *buffer)
+{
+    sched_sites all = sched_all_sites(s->cx, root);
+    reach *writer = base_array(s->cx, reach, all.n);
+    int n = 0;
 
     for (int i = 0; i < all.n; i++) {
-        const ir_region *w = sched_access(all.at[i].block->writes, all.at[i].block->n_writes, buffer);
+        const ir_block *b = all.at[i].block;
+        const ir_region *w = sched_access(b->writes, b->n_writes, buffer);
 
-        if (w && !reach_ends(s, all.at[i].block, w, reached))
+        if (w && (b->init || !sched_combiner(b)) && !read_reach(s, b, w, &writer[n++]))
             return true;
-        written = written || w;
     }
-    for (int d = 0; written && d < buffer->n; d++)
-        if (!reached[d])
-            return true;
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < buffer->n; d++)
+            if (!reaches_end(s, &writer[i], buffer, d) && !is_continued(s, writer, n, &writer[i], buffer, d))
+                return true;
     return false;
 }
 

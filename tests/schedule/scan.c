@@ -130,6 +130,18 @@ Test(scan, given_steps_are_not_rounded_up)
             "rounded up, 'h.first' would write its elements for more than one value of 't'");
 }
 
+/* Where the first steps end, the others begin: together they fill the state. */
+Test(scan, a_state_can_be_read_behind_the_end_of_an_axis)
+{
+    sched *s = schedule_of("def f(A: i32[6, 13]) {\n"
+                           "  scan S[t: 6] { init h[t: 1, j: 13] = A[0, j] update h[t, j] = h[t - 1, j] + A[t, j] }\n"
+                           "  C[t: 6, j: 10] = h[t, j] + 1\n"
+                           "  D[t: 6, j: 10] = C[t, j] + 1 return D }");
+
+    does(s, "transform_layout(C, (t, j) -> (t, floordiv(j, 4), j % 4))");
+    does(s, "split(C.j, _, 4, round_up)");
+}
+
 /* ---- time and space ---- */
 
 Test(scan, elementwise_steps_go_inside_a_spatial_loop)
