@@ -258,10 +258,14 @@ static void each(ir_vm *vm, const vm_code *c, frames set)
         enter(vm, set.at[i]);
         vm_step(vm, c);
     }
-    if (vm->implied) {
-        vm_tick(vm);
-        vm->group->shared_sync = vm->group->global_sync = vm->clock;
-    }
+}
+
+/* The barrier behind a statement. It orders what the statement's own conditions, bounds and values read as well, even where no thread went on
+ * inside of it; between those and the statement's body none is implied. */
+static void imply_barrier(ir_vm *vm)
+{
+    vm_tick(vm);
+    vm->group->shared_sync = vm->group->global_sync = vm->clock;
 }
 
 static void seq_together(ir_vm *vm, const vm_code *c, frames set)
@@ -677,5 +681,7 @@ static void run_together(ir_vm *vm, const vm_code *c, frames set)
     }
     mark = base_arena_mark(vm->mem);
     dispatch(vm, c, set);
+    if (vm->implied)
+        imply_barrier(vm);
     base_arena_release(vm->mem, mark);
 }

@@ -75,6 +75,29 @@ Test(interp_threads, before_barriers_are_placed_they_are_implied)
               "%s", tec_context_error(cx));
 }
 
+/* S[tx] = 0; if S[1 - tx] == VALUE { S[tx] = 1 }; S[tx] = 2 by two threads. */
+static ir_program *ask_the_other(double value)
+{
+    const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(2)), IR_SHARED);
+    const ir_expr *tx = VAR("tx"), *asks = ir_eq(cx, LOAD(s, ir_sub(cx, INT(1), tx)), FLT(value));
+    const ir_stmt *ask = ir_if(cx, asks, STORE(s, FLT(1), tx), NULL);
+    ir_program *p = program(FOR(tx, INT(2), IR_THREAD_X, SEQ(STORE(s, FLT(0), tx), SEQ(ask, STORE(s, FLT(2), tx)))));
+
+    listed(p, s);
+    return p;
+}
+
+Test(interp_threads, a_barrier_is_implied_behind_a_condition_that_is_false)
+{
+    cr_assert(ir_interpret(cx, ask_the_other(7), &(ir_run){.implied_barriers = true}), "%s", tec_context_error(cx));
+}
+
+Test(interp_threads, no_barrier_is_implied_between_a_condition_and_its_body)
+{
+    cr_assert_not(ir_interpret(cx, ask_the_other(0), &(ir_run){.implied_barriers = true}));
+    cr_assert(strstr(tec_context_error(cx), "race: thread (0, 0, 0) writes 'S'[0], which thread (1, 0, 0) read"), "%s", tec_context_error(cx));
+}
+
 Test(interp_threads, an_implied_barrier_does_not_order_two_writers_of_one_statement)
 {
     const ir_buffer *s = scoped(BUFFER("S", BASE_F32, INT(1)), IR_SHARED);
