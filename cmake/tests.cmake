@@ -55,6 +55,9 @@ function(tec_add_script room script)
     add_test(NAME ${name} COMMAND bash ${script} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS script SKIP_RETURN_CODE 77
         ENVIRONMENT "TEC=${CMAKE_BINARY_DIR}/tec;TEC_BUILD_DIR=${CMAKE_BINARY_DIR};TEC_SANITIZE=${TEC_SANITIZE}")
+    if(room STREQUAL "install")
+        set_tests_properties(${name} PROPERTIES RESOURCE_LOCK install_manifest) # each installation writes the build's one manifest
+    endif()
     tec_label_long(${room} ${name})
 endfunction()
 
