@@ -171,7 +171,7 @@ static void number_trials(tune_session *s, tune_batch *b)
 /* The first batches of a task are small, so that what they teach is used soon. */
 static int batch_size(const tune_session *s, int asked)
 {
-    static const int first[] = {10, 8, 8, 16, 16}; /* the default schedule and the start come on top in the first */
+    static const int first[] = {10, 8, 8, 16, 16}; /* in the first with the default schedule and the start */
     int size = asked < BASE_COUNT(first) ? first[asked] : s->batch;
 
     return size < s->batch ? size : s->batch;

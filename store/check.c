@@ -49,6 +49,10 @@ static void check_schema(checker *ck)
 {
     const base_vec *texts = store_schema_texts(ck->cx);
 
+    if (!texts) {
+        problem(ck, "%s", tec_context_error(ck->cx));
+        tec_context_clear(ck->cx);
+    }
     for (int i = 0; texts && i < texts->n; i++) {
         store_stmt st = store_statement(ck->cx, ck->s, "SELECT COUNT(*) FROM sqlite_schema WHERE sql = ?");
         store_bind_text(&st, texts->at[i]);

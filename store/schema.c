@@ -144,9 +144,11 @@ const base_vec *store_schema_texts(tec_context *cx)
 {
     store reference = {.path = ":memory:", .pid = getpid()};
     base_vec *texts = base_new(cx, base_vec);
-    int got = -1;
+    int rc = sqlite3_open(":memory:", &reference.db), got = -1;
 
-    if (sqlite3_open(":memory:", &reference.db) == SQLITE_OK && take_steps(cx, &reference, 0)) {
+    if (rc != SQLITE_OK)
+        store_fail(cx, &reference, rc);
+    else if (take_steps(cx, &reference, 0)) {
         store_stmt st = store_statement(cx, &reference, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid");
 
         while ((got = store_step(&st)) == 1)
