@@ -1,6 +1,8 @@
 /* autotune/builder.c -- see builder.h. Each candidate is built in a scratch context that is dropped with it. */
 #include "autotune/builder.h"
 
+#include <sys/resource.h>
+
 #include "compiler/compiler.h"
 #include "schedule/sched.h"
 #include "te/text.h"
@@ -156,6 +158,9 @@ static bool serve_one(builder *b, int fd, uint32_t kind, const rt_bytes *questio
     return kind == TUNE_TASK ? add_task(b, &r) : kind == TUNE_BUILD && answer_build(b, fd, &r);
 }
 
+/* Steps of niceness: whoever chooses the candidates, on the same cores, goes first, for builders have nothing to do without it. */
+enum { NICENESS = 5 };
+
 int tune_build_worker(int fd, int64_t memory_limit)
 {
     builder b = {0};
@@ -163,6 +168,7 @@ int tune_build_worker(int fd, int64_t memory_limit)
     run_state state = RUN_DONE;
     uint32_t kind;
 
+    setpriority(PRIO_PROCESS, 0, NICENESS);
     if (memory_limit > 0)
         run_limit_memory(memory_limit);
     while (state == RUN_DONE) {

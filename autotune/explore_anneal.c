@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAINS = 64, FIRST_STEPS = 16, MOST_STEPS = 8, RESTARTED = CHAINS / 8 };
+enum { CHAINS = 64, MOST_STEPS = 8, RESTARTED = CHAINS / 8 };
 
 typedef struct {
     space_point at[CHAINS];
@@ -46,16 +46,21 @@ static int worst_of(const chains *c, const bool *moved)
     return worst;
 }
 
-static void restart_worst(tune_explorer *e, chains *c)
+static bool restart_worst(tune_explorer *e, chains *c, tune_pool *pool)
 {
     bool moved[CHAINS] = {0};
+    int first = pool->n, chain[RESTARTED], n = 0;
 
-    for (int i = 0; i < RESTARTED && i < e->n_good && i < c->n; i++) {
-        int w = worst_of(c, moved);
-
-        c->at[w] = *tune_ranked(e, i);
-        moved[w] = true;
+    for (; n < RESTARTED && n < e->n_good && n < c->n; n++) {
+        chain[n] = worst_of(c, moved);
+        moved[chain[n]] = true;
+        pool->point[pool->n++] = c->at[chain[n]] = *tune_ranked(e, n);
     }
+    if (!tune_pool_score(e, pool, first))
+        return false;
+    for (int i = 0; i < n; i++)
+        c->score[chain[i]] = pool->score[first + i];
+    return true;
 }
 
 /* The spread of the scores that are finite. */
@@ -113,11 +118,11 @@ static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperatur
     return true;
 }
 
-/* The cost of scoring stays a share of that of measuring; but the first look, by what others measured, may be a long one. */
+/* The cost of scoring stays a share of that of measuring; but the first look, when nothing was measured yet, may be a long one. */
 static int n_steps(const tune_explorer *e, int n)
 {
     if (!e->n_measured)
-        return FIRST_STEPS;
+        return MOST_STEPS;
     return n / 4 < 2 ? 2 : n / 4 < MOST_STEPS ? n / 4 : MOST_STEPS;
 }
 
@@ -125,12 +130,9 @@ static int propose(tune_explorer *e, int n, space_point *out)
 {
     chains *c = e->state ? e->state : (e->state = start(e));
     int steps = n_steps(e, n);
-    tune_pool pool = tune_pool_new(e->cx, CHAINS * (steps + 2));
+    tune_pool pool = tune_pool_new(e->cx, CHAINS * (steps + 1) + RESTARTED);
 
-    if (!score_chains(e, c, &pool))
-        return -1;
-    restart_worst(e, c);
-    if (!score_chains(e, c, &pool))
+    if (!score_chains(e, c, &pool) || !restart_worst(e, c, &pool))
         return -1;
     for (int i = 0; i < steps; i++)
         if (!step(e, c, &pool, spread(c) * (1 - (double)i / steps)))

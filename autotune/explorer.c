@@ -77,12 +77,12 @@ static int take_near_start(tune_explorer *e, int tries, space_point *out)
     return got;
 }
 
-/* Before anything was measured: a quarter of what was suggested, a quarter near the start, which is the best that the template knows. */
+/* Before anything was measured: a half of what was suggested, a quarter near the start, which is the best that the template knows. */
 static int take_first(tune_explorer *e, int n, space_point *out)
 {
-    int got = take_suggested(e, n / 4, out);
+    int got = take_suggested(e, n / 2, out);
 
-    return got + take_near_start(e, n / 2 - got, out + got);
+    return got + take_near_start(e, n / 4, out + got);
 }
 
 int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out)

@@ -59,32 +59,25 @@ static void set_accesses(tec_context *cx, const tune_leaf *l, const target *t, f
 /* ---- of the program ---- */
 
 typedef struct {
-    double work, outside_parallel, outside_vector, rest, steps, domain, cycles, load_cycles, traffic[TUNE_N_CACHES], roofline;
+    double work, outside_parallel, outside_vector, rest, steps, domain, cycles, load_cycles, traffic[TUNE_N_CACHES], estimate, largest;
 } totals;
-
-/* Bytes a cycle into L1, L2 and L3 of a usual machine. */
-static const double bandwidth[TUNE_N_CACHES] = {32, 12, 4};
 
 static void add_leaf(totals *sum, const tune_leaf *l, const target *t)
 {
-    double work = tune_leaf_work(l), cycles = tune_cycles(l, t), loads = tune_load_cycles(l, t), longest = fmax(cycles, loads);
+    double work = tune_leaf_work(l);
 
     sum->work += work;
     sum->outside_parallel += tune_extent_of(l, IR_PARALLEL, IR_PARALLEL) > 1 ? 0 : work;
     sum->outside_vector += tune_lanes(l) > 1 ? 0 : work;
     sum->steps += l->domain > 0 ? l->steps[0] : 0;
     sum->domain += l->domain;
-    sum->cycles += cycles;
-    sum->load_cycles += loads;
-    for (int c = 0; c < TUNE_N_CACHES; c++) {
-        double traffic = 0;
-
+    sum->cycles += tune_cycles(l, t);
+    sum->load_cycles += tune_load_cycles(l, t);
+    for (int c = 0; c < TUNE_N_CACHES; c++)
         for (int i = 0; i < l->n_accesses; i++)
-            traffic += tune_traffic(l, &l->access[i], tune_capacity(t, c));
-        sum->traffic[c] += traffic;
-        longest = fmax(longest, traffic / bandwidth[c]);
-    }
-    sum->roofline += longest * tune_imbalance(l, t);
+            sum->traffic[c] += tune_traffic(l, &l->access[i], tune_capacity(t, c));
+    sum->estimate += tune_estimate(l, t);
+    sum->largest = fmax(sum->largest, l->domain);
 }
 
 /* How often parallel loops are started; leaves of one loop stand side by side in the order of the tree. */
@@ -131,7 +124,7 @@ static void set_totals(const tune_nest *nest, const totals *sum, float *out)
     SET(load_cycles, tune_ratio(sum->load_cycles, work));
     for (int c = 0; c < TUNE_N_CACHES; c++)
         out[TUNE_PROGRAM_traffic_l1 + c] = (float)tune_ratio(sum->traffic[c], work);
-    SET(roofline, tune_ratio(sum->roofline, work));
+    SET(estimate, tune_ratio(sum->estimate, sum->largest));
 }
 
 /* ---- the row ---- */

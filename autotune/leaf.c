@@ -69,24 +69,21 @@ static void set_vector(const tune_leaf *l, const target *t, const int *at, float
 static void set_tile(const tune_leaf *l, const target *t, const int *at, float *out)
 {
     double copies = tune_extent_of(l, IR_UNROLLED, IR_UNROLLED), registers = fmax(1, t->vector_registers);
-    double results = 0, elements = 0, operands = 0, guarded = 0;
+    double elements = 0, guarded = 0;
+    tune_tile tile = tune_tile_of(l, t);
 
     for (int i = at[TUNE_TILE]; i < l->n_loops; i++)
         guarded += l->guarded[i];
-    for (int i = 0; i < l->n_accesses; i++) {
-        const tune_access *a = &l->access[i];
-
-        *(a->written ? &results : &operands) += tune_registers(l, a, t);
-        elements += a->written ? a->elements[at[TUNE_TILE]] : 0;
-    }
+    for (int i = 0; i < l->n_accesses; i++)
+        elements += l->access[i].written ? l->access[i].elements[at[TUNE_TILE]] : 0;
     SET(guards_tile, guarded);
     SET(unrolled, tune_log(copies));
     SET(code, tune_log(copies * tune_operations(&l->work)));
     SET(tile_elements, tune_log(elements));
-    SET(accumulators, tune_ratio(results, registers));
-    SET(pressure, tune_ratio(results + operands, registers));
-    SET(chains, tune_log(results));
-    SET(tile_loads, tune_ratio(operands, l->steps[at[TUNE_TILE]] / l->steps[at[TUNE_VECTOR]]));
+    SET(accumulators, tune_ratio(tile.results, registers));
+    SET(pressure, tune_ratio(tile.results + tile.operands, registers));
+    SET(chains, tune_log(tile.results));
+    SET(tile_loads, tune_ratio(tile.operands, l->steps[at[TUNE_TILE]] / l->steps[at[TUNE_VECTOR]]));
 }
 
 static void set_parallel(const tune_leaf *l, const target *t, float *out)

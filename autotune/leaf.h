@@ -41,6 +41,7 @@ typedef struct {
 /* Operations of one iteration. */
 typedef struct {
     double add, mul, div, minmax, math, compare, select, integer, cast;
+    double bounds; /* of these: selections by indices alone, with their conditions; few iterations keep them once loops are cut at their bounds */
 } tune_work;
 
 typedef struct {
@@ -89,6 +90,14 @@ double tune_lanes(const tune_leaf *l);                 /* of its vectors; 1: non
 double tune_bytes(const tune_leaf *l);                 /* of an element of what it writes; of a call that writes nothing: 4 */
 
 double tune_registers(const tune_leaf *l, const tune_access *a, const target *t); /* vector registers for what a tile touches of it */
+/* Vector registers for what a tile writes, for all that it reads, and for the one of its operands that needs the fewest. */
+typedef struct {
+    double results, operands, least;
+} tune_tile;
+tune_tile tune_tile_of(const tune_leaf *l, const target *t);
+/* Cycles of all cores by what takes longest: arithmetic, with the latency of sums where few are under way; loads, with those of results that find no
+ * register; or what comes into a cache. */
+double tune_estimate(const tune_leaf *l, const target *t);
 /* Iterations that the loops of these kinds have together. */
 double tune_extent_of(const tune_leaf *l, ir_how first, ir_how last);
 /* How many times as long the busiest core takes as all would if the work were even. */

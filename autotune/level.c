@@ -162,3 +162,55 @@ double tune_load_cycles(const tune_leaf *l, const target *t)
             loads += tune_registers(l, &l->access[i], t);
     return loads * l->steps[0] / l->steps[at[TUNE_TILE]] / fmax(1, t->load_ports);
 }
+
+/* ---- both ---- */
+
+tune_tile tune_tile_of(const tune_leaf *l, const target *t)
+{
+    tune_tile tile = {.least = INFINITY};
+
+    for (int i = 0; i < l->n_accesses; i++) {
+        double n = tune_registers(l, &l->access[i], t);
+
+        *(l->access[i].written ? &tile.results : &tile.operands) += n;
+        tile.least = l->access[i].written ? tile.least : fmin(tile.least, n);
+    }
+    tile.least = isinf(tile.least) ? 0 : tile.least;
+    return tile;
+}
+
+/* What takes longest hides most of the rest. */
+static double overlapped(double a, double b)
+{
+    return cbrt(a * a * a + b * b * b);
+}
+
+double tune_estimate(const tune_leaf *l, const target *t)
+{
+    enum { LATENCY = 4, START = 10 }; /* cycles of a sum's step; of entering a loop of sums */
+    static const double bandwidth[TUNE_N_CACHES] = {32, 12, 4}; /* bytes a cycle into L1, L2 and L3 of a usual machine */
+    tune_tile tile = tune_tile_of(l, t);
+    int at[TUNE_N_LEVELS];
+
+    tune_levels(l, at);
+    double tiles = l->steps[0] / l->steps[at[TUNE_TILE]], loads = tune_load_cycles(l, t);
+    double operations = tune_operations(&l->work), caches = 0;
+    double cycles = operations > 0 ? tune_cycles(l, t) * (operations - l->work.bounds) / operations : 0;
+
+    if (l->update) {
+        double starts = l->steps[0] / l->steps[at[TUNE_SUMS]];
+        double spilt = t->vector_registers ? fmax(0, tile.results + tile.least + 1 - t->vector_registers) : 0; /* 0: not known */
+
+        cycles *= fmax(1, LATENCY * fmax(2, t->fma_ports) / fmax(1, tile.results));
+        loads += (2 * spilt * tiles + 2 * tile.results * starts) / fmax(1, t->load_ports);
+        cycles += START * starts;
+    }
+    for (int c = 0; c < TUNE_N_CACHES; c++) {
+        double traffic = 0;
+
+        for (int i = 0; i < l->n_accesses; i++)
+            traffic += tune_traffic(l, &l->access[i], tune_capacity(t, c));
+        caches = fmax(caches, traffic / bandwidth[c]);
+    }
+    return (overlapped(overlapped(cycles, loads), caches) + tiles) * tune_imbalance(l, t);
+}

@@ -1,9 +1,9 @@
 /* autotune/model.c -- cost models: rows of tasks, labels relative to the best of each, and the trees that learn them. See model.h.
  *
- * Sets of trees whose predictions are added, each times its scale: the ground, which was learned from other tasks or loaded, and the model's own,
- * learned from the rows alone. On the rows both spread as widely; then the own one's weight is n / (n + 64), for n rows a task: what others taught
- * counts until the task has taught as much, and does not stand in its way later. (As a ground to be corrected it did: errors of trees that hundreds
- * of rows made sure take hundreds of rows to correct.)
+ * Sets of trees whose predictions are added, each times its scale: the ground, which is the estimate of the features and what was learned from other
+ * tasks or loaded, and the model's own, learned from the rows alone. On the rows both spread as widely; then the own one's weight is n / (n + 64),
+ * for n rows a task: what others taught counts until the task has taught as much, and does not stand in its way later. (As a ground to be corrected it
+ * did: errors of trees that hundreds of rows made sure take hundreds of rows to correct.)
  * The own trees are always learned anew from all rows, which takes a fifth of a second for 800 of them: trees that were grown batch by batch would
  * depend on when the batches ended, and a resumed tuner could not propose what an uninterrupted one does.
  */
@@ -25,7 +25,7 @@ static const struct kind {
 enum { MOST_ROWS = 4096 };
 
 /* A model that was settled more often is slow, and better made anew. */
-enum { MOST_SETS = 8, FORMAT = 2 };
+enum { MOST_SETS = 8, FORMAT = 3 };
 
 typedef struct {
     uint64_t task;
@@ -41,7 +41,8 @@ struct tune_model {
     int fitted;    /* rows that its own trees know */
     int n_ground;  /* rows that the ground knows */
     tune_trees *set[MOST_SETS + 1], *own; /* the ground; NULL where there was nothing to learn */
-    double scale[MOST_SETS + 1], own_scale, ground_scale;
+    double scale[MOST_SETS + 1], estimate_scale; /* 0: of a kind that tells nothing */
+    double own_scale, ground_scale, weight; /* weight: of the own trees */
     int n_sets;
 };
 
@@ -62,7 +63,7 @@ tune_model *tune_model_new(tec_context *cx, const char *kind, uint64_t seed)
 
     if (!m)
         return k ? base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "cost model: out of memory") : NULL;
-    *m = (tune_model){.cx = base_child(cx), .kind = k, .seed = seed, .ground_scale = 1};
+    *m = (tune_model){.cx = base_child(cx), .kind = k, .seed = seed, .ground_scale = 1, .estimate_scale = k->objective != NULL};
     return m;
 }
 
@@ -97,6 +98,11 @@ bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float f
     *r = (row){.task = task, .cost = cost, .features = base_copy(m->cx, features, sizeof *features * TUNE_N_FEATURES)};
     base_push(m->cx, &m->rows, r);
     return true;
+}
+
+bool tune_model_knows(const tune_model *m)
+{
+    return m->estimate_scale != 0 || tune_model_count(m) > 0;
 }
 
 int tune_model_count(const tune_model *m)
@@ -149,6 +155,8 @@ static bool label(const row **rows, const tune_data *d, float *out)
 
 static bool predict_ground(tec_context *cx, const tune_model *m, const float *features, int n, double scale, double *score)
 {
+    for (int i = 0; i < n; i++)
+        score[i] -= scale * m->estimate_scale * (double)features[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate];
     for (int i = 0; i < m->n_sets; i++)
         if (!tune_trees_predict(cx, m->set[i], features, n, scale * m->scale[i], score))
             return false;
@@ -171,7 +179,7 @@ static double spread(const double *score, int n)
 /* What the ground and the own trees count. */
 typedef struct {
     tune_trees *own; /* NULL: there is nothing to learn */
-    double own_scale, ground_scale;
+    double own_scale, ground_scale, weight;
 } lesson;
 
 static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, lesson *out)
@@ -179,11 +187,9 @@ static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, less
     enum { EQUAL = 64 }; /* rows of a task, of as much weight as the ground */
     double *own = base_array(cx, double, d->n), *ground = base_array(cx, double, d->n), weight = (double)d->n / (d->n + EQUAL * d->n_groups);
 
-    out->own_scale = 1;
-    if (!m->n_sets)
-        return true;
     if (!tune_trees_predict(cx, out->own, d->features, d->n, 1, own) || !predict_ground(cx, m, d->features, d->n, 1, ground))
         return false;
+    out->weight = weight;
     out->own_scale = weight / spread(own, d->n);
     out->ground_scale = (1 - weight) / spread(ground, d->n);
     return true;
@@ -223,6 +229,7 @@ bool tune_model_fit(tec_context *cx, tune_model *m)
     m->own = found.own;
     m->own_scale = found.own_scale;
     m->ground_scale = found.ground_scale;
+    m->weight = found.weight;
     m->fitted = m->rows.n;
     return true;
 }
@@ -238,14 +245,22 @@ bool tune_model_may_settle(const tune_model *m)
     return m->n_sets < MOST_SETS;
 }
 
+/* What was learned counts no more than this where other tasks follow: that it knows its own rows by heart does not make it wiser about others. */
+static const double MOST_WEIGHT = 0.5;
+
 bool tune_model_settle(tec_context *cx, tune_model *m)
 {
     if (!tune_model_may_settle(m))
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost model can be settled %d times: make a new one from records", MOST_SETS), false;
     if (!tune_model_fit(cx, m))
         return false;
+    if (m->own && m->weight > MOST_WEIGHT) {
+        m->ground_scale *= (1 - MOST_WEIGHT) / (1 - m->weight);
+        m->own_scale *= MOST_WEIGHT / m->weight;
+    }
     for (int i = 0; i < m->n_sets; i++)
         m->scale[i] = scale_of(m, i);
+    m->estimate_scale *= m->ground_scale;
     if (m->own) {
         m->scale[m->n_sets] = m->own_scale;
         m->set[m->n_sets++] = m->own;
@@ -310,6 +325,7 @@ bool tune_model_importance(tec_context *cx, tune_model *m, double gain[TUNE_N_FE
 typedef struct {
     uint64_t magic, hash; /* of what follows */
     uint32_t format, features_version, n_features, kind, n_sets, n_rows;
+    double estimate_scale;
 } header;
 static const uint64_t magic = 0x6c65646f6d636574; /* "tecmodel" where the least byte comes first */
 
@@ -337,6 +353,7 @@ bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *
     h.kind = (uint32_t)(m->kind - kinds);
     h.n_sets = (uint32_t)m->n_sets + (m->own != NULL);
     h.n_rows = (uint32_t)tune_model_count(m);
+    h.estimate_scale = m->ground_scale * m->estimate_scale;
     base_addn(cx, &out, (const char *)&h, sizeof h);
     for (int i = 0; i < m->n_sets; i++)
         if (!save_set(cx, m->set[i], scale_of(m, i), &out))
@@ -371,8 +388,10 @@ static tune_model *load_sets(tec_context *cx, const header *h, const uint8_t *at
         }
         m->n_sets++;
     }
-    if (m)
+    if (m) {
         m->n_ground = (int)h->n_rows;
+        m->estimate_scale = h->estimate_scale;
+    }
     return m;
 }
 

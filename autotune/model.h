@@ -8,7 +8,7 @@
  *
  * Gradient boosted trees (XGBoost). Costs count relative to the best of their task, so that tasks can be learned together: 1 is the fastest
  * candidate known, 0 one that failed. "rank" learns which of two candidates of a task is faster, "regression" the relative throughput, "none"
- * nothing. A model without anything to learn from gives all candidates the same score.
+ * nothing. A model without anything to learn from goes by the estimate that is among the features; "none" gives all candidates the same score.
  * Transfer: `tune_model_settle` keeps what was learned so far as the ground for what follows: the rows are dropped, later ones are learned by
  * themselves, and scores are the weighted sum of both; the ground's weight falls with the rows. A model is seeded by adding the rows of related
  * tasks, then settling.
@@ -29,6 +29,7 @@ const char *tune_model_kind(const tune_model *m);
 /* A candidate of a task; cost in seconds, INFINITY where it failed. Numbers that are not finite, and costs that are none, are refused. */
 bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float features[TUNE_N_FEATURES], double cost);
 int tune_model_count(const tune_model *m); /* rows that it learns from */
+bool tune_model_knows(const tune_model *m); /* something to tell candidates apart by */
 
 /* Learns from the rows; nothing to do where none came since the last time. */
 bool tune_model_fit(tec_context *cx, tune_model *m);

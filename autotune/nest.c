@@ -65,11 +65,34 @@ static void count_op(tune_work *w, const ir_expr *e)
     }
 }
 
+typedef struct {
+    ir_walk walk;
+    tune_work work;
+} condition_counter;
+
+static bool count_condition(ir_walk *walk, const ir_expr *e)
+{
+    count_op(&((condition_counter *)walk)->work, e);
+    return true;
+}
+
+/* What a padding asks of each element, 0 where values decide. */
+static double bounds_of(tec_context *cx, const ir_expr *e)
+{
+    condition_counter c = {.walk = {.expr = count_condition, .cx = cx}};
+
+    if (e->op != IR_SELECT || ir_loads(cx, e->arg[0]))
+        return 0;
+    ir_walk_expr(&c.walk, e->arg[0]);
+    return 1 + tune_operations(&c.work);
+}
+
 static bool count_expr(ir_walk *walk, const ir_expr *e)
 {
     counter *c = (counter *)walk;
 
     count_op(&c->leaf->work, e);
+    c->leaf->work.bounds += bounds_of(walk->cx, e);
     if (e->op == IR_LET)
         tune_mean(c->scope, e->let.var, e->let.value);
     if (e->op == IR_LOAD || (e->op == IR_CALL && e->call.n_buffers))

@@ -21,17 +21,31 @@ static const float *features_of(tec_context *cx, tune_session *s, const tune_tun
     return base_copy(cx, f, sizeof f);
 }
 
-static const float *point_features(tune_session *s, const space_point *p)
+/* The rows of the last proposal become those before it. */
+static void turn_rows(tune_tuned *t)
 {
-    space_number index = space_index(s->scored->task->space, p);
-    const float *f = tune_points_get(&s->features, index);
+    tune_rows oldest = t->rows_before;
+
+    t->rows_before = t->rows;
+    t->rows = (tune_rows){.cx = oldest.cx};
+    base_reset(t->rows.cx);
+}
+
+static const float *point_features(tune_session *s, tune_tuned *t, const space_point *p)
+{
+    space_number index = space_index(t->task->space, p);
+    const float *f = tune_points_get(&t->rows.points, index);
 
     if (f)
         return f;
     double start = tec_clock();
+    f = tune_points_get(&t->rows_before.points, index);
     base_reset(s->scratch);
-    f = features_of(s->cached, s, s->scored, space_apply(s->scratch, s->scored->task->space, p));
-    tune_points_add(s->cached, &s->features, index, f);
+    if (!f)
+        f = features_of(t->rows.cx, s, t, space_apply(s->scratch, t->task->space, p));
+    else if (f != no_features)
+        f = base_copy(t->rows.cx, f, sizeof *f * TUNE_N_FEATURES);
+    tune_points_add(t->rows.cx, &t->rows.points, index, f);
     s->times.features += tec_clock() - start;
     return f;
 }
@@ -48,12 +62,13 @@ static bool predict(tune_session *s, const float *rows, int n, double *out)
 static bool score(void *user, const space_point *p, int n, double *out)
 {
     tune_session *s = user;
-    float *rows = base_array(s->cached, float, (int64_t)n * TUNE_N_FEATURES);
-    double *good = base_array(s->cached, double, n);
-    int *number = base_array(s->cached, int, n), n_good = 0;
+    base_mark mark = base_arena_mark(s->cx);
+    float *rows = base_array(s->cx, float, (int64_t)n * TUNE_N_FEATURES);
+    double *good = base_array(s->cx, double, n);
+    int *number = base_array(s->cx, int, n), n_good = 0;
 
     for (int i = 0; i < n; i++) {
-        const float *f = point_features(s, &p[i]);
+        const float *f = point_features(s, s->scored, &p[i]);
 
         out[i] = -INFINITY;
         if (f == no_features)
@@ -65,6 +80,7 @@ static bool score(void *user, const space_point *p, int n, double *out)
         return false;
     for (int i = 0; i < n_good; i++)
         out[number[i]] = good[i];
+    base_arena_release(s->cx, mark);
     return true;
 }
 
@@ -81,8 +97,10 @@ static void add_trial(tune_session *s, tune_tuned *t, tune_batch *b, const sched
     *trial = (tune_sample){.trace = base_strdup(s->cx, trace), .tuner = tuner, .has_point = p, .batch = b->number};
     if (p)
         trial->point = *p;
-    const float *f = features_of(s->cx, s, t, applied);
-    trial->features = f == no_features ? NULL : f;
+    const float *f = p ? tune_points_get(&t->rows.points, space_index(t->task->space, p)) : NULL;
+    if (!f)
+        f = features_of(s->cx, s, t, applied);
+    trial->features = f == no_features ? NULL : base_copy(s->cx, f, sizeof *f * TUNE_N_FEATURES);
     base_dict_put(s->cx, &t->tried, trial->trace, trial);
     trial->record = base_dict_get(&t->recorded, trial->trace);
     b->trial[b->n++] = trial;
@@ -183,8 +201,7 @@ static tune_batch *propose(tune_session *s, int task)
     tune_tuned *t = &s->task[task];
 
     *b = (tune_batch){.number = s->n_batches, .task = task};
-    base_reset(s->cached);
-    s->features = (tune_points){0};
+    turn_rows(t);
     s->scored = t;
     if ((s->curve[task].asked == 0 && !add_known(s, t, b)) || !fill(s, t, b, batch_size(s, s->curve[task].asked)))
         return NULL;

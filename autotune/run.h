@@ -26,10 +26,17 @@ typedef struct {
     bool reused, submitted;
 } tune_sample;
 
+/* Rows of features by a point's number. */
+typedef struct {
+    tec_context *cx; /* holds them */
+    tune_points points;
+} tune_rows;
+
 typedef struct {
     const tune_task *task;
     tune_state state;
     tune_explorer *explorer;
+    tune_rows rows, rows_before; /* of this proposal, and of the one before, where explorers stand that go on from there */
     uint64_t hash;
     base_dict recorded; /* trace -> store_record *: of this job, and of others before it */
     base_dict tried;    /* trace -> tune_sample *: proposed in this session */
@@ -45,15 +52,14 @@ typedef struct {
 } tune_batch;
 
 struct tune_session {
-    tec_context *cx, *scratch, *cached; /* scratch: one candidate's schedule; cached: features of one proposal */
+    tec_context *cx, *scratch; /* scratch: one candidate's schedule */
     tune_options o;
     tune_tuned *task;
     tune_curve *curve;
     tune_model *model;
     const char *ground; /* words on what the model began with */
     bool model_knows;   /* something that can be predicted from */
-    tune_points features; /* of the task that is proposed for, in `cached` */
-    const tune_tuned *scored; /* that task */
+    tune_tuned *scored; /* the task that is proposed for */
     tune_batch *under_way; /* the last one that was proposed; NULL: none */
     tune_end end;
     int n_batches, current;

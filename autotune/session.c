@@ -44,6 +44,8 @@ static bool start_task(tune_session *s, int i)
     tune_tuned *t = &s->task[i];
 
     *t = (tune_tuned){.task = task, .hash = hash_of(task->task->exact_key), .state = {.task = task}};
+    t->rows.cx = base_child(s->cx);
+    t->rows_before.cx = base_child(s->cx);
     s->curve[i] = (tune_curve){.weight = task->weight, .flops = task->flops, .family = hash_of(task->task->family)};
     t->explorer = tune_explorer_new(s->cx, s->o.explorer, task->space, s->o.seed ^ t->hash);
     return t->explorer && tune_read_records(s, t) && (!tune_explorer_uses_model(s->o.explorer) || suggest(s, t));
@@ -108,7 +110,7 @@ static bool start(tune_session *s)
         return (s->model = tune_model_new(s->cx, s->o.model, s->o.seed));
     if (!lay_ground(s))
         return false;
-    s->model_knows = tune_model_count(s->model) > 0;
+    s->model_knows = tune_model_knows(s->model);
     return true;
 }
 
@@ -118,14 +120,17 @@ void tune_session_close(tune_session *s)
         return;
     tune_model_close(s->model);
     tec_context_free(s->scratch);
-    tec_context_free(s->cached);
+    for (int i = 0; i < s->o.n_tasks; i++) {
+        tec_context_free(s->task[i].rows.cx);
+        tec_context_free(s->task[i].rows_before.cx);
+    }
 }
 
 tune_session *tune_session_new(tec_context *cx, const tune_options *o)
 {
     tune_session *s = base_new(cx, tune_session);
 
-    *s = (tune_session){.cx = cx, .scratch = base_child(cx), .cached = base_child(cx), .o = *o, .started = tec_clock(), .adopted = -1};
+    *s = (tune_session){.cx = cx, .scratch = base_child(cx), .o = *o, .started = tec_clock(), .adopted = -1};
     s->o.explorer = o->explorer ? o->explorer : "anneal";
     s->o.model = o->model ? o->model : "rank";
     s->task = base_array(cx, tune_tuned, o->n_tasks);

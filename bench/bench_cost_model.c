@@ -330,7 +330,7 @@ static bool time_model(tec_context *cx, const char *kind, const float *rows, int
     bool ok = m != NULL;
 
     for (int i = 0; ok && i < n; i++)
-        ok = tune_model_add(cx, m, 1, rows + (size_t)i * TUNE_N_FEATURES, exp2(rows[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_roofline]));
+        ok = tune_model_add(cx, m, 1, rows + (size_t)i * TUNE_N_FEATURES, exp2(rows[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate]));
     start = now();
     ok = ok && tune_model_fit(cx, m);
     double fitted = now();

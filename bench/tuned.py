@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 
-from bench.harness import TEC, WORK
+from bench.harness import BUILD, TEC, WORK, program
 
 # name: (extent, channels in, channels out, kernel, stride, depthwise)
 CONVS = {'C2': (56, 64, 64, 3, 1, False), 'C4': (56, 64, 128, 3, 2, False), 'C5': (56, 64, 128, 1, 2, False), 'C6': (28, 128, 128, 3, 1, False),
@@ -34,12 +34,17 @@ def definition(name):
             f'  return Y\n}}\n')
 
 
-def tune(name, db, explorer, seed, options):
-    """One tuning run of options.trials proposals; it goes on where it stopped."""
+def source_of(name):
     source = os.path.join(WORK, f'tuned-{name}.te')
     os.makedirs(WORK, exist_ok=True)
     with open(source, 'w') as f:
         f.write(definition(name))
+    return source
+
+
+def tune(name, db, explorer, seed, options):
+    """One tuning run of options.trials proposals; it goes on where it stopped."""
+    source = source_of(name)
     print(f'{os.path.basename(db)}: {name}, {explorer}, seed {seed} ...', file=sys.stderr, flush=True)
     subprocess.run([TEC, 'tune', source, '--records', db, '--explorer', explorer, '--seed', str(seed), '--trials',
                     str(options.trials + NOT_PROPOSED), '--threads', str(options.threads)], check=True, stdout=subprocess.DEVNULL)
@@ -52,16 +57,38 @@ def records(db, name):
     return sorted((r for r in of_all if r['workload']['definition'].startswith(f'def {name}(')), key=lambda r: r.get('trial', 0))
 
 
-def curve(of, explorer, trials):
-    """GFLOP/s of the fastest candidate so far, after each trial of the explorer."""
-    best, points = 0.0, []
+def incumbents(of, explorer, trials):
+    """(trial, trace) of each candidate of the explorer that was the fastest so far."""
+    best, found, trial = float('inf'), [], 0
     for r in of:
-        if r['tuner'] != explorer:
+        if r['tuner'] != explorer or trial == trials:
             continue
-        if r['status'] == 'ok':
-            best = max(best, r['workload']['flops'] / statistics.median(r['costs']) * 1e-9)
-        points.append(best)
-    return points[:trials]
+        trial += 1
+        if r['status'] == 'ok' and statistics.median(r['costs']) < best:
+            best = statistics.median(r['costs'])
+            found.append((trial, r['trace']))
+    return found
+
+
+def again(name, first, traces, options):
+    """How many times as fast as the first each schedule is, measured now, in turns with it."""
+    lines = subprocess.run([program('bench_again'), source_of(name), BUILD, str(options.threads)], check=True, stdout=subprocess.PIPE, text=True,
+                           input=''.join(f'{trace.rstrip()}\n.\n' for trace in [first, *traces])).stdout
+    return [float(line) for line in lines.split()]
+
+
+def gains(name, runs, options):
+    """After each trial of runs of one workload, {key: (explorer, records)}: how many times as fast as the default schedule is what the explorer had
+    measured as the fastest by then. All that were the fastest for a time are measured anew in three rounds, each in turns with the default; costs in
+    records were taken at whatever clock the machine had then."""
+    found = {key: incumbents(of, explorer, options.trials) for key, (explorer, of) in runs.items()}
+    traces = list(dict.fromkeys(trace for of in found.values() for _, trace in of))
+    default = next(r['trace'] for _, of in runs.values() for r in of if r['tuner'] == 'default')
+    print(f'{name}: {len(traces)} schedules once more ...', file=sys.stderr, flush=True)
+    rounds = [again(name, default, traces, options) for _ in range(3)]
+    gain = {trace: statistics.median(of) for trace, *of in zip(traces, *rounds)}
+    return {key: [next((gain[trace] for trial, trace in reversed(of) if trial <= t), 0.0) for t in range(1, options.trials + 1)]
+            for key, of in found.items()}
 
 
 def reached(points, goal):

@@ -567,12 +567,19 @@ static bool annotate_sums(tiling *t, const sums_loops *l)
     return space_unroll(t->s, l->steps) && space_vectorise(t->s, l->lane);
 }
 
-/* Rows and vectors of the blocks that fill the registers and empty them. */
-static bool annotate_copies(tiling *t, const char *copy, const char *around)
+/* Rows and vectors of the blocks that fill the registers and empty them: the same vectors as those of the sums, or they would be no registers. */
+static bool annotate_copies(tiling *t, const sums_loops *l, const char *copy, const char *around)
 {
-    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
     int n_reduce, n = space_own_loops(t->s, copy, around, spatial, reduce, &n_reduce);
+    int64_t lanes = l->lane ? space_extent(t->s, l->lane) : 0, last = n ? space_extent(t->s, spatial[n - 1]) : 0;
 
+    if (lanes > 0 && last > lanes && last % lanes == 0) {
+        if (!sched_split(t->s, spatial[n - 1], (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part))
+            return false;
+        spatial[n - 1] = part[0];
+        spatial[n++] = part[1];
+    }
     for (int i = 0; i < n - 1; i++)
         if (!space_unroll(t->s, spatial[i]))
             return false;
@@ -589,11 +596,11 @@ static bool keep_in_registers(tiling *t, const sums_loops *l)
     const char *copy = sched_cache_write_at(t->s, t->g->name, IR_LOCAL, around);
     if (!copy)
         return false;
-    int n = sched_producers_of(t->s, t->g->name, &writer);
+    int n = sched_producers_of(t->s, copy, &writer);
     for (int i = 0; i < n; i++)
-        if (sched_block(t->s, writer[i])->block.block->role == IR_ROLE_CACHE && !annotate_copies(t, writer[i], around))
+        if (sched_block(t->s, writer[i])->block.block->role == IR_ROLE_CACHE && !annotate_copies(t, l, writer[i], around))
             return false;
-    return annotate_copies(t, copy, around);
+    return annotate_copies(t, l, copy, around);
 }
 
 static bool compute_sums(tiling *t)

@@ -25,6 +25,7 @@ const target_cpu target_cpus[] = {
     {"sapphirerapids", "x86_64", "icelake-server", "avx512bf16 avx512fp16 avxvnni", KIB(48), MIB(2), MIB(64), 2, 2},
     {"znver3", "x86_64", "x86-64-v3", "", KIB(32), KIB(512), MIB(32), 2, 2},
     {"znver4", "x86_64", "icelake-server", "avx512bf16", KIB(32), MIB(1), MIB(32), 2, 1},
+    {"znver5", "x86_64", "znver4", "avxvnni", KIB(48), MIB(1), MIB(32), 2, 2},
     {"generic", "aarch64", NULL, "fp-armv8 neon", KIB(32), KIB(512), 0, 1, 1},
     {"cortex-a53", "aarch64", "generic", "crc", KIB(32), KIB(512), 0, 1, 1},
     {"cortex-a72", "aarch64", "generic", "crc", KIB(32), MIB(1), 0, 1, 2},

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "ir/build.h"
 #include "targets/llvm/gen.h"
 
 void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple, bool nonnegative)
@@ -121,6 +122,18 @@ static LLVMValueRef branch(llvm_gen *g, LLVMValueRef c, const ir_expr *a, const 
     return phi;
 }
 
+/* Neighbours of one local buffer, or one element: they are there, whichever of them are wanted. A masked load would keep the buffer in memory. */
+static bool is_there(const ir_expr *e)
+{
+    const ir_expr *i = e->op == IR_LOAD && e->load.n == 1 && !e->load.mask && e->load.buffer->scope == IR_LOCAL ? e->load.index[0] : NULL;
+    int64_t first, size;
+
+    if (i && i->op == IR_RAMP)
+        i = ir_is_value(i->ramp.stride, 1) ? i->ramp.base : NULL;
+    return i && ir_is_int(i, &first) && e->load.buffer->n == 1 && ir_is_int(e->load.buffer->shape[0], &size) && first >= 0 &&
+           first + e->dtype.lanes <= size;
+}
+
 static LLVMValueRef emit_select(llvm_gen *g, const ir_expr *e)
 {
     LLVMValueRef c = llvm_expr(g, e->arg[0]);
@@ -129,8 +142,8 @@ static LLVMValueRef emit_select(llvm_gen *g, const ir_expr *e)
         return NULL;
     if (risky && e->arg[0]->dtype.lanes == 1)
         return branch(g, c, e->arg[1], e->arg[2], NULL);
-    LLVMValueRef a = llvm_risky(g, e->arg[1]) ? masked(g, e->arg[1], c) : llvm_expr(g, e->arg[1]);
-    LLVMValueRef b = llvm_risky(g, e->arg[2]) ? masked(g, e->arg[2], LLVMBuildNot(g->b, c, "")) : llvm_expr(g, e->arg[2]);
+    LLVMValueRef a = llvm_risky(g, e->arg[1]) && !is_there(e->arg[1]) ? masked(g, e->arg[1], c) : llvm_expr(g, e->arg[1]);
+    LLVMValueRef b = llvm_risky(g, e->arg[2]) && !is_there(e->arg[2]) ? masked(g, e->arg[2], LLVMBuildNot(g->b, c, "")) : llvm_expr(g, e->arg[2]);
     return a && b ? LLVMBuildSelect(g->b, c, a, b, "") : NULL;
 }
 

@@ -291,6 +291,44 @@ Test(features, a_temporary_is_as_large_as_where_it_lives)
     expect(row_after(text, "compute_at(T, C.i)\n"), "temporaries", log2(1 + 4 * 96));
 }
 
+/* The product with tiles of so many rows and vectors. */
+static double estimate_of(int rows, int vectors)
+{
+    const char *trace = base_format(cx,
+                                    "C.y.0, C.y.1 = split(C.y, _, %d)\nC.x.0, C.x.1, C.x.2 = split(C.x, _, %d, 8)\n"
+                                    "reorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1, C.x.2)\nunroll(C.y.1)\nunroll(C.x.1)\nvectorize(C.x.2)\n",
+                                    rows, vectors);
+    const float *row = row_after(product, trace);
+
+    return row[TUNE_PROGRAM_estimate];
+}
+
+/* Two multiply-adds begin in each cycle and take four: eight results keep them busy, and sixteen registers hold fourteen. */
+Test(features, estimate_what_few_and_many_results_cost)
+{
+    double few = estimate_of(1, 1), enough = estimate_of(4, 2), many = estimate_of(8, 4), scalar = row_after(product, "")[TUNE_PROGRAM_estimate];
+
+    cr_assert(few > enough + 1.5, "1 result %g, 8 results %g", few, enough);
+    cr_assert(many > enough + 0.2, "32 results %g, 8 results %g", many, enough);
+    cr_assert(scalar > few + 2, "no vectors %g, vectors %g", scalar, few);
+    cr_assert(enough > log2(1 / 16.0), "faster than 16 multiply-adds a cycle: %g", enough);
+}
+
+/* Loops are cut where an index leaves the bounds: the tests of a padding do not weigh as arithmetic does, wherever they stand. */
+Test(features, estimate_a_padding_by_what_it_moves)
+{
+    const char *text = "def pad(X: f32[64, 64]) {\n  P[y: 66, x: 64] = select(y >= 1 && y < 65, X[y - 1, x], 0.0)\n"
+                       "  Y[y: 64, x: 64] = sum[k: 3](P[y + k, x])\n  return Y\n}\n";
+    const char *values = "def pad(X: f32[64, 64]) {\n  P[y: 64, x: 64] = select(X[y, x] >= 1.0 && X[y, x] < 65.0, X[y, x], 0.0)\n"
+                         "  Y[y: 62, x: 64] = sum[k: 3](P[y + k, x])\n  return Y\n}\n";
+    const char *inlined = "compute_inline(P)\nvectorize(Y.x)\n", *apart = "vectorize(P.x)\nvectorize(Y.x)\n";
+    double inside = row_after(text, inlined)[TUNE_PROGRAM_estimate], outside = row_after(text, apart)[TUNE_PROGRAM_estimate];
+    double by_value = row_after(values, inlined)[TUNE_PROGRAM_estimate];
+
+    cr_assert(inside < outside, "inlined %g, in a loop of its own %g", inside, outside);
+    cr_assert(by_value > inside + 0.3, "by value %g, by index %g", by_value, inside);
+}
+
 Test(features, differ_between_tile_sizes)
 {
     const float *a = row_after(product, "C.x.0, C.x.1 = split(C.x, _, 8)\n"), *b = row_after(product, "C.x.0, C.x.1 = split(C.x, _, 16)\n");

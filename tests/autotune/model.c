@@ -58,13 +58,13 @@ static const float *row_at(const float *rows, int i)
     return rows + (size_t)i * TUNE_N_FEATURES;
 }
 
-/* A machine that waits for its L1 cache, spills what does not fit into registers, and likes whole vectors. */
+/* A machine that is not quite what the estimate takes it for: it waits for its L1 cache more, and minds scalars and spills in its own way. */
 static double made_up_cost(const float *row)
 {
     const float *leaf = row + TUNE_N_PROGRAM;
     double spill = fmax(0, leaf[TUNE_LEAF_pressure]), scalar = leaf[TUNE_LEAF_vector] == 0;
 
-    return 1e-9 * exp2(row[TUNE_PROGRAM_work] + 0.7 * leaf[TUNE_LEAF_traffic_l1]) * (1 + 2 * spill + 3 * scalar + 0.5 * leaf[TUNE_LEAF_imbalance]);
+    return 1e-9 * exp2(0.7 * row[TUNE_PROGRAM_estimate] + 0.7 * leaf[TUNE_LEAF_traffic_l1]) * (1 + 2 * spill + 3 * scalar + 0.5 * leaf[TUNE_LEAF_imbalance]);
 }
 
 static tune_model *model_of(const char *kind)
@@ -126,6 +126,19 @@ static void expect_equal_scores(tune_model *m, const float *rows, int n)
     cr_assert(isfinite(s[0]));
 }
 
+/* The model has learned nothing: the higher the estimate, the lower the score. */
+static void expect_scores_of_estimates(tune_model *m, const float *rows, int n)
+{
+    const double *s = scores(m, rows, n);
+
+    for (int i = 1; i < n; i++) {
+        double a = row_at(rows, i - 1)[TUNE_PROGRAM_estimate], b = row_at(rows, i)[TUNE_PROGRAM_estimate];
+
+        cr_assert_eq(a < b, s[i - 1] > s[i]);
+        cr_assert_eq(a > b, s[i - 1] < s[i]);
+    }
+}
+
 /* ---- learning ---- */
 
 static void learns(const char *kind)
@@ -165,22 +178,24 @@ Test(model, costs_count_within_their_task)
     cr_assert(rho > 0.8, "the rank correlation is %g", rho);
 }
 
-Test(model, works_with_no_one_or_failed_samples)
+Test(model, goes_by_estimates_with_no_one_or_failed_samples)
 {
     const float *rows = sample(64, 96, 128, 1, 20);
     const char *const kind[] = {"rank", "regression", "none"};
 
     for (int k = 0; k < BASE_COUNT(kind); k++) {
+        void (*expect)(tune_model *, const float *, int) = k < 2 ? expect_scores_of_estimates : expect_equal_scores;
         tune_model *m = model_of(kind[k]);
 
-        expect_equal_scores(m, rows, 20);
+        cr_assert_eq(tune_model_knows(m), k < 2);
+        expect(m, rows, 20);
         add(m, 1, rows, 1);
-        expect_equal_scores(m, rows, 20);
+        expect(m, rows, 20);
         tune_model_close(m);
         m = model_of(kind[k]);
         for (int i = 0; i < 20; i++)
             cr_assert(tune_model_add(cx, m, 1, row_at(rows, i), INFINITY));
-        expect_equal_scores(m, rows, 20);
+        expect(m, rows, 20);
         tune_model_close(m);
     }
 }
@@ -335,7 +350,7 @@ Test(model, that_learned_nothing_can_be_saved)
     tune_model *back = tune_model_load(cx, data, size, 7);
 
     cr_assert(back, "%s", tec_context_error(cx));
-    expect_equal_scores(back, sample(64, 96, 128, 1, 5), 5);
+    expect_scores_of_estimates(back, sample(64, 96, 128, 1, 5), 5);
     tune_model_close(m);
     tune_model_close(back);
 }
@@ -405,13 +420,13 @@ Test(model, learns_of_a_shape_from_others)
     add(seeded, 2, sample(128, 64, 64, 1, 160), 160);
     add(seeded, 3, sample(32, 128, 256, 1, 160), 160);
     cr_assert(tune_model_settle(cx, seeded), "%s", tec_context_error(cx));
-    double before = correlation(seeded, held_out, HELD_OUT);
+    double before = correlation(seeded, held_out, HELD_OUT), nothing = correlation(alone, held_out, HELD_OUT);
     add(alone, 4, few, 16);
     add(seeded, 4, few, 16);
     double without = correlation(alone, held_out, HELD_OUT), with = correlation(seeded, held_out, HELD_OUT);
     tune_model_close(alone);
     tune_model_close(seeded);
-    cr_assert(before > 0.7, "of a shape that it never saw: %g", before);
+    cr_assert(before > nothing + 0.1, "of a shape that it never saw: %g, by the estimate alone: %g", before, nothing);
     cr_assert(with > without + 0.05, "with %g, without %g", with, without);
 }
 
@@ -428,7 +443,7 @@ Test(model, outgrows_a_ground_that_is_wrong)
     add(m, 2, sample(64, 96, 128, 3, 128), 128);
     double right = correlation(m, held_out, HELD_OUT);
     tune_model_close(m);
-    cr_assert(wrong < -0.7, "%g", wrong);
+    cr_assert(wrong < -0.3, "%g", wrong); /* the estimate has a say in it */
     cr_assert(right > 0.5, "%g", right);
 }
 
@@ -514,6 +529,7 @@ Test(seed, takes_the_records_of_the_task_that_others_made_and_those_of_other_sha
 
     store_rows(own, sample(96, 48, 160, 1, 30), 30, TUNE_FEATURES_VERSION);
     store_rows(other, sample(64, 96, 128, 1, N), N, TUNE_FEATURES_VERSION);
+    double nothing = correlation(m, held_out, HELD_OUT);
     tune_seed_result r = seed_for(m, own, &(tune_seed_options){.rows = 120});
     cr_assert_eq(r.workloads, 2);
     cr_assert_eq(r.rows, 30 + 120);
@@ -521,7 +537,7 @@ Test(seed, takes_the_records_of_the_task_that_others_made_and_those_of_other_sha
     cr_assert_eq(tune_model_count(m), 30 + 120);
     double rho = correlation(m, held_out, HELD_OUT);
     tune_model_close(m);
-    cr_assert(rho > 0.5, "the rank correlation is %g", rho);
+    cr_assert(rho > nothing + 0.1, "the rank correlation is %g, by the estimate alone %g", rho, nothing);
 }
 
 Test(seed, takes_the_nearest_shapes_of_its_family_first)
@@ -551,7 +567,7 @@ Test(seed, passes_over_features_that_cannot_be_had)
     tune_seed_result r = seed_for(m, own, NULL);
     cr_assert_eq(r.rows, 0);
     cr_assert_eq(r.passed_over, 10);
-    expect_equal_scores(m, sample(64, 64, 64, 2, 5), 5);
+    expect_scores_of_estimates(m, sample(64, 64, 64, 2, 5), 5);
     tune_model_close(m);
 }
 

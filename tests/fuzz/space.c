@@ -238,6 +238,46 @@ Test(space, columns_means_the_same) { points_mean_the_same("columns", wide); }
 Test(space, best_means_the_same) { points_mean_the_same("best", wide); }
 Test(space, attention_means_the_same) { points_mean_the_same("attention", wide); }
 Test(space, lstm_means_the_same) { points_mean_the_same("lstm", wide); }
+/* How many blocks fill the registers of a tile or empty them; each must do it in vectors that are written out, since a tile that a loop walks through
+ * stays in memory. */
+static int register_copies(const sched *s)
+{
+    const char **block, **loop;
+    int found = 0, n_blocks = sched_blocks(s, &block);
+
+    for (int i = 0; i < n_blocks; i++) {
+        size_t length = strlen(block[i]);
+        int n = strstr(block[i], ".cache.local") ? sched_loops_of(s, block[i], &loop) : 0;
+
+        found += n > 0;
+        for (int j = 0; j < n; j++) {
+            const ir_stmt *l = sched_loop(s, loop[j]);
+            bool own = strncmp(loop[j], block[i], length) == 0 && loop[j][length] == '.';
+
+            cr_assert(!own || l->loop.how != IR_SERIAL || ir_is_value(l->loop.extent, 1), "%s of\n%s", loop[j], sched_trace_text(cx, s));
+        }
+    }
+    return found;
+}
+
+Test(space, a_blocked_reduction_keeps_its_tile_in_registers)
+{
+    setting x = set_up("mmlarge", "llvm -mcpu=x86-64-v4 -num-cores=1");
+    uint64_t state = 3;
+    int found = 0;
+
+    for (int i = 0; i < 200; i++) {
+        tec_context *scratch = base_child(cx);
+        space_point p;
+
+        cr_assert(space_sample(cx, x.sp, &state, &p));
+        sched *s = space_apply(scratch, x.sp, &p);
+        found += sched_failed(s) ? 0 : register_copies(s);
+        tec_context_free(scratch);
+    }
+    cr_assert(found >= 16, "only %d copies between memory and registers", found);
+}
+
 Test(space, one_core_and_short_vectors_mean_the_same)
 {
     points_mean_the_same("mmodd", "llvm -mcpu=x86-64 -num-cores=1");
