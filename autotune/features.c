@@ -74,8 +74,7 @@ static void add_leaf(totals *sum, const tune_leaf *l, const target *t)
     sum->cycles += tune_cycles(l, t);
     sum->load_cycles += tune_load_cycles(l, t);
     for (int c = 0; c < TUNE_N_CACHES; c++)
-        for (int i = 0; i < l->n_accesses; i++)
-            sum->traffic[c] += tune_traffic(l, &l->access[i], tune_capacity(t, c));
+        sum->traffic[c] += tune_leaf_traffic(l, t, c);
     sum->estimate += tune_estimate(l, t);
     sum->largest = fmax(sum->largest, l->domain);
 }

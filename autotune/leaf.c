@@ -143,13 +143,11 @@ static void set_caches(const tune_leaf *l, const target *t, const int *at, float
     double each = fmax(tune_operations(&l->work), 1);
 
     for (int c = 0; c < TUNE_N_CACHES; c++) {
-        double capacity = tune_capacity(t, c), traffic = 0;
+        double capacity = tune_capacity(t, c);
 
-        for (int i = 0; i < l->n_accesses; i++)
-            traffic += tune_traffic(l, &l->access[i], capacity);
         out[TUNE_LEAF_room_sums_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_SUMS]], capacity);
         out[TUNE_LEAF_room_task_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_TASK]], capacity);
-        out[TUNE_LEAF_traffic_l1 + c] = (float)tune_ratio(traffic, each * l->steps[0]);
+        out[TUNE_LEAF_traffic_l1 + c] = (float)tune_ratio(tune_leaf_traffic(l, t, c), each * l->steps[0]);
     }
 }
 

@@ -79,6 +79,7 @@ void tune_levels(const tune_leaf *l, int at[TUNE_N_LEVELS]);
 int tune_fits(const tune_leaf *l, const double *bytes, double capacity);
 /* Bytes of the access that come into a cache of that capacity while all loops run. */
 double tune_traffic(const tune_leaf *l, const tune_access *a, double capacity);
+double tune_leaf_traffic(const tune_leaf *l, const target *t, int cache); /* of all its accesses */
 double tune_capacity(const target *t, int cache); /* a usual one where the target's is not known */
 
 double tune_operations(const tune_work *w);            /* on data, an iteration */

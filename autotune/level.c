@@ -1,6 +1,6 @@
 /* autotune/level.c -- parts of the loops around a statement, and what they cost a machine by simple rules. See leaf.h.
  *
- * The rules know nothing of latencies, write buffers or prefetching. They need not: a model learns what they are worth.
+ * Only `tune_estimate` knows of latencies, and none knows of write buffers or prefetching. They need not: a model learns what they are worth.
  */
 #include <math.h>
 
@@ -90,6 +90,15 @@ double tune_traffic(const tune_leaf *l, const tune_access *a, double capacity)
     while (p > 0 && a->lines[p - 1] == a->lines[p])
         p--;
     return a->lines[p] * l->steps[0] / l->steps[p];
+}
+
+double tune_leaf_traffic(const tune_leaf *l, const target *t, int cache)
+{
+    double traffic = 0;
+
+    for (int i = 0; i < l->n_accesses; i++)
+        traffic += tune_traffic(l, &l->access[i], tune_capacity(t, cache));
+    return traffic;
 }
 
 /* ---- work ---- */
@@ -205,12 +214,7 @@ double tune_estimate(const tune_leaf *l, const target *t)
         loads += (2 * spilt * tiles + 2 * tile.results * starts) / fmax(1, t->load_ports);
         cycles += START * starts;
     }
-    for (int c = 0; c < TUNE_N_CACHES; c++) {
-        double traffic = 0;
-
-        for (int i = 0; i < l->n_accesses; i++)
-            traffic += tune_traffic(l, &l->access[i], tune_capacity(t, c));
-        caches = fmax(caches, traffic / bandwidth[c]);
-    }
+    for (int c = 0; c < TUNE_N_CACHES; c++)
+        caches = fmax(caches, tune_leaf_traffic(l, t, c) / bandwidth[c]);
     return (overlapped(overlapped(cycles, loads), caches) + tiles) * tune_imbalance(l, t);
 }

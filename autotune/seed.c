@@ -252,6 +252,6 @@ tune_model *tune_ground(tec_context *cx, store *db, const char *kind, uint64_t s
         return NULL;
     }
     *what = r.rows ? base_format(cx, "%d measurements of %d related kernels%s", r.rows, r.workloads, why)
-                   : base_format(cx, "nothing: the store has no measurements for this target%s", why);
+                   : base_format(cx, "%s: the store has no records for this target%s", tune_model_knows(m) ? "an estimate" : "nothing", why);
     return m;
 }

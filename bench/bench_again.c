@@ -25,7 +25,10 @@ static const char *read_text(tec_context *cx, FILE *f)
 
     for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;)
         base_addn(cx, &text, part, n);
-    return f && !ferror(f) ? base_text_str(cx, &text) : NULL;
+    bool good = f && !ferror(f);
+    if (f)
+        fclose(f);
+    return good ? base_text_str(cx, &text) : NULL;
 }
 
 static int by_value(const void *a, const void *b)

@@ -637,7 +637,7 @@ Test(ground, is_nothing_in_an_empty_store)
 {
     tune_model *m;
 
-    cr_assert_str_eq(ground_for(space_task_new(cx, product(64, 64, 64), NULL), &m), "nothing: the store has no measurements for this target");
+    cr_assert_str_eq(ground_for(space_task_new(cx, product(64, 64, 64), NULL), &m), "an estimate: the store has no records for this target");
     cr_assert_eq(tune_model_count(m), 0);
     tune_model_close(m);
 }
@@ -667,7 +667,7 @@ Test(ground, says_that_the_kept_model_is_damaged_and_does_without_it)
 
     cr_assert(store_put_model(cx, db, &bad), "%s", tec_context_error(cx));
     const char *what = ground_for(space_task_new(cx, product(64, 64, 64), NULL), &m);
-    cr_assert(strstr(what, "nothing: ") && strstr(what, "cannot load a cost model: "), "%s", what);
+    cr_assert(strstr(what, "an estimate: ") && strstr(what, "cannot load a cost model: "), "%s", what);
     cr_assert_null(tec_context_error(cx));
     tune_model_close(m);
 }

@@ -390,7 +390,7 @@ Test(session, hands_its_cost_model_on)
 
     o.trials = 40;
     tune_session *s = fake_run(&o);
-    cr_expect_str_eq(tune_session_ground(s), "nothing: the store has no measurements for this target");
+    cr_expect_str_eq(tune_session_ground(s), "an estimate: the store has no records for this target");
     tune_session_close(s);
     const store_model *kept = store_get_model(fake.cx, fake.db, tune_target_key(fake.cx, fake.task[0]->target), "rank", TUNE_FEATURES_VERSION);
     cr_assert(kept && kept->n_records == 40, "%s", tec_context_error(fake.cx));

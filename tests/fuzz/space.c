@@ -238,6 +238,13 @@ Test(space, columns_means_the_same) { points_mean_the_same("columns", wide); }
 Test(space, best_means_the_same) { points_mean_the_same("best", wide); }
 Test(space, attention_means_the_same) { points_mean_the_same("attention", wide); }
 Test(space, lstm_means_the_same) { points_mean_the_same("lstm", wide); }
+
+Test(space, one_core_and_short_vectors_mean_the_same)
+{
+    points_mean_the_same("mmodd", "llvm -mcpu=x86-64 -num-cores=1");
+    points_mean_the_same("packedconv", "llvm -mcpu=x86-64-v3 -num-cores=1");
+}
+
 /* How many blocks fill the registers of a tile or empty them; each must do it in vectors that are written out, since a tile that a loop walks through
  * stays in memory. */
 static int register_copies(const sched *s)
@@ -276,12 +283,6 @@ Test(space, a_blocked_reduction_keeps_its_tile_in_registers)
         tec_context_free(scratch);
     }
     cr_assert(found >= 16, "only %d copies between memory and registers", found);
-}
-
-Test(space, one_core_and_short_vectors_mean_the_same)
-{
-    points_mean_the_same("mmodd", "llvm -mcpu=x86-64 -num-cores=1");
-    points_mean_the_same("packedconv", "llvm -mcpu=x86-64-v3 -num-cores=1");
 }
 
 /* Points that pass the check and are refused by the schedule cost a tuner a trial each. */
