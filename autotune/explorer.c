@@ -77,24 +77,6 @@ static int take_near_start(tune_explorer *e, int tries, space_point *out)
     return got;
 }
 
-/* Before anything was measured: a half of what was suggested, a quarter near the start, which is the best that the template knows. */
-static int take_first(tune_explorer *e, int n, space_point *out)
-{
-    int got = take_suggested(e, n / 2, out);
-
-    return got + take_near_start(e, n / 4, out + got);
-}
-
-int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out)
-{
-    e->score = score;
-    e->user = user;
-    bool blind = e->kind->uses_model && !score;
-    int got = blind || (e->kind->uses_model && !e->n_measured) ? take_first(e, n, out) : 0;
-    int more = blind ? tune_fill(e, 0, n - got, out + got) : e->kind->propose(e, n - got, out + got);
-    return more < 0 ? -1 : got + more;
-}
-
 void tune_suggest(tune_explorer *e, const space_point *p, int n)
 {
     e->suggested = base_copy(e->cx, p, (size_t)n * sizeof *p);
@@ -291,4 +273,60 @@ int tune_choose(tune_explorer *e, const tune_pool *pool, int n, space_point *out
     int greedy = n - (int)ceil(epsilon * n);
 
     return tune_fill(e, choose_best(e, pool, greedy > 0 ? greedy : n, out), n, out);
+}
+
+/* ---- a batch ---- */
+
+/* Those that were suggested and not proposed yet, as the model ranks them. */
+static int take_best_suggested(tune_explorer *e, int most, space_point *out)
+{
+    tune_pool pool = tune_pool_new(e->cx, e->n_suggested);
+    place *best = base_array(e->cx, place, most);
+
+    for (; pool.n < e->n_suggested; pool.n++)
+        pool.point[pool.n] = e->suggested[pool.n];
+    if (!tune_pool_score(e, &pool, 0))
+        return -1;
+    int n = best_of_pool(e, &pool, most, best);
+    for (int i = 0; i < n; i++) {
+        out[i] = pool.point[best[i].number];
+        tune_take(e, &out[i]);
+    }
+    return n;
+}
+
+/* Before anything was measured: a half of what was suggested, a quarter near the start, which is the best that the template knows. */
+static int take_first(tune_explorer *e, int n, space_point *out)
+{
+    int got = take_suggested(e, n / 2, out);
+
+    return got + take_near_start(e, n / 4, out + got);
+}
+
+/* With a model that learned from those who suggest: its choices and the suggestions take turns, the most promising first. */
+static int take_turns(tune_explorer *e, int n, space_point *out)
+{
+    space_point *given = base_array(e->cx, space_point, n), *own = base_array(e->cx, space_point, n);
+    int n_given = take_best_suggested(e, n / 2, given), n_own = n_given < 0 ? -1 : e->kind->propose(e, n - n_given, own), got = 0;
+
+    for (int i = 0; i < n_given || i < n_own; i++) {
+        if (i < n_own)
+            out[got++] = own[i];
+        if (i < n_given)
+            out[got++] = given[i];
+    }
+    return n_own < 0 ? -1 : got;
+}
+
+int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out)
+{
+    e->score = score;
+    e->user = user;
+    if (!e->kind->uses_model || (score && e->n_measured))
+        return e->kind->propose(e, n, out);
+    if (score && e->n_suggested)
+        return take_turns(e, n, out);
+    int got = take_first(e, n, out);
+    int more = score ? e->kind->propose(e, n - got, out + got) : tune_fill(e, 0, n - got, out + got);
+    return more < 0 ? -1 : got + more;
 }

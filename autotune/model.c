@@ -6,6 +6,7 @@
  * did: errors of trees that hundreds of rows made sure take hundreds of rows to correct.)
  * The own trees are always learned anew from all rows, which takes a fifth of a second for 800 of them: trees that were grown batch by batch would
  * depend on when the batches ended, and a resumed tuner could not propose what an uninterrupted one does.
+ * What becomes ground is learned twice, as a ranking and as a regression: a search finds what one set of trees overrates, and two seldom agree there.
  */
 #include "autotune/model.h"
 
@@ -16,7 +17,7 @@
 
 #include "autotune/trees.h"
 
-/* Kinds and XGBoost's objectives. */
+/* Kinds and XGBoost's objectives; N_OBJECTIVES of them have one. */
 static const struct kind {
     const char *name, *objective; /* NULL: learns nothing */
 } kinds[] = {{"rank", "rank:pairwise"}, {"regression", "reg:squarederror"}, {"none", NULL}};
@@ -25,7 +26,7 @@ static const struct kind {
 enum { MOST_ROWS = 4096 };
 
 /* A model that was settled more often is slow, and better made anew. */
-enum { MOST_SETS = 8, FORMAT = 3 };
+enum { MOST_SETTLED = 4, N_OBJECTIVES = 2, MOST_SETS = MOST_SETTLED * N_OBJECTIVES, FORMAT = 3 };
 
 typedef struct {
     uint64_t task;
@@ -42,7 +43,7 @@ struct tune_model {
     int n_ground;  /* rows that the ground knows */
     tune_trees *set[MOST_SETS + 1], *own; /* the ground; NULL where there was nothing to learn */
     double scale[MOST_SETS + 1], estimate_scale; /* 0: of a kind that tells nothing */
-    double own_scale, ground_scale, weight; /* weight: of the own trees */
+    double own_scale, ground_scale;
     int n_sets;
 };
 
@@ -196,7 +197,7 @@ static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, less
 }
 
 /* From the newest rows. */
-static bool learn(tec_context *cx, const tune_model *m, lesson *out)
+static bool learn(tec_context *cx, const tune_model *m, const char *objective, lesson *out)
 {
     int skipped = m->rows.n > MOST_ROWS ? m->rows.n - MOST_ROWS : 0;
     tune_data d = {.n = m->rows.n - skipped};
@@ -209,7 +210,7 @@ static bool learn(tec_context *cx, const tune_model *m, lesson *out)
         memcpy(features + (size_t)i * TUNE_N_FEATURES, rows[i]->features, sizeof *features * TUNE_N_FEATURES);
     d.features = features;
     d.label = labels;
-    out->own = tune_trees_fit(cx, m->kind->objective, m->seed, &d);
+    out->own = tune_trees_fit(cx, objective, m->seed, &d);
     return out->own && weigh(cx, m, &d, out);
 }
 
@@ -220,7 +221,7 @@ bool tune_model_fit(tec_context *cx, tune_model *m)
     if (!m->kind->objective || m->fitted == m->rows.n)
         return true;
     tec_context *scratch = base_child(cx);
-    bool ok = learn(scratch, m, &found);
+    bool ok = learn(scratch, m, m->kind->objective, &found);
     base_adopt(cx, scratch);
     tec_context_free(scratch);
     tune_trees_free(ok ? m->own : found.own);
@@ -229,42 +230,59 @@ bool tune_model_fit(tec_context *cx, tune_model *m)
     m->own = found.own;
     m->own_scale = found.own_scale;
     m->ground_scale = found.ground_scale;
-    m->weight = found.weight;
     m->fitted = m->rows.n;
     return true;
 }
 
-/* The scale of a set as it counts now. */
-static double scale_of(const tune_model *m, int set)
-{
-    return m->ground_scale * m->scale[set];
-}
-
 bool tune_model_may_settle(const tune_model *m)
 {
-    return m->n_sets < MOST_SETS;
+    return m->n_sets + N_OBJECTIVES <= MOST_SETS;
+}
+
+/* As every kind that learns does it. */
+static bool learn_all(tec_context *cx, const tune_model *m, lesson found[N_OBJECTIVES])
+{
+    bool ok = true;
+    int n = 0;
+
+    for (int i = 0; i < BASE_COUNT(kinds) && ok; i++)
+        ok = !kinds[i].objective || learn(cx, m, kinds[i].objective, &found[n++]);
+    for (int i = 0; i < N_OBJECTIVES && !ok; i++)
+        tune_trees_free(found[i].own);
+    return ok;
 }
 
 /* What was learned counts no more than this where other tasks follow: that it knows its own rows by heart does not make it wiser about others. */
 static const double MOST_WEIGHT = 0.5;
 
+static void lay_on_ground(tune_model *m, const lesson found[N_OBJECTIVES])
+{
+    double weight = fmin(found[0].weight, MOST_WEIGHT), above = (1 - weight) / (1 - found[0].weight);
+
+    for (int i = 0; i < m->n_sets; i++)
+        m->scale[i] *= found[0].ground_scale * above;
+    m->estimate_scale *= found[0].ground_scale * above;
+    for (int i = 0; i < N_OBJECTIVES; i++) {
+        m->scale[m->n_sets] = found[i].own_scale * weight / found[i].weight / N_OBJECTIVES;
+        m->set[m->n_sets++] = found[i].own;
+    }
+}
+
 bool tune_model_settle(tec_context *cx, tune_model *m)
 {
+    lesson found[N_OBJECTIVES] = {{0}};
+
     if (!tune_model_may_settle(m))
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost model can be settled %d times: make a new one from records", MOST_SETS), false;
-    if (!tune_model_fit(cx, m))
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost model can be settled %d times: make a new one from records", MOST_SETTLED), false;
+    tec_context *scratch = base_child(cx);
+    bool ok = !m->kind->objective || m->rows.n == 0 || learn_all(scratch, m, found);
+    base_adopt(cx, scratch);
+    tec_context_free(scratch);
+    if (!ok)
         return false;
-    if (m->own && m->weight > MOST_WEIGHT) {
-        m->ground_scale *= (1 - MOST_WEIGHT) / (1 - m->weight);
-        m->own_scale *= MOST_WEIGHT / m->weight;
-    }
-    for (int i = 0; i < m->n_sets; i++)
-        m->scale[i] = scale_of(m, i);
-    m->estimate_scale *= m->ground_scale;
-    if (m->own) {
-        m->scale[m->n_sets] = m->own_scale;
-        m->set[m->n_sets++] = m->own;
-    }
+    if (found[0].own)
+        lay_on_ground(m, found);
+    tune_trees_free(m->own);
     m->own = NULL;
     m->ground_scale = 1;
     m->n_ground += m->rows.n;
@@ -356,7 +374,7 @@ bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *
     h.estimate_scale = m->ground_scale * m->estimate_scale;
     base_addn(cx, &out, (const char *)&h, sizeof h);
     for (int i = 0; i < m->n_sets; i++)
-        if (!save_set(cx, m->set[i], scale_of(m, i), &out))
+        if (!save_set(cx, m->set[i], m->ground_scale * m->scale[i], &out))
             return false;
     if (m->own && !save_set(cx, m->own, m->own_scale, &out))
         return false;

@@ -9,9 +9,9 @@
  * Gradient boosted trees (XGBoost). Costs count relative to the best of their task, so that tasks can be learned together: 1 is the fastest
  * candidate known, 0 one that failed. "rank" learns which of two candidates of a task is faster, "regression" the relative throughput, "none"
  * nothing. A model without anything to learn from goes by the estimate that is among the features; "none" gives all candidates the same score.
- * Transfer: `tune_model_settle` keeps what was learned so far as the ground for what follows: the rows are dropped, later ones are learned by
- * themselves, and scores are the weighted sum of both; the ground's weight falls with the rows. A model is seeded by adding the rows of related
- * tasks, then settling.
+ * Transfer: `tune_model_settle` learns what is known so far in both ways, whatever the kind, as the ground for what follows: the rows are dropped,
+ * later ones are learned by themselves, and scores are the weighted sum of both; the ground's weight falls with the rows. A model is seeded by adding
+ * the rows of related tasks, then settling.
  * Repeatable: scores follow from kind, seed and rows (in their order), whenever and how often the model was fitted between.
  * Lifetime: a model lives until it is closed. Errors: in the context of the call. Threads: one.
  */
@@ -33,7 +33,7 @@ bool tune_model_knows(const tune_model *m); /* something to tell candidates apar
 
 /* Learns from the rows; nothing to do where none came since the last time. */
 bool tune_model_fit(tec_context *cx, tune_model *m);
-bool tune_model_settle(tec_context *cx, tune_model *m); /* fits first */
+bool tune_model_settle(tec_context *cx, tune_model *m);
 bool tune_model_may_settle(const tune_model *m);        /* one that was settled very often may not; it is slow, and better made anew */
 /* n rows, one after the other. */
 bool tune_model_predict(tec_context *cx, tune_model *m, const float *features, int n, double *score);

@@ -404,8 +404,8 @@ Test(model, can_be_settled_a_few_times)
     do
         add(m, 1, rows, 10);
     while (tune_model_settle(cx, m) && ++n < 100);
-    expect_error("a cost model can be settled 8 times: make a new one from records");
-    cr_assert_eq(n, 8);
+    expect_error("a cost model can be settled 4 times: make a new one from records");
+    cr_assert_eq(n, 4);
     tune_model_close(m);
 }
 
@@ -443,7 +443,7 @@ Test(model, outgrows_a_ground_that_is_wrong)
     add(m, 2, sample(64, 96, 128, 3, 128), 128);
     double right = correlation(m, held_out, HELD_OUT);
     tune_model_close(m);
-    cr_assert(wrong < -0.3, "%g", wrong); /* the estimate has a say in it */
+    cr_assert(wrong < -0.2, "%g", wrong); /* the estimate has a say in it */
     cr_assert(right > 0.5, "%g", right);
 }
 
@@ -553,6 +553,7 @@ Test(seed, takes_the_nearest_shapes_of_its_family_first)
     cr_assert_eq(r.workloads, 1);
     for (int i = 0; i < 20; i++)
         cr_assert(tune_model_add(cx, near, 1, row_at(near_rows, i), i % 5 == 4 ? INFINITY : made_up_cost(row_at(near_rows, i))));
+    cr_assert(tune_model_settle(cx, near), "%s", tec_context_error(cx));
     cr_assert_arr_eq(scores(m, held_out, 20), scores(near, held_out, 20), 20 * sizeof(double));
     tune_model_close(m);
     tune_model_close(near);
