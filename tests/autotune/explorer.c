@@ -169,6 +169,17 @@ Test(explorer, proposes_first_what_was_suggested_where_it_uses_a_model)
     }
 }
 
+Test(explorer, takes_suggestions_in_the_order_of_the_scores)
+{
+    space *sp = make_space(numbers, NULL);
+    space_point given[] = {space_start(sp), best_point(sp)}, p[BATCH];
+    tune_explorer *e = tune_explorer_new(cx, "anneal", sp, 1);
+
+    tune_suggest(e, given, 2);
+    cr_assert_eq(tune_propose(e, BATCH, predict, NULL, p), BATCH);
+    cr_expect(space_same(&p[1], &given[1]) && space_same(&p[3], &given[0]));
+}
+
 /* ---- sets ---- */
 
 /* All that it proposes of a small space, by index; each once. */
