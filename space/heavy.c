@@ -208,14 +208,15 @@ static void require_tiles(tec_knobs *k, const space_shape *shape, const space_st
 static void pick_blocks(tec_knobs *k, const space_stage *g, space_heavy_choice *c)
 {
     static const int64_t blocks[] = {1, 2, 4, 8};
+    const space_heavy *h = g->heavy;
 
     c->reduce_block = pick_reduce_block(k, g);
     c->row_blocks = c->column_blocks = 1;
-    if (!has_known_axes(g->heavy) || !longest(g->heavy))
+    if (!has_known_axes(h) || !longest(h))
         return;
     c->row_blocks = space_pick(k, g, "row_blocks", blocks, BASE_COUNT(blocks), 1);
     c->column_blocks = space_pick(k, g, "column_blocks", blocks, 3, 1);
-    space_leave_idle(k, g, "row_blocks", c->reduce_block == 0);
+    space_leave_idle(k, g, "row_blocks", c->reduce_block == 0 || !h->n_axes || !h->axis[h->n_axes - 1].row);
     space_leave_idle(k, g, "column_blocks", c->reduce_block == 0);
 }
 
@@ -231,6 +232,50 @@ static void pick_orders(tec_knobs *k, const space_stage *g, space_heavy_choice *
     c->outer = space_pick_order(k, g, "outer_order", axis, h->n_axes);
     c->inner = space_pick_order(k, g, "inner_order", axis, h->n_axes);
     c->reduce = space_pick_order(k, g, "reduce_order", reduce, h->n_reduce);
+}
+
+/* Whether the last reduction loop is written out as a whole. */
+static bool is_written_out(const space_stage *g, const space_heavy_choice *c)
+{
+    const space_loop *last = g->heavy->reduce[g->heavy->n_reduce - 1];
+    int64_t steps = c->lanes_on == LANES_ON_REDUCTION ? g->lanes : c->unroll[1], n = last == longest(g->heavy) && c->reduce_block ? c->reduce_block : last->extent;
+
+    return steps > 1 && n > 0 && n <= steps;
+}
+
+/* Reduction loops stand around those that are written out, and the last one's steps are innermost: their order among each other counts. */
+static void group_reduction(tec_knobs *k, const space_stage *g, const space_heavy_choice *c)
+{
+    enum { LOOPS, TAPS, STEPS };
+    int group[SPACE_MAX_AXES], last = g->heavy->n_reduce - 1;
+
+    for (int i = 0; i < last; i++)
+        group[i] = i < last - c->taps ? LOOPS : TAPS;
+    if (last >= 0)
+        group[last] = is_written_out(g, c) ? STEPS : LOOPS;
+    space_group_order(k, g, "reduce_order", group, last + 1);
+}
+
+/* A loop that runs once may stand anywhere; where all inner loops do, inner places are the outer one. */
+static void group_loops(tec_knobs *k, const space_stage *g, const space_heavy_choice *c)
+{
+    const space_heavy *h = g->heavy;
+    int outer[SPACE_MAX_AXES], inner[SPACE_MAX_AXES];
+    bool no_inner = true;
+
+    for (int i = 0; i < h->n_axes; i++) {
+        int64_t n = h->axis[i].loop->extent;
+
+        outer[i] = n && n <= span_of(c, h, i) ? i + 1 : 0;
+        inner[i] = c->tile[i][1] == 1 ? i + 1 : 0;
+        no_inner = no_inner && inner[i];
+    }
+    space_group_order(k, g, "outer_order", outer, h->n_axes);
+    space_group_order(k, g, "inner_order", inner, h->n_axes);
+    for (int i = 0; i < h->n_producers && no_inner; i++)
+        space_leave_alias(k, g, base_format(k->cx, "place.%s", h->producer[i]->name), AT_INNER, AT_OUTER);
+    for (int i = 0; i < h->n_operands && no_inner; i++)
+        space_leave_alias(k, g, base_format(k->cx, "copy.%s", h->operand[i]), COPIED_INNER, COPIED_OUTER);
 }
 
 static int64_t pick_taps(tec_knobs *k, const space_stage *g)
@@ -274,6 +319,8 @@ const space_heavy_choice *space_declare_heavy(tec_knobs *k, const space_shape *s
     pick_orders(k, g, c);
     pick_blocks(k, g, c);
     pick_places(k, g, c);
+    group_reduction(k, g, c);
+    group_loops(k, g, c);
     require_tiles(k, shape, g, c);
     return c;
 }

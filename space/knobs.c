@@ -188,6 +188,16 @@ const char *const *tec_knob_order_n(tec_knobs *k, const char *name, const char *
 
 /* ---- what is said about knobs ---- */
 
+/* The value that is one number, this one; -1: there is none. */
+static int place_of(const space_knob *knob, int64_t number)
+{
+    int v = knob->parts == 1 ? 0 : knob->count;
+
+    while (v < knob->count && knob->number[v] != number)
+        v++;
+    return v < knob->count ? v : -1;
+}
+
 void tec_knob_start(tec_knobs *k, const char *name, int64_t value)
 {
     int i = k->mode == SPACE_LEARN ? space_knob_named(k->learnt, name) : -1;
@@ -195,24 +205,74 @@ void tec_knob_start(tec_knobs *k, const char *name, int64_t value)
     if (k->mode != SPACE_LEARN || base_failed(k->cx))
         return;
     space_knob *knob = i >= 0 ? &k->learnt->knob[i] : NULL;
-    for (int v = 0; knob && knob->parts == 1 && v < knob->count; v++)
-        if (knob->number[v] == value) {
-            knob->start = v;
-            return;
-        }
-    base_fail(k->cx, TEC_INVALID, base_where(k->cx), knob ? "knob '%s' cannot start at %lld: it has no such value" : "no knob '%s' starts at %lld", name,
+    int v = knob ? place_of(knob, value) : -1;
+    if (v >= 0)
+        knob->start = v;
+    else
+        base_fail(k->cx, TEC_INVALID, base_where(k->cx), knob ? "knob '%s' cannot start at %lld: it has no such value" : "no knob '%s' starts at %lld", name,
               (long long)value);
+}
+
+/* A run that checks or applies; -1: there is no such knob, or knobs are learnt. */
+static int known_knob(const tec_knobs *k, const char *name)
+{
+    return k->mode == SPACE_LEARN ? -1 : space_knob_named(k->sp, name);
+}
+
+/* Only this value counts. False: the point is to be refused, since it has another; one that is applied need not count. */
+static bool bind(tec_knobs *k, int knob, int value)
+{
+    k->bound |= (uint64_t)1 << knob;
+    k->value[knob] = value;
+    return k->mode == SPACE_APPLY || k->p->value[knob] == value;
 }
 
 void tec_knob_idle(tec_knobs *k, const char *name)
 {
-    int i = k->mode == SPACE_LEARN ? -1 : space_knob_named(k->sp, name);
+    int i = known_knob(k, name);
 
-    if (i < 0)
+    if (i >= 0 && !bind(k, i, k->sp->knob[i].start))
+        space_refuse(k, "knob '%s' has no effect here, and only counts with the value that it starts with", name);
+}
+
+void tec_knob_alias(tec_knobs *k, const char *name, int64_t value, int64_t other)
+{
+    int i = known_knob(k, name), v = i < 0 ? -1 : place_of(&k->sp->knob[i], value), w = i < 0 ? -1 : place_of(&k->sp->knob[i], other);
+
+    if (v >= 0 && w >= 0 && k->p->value[i] == v && !bind(k, i, w))
+        space_refuse(k, "knob '%s' has the same effect here with another value, which alone counts", name);
+}
+
+/* How many loops of its group stand in front of it. */
+static int place_in_group(const int64_t *at, int64_t loop, const int *group)
+{
+    int place = 0;
+
+    for (; *at != loop; at++)
+        place += group[*at] == group[loop];
+    return place;
+}
+
+static bool ordered_alike(const int64_t *a, const int64_t *b, const int *group, int n)
+{
+    for (int loop = 0; loop < n; loop++)
+        if (place_in_group(a, loop, group) != place_in_group(b, loop, group))
+            return false;
+    return true;
+}
+
+void tec_knob_order_groups(tec_knobs *k, const char *name, const int *group)
+{
+    int i = known_knob(k, name), first = 0;
+    const space_knob *knob = i < 0 ? NULL : &k->sp->knob[i];
+
+    if (!knob || knob->kind != SPACE_ORDER)
         return;
-    k->idle |= (uint64_t)1 << i;
-    if (k->p->value[i] != 0)
-        space_refuse(k, "knob '%s' has no effect here, and counts with its first value only", name);
+    const int64_t *now = space_value(k->sp, k->p, i);
+    while (!ordered_alike(knob->number + (int64_t)first * knob->parts, now, group, knob->parts))
+        first++;
+    if (!bind(k, i, first))
+        space_refuse(k, "knob '%s' has the same effect here with another order, which alone counts", name);
 }
 
 void tec_knob_require(tec_knobs *k, bool ok, const char *fmt, ...)

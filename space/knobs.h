@@ -28,7 +28,8 @@ struct tec_knobs {
     const space_point *p;   /* otherwise */
     int next;               /* the knob that is declared next */
     bool done;              /* tec_knobs_done was asked */
-    uint64_t idle;          /* bit k: knob k has no effect at this point */
+    uint64_t bound;         /* bit k: of the points that differ in knob k alone and have this one's effect, the one with value[k] counts */
+    int32_t value[TEC_MAX_KNOBS];
     const char *reason;     /* why the point is refused; NULL: it is not */
 };
 

@@ -102,6 +102,9 @@ int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const i
 int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n, int start);
 const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis, int64_t extent, const tec_split_domain *d);
 const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what, const char *const *name, int n);
+/* What has the same effect at this point: an order by the groups of its n names, a value, any value. */
+void space_group_order(tec_knobs *k, const space_stage *g, const char *what, const int *group, int n);
+void space_leave_alias(tec_knobs *k, const space_stage *g, const char *what, int64_t value, int64_t other);
 void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool idle);
 
 /* ---- pieces of schedules; false where a step was refused ---- */

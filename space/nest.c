@@ -135,10 +135,11 @@ space_nest_choice space_declare_nest(tec_knobs *k, const space_shape *shape, con
     if (g->transposed)
         c.tile = space_pick(k, g, "tile", tiles, BASE_COUNT(tiles), 1);
     c.factor = g->n_reduce ? pick_factor(k, shape, g) : 0;
-    space_leave_idle(k, g, "parallel", c.inside && g->n_spatial && shape->cores > 1);
-    space_leave_idle(k, g, "tile", c.inside && g->transposed);
-    space_leave_idle(k, g, "unroll", c.inside && !g->n_reduce);
-    space_leave_idle(k, g, "lanes", g->n_reduce && c.how == LANES_NOWHERE);
+    space_leave_idle(k, g, "parallel", c.inside || c.factor);
+    space_leave_idle(k, g, "tile", c.inside);
+    space_leave_idle(k, g, "unroll", g->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.inside);
+    space_leave_idle(k, g, "lanes_on", c.factor != 0);
+    space_leave_idle(k, g, "lanes", g->n_reduce && (c.factor ? g->rows == 0 : c.how == LANES_NOWHERE));
     if (c.factor)
         tec_knob_require(k, !c.inside, "partial results are made by a nest of their own");
     return c;

@@ -45,11 +45,28 @@ const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *
     return fixed;
 }
 
-const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what, const char *const *name, int n)
+static bool has_order(const space_stage *g, int n)
 {
     enum { MOST = 4 };
 
-    return g->open && n > 1 && n <= MOST ? tec_knob_order_n(k, knob_name(k, g, what), name, n) : name;
+    return g->open && n > 1 && n <= MOST;
+}
+
+const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what, const char *const *name, int n)
+{
+    return has_order(g, n) ? tec_knob_order_n(k, knob_name(k, g, what), name, n) : name;
+}
+
+void space_group_order(tec_knobs *k, const space_stage *g, const char *what, const int *group, int n)
+{
+    if (has_order(g, n))
+        tec_knob_order_groups(k, knob_name(k, g, what), group);
+}
+
+void space_leave_alias(tec_knobs *k, const space_stage *g, const char *what, int64_t value, int64_t other)
+{
+    if (g->open)
+        tec_knob_alias(k, knob_name(k, g, what), value, other);
 }
 
 void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool idle)

@@ -1,7 +1,7 @@
 /* space/space.c -- spaces and their points: counting, indexing, drawing, changing, crossing, applying.
  *
- * Random choices come from the caller's state alone. A point that sampling or mutating makes is first made canonical: a knob that
- * the template calls idle at this point gets its first value.
+ * Random choices come from the caller's state alone. A point that sampling or mutating makes is first made canonical: where the template says
+ * that a knob has the same effect with several values at this point, it gets the one that counts.
  */
 #include "space/space.h"
 
@@ -107,21 +107,20 @@ static const char *misfit(tec_context *cx, const space *sp, const space_point *p
     return NULL;
 }
 
-static const char *why_not(tec_context *cx, const space *sp, const space_point *p, uint64_t *idle)
+static const char *why_not(tec_context *cx, const space *sp, const space_point *p, tec_knobs *k)
 {
-    tec_knobs k = {.cx = cx, .mode = SPACE_CHECK, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
+    *k = (tec_knobs){.cx = cx, .mode = SPACE_CHECK, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
 
-    if (!k.reason && !space_run(&k, sched_fork(cx, sp->base)) && !k.reason)
-        k.reason = "the template refuses it without a reason";
-    *idle = k.idle;
-    return k.reason;
+    if (!k->reason && !space_run(k, sched_fork(cx, sp->base)) && !k->reason)
+        k->reason = "the template refuses it without a reason";
+    return k->reason;
 }
 
 bool space_check(tec_context *cx, const space *sp, const space_point *p, const char **reason)
 {
     base_mark mark = base_arena_mark(cx);
-    uint64_t idle;
-    const char *why = why_not(cx, sp, p, &idle);
+    tec_knobs k;
+    const char *why = why_not(cx, sp, p, &k);
 
     if (!why || !reason)
         base_arena_release(cx, mark);
@@ -130,18 +129,18 @@ bool space_check(tec_context *cx, const space *sp, const space_point *p, const c
     return !why;
 }
 
-/* Making one idle may free another, so it settles in steps. */
+/* What one knob gets may free another, so it settles in steps. */
 bool space_settle(tec_context *cx, const space *sp, space_point *p)
 {
     for (int round = 0; round <= sp->n; round++) {
         base_mark mark = base_arena_mark(cx);
-        uint64_t idle = 0;
-        bool good = !why_not(cx, sp, p, &idle), changed = false;
+        tec_knobs k;
+        bool good = !why_not(cx, sp, p, &k), changed = false;
 
         base_arena_release(cx, mark);
         for (int i = 0; i < sp->n; i++)
-            if (idle >> i & 1 && p->value[i] != 0) {
-                p->value[i] = 0;
+            if (k.bound >> i & 1 && p->value[i] != k.value[i]) {
+                p->value[i] = k.value[i];
                 changed = true;
             }
         if (!changed)

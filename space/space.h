@@ -58,7 +58,7 @@ uint64_t space_hash(const space_point *p);
 
 /* Fast; no schedule is made. */
 bool space_check(tec_context *cx, const space *sp, const space_point *p, const char **reason);
-/* Idle knobs to their first values, then the check. */
+/* Of the points with the same effect the one that counts, as far as the template knows, then the check. */
 bool space_settle(tec_context *cx, const space *sp, space_point *p);
 bool space_sample(tec_context *cx, const space *sp, uint64_t *state, space_point *out);
 bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *p, space_point *out);

@@ -86,8 +86,17 @@ TEC_API const char *const *tec_knob_order_n(tec_knobs *k, const char *name, cons
 
 /* The start of the space has this value of the choice (for words: this place in the list); otherwise it has the first one. */
 TEC_API void tec_knob_start(tec_knobs *k, const char *name, int64_t value);
-/* At this point the knob has no effect: only the point where it has its first value counts, and sampling makes it that. */
+/* Of points with the same effect one alone is to be tried: only that one counts, the check refuses the others, and sampling makes them that one.
+ *
+ *     tec_knob_idle(k, "steps");                                                     // no effect here: only the value that it starts with counts
+ *     tec_knob_alias(k, "place", INNER, OUTER);                                      // INNER has the effect of OUTER here, which counts
+ *     tec_knob_order_groups(k, "order", (int[]){0, 0, xs[0] == 1 ? 1 : 0});          // a loop that runs once may stand anywhere
+ *
+ * Values are numbers of a choice, or places in a list of words. group[i] is that of the i-th name of an order: where names of different groups
+ * stand towards each other has no effect here; of the orders with the same effect the first in the list counts. */
 TEC_API void tec_knob_idle(tec_knobs *k, const char *name);
+TEC_API void tec_knob_alias(tec_knobs *k, const char *name, int64_t value, int64_t other);
+TEC_API void tec_knob_order_groups(tec_knobs *k, const char *name, const int *group);
 /* The point is refused unless ok. */
 TEC_API void tec_knob_require(tec_knobs *k, bool ok, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* All knobs are declared and all that is required is said. False: there is no schedule to rewrite, the template returns. */

@@ -2,8 +2,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "compiler/compiler.h"
 #include "fuzz/data.h"
 #include "fuzz/fuzz.h"
+#include "ir/walk.h"
 #include "lower/pass.h"
 #include "space/space.h"
 #include "te/text.h"
@@ -307,6 +309,67 @@ Test(space, few_points_are_refused)
         cr_assert(here <= 12, "%s: %d of 60 points are refused", defs[i].name, here);
     }
     cr_assert(refused * 20 <= all, "%d of %d points are refused", refused, all);
+}
+
+/* ---- points with the same effect ---- */
+
+static const char *machine_code(tec_context *scratch, const setting *x, const sched *s)
+{
+    comp_unit u = {.name = x->def->name, .tree = sched_tree(s), .origin = "test"};
+    comp_code *code = comp_compile(scratch, &u, 1, &(comp_options){.target = x->t, .jobs = 1, .want_asm = true});
+
+    return code ? comp_asm_text(code, 0) : tec_context_error(scratch);
+}
+
+/* Up to where memory is allocated, which machine code does not show. */
+static bool same_effect(tec_context *scratch, const setting *x, const sched *a, const sched *b)
+{
+    lower_options o = {.cx = scratch, .target = x->t};
+    const ir_program *low = lower_run(&o, sched_tree(a)), *other = sched_failed(b) ? NULL : lower_run(&o, sched_tree(b));
+
+    return low && other && (ir_same_program(scratch, low, other) || strcmp(machine_code(scratch, x, a), machine_code(scratch, x, b)) == 0);
+}
+
+/* Where changing one knob's value gives a point that the space makes this one again, both have the same effect. How many such values were tried. */
+static int tries_one_of_each(const setting *x, const space_point *p, uint64_t *state)
+{
+    tec_context *scratch = base_child(cx);
+    sched *s = space_apply(scratch, x->sp, p);
+    int tried = 0;
+
+    for (int k = 0; !sched_failed(s) && k < space_n_knobs(x->sp); k++) {
+        space_point other = *p, counts;
+
+        other.value[k] = (int32_t)base_random_below(state, space_knob_at(x->sp, k)->count);
+        counts = other;
+        if (space_same(&other, p) || !space_settle(scratch, x->sp, &counts) || !space_same(&counts, p))
+            continue;
+        cr_assert(same_effect(scratch, x, s, space_apply(scratch, x->sp, &other)), "%s: not the same:\n%s\n%s", x->def->name,
+                  space_point_text(scratch, x->sp, p), space_point_text(scratch, x->sp, &other));
+        tried++;
+    }
+    tec_context_free(scratch);
+    return tried;
+}
+
+Test(space, points_that_count_as_one_are_one_program)
+{
+    int tried = 0;
+
+    for (int i = 0; i < BASE_COUNT(defs); i++) {
+        setting x = set_up(defs[i].name, wide);
+        uint64_t state = 11;
+        space_point p = space_start(x.sp);
+        int here = 0;
+
+        for (int n = 0; n < 24; n++) {
+            here += tries_one_of_each(&x, &p, &state);
+            cr_assert(space_sample(cx, x.sp, &state, &p));
+        }
+        cr_log_info("%s: %d values", defs[i].name, here);
+        tried += here;
+    }
+    cr_assert(tried >= 200, "only %d values have the same effect as others", tried);
 }
 
 /* ---- GPUs: the tree, and the lowered program with its barriers, thread by thread ---- */

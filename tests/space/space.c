@@ -142,13 +142,52 @@ Test(space, a_point_is_refused_with_the_reason_of_the_template)
 Test(space, a_point_with_an_idle_knob_counts_once)
 {
     space *sp = tile_space();
-    space_point p = {.n = 5};
+    space_point p = {.n = 5, .value = {0, 0, 0, 0, 1}};
     const char *reason;
 
     cr_assert(space_check(cx, sp, &p, &reason));
-    p.value[4] = 1;
+    p.value[4] = 0;
     cr_assert_not(space_check(cx, sp, &p, &reason));
-    cr_assert_str_eq(reason, "knob 'unroll' has no effect here, and counts with its first value only");
+    cr_assert_str_eq(reason, "knob 'unroll' has no effect here, and only counts with the value that it starts with");
+}
+
+static bool loops(tec_knobs *k, tec_schedule *s, void *user)
+{
+    int64_t once = tec_knob_choice(k, "once", 0, 1, 2);
+    const char *const *order = tec_knob_order(k, "order", "C.y", "C.x", "C.k");
+
+    (void)user;
+    tec_knob_word(k, "place", "root", "outer", "inner");
+    tec_knob_order_groups(k, "order", (int[]){0, once > 0, once == 2 ? 2 : 0});
+    if (once == 2)
+        tec_knob_alias(k, "place", 2, 1);
+    return tec_knobs_done(k) ? tec_reorder(s, order[0], order[1], order[2]) : true;
+}
+
+/* Which of all orders and places count; the middle of three loops may stand anywhere, then all may. */
+Test(space, of_points_with_the_same_effect_one_counts)
+{
+    static const char *const orders[] = {"[y x k]", "[y k x]", "[x y k]", "[x k y]", "[k y x]", "[k x y]"};
+    static const char *const count_as[][6] = {{"[y x k]", "[y k x]", "[x y k]", "[x k y]", "[k y x]", "[k x y]"},
+                                              {"[y x k]", "[y x k]", "[y x k]", "[x k y]", "[x k y]", "[x k y]"},
+                                              {"[y x k]", "[y x k]", "[y x k]", "[y x k]", "[y x k]", "[y x k]"}};
+    space *sp = space_new(cx, base_of(product), loops, NULL);
+    const char *reason;
+
+    for (int once = 0; once < 3; once++)
+        for (int v = 0; v < 6; v++) {
+            space_point p = {.n = 3, .value = {once, v, 2}}, counts = p;
+
+            cr_assert(space_settle(cx, sp, &counts));
+            cr_expect_str_eq(orders[counts.value[1]], count_as[once][v], "%s with %d", orders[v], once);
+            cr_expect_eq(counts.value[2], once == 2 ? 1 : 2);
+            cr_expect_eq(space_check(cx, sp, &p, &reason), space_same(&p, &counts));
+            cr_expect_not(sched_failed(space_apply(cx, sp, &p)), "one that does not count has a schedule all the same");
+        }
+    cr_assert_not(space_check(cx, sp, &(space_point){.n = 3, .value = {1, 1, 0}}, &reason));
+    cr_expect_str_eq(reason, "knob 'order' has the same effect here with another order, which alone counts");
+    cr_assert_not(space_check(cx, sp, &(space_point){.n = 3, .value = {2, 0, 2}}, &reason));
+    cr_expect_str_eq(reason, "knob 'place' has the same effect here with another value, which alone counts");
 }
 
 Test(space, a_point_of_another_space_is_refused)
