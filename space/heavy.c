@@ -238,7 +238,8 @@ static void pick_orders(tec_knobs *k, const space_stage *g, space_heavy_choice *
 static bool is_written_out(const space_stage *g, const space_heavy_choice *c)
 {
     const space_loop *last = g->heavy->reduce[g->heavy->n_reduce - 1];
-    int64_t steps = c->lanes_on == LANES_ON_REDUCTION ? g->lanes : c->unroll[1], n = last == longest(g->heavy) && c->reduce_block ? c->reduce_block : last->extent;
+    int64_t steps = c->lanes_on == LANES_ON_REDUCTION ? g->lanes : c->unroll[1];
+    int64_t n = last == longest(g->heavy) && c->reduce_block ? c->reduce_block : last->extent;
 
     return steps > 1 && n > 0 && n <= steps;
 }
