@@ -44,7 +44,7 @@ expect() {
 
 fresh_copy
 build_copy
-for check in rooms headers texts symbols globals runtime-size; do
+for check in rooms headers texts symbols globals runtime-size links; do
     expect $check ""
 done
 
@@ -83,6 +83,17 @@ expect texts 'long.txt: 1001 lines'
 fresh_copy
 printf '/* TO%s: all of it */\n' DO >>"$copy/base/text.c"
 expect texts 'a note to self'
+
+fresh_copy
+mkdir "$copy/docs"
+printf '# Lions\n\n[tigers](docs/tigers.md)\n' >"$copy/README.md"
+expect links 'the link "docs/tigers.md" leads nowhere'
+printf '# Tigers\n\n## Stripes\n' >"$copy/docs/tigers.md"
+expect links ""
+printf '[stripes](docs/tigers.md#stripes) [teeth](docs/tigers.md#teeth)\n' >>"$copy/README.md"
+expect links '"docs/tigers.md" has no heading "#teeth"'
+rm "$copy/README.md"
+expect links 'docs/tigers.md: no other page links to it'
 
 fresh_copy
 echo 'int lion(void); int lion(void) { return 0; }' >"$copy/base/lion.c"
