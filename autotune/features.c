@@ -102,7 +102,7 @@ static void set_target(const target *t, float *out)
     SET(capacity_l1, tune_log(tune_capacity(t, 0)));
     SET(capacity_l2, tune_log(tune_capacity(t, 1)));
     SET(capacity_l3, tune_log(tune_capacity(t, 2)));
-    SET(gpu, t->kind->is_gpu);
+    SET(gpu, target_offers(t, TARGET_THREADS));
     SET(shared_capacity, tune_log((double)t->shared_bytes));
 }
 

@@ -41,7 +41,7 @@ fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target 
     uint64_t key[] = {seed, (uint64_t)index}, state = base_hash(key, sizeof key, BASE_HASH_SEED);
     fuzz_case c = {.seed = seed, .index = index, .data = base_random(&state) >> 16, .target = "", .trace = ""};
 
-    if (!t->kind->is_gpu && fuzz_chance(&state, GPU_PERCENT))
+    if (!target_offers(t, TARGET_THREADS) && fuzz_chance(&state, GPU_PERCENT))
         c.target = "cuda";
     c.te = fuzz_definition(cx, &state);
     int wanted = 5 + fuzz_below(&state, 12);
@@ -109,7 +109,7 @@ static bool has_virtual_threads_outside(tec_context *cx, const ir_program *p)
 /* Virtual threads get barriers after they were interleaved. */
 static bool lacks_barriers(const check *k, int row, const ir_program *p)
 {
-    return k->t->kind->is_gpu && row >= row_of("blocks") && row < row_of("barriers") && has_virtual_threads(k->cx, p);
+    return target_offers(k->t, TARGET_THREADS) && row >= row_of("blocks") && row < row_of("barriers") && has_virtual_threads(k->cx, p);
 }
 
 /* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by the pass that will make it: before
@@ -120,7 +120,7 @@ static const ir_program *runnable(check *k, int row, const ir_program *p)
     const char *const passes[] = {"threads", "init", "alone", "barriers"};
     int first = row < row_of("threads") ? 0 : row < row_of("init") ? 1 : row < row_of("alone") ? 2 : 3, end = first < 2 ? 2 : 4;
 
-    if (!k->t->kind->is_gpu || row >= row_of("barriers") || row == row_of("init"))
+    if (!target_offers(k->t, TARGET_THREADS) || row >= row_of("barriers") || row == row_of("init"))
         return p;
     if (lacks_barriers(k, row, p))
         return has_virtual_threads_outside(k->cx, p) ? NULL : p;
@@ -330,7 +330,7 @@ void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_resul
     check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .r = out};
 
     *out = (fuzz_result){.where = "", .what = ""};
-    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && (k.t->kind->is_gpu || run_code(&k)));
+    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && (!target_offers(k.t, TARGET_HOST) || run_code(&k)));
     tec_context_clear(cx);
 }
 

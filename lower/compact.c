@@ -286,7 +286,7 @@ static bool check_scope(compactor *c, ir_buffer *b)
     for (int i = 0; i < b->n && b->scope != IR_GLOBAL; i++) {
         if (ir_is_int(b->shape[i], &n))
             continue;
-        if (c->o->target->kind->is_gpu || b->scope != IR_LOCAL)
+        if (!target_offers(c->o->target, TARGET_HOST) || b->scope != IR_LOCAL)
             return base_fail(c->rw.cx, TEC_INVALID, b->loc,
                              "buffer '%s' in scope %s needs constant extents: dimension %d is '%s' here", b->name,
                              ir_scope_text(b->scope), i, ir_expr_text(c->rw.cx, b->shape[i]));
@@ -310,13 +310,13 @@ static bool find_parallel(ir_walk *w, const ir_stmt *s)
     return !p->found;
 }
 
-/* On CPUs a few elements that one thread alone uses are better off in registers, whatever their scope. */
+/* A few elements that one thread alone uses are better off in registers, whatever their scope, where the generator keeps values there. */
 static void localise(compactor *c, const placement *p, ir_buffer *b)
 {
     parallel_walk w = {.walk = {.stmt = find_parallel, .cx = c->rw.cx}};
     int64_t n = lower_constant_elements(b);
 
-    if (c->o->target->kind->is_gpu || b->scope != IR_GLOBAL || n < 0 || n > SMALL_BYTES / base_dtype_bytes(b->dtype))
+    if (!target_offers(c->o->target, TARGET_REGISTERS) || b->scope != IR_GLOBAL || n < 0 || n > SMALL_BYTES / base_dtype_bytes(b->dtype))
         return;
     ir_walk_stmt(&w.walk, p->at);
     if (!w.found)

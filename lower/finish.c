@@ -44,7 +44,7 @@ static const ir_stmt *visit_loop(finisher *f, const ir_stmt *s)
 
     if (how != IR_SERIAL && how != IR_PARALLEL)
         return base_fail(cx, TEC_INVALID, s->loc, "loop '%s' is %s, which target '%s' cannot run", s->loop.var->var.name,
-                         ir_how_text(how), f->o->target->kind->name);
+                         ir_how_text(how), target_text(cx, f->o->target));
     if (how == IR_SERIAL || f->parallel) {
         s = ir_rewrite_stmt_children(&f->rw, s);
         return s && how == IR_PARALLEL && s->kind == IR_FOR ? serial(f, s) : s;

@@ -577,7 +577,7 @@ static const ir_stmt *visit(const finder *w, const ir_facts *f, company around, 
     p->cx = cx;
     p->f = f;
     p->loop = s;
-    p->gpu = inside == TOGETHER && w->o->target->kind->is_gpu;
+    p->gpu = inside == TOGETHER && target_offers(w->o->target, TARGET_THREADS);
     ir_at(cx, s->loc);
     return overlap(p, ir_note_get(s->loop.notes, "double_buffer") != NULL);
 }
@@ -595,7 +595,7 @@ const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
     ir_rewrite rest = {.cx = o->cx, .stmt = drop_notes};
     finder w = {.o = o};
 
-    if (o->target->kind->is_gpu)
+    if (target_offers(o->target, TARGET_THREADS))
         w.differ = lower_find_differing(o->cx, p->body);
     const ir_program *out = lower_with_body(o->cx, p, visit(&w, ir_facts_of_program(o->cx, p), NO_THREADS, p->body));
 

@@ -413,7 +413,7 @@ const ir_program *lower_partition(const lower_options *o, const ir_program *p)
 {
     partitioner pt = {.cx = o->cx, .budget = BUDGET_NODES + written_out(o->cx, p->body)};
 
-    if (o->target->kind->is_gpu)
+    if (target_offers(o->target, TARGET_THREADS))
         pt.differ = lower_find_differing(o->cx, p->body);
     return lower_with_body(o->cx, p, visit(&pt, ir_facts_of_program(o->cx, p), p->body));
 }

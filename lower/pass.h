@@ -35,7 +35,7 @@ typedef struct {
     lower_pass_fn *run;
     ir_verify_level level; /* what holds of its output */
     const char *what;      /* one line for `tec opt --help` */
-    bool gpu_only, cpu_only;
+    unsigned needs, excludes; /* features of the target (target_feature): all of these, and none of those */
 } lower_pass;
 extern const lower_pass lower_passes[];
 extern const int lower_n_passes;

@@ -1,5 +1,7 @@
 /* lower/pipeline.c -- the passes in order, and running them.
  *
+ * A row runs for a target that offers all features that the row needs and none that the row excludes (targets/target.h).
+ *
  * The order, where it is not free:
  * - imports first: loops and blocks come and go.
  * - lanes and threads before init: the partial results of a vectorised reduction get an init like any other.
@@ -27,34 +29,34 @@
 #include "lower/util.h"
 
 const lower_pass lower_passes[] = {
-    {"imports", lower_imports, IR_VERIFY_TREE, "what pragmas import becomes notes of the program", false, true},
-    {"lanes", lower_lanes, IR_VERIFY_TREE, "vectorised reductions get partial results, one for each lane", false, false},
-    {"threads", lower_threads, IR_VERIFY_TREE, "reductions over threads get partial results, one for each thread", true, false},
-    {"init", lower_init, IR_VERIFY_TREE, "the start of a reduction becomes a block of its own", false, false},
-    {"blocks", lower_blocks, IR_VERIFY_TREE, "blocks become what they do, updates become stores", false, false},
-    {"compact", lower_compact, IR_VERIFY_LOOPS, "buffers are allocated where they live, as large as what is touched", false, false},
-    {"tensors", lower_tensors, IR_VERIFY_LOOPS, "tensorized nests become calls of their intrinsics", false, false},
-    {"trim", lower_trim, IR_VERIFY_LOOPS, "conditions become bounds of loops", false, false},
-    {"overlap", lower_overlap, IR_VERIFY_LOOPS, "pipelined loops: statements of several iterations in one step", false, false},
-    {"vthread", lower_vthread, IR_VERIFY_LOOPS, "virtual threads take turns in one stream of statements", false, false},
-    {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", false, false},
-    {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", false, false},
-    {"alone", lower_alone, IR_VERIFY_LOOPS, "what threads share is written inside of loops over all thread axes", true, false},
-    {"prefetch", lower_prefetch, IR_VERIFY_LOOPS, "loops ask for what they read some iterations later", false, true},
-    {"barriers", lower_barriers, IR_VERIFY_LOOPS, "barriers between threads that hand elements to each other", true, false},
-    {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", false, false},
-    {"intrinsics", lower_intrinsics, IR_VERIFY_FLAT, "calls of intrinsics become their statements", false, false},
-    {"simplify", lower_simplify, IR_VERIFY_FLAT, "canonical expressions; what cannot run goes", false, false},
-    {"vectorize", lower_vectorize, IR_VERIFY_FLAT, "vectorised loops become vector expressions", false, true},
-    {"unroll", lower_unroll, IR_VERIFY_SCALAR, "unrolled loops are written out", false, false},
-    {"simplify", lower_simplify, IR_VERIFY_SCALAR, "canonical expressions; what cannot run goes", false, false},
-    {"masks", lower_masks, IR_VERIFY_SCALAR, "masks of all or no lanes go", false, true},
-    {"promote", lower_promote, IR_VERIFY_SCALAR, "local buffers with constant indices become values", false, true},
-    {"share", lower_share, IR_VERIFY_SCALAR, "equal expressions become one node, which is evaluated once", false, true},
-    {"fma", lower_fma, IR_VERIFY_SCALAR, "multiply-adds are fused where the policy allows", false, true},
-    {"math", lower_math, IR_VERIFY_SCALAR, "functions without an instruction are expanded", false, true},
-    {"storage", lower_storage, IR_VERIFY_SCALAR, "allocations get places on the stack or in the workspace", false, true},
-    {"finish", lower_finish, IR_VERIFY_SCALAR, "what code generators do not know goes", false, true},
+    {"imports", lower_imports, IR_VERIFY_TREE, "what pragmas import becomes notes of the program", TARGET_IMPORTS, 0},
+    {"lanes", lower_lanes, IR_VERIFY_TREE, "vectorised reductions get partial results, one for each lane", 0, 0},
+    {"threads", lower_threads, IR_VERIFY_TREE, "reductions over threads get partial results, one for each thread", TARGET_THREADS, 0},
+    {"init", lower_init, IR_VERIFY_TREE, "the start of a reduction becomes a block of its own", 0, 0},
+    {"blocks", lower_blocks, IR_VERIFY_TREE, "blocks become what they do, updates become stores", 0, 0},
+    {"compact", lower_compact, IR_VERIFY_LOOPS, "buffers are allocated where they live, as large as what is touched", 0, 0},
+    {"tensors", lower_tensors, IR_VERIFY_LOOPS, "tensorized nests become calls of their intrinsics", 0, 0},
+    {"trim", lower_trim, IR_VERIFY_LOOPS, "conditions become bounds of loops", 0, 0},
+    {"overlap", lower_overlap, IR_VERIFY_LOOPS, "pipelined loops: statements of several iterations in one step", 0, 0},
+    {"vthread", lower_vthread, IR_VERIFY_LOOPS, "virtual threads take turns in one stream of statements", 0, 0},
+    {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", 0, 0},
+    {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", 0, 0},
+    {"alone", lower_alone, IR_VERIFY_LOOPS, "what threads share is written inside of loops over all thread axes", TARGET_THREADS, 0},
+    {"prefetch", lower_prefetch, IR_VERIFY_LOOPS, "loops ask for what they read some iterations later", TARGET_CACHES, 0},
+    {"barriers", lower_barriers, IR_VERIFY_LOOPS, "barriers between threads that hand elements to each other", TARGET_THREADS, 0},
+    {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", 0, 0},
+    {"intrinsics", lower_intrinsics, IR_VERIFY_FLAT, "calls of intrinsics become their statements", 0, 0},
+    {"simplify", lower_simplify, IR_VERIFY_FLAT, "canonical expressions; what cannot run goes", 0, 0},
+    {"vectorize", lower_vectorize, IR_VERIFY_FLAT, "vectorised loops become vector expressions", TARGET_VECTORS, 0},
+    {"unroll", lower_unroll, IR_VERIFY_SCALAR, "unrolled loops are written out", 0, 0},
+    {"simplify", lower_simplify, IR_VERIFY_SCALAR, "canonical expressions; what cannot run goes", 0, 0},
+    {"masks", lower_masks, IR_VERIFY_SCALAR, "masks of all or no lanes go", TARGET_VECTORS, 0},
+    {"promote", lower_promote, IR_VERIFY_SCALAR, "local buffers with constant indices become values", TARGET_REGISTERS, 0},
+    {"share", lower_share, IR_VERIFY_SCALAR, "equal expressions become one node, which is evaluated once", TARGET_REGISTERS, 0},
+    {"fma", lower_fma, IR_VERIFY_SCALAR, "multiply-adds are fused where the policy allows", TARGET_FLOATS, 0},
+    {"math", lower_math, IR_VERIFY_SCALAR, "functions without an instruction are expanded", TARGET_FLOATS, TARGET_MATH},
+    {"storage", lower_storage, IR_VERIFY_SCALAR, "allocations get places on the stack or in the workspace", TARGET_HOST, 0},
+    {"finish", lower_finish, IR_VERIFY_SCALAR, "what code generators do not know goes", TARGET_HOST, 0},
 };
 const int lower_n_passes = BASE_COUNT(lower_passes);
 
@@ -68,7 +70,7 @@ const lower_pass *lower_find(const char *name)
 
 bool lower_applies(const lower_pass *pass, const target *t)
 {
-    return t->kind->is_gpu ? !pass->cpu_only : !pass->gpu_only;
+    return target_offers(t, pass->needs) && !(t->offers & pass->excludes);
 }
 
 /* DIR/NAME.NN-pass.tir; a name may hold characters that a file's may not. */
@@ -87,7 +89,7 @@ static bool verify(const lower_options *o, const ir_program *p, const lower_pass
 {
 #ifdef TEC_DEBUG
     /* Vectorised loops stay what they are where the pass of vectors does not run. */
-    ir_verify_level level = o->target->kind->is_gpu && pass->level == IR_VERIFY_SCALAR ? IR_VERIFY_FLAT : pass->level;
+    ir_verify_level level = !target_offers(o->target, TARGET_VECTORS) && pass->level == IR_VERIFY_SCALAR ? IR_VERIFY_FLAT : pass->level;
 
     if (!o->no_verify && !ir_verify(o->cx, p, level)) {
         base_note(o->cx, (base_loc){0}, "after the pass '%s'", pass->name);

@@ -241,7 +241,7 @@ const ir_program *lower_trim(const lower_options *o, const ir_program *p)
 {
     trimmer t = {0};
 
-    if (o->target->kind->is_gpu)
+    if (target_offers(o->target, TARGET_THREADS))
         t.differ = lower_find_differing(o->cx, p->body);
     return lower_with_body(o->cx, p, visit(&t, ir_facts_of_program(o->cx, p), p->body));
 }

@@ -1,14 +1,14 @@
 /* schedule/capacity.c -- whether what a buffer keeps at a time fits where it lives.
  *
- * The loops around all who use a buffer stand still where it is allocated, so that their hull there is what it keeps. Only GPUs have
- * scopes that are full at some point; what of a hull is not a constant yet is left to lowering, which knows all (lower/compact.c).
+ * The loops around all who use a buffer stand still where it is allocated, so that their hull there is what it keeps. A scope without a limit
+ * in the target is never full; what of a hull is not a constant yet is left to lowering, which knows all (lower/compact.c).
  */
 #include "ir/facts.h"
 #include "schedule/state.h"
 
 static int64_t capacity(const target *t, ir_scope scope)
 {
-    if (!t || !t->kind->is_gpu)
+    if (!t)
         return 0;
     return scope == IR_SHARED ? t->shared_bytes : scope == IR_LOCAL ? t->register_bytes : 0;
 }

@@ -47,6 +47,15 @@ typedef struct {
 extern const target_device target_devices[];
 extern const int target_n_devices;
 
+/* A row of targets/kinds.def. */
+typedef struct target_kind {
+    const char *name;   /* "llvm", "cuda", "opencl", "vdla" */
+    unsigned features;  /* target_feature */
+    const char *option; /* "-arch": which of the kind's devices; NULL: a CPU, or the one device */
+    const char *wants;  /* "an architecture" */
+    const char *help;
+} target_kind;
+
 extern const target_kind target_kinds[];
 extern const int target_n_kinds;
 const target_kind *target_kind_find(const char *name);

@@ -1,13 +1,11 @@
-/* targets/kinds.c -- the table of kinds of target. */
+/* targets/kinds.c -- the table of kinds of target, made from targets/kinds.def. */
 #include <string.h>
 
 #include "targets/cpus.h"
 
 const target_kind target_kinds[] = {
-    {"llvm", false, "a CPU: llvm [-mcpu=CPU] [-mattr=+a,-b] [-mtriple=T] [-num-cores=N]"},
-    {"cuda", true, "an NVIDIA GPU: cuda [-arch=sm_90]"},
-    {"opencl", true, "an OpenCL device: opencl [-device=mali]"},
-    {"vdla", false, "the accelerator: vdla [-config=pynq]"},
+#define TARGET_KIND(name, generator, features, option, wants, help) {#name, features, option, wants, help},
+#include "targets/kinds.def"
 };
 const int target_n_kinds = BASE_COUNT(target_kinds);
 

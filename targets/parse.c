@@ -14,31 +14,38 @@
 typedef struct {
     tec_context *cx;
     const char *text;
+    const target_kind *kind;
     const char *triple, *cpu, *attributes, *device;
     int64_t num_cores, l1, l2, l3;
     bool failed;
 } words;
 
 typedef struct {
-    const char *kind, *name;
+    const char *name;
     size_t text, number; /* offset of the field of `words` that it sets, + 1; 0: none */
     const char *what;
 } option;
 
 #define TEXT(field) offsetof(words, field) + 1, 0
 #define NUMBER(field) 0, offsetof(words, field) + 1
-static const option options[] = {
-    {"llvm", "-mtriple", TEXT(triple), "a target triple"},
-    {"llvm", "-mcpu", TEXT(cpu), "a CPU"},
-    {"llvm", "-mattr", TEXT(attributes), "features, as +a,-b"},
-    {"llvm", "-num-cores", NUMBER(num_cores), "a positive number"},
-    {"llvm", "-l1", NUMBER(l1), "a positive number of bytes"},
-    {"llvm", "-l2", NUMBER(l2), "a positive number of bytes"},
-    {"llvm", "-l3", NUMBER(l3), "a positive number of bytes"},
-    {"cuda", "-arch", TEXT(device), "an architecture"},
-    {"opencl", "-device", TEXT(device), "a device"},
-    {"vdla", "-config", TEXT(device), "a configuration"},
+static const option cpu_options[] = {
+    {"-mtriple", TEXT(triple), "a target triple"},
+    {"-mcpu", TEXT(cpu), "a CPU"},
+    {"-mattr", TEXT(attributes), "features, as +a,-b"},
+    {"-num-cores", NUMBER(num_cores), "a positive number"},
+    {"-l1", NUMBER(l1), "a positive number of bytes"},
+    {"-l2", NUMBER(l2), "a positive number of bytes"},
+    {"-l3", NUMBER(l3), "a positive number of bytes"},
 };
+
+/* The option at place i of a kind; without a name behind the last. */
+static option option_at(const target_kind *kind, int i)
+{
+    option device = {kind->option, TEXT(device), kind->wants};
+    if (kind->features & TARGET_CPU)
+        return i < BASE_COUNT(cpu_options) ? cpu_options[i] : (option){0};
+    return i == 0 ? device : (option){0};
+}
 
 static void complain(words *w, const char *what, const char *word, const char *exists)
 {
@@ -53,13 +60,12 @@ static void list_name(tec_context *cx, base_text *list, const char *name)
     base_add(cx, list, name);
 }
 
-static const char *option_names(tec_context *cx, const char *kind)
+static const char *option_names(tec_context *cx, const target_kind *kind)
 {
     base_text list = {0};
-    for (int i = 0; i < BASE_COUNT(options); i++)
-        if (!strcmp(options[i].kind, kind))
-            list_name(cx, &list, options[i].name);
-    return base_text_str(cx, &list);
+    for (int i = 0; option_at(kind, i).name; i++)
+        list_name(cx, &list, option_at(kind, i).name);
+    return list.n ? base_text_str(cx, &list) : "none";
 }
 
 static const char *cpu_names(tec_context *cx, const char *arch)
@@ -98,23 +104,23 @@ static void set_option(words *w, const option *o, const char *value)
     *(int64_t *)((char *)w + o->number - 1) = n;
 }
 
-static void read_option(words *w, const target_kind *kind, const char *word)
+static void read_option(words *w, const char *word)
 {
     const char *value = strchr(word, '=');
     const char *name = value ? base_strndup(w->cx, word, (size_t)(value - word)) : word;
-    for (int i = 0; i < BASE_COUNT(options); i++) {
-        if (strcmp(options[i].kind, kind->name) || strcmp(options[i].name, name))
+    option o;
+    for (int i = 0; o = option_at(w->kind, i), o.name; i++) {
+        if (strcmp(o.name, name))
             continue;
         if (value && value[1]) {
-            set_option(w, &options[i], value + 1);
+            set_option(w, &o, value + 1);
         } else {
-            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name, options[i].what,
-                      name);
+            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name, o.what, name);
             w->failed = true;
         }
         return;
     }
-    complain(w, "option", name, option_names(w->cx, kind->name));
+    complain(w, "option", name, option_names(w->cx, w->kind));
 }
 
 /* ---- CPUs ---- */
@@ -235,7 +241,8 @@ static target *make_cpu(words *w, const target_cpu *cpu)
     if (w->failed)
         return NULL;
     target *t = base_new(w->cx, target);
-    t->kind = target_kind_find("llvm");
+    t->kind = w->kind;
+    t->offers = w->kind->features;
     t->arch = cpu->arch;
     t->triple = w->triple ? w->triple : default_triple(cpu->arch);
     t->cpu = cpu->name;
@@ -247,6 +254,8 @@ static target *make_cpu(words *w, const target_cpu *cpu)
     t->load_ports = cpu->load_ports;
     t->fma_ports = cpu->fma_ports;
     derive(t);
+    if (!target_offers(t, TARGET_VECTORS))
+        t->vector_bits = 0;
     t->native = !target_unfit(w->cx, t);
     return t;
 }
@@ -293,31 +302,37 @@ static target *make_native(words *w)
 
 /* ---- other kinds ---- */
 
+/* A kind without an option has one device, without a name and without limits. */
 static const target *make_device(words *w, const target_kind *kind)
 {
+    static const target_device unnamed = {.name = ""};
+    const target_device *found = kind->option ? NULL : &unnamed;
     base_text names = {0};
-    for (int i = 0; i < target_n_devices; i++) {
+    for (int i = 0; i < target_n_devices && kind->option && !found; i++) {
         const target_device *d = &target_devices[i];
         if (strcmp(d->kind, kind->name))
             continue;
         list_name(w->cx, &names, d->name);
-        if (w->device && strcmp(w->device, d->name))
-            continue;
-        target *t = base_new(w->cx, target);
-        *t = (target){.kind = kind,
-                      .triple = "",
-                      .arch = kind->name,
-                      .cpu = d->name,
-                      .features = "",
-                      .num_cores = 1,
-                      .max_threads = d->max_threads,
-                      .warp_size = d->warp_size,
-                      .shared_bytes = d->shared_bytes,
-                      .register_bytes = d->register_bytes};
-        return t;
+        if (!w->device || !strcmp(w->device, d->name))
+            found = d;
     }
-    complain(w, "device", w->device, base_text_str(w->cx, &names));
-    return NULL;
+    if (!found) {
+        complain(w, "device", w->device, base_text_str(w->cx, &names));
+        return NULL;
+    }
+    target *t = base_new(w->cx, target);
+    *t = (target){.kind = kind,
+                  .offers = kind->features,
+                  .triple = "",
+                  .arch = kind->name,
+                  .cpu = found->name,
+                  .features = "",
+                  .num_cores = 1,
+                  .max_threads = found->max_threads,
+                  .warp_size = found->warp_size,
+                  .shared_bytes = found->shared_bytes,
+                  .register_bytes = found->register_bytes};
+    return t;
 }
 
 /* ---- the room's functions ---- */
@@ -343,11 +358,12 @@ const target *target_parse(tec_context *cx, const char *text)
         complain(&w, "kind of target", first ? first : "", kind_names(cx));
         return NULL;
     }
+    w.kind = kind;
     for (const char *word; (word = next_word(cx, &p)) && !w.failed;)
-        read_option(&w, kind, word);
+        read_option(&w, word);
     if (w.failed)
         return NULL;
-    if (strcmp(kind->name, "llvm"))
+    if (!(kind->features & TARGET_CPU))
         return make_device(&w, kind);
     if (native && (w.cpu || w.triple))
         return base_fail(cx, TEC_INVALID, (base_loc){0},
@@ -380,9 +396,9 @@ const char *target_text(tec_context *cx, const target *t)
 {
     base_text out = {0};
     base_add(cx, &out, t->kind->name);
-    if (strcmp(t->kind->name, "llvm")) {
-        const char *name = !strcmp(t->kind->name, "cuda") ? "-arch" : !strcmp(t->kind->name, "opencl") ? "-device" : "-config";
-        base_addf(cx, &out, " %s=%s", name, t->cpu);
+    if (!target_offers(t, TARGET_CPU)) {
+        if (t->kind->option)
+            base_addf(cx, &out, " %s=%s", t->kind->option, t->cpu);
         return base_text_str(cx, &out);
     }
     const target_cpu *cpu = target_cpu_find(t->cpu, t->arch);
@@ -414,7 +430,7 @@ uint64_t target_fingerprint(const target *t)
 
 const char *target_unfit(tec_context *cx, const target *t)
 {
-    if (strcmp(t->kind->name, "llvm"))
+    if (!target_offers(t, TARGET_CPU))
         return base_format(cx, "code for '%s' does not run on a CPU", target_text(cx, t));
     target_machine m = target_this_machine(cx);
     if (!m.arch || strcmp(m.arch, t->arch))

@@ -1,4 +1,4 @@
-/* targets/target.h -- what a device is like: kind, CPU, vector width, registers, caches, limits; parsed from text.
+/* targets/target.h -- what a device is like: features, CPU, vector width, registers, caches, limits; parsed from text.
  *
  *     const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=2");    // or "native"
  *     if (t->vector_bits == 512) ...
@@ -15,16 +15,25 @@
 
 typedef struct target target;
 
-/* One row of the table of kinds (targets/kinds.c); what makes code registers itself in compiler/, since rooms above may not be
- * included. */
-typedef struct {
-    const char *name; /* "llvm", "cuda", "opencl", "vdla" */
-    bool is_gpu;
-    const char *what; /* for help texts */
-} target_kind;
+/* What a kind of target has, and its code generator takes: the rows of targets/kinds.def. Who schedules, lowers or tunes asks for a feature. */
+typedef enum {
+    TARGET_HOST = 1 << 0,        /* code is functions of tec/kernel.h, called by a CPU: parallel loops run on its pool; it has a stack and a workspace */
+    TARGET_CPU = 1 << 1,         /* described by -mcpu and its architecture's features */
+    TARGET_FLOATS = 1 << 2,      /* arithmetic on floating-point numbers */
+    TARGET_MATH = 1 << 3,        /* exp, tanh and their like are functions of the generated language */
+    TARGET_VECTORS = 1 << 4,     /* expressions of several lanes */
+    TARGET_REGISTERS = 1 << 5,   /* the generator keeps in registers what is a value of the program, and leaves arrays in memory */
+    TARGET_CACHES = 1 << 6,      /* memory behind caches, which can be asked to fetch early */
+    TARGET_THREADS = 1 << 7,     /* launches of blocks of threads, which share memory and meet at barriers */
+    TARGET_SCRATCHPADS = 1 << 8, /* small memories that programs fill and empty themselves */
+    TARGET_COPIES = 1 << 9,      /* copies into scratchpads that run beside the computation */
+    TARGET_TOKENS = 1 << 10,     /* units that run beside each other and wait for each other by tokens */
+    TARGET_IMPORTS = 1 << 11,    /* functions that a pragma brings as C or as LLVM's text */
+} target_feature;
 
 struct target {
-    const target_kind *kind;
+    const struct target_kind *kind; /* for the rooms targets/ and below it */
+    unsigned offers;                /* the kind's target_feature */
     const char *triple; /* "x86_64-linux-gnu" */
     const char *arch;   /* "x86_64", "aarch64" */
     const char *cpu;    /* LLVM's name of the CPU, or of the level */
@@ -52,6 +61,12 @@ uint64_t target_fingerprint(const target *t); /* of what decides the generated c
 
 /* Why code for t cannot run on this machine, naming both and the missing features; NULL where it can. */
 const char *target_unfit(tec_context *cx, const target *t);
+
+/* Whether the target has all of these features (TARGET_THREADS | TARGET_SCRATCHPADS); NULL, a target that is not known, has none. */
+static inline bool target_offers(const target *t, unsigned features)
+{
+    return t && (t->offers & features) == features;
+}
 
 /* Whether LLVM's feature `name` ("sse4.1", "dotprod") is on. */
 bool target_has(const target *t, const char *name);

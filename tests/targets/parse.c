@@ -84,11 +84,11 @@ Test(parse, a_triple_chooses_the_architecture)
 Test(parse, devices_are_described)
 {
     const target *t = parsed("cuda -arch=sm_90");
-    cr_assert(t->kind->is_gpu);
+    cr_assert(target_offers(t, TARGET_THREADS | TARGET_SCRATCHPADS) && !target_offers(t, TARGET_VECTORS));
     cr_assert(eq(int, t->warp_size, 32));
     cr_assert(eq(i64, t->shared_bytes, 227 * 1024));
-    cr_assert(parsed("opencl -device=mali")->kind->is_gpu);
-    cr_assert(parsed("vdla -config=pynq")->kind->is_gpu == false);
+    cr_assert(target_offers(parsed("opencl -device=mali"), TARGET_THREADS));
+    cr_assert(target_offers(parsed("vdla -config=pynq"), TARGET_TOKENS) && !target_offers(parsed("vdla"), TARGET_THREADS));
 }
 
 Test(parse, the_canonical_text_parses_back_to_the_same_target)

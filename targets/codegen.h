@@ -1,0 +1,78 @@
+/* targets/codegen.h -- the seam between the compiler and what makes code: a code generator is one const struct of functions.
+ *
+ *     const target_codegen *g = comp_codegen(t);                              // compiler/generators.h; its row is in targets/kinds.def
+ *     const target_code *code = g->generate(cx, &program, 1, t, &(target_codegen_options){.symbols = &symbol});
+ *     const void *file = g->link(cx, &code, 1, &size);                        // the shared object of a module file, or
+ *     void *loaded = g->load(cx, &code, 1);                                   // functions of this process
+ *     tec_kernel_fn *f = g->find(loaded, symbol);
+ *     g->unload(loaded);
+ *
+ * A generator gets programs that went through the rows of lower/pipeline.c that its kind's features allow; lower/pass.h says what then holds.
+ * Lifetime: code is plain data in the context; what `load` gives belongs to the caller until `unload`.
+ * Errors: in the context, with NULL. What the target cannot do is UNSUPPORTED, and names the target.
+ * Threads: several threads may generate at once, each with a context of its own.
+ */
+#ifndef TARGETS_CODEGEN_H
+#define TARGETS_CODEGEN_H
+
+#include "targets/target.h"
+#include "tec/kernel.h"
+
+typedef struct ir_program ir_program; /* ir/ir.h, which this room may not include */
+
+/* A function that runs one of the programs by the remainder of a symbol. The chosen program gets the symbols of the call, with the quotient in
+ * the place of that symbol. */
+typedef struct {
+    const char *symbol; /* of that function */
+    int dim;            /* which symbol the remainder is taken of */
+    int64_t modulus;
+    const int *program; /* [modulus]; program 0 is the general one, and gets the symbols as they are */
+} target_dispatch;
+
+typedef struct {
+    const char *const *symbols;      /* the name of each program's function; NULL: the programs' names */
+    const target_dispatch *dispatch; /* NULL: none */
+    const char *const *texts;        /* which forms of text to keep beside the bytes, of the generator's `texts`; ends with NULL; NULL: none */
+    bool keep_denormals;             /* strict floating point: kernels leave the caller's mode as it is */
+    bool unoptimised;                /* leave the generator's own optimisation out, for looking at what was generated */
+} target_codegen_options;
+
+typedef struct {
+    const char *name, *text; /* "asm" and the assembly */
+} target_code_form;
+
+/* What a generator made of some programs. */
+typedef struct {
+    const target *target;
+    const char *const *symbols; /* the functions that may be called */
+    int n;
+    const char *format; /* of the bytes: "elf" is a relocatable object */
+    const void *bytes;
+    size_t size;
+    const target_code_form *forms; /* the texts that were asked for */
+    int n_forms;
+} target_code;
+
+typedef struct {
+    const char *const *texts; /* the forms of text that code has beside its bytes ("llvm", "asm"), for --emit; ends with NULL */
+    const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int n, const target *t, const target_codegen_options *o);
+    /* The bytes of one ELF shared object that holds all functions of the codes. */
+    const void *(*link)(tec_context *cx, const target_code *const *codes, int n, size_t *size);
+    /* The functions of the codes in this process, which must be able to run them. */
+    void *(*load)(tec_context *cx, const target_code *const *codes, int n);
+    tec_kernel_fn *(*find)(void *loaded, const char *symbol); /* NULL: no such function */
+    void (*unload)(void *loaded);
+} target_codegen;
+
+/* Of a kind that has no generator: all its fields are NULL. */
+extern const target_codegen target_no_codegen;
+
+/* The text of that name; NULL where it was not asked for. */
+const char *target_code_text(const target_code *c, const char *name);
+/* Whether the options ask for the text of that name. */
+bool target_wants_text(const target_codegen_options *o, const char *name);
+
+/* The place of a target's kind in targets/kinds.def, for tables that are made from it. */
+int target_kind_number(const target *t);
+
+#endif
