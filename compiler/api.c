@@ -89,9 +89,8 @@ static comp_code *compile(tec_context *cx, const tec_schedule *const *s, int n, 
         return base_fail(cx, TEC_INVALID, base_where(cx), "a module needs at least one function");
     if (base_failed(cx) || !make_units(cx, s, n, options, units) || !comp_read_options(cx, options, sched_target(s[0]), &o))
         return NULL;
-    o.want_lowered = text == TEC_TEXT_LOWERED;
-    o.want_ir = text == TEC_TEXT_LLVM;
-    o.want_asm = text == TEC_TEXT_ASM;
+    o.want_lowered = o.lower_only = text == TEC_TEXT_LOWERED;
+    o.text = text == TEC_TEXT_LLVM ? "llvm" : text == TEC_TEXT_ASM ? "asm" : NULL;
     return comp_compile(cx, units, n, &o);
 }
 
@@ -127,10 +126,5 @@ const char *tec_build_text(const tec_schedule *s, const tec_build_options *optio
 
     if (!code)
         return NULL;
-    switch (kind) {
-    case TEC_TEXT_LOWERED: return comp_lowered_text(code, 0);
-    case TEC_TEXT_LLVM: return comp_llvm_text(code, 0);
-    case TEC_TEXT_ASM: return comp_asm_text(code, 0);
-    }
-    return NULL;
+    return kind == TEC_TEXT_LOWERED ? comp_lowered_text(code, 0) : comp_code_text(code, 0);
 }

@@ -1,4 +1,4 @@
-/* compiler/compile.c -- lowers and generates units, in parallel, and collects what came out.
+/* compiler/compile.c -- lowers units and generates code of them, in parallel, and collects what came out.
  *
  * Each unit is compiled in a scratch context of its own by whichever thread takes it next; what lasts is copied to the caller's context after
  * all threads ended, in the order of the units, so that neither the result nor the first error depends on how many threads there were.
@@ -13,6 +13,7 @@
 
 #include "compiler/describe.h"
 #include "compiler/dispatch.h"
+#include "compiler/generators.h"
 #include "ir/text.h"
 #include "lower/pass.h"
 
@@ -24,7 +25,8 @@ typedef struct {
     int n_lowered;
     const ir_program *version[COMP_MAX_VERSIONS]; /* lowered, of each version */
     const char *lowered_text;
-    const llvm_code *code;
+    const target_code *code;
+    bool done;
 } job;
 
 typedef struct {
@@ -106,8 +108,8 @@ static void compile_unit(work *w, int k)
     const comp_options *o = w->options;
     const comp_dispatch *d = w->units[k].dispatch;
     lower_options lower = {.cx = j->scratch, .target = o->target, .strict = o->strict, .no_verify = o->no_verify, .dump_dir = o->dump_dir};
-    llvm_options generate = {.symbols = &j->symbol, .want_ir = o->want_ir, .want_asm = o->want_asm, .keep_denormals = o->strict};
-    llvm_dispatch choose = {.symbol = j->symbol};
+    target_codegen_options generate = {.symbols = &j->symbol, .texts = (const char *const[]){o->text, NULL}, .keep_denormals = o->strict};
+    target_dispatch choose = {.symbol = j->symbol};
 
     j->lowered = base_array(j->scratch, const ir_program *, d ? d->n + 1 : 1);
     j->lowered[j->n_lowered++] = lower_run(&lower, w->units[k].tree);
@@ -126,7 +128,9 @@ static void compile_unit(work *w, int k)
     }
     if (o->want_lowered)
         keep_lowered_text(j);
-    j->code = llvm_generate(j->scratch, j->lowered, j->n_lowered, o->target, &generate);
+    if (!o->lower_only)
+        j->code = comp_codegen(o->target)->generate(j->scratch, j->lowered, j->n_lowered, o->target, &generate);
+    j->done = o->lower_only || j->code;
 }
 
 /* Later units are not begun once one has failed; earlier ones were, so the first failure in order is always found. */
@@ -136,7 +140,7 @@ static void *work_through(void *arg)
 
     for (int k; !atomic_load(&w->failed) && (k = atomic_fetch_add(&w->next, 1)) < w->n;) {
         compile_unit(w, k);
-        if (!w->jobs[k].code)
+        if (!w->jobs[k].done)
             atomic_store(&w->failed, true);
     }
     return NULL;
@@ -189,27 +193,35 @@ static const char *keep(tec_context *cx, const char *text)
     return text ? base_strdup(cx, text) : NULL;
 }
 
+/* Only the function that is called: the versions that it chooses among are its own affair. */
+static const target_code *keep_code(tec_context *cx, const target_code *code, const char *const *symbol)
+{
+    target_code *c = base_copy(cx, code, sizeof *code);
+    target_code_form *forms = base_array(cx, target_code_form, code->n_forms);
+
+    c->symbols = base_copy(cx, symbol, sizeof *symbol);
+    c->n = 1;
+    c->bytes = base_copy(cx, code->bytes, code->size);
+    c->forms = forms;
+    for (int i = 0; i < code->n_forms; i++)
+        forms[i] = (target_code_form){code->forms[i].name, keep(cx, code->forms[i].text)};
+    return c;
+}
+
 static bool collect(work *w, int k, comp_code *out)
 {
     tec_context *cx = w->cx;
     const job *j = &w->jobs[k];
 
-    if (!j->code) {
-        /* A unit without code and without an error of its own was not begun. */
+    if (!j->done) {
+        /* A unit that is not done and without an error of its own was not begun. */
         if (tec_context_status(j->scratch) != TEC_OK) {
             base_adopt(cx, j->scratch);
             base_note(cx, w->units[k].tree->loc, "while compiling '%s'", w->units[k].name);
         }
         return false;
     }
-    llvm_code *c = base_new(cx, llvm_code);
-    *c = *j->code;
-    c->symbols = base_copy(cx, &j->symbol, sizeof j->symbol); /* what is called; the versions are its own affair */
-    c->n = 1;
-    c->object = base_copy(cx, j->code->object, j->code->object_size);
-    c->ir = keep(cx, j->code->ir);
-    c->assembly = keep(cx, j->code->assembly);
-    out->codes[k] = c;
+    out->codes[k] = j->code ? keep_code(cx, j->code, &j->symbol) : NULL;
     out->lowered[k] = keep(cx, j->lowered_text);
     return comp_describe(cx, &w->units[k], j->lowered[0], j->version, j->symbol, &out->functions[k]);
 }
@@ -219,8 +231,9 @@ static comp_code *new_code(work *w)
     comp_code *code = base_new(w->cx, comp_code);
 
     code->options = *w->options;
+    code->codegen = comp_codegen(w->options->target);
     code->n = w->n;
-    code->codes = base_array(w->cx, const llvm_code *, w->n);
+    code->codes = base_array(w->cx, const target_code *, w->n);
     code->lowered = base_array(w->cx, const char *, w->n);
     code->functions = base_array(w->cx, rt_function_desc, w->n);
     return code;
@@ -253,13 +266,35 @@ static void describe_module(tec_context *cx, comp_code *code)
                                   .n_functions = code->n};
 }
 
+/* Whether code can be made, in the form of text that is asked for; false with an error. */
+static bool can_generate(tec_context *cx, const comp_options *o)
+{
+    const target_codegen *g = comp_codegen(o->target);
+    base_text names = {0};
+
+    if (!g->generate) {
+        base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "there is no code generator for target '%s': programs for it can be scheduled and lowered only",
+                  target_text(cx, o->target));
+        return false;
+    }
+    for (int i = 0; o->text && g->texts[i]; i++) {
+        if (base_same(g->texts[i], o->text))
+            return true;
+        base_addf(cx, &names, "%s%s", i ? ", " : "", g->texts[i]);
+    }
+    if (o->text)
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "code for target '%s' has no text '%s'; there are %s", target_text(cx, o->target), o->text,
+                  base_text_str(cx, &names));
+    return !o->text;
+}
+
 comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const comp_options *o)
 {
     work w = {.cx = cx, .units = units, .options = o, .n = n, .jobs = base_array(cx, job, n)};
     comp_code *code = new_code(&w);
     bool good = true;
 
-    if (base_failed(cx))
+    if (base_failed(cx) || (n && !o->lower_only && !can_generate(cx, o)))
         return NULL;
     pthread_mutex_init(&w.log, NULL);
     open_jobs(&w);
@@ -276,6 +311,5 @@ comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const co
 }
 
 const char *comp_lowered_text(const comp_code *code, int k) { return code->lowered[k]; }
-const char *comp_llvm_text(const comp_code *code, int k) { return code->codes[k]->ir; }
-const char *comp_asm_text(const comp_code *code, int k) { return code->codes[k]->assembly; }
+const char *comp_code_text(const comp_code *code, int k) { return target_code_text(code->codes[k], code->options.text); }
 const rt_module_desc *comp_desc(const comp_code *code) { return &code->desc; }

@@ -6,12 +6,13 @@
 #define COMPILER_COMPILE_H
 
 #include "compiler/compiler.h"
-#include "targets/llvm/llvm.h"
+#include "targets/codegen.h"
 
 struct comp_code {
     comp_options options;
+    const target_codegen *codegen;
     int n;
-    const llvm_code **codes;     /* one object for each unit */
+    const target_code **codes;   /* of each unit; NULL where the units were lowered only */
     const char **lowered;        /* texts; NULL where not asked for */
     rt_function_desc *functions; /* in the order of the units */
     rt_module_desc desc;

@@ -2,7 +2,7 @@
  *
  *     comp_unit u = {.name = "mm", .tree = sched_tree(s), .origin = "default"};
  *     comp_options o = {.target = t};
- *     comp_code *code = comp_compile(cx, &u, 1, &o);                         // host and device code with metadata
+ *     comp_code *code = comp_compile(cx, &u, 1, &o);                            // code with metadata
  *     comp_write(cx, code, NULL, "mm.tec", 0);                                  // a module file, or
  *     tec_module *m = comp_load(cx, code, NULL);                                // a module in this process
  *
@@ -31,8 +31,10 @@ typedef struct {
     int jobs;             /* 0: one for each core of this machine's affinity mask */
     bool strict;          /* no fused multiply-add, no re-association */
     const char *dump_dir; /* --dump-ir */
-    bool no_verify;         /* do not verify between passes */
-    bool want_lowered, want_ir, want_asm; /* keep these texts */
+    bool no_verify;       /* do not verify between passes */
+    bool want_lowered;    /* keep the text of the lowered programs */
+    bool lower_only;      /* stop before code generation, which a target may have none of: comp_lowered_text and comp_desc alone */
+    const char *text;     /* keep the code's text of this form: one of comp_code_forms ("llvm", "asm"); NULL: none */
 } comp_options;
 
 typedef struct comp_code comp_code;
@@ -41,8 +43,7 @@ comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const co
 
 /* What was made, for `--emit`: of unit k. NULL where it was not asked for. */
 const char *comp_lowered_text(const comp_code *code, int k);
-const char *comp_llvm_text(const comp_code *code, int k);
-const char *comp_asm_text(const comp_code *code, int k);
+const char *comp_code_text(const comp_code *code, int k); /* of the form that the options named */
 
 /* What the module says of itself: target and functions, in the order of the units. A caller adds graphs and constants to a copy and hands
  * that in as `desc`; NULL: functions only. */

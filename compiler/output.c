@@ -12,7 +12,7 @@ static bool take_error(tec_context *cx, const tec_error *err)
 static const void *link_units(tec_context *cx, const comp_code *code, size_t *size)
 {
     *size = 0;
-    return code->n ? llvm_link(cx, code->codes, code->n, size) : "";
+    return code->n ? code->codegen->link(cx, code->codes, code->n, size) : "";
 }
 
 bool comp_write(tec_context *cx, const comp_code *code, const rt_module_desc *desc, const char *path, unsigned rt_flags)
@@ -41,28 +41,19 @@ bool comp_write_object(tec_context *cx, const comp_code *code, const char *path)
         base_fail(cx, TEC_INVALID, (base_loc){0}, "an object file holds one function, there are %d", code->n);
         return false;
     }
-    return base_write_file(cx, path, code->codes[0]->object, code->codes[0]->object_size);
-}
-
-static tec_kernel_fn *resolve(void *jit, const char *symbol)
-{
-    return (tec_kernel_fn *)llvm_jit_find(jit, symbol);
-}
-
-static void release(void *jit)
-{
-    if (jit)
-        llvm_jit_close(jit);
+    return base_write_file(cx, path, code->codes[0]->bytes, code->codes[0]->size);
 }
 
 TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_module_desc *desc)
 {
     tec_error err = {0};
-    llvm_jit *jit = code->n ? llvm_jit_open(cx, code->codes, code->n) : NULL; /* a graph may have no kernels: copies only */
+    const target_codegen *g = code->codegen;
+    void *loaded = code->n ? g->load(cx, code->codes, code->n) : NULL; /* a graph may have no kernels: copies only */
 
-    if (code->n && !jit)
+    if (code->n && !loaded)
         return NULL;
-    tec_module *m = rt_module_from_memory(desc ? desc : &code->desc, &(rt_memory_code){resolve, release, jit}, 0, &err);
+    rt_memory_code functions = loaded ? (rt_memory_code){g->find, g->unload, loaded} : (rt_memory_code){0};
+    tec_module *m = rt_module_from_memory(desc ? desc : &code->desc, &functions, 0, &err);
     if (!m)
         take_error(cx, &err);
     return m;

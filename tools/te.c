@@ -4,6 +4,7 @@
 
 #include "autotune/source.h"
 #include "compiler/dispatch.h"
+#include "compiler/generators.h"
 #include "ir/text.h"
 #include "space/space.h"
 #include "te/text.h"
@@ -145,16 +146,36 @@ static bool make_schedule(session *x)
 
 /* ---- what is printed ---- */
 
-typedef enum { EMIT_NOTHING, EMIT_TE, EMIT_TREE, EMIT_TRACE, EMIT_LOWERED, EMIT_LLVM, EMIT_ASM, EMIT_OBJ } emit_kind;
-static const char *const emit_names[] = {"", "te", "tree", "trace", "lowered", "llvm", "asm", "obj"};
+typedef enum { EMIT_NOTHING, EMIT_TE, EMIT_TREE, EMIT_TRACE, EMIT_LOWERED, EMIT_OBJ, EMIT_CODE } emit_kind;
+static const char *const emit_names[] = {"", "te", "tree", "trace", "lowered", "obj"};
 
-static bool read_emit(const char *text, emit_kind *out)
+/* Beside the names above, what to emit is a form of code ("llvm", "asm"). */
+static bool read_emit(tec_context *cx, const char *text, emit_kind *out)
 {
+    const char *const *forms = comp_code_forms(cx);
+
     *out = EMIT_NOTHING;
     for (int i = 1; text && i < BASE_COUNT(emit_names); i++)
         if (strcmp(text, emit_names[i]) == 0)
             *out = (emit_kind)i;
+    for (int i = 0; text && forms[i]; i++)
+        if (strcmp(text, forms[i]) == 0)
+            *out = EMIT_CODE;
     return !text || *out != EMIT_NOTHING;
+}
+
+/* "te, tree, trace, lowered, llvm, asm or obj" */
+static const char *what_to_emit(tec_context *cx)
+{
+    const char *const *forms = comp_code_forms(cx);
+    base_text list = {0};
+
+    for (int i = 1; i < BASE_COUNT(emit_names) - 1; i++)
+        base_addf(cx, &list, "%s, ", emit_names[i]);
+    for (int i = 0; forms[i]; i++)
+        base_addf(cx, &list, "%s%s", forms[i], forms[i + 1] ? ", " : " or ");
+    base_add(cx, &list, "obj");
+    return base_text_str(cx, &list);
 }
 
 static const char *early_text(session *x, emit_kind kind)
@@ -164,8 +185,7 @@ static const char *early_text(session *x, emit_kind kind)
     case EMIT_TREE: return ir_program_text(x->cx, sched_tree(x->schedule));
     case EMIT_TRACE: return sched_trace_text(x->cx, x->schedule);
     case EMIT_LOWERED:
-    case EMIT_LLVM:
-    case EMIT_ASM:
+    case EMIT_CODE:
     case EMIT_OBJ:
     case EMIT_NOTHING: return NULL;
     }
@@ -174,7 +194,7 @@ static const char *early_text(session *x, emit_kind kind)
 
 static const char *late_text(const comp_code *code, emit_kind kind)
 {
-    return kind == EMIT_LOWERED ? comp_lowered_text(code, 0) : kind == EMIT_LLVM ? comp_llvm_text(code, 0) : kind == EMIT_ASM ? comp_asm_text(code, 0) : NULL;
+    return kind == EMIT_LOWERED ? comp_lowered_text(code, 0) : kind == EMIT_CODE ? comp_code_text(code, 0) : NULL;
 }
 
 static bool print_text(session *x, const char *text)
@@ -238,7 +258,8 @@ static int time_calls(session *x, tec_module *m, const comp_code *code)
 static int build(session *x, emit_kind kind)
 {
     comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = x->origin};
-    comp_options o = {.target = x->t, .strict = x->s->strict, .want_lowered = kind == EMIT_LOWERED, .want_ir = kind == EMIT_LLVM, .want_asm = kind == EMIT_ASM};
+    comp_options o = {.target = x->t, .strict = x->s->strict, .want_lowered = kind == EMIT_LOWERED, .lower_only = kind == EMIT_LOWERED,
+                      .text = kind == EMIT_CODE ? x->s->emit : NULL};
 
     if (x->s->dispatch && !(u.dispatch = comp_dispatch_new(x->cx, x->def, x->schedule, x->s->dispatch)))
         return tool_fail("te", x->cx);
@@ -308,12 +329,13 @@ int tool_te(int argc, char **argv)
         fprintf(stderr, "tec te: --schedule and --records both say where the schedule comes from; give one of them\n");
         return TOOL_USAGE;
     }
-    if (!read_emit(s.emit, &kind)) {
-        fprintf(stderr, "tec te: --emit is te, tree, trace, lowered, llvm, asm or obj, found '%s'\n", s.emit);
-        return TOOL_USAGE;
-    }
     session x = {.cx = tec_context_new(), .s = &s, .path = files.at[0]};
-    status = run(&x, kind);
+    if (read_emit(x.cx, s.emit, &kind)) {
+        status = run(&x, kind);
+    } else {
+        fprintf(stderr, "tec te: --emit is %s, found '%s'\n", what_to_emit(x.cx), s.emit);
+        status = TOOL_USAGE;
+    }
     tec_context_free(x.cx);
     return status;
 }

@@ -25,7 +25,7 @@ static void call_kernel(llvm_gen *g, LLVMValueRef f, const char *symbol, LLVMVal
 }
 
 /* The extents with the quotient in place of the symbol. */
-static void fill_dims(llvm_gen *g, const llvm_dispatch *d, LLVMValueRef to, LLVMValueRef from, LLVMValueRef quotient, int n_dims)
+static void fill_dims(llvm_gen *g, const target_dispatch *d, LLVMValueRef to, LLVMValueRef from, LLVMValueRef quotient, int n_dims)
 {
     for (int i = 0; i < n_dims; i++) {
         LLVMValueRef value = i == d->dim ? quotient : LLVMBuildLoad2(g->b, g->i64, at_dim(g, from, i), "");
@@ -34,7 +34,7 @@ static void fill_dims(llvm_gen *g, const llvm_dispatch *d, LLVMValueRef to, LLVM
     }
 }
 
-void llvm_write_dispatch(llvm_gen *g, const llvm_dispatch *d, const char *const *symbols, int n, int n_dims)
+void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *const *symbols, int n, int n_dims)
 {
     LLVMValueRef f = LLVMAddFunction(g->m, d->symbol, llvm_kernel_type(g)), dims = LLVMGetParam(f, 2);
     LLVMBasicBlockRef *call = base_array(g->cx, LLVMBasicBlockRef, n);

@@ -189,6 +189,6 @@ bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size); /* 
 bool llvm_check_imports(tec_context *cx, const void *object, size_t size);
 
 /* dispatch.c: the function that chooses among the kernels of the module. */
-void llvm_write_dispatch(llvm_gen *g, const llvm_dispatch *d, const char *const *symbols, int n, int n_dims);
+void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *const *symbols, int n, int n_dims);
 
 #endif

@@ -47,14 +47,14 @@ static bool define_imports(tec_context *cx, LLVMOrcLLJITRef jit)
     return !error || fail(cx, "cannot define the imports of kernels", error);
 }
 
-static bool add_object(tec_context *cx, LLVMOrcLLJITRef jit, const llvm_code *code)
+static bool add_object(tec_context *cx, LLVMOrcLLJITRef jit, const target_code *code)
 {
-    LLVMMemoryBufferRef bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(code->object, code->object_size, code->symbols[0]);
+    LLVMMemoryBufferRef bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(code->bytes, code->size, code->symbols[0]);
     LLVMErrorRef error = LLVMOrcLLJITAddObjectFile(jit, LLVMOrcLLJITGetMainJITDylib(jit), bytes);
     return !error || fail(cx, "cannot load generated code", error);
 }
 
-static bool find_symbols(tec_context *cx, llvm_jit *jit, const llvm_code *code)
+static bool find_symbols(tec_context *cx, llvm_jit *jit, const target_code *code)
 {
     for (int i = 0; i < code->n; i++) {
         entry *e = &jit->entries[jit->n];
@@ -68,7 +68,7 @@ static bool find_symbols(tec_context *cx, llvm_jit *jit, const llvm_code *code)
     return true;
 }
 
-static bool fill(tec_context *cx, llvm_jit *jit, const llvm_code *const *codes, int n)
+static bool fill(tec_context *cx, llvm_jit *jit, const target_code *const *codes, int n)
 {
     LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
     if (error)
@@ -84,7 +84,7 @@ static bool fill(tec_context *cx, llvm_jit *jit, const llvm_code *const *codes, 
     return true;
 }
 
-TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const llvm_code *const *codes, int n)
+TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *codes, int n)
 {
     int total = 0;
     for (int i = 0; i < n; i++) {

@@ -70,21 +70,21 @@ static int memory_file(const char *name)
 }
 
 /* An archive without an index: a mark, then each member behind a line of 60 characters, at an even place. */
-static bool put_archive(FILE *f, const llvm_code *const *codes, int n)
+static bool put_archive(FILE *f, const target_code *const *codes, int n)
 {
     fputs("!<arch>\n", f);
     for (int i = 0; i < n; i++) {
-        size_t size = codes[i]->object_size;
+        size_t size = codes[i]->size;
 
         fprintf(f, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", "o/", 0, 0, 0, 0644, size);
-        fwrite(codes[i]->object, 1, size, f);
+        fwrite(codes[i]->bytes, 1, size, f);
         if (size % 2)
             fputc('\n', f);
     }
     return fflush(f) == 0 && !ferror(f);
 }
 
-static bool write_archive(const job *j, const llvm_code *const *codes, int n)
+static bool write_archive(const job *j, const target_code *const *codes, int n)
 {
     int copy = dup(j->archive);
     FILE *f = copy >= 0 ? fdopen(copy, "w") : NULL;
@@ -136,7 +136,7 @@ static const char *contents(const job *j, int fd, size_t *size)
     return bytes;
 }
 
-static const void *link_in(const job *j, const llvm_code *const *codes, int n, size_t *size)
+static const void *link_in(const job *j, const target_code *const *codes, int n, size_t *size)
 {
     if (j->archive < 0 || j->output < 0 || j->messages < 0 || !write_archive(j, codes, n))
         return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot write the objects to files in memory for the linker");
@@ -149,7 +149,7 @@ static const void *link_in(const job *j, const llvm_code *const *codes, int n, s
     return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "the linker '%s' failed: %s", linker, why && *size ? why : "it said nothing");
 }
 
-const void *llvm_link(tec_context *cx, const llvm_code *const *codes, int n, size_t *size)
+const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
     for (int i = 0; i < n; i++)
         if (!codes[i])

@@ -1,6 +1,6 @@
 /* targets/llvm/llvm.h -- CPU code from lowered programs: objects, assembly, shared objects, functions in this process.
  *
- *     const llvm_code *code = llvm_generate(cx, &program, 1, t, &(llvm_options){.want_asm = true});
+ *     const target_code *code = llvm_generate(cx, &program, 1, t, NULL);
  *     llvm_jit *jit = llvm_jit_open(cx, &code, 1);
  *     tec_kernel_fn *f = (tec_kernel_fn *)llvm_jit_find(jit, code->symbols[0]);
  *     ... f(env, args, dims) ...
@@ -16,44 +16,20 @@
 #define TARGETS_LLVM_LLVM_H
 
 #include "ir/ir.h"
-#include "targets/target.h"
-#include "tec/kernel.h"
+#include "targets/codegen.h"
 
-/* A function that runs one of the programs by the remainder of a symbol; the others' symbols are passed on, and the quotient in its place. */
-typedef struct {
-    const char *symbol; /* of that function */
-    int dim;            /* which symbol */
-    int64_t modulus;
-    const int *program; /* [modulus]; 0, the first, gets the symbols as they are */
-} llvm_dispatch;
+extern const target_codegen llvm_codegen; /* the functions below, as the compiler calls them */
 
-typedef struct {
-    const char *const *symbols; /* one for each program; NULL: the programs' names */
-    const llvm_dispatch *dispatch; /* NULL: none */
-    bool want_ir, want_asm;     /* keep these texts */
-    bool keep_denormals;        /* strict floating point: kernels leave the caller's mode as it is */
-    bool unoptimised;           /* leave LLVM's passes out, for looking at what was generated */
-} llvm_options;
-
-typedef struct {
-    const target *target;
-    const char *const *symbols;
-    int n;
-    const void *object; /* an ELF relocatable object */
-    size_t object_size;
-    const char *ir, *assembly; /* NULL where not asked for */
-} llvm_code;
-
-/* All programs in one object. NULL with an error. */
-const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const llvm_options *o);
+/* All programs in one ELF object. Forms of text: "llvm" and "asm". NULL with an error. */
+const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const target_codegen_options *o);
 
 /* One ELF shared object of several codes for one target, by running ld.lld-19: its bytes, in the context. It imports nothing but
  * memcpy, memset and memmove; an object that needs more is refused, by name. */
-const void *llvm_link(tec_context *cx, const llvm_code *const *codes, int n, size_t *size);
+const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size);
 
 /* The functions of several codes, in this process. The target must run here. */
 typedef struct llvm_jit llvm_jit;
-TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const llvm_code *const *codes, int n);
+TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *codes, int n);
 /* The address of a symbol; NULL where there is none. */
 void (*llvm_jit_find(const llvm_jit *jit, const char *symbol))(void);
 void llvm_jit_close(TEC_TAKE llvm_jit *jit);
@@ -66,8 +42,5 @@ typedef struct {
     int worst; /* the most stack references in one of them */
 } llvm_spills;
 llvm_spills llvm_count_spills(tec_context *cx, const target *t, const char *assembly);
-
-/* The version of the code generator, part of what records are valid for. */
-#define LLVM_CODE_VERSION 1
 
 #endif

@@ -177,27 +177,29 @@ static const char *module_text(llvm_gen *g)
     return copy;
 }
 
-static bool finish(llvm_gen *g, const llvm_options *o, llvm_code *code)
+static bool finish(llvm_gen *g, const target_codegen_options *o, target_code *code)
 {
+    target_code_form *form = base_array(g->cx, target_code_form, 2);
     const void *text;
     size_t size;
+    code->forms = form;
     if (!verify(g) || (!o->unoptimised && !llvm_optimise(g)))
         return false;
-    if (o->want_ir)
-        code->ir = module_text(g);
-    if (o->want_asm) {
+    if (target_wants_text(o, "llvm"))
+        form[code->n_forms++] = (target_code_form){"llvm", module_text(g)};
+    if (target_wants_text(o, "asm")) {
         if (!llvm_emit(g, true, &text, &size))
             return false;
-        code->assembly = base_strndup(g->cx, text, size);
+        form[code->n_forms++] = (target_code_form){"asm", base_strndup(g->cx, text, size)};
     }
-    return llvm_emit(g, false, &code->object, &code->object_size) && llvm_check_imports(g->cx, code->object, code->object_size);
+    return llvm_emit(g, false, &code->bytes, &code->size) && llvm_check_imports(g->cx, code->bytes, code->size);
 }
 
-const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const llvm_options *o)
+const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const target_codegen_options *o)
 {
-    static const llvm_options defaults;
+    static const target_codegen_options defaults;
     llvm_gen g = {.cx = cx, .t = t};
-    llvm_code *code = base_new(cx, llvm_code);
+    target_code *code = base_new(cx, target_code);
     const char **symbols = base_array(cx, const char *, n);
     o = o ? o : &defaults;
     g.keep_denormals = o->keep_denormals;
@@ -213,7 +215,7 @@ const llvm_code *llvm_generate(tec_context *cx, const ir_program *const *program
     }
     if (o->dispatch && !base_failed(cx))
         llvm_write_dispatch(&g, o->dispatch, symbols, n, programs[0]->n_symbols);
-    *code = (llvm_code){.target = t, .symbols = symbols, .n = n};
+    *code = (target_code){.target = t, .symbols = symbols, .n = n, .format = "elf"};
     bool ok = !base_failed(cx) && finish(&g, o, code);
     close_module(&g);
     return ok ? code : NULL;

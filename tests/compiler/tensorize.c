@@ -140,10 +140,10 @@ static const char *assembly(const char *text, const char *device)
 {
     sched *s = scheduled(text, device);
     comp_unit u = {.name = "f", .tree = sched_tree(s), .origin = "test"};
-    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s), .want_asm = true});
+    comp_code *code = comp_compile(cx, &u, 1, &(comp_options){.target = sched_target(s), .text = "asm"});
 
     cr_assert(code, "%s", tec_context_error(cx));
-    return comp_asm_text(code, 0);
+    return comp_code_text(code, 0);
 }
 
 static DLTensor tensor(const ir_buffer *b, void *data, int64_t *shape)

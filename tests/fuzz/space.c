@@ -316,9 +316,9 @@ Test(space, few_points_are_refused)
 static const char *machine_code(tec_context *scratch, const setting *x, const sched *s)
 {
     comp_unit u = {.name = x->def->name, .tree = sched_tree(s), .origin = "test"};
-    comp_code *code = comp_compile(scratch, &u, 1, &(comp_options){.target = x->t, .jobs = 1, .want_asm = true});
+    comp_code *code = comp_compile(scratch, &u, 1, &(comp_options){.target = x->t, .jobs = 1, .text = "asm"});
 
-    return code ? comp_asm_text(code, 0) : tec_context_error(scratch);
+    return code ? comp_code_text(code, 0) : tec_context_error(scratch);
 }
 
 /* Up to where memory is allocated, which machine code does not show. */

@@ -33,10 +33,12 @@ static const ir_program *doubling(tec_context *c, const char *name, int lanes)
     return map_program(c, name, &f32, 1, BASE_F32, 64, lanes, double_it, NULL);
 }
 
-static const llvm_code *generated(tec_context *c, const ir_program *p, const char *words, const llvm_options *o)
+static const char *const with_asm[] = {"asm", NULL};
+
+static const target_code *generated(tec_context *c, const ir_program *p, const char *words, const target_codegen_options *o)
 {
     const target *t = target_parse(c, words);
-    const llvm_code *code = llvm_generate(c, &p, 1, t, o);
+    const target_code *code = llvm_generate(c, &p, 1, t, o);
     cr_assert(code != NULL, "%s", tec_context_error(c));
     return code;
 }
@@ -45,13 +47,13 @@ static const llvm_code *generated(tec_context *c, const ir_program *p, const cha
 
 Test(emit, an_object_for_another_architecture)
 {
-    const llvm_code *code = generated(cx, doubling(cx, "twice", 4), "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
-                                      &(llvm_options){.want_asm = true});
-    const Elf64_Ehdr *h = code->object;
+    const target_code *code = generated(cx, doubling(cx, "twice", 4), "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+                                      &(target_codegen_options){.texts = with_asm});
+    const Elf64_Ehdr *h = code->bytes;
     cr_assert(eq(int, h->e_machine, EM_AARCH64));
     cr_assert(eq(int, h->e_type, ET_REL));
-    cr_assert(strstr(code->assembly, "fadd\tv") != NULL || strstr(code->assembly, "fmul\tv") != NULL, "%s", code->assembly);
-    cr_assert(strstr(code->assembly, "fpcr") != NULL || strstr(code->assembly, "FPCR") != NULL, "%s", code->assembly);
+    cr_assert(strstr(target_code_text(code, "asm"), "fadd\tv") != NULL || strstr(target_code_text(code, "asm"), "fmul\tv") != NULL, "%s", target_code_text(code, "asm"));
+    cr_assert(strstr(target_code_text(code, "asm"), "fpcr") != NULL || strstr(target_code_text(code, "asm"), "FPCR") != NULL, "%s", target_code_text(code, "asm"));
     size_t size;
     const Elf64_Ehdr *so = llvm_link(cx, &code, 1, &size);
     cr_assert(so != NULL, "%s", tec_context_error(cx));
@@ -64,11 +66,11 @@ Test(emit, equal_input_gives_equal_bytes)
     static const char *const words[] = {"llvm -mcpu=x86-64-v3", "llvm -mcpu=sapphirerapids", "llvm -mcpu=neoverse-n1"};
     for (int i = 0; i < BASE_COUNT(words); i++) {
         tec_context *other = tec_context_new();
-        const llvm_code *a = generated(cx, doubling(cx, "twice", 8), words[i], NULL),
+        const target_code *a = generated(cx, doubling(cx, "twice", 8), words[i], NULL),
                         *b = generated(other, doubling(other, "twice", 8), words[i], NULL);
         size_t n, m;
         const void *x = llvm_link(cx, &a, 1, &n), *y = llvm_link(other, &b, 1, &m);
-        cr_assert(a->object_size == b->object_size && memcmp(a->object, b->object, a->object_size) == 0);
+        cr_assert(a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0);
         cr_assert(x != NULL && y != NULL && n == m);
         cr_assert(eq(int, memcmp(x, y, n), 0));
         tec_context_free(other);
@@ -79,8 +81,8 @@ Test(emit, a_shared_object_is_loaded_and_run)
 {
     const ir_program *programs[] = {doubling(cx, "twice", 4), doubling(cx, "twice.again", 1)};
     const target *t = target_parse(cx, "native");
-    const llvm_code *codes[] = {llvm_generate(cx, programs, 2, t, NULL),
-                                llvm_generate(cx, programs, 1, t, &(llvm_options){.symbols = (const char *[]){"third"}})};
+    const target_code *codes[] = {llvm_generate(cx, programs, 2, t, NULL),
+                                llvm_generate(cx, programs, 1, t, &(target_codegen_options){.symbols = (const char *[]){"third"}})};
     size_t size;
     const void *bytes = llvm_link(cx, codes, 2, &size);
     cr_assert(bytes != NULL, "%s", tec_context_error(cx));
@@ -148,8 +150,8 @@ Test(emit, what_the_target_lacks_is_named)
     cr_assert(llvm_generate(cx, &p, 1, target_parse(cx, "llvm -mcpu=haswell"), NULL) == NULL);
     cr_assert(strstr(tec_context_error(cx), "avx512vnni") != NULL, "%s", tec_context_error(cx));
     tec_context_clear(cx);
-    const llvm_code *code = generated(cx, p, "llvm -mcpu=cascadelake", &(llvm_options){.want_asm = true});
-    cr_assert(strstr(code->assembly, "vpdpbusd") != NULL);
+    const target_code *code = generated(cx, p, "llvm -mcpu=cascadelake", &(target_codegen_options){.texts = with_asm});
+    cr_assert(strstr(target_code_text(code, "asm"), "vpdpbusd") != NULL);
 }
 
 Test(emit, two_functions_of_one_name_are_refused)
@@ -165,7 +167,7 @@ static void *generate_some(void *arg)
     for (int i = 0; i < 5; i++) {
         tec_context *own = tec_context_new();
         const ir_program *p = doubling(own, "twice", 8);
-        const llvm_code *code = llvm_generate(own, &p, 1, target_parse(own, words), NULL);
+        const target_code *code = llvm_generate(own, &p, 1, target_parse(own, words), NULL);
         if (!code)
             return (void *)words;
         tec_context_free(own);
@@ -228,8 +230,8 @@ static const ir_program *tile(int rows, int vectors, int lanes, int depth, int u
 
 static llvm_spills count_spills(const ir_program *p, const char *words)
 {
-    const llvm_code *code = generated(cx, p, words, &(llvm_options){.want_asm = true});
-    return llvm_count_spills(cx, code->target, code->assembly);
+    const target_code *code = generated(cx, p, words, &(target_codegen_options){.texts = with_asm});
+    return llvm_count_spills(cx, code->target, target_code_text(code, "asm"));
 }
 
 static llvm_spills spills_of(const char *words, int rows, int vectors, int lanes, int unroll)
@@ -273,16 +275,16 @@ Test(emit, a_tile_that_does_not_fit_is_seen_to_spill)
 
 Test(emit, the_hot_loop_uses_whole_vectors_and_constant_displacements)
 {
-    const llvm_code *code =
-        generated(cx, tile(12, 2, 16, 256, 2), "llvm -mcpu=sapphirerapids", &(llvm_options){.want_asm = true});
-    const char *loop = strstr(code->assembly, "vbroadcastss"), *end = loop ? strstr(loop, "\tj") : NULL;
+    const target_code *code =
+        generated(cx, tile(12, 2, 16, 256, 2), "llvm -mcpu=sapphirerapids", &(target_codegen_options){.texts = with_asm});
+    const char *loop = strstr(target_code_text(code, "asm"), "vbroadcastss"), *end = loop ? strstr(loop, "\tj") : NULL;
     cr_assert(loop != NULL && end != NULL);
     int other = 0;
     for (const char *p = loop; p < end; p = strchr(p, '\n') + 1)
         other += strncmp(p, "\tvfmadd", 7) && strncmp(p, "\tvbroadcastss", 13) && strncmp(p, "\tvmovups", 8) &&
                  strncmp(p, "vbroad", 6);
     cr_assert(other <= 4, "%d instructions beside the arithmetic\n%.*s", other, (int)(end - loop), loop);
-    cr_assert(strstr(code->assembly, "%ymm0, %ymm1") == NULL);
+    cr_assert(strstr(target_code_text(code, "asm"), "%ymm0, %ymm1") == NULL);
 }
 
 /* ---- single instructions ---- */
@@ -307,8 +309,8 @@ Test(emit, a_maximum_with_a_constant_is_one_instruction)
     static const char *const words[] = {"llvm -mcpu=sapphirerapids", "llvm -mcpu=haswell"};
     for (int i = 0; i < 2; i++) {
         const ir_program *p = map_program(cx, "relu", &f32, 1, BASE_F32, 64, i ? 8 : 16, relu, NULL);
-        const llvm_code *code = generated(cx, p, words[i], &(llvm_options){.want_asm = true});
-        cr_assert(eq(int, count_text(code->assembly, "vmaxps"), 1), "%s", code->assembly);
-        cr_assert(eq(int, count_text(code->assembly, "vcmp"), 0), "%s", code->assembly);
+        const target_code *code = generated(cx, p, words[i], &(target_codegen_options){.texts = with_asm});
+        cr_assert(eq(int, count_text(target_code_text(code, "asm"), "vmaxps"), 1), "%s", target_code_text(code, "asm"));
+        cr_assert(eq(int, count_text(target_code_text(code, "asm"), "vcmp"), 0), "%s", target_code_text(code, "asm"));
     }
 }

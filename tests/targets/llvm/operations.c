@@ -227,7 +227,7 @@ Test(operations, exist_on_other_architectures)
         for (int k = 0; k < BASE_COUNT(dtypes); k++) {
             int n = usable_ops(dtypes[k], ops);
             const ir_program *p = all_ops(dtypes[k], ops, n, k % 2 ? 1 : 8);
-            const llvm_code *code = llvm_generate(cx, &p, 1, target_parse(cx, words[i]), NULL);
+            const target_code *code = llvm_generate(cx, &p, 1, target_parse(cx, words[i]), NULL);
             cr_assert(code != NULL, "%s on '%s': %s", p->name, words[i], tec_context_error(cx));
         }
 }
@@ -285,7 +285,7 @@ Test(operations, casts_exist_on_other_architectures)
     for (int k = 0; k < BASE_COUNT(dtypes); k++)
         for (int lanes = 1; lanes <= 8; lanes *= 8) {
             const ir_program *p = all_casts(dtypes[k], lanes);
-            const llvm_code *code = llvm_generate(cx, &p, 1, target_parse(cx, "llvm -mcpu=cortex-a72"), NULL);
+            const target_code *code = llvm_generate(cx, &p, 1, target_parse(cx, "llvm -mcpu=cortex-a72"), NULL);
             cr_assert(code != NULL, "%s: %s", p->name, tec_context_error(cx));
         }
 }

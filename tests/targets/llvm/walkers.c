@@ -131,7 +131,7 @@ Test(walkers, share_a_pointer_where_indices_differ_by_a_constant)
     const ir_program *p = program_of(cx, "six", buffers, 2,
                                      ir_for(cx, k, ir_int(cx, 0), ir_int(cx, 64), IR_SERIAL, store_at(cx, buffers[1], k, sum)));
     kernel six = compile(cx, p, "llvm -mcpu=x86-64-v3");
-    const char *loop = strstr(six.code->assembly, "\tvaddss"), *end = strstr(loop, "\tj");
+    const char *loop = strstr(target_code_text(six.code, "asm"), "\tvaddss"), *end = strstr(loop, "\tj");
     int adds = 0;
 
     for (const char *s = strstr(loop, "\taddq"); s && s < end; s = strstr(s + 1, "\taddq"))

@@ -1,0 +1,16 @@
+/* compiler/generators.h -- which code generator makes code for a target.
+ *
+ *     const target_codegen *g = comp_codegen(t);
+ *     if (g->generate) ...                                  // a kind without a generator has none of the functions
+ */
+#ifndef COMPILER_GENERATORS_H
+#define COMPILER_GENERATORS_H
+
+#include "targets/codegen.h"
+
+const target_codegen *comp_codegen(const target *t);
+
+/* The forms of text that the generators have beside code, each once: "llvm", "asm", ...; ends with NULL. */
+const char *const *comp_code_forms(tec_context *cx);
+
+#endif

@@ -1,0 +1,20 @@
+/* targets/llvm/codegen.c -- this room as a row of targets/kinds.def. */
+#include "targets/llvm/llvm.h"
+
+static void *load(tec_context *cx, const target_code *const *codes, int n)
+{
+    return llvm_jit_open(cx, codes, n);
+}
+
+static tec_kernel_fn *find(void *jit, const char *symbol)
+{
+    return (tec_kernel_fn *)llvm_jit_find(jit, symbol);
+}
+
+static void unload(void *jit)
+{
+    llvm_jit_close(jit);
+}
+
+static const char *const texts[] = {"llvm", "asm", NULL};
+const target_codegen llvm_codegen = {texts, llvm_generate, llvm_link, load, find, unload};
