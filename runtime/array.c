@@ -169,6 +169,27 @@ DLManagedTensorVersioned *tec_array_to_dlpack(tec_array *a, tec_error *err)
     return d;
 }
 
+static void give_back_unversioned(DLManagedTensor *self)
+{
+    tec_array_free(self->manager_ctx);
+    rt_free(self);
+}
+
+DLManagedTensor *tec_array_to_dlpack_unversioned(tec_array *a, tec_error *err)
+{
+    DLManagedTensor *d;
+
+    if (!a)
+        return rt_fail(err, TEC_INVALID, "no array"), NULL;
+    d = rt_alloc(sizeof *d, err);
+    if (!d)
+        return NULL;
+    d->manager_ctx = tec_array_ref(a);
+    d->deleter = give_back_unversioned;
+    d->dl_tensor = a->tensor;
+    return d;
+}
+
 tec_array *tec_array_ref(tec_array *a)
 {
     if (a)

@@ -46,6 +46,8 @@ TEC_API TEC_GIVE tec_array *tec_array_view(TEC_KEEP tec_array *of, DLDataType dt
 TEC_API TEC_GIVE tec_array *tec_array_from_dlpack(TEC_TAKE DLManagedTensorVersioned *from, tec_error *err);
 /* Hands out a reference as DLPack; calling its deleter gives the reference back. */
 TEC_API TEC_GIVE DLManagedTensorVersioned *tec_array_to_dlpack(TEC_KEEP tec_array *a, tec_error *err);
+/* The same for a library that asks for a managed tensor of DLPack before version 1.0. */
+TEC_API TEC_GIVE DLManagedTensor *tec_array_to_dlpack_unversioned(TEC_KEEP tec_array *a, tec_error *err);
 TEC_API TEC_GIVE tec_array *tec_array_ref(tec_array *a);
 TEC_API void tec_array_free(TEC_TAKE tec_array *a);
 /* Lives as long as the array; shape and strides are not to be changed. */

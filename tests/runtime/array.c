@@ -159,3 +159,17 @@ Test(array, refuses_dlpack_that_it_cannot_use)
     d->deleter(d);
     tec_array_free(a);
 }
+
+Test(array, hands_out_dlpack_without_a_version)
+{
+    int64_t before = rt_alloc_live();
+    tec_array *a = counting(2, (int64_t[]){4, 6});
+    DLManagedTensor *d = tec_array_to_dlpack_unversioned(a, NULL);
+
+    tec_array_free(a);
+    cr_assert_eq(d->dl_tensor.ndim, 2);
+    cr_assert_eq(((int32_t *)d->dl_tensor.data)[23], 23);
+    d->deleter(d);
+    cr_assert_eq(rt_alloc_live(), before);
+    cr_assert_null(tec_array_to_dlpack_unversioned(NULL, NULL));
+}

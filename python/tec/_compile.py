@@ -1,0 +1,70 @@
+"""ONNX models to modules, through the compiler library."""
+
+import ctypes
+import os
+from ctypes import byref, c_char_p, c_int64
+from typing import Mapping, Optional, Union
+
+from . import _library as lib
+from ._model import Model, _Module, load
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+def _fail(library: ctypes.CDLL, context: int) -> None:
+    lib.raise_status(
+        library.tec_context_status(context),
+        (library.tec_context_error(context) or b"unknown error").decode(errors="replace"),
+    )
+
+
+def _import_options(dims: Mapping[str, int]) -> "lib.ImportOptions":
+    names = (c_char_p * len(dims))(*(name.encode() for name in dims))
+    values = (c_int64 * len(dims))(*dims.values())
+    return lib.ImportOptions(len(dims), names, values)
+
+
+def compile(
+    model: _Path,
+    output: Optional[_Path] = None,
+    *,
+    target: Optional[str] = None,
+    dims: Optional[Mapping[str, int]] = None,
+    threads: int = 0,
+    strict: bool = False,
+    records: Optional[_Path] = None,
+    profile: bool = False,
+) -> Model:
+    """Compiles an ONNX model for this machine and loads it.
+
+    output: also keep the module as this file, for `tec.load`; needed to compile for another `target` (as `tec compile --target`).
+    dims: values of symbolic dimensions, by name or as "INPUT.AXIS"; others stay symbolic. threads: to schedule for and to run with; 0: all.
+    strict: no fused multiply-adds, no re-association. records: a record store of `tec tune`, for measured schedules.
+    Raises CompilerMissing where the library libtec is not installed.
+    """
+    library = lib.compiler()
+    context = library.tec_context_new()
+    store = None
+    try:
+        graph = library.tec_graph_import(context, os.fsencode(model), byref(_import_options(dims or {})))
+        if not graph:
+            _fail(library, context)
+        if records is not None:
+            store = library.tec_records_open(context, os.fsencode(records))
+            if not store:
+                _fail(library, context)
+        options = lib.BuildOptions(
+            target=target.encode() if target else None, threads=threads, strict=strict, records=store
+        )
+        if output is not None:
+            if not library.tec_graph_build_file(graph, byref(options), os.fsencode(output)):
+                _fail(library, context)
+            return load(output, threads=threads, profile=profile)
+        handle = library.tec_graph_build(graph, byref(options))
+        if not handle:
+            _fail(library, context)
+        return Model(_Module(library, handle, os.fspath(model)), threads=threads, profile=profile)
+    finally:
+        if store:
+            library.tec_records_close(store)
+        library.tec_context_free(context)

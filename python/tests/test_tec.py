@@ -1,0 +1,253 @@
+"""Tests of the package, with unittest: python -m unittest discover python/tests.
+
+They need TEC_TEST_MODULE (tests/models/digits as a module), TEC_TEST_MODEL (its ONNX file), TEC_TEST_FUNCTION (a module with
+one function: C = A times B, f32[n, 4] by f32[4, 3]), and TEC_LIBRARY for those that compile.
+"""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+import numpy as np
+
+import tec
+
+MODULE = os.environ["TEC_TEST_MODULE"]
+MODEL = os.environ["TEC_TEST_MODEL"]
+FUNCTION = os.environ["TEC_TEST_FUNCTION"]
+
+
+def images(n):
+    return np.random.default_rng(n).random((n, 1, 8, 8), np.float32)
+
+
+class Models(unittest.TestCase):
+    def setUp(self):
+        self.model = tec.load(MODULE)
+
+    def test_describes_inputs_and_outputs(self):
+        self.assertEqual(self.model.inputs[0], ("input", "float32", (None, 1, 8, 8), "f32[batch, 1, 8, 8]"))
+        self.assertEqual(self.model.outputs[0].shape, (None, 10))
+        self.assertIn("f32[batch, 1, 8, 8]", repr(self.model))
+        self.assertIn("llvm", self.model.target)
+
+    def test_runs_by_position_and_by_name_with_any_batch(self):
+        for n in (8, 1, 33, 8):
+            x = images(n)
+            y = self.model(x)["output"]
+            self.assertEqual(y.shape, (n, 10))
+            np.testing.assert_array_equal(y, self.model(input=x)["output"])
+        np.testing.assert_allclose(
+            self.model(images(8)[:3])["output"], self.model(images(8))["output"][:3], rtol=1e-4, atol=1e-5
+        )
+
+    def test_outputs_of_earlier_calls_stay(self):
+        first = self.model(images(4))["output"]
+        copy = first.copy()
+        self.model(images(4) + 1)
+        np.testing.assert_array_equal(first, copy)
+
+    def test_takes_arrays_with_strides_and_read_only_ones(self):
+        x = images(6)
+        expected = self.model(x)["output"]
+        np.testing.assert_array_equal(self.model(np.asfortranarray(x))["output"], expected)
+        np.testing.assert_array_equal(
+            self.model(np.concatenate([x, x])[::2])["output"][:3], self.model(x[::2])["output"]
+        )
+        x.flags.writeable = False
+        np.testing.assert_array_equal(self.model(x)["output"], expected)
+        np.testing.assert_array_equal(
+            self.model(x.tolist() and np.array(x.tolist(), np.float32))["output"], expected
+        )
+
+    def test_reads_and_writes_where_the_arrays_are(self):
+        x, y = images(5), np.empty((5, 10), np.float32)
+        results = self.model.run({"input": x}, outputs={"output": y})
+        self.assertIs(results["output"], y)
+        np.testing.assert_array_equal(y, self.model(x)["output"])
+
+    def test_names_what_is_wrong(self):
+        for wrong, words in (
+            (lambda: self.model(images(2).astype(np.float64)), "input 'input': expected f32"),
+            (lambda: self.model(np.zeros((2, 1, 8, 9), np.float32)), "input"),
+            (lambda: self.model(image=images(2)), "no input is called 'image'; there are input"),
+            (lambda: self.model(), "missing input 'input': f32[batch, 1, 8, 8]"),
+            (lambda: self.model(images(2), images(2)), "expected at most 1 inputs (input), found 2"),
+            (lambda: self.model(images(2), input=images(2)), "input 'input' is given twice"),
+            (lambda: self.model(np.array(["text"])), "expected integers, floats or booleans"),
+            (
+                lambda: self.model.run({"input": images(2)}, outputs={"y": np.empty(1)}),
+                "no output is called 'y'",
+            ),
+            (
+                lambda: self.model.run(
+                    {"input": images(2)}, outputs={"output": np.empty((3, 10), np.float32)}
+                ),
+                "output",
+            ),
+            (lambda: self.model.profile(), "profile=True"),
+            (
+                lambda: tec.load(MODULE, threads=-1),
+                "threads: expected 0 (all) or a positive number, found -1",
+            ),
+            (lambda: tec.load(MODULE, "other"), "other"),
+        ):
+            with self.assertRaises(tec.InvalidInput) as caught:
+                wrong()
+            self.assertIn(words, str(caught.exception))
+            self.assertIsInstance(caught.exception, ValueError)
+        self.assertEqual(self.model(images(2))["output"].shape, (2, 10))
+
+    def test_a_file_that_is_not_there_or_no_module(self):
+        with self.assertRaises(tec.InputOutputError):
+            tec.load("nowhere.tec")
+        with self.assertRaises(tec.Error):
+            tec.load(MODEL)
+
+    def test_profile(self):
+        model = tec.load(MODULE, profile=True)
+        for _ in range(3):
+            model(images(4))
+        profile = model.profile()
+        self.assertTrue(all(row.calls == 3 for row in profile))
+        self.assertAlmostEqual(sum(row.share for row in profile), 1, places=5)
+        self.assertIn("median ms", str(profile))
+        model.reset_profile()
+        self.assertTrue(all(row.calls == 0 for row in model.profile()))
+
+    def test_many_threads_share_a_model(self):
+        inputs = [images(n) for n in range(1, 9)]
+        expected = [self.model(x)["output"] for x in inputs]
+        wrong = []
+
+        def work(k):
+            for _ in range(20):
+                if not np.array_equal(self.model(inputs[k])["output"], expected[k]):
+                    wrong.append(k)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_other_threads_run_while_a_model_does(self):
+        x, stop, ticks, during = images(20000), threading.Event(), [0], []
+
+        def tick():
+            while not stop.is_set():
+                ticks[0] += 1
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        for _ in range(3):
+            before = ticks[0]
+            self.model(x)
+            during.append(ticks[0] - before)
+        stop.set()
+        thread.join()
+        self.assertGreater(max(during), 100)
+
+
+class Tensors(unittest.TestCase):
+    def setUp(self):
+        self.model = tec.load(MODULE)
+        self.tensor = self.model.run({"input": images(3)})["output"]
+
+    def test_share_their_memory_and_outlive_their_model(self):
+        expected = self.model(images(3))["output"]
+        a, b = np.asarray(self.tensor), (
+            np.from_dlpack(self.tensor) if hasattr(np, "from_dlpack") else self.tensor.numpy()
+        )
+        self.assertEqual(a.ctypes.data, b.ctypes.data)
+        del self.tensor, self.model
+        gc.collect()
+        np.testing.assert_array_equal(a, expected)
+        np.testing.assert_array_equal(b, expected)
+
+    def test_capsules_that_nobody_takes_are_given_back(self):
+        for version in (None, (1, 0)):
+            capsule = self.tensor.__dlpack__(max_version=version)
+            del capsule
+        self.assertEqual(self.tensor.__dlpack_device__(), (1, 0))
+        with self.assertRaises(BufferError):
+            self.tensor.__dlpack__(stream=1)
+
+    def test_go_into_a_model(self):
+        function = tec.load_function(FUNCTION)
+        wrong = tec.load(MODULE)
+        with self.assertRaises(tec.InvalidInput):
+            wrong(self.tensor)
+        with self.assertRaises(tec.InvalidInput):
+            function(self.tensor)
+
+
+class Functions(unittest.TestCase):
+    def test_multiply(self):
+        function = tec.load_function(FUNCTION)
+        a, b, c = images(2).reshape(-1, 4), np.ones((4, 3), np.float32), np.empty((32, 3), np.float32)
+        function(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+        self.assertEqual(function.params[0], "A: f32[n, 4]")
+
+    def test_names_the_parameter_that_is_wrong(self):
+        function = tec.load_function(FUNCTION)
+        with self.assertRaises(tec.InvalidInput) as caught:
+            function(np.ones((2, 4), np.float32), np.ones((4, 4), np.float32), np.ones((2, 3), np.float32))
+        self.assertIn("B", str(caught.exception))
+
+
+@unittest.skipUnless(os.environ.get("TEC_LIBRARY"), "TEC_LIBRARY is not set")
+class Compiling(unittest.TestCase):
+    def test_gives_the_same_as_the_module(self):
+        expected = tec.load(MODULE)(images(4))["output"]
+        np.testing.assert_array_equal(tec.compile(MODEL)(images(4))["output"], expected)
+        model = tec.compile(MODEL, "fixed.tec", dims={"batch": 4})
+        self.assertEqual(model.inputs[0].shape, (4, 1, 8, 8))
+        self.assertEqual(tec.load("fixed.tec").inputs, model.inputs)
+
+    def test_errors_are_exceptions(self):
+        with self.assertRaises(tec.Error):
+            tec.compile(MODULE)
+        with self.assertRaises(tec.Error):
+            tec.compile("nowhere.onnx")
+        with self.assertRaises(tec.InvalidInput):
+            tec.compile(MODEL, target="llvm -mcpu=abacus")
+
+
+class WithoutCompiler(unittest.TestCase):
+    def test_says_what_to_install(self):
+        code = "import tec\ntry: tec.compile('m.onnx')\nexcept tec.CompilerMissing as e: print(e)"
+        environment = {**os.environ, "TEC_LIBRARY": "/nowhere/libtec.so"}
+        said = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        self.assertIn("cmake --install", said)
+        self.assertIn("TEC_LIBRARY", said)
+
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+@unittest.skipUnless(torch, "PyTorch is not installed")
+class PyTorch(unittest.TestCase):
+    def test_goes_in_and_out_without_copies(self):
+        model, x = tec.load(MODULE), torch.rand(3, 1, 8, 8)
+        y = model.run({"input": x})["output"]
+        t = torch.from_dlpack(y)
+        self.assertEqual(t.data_ptr(), np.asarray(y).ctypes.data)
+        np.testing.assert_array_equal(t.numpy(), model(x.numpy())["output"])
+        out = torch.empty(3, 10)
+        model.run({"input": x}, outputs={"output": out})
+        self.assertTrue(torch.equal(out, t))
+
+
+if __name__ == "__main__":
+    unittest.main()
