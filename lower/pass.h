@@ -2,7 +2,7 @@
  *
  *     const ir_program *p = lower_run(&(lower_options){.cx = cx, .target = t}, tree);
  *
- * lower/pipeline.c is the table: one row for each pass, in order, with the facts that a row needs from earlier rows. A pass is
+ * lower/passes.def is the table: a row for each pass, in order, with what the target must offer. A pass is
  * one file lower/NAME.c with one function lower_NAME; it gives a new program (or the same pointer where nothing changed), or NULL
  * with an error.
  */
@@ -27,7 +27,7 @@ typedef struct {
 typedef const ir_program *lower_pass_fn(const lower_options *o, const ir_program *p);
 
 /* lower_blocks, lower_trim, ...: one function for each row of lower/passes.def. */
-#define LOWER_PASS(name) lower_pass_fn lower_##name;
+#define LOWER_PASS(name, level, needs, excludes, help) lower_pass_fn lower_##name;
 #include "lower/passes.def"
 
 typedef struct {

@@ -1,62 +1,12 @@
-/* lower/pipeline.c -- the passes in order, and running them.
- *
- * A row runs for a target that offers all features that the row needs and none that the row excludes (targets/target.h).
- *
- * The order, where it is not free:
- * - imports first: loops and blocks come and go.
- * - lanes and threads before init: the partial results of a vectorised reduction get an init like any other.
- * - init before compact: an init that is hoisted decides how far inside its buffer may be allocated.
- * - blocks before compact: the body of a block may speak of iteration variables only, rebased indices speak of the loops outside.
- * - tensors behind compact, which decides strides, and before all that takes nests apart; intrinsics behind flatten: their statements
- *   count elements from an address.
- * - trim before partition: what became a bound needs no copy; partition before flatten: element numbers hide which dimension a
- *   condition is about; simplify after trim: partition reads the conditions in linear form.
- * - overlap before vthread: the versions of a buffer are common to all virtual threads.
- * - vthread behind compact, which puts a buffer inside the virtual thread that it belongs to; before flatten: copies are a dimension.
- * - alone before barriers: which threads do a statement is what the proofs start from.
- * - prefetch behind partition, whose copies of a loop each end elsewhere; before flatten: what is read is a box.
- * - barriers before flatten, which would hide the boxes that the proofs are about.
- * - flatten before vectorize: ramps of one index. simplify between them: a ramp comes from a linear index only, and floor
- *   divisions by the lanes must be gone by then.
- * - vectorize before unroll: the register-wide pieces of a long vector are unrolled with the rest; unroll before masks and
- *   promote: constant ramps.
- * - share before math: an expansion is written once for all equal operands. fma before math, whose expansions fuse where they
- *   must.
- * - storage last but for finish: nothing allocates any more.
- */
+/* lower/pipeline.c -- running the passes of lower/passes.def in their order. */
 #include <string.h>
 
 #include "lower/util.h"
 
 const lower_pass lower_passes[] = {
-    {"imports", lower_imports, IR_VERIFY_TREE, "what pragmas import becomes notes of the program", TARGET_IMPORTS, 0},
-    {"lanes", lower_lanes, IR_VERIFY_TREE, "vectorised reductions get partial results, one for each lane", 0, 0},
-    {"threads", lower_threads, IR_VERIFY_TREE, "reductions over threads get partial results, one for each thread", TARGET_THREADS, 0},
-    {"init", lower_init, IR_VERIFY_TREE, "the start of a reduction becomes a block of its own", 0, 0},
-    {"blocks", lower_blocks, IR_VERIFY_TREE, "blocks become what they do, updates become stores", 0, 0},
-    {"compact", lower_compact, IR_VERIFY_LOOPS, "buffers are allocated where they live, as large as what is touched", 0, 0},
-    {"tensors", lower_tensors, IR_VERIFY_LOOPS, "tensorized nests become calls of their intrinsics", 0, 0},
-    {"trim", lower_trim, IR_VERIFY_LOOPS, "conditions become bounds of loops", 0, 0},
-    {"overlap", lower_overlap, IR_VERIFY_LOOPS, "pipelined loops: statements of several iterations in one step", 0, 0},
-    {"vthread", lower_vthread, IR_VERIFY_LOOPS, "virtual threads take turns in one stream of statements", 0, 0},
-    {"simplify", lower_simplify, IR_VERIFY_LOOPS, "canonical expressions; what cannot run goes", 0, 0},
-    {"partition", lower_partition, IR_VERIFY_LOOPS, "loops are cut where their conditions begin or cease to hold", 0, 0},
-    {"alone", lower_alone, IR_VERIFY_LOOPS, "what threads share is written inside of loops over all thread axes", TARGET_THREADS, 0},
-    {"prefetch", lower_prefetch, IR_VERIFY_LOOPS, "loops ask for what they read some iterations later", TARGET_CACHES, 0},
-    {"barriers", lower_barriers, IR_VERIFY_LOOPS, "barriers between threads that hand elements to each other", TARGET_THREADS, 0},
-    {"flatten", lower_flatten, IR_VERIFY_FLAT, "one-dimensional buffers", 0, 0},
-    {"intrinsics", lower_intrinsics, IR_VERIFY_FLAT, "calls of intrinsics become their statements", 0, 0},
-    {"simplify", lower_simplify, IR_VERIFY_FLAT, "canonical expressions; what cannot run goes", 0, 0},
-    {"vectorize", lower_vectorize, IR_VERIFY_FLAT, "vectorised loops become vector expressions", TARGET_VECTORS, 0},
-    {"unroll", lower_unroll, IR_VERIFY_SCALAR, "unrolled loops are written out", 0, 0},
-    {"simplify", lower_simplify, IR_VERIFY_SCALAR, "canonical expressions; what cannot run goes", 0, 0},
-    {"masks", lower_masks, IR_VERIFY_SCALAR, "masks of all or no lanes go", TARGET_VECTORS, 0},
-    {"promote", lower_promote, IR_VERIFY_SCALAR, "local buffers with constant indices become values", TARGET_REGISTERS, 0},
-    {"share", lower_share, IR_VERIFY_SCALAR, "equal expressions become one node, which is evaluated once", TARGET_REGISTERS, 0},
-    {"fma", lower_fma, IR_VERIFY_SCALAR, "multiply-adds are fused where the policy allows", TARGET_FLOATS, 0},
-    {"math", lower_math, IR_VERIFY_SCALAR, "functions without an instruction are expanded", TARGET_FLOATS, TARGET_MATH},
-    {"storage", lower_storage, IR_VERIFY_SCALAR, "allocations get places on the stack or in the workspace", TARGET_HOST, 0},
-    {"finish", lower_finish, IR_VERIFY_SCALAR, "what code generators do not know goes", TARGET_HOST, 0},
+#define LOWER_PASS(name, level, needs, excludes, help) \
+    {#name, lower_##name, IR_VERIFY_##level, help, needs, excludes},
+#include "lower/passes.def"
 };
 const int lower_n_passes = BASE_COUNT(lower_passes);
 
@@ -89,7 +39,8 @@ static bool verify(const lower_options *o, const ir_program *p, const lower_pass
 {
 #ifdef TEC_DEBUG
     /* Vectorised loops stay what they are where the pass of vectors does not run. */
-    ir_verify_level level = !target_offers(o->target, TARGET_VECTORS) && pass->level == IR_VERIFY_SCALAR ? IR_VERIFY_FLAT : pass->level;
+    bool loops = !target_offers(o->target, TARGET_VECTORS) && pass->level == IR_VERIFY_SCALAR;
+    ir_verify_level level = loops ? IR_VERIFY_FLAT : pass->level;
 
     if (!o->no_verify && !ir_verify(o->cx, p, level)) {
         base_note(o->cx, (base_loc){0}, "after the pass '%s'", pass->name);
