@@ -108,7 +108,8 @@ static void compile_unit(work *w, int k)
     const comp_options *o = w->options;
     const comp_dispatch *d = w->units[k].dispatch;
     lower_options lower = {.cx = j->scratch, .target = o->target, .strict = o->strict, .no_verify = o->no_verify, .dump_dir = o->dump_dir};
-    target_codegen_options generate = {.symbols = &j->symbol, .texts = (const char *const[]){o->text, NULL}, .keep_denormals = o->strict};
+    target_codegen_options generate = {
+        .symbols = &j->symbol, .texts = (const char *const[]){o->text, NULL}, .keep_denormals = o->strict};
     target_dispatch choose = {.symbol = j->symbol};
 
     j->lowered = base_array(j->scratch, const ir_program *, d ? d->n + 1 : 1);
@@ -129,7 +130,8 @@ static void compile_unit(work *w, int k)
     if (o->want_lowered)
         keep_lowered_text(j);
     if (!o->lower_only)
-        j->code = comp_codegen(o->target)->generate(j->scratch, j->lowered, j->n_lowered, o->target, &generate);
+        j->code =
+            comp_codegen(o->target)->generate(j->scratch, j->lowered, j->n_lowered, o->target, &generate);
     j->done = o->lower_only || j->code;
 }
 
@@ -202,6 +204,7 @@ static const target_code *keep_code(tec_context *cx, const target_code *code, co
     c->symbols = base_copy(cx, symbol, sizeof *symbol);
     c->n = 1;
     c->bytes = base_copy(cx, code->bytes, code->size);
+    c->helpers = keep(cx, code->helpers);
     c->forms = forms;
     for (int i = 0; i < code->n_forms; i++)
         forms[i] = (target_code_form){code->forms[i].name, keep(cx, code->forms[i].text)};
@@ -260,9 +263,13 @@ static void describe_module(tec_context *cx, comp_code *code)
     int n;
     const char **features = feature_names(cx, t, &n);
 
-    code->desc = (rt_module_desc){.target = target_text(cx, t), .arch = t->arch, .features = features, .n_features = n,
+    code->desc = (rt_module_desc){.target = target_text(cx, t),
+                                  .arch = target_arch_name(t),
+                                  .features = features,
+                                  .n_features = n,
                                   .flags = code->options.strict ? RT_MODULE_KEEP_DENORMALS : 0,
-                                  .producer = base_format(cx, "tec %s", tec_version()), .functions = code->functions,
+                                  .producer = base_format(cx, "tec %s", tec_version()),
+                                  .functions = code->functions,
                                   .n_functions = code->n};
 }
 
@@ -273,8 +280,10 @@ static bool can_generate(tec_context *cx, const comp_options *o)
     base_text names = {0};
 
     if (!g->generate) {
-        base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "there is no code generator for target '%s': programs for it can be scheduled and lowered only",
-                  target_text(cx, o->target));
+        base_fail(
+            cx, TEC_UNSUPPORTED, (base_loc){0},
+            "there is no code generator for target '%s': programs for it can be scheduled and lowered only",
+            target_text(cx, o->target));
         return false;
     }
     for (int i = 0; o->text && g->texts[i]; i++) {
@@ -283,8 +292,8 @@ static bool can_generate(tec_context *cx, const comp_options *o)
         base_addf(cx, &names, "%s%s", i ? ", " : "", g->texts[i]);
     }
     if (o->text)
-        base_fail(cx, TEC_INVALID, (base_loc){0}, "code for target '%s' has no text '%s'; there are %s", target_text(cx, o->target), o->text,
-                  base_text_str(cx, &names));
+        base_fail(cx, TEC_INVALID, (base_loc){0}, "code for target '%s' has no text '%s'; there are %s",
+                  target_text(cx, o->target), o->text, base_text_str(cx, &names));
     return !o->text;
 }
 
@@ -311,5 +320,8 @@ comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const co
 }
 
 const char *comp_lowered_text(const comp_code *code, int k) { return code->lowered[k]; }
-const char *comp_code_text(const comp_code *code, int k) { return target_code_text(code->codes[k], code->options.text); }
+const char *comp_code_text(const comp_code *code, int k)
+{
+    return target_code_text(code->codes[k], code->options.text);
+}
 const rt_module_desc *comp_desc(const comp_code *code) { return &code->desc; }

@@ -33,8 +33,8 @@ typedef struct {
     const char *dump_dir; /* --dump-ir */
     bool no_verify;       /* do not verify between passes */
     bool want_lowered;    /* keep the text of the lowered programs */
-    bool lower_only;      /* stop before code generation, which a target may have none of: comp_lowered_text and comp_desc alone */
-    const char *text;     /* keep the code's text of this form: one of comp_code_forms ("llvm", "asm"); NULL: none */
+    bool lower_only;      /* stop before code generation: the lowered texts and the description are all there is */
+    const char *text;     /* a form of code to keep, of comp_code_forms ("llvm", "asm"); NULL: none */
 } comp_options;
 
 typedef struct comp_code comp_code;

@@ -1,4 +1,5 @@
-/* compiler/generators.c -- the generators of targets/kinds.def. The table lies in this room, because the rooms of generators lie above targets/. */
+/* compiler/generators.c -- the generators of targets/kinds.def. The table lies in this room, because the
+ * rooms of generators lie above targets/. */
 #include "compiler/generators.h"
 
 #define TARGET_KIND(name, generator, features, option, wants, help) extern const target_codegen generator;

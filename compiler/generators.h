@@ -1,7 +1,7 @@
 /* compiler/generators.h -- which code generator makes code for a target.
  *
  *     const target_codegen *g = comp_codegen(t);
- *     if (g->generate) ...                                  // a kind without a generator has none of the functions
+ *     if (g->generate) ...                                  // NULL without a generator, as all functions
  */
 #ifndef COMPILER_GENERATORS_H
 #define COMPILER_GENERATORS_H

@@ -48,7 +48,8 @@ TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_
 {
     tec_error err = {0};
     const target_codegen *g = code->codegen;
-    void *loaded = code->n ? g->load(cx, code->codes, code->n) : NULL; /* a graph may have no kernels: copies only */
+    void *loaded =
+        code->n ? g->load(cx, code->codes, code->n) : NULL; /* a graph may have no kernels: copies only */
 
     if (code->n && !loaded)
         return NULL;

@@ -109,7 +109,8 @@ static bool has_virtual_threads_outside(tec_context *cx, const ir_program *p)
 /* Virtual threads get barriers after they were interleaved. */
 static bool lacks_barriers(const check *k, int row, const ir_program *p)
 {
-    return target_offers(k->t, TARGET_THREADS) && row >= row_of("blocks") && row < row_of("barriers") && has_virtual_threads(k->cx, p);
+    return target_offers(k->t, TARGET_THREADS) && row >= row_of("blocks") && row < row_of("barriers") &&
+           has_virtual_threads(k->cx, p);
 }
 
 /* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by the pass that will make it: before
@@ -330,7 +331,8 @@ void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_resul
     check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .r = out};
 
     *out = (fuzz_result){.where = "", .what = ""};
-    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && (!target_offers(k.t, TARGET_HOST) || run_code(&k)));
+    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) &&
+           (!target_offers(k.t, TARGET_HOST) || run_code(&k)));
     tec_context_clear(cx);
 }
 

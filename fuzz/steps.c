@@ -157,7 +157,12 @@ void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state,
     c->accepted = c->refused = 0;
     if (!tree)
         return;
-    fuzz_stepper p = {.cx = cx, .state = state, .s = sched_new(cx, tree, t), .c = c, .watch = watch, .gpu = target_offers(t, TARGET_THREADS),
+    fuzz_stepper p = {.cx = cx,
+                      .state = state,
+                      .s = sched_new(cx, tree, t),
+                      .c = c,
+                      .watch = watch,
+                      .gpu = target_offers(t, TARGET_THREADS),
                       .intrinsics = &file->intrinsics};
     sched_use_intrinsics(p.s, p.intrinsics);
     fuzz_import(&p, file->defs.at[0]);

@@ -14,13 +14,6 @@ static const hw_row *find(const char *name)
     return NULL;
 }
 
-static bool has(const hw_row *r, const target *t)
-{
-    if (r->arch && !base_same(r->arch, t->arch))
-        return false;
-    return !r->feature || target_has(t, r->feature) || (r->or_feature && target_has(t, r->or_feature));
-}
-
 static const char *wants(tec_context *cx, const hw_row *r, const target *t)
 {
     return base_format(cx, "intrinsic '%s' needs %s%s%s%s%s; the target is '%s'", r->name, r->arch ? r->arch : "a CPU", r->feature ? " with " : "",
@@ -34,7 +27,7 @@ const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target
     *missing = NULL;
     if (!r)
         return NULL;
-    if (t && !has(r, t)) {
+    if (t && !target_is_cpu_with(t, r->arch, r->feature, r->or_feature)) {
         *missing = wants(cx, r, t);
         return NULL;
     }

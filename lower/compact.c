@@ -310,13 +310,15 @@ static bool find_parallel(ir_walk *w, const ir_stmt *s)
     return !p->found;
 }
 
-/* A few elements that one thread alone uses are better off in registers, whatever their scope, where the generator keeps values there. */
+/* A few elements that one thread alone uses are better off in registers, whatever their scope, where the
+ * generator keeps values there. */
 static void localise(compactor *c, const placement *p, ir_buffer *b)
 {
     parallel_walk w = {.walk = {.stmt = find_parallel, .cx = c->rw.cx}};
     int64_t n = lower_constant_elements(b);
 
-    if (!target_offers(c->o->target, TARGET_REGISTERS) || b->scope != IR_GLOBAL || n < 0 || n > SMALL_BYTES / base_dtype_bytes(b->dtype))
+    if (!target_offers(c->o->target, TARGET_REGISTERS) || b->scope != IR_GLOBAL || n < 0 ||
+        n > SMALL_BYTES / base_dtype_bytes(b->dtype))
         return;
     ir_walk_stmt(&w.walk, p->at);
     if (!w.found)

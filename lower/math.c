@@ -87,7 +87,7 @@ static bool needs_expansion(const target *t, const ir_expr *e)
         return false;
     if (e->op == IR_FMA)
         return !t->has_fma;
-    return find_row(e->op) || e->op == IR_POW || (is_rounding(e->op) && !lower_math_has_rounding(t));
+    return find_row(e->op) || e->op == IR_POW || (is_rounding(e->op) && !t->has_rounding);
 }
 
 static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)

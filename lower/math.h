@@ -84,7 +84,6 @@ const ir_expr *lower_math_atan(math *m, const ir_expr *x);
 const ir_expr *lower_math_pow(math *m, const ir_expr *x, const ir_expr *y);
 
 /* Instructions on most targets; these give the operation itself there. */
-bool lower_math_has_rounding(const target *t);
 const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x);
 const ir_expr *lower_math_fma(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c);
 

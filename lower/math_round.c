@@ -15,14 +15,9 @@
 #define SUB(a, b) ir_sub(m->cx, (a), (b))
 #define MUL(a, b) ir_mul(m->cx, (a), (b))
 
-bool lower_math_has_rounding(const target *t)
-{
-    return strcmp(t->arch, "x86_64") || target_has(t, "sse4.1") || target_has(t, "avx");
-}
-
 const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x)
 {
-    if (lower_math_has_rounding(m->t))
+    if (m->t->has_rounding)
         return ir_op1(m->cx, op, x);
     double large = m->is_double ? 0x1p52 : 0x1p23;
     const ir_expr *a = LET(ir_abs(m->cx, x)), *one = REAL(1);

@@ -1,7 +1,8 @@
 /* schedule/capacity.c -- whether what a buffer keeps at a time fits where it lives.
  *
- * The loops around all who use a buffer stand still where it is allocated, so that their hull there is what it keeps. A scope without a limit
- * in the target is never full; what of a hull is not a constant yet is left to lowering, which knows all (lower/compact.c).
+ * The loops around all who use a buffer stand still where it is allocated, so that their hull there is what
+ * it keeps. A scope without a limit in the target is never full; what of a hull is not a constant yet is left
+ * to lowering, which knows all (lower/compact.c).
  */
 #include "ir/facts.h"
 #include "schedule/state.h"

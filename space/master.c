@@ -674,5 +674,7 @@ space *space_master(tec_context *cx, const ir_program *tree, const target *t)
         return NULL;
     const space_shape *shape = space_analyse(cx, tree, t);
 
-    return space_new(cx, shape->base, target_offers(t, TARGET_THREADS) ? space_gpu_template : space_cpu_template, (void *)shape);
+    return space_new(cx, shape->base,
+                     target_offers(t, TARGET_THREADS) ? space_gpu_template : space_cpu_template,
+                     (void *)shape);
 }

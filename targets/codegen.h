@@ -1,13 +1,14 @@
-/* targets/codegen.h -- the seam between the compiler and what makes code: a code generator is one const struct of functions.
+/* targets/codegen.h -- the seam between the compiler and what makes code: a code generator is a const struct.
  *
- *     const target_codegen *g = comp_codegen(t);                              // compiler/generators.h; its row is in targets/kinds.def
- *     const target_code *code = g->generate(cx, &program, 1, t, &(target_codegen_options){.symbols = &symbol});
- *     const void *file = g->link(cx, &code, 1, &size);                        // the shared object of a module file, or
- *     void *loaded = g->load(cx, &code, 1);                                   // functions of this process
- *     tec_kernel_fn *f = g->find(loaded, symbol);
+ *     const target_codegen *g = comp_codegen(t);               // compiler/generators.h; a row of targets/kinds.def
+ *     const target_code *code = g->generate(cx, &program, 1, t, NULL);
+ *     const void *file = g->link(cx, &code, 1, &size);         // the shared object of a module file, or
+ *     void *loaded = g->load(cx, &code, 1);                    // functions of this process
+ *     tec_kernel_fn *f = g->find(loaded, code->symbols[0]);
  *     g->unload(loaded);
  *
- * A generator gets programs that went through the rows of lower/pipeline.c that its kind's features allow; lower/pass.h says what then holds.
+ * A generator gets programs that went through the rows of lower/passes.def that its kind's features allow;
+ * lower/pass.h says what then holds.
  * Lifetime: code is plain data in the context; what `load` gives belongs to the caller until `unload`.
  * Errors: in the context, with NULL. What the target cannot do is UNSUPPORTED, and names the target.
  * Threads: several threads may generate at once, each with a context of its own.
@@ -20,8 +21,8 @@
 
 typedef struct ir_program ir_program; /* ir/ir.h, which this room may not include */
 
-/* A function that runs one of the programs by the remainder of a symbol. The chosen program gets the symbols of the call, with the quotient in
- * the place of that symbol. */
+/* A function that runs one of the programs by the remainder of a symbol. The chosen program gets the symbols of
+ * the call, with the quotient in the place of that symbol. */
 typedef struct {
     const char *symbol; /* of that function */
     int dim;            /* which symbol the remainder is taken of */
@@ -32,9 +33,10 @@ typedef struct {
 typedef struct {
     const char *const *symbols;      /* the name of each program's function; NULL: the programs' names */
     const target_dispatch *dispatch; /* NULL: none */
-    const char *const *texts;        /* which forms of text to keep beside the bytes, of the generator's `texts`; ends with NULL; NULL: none */
-    bool keep_denormals;             /* strict floating point: kernels leave the caller's mode as it is */
-    bool unoptimised;                /* leave the generator's own optimisation out, for looking at what was generated */
+    /* Which forms of text to keep beside the bytes, of the generator's `texts`; ends with NULL; NULL: none. */
+    const char *const *texts;
+    bool keep_denormals; /* strict floating point: kernels leave the caller's mode as it is */
+    bool unoptimised;    /* leave the generator's own optimisation out, for looking at what was generated */
 } target_codegen_options;
 
 typedef struct {
@@ -49,13 +51,17 @@ typedef struct {
     const char *format; /* of the bytes: "elf" is a relocatable object */
     const void *bytes;
     size_t size;
+    /* Functions of the architecture that the bytes call and do not hold, "__aeabi_ldivmod, ..."; NULL: none. */
+    const char *helpers;
     const target_code_form *forms; /* the texts that were asked for */
     int n_forms;
 } target_code;
 
 typedef struct {
-    const char *const *texts; /* the forms of text that code has beside its bytes ("llvm", "asm"), for --emit; ends with NULL */
-    const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int n, const target *t, const target_codegen_options *o);
+    /* The forms of text that code has beside its bytes ("llvm", "asm"), for --emit; ends with NULL. */
+    const char *const *texts;
+    const target_code *(*generate)(tec_context *cx, const ir_program *const *programs, int n, const target *t,
+                                   const target_codegen_options *o); /* o NULL: nothing is asked for */
     /* The bytes of one ELF shared object that holds all functions of the codes. */
     const void *(*link)(tec_context *cx, const target_code *const *codes, int n, size_t *size);
     /* The functions of the codes in this process, which must be able to run them. */

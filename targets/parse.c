@@ -68,12 +68,12 @@ static const char *option_names(tec_context *cx, const target_kind *kind)
     return list.n ? base_text_str(cx, &list) : "none";
 }
 
-static const char *cpu_names(tec_context *cx, const char *arch)
+static const char *cpu_names(tec_context *cx, const target_arch *arch)
 {
     base_text list = {0};
-    for (int i = 0; i < target_n_cpus; i++)
-        if (!arch || !strcmp(target_cpus[i].arch, arch))
-            list_name(cx, &list, target_cpus[i].name);
+    for (int i = 0; i < target_n_archs; i++)
+        for (int k = 0; k < target_archs[i]->n_cpus && (!arch || arch == target_archs[i]); k++)
+            list_name(cx, &list, target_archs[i]->cpus[k].name);
     list_name(cx, &list, "native");
     return base_text_str(cx, &list);
 }
@@ -115,7 +115,8 @@ static void read_option(words *w, const char *word)
         if (value && value[1]) {
             set_option(w, &o, value + 1);
         } else {
-            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name, o.what, name);
+            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, as %s=...", w->text, name,
+                      o.what, name);
             w->failed = true;
         }
         return;
@@ -133,7 +134,7 @@ static const char *feature_names(tec_context *cx, const base_vec *known)
     return base_text_str(cx, &list);
 }
 
-static void apply_attributes(words *w, const char *arch, base_vec *on, base_vec *off)
+static void apply_attributes(words *w, const target_arch *arch, base_vec *on, base_vec *off)
 {
     base_vec known = target_known_features(w->cx, arch);
     for (const char *p = w->attributes; p && *p;) {
@@ -175,76 +176,65 @@ bool target_has(const target *t, const char *name)
     return false;
 }
 
-static void derive(target *t)
+/* Whether a list of beginnings, with blanks between them, has one of the text. */
+static bool begins_with_any(const char *text, const char *list)
 {
-    bool x86 = !strcmp(t->arch, "x86_64");
-    t->has_avx512 =
-        target_has(t, "avx512f") && target_has(t, "avx512vl") && target_has(t, "avx512bw") && target_has(t, "avx512dq");
-    t->has_fma = !x86 || target_has(t, "fma") || t->has_avx512;
-    t->has_f16c = !x86 || target_has(t, "f16c") || t->has_avx512;
-    t->has_avx512bf16 = t->has_avx512 && target_has(t, "avx512bf16");
-    t->has_avx512fp16 = t->has_avx512 && target_has(t, "avx512fp16");
-    t->has_vnni = target_has(t, "avxvnni") || (t->has_avx512 && target_has(t, "avx512vnni"));
-    t->has_dotprod = target_has(t, "dotprod");
-    t->has_masks = t->has_avx512;
-    t->vector_bits = t->has_avx512 ? 512 : target_has(t, "avx") ? 256 : 128;
-    t->vector_registers = t->has_avx512 || !x86 ? 32 : 16;
+    for (const char *p = list; *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        if (!strncmp(text, p, n))
+            return true;
+        p += n;
+    }
+    return false;
 }
 
-static const char *arch_of_triple(words *w)
+/* "x86_64-..., aarch64-..." */
+static const char *triple_names(tec_context *cx)
 {
-    const char *triple = w->triple;
-    if (!triple)
-        return NULL;
-    if (base_starts_with(triple, "x86_64-"))
-        return "x86_64";
-    if (base_starts_with(triple, "aarch64-") || base_starts_with(triple, "arm64-"))
-        return "aarch64";
-    complain(w, "architecture of triple", triple, "x86_64-..., aarch64-...");
+    base_text list = {0};
+    for (int i = 0; i < target_n_archs; i++)
+        list_name(cx, &list, base_format(cx, "%s-...", target_archs[i]->name));
+    return base_text_str(cx, &list);
+}
+
+static const target_arch *arch_of_triple(words *w)
+{
+    for (int i = 0; i < target_n_archs; i++)
+        if (begins_with_any(w->triple, target_archs[i]->triples))
+            return target_archs[i];
+    complain(w, "architecture of triple", w->triple, triple_names(w->cx));
     return NULL;
 }
 
-static const char *host_arch(void)
+/* Without a CPU the first row of the triple's architecture, or of this machine's. */
+static const target_cpu *choose_cpu(words *w, const target_arch **arch)
 {
-#if defined(__aarch64__)
-    return "aarch64";
-#else
-    return "x86_64";
-#endif
-}
-
-static const char *default_triple(const char *arch)
-{
-    return strcmp(arch, "aarch64") ? "x86_64-linux-gnu" : "aarch64-linux-gnu";
-}
-
-static const target_cpu *choose_cpu(words *w)
-{
-    const char *arch = arch_of_triple(w);
+    *arch = w->triple ? arch_of_triple(w) : NULL;
     if (w->failed)
         return NULL;
     if (!w->cpu) {
-        if (!arch)
-            arch = host_arch();
-        return target_cpu_find(strcmp(arch, "aarch64") ? "x86-64" : "generic", arch);
+        if (!*arch)
+            *arch = target_host_arch() ? target_host_arch() : target_archs[0];
+        return &(*arch)->cpus[0];
     }
-    const target_cpu *cpu = target_cpu_find(w->cpu, arch);
+    const target_cpu *cpu = *arch ? target_cpu_of(*arch, w->cpu) : target_cpu_find(w->cpu, arch);
     if (!cpu)
-        complain(w, arch ? base_format(w->cx, "%s CPU", arch) : "CPU", w->cpu, cpu_names(w->cx, arch));
+        complain(w, *arch ? base_format(w->cx, "%s CPU", (*arch)->name) : "CPU", w->cpu,
+                 cpu_names(w->cx, *arch));
     return cpu;
 }
 
-static target *make_cpu(words *w, const target_cpu *cpu)
+static target *make_cpu(words *w, const target_arch *arch, const target_cpu *cpu)
 {
-    base_vec on = target_cpu_features(w->cx, cpu), off = {0};
-    apply_attributes(w, cpu->arch, &on, &off);
+    base_vec on = target_cpu_features(w->cx, arch, cpu), off = {0};
+    apply_attributes(w, arch, &on, &off);
     if (w->failed)
         return NULL;
     target *t = base_new(w->cx, target);
     t->kind = w->kind;
     t->offers = w->kind->features;
-    t->arch = cpu->arch;
-    t->triple = w->triple ? w->triple : default_triple(cpu->arch);
+    t->arch = arch;
+    t->triple = w->triple ? w->triple : arch->triple;
     t->cpu = cpu->name;
     t->features = feature_text(w->cx, &on, &off);
     t->num_cores = w->num_cores ? (int)w->num_cores : 1;
@@ -253,7 +243,7 @@ static target *make_cpu(words *w, const target_cpu *cpu)
     t->l3_bytes = w->l3 ? w->l3 : cpu->l3_bytes;
     t->load_ports = cpu->load_ports;
     t->fma_ports = cpu->fma_ports;
-    derive(t);
+    arch->derive(t);
     if (!target_offers(t, TARGET_VECTORS))
         t->vector_bits = 0;
     t->native = !target_unfit(w->cx, t);
@@ -265,13 +255,13 @@ static const target_cpu *nearest_row(tec_context *cx, const target_machine *m)
 {
     const target_cpu *best = NULL;
     int most = -1;
-    for (int i = 0; i < target_n_cpus; i++) {
-        base_vec set = target_cpu_features(cx, &target_cpus[i]);
-        int missing = strcmp(target_cpus[i].arch, m->arch) != 0;
+    for (int i = 0; i < m->arch->n_cpus; i++) {
+        base_vec set = target_cpu_features(cx, m->arch, &m->arch->cpus[i]);
+        int missing = 0;
         for (int j = 0; j < set.n; j++)
             missing += !target_set_has(&m->features, set.at[j]);
         if (!missing && set.n > most) {
-            best = &target_cpus[i];
+            best = &m->arch->cpus[i];
             most = set.n;
         }
     }
@@ -283,10 +273,10 @@ static target *make_native(words *w)
     target_machine m = target_this_machine(w->cx);
     const target_cpu *cpu = m.arch ? nearest_row(w->cx, &m) : NULL;
     if (!cpu)
-        return base_fail(w->cx, TEC_UNSUPPORTED, (base_loc){0}, "target '%s': this machine's CPU is neither x86_64 nor aarch64",
-                         w->text);
+        return base_fail(w->cx, TEC_UNSUPPORTED, (base_loc){0},
+                         "target '%s': this machine's CPU is of no architecture that tec knows", w->text);
     base_text t = {0};
-    base_vec row = target_cpu_features(w->cx, cpu);
+    base_vec row = target_cpu_features(w->cx, m.arch, cpu);
     for (int i = 0; i < m.features.n; i++)
         if (!target_set_has(&row, m.features.at[i]))
             base_addf(w->cx, &t, "+%s,", (const char *)m.features.at[i]);
@@ -297,7 +287,7 @@ static target *make_native(words *w)
     w->l1 = w->l1 ? w->l1 : m.l1_bytes;
     w->l2 = w->l2 ? w->l2 : m.l2_bytes;
     w->l3 = w->l3 ? w->l3 : m.l3_bytes;
-    return make_cpu(w, cpu);
+    return make_cpu(w, m.arch, cpu);
 }
 
 /* ---- other kinds ---- */
@@ -324,7 +314,6 @@ static const target *make_device(words *w, const target_kind *kind)
     *t = (target){.kind = kind,
                   .offers = kind->features,
                   .triple = "",
-                  .arch = kind->name,
                   .cpu = found->name,
                   .features = "",
                   .num_cores = 1,
@@ -370,8 +359,9 @@ const target *target_parse(tec_context *cx, const char *text)
                          "target '%s': 'native' is this CPU; -mcpu and -mtriple do not go with it", text);
     if (native || (w.cpu && !strcmp(w.cpu, "native")))
         return make_native(&w);
-    const target_cpu *cpu = choose_cpu(&w);
-    return cpu ? make_cpu(&w, cpu) : NULL;
+    const target_arch *arch;
+    const target_cpu *cpu = choose_cpu(&w, &arch);
+    return cpu ? make_cpu(&w, arch, cpu) : NULL;
 }
 
 const target *target_native(tec_context *cx)
@@ -392,6 +382,26 @@ static void add_attributes(tec_context *cx, base_text *out, const target *t, con
     }
 }
 
+/* Whether the CPU alone says which architecture is meant: not where an earlier row has one of that name, nor
+ * with the name that says nothing. */
+static bool names_arch(const target *t)
+{
+    const target_arch *found = NULL;
+    return target_cpu_find(t->cpu, &found) && found == t->arch && strcmp(t->cpu, "generic");
+}
+
+const char *target_arch_name(const target *t)
+{
+    return t->arch ? t->arch->name : t->kind->name;
+}
+
+bool target_is_cpu_with(const target *t, const char *arch, const char *feature, const char *or_feature)
+{
+    if (arch && strcmp(target_arch_name(t), arch))
+        return false;
+    return !feature || target_has(t, feature) || (or_feature && target_has(t, or_feature));
+}
+
 const char *target_text(tec_context *cx, const target *t)
 {
     base_text out = {0};
@@ -401,11 +411,9 @@ const char *target_text(tec_context *cx, const target *t)
             base_addf(cx, &out, " %s=%s", t->kind->option, t->cpu);
         return base_text_str(cx, &out);
     }
-    const target_cpu *cpu = target_cpu_find(t->cpu, t->arch);
-    base_vec row = target_cpu_features(cx, cpu);
-    if (strcmp(t->triple, default_triple(t->arch)))
-        base_addf(cx, &out, " -mtriple=%s", t->triple);
-    else if (!strcmp(t->cpu, "generic"))
+    const target_cpu *cpu = target_cpu_of(t->arch, t->cpu);
+    base_vec row = target_cpu_features(cx, t->arch, cpu);
+    if (strcmp(t->triple, t->arch->triple) || !names_arch(t))
         base_addf(cx, &out, " -mtriple=%s", t->triple);
     base_addf(cx, &out, " -mcpu=%s", t->cpu);
     add_attributes(cx, &out, t, &row);
@@ -433,9 +441,9 @@ const char *target_unfit(tec_context *cx, const target *t)
     if (!target_offers(t, TARGET_CPU))
         return base_format(cx, "code for '%s' does not run on a CPU", target_text(cx, t));
     target_machine m = target_this_machine(cx);
-    if (!m.arch || strcmp(m.arch, t->arch))
-        return base_format(cx, "code for '%s' needs an %s CPU; this machine has an %s one", target_text(cx, t), t->arch,
-                           m.arch ? m.arch : "unknown");
+    if (m.arch != t->arch)
+        return base_format(cx, "code for '%s' needs an %s CPU; this machine has an %s one",
+                           target_text(cx, t), t->arch->name, m.arch ? m.arch->name : "unknown");
     base_text missing = {0};
     for (const char *p = t->features; *p; p += strcspn(p, ","), p += *p == ',') {
         const char *name = base_strndup(cx, p + 1, strcspn(p, ",") - 1);
@@ -446,5 +454,5 @@ const char *target_unfit(tec_context *cx, const target *t)
         return NULL;
     const target_cpu *here = nearest_row(cx, &m);
     return base_format(cx, "code for '%s' needs features that this CPU (%s) lacks: %s", target_text(cx, t),
-                       here ? here->name : m.arch, missing.data);
+                       here ? here->name : m.arch->name, missing.data);
 }

@@ -1,12 +1,12 @@
-/* targets/target.h -- what a device is like: features, CPU, vector width, registers, caches, limits; parsed from text.
+/* targets/target.h -- what a device is like: features, CPU, vectors, caches, limits; parsed from text.
  *
  *     const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=2");    // or "native"
  *     if (t->vector_bits == 512) ...
- *     puts(target_text(cx, t));                                                   // canonical; parses back to the same target
+ *     puts(target_text(cx, t));                      // canonical; parses to the same target
  *
- * `native` expands to this CPU with explicit features. A description is complete after parsing: schedules and passes read the
- * fields and never the text. Lifetime: the context's. Errors: an unknown kind, option, CPU or value names what was written and
- * what exists.
+ * `native` expands to this CPU with explicit features. A description is complete after parsing: schedules and
+ * passes read the fields and never the text. Lifetime: the context's. Errors: an unknown kind, option, CPU or
+ * value names what was written and what exists.
  */
 #ifndef TARGETS_TARGET_H
 #define TARGETS_TARGET_H
@@ -15,14 +15,18 @@
 
 typedef struct target target;
 
-/* What a kind of target has, and its code generator takes: the rows of targets/kinds.def. Who schedules, lowers or tunes asks for a feature. */
+/* What a kind of target has, and its code generator takes: the rows of targets/kinds.def. Who schedules,
+ * lowers or tunes asks for a feature. */
 typedef enum {
-    TARGET_HOST = 1 << 0,        /* code is functions of tec/kernel.h, called by a CPU: parallel loops run on its pool; it has a stack and a workspace */
-    TARGET_CPU = 1 << 1,         /* described by -mcpu and its architecture's features */
-    TARGET_FLOATS = 1 << 2,      /* arithmetic on floating-point numbers */
-    TARGET_MATH = 1 << 3,        /* exp, tanh and their like are functions of the generated language */
-    TARGET_VECTORS = 1 << 4,     /* expressions of several lanes */
-    TARGET_REGISTERS = 1 << 5,   /* the generator keeps in registers what is a value of the program, and leaves arrays in memory */
+    /* Code is functions of tec/kernel.h that a CPU calls: parallel loops run on its pool, memory is its stack and
+     * a workspace. */
+    TARGET_HOST = 1 << 0,
+    TARGET_CPU = 1 << 1,     /* described by -mcpu and by features of an architecture */
+    TARGET_FLOATS = 1 << 2,  /* arithmetic on floating-point numbers */
+    TARGET_MATH = 1 << 3,    /* exp, tanh and their like are functions of the generated language */
+    TARGET_VECTORS = 1 << 4, /* expressions of several lanes */
+    /* The generator keeps in registers what is a value of the program, and leaves arrays in memory. */
+    TARGET_REGISTERS = 1 << 5,
     TARGET_CACHES = 1 << 6,      /* memory behind caches, which can be asked to fetch early */
     TARGET_THREADS = 1 << 7,     /* launches of blocks of threads, which share memory and meet at barriers */
     TARGET_SCRATCHPADS = 1 << 8, /* small memories that programs fill and empty themselves */
@@ -35,7 +39,7 @@ struct target {
     const struct target_kind *kind; /* for the rooms targets/ and below it */
     unsigned offers;                /* the kind's target_feature */
     const char *triple; /* "x86_64-linux-gnu" */
-    const char *arch;   /* "x86_64", "aarch64" */
+    const struct target_arch *arch; /* for the rooms targets/ and below it; NULL: not a CPU */
     const char *cpu;    /* LLVM's name of the CPU, or of the level */
     /* LLVM's feature text, explicit and complete for the kernels: "+avx2,+fma,...,-avx512f"; sorted by name. */
     const char *features;
@@ -45,7 +49,8 @@ struct target {
     /* CPU */
     int vector_bits; /* widest vectors that schedules should use */
     int vector_registers;
-    bool has_fma, has_f16c, has_avx512, has_avx512bf16, has_avx512fp16, has_vnni, has_dotprod, has_masks;
+    bool has_fma, has_rounding, has_f16c, has_avx512, has_avx512bf16, has_avx512fp16, has_vnni, has_dotprod,
+        has_masks;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches seen by one core */
     int load_ports, fma_ports;
 
@@ -62,7 +67,8 @@ uint64_t target_fingerprint(const target *t); /* of what decides the generated c
 /* Why code for t cannot run on this machine, naming both and the missing features; NULL where it can. */
 const char *target_unfit(tec_context *cx, const target *t);
 
-/* Whether the target has all of these features (TARGET_THREADS | TARGET_SCRATCHPADS); NULL, a target that is not known, has none. */
+/* Whether the target has all of these features (TARGET_THREADS | TARGET_SCRATCHPADS); NULL, a target that is
+ * not known, has none. */
 static inline bool target_offers(const target *t, unsigned features)
 {
     return t && (t->offers & features) == features;
@@ -70,6 +76,13 @@ static inline bool target_offers(const target *t, unsigned features)
 
 /* Whether LLVM's feature `name` ("sse4.1", "dotprod") is on. */
 bool target_has(const target *t, const char *name);
+
+/* The name of the architecture ("x86_64", "aarch64"), or of the kind of a target that is no CPU. */
+const char *target_arch_name(const target *t);
+
+/* Whether the target is a CPU of that architecture (NULL: any) with one of two features of LLVM's (NULL: none
+ * is needed). */
+bool target_is_cpu_with(const target *t, const char *arch, const char *feature, const char *or_feature);
 
 /* Lanes of dtype t in one vector register, at least 1. */
 static inline int target_lanes(const target *t, base_dtype d)

@@ -194,7 +194,9 @@ static const char *early_text(session *x, emit_kind kind)
 
 static const char *late_text(const comp_code *code, emit_kind kind)
 {
-    return kind == EMIT_LOWERED ? comp_lowered_text(code, 0) : kind == EMIT_CODE ? comp_code_text(code, 0) : NULL;
+    return kind == EMIT_LOWERED ? comp_lowered_text(code, 0)
+           : kind == EMIT_CODE  ? comp_code_text(code, 0)
+                                : NULL;
 }
 
 static bool print_text(session *x, const char *text)
@@ -258,7 +260,10 @@ static int time_calls(session *x, tec_module *m, const comp_code *code)
 static int build(session *x, emit_kind kind)
 {
     comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = x->origin};
-    comp_options o = {.target = x->t, .strict = x->s->strict, .want_lowered = kind == EMIT_LOWERED, .lower_only = kind == EMIT_LOWERED,
+    comp_options o = {.target = x->t,
+                      .strict = x->s->strict,
+                      .want_lowered = kind == EMIT_LOWERED,
+                      .lower_only = kind == EMIT_LOWERED,
                       .text = kind == EMIT_CODE ? x->s->emit : NULL};
 
     if (x->s->dispatch && !(u.dispatch = comp_dispatch_new(x->cx, x->def, x->schedule, x->s->dispatch)))

@@ -1,9 +1,10 @@
 /* targets/llvm/arith.c -- operations of the table on floats and bools, and comparisons.
  *
- * Floats carry no fast-math flag: what the program says is what is computed. min and max give NaN where an operand is NaN. x86
- * has a maximum whose result is its second operand where one is NaN; so a maximum with something that is never NaN, written
- * second operand last, is one instruction, and the general one adds a test of the first operand. aarch64's instruction does what
- * we want. float16 and bfloat16 compute in float32 and round once for each operation.
+ * Floats carry no fast-math flag: what the program says is what is computed. min and max give NaN where an
+ * operand is NaN. x86 has a maximum whose result is its second operand where one is NaN; so a maximum with
+ * something that is never NaN, written second operand last, is one instruction, and the general one adds a
+ * test of the first operand. Where LLVM's maximum is one instruction (aarch64), it is taken. float16 and
+ * bfloat16 compute in float32 and round once for each operation.
  */
 #include <math.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static LLVMValueRef ordered(llvm_gen *g, bool is_max, LLVMValueRef a, LLVMValueR
 static LLVMValueRef extreme(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b)
 {
     bool is_max = e->op == IR_MAX;
-    if (!strcmp(g->t->arch, "aarch64"))
+    if (g->t->arch->maximum_of_nan)
         return llvm_intrinsic2(g, is_max ? "llvm.maximum" : "llvm.minimum", LLVMTypeOf(a), a, b);
     if (never_nan(e->arg[0]))
         return ordered(g, is_max, a, b);

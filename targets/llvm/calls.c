@@ -88,8 +88,7 @@ static bool fits(llvm_gen *g, const ir_expr *e, const intrinsic *row)
                   row->n_args, row->n_buffers, e->call.n, e->call.n_buffers);
         return false;
     }
-    bool arch = !row->arch || !strcmp(row->arch, g->t->arch);
-    if (arch && (!row->feature || target_has(g->t, row->feature) || (row->or_feature && target_has(g->t, row->or_feature))))
+    if (target_is_cpu_with(g->t, row->arch, row->feature, row->or_feature))
         return true;
     base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' needs an %s CPU with %s; the target is '%s'", row->name, row->arch,
               row->feature ? row->feature : "nothing more", target_text(g->cx, g->t));
@@ -120,14 +119,15 @@ static LLVMValueRef find_extern(llvm_gen *g, const char *name)
 {
     LLVMTypeRef type = LLVMFunctionType(g->ptr, (LLVMTypeRef[]){g->ptr, g->ptr}, 2, 0);
     LLVMValueRef args[] = {g->f->env, LLVMBuildGlobalStringPtr(g->b, name, "name")};
-    LLVMValueRef f = LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, offsetof(tec_env, extern_function)), args, 2, "");
+    LLVMValueRef f =
+        LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, LLVM_ENV_EXTERN_FUNCTION), args, 2, "");
     LLVMBasicBlockRef missing = llvm_block(g, "missing"), found = llvm_block(g, "found");
     LLVMBuildCondBr(g->b, LLVMBuildIsNull(g->b, f, ""), missing, found);
     LLVMPositionBuilderAtEnd(g->b, missing);
     const char *text = base_format(g->cx, "the extern function '%s' is not registered", name);
     LLVMValueRef fail_args[] = {g->f->env, LLVMBuildGlobalStringPtr(g->b, text, "message")};
     LLVMTypeRef fail_type = LLVMFunctionType(g->nothing, (LLVMTypeRef[]){g->ptr, g->ptr}, 2, 0);
-    LLVMBuildCall2(g->b, fail_type, llvm_env_field(g, g->ptr, offsetof(tec_env, fail)), fail_args, 2, "");
+    LLVMBuildCall2(g->b, fail_type, llvm_env_field(g, g->ptr, LLVM_ENV_FAIL), fail_args, 2, "");
     LLVMBuildStore(g->b, LLVMConstInt(g->i32, TEC_UNSUPPORTED, 0), g->f->status);
     LLVMBuildBr(g->b, g->f->exit);
     LLVMPositionBuilderAtEnd(g->b, found);

@@ -25,7 +25,8 @@ static void call_kernel(llvm_gen *g, LLVMValueRef f, const char *symbol, LLVMVal
 }
 
 /* The extents with the quotient in place of the symbol. */
-static void fill_dims(llvm_gen *g, const target_dispatch *d, LLVMValueRef to, LLVMValueRef from, LLVMValueRef quotient, int n_dims)
+static void fill_dims(llvm_gen *g, const target_dispatch *d, LLVMValueRef to, LLVMValueRef from,
+                      LLVMValueRef quotient, int n_dims)
 {
     for (int i = 0; i < n_dims; i++) {
         LLVMValueRef value = i == d->dim ? quotient : LLVMBuildLoad2(g->b, g->i64, at_dim(g, from, i), "");

@@ -27,16 +27,24 @@ static void register_targets(void)
     static const char *const options[] = {"tec", "-disable-lsr"};
 
     LLVMParseCommandLineOptions(BASE_COUNT(options), options, NULL);
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeX86AsmParser(); /* imported C may contain assembly */
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
-    LLVMInitializeAArch64AsmParser();
+    /* The parser is for imported C, which may contain assembly. */
+#define TARGET_ARCH(name, component)         \
+    LLVMInitialize##component##TargetInfo(); \
+    LLVMInitialize##component##Target();     \
+    LLVMInitialize##component##TargetMC();   \
+    LLVMInitialize##component##AsmPrinter(); \
+    LLVMInitialize##component##AsmParser();
+#include "targets/archs.def"
+}
+
+/* LLVM reads the parts of a triple by their place, so that one without a vendor gets it:
+ * armv7-linux-gnueabihf would have no operating system. */
+const char *llvm_triple(tec_context *cx, const target *t)
+{
+    char *text = LLVMNormalizeTargetTriple(t->triple);
+    const char *triple = base_strdup(cx, text);
+    LLVMDisposeMessage(text);
+    return triple;
 }
 
 LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t)
@@ -45,15 +53,15 @@ LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     LLVMTargetRef target_ref;
     char *message = NULL;
+    const char *triple = llvm_triple(cx, t);
     pthread_once(&once, register_targets);
-    if (LLVMGetTargetFromTriple(t->triple, &target_ref, &message)) {
+    if (LLVMGetTargetFromTriple(triple, &target_ref, &message)) {
         base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "LLVM has no target for the triple '%s': %s", t->triple, message);
         LLVMDisposeMessage(message);
         return NULL;
     }
-    const char *cpu = strcmp(t->arch, "aarch64") ? "x86-64" : "generic";
-    return LLVMCreateTargetMachine(target_ref, t->triple, cpu, t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                   LLVMCodeModelSmall);
+    return LLVMCreateTargetMachine(target_ref, triple, t->arch->plain_cpu, t->features,
+                                   LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
 bool llvm_optimise(llvm_gen *g)

@@ -10,8 +10,6 @@
 
 #include "targets/llvm/gen.h"
 
-enum { X86_FLUSH = 0x8040, ARM_FLUSH = 1 << 24 | 1 << 19 };
-
 LLVMTypeRef llvm_kernel_type(llvm_gen *g)
 {
     return LLVMFunctionType(g->i32, (LLVMTypeRef[]){g->ptr, g->ptr, g->ptr}, 3, 0);
@@ -43,7 +41,7 @@ static void set_flag(llvm_gen *g, LLVMValueRef f, unsigned at, const char *name)
 void llvm_set_attributes(llvm_gen *g, LLVMValueRef f)
 {
     const char *bits = g->t->vector_bits == 512 ? "512" : g->t->vector_bits == 256 ? "256" : "128";
-    set_text(g, f, "target-cpu", strcmp(g->t->arch, "aarch64") ? "x86-64" : "generic");
+    set_text(g, f, "target-cpu", g->t->arch->plain_cpu);
     set_text(g, f, "tune-cpu", g->t->cpu);
     set_text(g, f, "target-features", g->t->features);
     set_text(g, f, "prefer-vector-width", bits);
@@ -67,35 +65,39 @@ LLVMValueRef llvm_entry_alloca(llvm_gen *g, LLVMTypeRef type, int64_t align, con
 
 /* ---- floating-point mode ---- */
 
-static void x86_set_mode(llvm_gen *g, LLVMValueRef slot)
+/* The mode as a value: it is kept, and set with the bits that flush. */
+static void keep_value(llvm_gen *g, const target_float_mode *m, LLVMTypeRef type)
 {
-    llvm_intrinsic(g, "llvm.x86.sse.ldmxcsr", NULL, 0, &slot, 1);
+    g->f->saved_mode = llvm_intrinsic(g, m->get, NULL, 0, NULL, 0);
+    LLVMValueRef flush = LLVMBuildOr(g->b, g->f->saved_mode, LLVMConstInt(type, m->flush, 0), "");
+    llvm_intrinsic(g, m->set, NULL, 0, &flush, 1);
+}
+
+/* The mode in memory: in one slot as it was, in another one with the bits that flush. */
+static void keep_slot(llvm_gen *g, const target_float_mode *m, LLVMTypeRef type)
+{
+    LLVMValueRef saved = llvm_entry_alloca(g, type, m->bits / 8, "mode"),
+                 ours = llvm_entry_alloca(g, type, m->bits / 8, "our.mode");
+    llvm_intrinsic(g, m->get, NULL, 0, &saved, 1);
+    LLVMValueRef mode = LLVMBuildLoad2(g->b, type, saved, "");
+    LLVMBuildStore(g->b, LLVMBuildOr(g->b, mode, LLVMConstInt(type, m->flush, 0), ""), ours);
+    llvm_intrinsic(g, m->set, NULL, 0, &ours, 1);
+    g->f->saved_mode = saved;
 }
 
 static void keep_mode(llvm_gen *g)
 {
-    if (!strcmp(g->t->arch, "aarch64")) {
-        g->f->saved_mode = llvm_intrinsic(g, "llvm.aarch64.get.fpcr", NULL, 0, NULL, 0);
-        LLVMValueRef flush = LLVMBuildOr(g->b, g->f->saved_mode, LLVMConstInt(g->i64, ARM_FLUSH, 0), "");
-        llvm_intrinsic(g, "llvm.aarch64.set.fpcr", NULL, 0, &flush, 1);
-        return;
-    }
-    LLVMValueRef saved = llvm_entry_alloca(g, g->i32, 4, "mode"), ours = llvm_entry_alloca(g, g->i32, 4, "our.mode");
-    llvm_intrinsic(g, "llvm.x86.sse.stmxcsr", NULL, 0, &saved, 1);
-    LLVMValueRef mode = LLVMBuildLoad2(g->b, g->i32, saved, "");
-    LLVMBuildStore(g->b, LLVMBuildOr(g->b, mode, LLVMConstInt(g->i32, X86_FLUSH, 0), ""), ours);
-    x86_set_mode(g, ours);
-    g->f->saved_mode = saved;
+    const target_float_mode *m = &g->t->arch->mode;
+    LLVMTypeRef type = LLVMIntTypeInContext(g->c, (unsigned)m->bits);
+    if (m->get)
+        (m->in_memory ? keep_slot : keep_value)(g, m, type);
 }
 
 static void restore_mode(llvm_gen *g)
 {
     if (!g->f->saved_mode)
         return;
-    if (!strcmp(g->t->arch, "aarch64"))
-        llvm_intrinsic(g, "llvm.aarch64.set.fpcr", NULL, 0, &g->f->saved_mode, 1);
-    else
-        x86_set_mode(g, g->f->saved_mode);
+    llvm_intrinsic(g, g->t->arch->mode.set, NULL, 0, &g->f->saved_mode, 1);
 }
 
 /* ---- begin and end ---- */
@@ -137,9 +139,20 @@ void llvm_give_up(llvm_gen *g, LLVMValueRef status)
     LLVMPositionBuilderAtEnd(g->b, llvm_block(g, "dead"));
 }
 
-LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, size_t offset)
+LLVMTypeRef llvm_env_type(llvm_gen *g)
 {
-    LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
+    LLVMTypeRef fields[LLVM_ENV_FIELDS];
+    for (int i = 0; i < LLVM_ENV_FIELDS; i++)
+        fields[i] = g->ptr;
+    fields[LLVM_ENV_ABI] = fields[LLVM_ENV_N_WORKERS] = g->i32;
+    fields[LLVM_ENV_THREAD_STRIDE] = g->i64;
+    return LLVMStructTypeInContext(g->c, fields, LLVM_ENV_FIELDS, 0);
+}
+
+LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, llvm_env field)
+{
+    LLVMValueRef at =
+        LLVMConstInt(g->i64, LLVMOffsetOfElement(g->layout, llvm_env_type(g), (unsigned)field), 0);
     LLVMValueRef v = LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, g->f->env, &at, 1, ""), "");
     LLVMSetMetadata(v, LLVMGetMDKindIDInContext(g->c, "invariant.load", 14),
                     LLVMMetadataAsValue(g->c, LLVMMDNodeInContext2(g->c, NULL, 0)));

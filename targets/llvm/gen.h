@@ -11,6 +11,7 @@
 #include <llvm-c/TargetMachine.h>
 
 #include "ir/ir.h"
+#include "targets/arch.h"
 #include "targets/llvm/llvm.h"
 
 /* A variable's value, and what address arithmetic may rely on. */
@@ -76,6 +77,7 @@ typedef struct {
     LLVMModuleRef m;
     LLVMBuilderRef b;
     LLVMTargetMachineRef machine;
+    LLVMTargetDataRef layout;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, nothing;
     const ir_program *p;
     const char *symbol;
@@ -141,7 +143,22 @@ LLVMValueRef llvm_fmod(llvm_gen *g, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef llvm_load(llvm_gen *g, const ir_expr *e);
 void llvm_store(llvm_gen *g, const ir_stmt *s);
 LLVMValueRef llvm_address(llvm_gen *g, const ir_buffer *b, LLVMValueRef index);
-LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, size_t offset);
+/* The fields of tec_env (include/tec/kernel.h) in their order; where they lie depends on the target's
+ * pointers. */
+typedef enum {
+    LLVM_ENV_ABI,
+    LLVM_ENV_N_WORKERS,
+    LLVM_ENV_PARALLEL,
+    LLVM_ENV_WORKSPACE,
+    LLVM_ENV_THREAD_WORKSPACE,
+    LLVM_ENV_THREAD_STRIDE,
+    LLVM_ENV_FAIL,
+    LLVM_ENV_EXTERN_FUNCTION,
+    LLVM_ENV_USER,
+    LLVM_ENV_FIELDS
+} llvm_env;
+LLVMTypeRef llvm_env_type(llvm_gen *g);
+LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, llvm_env field);
 void llvm_place_buffer(llvm_gen *g, const ir_buffer *b, LLVMValueRef address, int64_t align);
 void llvm_alias_scopes(llvm_gen *g);
 
@@ -180,15 +197,20 @@ LLVMTypeRef llvm_body_type(llvm_gen *g);
 LLVMBasicBlockRef llvm_block(llvm_gen *g, const char *name);
 
 /* ---- emit.c ---- */
+const char *llvm_triple(tec_context *cx, const target *t);
 LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t);
 bool llvm_optimise(llvm_gen *g);
 bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size); /* of a copy of the module: it stays as it is */
 
 /* ---- link.c ---- */
-/* That the object needs nothing but memcpy, memset and memmove; false with an error that names what it needs. */
-bool llvm_check_imports(tec_context *cx, const void *object, size_t size);
+/* That the object is one of the architecture, and needs nothing but memcpy, memset, memmove and the
+ * architecture's helpers; false with an error that names what it needs. *helpers: which of those it needs,
+ * NULL: none. */
+bool llvm_check_imports(tec_context *cx, const target_arch *arch, const void *object, size_t size,
+                        const char **helpers);
 
 /* dispatch.c: the function that chooses among the kernels of the module. */
-void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *const *symbols, int n, int n_dims);
+void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *const *symbols, int n,
+                         int n_dims);
 
 #endif

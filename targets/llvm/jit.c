@@ -49,7 +49,8 @@ static bool define_imports(tec_context *cx, LLVMOrcLLJITRef jit)
 
 static bool add_object(tec_context *cx, LLVMOrcLLJITRef jit, const target_code *code)
 {
-    LLVMMemoryBufferRef bytes = LLVMCreateMemoryBufferWithMemoryRangeCopy(code->bytes, code->size, code->symbols[0]);
+    LLVMMemoryBufferRef bytes =
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(code->bytes, code->size, code->symbols[0]);
     LLVMErrorRef error = LLVMOrcLLJITAddObjectFile(jit, LLVMOrcLLJITGetMainJITDylib(jit), bytes);
     return !error || fail(cx, "cannot load generated code", error);
 }

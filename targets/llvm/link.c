@@ -23,33 +23,76 @@ static bool allowed(const char *name)
     return !*name || !strcmp(name, "memcpy") || !strcmp(name, "memset") || !strcmp(name, "memmove");
 }
 
-static bool check_symbols(tec_context *cx, const char *object, const Elf64_Shdr *table, const Elf64_Shdr *names)
+/* What an object imports, beside what every kernel may. */
+typedef struct {
+    tec_context *cx;
+    const char *known; /* how the architecture's helpers begin; NULL: there are none */
+    base_text helpers, others;
+} imports;
+
+static void add_import(imports *all, const char *name)
 {
-    const Elf64_Sym *symbol = (const Elf64_Sym *)(object + table->sh_offset);
-    base_text list = {0};
-    for (size_t i = 0; i < table->sh_size / sizeof *symbol; i++) {
-        const char *name = object + names->sh_offset + symbol[i].st_name;
-        if (symbol[i].st_shndx == SHN_UNDEF && !allowed(name))
-            base_addf(cx, &list, "%s%s", list.n ? ", " : "", name);
-    }
-    if (!list.n)
-        return true;
-    base_fail(cx, TEC_INTERNAL, (base_loc){0}, "generated code calls functions that kernels must not import: %s", list.data);
-    return false;
+    bool helper = all->known && base_starts_with(name, all->known);
+    base_text *list = helper ? &all->helpers : &all->others;
+    if (!allowed(name))
+        base_addf(all->cx, list, "%s%s", list->n ? ", " : "", name);
 }
 
-bool llvm_check_imports(tec_context *cx, const void *object, size_t size)
+/* A section header, of a file of 32 or of 64 bits. */
+static Elf64_Shdr section_at(const char *object, unsigned i)
 {
-    const Elf64_Ehdr *header = object;
-    if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG)) {
-        BASE_BUG(cx, "LLVM gave an object that is not ELF");
+    const Elf64_Ehdr *wide = (const void *)object;
+    const Elf32_Ehdr *narrow = (const void *)object;
+    if (wide->e_ident[EI_CLASS] != ELFCLASS32)
+        return ((const Elf64_Shdr *)(const void *)(object + wide->e_shoff))[i];
+    const Elf32_Shdr *s = (const Elf32_Shdr *)(const void *)(object + narrow->e_shoff) + i;
+    return (Elf64_Shdr){
+        .sh_type = s->sh_type, .sh_offset = s->sh_offset, .sh_size = s->sh_size, .sh_link = s->sh_link};
+}
+
+static void add_undefined(imports *all, const char *object, const Elf64_Shdr *table)
+{
+    bool narrow = object[EI_CLASS] == ELFCLASS32;
+    const char *names = object + section_at(object, table->sh_link).sh_offset,
+               *at = object + table->sh_offset;
+    size_t step = narrow ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
+    for (const char *end = at + table->sh_size; at + step <= end; at += step) {
+        const Elf64_Sym *s = (const void *)at;
+        const Elf32_Sym *t = (const void *)at;
+        if ((narrow ? t->st_shndx : s->st_shndx) == SHN_UNDEF)
+            add_import(all, names + (narrow ? t->st_name : s->st_name));
+    }
+}
+
+static void find_imports(imports *all, const char *object)
+{
+    const Elf64_Ehdr *wide = (const void *)object;
+    const Elf32_Ehdr *narrow = (const void *)object;
+    unsigned n = wide->e_ident[EI_CLASS] == ELFCLASS32 ? narrow->e_shnum : wide->e_shnum;
+    for (unsigned i = 0; i < n; i++) {
+        Elf64_Shdr section = section_at(object, i);
+        if (section.sh_type == SHT_SYMTAB)
+            add_undefined(all, object, &section);
+    }
+}
+
+bool llvm_check_imports(tec_context *cx, const target_arch *arch, const void *object, size_t size,
+                        const char **helpers)
+{
+    const Elf32_Ehdr *header = object; /* the machine lies at the same place in files of 64 bits */
+    imports all = {.cx = cx, .known = arch->helpers};
+    if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) ||
+        header->e_machine != arch->elf_machine) {
+        BASE_BUG(cx, "LLVM gave an object that is not ELF for %s", arch->name);
         return false;
     }
-    const Elf64_Shdr *section = (const Elf64_Shdr *)((const char *)object + header->e_shoff);
-    for (int i = 0; i < header->e_shnum; i++)
-        if (section[i].sh_type == SHT_SYMTAB && !check_symbols(cx, object, &section[i], &section[section[i].sh_link]))
-            return false;
-    return true;
+    find_imports(&all, object);
+    *helpers = all.helpers.n ? base_text_str(cx, &all.helpers) : NULL;
+    if (all.others.n)
+        base_fail(cx, TEC_INTERNAL, (base_loc){0},
+                  "generated code calls functions that kernels must not import: %s",
+                  base_text_str(cx, &all.others));
+    return !all.others.n;
 }
 
 /* ---- linking ---- */
@@ -151,9 +194,15 @@ static const void *link_in(const job *j, const target_code *const *codes, int n,
 
 const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (!codes[i])
             return NULL;
+        if (codes[i]->helpers)
+            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
+                             "'%s' for target '%s' calls %s: modules cannot bring these helpers of the "
+                             "architecture; write an object (--emit obj)",
+                             codes[i]->symbols[0], target_text(cx, codes[i]->target), codes[i]->helpers);
+    }
     job j = {cx, memory_file("objects"), memory_file("linked"), memory_file("messages")};
     const void *bytes = link_in(&j, codes, n, size);
 

@@ -21,7 +21,8 @@
 extern const target_codegen llvm_codegen; /* the functions below, as the compiler calls them */
 
 /* All programs in one ELF object. Forms of text: "llvm" and "asm". NULL with an error. */
-const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const target_codegen_options *o);
+const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
+                                 const target_codegen_options *o);
 
 /* One ELF shared object of several codes for one target, by running ld.lld-19: its bytes, in the context. It imports nothing but
  * memcpy, memset and memmove; an object that needs more is refused, by name. */

@@ -145,10 +145,9 @@ static void open_module(llvm_gen *g)
     g->ptr = LLVMPointerTypeInContext(g->c, 0);
     g->nothing = LLVMVoidTypeInContext(g->c);
     g->memo.buckets = base_array(g->cx, int, LLVM_MEMO_BUCKETS);
-    LLVMSetTarget(g->m, g->t->triple);
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(g->machine);
-    LLVMSetModuleDataLayout(g->m, layout);
-    LLVMDisposeTargetData(layout);
+    LLVMSetTarget(g->m, llvm_triple(g->cx, g->t));
+    g->layout = LLVMCreateTargetDataLayout(g->machine);
+    LLVMSetModuleDataLayout(g->m, g->layout);
 }
 
 static void close_module(llvm_gen *g)
@@ -156,6 +155,7 @@ static void close_module(llvm_gen *g)
     LLVMDisposeBuilder(g->b);
     LLVMDisposeModule(g->m);
     LLVMContextDispose(g->c);
+    LLVMDisposeTargetData(g->layout);
     LLVMDisposeTargetMachine(g->machine);
 }
 
@@ -192,10 +192,12 @@ static bool finish(llvm_gen *g, const target_codegen_options *o, target_code *co
             return false;
         form[code->n_forms++] = (target_code_form){"asm", base_strndup(g->cx, text, size)};
     }
-    return llvm_emit(g, false, &code->bytes, &code->size) && llvm_check_imports(g->cx, code->bytes, code->size);
+    return llvm_emit(g, false, &code->bytes, &code->size) &&
+           llvm_check_imports(g->cx, g->t->arch, code->bytes, code->size, &code->helpers);
 }
 
-const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const target_codegen_options *o)
+const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
+                                 const target_codegen_options *o)
 {
     static const target_codegen_options defaults;
     llvm_gen g = {.cx = cx, .t = t};

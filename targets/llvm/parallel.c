@@ -128,7 +128,7 @@ static LLVMValueRef call_parallel(llvm_gen *g, LLVMValueRef body, LLVMValueRef c
 {
     LLVMTypeRef type = LLVMFunctionType(g->i32, (LLVMTypeRef[]){g->ptr, g->ptr, g->ptr, g->i64}, 4, 0);
     LLVMValueRef args[] = {g->f->env, body, closure, n};
-    return LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, offsetof(tec_env, parallel)), args, 4, "");
+    return LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, LLVM_ENV_PARALLEL), args, 4, "");
 }
 
 void llvm_parallel(llvm_gen *g, const ir_stmt *s)

@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
     tec_context *cx;
-    bool arm;
+    const target_assembly *words; /* of the architecture */
     line *lines;
     int n;
     base_dict labels; /* label -> its line number + 1, as a pointer into `lines` */
@@ -24,6 +24,7 @@ typedef struct {
 
 static void split(listing *l, const char *text)
 {
+    const char *ends = base_format(l->cx, "\n%s", l->words->comment);
     int n = 1;
     for (const char *p = text; *p; p++)
         n += *p == '\n';
@@ -31,10 +32,47 @@ static void split(listing *l, const char *text)
     while (*text) {
         size_t length = strcspn(text, "\n"), lead = strspn(text, " \t");
         lead = lead < length ? lead : length;
-        size_t end = lead + strcspn(text + lead, l->arm ? "\n" : "\n#");
+        size_t end = lead + strcspn(text + lead, ends);
         l->lines[l->n++] = (line){text + lead, end - lead};
         text += length + (text[length] == '\n');
     }
+}
+
+static bool contains_n(const line *s, const char *word, size_t n)
+{
+    for (size_t i = 0; i + n <= s->n; i++)
+        if (!memcmp(s->text + i, word, n))
+            return true;
+    return false;
+}
+
+static bool contains(const line *s, const char *word)
+{
+    return contains_n(s, word, strlen(word));
+}
+
+/* Whether the line has one of the words of a list. */
+static bool contains_any(const line *s, const char *list)
+{
+    for (const char *p = list; *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        if (contains_n(s, p, n))
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+/* Whether the line begins with one of the words of a list. */
+static bool begins(const line *s, const char *list)
+{
+    for (const char *p = list; *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        if (s->n >= n && !memcmp(s->text, p, n))
+            return true;
+        p += n;
+    }
+    return false;
 }
 
 static bool is_label(const line *s)
@@ -56,9 +94,7 @@ static void find_labels(listing *l)
 static int jump_goal(const listing *l, int i)
 {
     const line *s = &l->lines[i];
-    bool jump =
-        s->n && (l->arm ? s->text[0] == 'b' || !strncmp(s->text, "cb", 2) || !strncmp(s->text, "tb", 2) : s->text[0] == 'j');
-    const char *dot = jump ? memchr(s->text, '.', s->n) : NULL;
+    const char *dot = begins(s, l->words->jumps) ? memchr(s->text, '.', s->n) : NULL;
     while (dot && strncmp(dot, ".L", 2)) /* b.ne .LBB0_1 */
         dot = memchr(dot + 1, '.', s->n - (size_t)(dot + 1 - s->text));
     if (!dot)
@@ -68,36 +104,23 @@ static int jump_goal(const listing *l, int i)
     return goal ? (int)(goal - l->lines) : -1;
 }
 
-static bool contains(const line *s, const char *word)
-{
-    size_t n = strlen(word);
-    for (size_t i = 0; i + n <= s->n; i++)
-        if (!memcmp(s->text + i, word, n))
-            return true;
-    return false;
-}
-
 static bool is_vector_fma(const listing *l, const line *s)
 {
-    if (l->arm)
-        return (!strncmp(s->text, "fmla", 4) || !strncmp(s->text, "fmls", 4)) &&
-               (contains(s, ".4s") || contains(s, ".2d") || contains(s, ".8h"));
-    return (!strncmp(s->text, "vfmadd", 6) || !strncmp(s->text, "vfnmadd", 7) || !strncmp(s->text, "vpdpbusd", 8)) &&
-           !contains(s, "ss\t") && !contains(s, "sd\t");
+    const target_assembly *w = l->words;
+    return begins(s, w->multiply_adds) && (!*w->vector_operands || contains_any(s, w->vector_operands)) &&
+           !contains_any(s, w->scalar_operands);
 }
 
 static bool is_stack_reference(const listing *l, const line *s, bool frame)
 {
-    if (l->arm)
-        return contains(s, "[sp") || (frame && contains(s, "[x29"));
-    return contains(s, "(%rsp") || (frame && contains(s, "(%rbp"));
+    return contains(s, l->words->stack) || (frame && contains(s, l->words->frame));
 }
 
-/* AT&T order: the destination is last, so a memory operand at the end is written. */
+/* Without instructions that store: the destination is last, so a memory operand at the end is written. */
 static bool is_store(const listing *l, const line *s)
 {
-    if (l->arm)
-        return !strncmp(s->text, "st", 2);
+    if (l->words->stores)
+        return begins(s, l->words->stores);
     size_t n = s->n;
     while (n && (s->text[n - 1] == ' ' || s->text[n - 1] == '\t'))
         n--;
@@ -123,7 +146,7 @@ static void count_loop(const listing *l, int begin, int end, bool frame, llvm_sp
 
 llvm_spills llvm_count_spills(tec_context *cx, const target *t, const char *assembly)
 {
-    listing l = {.cx = cx, .arm = !strcmp(t->arch, "aarch64")};
+    listing l = {.cx = cx, .words = &t->arch->assembly};
     llvm_spills out = {0};
     bool frame = false;
     int last = -1; /* where the last innermost loop began: an outer loop begins before it */
@@ -132,7 +155,7 @@ llvm_spills llvm_count_spills(tec_context *cx, const target *t, const char *asse
     for (int i = 0; i < l.n; i++) {
         if (contains(&l.lines[i], ".cfi_startproc") || contains(&l.lines[i], "@function"))
             frame = false;
-        frame |= contains(&l.lines[i], "%rsp, %rbp") || contains(&l.lines[i], "mov\tx29, sp");
+        frame |= contains(&l.lines[i], l.words->keeps_frame);
         int goal = jump_goal(&l, i);
         if (goal < 0 || goal > i)
             continue;

@@ -114,7 +114,7 @@ static void emit_assert(llvm_gen *g, const ir_stmt *s)
     LLVMPositionBuilderAtEnd(g->b, failed);
     LLVMValueRef args[] = {g->f->env, LLVMBuildGlobalStringPtr(g->b, s->check.message, "message")};
     LLVMTypeRef type = LLVMFunctionType(g->nothing, (LLVMTypeRef[]){g->ptr, g->ptr}, 2, 0);
-    LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, offsetof(tec_env, fail)), args, 2, "");
+    LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, LLVM_ENV_FAIL), args, 2, "");
     LLVMBuildStore(g->b, LLVMConstInt(g->i32, TEC_INVALID, 0), g->f->status);
     LLVMBuildBr(g->b, g->f->exit);
     LLVMPositionBuilderAtEnd(g->b, after);
@@ -148,13 +148,13 @@ static LLVMValueRef in_workspace(llvm_gen *g, const ir_buffer *b, const ir_expr 
 {
     int scope = llvm_enter(g);
     LLVMValueRef at = llvm_index(g, offset),
-                 area = llvm_env_field(g, g->ptr, own ? offsetof(tec_env, thread_workspace) : offsetof(tec_env, workspace));
+                 area = llvm_env_field(g, g->ptr, own ? LLVM_ENV_THREAD_WORKSPACE : LLVM_ENV_WORKSPACE);
     llvm_leave(g, scope);
     if (!at)
         return NULL;
     if (own && g->f->worker) {
         LLVMValueRef w = LLVMBuildSExt(g->b, g->f->worker, g->i64, "");
-        LLVMValueRef stride = llvm_env_field(g, g->i64, offsetof(tec_env, thread_stride));
+        LLVMValueRef stride = llvm_env_field(g, g->i64, LLVM_ENV_THREAD_STRIDE);
         at = LLVMBuildNSWAdd(g->b, at, LLVMBuildNSWMul(g->b, w, stride, ""), "");
     }
     return LLVMBuildInBoundsGEP2(g->b, g->i8, area, &at, 1, b->name);

@@ -1,5 +1,6 @@
-/* tests/compiler/lowered.c -- lowered programs of every kind of target, with or without a code generator: their text, which the interpreter
- * runs. lowered/KIND.te has a definition and a schedule that shows what the kind is for, lowered/KIND.tir the program, written by
+/* tests/compiler/lowered.c -- lowered programs of every kind of target, with or without a code generator:
+ * their text, which the interpreter runs. lowered/KIND.te has a definition and a schedule that shows what the
+ * kind is for, lowered/KIND.tir the program, written by
  *
  *     tec te tests/compiler/lowered/KIND.te --target KIND --emit lowered > tests/compiler/lowered/KIND.tir
  *
@@ -15,7 +16,8 @@ TestSuite(lowered, .init = open_context, .fini = close_context);
 static const char *file(const char *kind, const char *end)
 {
     size_t size;
-    const char *text = base_read_file(cx, base_format(cx, TEC_SOURCE_DIR "/tests/compiler/lowered/%s.%s", kind, end), &size);
+    const char *text =
+        base_read_file(cx, base_format(cx, TEC_SOURCE_DIR "/tests/compiler/lowered/%s.%s", kind, end), &size);
 
     cr_assert(text, "%s", tec_context_error(cx));
     return text;
@@ -57,7 +59,8 @@ Test(lowered, programs_of_every_kind_have_a_text_that_runs)
         comp_code *code = compile(s, (comp_options){.want_lowered = true, .lower_only = true});
 
         cr_assert(code, "%s: %s", kind, tec_context_error(cx));
-        cr_assert(base_same(comp_lowered_text(code, 0), expected), "%s: expected:\n%s\nfound:\n%s", kind, expected, comp_lowered_text(code, 0));
+        cr_assert(base_same(comp_lowered_text(code, 0), expected), "%s: expected:\n%s\nfound:\n%s", kind,
+                  expected, comp_lowered_text(code, 0));
         const ir_program *p = ir_parse_program(cx, kind, expected);
         cr_assert(p, "%s: %s", kind, tec_context_error(cx));
         means_the_same(sched_tree(s), p);
@@ -81,8 +84,10 @@ Test(lowered, code_of_a_kind_without_a_generator_is_refused)
         bool made = compile(s, (comp_options){0});
 
         cr_assert_eq(made, comp_codegen(sched_target(s))->generate != NULL, "%s", target_kinds[i].name);
-        cr_assert(made || strstr(tec_context_error(cx), base_format(cx, "there is no code generator for target '%s", target_kinds[i].name)), "%s",
-                  tec_context_error(cx));
+        cr_assert(
+            made || strstr(tec_context_error(cx), base_format(cx, "there is no code generator for target '%s",
+                                                              target_kinds[i].name)),
+            "%s", tec_context_error(cx));
         tec_context_clear(cx);
     }
 }
@@ -90,7 +95,8 @@ Test(lowered, code_of_a_kind_without_a_generator_is_refused)
 Test(lowered, a_text_that_the_generator_does_not_write_is_refused)
 {
     cr_assert_null(compile(scheduled("llvm"), (comp_options){.text = "fortran"}));
-    cr_assert(strstr(tec_context_error(cx), "has no text 'fortran'; there are llvm, asm"), "%s", tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), "has no text 'fortran'; there are llvm, asm"), "%s",
+              tec_context_error(cx));
 }
 
 Test(lowered, the_forms_of_code_have_names)

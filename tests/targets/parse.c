@@ -3,7 +3,7 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 
-#include "targets/target.h"
+#include "targets/arch.h"
 
 static tec_context *cx;
 
@@ -39,7 +39,7 @@ Test(parse, a_level_brings_its_features_and_registers)
     cr_assert(eq(int, t->vector_registers, 16));
     cr_assert(eq(int, t->num_cores, 2));
     cr_assert(t->has_fma && t->has_f16c && !t->has_avx512 && !t->has_vnni);
-    cr_assert(eq(str, (char *)t->arch, "x86_64"));
+    cr_assert(eq(str, (char *)target_arch_name(t), "x86_64"));
     cr_assert(target_has(t, "avx2") && target_has(t, "sse4.1") && !target_has(t, "avx512f"));
 }
 
@@ -74,11 +74,48 @@ Test(parse, attributes_add_and_remove_features)
 Test(parse, a_triple_chooses_the_architecture)
 {
     const target *t = parsed("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72");
-    cr_assert(eq(str, (char *)t->arch, "aarch64"));
+    cr_assert(eq(str, (char *)target_arch_name(t), "aarch64"));
     cr_assert(eq(int, t->vector_bits, 128));
     cr_assert(t->has_fma && !t->has_dotprod);
     cr_assert(parsed("llvm -mcpu=neoverse-n1")->has_dotprod);
     cr_assert(eq(str, (char *)parsed("llvm -mcpu=neoverse-n1")->triple, "aarch64-linux-gnu"));
+}
+
+Test(parse, a_cpu_of_two_architectures_is_that_of_the_triple)
+{
+    const target *narrow = parsed("llvm -mtriple=armv7-linux-gnueabihf -mcpu=cortex-a53"),
+                 *wide = parsed("llvm -mcpu=cortex-a53");
+    cr_assert(eq(str, (char *)target_arch_name(narrow), "armv7"));
+    cr_assert(eq(str, (char *)target_arch_name(wide), "aarch64"));
+    cr_assert(eq(int, narrow->vector_registers, 16));
+    cr_assert(narrow->has_fma && !narrow->has_rounding);
+    cr_assert(parsed("llvm -mtriple=armv7-linux-gnueabihf -mcpu=cortex-a9")->has_fma == false);
+    cr_assert(ne(u64, target_fingerprint(narrow), target_fingerprint(wide)));
+    refuses("llvm -mtriple=armv7-linux-gnueabihf -mcpu=haswell",
+            "unknown armv7 CPU 'haswell'; there are generic, cortex-a9");
+    refuses("llvm -mtriple=sparc-linux-gnu", "there are x86_64-..., aarch64-..., armv7-...");
+}
+
+Test(parse, an_instruction_needs_an_architecture_and_a_feature)
+{
+    const target *t = parsed("llvm -mcpu=cortex-a76");
+    cr_assert(target_is_cpu_with(t, NULL, NULL, NULL) && target_is_cpu_with(t, "aarch64", "dotprod", NULL));
+    cr_assert(target_is_cpu_with(t, "aarch64", "sve", "dotprod"));
+    cr_assert(target_is_cpu_with(t, "x86_64", NULL, NULL) == false);
+    cr_assert(target_is_cpu_with(t, "aarch64", "sve", NULL) == false);
+}
+
+Test(parse, every_architecture_has_its_cpus)
+{
+    for (int i = 0; i < target_n_archs; i++)
+        for (int k = 0; k < target_archs[i]->n_cpus; k++) {
+            const target_arch *a = target_archs[i];
+            const target *t =
+                parsed(base_format(cx, "llvm -mtriple=%s -mcpu=%s", a->triple, a->cpus[k].name));
+            cr_assert(t->arch == a && t->vector_bits >= 128 && t->vector_registers > 0, "%s",
+                      a->cpus[k].name);
+            cr_assert(parsed(target_text(cx, t))->arch == a, "%s", target_text(cx, t));
+        }
 }
 
 Test(parse, devices_are_described)
@@ -88,7 +125,8 @@ Test(parse, devices_are_described)
     cr_assert(eq(int, t->warp_size, 32));
     cr_assert(eq(i64, t->shared_bytes, 227 * 1024));
     cr_assert(target_offers(parsed("opencl -device=mali"), TARGET_THREADS));
-    cr_assert(target_offers(parsed("vdla -config=pynq"), TARGET_TOKENS) && !target_offers(parsed("vdla"), TARGET_THREADS));
+    cr_assert(target_offers(parsed("vdla -config=pynq"), TARGET_TOKENS) &&
+              !target_offers(parsed("vdla"), TARGET_THREADS));
 }
 
 Test(parse, the_canonical_text_parses_back_to_the_same_target)
@@ -99,6 +137,8 @@ Test(parse, the_canonical_text_parses_back_to_the_same_target)
                                         "llvm -mcpu=x86-64-v4 -mattr=-avx512f,+avxvnni",
                                         "llvm -mtriple=aarch64-unknown-linux-musl",
                                         "llvm -mcpu=generic",
+                                        "llvm -mtriple=armv7-linux-gnueabihf",
+                                        "llvm -mtriple=armv7-linux-gnueabihf -mcpu=cortex-a15",
                                         "llvm",
                                         "cuda",
                                         "cuda -arch=sm_90",
@@ -137,7 +177,7 @@ Test(parse, the_fingerprint_follows_the_code_and_not_the_cores)
 Test(parse, unfit_names_what_is_missing)
 {
     const char *why = target_unfit(cx, parsed("llvm -mcpu=x86-64 -mattr=+fma4,+xop"));
-    if (!strcmp(target_native(cx)->arch, "x86_64")) {
+    if (!strcmp(target_arch_name(target_native(cx)), "x86_64")) {
         if (!target_has(target_native(cx), "xop"))
             cr_assert(strstr(why, "fma4, xop") != NULL, "%s", why);
         cr_assert(strstr(target_unfit(cx, parsed("llvm -mcpu=cortex-a53")), "aarch64") != NULL);

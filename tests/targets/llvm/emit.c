@@ -35,7 +35,8 @@ static const ir_program *doubling(tec_context *c, const char *name, int lanes)
 
 static const char *const with_asm[] = {"asm", NULL};
 
-static const target_code *generated(tec_context *c, const ir_program *p, const char *words, const target_codegen_options *o)
+static const target_code *generated(tec_context *c, const ir_program *p, const char *words,
+                                    const target_codegen_options *o)
 {
     const target *t = target_parse(c, words);
     const target_code *code = llvm_generate(c, &p, 1, t, o);
@@ -47,18 +48,23 @@ static const target_code *generated(tec_context *c, const ir_program *p, const c
 
 Test(emit, an_object_for_another_architecture)
 {
-    const target_code *code = generated(cx, doubling(cx, "twice", 4), "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
-                                      &(target_codegen_options){.texts = with_asm});
+    const target_code *code =
+        generated(cx, doubling(cx, "twice", 4), "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+                  &(target_codegen_options){.texts = with_asm});
     const Elf64_Ehdr *h = code->bytes;
     cr_assert(eq(int, h->e_machine, EM_AARCH64));
     cr_assert(eq(int, h->e_type, ET_REL));
-    cr_assert(strstr(target_code_text(code, "asm"), "fadd\tv") != NULL || strstr(target_code_text(code, "asm"), "fmul\tv") != NULL, "%s", target_code_text(code, "asm"));
-    cr_assert(strstr(target_code_text(code, "asm"), "fpcr") != NULL || strstr(target_code_text(code, "asm"), "FPCR") != NULL, "%s", target_code_text(code, "asm"));
+    cr_assert(strstr(target_code_text(code, "asm"), "fadd\tv") != NULL ||
+                  strstr(target_code_text(code, "asm"), "fmul\tv") != NULL,
+              "%s", target_code_text(code, "asm"));
+    cr_assert(strstr(target_code_text(code, "asm"), "fpcr") != NULL ||
+                  strstr(target_code_text(code, "asm"), "FPCR") != NULL,
+              "%s", target_code_text(code, "asm"));
     size_t size;
     const Elf64_Ehdr *so = llvm_link(cx, &code, 1, &size);
     cr_assert(so != NULL, "%s", tec_context_error(cx));
     cr_assert(eq(int, so->e_machine, EM_AARCH64));
-    cr_assert(llvm_jit_open(cx, &code, 1) == NULL || target_parse(cx, "native")->arch[0] == 'a');
+    cr_assert(llvm_jit_open(cx, &code, 1) == NULL || target_arch_name(target_parse(cx, "native"))[0] == 'a');
 }
 
 Test(emit, equal_input_gives_equal_bytes)
@@ -81,8 +87,9 @@ Test(emit, a_shared_object_is_loaded_and_run)
 {
     const ir_program *programs[] = {doubling(cx, "twice", 4), doubling(cx, "twice.again", 1)};
     const target *t = target_parse(cx, "native");
-    const target_code *codes[] = {llvm_generate(cx, programs, 2, t, NULL),
-                                llvm_generate(cx, programs, 1, t, &(target_codegen_options){.symbols = (const char *[]){"third"}})};
+    const target_code *codes[] = {
+        llvm_generate(cx, programs, 2, t, NULL),
+        llvm_generate(cx, programs, 1, t, &(target_codegen_options){.symbols = (const char *[]){"third"}})};
     size_t size;
     const void *bytes = llvm_link(cx, codes, 2, &size);
     cr_assert(bytes != NULL, "%s", tec_context_error(cx));
@@ -119,6 +126,7 @@ static const void *object_that_needs(const char *name, size_t *size)
         char names[32];
     } *o = base_new(cx, struct image);
     memcpy(o->header.e_ident, ELFMAG, SELFMAG);
+    o->header.e_machine = EM_AARCH64;
     o->header.e_shoff = offsetof(struct image, section);
     o->header.e_shnum = 3;
     o->section[1] = (Elf64_Shdr){
@@ -133,10 +141,12 @@ static const void *object_that_needs(const char *name, size_t *size)
 Test(emit, only_memcpy_memset_and_memmove_may_be_imported)
 {
     size_t size;
+    const target_arch *arch = target_arch_find("aarch64");
+    const char *helpers;
     const void *good = object_that_needs("memcpy", &size);
-    cr_assert(llvm_check_imports(cx, good, size));
+    cr_assert(llvm_check_imports(cx, arch, good, size, &helpers));
     const void *bad = object_that_needs("fmodf", &size);
-    cr_assert(eq(int, llvm_check_imports(cx, bad, size), 0));
+    cr_assert(eq(int, llvm_check_imports(cx, arch, bad, size, &helpers), 0));
     cr_assert(strstr(tec_context_error(cx), "fmodf") != NULL);
 }
 
@@ -150,7 +160,8 @@ Test(emit, what_the_target_lacks_is_named)
     cr_assert(llvm_generate(cx, &p, 1, target_parse(cx, "llvm -mcpu=haswell"), NULL) == NULL);
     cr_assert(strstr(tec_context_error(cx), "avx512vnni") != NULL, "%s", tec_context_error(cx));
     tec_context_clear(cx);
-    const target_code *code = generated(cx, p, "llvm -mcpu=cascadelake", &(target_codegen_options){.texts = with_asm});
+    const target_code *code =
+        generated(cx, p, "llvm -mcpu=cascadelake", &(target_codegen_options){.texts = with_asm});
     cr_assert(strstr(target_code_text(code, "asm"), "vpdpbusd") != NULL);
 }
 
@@ -275,9 +286,10 @@ Test(emit, a_tile_that_does_not_fit_is_seen_to_spill)
 
 Test(emit, the_hot_loop_uses_whole_vectors_and_constant_displacements)
 {
-    const target_code *code =
-        generated(cx, tile(12, 2, 16, 256, 2), "llvm -mcpu=sapphirerapids", &(target_codegen_options){.texts = with_asm});
-    const char *loop = strstr(target_code_text(code, "asm"), "vbroadcastss"), *end = loop ? strstr(loop, "\tj") : NULL;
+    const target_code *code = generated(cx, tile(12, 2, 16, 256, 2), "llvm -mcpu=sapphirerapids",
+                                        &(target_codegen_options){.texts = with_asm});
+    const char *loop = strstr(target_code_text(code, "asm"), "vbroadcastss"),
+               *end = loop ? strstr(loop, "\tj") : NULL;
     cr_assert(loop != NULL && end != NULL);
     int other = 0;
     for (const char *p = loop; p < end; p = strchr(p, '\n') + 1)
@@ -310,7 +322,9 @@ Test(emit, a_maximum_with_a_constant_is_one_instruction)
     for (int i = 0; i < 2; i++) {
         const ir_program *p = map_program(cx, "relu", &f32, 1, BASE_F32, 64, i ? 8 : 16, relu, NULL);
         const target_code *code = generated(cx, p, words[i], &(target_codegen_options){.texts = with_asm});
-        cr_assert(eq(int, count_text(target_code_text(code, "asm"), "vmaxps"), 1), "%s", target_code_text(code, "asm"));
-        cr_assert(eq(int, count_text(target_code_text(code, "asm"), "vcmp"), 0), "%s", target_code_text(code, "asm"));
+        cr_assert(eq(int, count_text(target_code_text(code, "asm"), "vmaxps"), 1), "%s",
+                  target_code_text(code, "asm"));
+        cr_assert(eq(int, count_text(target_code_text(code, "asm"), "vcmp"), 0), "%s",
+                  target_code_text(code, "asm"));
     }
 }

@@ -138,7 +138,9 @@ Test(programs, a_ramp_is_seen_through_sums_products_and_lets)
     check(&a, body);
     const ir_buffer *buffers[] = {a.in, a.index, a.out};
     kernel k = compile(cx, program_of(cx, "program", buffers, 3, body), "native");
-    cr_assert(strstr(target_code_text(k.code, "llvm"), "scatter") == NULL && strstr(target_code_text(k.code, "llvm"), "gather") == NULL, "%s", target_code_text(k.code, "llvm"));
+    cr_assert(strstr(target_code_text(k.code, "llvm"), "scatter") == NULL &&
+                  strstr(target_code_text(k.code, "llvm"), "gather") == NULL,
+              "%s", target_code_text(k.code, "llvm"));
     close_kernel(&k);
 }
 

@@ -105,7 +105,8 @@ static inline kernel compile_as(tec_context *cx, const ir_program *p, const char
     kernel k = {0};
     const target *t = target_parse(cx, target_words);
     lower_options lowering = {.cx = cx, .target = t, .strict = strict};
-    target_codegen_options options = {.texts = (const char *const[]){"llvm", "asm", NULL}, .keep_denormals = strict};
+    target_codegen_options options = {.texts = (const char *const[]){"llvm", "asm", NULL},
+                                      .keep_denormals = strict};
     const ir_program *q = t ? lower_math(&lowering, p) : NULL;
     k.code = q ? llvm_generate(cx, &q, 1, t, &options) : NULL;
     cr_assert(k.code != NULL, "%s: %s", p->name, tec_context_error(cx));

@@ -1,0 +1,89 @@
+/* targets/armv7.c -- the architecture armv7: 32-bit Arm with NEON and floats in registers of their own (the
+ * ABI called hard float).
+ *
+ * Vectors have no divisions, no doubles and flush denormals whatever the mode; LLVM takes apart what NEON
+ * lacks. 64-bit divisions and conversions call helpers of the Arm ABI (__aeabi_uldivmod); an object that
+ * needs some says so (target_code.helpers). ARMv8 CPUs that run 32-bit code (cortex-a53) have rows here, too.
+ */
+#include <elf.h>
+#if defined(__arm__)
+#include <sys/auxv.h>
+#include <unistd.h>
+#endif
+
+#include "targets/arch.h"
+#include "targets/cpus.h"
+
+static const target_cpu cpus[] = {
+    {"generic", NULL, "neon vfp3", TARGET_KIB(32), TARGET_KIB(256), 0, 1, 1},
+    {"cortex-a9", "generic", "fp16", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
+    {"cortex-a7", "generic", "fp16 hwdiv hwdiv-arm vfp4", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
+    {"cortex-a15", "cortex-a7", "", TARGET_KIB(32), TARGET_MIB(1), 0, 1, 2},
+    {"cortex-a53", "cortex-a7", "crc fp-armv8", TARGET_KIB(32), TARGET_KIB(512), 0, 1, 1},
+};
+
+/* Scalar float32 and float64 fuse from VFPv4 on; conversions of float16 and rounding to integers are
+ * expanded. */
+static void derive(target *t)
+{
+    t->has_fma = target_has(t, "vfp4");
+    t->vector_bits = 128;
+    t->vector_registers = 16;
+}
+
+/* ---- this machine ---- */
+
+#if defined(__arm__)
+
+typedef struct {
+    const char *name;
+    unsigned long which;
+    int bit;
+} feature_bit;
+
+/* Bits of the kernel's hardware capability words. */
+static const feature_bit feature_bits[] = {
+    {"neon", AT_HWCAP, 12},     {"vfp3", AT_HWCAP, 13},  {"vfp4", AT_HWCAP, 16}, {"fp16", AT_HWCAP, 16},
+    {"hwdiv-arm", AT_HWCAP, 17}, {"hwdiv", AT_HWCAP, 18}, {"crc", AT_HWCAP2, 4},
+};
+
+static void detect(tec_context *cx, target_machine *m)
+{
+    for (int i = 0; i < BASE_COUNT(feature_bits); i++)
+        if (getauxval(feature_bits[i].which) >> feature_bits[i].bit & 1)
+            target_set_add(cx, &m->features, feature_bits[i].name);
+    m->l1_bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE) > 0 ? sysconf(_SC_LEVEL1_DCACHE_SIZE) : 0;
+    m->l2_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE) > 0 ? sysconf(_SC_LEVEL2_CACHE_SIZE) : 0;
+}
+
+#define DETECT detect
+#else
+#define DETECT NULL
+#endif
+
+enum { FZ = 1 << 24 }; /* of the register fpscr */
+
+const target_arch target_arch_armv7 = {
+    .name = "armv7",
+    .triples = "armv7- armv7a- armv7l-",
+    .triple = "armv7-linux-gnueabihf",
+    .pointer_bits = 32,
+    .elf_machine = EM_ARM,
+    .plain_cpu = "generic",
+    .cpus = cpus,
+    .n_cpus = BASE_COUNT(cpus),
+    .more_features = "",
+    .helpers = "__aeabi_",
+    .derive = derive,
+    .detect = DETECT,
+    .mode = {"llvm.arm.get.fpscr", "llvm.arm.set.fpscr", 32, FZ, false},
+    .assembly = {.comment = "@",
+                 .jumps = "b",
+                 .multiply_adds = "vfma vfms vmla vmls",
+                 .vector_operands = "\tq \td",
+                 .scalar_operands = ".f64",
+                 .stack = "[sp",
+                 .frame = "[r11",
+                 .keeps_frame = "mov\tr11, sp",
+                 .stores = "st vst"},
+};

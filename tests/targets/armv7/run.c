@@ -1,0 +1,123 @@
+/* tests/targets/armv7/run.c -- calls a kernel that was compiled for armv7, without any library: the helpers
+ * of the architecture and what kernels import are here. Ends with 0 where the results are right, with the
+ * number of the element + 1 where one is not (at most 100).
+ */
+#include "tec/kernel.h"
+
+enum { ROWS = 5, COLUMNS = 40, TERMS = 24 };
+
+int32_t tec_k0_product(const tec_env *env, void *const *args, const int64_t *dims);
+void *memcpy(void *to, const void *from, size_t n);
+void *memset(void *to, int value, size_t n);
+uint64_t divide(uint64_t a, uint64_t b, uint64_t *rest);
+void begin(void);
+
+/* ---- helpers ---- */
+
+void *memcpy(void *to, const void *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((volatile char *)to)[i] = ((const char *)from)[i];
+    return to;
+}
+
+void *memset(void *to, int value, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((volatile char *)to)[i] = (char)value;
+    return to;
+}
+
+/* One bit of the quotient after the other. */
+uint64_t divide(uint64_t a, uint64_t b, uint64_t *rest)
+{
+    uint64_t quotient = 0, left = 0;
+
+    for (int i = 63; i >= 0; i--) {
+        left = left << 1 | (a >> i & 1);
+        if (left >= b) {
+            left -= b;
+            quotient |= (uint64_t)1 << i;
+        }
+    }
+    *rest = left;
+    return quotient;
+}
+
+/* The quotient comes back in r0 and r1, the rest in r2 and r3. */
+__asm__(".globl __aeabi_uldivmod\n"
+        "__aeabi_uldivmod:\n"
+        "  push {r4, lr}\n"
+        "  sub sp, sp, #16\n"
+        "  add r4, sp, #8\n"
+        "  str r4, [sp]\n"
+        "  bl divide\n"
+        "  ldrd r2, r3, [sp, #8]\n"
+        "  add sp, sp, #16\n"
+        "  pop {r4, pc}\n");
+
+/* ---- the environment ---- */
+
+static _Alignas(64) char workspace[1 << 16];
+
+static int32_t parallel(const tec_env *env, tec_parallel_fn *body, void *closure, int64_t n)
+{
+    int32_t status = 0;
+
+    for (int64_t i = 0; i < n && !status; i += 2)
+        status = body(env, closure, i, i + 2 < n ? i + 2 : n, 0);
+    return status;
+}
+
+/* ---- the call ---- */
+
+static float a[ROWS][TERMS], b[TERMS][COLUMNS], c[ROWS][COLUMNS];
+
+static void fill(void)
+{
+    for (int i = 0; i < ROWS * TERMS; i++)
+        a[0][i] = (float)(i % 9 - 4);
+    for (int i = 0; i < TERMS * COLUMNS; i++)
+        b[0][i] = (float)(i % 7 - 3);
+}
+
+static float expected(int y, int x)
+{
+    int sum = 0;
+
+    for (int k = 0; k < TERMS; k++)
+        sum += (int)a[y][k] * (int)b[k][x];
+    int half = sum >> 1; /* downwards, as floor does */
+    return (float)(sum - 3 > half ? sum - 3 : half);
+}
+
+static int check(void)
+{
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        if (c[0][i] != expected(i / COLUMNS, i % COLUMNS))
+            return i < 99 ? i + 1 : 100;
+    return 0;
+}
+
+static void leave(int status)
+{
+    register int r0 __asm__("r0") = status;
+    register int r7 __asm__("r7") = 1; /* exit */
+
+    __asm__ volatile("svc #0" : : "r"(r0), "r"(r7));
+    __builtin_unreachable();
+}
+
+void begin(void)
+{
+    tec_env env = {.abi = TEC_KERNEL_ABI,
+                   .n_workers = 1,
+                   .parallel = parallel,
+                   .workspace = workspace,
+                   .thread_workspace = workspace + (1 << 15)};
+    void *args[] = {a, b, c};
+    int64_t dims[] = {ROWS, COLUMNS};
+
+    fill();
+    leave(tec_k0_product(&env, args, dims) ? 101 : check());
+}
