@@ -63,6 +63,14 @@ expect rooms 'a public header may include only public headers'
 fresh_copy
 sed -i 's/^ir .*/ir | ir | schedule | -/' "$copy/cmake/rooms.txt"
 expect rooms 'names "schedule", which has no row above it'
+fresh_copy
+mkdir -p "$copy/compiler" "$copy/targets/llvm" "$copy/targets/toy"
+echo 'typedef int toy;' | tee "$copy/targets/llvm/llvm.h" >"$copy/targets/toy/toy.h"
+sed -i 's/^compiler .*/targets\/toy | toy | base | -\n&/' "$copy/cmake/rooms.txt"
+printf '#include "targets/llvm/llvm.h"\n#include "targets/toy/toy.h"\n' >"$copy/compiler/both.c"
+expect rooms ''
+sed -i '/^compiler /s/targets\/[*]/targets\/toy/' "$copy/cmake/rooms.txt"
+expect rooms 'room "compiler" may not include "targets/llvm/llvm.h"'
 
 fresh_copy
 sed -i '/#include "base\/base.h"/d' "$copy/base/lexer.h"
