@@ -1,5 +1,5 @@
-/* autotune/explore.h -- inside the room: what the kinds of explorers share. A kind is one file, explore_NAME.c, and one row of the table in
- * explorer.c.
+/* autotune/explore.h -- inside the room: what the kinds of explorers share. A kind is one file,
+ * explore_NAME.c, and one row of explorers.def.
  *
  *     static int propose(tune_explorer *e, int n, space_point *out)
  *     {
@@ -70,7 +70,7 @@ bool tune_pool_score(tune_explorer *e, tune_pool *pool, int first);
  * counts for something. Proposed from now on. */
 int tune_choose(tune_explorer *e, const tune_pool *pool, int n, space_point *out);
 
-extern const tune_explorer_kind tune_explore_anneal, tune_explore_epsilon, tune_explore_evolve, tune_explore_random, tune_explore_grid,
-    tune_explore_genetic;
+#define TUNE_EXPLORER(name) extern const tune_explorer_kind tune_explore_##name;
+#include "autotune/explorers.def"
 
 #endif

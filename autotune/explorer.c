@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tune_explorer_kind *const kinds[] = {&tune_explore_anneal, &tune_explore_epsilon, &tune_explore_evolve,
-                                                  &tune_explore_random, &tune_explore_grid,    &tune_explore_genetic};
+static const tune_explorer_kind *const kinds[] = {
+#define TUNE_EXPLORER(name) &tune_explore_##name,
+#include "autotune/explorers.def"
+};
 
 int tune_n_explorers(void) { return BASE_COUNT(kinds); }
 const char *tune_explorer_name(int i) { return kinds[i]->name; }
