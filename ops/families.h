@@ -4,9 +4,7 @@
 
 #include "ops/op.h"
 
-#define OP_FAMILY_LIST(X) X(elementwise) X(activation) X(shape) X(conv) X(conv_packed) X(packing) X(matmul) X(pool) X(reduce) X(norm)
-#define X(family) extern const op_family op_##family##_family;
-OP_FAMILY_LIST(X)
-#undef X
+#define OP_FAMILY(name) extern const op_family op_##name##_family;
+#include "ops/families.def"
 
 #endif

@@ -1,7 +1,8 @@
-/* ops/table.c -- the families of operators: a new one is a name in OP_FAMILY_LIST (ops/families.h). */
+/* ops/table.c -- the families of operators, made from ops/families.def. */
 #include "ops/families.h"
 
-#define X(family) &op_##family##_family,
-const op_family *const op_families[] = {OP_FAMILY_LIST(X)};
-#undef X
+const op_family *const op_families[] = {
+#define OP_FAMILY(name) &op_##name##_family,
+#include "ops/families.def"
+};
 const int op_n_families = BASE_COUNT(op_families);
