@@ -58,24 +58,6 @@ bool tec_split_n(tec_schedule *s, const char *loop, tec_tail tail, const char **
     return sched_split(s, loop, factor, n, (sched_tail)tail, out);
 }
 
-bool(tec_cut)(tec_schedule *s, const char *loop, int64_t point, const char **out)
-{
-    return sched_cut(s, loop, point, out);
-}
-const char *tec_fuse_n(tec_schedule *s, const char *const *loop, int n)
-{
-    return sched_fuse(s, loop, n);
-}
-bool tec_reorder_n(tec_schedule *s, const char *const *loop, int n)
-{
-    return sched_reorder(s, loop, n);
-}
-
-bool(tec_tile)(tec_schedule *s, const char *y, const char *x, int64_t fy, int64_t fx, const char **out)
-{
-    return sched_tile(s, y, x, fy, fx, out);
-}
-
 bool(tec_parallel)(tec_schedule *s, const char *loop)
 {
     return sched_annotate(s, loop, IR_PARALLEL);
@@ -94,27 +76,6 @@ bool(tec_bind)(tec_schedule *s, const char *loop, const char *axis)
     sched_arg arg[] = {{.kind = SCHED_ARG_LOOP, .name = loop}, {.kind = SCHED_ARG_WORD, .name = axis}};
 
     return sched_apply(s, "bind", arg, 2, NULL, NULL);
-}
-
-bool(tec_compute_at)(tec_schedule *s, const char *block, const char *loop)
-{
-    return sched_compute_at(s, block, loop);
-}
-bool(tec_reverse_compute_at)(tec_schedule *s, const char *block, const char *loop)
-{
-    return sched_reverse_compute_at(s, block, loop);
-}
-bool(tec_compute_inline)(tec_schedule *s, const char *block)
-{
-    return sched_compute_inline(s, block);
-}
-bool(tec_reverse_inline)(tec_schedule *s, const char *block)
-{
-    return sched_reverse_inline(s, block);
-}
-bool(tec_compute_root)(tec_schedule *s, const char *block)
-{
-    return sched_compute_root(s, block);
 }
 
 /* A step with one result, a name. */
@@ -159,63 +120,15 @@ bool(tec_set_scope)(tec_schedule *s, const char *buffer, const char *scope)
     return sched_apply(s, "set_scope", arg, 2, NULL, NULL);
 }
 
-const char *(tec_decompose_reduction)(tec_schedule *s, const char *block, const char *loop)
-{
-    return sched_decompose_reduction(s, block, loop);
-}
-
-const char *(tec_rfactor)(tec_schedule *s, const char *loop, int axis)
-{
-    return sched_rfactor(s, loop, axis);
-}
-
-bool tec_pipeline_n(tec_schedule *s, const char *loop, const char *const *block, const int64_t *stage, int n, bool async)
-{
-    return sched_pipeline(s, loop, block, stage, n, async);
-}
-bool(tec_double_buffer)(tec_schedule *s, const char *loop, bool async)
-{
-    return sched_double_buffer(s, loop, async);
-}
-bool(tec_storage_align)(tec_schedule *s, const char *buffer, int dim, int64_t factor, int64_t offset)
-{
-    return sched_storage_align(s, buffer, dim, factor, offset);
-}
-
 void tec_use_intrinsics(tec_schedule *s, const tec_intrinsics *table)
 {
     if (s)
         sched_use_intrinsics(s, table);
 }
 
-const char *(tec_blockize)(tec_schedule *s, const char *loop)
-{
-    return sched_blockize(s, loop);
-}
-
-const char *(tec_tensorize)(tec_schedule *s, const char *loop_or_block, const char *intrinsic)
-{
-    return sched_tensorize(s, loop_or_block, intrinsic);
-}
-
 bool(tec_buffer_bind)(tec_schedule *s, const char *buffer, const char *strides, int64_t offset, int align)
 {
     return sched_buffer_bind(s, buffer, strides, offset, align);
-}
-
-const char *(tec_rolling_buffer)(tec_schedule *s, const char *buffer, const char *loop)
-{
-    return sched_rolling_buffer(s, buffer, loop);
-}
-
-bool(tec_prefetch)(tec_schedule *s, const char *buffer, const char *loop, int distance)
-{
-    return sched_prefetch(s, buffer, loop, distance);
-}
-
-bool tec_store_predicate_n(tec_schedule *s, const char *block, const char *const *loop, int n)
-{
-    return sched_store_predicate(s, block, loop, n);
 }
 
 bool tec_env_threads_n(tec_schedule *s, const char *loop, const char **out, const char *const *axis, int n)
@@ -226,9 +139,4 @@ bool tec_env_threads_n(tec_schedule *s, const char *loop, const char **out, cons
 bool(tec_transform_layout)(tec_schedule *s, const char *buffer, const char *map, const char *pad)
 {
     return sched_transform_layout(s, buffer, map, pad);
-}
-
-bool(tec_pragma)(tec_schedule *s, const char *loop_or_block, const char *key, const tec_expr *value)
-{
-    return sched_pragma(s, loop_or_block, key, value);
 }

@@ -52,54 +52,31 @@ ir_iter_kind sched_loop_kind(const sched *s, const char *loop);             /* o
 int sched_readers_of(const sched *s, const char *block, const char ***blocks);
 int sched_producers_of(const sched *s, const char *block, const char ***blocks);
 
-/* ---- primitives ---- */
+/* ---- primitives; include/tec/schedule.h says what each does ---- */
+
+/* sched_cut, sched_fuse, ...: those that do no more than pass on their parameters. */
+#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...) bool sched_##name parameters;
+#define SCHED_NAMING_FUNCTION(name, public, parameters, ...) const char *sched_##name parameters;
+#include "schedule/functions.def"
+
 bool sched_split(sched *s, const char *loop, const int64_t *factor, int n, sched_tail tail,
-                 const char **out);                                          /* n results, outermost first */
-bool sched_cut(sched *s, const char *loop, int64_t point, const char **out); /* two loops in sequence */
-const char *sched_fuse(sched *s, const char *const *loop, int n);            /* outermost first */
-bool sched_reorder(sched *s, const char *const *loop, int n);
-bool sched_tile(sched *s, const char *y, const char *x, int64_t fy, int64_t fx, const char **out); /* y.0 x.0 y.1 x.1 */
+                 const char **out); /* n results, outermost first */
 bool sched_annotate(sched *s, const char *loop, ir_how how); /* parallel, vectorize, unroll, bind: the trace says which */
-bool sched_compute_at(sched *s, const char *block, const char *loop);
-bool sched_reverse_compute_at(sched *s, const char *block, const char *loop);
-bool sched_compute_inline(sched *s, const char *block);
-bool sched_reverse_inline(sched *s, const char *block);
-bool sched_compute_root(sched *s, const char *block);
 const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const char *const *readers,
                              int n);                                        /* the copy block; n = 0: all */
 const char *sched_cache_write(sched *s, const char *block, ir_scope scope); /* the copy block */
-/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer reduction loops
- * left), updated and copied back. The copy block. */
+/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer reduction
+ * loops left), updated and copied back. The copy block. */
 const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop);
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope);
-const char *sched_decompose_reduction(sched *s, const char *block, const char *loop); /* the init block */
-/* The block of the partial results, one for each iteration of the reduction loop, in a buffer with dimension `axis` for it. */
-const char *sched_rfactor(sched *s, const char *loop, int axis);
-/* The stride of the dimension becomes the least that has room and is `offset` more than a multiple of `factor`. */
-bool sched_storage_align(sched *s, const char *buffer, int dim, int64_t factor, int64_t offset);
-/* All that runs below the loop becomes one instance of its block: the block's name. And the same written as a tensor intrinsic, of those that
- * the schedule knows or of the hardware's; the first also takes a block that blockize made. */
-const char *sched_blockize(sched *s, const char *loop);
-const char *sched_tensorize(sched *s, const char *loop_or_block, const char *intrinsic);
-/* Strides as text, "(36, 1)", over symbols; an offset in elements; an alignment of the address in bytes, 0: that of an element. */
+/* Strides as text, "(36, 1)", over symbols; an offset in elements; an alignment of the address in bytes, 0: that of an
+ * element. */
 bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_t offset, int align);
-/* The serial loop keeps the window of the buffer that its iterations share: each computes what is new in its own. The block that computes
- * what the first one needs, ahead of the loop. */
-const char *sched_rolling_buffer(sched *s, const char *buffer, const char *loop);
-/* Each iteration of the loop asks for what the one `distance` later reads of the buffer. */
-bool sched_prefetch(sched *s, const char *buffer, const char *loop, int distance);
-/* The block stores in the first iteration of the loops only, where it stores the same in all. */
-bool sched_store_predicate(sched *s, const char *block, const char *const *loop, int n);
 /* Loops over the axes ("blockIdx.x") around a loop, in place of those below it: one launch. n results, outermost first. */
 bool sched_env_threads(sched *s, const char *loop, const char *const *axis, int n, const char **out);
-/* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not give is filled
- * with `pad`, a number as text (NULL: it stays undefined, and unread). */
+/* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not
+ * give is filled with `pad`, a number as text (NULL: it stays undefined, and unread). */
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad);
-/* In a step of the loop its blocks run in this order, each for the iteration that its stage lies behind. `async`: copies of stage 0 from
- * global into shared memory run beside the threads. */
-bool sched_pipeline(sched *s, const char *loop, const char *const *block, const int64_t *stage, int n, bool async);
-bool sched_double_buffer(sched *s, const char *loop, bool async); /* what fills the buffers of an iteration runs one ahead of the rest */
-bool sched_pragma(sched *s, const char *loop_or_block, const char *key, const ir_expr *value);
 
 /* ---- trace ---- */
 const char *sched_trace_text(tec_context *cx, const sched *s);   /* one step a line */
