@@ -1,8 +1,7 @@
 /* fuzz/primitives.c -- the table of primitives for random steps: how often each is tried, and how its arguments are drawn.
  *
  * Arguments are drawn by the kinds of the signature; a row's `fit` then draws those anew that must fit each other (neighbours, a reader's
- * loop), or most of what is tried would be refused. A primitive without a row is tried with the kinds alone; tests/fuzz holds the
- * table against schedule/primitives.def, so that none stays without.
+ * loop), or most of what is tried would be refused. A primitive without a row is tried with the kinds alone.
  */
 #include <string.h>
 
@@ -372,8 +371,6 @@ static const struct {
     [AT_transform_layout] = {6, fit_transform_layout},
     [AT_pragma] = {2, fit_pragma},
 };
-
-int fuzz_primitive_weight(int k) { return drawers[k].weight; }
 
 const sched_primitive *fuzz_draw_step(fuzz_stepper *p, sched_arg arg[SCHED_MAX_ARGS], int *n)
 {

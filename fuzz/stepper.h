@@ -43,8 +43,6 @@ int64_t fuzz_count_runs(const ir_stmt *s);
 /* ---- one step (fuzz/primitives.c) ---- */
 /* A random primitive with random arguments; gives how many arguments it has. */
 const sched_primitive *fuzz_draw_step(fuzz_stepper *p, sched_arg arg[SCHED_MAX_ARGS], int *n);
-/* The weight of row k of schedule/primitives.def in the table of drawers; 0: it has no row there. */
-int fuzz_primitive_weight(int k);
 
 /* ---- trying (fuzz/steps.c) ---- */
 /* Whether the step was accepted and the tree has changed. */

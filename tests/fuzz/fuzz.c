@@ -71,12 +71,6 @@ Test(fuzz, a_case_file_gives_the_case_back)
     cr_assert_str_eq(fuzz_case_text(cx, &again, NULL), fuzz_case_text(cx, &(fuzz_case){.seed = 9, .index = 3, .data = c.data, .target = c.target, .te = again.te, .trace = c.trace}, NULL));
 }
 
-Test(fuzz, every_primitive_has_a_row_in_the_table_of_drawers)
-{
-    for (int k = 0; k < sched_n_primitives; k++)
-        cr_expect_gt(fuzz_primitive_weight(k), 0, "'%s' has no row in fuzz/primitives.c", sched_primitives[k].name);
-}
-
 Test(fuzz, a_part_of_the_cases_is_for_a_gpu_and_binds_threads)
 {
     const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
