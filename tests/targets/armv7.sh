@@ -1,23 +1,26 @@
 #!/bin/bash
-# armv7 -- a kernel for 32-bit Arm is an object that runs: on an emulated processor, with the helpers that it asks for.
+# armv7 -- a kernel for 32-bit Arm is an object that runs, on an emulated processor, with the helpers it asks for.
 set -eu
 for program in qemu-arm clang-19 ld.lld-19; do
     command -v $program >/dev/null || { echo "no $program: scripts/packages --install test cross"; exit 77; }
 done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-here=tests/targets/armv7
+here=tests/targets/alone
 
-clang-19 --target=armv7-linux-gnueabihf -mcpu=cortex-a9 -O1 -ffreestanding -fno-builtin -marm -Iinclude -c $here/run.c -o "$dir/run.o"
+clang-19 --target=armv7-linux-gnueabihf -mcpu=cortex-a9 -O1 -ffreestanding -fno-builtin -marm -Iinclude \
+    -c $here/run.c -o "$dir/run.o"
 for cpu in cortex-a9 cortex-a7 cortex-a15 cortex-a53; do
     target="llvm -mtriple=armv7-linux-gnueabihf -mcpu=$cpu"
     "$TEC" te $here/product.te --target "$target" --emit obj -o "$dir/product.o"
     ld.lld-19 -static -e begin "$dir/run.o" "$dir/product.o" -o "$dir/run"
     status=0
     qemu-arm -cpu max "$dir/run" || status=$?
-    [ $status = 0 ] || { echo "$target: the kernel ends with $status (tests/targets/armv7/run.c)"; exit 1; }
+    [ $status = 0 ] || { echo "$target: the kernel ends with $status (tests/targets/alone/run.c)"; exit 1; }
 done
 
 # What the object asks for cannot be in a module yet, and is named.
-said=$("$TEC" te $here/product.te --target "$target" -o "$dir/product.tec" 2>&1) && { echo "a module without helpers was written"; exit 1; }
-grep -q "calls __aeabi_uldivmod: modules cannot bring these helpers" <<<"$said" || { echo "not the message: $said"; exit 1; }
+said=$("$TEC" te $here/product.te --target "$target" -o "$dir/product.tec" 2>&1) &&
+    { echo "a module without helpers was written"; exit 1; }
+grep -q "calls __aeabi_uldivmod: modules cannot bring these helpers" <<<"$said" ||
+    { echo "not the message: $said"; exit 1; }

@@ -1,6 +1,6 @@
-/* tests/targets/armv7/run.c -- calls a kernel that was compiled for armv7, without any library: the helpers
- * of the architecture and what kernels import are here. Ends with 0 where the results are right, with the
- * number of the element + 1 where one is not (at most 100).
+/* tests/targets/alone/run.c -- calls a kernel without any library, on a processor that may be emulated: what
+ * kernels import and the helpers of the architecture are here. Ends with 0 where the results are right, with
+ * the number of the element + 1 where one is not (at most 100).
  */
 #include "tec/kernel.h"
 
@@ -44,6 +44,7 @@ uint64_t divide(uint64_t a, uint64_t b, uint64_t *rest)
     return quotient;
 }
 
+#if defined(__arm__)
 /* The quotient comes back in r0 and r1, the rest in r2 and r3. */
 __asm__(".globl __aeabi_uldivmod\n"
         "__aeabi_uldivmod:\n"
@@ -55,6 +56,28 @@ __asm__(".globl __aeabi_uldivmod\n"
         "  ldrd r2, r3, [sp, #8]\n"
         "  add sp, sp, #16\n"
         "  pop {r4, pc}\n");
+
+static void leave(int status)
+{
+    register int r0 __asm__("r0") = status;
+    register int r7 __asm__("r7") = 1; /* exit */
+
+    __asm__ volatile("svc #0" : : "r"(r0), "r"(r7));
+    __builtin_unreachable();
+}
+
+#elif defined(__riscv)
+
+static void leave(int status)
+{
+    register long a0 __asm__("a0") = status;
+    register long a7 __asm__("a7") = 93; /* exit */
+
+    __asm__ volatile("ecall" : : "r"(a0), "r"(a7));
+    __builtin_unreachable();
+}
+
+#endif
 
 /* ---- the environment ---- */
 
@@ -97,15 +120,6 @@ static int check(void)
         if (c[0][i] != expected(i / COLUMNS, i % COLUMNS))
             return i < 99 ? i + 1 : 100;
     return 0;
-}
-
-static void leave(int status)
-{
-    register int r0 __asm__("r0") = status;
-    register int r7 __asm__("r7") = 1; /* exit */
-
-    __asm__ volatile("svc #0" : : "r"(r0), "r"(r7));
-    __builtin_unreachable();
 }
 
 void begin(void)
