@@ -78,6 +78,13 @@ static void describe_aliases(describer *d, rt_function_desc *f)
         }
 }
 
+static const char *fact_text(const describer *d, int i)
+{
+    const char *text = ir_expr_text(d->cx, d->p->facts[i]), *reason = d->p->reasons ? d->p->reasons[i] : NULL;
+
+    return reason ? base_format(d->cx, "%s (%s)", text, reason) : text;
+}
+
 static bool describe_facts(describer *d, rt_function_desc *f)
 {
     const char **names = base_array(d->cx, const char *, d->p->n_symbols);
@@ -90,7 +97,7 @@ static bool describe_facts(describer *d, rt_function_desc *f)
     f->facts = facts;
     f->n_facts = d->p->n_facts;
     for (int i = 0; i < d->p->n_facts; i++) {
-        facts[i].text = ir_expr_text(d->cx, d->p->facts[i]);
+        facts[i].text = fact_text(d, i);
         if (!comp_dim(d->cx, d->p->facts[i], d->p->symbols, d->p->n_symbols, &facts[i].condition))
             return false;
     }

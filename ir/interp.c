@@ -126,6 +126,15 @@ static void bind_scalar(session *s, int i)
     base_map_put(s->vm->mem, &s->known, var, var);
 }
 
+static void refuse_fact(session *s, int i)
+{
+    const ir_expr *fact = s->p->facts[i];
+    const char *text = ir_expr_text(s->vm->mem, fact), *reason = s->p->reasons ? s->p->reasons[i] : NULL;
+
+    ir_vm_fail(s->vm, TEC_INVALID, fact->loc, "the promise '%s' does not hold for these arguments%s%s", text, reason ? ": " : "",
+               reason ? reason : "");
+}
+
 static bool bind_symbols(session *s)
 {
     for (int i = 0; i < s->p->n_params; i++)
@@ -139,8 +148,7 @@ static bool bind_symbols(session *s)
             bind_listed(s, s->p->symbols[i]);
     for (int i = 0; i < s->p->n_facts && !s->vm->failed; i++)
         if (!vm_run(s->vm, s->facts[i], 0).i)
-            ir_vm_fail(s->vm, TEC_INVALID, s->p->facts[i]->loc, "the promise '%s' does not hold for these arguments",
-                       ir_expr_text(s->vm->mem, s->p->facts[i]));
+            refuse_fact(s, i);
     return !s->vm->failed;
 }
 

@@ -342,6 +342,7 @@ struct ir_program {
     const ir_param *params;
     const ir_expr *const *symbols;   /* int64 variables that shapes are made of */
     const ir_expr *const *facts;     /* conditions over symbols that the caller promises: n >= 1, n % 8 == 0 */
+    const char *const *reasons;      /* NULL, or of each fact: NULL, or why a call has to keep a condition that the user did not write */
     const ir_buffer *const *buffers; /* every buffer that is no parameter and has no allocate statement yet */
     const ir_intrinsic *const *intrinsics;
     const ir_stmt *body;

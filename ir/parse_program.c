@@ -5,7 +5,7 @@
 static const ir_program *read_program(ir_parser *p);
 
 typedef struct {
-    base_vec symbols, params, facts, buffers, intrinsics;
+    base_vec symbols, params, facts, reasons, buffers, intrinsics;
 } lists;
 
 static bool declare(ir_parser *p, base_dict *dict, const char *name, const void *node, base_loc loc)
@@ -103,6 +103,16 @@ static bool read_params(ir_parser *p, lists *l)
     return base_expect(p->lx, ")");
 }
 
+/* "why" behind a fact; NULL: none. */
+static const char *read_reason(ir_parser *p)
+{
+    const char *reason = p->lx->tok.kind == BASE_TOK_STRING ? p->lx->tok.text : NULL;
+
+    if (reason)
+        base_advance(p->lx);
+    return reason;
+}
+
 static bool read_facts(ir_parser *p, lists *l)
 {
     if (!base_accept(p->lx, "where"))
@@ -114,6 +124,7 @@ static bool read_facts(ir_parser *p, lists *l)
         if (!base_dtype_same(fact->dtype, BASE_BOOL))
             return ir_complain(p, fact->loc, "a fact must be bool, not %s", ir_shown(p->cx, fact));
         base_push(p->cx, &l->facts, fact);
+        base_push(p->cx, &l->reasons, read_reason(p));
     } while (base_accept(p->lx, ","));
     return true;
 }
@@ -238,6 +249,7 @@ static void fill(ir_parser *p, ir_program *f, const lists *l)
     f->symbols = exprs_of(p, &l->symbols);
     f->n_symbols = l->symbols.n;
     f->facts = exprs_of(p, &l->facts);
+    f->reasons = (const char *const *)l->reasons.at;
     f->n_facts = l->facts.n;
     f->buffers = (const ir_buffer *const *)l->buffers.at;
     f->n_buffers = l->buffers.n;

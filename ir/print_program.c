@@ -122,6 +122,19 @@ static void put_param(ir_printer *p, const ir_param *param)
     }
 }
 
+/* where n >= 1, m <= n "why". A reason has names in it, so the canonical text goes without. */
+static void put_facts(ir_printer *p, const ir_program *f)
+{
+    for (int i = 0; i < f->n_facts; i++) {
+        ir_put(p, i ? ", " : " where ");
+        ir_put_exprs(p, &f->facts[i], 1);
+        if (f->reasons && f->reasons[i] && !p->names.canonical) {
+            ir_put(p, " ");
+            ir_put_string(p, f->reasons[i]);
+        }
+    }
+}
+
 static void put_head(ir_printer *p, const ir_program *f)
 {
     const char *comma = "";
@@ -136,10 +149,7 @@ static void put_head(ir_printer *p, const ir_program *f)
         put_param(p, &f->params[i]);
     }
     ir_put(p, ")");
-    if (f->n_facts) {
-        ir_put(p, " where ");
-        ir_put_exprs(p, f->facts, f->n_facts);
-    }
+    put_facts(p, f);
     ir_put_notes(p, f->notes);
 }
 

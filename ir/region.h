@@ -23,6 +23,24 @@ typedef struct {
  * whole dimension). `where` (may be NULL) holds for the points that count. */
 bool ir_span(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where, const ir_expr **min, const ir_expr **extent);
 
+/* The ends of index e over the inner variables, at the points where `where` holds: min <= e <= max, free of the inner variables. Ends may be
+ * minima and maxima, and may contradict each other where no point counts; `empty` is such a case. False: there are no ends to name. */
+typedef struct {
+    const ir_expr *min, *max;
+    const ir_expr *empty; /* a condition under which no point counts, beside an inner extent below 1; NULL: none was found */
+    bool exact;           /* where points count, both ends are values of e */
+    bool understood;      /* all of `where` was taken into account */
+} ir_reach;
+bool ir_reach_of(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where, ir_reach *out);
+
+/* The least and the greatest value of e, each point tried: exact for whatever can be evaluated. False: the ranges are not constant or have too
+ * many points, or e or `where` depend on more than the inner variables. */
+typedef struct {
+    int64_t min, max;
+    bool any; /* false: no point counts */
+} ir_tried;
+bool ir_try_points(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where, ir_tried *out);
+
 /* The box that r covers while the inner variables run; dimensions that cannot be expressed become 0..shape. A hull that is proven to reach
  * the buffer's shape becomes exactly 0..shape. */
 ir_region ir_region_over(const ir_facts *f, const ir_region *r, const ir_ranges *inner, const ir_expr *where);

@@ -518,12 +518,22 @@ const ir_program *sched_do_cut(sched_call *c)
 
 /* ---- fuse ---- */
 
+/* How often both loops run together. Of two extents that may be negative, one is cut off at 0: -2 times -2 iterations are none, not 4. */
+static const ir_expr *fused_extent(sched_call *c, const ir_facts *f, const ir_expr *ea, const ir_expr *eb)
+{
+    const ir_expr *zero = ir_int(c->cx, 0);
+
+    if (!ir_prove_le(f, zero, ea) && !ir_prove_le(f, zero, eb))
+        ea = ir_max(c->cx, ea, zero);
+    return ir_simplify(f, ir_mul(c->cx, ea, eb));
+}
+
 static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt *a)
 {
     const ir_stmt *b = a->loop.body;
     const ir_expr *ea = a->loop.extent, *eb = b->loop.extent;
     const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s~%s", a->loop.var->var.name, b->loop.var->var.name));
-    const ir_expr *var = ir_var(c->cx, name, BASE_I64), *extent = ir_simplify(f, ir_mul(c->cx, ea, eb));
+    const ir_expr *var = ir_var(c->cx, name, BASE_I64), *extent = fused_extent(c, f, ea, eb);
     ir_facts *in = ir_facts_new(c->cx, f);
 
     sched_know_loop(in, var, extent, sched_may_be_empty(c->cx, a) || sched_may_be_empty(c->cx, b));

@@ -14,6 +14,7 @@
 #include "ir/region.h"
 #include "ir/walk.h"
 #include "te/extern.h"
+#include "te/inside.h"
 
 static const ir_expr *zero(tec_context *cx) { return ir_int(cx, 0); }
 
@@ -224,6 +225,31 @@ static void collect_intrinsics(tec_context *cx, const te_def *d, base_vec *out)
     }
 }
 
+/* The definition's facts, then what a call has to keep for extents and indices to make sense. */
+static bool add_facts(tec_context *cx, const te_def *d, ir_program *p)
+{
+    te_conditions derived = {0};
+    ir_facts *f;
+
+    p->n_facts = d->facts.n;
+    p->facts = (const ir_expr *const *)d->facts.at;
+    f = ir_facts_new(cx, ir_facts_of_program(cx, p));
+    if (!te_derive_conditions(cx, d, f, &derived))
+        return false;
+    int n = d->facts.n + derived.conditions.n;
+    const ir_expr **facts = base_array(cx, const ir_expr *, n);
+    const char **reasons = base_array(cx, const char *, n);
+
+    for (int i = 0; i < n; i++) {
+        facts[i] = i < d->facts.n ? d->facts.at[i] : derived.conditions.at[i - d->facts.n];
+        reasons[i] = i < d->facts.n ? NULL : derived.reasons.at[i - d->facts.n];
+    }
+    p->n_facts = n;
+    p->facts = facts;
+    p->reasons = derived.conditions.n ? reasons : NULL;
+    return true;
+}
+
 const ir_program *te_tree(tec_context *cx, const te_def *d)
 {
     if (!d || base_failed(cx))
@@ -241,8 +267,8 @@ const ir_program *te_tree(tec_context *cx, const te_def *d)
     p->params = make_params(cx, d, &p->n_params);
     p->n_symbols = d->symbols.n;
     p->symbols = (const ir_expr *const *)d->symbols.at;
-    p->n_facts = d->facts.n;
-    p->facts = (const ir_expr *const *)d->facts.at;
+    if (!add_facts(cx, d, p))
+        return NULL;
     p->n_buffers = buffers.n;
     p->buffers = (const ir_buffer *const *)buffers.at;
     collect_intrinsics(cx, d, &intrinsics);

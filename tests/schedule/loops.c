@@ -407,6 +407,42 @@ Test(loops, fuse_takes_three_loops)
     does(schedule_of(matmul), "fuse(C.y, C.x, C.k)");
 }
 
+/* Extents of a tree may be negative where nothing runs: -2 times -4 iterations are none. */
+static const char maybe_negative[] = "program f(symbol n, symbol m, A: f32[n, m], out S: f32[1]) {\n"
+                                     "  for S.init.x in 0..1 { block S.init(x = S.init.x in 0..1) { writes S[x] S[x] = 0.0 } }\n"
+                                     "  for S.k in 0..n - 5 { for S.l in 0..m - 7 {\n"
+                                     "    block S(x = 0 in 0..1, k reduce = S.k in 0..n - 5, l reduce = S.l in 0..m - 7) {\n"
+                                     "      reads A[k, l] writes S[x] S[x] sum= A[k, l] } } }\n"
+                                     "}\n";
+
+Test(loops, fuse_of_two_extents_that_may_be_negative_runs_only_where_both_run)
+{
+    const char *const traces[] = {"fuse(S.k, S.l)", "split(S.l, _, 3)\nfuse(S.k, S.l.0, S.l.1)", "reorder(S.l, S.k)\nsplit(S.k, _, 2)\nfuse(S.l, S.k.0)",
+                                  "tile(S.k, S.l, 2, 3)\nfuse(S.k.0, S.l.0)", "rfactor(S.l, 0)"};
+
+    for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
+        sched *s = schedule_of_tree(maybe_negative);
+        const ir_program *before = sched_tree(s);
+
+        does(s, traces[i]);
+        for (uint64_t seed = 5; seed <= 24; seed++) {
+            const char *d = difference(before, sched_tree(s), seed);
+
+            cr_assert(!d, "seed %d: %s\n%s", (int)seed, d, ir_program_text(cx, sched_tree(s)));
+        }
+    }
+}
+
+Test(loops, fuse_cuts_an_extent_off_only_where_both_may_be_negative)
+{
+    sched *s = schedule_of_tree(maybe_negative), *t = schedule_of(matmul);
+
+    does(s, "fuse(S.k, S.l)");
+    cr_assert(strstr(tree_text(s), "for S.k~S.l in 0..max(0, n - 5) * m - max(0, n - 5) * 7 {"), "%s", tree_text(s));
+    does(t, "fuse(C.y, C.x)");
+    cr_assert(strstr(tree_text(t), "for C.y~C.x in 0..n * 16 {"), "%s", tree_text(t));
+}
+
 Test(loops, fuse_refuses_loops_that_are_not_nested_directly)
 {
     refuses(schedule_of(matmul), "fuse(C.y, C.k)", "loop 'C.k' is not the only child of 'C.y'");

@@ -1,0 +1,459 @@
+/* te/inside.c -- the conditions under which all extents of a definition are at least 0 and all indices stay inside of their tensors.
+ *
+ *     def f(n, m, A: f32[n]) { P[i: m - 2] = A[i + 2]  return P }
+ * =>  m >= 2        the extent m - 2 of axis 'i' of 'P' must not be negative
+ *     m <= n        'P' reads axis 0 of 'A' at 2 to m - 1, its extent is n
+ *
+ * Extents come first, so that indices are looked at with extents that are not negative. An access matters where the stage has points: a
+ * condition holds as well where an axis is empty. The conditions around an access (of select, && and ||, which evaluate only the operand
+ * that they ask for, and of a reduction's `where`) narrow the points that count. Where these conditions or the index depend on data, or on
+ * comparisons that are not of sums, the access is the author's affair.
+ */
+#include "te/inside.h"
+
+#include "ir/region.h"
+#include "ir/text.h"
+#include "ir/walk.h"
+
+typedef struct {
+    tec_context *cx;
+    const te_def *def;
+    ir_facts *f; /* of the definition, with what was derived so far */
+    te_conditions *out;
+} deriver;
+
+static void add_condition(deriver *x, const ir_expr *condition, const char *reason)
+{
+    base_push(x->cx, &x->out->conditions, condition);
+    base_push(x->cx, &x->out->reasons, reason);
+    ir_facts_assume(x->f, condition);
+}
+
+/* Whether a call can work it out from its symbols (compiler/dim.c). */
+static bool check_operation(ir_walk *w, const ir_expr *e)
+{
+    switch (e->op) {
+    case IR_INT:
+    case IR_VAR:
+    case IR_ADD:
+    case IR_SUB:
+    case IR_MUL:
+    case IR_NEG:
+    case IR_FLOORDIV:
+    case IR_FLOORMOD:
+    case IR_MIN:
+    case IR_MAX:
+    case IR_EQ:
+    case IR_NE:
+    case IR_LT:
+    case IR_LE:
+    case IR_GT:
+    case IR_GE:
+    case IR_AND:
+    case IR_OR:
+    case IR_NOT:
+    case IR_SELECT:
+    case IR_LIKELY: return true;
+    default: w->stop = true; return false;
+    }
+}
+
+static bool is_symbol(const deriver *x, const ir_expr *v)
+{
+    for (int i = 0; i < x->def->symbols.n; i++)
+        if (x->def->symbols.at[i] == v)
+            return true;
+    return false;
+}
+
+static bool a_call_tells(const deriver *x, const ir_expr *e)
+{
+    ir_walk w = {.cx = x->cx, .expr = check_operation};
+    base_vec vars = {0};
+
+    ir_walk_expr(&w, e);
+    ir_free_vars(x->cx, e, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (!is_symbol(x, vars.at[i]))
+            return false;
+    return !w.stop;
+}
+
+/* ---- extents ---- */
+
+static bool check_extent(deriver *x, const ir_expr *extent, const char *what, base_loc loc)
+{
+    tec_context *cx = x->cx;
+    const ir_expr *zero = ir_int(cx, 0);
+
+    if (ir_prove_le(x->f, zero, extent))
+        return true;
+    if (ir_prove_lt(x->f, extent, zero)) {
+        base_fail(cx, TEC_INVALID, loc, "%s is negative: %s", what, ir_expr_text(cx, ir_simplify(x->f, extent)));
+        return false;
+    }
+    const ir_expr *condition = ir_simplify(x->f, ir_le(cx, zero, extent));
+    if (condition && a_call_tells(x, condition))
+        add_condition(x, condition, base_format(cx, "%s, %s, must not be negative", what, ir_expr_text(cx, extent)));
+    return condition != NULL;
+}
+
+static bool check_shape(deriver *x, const ir_buffer *b, base_loc loc)
+{
+    for (int i = 0; i < b->n; i++)
+        if (!check_extent(x, b->shape[i], base_format(x->cx, "the extent of dimension %d of '%s'", i, b->name), loc))
+            return false;
+    return true;
+}
+
+static bool check_axes(deriver *x, const te_stage *s, const ir_expr *const *axis, const ir_expr *const *extent, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!check_extent(x, extent[i], base_format(x->cx, "the extent of axis '%s' of '%s'", axis[i]->var.name, s->name),
+                          s->loc))
+            return false;
+    return true;
+}
+
+static bool check_extents(deriver *x, const te_stage *s)
+{
+    if (!check_axes(x, s, s->axis, s->extent, s->n_axes) || !check_axes(x, s, s->reduce_axis, s->reduce_extent, s->n_reduce))
+        return false;
+    for (int i = 0; i < s->n_outputs; i++)
+        if (!check_shape(x, s->output[i]->buffer, s->loc))
+            return false;
+    return !s->init || check_extents(x, s->init);
+}
+
+/* ---- the points at which an expression is evaluated ---- */
+
+typedef struct {
+    const te_stage *stage;
+    const ir_facts *f; /* with the axes, and the conditions around */
+    base_vec var, min, extent;
+    const ir_expr *where; /* the conditions around that do not depend on data; NULL: none */
+    bool trusted;         /* a condition around depends on data */
+} place;
+
+static bool check_expr(deriver *x, const place *p, const ir_expr *e);
+
+static place copy_place(const deriver *x, const place *p)
+{
+    place t = *p;
+
+    t.var = t.min = t.extent = (base_vec){0};
+    for (int i = 0; i < p->var.n; i++) {
+        base_push(x->cx, &t.var, p->var.at[i]);
+        base_push(x->cx, &t.min, p->min.at[i]);
+        base_push(x->cx, &t.extent, p->extent.at[i]);
+    }
+    return t;
+}
+
+static void enter_axis(const deriver *x, place *p, const ir_expr *axis, const ir_expr *min, const ir_expr *extent)
+{
+    ir_facts *f = ir_facts_new(x->cx, p->f);
+
+    ir_facts_range(f, axis, min, extent);
+    p->f = f;
+    base_push(x->cx, &p->var, axis);
+    base_push(x->cx, &p->min, min);
+    base_push(x->cx, &p->extent, extent);
+}
+
+typedef struct {
+    ir_walk walk;
+    const deriver *x;
+    const place *p;
+} data_search;
+
+static bool find_data(ir_walk *w, const ir_expr *e)
+{
+    const data_search *s = (data_search *)w;
+    bool known = e->op != IR_VAR || is_symbol(s->x, e);
+
+    for (int i = 0; i < s->p->var.n; i++)
+        known = known || s->p->var.at[i] == e;
+    w->stop = w->stop || !known || e->op == IR_LOAD || e->op == IR_CALL || e->op == IR_REDUCE;
+    return !w->stop;
+}
+
+/* Whether e depends on more than symbols and axes. */
+static bool is_data(const deriver *x, const place *p, const ir_expr *e)
+{
+    data_search s = {.walk = {.cx = x->cx, .expr = find_data}, .x = x, .p = p};
+
+    ir_walk_expr(&s.walk, e);
+    return s.walk.stop;
+}
+
+/* Where the condition holds. */
+static place enter_condition(const deriver *x, const place *p, const ir_expr *condition)
+{
+    place t = *p;
+
+    if (condition->op == IR_AND) {
+        t = enter_condition(x, p, condition->arg[0]);
+        return enter_condition(x, &t, condition->arg[1]);
+    }
+    if (condition->dtype.lanes != 1 || is_data(x, p, condition)) {
+        t.trusted = true;
+        return t;
+    }
+    ir_facts *f = ir_facts_new(x->cx, p->f);
+    ir_facts_assume(f, condition);
+    t.f = f;
+    t.where = ir_all(x->cx, p->where, condition);
+    return t;
+}
+
+/* ---- an access ---- */
+
+typedef struct {
+    const ir_buffer *buffer;
+    int dim;
+    const ir_expr *index, *extent;
+    base_loc loc;
+} access;
+
+static const char *text_of(const deriver *x, const ir_expr *e)
+{
+    return ir_expr_text(x->cx, e);
+}
+
+static bool refuse(const deriver *x, const place *p, const access *a, const ir_expr *min, const ir_expr *max)
+{
+    base_fail(x->cx, TEC_INVALID, a->loc,
+              "'%s' reads outside of '%s': its axis %d has extent %s, the index %s runs from %s to %s", p->stage->name,
+              a->buffer->name, a->dim, text_of(x, a->extent), text_of(x, a->index), text_of(x, min), text_of(x, max));
+    return false;
+}
+
+/* The facts where the stage has points. */
+static ir_facts *nonempty(const deriver *x, const place *p)
+{
+    ir_facts *f = ir_facts_new(x->cx, x->f);
+
+    for (int i = 0; i < p->extent.n; i++)
+        ir_facts_assume(f, ir_ge(x->cx, p->extent.at[i], ir_int(x->cx, 1)));
+    return f;
+}
+
+/* `condition`, or an axis is empty; an axis whose emptiness implies the condition is left out. */
+static const ir_expr *unless_empty(const deriver *x, const place *p, const ir_expr *condition)
+{
+    tec_context *cx = x->cx;
+    const ir_expr *all = condition;
+
+    for (int i = p->extent.n - 1; i >= 0; i--) {
+        const ir_expr *empty = ir_simplify(x->f, ir_le(cx, p->extent.at[i], ir_int(cx, 0)));
+        ir_facts *f = ir_facts_new(cx, x->f);
+
+        if (!empty)
+            return NULL;
+        ir_facts_assume(f, empty);
+        if (!ir_is_value(empty, 0) && !ir_prove(f, all))
+            all = ir_or(cx, empty, all);
+    }
+    return all;
+}
+
+/* What the ends of the index decide; f: what is known where the stage has points. An index that is outside wherever there are points is an
+ * error; where the symbols decide, a condition is left to the calls. */
+static bool check_ends(deriver *x, const place *p, const access *a, const ir_facts *f, const ir_reach *r)
+{
+    tec_context *cx = x->cx;
+    const ir_expr *zero = ir_int(cx, 0), *last = ir_sub(cx, a->extent, ir_int(cx, 1));
+    const ir_expr *min = ir_simplify(f, r->min), *max = ir_simplify(f, r->max);
+    bool below = ir_prove_lt(f, min, zero), above = ir_prove_lt(f, last, max);
+
+    if (!p->where && ((r->exact && (below || above)) || ir_prove_lt(f, max, zero) || ir_prove_lt(f, last, min)))
+        return refuse(x, p, a, min, max);
+    const ir_expr *inside = ir_and(cx, ir_le(cx, zero, min), ir_le(cx, max, last));
+    inside = ir_simplify(f, r->empty ? ir_or(cx, r->empty, inside) : inside);
+    if (inside && ir_is_value(inside, 0) && r->exact)
+        return refuse(x, p, a, min, max);
+    if (!inside || ir_is_value(inside, 1) || ir_is_value(inside, 0))
+        return inside != NULL;
+    inside = unless_empty(x, p, inside);
+    if (inside && a_call_tells(x, inside) && !ir_prove(x->f, inside))
+        add_condition(x, inside,
+                      base_format(cx, "'%s' reads axis %d of '%s' at %s to %s, its extent is %s", p->stage->name, a->dim,
+                                  a->buffer->name, text_of(x, min), text_of(x, max), text_of(x, a->extent)));
+    return inside != NULL;
+}
+
+static const ir_expr *constant(const deriver *x, int64_t value)
+{
+    return ir_int(x->cx, value);
+}
+
+/* Constant extents leave nothing to a call. */
+static bool check_tried(const deriver *x, const place *p, const access *a, const ir_tried *t)
+{
+    if (!t->any || (ir_prove_le(x->f, constant(x, 0), constant(x, t->min)) && ir_prove_lt(x->f, constant(x, t->max), a->extent)))
+        return true;
+    if (t->min < 0 || ir_prove_le(x->f, a->extent, constant(x, t->max)))
+        return refuse(x, p, a, constant(x, t->min), constant(x, t->max));
+    return true;
+}
+
+static bool check_index(deriver *x, const place *p, const access *a)
+{
+    ir_ranges inner = {(const ir_expr *const *)p->var.at, (const ir_expr *const *)p->min.at, (const ir_expr *const *)p->extent.at,
+                       p->var.n};
+    ir_reach reach;
+    ir_tried tried;
+
+    if (ir_prove_le(p->f, ir_int(x->cx, 0), a->index) && ir_prove_lt(p->f, a->index, a->extent))
+        return true;
+    if (p->trusted || is_data(x, p, a->index))
+        return true;
+    if (ir_try_points(x->f, a->index, &inner, p->where, &tried))
+        return check_tried(x, p, a, &tried);
+    const ir_facts *f = nonempty(x, p);
+    return !ir_reach_of(f, a->index, &inner, p->where, &reach) || !reach.understood || check_ends(x, p, a, f, &reach);
+}
+
+static bool check_load(deriver *x, const place *p, const ir_expr *e)
+{
+    const ir_buffer *b = e->load.buffer;
+
+    for (int i = 0; i < b->n && b->n == e->load.n; i++)
+        if (!check_index(x, p, &(access){.buffer = b, .dim = i, .index = e->load.index[i], .extent = b->shape[i], .loc = e->loc}))
+            return false;
+    return true;
+}
+
+/* ---- expressions ---- */
+
+typedef struct {
+    ir_walk walk;
+    deriver *x;
+    const place *p;
+    bool good;
+} visitor;
+
+static bool check_under(deriver *x, const place *p, const ir_expr *condition, const ir_expr *e)
+{
+    place t = condition ? enter_condition(x, p, condition) : *p;
+
+    return check_expr(x, &t, e);
+}
+
+static bool check_reduce(deriver *x, const place *p, const ir_expr *e)
+{
+    place t = copy_place(x, p);
+
+    for (int i = 0; i < e->reduce.n_axes; i++)
+        enter_axis(x, &t, e->reduce.axis[i], ir_int(x->cx, 0), e->reduce.extent[i]);
+    if (e->reduce.condition && !check_expr(x, &t, e->reduce.condition))
+        return false;
+    for (int i = 0; i < e->reduce.combiner->n; i++)
+        if (!check_under(x, &t, e->reduce.condition, e->reduce.source[i]))
+            return false;
+    return true;
+}
+
+/* A value that depends on data leaves its variable unknown. */
+static bool check_let(deriver *x, const place *p, const ir_expr *e)
+{
+    if (!check_expr(x, p, e->let.value))
+        return false;
+    return check_expr(x, p,
+                      is_data(x, p, e->let.value) ? e->let.body : ir_substitute(x->cx, e->let.body, e->let.var, e->let.value));
+}
+
+/* Operations that evaluate only what they ask for, and those that bind variables; false: all operands are visited at this place. */
+static bool check_special(deriver *x, const place *p, const ir_expr *e, bool *good)
+{
+    const ir_expr *const *arg = e->arg;
+
+    if (e->op == IR_REDUCE)
+        *good = check_reduce(x, p, e);
+    else if (e->op == IR_LET)
+        *good = check_let(x, p, e);
+    else if (e->op == IR_SELECT)
+        *good = check_expr(x, p, arg[0]) && check_under(x, p, arg[0], arg[1]) && check_under(x, p, ir_not(x->cx, arg[0]), arg[2]);
+    else if (e->op == IR_AND || e->op == IR_OR)
+        *good = check_expr(x, p, arg[0]) && check_under(x, p, e->op == IR_AND ? arg[0] : ir_not(x->cx, arg[0]), arg[1]);
+    else
+        return false;
+    return true;
+}
+
+static bool visit(ir_walk *w, const ir_expr *e)
+{
+    visitor *v = (visitor *)w;
+
+    if (check_special(v->x, v->p, e, &v->good)) {
+        w->stop = !v->good;
+        return false;
+    }
+    if (e->op == IR_LOAD)
+        v->good = check_load(v->x, v->p, e);
+    w->stop = !v->good;
+    return v->good;
+}
+
+static bool check_expr(deriver *x, const place *p, const ir_expr *e)
+{
+    visitor v = {.walk = {.expr = visit, .kinds = IR_KIND_ACCESS, .cx = x->cx}, .x = x, .p = p, .good = true};
+
+    if (ir_loads(x->cx, e)) /* all else reads nothing */
+        ir_walk_expr(&v.walk, e);
+    return v.good && !base_failed(x->cx);
+}
+
+/* ---- stages ---- */
+
+static bool check_stage(deriver *x, const te_stage *s)
+{
+    place p = {.stage = s, .f = x->f};
+    int64_t first = s->kind == TE_SCAN ? s->scan->first : 0;
+
+    for (int i = 0; i < s->n_axes; i++) {
+        int64_t given = i == 0 ? first : 0;
+
+        enter_axis(x, &p, s->axis[i], ir_int(x->cx, given), ir_sub(x->cx, s->extent[i], ir_int(x->cx, given)));
+    }
+    for (int i = 0; i < s->n_outputs && s->body; i++)
+        if (!check_expr(x, &p, s->body[i]))
+            return false;
+    return !s->init || check_stage(x, s->init);
+}
+
+/* What the meaning of an extern stage asks of its own calls. The definition's own promises are proven (te/extern.c). */
+static void take_from_meaning(deriver *x, const te_stage *s)
+{
+    const ir_program *m = s->call->intrinsic ? s->call->intrinsic->meaning : NULL;
+    int first = s->call->n_inputs + s->call->n_outputs;
+    ir_subst map = {0};
+
+    for (int i = 0; m && i < s->call->n_args; i++)
+        base_map_put(x->cx, &map.vars, m->params[first + i].scalar, s->call->arg[i]);
+    for (int i = 0; m && m->reasons && i < m->n_facts; i++) {
+        const ir_expr *condition = m->reasons[i] ? ir_simplify(x->f, ir_apply(x->cx, &map, m->facts[i])) : NULL;
+
+        if (condition && !ir_prove(x->f, condition) && a_call_tells(x, condition))
+            add_condition(x, condition, base_format(x->cx, "in the meaning of extern stage '%s': %s", s->name, m->reasons[i]));
+    }
+}
+
+bool te_derive_conditions(tec_context *cx, const te_def *d, ir_facts *f, te_conditions *out)
+{
+    deriver x = {.cx = cx, .def = d, .f = f, .out = out};
+
+    for (int i = 0; i < d->stages.n; i++)
+        if (!check_extents(&x, d->stages.at[i]))
+            return false;
+    for (int i = 0; i < d->stages.n; i++) {
+        const te_stage *s = d->stages.at[i];
+
+        if (s->kind == TE_EXTERN)
+            take_from_meaning(&x, s);
+        else if (!check_stage(&x, s))
+            return false;
+    }
+    return !base_failed(cx);
+}
