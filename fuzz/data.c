@@ -89,6 +89,20 @@ static void put_number(base_dtype t, void *at, int64_t i, int64_t v)
         ((int64_t *)at)[i] = v;
 }
 
+/* Numbers that wrap, and that order and arithmetic treat apart. */
+static void put_extreme(base_dtype t, void *at, int64_t i, uint64_t *seed)
+{
+    static const double floats[] = {NAN, INFINITY, -INFINITY};
+    static const int64_t ints[] = {INT64_MIN, INT64_MAX, INT64_MIN + 1, INT64_MIN / 2, (int64_t)1 << 62, INT32_MIN, INT32_MAX};
+
+    if (!base_is_float(t))
+        put_number(t, at, i, ints[fuzz_below(seed, BASE_COUNT(ints))]);
+    else if (t.bits == 32)
+        ((float *)at)[i] = (float)floats[fuzz_below(seed, BASE_COUNT(floats))];
+    else
+        ((double *)at)[i] = floats[fuzz_below(seed, BASE_COUNT(floats))];
+}
+
 static double float_at(base_dtype t, const void *from, int64_t i) { return t.bits == 32 ? ((const float *)from)[i] : ((const double *)from)[i]; }
 
 static int64_t int_at(base_dtype t, const void *from, int64_t i)
@@ -135,9 +149,24 @@ static bool count_elements(tec_context *cx, const ir_buffer *b, const base_map *
     return true;
 }
 
+enum { WILD_PERCENT = 25 };
+
+/* Data sets with extreme numbers; of integers only where none becomes a float, whose sums would depend on their order. */
+static bool takes_extremes(const ir_program *tree, base_dtype t)
+{
+    bool floats = false;
+
+    for (int i = 0; i < tree->n_params; i++)
+        floats |= base_is_float(dtype_of(&tree->params[i]));
+    for (int i = 0; i < tree->n_buffers; i++)
+        floats |= base_is_float(tree->buffers[i]->dtype);
+    return base_is_float(t) || (t.bits >= 32 && !floats);
+}
+
 bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed, fuzz_data *out)
 {
     base_map vars = values_for(cx, tree, sizes);
+    bool wild_set = seed % 4 == 0; /* of sets with seeds in a row, one in four */
 
     *out = (fuzz_data){.tree = tree, .sizes = *sizes, .seed = seed, .n = tree->n_params};
     for (int i = 0; i < out->n && i < FUZZ_MAX_PARAMS; i++) {
@@ -146,10 +175,13 @@ bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *s
         if (!count_elements(cx, tree->params[i].buffer, &vars, &out->elements[i]))
             return false;
         void *data = base_alloc(cx, (size_t)bytes_of(out, i) + 1);
+        bool wild = wild_set && takes_extremes(tree, t);
         for (int64_t k = 0; k < out->elements[i] && !tree->params[i].output; k++) {
             int64_t x = base_random_below(&seed, 2 * FUZZ_DATA_MAX + 1) - FUZZ_DATA_MAX;
 
             put_number(t, data, k, base_is_int(t) && !base_is_signed(t) ? llabs(x) : x); /* as an unsigned number, -1 is not small */
+            if (wild && fuzz_chance(&seed, WILD_PERCENT))
+                put_extreme(t, data, k, &seed);
         }
         *(tree->params[i].output ? &out->expected[i] : &out->input[i]) = data;
     }

@@ -1,7 +1,10 @@
 /* ir/bounds.c -- constant bounds of index expressions by interval arithmetic.
  *
  * INT64_MIN and INT64_MAX as ends mean that nothing is known on that side; arithmetic saturates to them. Index arithmetic does not
- * overflow (ir/ir.h), so an end that would leave the range says nothing more than infinity does.
+ * overflow (ir/ir.h), so an end that would leave the range says nothing more than infinity does. Data may wrap from one end to the
+ * other: of an operation on data that may do so nothing is known on either side.
+ *
+ *     A: i32[n], X: i64[n]       i64(A[i])*4 + 1    in -2^33+1 .. 2^33-3        X[i] + 1, abs(X[i])    anything
  */
 #include "ir/reason.h"
 
@@ -56,12 +59,21 @@ static bool infinite(int64_t v)
     return v == INT64_MIN || v == INT64_MAX;
 }
 
+ir_interval ir_interval_proper(ir_interval a)
+{
+    if (a.min == INT64_MAX)
+        a.min--;
+    if (a.max == INT64_MIN)
+        a.max++;
+    return a;
+}
+
 ir_interval ir_interval_add(ir_interval a, ir_interval b)
 {
     int64_t min = a.min == IR_NO_MIN || b.min == IR_NO_MIN ? IR_NO_MIN : saturated_sum(a.min, b.min);
     int64_t max = a.max == IR_NO_MAX || b.max == IR_NO_MAX ? IR_NO_MAX : saturated_sum(a.max, b.max);
 
-    return (ir_interval){min, max};
+    return ir_interval_proper((ir_interval){min, max});
 }
 
 /* One corner of a product: 0 times infinity is 0, since infinity stands for some number. */
@@ -96,7 +108,7 @@ ir_interval ir_interval_mul(ir_interval a, ir_interval b)
 {
     int64_t v[4] = {corner(a.min, b.min), corner(a.min, b.max), corner(a.max, b.min), corner(a.max, b.max)};
 
-    return (ir_interval){least(v, 4), greatest(v, 4)};
+    return ir_interval_proper((ir_interval){least(v, 4), greatest(v, 4)});
 }
 
 ir_interval ir_interval_scale(ir_interval a, int64_t by)
@@ -257,6 +269,57 @@ static ir_interval xor_bounds(ir_interval a, ir_interval b)
     return (ir_interval){0, ones};
 }
 
+static bool holds_data(const ir_expr *e)
+{
+    return e->has & IR_HAS_DATA;
+}
+
+static bool is_small(ir_interval a)
+{
+    return a.min >= -IR_MOST_INDEX && a.max <= IR_MOST_INDEX;
+}
+
+/* Index arithmetic, data within the range of indices, and sums of those. */
+static bool counts_as_index(const ir_facts *f, const ir_expr *e, int depth)
+{
+    if (!holds_data(e) || is_small(bounds_of(f, e, depth)))
+        return true;
+    if (depth == 0 || (e->op != IR_ADD && e->op != IR_SUB))
+        return false;
+    return counts_as_index(f, e->arg[0], depth - 1) && counts_as_index(f, e->arg[1], depth - 1);
+}
+
+static bool may_wrap(const ir_facts *f, const ir_expr *e, int depth)
+{
+    if (!holds_data(e))
+        return false;
+    switch (e->op) {
+    case IR_ADD:
+    case IR_SUB:
+        return !counts_as_index(f, e->arg[0], depth) || !counts_as_index(f, e->arg[1], depth);
+    case IR_MUL:
+        return !is_small(ir_interval_mul(bounds_of(f, e->arg[0], depth), bounds_of(f, e->arg[1], depth)));
+    case IR_NEG:
+    case IR_ABS:
+        return bounds_of(f, e->arg[0], depth).min == INT64_MIN;
+    case IR_DIV:
+    case IR_FLOORDIV: /* INT64_MIN / -1 */
+        return bounds_of(f, e->arg[0], depth).min == INT64_MIN && within((ir_interval){-1, -1}, bounds_of(f, e->arg[1], depth));
+    default:
+        return false;
+    }
+}
+
+bool ir_wraps(const ir_facts *f, const ir_expr *e)
+{
+    return may_wrap(f, e, MAX_DEPTH);
+}
+
+bool ir_is_wide(const ir_facts *f, const ir_expr *e)
+{
+    return holds_data(e) && !is_small(bounds_of(f, e, MAX_DEPTH));
+}
+
 static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
 {
     ir_interval a = bounds_of(f, e->arg[0], depth), b = bounds_of(f, e->arg[1], depth);
@@ -291,18 +354,18 @@ static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
     }
 }
 
-/* Only int64 arithmetic is free of wrapping. */
+/* Only index arithmetic is free of wrapping, and all of it is int64. */
 static ir_interval bounds_of(const ir_facts *f, const ir_expr *e, int depth)
 {
     if (e->op == IR_INT && (e->dtype.code != kDLUInt || e->i >= 0))
-        return (ir_interval){e->i, e->i};
+        return ir_interval_proper((ir_interval){e->i, e->i});
     if (e->op == IR_CAST && base_is_int(e->dtype))
         return depth > 0 ? cast_bounds(f, e, depth - 1) : of_type(e->dtype);
     if (e->dtype.code != kDLInt || e->dtype.bits != 64)
         return of_type(e->dtype);
     if (e->op == IR_VAR)
         return var_bounds(f, e);
-    if (depth == 0)
+    if (depth == 0 || may_wrap(f, e, depth - 1))
         return IR_EVERYTHING;
     switch (e->op) {
     case IR_NEG:

@@ -75,12 +75,28 @@ const ir_expr *ir_string(tec_context *cx, const char *text)
     return ir_finish(e);
 }
 
-const ir_expr *ir_var(tec_context *cx, const char *name, base_dtype t)
+static const ir_expr *make_var(tec_context *cx, const char *name, base_dtype t, bool data)
 {
     ir_expr *e = ir_make(cx, IR_VAR, t);
 
     e->var.name = base_strdup(cx, name);
+    e->var.data = data;
     return ir_finish(e);
+}
+
+const ir_expr *ir_var(tec_context *cx, const char *name, base_dtype t)
+{
+    return make_var(cx, name, t, false);
+}
+
+const ir_expr *ir_data_var(tec_context *cx, const char *name, base_dtype t)
+{
+    return make_var(cx, name, t, true);
+}
+
+const ir_expr *ir_let_var(tec_context *cx, const char *name, const ir_expr *value)
+{
+    return value ? make_var(cx, name, value->dtype, value->has & IR_HAS_DATA) : NULL;
 }
 
 /* ---- questions about constants ---- */

@@ -20,7 +20,10 @@ const ir_expr *ir_bool(tec_context *cx, bool value);
 const ir_expr *ir_imm(tec_context *cx, base_dtype t, double value);            /* of a vector dtype: a broadcast of the scalar */
 const ir_expr *ir_imm_int(tec_context *cx, base_dtype t, int64_t value);       /* exact for 64-bit ints; wraps to t */
 const ir_expr *ir_string(tec_context *cx, const char *text);
-const ir_expr *ir_var(tec_context *cx, const char *name, base_dtype t);        /* a new variable at each call */
+const ir_expr *ir_var(tec_context *cx, const char *name, base_dtype t);        /* a new index variable at each call */
+/* The same for a value that may be any number (ir/ir.h, Semantics), and for what a let binds: data where the value is. */
+const ir_expr *ir_data_var(tec_context *cx, const char *name, base_dtype t);
+const ir_expr *ir_let_var(tec_context *cx, const char *name, const ir_expr *value);
 const ir_expr *ir_load(tec_context *cx, const ir_buffer *b, const ir_expr *const *index, int n);
 const ir_expr *ir_load_masked(tec_context *cx, const ir_buffer *b, const ir_expr *const *index, int n, const ir_expr *mask);
 const ir_expr *ir_cast(tec_context *cx, base_dtype t, const ir_expr *e);       /* lanes of t: those of e or 1 */

@@ -61,7 +61,7 @@ static const ir_expr *make_identity(tec_context *cx, const simple *s, base_dtype
 
 static const ir_combiner *make_simple(tec_context *cx, const simple *s, base_dtype t)
 {
-    const ir_expr *x = ir_var(cx, "x", t), *y = ir_var(cx, "y", t), *identity;
+    const ir_expr *x = ir_data_var(cx, "x", t), *y = ir_data_var(cx, "y", t), *identity;
 
     if (s->domain == BOOLS ? !base_is_bool(t) : !base_is_int(t) && !base_is_float(t))
         return ir_refuse(cx, "'%s' does not combine %s", s->name, base_dtype_text(cx, t));
@@ -86,7 +86,7 @@ static const ir_expr *second_wins(tec_context *cx, ir_op better, const ir_expr *
 /* The identity has the worst value and the greatest index, so that every element wins over it. */
 static const ir_combiner *make_arg(tec_context *cx, const char *name, ir_op better, base_dtype t, base_dtype index_t)
 {
-    const ir_expr *x[2] = {ir_var(cx, "x", t), ir_var(cx, "xi", index_t)}, *y[2] = {ir_var(cx, "y", t), ir_var(cx, "yi", index_t)};
+    const ir_expr *x[2] = {ir_data_var(cx, "x", t), ir_data_var(cx, "xi", index_t)}, *y[2] = {ir_data_var(cx, "y", t), ir_data_var(cx, "yi", index_t)};
     bool fits = (base_is_int(t) || base_is_float(t)) && base_is_int(index_t);
 
     if (!fits)

@@ -122,7 +122,7 @@ static void narrow(ir_var_fact *v, ir_interval interval)
     ir_interval met = ir_interval_align(ir_interval_meet(v->interval, interval), v->modulus);
 
     if (met.min <= met.max)
-        v->interval = met;
+        v->interval = ir_interval_proper(met);
 }
 
 static void add_inequality(ir_facts *f, const ir_sum *nonneg)

@@ -9,8 +9,12 @@
  * (ir/build.h) check types; they give NULL, with an error in the context, for operands that do not fit, and NULL for NULL.
  *
  * Semantics
- * - Integers wrap in two's complement. Index arithmetic (int64) is assumed not to overflow: the simplifier may reassociate
- *   it and compare differences. bool is its own type: no arithmetic on it; false < true holds for EQ and NE only.
+ * - Integers wrap in two's complement. Index arithmetic is assumed not to overflow: int64 expressions over loop variables,
+ *   iteration variables, symbols and constants up to IR_MOST_INDEX. The simplifier may compare differences of it. An int64
+ *   expression that holds data wraps: loads, calls, scalar arguments, operands of combiners, larger constants, results of <<,
+ *   integers made from floats, from uint64 or by reinterpret, and lets of those. Sums and products of data are reassociated (that is exact modulo 2^64),
+ *   but differences of them prove nothing, unless bounds of the data show that nothing can wrap: i64(A[i]) * 4 of int32.
+ *   bool is its own type: no arithmetic on it; false < true holds for EQ and NE only.
  * - DIV and MOD of ints truncate, FLOORDIV and FLOORMOD floor; a zero divisor is an error of the program, which the
  *   interpreter reports. INT_MIN / -1 wraps.
  * - Floats follow IEEE 754, round to nearest even, each operation rounded to its dtype; nothing is reassociated by the
@@ -79,7 +83,10 @@ extern const ir_op_info ir_ops[IR_N_OPS];
 static inline bool ir_is_op(ir_op op) { return op > IR_REDUCE && op < IR_N_OPS; }
 
 /* What a node holds somewhere inside, itself included. */
-enum { IR_HAS_LOAD = 1, IR_HAS_EFFECT = 2, IR_HAS_BINDER = 4 };
+enum { IR_HAS_LOAD = 1, IR_HAS_EFFECT = 2, IR_HAS_BINDER = 4, IR_HAS_DATA = 8 };
+
+/* Beyond this magnitude an int64 is no index, extent or stride: no memory has so many elements. */
+#define IR_MOST_INDEX ((int64_t)1 << 56)
 
 /* Kinds of nodes that passes look for; what holds none of the kind inside, itself included, needs no visit. */
 enum {
@@ -99,7 +106,8 @@ struct tec_expr {
     uint64_t vars; /* of each variable used inside a bit, which others may have too: without the bit, the variable is not used */
     int depth;     /* 1 for leaves */
     uint16_t kinds; /* IR_KIND_... */
-    uint16_t has;  /* IR_HAS_LOAD (loads, calls that read buffers), IR_HAS_EFFECT (impure calls), IR_HAS_BINDER (let, reduce) */
+    uint16_t has;  /* IR_HAS_LOAD (loads, calls that read buffers), IR_HAS_EFFECT (impure calls), IR_HAS_BINDER (let, reduce),
+                      IR_HAS_DATA (see Semantics) */
     union {
         int64_t i; /* IR_INT */
         double f;  /* IR_FLOAT */
@@ -107,6 +115,7 @@ struct tec_expr {
         struct {
             const char *name;
             const void *owner; /* te: the axis that it stands for, otherwise NULL; no meaning in ir/ */
+            bool data;         /* its value may be any number: a scalar argument, a combiner's operand, a let of data */
         } var;
         struct {
             const ir_buffer *buffer;

@@ -165,7 +165,7 @@ int ir_factors(const ir_expr *atom, const ir_expr *factor[IR_MAX_FACTORS])
 {
     int n = 0;
 
-    while (atom->op == IR_MUL && n < IR_MAX_FACTORS - 1) {
+    while (atom->op == IR_MUL && !(atom->has & IR_HAS_DATA) && n < IR_MAX_FACTORS - 1) {
         factor[n++] = atom->arg[1];
         atom = atom->arg[0];
     }
@@ -350,10 +350,17 @@ bool ir_sum_leading_quotient(const ir_facts *f, const ir_sum *term, const ir_sum
 
 /* ---- from and to expressions ---- */
 
-static void read_node(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
+/* What a sum is read for: its exact value, or its value modulo 2^64. */
+typedef enum { EXACT, MODULO } reading;
+
+static void read_node(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by, reading how)
 {
     int64_t c;
 
+    if (how == EXACT && ir_is_sum(e) && ir_wraps(f, e)) {
+        ir_sum_add_term(f, a, e, by);
+        return;
+    }
     switch (e->op) {
     case IR_INT:
         a->bad |= !mul(e->i, by, &c);
@@ -361,16 +368,16 @@ static void read_node(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by
         return;
     case IR_ADD:
     case IR_SUB:
-        read_node(f, a, e->arg[0], by);
-        read_node(f, a, e->arg[1], e->op == IR_ADD ? by : -by);
+        read_node(f, a, e->arg[0], by, how);
+        read_node(f, a, e->arg[1], e->op == IR_ADD ? by : -by, how);
         return;
     case IR_NEG:
-        read_node(f, a, e->arg[0], -by);
+        read_node(f, a, e->arg[0], -by, how);
         return;
     case IR_MUL:
         if (e->arg[1]->op == IR_INT) {
             a->bad |= !mul(e->arg[1]->i, by, &c);
-            read_node(f, a, e->arg[0], c);
+            read_node(f, a, e->arg[0], c, how);
             return;
         }
         break;
@@ -385,7 +392,30 @@ void ir_sum_read(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
     if (by == INT64_MIN)
         a->bad = true;
     else
-        read_node(f, a, e, by);
+        read_node(f, a, e, by, EXACT);
+}
+
+void ir_sum_read_modulo(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
+{
+    if (by == INT64_MIN)
+        a->bad = true;
+    else
+        read_node(f, a, e, by, MODULO);
+}
+
+bool ir_sum_is_wide(const ir_facts *f, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    for (int i = 0; i < a->n; i++)
+        if (ir_is_wide(f, t[i].atom))
+            return true;
+    return false;
+}
+
+bool ir_sum_is_atom(const ir_sum *a)
+{
+    return a->n == 1 && a->constant == 0 && ir_sum_terms(a)->by == 1;
 }
 
 static const ir_expr *multiple(tec_context *cx, const ir_expr *atom, int64_t by)

@@ -49,10 +49,18 @@ static void take_name(summary *s, const char *name)
     s->named = mix(s->named, (uint32_t)base_hash(name, strlen(name), BASE_HASH_SEED));
 }
 
-static void take_var(summary *s, const char *name)
+static void take_int(summary *s, const ir_expr *e)
 {
-    take_name(s, name);
+    take_number(s, (uint64_t)e->i);
+    if (base_dtype_same(e->dtype, BASE_I64) && (e->i > IR_MOST_INDEX || e->i < -IR_MOST_INDEX))
+        s->has |= IR_HAS_DATA;
+}
+
+static void take_var(summary *s, const ir_expr *e)
+{
+    take_name(s, e->var.name);
     s->vars = UINT64_C(1) << (s->named >> 26);
+    s->has |= e->var.data ? IR_HAS_DATA : 0;
 }
 
 static uint32_t number_of_type(base_dtype t)
@@ -116,7 +124,7 @@ static void take_text(summary *s, const char *text)
 
 static void take_load(summary *s, const ir_expr *e)
 {
-    s->has |= IR_HAS_LOAD;
+    s->has |= IR_HAS_LOAD | IR_HAS_DATA;
     take_buffer(s, e->load.buffer);
     take_all(s, e->load.index, e->load.n);
     take(s, e->load.mask);
@@ -138,7 +146,7 @@ static void take_let(summary *s, const ir_expr *e)
 
 static void take_call(summary *s, const ir_expr *e)
 {
-    s->has |= (e->call.n_buffers ? IR_HAS_LOAD : 0) | (e->call.pure ? 0 : IR_HAS_EFFECT);
+    s->has |= (e->call.n_buffers ? IR_HAS_LOAD : 0) | (e->call.pure ? 0 : IR_HAS_EFFECT) | IR_HAS_DATA;
     take_text(s, e->call.name);
     take_number(s, e->call.pure);
     for (int i = 0; i < e->call.n_buffers; i++)
@@ -150,7 +158,7 @@ static void take_reduce(summary *s, const ir_expr *e)
 {
     const ir_combiner *c = e->reduce.combiner;
 
-    s->has |= IR_HAS_BINDER;
+    s->has |= IR_HAS_BINDER | IR_HAS_DATA;
     take_number(s, (uint64_t)(c->n * 64 + e->reduce.which));
     for (int i = 0; i < c->n; i++) {
         take_bound(s, c->result[i]);
@@ -168,20 +176,33 @@ static void take_operands(summary *s, const ir_expr *e)
         s->has |= IR_HAS_EFFECT;
 }
 
+/* Integers made from floats and from uint64 may have any value; those from narrower integers do not leave their range. */
+static void take_cast(summary *s, const ir_expr *e)
+{
+    base_dtype from = e->arg[0]->dtype;
+
+    take_operands(s, e);
+    if (!base_is_float(e->dtype) && (base_is_float(from) || (from.code == kDLUInt && from.bits == 64)))
+        s->has |= IR_HAS_DATA;
+}
+
 static void take_node(summary *s, const ir_expr *e)
 {
     switch (e->op) {
-    case IR_INT: take_number(s, (uint64_t)e->i); return;
+    case IR_INT: take_int(s, e); return;
     case IR_FLOAT: take_float(s, e->f); return;
     case IR_STRING: take_text(s, e->string); return;
-    case IR_VAR: take_var(s, e->var.name); return;
+    case IR_VAR: take_var(s, e); return;
     case IR_LOAD: take_load(s, e); return;
     case IR_RAMP: take(s, e->ramp.base); take(s, e->ramp.stride); return;
     case IR_SHUFFLE: take_shuffle(s, e); return;
     case IR_LET: take_let(s, e); return;
     case IR_CALL: take_call(s, e); return;
     case IR_REDUCE: take_reduce(s, e); return;
-    default: take_operands(s, e); return; /* casts and the rows of the table */
+    case IR_CAST: take_cast(s, e); return;
+    case IR_REINTERPRET:
+    case IR_SHL: s->has |= IR_HAS_DATA; take_operands(s, e); return;
+    default: take_operands(s, e); return; /* broadcasts and the rows of the table */
     }
 }
 

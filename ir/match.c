@@ -35,7 +35,7 @@ static bool match_var(ir_matcher *m, const ir_expr *p, const ir_expr *t)
         return m->image[loop] == t || differ_exprs(m, "an operand", p, t);
     if (!ir_match_is_param(m, p))
         return ir_match_value_of(m, p) == t || differ_exprs(m, "an operand", p, t); /* of a let */
-    if (t->has || ir_match_uses_loops(m, m->t, t))
+    if ((t->has & ~IR_HAS_DATA) || ir_match_uses_loops(m, m->t, t))
         return ir_match_differ(m, "'%s' of the intrinsic is one value, in the program '%s' is not", p->var.name, ir_match_shown(m, t));
     return ir_match_set_value(m, p, t);
 }

@@ -97,6 +97,14 @@ static ir_modular assumed(const ir_facts *f, const ir_expr *e)
     return m;
 }
 
+/* Wrapping keeps residues modulo powers of two alone. */
+static ir_modular modulo_power(ir_modular m)
+{
+    int64_t power = m.coefficient == 0 ? INT64_MIN : m.coefficient & -m.coefficient;
+
+    return power < 0 ? m : normal(power, m.base);
+}
+
 static ir_modular structural(const ir_facts *f, const ir_expr *e, int depth)
 {
     switch (e->op) {
@@ -132,7 +140,11 @@ static ir_modular modulus_of(const ir_facts *f, const ir_expr *e, int depth)
         const ir_var_fact *v = ir_fact_of(f, e);
         return v ? v->modulus : unknown;
     }
-    return depth > 0 ? ir_modular_meet(assumed(f, e), structural(f, e, depth - 1)) : unknown;
+    if (depth == 0)
+        return unknown;
+    ir_modular m = structural(f, e, depth - 1);
+
+    return ir_modular_meet(assumed(f, e), ir_wraps(f, e) ? modulo_power(m) : m);
 }
 
 ir_modular ir_atom_modulus(const ir_facts *f, const ir_expr *e)

@@ -273,7 +273,7 @@ static const ir_expr *read_let(ir_parser *p)
         ir_at(p->cx, loc);
         base_push(p->cx, &names, name);
         base_push(p->cx, &values, value);
-        base_push(p->cx, &vars, ir_var(p->cx, name, value->dtype));
+        base_push(p->cx, &vars, ir_let_var(p->cx, name, value));
         base_push(p->cx, &hidden, base_dict_get(&p->scope->vars, name));
         base_dict_put(p->cx, &p->scope->vars, name, vars.at[vars.n - 1]);
     }

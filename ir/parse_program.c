@@ -48,7 +48,7 @@ static bool read_scalar(ir_parser *p, lists *l)
     if (base_accept(p->lx, ":")) {
         base_dtype t = ir_parse_dtype(p->lx);
         ir_at(p->cx, loc);
-        if (!declare(p, &p->scope->vars, name, var = ir_var(p->cx, name, t), loc))
+        if (!declare(p, &p->scope->vars, name, var = ir_data_var(p->cx, name, t), loc))
             return false;
     } else if (!var) {
         return ir_complain(p, loc, "parameter '%s' has no type and is no symbol", name);
@@ -161,7 +161,7 @@ static bool read_parameters(ir_parser *p, const char *close, base_vec *out)
             return false;
         base_dtype t = ir_parse_dtype(p->lx);
         ir_at(p->cx, loc);
-        const ir_expr *var = ir_var(p->cx, name, t);
+        const ir_expr *var = ir_data_var(p->cx, name, t);
         base_push(p->cx, out, var);
         if (!declare(p, &p->scope->vars, name, var, loc))
             return false;

@@ -442,7 +442,7 @@ static const ir_stmt *read_let(ir_parser *p, base_loc loc)
     if (!value)
         return NULL;
     ir_at(p->cx, loc);
-    const ir_expr *var = ir_var(p->cx, name, value->dtype);
+    const ir_expr *var = ir_let_var(p->cx, name, value);
     hiding h = hide(p, &p->scope->vars, name, var);
     const ir_stmt *body = ir_read_body(p);
     unhide(p, &h);

@@ -9,6 +9,10 @@
  * division, a minimum, a load, or a product of such factors in their order. Terms are sorted by ir_order and hold each atom once;
  * the order rests on the order of definition, on structure and on names, never on addresses. A coefficient that overflows makes the
  * form `bad`: nothing is concluded from it.
+ *
+ * A form stands for a number without limits. So a sum, difference or product that may wrap is an atom of its own (ir_wraps): the form of
+ * X + 1 for data X is that one atom, and (X + 1) - X is not taken for 1 in a comparison. The value of a sum alone may be reassociated
+ * modulo 2^64; ir_sum_read_modulo opens all sums for that.
  */
 #ifndef IR_REASON_H
 #define IR_REASON_H
@@ -27,6 +31,7 @@
 int64_t ir_floordiv_int(int64_t a, int64_t b); /* b not 0 */
 int64_t ir_floormod_int(int64_t a, int64_t b);
 int64_t ir_gcd(int64_t a, int64_t b);          /* of the absolute values; gcd(0, b) = |b| */
+ir_interval ir_interval_proper(ir_interval a); /* no least value of INT64_MAX, no greatest of INT64_MIN: as ends they would be infinite */
 ir_interval ir_interval_add(ir_interval a, ir_interval b);
 ir_interval ir_interval_scale(ir_interval a, int64_t by);
 ir_interval ir_interval_mul(ir_interval a, ir_interval b);
@@ -59,6 +64,10 @@ void ir_sum_copy(const ir_facts *f, ir_sum *out, const ir_sum *a);
 void ir_sum_scale(ir_sum *a, int64_t by);
 bool ir_sum_mul(const ir_facts *f, ir_sum *out, const ir_sum *a, const ir_sum *b); /* false: too many terms */
 void ir_sum_read(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by); /* adds by * e; e is simplified */
+void ir_sum_read_modulo(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by); /* the same modulo 2^64 */
+/* Whether arithmetic on the form beyond its one atom may leave int64: an atom of it is data that may be any number. */
+bool ir_sum_is_wide(const ir_facts *f, const ir_sum *a);
+bool ir_sum_is_atom(const ir_sum *a); /* one atom, once */
 int64_t ir_sum_content(const ir_sum *a); /* gcd of the coefficients; 0 where there is no term */
 void ir_sum_divide(ir_sum *a, int64_t by); /* exact in the coefficients, floor in the constant */
 int64_t ir_sum_by(const ir_sum *a, const ir_expr *atom); /* coefficient, 0 where absent */
@@ -68,7 +77,7 @@ bool ir_sum_same(const ir_sum *a, const ir_sum *b);
 /* The canonical expression; `like` itself where it already reads so (may be NULL). */
 const ir_expr *ir_sum_expr(const ir_facts *f, const ir_sum *a, const ir_expr *like);
 
-/* Factors of an atom: itself, or those of a product. */
+/* Factors of an atom: itself, or those of a product. A product of data has one factor: it may be another number than the factors say. */
 enum { IR_MAX_FACTORS = 16 };
 int ir_factors(const ir_expr *atom, const ir_expr *factor[IR_MAX_FACTORS]);
 /* a == p * factor + rest, p free of one `factor` each. */
@@ -86,6 +95,9 @@ int ir_rank(const ir_facts *f, const ir_expr *e);  /* when the last of its varia
 bool ir_mentions(const ir_expr *e, const ir_expr *var);
 
 static inline bool ir_is_index(const ir_expr *e) { return e->dtype.code == kDLInt && e->dtype.bits == 64 && e->dtype.lanes == 1; }
+/* What is larger leaves no room beside it for the sums that rules write. */
+static inline bool ir_is_index_constant(int64_t c) { return c >= -IR_MOST_INDEX && c <= IR_MOST_INDEX; }
+static inline bool ir_is_sum(const ir_expr *e) { return e->op == IR_ADD || e->op == IR_SUB || e->op == IR_NEG || e->op == IR_MUL; }
 static inline bool ir_is_flag(const ir_expr *e) { return e->dtype.code == kDLBool && e->dtype.lanes == 1; }
 
 /* ---- facts from inside (facts.c) ---- */
@@ -154,6 +166,10 @@ void ir_facts_learn(ir_facts *f, const ir_expr *condition, bool holds);
 /* ---- bounds.c, modular.c: of simplified expressions ---- */
 
 ir_interval ir_atom_bounds(const ir_facts *f, const ir_expr *e);
+/* Whether the value of a sum, difference, product or negation may differ from the exact one. */
+bool ir_wraps(const ir_facts *f, const ir_expr *e);
+/* Data that may be as large as int64 is. */
+bool ir_is_wide(const ir_facts *f, const ir_expr *e);
 ir_interval ir_sum_bounds(const ir_facts *f, const ir_sum *a);
 ir_modular ir_atom_modulus(const ir_facts *f, const ir_expr *e);
 ir_modular ir_sum_modulus(const ir_facts *f, const ir_sum *a);

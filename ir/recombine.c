@@ -41,7 +41,10 @@ static bool multiple_below(const ir_facts *f, const ir_expr *x, const ir_expr *d
         ir_sum_read(f, &num, x, 1);
         ir_floordiv_sum(f, &num, d->i, &quotient);
     } else {
-        ir_sum_add_term(f, &quotient, ir_floordiv(f->cx, x, d), 1);
+        const ir_expr *q = ir_floordiv(f->cx, x, d);
+        if (ir_wraps(f, q))
+            return false;
+        ir_sum_add_term(f, &quotient, q, 1);
     }
     return ir_sum_mul(f, out, &quotient, &by) && !out->bad && out->n > 0;
 }
@@ -66,7 +69,7 @@ static bool make_remainder(const ir_facts *f, ir_sum *a, ir_term term)
     const ir_expr *q = quotient_in(term.atom);
     ir_sum one = {0}, d = {0}, below = {0}, x = {0};
 
-    if (!q)
+    if (!q || ir_wraps(f, q))
         return false;
     ir_sum_add_term(f, &one, q, 1);
     ir_sum_read(f, &d, q->arg[1], 1);
@@ -137,11 +140,26 @@ static bool with_remainders(const ir_facts *f, ir_sum *a)
     return false;
 }
 
+/* One step; what cannot be written without an overflow stays as it was. */
+static bool step(const ir_facts *f, ir_sum *a)
+{
+    int quotients = 0, remainders = 0;
+    ir_sum before;
+
+    count(a, &quotients, &remainders);
+    if (quotients == 0 && remainders < 2)
+        return false;
+    ir_sum_copy(f, &before, a);
+    if (!(quotients > 0 && with_quotients(f, a)) && !(remainders > 1 && with_remainders(f, a)))
+        return false;
+    bool good = !a->bad;
+    if (!good)
+        *a = before;
+    return good;
+}
+
 void ir_recombine(const ir_facts *f, ir_sum *a)
 {
-    for (bool changed = true; changed && a->n > 1 && !a->bad;) {
-        int quotients = 0, remainders = 0;
-        count(a, &quotients, &remainders);
-        changed = (quotients > 0 && with_quotients(f, a)) || (remainders > 1 && with_remainders(f, a));
-    }
+    while (a->n > 1 && !a->bad && step(f, a))
+        continue;
 }

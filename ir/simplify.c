@@ -12,7 +12,14 @@
  * x + x, (x + x) + (x + x), ... costs its nodes and not its paths. */
 enum { MAX_UNREMEMBERED = 48 };
 
-static void collect(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out, int *left);
+/* A collection under way; `modulo`: the value modulo 2^64 is asked for, so that sums of data are opened too (ir/reason.h). */
+typedef struct {
+    ir_session *s;
+    int left;
+    bool modulo;
+} collection;
+
+static void collect(collection *c, const ir_expr *e, int64_t by, ir_sum *out);
 
 /* The result for e where there is one already. */
 static const ir_expr *recall(ir_session *s, const ir_expr *e)
@@ -33,22 +40,22 @@ static void remember(ir_session *s, const ir_expr *e, const ir_expr *result, boo
         base_map_put(s->cx, &s->memo, e, result);
 }
 
-static void add_simplified(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out)
+static void add_simplified(collection *c, const ir_expr *e, int64_t by, ir_sum *out)
 {
     if (e)
-        ir_sum_read(s->f, out, e, by);
+        (c->modulo ? ir_sum_read_modulo : ir_sum_read)(c->s->f, out, e, by);
     else
         out->bad = true;
 }
 
-static void collect_scaled(ir_session *s, const ir_expr *e, int64_t by, int64_t factor, ir_sum *out, int *left)
+static void collect_scaled(collection *c, const ir_expr *e, int64_t by, int64_t factor, ir_sum *out)
 {
-    int64_t c;
+    int64_t both;
 
-    if (__builtin_mul_overflow(by, factor, &c))
+    if (__builtin_mul_overflow(by, factor, &both))
         out->bad = true;
     else
-        collect(s, e, c, out, left);
+        collect(c, e, both, out);
 }
 
 /* Too large to expand: the product of the two sums is an atom. */
@@ -59,58 +66,62 @@ static const ir_expr *product_atom(ir_session *s, const ir_sum *a, const ir_sum 
     return ir_order(s->f, x, y) <= 0 ? ir_mul(s->cx, x, y) : ir_mul(s->cx, y, x);
 }
 
-static void collect_product(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out, int *left)
+static void collect_product(collection *c, const ir_expr *e, int64_t by, ir_sum *out)
 {
     ir_sum a = {0}, b = {0}, both = {0};
+    const ir_facts *f = c->s->f;
 
-    collect(s, e->arg[0], 1, &a, left);
-    collect(s, e->arg[1], 1, &b, left);
+    collect(c, e->arg[0], 1, &a);
+    collect(c, e->arg[1], 1, &b);
     if (a.bad || b.bad) {
         out->bad = true;
-    } else if (a.n == 1 && b.n == 1 && a.constant == 0 && b.constant == 0 && ir_sum_terms(&a)->by == 1 &&
-               ir_sum_terms(&b)->by == 1 && ir_sum_terms(&a)->atom == e->arg[0] && ir_sum_terms(&b)->atom == e->arg[1] &&
-               ir_sum_terms(&b)->atom->op != IR_MUL && ir_order(s->f, e->arg[0], e->arg[1]) <= 0 && e->arg[0]->op != IR_MUL) {
-        ir_sum_add_term(s->f, out, e, by);
-    } else if (ir_sum_mul(s->f, &both, &a, &b)) {
-        ir_sum_add(s->f, out, &both, by);
+    } else if (ir_sum_is_atom(&a) && ir_sum_is_atom(&b) && ir_sum_terms(&a)->atom == e->arg[0] && ir_sum_terms(&b)->atom == e->arg[1] &&
+               ir_sum_terms(&b)->atom->op != IR_MUL && ir_order(f, e->arg[0], e->arg[1]) <= 0 && e->arg[0]->op != IR_MUL) {
+        ir_sum_add_term(f, out, e, by);
+    } else if (ir_sum_mul(f, &both, &a, &b)) {
+        ir_sum_add(f, out, &both, by);
     } else {
-        ir_sum_add_term(s->f, out, product_atom(s, &a, &b), by);
+        ir_sum_add_term(f, out, product_atom(c->s, &a, &b), by);
     }
 }
 
-static void collect(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out, int *left)
+static void collect_sum(collection *c, const ir_expr *e, int64_t by, ir_sum *out)
+{
+    if (e->op == IR_ADD || e->op == IR_SUB) {
+        collect(c, e->arg[0], by, out);
+        collect(c, e->arg[1], e->op == IR_ADD ? by : -by, out);
+    } else if (e->op == IR_NEG) {
+        collect(c, e->arg[0], -by, out);
+    } else if (e->arg[1]->op == IR_INT) {
+        collect_scaled(c, e->arg[0], by, e->arg[1]->i, out);
+    } else if (e->arg[0]->op == IR_INT) {
+        collect_scaled(c, e->arg[1], by, e->arg[0]->i, out);
+    } else {
+        collect_product(c, e, by, out);
+    }
+}
+
+static void collect(collection *c, const ir_expr *e, int64_t by, ir_sum *out)
 {
     const ir_expr *known;
 
-    if (!ir_is_index(e) || by == INT64_MIN) {
+    if (!ir_is_index(e) || by == INT64_MIN)
         out->bad = true;
-    } else if (e->op == IR_INT) {
-        ir_sum_read(s->f, out, e, by);
-    } else if ((known = recall(s, e))) {
-        ir_sum_read(s->f, out, known, by);
-    } else if (--*left < 0) {
-        add_simplified(s, ir_simp(s, e), by, out);
-    } else if (e->op == IR_ADD || e->op == IR_SUB) {
-        collect(s, e->arg[0], by, out, left);
-        collect(s, e->arg[1], e->op == IR_ADD ? by : -by, out, left);
-    } else if (e->op == IR_NEG) {
-        collect(s, e->arg[0], -by, out, left);
-    } else if (e->op == IR_MUL && e->arg[1]->op == IR_INT) {
-        collect_scaled(s, e->arg[0], by, e->arg[1]->i, out, left);
-    } else if (e->op == IR_MUL && e->arg[0]->op == IR_INT) {
-        collect_scaled(s, e->arg[1], by, e->arg[0]->i, out, left);
-    } else if (e->op == IR_MUL) {
-        collect_product(s, e, by, out, left);
-    } else {
-        add_simplified(s, ir_simp(s, e), by, out);
-    }
+    else if (e->op == IR_INT)
+        ir_sum_read(c->s->f, out, e, by);
+    else if ((known = recall(c->s, e)))
+        add_simplified(c, known, by, out);
+    else if (--c->left < 0 || !ir_is_sum(e) || (!c->modulo && (e->has & IR_HAS_DATA)))
+        add_simplified(c, ir_simp(c->s, e), by, out);
+    else
+        collect_sum(c, e, by, out);
 }
 
 void ir_simp_sum(ir_session *s, const ir_expr *e, int64_t by, ir_sum *out)
 {
-    int left = MAX_UNREMEMBERED;
+    collection c = {.s = s, .left = MAX_UNREMEMBERED};
 
-    collect(s, e, by, out, &left);
+    collect(&c, e, by, out);
 }
 
 /* ---- everything else ---- */
@@ -136,10 +147,10 @@ static const ir_expr *rebuild_child(ir_rewrite *rw, const ir_expr *e)
 
 static const ir_expr *simp_sum(ir_session *s, const ir_expr *e)
 {
+    collection c = {.s = s, .left = MAX_UNREMEMBERED, .modulo = true};
     ir_sum a = {0};
-    int left = MAX_UNREMEMBERED + 1;
 
-    collect(s, e, 1, &a, &left);
+    collect_sum(&c, e, 1, &a);
     if (a.bad)
         return simp_children(s, e);
     ir_recombine(s->f, &a);

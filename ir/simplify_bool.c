@@ -177,6 +177,27 @@ static const ir_expr *with_operands(ir_session *s, const ir_expr *e, const ir_ex
     return a == e->arg[0] && b == e->arg[1] ? e : ir_op2(s->cx, e->op, a, b);
 }
 
+/* Whether a comparison of the form with 0 can be written without a sum that may wrap: X < 5, X <= Y, but not i + 1 <= X. */
+static bool can_be_written(const ir_facts *f, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    if (ir_is_index_constant(a->constant) && !ir_sum_is_wide(f, a))
+        return true;
+    for (int i = 0; i < a->n; i++)
+        if (t[i].by != 1 && t[i].by != -1)
+            return false;
+    return a->n == 1 || (a->n == 2 && t[0].by != t[1].by && (a->constant == 0 || a->constant == -1));
+}
+
+/* A comparison that is decided, or stays as it is. */
+static const ir_expr *decide(ir_session *s, ir_op op, const ir_sum *a)
+{
+    int decided = op == IR_GE ? decide_order(s->f, a) : decide_zero(s->f, a);
+
+    return decided == 0 ? NULL : ir_bool(s->cx, (decided > 0) == (op != IR_NE));
+}
+
 const ir_expr *ir_simp_compare(ir_session *s, const ir_expr *e)
 {
     int64_t left, right, constant;
@@ -188,7 +209,7 @@ const ir_expr *ir_simp_compare(ir_session *s, const ir_expr *e)
     ir_simp_sum(s, e->arg[1], right, &d);
     ir_sum_add_constant(&d, constant);
     ir_recombine(s->f, &d);
-    const ir_expr *r = d.bad ? NULL : ir_sum_compare(s->f, op, &d, e);
+    const ir_expr *r = d.bad ? NULL : can_be_written(s->f, &d) ? ir_sum_compare(s->f, op, &d, e) : decide(s, op, &d);
     return r ? r : with_operands(s, e, ir_simp(s, e->arg[0]), ir_simp(s, e->arg[1]));
 }
 

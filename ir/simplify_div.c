@@ -7,6 +7,11 @@
  *
  * Truncated forms become floored ones where the operands are proven not to be negative, and the other way round nothing does. A zero
  * divisor is the program's error, so a divisor may be taken for nonzero.
+ *
+ * Data (ir/ir.h) has no room beside it: the negative of an int64 may be none, nor its sum with 1. So a division of data that may be any
+ * number keeps its dividend as it is; where a rule would have to write a sum of such data, the form becomes bad and the rule is not used.
+ *
+ *     floordiv(X, -7)   stays, since -X may wrap            X//2//3   =>   X//6            (X//2 + 1)//3   stays
  */
 #include "ir/reason.h"
 
@@ -108,9 +113,17 @@ static bool divide_remainder(const ir_facts *f, const ir_sum *a, int64_t k, ir_s
     return true;
 }
 
+/* Whether the form may be written as an operand of a division: its value is exact. */
+static bool fits(const ir_facts *f, const ir_sum *a)
+{
+    return ir_sum_is_atom(a) || !ir_sum_is_wide(f, a);
+}
+
 static void add_atom(const ir_facts *f, ir_op op, const ir_sum *a, int64_t k, ir_sum *out)
 {
     const ir_expr *x = ir_sum_expr(f, a, NULL);
+
+    out->bad |= !fits(f, a);
 
     ir_sum_add_term(f, out, ir_op2(f->cx, op, x, ir_int(f->cx, k)), 1);
 }
@@ -257,9 +270,10 @@ static const ir_expr *shared_factor(const ir_sum *a, const ir_sum *d)
     return NULL;
 }
 
-static const ir_expr *symbolic_atom(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d)
+static void add_symbolic(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d, ir_sum *out)
 {
-    return ir_op2(f->cx, op, ir_sum_expr(f, a, NULL), ir_sum_expr(f, d, NULL));
+    out->bad |= !fits(f, a) || !fits(f, d);
+    ir_sum_add_term(f, out, ir_op2(f->cx, op, ir_sum_expr(f, a, NULL), ir_sum_expr(f, d, NULL)), 1);
 }
 
 static void divide_symbolic(const ir_facts *f, ir_op op, const ir_sum *a, const ir_sum *d, ir_sum *out);
@@ -365,7 +379,7 @@ static void divide_symbolic(const ir_facts *f, ir_op op, const ir_sum *a, const 
     if (op == IR_FLOORMOD && open_symbolic(f, &rest, d))
         divide_symbolic(f, op, &rest, d, out);
     else
-        ir_sum_add_term(f, out, symbolic_atom(f, op, &rest, d), 1);
+        add_symbolic(f, op, &rest, d, out);
 }
 
 /* ---- entry ---- */
@@ -394,9 +408,12 @@ const ir_expr *ir_simp_div(ir_session *s, const ir_expr *e)
     ir_simp_sum(s, e->arg[1], 1, &d);
     ir_recombine(s->f, &a);
     ir_recombine(s->f, &d);
-    if (a.bad || d.bad || (d.n == 0 && d.constant == 0) || a.constant == INT64_MIN || !floors(s, e, &a, &d))
+    if (a.bad || d.bad || (d.n == 0 && d.constant == 0) || !ir_is_index_constant(a.constant) || !ir_is_index_constant(d.constant) ||
+        !floors(s, e, &a, &d))
         return keep(s, e);
     bool negative = d.n == 0 && d.constant < 0;
+    if (negative && ir_sum_is_wide(s->f, &a))
+        return keep(s, e);
     if (negative) {
         ir_sum_scale(&a, -1);
         ir_sum_scale(&d, -1);

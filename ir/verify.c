@@ -181,9 +181,17 @@ static bool verify_all(verifier *v, const ir_expr *const *e, int n)
     return true;
 }
 
+/* An index variable that is bound to data would let the data be taken for index arithmetic. */
+static bool check_let(verifier *v, const ir_expr *var, const ir_expr *value)
+{
+    if (base_dtype_same(value->dtype, BASE_I64) && (value->has & IR_HAS_DATA) && !var->var.data)
+        return fail(v, "the index variable '%s' is bound to data: '%s'", var->var.name, ir_brief(v->cx, value));
+    return true;
+}
+
 static bool verify_let(verifier *v, const ir_expr *e)
 {
-    if (!verify_expr(v, e->let.value) || !check_binder(v, e->let.var))
+    if (!verify_expr(v, e->let.value) || !check_binder(v, e->let.var) || !check_let(v, e->let.var, e->let.value))
         return false;
     bring(v, e->let.var);
     bool good = verify_expr(v, e->let.body);
@@ -371,7 +379,8 @@ static bool verify_stmt_parts(verifier *v, const ir_stmt *s)
         return verify_access(v, s->store.buffer, s->store.n) && verify_all(v, s->store.index, s->store.n) && verify_expr(v, s->store.value) &&
                verify_expr(v, s->store.mask);
     case IR_UPDATE: return verify_update(v, s);
-    case IR_LET_STMT: return verify_expr(v, s->let.value) && verify_under(v, s->let.var, s->let.body);
+    case IR_LET_STMT:
+        return verify_expr(v, s->let.value) && check_let(v, s->let.var, s->let.value) && verify_under(v, s->let.var, s->let.body);
     case IR_ALLOCATE: return verify_allocate(v, s);
     case IR_IF:
         return verify_expr(v, s->branch.cond) && verify_stmt(v, s->branch.then) && (!s->branch.otherwise || verify_stmt(v, s->branch.otherwise));

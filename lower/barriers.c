@@ -160,7 +160,7 @@ static const ir_expr *guard_value(tec_context *cx, const ir_expr *guard, const i
 
         return ir_call(cx, value->dtype, IR_CALL_SHUFFLE, NULL, arg, 2, NULL, 0, false);
     }
-    return value->has ? ir_select(cx, guard, value, zero) : value;
+    return (value->has & ~IR_HAS_DATA) ? ir_select(cx, guard, value, zero) : value;
 }
 
 static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const ir_stmt *s)

@@ -53,7 +53,7 @@ static const ir_expr *name_it(tec_context *cx, lets *l, const char *name, const 
     if (!value)
         return NULL;
 
-    const ir_expr *var = ir_var(cx, name, value->dtype);
+    const ir_expr *var = ir_let_var(cx, name, value);
     base_push(cx, &l->vars, var);
     base_push(cx, &l->values, value);
     return var;

@@ -355,7 +355,7 @@ static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *r, int6
     const ir_stmt *body;
 
     for (int i = 0; i < c->n; i++)
-        source[i] = r->own ? ir_var(cx, "other", r->part[i]->dtype) : partial(sp, r, i, ir_add(cx, lane, distance));
+        source[i] = r->own ? ir_data_var(cx, "other", r->part[i]->dtype) : partial(sp, r, i, ir_add(cx, lane, distance));
     body = ir_update(cx, c, r->part, partial_index(sp, r, lane), r->part[0]->n, source);
     for (int i = c->n - 1; r->own && i >= 0; i--) {
         const ir_expr *arg[2] = {partial(sp, r, i, lane), distance};

@@ -43,7 +43,7 @@ const ir_expr *lower_math_let(math *m, const ir_expr *value)
 {
     if (!value || value->op == IR_VAR || value->op == IR_FLOAT || value->op == IR_INT)
         return value;
-    const ir_expr *v = ir_var(m->cx, "t", value->dtype);
+    const ir_expr *v = ir_let_var(m->cx, "t", value);
     base_push(m->cx, &m->vars, v);
     base_push(m->cx, &m->values, value);
     return v;

@@ -93,6 +93,14 @@ static bool find_note(tec_context *cx, const ir_stmt *s, const char *key, int64_
     return !n.differ;
 }
 
+/* A let or a condition without loads and effects. */
+static bool is_plain(const ir_stmt *s)
+{
+    const ir_expr *e = s->kind == IR_LET_STMT ? s->let.value : s->kind == IR_IF && !s->branch.otherwise ? s->branch.cond : NULL;
+
+    return e && !(e->has & ~IR_HAS_DATA);
+}
+
 static bool take_apart(pipe *p, const ir_stmt *s, const base_vec *around);
 
 static bool take_inner(pipe *p, const ir_stmt *s, const ir_stmt *inner, const base_vec *around)
@@ -131,7 +139,7 @@ static bool take_apart(pipe *p, const ir_stmt *s, const base_vec *around)
                 return false;
         return true;
     }
-    if ((s->kind == IR_LET_STMT && !s->let.value->has) || (s->kind == IR_IF && !s->branch.otherwise && !s->branch.cond->has))
+    if (is_plain(s))
         return take_inner(p, s, s->kind == IR_IF ? s->branch.then : s->let.body, around);
     if (p->n == MAX_STATEMENTS) {
         base_fail(p->cx, TEC_INVALID, s->loc, "a pipeline of more than %d statements", MAX_STATEMENTS);

@@ -168,7 +168,7 @@ static const ir_expr *visit_cast(lower_vector *v, const ir_expr *e)
 
 const ir_expr *lower_vector_bind(lower_vector *v, const ir_expr *var, const ir_expr *value)
 {
-    const ir_expr *before = base_map_get(&v->vars, var), *now = is_vector(value) ? ir_var(v->cx, var->var.name, value->dtype) : var;
+    const ir_expr *before = base_map_get(&v->vars, var), *now = is_vector(value) ? ir_let_var(v->cx, var->var.name, value) : var;
 
     if (before && before != now)
         v->memo = (base_map){0};

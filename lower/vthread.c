@@ -253,7 +253,7 @@ static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
         copier c = copy_for(sp, i);
 
         value[i] = ir_rewrite_expr(&c.rw, ir_apply(sp->cx, &map, s->let.value));
-        var[i] = ir_var(sp->cx, base_format(sp->cx, "%s.%lld", s->let.var->var.name, (long long)i), s->let.var->dtype);
+        var[i] = ir_let_var(sp->cx, base_format(sp->cx, "%s.%lld", s->let.var->var.name, (long long)i), value[i]);
     }
     put_copies(sp, s->let.var, var);
     const ir_stmt *body = interleave(sp, s->let.body);

@@ -27,7 +27,7 @@ static const ir_expr *fresh_let(ir_rewrite *rw, const ir_expr *e)
     e = ir_rewrite_children(rw, e);
     if (!e || e->op != IR_LET)
         return e;
-    const ir_expr *var = ir_var(rw->cx, e->let.var->var.name, e->let.var->dtype);
+    const ir_expr *var = ir_let_var(rw->cx, e->let.var->var.name, e->let.value);
     return ir_let(rw->cx, var, e->let.value, ir_substitute(rw->cx, e->let.body, e->let.var, var));
 }
 
@@ -196,7 +196,7 @@ static void make_values(inlining *x)
             index[d] = inline_root(x->v, g->load->load.index[d]);
         g->value = value_at(x->v, index);
         if (g->uses > 1 && g->value && !is_cheap(g->value))
-            g->var = ir_var(x->rw.cx, x->v->buffer->name, g->value->dtype);
+            g->var = ir_let_var(x->rw.cx, x->v->buffer->name, g->value);
     }
 }
 
@@ -494,7 +494,7 @@ static const ir_block *merged(sched_call *c, const stage_value *p, const stage_v
 
     if (!load || !same_domain(c, p, q, load, &map))
         return NULL;
-    const ir_expr *var = ir_var(c->cx, p->buffer->name, p->store->store.value->dtype);
+    const ir_expr *var = ir_let_var(c->cx, p->buffer->name, p->store->store.value);
     exchange x = {.rw = {.cx = c->cx, .expr = exchange_load}, .buffer = p->buffer, .load = load, .value = var};
     bool once = ((use_group *)loads.groups.at[0])->uses == 1 || is_cheap(p->store->store.value);
     if (once)

@@ -113,7 +113,7 @@ te_tensor *te_input(te_def *d, const char *name, base_dtype t, const ir_expr *co
 
 const ir_expr *te_scalar(te_def *d, const char *name, base_dtype t)
 {
-    const ir_expr *v = d ? ir_var(d->cx, name, t) : NULL;
+    const ir_expr *v = d ? ir_data_var(d->cx, name, t) : NULL;
 
     if (!v || !te_claim_name(d, name, v))
         return NULL;

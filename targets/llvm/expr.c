@@ -328,7 +328,10 @@ LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e)
     LLVMValueRef v = leaf ? NULL : recall(g, e);
     if (v || base_failed(g->cx))
         return v;
+    bool index = g->index;
+    g->index = index && !(e->has & IR_HAS_DATA); /* parts of what wraps may have been put together anew: they may wrap too */
     v = emit(g, e);
+    g->index = index;
     if (v && !leaf)
         remember(g, e, v);
     return v;

@@ -1,8 +1,8 @@
 /* targets/llvm/facts.c -- what address arithmetic relies on: multiples, signs, ramps; and which expressions must wait for their
  * condition.
  *
- * These are cheap structural answers about index expressions, whose arithmetic is assumed not to overflow. The thorough proofs
- * were made by the passes before; "no knowledge" (1, false) is always a right answer.
+ * These are cheap structural answers about index expressions, whose arithmetic is assumed not to overflow; that of data may. The
+ * thorough proofs were made by the passes before; "no knowledge" (1, false) is always a right answer.
  */
 #include "targets/llvm/gen.h"
 
@@ -64,6 +64,8 @@ bool llvm_nonnegative(llvm_gen *g, const ir_expr *e)
     if (e->op == IR_RAMP)
         return llvm_nonnegative(g, e->ramp.base) && llvm_nonnegative(g, e->ramp.stride);
     if (e->dtype.code == kDLInt && e->dtype.bits < 64)
+        return false;
+    if ((e->op == IR_ADD || e->op == IR_MUL) && (e->has & IR_HAS_DATA))
         return false;
     if (e->op == IR_ADD || e->op == IR_MUL || e->op == IR_MIN || e->op == IR_FLOORDIV || e->op == IR_DIV)
         return llvm_nonnegative(g, e->arg[0]) && llvm_nonnegative(g, e->arg[1]);

@@ -160,6 +160,32 @@ static LLVMValueRef step_by(llvm_gen *g, const llvm_walker *w, LLVMValueRef poin
     return LLVMBuildGEP2(g->b, llvm_memory_type(g, w->buffer->dtype), pointer, &elements, 1, "");
 }
 
+static bool holds_data(const llvm_sum *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->term[i]->has & IR_HAS_DATA)
+            return true;
+    return false;
+}
+
+/* The element that a walker starts from. Index arithmetic does not overflow, sums with data may. */
+static LLVMValueRef start_of(llvm_gen *g, const llvm_sum *s, LLVMValueRef begin)
+{
+    bool wraps = holds_data(s);
+    LLVMValueRef (*add)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) = wraps ? LLVMBuildAdd : LLVMBuildNSWAdd;
+    LLVMValueRef (*mul)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) = wraps ? LLVMBuildMul : LLVMBuildNSWMul;
+    LLVMValueRef at = mul(g->b, begin, llvm_int_like(g, g->i64, s->step), "");
+
+    for (int k = 0; k < s->n; k++) {
+        LLVMValueRef v = llvm_index(g, s->term[k]);
+
+        if (!v)
+            break;
+        at = add(g->b, at, mul(g->b, v, llvm_int_like(g, g->i64, s->factor[k]), ""), "");
+    }
+    return add(g->b, at, llvm_int_like(g, g->i64, s->offset), "");
+}
+
 void llvm_start_walkers(llvm_gen *g, llvm_walkers *all, LLVMValueRef begin)
 {
     int scope = llvm_enter(g);
@@ -167,17 +193,8 @@ void llvm_start_walkers(llvm_gen *g, llvm_walkers *all, LLVMValueRef begin)
     for (int i = 0; i < all->n; i++) {
         llvm_walker *w = &all->at[i];
         const llvm_place *p = base_map_get(&g->places, w->buffer);
-        LLVMValueRef at = LLVMBuildNSWMul(g->b, begin, llvm_int_like(g, g->i64, w->start.step), "");
 
-        for (int k = 0; k < w->start.n; k++) {
-            LLVMValueRef v = llvm_index(g, w->start.term[k]);
-
-            if (!v)
-                break;
-            at = LLVMBuildNSWAdd(g->b, at, LLVMBuildNSWMul(g->b, v, llvm_int_like(g, g->i64, w->start.factor[k]), ""), "");
-        }
-        at = LLVMBuildNSWAdd(g->b, at, llvm_int_like(g, g->i64, w->start.offset), "");
-        w->pointer = step_by(g, w, p->address, at);
+        w->pointer = step_by(g, w, p->address, start_of(g, &w->start, begin));
     }
     llvm_leave(g, scope);
 }

@@ -92,6 +92,19 @@ static const char *fault_of(tec_context *cx, const ir_stmt *body)
     return ir_verify(cx, &p, IR_VERIFY_LOOPS) ? "" : tec_context_error(cx);
 }
 
+Test(verify, finds_data_that_is_bound_to_an_index_variable)
+{
+    tec_context *cx = tec_context_new();
+    const ir_buffer *b = ir_buffer_new(cx, "B", BASE_I64, NULL, 0);
+    const ir_expr *load = ir_load(cx, b, NULL, 0), *i = ir_var(cx, "i", BASE_I64), *x = ir_let_var(cx, "x", load);
+    const ir_stmt *bad = ir_let_stmt(cx, i, load, ir_evaluate(cx, i)), *good = ir_let_stmt(cx, x, load, ir_evaluate(cx, x));
+
+    cr_assert(strstr(fault_of(cx, ir_allocate(cx, b, bad)), "the index variable 'i' is bound to data: 'B[]'") != NULL, "%s", tec_context_error(cx));
+    tec_context_clear(cx);
+    cr_assert_str_eq(fault_of(cx, ir_allocate(cx, b, good)), "");
+    tec_context_free(cx);
+}
+
 Test(verify, finds_variables_outside_their_binding)
 {
     tec_context *cx = tec_context_new();
