@@ -84,45 +84,89 @@ static const char *position(const DLTensor *t, int64_t i, char *text, size_t siz
     return text;
 }
 
-static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text, size_t size)
+/* How far two floats may lie apart: |a-b| <= relative * |b| + max(absolute, scale * greatest finite |b|). */
+typedef struct {
+    double relative, absolute, scale;
+} tolerance;
+
+/* Another order of additions may give the neighbour of a bfloat16, which lies up to 2^-7 of its value away. */
+static tolerance tolerance_of(base_dtype t, run_origin origin)
 {
-    int64_t n = tec_tensor_elements(want), differ = 0, first = -1;
-    /* One unit in the last place of bfloat16 is more than a thousandth. */
-    double relative = want->dtype.code == kDLBfloat ? 1.0 / 128 : 1e-3, most = 0;
-    char at[128];
+    if (origin == RUN_REORDERED && t.code == kDLBfloat)
+        return (tolerance){1.0 / 128, 1e-7, 1e-6};
+    return t.bits == 64 ? (tolerance){1e-9, 1e-12, 1e-12} : (tolerance){1e-3, 1e-7, 1e-6};
+}
+
+/* An infinity is near itself alone: the general rule would allow any distance from it. */
+static bool is_near(double a, double b, double relative, double absolute)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    if (isinf(a) || isinf(b))
+        return a == b;
+    return fabs(a - b) <= relative * fabs(b) + absolute;
+}
+
+static double greatest_finite(const DLTensor *t)
+{
+    int64_t n = tec_tensor_elements(t);
+    double most = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        double b = fabs(get_float(want, i));
+        double b = fabs(get_float(t, i));
 
         most = isfinite(b) && b > most ? b : most;
     }
-    for (int64_t i = 0; i < n; i++) {
-        double a = get_float(got, i), b = get_float(want, i);
-        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= relative * fabs(b) + fmax(1e-7, 1e-6 * most);
+    return most;
+}
 
-        if (!same && differ++ == 0)
+static bool compare_floats(const DLTensor *got, const DLTensor *want, run_origin origin, char *text, size_t size)
+{
+    int64_t n = tec_tensor_elements(want), differ = 0, first = -1;
+    tolerance t = tolerance_of(want->dtype, origin);
+    double absolute = fmax(t.absolute, t.scale * greatest_finite(want));
+    int digits = want->dtype.bits == 64 ? 17 : 9;
+    char at[128];
+
+    for (int64_t i = 0; i < n; i++)
+        if (!is_near(get_float(got, i), get_float(want, i), t.relative, absolute) && differ++ == 0)
             first = i;
-    }
     if (differ)
-        snprintf(text, size, "[%s] is %.9g, expected %.9g (%lld of %lld elements differ)", position(want, first, at, sizeof at), get_float(got, first),
-                 get_float(want, first), (long long)differ, (long long)n);
+        snprintf(text, size, "[%s] is %.*g, expected %.*g (%lld of %lld elements differ)", position(want, first, at, sizeof at), digits,
+                 get_float(got, first), digits, get_float(want, first), (long long)differ, (long long)n);
     return differ == 0;
+}
+
+/* The element as the number that its dtype means: signed, unsigned, or true and false. */
+static const char *int_text(const DLTensor *t, int64_t i, char *text, size_t size)
+{
+    int unused = 64 - 8 * base_dtype_bytes(t->dtype);
+    uint64_t bits = (uint64_t)get_int(t, i);
+
+    if (base_is_bool(t->dtype))
+        snprintf(text, size, "%s", bits ? "true" : "false");
+    else if (base_is_signed(t->dtype))
+        snprintf(text, size, "%lld", (long long)((int64_t)(bits << unused) >> unused));
+    else
+        snprintf(text, size, "%llu", (unsigned long long)bits);
+    return text;
 }
 
 static bool compare_ints(const DLTensor *got, const DLTensor *want, char *text, size_t size)
 {
-    int64_t n = tec_tensor_elements(want);
-    char at[128];
+    int64_t n = tec_tensor_elements(want), differ = 0, first = -1;
+    char at[128], a[24], b[24];
 
     for (int64_t i = 0; i < n; i++)
-        if (get_int(got, i) != get_int(want, i)) {
-            snprintf(text, size, "[%s] is %lld, expected %lld", position(want, i, at, sizeof at), (long long)get_int(got, i), (long long)get_int(want, i));
-            return false;
-        }
-    return true;
+        if (get_int(got, i) != get_int(want, i) && differ++ == 0)
+            first = i;
+    if (differ)
+        snprintf(text, size, "[%s] is %s, expected %s (%lld of %lld elements differ)", position(want, first, at, sizeof at),
+                 int_text(got, first, a, sizeof a), int_text(want, first, b, sizeof b), (long long)differ, (long long)n);
+    return differ == 0;
 }
 
-bool run_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size)
+bool run_compare(const DLTensor *got, const DLTensor *want, run_origin origin, char *text, size_t size)
 {
     char a[160], b[160];
     bool same = got->ndim == want->ndim && base_dtype_same(got->dtype, want->dtype);
@@ -133,5 +177,5 @@ bool run_compare(const DLTensor *got, const DLTensor *want, char *text, size_t s
         snprintf(text, size, "is %s, expected %s", tec_tensor_text(got, a, sizeof a), tec_tensor_text(want, b, sizeof b));
         return false;
     }
-    return base_is_float(want->dtype) ? compare_floats(got, want, text, size) : compare_ints(got, want, text, size);
+    return base_is_float(want->dtype) ? compare_floats(got, want, origin, text, size) : compare_ints(got, want, text, size);
 }
