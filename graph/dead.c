@@ -1,4 +1,6 @@
 /* graph/dead.c -- drops nodes that no output needs, and computes equal expressions once. */
+#include <string.h>
+
 #include "graph/pass.h"
 #include "graph/rewrite.h"
 #include "ir/walk.h"
@@ -96,27 +98,80 @@ static bool same_node(const graph_node *a, graph_value *const *in, const graph_n
     return true;
 }
 
+/* ---- hashes, equal where nodes are ---- */
+
+static uint64_t mix(uint64_t h, const void *data, size_t size)
+{
+    return base_hash(data, size, h);
+}
+
+static uint64_t hash_attr(const op_attr *a, uint64_t h)
+{
+    h = mix(h, a->name, strlen(a->name));
+    switch (a->kind) {
+    case OP_ATTR_INT: return mix(h, &a->i, sizeof a->i);
+    case OP_ATTR_FLOAT: return h; /* 0 and -0 are equal and differ in bits */
+    case OP_ATTR_STRING: return mix(h, a->string, strlen(a->string));
+    case OP_ATTR_DTYPE: return mix(h, &a->dtype.bits, sizeof a->dtype.bits);
+    case OP_ATTR_INTS: return mix(h, a->ints, (size_t)a->n * sizeof *a->ints);
+    case OP_ATTR_FLOATS: return h;
+    case OP_ATTR_EXPRS:
+        for (int i = 0; i < a->n; i++)
+            h ^= ir_hash(a->exprs[i]) + (uint64_t)i;
+        return h;
+    }
+    return h;
+}
+
+/* Of a node with operands `in`, in a body: never NULL, as a key. */
+static void *key_of(const graph_body *body, const graph_node *node, graph_value *const *in)
+{
+    uint64_t h = mix(BASE_HASH_SEED, &body, sizeof body);
+
+    h = mix(h, &node->op, sizeof node->op);
+    h = mix(h, in, (size_t)node->n_in * sizeof *in);
+    for (int k = 0; k < node->n_attrs; k++)
+        h = hash_attr(&node->attr[k], h);
+    /* The table mixes all but the lowest four bits. */
+    return (void *)(uintptr_t)(h | 16);
+}
+
+/* A node of a new body, and the next with the same hash. */
+typedef struct shared shared;
+struct shared {
+    const graph_body *body;
+    const graph_node *node;
+    shared *next;
+};
+
 /* Only the body's own nodes are looked at: a value of another region may not be computed on every path. */
 static bool share(graph_rewrite *rw, const graph_node *node)
 {
     graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
 
+    if (node->kind != GRAPH_OP)
+        return graph_keep(rw, node);
     for (int k = 0; k < node->n_in; k++)
         in[k] = graph_new_value(rw, node->in[k]);
-    for (int i = 0; node->kind == GRAPH_OP && i < rw->body->nodes.n; i++) {
-        const graph_node *earlier = rw->body->nodes.at[i];
-
-        if (!same_node(earlier, in, node))
+    void *key = key_of(rw->body, node, in);
+    for (const shared *s = base_map_get(rw->user, key); s; s = s->next) {
+        if (s->body != rw->body || !same_node(s->node, in, node))
             continue;
         for (int k = 0; k < node->n_out; k++)
-            graph_replace(rw, node->out[k], earlier->out[k]);
+            graph_replace(rw, node->out[k], s->node->out[k]);
         return true;
     }
-    return graph_keep(rw, node);
+    graph_keep(rw, node);
+    shared *mine = base_new(rw->cx, shared);
+    *mine = (shared){rw->body, rw->body->nodes.at[rw->body->nodes.n - 1], base_map_get(rw->user, key)};
+    base_map_put(rw->cx, rw->user, key, mine);
+    return true;
 }
 
 graph_module *graph_share_common(graph_module *m, const target *t)
 {
+    base_map seen = {0};
+
     (void)t;
-    return graph_rewrite_module(m, share, NULL, NULL);
+    return graph_rewrite_module(m, share, NULL, &seen);
 }

@@ -1,6 +1,8 @@
 /* graph/emit.c -- one te definition for a fused group, an operator, a packing, or a whole expression over constants. */
 #include "graph/emit.h"
 
+#include <math.h>
+
 #include "ir/walk.h"
 
 typedef struct {
@@ -182,15 +184,46 @@ te_def *graph_definition(const graph_module *m, const graph_node *node, const ta
 
 /* ---- constants ---- */
 
-static bool constant_extents(const op_type *t)
-{
-    int64_t n, total = 1;
+/* Constants are not made much larger than what they are made of, and not in more time than a model's user would wait for. What is past these
+ * limits is computed when the model runs. */
+enum { FOLD_ELEMENTS_LOG = 24, FOLD_WORK_LOG = 34 };
 
-    for (int i = 0; i < t->n; i++) {
-        if (!ir_is_int(t->dim[i], &n) || n < 0 || __builtin_mul_overflow(total, n, &total))
+static bool element_count(const op_type *t, int64_t *total)
+{
+    int64_t n;
+
+    *total = 1;
+    for (int i = 0; i < t->n; i++)
+        if (!ir_is_int(t->dim[i], &n) || n < 0 || __builtin_mul_overflow(*total, n, total))
             return false;
+    return true;
+}
+
+/* Multiplications of a matrix product [m, k] * [k, n]: the root of mk * kn * mn. A convolution's are about that; the work of other operators
+ * is their elements. */
+static bool is_quick(const graph_node *node)
+{
+    double work = 1, most = 1;
+    int64_t n;
+
+    for (int k = 0; k < node->n_in + node->n_out; k++) {
+        const graph_value *v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+
+        if (v && element_count(&v->type, &n)) {
+            work *= (double)(n > 0 ? n : 1);
+            most = (double)n > most ? (double)n : most;
+        }
     }
-    return total <= (int64_t)1 << 30;
+    if (node->kind == GRAPH_OP && node->op->kind == OP_COMPLEX)
+        most = sqrt(work) > most ? sqrt(work) : most;
+    return most <= (double)((int64_t)1 << FOLD_WORK_LOG);
+}
+
+static bool is_small(const op_type *t, int64_t largest_leaf)
+{
+    int64_t n;
+
+    return element_count(t, &n) && (n <= (int64_t)1 << FOLD_ELEMENTS_LOG || n / 2 <= largest_leaf);
 }
 
 /* Values of dimensions are operands too, though no edge shows them. */
@@ -204,56 +237,71 @@ static bool uses_symbols(tec_context *cx, const graph_node *node)
     return symbols.n > 0;
 }
 
-static bool find_computable(tec_context *cx, const graph_value *v, base_map *memo)
+/* Elements of the largest constant that v is made of; -1: it cannot be computed now. */
+static int64_t largest_leaf(tec_context *cx, const graph_value *v, base_map *memo)
 {
     const graph_node *node = v->node;
+    int64_t largest = 0, n;
 
     if (v->constant)
-        return true;
-    if (!node || (node->kind != GRAPH_OP && node->kind != GRAPH_PACK))
-        return false;
-    if (uses_symbols(cx, node))
-        return false;
-    for (int k = 0; k < node->n_in; k++)
-        if (node->in[k] && !graph_is_computable(cx, node->in[k], memo))
-            return false;
+        return element_count(&v->type, &n) ? n : 0;
+    if (!node || (node->kind != GRAPH_OP && node->kind != GRAPH_PACK) || uses_symbols(cx, node))
+        return -1;
+    for (int k = 0; k < node->n_in; k++) {
+        if (!node->in[k])
+            continue;
+        if (!graph_is_computable(cx, node->in[k], memo))
+            return -1;
+        n = (int64_t)(intptr_t)base_map_get(memo, node->in[k]) - 1;
+        largest = n > largest ? n : largest;
+    }
     for (int k = 0; k < node->n_out; k++)
-        if (!constant_extents(&node->out[k]->type))
-            return false;
+        if (!is_small(&node->out[k]->type, largest))
+            return -1;
+    return is_quick(node) ? largest : -1;
+}
+
+/* The memo holds the elements of the largest leaf, plus one; -1: not computable. */
+bool graph_is_computable(tec_context *cx, const graph_value *v, base_map *memo)
+{
+    intptr_t known = (intptr_t)base_map_get(memo, v);
+
+    if (!known) {
+        int64_t leaf = largest_leaf(cx, v, memo);
+
+        known = leaf < 0 ? -1 : (intptr_t)leaf + 1;
+        base_map_put(cx, memo, v, (void *)known);
+    }
+    return known > 0;
+}
+
+/* A constant that v is, or has become. */
+static bool add_leaf(emitter *e, const graph_value *v, const graph_value *constant, base_vec *leaves)
+{
+    base_push(e->m->cx, leaves, constant);
+    if (!add_input(e, constant, leaves->n))
+        return false;
+    base_map_put(e->m->cx, &e->tensors, v, tensor_of(e, constant));
     return true;
 }
 
-bool graph_is_computable(tec_context *cx, const graph_value *v, base_map *memo)
-{
-    static const char yes = 1, no = 0;
-    const char *known = base_map_get(memo, v);
-
-    if (!known) {
-        known = find_computable(cx, v, memo) ? &yes : &no;
-        base_map_put(cx, memo, v, known);
-    }
-    return known == &yes;
-}
-
-static bool emit_ancestors(emitter *e, const graph_value *v, base_vec *leaves)
+static bool emit_ancestors(emitter *e, const graph_value *v, const base_map *done, base_vec *leaves)
 {
     if (!v || base_map_has(&e->tensors, v))
         return true;
-    if (v->constant) {
-        base_push(e->m->cx, leaves, v);
-        return add_input(e, v, leaves->n);
-    }
+    if (v->constant || base_map_has(done, v))
+        return add_leaf(e, v, v->constant ? v : base_map_get(done, v), leaves);
     for (int k = 0; k < v->node->n_in; k++)
-        if (!emit_ancestors(e, v->node->in[k], leaves))
+        if (!emit_ancestors(e, v->node->in[k], done, leaves))
             return false;
     return emit_node(e, v->node, IR_ROLE_NONE);
 }
 
-te_def *graph_constant_definition(const graph_module *m, const graph_value *v, const target *t, base_vec *leaves)
+te_def *graph_constant_definition(const graph_module *m, const graph_value *v, const target *t, const base_map *done, base_vec *leaves)
 {
     emitter e = open_definition(m, v->node->name, t);
 
-    if (!emit_ancestors(&e, v, leaves))
+    if (!emit_ancestors(&e, v, done, leaves))
         return NULL;
     te_output(e.def, as_output(&e, tensor_of(&e, v)));
     return base_failed(m->cx) ? NULL : e.def;

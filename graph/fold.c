@@ -1,19 +1,24 @@
 /* graph/fold.c -- computes what depends on constants alone.
  *
- * Only values that something else needs are computed, each by one kernel that holds the whole expression behind it; all of them are compiled
- * together. Nodes that only served those are left to graph_remove_dead.
+ * Only values that something else needs are computed, each by one kernel that holds the expression behind it, cut where that expression has
+ * too many terms (graph/terms.h). What is cut off is computed in an earlier round; all kernels of a round are compiled together. Nodes that
+ * only served those are left to graph_remove_dead.
  */
 #include "graph/emit.h"
 #include "graph/evaluate.h"
 #include "graph/pass.h"
 #include "graph/rewrite.h"
+#include "graph/terms.h"
 
 typedef struct {
     const graph_module *m;
     base_map computable;
-    base_map frontier; /* old value -> itself: computable, and read by what is not */
+    base_map frontier; /* old value -> itself: computable, and read by what is not, or cut off */
     base_vec order;    /* the same, in order of discovery */
+    base_map terms;    /* computable value -> int64_t *: of its expression */
+    base_map round;    /* computable value -> in which round at the earliest, plus one */
     base_map results;  /* old value -> graph_value * (constant) */
+    int rounds;
 } state;
 
 static void note_use(state *st, const graph_value *v)
@@ -26,6 +31,46 @@ static void note_use(state *st, const graph_value *v)
     base_push(cx, &st->order, v);
 }
 
+static int64_t terms_of(const state *st, const graph_value *v)
+{
+    const int64_t *terms = v && !base_map_has(&st->frontier, v) ? base_map_get(&st->terms, v) : NULL;
+
+    return terms ? *terms : 1;
+}
+
+/* The round of what reads v: the next, where v is computed by itself. */
+static intptr_t round_behind(const state *st, const graph_value *v)
+{
+    return v && !v->constant ? (intptr_t)base_map_get(&st->round, v) + base_map_has(&st->frontier, v) : 1;
+}
+
+/* Counts the terms of a computable node; where there are too many, its operands are cut off. */
+static void measure(state *st, const graph_node *node)
+{
+    tec_context *cx = st->m->cx;
+    int *reads = base_array(cx, int, node->n_in), own = graph_own_terms(st->m, node, reads);
+    int64_t *terms = base_new(cx, int64_t);
+    intptr_t round = 1;
+
+    *terms = own;
+    for (int k = 0; k < node->n_in; k++)
+        *terms = graph_add_terms(*terms, reads[k], terms_of(st, node->in[k]));
+    for (int k = 0; *terms > GRAPH_MOST_TERMS && k < node->n_in; k++)
+        note_use(st, node->in[k]);
+    if (*terms > GRAPH_MOST_TERMS)
+        *terms = own;
+    for (int k = 0; k < node->n_in; k++) {
+        intptr_t behind = round_behind(st, node->in[k]);
+
+        round = behind > round ? behind : round;
+    }
+    st->rounds = round > st->rounds ? (int)round : st->rounds;
+    for (int k = 0; k < node->n_out; k++) {
+        base_map_put(cx, &st->terms, node->out[k], terms);
+        base_map_put(cx, &st->round, node->out[k], (void *)round);
+    }
+}
+
 static void find_frontier(state *st, const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++) {
@@ -34,6 +79,8 @@ static void find_frontier(state *st, const graph_body *body)
 
         for (int k = 0; k < node->n_out; k++)
             computed = computed && graph_is_computable(st->m->cx, node->out[k], &st->computable);
+        if (computed)
+            measure(st, node);
         for (int k = 0; !computed && k < node->n_in; k++)
             note_use(st, node->in[k]);
         for (int k = 0; k < node->n_bodies; k++)
@@ -48,7 +95,7 @@ static bool prepare_one(state *st, const graph_value *v, const target *t, graph_
     base_vec leaves = {0};
     const op_constant **in;
 
-    e->def = graph_constant_definition(st->m, v, t, &leaves);
+    e->def = graph_constant_definition(st->m, v, t, &st->results, &leaves);
     in = base_array(st->m->cx, const op_constant *, leaves.n);
     for (int i = 0; i < leaves.n; i++)
         in[i] = ((const graph_value *)leaves.at[i])->constant;
@@ -56,23 +103,35 @@ static bool prepare_one(state *st, const graph_value *v, const target *t, graph_
     return e->def != NULL;
 }
 
-static bool compute(state *st, const target *t)
+static bool compute_round(state *st, const base_vec *values, const target *t)
 {
     tec_context *cx = st->m->cx;
-    graph_evaluation *e = base_array(cx, graph_evaluation, st->order.n);
+    graph_evaluation *e = base_array(cx, graph_evaluation, values->n);
 
-    for (int i = 0; i < st->order.n; i++)
-        if (!prepare_one(st, st->order.at[i], t, &e[i]))
+    for (int i = 0; i < values->n; i++)
+        if (!prepare_one(st, values->at[i], t, &e[i]))
             return false;
-    if (!graph_evaluate(cx, e, st->order.n))
+    if (!graph_evaluate(cx, e, values->n))
         return false;
-    for (int i = 0; i < st->order.n; i++) {
-        const graph_value *old = st->order.at[i];
+    for (int i = 0; i < values->n; i++) {
+        const graph_value *old = values->at[i];
         graph_value *v = graph_value_new(cx, old->name, old->type);
 
         v->constant = e[i].out;
         base_map_put(cx, &st->results, old, v);
     }
+    return true;
+}
+
+static bool compute(state *st, const target *t)
+{
+    base_vec *values = base_array(st->m->cx, base_vec, st->rounds + 1);
+
+    for (int i = 0; i < st->order.n; i++)
+        base_push(st->m->cx, &values[(intptr_t)base_map_get(&st->round, st->order.at[i])], st->order.at[i]);
+    for (int r = 0; r <= st->rounds; r++)
+        if (values[r].n && !compute_round(st, &values[r], t))
+            return false;
     return true;
 }
 

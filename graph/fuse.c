@@ -6,10 +6,11 @@
  * - an opaque operator stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself.
  *
  * A value moves into a kernel only where that kernel is its one reader: nothing is computed twice, nothing waits for itself.
- * A group stands where its last operator stood.
+ * A group stands where its last operator stood. Nor does it grow past what a kernel may hold (graph/terms.h).
  */
 #include "graph/pass.h"
 #include "graph/rewrite.h"
+#include "graph/terms.h"
 #include "ir/walk.h"
 
 typedef struct {
@@ -23,6 +24,8 @@ typedef struct {
 typedef struct {
     base_map uses;   /* value -> how often */
     base_map groups; /* graph_node * -> group * */
+    base_map terms;  /* graph_node * -> int64_t *: of its expression, with what is joined in front of it */
+    const graph_module *m;
 } state;
 
 enum { MOST_OPERATORS = 64 }; /* in one kernel: longer chains are no faster and slow to compile */
@@ -78,6 +81,28 @@ static bool only_reader(const state *st, const graph_node *node, const graph_val
     return graph_uses(&st->uses, v) == n;
 }
 
+/* Terms that operand k adds where what makes it is joined; 1 otherwise, a load. */
+static int64_t operand_terms(const state *st, const graph_node *node, int k, const group *mine)
+{
+    const graph_node *before = node->in[k] ? node->in[k]->node : NULL;
+    const int64_t *terms = before && base_map_get(&st->groups, before) == mine ? base_map_get(&st->terms, before) : NULL;
+
+    return terms && before->op->kind != OP_COMPLEX ? *terms : 1;
+}
+
+/* Terms of the node where group `more` would be joined as well as what is joined already. */
+static int64_t terms_with(const state *st, const graph_node *node, const int *reads, int own, const group *mine, const group *more)
+{
+    int64_t terms = own;
+
+    for (int k = 0; k < node->n_in; k++) {
+        int64_t a = operand_terms(st, node, k, mine), b = more ? operand_terms(st, node, k, more) : 1;
+
+        terms = graph_add_terms(terms, reads[k], a > b ? a : b);
+    }
+    return terms;
+}
+
 static void place(tec_context *cx, state *st, const graph_body *body, const graph_node *node)
 {
     group *g = base_new(cx, group);
@@ -89,6 +114,7 @@ static void place(tec_context *cx, state *st, const graph_body *body, const grap
         g->anchor = node;
         g->shape = &node->out[0]->type;
     }
+    int *reads = base_array(cx, int, node->n_in), own = can_join(node) ? graph_own_terms(st->m, node, reads) : 1;
     for (int k = 0; can_join(node) && kind != OP_COMPLEX && k < node->n_in; k++) {
         const graph_node *before = node->in[k] ? node->in[k]->node : NULL;
         group *p = before ? base_map_get(&st->groups, before) : NULL;
@@ -96,9 +122,12 @@ static void place(tec_context *cx, state *st, const graph_body *body, const grap
         if (!p || p == g || p->body != body || !can_join(before) || !only_reader(st, node, node->in[k]) ||
             p->nodes.n + g->nodes.n >= MOST_OPERATORS)
             continue;
-        if (fits(p, node, g->kind))
+        if (fits(p, node, g->kind) && terms_with(st, node, reads, own, g, p) <= GRAPH_MOST_TERMS)
             join(cx, st, g, p);
     }
+    int64_t *terms = base_new(cx, int64_t);
+    *terms = terms_with(st, node, reads, own, g, NULL);
+    base_map_put(cx, &st->terms, node, terms);
     base_push(cx, &g->nodes, node);
     base_map_put(cx, &st->groups, node, g);
 }
@@ -200,7 +229,7 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
 
 graph_module *graph_fuse(graph_module *m, const target *t)
 {
-    state st = {.uses = {0}};
+    state st = {.m = m};
 
     (void)t;
     return graph_rewrite_module(m, visit, prepare, &st);

@@ -36,14 +36,21 @@ const ir_expr *graph_symbol(graph_module *m, const char *name)
     return s;
 }
 
-ir_facts *graph_facts(const graph_module *m)
+/* Made again only where symbols or facts were added: most nodes ask for them. */
+const ir_facts *graph_facts(const graph_module *m)
 {
-    ir_facts *f = ir_facts_new(m->cx, NULL);
+    graph_module *mine = (graph_module *)m;
 
+    if (m->known && m->n_known_symbols == m->symbols.n && m->n_known_facts == m->facts.n)
+        return m->known;
+    ir_facts *f = ir_facts_new(m->cx, NULL);
     for (int i = 0; i < m->symbols.n; i++)
         ir_facts_assume(f, ir_ge(m->cx, m->symbols.at[i], ir_int(m->cx, 0)));
     for (int i = 0; i < m->facts.n; i++)
         ir_facts_assume(f, m->facts.at[i]);
+    mine->known = f;
+    mine->n_known_symbols = m->symbols.n;
+    mine->n_known_facts = m->facts.n;
     return f;
 }
 

@@ -72,6 +72,8 @@ struct tec_graph {
     base_vec symbols;   /* ir_expr *, named dimensions */
     base_vec facts;     /* conditions over symbols */
     base_dict symbol_by_name;
+    const ir_facts *known; /* of so many symbols and facts: what graph_facts gave last */
+    int n_known_symbols, n_known_facts;
 };
 
 graph_module *graph_new(tec_context *cx, const char *name);

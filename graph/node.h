@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-ir_facts *graph_facts(const graph_module *m); /* symbols are at least 0; the module's facts */
+const ir_facts *graph_facts(const graph_module *m); /* symbols are at least 0; the module's facts */
 graph_value *graph_value_new(tec_context *cx, const char *name, op_type type);
 graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in, int n_in, const op_type *out, int n_out);
 /* An operator node with types inferred, in no body yet. Its dimensions are simplified. */

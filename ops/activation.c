@@ -71,7 +71,7 @@ static const ir_expr *hard_sigmoid(const op_call *c, const ir_expr *const *a)
 
 static const ir_expr *hard_swish(const op_call *c, const ir_expr *const *a)
 {
-    const ir_expr *x = a[0], *line = ir_add(c->cx, ir_mul(c->cx, x, constant(c, x, 1.0 / 6)), constant(c, x, 0.5));
+    const ir_expr *x = a[0], *line = ir_add(c->cx, ir_mul(c->cx, x, constant(c, x, op_float(c, "alpha", 1.0 / 6))), constant(c, x, 0.5));
 
     return ir_mul(c->cx, x, ir_max(c->cx, constant(c, x, 0), ir_min(c->cx, constant(c, x, 1), line)));
 }
@@ -137,7 +137,7 @@ static const op_info rows[] = {
     {.name = "sigmoid", ACTIVATION(sigmoid), .doc = "1 / (1 + exp(-a))"},
     {.name = "tanh", ACTIVATION(tanh_), .doc = "hyperbolic tangent"},
     {.name = "hard_sigmoid", ACTIVATION(hard_sigmoid), .doc = "alpha * a + beta within 0 and 1; alpha (0.2), beta (0.5)"},
-    {.name = "hard_swish", ACTIVATION(hard_swish), .doc = "a * (a / 6 + 1/2 within 0 and 1)"},
+    {.name = "hard_swish", ACTIVATION(hard_swish), .doc = "a * (alpha * a + 1/2 within 0 and 1); alpha (1/6)"},
     {.name = "softplus", ACTIVATION(softplus), .doc = "log(1 + exp(a))"},
     {.name = "softsign", ACTIVATION(softsign), .doc = "a / (1 + |a|)"},
     {.name = "thresholded_relu", ACTIVATION(thresholded_relu), .doc = "a above alpha, otherwise 0; alpha (1)"},

@@ -76,6 +76,68 @@ bool op_broadcast(const op_call *c, op_type *out)
     return true;
 }
 
+/* ---- sizes ---- */
+
+/* A process addresses 2^47 bytes; a dimension that takes more terms than that would take longer to simplify than the model to run. */
+enum { MOST_BYTES_LOG = 47, MOST_TERMS = 1000 };
+
+typedef struct {
+    ir_walk walk; /* first, so that the hook finds the rest */
+    int terms;
+    bool large;
+} dim_walk;
+
+static bool count_term(ir_walk *w, const ir_expr *e)
+{
+    dim_walk *d = (dim_walk *)w;
+    int64_t n;
+
+    d->large = d->large || (ir_is_int(e, &n) && (n >> MOST_BYTES_LOG) != 0 && (n >> MOST_BYTES_LOG) != -1);
+    w->stop = ++d->terms > MOST_TERMS || d->large;
+    return !w->stop;
+}
+
+bool op_is_short(const ir_expr *e, bool *large)
+{
+    dim_walk d = {.walk = {.expr = count_term, .every = true}};
+
+    ir_walk_expr(&d.walk, e);
+    *large = d.large;
+    return d.terms <= MOST_TERMS;
+}
+
+bool op_check_size(tec_context *cx, const op_type *t, const char **why)
+{
+    int64_t bytes = base_dtype_bytes(t->dtype), n;
+    bool large;
+
+    for (int i = 0; i < t->n; i++) {
+        if (!op_is_short(t->dim[i], &large)) {
+            *why = base_format(cx, "dimension %d is an expression of more than %d terms", i, MOST_TERMS);
+            return false;
+        }
+        if (ir_is_int(t->dim[i], &n) && n < 0) {
+            *why = base_format(cx, "dimension %d is %lld", i, (long long)n);
+            return false;
+        }
+        if (large || (ir_is_int(t->dim[i], &n) && n > 0 && (__builtin_mul_overflow(bytes, n, &bytes) || bytes >> MOST_BYTES_LOG))) {
+            *why = base_format(cx, "it would be larger than 2^%d bytes", MOST_BYTES_LOG);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_outputs(op_call *c)
+{
+    const char *why;
+
+    for (int k = 0; k < c->n_outputs; k++)
+        if (!op_check_size(c->cx, &c->output[k], &why))
+            return op_fail(c, "result %d: %s", k, why);
+    return true;
+}
+
 bool op_infer(op_call *c)
 {
     if (c->n_inputs < c->op->min_inputs || (c->op->max_inputs >= 0 && c->n_inputs > c->op->max_inputs)) {
@@ -90,7 +152,7 @@ bool op_infer(op_call *c)
         c->n_outputs = c->op->n_outputs;
         c->output = base_array(c->cx, op_type, c->n_outputs);
     }
-    return c->op->relation(c);
+    return c->op->relation(c) && check_outputs(c);
 }
 
 /* ---- attributes ---- */

@@ -115,6 +115,10 @@ extern const int op_n_families;
 const op_info *op_find(const char *name);
 
 bool op_infer(op_call *c);                      /* checks the number of inputs, runs the relation */
+/* Whether a tensor of this type could exist: no negative extent, less than 2^47 bytes, dimensions of at most 1000 terms; otherwise why not. */
+bool op_check_size(tec_context *cx, const op_type *t, const char **why);
+/* Whether a dimension has at most 1000 terms. *large: a number beyond 2^47 is among them. */
+bool op_is_short(const ir_expr *e, bool *large);
 const op_impl *op_choose(const op_call *c);     /* NULL with an error: nothing applies */
 /* body with packing: what the graph and tests call. packed: in[impl->packs] is packed already. */
 bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed, te_tensor **out);

@@ -144,7 +144,9 @@ static bool slice_body(const op_call *c, te_def *d, te_tensor *const *in, te_ten
     return finish(c, d, axis, te_read(in[0], index, c->input[0].n), out);
 }
 
-/* ---- pad: before, after; mode constant, reflect or edge; the value as a second operand or attribute ---- */
+enum { MOST_PADDING = 1 << 30 };
+
+/* ---- pad: before, after; mode constant, reflect, edge or wrap; the value as a second operand or attribute ---- */
 
 static bool pad_relation(op_call *c)
 {
@@ -154,14 +156,18 @@ static bool pad_relation(op_call *c)
 
     if (!before || !after)
         return false;
-    if (!base_same(mode, "constant") && !base_same(mode, "reflect") && !base_same(mode, "edge"))
-        return op_fail(c, "mode '%s' is none of constant, reflect, edge", mode);
+    if (!base_same(mode, "constant") && !base_same(mode, "reflect") && !base_same(mode, "edge") && !base_same(mode, "wrap"))
+        return op_fail(c, "mode '%s' is none of constant, reflect, edge, wrap", mode);
     if (op_has_input(c, 1) && (c->input[1].n != 0 || !base_dtype_same(c->input[1].dtype, c->input[0].dtype)))
         return op_fail(c, "the padding value is %s, expected a single %s", op_type_text(c->cx, &c->input[1]), base_dtype_text(c->cx, c->input[0].dtype));
     for (int i = 0; i < c->input[0].n; i++) {
-        int64_t n;
+        int64_t n, added;
 
-        dim[i] = simple(c, ir_add(c->cx, c->input[0].dim[i], ir_int(c->cx, before[i] + after[i])));
+        if (__builtin_add_overflow(before[i], after[i], &added) || added > MOST_PADDING || added < -MOST_PADDING)
+            return op_fail(c, "%lld and %lld elements added to dimension %d: out of range", (long long)before[i], (long long)after[i], i);
+        if (ir_is_value(c->input[0].dim[i], 0) && !base_same(mode, "constant") && (before[i] > 0 || after[i] > 0))
+            return op_fail(c, "dimension %d is empty: there is nothing to fill the padding from in mode %s", i, mode);
+        dim[i] = simple(c, ir_add(c->cx, c->input[0].dim[i], ir_int(c->cx, added)));
         if (ir_is_int(dim[i], &n) && n < 0)
             return op_fail(c, "dimension %d of %s would have extent %lld", i, op_type_text(c->cx, &c->input[0]), (long long)n);
     }
@@ -169,10 +175,19 @@ static bool pad_relation(op_call *c)
     return true;
 }
 
-static const ir_expr *reflected(const op_call *c, const ir_expr *i, const ir_expr *n)
+/* Element i of n, mirrored at both ends as often as it takes: 4 elements are read as ... 2 1 0 1 2 3 2 1 0 1 ..., with a period of 6. Where no
+ * padding is longer than the operand, two mirrors are enough, and cheaper. */
+static const ir_expr *reflected(const op_call *c, const ir_expr *i, const ir_expr *n, int64_t padding)
 {
-    const ir_expr *a = ir_abs(c->cx, i), *last = ir_sub(c->cx, n, ir_int(c->cx, 1));
+    tec_context *cx = c->cx;
+    const ir_expr *a = ir_abs(cx, i), *last = ir_sub(cx, n, ir_int(cx, 1));
+    int64_t extent;
 
+    if (!ir_is_int(n, &extent) || padding >= extent) {
+        const ir_expr *period = ir_max(cx, ir_int(cx, 1), ir_mul(cx, last, ir_int(cx, 2))), *at = ir_floormod(cx, i, period);
+
+        return ir_min(cx, at, ir_sub(cx, period, at));
+    }
     return ir_sub(c->cx, last, ir_abs(c->cx, ir_sub(c->cx, last, a)));
 }
 
@@ -190,7 +205,9 @@ static bool pad_body(const op_call *c, te_def *d, te_tensor *const *in, te_tenso
         if (base_same(mode, "edge"))
             index[i] = ir_max(cx, ir_int(cx, 0), ir_min(cx, index[i], ir_sub(cx, n, ir_int(cx, 1))));
         else if (base_same(mode, "reflect"))
-            index[i] = reflected(c, index[i], n);
+            index[i] = reflected(c, index[i], n, before[i] > after[i] ? before[i] : after[i]);
+        else if (base_same(mode, "wrap"))
+            index[i] = ir_floormod(cx, index[i], n);
         else {
             if (before[i] > 0)
                 inside = ir_all(cx, inside, ir_ge(cx, index[i], ir_int(cx, 0)));

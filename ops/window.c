@@ -16,6 +16,8 @@ static bool read_ints(const op_call *c, const char *name, int rank, int64_t leas
     for (int i = 0; i < n; i++) {
         if (v[i] < least)
             return op_fail(c, "'%s' must be at least %lld, found %lld", name, (long long)least, (long long)v[i]);
+        if (v[i] > OP_MOST_WINDOW)
+            return op_fail(c, "'%s' must be at most %d, found %lld", name, OP_MOST_WINDOW, (long long)v[i]);
         out[i] = v[i];
     }
     return true;
@@ -30,6 +32,9 @@ static bool read_pads(const op_call *c, op_window *w)
         return true;
     if (n != 2 * w->rank)
         return op_fail(c, "'pads' has %d values, expected %d: the begin of each spatial dimension, then the end of each", n, 2 * w->rank);
+    for (int i = 0; i < 2 * w->rank; i++)
+        if (v[i] > OP_MOST_WINDOW || v[i] < -OP_MOST_WINDOW)
+            return op_fail(c, "padding %lld is out of range: at most %d", (long long)v[i], OP_MOST_WINDOW);
     for (int i = 0; i < w->rank; i++) {
         w->before[i] = v[i];
         w->after[i] = v[w->rank + i];
@@ -47,6 +52,8 @@ bool op_window_read(const op_call *c, const int64_t *kernel, int rank, op_window
         w->stride[i] = w->dilation[i] = 1;
         if (kernel[i] < 1)
             return op_fail(c, "the kernel has extent %lld in spatial dimension %d", (long long)kernel[i], i);
+        if (kernel[i] > OP_MOST_WINDOW)
+            return op_fail(c, "the kernel has extent %lld in spatial dimension %d: at most %d", (long long)kernel[i], i, OP_MOST_WINDOW);
     }
     return read_ints(c, "strides", rank, 1, w->stride) && read_ints(c, "dilations", rank, 1, w->dilation) && read_pads(c, w);
 }

@@ -11,7 +11,10 @@
 
 #include "ops/op.h"
 
-enum { OP_MAX_SPATIAL = 8 };
+enum {
+    OP_MAX_SPATIAL = 8,
+    OP_MOST_WINDOW = 1 << 30 /* of a kernel, stride, dilation or padding: products of two fit into 64 bits */
+};
 
 typedef struct {
     int rank;

@@ -1,40 +1,15 @@
 /* graph/onnx/arithmetic.c -- element-wise ONNX operators: arithmetic, comparison, logic, activations, casts.
  *
- * Most are one operator of tec's under another name: a row of `plain`. Until opset 6, binary operators broadcast only on request, by
+ * Most are one operator of tec's under another name: `as` in its row. Until opset 6, binary operators broadcast only on request, by
  * the attributes `broadcast` and `axis`.
  */
 #include "graph/onnx/import.h"
 
 /* ---- one to one ---- */
 
-static const struct {
-    const char *onnx, *op;
-} plain[] = {
-    {"Abs", "abs"}, {"Acos", "acos"}, {"Acosh", "acosh"}, {"Asin", "asin"}, {"Asinh", "asinh"}, {"Atan", "atan"},
-    {"Atanh", "atanh"},
-    {"Ceil", "ceil"}, {"Cos", "cos"}, {"Cosh", "cosh"}, {"Erf", "erf"}, {"Exp", "exp"}, {"Floor", "floor"},
-    {"HardSwish", "hard_swish"},
-    {"Identity", "identity"}, {"IsNaN", "isnan"}, {"Log", "log"}, {"Neg", "neg"}, {"Not", "not"}, {"Reciprocal", "reciprocal"},
-    {"Relu", "relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"}, {"Sign", "sign"}, {"Sin", "sin"}, {"Sinh", "sinh"},
-    {"Softplus", "softplus"},
-    {"Softsign", "softsign"}, {"Sqrt", "sqrt"}, {"Tan", "tan"}, {"Tanh", "tanh"}, {"Max", "max"}, {"Min", "min"}, {"Sum", "sum"},
-    {"Mean", "mean"},
-    {"Add", "add"}, {"Sub", "sub"}, {"Mul", "mul"}, {"Div", "div"}, {"Equal", "equal"}, {"Less", "less"},
-    {"LessOrEqual", "less_equal"},
-    {"Greater", "greater"}, {"GreaterOrEqual", "greater_equal"}, {"And", "and"}, {"Or", "or"}, {"Xor", "xor"}, {"Where", "where"},
-};
-
-static const char *plain_op(const onnx_node *n)
-{
-    for (int i = 0; i < BASE_COUNT(plain); i++)
-        if (base_same(plain[i].onnx, n->proto->op_type))
-            return plain[i].op;
-    return NULL;
-}
-
 static bool convert_plain(onnx_node *n)
 {
-    return onnx_emit(n, plain_op(n), NULL, 0);
+    return onnx_emit(n, n->row->as, NULL, 0);
 }
 
 /* ---- old broadcasting ---- */
@@ -61,7 +36,7 @@ static bool convert_binary(onnx_node *n)
 
     if (n->opset < 7 && onnx_int(n, "broadcast", 0) && axis >= 0)
         b = shift_to_axis(n, n->in[0], b, axis);
-    return b && onnx_set(n, 0, ONNX_MAKE(n, plain_op(n), NULL, 0, n->in[0], b));
+    return b && onnx_set(n, 0, ONNX_MAKE(n, n->row->as, NULL, 0, n->in[0], b));
 }
 
 /* ---- with parameters ---- */
@@ -90,6 +65,14 @@ WITH_FLOATS(convert_selu, "selu", 2, {{"alpha", "gamma"}, {1.6732631921768188476
 WITH_FLOATS(convert_old_selu, "selu", 2, {{"alpha", "gamma"}, {1.6732, 1.0507}})
 WITH_FLOATS(convert_hard_sigmoid, "hard_sigmoid", 2, {{"alpha", "beta"}, {0.2, 0.5}})
 WITH_FLOATS(convert_shrink, "shrink", 2, {{"bias", "lambd"}, {0, 0.5}})
+
+/* In ONNX a function of other operators, whose attributes are float32: so is its sixth. */
+static bool convert_hard_swish(onnx_node *n)
+{
+    op_attr alpha = op_attr_float("alpha", (float)(1.0 / 6));
+
+    return onnx_set(n, 0, ONNX_MAKE(n, "hard_swish", &alpha, 1, n->in[0]));
+}
 
 static bool convert_prelu(onnx_node *n)
 {
@@ -121,8 +104,8 @@ static bool convert_cast(onnx_node *n)
 
     if (n->opset < 6)
         return onnx_unsupported(n, "'to' as a string (opset 5 and before)");
-    if (!onnx_dtype((int32_t)onnx_int(n, "to", 0), &t))
-        return onnx_unsupported(n, "a cast to element type %lld", (long long)onnx_int(n, "to", 0));
+    if (!onnx_dtype(onnx_int(n, "to", 0), &t))
+        return onnx_unsupported(n, "a cast to %s", onnx_type_name(n->cx, onnx_int(n, "to", 0)));
     op_attr to = op_attr_dtype("to", t);
     return onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, n->in[0]));
 }
@@ -190,31 +173,47 @@ static bool convert_dropout(onnx_node *n)
     return onnx_set(n, 0, ONNX_MAKE(n, "identity", NULL, 0, n->in[0]));
 }
 
-#define PLAIN(op) {op, convert_plain, 1, 0, 1}
+#define UNARY(op, since, as) {op, convert_plain, since, 0, "1>1", as}
+#define ANY(op, as) {op, convert_plain, 1, 0, "1-*>1", as}
+#define BINARY(op, since, as) {op, convert_binary, since, 0, "2>1 axis:i<7 broadcast:i<7", as}
 static const onnx_row rows[] = {
-    PLAIN("Abs"), PLAIN("Acos"), PLAIN("Acosh"), PLAIN("Asin"), PLAIN("Asinh"), PLAIN("Atan"), PLAIN("Atanh"), PLAIN("Ceil"),
-    PLAIN("Cos"),
-    PLAIN("Cosh"), PLAIN("Erf"), PLAIN("Exp"), PLAIN("Floor"), PLAIN("HardSwish"), PLAIN("Identity"), PLAIN("IsNaN"),
-    PLAIN("Log"), PLAIN("Neg"),
-    PLAIN("Not"), PLAIN("Reciprocal"), PLAIN("Relu"), PLAIN("Round"), PLAIN("Sigmoid"), PLAIN("Sign"), PLAIN("Sin"),
-    PLAIN("Sinh"),
-    PLAIN("Softplus"), PLAIN("Softsign"), PLAIN("Sqrt"), PLAIN("Tan"), PLAIN("Tanh"), PLAIN("Max"), PLAIN("Min"), PLAIN("Sum"),
-    PLAIN("Mean"),
-    PLAIN("Where"),
-    {"Add", convert_binary, 1, 0, 2}, {"Sub", convert_binary, 1, 0, 2}, {"Mul", convert_binary, 1, 0, 2},
-    {"Div", convert_binary, 1, 0, 2},
-    {"Equal", convert_binary, 1, 0, 2}, {"Less", convert_binary, 1, 0, 2}, {"LessOrEqual", convert_binary, 12, 0, 2},
-    {"Greater", convert_binary, 1, 0, 2},
-    {"GreaterOrEqual", convert_binary, 12, 0, 2}, {"And", convert_binary, 1, 0, 2}, {"Or", convert_binary, 1, 0, 2},
-    {"Xor", convert_binary, 1, 0, 2},
-    {"Pow", convert_pow, 1, 0, 2}, {"Mod", convert_mod, 10, 0, 2}, {"IsInf", convert_isinf, 10, 0, 1},
-    {"BitShift", convert_bit_shift, 11, 0, 2},
-    {"LeakyRelu", convert_leaky_relu, 1, 0, 1}, {"Elu", convert_elu, 1, 0, 1}, {"Celu", convert_celu, 12, 0, 1},
-    {"Selu", convert_selu, 6, 0, 1},
-    {"Selu", convert_old_selu, 1, 5, 1}, {"HardSigmoid", convert_hard_sigmoid, 1, 0, 1},
-    {"ThresholdedRelu", convert_thresholded_relu, 10, 0, 1},
-    {"Shrink", convert_shrink, 9, 0, 1}, {"PRelu", convert_prelu, 1, 0, 2}, {"Clip", convert_clip, 1, 0, 1},
-    {"Cast", convert_cast, 1, 0, 1},
-    {"CastLike", convert_cast_like, 15, 0, 2}, {"Dropout", convert_dropout, 1, 0, 1},
+    UNARY("Abs", 1, "abs"), UNARY("Acos", 7, "acos"), UNARY("Acosh", 9, "acosh"), UNARY("Asin", 7, "asin"),
+    UNARY("Asinh", 9, "asinh"), UNARY("Atan", 7, "atan"), UNARY("Atanh", 9, "atanh"),
+    UNARY("Ceil", 1, "ceil"), UNARY("Cos", 7, "cos"), UNARY("Cosh", 9, "cosh"), UNARY("Erf", 9, "erf"),
+    UNARY("Exp", 1, "exp"), UNARY("Floor", 1, "floor"), UNARY("Identity", 1, "identity"),
+    UNARY("IsNaN", 9, "isnan"), UNARY("Log", 1, "log"), UNARY("Neg", 1, "neg"), UNARY("Not", 1, "not"),
+    UNARY("Reciprocal", 1, "reciprocal"), UNARY("Relu", 1, "relu"), UNARY("Round", 11, "round"),
+    UNARY("Sigmoid", 1, "sigmoid"), UNARY("Sign", 9, "sign"), UNARY("Sin", 7, "sin"),
+    UNARY("Sinh", 9, "sinh"), UNARY("Softplus", 1, "softplus"), UNARY("Softsign", 1, "softsign"),
+    UNARY("Sqrt", 1, "sqrt"), UNARY("Tan", 7, "tan"), UNARY("Tanh", 1, "tanh"),
+    UNARY("BitwiseNot", 18, "bit_not"), ANY("Max", "max"), ANY("Min", "min"), ANY("Sum", "sum"),
+    ANY("Mean", "mean"), BINARY("Add", 1, "add"), BINARY("Sub", 1, "sub"), BINARY("Mul", 1, "mul"),
+    BINARY("Div", 1, "div"), BINARY("Equal", 1, "equal"), BINARY("Less", 1, "less"),
+    BINARY("Greater", 1, "greater"), BINARY("And", 1, "and"), BINARY("Or", 1, "or"),
+    BINARY("Xor", 1, "xor"), BINARY("LessOrEqual", 12, "less_equal"),
+    BINARY("GreaterOrEqual", 12, "greater_equal"), BINARY("BitwiseAnd", 18, "bit_and"),
+    BINARY("BitwiseOr", 18, "bit_or"), BINARY("BitwiseXor", 18, "bit_xor"),
+    {"Where", convert_plain, 9, 0, "3>1", "where"},
+    {"HardSwish", convert_hard_swish, 14, 0, "1>1", NULL},
+    {"Pow", convert_pow, 1, 0, "2>1 axis:i<7 broadcast:i<7", NULL},
+    {"Mod", convert_mod, 10, 0, "2>1 fmod:i", NULL},
+    {"IsInf", convert_isinf, 10, 0, "1>1 detect_negative:i detect_positive:i", NULL},
+    {"BitShift", convert_bit_shift, 11, 0, "2>1 !direction:s(LEFT|RIGHT)", NULL},
+    {"LeakyRelu", convert_leaky_relu, 1, 0, "1>1 alpha:f", NULL},
+    {"Elu", convert_elu, 1, 0, "1>1 alpha:f", NULL},
+    {"Celu", convert_celu, 12, 0, "1>1 alpha:f", NULL},
+    {"Selu", convert_old_selu, 1, 5, "1>1 alpha:f gamma:f", NULL},
+    {"Selu", convert_selu, 6, 0, "1>1 alpha:f gamma:f", NULL},
+    {"HardSigmoid", convert_hard_sigmoid, 1, 0, "1>1 alpha:f beta:f", NULL},
+    {"ThresholdedRelu", convert_thresholded_relu, 10, 0, "1>1 alpha:f", NULL},
+    {"Shrink", convert_shrink, 9, 0, "1>1 bias:f lambd:f", NULL},
+    {"PRelu", convert_prelu, 1, 0, "2>1", NULL},
+    {"Clip", convert_clip, 1, 10, "1>1 max:f min:f", NULL},
+    {"Clip", convert_clip, 11, 0, "1-3>1", NULL},
+    {"Cast", convert_cast, 1, 5, "1>1 !to:s", NULL},
+    {"Cast", convert_cast, 6, 0, "1>1 !to:i saturate:i@19 round_mode:s@24", NULL},
+    {"CastLike", convert_cast_like, 15, 0, "2>1 saturate:i@19 round_mode:s@24", NULL},
+    {"Dropout", convert_dropout, 1, 11, "1>1-2 is_test:i<7 ratio:f", NULL},
+    {"Dropout", convert_dropout, 12, 0, "1-3>1-2 seed:i", NULL},
 };
 const onnx_rows onnx_arithmetic_rows = {rows, BASE_COUNT(rows)};

@@ -13,8 +13,8 @@
 static const char *describe(const onnx_import_state *im, const Onnx__NodeProto *p)
 {
     if (p->name && *p->name)
-        return base_format(im->cx, "node '%s' (%s)", p->name, p->op_type);
-    return base_format(im->cx, "node '%s' (%s)", p->n_output ? p->output[0] : "", p->op_type);
+        return base_format(im->cx, "node '%s' (%s)", p->name, p->op_type ? p->op_type : "");
+    return base_format(im->cx, "node '%s' (%s)", p->n_output ? p->output[0] : "", p->op_type ? p->op_type : "");
 }
 
 static void add_unsupported(onnx_import_state *im, const Onnx__NodeProto *p, const char *text)
@@ -100,6 +100,17 @@ static void *refuse_input(onnx_import_state *im, const char *name, const char *t
     return NULL;
 }
 
+static void wrong_model(onnx_import_state *im, const char *text)
+{
+    base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "%s", text);
+}
+
+/* Each name is one value: an input, an initializer or a result of a node. */
+static bool is_new_name(onnx_import_state *im, const char *name)
+{
+    return !base_dict_has(&im->values, name) && !base_dict_has(&im->skipped, name);
+}
+
 static const ir_expr **input_dims(onnx_import_state *im, const Onnx__ValueInfoProto *info, int position)
 {
     const Onnx__TensorShapeProto *s = info->type->tensor_type->shape;
@@ -125,13 +136,16 @@ static graph_value *import_input(onnx_import_state *im, const Onnx__ValueInfoPro
     if (!t || !t->tensor_type)
         return refuse_input(im, info->name, "it is no tensor");
     if (!onnx_dtype(t->tensor_type->elem_type, &dtype))
-        return refuse_input(im, info->name, base_format(im->cx, "element type %d", t->tensor_type->elem_type));
+        return refuse_input(im, info->name, base_format(im->cx, "elements of type %s", onnx_type_name(im->cx, t->tensor_type->elem_type)));
     if (!t->tensor_type->shape)
         return refuse_input(im, info->name, "its rank is not known");
     if (t->tensor_type->shape->n_dim > ONNX_MAX_RANK)
         return refuse_input(im, info->name, "it has too many dimensions");
-    const ir_expr **dim = input_dims(im, info, position);
-    return dim ? graph_input(im->f, info->name, (op_type){dtype, (int)t->tensor_type->shape->n_dim, dim}) : NULL;
+    op_type type = {dtype, (int)t->tensor_type->shape->n_dim, input_dims(im, info, position)};
+    const char *why;
+    if (!op_check_size(im->cx, &type, &why))
+        wrong_model(im, base_format(im->cx, "input '%s' is %s: %s", info->name, op_type_text(im->cx, &type), why));
+    return base_failed(im->cx) ? NULL : graph_input(im->f, info->name, type);
 }
 
 /* ---- graph ---- */
@@ -142,10 +156,16 @@ static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
         const Onnx__TensorProto *t = g->initializer[i];
         base_dtype dtype;
 
-        if (!t->name)
-            continue;
+        if (!t->name || !*t->name) {
+            wrong_model(im, "an initializer has no name");
+            break;
+        }
+        if (!is_new_name(im, t->name)) {
+            wrong_model(im, base_format(im->cx, "there are two initializers '%s'", t->name));
+            break;
+        }
         if (!onnx_dtype(t->data_type, &dtype)) {
-            refuse_input(im, t->name, base_format(im->cx, "initializer with elements of type %d", t->data_type));
+            refuse_input(im, t->name, base_format(im->cx, "initializer with elements of type %s", onnx_type_name(im->cx, t->data_type)));
             continue;
         }
         base_set_where(im->cx, (base_loc){im->path, 0});
@@ -159,10 +179,18 @@ static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
 /* Initializers are often listed among the inputs too; they are defaults there, and constants here. */
 static bool import_inputs(onnx_import_state *im, const Onnx__GraphProto *g)
 {
+    base_dict seen = {0};
     int position = 0;
 
     for (size_t i = 0; i < g->n_input && !base_failed(im->cx); i++) {
-        if (!g->input[i]->name || base_dict_has(&im->values, g->input[i]->name))
+        const char *name = g->input[i]->name;
+
+        if (!name || !*name || base_dict_has(&seen, name)) {
+            wrong_model(im, name && *name ? base_format(im->cx, "there are two inputs '%s'", name) : "an input has no name");
+            break;
+        }
+        base_dict_put(im->cx, &seen, name, g);
+        if (!is_new_name(im, name))
             continue;
         base_set_where(im->cx, (base_loc){im->path, 0});
         graph_value *v = import_input(im, g->input[i], position++);
@@ -192,11 +220,21 @@ static bool find_operands(onnx_node *n)
     return true;
 }
 
-static bool has_operands(onnx_node *n, int needs)
+/* A result's name is its own: no other value has it, here or in the node itself. */
+static bool has_new_results(onnx_node *n)
 {
-    for (int k = 0; k < needs; k++)
-        if (!onnx_has(n, k))
-            return onnx_wrong(n, "operand %d is missing", k);
+    base_dict mine = {0};
+
+    for (int k = 0; k < n->n_out; k++) {
+        const char *name = n->proto->output[k];
+
+        if (*name && !is_new_name(n->im, name))
+            return onnx_wrong(n, "result '%s' has the name of another value", name);
+        if (*name && base_dict_has(&mine, name))
+            return onnx_wrong(n, "two results are named '%s'", name);
+        if (*name)
+            base_dict_put(n->cx, &mine, name, n);
+    }
     return true;
 }
 
@@ -208,27 +246,34 @@ static bool is_default_domain(const char *domain)
 static void import_node(onnx_import_state *im, const Onnx__NodeProto *p)
 {
     const char *name = p->name && *p->name ? p->name : p->n_output ? p->output[0] : p->op_type;
-    onnx_node n = {.im = im, .cx = im->cx, .proto = p, .name = name, .n_in = (int)p->n_input, .n_out = (int)p->n_output, .opset = im->opset};
     const onnx_row *row = p->op_type && is_default_domain(p->domain) ? onnx_find(p->op_type, im->opset) : NULL;
+    onnx_node n = {.im = im, .cx = im->cx, .proto = p, .row = row, .name = name, .n_in = (int)p->n_input, .n_out = (int)p->n_output, .opset = im->opset};
 
     n.in = base_array(im->cx, graph_value *, n.n_in);
     base_set_where(im->cx, (base_loc){base_format(im->cx, "%s: %s", im->path, describe(im, p)), 0});
-    if (!is_default_domain(p->domain))
+    if (!p->op_type || !*p->op_type)
+        onnx_wrong(&n, "the node names no operator");
+    else if (!is_default_domain(p->domain))
         onnx_unsupported(&n, "operators of domain '%s'", p->domain);
     else if (!row && onnx_knows(p->op_type ? p->op_type : ""))
         onnx_unsupported(&n, "this operator in opset %lld", (long long)im->opset);
     else if (!row)
         onnx_unsupported(&n, "there is no such operator here");
-    else if (find_operands(&n) && has_operands(&n, row->needs))
+    else if (onnx_check_form(&n, row->form) && has_new_results(&n) && find_operands(&n))
         row->convert(&n);
 }
 
 static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
 {
+    base_dict seen = {0};
+
     for (size_t i = 0; i < g->n_output && !base_failed(im->cx); i++) {
         const char *name = g->output[i]->name ? g->output[i]->name : "";
         graph_value *v = base_dict_get(&im->values, name);
 
+        if (base_dict_has(&seen, name))
+            wrong_model(im, base_format(im->cx, "there are two outputs '%s'", name));
+        base_dict_put(im->cx, &seen, name, g);
         if (!v && !base_dict_has(&im->skipped, name))
             base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "output '%s' is made by no node", name);
         graph_output(im->f, name, v);
@@ -239,7 +284,7 @@ static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
 static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto *g)
 {
     if (g->n_node > ONNX_MAX_NODES)
-        return base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "%zu nodes; at most %d", g->n_node, ONNX_MAX_NODES);
+        return base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){im->path, 0}, "%zu nodes; at most %d", g->n_node, ONNX_MAX_NODES);
     if (!import_constants(im, g) || !import_inputs(im, g))
         return NULL;
     for (size_t i = 0; i < g->n_node && !base_failed(im->cx); i++)
@@ -251,12 +296,24 @@ static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto 
     return im->unsupported.n ? report_unsupported(im) : im->m;
 }
 
-static int64_t default_opset(const Onnx__ModelProto *model)
+/* Of the default domain; files from before operator sets mean the first. 0 with an error. */
+static int64_t default_opset(tec_context *cx, const char *path, const Onnx__ModelProto *model)
 {
-    for (size_t i = 0; i < model->n_opset_import; i++)
-        if (is_default_domain(model->opset_import[i]->domain))
-            return model->opset_import[i]->version;
-    return 1;
+    int64_t version = 0;
+
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        if (!is_default_domain(model->opset_import[i]->domain))
+            continue;
+        if (version)
+            return base_fail(cx, TEC_INVALID, (base_loc){path, 0}, "the model imports two operator sets of the default domain"), 0;
+        version = model->opset_import[i]->version;
+        if (version < 1)
+            return base_fail(cx, TEC_INVALID, (base_loc){path, 0}, "operator set %lld, expected 1 or later", (long long)version), 0;
+    }
+    if (version > ONNX_NEWEST_OPSET)
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){path, 0}, "operator set %lld; the newest that tec knows is %d", (long long)version,
+                         ONNX_NEWEST_OPSET), 0;
+    return version ? version : 1;
 }
 
 static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *data, size_t size)
@@ -275,7 +332,9 @@ graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *d
     if (!model)
         return NULL;
     const char *title = model->graph->name && *model->graph->name ? model->graph->name : "main";
-    onnx_import_state im = {.cx = cx, .path = name, .options = o, .m = graph_new(cx, title), .opset = default_opset(model)};
+    onnx_import_state im = {.cx = cx, .path = name, .options = o, .m = graph_new(cx, title), .opset = default_opset(cx, name, model)};
+    if (!im.opset)
+        return NULL;
     im.f = graph_function_new(im.m, "main");
     return import_graph(&im, model->graph);
 }

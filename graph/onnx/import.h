@@ -15,6 +15,7 @@
 #include "graph/onnx/onnx.pb-c.h"
 
 enum {
+    ONNX_NEWEST_OPSET = 28, /* what the forms of the operators were held against */
     ONNX_MAX_NODES = 1 << 20,
     ONNX_MAX_RANK = 16,
     ONNX_MAX_KNOWN = 256 /* elements of an integer tensor that are tracked as expressions */
@@ -35,28 +36,33 @@ typedef struct {
     base_dict values;  /* name -> graph_value * */
     base_dict skipped; /* names whose node was unsupported */
     base_map known;    /* graph_value * -> onnx_known * */
+    base_map long_ones; /* graph_value *: integers that would be known, but as expressions of too many terms */
     base_dict dims;    /* name -> ir_expr *: dimensions with a given value */
     base_vec unsupported; /* char *: one line for each node */
     int64_t opset;     /* of the default domain */
 } onnx_import_state;
+
+typedef struct onnx_row onnx_row;
 
 /* One node under conversion. */
 typedef struct {
     onnx_import_state *im;
     tec_context *cx;
     const Onnx__NodeProto *proto;
+    const onnx_row *row;
     const char *name;
     int n_in, n_out;
     graph_value **in; /* NULL: left out */
     int64_t opset;
 } onnx_node;
 
-typedef struct {
+struct onnx_row {
     const char *op;
     bool (*convert)(onnx_node *n);
-    int since, until; /* opsets whose form `convert` knows; until 0: no end */
-    int needs;        /* operands that are always there: `convert` need not look */
-} onnx_row;
+    int since, until; /* opsets that the row is for; until 0: no end */
+    const char *form; /* operands, results and attributes, see form.c: `convert` need not look whether those that must be there are */
+    const char *as;   /* of an operator that is one of tec's: its name there */
+};
 
 /* The tables of the families, NULL-terminated lists of rows by op. */
 typedef struct {
@@ -66,6 +72,8 @@ typedef struct {
 extern const onnx_rows onnx_arithmetic_rows, onnx_shape_rows, onnx_nn_rows, onnx_reduce_rows;
 const onnx_row *onnx_find(const char *op, int64_t opset);
 bool onnx_knows(const char *op); /* in some opset */
+/* Whether the node fits the form of its operator, as ONNX's own checker would have it; otherwise an error. */
+bool onnx_check_form(onnx_node *n, const char *form);
 
 /* ---- attributes ---- */
 const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name);
@@ -80,6 +88,8 @@ int onnx_rank(const onnx_node *n, int k);
 /* The elements of operand k where they can be known while importing; NULL otherwise. */
 const onnx_known *onnx_known_value(onnx_node *n, int k);
 const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v);
+/* Says that operand k, which is `what` ("a shape"), is not known while importing, and why; always false. */
+bool onnx_unknown(onnx_node *n, int k, const char *what);
 /* The same as constant integers; -1 where not known or not constant. */
 int onnx_constant_ints(onnx_node *n, int k, const int64_t **out);
 /* One constant number. */
@@ -110,7 +120,8 @@ bool onnx_wrong(onnx_node *n, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* ---- tensors (tensor.c) ---- */
 const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *t, const char *what);
-bool onnx_dtype(int32_t data_type, base_dtype *out);
+bool onnx_dtype(int64_t data_type, base_dtype *out);
+const char *onnx_type_name(tec_context *cx, int64_t data_type); /* "float8e4m3fn", whether tec has it or not */
 int32_t onnx_data_type(base_dtype t); /* 0: none */
 ProtobufCAllocator *onnx_allocator(tec_context *cx);
 /* Whether messages nest in each other no deeper than any honest file needs: unpacking recurses (depth.c). */

@@ -212,12 +212,13 @@ static bool is_exact(const tracked *t, int rule)
     return !base_is_float(to) && (!base_same(t->call.op->name, "cast") || (base_is_int(to) && to.bits >= 32));
 }
 
-static bool know_operands(tracked *t, graph_value *const *in)
+static bool know_operands(tracked *t, graph_value *const *in, bool *is_long)
 {
     int64_t dim[ONNX_MAX_RANK], count;
 
     for (int k = 0; k < t->call.n_inputs; k++) {
         t->in[k] = in[k] ? onnx_known_of(t->n, in[k]) : NULL;
+        *is_long = *is_long || (in[k] && base_map_has(&t->n->im->long_ones, in[k]));
         if (!t->in[k] || !extents(&in[k]->type, dim, &count) || count != t->in[k]->n)
             return false;
         ((op_type *)t->call.input)[k] = in[k]->type;
@@ -234,7 +235,10 @@ void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const
         return;
     t.call = (op_call){.cx = n->cx, .op = op_find(op), .name = n->name, .n_inputs = n_in, .input = base_array(n->cx, op_type, n_in),
                        .attr = attr, .n_attrs = n_attrs};
-    if (!know_operands(&t, in) || !is_exact(&t, rule))
+    bool is_long = false, known = know_operands(&t, in, &is_long);
+    if (is_long)
+        base_map_put(n->cx, &n->im->long_ones, v, v);
+    if (!known || !is_exact(&t, rule))
         return;
     const ir_expr **e = base_array(n->cx, const ir_expr *, t.count);
     for (int64_t i = 0; i < t.count; i++)

@@ -1,5 +1,8 @@
 /* graph/onnx/nn.c -- ONNX convolution, matrix products, pooling, normalisation. */
+#include <math.h>
+
 #include "graph/onnx/import.h"
+#include "ops/window.h"
 
 /* ---- windows ---- */
 
@@ -28,7 +31,7 @@ static bool auto_pads(onnx_node *n, window *w, bool upper)
 
         if (!ir_is_int(n->in[0]->type.dim[2 + i], &extent))
             return onnx_unsupported(n, "automatic padding of a symbolic dimension");
-        int64_t out = (extent + w->stride[i] - 1) / w->stride[i];
+        int64_t out = extent / w->stride[i] + (extent % w->stride[i] != 0);
         int64_t total = (out - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - extent;
 
         total = total > 0 ? total : 0;
@@ -44,9 +47,14 @@ static bool read_window(onnx_node *n, window *w)
 
     if (!read_list(n, "strides", w->rank, 1, w->stride) || !read_list(n, "dilations", w->rank, 1, w->dilation))
         return false;
-    for (int i = 0; i < w->rank; i++)
-        if (w->stride[i] < 1 || w->dilation[i] < 1)
-            return onnx_wrong(n, "a stride or dilation below 1");
+    for (int i = 0; i < w->rank; i++) {
+        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1)
+            return onnx_wrong(n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at least 1", (long long)w->kernel[i],
+                              (long long)w->stride[i], (long long)w->dilation[i], i);
+        if (w->kernel[i] > OP_MOST_WINDOW || w->stride[i] > OP_MOST_WINDOW || w->dilation[i] > OP_MOST_WINDOW)
+            return onnx_wrong(n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at most %d", (long long)w->kernel[i],
+                              (long long)w->stride[i], (long long)w->dilation[i], i, OP_MOST_WINDOW);
+    }
     if (base_same(mode, "SAME_UPPER") || base_same(mode, "SAME_LOWER"))
         return auto_pads(n, w, base_same(mode, "SAME_UPPER"));
     if (base_same(mode, "VALID")) {
@@ -54,7 +62,12 @@ static bool read_window(onnx_node *n, window *w)
             w->pads[i] = 0;
         return true;
     }
-    return read_list(n, "pads", 2 * w->rank, 0, w->pads);
+    if (!read_list(n, "pads", 2 * w->rank, 0, w->pads))
+        return false;
+    for (int i = 0; i < 2 * w->rank; i++)
+        if (w->pads[i] < 0 || w->pads[i] > OP_MOST_WINDOW)
+            return onnx_wrong(n, "padding %lld, expected 0 to %d", (long long)w->pads[i], OP_MOST_WINDOW);
+    return true;
 }
 
 static int window_attrs(onnx_node *n, const window *w, op_attr *attr)
@@ -68,7 +81,23 @@ static int window_attrs(onnx_node *n, const window *w, op_attr *attr)
 static bool spatial_rank(onnx_node *n, window *w)
 {
     w->rank = onnx_rank(n, 0) - 2;
+    if (w->rank > OP_MAX_SPATIAL)
+        return onnx_unsupported(n, "%d spatial dimensions; at most %d", w->rank, OP_MAX_SPATIAL);
     return w->rank >= 1 || onnx_wrong(n, "the operand has %d dimensions, expected at least 3", onnx_rank(n, 0));
+}
+
+/* `kernel_shape` repeats what the weights say. */
+static bool check_kernel_shape(onnx_node *n, const window *w)
+{
+    const int64_t *given;
+    int count = onnx_ints(n, "kernel_shape", &given);
+
+    if (count >= 0 && count != w->rank)
+        return onnx_wrong(n, "'kernel_shape' has %d values, expected %d", count, w->rank);
+    for (int i = 0; i < count; i++)
+        if (given[i] != w->kernel[i])
+            return onnx_wrong(n, "'kernel_shape' is %lld in spatial dimension %d, the weights have %lld", (long long)given[i], i, (long long)w->kernel[i]);
+    return true;
 }
 
 static bool convert_conv(onnx_node *n)
@@ -83,6 +112,8 @@ static bool convert_conv(onnx_node *n)
     for (int i = 0; i < w.rank; i++)
         if (!ir_is_int(n->in[1]->type.dim[2 + i], &w.kernel[i]))
             return onnx_unsupported(n, "a kernel of symbolic extent");
+    if (!check_kernel_shape(n, &w))
+        return false;
     if (!read_window(n, &w))
         return false;
     int count = window_attrs(n, &w, attr);
@@ -156,6 +187,13 @@ static graph_value *scaled(onnx_node *n, graph_value *v, double by)
     return by == 1 || !v ? v : ONNX_MAKE(n, "mul", NULL, 0, v, onnx_scalar(n, v->type.dtype, by));
 }
 
+static graph_value *cast_to(onnx_node *n, graph_value *v, base_dtype t)
+{
+    op_attr to = op_attr_dtype("to", t);
+
+    return !v || base_dtype_same(v->type.dtype, t) ? v : ONNX_MAKE(n, "cast", &to, 1, v);
+}
+
 /* alpha * A' * B' + beta * C */
 static bool convert_gemm(onnx_node *n)
 {
@@ -164,10 +202,19 @@ static bool convert_gemm(onnx_node *n)
 
     if (onnx_rank(n, 0) != 2 || onnx_rank(n, 1) != 2)
         return onnx_wrong(n, "the operands have %d and %d dimensions, expected 2", onnx_rank(n, 0), onnx_rank(n, 1));
-    graph_value *y = scaled(n, ONNX_MAKE(n, "matmul", attr, 2, n->in[0], n->in[1]), alpha);
-    if (onnx_has(n, 2) && beta != 0)
-        y = ONNX_MAKE(n, "add", NULL, 0, y, scaled(n, n->in[2], beta));
-    return onnx_set(n, 0, y);
+    base_dtype t = n->in[0]->type.dtype;
+    bool fraction = !base_is_float(t) && (alpha != floor(alpha) || beta != floor(beta));
+    graph_value *y = ONNX_MAKE(n, "matmul", attr, 2, n->in[0], n->in[1]), *c = onnx_has(n, 2) && beta != 0 ? n->in[2] : NULL;
+
+    /* Integers are scaled by fractions in float64; the sum goes back toward zero. */
+    if (fraction) {
+        y = cast_to(n, y, BASE_F64);
+        c = cast_to(n, c, BASE_F64);
+    }
+    y = scaled(n, y, alpha);
+    if (c)
+        y = ONNX_MAKE(n, "add", NULL, 0, y, scaled(n, c, beta));
+    return onnx_set(n, 0, fraction ? cast_to(n, y, t) : y);
 }
 
 /* ---- normalisation ---- */
@@ -211,11 +258,21 @@ static bool convert_instance_norm(onnx_node *n)
     return onnx_set(n, 0, ONNX_MAKE(n, "add", NULL, 0, ONNX_MAKE(n, "mul", NULL, 0, y, scale), bias));
 }
 
+#define AUTO_PAD "auto_pad:s(NOTSET|SAME_UPPER|SAME_LOWER|VALID) "
 static const onnx_row rows[] = {
-    {"Conv", convert_conv, 1, 0, 2}, {"MaxPool", convert_max_pool, 1, 0, 1}, {"AveragePool", convert_average_pool, 1, 0, 1},
-    {"GlobalMaxPool", convert_global_max, 1, 0, 1}, {"GlobalAveragePool", convert_global_average, 1, 0, 1},
-    {"MatMul", convert_matmul, 1, 0, 2},
-    {"Gemm", convert_gemm, 1, 0, 2}, {"BatchNormalization", convert_batch_norm, 1, 0, 5},
-    {"InstanceNormalization", convert_instance_norm, 1, 0, 3},
+    {"Conv", convert_conv, 1, 0, "2-3>1 " AUTO_PAD "dilations:I group:i kernel_shape:I pads:I strides:I", NULL},
+    {"MaxPool", convert_max_pool, 1, 7, "1>1 " AUTO_PAD "!kernel_shape:I pads:I strides:I", NULL},
+    {"MaxPool", convert_max_pool, 8, 0,
+     "1>1-2 " AUTO_PAD "!kernel_shape:I pads:I strides:I storage_order:i ceil_mode:i@10 dilations:I@10", NULL},
+    {"AveragePool", convert_average_pool, 1, 0,
+     "1>1 " AUTO_PAD "!kernel_shape:I pads:I strides:I count_include_pad:i@7 ceil_mode:i@10 dilations:I@19", NULL},
+    {"GlobalMaxPool", convert_global_max, 1, 0, "1>1", NULL},
+    {"GlobalAveragePool", convert_global_average, 1, 0, "1>1", NULL},
+    {"MatMul", convert_matmul, 1, 0, "2>1", NULL},
+    {"Gemm", convert_gemm, 1, 10, "3>1 alpha:f beta:f broadcast:i<7 transA:i transB:i", NULL},
+    {"Gemm", convert_gemm, 11, 0, "2-3>1 alpha:f beta:f transA:i transB:i", NULL},
+    {"BatchNormalization", convert_batch_norm, 1, 13, "5>1-5 epsilon:f is_test:i<7 momentum:f spatial:i<9", NULL},
+    {"BatchNormalization", convert_batch_norm, 14, 0, "5>1-3 epsilon:f momentum:f training_mode:i", NULL},
+    {"InstanceNormalization", convert_instance_norm, 1, 0, "3>1 epsilon:f", NULL},
 };
 const onnx_rows onnx_nn_rows = {rows, BASE_COUNT(rows)};

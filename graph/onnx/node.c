@@ -41,21 +41,23 @@ int64_t onnx_int(const onnx_node *n, const char *name, int64_t otherwise)
 {
     const Onnx__AttributeProto *a = onnx_attr(n, name);
 
-    return a && a->has_i ? a->i : otherwise;
+    /* Writers of the third version of protocol buffers leave zeros out; the attribute's type tells. */
+    return a && (a->has_i || a->has_type) ? a->i : otherwise;
 }
 
 double onnx_float(const onnx_node *n, const char *name, double otherwise)
 {
     const Onnx__AttributeProto *a = onnx_attr(n, name);
 
-    return a && a->has_f ? a->f : otherwise;
+    /* ONNX's defaults are float32, as the attributes are. */
+    return a && (a->has_f || a->has_type) ? a->f : (float)otherwise;
 }
 
 const char *onnx_string(const onnx_node *n, const char *name, const char *otherwise)
 {
     const Onnx__AttributeProto *a = onnx_attr(n, name);
 
-    return a && a->has_s ? base_strndup(n->cx, (const char *)a->s.data, a->s.len) : otherwise;
+    return a ? base_strndup(n->cx, (const char *)a->s.data, a->s.len) : otherwise;
 }
 
 int onnx_ints(const onnx_node *n, const char *name, const int64_t **out)
@@ -126,6 +128,13 @@ const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v)
 const onnx_known *onnx_known_value(onnx_node *n, int k)
 {
     return onnx_has(n, k) ? onnx_known_of(n, n->in[k]) : NULL;
+}
+
+bool onnx_unknown(onnx_node *n, int k, const char *what)
+{
+    if (onnx_has(n, k) && base_map_has(&n->im->long_ones, n->in[k]))
+        return onnx_unsupported(n, "%s that is an expression of too many terms", what);
+    return onnx_unsupported(n, "%s that %s known at run time only", what, what[strlen(what) - 1] == 's' ? "are" : "is");
 }
 
 int onnx_constant_ints(onnx_node *n, int k, const int64_t **out)
@@ -207,8 +216,16 @@ void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int 
     const ir_facts *f = graph_facts(n->im->m);
     known->n = count;
     known->at = base_array(n->cx, const ir_expr *, count);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        bool large;
+
+        /* Before it is simplified: that takes time by the terms. */
+        if (!op_is_short(at[i], &large)) {
+            base_map_put(n->cx, &n->im->long_ones, v, v);
+            return;
+        }
         known->at[i] = ir_simplify(f, at[i]);
+    }
     base_map_put(n->cx, &n->im->known, v, known);
 }
 

@@ -1,7 +1,11 @@
 /* graph/onnx/tensor.c -- ONNX tensors to constants and back: typed fields, raw bytes, data beside the model. */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "graph/onnx/import.h"
 
@@ -37,7 +41,7 @@ static const struct {
     {12, {kDLUInt, 32, 1}}, {13, {kDLUInt, 64, 1}}, {16, {kDLBfloat, 16, 1}},
 };
 
-bool onnx_dtype(int32_t data_type, base_dtype *out)
+bool onnx_dtype(int64_t data_type, base_dtype *out)
 {
     for (int i = 0; i < BASE_COUNT(dtypes); i++)
         if (dtypes[i].data_type == data_type) {
@@ -55,12 +59,15 @@ int32_t onnx_data_type(base_dtype t)
     return 0;
 }
 
-static const char *data_type_name(int32_t data_type)
+const char *onnx_type_name(tec_context *cx, int64_t data_type)
 {
-    static const char *const names[] = {"undefined", "float", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16",
-                                        "double", "uint32", "uint64", "complex64", "complex128", "bfloat16"};
+    static const char *const names[] = {"undefined", "float",    "uint8",  "int8",   "uint16",    "int16",      "int32",    "int64",        "string",
+                                        "bool",      "float16",  "double", "uint32", "uint64",    "complex64",  "complex128", "bfloat16",   "float8e4m3fn",
+                                        "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4", "float4e2m1", "float8e8m0", "uint2", "int2"};
 
-    return data_type >= 0 && data_type < BASE_COUNT(names) ? names[data_type] : "unknown";
+    if (data_type >= 0 && data_type < BASE_COUNT(names))
+        return names[data_type];
+    return base_format(cx, "%lld, which ONNX does not have", (long long)data_type);
 }
 
 /* ---- reading ---- */
@@ -133,22 +140,101 @@ static const char *entry(const Onnx__TensorProto *t, const char *key)
     return NULL;
 }
 
-/* A file beside the model; a name that leads out of its folder is refused. */
+/* A name that stays in its folder: no absolute path, no step up. */
+static bool stays_beside(const char *name)
+{
+    if (!name || !*name || *name == '/')
+        return false;
+    for (const char *p = name; *p; p += strcspn(p, "/"), p += *p == '/')
+        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || !p[2]))
+            return false;
+    return true;
+}
+
+/* Opens `name` under the folder of the model, step by step, so that no symbolic link leads elsewhere; -1 with errno. */
+static int open_beside(const reader *r, const char *name)
+{
+    const char *slash = strrchr(r->path, '/');
+    int at = open(slash ? base_format(r->cx, "%.*s", (int)(slash - r->path) + 1, r->path) : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    while (at >= 0) {
+        size_t n = strcspn(name, "/");
+        bool last = !name[n + strspn(name + n, "/")];
+        /* Without O_NONBLOCK, opening a FIFO would wait for somebody to write into it. */
+        int next = openat(at, base_strndup(r->cx, name, n), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (last ? 0 : O_DIRECTORY)), why = errno;
+
+        close(at);
+        errno = why;
+        at = next;
+        if (last)
+            break;
+        name += n + strspn(name + n, "/");
+    }
+    return at;
+}
+
+/* A number of bytes that stands in an entry as text; 0 where it is left out. */
+static bool read_bytes(const reader *r, const char *key, int64_t *out)
+{
+    const char *text = entry(r->t, key);
+    char *end;
+
+    *out = 0;
+    if (!text)
+        return true;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && !errno)
+        return true;
+    fail(r, TEC_INVALID, base_format(r->cx, "the %s of its data is '%s', expected a number of bytes", key, text));
+    return false;
+}
+
+static void *read_at(const reader *r, int fd, const char *name, int64_t at)
+{
+    char *data = base_alloc(r->cx, (size_t)r->bytes + 1);
+
+    for (int64_t n = 0; n < r->bytes;) {
+        ssize_t got = pread(fd, data + n, (size_t)(r->bytes - n), at + n);
+
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return fail(r, TEC_IO, base_format(r->cx, "cannot read '%s': %s", name, got ? strerror(errno) : "it ends too early"));
+        n += got > 0 ? got : 0;
+    }
+    return data;
+}
+
+static void *from_open_file(const reader *r, int fd, const char *name)
+{
+    int64_t at, length;
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return fail(r, TEC_INVALID, base_format(r->cx, "its data lies in '%s', which is no regular file", name));
+    if (!read_bytes(r, "offset", &at) || !read_bytes(r, "length", &length))
+        return NULL;
+    if (entry(r->t, "length") && length != r->bytes)
+        return fail(r, TEC_INVALID, base_format(r->cx, "%lld bytes expected, %lld stand in '%s'", (long long)r->bytes, (long long)length, name));
+    if (at > st.st_size || st.st_size - at < r->bytes)
+        return fail(r, TEC_INVALID, base_format(r->cx, "'%s' has %lld bytes, %lld are expected at %lld", name, (long long)st.st_size,
+                                                (long long)r->bytes, (long long)at));
+    return read_at(r, fd, name, at);
+}
+
+/* A regular file in or under the folder of the model. */
 static void *from_file(const reader *r)
 {
-    const char *name = entry(r->t, "location"), *offset = entry(r->t, "offset"), *slash = strrchr(r->path, '/');
-    size_t size;
+    const char *name = entry(r->t, "location");
 
-    if (!name || name[0] == '/' || strstr(name, ".."))
+    if (!stays_beside(name))
         return fail(r, TEC_INVALID, base_format(r->cx, "its data lies in '%s', which is no file beside the model", name ? name : ""));
-    const char *path = base_format(r->cx, "%.*s%s", slash ? (int)(slash - r->path) + 1 : 0, r->path, name);
-    const char *data = base_read_file(r->cx, path, &size);
-    if (!data)
-        return NULL;
-    long long at = offset ? atoll(offset) : 0;
-    if (at < 0 || (size_t)at > size || (int64_t)(size - (size_t)at) < r->bytes)
-        return fail(r, TEC_INVALID, base_format(r->cx, "'%s' has %zu bytes, %lld are expected at %lld", path, size, (long long)r->bytes, at));
-    return base_copy(r->cx, data + at, (size_t)r->bytes);
+    int fd = open_beside(r, name);
+    if (fd < 0)
+        return errno == ELOOP ? fail(r, TEC_INVALID, base_format(r->cx, "its data lies in '%s', which is a symbolic link", name))
+                              : fail(r, TEC_IO, base_format(r->cx, "cannot open '%s' beside the model: %s", name, strerror(errno)));
+    void *data = from_open_file(r, fd, name);
+    close(fd);
+    return data;
 }
 
 static void *read_data(const reader *r)
@@ -168,7 +254,7 @@ const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__Te
     const ir_expr **dim = base_array(cx, const ir_expr *, t->n_dims);
 
     if (!onnx_dtype(t->data_type, &r.dtype))
-        return fail(&r, TEC_UNSUPPORTED, base_format(cx, "elements of type %s (%d)", data_type_name(t->data_type), t->data_type));
+        return fail(&r, TEC_UNSUPPORTED, base_format(cx, "elements of type %s", onnx_type_name(cx, t->data_type)));
     if (!count(&r))
         return NULL;
     op_constant *c = base_new(cx, op_constant);

@@ -36,7 +36,7 @@ Test(onnx_import, inputs_that_are_no_tensors_are_named)
     g->input[1]->type->tensor_type->shape = NULL;
     node("Relu", "x", "z", NULL);
     output("z");
-    refused(TEC_UNSUPPORTED, "m.onnx: error: 2 parts of the model are not supported\nm.onnx: note: input 'x': element type 8\n"
+    refused(TEC_UNSUPPORTED, "m.onnx: error: 2 parts of the model are not supported\nm.onnx: note: input 'x': elements of type string\n"
                              "m.onnx: note: input 'y': its rank is not known");
 }
 

@@ -21,6 +21,7 @@ Test(onnx_known, pads_that_were_turned_round_by_slice_and_transpose)
     INT64S("before_first", -9223372036854775807);
     INT64S("rows", 0);
     Onnx__AttributeProto *zero = attr_int("value", 0);
+    zero->has_i = false;
     zero->t = tensor("zero", 7, (const int64_t[]){1}, 1);
     raw(zero->t, (const int64_t[]){0}, sizeof(int64_t));
     node("ConstantOfShape", "two", "zeros", zero);

@@ -144,7 +144,7 @@ Test(onnx_tensor, strings_are_not_supported)
     open_model(13);
     tensor("w", 8, three, 1);
     output("w");
-    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'w': initializer with elements of type 8");
+    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'w': initializer with elements of type string");
 }
 
 Test(onnx_tensor, a_file_gives_back_what_was_written)
