@@ -358,6 +358,7 @@ static void slice_backwards(onnx_node *n, slices *s, int axis, const ir_expr *st
 
 static void slice_axis(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end, int64_t step)
 {
+    s->step[axis] = step;
     (step > 0 ? slice_forwards : slice_backwards)(n, s, axis, start, end, step);
 }
 

@@ -86,3 +86,27 @@ Test(fuse, a_value_that_one_operator_reads_twice_has_one_reader)
 {
     FUSES("input v0: f32[n]\nv1: f32[n] = op exp \"e\"(v0)\nv2: f32[n] = op mul \"a\"(v1, v1)\noutput \"y\" v2\n", "e+a");
 }
+
+/* v + v, sixteen times: one kernel would read x 65,536 times for each element. */
+Test(fuse, what_is_read_twice_again_and_again_is_not_one_kernel)
+{
+    base_text t = {0};
+
+    base_add(cx, &t, "input v0: f32[n]\n");
+    for (int i = 0; i < 16; i++)
+        base_addf(cx, &t, "v%d: f32[n] = op add \"a%d\"(v%d, v%d)\n", i + 1, i, i, i);
+    base_add(cx, &t, "output \"y\" v16\n");
+    FUSES(base_text_str(cx, &t), "a0+a1+a2+a3+a4+a5+a6 a7+a8+a9+a10+a11+a12+a13 a14+a15");
+}
+
+/* An operator whose own expression reads its operand three times. */
+Test(fuse, chains_of_activations_stay_short)
+{
+    base_text t = {0};
+
+    base_add(cx, &t, "input v0: f32[n]\n");
+    for (int i = 0; i < 8; i++)
+        base_addf(cx, &t, "v%d: f32[n] = op elu \"a%d\"(v%d) @alpha(f64(1.0))\n", i + 1, i, i);
+    base_add(cx, &t, "output \"y\" v8\n");
+    FUSES(base_text_str(cx, &t), "a0+a1+a2+a3 a4+a5+a6+a7");
+}

@@ -115,8 +115,10 @@ static int64_t padded_source(int64_t i, int64_t n, const char *mode)
 {
     if (*mode == 'e')
         return i < 0 ? 0 : i >= n ? n - 1 : i;
-    if (*mode == 'r')
-        return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+    if (*mode == 'w')
+        return (i % n + n) % n;
+    while (*mode == 'r' && (i < 0 || i >= n))
+        i = i < 0 ? -i : 2 * (n - 1) - i;
     return i >= 0 && i < n ? i : -1;
 }
 
@@ -136,12 +138,33 @@ static nd pad_reference(const nd *x, const int64_t *before, const int64_t *after
 Test(shape, pad_in_each_mode)
 {
     static const int64_t before[] = {2, 1}, after[] = {1, 3};
-    static const char *const modes[] = {"constant", "reflect", "edge"};
+    static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
     nd x = RANDOM(4, 5);
 
-    for (int m = 0; m < 3; m++)
+    for (int m = 0; m < 4; m++)
         gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2), op_attr_string("mode", modes[m]), op_attr_float("value", 7)),
               IN(x), pad_reference(&x, before, after, modes[m], 7), 0);
+}
+
+/* More than the operand has: mirrors and copies go on. */
+Test(shape, pad_by_more_than_there_is)
+{
+    static const int64_t before[] = {7, 1}, after[] = {4, 13};
+    static const char *const modes[] = {"reflect", "edge", "wrap"};
+    nd x = RANDOM(2, 3);
+
+    for (int m = 0; m < 3; m++)
+        gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2), op_attr_string("mode", modes[m])), IN(x),
+              pad_reference(&x, before, after, modes[m], 0), 0);
+}
+
+Test(shape, pad_of_nothing_has_no_source)
+{
+    op_attr one[] = {INTS("before", 1, 0), INTS("after", 0, 0), op_attr_string("mode", "edge")};
+    op_attr far[] = {INTS("before", INT64_MAX, 0), INTS("after", 1, 0)};
+
+    refuses("dimension 0 is empty: there is nothing to fill the padding from in mode edge", "pad", one, 3, IN(RANDOM(0, 3)));
+    refuses("9223372036854775807 and 1 elements added to dimension 0: out of range", "pad", far, 2, IN(RANDOM(2, 3)));
 }
 
 Test(shape, pad_by_negative_numbers_crops)
@@ -162,9 +185,9 @@ Test(shape, pad_with_a_value_that_is_an_operand)
 
 Test(shape, pad_refuses_what_does_not_fit)
 {
-    op_attr one[] = {INTS("before", 1, 1), INTS("after", 1, 1), op_attr_string("mode", "wrap")}, crop[] = {INTS("before", -2, 0), INTS("after", -2, 0)};
+    op_attr one[] = {INTS("before", 1, 1), INTS("after", 1, 1), op_attr_string("mode", "turn")}, crop[] = {INTS("before", -2, 0), INTS("after", -2, 0)};
 
-    refuses("mode 'wrap' is none of constant, reflect, edge", "pad", one, 3, IN(RANDOM(2, 3)));
+    refuses("mode 'turn' is none of constant, reflect, edge, wrap", "pad", one, 3, IN(RANDOM(2, 3)));
     refuses("dimension 0 of f32[2, 3] would have extent -2", "pad", crop, 2, IN(RANDOM(2, 3)));
     refuses("'before' has 0 values, the operand is f32[2, 3]", "pad", NO_ATTRS, IN(RANDOM(2, 3)));
 }
