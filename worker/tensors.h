@@ -1,7 +1,7 @@
 /* worker/tensors.h -- tensors full of numbers: made at random, and compared.
  *
  *     run_fill_random(&x, seed);
- *     if (!run_compare(&got, &want, RUN_REFERENCE, text, sizeof text)) puts(text);
+ *     if (!run_compare(&got, &want, text, sizeof text)) puts(text);
  */
 #ifndef WORKER_TENSORS_H
 #define WORKER_TENSORS_H
@@ -12,12 +12,9 @@
 /* Compact ones: floats in -1..1, ints in 0..7, bools. */
 void run_fill_random(DLTensor *t, uint64_t seed);
 
-/* Where the expected numbers come from: another program, or the same kernel with another order of additions. */
-typedef enum { RUN_REFERENCE, RUN_REORDERED } run_origin;
-
-/* Whether |a - b| <= r*|b| + max(1e-7, 1e-6*max|b|) for all floats, with r = 1e-3 for float32 and narrower ones (2^-7 for reordered
- * bfloat16); for float64 r is 1e-9, and 1e-12 stands in place of 1e-7 and 1e-6. NaN equals NaN, an infinity only itself. Integers and
+/* Whether |a - b| <= r*|b| + max(1e-7, 1e-6*max|b|) for all floats, with r = 1e-3 for float32 and narrower ones (2^-7 for
+ * bfloat16, whose neighbours lie that far apart); for float64 r is 1e-9, and 1e-12 stands in place of 1e-7 and 1e-6. NaN equals NaN, an infinity only itself. Integers and
  * booleans are equal or not. False: `text` says what differs first. */
-bool run_compare(const DLTensor *got, const DLTensor *want, run_origin origin, char *text, size_t size);
+bool run_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size);
 
 #endif
