@@ -1,0 +1,206 @@
+/* ops/scatter.c -- a copy of data with elements replaced, or combined with, updates at places that a tensor of indices names.
+ *
+ * A definition says for each element what it is, not where an update goes. So each element looks for its updates:
+ *
+ *     which[p] = max[j]( j where indices[j] == p, otherwise -1 )
+ *     y[p]     = updates[which[p]] where which[p] >= 0, otherwise data[p]
+ *
+ * The last of several updates of one place wins. The work is elements times updates; that is little where few updates meet (a cache of
+ * attention that gets a row), and parallel without races.
+ */
+#include "ops/families.h"
+#include "ops/index.h"
+
+static const struct {
+    const char *name, *combiner;
+} reductions[] = {{"none", NULL}, {"add", "sum"}, {"mul", "prod"}, {"max", "max"}, {"min", "min"}};
+
+static int reduction_of(const op_call *c)
+{
+    const char *name = op_string(c, "reduction", "none");
+
+    for (int i = 0; i < BASE_COUNT(reductions); i++)
+        if (base_same(reductions[i].name, name))
+            return i;
+    op_fail(c, "reduction '%s' is none of none, add, mul, max, min", name);
+    return -1;
+}
+
+static bool check_types(const op_call *c)
+{
+    const op_type *data = &c->input[0], *updates = &c->input[2];
+
+    if (!base_dtype_same(data->dtype, updates->dtype))
+        return op_fail(c, "the updates are %s, the data %s: expected one type", op_type_text(c->cx, updates), op_type_text(c->cx, data));
+    return op_check_indices(c, 1) && reduction_of(c) >= 0;
+}
+
+/* How the updates of one place are found: an axis for each dimension of the result, the axis over updates, where update j goes, and itself. */
+typedef struct {
+    const ir_expr **axis, *j, *hits, *update;
+    const ir_expr **at; /* index of an update, with j at `place` */
+    int place, n_at;
+} search;
+
+static const ir_expr *identity_of(tec_context *cx, int how, base_dtype t)
+{
+    if (base_same(reductions[how].name, "max"))
+        return ir_lowest(cx, t);
+    if (base_same(reductions[how].name, "min"))
+        return ir_highest(cx, t);
+    return ir_imm(cx, t, base_same(reductions[how].name, "mul"));
+}
+
+static const ir_expr *combine(tec_context *cx, int how, const ir_expr *a, const ir_expr *b)
+{
+    switch (how) {
+    case 1: return ir_add(cx, a, b);
+    case 2: return ir_mul(cx, a, b);
+    case 3: return ir_max(cx, a, b);
+    default: return ir_min(cx, a, b);
+    }
+}
+
+/* The number of the last update of each place, or what all its updates come to. */
+static te_tensor *gathered(const op_call *c, te_def *d, const search *s, int how)
+{
+    tec_context *cx = c->cx;
+    const ir_expr *e;
+
+    if (how == 0)
+        e = te_reduce(cx, "max", ir_select(cx, s->hits, s->j, ir_int(cx, -1)), &s->j, 1);
+    else
+        e = te_reduce(cx, reductions[how].combiner, ir_select(cx, s->hits, s->update, identity_of(cx, how, c->input[0].dtype)), &s->j, 1);
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.%s", c->op->name, how ? "all" : "last")), s->axis, c->output[0].n, e);
+}
+
+typedef bool open_search(const op_call *c, te_tensor *const *in, search *s);
+
+static bool scatter(const op_call *c, te_def *d, te_tensor *const *in, open_search *open, te_tensor **out)
+{
+    tec_context *cx = c->cx;
+    int how = reduction_of(c), n = c->output[0].n;
+    search s, own;
+
+    if (how < 0 || !open(c, in, &s) || !open(c, in, &own))
+        return false;
+    te_tensor *found = gathered(c, d, &s, how);
+    const ir_expr *e = te_read(in[0], own.axis, n), *f = te_read(found, own.axis, n);
+    if (!e || !f)
+        return false;
+    if (how == 0) {
+        own.at[own.place] = ir_max(cx, ir_int(cx, 0), f);
+        e = ir_select(cx, ir_ge(cx, f, ir_int(cx, 0)), te_read(in[2], own.at, own.n_at), e);
+    } else
+        e = combine(cx, how, e, f);
+    *out = te_compute(d, op_stage_name(d, c->op->name), own.axis, n, e);
+    return *out != NULL;
+}
+
+/* ---- scatter_elements: axis, reduction; update [i, j] goes to [i, indices[i, j]] ---- */
+
+static bool scatter_elements_relation(op_call *c)
+{
+    const op_type *data = &c->input[0], *at = &c->input[1], *updates = &c->input[2];
+
+    if (!op_check_axis(c, op_int(c, "axis", 0)) || !check_types(c))
+        return false;
+    if (at->n != data->n || updates->n != data->n)
+        return op_fail(c, "the data are %s, the indices %s, the updates %s: expected one rank", op_type_text(c->cx, data), op_type_text(c->cx, at),
+                       op_type_text(c->cx, updates));
+    for (int i = 0; i < at->n; i++)
+        if (!op_equal(c, at->dim[i], updates->dim[i]))
+            return op_fail(c, "the indices are %s, the updates %s: expected one shape", op_type_text(c->cx, at), op_type_text(c->cx, updates));
+    c->output[0] = *data;
+    return true;
+}
+
+static bool search_elements(const op_call *c, te_tensor *const *in, search *s)
+{
+    tec_context *cx = c->cx;
+    int axis = (int)op_int(c, "axis", 0), n = c->output[0].n;
+    const ir_expr *inside = NULL;
+
+    *s = (search){.axis = op_axes_of(c, &c->output[0]), .j = te_reduce_axis(cx, "j", c->input[1].dim[axis]), .place = axis, .n_at = n};
+    s->at = base_array(cx, const ir_expr *, n);
+    for (int i = 0; i < n; i++) {
+        const ir_expr *extent = c->input[1].dim[i];
+
+        s->at[i] = i == axis ? s->j : s->axis[i];
+        /* Where there are fewer updates than elements in another dimension, the elements behind have none. */
+        if (i == axis || (c->facts && ir_prove_le(c->facts, c->output[0].dim[i], extent)))
+            continue;
+        inside = ir_all(cx, inside, ir_lt(cx, s->axis[i], extent));
+        s->at[i] = ir_min(cx, s->axis[i], ir_sub(cx, extent, ir_int(cx, 1)));
+    }
+    const ir_expr *goes = te_read(in[1], s->at, n);
+    s->update = te_read(in[2], s->at, n);
+    if (!goes || !s->update)
+        return false;
+    s->hits = ir_all(cx, inside, ir_eq(cx, op_inside(c, goes, c->input[0].dim[axis]), s->axis[axis]));
+    return true;
+}
+
+static bool scatter_elements_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    return scatter(c, d, in, search_elements, out);
+}
+
+/* ---- scatter_nd: reduction; indices [updates, tuple], updates [updates, rest of the data...] ---- */
+
+static bool scatter_nd_relation(op_call *c)
+{
+    const op_type *data = &c->input[0], *at = &c->input[1], *updates = &c->input[2];
+    int64_t length;
+
+    if (!check_types(c))
+        return false;
+    if (at->n != 2 || !ir_is_int(at->dim[1], &length) || length < 1 || length > data->n || updates->n != 1 + data->n - (int)length ||
+        !op_equal(c, at->dim[0], updates->dim[0]))
+        return op_fail(c, "the data are %s, the indices %s, the updates %s: they do not fit", op_type_text(c->cx, data), op_type_text(c->cx, at),
+                       op_type_text(c->cx, updates));
+    for (int i = 1; i < updates->n; i++)
+        if (!op_equal(c, updates->dim[i], data->dim[(int)length + i - 1]))
+            return op_fail(c, "dimension %d of the updates %s is not that of the data %s", i, op_type_text(c->cx, updates), op_type_text(c->cx, data));
+    c->output[0] = *data;
+    return true;
+}
+
+static bool search_tuples(const op_call *c, te_tensor *const *in, search *s)
+{
+    tec_context *cx = c->cx;
+    int n = c->output[0].n, length = 1 + n - c->input[2].n;
+
+    *s = (search){.axis = op_axes_of(c, &c->output[0]), .j = te_reduce_axis(cx, "j", c->input[1].dim[0]), .n_at = c->input[2].n};
+    s->at = base_array(cx, const ir_expr *, s->n_at);
+    s->at[0] = s->j;
+    for (int i = 1; i < s->n_at; i++)
+        s->at[i] = s->axis[length + i - 1];
+    for (int i = 0; i < length; i++) {
+        const ir_expr *goes = te_read(in[1], (const ir_expr *const[]){s->j, ir_int(cx, i)}, 2);
+
+        if (!goes)
+            return false;
+        s->hits = ir_all(cx, s->hits, ir_eq(cx, op_inside(c, goes, c->input[0].dim[i]), s->axis[i]));
+    }
+    s->update = te_read(in[2], s->at, s->n_at);
+    return s->update != NULL;
+}
+
+static bool scatter_nd_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
+{
+    return scatter(c, d, in, search_tuples, out);
+}
+
+static const op_impl scatter_elements_impls[] = {{.name = "scatter_elements", .version = 1, .body = scatter_elements_body, .packs = -1}};
+static const op_impl scatter_nd_impls[] = {{.name = "scatter_nd", .version = 1, .body = scatter_nd_body, .packs = -1}};
+
+#define ROW(op)                                                                                                              \
+    .name = #op, .min_inputs = 3, .max_inputs = 3, .n_outputs = 1, .kind = OP_OPAQUE, .relation = op##_relation,             \
+    .impls = op##_impls, .n_impls = 1, .in_place = -1
+
+static const op_info rows[] = {
+    {ROW(scatter_elements), .doc = "the first operand with elements from the third, placed along axis (0) by the second; reduction (none)"},
+    {ROW(scatter_nd), .doc = "the first operand with parts from the third, placed by the tuples [updates, tuple] of the second; reduction (none)"},
+};
+const op_family op_scatter_family = {rows, BASE_COUNT(rows)};
