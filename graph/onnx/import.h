@@ -69,7 +69,10 @@ typedef struct {
     const onnx_row *rows;
     int n;
 } onnx_rows;
-extern const onnx_rows onnx_arithmetic_rows, onnx_shape_rows, onnx_nn_rows, onnx_reduce_rows;
+#define ONNX_FAMILY_LIST(X) X(arithmetic) X(shape) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
+#define X(family) extern const onnx_rows onnx_##family##_rows;
+ONNX_FAMILY_LIST(X)
+#undef X
 const onnx_row *onnx_find(const char *op, int64_t opset);
 bool onnx_knows(const char *op); /* in some opset */
 /* Whether the node fits the form of its operator, as ONNX's own checker would have it; otherwise an error. */
@@ -85,6 +88,7 @@ int onnx_ints(const onnx_node *n, const char *name, const int64_t **out); /* -1 
 /* ---- operands ---- */
 bool onnx_has(const onnx_node *n, int k);
 int onnx_rank(const onnx_node *n, int k);
+bool onnx_is_empty(const graph_value *v); /* has no elements, whatever it will hold */
 /* The elements of operand k where they can be known while importing; NULL otherwise. */
 const onnx_known *onnx_known_value(onnx_node *n, int k);
 const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v);

@@ -1,138 +1,126 @@
 /* graph/onnx/nn.c -- ONNX convolution, matrix products, pooling, normalisation. */
 #include <math.h>
 
-#include "graph/onnx/import.h"
+#include "graph/onnx/compose.h"
+#include "graph/onnx/window.h"
 #include "ops/window.h"
-
-/* ---- windows ---- */
-
-typedef struct {
-    int rank;
-    int64_t kernel[ONNX_MAX_RANK], stride[ONNX_MAX_RANK], dilation[ONNX_MAX_RANK], pads[2 * ONNX_MAX_RANK];
-} window;
-
-static bool read_list(onnx_node *n, const char *name, int count, int64_t otherwise, int64_t *out)
-{
-    const int64_t *v;
-    int found = onnx_ints(n, name, &v);
-
-    if (found >= 0 && found != count)
-        return onnx_wrong(n, "'%s' has %d values, expected %d", name, found, count);
-    for (int i = 0; i < count; i++)
-        out[i] = found >= 0 ? v[i] : otherwise;
-    return true;
-}
-
-/* SAME: as many outputs as ceil(input / stride), the odd element of padding at the end (UPPER) or the begin (LOWER). */
-static bool auto_pads(onnx_node *n, window *w, bool upper)
-{
-    for (int i = 0; i < w->rank; i++) {
-        int64_t extent;
-
-        if (!ir_is_int(n->in[0]->type.dim[2 + i], &extent))
-            return onnx_unsupported(n, "automatic padding of a symbolic dimension");
-        int64_t out = extent / w->stride[i] + (extent % w->stride[i] != 0);
-        int64_t total = (out - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - extent;
-
-        total = total > 0 ? total : 0;
-        w->pads[i] = upper ? total / 2 : total - total / 2;
-        w->pads[w->rank + i] = total - w->pads[i];
-    }
-    return true;
-}
-
-static bool read_window(onnx_node *n, window *w)
-{
-    const char *mode = onnx_string(n, "auto_pad", "NOTSET");
-
-    if (!read_list(n, "strides", w->rank, 1, w->stride) || !read_list(n, "dilations", w->rank, 1, w->dilation))
-        return false;
-    for (int i = 0; i < w->rank; i++) {
-        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1)
-            return onnx_wrong(n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at least 1", (long long)w->kernel[i],
-                              (long long)w->stride[i], (long long)w->dilation[i], i);
-        if (w->kernel[i] > OP_MOST_WINDOW || w->stride[i] > OP_MOST_WINDOW || w->dilation[i] > OP_MOST_WINDOW)
-            return onnx_wrong(n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at most %d", (long long)w->kernel[i],
-                              (long long)w->stride[i], (long long)w->dilation[i], i, OP_MOST_WINDOW);
-    }
-    if (base_same(mode, "SAME_UPPER") || base_same(mode, "SAME_LOWER"))
-        return auto_pads(n, w, base_same(mode, "SAME_UPPER"));
-    if (base_same(mode, "VALID")) {
-        for (int i = 0; i < 2 * w->rank; i++)
-            w->pads[i] = 0;
-        return true;
-    }
-    if (!read_list(n, "pads", 2 * w->rank, 0, w->pads))
-        return false;
-    for (int i = 0; i < 2 * w->rank; i++)
-        if (w->pads[i] < 0 || w->pads[i] > OP_MOST_WINDOW)
-            return onnx_wrong(n, "padding %lld, expected 0 to %d", (long long)w->pads[i], OP_MOST_WINDOW);
-    return true;
-}
-
-static int window_attrs(onnx_node *n, const window *w, op_attr *attr)
-{
-    attr[0] = op_attr_ints(n->cx, "strides", w->stride, w->rank);
-    attr[1] = op_attr_ints(n->cx, "dilations", w->dilation, w->rank);
-    attr[2] = op_attr_ints(n->cx, "pads", w->pads, 2 * w->rank);
-    return 3;
-}
-
-static bool spatial_rank(onnx_node *n, window *w)
-{
-    w->rank = onnx_rank(n, 0) - 2;
-    if (w->rank > OP_MAX_SPATIAL)
-        return onnx_unsupported(n, "%d spatial dimensions; at most %d", w->rank, OP_MAX_SPATIAL);
-    return w->rank >= 1 || onnx_wrong(n, "the operand has %d dimensions, expected at least 3", onnx_rank(n, 0));
-}
-
-/* `kernel_shape` repeats what the weights say. */
-static bool check_kernel_shape(onnx_node *n, const window *w)
-{
-    const int64_t *given;
-    int count = onnx_ints(n, "kernel_shape", &given);
-
-    if (count >= 0 && count != w->rank)
-        return onnx_wrong(n, "'kernel_shape' has %d values, expected %d", count, w->rank);
-    for (int i = 0; i < count; i++)
-        if (given[i] != w->kernel[i])
-            return onnx_wrong(n, "'kernel_shape' is %lld in spatial dimension %d, the weights have %lld", (long long)given[i], i, (long long)w->kernel[i]);
-    return true;
-}
 
 static bool convert_conv(onnx_node *n)
 {
-    window w;
-    op_attr attr[4];
-
-    if (!spatial_rank(n, &w))
-        return false;
-    if (onnx_rank(n, 1) != w.rank + 2)
-        return onnx_wrong(n, "the weights have %d dimensions, the operand %d", onnx_rank(n, 1), onnx_rank(n, 0));
-    for (int i = 0; i < w.rank; i++)
-        if (!ir_is_int(n->in[1]->type.dim[2 + i], &w.kernel[i]))
-            return onnx_unsupported(n, "a kernel of symbolic extent");
-    if (!check_kernel_shape(n, &w))
-        return false;
-    if (!read_window(n, &w))
-        return false;
-    int count = window_attrs(n, &w, attr);
-    attr[count++] = op_attr_int("group", onnx_int(n, "group", 1));
-    return onnx_emit(n, "conv", attr, count);
+    return onnx_set(n, 0, onnx_make_conv(n, n->in[0], n->in[1], onnx_has(n, 2) ? n->in[2] : NULL));
 }
+
+/* ---- transposed convolution ---- */
+
+/* Each spatial dimension with stride - 1 zeros behind every element but the last. */
+static graph_value *insert_zeros(onnx_node *n, graph_value *x, const onnx_window *w)
+{
+    tec_context *cx = n->cx;
+
+    for (int i = 0; x && i < w->rank; i++) {
+        int64_t before[ONNX_MAX_RANK + 1] = {0}, after[ONNX_MAX_RANK + 1] = {0}, crop[ONNX_MAX_RANK + 1] = {0};
+        const ir_expr *dim[ONNX_MAX_RANK];
+
+        if (w->stride[i] == 1)
+            continue;
+        for (int d = 0; d < x->type.n; d++)
+            dim[d] = d == 2 + i ? ir_mul(cx, x->type.dim[d], ir_int(cx, w->stride[i])) : x->type.dim[d];
+        after[3 + i] = w->stride[i] - 1;
+        crop[2 + i] = 1 - w->stride[i];
+        graph_value *wide = onnx_pad_zeros(n, onnx_add_dim(n, x, 3 + i), before, after);
+        x = wide ? onnx_pad_zeros(n, onnx_reshape(n, wide, dim, x->type.n), before, crop) : NULL;
+    }
+    return x;
+}
+
+/* Weights [c, m/g, k...] of the transposed convolution as those [m, c/g, k...] of a plain one, windows backwards. */
+static graph_value *turn_weights(onnx_node *n, graph_value *weights, int64_t group)
+{
+    tec_context *cx = n->cx;
+    const op_type *t = &weights->type;
+    const ir_expr *g = ir_int(cx, group), *in = ir_floordiv(cx, t->dim[0], g), *dim[ONNX_MAX_RANK + 1] = {g, in, t->dim[1]};
+    int64_t perm[ONNX_MAX_RANK + 1] = {0, 2, 1};
+
+    for (int i = 2; i < t->n; i++) {
+        dim[1 + i] = t->dim[i];
+        perm[1 + i] = 1 + i;
+    }
+    graph_value *v = onnx_transpose(n, onnx_reshape(n, onnx_flip_from(n, weights, 2), dim, t->n + 1), perm);
+    dim[0] = ir_mul(cx, g, t->dim[1]);
+    dim[1] = in;
+    for (int i = 2; i < t->n; i++)
+        dim[i] = t->dim[i];
+    return v ? onnx_reshape(n, v, dim, t->n) : NULL;
+}
+
+/* What the output loses at begin and end of each spatial dimension. output_shape and SAME say what is left, and so what is lost. */
+static bool transposed_pads(onnx_node *n, const graph_value *x, const int64_t *extra, onnx_window *w)
+{
+    const char *mode = onnx_string(n, "auto_pad", "NOTSET");
+    const int64_t *shape;
+    int given = onnx_ints(n, "output_shape", &shape);
+    bool same = base_same(mode, "SAME_UPPER") || base_same(mode, "SAME_LOWER");
+
+    if (given >= 0 && given != w->rank)
+        return onnx_wrong(n, "'output_shape' has %d values, expected %d", given, w->rank);
+    if (given < 0 && !same)
+        return base_same(mode, "VALID") || onnx_read_list(n, "pads", 2 * w->rank, 0, w->pads);
+    for (int i = 0; i < w->rank; i++) {
+        int64_t extent;
+
+        if (!ir_is_int(x->type.dim[2 + i], &extent))
+            return onnx_unsupported(n, "the output's shape with a symbolic dimension");
+        int64_t whole = w->stride[i] * (extent - 1) + extra[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
+        int64_t lost = whole - (given >= 0 ? shape[i] : extent * w->stride[i]);
+        /* What the shape has more stands at the end. */
+        w->pads[i] = lost < 0 ? 0 : base_same(mode, "SAME_UPPER") ? lost / 2 : lost - lost / 2;
+        w->pads[w->rank + i] = lost - w->pads[i];
+    }
+    return true;
+}
+
+/* A plain convolution over the operand with zeros between its elements, padded by (kernel - 1) * dilation less what the output loses. */
+static bool convert_conv_transpose(onnx_node *n)
+{
+    graph_value *x = n->in[0], *weights = n->in[1];
+    int64_t group = onnx_int(n, "group", 1), channels, extra[ONNX_MAX_RANK], before[ONNX_MAX_RANK] = {0}, after[ONNX_MAX_RANK] = {0}, ones[ONNX_MAX_RANK];
+    onnx_window w = {.rank = 0};
+
+    if (!onnx_spatial_rank(n, x, &w) || !onnx_read_kernel(n, weights, &w) || !onnx_read_steps(n, &w) || !onnx_read_list(n, "output_padding", w.rank, 0, extra))
+        return false;
+    if (!ir_is_int(weights->type.dim[0], &channels) || group < 1 || channels % group != 0)
+        return onnx_wrong(n, "%s weights do not fall into %lld groups", op_type_text(n->cx, &weights->type), (long long)group);
+    for (int i = 0; i < w.rank; i++)
+        if (extra[i] < 0 || extra[i] > OP_MOST_WINDOW)
+            return onnx_wrong(n, "output padding %lld", (long long)extra[i]);
+    if (!transposed_pads(n, x, extra, &w))
+        return false;
+    for (int i = 0; i < w.rank; i++) {
+        int64_t reach = (w.kernel[i] - 1) * w.dilation[i];
+
+        before[2 + i] = reach - w.pads[i];
+        after[2 + i] = reach - w.pads[w.rank + i] + extra[i];
+        ones[i] = 1;
+    }
+    op_attr attr[] = {op_attr_ints(n->cx, "strides", ones, w.rank), op_attr_ints(n->cx, "dilations", w.dilation, w.rank), op_attr_int("group", group)};
+    graph_value *in[3] = {onnx_pad_zeros(n, insert_zeros(n, x, &w), before, after), turn_weights(n, weights, group), onnx_has(n, 2) ? n->in[2] : NULL};
+    return in[0] && in[1] && onnx_set(n, 0, onnx_make(n, "conv", in, in[2] ? 3 : 2, attr, 3));
+}
+
+/* ---- pooling ---- */
 
 static bool convert_pool(onnx_node *n, const char *op)
 {
-    window w;
+    onnx_window w;
     op_attr attr[6];
 
-    if (!spatial_rank(n, &w) || !read_list(n, "kernel_shape", w.rank, 1, w.kernel) || !read_window(n, &w))
+    if (!onnx_spatial_rank(n, n->in[0], &w) || !onnx_read_list(n, "kernel_shape", w.rank, 1, w.kernel) || !onnx_read_window(n, n->in[0], &w))
         return false;
     if (n->n_out > 1 && *n->proto->output[1])
         return onnx_unsupported(n, "the positions of the greatest elements as a second result");
     if (onnx_int(n, "storage_order", 0))
         return onnx_unsupported(n, "storage_order");
-    int count = window_attrs(n, &w, attr);
+    int count = onnx_window_attrs(n, &w, attr);
     attr[count++] = op_attr_ints(n->cx, "kernel", w.kernel, w.rank);
     attr[count++] = op_attr_int("ceil_mode", onnx_int(n, "ceil_mode", 0));
     attr[count++] = op_attr_int("count_include_pad", onnx_int(n, "count_include_pad", 0));
@@ -187,13 +175,6 @@ static graph_value *scaled(onnx_node *n, graph_value *v, double by)
     return by == 1 || !v ? v : ONNX_MAKE(n, "mul", NULL, 0, v, onnx_scalar(n, v->type.dtype, by));
 }
 
-static graph_value *cast_to(onnx_node *n, graph_value *v, base_dtype t)
-{
-    op_attr to = op_attr_dtype("to", t);
-
-    return !v || base_dtype_same(v->type.dtype, t) ? v : ONNX_MAKE(n, "cast", &to, 1, v);
-}
-
 /* alpha * A' * B' + beta * C */
 static bool convert_gemm(onnx_node *n)
 {
@@ -208,13 +189,13 @@ static bool convert_gemm(onnx_node *n)
 
     /* Integers are scaled by fractions in float64; the sum goes back toward zero. */
     if (fraction) {
-        y = cast_to(n, y, BASE_F64);
-        c = cast_to(n, c, BASE_F64);
+        y = onnx_cast(n, y, BASE_F64);
+        c = onnx_cast(n, c, BASE_F64);
     }
     y = scaled(n, y, alpha);
     if (c)
         y = ONNX_MAKE(n, "add", NULL, 0, y, scaled(n, c, beta));
-    return onnx_set(n, 0, fraction ? cast_to(n, y, t) : y);
+    return onnx_set(n, 0, fraction ? onnx_cast(n, y, t) : y);
 }
 
 /* ---- normalisation ---- */
@@ -258,14 +239,15 @@ static bool convert_instance_norm(onnx_node *n)
     return onnx_set(n, 0, ONNX_MAKE(n, "add", NULL, 0, ONNX_MAKE(n, "mul", NULL, 0, y, scale), bias));
 }
 
-#define AUTO_PAD "auto_pad:s(NOTSET|SAME_UPPER|SAME_LOWER|VALID) "
 static const onnx_row rows[] = {
-    {"Conv", convert_conv, 1, 0, "2-3>1 " AUTO_PAD "dilations:I group:i kernel_shape:I pads:I strides:I", NULL},
-    {"MaxPool", convert_max_pool, 1, 7, "1>1 " AUTO_PAD "!kernel_shape:I pads:I strides:I", NULL},
+    {"Conv", convert_conv, 1, 0, "2-3>1 " ONNX_AUTO_PAD "dilations:I group:i kernel_shape:I pads:I strides:I", NULL},
+    {"ConvTranspose", convert_conv_transpose, 1, 0,
+     "2-3>1 " ONNX_AUTO_PAD "dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I", NULL},
+    {"MaxPool", convert_max_pool, 1, 7, "1>1 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I", NULL},
     {"MaxPool", convert_max_pool, 8, 0,
-     "1>1-2 " AUTO_PAD "!kernel_shape:I pads:I strides:I storage_order:i ceil_mode:i@10 dilations:I@10", NULL},
+     "1>1-2 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I storage_order:i ceil_mode:i@10 dilations:I@10", NULL},
     {"AveragePool", convert_average_pool, 1, 0,
-     "1>1 " AUTO_PAD "!kernel_shape:I pads:I strides:I count_include_pad:i@7 ceil_mode:i@10 dilations:I@19", NULL},
+     "1>1 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I count_include_pad:i@7 ceil_mode:i@10 dilations:I@19", NULL},
     {"GlobalMaxPool", convert_global_max, 1, 0, "1>1", NULL},
     {"GlobalAveragePool", convert_global_average, 1, 0, "1>1", NULL},
     {"MatMul", convert_matmul, 1, 0, "2>1", NULL},

@@ -4,7 +4,9 @@
 #include "graph/onnx/import.h"
 #include "ir/text.h"
 
-static const onnx_rows *const families[] = {&onnx_arithmetic_rows, &onnx_shape_rows, &onnx_nn_rows, &onnx_reduce_rows};
+#define X(family) &onnx_##family##_rows,
+static const onnx_rows *const families[] = {ONNX_FAMILY_LIST(X)};
+#undef X
 
 const onnx_row *onnx_find(const char *op, int64_t opset)
 {
@@ -95,7 +97,7 @@ static int64_t element(const op_constant *c, int64_t i)
 }
 
 /* A tensor without elements is known whatever it will hold. */
-static bool is_empty(const graph_value *v)
+bool onnx_is_empty(const graph_value *v)
 {
     for (int i = 0; i < v->type.n; i++)
         if (ir_is_value(v->type.dim[i], 0))
@@ -108,7 +110,7 @@ static const onnx_known *known_constant(onnx_node *n, const graph_value *v)
     const op_constant *c = v->constant;
     int64_t count = c ? c->bytes / base_dtype_bytes(c->type.dtype) : 0;
 
-    if ((!c && !is_empty(v)) || base_is_float(v->type.dtype) || count > ONNX_MAX_KNOWN)
+    if ((!c && !onnx_is_empty(v)) || base_is_float(v->type.dtype) || count > ONNX_MAX_KNOWN)
         return NULL;
     onnx_known *known = base_new(n->cx, onnx_known);
     known->n = (int)count;

@@ -1,0 +1,223 @@
+/* graph/onnx/pick.c -- ONNX operators that pick, place, sort and count elements. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/onnx/compose.h"
+
+/* ---- gather and scatter ---- */
+
+static bool convert_gather_elements(onnx_node *n)
+{
+    int64_t axis;
+
+    return onnx_axis(n, onnx_int(n, "axis", 0), onnx_rank(n, 0), &axis) && onnx_set(n, 0, onnx_gather_elements(n, n->in[0], n->in[1], (int)axis));
+}
+
+static bool convert_gather_nd(onnx_node *n)
+{
+    op_attr batch = op_attr_int("batch_dims", onnx_int(n, "batch_dims", 0));
+
+    return onnx_emit(n, "gather_nd", &batch, 1);
+}
+
+static bool convert_scatter_elements(onnx_node *n)
+{
+    int64_t axis;
+
+    if (!onnx_axis(n, onnx_int(n, "axis", 0), onnx_rank(n, 0), &axis))
+        return false;
+    op_attr attr[] = {op_attr_int("axis", axis), op_attr_string("reduction", onnx_string(n, "reduction", "none"))};
+    return onnx_emit(n, "scatter_elements", attr, 2);
+}
+
+/* Indices [q..., tuple] become [updates, tuple], updates [q..., rest] become [updates, rest]. */
+static bool convert_scatter_nd(onnx_node *n)
+{
+    tec_context *cx = n->cx;
+    const op_type *at = &n->in[1]->type, *updates = &n->in[2]->type;
+    const ir_expr *count = ir_int(cx, 1), *dim[ONNX_MAX_RANK + 1];
+    int q = at->n - 1, rest = updates->n - q;
+
+    if (q < 0 || rest < 0)
+        return onnx_wrong(n, "indices %s and updates %s do not fit", op_type_text(cx, at), op_type_text(cx, updates));
+    for (int i = 0; i < q; i++)
+        count = ir_mul(cx, count, at->dim[i]);
+    dim[0] = count;
+    dim[1] = at->dim[q];
+    graph_value *tuples = onnx_reshape(n, n->in[1], dim, 2);
+    for (int i = 0; i < rest; i++)
+        dim[1 + i] = updates->dim[q + i];
+    graph_value *parts = onnx_reshape(n, n->in[2], dim, 1 + rest);
+    op_attr how = op_attr_string("reduction", onnx_string(n, "reduction", "none"));
+    return tuples && parts && onnx_set(n, 0, ONNX_MAKE(n, "scatter_nd", &how, 1, n->in[0], tuples, parts));
+}
+
+/* Element t of a sequence comes from length - 1 - t, where t lies in the sequence. */
+static bool convert_reverse_sequence(onnx_node *n)
+{
+    int64_t batch = onnx_int(n, "batch_axis", 1), time = onnx_int(n, "time_axis", 0);
+    graph_value *x = n->in[0];
+    int rank = x->type.n;
+
+    if (rank < 2 || batch + time != 1 || batch * time != 0)
+        return onnx_wrong(n, "batch axis %lld and time axis %lld of %d dimensions", (long long)batch, (long long)time, rank);
+    graph_value *length = onnx_along(n, onnx_cast(n, n->in[1], BASE_I64), (int)batch, rank);
+    graph_value *t = onnx_along(n, onnx_count(n, x->type.dim[time]), (int)time, rank);
+    graph_value *back = onnx_binary_number(n, "sub", onnx_binary(n, "sub", length, t), 1);
+    graph_value *from = onnx_where(n, onnx_binary(n, "less", t, length), back, t);
+    return onnx_set(n, 0, onnx_gather_elements(n, x, onnx_expand(n, from, x->type.dim, rank), (int)time));
+}
+
+/* ---- counting ---- */
+
+static bool convert_range(onnx_node *n)
+{
+    tec_context *cx = n->cx;
+    base_dtype t = n->in[0]->type.dtype;
+    const onnx_known *start = onnx_known_value(n, 0), *limit = onnx_known_value(n, 1);
+    const int64_t *step;
+    double from, to, by;
+
+    if (start && limit && start->n == 1 && limit->n == 1 && onnx_constant_ints(n, 2, &step) == 1) {
+        if (*step == 0 || *step == INT64_MIN)
+            return onnx_wrong(n, "a step of %lld", (long long)*step);
+        const ir_expr *span = *step > 0 ? ir_sub(cx, limit->at[0], start->at[0]) : ir_sub(cx, start->at[0], limit->at[0]);
+        const ir_expr *extent = ir_max(cx, ir_int(cx, 0), ir_ceildiv(cx, span, ir_int(cx, *step > 0 ? *step : -*step)));
+        op_attr attr[] = {op_attr_exprs(cx, "shape", &extent, 1), op_attr_dtype("dtype", t),
+                          op_attr_exprs(cx, "start", (const ir_expr *const[]){start->at[0], ir_int(cx, *step)}, 2)};
+
+        return onnx_set(n, 0, onnx_make(n, "range", NULL, 0, attr, 3));
+    }
+    if (!onnx_constant_float(n, 0, &from) || !onnx_constant_float(n, 1, &to) || !onnx_constant_float(n, 2, &by))
+        return onnx_unknown(n, 0, "bounds");
+    double count = ceil((to - from) / by);
+    if (!(by != 0) || !(count < 1e15))
+        return onnx_wrong(n, "%g to %g by %g", from, to, by);
+    const ir_expr *extent = ir_int(cx, count > 0 ? (int64_t)count : 0);
+    op_attr attr[] = {op_attr_exprs(cx, "shape", &extent, 1), op_attr_dtype("dtype", t), op_attr_float("start", from), op_attr_float("step", by)};
+    return onnx_set(n, 0, onnx_make(n, "range", NULL, 0, attr, 4));
+}
+
+static bool convert_trilu(onnx_node *n)
+{
+    op_attr upper = op_attr_int("upper", onnx_int(n, "upper", 1));
+    graph_value *k = onnx_has(n, 1) ? n->in[1] : NULL;
+
+    if (k && k->type.n > 0)
+        k = onnx_reshape(n, k, NULL, 0);
+    return onnx_set(n, 0, onnx_make(n, "trilu", (graph_value *const[]){n->in[0], k}, 2, &upper, 1));
+}
+
+static bool convert_eye_like(onnx_node *n)
+{
+    const op_type *t = &n->in[0]->type;
+    base_dtype dtype = t->dtype;
+
+    if (t->n != 2)
+        return onnx_wrong(n, "the operand is %s, expected a matrix", op_type_text(n->cx, t));
+    if (onnx_attr(n, "dtype") && !onnx_dtype(onnx_int(n, "dtype", 0), &dtype))
+        return onnx_unsupported(n, "elements of type %s", onnx_type_name(n->cx, onnx_int(n, "dtype", 0)));
+    graph_value *row = onnx_along(n, onnx_count(n, t->dim[0]), 0, 2), *column = onnx_along(n, onnx_count(n, t->dim[1]), 1, 2);
+    op_attr k = op_attr_exprs(n->cx, "values", (const ir_expr *const[]){ir_int(n->cx, onnx_int(n, "k", 0))}, 1);
+    graph_value *diagonal = onnx_make(n, "values", NULL, 0, &k, 1);
+    return onnx_set(n, 0, onnx_cast(n, onnx_binary(n, "equal", onnx_binary(n, "sub", column, row), diagonal), dtype));
+}
+
+/* ---- one of many ---- */
+
+static bool convert_one_hot(onnx_node *n)
+{
+    tec_context *cx = n->cx;
+    int rank = onnx_rank(n, 0) + 1;
+    const onnx_known *depth = onnx_known_value(n, 1);
+    int64_t axis;
+    double number;
+
+    if (!onnx_axis(n, onnx_int(n, "axis", -1), rank, &axis))
+        return false;
+    const ir_expr *extent = depth && depth->n == 1 ? depth->at[0] : onnx_constant_float(n, 1, &number) && number >= 0 && number < 1e9 ? ir_int(cx, (int64_t)number) : NULL;
+    if (!extent)
+        return onnx_unknown(n, 1, "a depth");
+    if (n->in[2]->type.n != 1)
+        return onnx_wrong(n, "the values are %s, expected two", op_type_text(cx, &n->in[2]->type));
+    graph_value *index = onnx_cast(n, n->in[0], BASE_I64), *zero = onnx_constant_i64(n, &(int64_t){0}, 1), *one = onnx_constant_i64(n, &(int64_t){1}, 1);
+    op_attr size = op_attr_exprs(cx, "values", &extent, 1);
+    graph_value *from_end = onnx_binary(n, "add", index, onnx_make(n, "values", NULL, 0, &size, 1));
+    index = onnx_add_dim(n, onnx_where(n, onnx_binary_number(n, "less", index, 0), from_end, index), (int)axis);
+    graph_value *hit = onnx_binary(n, "equal", index, onnx_along(n, onnx_count(n, extent), (int)axis, rank));
+    return onnx_set(n, 0, onnx_where(n, hit, onnx_gather(n, n->in[2], one, 0), onnx_gather(n, n->in[2], zero, 0)));
+}
+
+/* 1 at the first of the greatest elements, 0 elsewhere. Until opset 12, of all dimensions from the axis on as one. */
+static bool convert_hardmax(onnx_node *n)
+{
+    tec_context *cx = n->cx;
+    graph_value *x = n->in[0], *flat = x;
+    bool flatten = n->opset < 13;
+    int64_t axis;
+
+    if (!onnx_axis(n, onnx_int(n, "axis", flatten ? 1 : -1), onnx_rank(n, 0), &axis))
+        return false;
+    if (flatten) {
+        const ir_expr *dim[2] = {ir_int(cx, 1), ir_int(cx, 1)};
+
+        for (int i = 0; i < x->type.n; i++)
+            dim[i >= axis] = ir_mul(cx, dim[i >= axis], x->type.dim[i]);
+        flat = onnx_reshape(n, x, dim, 2);
+        axis = 1;
+    }
+    graph_value *place = onnx_reduce(n, "arg_max", flat, &axis, 1, true);
+    graph_value *count = flat ? onnx_along(n, onnx_count(n, flat->type.dim[axis]), (int)axis, flat->type.n) : NULL;
+    graph_value *y = onnx_cast(n, onnx_binary(n, "equal", place, count), x->type.dtype);
+    return onnx_set(n, 0, y && flatten ? onnx_reshape(n, y, x->type.dim, x->type.n) : y);
+}
+
+/* ---- order ---- */
+
+static bool convert_top_k(onnx_node *n)
+{
+    int64_t axis, k = onnx_int(n, "k", 0);
+    const int64_t *given;
+
+    if (!onnx_axis(n, onnx_int(n, "axis", -1), onnx_rank(n, 0), &axis))
+        return false;
+    if (n->opset >= 10) {
+        if (onnx_constant_ints(n, 1, &given) != 1)
+            return onnx_unknown(n, 1, "a number of elements");
+        k = *given;
+    }
+    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("k", k), op_attr_int("largest", onnx_int(n, "largest", 1))};
+    graph_value *at = ONNX_MAKE(n, "top_k", attr, 3, n->in[0]);
+    return at && onnx_set(n, 0, onnx_gather_elements(n, n->in[0], at, (int)axis)) && onnx_set(n, 1, at);
+}
+
+static bool convert_cum_sum(onnx_node *n)
+{
+    const int64_t *given;
+    int64_t axis;
+
+    if (onnx_constant_ints(n, 1, &given) != 1)
+        return onnx_unknown(n, 1, "an axis");
+    if (!onnx_axis(n, *given, onnx_rank(n, 0), &axis))
+        return false;
+    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("exclusive", onnx_int(n, "exclusive", 0)), op_attr_int("reverse", onnx_int(n, "reverse", 0))};
+    return onnx_set(n, 0, ONNX_MAKE(n, "cum_sum", attr, 3, n->in[0]));
+}
+
+static const onnx_row rows[] = {
+    {"GatherElements", convert_gather_elements, 11, 0, "2>1 axis:i", NULL},
+    {"GatherND", convert_gather_nd, 11, 0, "2>1 batch_dims:i@12", NULL},
+    {"Scatter", convert_scatter_elements, 9, 10, "3>1 axis:i", NULL},
+    {"ScatterElements", convert_scatter_elements, 11, 0, "3>1 axis:i reduction:s(none|add|mul|max|min)@16", NULL},
+    {"ScatterND", convert_scatter_nd, 11, 0, "3>1 reduction:s(none|add|mul|max|min)@16", NULL},
+    {"ReverseSequence", convert_reverse_sequence, 10, 0, "2>1 batch_axis:i time_axis:i", NULL},
+    {"Range", convert_range, 11, 0, "3>1 stash_type:i@27", NULL},
+    {"Trilu", convert_trilu, 14, 0, "1-2>1 upper:i", NULL},
+    {"EyeLike", convert_eye_like, 9, 0, "1>1 dtype:i k:i", NULL},
+    {"OneHot", convert_one_hot, 9, 0, "3>1 axis:i", NULL},
+    {"Hardmax", convert_hardmax, 1, 0, "1>1 axis:i", NULL},
+    {"TopK", convert_top_k, 1, 9, "1>2 !k:i axis:i", NULL},
+    {"TopK", convert_top_k, 10, 0, "2>2 axis:i largest:i@11 sorted:i@11", NULL},
+    {"CumSum", convert_cum_sum, 11, 0, "2>1 exclusive:i reverse:i", NULL},
+};
+const onnx_rows onnx_pick_rows = {rows, BASE_COUNT(rows)};

@@ -1,0 +1,33 @@
+/* graph/onnx/window.h -- sliding windows of ONNX nodes: kernels, strides, dilations, padding.
+ *
+ *     onnx_window w = {.rank = 2, .kernel = {3, 3}};
+ *     if (!onnx_read_window(n, x, &w)) return false;
+ *     int count = onnx_window_attrs(n, &w, attr);
+ */
+#ifndef GRAPH_ONNX_WINDOW_H
+#define GRAPH_ONNX_WINDOW_H
+
+#include "graph/onnx/import.h"
+
+#define ONNX_AUTO_PAD "auto_pad:s(NOTSET|SAME_UPPER|SAME_LOWER|VALID) "
+
+typedef struct {
+    int rank;
+    int64_t kernel[ONNX_MAX_RANK], stride[ONNX_MAX_RANK], dilation[ONNX_MAX_RANK], pads[2 * ONNX_MAX_RANK];
+} onnx_window;
+
+/* An attribute of `count` ints, all `otherwise` where it is left out. */
+bool onnx_read_list(onnx_node *n, const char *name, int count, int64_t otherwise, int64_t *out);
+/* The number of spatial dimensions of an operand [n, channels, spatial...]. */
+bool onnx_spatial_rank(onnx_node *n, const graph_value *x, onnx_window *w);
+/* The kernel's extents from weights [.., .., spatial...]; `kernel_shape` repeats them. */
+bool onnx_read_kernel(onnx_node *n, const graph_value *weights, onnx_window *w);
+/* Strides, dilations; padding, that of auto_pad SAME from the extents of x. The kernel is known already. */
+bool onnx_read_steps(onnx_node *n, onnx_window *w);
+bool onnx_read_window(onnx_node *n, const graph_value *x, onnx_window *w);
+int onnx_window_attrs(onnx_node *n, const onnx_window *w, op_attr *attr); /* 3 of them */
+
+/* A convolution with the attributes of this node; bias may be NULL. */
+graph_value *onnx_make_conv(onnx_node *n, graph_value *x, graph_value *weights, graph_value *bias);
+
+#endif
