@@ -113,7 +113,8 @@ static bool convert_mean_variance(onnx_node *n)
             return false;
     /* As the function of ONNX: the deviation, plus a billionth. */
     statistics s = measure(n, n->in[0], positive, count, 0);
-    graph_value *square = onnx_binary(n, "mul", s.centred, s.centred), *deviation = onnx_unary(n, "sqrt", onnx_reduce(n, "reduce_mean", square, positive, count, true));
+    graph_value *square = onnx_binary(n, "mul", s.centred, s.centred);
+    graph_value *deviation = onnx_unary(n, "sqrt", onnx_reduce(n, "reduce_mean", square, positive, count, true));
     return onnx_set(n, 0, onnx_binary(n, "div", s.centred, onnx_binary_number(n, "add", deviation, (float)1e-9)));
 }
 

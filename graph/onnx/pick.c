@@ -135,7 +135,8 @@ static bool convert_one_hot(onnx_node *n)
 
     if (!onnx_axis(n, onnx_int(n, "axis", -1), rank, &axis))
         return false;
-    const ir_expr *extent = depth && depth->n == 1 ? depth->at[0] : onnx_constant_float(n, 1, &number) && number >= 0 && number < 1e9 ? ir_int(cx, (int64_t)number) : NULL;
+    bool given = onnx_constant_float(n, 1, &number) && number >= 0 && number < 1e9;
+    const ir_expr *extent = depth && depth->n == 1 ? depth->at[0] : given ? ir_int(cx, (int64_t)number) : NULL;
     if (!extent)
         return onnx_unknown(n, 1, "a depth");
     if (n->in[2]->type.n != 1)

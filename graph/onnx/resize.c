@@ -219,7 +219,9 @@ static bool read_request(onnx_node *n, request *r)
     if (!base_same(onnx_string(n, "coordinate_transformation_mode", ""), "tf_crop_and_resize"))
         return true;
     region = read_numbers(n, 1, r->region);
-    return region == 2 * r->count || (region < 0 ? onnx_unknown(n, 1, "a region") : onnx_wrong(n, "%d numbers of the region, expected %d", region, 2 * r->count));
+    if (region < 0)
+        return onnx_unknown(n, 1, "a region");
+    return region == 2 * r->count || onnx_wrong(n, "%d numbers of the region, expected %d", region, 2 * r->count);
 }
 
 /* One scale for all axes, the least or greatest that sizes ask for. */
