@@ -138,6 +138,18 @@ static bool check_outputs(op_call *c)
     return true;
 }
 
+/* Whether the scalar function can be written for operands of these types: not all take integers, or bools. */
+static bool check_scalar(const op_call *c)
+{
+    const ir_expr **arg = base_array(c->cx, const ir_expr *, c->n_inputs);
+
+    for (int k = 0; k < c->n_inputs; k++)
+        if (c->input[k].n >= 0)
+            arg[k] = ir_var(c->cx, base_format(c->cx, "operand%d", k), c->input[k].dtype);
+    base_set_where(c->cx, c->loc);
+    return c->op->scalar(c, arg) != NULL;
+}
+
 bool op_infer(op_call *c)
 {
     if (c->n_inputs < c->op->min_inputs || (c->op->max_inputs >= 0 && c->n_inputs > c->op->max_inputs)) {
@@ -152,7 +164,7 @@ bool op_infer(op_call *c)
         c->n_outputs = c->op->n_outputs;
         c->output = base_array(c->cx, op_type, c->n_outputs);
     }
-    return c->op->relation(c) && check_outputs(c);
+    return c->op->relation(c) && check_outputs(c) && (!c->op->scalar || check_scalar(c));
 }
 
 /* ---- attributes ---- */

@@ -38,7 +38,8 @@ static bool search_load(ir_walk *w, const ir_expr *e)
 {
     extent_search *s = (extent_search *)w;
 
-    for (int i = 0; e->op == IR_LOAD && !s->extent && i < e->load.n; i++)
+    /* A wrong number of indices is refused when the definition is closed. */
+    for (int i = 0; e->op == IR_LOAD && !s->extent && i < e->load.n && i < e->load.buffer->n; i++)
         if (e->load.index[i] == s->axis)
             s->extent = e->load.buffer->shape[i];
     return !s->extent;

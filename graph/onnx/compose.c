@@ -186,7 +186,7 @@ static graph_value *constant(onnx_node *n, base_dtype t, const void *data, int c
 
 graph_value *onnx_constant_i64(onnx_node *n, const int64_t *v, int count)
 {
-    return constant(n, BASE_I64, base_copy(n->cx, v, (size_t)count * sizeof *v + (count == 0)), count);
+    return constant(n, BASE_I64, count ? base_copy(n->cx, v, (size_t)count * sizeof *v) : base_alloc(n->cx, 1), count);
 }
 
 graph_value *onnx_constant_floats(onnx_node *n, base_dtype t, const double *v, int count)

@@ -19,7 +19,7 @@ static const op_constant *packed(onnx_node *n, base_dtype t, const void *data, s
     dim[0] = ir_int(n->cx, (int64_t)count);
     c->type = (op_type){t, scalar ? 0 : 1, dim};
     c->bytes = (int64_t)count * base_dtype_bytes(t);
-    c->data = base_copy(n->cx, data, (size_t)c->bytes + (count == 0));
+    c->data = count ? base_copy(n->cx, data, (size_t)c->bytes) : base_alloc(n->cx, 1);
     return c;
 }
 
