@@ -31,8 +31,12 @@ static double source(const axis_map *m, double i)
 {
     if (base_same(m->coordinates, "asymmetric"))
         return i / m->scale;
-    if (base_same(m->coordinates, "align_corners"))
-        return m->out == 1 ? 0 : i * (double)(m->in - 1) / (double)(m->out - 1);
+    /* By the length that the scale gives, whole or not. */
+    if (base_same(m->coordinates, "align_corners")) {
+        double length = m->scale * (double)m->in;
+
+        return m->out == 1 || length == 1 ? 0 : i * (double)(m->in - 1) / (length - 1);
+    }
     if (base_same(m->coordinates, "pytorch_half_pixel") && m->out == 1)
         return 0;
     if (base_same(m->coordinates, "tf_half_pixel_for_nn"))
