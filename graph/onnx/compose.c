@@ -93,6 +93,12 @@ graph_value *onnx_expand(onnx_node *n, graph_value *v, const ir_expr *const *dim
 
 /* ---- parts ---- */
 
+/* Whether v has dimension `axis`; otherwise an error: an operand of another rank than its operator takes. */
+static bool has_dim(onnx_node *n, const graph_value *v, int axis)
+{
+    return axis < v->type.n || onnx_wrong(n, "an operand is %s, expected more dimensions", op_type_text(n->cx, &v->type));
+}
+
 static graph_value *slice(onnx_node *n, graph_value *v, const ir_expr *const *begin, const ir_expr *const *extent, const int64_t *step)
 {
     int rank = v->type.n;
@@ -106,7 +112,7 @@ graph_value *onnx_part(onnx_node *n, graph_value *v, int axis, int64_t begin, co
     const ir_expr *from[ONNX_MAX_RANK], *size[ONNX_MAX_RANK];
     int64_t step[ONNX_MAX_RANK];
 
-    if (!v || !extent)
+    if (!v || !extent || !has_dim(n, v, axis))
         return NULL;
     for (int i = 0; i < v->type.n; i++) {
         from[i] = ir_int(n->cx, i == axis ? begin : 0);
@@ -138,6 +144,10 @@ graph_value *onnx_along(onnx_node *n, graph_value *v, int axis, int rank)
 
     if (!v)
         return NULL;
+    if (v->type.n != 1) {
+        onnx_wrong(n, "an operand is %s, expected one dimension", op_type_text(n->cx, &v->type));
+        return NULL;
+    }
     for (int i = 0; i < rank; i++)
         dim[i] = i == axis ? v->type.dim[0] : ir_int(n->cx, 1);
     return onnx_reshape(n, v, dim, rank);
@@ -149,6 +159,10 @@ graph_value *onnx_add_dim(onnx_node *n, graph_value *v, int axis)
 
     if (!v)
         return NULL;
+    if (v->type.n >= ONNX_MAX_RANK) {
+        onnx_unsupported(n, "%d dimensions; at most %d", v->type.n + 1, ONNX_MAX_RANK);
+        return NULL;
+    }
     for (int i = 0; i <= v->type.n; i++)
         dim[i] = i == axis ? ir_int(n->cx, 1) : v->type.dim[i - (i > axis)];
     return onnx_reshape(n, v, dim, v->type.n + 1);
@@ -158,7 +172,7 @@ graph_value *onnx_drop_dim(onnx_node *n, graph_value *v, int axis)
 {
     const ir_expr *dim[ONNX_MAX_RANK];
 
-    if (!v)
+    if (!v || !has_dim(n, v, axis))
         return NULL;
     for (int i = 0; i < v->type.n - 1; i++)
         dim[i] = v->type.dim[i + (i >= axis)];

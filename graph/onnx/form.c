@@ -153,7 +153,7 @@ static bool is_among(const field *f, const char *value, size_t n)
     for (const char *p = f->values; p < f->values + f->values_length;) {
         size_t length = strcspn(p, "|)");
 
-        if (length == n && strncmp(p, value, n) == 0)
+        if (length == n && (n == 0 || strncmp(p, value, n) == 0))
             return true;
         p += length + 1;
     }
@@ -171,7 +171,7 @@ static bool check_attribute(onnx_node *n, const field *f, const Onnx__AttributeP
     if (f->type == 't' && !a->t)
         return onnx_wrong(n, "attribute '%s' is empty, expected a tensor", a->name);
     if (f->values && !is_among(f, (const char *)a->s.data, a->s.len))
-        return onnx_wrong(n, "attribute '%s' is '%s', expected one of %s", a->name, base_strndup(n->cx, (const char *)a->s.data, a->s.len),
+        return onnx_wrong(n, "attribute '%s' is '%s', expected one of %s", a->name, onnx_string(n, a->name, ""),
                           base_strndup(n->cx, f->values, (size_t)f->values_length));
     return true;
 }

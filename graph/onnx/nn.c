@@ -220,21 +220,17 @@ static bool convert_instance_norm(onnx_node *n)
 {
     int rank = onnx_rank(n, 0);
     int64_t axes[ONNX_MAX_RANK];
-    const ir_expr *dim[ONNX_MAX_RANK];
 
-    for (int i = 2; i < rank; i++) {
+    for (int i = 2; i < rank; i++)
         axes[i - 2] = i;
-        dim[i - 1] = ir_int(n->cx, 1);
-    }
     if (rank < 3)
         return onnx_wrong(n, "the operand has %d dimensions, expected at least 3", rank);
-    dim[0] = n->in[1]->type.dim[0];
     op_attr attr[] = {op_attr_ints(n->cx, "axes", axes, rank - 2), op_attr_int("keepdims", 1)};
     graph_value *x = n->in[0], *mean = ONNX_MAKE(n, "reduce_mean", attr, 2, x), *d = ONNX_MAKE(n, "sub", NULL, 0, x, mean);
     graph_value *square = ONNX_MAKE(n, "mul", NULL, 0, d, d), *var = ONNX_MAKE(n, "reduce_mean", attr, 2, square);
     graph_value *safe = ONNX_MAKE(n, "add", NULL, 0, var, onnx_scalar(n, x->type.dtype, onnx_float(n, "epsilon", 1e-5)));
     graph_value *y = ONNX_MAKE(n, "div", NULL, 0, d, ONNX_MAKE(n, "sqrt", NULL, 0, safe));
-    graph_value *scale = onnx_reshape(n, n->in[1], dim, rank - 1), *bias = onnx_reshape(n, n->in[2], dim, rank - 1);
+    graph_value *scale = onnx_along(n, n->in[1], 1, rank), *bias = onnx_along(n, n->in[2], 1, rank);
 
     return onnx_set(n, 0, ONNX_MAKE(n, "add", NULL, 0, ONNX_MAKE(n, "mul", NULL, 0, y, scale), bias));
 }

@@ -59,7 +59,7 @@ const char *onnx_string(const onnx_node *n, const char *name, const char *otherw
 {
     const Onnx__AttributeProto *a = onnx_attr(n, name);
 
-    return a ? base_strndup(n->cx, (const char *)a->s.data, a->s.len) : otherwise;
+    return a ? a->s.len ? base_strndup(n->cx, (const char *)a->s.data, a->s.len) : "" : otherwise;
 }
 
 int onnx_ints(const onnx_node *n, const char *name, const int64_t **out)

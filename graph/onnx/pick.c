@@ -59,7 +59,7 @@ static bool convert_reverse_sequence(onnx_node *n)
     graph_value *x = n->in[0];
     int rank = x->type.n;
 
-    if (rank < 2 || batch + time != 1 || batch * time != 0)
+    if (rank < 2 || (batch != 0 && batch != 1) || time != 1 - batch)
         return onnx_wrong(n, "batch axis %lld and time axis %lld of %d dimensions", (long long)batch, (long long)time, rank);
     graph_value *length = onnx_along(n, onnx_cast(n, n->in[1], BASE_I64), (int)batch, rank);
     graph_value *t = onnx_along(n, onnx_count(n, x->type.dim[time]), (int)time, rank);

@@ -98,6 +98,10 @@ static graph_value *centred(onnx_node *n, int k, int zero, int64_t axis)
 {
     graph_value *v = onnx_cast(n, n->in[k], BASE_I32), *z = onnx_has(n, zero) ? n->in[zero] : NULL;
 
+    if (!is_byte(n->in[k]->type.dtype)) {
+        onnx_wrong(n, "operand %d is %s, expected int8 or uint8", k, op_type_text(n->cx, &n->in[k]->type));
+        return NULL;
+    }
     if (!v || !z)
         return v;
     if (z->type.n <= 1)
@@ -122,6 +126,8 @@ static bool convert_matmul_integer(onnx_node *n)
 /* int32 sums times (scale of a * scale of b / scale of y), quantised. */
 static bool requantise(onnx_node *n, graph_value *sum, graph_value *a_scale, graph_value *b_scale, graph_value *y_scale, graph_value *y_zero)
 {
+    if (!is_byte(n->in[7]->type.dtype))
+        return onnx_wrong(n, "the zero point of the result is %s, expected int8 or uint8", op_type_text(n->cx, &n->in[7]->type));
     graph_value *factor = onnx_binary(n, "div", onnx_binary(n, "mul", a_scale, b_scale), y_scale);
 
     return onnx_set(n, 0, saturate(n, onnx_binary(n, "mul", onnx_cast(n, sum, BASE_F32), factor), y_zero, n->in[7]->type.dtype));

@@ -44,8 +44,11 @@ static const char *function_name(const cells *c, int k)
     static const char *const lstm[] = {"Sigmoid", "Tanh", "Tanh"}, *const gru[] = {"Sigmoid", "Tanh"};
     const Onnx__AttributeProto *a = onnx_attr(c->n, "activations");
 
-    if (a && c->first + k < (int)a->n_strings)
-        return base_strndup(c->n->cx, (const char *)a->strings[c->first + k].data, a->strings[c->first + k].len);
+    if (a && c->first + k < (int)a->n_strings) {
+        const ProtobufCBinaryData *name = &a->strings[c->first + k];
+
+        return name->len ? base_strndup(c->n->cx, (const char *)name->data, name->len) : "";
+    }
     return c->gates == 4 ? lstm[k] : c->gates == 3 ? gru[k] : "Tanh";
 }
 
