@@ -45,6 +45,8 @@ function(tec_add_test room source archives)
         set_tests_properties(${name} PROPERTIES
             ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1")
     endif()
+    # The driver of the tests keeps what it compiled.
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/pocl")
     tec_label_long(${room} ${name})
 endfunction()
 
@@ -54,7 +56,7 @@ function(tec_add_script room script)
     string(REPLACE "/" "_" name test_${room}_${stem})
     add_test(NAME ${name} COMMAND bash ${script} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS script SKIP_RETURN_CODE 77
-        ENVIRONMENT "TEC=${CMAKE_BINARY_DIR}/tec;TEC_BUILD_DIR=${CMAKE_BINARY_DIR};TEC_SANITIZE=${TEC_SANITIZE}")
+        ENVIRONMENT "TEC=${CMAKE_BINARY_DIR}/tec;TEC_BUILD_DIR=${CMAKE_BINARY_DIR};TEC_SANITIZE=${TEC_SANITIZE};POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/pocl")
     if(room STREQUAL "install")
         set_tests_properties(${name} PROPERTIES RESOURCE_LOCK install_manifest) # each installation writes the build's one manifest
     endif()

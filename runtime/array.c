@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/alloc.h"
+#include "runtime/device.h"
 #include "runtime/format.h"
 #include "runtime/tensor.h"
 
@@ -15,6 +16,7 @@ struct tec_array {
     DLTensor tensor;
     int64_t shape[RT_MAX_RANK], strides[RT_MAX_RANK];
     void *own;                         /* NULL: not ours */
+    tec_device *device;                /* whose memory `own` is; NULL: main memory */
     tec_array *of;                     /* of a view */
     DLManagedTensorVersioned *foreign; /* that was taken over */
 };
@@ -54,11 +56,41 @@ tec_array *tec_array_new(DLDataType dtype, int ndim, const int64_t *shape, tec_e
     return a;
 }
 
+static bool clear(tec_device *d, void *handle, int64_t bytes, tec_error *err)
+{
+    rt_stream s;
+    bool ok = rt_stream_open(&s, d, err);
+
+    ok = ok && d->kind->clear(&s, (rt_place){handle, 0}, bytes, err) && d->kind->wait(&s, err);
+    rt_stream_close(&s);
+    return ok;
+}
+
+tec_array *tec_array_new_on(tec_device *d, DLDataType dtype, int ndim, const int64_t *shape, tec_error *err)
+{
+    tec_array *a;
+    int64_t bytes;
+
+    if (!d)
+        return rt_fail(err, TEC_INVALID, "an array on no device"), NULL;
+    a = new_array(dtype, ndim, shape, err);
+    if (!a)
+        return NULL;
+    bytes = rt_shape_bytes(dtype, ndim, shape);
+    a->device = tec_device_ref(d);
+    a->own = a->tensor.data = d->kind->allocate(d, bytes, err);
+    a->tensor.device = (DLDevice){d->kind->type, d->index};
+    if (a->own && clear(d, a->own, bytes, err))
+        return a;
+    tec_array_free(a);
+    return NULL;
+}
+
 tec_array *tec_array_copy(const DLTensor *from, tec_error *err)
 {
     tec_array *a;
 
-    if (!rt_tensor_check(from, "copy", err))
+    if (!rt_tensor_sane(from, "copy", err))
         return NULL;
     a = tec_array_new(from->dtype, from->ndim, from->shape, err);
     if (a && tec_tensor_copy(&a->tensor, from, err))
@@ -204,7 +236,11 @@ void tec_array_free(tec_array *a)
     if (a->foreign && a->foreign->deleter)
         a->foreign->deleter(a->foreign);
     tec_array_free(a->of);
-    rt_free(a->own);
+    if (a->device)
+        a->device->kind->release(a->device, a->own);
+    else
+        rt_free(a->own);
+    tec_device_free(a->device);
     rt_free(a);
 }
 

@@ -98,9 +98,76 @@ static bool check_aliases(const checker *c, const rt_function_desc *f)
     return true;
 }
 
+/* The kernel called `name` of a piece of code for `device`; NULL: there is none. */
+static const rt_kernel_desc *find_kernel(const rt_module_desc *m, const char *device, const char *name)
+{
+    for (int32_t i = 0; i < m->n_codes; i++)
+        for (int32_t k = 0; k < m->codes[i].n_kernels && strcmp(m->codes[i].device, device) == 0; k++)
+            if (strcmp(m->codes[i].kernels[k].name, name) == 0)
+                return &m->codes[i].kernels[k];
+    return NULL;
+}
+
+/* Bytes that an argument has; 0: a place in memory, -1: it is malformed. */
+static int32_t arg_size(const rt_function_desc *f, const rt_arg_desc *a)
+{
+    switch (a->kind) {
+    case RT_ARG_PARAM:
+        if (a->index < 0 || a->index >= f->n_params || a->value.n)
+            return -1;
+        return f->params[a->index].kind == RT_PARAM_SCALAR ? (int32_t)base_dtype_bytes(f->params[a->index].dtype) : 0;
+    case RT_ARG_WORKSPACE: return a->value.n ? 0 : -1;
+    case RT_ARG_SIZE: return a->value.n ? 8 : -1;
+    }
+    return -1;
+}
+
+static bool check_args(const checker *c, const rt_function_desc *f, const rt_launch_desc *l, const rt_kernel_desc *k)
+{
+    if (l->n_args != k->n_args)
+        return REFUSE(c, "gives kernel '%s' %d arguments; expected %d", k->name, (int)l->n_args, (int)k->n_args);
+    for (int32_t i = 0; i < l->n_args; i++) {
+        if (arg_size(f, &l->args[i]) != k->args[i])
+            return REFUSE(c, "argument %d of kernel '%s' is not what that takes", (int)i, k->name);
+        if (!check_dim(c, l->args[i].value, l->args[i].kind == RT_ARG_PARAM, "an argument of a kernel"))
+            return false;
+    }
+    return true;
+}
+
+static bool check_launch(const checker *c, const rt_function_desc *f, const rt_launch_desc *l)
+{
+    const rt_kernel_desc *k = l->kernel ? find_kernel(c->m, f->device, l->kernel) : NULL;
+
+    if (!k)
+        return REFUSE(c, "launches kernel '%s', which no code for '%s' has", l->kernel ? l->kernel : "?", f->device);
+    for (int i = 0; i < 3; i++)
+        if (l->block[i] < 1 || l->block[i] > RT_MAX_THREADS)
+            return REFUSE(c, "launches '%s' with %d threads along an axis", l->kernel, (int)l->block[i]);
+    if (l->shared_bytes < 0)
+        return REFUSE(c, "launches '%s' with %lld bytes of shared memory", l->kernel, (long long)l->shared_bytes);
+    return check_dim(c, l->guard, true, "the guard of a launch") && check_shape(c, l->grid, 3, "the grid of a launch") &&
+           check_args(c, f, l, k);
+}
+
+/* A function is host code, or a list of launches on a kind of device. */
+static bool check_code(const checker *c, const rt_function_desc *f)
+{
+    if (!f->device)
+        return f->n_launches == 0 || REFUSE(c, "%s", "launches kernels, but names no device");
+    if (!good_name(f->device) || f->symbol)
+        return REFUSE(c, "%s", "is for a device without a name, or has host code as well");
+    if (!check_count(c, f->n_launches, RT_MAX_LAUNCHES, "launches"))
+        return false;
+    for (int32_t i = 0; i < f->n_launches; i++)
+        if (!check_launch(c, f, &f->launches[i]))
+            return false;
+    return true;
+}
+
 static bool check_function(const checker *c, const rt_function_desc *f)
 {
-    if (!good_name(f->name) || !good_name(f->symbol))
+    if (!good_name(f->name) || (!f->device && !good_name(f->symbol)))
         return REFUSE(c, "%s", "has no name or no symbol");
     if (!check_count(c, f->n_params, RT_MAX_PARAMS, "parameters") || !check_count(c, f->n_symbols, RT_MAX_SYMBOLS, "symbols") ||
         !check_count(c, f->n_aliases, RT_MAX_PARAMS, "alias pairs"))
@@ -111,7 +178,7 @@ static bool check_function(const checker *c, const rt_function_desc *f)
     for (int32_t i = 0; i < f->n_params; i++)
         if (!check_param(c, &f->params[i]))
             return false;
-    return check_facts(c, f->facts, f->n_facts) && check_aliases(c, f) && check_dim(c, f->workspace, true, "workspace") &&
+    return check_code(c, f) && check_facts(c, f->facts, f->n_facts) && check_aliases(c, f) && check_dim(c, f->workspace, true, "workspace") &&
            check_dim(c, f->thread_workspace, true, "workspace of threads") && check_dim(c, f->flops, true, "operations") &&
            check_dim(c, f->bytes, true, "bytes");
 }
@@ -306,7 +373,45 @@ static bool check_graph(const checker *c, const rt_graph_desc *g)
     return true;
 }
 
+/* ---- device code ---- */
+
+static bool check_kernel(const checker *c, const rt_kernel_desc *k)
+{
+    if (!good_name(k->name))
+        return REFUSE(c, "%s", "a kernel has no name");
+    if (!check_count(c, k->n_args, RT_MAX_PARAMS, "arguments of a kernel"))
+        return false;
+    for (int32_t i = 0; i < k->n_args; i++)
+        if (k->args[i] < 0 || k->args[i] > 8)
+            return REFUSE(c, "argument %d of kernel '%s' has %d bytes; expected 0 to 8", (int)i, k->name, (int)k->args[i]);
+    return true;
+}
+
+static bool check_piece(const checker *c, const rt_code_desc *p)
+{
+    if (!good_name(p->target) || !good_name(p->device))
+        return REFUSE(c, "%s", "names no target or no device");
+    if (p->format != RT_CODE_OPENCL_C)
+        return REFUSE(c, "is of unknown format %d", (int)p->format);
+    if (p->size == 0 || !p->bytes)
+        return REFUSE(c, "%s", "is empty");
+    if (!check_count(c, p->n_kernels, RT_MAX_LAUNCHES, "kernels"))
+        return false;
+    for (int32_t i = 0; i < p->n_kernels; i++)
+        if (!check_kernel(c, &p->kernels[i]))
+            return false;
+    return true;
+}
+
 /* ---- the whole ---- */
+
+bool rt_has_host_code(const rt_module_desc *m)
+{
+    for (int32_t i = 0; i < m->n_functions; i++)
+        if (!m->functions[i].device)
+            return true;
+    return false;
+}
 
 static bool check_info(const checker *c)
 {
@@ -314,7 +419,7 @@ static bool check_info(const checker *c)
 
     if (!m->target)
         return rt_fail(c->err, TEC_INVALID, "module: names no target");
-    if (m->n_functions && !m->arch)
+    if (rt_has_host_code(m) && !m->arch)
         return rt_fail(c->err, TEC_INVALID, "module: has functions but names no architecture");
     if (m->flags & ~(uint32_t)RT_MODULE_KEEP_DENORMALS)
         return rt_fail(c->err, TEC_INVALID, "module: unknown flags 0x%x", (unsigned)m->flags);
@@ -323,6 +428,7 @@ static bool check_info(const checker *c)
             return rt_fail(c->err, TEC_INVALID, "module: CPU feature %d has no name", (int)i);
     return check_count(c, m->n_features, RT_MAX_SYMBOLS, "features") &&
            check_count(c, m->n_functions, RT_MAX_FUNCTIONS, "functions") &&
+           check_count(c, m->n_codes, RT_MAX_CODES, "pieces of device code") &&
            check_count(c, m->n_constants, RT_MAX_STEPS, "constants") && check_count(c, m->n_graphs, RT_MAX_GRAPHS, "graphs");
 }
 
@@ -333,6 +439,11 @@ bool rt_module_check(const rt_module_desc *m, tec_error *err)
 
     if (!check_info(&c))
         return false;
+    for (int32_t i = 0; i < m->n_codes; i++) {
+        c = (checker){m, "device code", m->codes[i].device, 0, err};
+        if (!check_piece(&c, &m->codes[i]))
+            return false;
+    }
     for (int32_t i = 0; i < m->n_functions; i++) {
         c = (checker){m, "function", m->functions[i].name, m->functions[i].n_symbols, err};
         if (!check_function(&c, &m->functions[i]))

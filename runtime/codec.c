@@ -285,12 +285,41 @@ static void io_alias(stream *s, void *item)
     io_i32(s, &a->b);
 }
 
+static void io_arg(stream *s, void *item)
+{
+    rt_arg_desc *a = item;
+    int32_t kind = (int32_t)a->kind;
+
+    io_i32(s, &kind);
+    a->kind = (rt_arg_kind)kind;
+    io_i32(s, &a->index);
+    io_dim(s, &a->value);
+}
+
+static void io_launch(stream *s, void *item)
+{
+    rt_launch_desc *l = item;
+    int32_t axes = 3;
+
+    io_text(s, &l->kernel);
+    io_dim(s, &l->guard);
+    io_shape(s, &l->grid, &axes);
+    if (axes != 3)
+        refuse(s, "a launch has not three sizes of its grid");
+    for (int i = 0; i < 3; i++)
+        io_i32(s, &l->block[i]);
+    io_i64(s, &l->shared_bytes);
+    l->args = io_array(s, l->args, &l->n_args, sizeof *l->args, RT_MAX_PARAMS, io_arg);
+}
+
 static void io_function(stream *s, void *item)
 {
     rt_function_desc *f = item;
 
     io_text(s, &f->name);
     io_text(s, &f->symbol);
+    io_text(s, &f->device);
+    f->launches = io_array(s, f->launches, &f->n_launches, sizeof *f->launches, RT_MAX_LAUNCHES, io_launch);
     f->params = io_array(s, f->params, &f->n_params, sizeof *f->params, RT_MAX_PARAMS, io_param);
     f->symbols = io_array(s, f->symbols, &f->n_symbols, sizeof *f->symbols, RT_MAX_SYMBOLS, item_text);
     f->facts = io_array(s, f->facts, &f->n_facts, sizeof *f->facts, RT_MAX_SYMBOLS, io_fact);
@@ -376,6 +405,32 @@ static void io_info(stream *s, rt_module_desc *m)
     io_text(s, &m->producer);
 }
 
+static void io_kernel(stream *s, void *item)
+{
+    rt_kernel_desc *k = item;
+
+    io_text(s, &k->name);
+    k->args = io_array(s, k->args, &k->n_args, sizeof *k->args, RT_MAX_PARAMS, item_i32);
+}
+
+static void io_code(stream *s, void *item)
+{
+    rt_code_desc *c = item;
+    int32_t format = (int32_t)c->format;
+    const uint8_t *bytes = NULL;
+
+    io_text(s, &c->target);
+    io_text(s, &c->device);
+    io_i32(s, &format);
+    c->format = (rt_code_format)format;
+    c->kernels = io_array(s, c->kernels, &c->n_kernels, sizeof *c->kernels, RT_MAX_LAUNCHES, io_kernel);
+    io_u64(s, &c->size);
+    if (s->out)
+        rt_bytes_add(s->out, c->bytes, (size_t)c->size);
+    else if (take(s, (size_t)c->size, &bytes))
+        c->bytes = bytes;
+}
+
 static void io_section(stream *s, rt_module_desc *m, rt_section_kind kind)
 {
     switch (kind) {
@@ -390,6 +445,9 @@ static void io_section(stream *s, rt_module_desc *m, rt_section_kind kind)
         break;
     case RT_SECTION_GRAPHS:
         m->graphs = io_array(s, m->graphs, &m->n_graphs, sizeof *m->graphs, RT_MAX_GRAPHS, io_graph);
+        break;
+    case RT_SECTION_CODE:
+        m->codes = io_array(s, m->codes, &m->n_codes, sizeof *m->codes, RT_MAX_CODES, io_code);
         break;
     case RT_SECTION_WEIGHTS:
     case RT_SECTION_BESIDE:

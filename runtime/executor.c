@@ -88,6 +88,11 @@ static bool make_steps(tec_executor *ex, tec_error *err)
         if (!step->args || !step->dims)
             return false;
         if (s->function != RT_STEP_COPY) {
+            const rt_function_desc *f = &ex->desc->functions[s->function];
+
+            if (f->device)
+                return rt_fail(err, TEC_UNSUPPORTED, "step %d of '%s' calls '%s', code for %s; executors run code for the host", (int)i, g->name,
+                               f->name, f->device);
             step->code = rt_module_code(ex->module, s->function);
             note_alignment(ex, s);
         }

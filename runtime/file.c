@@ -110,7 +110,7 @@ static bool check_rows(reader *r, const uint8_t *rows)
     }
     if (r->footer.table_offset - end >= RT_PAGE)
         return DAMAGED(r, "%s", "there is a hole before its section table");
-    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_GRAPHS; kind++)
+    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_LAST; kind++)
         if (!r->of[kind])
             return DAMAGED(r, "section '%s' is missing", rt_section_name((uint64_t)kind));
     return true;
@@ -191,7 +191,7 @@ static bool decode_section(reader *r, rt_section_kind kind)
 
 static bool read_metadata(reader *r)
 {
-    const rt_section *last = r->of[r->of[RT_SECTION_BESIDE] ? RT_SECTION_BESIDE : RT_SECTION_GRAPHS];
+    const rt_section *last = r->of[r->of[RT_SECTION_BESIDE] ? RT_SECTION_BESIDE : RT_SECTION_LAST];
     uint64_t begin = r->of[RT_SECTION_INFO]->offset;
     tec_error inner = {0};
 
@@ -199,12 +199,12 @@ static bool read_metadata(reader *r)
         return DAMAGED(r, "%s", "its weights are both inside and beside it");
     if (!rt_blob_read(&r->out->meta, r->fd, begin, last->offset + last->size - begin, r->path, r->err))
         return false;
-    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_GRAPHS; kind++)
+    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_LAST; kind++)
         if (!decode_section(r, (rt_section_kind)kind))
             return false;
     if (!rt_module_check(&r->out->desc, &inner))
         return DAMAGED(r, "%s", inner.text);
-    return (r->out->desc.n_functions == 0 || r->footer.elf_size > 0) || DAMAGED(r, "%s", "has functions but no code");
+    return (!rt_has_host_code(&r->out->desc) || r->footer.elf_size > 0) || DAMAGED(r, "%s", "has functions but no code");
 }
 
 /* ---- weights ---- */

@@ -27,6 +27,9 @@ enum {
     RT_MAX_GRAPHS = 1 << 10,
     RT_MAX_STEPS = 1 << 20,  /* of one graph; values and constants as well */
     RT_MAX_TEXT = 1 << 16,   /* bytes of one name or text */
+    RT_MAX_LAUNCHES = 4096,  /* of one function */
+    RT_MAX_CODES = 256,      /* pieces of device code */
+    RT_MAX_THREADS = 1 << 16, /* along one axis of a block */
     RT_WEIGHT_ALIGN = 64     /* of each constant among the weights, and of all memory of an executor's own */
 };
 
@@ -57,9 +60,35 @@ typedef struct {
     int32_t a, b;
 } rt_alias_desc;
 
+typedef enum {
+    RT_ARG_PARAM,     /* parameter `index` of the function: a buffer's place, or a scalar's value */
+    RT_ARG_WORKSPACE, /* a place in the function's workspace: `value` is its offset in bytes */
+    RT_ARG_SIZE       /* an i64: `value` */
+} rt_arg_kind;
+
+typedef struct {
+    rt_arg_kind kind;
+    int32_t index; /* RT_ARG_PARAM */
+    rt_dim value;  /* over the function's symbols; absent for a parameter */
+} rt_arg_desc;
+
+/* One launch of a kernel. Sizes are over the function's symbols. */
+typedef struct {
+    const char *kernel;    /* in the module's device code */
+    rt_dim guard;          /* 0: not launched; absent: always launched */
+    const rt_dim *grid;    /* [3] blocks along x, y, z; 0: nothing to do */
+    int32_t block[3];      /* threads of a block along x, y, z */
+    int64_t shared_bytes;  /* that a block uses */
+    const rt_arg_desc *args;
+    int32_t n_args;
+} rt_launch_desc;
+
 typedef struct {
     const char *name;   /* as users call it */
-    const char *symbol; /* in the shared object, a tec_kernel_fn */
+    const char *symbol; /* in the shared object, a tec_kernel_fn; NULL for a function of a device */
+    const char *device; /* the kind of device that its launches need: "opencl"; NULL: host code */
+    const rt_launch_desc *launches; /* in order; what a function of a device does */
+    int32_t n_launches;
     const rt_param_desc *params;
     int32_t n_params;
     const char *const *symbols; /* names of dims[j] */
@@ -73,6 +102,28 @@ typedef struct {
     rt_dim flops, bytes;     /* of one call, for the profile; absent: unknown */
     const char *origin;      /* where its schedule came from: "default", "record of ..."; may be NULL */
 } rt_function_desc;
+
+typedef enum {
+    RT_CODE_OPENCL_C = 1 /* the text of a program in OpenCL C */
+} rt_code_format;
+
+/* A kernel of a piece of device code, and the size of each argument in bytes; 0: a place in memory. */
+typedef struct {
+    const char *name;
+    const int32_t *args;
+    int32_t n_args;
+} rt_kernel_desc;
+
+/* A piece of code for one kind of device. Where several pieces have a kernel, the first that fits the device serves it. */
+typedef struct {
+    const char *target; /* text of the target that it was made for */
+    const char *device; /* the kind of device: "opencl" */
+    rt_code_format format;
+    const rt_kernel_desc *kernels;
+    int32_t n_kernels;
+    const void *bytes; /* borrowed */
+    uint64_t size;
+} rt_code_desc;
 
 /* A tensor that is known when the module is made. */
 typedef struct {
@@ -157,6 +208,8 @@ typedef struct {
     int32_t n_constants;
     const rt_graph_desc *graphs;
     int32_t n_graphs;
+    const rt_code_desc *codes; /* for devices */
+    int32_t n_codes;
 } rt_module_desc;
 
 /* Bytes that grow; `{0}` is empty; rt_bytes_free empties them. After a failed allocation all that is added is dropped. */
@@ -173,8 +226,9 @@ typedef enum {
     RT_SECTION_FUNCTIONS = 2,
     RT_SECTION_CONSTANTS = 3,
     RT_SECTION_GRAPHS = 4,
-    RT_SECTION_WEIGHTS = 5, /* the constants' bytes */
-    RT_SECTION_BESIDE = 6,  /* an rt_beside: the constants' bytes lie in another file */
+    RT_SECTION_CODE = 5,    /* code for devices */
+    RT_SECTION_WEIGHTS = 6, /* the constants' bytes */
+    RT_SECTION_BESIDE = 7,  /* an rt_beside: the constants' bytes lie in another file */
     RT_SECTION_END
 } rt_section_kind;
 
@@ -188,7 +242,9 @@ typedef struct {
 
 struct rt_arena; /* runtime/alloc.h */
 
-/* One metadata section of a description (INFO to GRAPHS), appended to `out`. */
+enum { RT_SECTION_LAST = RT_SECTION_CODE }; /* the sections from INFO to this one describe the module, and are always there */
+
+/* One metadata section of a description (INFO to RT_SECTION_LAST), appended to `out`. */
 bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *out, tec_error *err);
 /* Fills the part of *m that the section holds. Texts point into `data`; the rest is allocated in the arena. The result is well
  * formed in itself; rt_module_check holds the parts against each other. */
@@ -199,6 +255,9 @@ bool rt_beside_decode(rt_beside *b, const void *data, size_t size, tec_error *er
 
 /* References, ranks, symbols and dimension code of a whole description. All that is encoded or decoded passes it. */
 bool rt_module_check(const rt_module_desc *m, tec_error *err);
+
+/* Whether any function is host code. */
+bool rt_has_host_code(const rt_module_desc *m);
 
 /* Whether two parameters may overlap in memory. */
 bool rt_may_alias(const rt_function_desc *f, int32_t a, int32_t b);

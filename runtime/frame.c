@@ -69,7 +69,7 @@ rt_section rt_section_read(const uint8_t bytes[RT_ROW_BYTES])
 
 const char *rt_section_name(uint64_t kind)
 {
-    static const char *const names[RT_SECTION_END] = {NULL, "info", "functions", "constants", "graphs", "weights", "beside"};
+    static const char *const names[RT_SECTION_END] = {NULL, "info", "functions", "constants", "graphs", "code", "weights", "beside"};
 
     return kind < RT_SECTION_END && names[kind] ? names[kind] : "unknown";
 }

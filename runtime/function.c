@@ -8,9 +8,19 @@
 
 #include "runtime/alloc.h"
 #include "runtime/env.h"
+#include "runtime/launch.h"
 #include "runtime/module.h"
 #include "runtime/shape.h"
 #include "runtime/tensor.h"
+
+/* What a function of a device has instead of code. */
+typedef struct {
+    rt_launcher launcher;
+    rt_stream stream;
+    rt_launch_param *params; /* [n_params] */
+    void *workspace;
+    int64_t workspace_size;
+} device_part;
 
 struct tec_function {
     tec_module *module;
@@ -20,6 +30,7 @@ struct tec_function {
     int64_t *symbols; /* [n_symbols] values in the call under way */
     bool *bound;      /* [n_symbols] */
     void **args;      /* [n_params] */
+    device_part on;   /* of a function of a device */
 };
 
 /* ---- making ---- */
@@ -57,6 +68,28 @@ static bool check_symbols(tec_function *f, tec_error *err)
     return true;
 }
 
+static bool open_device(tec_function *f, tec_device *chosen, tec_error *err)
+{
+    tec_device *d = chosen ? tec_device_ref(chosen) : tec_device_open(f->desc->device, err);
+    bool ok;
+
+    f->on.params = rt_alloc_array(f->desc->n_params, sizeof *f->on.params, err);
+    ok = d && f->on.params && rt_launcher_open(&f->on.launcher, f->module, f->desc, d, err) && rt_stream_open(&f->on.stream, d, err);
+    tec_device_free(d);
+    return ok;
+}
+
+static void close_device(tec_function *f)
+{
+    tec_device *d = f->on.launcher.device;
+
+    rt_stream_close(&f->on.stream);
+    if (f->on.workspace)
+        d->kind->release(d, f->on.workspace);
+    rt_launcher_close(&f->on.launcher);
+    rt_free(f->on.params);
+}
+
 static bool set_up(tec_function *f, const tec_run_options *options, tec_error *err)
 {
     bool strict = rt_module_describe(f->module)->flags & RT_MODULE_KEEP_DENORMALS;
@@ -64,7 +97,8 @@ static bool set_up(tec_function *f, const tec_run_options *options, tec_error *e
     f->symbols = rt_alloc_array(f->desc->n_symbols, sizeof *f->symbols, err);
     f->bound = rt_alloc_array(f->desc->n_symbols, sizeof *f->bound, err);
     f->args = rt_alloc_array(f->desc->n_params, sizeof *f->args, err);
-    return f->symbols && f->bound && f->args && check_symbols(f, err) && rt_env_open(&f->env, options, strict, err);
+    return f->symbols && f->bound && f->args && check_symbols(f, err) &&
+           (f->desc->device ? open_device(f, options ? options->device : NULL, err) : rt_env_open(&f->env, options, strict, err));
 }
 
 tec_function *tec_function_new(tec_module *m, const char *name, const tec_run_options *options, tec_error *err)
@@ -91,6 +125,7 @@ void tec_function_free(tec_function *f)
 {
     if (!f)
         return;
+    close_device(f);
     rt_env_close(&f->env);
     rt_free(f->symbols);
     rt_free(f->bound);
@@ -143,12 +178,28 @@ static bool refuse_shape(const tec_function *f, int32_t i, const DLTensor *t, bo
                    tec_tensor_text(t, found, sizeof found));
 }
 
+/* A tensor that makes sense, and lies where the function reads it. */
+static bool check_place(const tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
+{
+    const tec_device *d = f->on.launcher.device;
+    char found[40];
+    label who;
+
+    if (!d || f->desc->params[i].kind == RT_PARAM_SCALAR)
+        return rt_tensor_check(t, name_argument(f, i, who), err);
+    if (!rt_tensor_sane(t, name_argument(f, i, who), err))
+        return false;
+    if (t->device.device_type == (int32_t)d->kind->type && t->device.device_id == d->index)
+        return true;
+    return rt_fail(err, TEC_INVALID, "%s: expected a tensor on %s, found one on %s", name_argument(f, i, who), d->info.name,
+                   rt_device_text(t->device, found, sizeof found));
+}
+
 static bool check_argument(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
 {
     const rt_param_desc *p = &f->desc->params[i];
-    label who;
 
-    if (!rt_tensor_check(t, name_argument(f, i, who), err))
+    if (!check_place(f, i, t, err))
         return false;
     if (!base_dtype_same(t->dtype, p->dtype) || t->ndim != p->rank)
         return refuse_shape(f, i, t, false, err);
@@ -216,16 +267,21 @@ static bool check_alignment(tec_function *f, int32_t i, const DLTensor *t, tec_e
     int64_t align = alignment_of(&f->desc->params[i]);
     label who;
 
-    if ((uintptr_t)rt_tensor_data(t) % (uintptr_t)align == 0)
+    if (f->on.launcher.device && t->byte_offset % (uint64_t)align)
+        return rt_fail(err, TEC_INVALID, "%s: expected a byte offset that is a multiple of %lld, found %llu", name_argument(f, i, who),
+                       (long long)align, (unsigned long long)t->byte_offset);
+    if (f->on.launcher.device || (uintptr_t)rt_tensor_data(t) % (uintptr_t)align == 0)
         return true;
     return rt_fail(err, TEC_INVALID, "%s: expected an address that is a multiple of %lld, found %p", name_argument(f, i, who),
                    (long long)align, (void *)rt_tensor_data(t));
 }
 
-static bool overlap(const DLTensor *a, const DLTensor *b)
+static bool overlap(const tec_device *d, const DLTensor *a, const DLTensor *b)
 {
     uintptr_t a_begin, a_end, b_begin, b_end;
 
+    if (d && !d->kind->has_addresses && a->data != b->data)
+        return false;
     rt_tensor_range(a, &a_begin, &a_end);
     rt_tensor_range(b, &b_begin, &b_end);
     return a_begin < b_end && b_begin < a_end;
@@ -237,7 +293,7 @@ static bool check_overlap(tec_function *f, DLTensor *const *args, tec_error *err
 
     for (int32_t a = 0; a < d->n_params; a++)
         for (int32_t b = a + 1; b < d->n_params; b++)
-            if (!rt_may_alias(d, a, b) && overlap(args[a], args[b]))
+            if (!rt_may_alias(d, a, b) && overlap(f->on.launcher.device, args[a], args[b]))
                 return rt_fail(err, TEC_INVALID, "%s: arguments '%s' and '%s' overlap in memory, but one of them is written",
                                d->name, d->params[a].name, d->params[b].name);
     return true;
@@ -275,6 +331,39 @@ static bool reserve(tec_function *f, tec_error *err)
            rt_env_reserve(&f->env, bytes, thread_bytes, err);
 }
 
+static bool reserve_on_device(tec_function *f, tec_error *err)
+{
+    tec_device *d = f->on.launcher.device;
+    int64_t bytes;
+    void *larger;
+
+    if (!rt_size_eval(f->desc->workspace, f->symbols, &bytes, f->desc->name, err))
+        return false;
+    if (bytes <= f->on.workspace_size)
+        return true;
+    larger = d->kind->allocate(d, bytes, err);
+    if (!larger)
+        return false;
+    if (f->on.workspace)
+        d->kind->release(d, f->on.workspace);
+    f->on.workspace = larger;
+    f->on.workspace_size = bytes;
+    return true;
+}
+
+static bool call_on_device(tec_function *f, DLTensor *const *args, tec_error *err)
+{
+    const rt_function_desc *d = f->desc;
+    bool ok = reserve_on_device(f, err);
+
+    for (int32_t i = 0; i < d->n_params; i++)
+        f->on.params[i] = d->params[i].kind == RT_PARAM_SCALAR ? (rt_launch_param){.scalar = rt_tensor_data(args[i])}
+                                                               : (rt_launch_param){.place = {args[i]->data, (int64_t)args[i]->byte_offset}};
+    ok = ok && rt_launcher_run(&f->on.launcher, &f->on.stream, f->on.params, (rt_place){f->on.workspace, 0}, f->symbols, err);
+    /* What was begun must end before the caller may touch its tensors, whatever went wrong. */
+    return f->on.launcher.device->kind->wait(&f->on.stream, err) && ok;
+}
+
 bool tec_function_call(tec_function *f, DLTensor *const *args, int n, tec_error *err)
 {
     int32_t status;
@@ -282,7 +371,11 @@ bool tec_function_call(tec_function *f, DLTensor *const *args, int n, tec_error 
 
     if (!f)
         return rt_fail(err, TEC_INVALID, "a call of no function");
-    if (!check_arguments(f, args, n, err) || !reserve(f, err))
+    if (!check_arguments(f, args, n, err))
+        return false;
+    if (f->desc->device)
+        return call_on_device(f, args, err);
+    if (!reserve(f, err))
         return false;
     for (int32_t i = 0; i < n; i++)
         f->args[i] = rt_tensor_data(args[i]);

@@ -10,12 +10,14 @@
 
 #include "runtime/cpu.h"
 #include "runtime/file.h"
+#include "runtime/launch.h"
 
 struct tec_module {
     atomic_int references;
     rt_file file;         /* its description, for modules in memory as well */
     rt_bytes encoded[RT_SECTION_END]; /* in memory: what the description's texts point into */
-    tec_kernel_fn **code; /* [n_functions] */
+    tec_kernel_fn **code; /* [n_functions]; NULL: of a device */
+    rt_programs *programs;
     void *library;        /* what dlclose takes */
     rt_memory_code memory;
     char *path;
@@ -59,8 +61,10 @@ static tec_module *new_module(const char *path, tec_error *err)
         return NULL;
     atomic_init(&m->references, 1);
     m->path = rt_strdup(path, err);
-    if (m->path)
+    m->programs = m->path ? rt_programs_new(err) : NULL;
+    if (m->programs)
         return m;
+    rt_free(m->path);
     rt_free(m);
     return NULL;
 }
@@ -86,6 +90,8 @@ static bool find_functions(tec_module *m, tec_error *err)
     if (!m->code)
         return false;
     for (int32_t i = 0; i < d->n_functions; i++) {
+        if (d->functions[i].device)
+            continue;
         m->code[i] = find_code(m, d->functions[i].symbol);
         if (!m->code[i])
             return rt_fail(err, TEC_INVALID, "%s: function '%s' should be symbol '%s', which its code lacks", m->path,
@@ -98,7 +104,7 @@ static bool load_file(tec_module *m, const tec_module_options *options, tec_erro
 {
     if (!rt_file_open(&m->file, m->path, options, err) || !check_machine(&m->file.desc, m->path, err))
         return false;
-    if (m->file.desc.n_functions > 0) {
+    if (rt_has_host_code(&m->file.desc)) {
         m->library = rt_code_open(m->path, &m->file.elf, err);
         if (!m->library)
             return false;
@@ -123,7 +129,7 @@ tec_module *tec_module_open(const char *path, const tec_module_options *options,
 /* Encodes and decodes, which makes a copy that has passed every check of a file. */
 static bool copy_description(tec_module *m, const rt_module_desc *d, tec_error *err)
 {
-    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_GRAPHS; kind++) {
+    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_LAST; kind++) {
         rt_bytes *bytes = &m->encoded[kind];
 
         if (!rt_module_encode(d, (rt_section_kind)kind, bytes, err) ||
@@ -196,6 +202,7 @@ void tec_module_free(tec_module *m)
     if (!m || atomic_fetch_sub(&m->references, 1) != 1)
         return;
     rt_free(m->code);
+    rt_programs_free(m->programs);
     rt_file_close(&m->file);
     for (int kind = 0; kind < RT_SECTION_END; kind++)
         rt_bytes_free(&m->encoded[kind]);
@@ -217,6 +224,11 @@ const rt_module_desc *rt_module_describe(const tec_module *m)
 tec_kernel_fn *rt_module_code(const tec_module *m, int function)
 {
     return m->code[function];
+}
+
+rt_programs *rt_module_programs(const tec_module *m)
+{
+    return m->programs;
 }
 
 const char *rt_module_path(const tec_module *m)

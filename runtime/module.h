@@ -27,7 +27,8 @@ TEC_GIVE tec_module *rt_module_from_memory(const rt_module_desc *m, const rt_mem
 
 /* What the module says about itself; constants have their data. Lives as long as the module. */
 const rt_module_desc *rt_module_describe(const tec_module *m);
-tec_kernel_fn *rt_module_code(const tec_module *m, int function);
+tec_kernel_fn *rt_module_code(const tec_module *m, int function); /* NULL for a function of a device */
+struct rt_programs *rt_module_programs(const tec_module *m); /* runtime/launch.h */
 const char *rt_module_path(const tec_module *m); /* "module in memory" without a file */
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/alloc.h"
+#include "runtime/device.h"
 #include "runtime/format.h"
 
 int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape)
@@ -63,11 +65,18 @@ const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size)
 
 bool rt_tensor_check(const DLTensor *t, const char *what, tec_error *err)
 {
+    char text[40];
+
+    if (t && !rt_on_host(t))
+        return rt_fail(err, TEC_INVALID, "%s: expected a tensor in main memory, found one on %s", what,
+                       rt_device_text(t->device, text, sizeof text));
+    return rt_tensor_sane(t, what, err);
+}
+
+bool rt_tensor_sane(const DLTensor *t, const char *what, tec_error *err)
+{
     if (!t)
         return rt_fail(err, TEC_INVALID, "%s: no tensor", what);
-    if (t->device.device_type != kDLCPU && t->device.device_type != kDLCUDAHost)
-        return rt_fail(err, TEC_INVALID, "%s: expected a tensor in main memory, found one on device %d:%d", what,
-                       (int)t->device.device_type, (int)t->device.device_id);
     if (t->ndim < 0 || t->ndim > RT_MAX_RANK || (t->ndim > 0 && !t->shape))
         return rt_fail(err, TEC_INVALID, "%s: %d dimensions; expected 0 to %d, with a shape", what, (int)t->ndim, RT_MAX_RANK);
     if (tec_tensor_bytes(t) < 0)
@@ -158,18 +167,102 @@ static bool same_shape(const DLTensor *a, const DLTensor *b)
     return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
 }
 
+static rt_place place_of(const DLTensor *t)
+{
+    return (rt_place){t->data, (int64_t)t->byte_offset};
+}
+
+/* A stream on the device of a tensor, whose bytes must lie together. */
+static bool open_stream_at(rt_stream *s, const DLTensor *t, const char *what, tec_error *err)
+{
+    tec_device *d;
+    bool ok;
+
+    if (!tec_tensor_is_compact(t))
+        return rt_fail(err, TEC_UNSUPPORTED, "%s: expected compact row-major strides on a device, found others", what);
+    d = rt_device_of(t, what, err);
+    ok = d && rt_stream_open(s, d, err);
+    tec_device_free(d);
+    return ok;
+}
+
+/* The side in main memory goes through a compact copy where it is strided. */
+static bool upload(const DLTensor *to, const DLTensor *from, tec_error *err)
+{
+    tec_array *compact = tec_tensor_is_compact(from) ? NULL : tec_array_copy(from, err);
+    const void *bytes = compact ? tec_array_data(compact) : rt_tensor_data(from);
+    rt_stream s = {0};
+    bool ok = (compact || tec_tensor_is_compact(from)) && open_stream_at(&s, to, "copy to", err) &&
+              s.device->kind->upload(&s, place_of(to), bytes, tec_tensor_bytes(to), err);
+
+    ok = s.device && s.device->kind->wait(&s, err) && ok;
+    rt_stream_close(&s);
+    tec_array_free(compact);
+    return ok;
+}
+
+static bool download(const DLTensor *to, const DLTensor *from, tec_error *err)
+{
+    tec_array *compact = tec_tensor_is_compact(to) ? NULL : tec_array_new(to->dtype, to->ndim, to->shape, err);
+    void *bytes = compact ? tec_array_data(compact) : rt_tensor_data(to);
+    rt_stream s = {0};
+    bool ok = (compact || tec_tensor_is_compact(to)) && open_stream_at(&s, from, "copy from", err) &&
+              s.device->kind->download(&s, bytes, place_of(from), tec_tensor_bytes(to), err);
+
+    ok = s.device && s.device->kind->wait(&s, err) && ok;
+    rt_stream_close(&s);
+    ok = ok && (!compact || tec_tensor_copy(to, tec_array_tensor(compact), err));
+    tec_array_free(compact);
+    return ok;
+}
+
+static bool copy_on_device(const DLTensor *to, const DLTensor *from, tec_error *err)
+{
+    rt_stream s = {0};
+    bool ok = tec_tensor_is_compact(to) || rt_fail(err, TEC_UNSUPPORTED, "copy to: expected compact row-major strides on a device, found others");
+
+    ok = ok && open_stream_at(&s, from, "copy from", err) &&
+         s.device->kind->copy(&s, place_of(to), place_of(from), tec_tensor_bytes(to), err);
+    ok = s.device && s.device->kind->wait(&s, err) && ok;
+    rt_stream_close(&s);
+    return ok;
+}
+
+/* From one device to another through main memory. */
+static bool copy_through_host(const DLTensor *to, const DLTensor *from, tec_error *err)
+{
+    tec_array *between = tec_array_new(from->dtype, from->ndim, from->shape, err);
+    bool ok = between && download(tec_array_tensor(between), from, err) && upload(to, tec_array_tensor(between), err);
+
+    tec_array_free(between);
+    return ok;
+}
+
+static bool copy_devices(const DLTensor *to, const DLTensor *from, tec_error *err)
+{
+    if (rt_on_host(from))
+        return upload(to, from, err);
+    if (rt_on_host(to))
+        return download(to, from, err);
+    if (to->device.device_type == from->device.device_type && to->device.device_id == from->device.device_id)
+        return copy_on_device(to, from, err);
+    return copy_through_host(to, from, err);
+}
+
 bool tec_tensor_copy(const DLTensor *to, const DLTensor *from, tec_error *err)
 {
     char a[160], b[160];
     walk w;
 
-    if (!rt_tensor_check(to, "copy to", err) || !rt_tensor_check(from, "copy from", err))
+    if (!rt_tensor_sane(to, "copy to", err) || !rt_tensor_sane(from, "copy from", err))
         return false;
     if (!base_dtype_same(to->dtype, from->dtype) || !same_shape(to, from))
         return rt_fail(err, TEC_INVALID, "copy: expected %s, found %s", tec_tensor_text(to, a, sizeof a),
                        tec_tensor_text(from, b, sizeof b));
     if (tec_tensor_bytes(to) == 0)
         return true;
+    if (!rt_on_host(to) || !rt_on_host(from))
+        return copy_devices(to, from, err);
     w = plan_walk(to, from);
     copy_blocks(&w, rt_tensor_data(to), rt_tensor_data(from));
     return true;

@@ -19,6 +19,9 @@ int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape);
 /* A tensor in main memory with a sane rank, shape and size, and with data unless it is empty. `what` begins the message: "x". */
 bool rt_tensor_check(const DLTensor *t, const char *what, tec_error *err);
 
+/* The same of a tensor on any device. */
+bool rt_tensor_sane(const DLTensor *t, const char *what, tec_error *err);
+
 /* The first byte, and the byte past the last, that its elements occupy; equal where it is empty. */
 void rt_tensor_range(const DLTensor *t, uintptr_t *begin, uintptr_t *end);
 

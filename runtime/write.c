@@ -24,7 +24,7 @@ static bool add_metadata(writer *w)
 {
     bool ok = true;
 
-    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_GRAPHS && ok; kind++) {
+    for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_LAST && ok; kind++) {
         rt_bytes bytes = {0};
 
         ok = rt_module_encode(w->m, (rt_section_kind)kind, &bytes, w->err);
@@ -121,7 +121,7 @@ bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, 
 
     if (!rt_module_check(m, err))
         return false;
-    if (m->n_functions && elf_size == 0)
+    if (rt_has_host_code(m) && elf_size == 0)
         return rt_fail(err, TEC_INVALID, "%s: has functions but no shared object", path);
     weights = rt_weights_size(m);
     if (weights > 0 && ((flags & RT_WEIGHTS_BESIDE) || (weights >= BESIDE_FROM && !(flags & RT_WEIGHTS_INSIDE))))

@@ -31,12 +31,13 @@ extern "C" {
 
 /* ---- arrays ---- */
 
-/* An array in main memory: a DLTensor with an owner. */
+/* An array in main memory, or in that of a device (tec/device.h): a DLTensor with an owner. */
 typedef struct tec_array tec_array;
+typedef struct tec_device tec_device;
 
 /* Compact, 64-byte aligned, zeroed. */
 TEC_API TEC_GIVE tec_array *tec_array_new(DLDataType dtype, int ndim, const int64_t *shape, tec_error *err);
-/* A compact copy of any tensor in main memory, strided or not. */
+/* A compact copy, in main memory, of any tensor; one on a device must be compact. */
 TEC_API TEC_GIVE tec_array *tec_array_copy(const DLTensor *from, tec_error *err);
 /* Other shape, strides (NULL: compact) and offset (in bytes, from the first element of `of`) over the same bytes, which must lie
  * within those of `of`. */
@@ -59,7 +60,8 @@ TEC_API int64_t tec_tensor_elements(const DLTensor *t);
 TEC_API int64_t tec_tensor_bytes(const DLTensor *t);
 /* Whether strides are those of compact row-major order (dimensions of extent 1 may have any). */
 TEC_API bool tec_tensor_is_compact(const DLTensor *t);
-/* Equal dtype and shape, any strides; the bytes must not overlap. */
+/* Equal dtype and shape, any strides in main memory and compact ones on devices, which must be open; the bytes must not overlap. Done
+ * when it returns. */
 TEC_API bool tec_tensor_copy(const DLTensor *to, const DLTensor *from, tec_error *err);
 /* "f32[2, 3]", cut to size, always terminated; gives buffer. */
 TEC_API const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size);
@@ -94,6 +96,7 @@ TEC_API int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int6
 typedef struct {
     tec_pool *pool;  /* borrowed by reference; NULL: the default pool */
     int threads;     /* at most so many of the pool's; 0: all; 1: no pool at all */
+    tec_device *device; /* where functions of devices run; NULL: on the first device of their kind */
     bool profile;    /* executors measure each step */
     bool keep;       /* executors keep a copy of what each step wrote */
     bool check_nan;  /* executors fail at the first step that writes a NaN */
@@ -137,7 +140,8 @@ TEC_API const char *tec_function_param_text(const tec_function *f, int i, char *
 
 /* Calls it on tensors, one for each parameter in order, outputs included; a scalar is a tensor of rank 0. Checks count, device,
  * dtype, rank, shape, strides, alignment, overlap and the function's conditions, and names the argument that fails. Symbols take
- * their values from the shapes. Allocates only when the workspace must grow. */
+ * their values from the shapes. Allocates only when the workspace must grow. The tensors of a function of a device lie on that device,
+ * scalars in main memory; nothing is copied. Done when it returns. */
 TEC_API bool tec_function_call(tec_function *f, DLTensor *const *args, int n, tec_error *err);
 
 /* ---- graph executors ---- */

@@ -13,6 +13,7 @@
 #include "tec/kernel.h"
 #include "tec/records.h"
 #include "tec/runtime.h"
+#include "tec/device.h"
 #include "tec/schedule.h"
 #include "tec/space.h"
 #include "tec/te.h"

@@ -1,0 +1,224 @@
+/* device.c -- the table of devices, and the devices that are open.
+ *
+ * A device is one object of the process: its driver's context, memory and code are shared by all who open it. `open_devices` lists them;
+ * the lock guards the list and the last reference of each.
+ */
+#include "runtime/device.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+
+static const rt_device_kind *const kinds[] = {
+#define RT_DEVICE(name) &rt_device_##name,
+#include "runtime/devices.def"
+};
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static tec_device *open_devices;
+
+/* ---- kinds ---- */
+
+const char *tec_device_kind(int i)
+{
+    return i >= 0 && i < BASE_COUNT(kinds) ? kinds[i]->name : NULL;
+}
+
+const rt_device_kind *rt_device_kind_named(const char *name)
+{
+    for (int i = 0; name && i < BASE_COUNT(kinds); i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+const rt_device_kind *rt_device_kind_of(int32_t dl_type)
+{
+    for (int i = 0; i < BASE_COUNT(kinds); i++)
+        if ((int32_t)kinds[i]->type == dl_type)
+            return kinds[i];
+    return NULL;
+}
+
+/* "cpu, opencl" */
+static const char *kind_names(char *buffer, size_t size)
+{
+    rt_line line = {buffer, size, 0};
+
+    for (int i = 0; i < BASE_COUNT(kinds); i++)
+        rt_put(&line, i ? ", %s" : "%s", kinds[i]->name);
+    return buffer;
+}
+
+static const rt_device_kind *find_kind(const char *name, tec_error *err)
+{
+    const rt_device_kind *kind = rt_device_kind_named(name);
+    char known[100];
+
+    if (!kind)
+        rt_fail(err, TEC_INVALID, "no kind of device is called '%s'; there are %s", name ? name : "", kind_names(known, sizeof known));
+    return kind;
+}
+
+int tec_device_count(const char *name, tec_error *err)
+{
+    const rt_device_kind *kind = find_kind(name, err);
+
+    return kind ? kind->count(err) : -1;
+}
+
+/* ---- opening ---- */
+
+/* "opencl:1" is its kind and 1; without a number, 0. */
+static const rt_device_kind *read_name(const char *name, int *index, tec_error *err)
+{
+    const char *colon = name ? strchr(name, ':') : NULL;
+    char kind[32], *end = NULL;
+    long n = colon ? strtol(colon + 1, &end, 10) : 0;
+
+    if (!name || (colon && (size_t)(colon - name) >= sizeof kind)) {
+        rt_fail(err, TEC_INVALID, "no device is called '%.40s'", name ? name : "");
+        return NULL;
+    }
+    if (colon && (end == colon + 1 || *end || n < 0 || n > 1 << 20)) {
+        rt_fail(err, TEC_INVALID, "the device '%s' has no number: expected a name like 'opencl:0'", name);
+        return NULL;
+    }
+    snprintf(kind, sizeof kind, "%.*s", colon ? (int)(colon - name) : (int)sizeof kind - 1, name);
+    *index = (int)n;
+    return find_kind(kind, err);
+}
+
+static tec_device *find_open(const rt_device_kind *kind, int index)
+{
+    for (tec_device *d = open_devices; d; d = d->next)
+        if (d->kind == kind && d->index == index)
+            return d;
+    return NULL;
+}
+
+static tec_device *make_device(const rt_device_kind *kind, int index, tec_error *err)
+{
+    int n = kind->count(err);
+    tec_device *d;
+
+    if (n < 0)
+        return NULL;
+    if (index >= n)
+        return rt_fail(err, TEC_INVALID, "there is no device '%s:%d': this machine has %d of that kind", kind->name, index, n), NULL;
+    d = rt_alloc(sizeof *d, err);
+    if (!d)
+        return NULL;
+    atomic_init(&d->references, 1);
+    d->kind = kind;
+    d->index = index;
+    snprintf(d->info.name, sizeof d->info.name, "%s:%d", kind->name, index);
+    if (kind->open(d, err))
+        return d;
+    rt_free(d);
+    return NULL;
+}
+
+tec_device *tec_device_open(const char *name, tec_error *err)
+{
+    int index;
+    const rt_device_kind *kind = read_name(name, &index, err);
+    tec_device *d;
+
+    if (!kind)
+        return NULL;
+    pthread_mutex_lock(&open_lock);
+    d = tec_device_ref(find_open(kind, index));
+    if (!d && (d = make_device(kind, index, err))) {
+        d->next = open_devices;
+        open_devices = d;
+    }
+    pthread_mutex_unlock(&open_lock);
+    return d;
+}
+
+tec_device *tec_device_ref(tec_device *d)
+{
+    if (d)
+        atomic_fetch_add(&d->references, 1);
+    return d;
+}
+
+/* The last reference goes under the lock, so that nobody finds a device that is on its way out. */
+void tec_device_free(tec_device *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_lock(&open_lock);
+    if (atomic_fetch_sub(&d->references, 1) == 1) {
+        tec_device **at = &open_devices;
+
+        while (*at != d)
+            at = &(*at)->next;
+        *at = d->next;
+        d->kind->close(d);
+        rt_free(d);
+    }
+    pthread_mutex_unlock(&open_lock);
+}
+
+bool tec_device_describe(const tec_device *d, tec_device_info *info, tec_error *err)
+{
+    if (!d)
+        return rt_fail(err, TEC_INVALID, "no device");
+    *info = d->info;
+    return true;
+}
+
+/* ---- streams ---- */
+
+bool rt_stream_open(rt_stream *s, tec_device *d, tec_error *err)
+{
+    *s = (rt_stream){.device = tec_device_ref(d)};
+    if (d->kind->open_queue(s, err))
+        return true;
+    tec_device_free(d);
+    *s = (rt_stream){0};
+    return false;
+}
+
+void rt_stream_close(rt_stream *s)
+{
+    if (!s->device)
+        return;
+    s->device->kind->close_queue(s);
+    tec_device_free(s->device);
+    *s = (rt_stream){0};
+}
+
+/* ---- tensors ---- */
+
+const char *rt_device_text(DLDevice device, char *buffer, size_t size)
+{
+    const rt_device_kind *kind = rt_device_kind_of(device.device_type);
+
+    if (device.device_type == kDLCPU || device.device_type == kDLCUDAHost)
+        snprintf(buffer, size, "cpu");
+    else if (kind)
+        snprintf(buffer, size, "%s:%d", kind->name, (int)device.device_id);
+    else
+        snprintf(buffer, size, "device %d:%d", (int)device.device_type, (int)device.device_id);
+    return buffer;
+}
+
+tec_device *rt_device_of(const DLTensor *t, const char *what, tec_error *err)
+{
+    const rt_device_kind *kind = rt_device_kind_of(t->device.device_type);
+    tec_device *d;
+    char text[40];
+
+    pthread_mutex_lock(&open_lock);
+    d = kind ? tec_device_ref(find_open(kind, t->device.device_id)) : NULL;
+    pthread_mutex_unlock(&open_lock);
+    if (!d)
+        rt_fail(err, TEC_INVALID, "%s: lies on %s, which is not open", what, rt_device_text(t->device, text, sizeof text));
+    return d;
+}

@@ -1,0 +1,127 @@
+/* runtime/device.h -- the table of devices: what each kind of device offers to the runtime.
+ *
+ *     rt_stream s;
+ *     if (!rt_stream_open(&s, device, err))
+ *         return false;
+ *     ok = s.device->kind->upload(&s, (rt_place){handle, 256}, data, bytes, err) && s.device->kind->wait(&s, err);
+ *     rt_stream_close(&s);
+ *
+ * A kind is one const struct in a file of its own (runtime/device_KIND.c) and one row of runtime/devices.def. It loads the library of its
+ * driver with dlopen when it is first asked for anything, so that this library needs no driver to be linked.
+ *
+ * Memory of a device is a handle and a byte offset, never an address: OpenCL has no addresses. Offsets are multiples of the device's
+ * `alignment`. What is put into a stream runs in order; nothing is done for sure before `wait`.
+ * Lifetime: a device is one object for the whole process, made when it is opened, gone with its last reference.
+ * Errors: into the caller's tec_error, beginning with the device's name.
+ * Threads: a device may be used by any number at once, a stream and a kernel by one at a time.
+ */
+#ifndef RUNTIME_DEVICE_H
+#define RUNTIME_DEVICE_H
+
+#include <stdatomic.h>
+
+#include "runtime/format.h"
+#include "tec/device.h"
+
+typedef struct rt_device_kind rt_device_kind;
+
+struct tec_device {
+    atomic_int references;
+    const rt_device_kind *kind;
+    int index;
+    tec_device_info info;
+    void *state; /* the kind's own */
+    struct tec_device *next; /* among those that are open */
+};
+
+/* A place in a device's memory. */
+typedef struct {
+    void *handle;
+    int64_t offset; /* bytes */
+} rt_place;
+
+/* Work for a device, done in order. */
+typedef struct {
+    tec_device *device;
+    void *queue; /* the kind's own */
+} rt_stream;
+
+/* One argument of a kernel: a place in memory, or a value of `size` bytes. */
+typedef struct {
+    rt_place place;
+    union {
+        unsigned char bytes[8];
+        int64_t i;
+    } value;
+    int32_t size; /* 0: a place */
+} rt_kernel_arg;
+
+/* A launch whose sizes are known: grid in blocks, none of them 0. */
+typedef struct {
+    void *kernel;
+    const char *name;
+    int64_t grid[3];
+    int32_t block[3];
+    const rt_kernel_arg *args;
+    int32_t n_args;
+} rt_kernel_call;
+
+struct rt_device_kind {
+    const char *name;
+    DLDeviceType type;
+    bool has_addresses; /* a handle is an address: places of two handles may overlap */
+    /* Devices that there are; -1 with an error without a driver. */
+    int (*count)(tec_error *err);
+    /* Fills info and state of a device whose kind and index are set, and undoes that. */
+    bool (*open)(tec_device *d, tec_error *err);
+    void (*close)(tec_device *d);
+
+    /* At least one byte, not initialised; NULL with an error. */
+    void *(*allocate)(tec_device *d, int64_t bytes, tec_error *err);
+    void (*release)(tec_device *d, void *handle);
+
+    bool (*open_queue)(rt_stream *s, tec_error *err);
+    void (*close_queue)(rt_stream *s);
+    /* The host's memory must stay as it is until `wait`. */
+    bool (*upload)(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err);
+    bool (*download)(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err);
+    bool (*copy)(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err);
+    bool (*clear)(rt_stream *s, rt_place to, int64_t bytes, tec_error *err);
+    bool (*wait)(rt_stream *s, tec_error *err);
+
+    /* Device code; NULL in a row whose code runs in this process. A program serves any number of threads, a kernel one. */
+    bool (*fits)(const tec_device *d, const rt_code_desc *code);
+    void *(*load)(tec_device *d, const rt_code_desc *code, tec_error *err);
+    void (*unload)(tec_device *d, void *program);
+    void *(*find)(tec_device *d, void *program, const char *kernel, tec_error *err);
+    void (*drop)(tec_device *d, void *kernel);
+    bool (*launch)(rt_stream *s, const rt_kernel_call *call, tec_error *err);
+
+    /* Marks in a stream; the seconds between two of them, once both are done. */
+    void *(*mark)(rt_stream *s, tec_error *err);
+    bool (*between)(tec_device *d, void *from, void *to, double *seconds, tec_error *err);
+    void (*drop_mark)(tec_device *d, void *mark);
+};
+
+#define RT_DEVICE(name) extern const rt_device_kind rt_device_##name;
+#include "runtime/devices.def"
+
+/* The row called `name`, or of that DLPack type; NULL: none. */
+const rt_device_kind *rt_device_kind_named(const char *name);
+const rt_device_kind *rt_device_kind_of(int32_t dl_type);
+
+bool rt_stream_open(rt_stream *s, tec_device *d, tec_error *err);
+void rt_stream_close(rt_stream *s); /* of one that was never opened: nothing */
+
+/* Whether a tensor's bytes are the host's to read. */
+static inline bool rt_on_host(const DLTensor *t)
+{
+    return t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost;
+}
+/* "cpu", "opencl:0", "device 7:1" for a type that has no row; gives buffer. */
+const char *rt_device_text(DLDevice device, char *buffer, size_t size);
+
+/* The device that a tensor lies on, if it is open: a reference; else NULL and an error that begins with `what`. */
+TEC_GIVE tec_device *rt_device_of(const DLTensor *t, const char *what, tec_error *err);
+
+#endif

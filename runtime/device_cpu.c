@@ -1,0 +1,119 @@
+/* device_cpu.c -- the row `cpu`: main memory, and copies that are done when they return. Its code is a module's own. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/alloc.h"
+#include "runtime/cpu.h"
+#include "runtime/device.h"
+
+static int count(tec_error *err)
+{
+    (void)err;
+    return 1;
+}
+
+static bool open_cpu(tec_device *d, tec_error *err)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), units = sysconf(_SC_NPROCESSORS_ONLN);
+
+    (void)err;
+    snprintf(d->info.hardware, sizeof d->info.hardware, "%s", rt_cpu_arch());
+    d->info.memory_bytes = d->info.largest_bytes = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
+    d->info.units = units > 0 ? (int32_t)units : 1;
+    d->info.alignment = 64;
+    d->info.has_f16 = d->info.has_f64 = true;
+    return true;
+}
+
+static void close_cpu(tec_device *d)
+{
+    (void)d;
+}
+
+static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
+{
+    (void)d;
+    return rt_alloc_aligned((size_t)bytes, err);
+}
+
+static void release(tec_device *d, void *handle)
+{
+    (void)d;
+    rt_free(handle);
+}
+
+static bool open_queue(rt_stream *s, tec_error *err)
+{
+    (void)s, (void)err;
+    return true;
+}
+
+static void close_queue(rt_stream *s)
+{
+    (void)s;
+}
+
+static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
+{
+    (void)s, (void)err;
+    memcpy((char *)to.handle + to.offset, from, (size_t)bytes);
+    return true;
+}
+
+static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err)
+{
+    (void)s, (void)err;
+    memcpy(to, (const char *)from.handle + from.offset, (size_t)bytes);
+    return true;
+}
+
+static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
+{
+    (void)s, (void)err;
+    memmove((char *)to.handle + to.offset, (const char *)from.handle + from.offset, (size_t)bytes);
+    return true;
+}
+
+static bool clear(rt_stream *s, rt_place to, int64_t bytes, tec_error *err)
+{
+    (void)s, (void)err;
+    memset((char *)to.handle + to.offset, 0, (size_t)bytes);
+    return true;
+}
+
+static bool wait_for(rt_stream *s, tec_error *err)
+{
+    (void)s, (void)err;
+    return true;
+}
+
+static void *mark(rt_stream *s, tec_error *err)
+{
+    double *m = rt_alloc(sizeof *m, err);
+
+    (void)s;
+    if (m)
+        *m = tec_clock();
+    return m;
+}
+
+static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
+{
+    (void)d, (void)err;
+    *seconds = *(double *)to - *(double *)from;
+    return true;
+}
+
+static void drop_mark(tec_device *d, void *m)
+{
+    (void)d;
+    rt_free(m);
+}
+
+const rt_device_kind rt_device_cpu = {
+    .name = "cpu", .type = kDLCPU, .has_addresses = true, .count = count, .open = open_cpu, .close = close_cpu, .allocate = allocate, .release = release,
+    .open_queue = open_queue, .close_queue = close_queue, .upload = upload, .download = download, .copy = copy, .clear = clear,
+    .wait = wait_for, .mark = mark, .between = between, .drop_mark = drop_mark,
+};

@@ -1,0 +1,398 @@
+/* device_opencl.c -- the row `opencl`: any device with a driver of OpenCL 1.2 or later.
+ *
+ * Devices are numbered through all platforms, in the driver's order. Each open device has a context of its own; a stream is a queue in order.
+ * A buffer is a cl_mem and an offset: a kernel takes each buffer as two arguments, the cl_mem and the offset in bytes.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "runtime/device.h"
+#include "runtime/opencl.h"
+
+enum { MOST_PLATFORMS = 16, MOST_DEVICES = 64 };
+
+typedef struct {
+    const rt_opencl *cl;
+    void *platform, *id, *context;
+    const char *options; /* for building programs */
+} state;
+
+static state *state_of(const tec_device *d)
+{
+    return d->state;
+}
+
+static const rt_opencl *cl_of(const tec_device *d)
+{
+    return state_of(d)->cl;
+}
+
+/* "opencl:0: cannot WHAT: CL_OUT_OF_RESOURCES". Always false. */
+static bool refuse(const tec_device *d, const char *what, int32_t status, tec_error *err)
+{
+    bool memory = status == RT_CL_MEM_OBJECT_ALLOCATION_FAILURE || status == RT_CL_OUT_OF_HOST_MEMORY || status == RT_CL_INVALID_BUFFER_SIZE;
+    char text[60];
+
+    return rt_fail(err, memory ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s", d->info.name, what,
+                   rt_opencl_status(status, text, sizeof text));
+}
+
+static bool done(const tec_device *d, const char *what, int32_t status, tec_error *err)
+{
+    return status == RT_CL_SUCCESS || refuse(d, what, status, err);
+}
+
+/* ---- which there are ---- */
+
+typedef struct {
+    void *platform, *id;
+} found_device;
+
+/* Fills found[]; gives how many there are, or -1 with an error. */
+static int find_devices(const rt_opencl *cl, found_device *found, tec_error *err)
+{
+    void *platforms[MOST_PLATFORMS], *ids[MOST_DEVICES];
+    uint32_t n_platforms = 0, n = 0;
+    int32_t status = cl->GetPlatformIDs(MOST_PLATFORMS, platforms, &n_platforms);
+    int total = 0;
+
+    /* The loader's own status for "no platform is registered" is an extension: CL_PLATFORM_NOT_FOUND_KHR. */
+    if (status == -1001 || (status == RT_CL_SUCCESS && n_platforms == 0))
+        return rt_fail(err, TEC_DEVICE, "opencl: its loader is there, but no driver is registered with it (looked in /etc/OpenCL/vendors)"), -1;
+    if (status != RT_CL_SUCCESS)
+        return rt_fail(err, TEC_DEVICE, "opencl: cannot list platforms: status %d", (int)status), -1;
+    for (uint32_t p = 0; p < n_platforms && p < MOST_PLATFORMS; p++) {
+        if (cl->GetDeviceIDs(platforms[p], RT_CL_DEVICE_TYPE_ALL, MOST_DEVICES, ids, &n) != RT_CL_SUCCESS)
+            continue;
+        for (uint32_t i = 0; i < n && i < MOST_DEVICES && total < MOST_DEVICES; i++)
+            found[total++] = (found_device){platforms[p], ids[i]};
+    }
+    return total;
+}
+
+static int count(tec_error *err)
+{
+    const rt_opencl *cl = rt_opencl_driver(err);
+    found_device found[MOST_DEVICES];
+
+    return cl ? find_devices(cl, found, err) : -1;
+}
+
+/* ---- opening ---- */
+
+/* A number of the driver's, of 4 or 8 bytes as it says; 0 where it says nothing. */
+static int64_t ask_number(const state *s, uint32_t what)
+{
+    unsigned char bytes[8] = {0};
+    size_t size = 0;
+    uint32_t narrow;
+    uint64_t wide;
+
+    if (s->cl->GetDeviceInfo(s->id, what, sizeof bytes, bytes, &size) != RT_CL_SUCCESS)
+        return 0;
+    memcpy(&narrow, bytes, sizeof narrow);
+    memcpy(&wide, bytes, sizeof wide);
+    if (size == sizeof narrow)
+        return (int64_t)narrow;
+    return wide > INT64_MAX ? INT64_MAX : (int64_t)wide;
+}
+
+static int32_t ask_int(const state *s, uint32_t what)
+{
+    int64_t v = ask_number(s, what);
+
+    return v > INT32_MAX ? INT32_MAX : (int32_t)v;
+}
+
+/* Whether the device's list of extensions has `name`, whole. */
+static bool has_extension(const state *s, const char *name)
+{
+    char text[4096] = " ", whole[64];
+    size_t size = 0;
+
+    if (s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_EXTENSIONS, sizeof text - 2, text + 1, &size) != RT_CL_SUCCESS)
+        return false;
+    text[sizeof text - 2] = '\0';
+    strcat(text, " ");
+    snprintf(whole, sizeof whole, " %s ", name);
+    return strstr(text, whole) != NULL;
+}
+
+static void describe(tec_device *d)
+{
+    const state *s = d->state;
+    tec_device_info *info = &d->info;
+    char platform[60] = "", version[256] = "";
+    size_t sizes[3] = {0};
+    rt_line line = {info->driver, sizeof info->driver, 0};
+
+    s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_NAME, sizeof info->hardware - 1, info->hardware, NULL);
+    s->cl->GetPlatformInfo(s->platform, RT_CL_PLATFORM_NAME, sizeof platform - 1, platform, NULL);
+    s->cl->GetPlatformInfo(s->platform, RT_CL_PLATFORM_VERSION, sizeof version - 1, version, NULL);
+    rt_put(&line, version[0] ? "%s, %s" : "%s", platform, version);
+    info->memory_bytes = ask_number(s, RT_CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->largest_bytes = ask_number(s, RT_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->shared_bytes = ask_number(s, RT_CL_DEVICE_LOCAL_MEM_SIZE);
+    info->max_threads = ask_int(s, RT_CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    info->units = ask_int(s, RT_CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->clock_mhz = ask_int(s, RT_CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    info->alignment = 64;
+    info->has_f16 = has_extension(s, "cl_khr_fp16");
+    info->has_f64 = has_extension(s, "cl_khr_fp64");
+    if (s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes, NULL) == RT_CL_SUCCESS)
+        for (int i = 0; i < 3; i++)
+            info->max_block[i] = sizes[i] > INT32_MAX ? INT32_MAX : (int32_t)sizes[i];
+}
+
+static bool open_opencl(tec_device *d, tec_error *err)
+{
+    const rt_opencl *cl = rt_opencl_driver(err);
+    found_device found[MOST_DEVICES];
+    int32_t status = RT_CL_SUCCESS;
+    state *s;
+
+    if (!cl || find_devices(cl, found, err) <= d->index)
+        return rt_fail(err, TEC_DEVICE, "%s: is gone", d->info.name);
+    s = d->state = rt_alloc(sizeof *s, err);
+    if (!s)
+        return false;
+    *s = (state){.cl = cl, .platform = found[d->index].platform, .id = found[d->index].id};
+    s->context = cl->CreateContext(NULL, 1, &s->id, NULL, NULL, &status);
+    if (!s->context) {
+        rt_free(s);
+        return refuse(d, "make a context", status, err);
+    }
+    /* Without this option a division may be wrong by 2.5 units in the last place. */
+    s->options = ask_number(s, RT_CL_DEVICE_SINGLE_FP_CONFIG) & RT_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+                     ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
+                     : "-cl-std=CL1.2";
+    describe(d);
+    return true;
+}
+
+static void close_opencl(tec_device *d)
+{
+    cl_of(d)->ReleaseContext(state_of(d)->context);
+    rt_free(d->state);
+}
+
+/* ---- memory ---- */
+
+static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
+{
+    int32_t status = RT_CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    void *handle = NULL;
+    char what[60];
+
+    if (rt_may_allocate())
+        handle = cl_of(d)->CreateBuffer(state_of(d)->context, RT_CL_MEM_READ_WRITE, (size_t)(bytes ? bytes : 1), NULL, &status);
+    snprintf(what, sizeof what, "allocate %lld bytes", (long long)bytes);
+    if (!handle)
+        refuse(d, what, status, err);
+    return handle;
+}
+
+static void release(tec_device *d, void *handle)
+{
+    if (handle)
+        cl_of(d)->ReleaseMemObject(handle);
+}
+
+static bool open_queue(rt_stream *s, tec_error *err)
+{
+    int32_t status = RT_CL_SUCCESS;
+    const state *own = state_of(s->device);
+
+    s->queue = own->cl->CreateCommandQueue(own->context, own->id, RT_CL_QUEUE_PROFILING_ENABLE, &status);
+    return s->queue || refuse(s->device, "make a queue", status, err);
+}
+
+static void close_queue(rt_stream *s)
+{
+    cl_of(s->device)->Finish(s->queue);
+    cl_of(s->device)->ReleaseCommandQueue(s->queue);
+}
+
+static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
+{
+    return bytes == 0 || done(s->device, "copy to it",
+                              cl_of(s->device)->EnqueueWriteBuffer(s->queue, to.handle, 0, (size_t)to.offset, (size_t)bytes, from, 0, NULL, NULL), err);
+}
+
+static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err)
+{
+    return bytes == 0 || done(s->device, "copy from it",
+                              cl_of(s->device)->EnqueueReadBuffer(s->queue, from.handle, 0, (size_t)from.offset, (size_t)bytes, to, 0, NULL, NULL), err);
+}
+
+static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
+{
+    bool same = to.handle == from.handle && to.offset == from.offset;
+
+    return bytes == 0 || same || done(s->device, "copy within it",
+                                      cl_of(s->device)->EnqueueCopyBuffer(s->queue, from.handle, to.handle, (size_t)from.offset, (size_t)to.offset,
+                                                                          (size_t)bytes, 0, NULL, NULL), err);
+}
+
+static bool clear(rt_stream *s, rt_place to, int64_t bytes, tec_error *err)
+{
+    const unsigned char zero = 0;
+
+    return bytes == 0 || done(s->device, "clear its memory",
+                              cl_of(s->device)->EnqueueFillBuffer(s->queue, to.handle, &zero, 1, (size_t)to.offset, (size_t)bytes, 0, NULL, NULL), err);
+}
+
+static bool wait_for(rt_stream *s, tec_error *err)
+{
+    return done(s->device, "finish its work", cl_of(s->device)->Finish(s->queue), err);
+}
+
+/* ---- code ---- */
+
+static bool fits(const tec_device *d, const rt_code_desc *code)
+{
+    (void)d;
+    return code->format == RT_CODE_OPENCL_C;
+}
+
+/* The first line of the driver's log that says "error", else its first line. */
+static bool refuse_build(const tec_device *d, void *program, int32_t status, tec_error *err)
+{
+    const state *s = d->state;
+    size_t size = 0;
+    char *log, text[60], *line;
+    bool known;
+
+    s->cl->GetProgramBuildInfo(program, s->id, RT_CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    log = rt_alloc(size + 1, NULL);
+    known = log && s->cl->GetProgramBuildInfo(program, s->id, RT_CL_PROGRAM_BUILD_LOG, size, log, NULL) == RT_CL_SUCCESS;
+    line = known ? strstr(log, "error") : NULL;
+    while (line && line > log && line[-1] != '\n')
+        line--;
+    if (!line)
+        line = known ? log : "";
+    rt_fail(err, TEC_DEVICE, "%s: cannot build the module's code: %s: %.*s", d->info.name, rt_opencl_status(status, text, sizeof text),
+            (int)strcspn(line, "\n"), line);
+    rt_free(log);
+    return false;
+}
+
+static void *load(tec_device *d, const rt_code_desc *code, tec_error *err)
+{
+    const state *s = d->state;
+    const char *text = code->bytes;
+    size_t size = (size_t)code->size;
+    int32_t status = RT_CL_SUCCESS;
+    void *program = s->cl->CreateProgramWithSource(s->context, 1, &text, &size, &status);
+
+    if (!program)
+        return refuse(d, "take the module's code", status, err), NULL;
+    status = s->cl->BuildProgram(program, 1, &s->id, s->options, NULL, NULL);
+    if (status == RT_CL_SUCCESS)
+        return program;
+    refuse_build(d, program, status, err);
+    s->cl->ReleaseProgram(program);
+    return NULL;
+}
+
+static void unload(tec_device *d, void *program)
+{
+    cl_of(d)->ReleaseProgram(program);
+}
+
+static void *find(tec_device *d, void *program, const char *kernel, tec_error *err)
+{
+    int32_t status = RT_CL_SUCCESS;
+    void *found = cl_of(d)->CreateKernel(program, kernel, &status);
+    char what[120];
+
+    snprintf(what, sizeof what, "find the kernel '%.80s' in its code", kernel);
+    if (!found)
+        refuse(d, what, status, err);
+    return found;
+}
+
+static void drop(tec_device *d, void *kernel)
+{
+    if (kernel)
+        cl_of(d)->ReleaseKernel(kernel);
+}
+
+/* ---- launches ---- */
+
+static bool set_args(const rt_opencl *cl, const rt_kernel_call *call, int32_t *status)
+{
+    uint32_t at = 0;
+
+    *status = RT_CL_SUCCESS;
+    for (int32_t i = 0; i < call->n_args && *status == RT_CL_SUCCESS; i++) {
+        const rt_kernel_arg *a = &call->args[i];
+
+        if (a->size) {
+            *status = cl->SetKernelArg(call->kernel, at++, (size_t)a->size, &a->value);
+            continue;
+        }
+        *status = cl->SetKernelArg(call->kernel, at++, sizeof a->place.handle, &a->place.handle);
+        if (*status == RT_CL_SUCCESS)
+            *status = cl->SetKernelArg(call->kernel, at++, sizeof a->place.offset, &a->place.offset);
+    }
+    return *status == RT_CL_SUCCESS;
+}
+
+static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
+{
+    const rt_opencl *cl = cl_of(s->device);
+    size_t global[3], local[3];
+    int32_t status;
+    char what[160];
+
+    for (int i = 0; i < 3; i++) {
+        global[i] = (size_t)call->grid[i] * (size_t)call->block[i];
+        local[i] = (size_t)call->block[i];
+    }
+    if (set_args(cl, call, &status))
+        status = cl->EnqueueNDRangeKernel(s->queue, call->kernel, 3, NULL, global, local, 0, NULL, NULL);
+    snprintf(what, sizeof what, "launch '%.60s' with blocks of %d x %d x %d threads", call->name, (int)call->block[0], (int)call->block[1],
+             (int)call->block[2]);
+    return done(s->device, what, status, err);
+}
+
+/* ---- time ---- */
+
+static void *mark(rt_stream *s, tec_error *err)
+{
+    void *event = NULL;
+
+    done(s->device, "mark a time", cl_of(s->device)->EnqueueMarkerWithWaitList(s->queue, 0, NULL, &event), err);
+    return event;
+}
+
+static bool time_of(tec_device *d, void *event, uint64_t *nanoseconds, tec_error *err)
+{
+    return done(d, "read a time",
+                cl_of(d)->GetEventProfilingInfo(event, RT_CL_PROFILING_COMMAND_END, sizeof *nanoseconds, nanoseconds, NULL), err);
+}
+
+static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
+{
+    uint64_t begin, end;
+
+    if (!time_of(d, from, &begin, err) || !time_of(d, to, &end, err))
+        return false;
+    *seconds = end > begin ? (double)(end - begin) * 1e-9 : 0;
+    return true;
+}
+
+static void drop_mark(tec_device *d, void *event)
+{
+    if (event)
+        cl_of(d)->ReleaseEvent(event);
+}
+
+const rt_device_kind rt_device_opencl = {
+    .name = "opencl", .type = kDLOpenCL, .count = count, .open = open_opencl, .close = close_opencl, .allocate = allocate, .release = release,
+    .open_queue = open_queue, .close_queue = close_queue, .upload = upload, .download = download, .copy = copy, .clear = clear,
+    .wait = wait_for, .fits = fits, .load = load, .unload = unload, .find = find, .drop = drop, .launch = launch, .mark = mark,
+    .between = between, .drop_mark = drop_mark,
+};

@@ -1,0 +1,104 @@
+/* programs.c -- the device code of one module, loaded on the devices that ask for it, once on each.
+ *
+ * Loading may take long (OpenCL C is compiled then), so a lock is held by whoever loads; all others of the same module wait for it.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "runtime/launch.h"
+
+typedef struct loaded {
+    struct loaded *next;
+    const rt_code_desc *code;
+    tec_device *device;
+    void *program;
+} loaded;
+
+struct rt_programs {
+    pthread_mutex_t lock;
+    loaded *first;
+};
+
+rt_programs *rt_programs_new(tec_error *err)
+{
+    rt_programs *p = rt_alloc(sizeof *p, err);
+
+    if (p)
+        pthread_mutex_init(&p->lock, NULL);
+    return p;
+}
+
+void rt_programs_free(rt_programs *p)
+{
+    if (!p)
+        return;
+    for (loaded *l = p->first, *next; l; l = next) {
+        next = l->next;
+        l->device->kind->unload(l->device, l->program);
+        tec_device_free(l->device);
+        rt_free(l);
+    }
+    pthread_mutex_destroy(&p->lock);
+    rt_free(p);
+}
+
+static bool has_kernel(const rt_code_desc *c, const char *name)
+{
+    for (int32_t i = 0; i < c->n_kernels; i++)
+        if (strcmp(c->kernels[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static const rt_code_desc *find_code(const rt_module_desc *m, const tec_device *d, const char *name, tec_error *err)
+{
+    const char *lacking = NULL;
+
+    for (int32_t i = 0; i < m->n_codes; i++) {
+        const rt_code_desc *c = &m->codes[i];
+
+        if (strcmp(c->device, d->kind->name) != 0 || !has_kernel(c, name))
+            continue;
+        if (d->kind->fits(d, c))
+            return c;
+        lacking = c->target;
+    }
+    rt_fail(err, TEC_UNSUPPORTED, "%s: the kernel '%s' was made for '%s', which this device is not", d->info.name, name,
+            lacking ? lacking : "another kind of device");
+    return NULL;
+}
+
+/* Under the lock. */
+static void *load(rt_programs *p, const rt_code_desc *code, tec_device *d, tec_error *err)
+{
+    loaded *l;
+
+    for (l = p->first; l; l = l->next)
+        if (l->code == code && l->device == d)
+            return l->program;
+    l = rt_alloc(sizeof *l, err);
+    if (!l)
+        return NULL;
+    *l = (loaded){.next = p->first, .code = code, .device = d, .program = d->kind->load(d, code, err)};
+    if (!l->program) {
+        rt_free(l);
+        return NULL;
+    }
+    tec_device_ref(d);
+    p->first = l;
+    return l->program;
+}
+
+void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name, tec_error *err)
+{
+    const rt_code_desc *code = find_code(m, d, name, err);
+    void *program;
+
+    if (!code)
+        return NULL;
+    pthread_mutex_lock(&p->lock);
+    program = load(p, code, d, err);
+    pthread_mutex_unlock(&p->lock);
+    return program ? d->kind->find(d, program, name, err) : NULL;
+}

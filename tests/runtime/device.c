@@ -1,0 +1,404 @@
+/* Devices: names, memory, copies, launches. What needs a driver runs on the first OpenCL device, which the packages of the tests bring. */
+#include "tec/device.h"
+
+#include <unistd.h>
+
+#include "runtime/device.h"
+#include "runtime/file.h"
+#include "tests/runtime/kit.h"
+
+static const char program[] =
+    "__kernel void scale(__global char *x_base, long x_at, __global char *y_base, long y_at, float factor, long n)\n"
+    "{\n"
+    "    const __global float *x = (const __global float *)(x_base + x_at);\n"
+    "    __global float *y = (__global float *)(y_base + y_at);\n"
+    "    long i = get_group_id(0) * 16 + get_local_id(0);\n"
+    "    if (i < n)\n"
+    "        y[i] = x[i] * factor;\n"
+    "}\n"
+    "__kernel void add(__global char *y_base, long y_at, __global char *t_base, long t_at, long n)\n"
+    "{\n"
+    "    __global float *y = (__global float *)(y_base + y_at);\n"
+    "    __global float *t = (__global float *)(t_base + t_at);\n"
+    "    long i = get_group_id(0) * 16 + get_local_id(0);\n"
+    "    if (i < n) {\n"
+    "        t[i] = 1.0f;\n"
+    "        y[i] += t[i];\n"
+    "    }\n"
+    "}\n";
+
+#define N_BY_16 WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 15, RT_DIM_ADD, RT_DIM_CONST, 16, RT_DIM_FLOORDIV)
+
+static const rt_dim grid[] = {N_BY_16, CONST(1), CONST(1)};
+
+static const rt_launch_desc launches[] = {
+    {.kernel = "scale", .grid = grid, .block = {16, 1, 1}, .n_args = 4,
+     .args = (const rt_arg_desc[]){{.index = 0}, {.index = 2}, {.index = 1}, {RT_ARG_SIZE, 0, SYMBOL(0)}}},
+    {.kernel = "add", .guard = WORDS(RT_DIM_CONST, 20, RT_DIM_SYMBOL, 0, RT_DIM_LT), .grid = grid, .block = {16, 1, 1}, .n_args = 3,
+     .args = (const rt_arg_desc[]){{.index = 2}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}}},
+};
+
+static const rt_kernel_desc kernels[] = {
+    {"scale", (const int32_t[]){0, 0, 4, 8}, 4},
+    {"add", (const int32_t[]){0, 0, 8}, 3},
+};
+
+/* y = x * factor, and 1 more where n is over 20. */
+static const rt_function_desc scale_function = {
+    .name = "scale", .device = "opencl", .launches = launches, .n_launches = 2, .params = scale_params, .n_params = 3,
+    .symbols = (const char *const[]){"n"}, .n_symbols = 1,
+    .workspace = WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 4, RT_DIM_MUL, RT_DIM_CONST, 64, RT_DIM_ADD)};
+
+/* The description of a module with that function; the parts may be changed. */
+typedef struct {
+    rt_module_desc m;
+    rt_function_desc f;
+    rt_code_desc code;
+    rt_launch_desc launches[2];
+} description;
+
+static void describe(description *d)
+{
+    *d = (description){.f = scale_function, .launches = {launches[0], launches[1]}};
+    d->f.launches = d->launches;
+    d->code = (rt_code_desc){.target = "opencl", .device = "opencl", .format = RT_CODE_OPENCL_C, .kernels = kernels, .n_kernels = 2,
+                             .bytes = program, .size = sizeof program - 1};
+    d->m = (rt_module_desc){.target = "opencl", .functions = &d->f, .n_functions = 1, .codes = &d->code, .n_codes = 1};
+}
+
+static tec_module *open_module(const description *d, tec_error *err)
+{
+    return rt_module_from_memory(&d->m, NULL, 0, err);
+}
+
+static tec_device *open_device(tec_error *err)
+{
+    tec_device *d = tec_device_open("opencl", err);
+
+    cr_assert(d, "%s (the packages of tier opencl have a driver)", err->text);
+    return d;
+}
+
+/* ---- names ---- */
+
+Test(device, lists_its_kinds)
+{
+    cr_assert_str_eq(tec_device_kind(0), "cpu");
+    cr_assert_str_eq(tec_device_kind(1), "opencl");
+    cr_assert_null(tec_device_kind(-1));
+    cr_assert_eq(tec_device_count("cpu", NULL), 1);
+}
+
+Test(device, refuses_names_that_no_device_has)
+{
+    static const struct {
+        const char *name, *text;
+    } cases[] = {
+        {"gpu", "no kind of device is called 'gpu'; there are cpu, opencl"},
+        {"cpu:1", "there is no device 'cpu:1': this machine has 1 of that kind"},
+        {"cpu:", "the device 'cpu:' has no number: expected a name like 'opencl:0'"},
+        {"cpu:x", "the device 'cpu:x' has no number"},
+        {"cpu:-1", "the device 'cpu:-1' has no number"},
+        {NULL, "no device is called ''"},
+    };
+
+    for (int i = 0; i < BASE_COUNT(cases); i++) {
+        tec_error err = {0};
+
+        cr_assert_null(tec_device_open(cases[i].name, &err));
+        ASSERT_SAYS(err, cases[i].text);
+    }
+}
+
+Test(device, is_one_object_however_often_it_is_opened)
+{
+    tec_error err = {0};
+    tec_device *a = tec_device_open("cpu", &err), *b = tec_device_open("cpu:0", &err);
+    tec_device_info info;
+
+    cr_assert(a && a == b, "%s", err.text);
+    cr_assert(tec_device_describe(a, &info, &err));
+    cr_assert_str_eq(info.name, "cpu:0");
+    cr_assert_gt(info.memory_bytes, 0);
+    cr_assert_not(tec_device_describe(NULL, &info, &err));
+    ASSERT_SAYS(err, "no device");
+    tec_device_free(a);
+    tec_device_free(b);
+}
+
+/* ---- memory ---- */
+
+static void copies_both_ways(const char *name)
+{
+    tec_error err = {0};
+    tec_device *d = tec_device_open(name, &err);
+    float data[12], back[12] = {0};
+    int64_t shape[] = {3, 4}, strides[] = {1, 3};
+    DLTensor from = tensor_of(data, 2, shape), to = tensor_of(back, 2, shape);
+    tec_array *a = tec_array_new_on(d, from.dtype, 2, shape, &err), *b = tec_array_new_on(d, from.dtype, 2, shape, &err);
+
+    cr_assert(a && b, "%s", err.text);
+    for (int i = 0; i < 12; i++)
+        data[i] = (float)i;
+    cr_assert(tec_tensor_copy(&to, tec_array_tensor(a), &err), "%s", err.text);
+    for (int i = 0; i < 12; i++)
+        cr_assert_eq(back[i], 0);
+    from.strides = strides; /* element (i, j) is number i + 3j */
+    cr_assert(tec_tensor_copy(tec_array_tensor(a), &from, &err) && tec_tensor_copy(tec_array_tensor(b), tec_array_tensor(a), &err) &&
+                  tec_tensor_copy(&to, tec_array_tensor(b), &err), "%s", err.text);
+    for (int i = 0; i < 12; i++)
+        cr_assert_eq(back[i], (float)(i / 4 + i % 4 * 3));
+    to.strides = strides;
+    cr_assert(tec_tensor_copy(&to, tec_array_tensor(b), &err), "%s", err.text);
+    for (int i = 0; i < 12; i++)
+        cr_assert_eq(back[i], (float)i);
+    tec_array_free(a);
+    tec_array_free(b);
+    tec_device_free(d);
+}
+
+Test(device, copies_both_ways_on_a_cpu)
+{
+    copies_both_ways("cpu");
+}
+
+Test(device, copies_both_ways_on_opencl)
+{
+    copies_both_ways("opencl");
+}
+
+Test(device, refuses_copies_that_it_cannot_do)
+{
+    tec_error err = {0}, strided = {0}, closed = {0}, large = {0}, host = {0};
+    tec_device *d = open_device(&err);
+    float data[4] = {0};
+    int64_t shape[] = {2, 2}, strides[] = {1, 2}, huge[] = {1ll << 50, 1};
+    tec_array *a = tec_array_new_on(d, (DLDataType)F32, 2, shape, &err);
+    DLTensor t = *tec_array_tensor(a), on_host = tensor_of(data, 2, shape);
+
+    t.strides = strides;
+    cr_assert_not(tec_tensor_copy(&on_host, &t, &strided));
+    ASSERT_SAYS(strided, "copy from: expected compact row-major strides on a device, found others");
+    t.strides = NULL;
+    t.device.device_id = 7;
+    cr_assert_not(tec_tensor_copy(&on_host, &t, &closed));
+    ASSERT_SAYS(closed, "copy from: lies on opencl:7, which is not open");
+    cr_assert_null(tec_array_new_on(d, (DLDataType)F32, 2, huge, &large));
+    cr_assert_eq(large.status, TEC_NO_MEMORY);
+    ASSERT_SAYS(large, "opencl:0: cannot allocate 4503599627370496 bytes: CL_INVALID_BUFFER_SIZE");
+    cr_assert_null(tec_array_new_on(NULL, (DLDataType)F32, 2, shape, &host));
+    ASSERT_SAYS(host, "an array on no device");
+    tec_array_free(a);
+    tec_device_free(d);
+}
+
+/* ---- functions ---- */
+
+/* x[i] = i, in the middle of a larger array, so that it has an offset. */
+static void call_scale(tec_function *f, tec_device *d, int64_t n)
+{
+    tec_error err = {0};
+    float data[200] = {0}, back[200], factor = 3;
+    int64_t whole[] = {200}, shape[] = {n};
+    DLTensor host = tensor_of(data, 1, whole), back_host = tensor_of(back, 1, whole), scalar = tensor_of(&factor, 0, NULL);
+    tec_array *x = tec_array_new_on(d, host.dtype, 1, whole, &err), *y = tec_array_new_on(d, host.dtype, 1, whole, &err);
+    DLTensor tx = *tec_array_tensor(x), ty = *tec_array_tensor(y);
+
+    for (int i = 0; i < 200; i++)
+        data[i] = (float)i;
+    tx.shape = ty.shape = shape;
+    tx.byte_offset = 4 * 5;
+    ty.byte_offset = 4 * 7;
+    cr_assert(tec_tensor_copy(tec_array_tensor(x), &host, &err), "%s", err.text);
+    cr_assert(tec_function_call(f, (DLTensor *[]){&tx, &scalar, &ty}, 3, &err), "%s", err.text);
+    cr_assert(tec_tensor_copy(&back_host, tec_array_tensor(y), &err), "%s", err.text);
+    for (int64_t i = 0; i < 200; i++)
+        cr_assert_eq(back[i], i >= 7 && i < 7 + n ? (float)(i - 2) * 3 + (n > 20) : 0, "n = %d, element %d is %g", (int)n, (int)i, back[i]);
+    tec_array_free(x);
+    tec_array_free(y);
+}
+
+Test(device, runs_lists_of_launches_of_any_size)
+{
+    tec_error err = {0};
+    description desc;
+    tec_device *d = open_device(&err);
+
+    describe(&desc);
+    tec_module *m = open_module(&desc, &err);
+    tec_function *f = tec_function_new(m, NULL, &(tec_run_options){.device = d}, &err);
+
+    cr_assert(f, "%s", err.text);
+    for (int64_t n = 0; n < 190; n += n < 40 ? 1 : 37)
+        call_scale(f, d, n);
+    tec_function_free(f);
+    tec_module_free(m);
+    tec_device_free(d);
+}
+
+Test(device, names_the_argument_that_lies_elsewhere)
+{
+    tec_error err = {0}, where = {0}, scalar_where = {0}, align = {0}, overlap = {0};
+    description desc;
+    tec_device *d = open_device(&err);
+    float data[8] = {0}, factor = 2;
+    int64_t shape[] = {8};
+    DLTensor host = tensor_of(data, 1, shape), scalar = tensor_of(&factor, 0, NULL), odd, one;
+
+    describe(&desc);
+    tec_module *m = open_module(&desc, &err);
+    tec_function *f = tec_function_new(m, "scale", NULL, &err);
+    tec_array *a = tec_array_new_on(d, host.dtype, 1, shape, &err), *b = tec_array_new_on(d, host.dtype, 1, shape, &err),
+              *c = tec_array_new_on(d, host.dtype, 0, NULL, &err);
+    DLTensor x = *tec_array_tensor(a), y = *tec_array_tensor(b);
+
+    cr_assert_not(tec_function_call(f, (DLTensor *[]){&host, &scalar, &y}, 3, &where));
+    ASSERT_SAYS(where, "scale: argument 'x': expected a tensor on opencl:0, found one on cpu");
+    one = *tec_array_tensor(c);
+    cr_assert_not(tec_function_call(f, (DLTensor *[]){&x, &one, &y}, 3, &scalar_where));
+    ASSERT_SAYS(scalar_where, "scale: argument 'factor': expected a tensor in main memory, found one on opencl:0");
+    odd = x;
+    odd.byte_offset = 2;
+    cr_assert_not(tec_function_call(f, (DLTensor *[]){&odd, &scalar, &y}, 3, &align));
+    ASSERT_SAYS(align, "scale: argument 'x': expected a byte offset that is a multiple of 4, found 2");
+    cr_assert_not(tec_function_call(f, (DLTensor *[]){&x, &scalar, &x}, 3, &overlap));
+    ASSERT_SAYS(overlap, "arguments 'x' and 'y' overlap in memory");
+    tec_array_free(a);
+    tec_array_free(b);
+    tec_array_free(c);
+    tec_function_free(f);
+    tec_module_free(m);
+    tec_device_free(d);
+}
+
+/* What making the function says of a changed description. */
+static tec_error refused_function(const description *desc, const char *device)
+{
+    tec_error err = {0};
+    tec_device *d = tec_device_open(device, &err);
+    tec_module *m = open_module(desc, &err);
+
+    cr_assert(m && d, "%s", err.text);
+    cr_assert_null(tec_function_new(m, NULL, &(tec_run_options){.device = d}, &err));
+    tec_module_free(m);
+    tec_device_free(d);
+    return err;
+}
+
+Test(device, refuses_what_the_device_cannot_do)
+{
+    description d;
+    tec_error err;
+
+    describe(&d);
+    d.launches[0].block[0] = 1 << 16;
+    err = refused_function(&d, "opencl");
+    ASSERT_SAYS(err, "scale: kernel 'scale' has 65536 threads in a block; opencl:0 takes at most");
+    describe(&d);
+    d.launches[1].shared_bytes = 1ll << 40;
+    err = refused_function(&d, "opencl");
+    ASSERT_SAYS(err, "scale: kernel 'add' uses 1099511627776 bytes of shared memory; opencl:0 has");
+    describe(&d);
+    err = refused_function(&d, "cpu");
+    ASSERT_SAYS(err, "scale: is code for opencl, and cannot run on cpu:0");
+    describe(&d);
+    d.code.bytes = "__kernel void scale(int a) { undeclared = a; }";
+    d.code.size = strlen(d.code.bytes);
+    err = refused_function(&d, "opencl");
+    ASSERT_SAYS(err, "opencl:0: cannot build the module's code: CL_BUILD_PROGRAM_FAILURE: ");
+    ASSERT_SAYS(err, "undeclared");
+}
+
+/* ---- module files ---- */
+
+Test(device, code_goes_through_a_file)
+{
+    char path[] = "/tmp/tec-device-XXXXXX";
+    int fd = mkstemp(path);
+    tec_error err = {0};
+    description desc;
+
+    close(fd);
+    describe(&desc);
+    cr_assert(rt_module_write(&desc.m, "", 0, path, 0, &err), "%s", err.text);
+    tec_module *m = tec_module_open(path, NULL, &err);
+    cr_assert(m, "%s", err.text);
+    const rt_module_desc *back = rt_module_describe(m);
+    cr_assert_eq(back->n_codes, 1);
+    cr_assert(back->codes[0].size == sizeof program - 1 && memcmp(back->codes[0].bytes, program, sizeof program - 1) == 0);
+    cr_assert_eq(back->functions[0].n_launches, 2);
+    cr_assert_str_eq(back->functions[0].launches[1].kernel, "add");
+    tec_device *d = open_device(&err);
+    tec_function *f = tec_function_new(m, NULL, NULL, &err);
+    cr_assert(f, "%s", err.text);
+    call_scale(f, d, 33);
+    tec_function_free(f);
+    tec_module_free(m);
+    tec_device_free(d);
+    unlink(path);
+}
+
+static void refuses(const description *d, const char *says)
+{
+    tec_error err = {0};
+
+    cr_assert_null(open_module(d, &err));
+    ASSERT_SAYS(err, says);
+}
+
+#define CHANGED(says, ...)  \
+    do {                    \
+        describe(&d);       \
+        __VA_ARGS__;        \
+        refuses(&d, says);  \
+    } while (0)
+
+static const rt_arg_desc beyond[] = {{.index = 3}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
+static const rt_arg_desc swapped[] = {{RT_ARG_SIZE, 0, SYMBOL(0)}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {.index = 2}};
+static const rt_arg_desc odd[] = {{.kind = (rt_arg_kind)9}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
+static const rt_dim wide[] = {SYMBOL(4), CONST(1), CONST(1)};
+static const rt_kernel_desc long_arg[] = {{"scale", (const int32_t[]){0, 0, 4, 16}, 4}}, nameless[] = {{NULL, NULL, 0}};
+
+Test(device, holds_launches_against_the_code)
+{
+    description d;
+
+    CHANGED("function 'scale': launches kernel 'mul', which no code for 'opencl' has", d.launches[0].kernel = "mul");
+    CHANGED("function 'scale': launches 'scale' with 0 threads along an axis", d.launches[0].block[1] = 0);
+    CHANGED("function 'scale': launches 'scale' with -1 bytes of shared memory", d.launches[0].shared_bytes = -1);
+    CHANGED("function 'scale': gives kernel 'add' 2 arguments; expected 3", d.launches[1].n_args = 2);
+    CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes", d.launches[1].args = beyond);
+    CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes", d.launches[1].args = swapped);
+    CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes", d.launches[1].args = odd);
+    CHANGED("function 'scale': the grid of a launch: ", d.launches[0].grid = wide);
+    CHANGED("function 'scale': launches kernels, but names no device", d.f.device = NULL, d.f.symbol = "f", d.m.arch = "x86_64");
+    CHANGED("function 'scale': is for a device without a name, or has host code as well", d.f.symbol = "f");
+    CHANGED("device code 'opencl': names no target or no device", d.code.target = NULL);
+    CHANGED("device code 'opencl': is of unknown format 77", d.code.format = (rt_code_format)77);
+    CHANGED("device code 'opencl': is empty", d.code.size = 0);
+    CHANGED("device code 'opencl': argument 3 of kernel 'scale' has 16 bytes; expected 0 to 8", d.code.kernels = long_arg, d.code.n_kernels = 1);
+    CHANGED("device code 'opencl': a kernel has no name", d.code.kernels = nameless, d.code.n_kernels = 1);
+}
+
+Test(device, damaged_code_is_refused)
+{
+    tec_error err = {0};
+    description desc;
+    rt_bytes bytes = {0};
+    unsigned kept = 0;
+
+    describe(&desc);
+    cr_assert(rt_module_encode(&desc.m, RT_SECTION_CODE, &bytes, &err), "%s", err.text);
+    /* Whatever byte is changed, the decoder ends, inside its bytes; the sanitizers watch. */
+    for (size_t i = 0; i < bytes.n; i++) {
+        rt_module_desc out = {0};
+        rt_arena arena = {0};
+
+        bytes.data[i] ^= 0x55;
+        kept += rt_module_decode(&out, RT_SECTION_CODE, bytes.data, bytes.n, &arena, NULL);
+        rt_arena_free(&arena);
+        bytes.data[i] ^= 0x55;
+    }
+    cr_assert(kept > 0 && kept < bytes.n);
+    rt_bytes_free(&bytes);
+}
