@@ -14,6 +14,7 @@ static const tool_command commands[] = {
     {"opt", tool_opt, "run lowering passes on a printed loop AST"},
     {"inspect", tool_inspect, "look inside a module, a model or a tensor"},
     {"records", tool_records, "look into a record store, exchange records, take care of it"},
+    {"devices", tool_devices, "list the devices of this machine, and the drivers that are missing"},
     {"build-worker", tool_build_worker, NULL}, /* what `tec tune` starts for itself */
     {"fuzz", tool_fuzz, "test the compiler with random kernels and schedules"},
 };

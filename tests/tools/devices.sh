@@ -1,0 +1,43 @@
+#!/bin/bash
+# devices -- tec devices lists what there is, and says of a kind without a driver which library was looked for.
+set -eu
+: "${TEC:?}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+fail() {
+    echo "devices: $*" >&2
+    cat "$dir/out" >&2
+    exit 1
+}
+
+says() {
+    grep -qE -- "$1" "$dir/out" || fail "does not say '$1'"
+}
+
+"$TEC" devices >"$dir/out"
+says '^cpu:0 +[a-z0-9_]+$'
+says '^opencl:0 '
+says 'driver Portable Computing Language'
+says 'blocks of up to [0-9]+ threads with [0-9]+ KiB of shared memory, f64, no f16$'
+
+"$TEC" devices --json >"$dir/out"
+says '"name":	"opencl:0"'
+says '"missing":	\[\]'
+
+# The loader of OpenCL cannot be loaded: a file that is none stands before it.
+mkdir "$dir/lib"
+echo none >"$dir/lib/libOpenCL.so.1"
+echo none >"$dir/lib/libOpenCL.so"
+LD_LIBRARY_PATH=$dir/lib "$TEC" devices >"$dir/out"
+says "^opencl     -- opencl: no driver: looked for 'libOpenCL.so.1', 'libOpenCL.so': "
+says '^cpu:0 '
+LD_LIBRARY_PATH=$dir/lib "$TEC" devices --json >"$dir/out"
+says '"kind":	"opencl"'
+says "\"reason\":	\"opencl: no driver: looked for 'libOpenCL.so.1'"
+
+# A loader without drivers.
+mkdir "$dir/vendors"
+OCL_ICD_VENDORS=$dir/vendors "$TEC" devices >"$dir/out"
+says '^opencl     -- opencl: its loader is there, but no driver is registered with it'
+echo "devices: ok"

@@ -1,0 +1,108 @@
+/* tools/devices.c -- `tec devices`: the devices of this machine, and why a kind of device has none. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "tec/device.h"
+#include "tools/command.h"
+
+static void print_device(const tec_device_info *i)
+{
+    printf("%-10s %s\n", i->name, i->hardware);
+    if (i->driver[0])
+        printf("           driver %s\n", i->driver);
+    printf("           %.1f GiB", (double)i->memory_bytes / (1 << 30));
+    if (i->units)
+        printf(", %d units", (int)i->units);
+    if (i->clock_mhz)
+        printf(" at %d MHz", (int)i->clock_mhz);
+    if (i->max_threads)
+        printf(", blocks of up to %d threads with %lld KiB of shared memory", (int)i->max_threads, (long long)(i->shared_bytes >> 10));
+    printf(", %s\n", i->has_f64 ? i->has_f16 ? "f16, f64" : "f64, no f16" : i->has_f16 ? "f16, no f64" : "no f16, no f64");
+}
+
+static void add_device(cJSON *list, const tec_device_info *i)
+{
+    cJSON *d = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(d, "name", i->name);
+    cJSON_AddStringToObject(d, "hardware", i->hardware);
+    cJSON_AddStringToObject(d, "driver", i->driver);
+    cJSON_AddNumberToObject(d, "memory_bytes", (double)i->memory_bytes);
+    cJSON_AddNumberToObject(d, "largest_bytes", (double)i->largest_bytes);
+    cJSON_AddNumberToObject(d, "shared_bytes", (double)i->shared_bytes);
+    cJSON_AddNumberToObject(d, "max_threads", i->max_threads);
+    cJSON_AddNumberToObject(d, "units", i->units);
+    cJSON_AddNumberToObject(d, "clock_mhz", i->clock_mhz);
+    cJSON_AddBoolToObject(d, "f16", i->has_f16);
+    cJSON_AddBoolToObject(d, "f64", i->has_f64);
+    cJSON_AddItemToArray(list, d);
+}
+
+/* Why a kind has no devices, or why one of them cannot be opened. */
+static void tell_missing(cJSON *missing, const char *kind, const char *why)
+{
+    cJSON *m = missing ? cJSON_CreateObject() : NULL;
+
+    if (!m) {
+        printf("%-10s -- %s\n", kind, why);
+        return;
+    }
+    cJSON_AddStringToObject(m, "kind", kind);
+    cJSON_AddStringToObject(m, "reason", why);
+    cJSON_AddItemToArray(missing, m);
+}
+
+static void list_kind(const char *kind, cJSON *devices, cJSON *missing)
+{
+    tec_error err = {0};
+    int n = tec_device_count(kind, &err);
+
+    if (n < 0)
+        tell_missing(missing, kind, err.text);
+    else if (n == 0)
+        tell_missing(missing, kind, "its driver has no devices");
+    for (int i = 0; i < n; i++) {
+        tec_error own = {0};
+        tec_device_info info;
+        char name[64];
+
+        snprintf(name, sizeof name, "%s:%d", kind, i);
+        tec_device *d = tec_device_open(name, &own);
+        if (!d)
+            tell_missing(missing, name, own.text);
+        else if (tec_device_describe(d, &info, &own))
+            devices ? add_device(devices, &info) : print_device(&info);
+        tec_device_free(d);
+    }
+}
+
+int tool_devices(int argc, char **argv)
+{
+    bool json = false;
+    tool_list operands = {0};
+    const tool_option options[] = {{"json", TOOL_FLAG, &json, NULL, "print JSON"}};
+    const tool_usage usage = {"devices", "", "Lists the devices of this machine. For a kind without any, says why: which library was looked for.",
+                              options, BASE_COUNT(options), 0, 0};
+    int status = tool_parse(&usage, argc, argv, &operands);
+    cJSON *all, *devices = NULL, *missing = NULL;
+
+    if (status != TOOL_GO_ON)
+        return status;
+    all = json ? cJSON_CreateObject() : NULL;
+    if (all) {
+        devices = cJSON_AddArrayToObject(all, "devices");
+        missing = cJSON_AddArrayToObject(all, "missing");
+    }
+    for (int i = 0; tec_device_kind(i); i++)
+        list_kind(tec_device_kind(i), devices, missing);
+    if (all) {
+        char *text = cJSON_Print(all);
+
+        puts(text);
+        cJSON_free(text);
+        cJSON_Delete(all);
+    }
+    return TOOL_OK;
+}
