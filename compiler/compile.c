@@ -14,6 +14,7 @@
 #include "compiler/describe.h"
 #include "compiler/dispatch.h"
 #include "compiler/generators.h"
+#include "compiler/launches.h"
 #include "ir/text.h"
 #include "lower/pass.h"
 
@@ -226,7 +227,9 @@ static bool collect(work *w, int k, comp_code *out)
     }
     out->codes[k] = j->code ? keep_code(cx, j->code, &j->symbol) : NULL;
     out->lowered[k] = keep(cx, j->lowered_text);
-    return comp_describe(cx, &w->units[k], j->lowered[0], j->version, j->symbol, &out->functions[k]);
+    return comp_describe(cx, &w->units[k], j->lowered[0], j->version, j->symbol, &out->functions[k]) &&
+           (!out->codegen->device || !j->code ||
+            comp_describe_launches(cx, w->units[k].tree, j->lowered[0], j->symbol, out->codegen->device, &out->functions[k]));
 }
 
 static comp_code *new_code(work *w)
@@ -257,20 +260,22 @@ static const char **feature_names(tec_context *cx, const target *t, int *n)
     return (const char **)names.at;
 }
 
-static void describe_module(tec_context *cx, comp_code *code)
+static bool describe_module(tec_context *cx, comp_code *code)
 {
     const target *t = code->options.target;
-    int n;
-    const char **features = feature_names(cx, t, &n);
+    bool device = code->codegen->device;
+    int n = 0;
+    const char **features = device ? NULL : feature_names(cx, t, &n);
 
     code->desc = (rt_module_desc){.target = target_text(cx, t),
-                                  .arch = target_arch_name(t),
+                                  .arch = device ? NULL : target_arch_name(t),
                                   .features = features,
                                   .n_features = n,
                                   .flags = code->options.strict ? RT_MODULE_KEEP_DENORMALS : 0,
                                   .producer = base_format(cx, "tec %s", tec_version()),
                                   .functions = code->functions,
                                   .n_functions = code->n};
+    return !device || code->options.lower_only || code->n == 0 || comp_describe_device(cx, code);
 }
 
 /* Whether code can be made, in the form of text that is asked for; false with an error. */
@@ -315,8 +320,7 @@ comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const co
     pthread_mutex_destroy(&w.log);
     if (!good)
         return NULL;
-    describe_module(cx, code);
-    return code;
+    return describe_module(cx, code) ? code : NULL;
 }
 
 const char *comp_lowered_text(const comp_code *code, int k) { return code->lowered[k]; }

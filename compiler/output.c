@@ -8,11 +8,11 @@ static bool take_error(tec_context *cx, const tec_error *err)
     return false;
 }
 
-/* "" where there are no kernels. */
+/* "" where there is no host code. */
 static const void *link_units(tec_context *cx, const comp_code *code, size_t *size)
 {
     *size = 0;
-    return code->n ? code->codegen->link(cx, code->codes, code->n, size) : "";
+    return code->n && !code->codegen->device ? code->codegen->link(cx, code->codes, code->n, size) : "";
 }
 
 bool comp_write(tec_context *cx, const comp_code *code, const rt_module_desc *desc, const char *path, unsigned rt_flags)
@@ -48,10 +48,10 @@ TEC_GIVE tec_module *comp_load(tec_context *cx, const comp_code *code, const rt_
 {
     tec_error err = {0};
     const target_codegen *g = code->codegen;
-    void *loaded =
-        code->n ? g->load(cx, code->codes, code->n) : NULL; /* a graph may have no kernels: copies only */
+    bool host = code->n && !g->device; /* a graph may have no kernels: copies only */
+    void *loaded = host ? g->load(cx, code->codes, code->n) : NULL;
 
-    if (code->n && !loaded)
+    if (host && !loaded)
         return NULL;
     rt_memory_code functions = loaded ? (rt_memory_code){g->find, g->unload, loaded} : (rt_memory_code){0};
     tec_module *m = rt_module_from_memory(desc ? desc : &code->desc, &functions, 0, &err);

@@ -221,3 +221,36 @@ int64_t lower_constant_elements(const ir_buffer *b)
             return -1;
     return product;
 }
+
+/* ---- looking for a statement ---- */
+
+typedef struct {
+    ir_walk walk;
+    bool (*is)(const ir_stmt *s);
+    const ir_stmt *found;
+} finder;
+
+static bool look_at(ir_walk *w, const ir_stmt *s)
+{
+    finder *f = (finder *)w;
+
+    if (!f->is(s))
+        return true;
+    f->found = s;
+    w->stop = true;
+    return false;
+}
+
+static bool skip_expr(ir_walk *w, const ir_expr *e)
+{
+    (void)w, (void)e;
+    return false;
+}
+
+const ir_stmt *lower_find_stmt(tec_context *cx, const ir_stmt *s, bool (*is)(const ir_stmt *))
+{
+    finder f = {.walk = {.cx = cx, .stmt = look_at, .expr = skip_expr}, .is = is};
+
+    ir_walk_stmt(&f.walk, s);
+    return f.found;
+}

@@ -64,6 +64,9 @@ static inline bool lower_is_blocks(const ir_stmt *s)
 /* A loop over blocks that holds no other one: a launch begins there. */
 bool lower_launches_blocks(tec_context *cx, const ir_stmt *s);
 
+/* The first statement inside s, itself included, that is so; NULL: none. */
+const ir_stmt *lower_find_stmt(tec_context *cx, const ir_stmt *s, bool (*is)(const ir_stmt *));
+
 /* How many elements b reaches over, from its first to its last, by its shape and strides. */
 const ir_expr *lower_span(tec_context *cx, const ir_buffer *b);
 /* The elements of a buffer by its shape, or -1 where they are not constant. */

@@ -68,6 +68,9 @@ typedef struct {
     void *(*load)(tec_context *cx, const target_code *const *codes, int n);
     tec_kernel_fn *(*find)(void *loaded, const char *symbol); /* NULL: no such function */
     void (*unload)(void *loaded);
+    /* The kind of device of runtime/devices.def that runs the code; NULL: the host. Its `link` gives the bytes of one piece of device code, its
+     * `load`, `find` and `unload` are NULL: the functions are lists of launches (lower/launches.h). Kernels are called SYMBOL_NUMBER. */
+    const char *device;
 } target_codegen;
 
 /* Of a kind that has no generator: all its fields are NULL. */

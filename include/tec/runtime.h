@@ -96,13 +96,13 @@ TEC_API int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int6
 typedef struct {
     tec_pool *pool;  /* borrowed by reference; NULL: the default pool */
     int threads;     /* at most so many of the pool's; 0: all; 1: no pool at all */
-    tec_device *device; /* where functions of devices run; NULL: on the first device of their kind */
     bool profile;    /* executors measure each step */
     bool keep;       /* executors keep a copy of what each step wrote */
     bool check_nan;  /* executors fail at the first step that writes a NaN */
     /* Functions of the user's that kernels call by name; NULL where unknown. May itself be NULL: there are none. */
     void *(*extern_function)(void *user, const char *name);
     void *extern_user;
+    tec_device *device; /* where functions of devices run; NULL: on the first device of their kind */
 } tec_run_options;
 
 /* ---- modules ---- */

@@ -125,6 +125,7 @@ class RunOptions(ctypes.Structure):
         ("check_nan", c_bool),
         ("extern_function", c_void_p),
         ("extern_user", c_void_p),
+        ("device", c_void_p),
     ]
 
 

@@ -17,4 +17,6 @@ static void unload(void *jit)
 }
 
 static const char *const texts[] = {"llvm", "asm", NULL};
-const target_codegen llvm_codegen = {texts, llvm_generate, llvm_link, load, find, unload};
+const target_codegen llvm_codegen = {
+    .texts = texts, .generate = llvm_generate, .link = llvm_link, .load = load, .find = find, .unload = unload,
+};

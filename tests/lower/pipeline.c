@@ -178,7 +178,7 @@ Test(pipeline, runs_the_passes_whose_features_the_target_offers)
     SHOWS("imports lanes init blocks compact tensors trim overlap vthread simplify partition prefetch flatten intrinsics simplify vectorize"
           " unroll simplify masks promote share fma math storage finish ", passes_for(AVX512));
     SHOWS("lanes threads init blocks compact tensors trim overlap vthread simplify partition alone barriers flatten intrinsics simplify unroll"
-          " simplify fma ", passes_for("cuda"));
+          " simplify fma split ", passes_for("cuda"));
     SHOWS("lanes init blocks compact tensors trim overlap vthread simplify partition flatten intrinsics "
           "simplify unroll simplify ",
           passes_for("vdla"));

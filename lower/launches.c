@@ -1,0 +1,236 @@
+/* lower/launches.c -- reads the list of launches off a program that went through the pass `split`. */
+#include "lower/launches.h"
+
+#include "lower/util.h"
+
+typedef struct {
+    tec_context *cx;
+    const ir_program *p;
+    base_vec places; /* allocate statements around, which have a place in the workspace */
+    base_vec *out;
+} reader;
+
+/* ---- sizes ---- */
+
+/* What a walk over the code of a launch collects. */
+typedef struct {
+    ir_walk walk;
+    lower_launch *l;
+    base_map uses;   /* buffers and variables that occur */
+    base_map writes; /* buffers */
+    base_map shared; /* shared buffers that were counted */
+    bool in_launch;  /* not a launch of one thread that has no loops over threads */
+    bool failed;
+} collector;
+
+static void refuse(collector *c, const ir_stmt *s, const char *what)
+{
+    base_fail(c->walk.cx, TEC_UNSUPPORTED, s->loc, "%s", what);
+    c->failed = c->walk.stop = true;
+}
+
+static void collect_loop(collector *c, const ir_stmt *s)
+{
+    tec_context *cx = c->walk.cx;
+    int64_t extent;
+
+    if (lower_is_blocks(s)) {
+        c->l->grid[lower_axis(s)] = s->loop.extent;
+    } else if (lower_is_thread(s)) {
+        if (!ir_is_int(s->loop.extent, &extent) || extent < 0 || extent > 1 << 16)
+            refuse(c, s, base_format(cx, "loop '%s' over %s has '%s' iterations; expected a constant number of threads", s->loop.var->var.name,
+                                     ir_how_text(s->loop.how), ir_expr_text(cx, s->loop.extent)));
+        else if (extent > c->l->block[lower_axis(s)])
+            c->l->block[lower_axis(s)] = (int)extent;
+    }
+}
+
+static void collect_allocation(collector *c, const ir_stmt *s)
+{
+    const ir_buffer *b = s->allocate.buffer;
+    int64_t n = lower_constant_elements(b);
+
+    if (b->scope == IR_WARP || (b->scope == IR_GLOBAL && c->in_launch)) {
+        refuse(c, s, base_format(c->walk.cx, "buffer '%s' of scope %s is allocated inside of a launch: it takes shared or local memory there", b->name,
+                                 ir_scope_text(b->scope)));
+    } else if (n < 0) {
+        refuse(c, s, base_format(c->walk.cx, "buffer '%s' of '%s' elements is allocated inside of a launch, where sizes are constants", b->name,
+                                 ir_expr_text(c->walk.cx, b->shape[0])));
+    } else if (b->scope == IR_SHARED && !base_map_has(&c->shared, b)) {
+        base_map_put(c->walk.cx, &c->shared, b, (void *)(uintptr_t)b);
+        c->l->shared_bytes += (n * base_dtype_bytes(b->dtype) + 63) / 64 * 64;
+    }
+}
+
+static void use(collector *c, const void *what)
+{
+    base_map_put(c->walk.cx, &c->uses, what, (void *)(uintptr_t)what);
+}
+
+static bool collect_stmt(ir_walk *w, const ir_stmt *s)
+{
+    collector *c = (collector *)w;
+
+    if (s->kind == IR_FOR)
+        collect_loop(c, s);
+    if (s->kind == IR_ALLOCATE)
+        collect_allocation(c, s);
+    if (s->kind == IR_STORE) {
+        use(c, s->store.buffer);
+        base_map_put(w->cx, &c->writes, s->store.buffer, (void *)(uintptr_t)s);
+    }
+    if (c->failed || !lower_is_blocks(s))
+        return !c->failed;
+    /* The number of blocks is the host's affair: the code does not ask for it. */
+    ir_walk_expr(w, s->loop.min);
+    ir_walk_stmt(w, s->loop.body);
+    return false;
+}
+
+static bool collect_expr(ir_walk *w, const ir_expr *e)
+{
+    collector *c = (collector *)w;
+
+    if (e->op == IR_LOAD)
+        use(c, e->load.buffer);
+    if (e->op == IR_VAR)
+        use(c, e);
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++) {
+        use(c, e->call.buffer[i]);
+        base_map_put(w->cx, &c->writes, e->call.buffer[i], (void *)(uintptr_t)e);
+    }
+    return true;
+}
+
+/* ---- arguments ---- */
+
+static void add_args(reader *r, collector *c, lower_launch *l)
+{
+    const ir_program *p = r->p;
+    lower_arg *args = base_array(r->cx, lower_arg, p->n_params + p->n_symbols + r->places.n);
+
+    for (int i = 0; i < p->n_params; i++) {
+        const ir_param *q = &p->params[i];
+        const void *what = q->buffer ? (const void *)q->buffer : q->scalar;
+
+        if (base_map_has(&c->uses, what))
+            args[l->n_args++] = (lower_arg){.param = i, .buffer = q->buffer, .scalar = q->buffer ? NULL : q->scalar,
+                                            .written = base_map_has(&c->writes, q->buffer)};
+    }
+    for (int i = 0; i < r->places.n; i++) {
+        const ir_stmt *s = r->places.at[i];
+
+        if (base_map_has(&c->uses, s->allocate.buffer))
+            args[l->n_args++] = (lower_arg){.param = -1, .buffer = s->allocate.buffer, .offset = ir_note_get(s->allocate.notes, "workspace"),
+                                            .written = true};
+    }
+    for (int i = 0; i < p->n_symbols; i++)
+        if (base_map_has(&c->uses, p->symbols[i]))
+            args[l->n_args++] = (lower_arg){.param = -1, .scalar = p->symbols[i]};
+    l->args = args;
+}
+
+/* Blocks of one axis are over symbols, whatever stands around: a launch has one grid. */
+static bool check_grid(reader *r, const lower_launch *l)
+{
+    for (int a = 0; a < LOWER_AXES; a++) {
+        base_vec vars = {0};
+
+        ir_free_vars(r->cx, l->grid[a], &vars);
+        for (int i = 0; i < vars.n; i++) {
+            bool known = false;
+
+            for (int k = 0; k < r->p->n_symbols; k++)
+                known |= r->p->symbols[k] == vars.at[i];
+            if (!known)
+                return base_fail(r->cx, TEC_UNSUPPORTED, l->body->loc,
+                                 "the number of blocks along %c, '%s', depends on '%s'; expected the program's symbols only", 'x' + a,
+                                 ir_expr_text(r->cx, l->grid[a]), ((const ir_expr *)vars.at[i])->var.name), false;
+        }
+    }
+    return true;
+}
+
+/* Loops over blocks stand around each other with nothing beside them: what stood beside one would be done by every block of the inner one. */
+static bool check_blocks(tec_context *cx, const ir_stmt *s, unsigned seen)
+{
+    const ir_stmt *inner;
+
+    if (lower_is_blocks(s)) {
+        unsigned axis = 1u << lower_axis(s);
+
+        if (seen & axis) {
+            base_fail(cx, TEC_UNSUPPORTED, s->loc, "loop '%s' is over %s inside of another loop over it", s->loop.var->var.name, ir_how_text(s->loop.how));
+            return false;
+        }
+        return check_blocks(cx, s->loop.body, seen | axis);
+    }
+    inner = lower_find_stmt(cx, s, lower_is_blocks);
+    if (!inner)
+        return true;
+    if (s->kind == IR_ALLOCATE || s->kind == IR_LET_STMT || s->kind == IR_ATTRIBUTE || (s->kind == IR_IF && !s->branch.otherwise))
+        return check_blocks(cx, lower_inner(s) ? lower_inner(s) : s->branch.then, seen);
+    base_fail(cx, TEC_UNSUPPORTED, inner->loc, "loop '%s' over %s stands inside of a loop over blocks together with other statements: each would need a "
+              "launch of its own", inner->loop.var->var.name, ir_how_text(inner->loop.how));
+    return false;
+}
+
+static bool is_bound(const ir_stmt *s)
+{
+    return lower_is_thread(s) || lower_is_blocks(s);
+}
+
+static bool add_launch(reader *r, const ir_stmt *s, const ir_expr *guard)
+{
+    lower_launch *l = base_new(r->cx, lower_launch);
+    collector c = {.walk = {.cx = r->cx, .stmt = collect_stmt, .expr = collect_expr}, .l = l};
+
+    *l = (lower_launch){.number = r->out->n, .body = s->attribute.body, .guard = guard, .block = {1, 1, 1}};
+    for (int a = 0; a < LOWER_AXES; a++)
+        l->grid[a] = ir_int(r->cx, 1);
+    c.in_launch = lower_find_stmt(r->cx, l->body, is_bound);
+    ir_walk_stmt(&c.walk, l->body);
+    if (c.failed || !check_grid(r, l) || !check_blocks(r->cx, l->body, 0))
+        return false;
+    add_args(r, &c, l);
+    base_push(r->cx, r->out, l);
+    return true;
+}
+
+static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
+{
+    bool ok = true;
+
+    switch (s->kind) {
+    case IR_ATTRIBUTE:
+        return base_same(s->attribute.key, LOWER_LAUNCH) ? add_launch(r, s, guard) : read(r, s->attribute.body, guard);
+    case IR_SEQ:
+        for (int i = 0; i < s->seq.n && ok; i++)
+            ok = read(r, s->seq.stmt[i], guard);
+        return ok;
+    case IR_ALLOCATE:
+        base_push(r->cx, &r->places, s);
+        ok = read(r, s->allocate.body, guard);
+        r->places.n--;
+        return ok;
+    case IR_IF:
+        if (ir_loads(r->cx, s->branch.cond))
+            return base_fail(r->cx, TEC_UNSUPPORTED, s->loc, "a launch stands under the condition '%s', which reads the device's memory",
+                             ir_expr_text(r->cx, s->branch.cond)), false;
+        return read(r, s->branch.then, ir_all(r->cx, guard, s->branch.cond)) &&
+               (!s->branch.otherwise || read(r, s->branch.otherwise, ir_all(r->cx, guard, ir_not(r->cx, s->branch.cond))));
+    case IR_FOR:
+        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc, "loop '%s' stands around launches, and a list of launches has no loops", s->loop.var->var.name), false;
+    case IR_LET_STMT:
+        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc, "a launch uses '%s', which is read from the device's memory outside of it",
+                         s->let.var->var.name), false;
+    default: return BASE_BUG(r->cx, "a statement outside of launches behind the pass 'split'"), false;
+    }
+}
+
+bool lower_launches(tec_context *cx, const ir_program *p, base_vec *out)
+{
+    reader r = {.cx = cx, .p = p, .out = out};
+
+    return read(&r, p->body, NULL) && !base_failed(cx);
+}

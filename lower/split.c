@@ -1,0 +1,182 @@
+/* lower/split.c -- takes each launch out of the program: what is left around launches is a list, and needs no code of a host.
+ *
+ *     allocate T: f32[n] {                                   allocate T: f32[n] @workspace(0) {
+ *       for b in 0..n blockIdx.x { T[b] = A[b] }               attribute launch(0) { for b in 0..n blockIdx.x { T[b] = A[b] } }
+ *       T[0] = 0                                         =>    attribute launch(1) { T[0] = 0 }
+ *       if n > 1 { for t in 0..32 threadIdx.x { ... } }        if n > 1 { attribute launch(2) { for t in 0..32 threadIdx.x { ... } } }
+ *     }                                                      }
+ *
+ * requires  flat buffers; the passes `alone` and `barriers`
+ * provides  each loop over blocks or threads stands in a launch; what is allocated outside of launches has a place in the workspace, and the
+ *           program the note "workspace"
+ * breaks    nothing
+ *
+ * A statement outside of all launches that touches memory becomes a launch of one thread, together with its neighbours of that sort: the memory
+ * is the device's. What a list of launches cannot say stays as it is, for the interpreter: a loop around launches, which needs a host that runs
+ * it; a condition that reads memory. lower/launches.c refuses these.
+ *
+ * Inside a launch a buffer of global scope belongs to a block, or to a thread: it is allocated anew in each. Where no loop over threads stands
+ * inside of its allocation, one thread alone comes to it, and it becomes local; where none stands around, it becomes shared.
+ */
+#include "lower/launches.h"
+#include "lower/util.h"
+
+enum { ALIGNMENT = 64 };
+
+typedef struct {
+    tec_context *cx;
+    const ir_facts *facts;
+    int n_launches;
+    bool in_loop; /* inside of a loop around launches */
+    const ir_expr *workspace; /* bytes so far */
+} splitter;
+
+/* ---- questions ---- */
+
+static bool is_bound(const ir_stmt *s)
+{
+    return lower_is_thread(s) || lower_is_blocks(s);
+}
+
+static bool has_launch(splitter *sp, const ir_stmt *s)
+{
+    return lower_find_stmt(sp->cx, s, is_bound) != NULL;
+}
+
+/* ---- scopes of what is allocated in launches ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    base_map moved; /* buffer -> the same in another scope */
+    bool in_launch, in_threads;
+} scoper;
+
+static const ir_buffer *moved_buffer(ir_rewrite *rw, const ir_buffer *b)
+{
+    const ir_buffer *moved = base_map_get(&((scoper *)rw)->moved, b);
+
+    return moved ? moved : b;
+}
+
+static void choose_scope(scoper *sc, const ir_stmt *s)
+{
+    const ir_buffer *b = s->allocate.buffer;
+    bool threads_inside = lower_find_stmt(sc->rw.cx, s->allocate.body, lower_is_thread) != NULL;
+    ir_buffer *moved;
+
+    if (!sc->in_launch || b->scope != IR_GLOBAL || (threads_inside && sc->in_threads))
+        return;
+    moved = ir_buffer_copy(sc->rw.cx, b);
+    moved->scope = threads_inside ? IR_SHARED : IR_LOCAL;
+    base_map_put(sc->rw.cx, &sc->moved, b, moved);
+}
+
+static const ir_stmt *visit_scopes(ir_rewrite *rw, const ir_stmt *s)
+{
+    scoper *sc = (scoper *)rw;
+    bool in_launch = sc->in_launch, in_threads = sc->in_threads;
+
+    sc->in_launch |= is_bound(s);
+    sc->in_threads |= lower_is_thread(s);
+    if (s->kind == IR_ALLOCATE)
+        choose_scope(sc, s);
+    s = ir_rewrite_stmt_children(rw, s);
+    sc->in_launch = in_launch;
+    sc->in_threads = in_threads;
+    return s;
+}
+
+/* ---- outside of launches ---- */
+
+static const ir_stmt *launch(splitter *sp, const ir_stmt *s)
+{
+    return ir_attribute(sp->cx, LOWER_LAUNCH, ir_int(sp->cx, sp->n_launches++), s);
+}
+
+static const ir_stmt *outside(splitter *sp, const ir_stmt *s);
+
+/* Neighbours without launches are one launch of one thread. */
+static const ir_stmt *sequence(splitter *sp, const ir_stmt *s)
+{
+    const ir_stmt **out = base_array(sp->cx, const ir_stmt *, s->seq.n + 1);
+    int n = 0;
+
+    for (int i = 0, next; i < s->seq.n; i = next) {
+        next = i + 1;
+        if (has_launch(sp, s->seq.stmt[i]) || s->seq.stmt[i]->kind == IR_ALLOCATE) {
+            out[n++] = outside(sp, s->seq.stmt[i]);
+            continue;
+        }
+        while (next < s->seq.n && !has_launch(sp, s->seq.stmt[next]) && s->seq.stmt[next]->kind != IR_ALLOCATE)
+            next++;
+        out[n++] = launch(sp, ir_seq(sp->cx, s->seq.stmt + i, next - i));
+    }
+    return base_failed(sp->cx) ? NULL : ir_seq(sp->cx, out, n);
+}
+
+static const ir_stmt *allocation(splitter *sp, const ir_stmt *s)
+{
+    tec_context *cx = sp->cx;
+    const ir_buffer *b = s->allocate.buffer;
+    const ir_expr *bytes = ir_mul(cx, ir_max(cx, b->shape[0], ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
+    ir_stmt *out = ir_stmt_copy(cx, s);
+
+    if (sp->in_loop) {
+        const ir_stmt *body = outside(sp, s->allocate.body);
+
+        return body ? lower_with_inner(cx, s, body) : NULL;
+    }
+    out->allocate.notes = ir_note_set(cx, s->allocate.notes, "workspace", sp->workspace);
+    bytes = ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT));
+    sp->workspace = ir_simplify(sp->facts, ir_add(cx, sp->workspace, bytes));
+    out->allocate.body = outside(sp, s->allocate.body);
+    return out->allocate.body ? out : NULL;
+}
+
+static const ir_stmt *condition(splitter *sp, const ir_stmt *s)
+{
+    const ir_stmt *then = outside(sp, s->branch.then), *otherwise = then && s->branch.otherwise ? outside(sp, s->branch.otherwise) : NULL;
+
+    return base_failed(sp->cx) ? NULL : ir_if(sp->cx, s->branch.cond, then, otherwise);
+}
+
+/* A loop, let or attribute, with what is inside of it taken out. */
+static const ir_stmt *around(splitter *sp, const ir_stmt *s)
+{
+    bool in_loop = sp->in_loop;
+
+    sp->in_loop |= s->kind == IR_FOR;
+    const ir_stmt *body = outside(sp, lower_inner(s));
+    sp->in_loop = in_loop;
+    return body ? lower_with_inner(sp->cx, s, body) : NULL;
+}
+
+static const ir_stmt *outside(splitter *sp, const ir_stmt *s)
+{
+    if (s->kind == IR_ALLOCATE)
+        return allocation(sp, s);
+    if (s->kind == IR_SEQ)
+        return sequence(sp, s);
+    if (is_bound(s) || !has_launch(sp, s))
+        return launch(sp, s);
+    if (s->kind == IR_IF)
+        return condition(sp, s);
+    if (s->kind == IR_LET_STMT && !ir_loads(sp->cx, s->let.value))
+        return outside(sp, ir_substitute_stmt(sp->cx, s->let.body, s->let.var, s->let.value));
+    return s->kind == IR_ATTRIBUTE ? outside(sp, s->attribute.body) : around(sp, s);
+}
+
+const ir_program *lower_split(const lower_options *o, const ir_program *p)
+{
+    scoper sc = {.rw = {.cx = o->cx, .stmt = visit_scopes, .buffer = moved_buffer, .no_memo = true}};
+    splitter sp = {.cx = o->cx, .facts = ir_facts_of_program(o->cx, p), .workspace = ir_int(o->cx, 0)};
+    const ir_stmt *body = ir_rewrite_stmt(&sc.rw, p->body);
+
+    body = body && !base_failed(o->cx) ? outside(&sp, body) : NULL;
+    if (!body || base_failed(o->cx))
+        return NULL;
+    ir_program *out = ir_program_copy(o->cx, p);
+    out->body = body;
+    out->notes = ir_note_set(o->cx, out->notes, "workspace", sp.workspace);
+    return out;
+}

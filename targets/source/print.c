@@ -1,0 +1,92 @@
+/* targets/source/print.c -- lines and names. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "targets/source/printer.h"
+
+source_printer *source_new(tec_context *cx, const source_dialect *d)
+{
+    source_printer *p = base_new(cx, source_printer);
+
+    p->cx = cx;
+    p->d = d;
+    return p;
+}
+
+const char *source_text(source_printer *p)
+{
+    return base_text_str(p->cx, &p->out);
+}
+
+void source_line(source_printer *p, const char *fmt, ...)
+{
+    va_list args, again;
+    int n;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, fmt, args);
+    char *line = base_alloc(p->cx, (size_t)n + 1);
+    vsnprintf(line, (size_t)n + 1, fmt, again);
+    va_end(again);
+    va_end(args);
+    for (int i = 0; i < p->indent; i++)
+        base_add(p->cx, &p->out, "    ");
+    base_add(p->cx, &p->out, line);
+    base_add(p->cx, &p->out, "\n");
+}
+
+void source_open(source_printer *p)
+{
+    p->indent++;
+}
+
+void source_close(source_printer *p)
+{
+    p->indent--;
+}
+
+void source_set_axis(source_printer *p, ir_how how, int64_t size)
+{
+    p->axis[how] = size;
+}
+
+/* Letters and digits, a letter first; an underscore ends what would be a word of the language ("in", "float", "local"). */
+static char *legal_name(source_printer *p, const char *wanted)
+{
+    static const char *const words[] = {
+        "auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "do", "double", "else",
+        "enum", "extern", "float", "for", "global", "goto", "half", "if", "inline", "int", "kernel", "local", "long",
+        "main", "private", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
+        "switch", "typedef", "uchar", "uint", "ulong", "union", "unsigned", "ushort", "void", "volatile", "while",
+        "min", "max", "floor", "ceil", "round", "exp", "log", "select", "shuffle", "dot", "step", "sign", "any",
+        "all", "size_t", "NAN", "INFINITY", "M_PI",
+    };
+    char *name = base_format(p->cx, "%s%s", isalpha((unsigned char)wanted[0]) ? "" : "v", wanted);
+    bool clash = strncmp(name, "tec_", 4) == 0 || strncmp(name, "get_", 4) == 0;
+
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    for (int i = 0; i < BASE_COUNT(words); i++)
+        clash |= strcmp(words[i], name) == 0;
+    return clash ? base_format(p->cx, "%s_", name) : name;
+}
+
+const char *source_name(source_printer *p, const void *what, const char *wanted)
+{
+    const char *first = legal_name(p, wanted), *name = first;
+
+    for (int i = 2; base_dict_has(&p->taken, name); i++)
+        name = base_format(p->cx, "%s_%d", first, i);
+    base_dict_put(p->cx, &p->taken, name, name);
+    if (what)
+        base_map_put(p->cx, &p->names, what, name);
+    return name;
+}
+
+const char *source_name_of(source_printer *p, const void *what)
+{
+    return base_map_get(&p->names, what);
+}

@@ -1,0 +1,52 @@
+/* targets/source/printer.h -- inside the room: the printer's state. */
+#ifndef TARGETS_SOURCE_PRINTER_H
+#define TARGETS_SOURCE_PRINTER_H
+
+#include "base/base.h"
+#include "targets/source/source.h"
+
+/* A node whose value has a name from here to the end of the text's block. */
+typedef struct {
+    const ir_expr *key;
+    const char *name;
+} source_known;
+
+struct source_printer {
+    tec_context *cx;
+    const source_dialect *d;
+    base_text out;
+    int indent;
+    base_map names;      /* buffer or variable -> char * */
+    base_dict taken;     /* names in use */
+    base_map uses;       /* of the statement under way: node -> int *, how many others use it */
+    source_known *known; /* a stack */
+    int n_known, cap_known;
+    int n_values;        /* named so far */
+    int64_t axis[IR_N_HOWS];
+    base_map nonnegative; /* variables that are never negative */
+};
+
+/* The text of an expression, wrapped in parentheses where it binds weaker than `level`; NULL after an error. */
+enum { SOURCE_ANY = 0, SOURCE_OR, SOURCE_AND, SOURCE_BITOR, SOURCE_BITXOR, SOURCE_BITAND, SOURCE_EQUAL, SOURCE_LESS, SOURCE_SHIFT, SOURCE_SUM,
+       SOURCE_PRODUCT, SOURCE_UNARY, SOURCE_PRIMARY };
+const char *source_expr(source_printer *p, const ir_expr *e, int level);
+
+/* Starts a statement: counts how often its parts are used. */
+void source_count(source_printer *p, const ir_expr *e);
+void source_forget(source_printer *p); /* the counts */
+
+bool source_nonnegative(source_printer *p, const ir_expr *e);
+/* Loads and stores of an element: the text that reads it, the statement that writes it. */
+const char *source_load(source_printer *p, const ir_expr *e);
+
+static inline bool source_is_half(base_dtype t)
+{
+    return base_is_float(t) && t.bits == 16;
+}
+/* "f16", "bf16" */
+static inline const char *source_half(base_dtype t)
+{
+    return t.code == kDLBfloat ? "bf16" : "f16";
+}
+
+#endif
