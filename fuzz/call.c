@@ -7,6 +7,7 @@
 
 #include "fuzz/data.h"
 #include "ir/interp.h"
+#include "tec/device.h"
 
 enum { MARGIN = 64, FILL = 0xA5 };
 
@@ -111,5 +112,75 @@ bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d)
     for (int i = 0; i < d->n; i++)
         if (g[i].map && g[i].map != MAP_FAILED)
             munmap(g[i].map, g[i].mapped);
+    return !d->fault;
+}
+
+/* ---- on a device ---- */
+
+/* A buffer of the device: margin, the bytes of an argument, margin. */
+typedef struct {
+    tec_array *array;
+    unsigned char *bytes; /* what was put there, and later what is there */
+    size_t size;
+    DLTensor tensor; /* over `bytes` */
+    int64_t shape[1];
+} framed;
+
+static bool open_framed(tec_context *cx, framed *fr, tec_device *device, const guarded *g, DLTensor *t, tec_error *err)
+{
+    fr->size = g->bytes + 2 * (size_t)MARGIN;
+    fr->bytes = base_alloc(cx, fr->size);
+    memset(fr->bytes, FILL, fr->size);
+    memcpy(fr->bytes + MARGIN, g->data, g->bytes);
+    fr->shape[0] = (int64_t)fr->size;
+    fr->tensor = (DLTensor){.data = fr->bytes, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLUInt, 8, 1}, .shape = fr->shape};
+    fr->array = tec_array_new_on(device, fr->tensor.dtype, 1, fr->shape, err);
+    if (!fr->array || !tec_tensor_copy(tec_array_tensor(fr->array), &fr->tensor, err))
+        return false;
+    t->data = tec_array_tensor(fr->array)->data;
+    t->device = tec_array_tensor(fr->array)->device;
+    t->byte_offset = MARGIN;
+    return true;
+}
+
+/* What the device holds now, to the host's argument; false where a margin has changed. */
+static bool close_framed(framed *fr, const guarded *g, tec_error *err)
+{
+    bool whole = tec_tensor_copy(&fr->tensor, tec_array_tensor(fr->array), err);
+
+    for (int i = 0; i < MARGIN && whole; i++)
+        whole = fr->bytes[i] == FILL && fr->bytes[fr->size - 1 - (size_t)i] == FILL;
+    memcpy(g->data, fr->bytes + MARGIN, g->bytes);
+    return whole;
+}
+
+bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *f, fuzz_data *d)
+{
+    guarded *g = base_array(cx, guarded, d->n);
+    framed *fr = base_array(cx, framed, d->n);
+    DLTensor *tensors = base_array(cx, DLTensor, d->n), **args = base_array(cx, DLTensor *, d->n);
+    tec_error err = {0};
+    bool good = true, whole = true;
+
+    d->fault = NULL;
+    for (int i = 0; i < d->n; i++) {
+        args[i] = &tensors[i];
+        good = good && open_argument(cx, d, i, &g[i], &tensors[i]) &&
+               (!d->tree->params[i].buffer || open_framed(cx, &fr[i], device, &g[i], &tensors[i], &err));
+    }
+    good = good && tec_function_call(f, args, d->n, &err);
+    for (int i = 0; i < d->n && good; i++)
+        whole = (!fr[i].array || close_framed(&fr[i], &g[i], &err)) && whole;
+    if (!good || err.status)
+        d->fault = err.status ? base_strdup(cx, err.text) : "there is no memory for the arguments";
+    else if (!whole)
+        d->fault = "it writes beside an argument";
+    else
+        check_outputs(cx, d, g);
+    for (int i = 0; i < d->n; i++) {
+        tec_array_free(fr[i].array);
+        if (g[i].map && g[i].map != MAP_FAILED)
+            munmap(g[i].map, g[i].mapped);
+    }
     return !d->fault;
 }

@@ -40,6 +40,8 @@ bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *s
 bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle);
 /* The same for compiled code: each array ends (or, by the seed, begins) at a page that nobody may touch. */
 bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d);
+/* The same on a device: each buffer lies between margins, which must stay as they are. */
+bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *f, fuzz_data *d);
 
 /* What differs first between two arrays of n elements of b; NULL: nothing. NaN equals NaN, and -0 equals 0. */
 const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found, const void *expected);

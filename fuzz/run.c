@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "compiler/compiler.h"
+#include "compiler/generators.h"
+#include "tec/device.h"
 #include "fuzz/data.h"
 #include "fuzz/draw.h"
 #include "fuzz/fuzz.h"
@@ -294,17 +296,20 @@ static bool call_all(check *k, tec_module *m)
     tec_error err = {0};
     bool parallel = strstr(k->c->trace, "parallel(") != NULL;
     tec_pool *pool = parallel ? tec_pool_new(3, &err) : NULL;
-    tec_function *f = tec_function_new(m, NULL, &(tec_run_options){.pool = pool, .threads = parallel ? 3 : 1}, &err);
+    const char *kind = comp_codegen(k->t)->device;
+    tec_device *device = kind ? tec_device_open(kind, &err) : NULL;
+    tec_function *f = tec_function_new(m, NULL, &(tec_run_options){.pool = pool, .threads = parallel ? 3 : 1, .device = device}, &err);
     bool good = f != NULL;
 
     if (!good)
         found(k, FUZZ_WRONG, "code", base_strdup(k->cx, err.text));
     for (int i = 0; i < k->n_sets && good; i++) {
-        good = fuzz_call(k->cx, f, &k->data[i]);
+        good = device ? fuzz_call_on(k->cx, device, f, &k->data[i]) : fuzz_call(k->cx, f, &k->data[i]);
         if (!good)
             found(k, FUZZ_WRONG, "code", base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
     }
     tec_function_free(f);
+    tec_device_free(device);
     tec_pool_free(pool);
     return good;
 }
@@ -316,7 +321,7 @@ static bool run_code(check *k)
 
     if (!code)
         return failed(k, "code");
-    if (target_unfit(k->cx, k->t))
+    if (!comp_codegen(k->t)->device && target_unfit(k->cx, k->t))
         return true;
     tec_module *m = comp_load(k->cx, code, NULL);
     if (!m)
@@ -331,8 +336,7 @@ void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_resul
     check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .r = out};
 
     *out = (fuzz_result){.where = "", .what = ""};
-    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) &&
-           (!target_offers(k.t, TARGET_HOST) || run_code(&k)));
+    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && (!comp_codegen(k.t)->generate || run_code(&k)));
     tec_context_clear(cx);
 }
 

@@ -10,14 +10,14 @@
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
-#include "tools/report.h"
-#include "worker/tensors.h"
+#include "tools/te_run.h"
 
 typedef struct {
     const char *output, *schedule, *records, *target, *emit, *name, *dispatch;
     int64_t threads;
     tool_list dims;
-    bool time, json, strict;
+    const char *device;
+    bool time, check, json, strict;
 } settings;
 
 typedef struct {
@@ -207,55 +207,22 @@ static bool print_text(session *x, const char *text)
     return true;
 }
 
-/* ---- timing ---- */
-
-typedef struct {
-    tec_function *f;
-    DLTensor **arg;
-    int n;
-    tec_error err;
-} call;
-
-static tec_status call_once(void *user)
-{
-    call *c = user;
-
-    return tec_function_call(c->f, c->arg, c->n, &c->err) ? TEC_OK : c->err.status;
-}
-
-static DLTensor *make_argument(session *x, const rt_param_desc *p, int k)
-{
-    int64_t shape[RT_MAX_RANK];
-
-    for (int d = 0; d < p->rank; d++)
-        if (!rt_dim_is_const(p->shape[d], &shape[d]))
-            return base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", p->name);
-    DLTensor *t = tool_new_tensor(x->cx, p->dtype, p->rank, shape);
-    run_fill_random(t, (uint64_t)k + 1);
-    return t;
-}
-
-static int time_calls(session *x, tec_module *m, const comp_code *code)
-{
-    const rt_function_desc *f = &comp_desc(code)->functions[0];
-    call c = {.arg = base_array(x->cx, DLTensor *, f->n_params), .n = f->n_params};
-    tec_timing timing;
-    int64_t flops = 0;
-
-    for (int k = 0; k < f->n_params; k++)
-        if (!(c.arg[k] = make_argument(x, &f->params[k], k)))
-            return tool_fail("te", x->cx);
-    c.f = tec_function_new(m, NULL, &(tec_run_options){.threads = (int)x->s->threads}, &c.err);
-    rt_dim_is_const(f->flops, &flops);
-    bool good = c.f && tec_time(call_once, &c, &(tec_time_options){.min_seconds = 0.5}, &timing, &c.err);
-    tec_function_free(c.f);
-    if (!good)
-        return tool_fail_run("te", &c.err);
-    tool_print_timing(f->name, &timing, (double)flops, x->s->json);
-    return TOOL_OK;
-}
-
 /* ---- the command ---- */
+
+static int run_built(session *x, const comp_code *code)
+{
+    tec_module *m = comp_load(x->cx, code, NULL);
+    te_run r = {.cx = x->cx, .def = x->def, .module = m, .function = comp_desc(code)->functions, .on = x->s->device, .threads = (int)x->s->threads,
+                .json = x->s->json, .strict = x->s->strict};
+    int status = m ? TOOL_OK : tool_fail("te", x->cx);
+
+    if (status == TOOL_OK && x->s->check)
+        status = tool_te_check(&r);
+    if (status == TOOL_OK && x->s->time)
+        status = tool_te_time(&r);
+    tec_module_free(m);
+    return status;
+}
 
 static int build(session *x, emit_kind kind)
 {
@@ -282,12 +249,7 @@ static int build(session *x, emit_kind kind)
     tool_hold_interrupts(false);
     if (!written)
         return tool_fail("te", x->cx);
-    if (!x->s->time)
-        return TOOL_OK;
-    tec_module *m = comp_load(x->cx, code, NULL);
-    int status = m ? time_calls(x, m, code) : tool_fail("te", x->cx);
-    tec_module_free(m);
-    return status;
+    return x->s->time || x->s->check ? run_built(x, code) : TOOL_OK;
 }
 
 static int run(session *x, emit_kind kind)
@@ -322,6 +284,8 @@ int tool_te(int argc, char **argv)
         {"threads", TOOL_INT, &s.threads, "N", "threads to schedule for and to time with"},
         {"emit", TOOL_TEXT, &s.emit, "WHAT", "te, tree, trace, lowered, llvm, asm or obj"},
         {"time", TOOL_FLAG, &s.time, NULL, "times it on random numbers"},
+        {"check", TOOL_FLAG, &s.check, NULL, "compares its results on random numbers with plain loops on this CPU"},
+        {"device", TOOL_TEXT, &s.device, "NAME", "the device to run on, as tec devices lists them (the first of the target's kind)"},
         {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
