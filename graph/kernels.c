@@ -77,11 +77,12 @@ static const ir_program *from_source(graph_kernels *k, graph_kernel_entry *e)
 
 static const ir_program *by_default(graph_kernels *k, graph_kernel_entry *e, const char *name)
 {
-    sched *s = sched_new(k->cx, e->plain, k->target);
+    const sched *s = space_default(k->cx, e->plain, k->target);
 
-    if (!op_schedule(s, e->impl))
-        return base_fail(k->cx, TEC_INTERNAL, e->plain->loc, "the default schedule of '%s' was refused: %s", name,
-                         sched_error(s) ? sched_error(s) : "no reason");
+    if (!s)
+        return NULL;
+    if (sched_failed(s))
+        return base_fail(k->cx, TEC_INTERNAL, e->plain->loc, "the default schedule of '%s' was refused: %s", name, sched_error(s));
     if (k->want_tasks)
         e->trace = sched_trace_text(k->cx, s);
     return sched_tree(s);

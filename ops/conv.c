@@ -43,6 +43,18 @@ static int64_t choose_in_block(int64_t in)
     return WANTED;
 }
 
+/* Blocks that fill each group, so that no tile of neighbouring channels computes pieces of two groups: 20 channels are five blocks of 4. The
+ * block stays where whole ones would be short. */
+static int64_t share_of_group(int64_t out, int64_t block)
+{
+    enum { LEAST = 4 };
+    int64_t b = block;
+
+    while (b >= LEAST && out % b)
+        b /= 2;
+    return b >= LEAST ? b : block;
+}
+
 static bool constant_dim(const op_call *c, int operand, int dim, int64_t *out)
 {
     if (ir_is_int(c->input[operand].dim[dim], out) && *out >= 1)
@@ -94,6 +106,8 @@ bool op_conv_read(const op_call *c, op_conv *v)
     v->out_block = c->target ? target_lanes(c->target, v->sum) : 1;
     if (v->out_block > power_of_two_above(v->out))
         v->out_block = power_of_two_above(v->out);
+    if (v->groups > 1 && v->out % v->out_block)
+        v->out_block = share_of_group(v->out, v->out_block);
     return true;
 }
 
@@ -342,9 +356,8 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
 }
 
 static const op_impl impls[] = {
-    {.name = "conv.direct", .version = 1, .body = direct_body, .packs = 1, .pack = pack_weights, .schedule = op_conv_schedule},
-    {.name = "conv.depthwise", .version = 1, .applies = is_depthwise, .rank = prefer, .body = depthwise_body, .packs = -1,
-     .schedule = op_depthwise_schedule},
+    {.name = "conv.direct", .version = 1, .body = direct_body, .packs = 1, .pack = pack_weights},
+    {.name = "conv.depthwise", .version = 1, .applies = is_depthwise, .rank = prefer, .body = depthwise_body, .packs = -1},
 };
 
 static const op_info rows[] = {

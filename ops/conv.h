@@ -1,8 +1,7 @@
-/* ops/conv.h -- inside the room: what the implementations of convolution share, and their default schedules.
+/* ops/conv.h -- inside the room: what the implementations of convolution share, on plain and on packed channels.
  *
  *     op_conv v;
  *     if (!op_conv_read(c, &v)) return false;                  // geometry, groups, blocks of channels
- *     {.name = "conv.direct", ..., .schedule = op_conv_schedule}
  */
 #ifndef OPS_CONV_H
 #define OPS_CONV_H
@@ -43,11 +42,5 @@ static inline const char *op_numbered(tec_context *cx, const char *letter, int i
 {
     return base_format(cx, "%s%d", letter, i);
 }
-
-/* These know the axes that the bodies make. ops/schedule_tiles.c, ops/schedule_conv_packed.c */
-bool op_conv_schedule(sched *s, const char *anchor);
-bool op_depthwise_schedule(sched *s, const char *anchor);
-bool op_conv_packed_schedule(sched *s, const char *anchor);
-bool op_depthwise_packed_schedule(sched *s, const char *anchor);
 
 #endif

@@ -274,10 +274,8 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
 }
 
 static const op_impl impls[] = {
-    {.name = "conv_packed.direct", .version = 1, .applies = is_direct, .body = direct_body, .packs = 1, .pack = pack_weights,
-     .schedule = op_conv_packed_schedule},
-    {.name = "conv_packed.depthwise", .version = 1, .applies = is_depthwise, .body = depthwise_body, .packs = 1, .pack = pack_weights,
-     .schedule = op_depthwise_packed_schedule},
+    {.name = "conv_packed.direct", .version = 1, .applies = is_direct, .body = direct_body, .packs = 1, .pack = pack_weights},
+    {.name = "conv_packed.depthwise", .version = 1, .applies = is_depthwise, .body = depthwise_body, .packs = 1, .pack = pack_weights},
 };
 
 static const op_info rows[] = {

@@ -7,7 +7,6 @@
  *     Y[batch, m, n]       = A[batch, m, n / NI, n % NI]  (+ C, broadcast)
  */
 #include "ops/families.h"
-#include "ops/matmul.h"
 
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -177,7 +176,7 @@ static bool packed_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 }
 
 static const op_impl impls[] = {
-    {.name = "matmul.packed", .version = 1, .body = packed_body, .packs = 1, .pack = pack_b, .schedule = op_matmul_schedule},
+    {.name = "matmul.packed", .version = 1, .body = packed_body, .packs = 1, .pack = pack_b},
 };
 
 static const op_info rows[] = {

@@ -1,12 +1,14 @@
-/* ops/op.h -- tensor operators as data: type relation, implementations in te, fusion kind, default schedules.
+/* ops/op.h -- tensor operators as data: type relation, implementations in te, fusion kind.
  *
  *     const op_info *op = op_find("conv");
  *     op_call c = {.cx = cx, .op = op, .target = t, .n_inputs = 2, .input = types, .n_attrs = n, .attr = attrs};
  *     if (op_infer(&c)) ... c.output[0] is the type of the result
  *     const op_impl *impl = op_choose(&c);
  *     impl->body(&c, def, in, out);                 // adds stages to the te definition of the group
- *     op_schedule(s, impl);                         // the default schedule of the whole group
  *
+ * An operator says nothing of schedules: the default one is the start of the space of its definition (space/space.h), which reads the roles
+ * and notes of the stages. A stage has the note "keep" where it is to stay a stage of its own, and "by_rows" where its reader wants one row
+ * of its results at a time.
  * An operator is one row of its family's table (ops/table.c lists the families) and one file, or a piece of the family's. Operators are
  * tec's own: front ends map theirs to these, with normalised attributes (explicit pads, positive axes). Every dimension is an i64 expression over symbols.
  * Lifetime: the context's. Errors: user errors name the operator, the operand and c->loc.
@@ -15,7 +17,6 @@
 #define OPS_OP_H
 
 #include "ir/facts.h"
-#include "schedule/sched.h"
 #include "targets/target.h"
 #include "te/te.h"
 
@@ -87,8 +88,6 @@ typedef struct op_impl {
      * constant, its stages go in front of the body. The body is handed the result in place of in[packs]. */
     int packs; /* operand index, or -1 */
     bool (*pack)(const op_call *c, te_def *d, te_tensor *in, te_tensor **out);
-    /* The default schedule of a group whose anchor this is; NULL: the generic one. False with sched_error where a step was refused. */
-    bool (*schedule)(sched *s, const char *anchor);
 } op_impl;
 
 struct op_info {
@@ -122,10 +121,6 @@ bool op_is_short(const ir_expr *e, bool *large);
 const op_impl *op_choose(const op_call *c);     /* NULL with an error: nothing applies */
 /* body with packing: what the graph and tests call. packed: in[impl->packs] is packed already. */
 bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed, te_tensor **out);
-
-/* The default schedule of a tree: that of the anchor's implementation, or the generic one (inline what is injective, vectorise and run in
- * parallel what is left, reductions row-wise). impl NULL: no anchor. */
-bool op_schedule(sched *s, const op_impl *impl);
 
 /* ---- for relations and bodies ---- */
 const op_attr *op_attr_find(const op_call *c, const char *name);

@@ -68,9 +68,12 @@ static const int64_t *split_column(tec_knobs *k, const space_stage *g, const spa
     const space_heavy *h = g->heavy;
     bool single = h->along_reduction && g->lanes > 1;
     int64_t panel = l->extent && l->extent <= h->panel ? 0 : h->panel; /* all lies in the first panel: tiles may be of any size */
-    int64_t lanes = lanes_for(g, l->extent);
+    int64_t lanes = lanes_for(g, panel ? panel : l->extent);
     lane_rule rule = {lanes, panel ? lanes : even_lanes(lanes, l->extent), panel, single};
     int64_t start[] = {1, l->extent && l->extent <= lanes ? 1 : h->tile.vectors, rule.even}, most[] = {0, MOST_VECTORS, g->lanes};
+
+    if (h->on_reduction)
+        start[1] = h->tile.vectors, start[2] = 1;
 
     return space_pick_split(k, g, "tile", l->iter, l->extent,
                             &(tec_split_domain){.parts = 4, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start, .keep = keep_lanes, .user = &rule});
@@ -312,7 +315,7 @@ const space_heavy_choice *space_declare_heavy(tec_knobs *k, const space_shape *s
         c->tile[i] = split_axis(k, g, &h->axis[i], i == h->n_axes - 1);
     c->lanes_on = !vectors && h->along_reduction && g->lanes > 1 ? LANES_ON_REDUCTION : LANES_ON_COLUMN;
     if (h->along_reduction && vectors)
-        c->lanes_on = space_pick_word(k, g, "lanes", lane_words, 2, LANES_ON_COLUMN);
+        c->lanes_on = space_pick_word(k, g, "lanes", lane_words, 2, h->on_reduction ? LANES_ON_REDUCTION : LANES_ON_COLUMN);
     c->unroll = split_reduction(k, g);
     if (c->unroll)
         space_leave_idle(k, g, base_format(k->cx, "unroll.%s", h->reduce[h->n_reduce - 1]->iter), c->lanes_on == LANES_ON_REDUCTION);

@@ -1,4 +1,4 @@
-/* space/look.h -- what a tree tells a schedule, for templates and default schedules.
+/* space/look.h -- what a tree tells a template.
  *
  *     const char *loop = space_loop_of(s, "conv1.acc", "ib");                      // "conv1.acc.ib", wherever it is now
  *     space_tile t = space_tile_choose(sched_target(s), rows, vectors);            // sums that fit in registers

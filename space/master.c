@@ -6,6 +6,7 @@
 
 #include "ir/build.h"
 #include "ir/facts.h"
+#include "ir/reason.h"
 #include "ir/walk.h"
 
 enum {
@@ -107,19 +108,30 @@ static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
     return false;
 }
 
+/* The dimension along which neighbouring elements lie in memory: the last one that has more than one element. */
+static int row_dimension(const ir_expr *load)
+{
+    int d = load->load.n - 1;
+
+    while (d > 0 && ir_is_value(load->load.buffer->shape[d], 1))
+        d--;
+    return d;
+}
+
 /* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3 elements far apart. */
 static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
 {
     tec_context *cx = ir_facts_context(f);
+    int row = row_dimension(load);
     int64_t step;
     const ir_expr *rest;
 
     if (!load_uses(cx, load, var))
         return 0;
-    for (int i = 0; i < load->load.n - 1; i++)
+    for (int i = 0; i < row; i++)
         if (ir_uses_var(cx, load->load.index[i], var))
             return 3;
-    if (!ir_linear(f, load->load.index[load->load.n - 1], &var, 1, &step, &rest))
+    if (!ir_linear(f, load->load.index[row], &var, 1, &step, &rest))
         return 3;
     return step == 1 ? 1 : 2;
 }
@@ -258,21 +270,92 @@ static const ir_iter *sums_iter(tec_context *cx, const space_heavy *h, const spa
     return NULL;
 }
 
-static void list_followers(tec_context *cx, space_heavy *h, const space_loop *column)
+typedef struct {
+    ir_walk w;
+    const ir_expr *var;
+    int64_t run; /* 0: all values; 1: each value counts */
+} run_finder;
+
+static bool find_run(ir_walk *w, const ir_expr *e)
+{
+    run_finder *r = (run_finder *)w;
+    int64_t by;
+
+    if (e == r->var)
+        r->run = 1;
+    if (e->op != IR_FLOORDIV || e->arg[0] != r->var || !ir_is_int(e->arg[1], &by))
+        return true;
+    r->run = ir_gcd(r->run, by);
+    return false;
+}
+
+/* How many neighbouring values of the variable give an expression one value: `v / 5 * 5 + k` is the same for 5 values of v. 0: for all of them. */
+static int64_t run_in(tec_context *cx, const ir_expr *e, const ir_expr *var)
+{
+    run_finder r = {.w = {.expr = find_run, .cx = cx}, .var = var};
+
+    ir_walk_expr(&r.w, e);
+    return r.run;
+}
+
+static int64_t run_of_load(tec_context *cx, const ir_expr *load, const ir_expr *var)
+{
+    int64_t run = 0;
+
+    for (int d = 0; d < load->load.n; d++)
+        run = ir_gcd(run, run_in(cx, load->load.index[d], var));
+    return run;
+}
+
+/* An index `c % 20 % 16` counts up within pieces of gcd(20, 16) = 4 values of c and may jump between them; `c % 4 % 16` within pieces of 4,
+ * because the second modulus changes nothing. *range is the number of values that the index has. 0: no piece ends, or a modulus is unknown. */
+static int64_t piece_of(const ir_expr *index, int64_t *range)
+{
+    int64_t by, piece;
+
+    if (index->op != IR_FLOORMOD)
+        return *range = 0;
+    piece = piece_of(index->arg[0], range);
+    if (!ir_is_int(index->arg[1], &by))
+        return *range = 0;
+    if (*range && by >= *range)
+        return piece;
+    *range = by;
+    return ir_gcd(piece, by);
+}
+
+/* An operand that the lanes share depends on the variable. */
+static bool is_shared_by_lanes(tec_context *cx, const space_heavy *h, const ir_iter *lane, const ir_expr *var)
+{
+    load_list l = loads_of(cx, h->sums->block);
+
+    for (int i = 0; lane && i < l.n; i++)
+        if (!load_uses(cx, l.load[i], lane->var) && load_uses(cx, l.load[i], var))
+            return true;
+    return false;
+}
+
+static void list_followers(tec_context *cx, space_heavy *h, const space_loop *column, const ir_iter *lane)
 {
     const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
     const ir_iter *var = iter_named(h->out->block, column->iter);
     const ir_stmt *update = space_update_of(h->sums->block);
+    int64_t range = 0;
 
     for (int d = 0; var && d < load->load.n && h->n_follows < SPACE_MAX_AXES; d++) {
         const ir_expr *index = load->load.index[d];
 
         if (!ir_uses_var(cx, index, var->var))
             continue;
-        if (index->op == IR_FLOORMOD)
-            ir_is_int(index->arg[1], &h->panel);
-        if (update->update.index[d]->op == IR_VAR)
-            h->follows[h->n_follows++] = update->update.index[d]->var.name;
+        if (index->op == IR_FLOORMOD) {
+            h->panel = piece_of(index, &range);
+            h->uneven = h->panel < range;
+        }
+        if (update->update.index[d]->op != IR_VAR)
+            continue;
+        h->follows[h->n_follows++] = update->update.index[d]->var.name;
+        if (is_shared_by_lanes(cx, h, lane, update->update.index[d]))
+            h->run = ir_gcd(h->run, run_in(cx, index, var->var));
     }
 }
 
@@ -326,8 +409,10 @@ static void add_axis(space_heavy *h, space_axis axis)
         h->axis[h->n_axes++] = axis;
 }
 
-/* Where a column is no longer than one vector: the last axis along which vectors share an operand that does not depend on the lane. */
-static const space_loop *find_wide(tec_context *cx, const space_heavy *h, const space_loop *column, const ir_iter *lane, const space_loop *const *row)
+/* Where a column is no longer than one vector: the last axis along which vectors share an operand that does not depend on the lane, for *run
+ * neighbouring values (0: for all of them). */
+static const space_loop *find_wide(tec_context *cx, const space_heavy *h, const space_loop *column, const ir_iter *lane, const space_loop *const *row,
+                                   int64_t *run)
 {
     load_list l = loads_of(cx, h->sums->block);
 
@@ -336,7 +421,7 @@ static const space_loop *find_wide(tec_context *cx, const space_heavy *h, const 
         const ir_iter *iter = loop->extent == 1 || loop == column || loop == row[0] || loop == row[1] ? NULL : sums_iter(cx, h, loop);
 
         for (int j = 0; iter && j < l.n; j++)
-            if (!load_uses(cx, l.load[j], lane->var) && !load_uses(cx, l.load[j], iter->var))
+            if (!load_uses(cx, l.load[j], lane->var) && (*run = run_of_load(cx, l.load[j], iter->var)) != 1)
                 return loop;
     }
     return NULL;
@@ -380,7 +465,7 @@ static void order_axes(tec_context *cx, space_heavy *h, const space_loop *column
             row[row[1] ? 0 : 1] = l;
     }
     row[1] = row[1] ? row[1] : last;
-    const space_loop *wide = find_wide(cx, h, column, lane, row);
+    const space_loop *wide = find_wide(cx, h, column, lane, row, &h->run);
     for (int i = 0; i < h->out->n_loops; i++) {
         const space_loop *l = &h->out->loop[i];
 
@@ -503,9 +588,15 @@ static void list_reduction(space_heavy *h)
             h->reduce[h->n_reduce++] = &h->sums->loop[i];
 }
 
+/* The vectors that share an operand for h->run values; where panels are uneven, a tile of several of them would compute whole ones. */
+static int64_t vectors_of_run(const space_heavy *h, int64_t lanes)
+{
+    return h->run % lanes == 0 && !h->uneven ? h->run / lanes : 1;
+}
+
 static void choose_tile(const space_shape *shape, space_heavy *h)
 {
-    enum { SMALL = 8 };
+    enum { SMALL = 8, MOST_COLUMNS = 8 };
     int64_t rows = 1, columns = 0, wide = 0, lanes = h->sums->lanes;
 
     for (int i = 0; i < h->n_axes; i++) {
@@ -516,9 +607,15 @@ static void choose_tile(const space_shape *shape, space_heavy *h)
         if (h->axis[i].wide)
             wide = h->axis[i].loop->extent;
     }
-    int64_t vectors = wide ? wide : columns ? (columns + lanes - 1) / lanes : 2;
+    if (h->panel && h->panel < lanes)
+        lanes = h->panel;
+    int64_t vectors = h->run ? vectors_of_run(h, wide ? 1 : lanes) : wide ? wide : columns ? (columns + lanes - 1) / lanes : 2;
     h->tile = space_tile_choose(sched_target(shape->base), rows, vectors);
-    if (h->panel > lanes && h->panel <= PANEL * lanes) { /* whole panels, and the rows that then fit */
+    if (h->on_reduction) { /* a vector of partial sums for each column: any number of columns will do */
+        space_tile across = space_tile_choose(sched_target(shape->base), columns, rows ? rows : SMALL);
+
+        h->tile = (space_tile){across.vectors, across.rows < MOST_COLUMNS ? across.rows : MOST_COLUMNS};
+    } else if (h->panel > lanes && h->panel <= PANEL * lanes) { /* whole panels, and the rows that then fit */
         int fit = (shape->registers >= 32 ? 24 : 12) / (int)(h->panel / lanes);
 
         h->tile.vectors = (int)(h->panel / lanes);
@@ -537,10 +634,11 @@ static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const 
     list_reduction(h);
     h->along_reduction = along_reduction(f, h);
     const space_loop *column = choose_column(f, h);
+    h->on_reduction = column && g->lanes > 1 && h->along_reduction && merit(f, h, column) < 0;
     const ir_iter *lane = column ? sums_iter(cx, h, column) : NULL;
     h->lane = lane ? lane->var->var.name : NULL;
     if (column)
-        list_followers(cx, h, column);
+        list_followers(cx, h, column, lane);
     order_axes(cx, h, column, lane);
     name_iters(cx, h);
     list_loads(cx, h);
@@ -668,13 +766,37 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
     return shape;
 }
 
+/* The template of a kind of target: the first row whose features the target offers. */
+static const struct {
+    unsigned features;
+    tec_template *template;
+} templates[] = {
+    {TARGET_THREADS, space_gpu_template},
+    {0, space_cpu_template},
+};
+
+static tec_template *template_of(const target *t)
+{
+    int i = 0;
+
+    while (!target_offers(t, templates[i].features))
+        i++;
+    return templates[i].template;
+}
+
 space *space_master(tec_context *cx, const ir_program *tree, const target *t)
 {
     if (!tree || base_failed(cx))
         return NULL;
     const space_shape *shape = space_analyse(cx, tree, t);
 
-    return space_new(cx, shape->base,
-                     target_offers(t, TARGET_THREADS) ? space_gpu_template : space_cpu_template,
-                     (void *)shape);
+    return space_new(cx, shape->base, template_of(t), (void *)shape);
+}
+
+sched *space_default(tec_context *cx, const ir_program *tree, const target *t)
+{
+    const space *sp = space_master(cx, tree, t);
+    const space_point start = sp ? space_start(sp) : (space_point){0};
+
+    return sp ? space_apply(cx, sp, &start) : NULL;
 }

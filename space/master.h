@@ -48,9 +48,12 @@ typedef struct {
     const char *follows[SPACE_MAX_AXES]; /* variables of the sums that follow the column */
     int n_follows;
     int64_t panel;          /* the last of these repeats after so many elements of the column: a tile holds whole panels, or divides one; 0: no */
+    int64_t run;            /* an operand that lanes share is the same for so many neighbouring values of the column or the wide axis; 0: for all */
     const char *lane;       /* the variable of the sums that the lanes of a vector run over; NULL: no axis is fit for it */
     const char *row;        /* the variable of the sums that follows the last row; NULL: there is no row */
+    bool uneven;            /* some panels are shorter: those at the end of a group of channels */
     bool along_reduction;   /* operands lie side by side along the last reduction loop: lanes may be partial sums */
+    bool on_reduction;      /* they start as these, since along the column operands lie far apart */
     const space_loop *reduce[SPACE_MAX_AXES]; /* of more than one step */
     int n_reduce;
     const space_stage *producer[SPACE_MAX_OPERANDS]; /* prologues, in order of execution */

@@ -43,6 +43,10 @@ space *space_new(tec_context *cx, const sched *base, tec_template *f, void *user
 /* The space that follows from the tree and the kind of target. */
 space *space_master(tec_context *cx, const ir_program *tree, const target *t);
 
+/* The schedule of a definition for which no record says otherwise: the start of its space. The operator of the definition plays no part; what
+ * it knows, its stages say by their roles and notes. Test sched_failed for a step that was refused. NULL with an error in cx. */
+sched *space_default(tec_context *cx, const ir_program *tree, const target *t);
+
 const sched *space_base(const space *sp);
 int space_n_knobs(const space *sp);
 const space_knob *space_knob_at(const space *sp, int i);

@@ -36,7 +36,7 @@ typedef struct {
 
 const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor); /* anchor NULL: written by hand */
 
-/* Implemented over the record store by autotune/, and by the default schedules of ops/. */
+/* Implemented over the record store by autotune/. Where it has no trace, the default schedule stands in (space_default). */
 typedef struct tec_records space_source; /* public: tec/records.h */
 struct tec_records {
     /* The best trace for the task, in cx; NULL: this source has none. *origin (may be NULL): a word on where it came from. */

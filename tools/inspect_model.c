@@ -8,6 +8,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/pass.h"
 #include "graph/text.h"
+#include "space/space.h"
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
@@ -54,12 +55,12 @@ static const char *kernel_text(tec_context *cx, const graph_module *m, const gra
 {
     te_def *d = graph_definition(m, node, t);
     const ir_program *tree = d ? te_tree(cx, d) : NULL;
-    sched *s = tree ? sched_new(cx, tree, t) : NULL;
+    const sched *s = tree ? space_default(cx, tree, t) : NULL;
     base_text out = {0};
 
     if (!s)
         return NULL;
-    if (!op_schedule(s, node->impl))
+    if (sched_failed(s))
         return base_fail(cx, TEC_INTERNAL, node->loc, "the default schedule of '%s' was refused: %s", node->name, sched_error(s));
     base_addf(cx, &out, "# %s\n# implementation %s, for %s\n", node->name, node->impl ? node->impl->name : "generic", target_text(cx, t));
     base_addf(cx, &out, "%s\nschedule %s {\n", te_text(cx, d), d->name);

@@ -10,6 +10,7 @@
 
 #include "ops/op.h"
 #include "store/store.h"
+#include "schedule/sched.h"
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"

@@ -100,15 +100,6 @@ static const char *recorded(session *x, bool file_has_one)
     return trace;
 }
 
-/* Where a tuner would begin: the first point of the space that follows from the definition. */
-static sched *start_of_space(session *x, const ir_program *tree)
-{
-    const space *sp = space_master(x->cx, tree, x->t);
-    space_point start = sp ? space_start(sp) : (space_point){0};
-
-    return sp ? space_apply(x->cx, sp, &start) : NULL;
-}
-
 static bool make_schedule(session *x)
 {
     const char *text = base_dict_get(&x->file->schedules, x->def->name), *from = x->path;
@@ -135,7 +126,7 @@ static bool make_schedule(session *x)
     if (base_failed(x->cx))
         return false;
     if (!text)
-        x->schedule = start_of_space(x, tree);
+        x->schedule = space_default(x->cx, tree, x->t);
     if (!x->schedule)
         return false;
     bool good = text ? sched_replay(x->schedule, from, text) : !sched_failed(x->schedule);

@@ -18,6 +18,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/op.h"
+#include "space/space.h"
 
 static tec_context *cx;
 static const ir_expr *batch; /* the symbol n, for shapes that are known when the function is called */
@@ -318,8 +319,9 @@ static inline void gives(const char *op, const op_attr *attr, int n_attrs, const
             const ir_program *p = tree_of(&c, impl);
             cr_assert(ir_verify(cx, p, IR_VERIFY_TREE), "%s\n%s", tec_context_error(cx), ir_program_text(cx, p));
             run_tree(base_format(cx, "%s, as defined for %s", impl->name, targets[t]), p, in, n, &expected, tolerance);
-            sched *s = sched_new(cx, p, c.target);
-            cr_assert(op_schedule(s, impl), "%s for %s: %s\n%s", impl->name, targets[t], sched_error(s), ir_program_text(cx, sched_tree(s)));
+            const sched *s = space_default(cx, p, c.target);
+            cr_assert(s, "%s for %s: %s", impl->name, targets[t], tec_context_error(cx));
+            cr_assert_not(sched_failed(s), "%s for %s: %s\n%s", impl->name, targets[t], sched_error(s), ir_program_text(cx, sched_tree(s)));
             run_tree(base_format(cx, "%s, scheduled for %s", impl->name, targets[t]), sched_tree(s), in, n, &expected, tolerance);
         }
     }
