@@ -766,7 +766,7 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
     return shape;
 }
 
-/* The template of a kind of target: the first row whose features the target offers. */
+/* The template of a kind of target: the first row whose features the target offers. The last one asks for nothing. */
 static const struct {
     unsigned features;
     tec_template *template;
@@ -779,7 +779,7 @@ static tec_template *template_of(const target *t)
 {
     int i = 0;
 
-    while (!target_offers(t, templates[i].features))
+    while (templates[i].features && !target_offers(t, templates[i].features))
         i++;
     return templates[i].template;
 }
