@@ -79,6 +79,40 @@ static const int64_t *split_column(tec_knobs *k, const space_stage *g, const spa
                             &(tec_split_domain){.parts = 4, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start, .keep = keep_lanes, .user = &rule});
 }
 
+/* Tasks that the axes but the last one give where they start. An extent that is not constant may be large. */
+static int64_t count_tasks(const space_heavy *h)
+{
+    int64_t tasks = 1;
+
+    for (int i = 0; i < h->n_axes - 1; i++) {
+        const space_axis *a = &h->axis[i];
+        int64_t n = a->loop->extent, size = a->column ? h->tile.vectors * lanes_for(h->sums, n) : a->wide ? h->tile.vectors : a->row && h->seldom ? n : 1;
+
+        tasks *= n ? (n + size - 1) / size : SPACE_TASKS;
+    }
+    return tasks;
+}
+
+/* The outermost part of a last row of unknown length is a loop of its own, inside of the parallel one: the rest at its end is then cut off, where
+ * of fused loops each tile would ask for it. Where it has all the tasks it runs in parallel itself. */
+static bool stays_apart(const space_heavy *h, int i)
+{
+    return i == h->n_axes - 1 && h->axis[i].row && h->axis[i].loop->extent == 0 && count_tasks(h) > 1;
+}
+
+/* The inner part of the last row: all its tiles, or so many that there are tasks enough. Pieces are equal, or the shorter one at the end would
+ * put conditions into all of them. */
+static int64_t start_rows(const space_heavy *h, int64_t n)
+{
+    int64_t tiles = (n + h->tile.rows - 1) / h->tile.rows, inner = tiles / space_more_tasks(h->sums, count_tasks(h));
+
+    if (n % h->tile.rows)
+        return tiles;
+    while (inner > 1 && tiles % inner)
+        inner--;
+    return inner > 1 ? inner : 1;
+}
+
 static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space_axis *a, bool last)
 {
     const space_heavy *h = g->heavy;
@@ -88,7 +122,7 @@ static const int64_t *split_axis(tec_knobs *k, const space_stage *g, const space
     if (a->column)
         return split_column(k, g, a->loop);
     if (n && (last || (a->row && h->seldom)))
-        start[0] = (n + rows - 1) / rows;
+        start[0] = last && !h->seldom ? start_rows(h, n) : (n + rows - 1) / rows;
     return space_pick_split(k, g, "tile", a->loop->iter, n,
                             &(tec_split_domain){.parts = a->row ? 3 : 2, .policy = TEC_SPLIT_VERBOSE, .most = most, .start = start});
 }
@@ -270,7 +304,7 @@ static void group_loops(tec_knobs *k, const space_stage *g, const space_heavy_ch
     for (int i = 0; i < h->n_axes; i++) {
         int64_t n = h->axis[i].loop->extent;
 
-        outer[i] = n && n <= span_of(c, h, i) ? i + 1 : 0;
+        outer[i] = stays_apart(h, i) || (n && n <= span_of(c, h, i)) ? i + 1 : 0;
         inner[i] = c->tile[i][1] == 1 ? i + 1 : 0;
         no_inner = no_inner && inner[i];
     }
@@ -300,7 +334,7 @@ static void pick_places(tec_knobs *k, const space_stage *g, space_heavy_choice *
 
     for (int i = 0; i < h->n_producers; i++)
         c->place[i] = space_pick_word(k, g, base_format(k->cx, "place.%s", h->producer[i]->name), place_words, 4,
-                                     h->producer[i]->flat || h->seldom ? AT_READER : AT_ROOT);
+                                     h->in_passing[i] ? AT_READER : AT_ROOT);
     for (int i = 0; i < h->n_operands; i++)
         c->copy[i] = space_pick_word(k, g, base_format(k->cx, "copy.%s", h->operand[i]), copy_words, 3, NOT_COPIED);
 }
@@ -334,7 +368,6 @@ const space_heavy_choice *space_declare_heavy(tec_knobs *k, const space_shape *s
 /* What the steps hand to each other. */
 typedef struct {
     sched *s;
-    const space_shape *shape;
     const space_stage *g;
     const space_heavy *h;
     const space_heavy_choice *c;
@@ -395,8 +428,12 @@ static bool order_output(tiling *t)
         if (t->h->out->loop[i].extent == 1)
             order[n++] = t->h->out->loop[i].name;
     for (int i = 0; i < t->h->n_axes; i++)
-        order[n++] = t->part[axis_of(t, t->c->outer[i])][0];
+        if (!stays_apart(t->h, axis_of(t, t->c->outer[i])))
+            order[n++] = t->part[axis_of(t, t->c->outer[i])][0];
     n_outer = n;
+    for (int i = 0; i < t->h->n_axes; i++)
+        if (stays_apart(t->h, i))
+            order[n++] = t->part[i][0];
     for (int i = 0; i < t->h->n_axes; i++)
         order[n++] = t->part[axis_of(t, t->c->inner[i])][1];
     t->inner = order[n - 1];
@@ -705,10 +742,10 @@ static bool copy_operands(tiling *t)
     return true;
 }
 
-bool space_apply_heavy(sched *s, const space_shape *shape, const space_stage *g, const space_heavy_choice *c)
+bool space_apply_heavy(sched *s, const space_stage *g, const space_heavy_choice *c)
 {
-    tiling t = {.s = s, .shape = shape, .g = g, .h = g->heavy, .c = c, .buffer = g->block->writes[0].buffer->name};
+    tiling t = {.s = s, .g = g, .h = g->heavy, .c = c, .buffer = g->block->writes[0].buffer->name};
 
     return split_output(&t) && order_output(&t) && compute_sums(&t) && place_producers(&t) && copy_operands(&t) && finish_output(&t) &&
-           (shape->cores == 1 || space_extent(s, t.outer) == 1 || sched_annotate(s, t.outer, IR_PARALLEL));
+           (!space_pays_in_parallel(g) || space_extent(s, t.outer) == 1 || sched_annotate(s, t.outer, IR_PARALLEL));
 }

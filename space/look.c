@@ -195,6 +195,15 @@ int space_constant_suffix(const sched *s, const char *const *loop, int n)
     return k;
 }
 
+int space_row_dimension(const ir_expr *load)
+{
+    int d = load->load.n - 1;
+
+    while (d > 0 && ir_is_value(load->load.buffer->shape[d], 1))
+        d--;
+    return d;
+}
+
 typedef struct {
     ir_walk w;
     const ir_expr *var;
@@ -205,7 +214,7 @@ static bool check_column(ir_walk *w, const ir_expr *e)
 {
     column_check *c = (column_check *)w;
 
-    for (int i = 0; e->op == IR_LOAD && i < e->load.n - 1; i++)
+    for (int i = 0; e->op == IR_LOAD && i < space_row_dimension(e); i++)
         c->side_by_side = c->side_by_side && !ir_uses_var(w->cx, e->load.index[i], c->var);
     return true;
 }
@@ -216,7 +225,7 @@ bool space_has_columns(tec_context *cx, const ir_block *b)
     column_check c = {.w = {.expr = check_column, .cx = cx}, .side_by_side = true};
 
     for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SPATIAL)
+        if (b->iters[i].kind == IR_SPATIAL && !ir_is_value(b->iters[i].extent, 1))
             c.var = b->iters[i].var;
     if (c.var)
         ir_walk_stmt(&c.w, b->body);

@@ -26,6 +26,8 @@ bool space_has_math(tec_context *cx, const ir_block *b); /* the store of an elem
  * all elements will do. */
 bool space_is_flat(tec_context *cx, const ir_block *b);
 int space_constant_suffix(const sched *s, const char *const *loop, int n); /* how many of the innermost loops have constant extents */
+/* The dimension along which neighbouring elements of what is loaded lie in memory: the last one that has more than one element. */
+int space_row_dimension(const ir_expr *load);
 /* Neighbouring results read elements that lie side by side, or the same ones: vectors of results pay. */
 bool space_has_columns(tec_context *cx, const ir_block *b);
 /* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial results pay. */

@@ -108,21 +108,11 @@ static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
     return false;
 }
 
-/* The dimension along which neighbouring elements lie in memory: the last one that has more than one element. */
-static int row_dimension(const ir_expr *load)
-{
-    int d = load->load.n - 1;
-
-    while (d > 0 && ir_is_value(load->load.buffer->shape[d], 1))
-        d--;
-    return d;
-}
-
 /* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3 elements far apart. */
 static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
 {
     tec_context *cx = ir_facts_context(f);
-    int row = row_dimension(load);
+    int row = space_row_dimension(load);
     int64_t step;
     const ir_expr *rest;
 
@@ -530,6 +520,41 @@ static double count_elements(const space_stage *g)
     return n;
 }
 
+static const space_loop *last_spatial(const space_stage *g)
+{
+    for (int i = g->n_loops - 1; i >= 0; i--)
+        if (g->loop[i].kind == IR_SPATIAL)
+            return &g->loop[i];
+    return NULL;
+}
+
+/* The loop along which something lies that is read across: neighbouring results read elements of different rows. */
+static const space_loop *find_transposed(tec_context *cx, const space_stage *g)
+{
+    load_list l = loads_of(cx, g->block);
+    const space_loop *last = last_spatial(g);
+    const ir_iter *across = last ? iter_named(g->block, last->iter) : NULL;
+
+    for (int i = 0; across && i < l.n; i++)
+        for (int j = 0; j < g->n_loops; j++) {
+            const ir_iter *iter = iter_named(g->block, g->loop[j].iter);
+
+            if (&g->loop[j] != last && g->loop[j].extent != 1 && iter && l.load[i]->load.index[l.load[i]->load.n - 1] == iter->var &&
+                load_uses(cx, l.load[i], across->var))
+                return &g->loop[j];
+        }
+    return NULL;
+}
+
+/* The sums read each element of the prologue a few times, and side by side: to store it for them costs more than it gives. */
+static bool is_read_in_passing(tec_context *cx, const space_heavy *h, const space_stage *g)
+{
+    enum { FEW = 4 };
+    double reads = count_elements(h->sums), elements = count_elements(g);
+
+    return reads > 0 && reads <= FEW * elements && !space_has_math(cx, g->block) && !find_transposed(cx, g);
+}
+
 /* Each element of what the prologues make is read a few times only, by vectors that lie inside of one pixel: computing it there costs less than
  * storing it. */
 static bool is_seldom_read(tec_context *cx, const space_heavy *h)
@@ -594,9 +619,20 @@ static int64_t vectors_of_run(const space_heavy *h, int64_t lanes)
     return h->run % lanes == 0 && !h->uneven ? h->run / lanes : 1;
 }
 
+/* At most so many rows, all of them, or a little fewer that divide them: tiles of 8 for 128 rows in place of tiles of 12 with a rest. */
+static int even_rows(int64_t rows, int most)
+{
+    if (rows && rows < most)
+        return (int)rows;
+    for (int r = most; rows && 3 * r >= 2 * most; r--)
+        if (rows % r == 0)
+            return r;
+    return most;
+}
+
 static void choose_tile(const space_shape *shape, space_heavy *h)
 {
-    enum { SMALL = 8, MOST_COLUMNS = 8 };
+    enum { SMALL = 8, SMALL_WIDE = 6, MOST_COLUMNS = 8 };
     int64_t rows = 1, columns = 0, wide = 0, lanes = h->sums->lanes;
 
     for (int i = 0; i < h->n_axes; i++) {
@@ -619,10 +655,13 @@ static void choose_tile(const space_shape *shape, space_heavy *h)
         int fit = (shape->registers >= 32 ? 24 : 12) / (int)(h->panel / lanes);
 
         h->tile.vectors = (int)(h->panel / lanes);
+        h->tile.rows = even_rows(rows, fit > 1 ? fit : 1);
+    }
+    if (h->seldom) { /* edges of padding, and rests of a wide axis, stand beside the interior in several versions: few sums in each */
+        int fit = wide && h->tile.vectors > 1 ? SMALL_WIDE / h->tile.vectors : SMALL;
+
         h->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
     }
-    if (h->seldom)
-        h->tile.rows = rows && rows < SMALL ? (int)rows : SMALL;
 }
 
 static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const space_stage *g, const space_stage *out)
@@ -644,36 +683,14 @@ static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const 
     list_loads(cx, h);
     find_producers(shape, h);
     h->seldom = is_seldom_read(cx, h);
+    for (int i = 0; i < h->n_producers; i++)
+        h->in_passing[i] = h->seldom || h->producer[i]->flat || is_read_in_passing(cx, h, h->producer[i]);
     find_operands(cx, h);
     choose_tile(shape, h);
     return h;
 }
 
 /* ---- nests ---- */
-
-static const space_loop *last_spatial(const space_stage *g)
-{
-    for (int i = g->n_loops - 1; i >= 0; i--)
-        if (g->loop[i].kind == IR_SPATIAL)
-            return &g->loop[i];
-    return NULL;
-}
-
-/* The loop along which something lies that is read across. */
-static const space_loop *find_transposed(tec_context *cx, const space_stage *g)
-{
-    load_list l = loads_of(cx, g->block);
-    const space_loop *last = last_spatial(g);
-
-    for (int i = 0; i < l.n; i++)
-        for (int j = 0; j < g->n_loops; j++) {
-            const ir_iter *iter = iter_named(g->block, g->loop[j].iter);
-
-            if (&g->loop[j] != last && g->loop[j].extent != 1 && iter && l.load[i]->load.index[l.load[i]->load.n - 1] == iter->var)
-                return &g->loop[j];
-        }
-    return NULL;
-}
 
 static void read_nest(tec_context *cx, const space_shape *shape, space_stage *g)
 {
@@ -718,6 +735,76 @@ static const space_stage *common_reader(const space_shape *shape, space_stage *g
     return last && last->reader ? last->reader : last;
 }
 
+/* The last reader is the one whose rows are meant: the others are computed in them as well. The stage has a row for each of its rows. */
+static bool is_row_by_row(tec_context *cx, const space_stage *g)
+{
+    int rows = g->reader && g->block->n_writes == 1 ? g->reader->n_spatial - 1 : 0;
+
+    for (int r = 0; r < g->n_readers; r++) {
+        const ir_block *b = g->readers[r]->block;
+        load_list l = loads_of(cx, b);
+
+        if (g->readers[r] != g->reader && !g->readers[r]->row_by_row)
+            return false;
+        for (int i = 0; i < l.n; i++)
+            if (l.load[i]->load.buffer == g->block->writes[0].buffer)
+                for (int d = 0; d < rows; d++)
+                    if (d >= l.load[i]->load.n || b->iters[d].kind != IR_SPATIAL || l.load[i]->load.index[d] != b->iters[d].var)
+                        return false;
+    }
+    return rows > 0;
+}
+
+static bool leads_to_reduction(const space_stage *g)
+{
+    bool found = g->n_reduce > 0;
+
+    for (int r = 0; r < g->n_readers; r++)
+        found = found || (g->readers[r] != g->reader && g->readers[r]->row_by_row && leads_to_reduction(g->readers[r]));
+    return found;
+}
+
+/* A row stays in the first cache between the stages that are computed in it. There must be rows enough for the threads; and the stages of a short
+ * row wait for each other's last vector, while nests of their own work on the next row. */
+static bool pays_in_rows(const space_stage *g)
+{
+    enum { ROWS = 16, VECTORS = 16 };
+    const space_stage *reader = g->reader;
+    double rows = 1;
+    int64_t longest = 0;
+
+    for (int i = 0, seen = 0; i < reader->n_loops; i++)
+        if (reader->loop[i].kind == IR_SPATIAL && ++seen < reader->n_spatial)
+            rows *= (double)reader->loop[i].extent;
+    for (int i = reader->n_spatial - 1; i < g->n_loops; i++)
+        longest = g->loop[i].extent > longest ? g->loop[i].extent : longest;
+    return longest >= VECTORS * g->lanes && (rows >= ROWS || !space_pays_in_parallel(g));
+}
+
+/* A plane fits in the second cache. */
+static bool is_small_plane(const space_stage *g)
+{
+    enum { BYTES = 64 << 10 };
+    int64_t bytes = base_dtype_bytes(g->block->writes[0].buffer->dtype);
+
+    for (int i = 0, seen = 0; i < g->n_loops; i++)
+        if (g->loop[i].kind == IR_SPATIAL && ++seen > g->n_spatial - 2)
+            bytes *= g->loop[i].extent;
+    return bytes > 0 && bytes <= BYTES;
+}
+
+static space_place place_at_start(const space_shape *shape, const space_stage *g)
+{
+    if (!g->reader)
+        return SPACE_AT_ROOT;
+    if (space_has_note(shape->base, g->name, "by_rows"))
+        return g->reader->n_spatial > 1 && !is_small_plane(g) ? SPACE_IN_ROW : SPACE_IN_READER;
+    for (int r = 0; r < g->n_readers; r++)
+        if (g->readers[r] != g->reader && g->readers[r]->start_place != SPACE_IN_ROW)
+            return SPACE_AT_ROOT;
+    return g->row_by_row && leads_to_reduction(g) && pays_in_rows(g) ? SPACE_IN_ROW : SPACE_AT_ROOT;
+}
+
 /* ---- all of it ---- */
 
 /* Stages get knobs while there are some left: heavy ones first, then from the last on. */
@@ -742,7 +829,7 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
     space_shape *shape = base_new(cx, space_shape);
     sched *s = sched_new(cx, tree, t);
 
-    *shape = (space_shape){.base = s, .cores = t ? t->num_cores : 1, .registers = t && t->vector_registers ? t->vector_registers : 16};
+    *shape = (space_shape){.base = s, .registers = t && t->vector_registers ? t->vector_registers : 16};
     read_stages(cx, shape);
     inline_others(cx, shape, s);
     read_stages(cx, shape);
@@ -757,10 +844,16 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
         out->part = SPACE_OUTPUT;
         g->heavy = read_heavy(cx, shape, g, out);
     }
+    for (int i = 0; i < shape->n; i++)
+        shape->stage[i].cycles = space_cycles(cx, shape, &shape->stage[i]);
     for (int i = shape->n - 1; i >= 0; i--)
         if (shape->stage[i].part == SPACE_NEST) {
-            read_nest(cx, shape, &shape->stage[i]);
-            shape->stage[i].reader = common_reader(shape, &shape->stage[i]);
+            space_stage *g = &shape->stage[i];
+
+            read_nest(cx, shape, g);
+            g->reader = common_reader(shape, g);
+            g->row_by_row = is_row_by_row(cx, g);
+            g->start_place = place_at_start(shape, g);
         }
     share_knobs(shape);
     return shape;

@@ -18,7 +18,7 @@
 #include "space/knobs.h"
 #include "space/look.h"
 
-enum { SPACE_MAX_AXES = 8, SPACE_MAX_OPERANDS = 4 };
+enum { SPACE_MAX_AXES = 8, SPACE_MAX_OPERANDS = 4, SPACE_TASKS = 64 }; /* tasks: enough for the threads of any machine */
 
 typedef enum { SPACE_FIXED, SPACE_NEST, SPACE_PROLOGUE, SPACE_HEAVY, SPACE_OUTPUT } space_part;
 
@@ -30,6 +30,9 @@ typedef struct {
 } space_loop;
 
 typedef struct space_stage space_stage;
+
+/* Where a nest is computed: in a nest of its own, in the outer loop of the nest of its reader, or in the loop over the rows of that. */
+typedef enum { SPACE_AT_ROOT, SPACE_IN_READER, SPACE_IN_ROW } space_place;
 
 /* An axis of the output of a heavy stage; those of extent 1 are left out. */
 typedef struct {
@@ -57,6 +60,7 @@ typedef struct {
     const space_loop *reduce[SPACE_MAX_AXES]; /* of more than one step */
     int n_reduce;
     const space_stage *producer[SPACE_MAX_OPERANDS]; /* prologues, in order of execution */
+    bool in_passing[SPACE_MAX_OPERANDS]; /* it starts computed where it is read */
     int n_producers;
     const char *operand[SPACE_MAX_OPERANDS]; /* buffers that might be copied so that a tile's part lies together */
     int n_operands;
@@ -73,6 +77,7 @@ struct space_stage {
     space_part part;
     const space_loop *loop; /* outermost first */
     int n_loops, n_spatial, n_reduce;
+    double cycles;     /* of all its work on one core, roughly; INFINITY where an extent is not constant */
     int lanes;         /* of its element in one vector of the target */
     bool open;         /* has knobs; otherwise it takes what the start would be, because there are too many stages */
     bool conditional;  /* of a prologue: it chooses by its indices, as padding does */
@@ -83,6 +88,8 @@ struct space_stage {
     const space_stage *reader; /* the nest that all its readers are in, or may be in; NULL: there is no one nest */
     const space_stage *readers[SPACE_MAX_AXES]; /* with a reader: all of them */
     int n_readers;
+    bool row_by_row;       /* all readers read of it the row that they compute, and nothing of other rows */
+    space_place start_place;
     space_heavy *heavy;    /* HEAVY */
 };
 
@@ -90,7 +97,7 @@ typedef struct {
     const sched *base;
     space_stage *stage; /* blocks in order of execution */
     int n;
-    int cores, registers;
+    int registers;
 } space_shape;
 
 const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t);
@@ -119,20 +126,30 @@ int space_own_loops(const sched *s, const char *block, const char *outer, const 
 /* The last spatial loop of a spatial block inside `outer`, as vectors of at most `lanes`. */
 bool space_vectorise_inside(sched *s, const char *block, const char *outer, int64_t lanes);
 
+/* ---- parallel loops (space/work.c) ---- */
+
+double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *g);
+bool space_pays_in_parallel(const space_stage *g);
+/* Into how many pieces each of so many tasks is to be cut; 1 where there are enough, or where pieces would be too small. */
+int64_t space_more_tasks(const space_stage *g, int64_t tasks);
+
 /* ---- stages on a CPU ---- */
 
 typedef struct space_heavy_choice space_heavy_choice;
 const space_heavy_choice *space_declare_heavy(tec_knobs *k, const space_shape *shape, const space_stage *g);
-bool space_apply_heavy(sched *s, const space_shape *shape, const space_stage *g, const space_heavy_choice *c);
+bool space_apply_heavy(sched *s, const space_stage *g, const space_heavy_choice *c);
 
 typedef struct {
     int64_t lanes, unroll, parallel, tile, factor;
-    int how;     /* of a reduction: lanes on columns, on rows, on neither */
-    bool inside; /* computed in the nest of its reader */
+    int how;      /* of a reduction: lanes on columns, on rows, on neither */
+    int place;    /* a space_place */
+    bool by_rows; /* stages are computed in its rows, so that no parallel loop goes across these */
 } space_nest_choice;
-space_nest_choice space_declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g);
+space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g);
 /* *outer (may be NULL) becomes the loop inside of which other stages may be computed; NULL: there is none. */
-bool space_apply_nest(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer);
+bool space_apply_nest(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer);
+/* The loop over the rows of a stage: that of its last but one spatial variable; NULL: it has no rows. */
+const char *space_row_loop(const sched *s, const space_stage *g);
 /* Moves the stage into the loop, and makes vectors of it there. */
 bool space_apply_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char *outer);
 

@@ -8,34 +8,21 @@
 
 #include "space/master.h"
 
-enum { MAX_LOOPS = 48, MAX_TAPS = 64, MOST_PARALLEL = 8, TASKS_PER_CORE = 4 };
-enum { PARALLEL_WORK = 1 << 14 }; /* elements below which starting threads costs more than it gives */
+enum { MAX_LOOPS = 48, MAX_TAPS = 64, MOST_PARALLEL = 8 };
 enum { LANES_NOWHERE, LANES_ON_COLUMNS, LANES_ON_ROWS };
 
 static const char *const how_words[] = {"scalar", "columns", "rows"};
-static const char *const inside_words[] = {"root", "reader"};
+static const char *const place_words[] = {"root", "reader", "row"};
 
 /* ---- declaring ---- */
 
-static bool is_large(const space_stage *g)
-{
-    double work = 1;
-
-    for (int i = 0; i < g->n_loops; i++) {
-        if (g->loop[i].extent == 0)
-            return true;
-        work *= (double)g->loop[i].extent;
-    }
-    return work >= PARALLEL_WORK;
-}
-
-/* How many of the first spatial loops give all cores enough to do; those that become vectors are left out. */
-static int count_tasks(const space_shape *shape, const space_stage *g, int most)
+/* How many of the first spatial loops give tasks enough; those that become vectors are left out. */
+static int count_tasks(const space_stage *g, int most)
 {
     int64_t tasks = 1;
     int k = 0, seen = 0;
 
-    for (; k < g->n_loops && seen < most && tasks < (int64_t)shape->cores * TASKS_PER_CORE; k++)
+    for (; k < g->n_loops && seen < most && tasks < SPACE_TASKS; k++)
         if (g->loop[k].kind == IR_SPATIAL) {
             tasks *= g->loop[k].extent ? g->loop[k].extent : 1;
             seen++;
@@ -43,16 +30,14 @@ static int count_tasks(const space_shape *shape, const space_stage *g, int most)
     return seen;
 }
 
-static int64_t pick_parallel(tec_knobs *k, const space_shape *shape, const space_stage *g)
+static int64_t pick_parallel(tec_knobs *k, const space_stage *g)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     int most = g->flat ? 1 : g->n_spatial, start;
 
     if (most > MOST_PARALLEL)
         most = MOST_PARALLEL;
-    if (shape->cores == 1)
-        return 0;
-    start = !is_large(g) ? 0 : g->n_reduce ? count_tasks(shape, g, most) : most;
+    start = !space_pays_in_parallel(g) ? 0 : g->n_reduce ? count_tasks(g, most) : most;
     return space_pick(k, g, "parallel", counts, most + 1, start);
 }
 
@@ -107,7 +92,7 @@ static int pick_how(tec_knobs *k, const space_stage *g)
 }
 
 /* A reduction with few results is cut into partial ones. */
-static int64_t pick_factor(tec_knobs *k, const space_shape *shape, const space_stage *g)
+static int64_t pick_factor(tec_knobs *k, const space_stage *g)
 {
     static const int64_t counts[] = {0, 2, 4, 8, 16, 32, 64};
     int64_t results = 1;
@@ -116,38 +101,50 @@ static int64_t pick_factor(tec_knobs *k, const space_shape *shape, const space_s
     for (int i = 0; i < g->n_loops; i++)
         if (g->loop[i].kind == IR_SPATIAL)
             results *= g->loop[i].extent;
-    bool few = results > 0 && results < (int64_t)TASKS_PER_CORE * shape->cores && shape->cores > 1;
-    return few && is_large(g) && body->kind == IR_UPDATE && body->update.combiner->reorders ? space_pick(k, g, "partial", counts, BASE_COUNT(counts), 0) : 0;
+    bool few = results > 0 && results < SPACE_TASKS && space_pays_in_parallel(g);
+    return few && body->kind == IR_UPDATE && body->update.combiner->reorders ? space_pick(k, g, "partial", counts, BASE_COUNT(counts), 0) : 0;
 }
 
-space_nest_choice space_declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g)
+/* What is read across is read in whole cache lines where the tile has one of each row. */
+static int64_t start_tile(const space_stage *g)
+{
+    enum { LINE = 16 };
+    const space_loop *last = NULL;
+
+    for (int i = 0; i < g->n_loops; i++)
+        last = g->loop[i].kind == IR_SPATIAL ? &g->loop[i] : last;
+    bool small = (last->extent && last->extent < LINE) || (g->transposed->extent && g->transposed->extent < LINE);
+    return small ? 1 : LINE;
+}
+
+space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g)
 {
     static const int64_t tiles[] = {1, 4, 8, 16, 32};
     space_nest_choice c = {.tile = 1};
 
     if (g->reader)
-        c.inside = space_pick_word(k, g, "place", inside_words, 2, space_has_note(shape->base, g->name, "by_rows")) == 1;
+        c.place = space_pick_word(k, g, "place", place_words, g->reader->n_spatial > 1 ? 3 : 2, g->start_place);
     c.how = g->n_reduce ? pick_how(k, g) : LANES_NOWHERE;
     c.lanes = g->n_spatial || g->n_reduce ? pick_lanes(k, g) : 1;
     c.unroll = pick_unroll(k, g);
     if (g->n_spatial)
-        c.parallel = pick_parallel(k, shape, g);
+        c.parallel = pick_parallel(k, g);
     if (g->transposed)
-        c.tile = space_pick(k, g, "tile", tiles, BASE_COUNT(tiles), 1);
-    c.factor = g->n_reduce ? pick_factor(k, shape, g) : 0;
-    space_leave_idle(k, g, "parallel", c.inside || c.factor);
-    space_leave_idle(k, g, "tile", c.inside);
-    space_leave_idle(k, g, "unroll", g->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.inside);
+        c.tile = space_pick(k, g, "tile", tiles, BASE_COUNT(tiles), start_tile(g));
+    c.factor = g->n_reduce ? pick_factor(k, g) : 0;
+    space_leave_idle(k, g, "parallel", c.place || c.factor);
+    space_leave_idle(k, g, "tile", c.place != 0);
+    space_leave_idle(k, g, "unroll", g->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.place != 0);
     space_leave_idle(k, g, "lanes_on", c.factor != 0);
     space_leave_idle(k, g, "lanes", g->n_reduce && (c.factor ? g->rows == 0 : c.how == LANES_NOWHERE));
     if (c.factor)
-        tec_knob_require(k, !c.inside, "partial results are made by a nest of their own");
+        tec_knob_require(k, !c.place, "partial results are made by a nest of their own");
     return c;
 }
 
 /* ---- element-wise ---- */
 
-static bool run_in_parallel(sched *s, const space_shape *shape, const char *const *loop, int n, const char **outer)
+static bool run_in_parallel(sched *s, const char *const *loop, int n, const char **outer)
 {
     const char *one = n > 0 ? space_fuse(s, loop, n) : NULL;
 
@@ -155,7 +152,7 @@ static bool run_in_parallel(sched *s, const space_shape *shape, const char *cons
         return false;
     if (outer && one)
         *outer = one;
-    return !one || shape->cores == 1 || space_extent(s, one) == 1 || sched_annotate(s, one, IR_PARALLEL);
+    return !one || space_extent(s, one) == 1 || sched_annotate(s, one, IR_PARALLEL);
 }
 
 /* The last loop in vectors, several at once; *left stays outside, NULL where nothing does. */
@@ -194,7 +191,15 @@ static bool tile_transposed(sched *s, const space_stage *g, int64_t tile, const 
     return sched_reorder(s, order, m);
 }
 
-static bool apply_pointwise(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer)
+/* How many of n spatial loops may run in parallel: where others are computed row by row, those of the rows. */
+static int most_parallel(const space_stage *g, const space_nest_choice *c, int n)
+{
+    int most = c->by_rows ? g->n_spatial - 1 : n;
+
+    return most < n ? most : n;
+}
+
+static bool apply_pointwise(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
 {
     const char *loop[MAX_LOOPS], *reduce[MAX_LOOPS], *left;
     int n_reduce, n = space_own_loops(s, g->name, NULL, loop, reduce, &n_reduce);
@@ -221,8 +226,9 @@ static bool apply_pointwise(sched *s, const space_shape *shape, const space_stag
         loop[n - 1] = left;
     else
         n--;
+    n = most_parallel(g, c, n);
     int64_t most = g->flat ? n : c->parallel;
-    return run_in_parallel(s, shape, loop, c->parallel == 0 ? 0 : most < n ? (int)most : n, outer);
+    return run_in_parallel(s, loop, c->parallel == 0 ? 0 : most < n ? (int)most : n, outer);
 }
 
 /* ---- reductions ---- */
@@ -250,11 +256,16 @@ bool space_keep_in_register(sched *s, const char *block, const char *loop)
 /* The last spatial loop becomes the innermost, as vectors of results. */
 static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial, int *n, const char *const *reduce, int n_reduce)
 {
-    const char *column = spatial[*n - 1], *part[2] = {NULL, column}, *order[MAX_LOOPS];
-    int64_t extent = space_extent(s, column);
+    const char *part[2], *order[MAX_LOOPS];
+    int64_t extent;
     int m = 0;
 
-    if ((extent == 0 || extent > c->lanes) && !sched_split(s, column, (int64_t[]){SCHED_INFER, c->lanes}, 2, SCHED_GUARD, part))
+    while (*n > 1 && space_extent(s, spatial[*n - 1]) == 1) /* loops of one step stay outside */
+        --*n;
+    part[0] = NULL, part[1] = spatial[*n - 1];
+    extent = space_extent(s, part[1]);
+
+    if ((extent == 0 || extent > c->lanes) && !sched_split(s, part[1], (int64_t[]){SCHED_INFER, c->lanes}, 2, SCHED_GUARD, part))
         return false;
     for (int i = 0; i < n_reduce; i++)
         order[m++] = reduce[i];
@@ -288,7 +299,7 @@ static bool reduce_inside(sched *s, const space_stage *g, const space_nest_choic
     return unroll_taps(s, reduce, n_reduce, c->unroll);
 }
 
-static bool apply_reduction(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer)
+static bool apply_reduction(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
     int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
@@ -297,11 +308,12 @@ static bool apply_reduction(sched *s, const space_shape *shape, const space_stag
         *outer = spatial[0];
     if (!reduce_inside(s, g, c, spatial, &n, reduce, n_reduce))
         return false;
-    return run_in_parallel(s, shape, spatial, c->parallel < n ? (int)c->parallel : n, outer);
+    n = most_parallel(g, c, n);
+    return run_in_parallel(s, spatial, c->parallel < n ? (int)c->parallel : n, outer);
 }
 
 /* Partial results in parallel, each over a part of the first reduction loop; then what is left of the reduction, over them. */
-static bool apply_partial(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c)
+static bool apply_partial(sched *s, const space_stage *g, const space_nest_choice *c)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
     int n_reduce, n = space_own_loops(s, g->name, NULL, spatial, reduce, &n_reduce);
@@ -314,20 +326,32 @@ static bool apply_partial(sched *s, const space_shape *shape, const space_stage 
     n = space_own_loops(s, partial, NULL, spatial, reduce, &n_reduce);
     if (g->rows > 0 && n_reduce > 0 && !lanes_on_rows(s, reduce + n_reduce - 1, 1, c->lanes))
         return false;
-    return run_in_parallel(s, shape, spatial, n, NULL);
+    return run_in_parallel(s, spatial, n, NULL);
 }
 
 /* ---- both ---- */
 
-bool space_apply_nest(sched *s, const space_shape *shape, const space_stage *g, const space_nest_choice *c, const char **outer)
+bool space_apply_nest(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
 {
     if (outer)
         *outer = NULL;
     if (g->part == SPACE_FIXED)
         return true;
     if (c->factor)
-        return apply_partial(s, shape, g, c);
-    return g->n_reduce ? apply_reduction(s, shape, g, c, outer) : apply_pointwise(s, shape, g, c, outer);
+        return apply_partial(s, g, c);
+    return g->n_reduce ? apply_reduction(s, g, c, outer) : apply_pointwise(s, g, c, outer);
+}
+
+const char *space_row_loop(const sched *s, const space_stage *g)
+{
+    const char *row = NULL, *last = NULL;
+
+    for (int i = 0; i < g->block->n_iters; i++)
+        if (g->block->iters[i].kind == IR_SPATIAL) {
+            row = last;
+            last = g->block->iters[i].var->var.name;
+        }
+    return row ? space_loop_of(s, g->name, row) : NULL;
 }
 
 bool space_apply_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char *outer)

@@ -123,7 +123,7 @@ int tool_compile(int argc, char **argv)
         {"o", TOOL_TEXT, &s.output, "OUT", "the module to write (the model's name with .tec)"},
         {"target", TOOL_TEXT, &s.target, "T", "what to compile for: native, \"llvm -mcpu=x86-64-v3\", ... (native)"},
         {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
-        {"threads", TOOL_INT, &s.threads, "N", "threads to schedule for (the cores of the target)"},
+        {"threads", TOOL_INT, &s.threads, "N", "takes the records of N threads (the cores of the target)"},
         {"records", TOOL_TEXT, &s.records, "DB", "takes schedules from this record store; kernels without a record get the default"},
         {"weights", TOOL_TEXT, &s.weights, "inside|beside", "where weights go (inside, from 2 GB on beside as .safetensors)"},
         {"dump-ir", TOOL_TEXT, &s.dump, "DIR", "writes the loop AST after every pass that changed it"},

@@ -272,7 +272,7 @@ int tool_te(int argc, char **argv)
         {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
         {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbol; may be repeated"},
         {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]", "versions for remainders of symbol N by T (all, or those named)"},
-        {"threads", TOOL_INT, &s.threads, "N", "threads to schedule for and to time with"},
+        {"threads", TOOL_INT, &s.threads, "N", "takes the records of N threads, and times with N"},
         {"emit", TOOL_TEXT, &s.emit, "WHAT", "te, tree, trace, lowered, llvm, asm or obj"},
         {"time", TOOL_FLAG, &s.time, NULL, "times it on random numbers"},
         {"check", TOOL_FLAG, &s.check, NULL, "compares its results on random numbers with plain loops on this CPU"},

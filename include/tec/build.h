@@ -27,7 +27,7 @@ typedef struct tec_records tec_records; /* tec/records.h */
 /* Zero is the default. */
 typedef struct {
     const char *target;   /* NULL: the schedule's; native where it has none */
-    int threads;          /* to schedule for; 0: as many as the target has cores */
+    int threads;          /* whose records to take; 0: as many as the target has cores. A module runs with any number */
     int jobs;             /* threads that compile; 0: one for each core */
     bool strict;          /* no fused multiply-add, no re-association, denormals kept */
     const char *dispatch; /* "n%8": also versions for each remainder of symbol n by 8, or "n%8=0,4" for these; the call picks one. NULL: none */

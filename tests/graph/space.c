@@ -88,19 +88,19 @@ static const char *const avx512 = "llvm -mcpu=x86-64-v4 -num-cores=2", *const av
 /* 24 vectors of sums on 32 registers, 12 on 16; a few steps of the reduction written out; the input padded by a nest of its own. */
 Test(space, a_convolution_has_a_tile_of_rows_times_blocks_of_channels)
 {
-    has_steps(conv, avx512, "= split(Y.c, _, 1, 2, 16)\n= split(Y.s1, _, 2, 10)\n= split(acc.ii, _, 4)\nset_scope(acc, local)\nunroll(acc.s1)\nunroll(acc.ob)\nvectorize(acc.oi)");
+    has_steps(conv, avx512, "= split(Y.c, _, 1, 2, 16)\n= split(Y.s1, _, 1, 10)\n= split(acc.ii, _, 4)\nset_scope(acc, local)\nunroll(acc.s1)\nunroll(acc.ob)\nvectorize(acc.oi)");
     has_steps(conv, avx2, "= split(acc.ii, _, 4)\nset_scope(acc, local)");
 }
 
 Test(space, a_matrix_product_has_a_tile_of_whole_panels)
 {
-    has_steps(product, avx512, "= split(Y.n, _, 1, 2, 16)\n= split(Y.m, _, 5, 12)\n= split(acc.k, _, 4)\nset_scope(acc, local)\nparallel(");
-    has_steps(product, avx2, "= split(Y.n, _, 1, 4, 8)\n= split(Y.m, _, 20, 3)");
+    has_steps(product, avx512, "= split(Y.n, _, 1, 2, 16)\n= split(Y.m, _, 1, 12)\n= split(acc.k, _, 4)\nset_scope(acc, local)\nparallel(");
+    has_steps(product, avx2, "= split(Y.n, _, 1, 4, 8)\n= split(Y.m, _, 1, 3)");
 }
 
 Test(space, a_convolution_on_packed_channels_has_its_lanes_on_the_block)
 {
-    has_steps(packed, avx512, "= split(Y.ob, _, 1, 2)\n= split(Y.s1, _, 2, 10)\nvectorize(acc.oi)\nset_scope(acc, local)\nvectorize(P.ii)");
+    has_steps(packed, avx512, "= split(Y.ob, _, 1, 2)\n= split(Y.s1, _, 1, 10)\nvectorize(acc.oi)\nset_scope(acc, local)\nvectorize(P.ii)");
 }
 
 Test(space, a_depthwise_convolution_pads_where_it_reads_and_takes_8_pixels)
@@ -123,4 +123,113 @@ Test(space, vectors_are_no_longer_than_the_channels_of_a_group)
 Test(space, a_product_with_one_column_has_its_lanes_on_the_reduction)
 {
     has_steps(one_column, avx512, "= split(Y.m, _, 1, 8, 1)\n= split(acc.k, _, 16)\nvectorize(acc.k.1)");
+}
+
+static const char *trace_of(tec_context *cx, const char *text, const char *device)
+{
+    te_file *f = te_parse(cx, "test.te", text);
+
+    cr_assert(f, "%s", tec_context_error(cx));
+    const sched *s = space_default(cx, te_tree(cx, f->defs.at[0]), target_parse(cx, device));
+    cr_assert(s && !sched_failed(s), "%s", s ? sched_error(s) : tec_context_error(cx));
+    return sched_trace_text(cx, s);
+}
+
+/* A module runs with the threads of the machine that it is run on. */
+Test(space, the_default_does_not_depend_on_the_number_of_cores)
+{
+    const char *const all[] = {conv, product, packed, depthwise, grouped, groups_of_4, one_column};
+    tec_context *cx = tec_context_new();
+
+    for (int i = 0; i < BASE_COUNT(all); i++) {
+        const char *one = trace_of(cx, all[i], "llvm -mcpu=x86-64-v4 -num-cores=1");
+
+        cr_assert(strstr(one, "parallel("), "%s", one);
+        cr_assert_str_eq(one, trace_of(cx, all[i], "llvm -mcpu=x86-64-v4 -num-cores=8"));
+        cr_assert_str_eq(one, trace_of(cx, all[i], "llvm -mcpu=x86-64-v4"));
+    }
+    tec_context_free(cx);
+}
+
+/* Four panels of columns are four tasks; with the tiles of rows there are twenty. */
+Test(space, a_product_is_parallel_over_rows_where_its_panels_are_few)
+{
+    has_steps(product, avx512, "= fuse(Y.n.0, Y.m.0)\nparallel(Y.n.0~Y.m.0)");
+}
+
+/* 128 rows are sixteen tiles of 8, since tiles of 12 would leave a rest. */
+Test(space, tiles_of_a_product_divide_its_rows_where_a_few_rows_less_do)
+{
+    has_steps("def mm(A: f32[128, 64], B: f32[24, 64, 32]) {\n"
+              "  acc[m: 128, nb: 24, ni: 32] = sum[k: 64](A[m, k] * B[nb, k, ni])\n"
+              "  Y[m: 128, n: 768] = acc[m, floordiv(n, 32), n % 32]\n"
+              "  return Y\n}\n",
+              avx512, "= split(Y.m, _, 4, 8)");
+}
+
+Test(space, work_that_costs_less_than_a_fork_stays_on_one_thread)
+{
+    tec_context *cx = tec_context_new();
+
+    cr_assert_not(strstr(trace_of(cx, "def f(A: f32[1, 64], B: f32[64, 32]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }", avx512), "parallel"));
+    cr_assert_not(strstr(trace_of(cx, "def f(A: f32[4000]) { C[x] = max(A[x], 0.0) return C }", avx512), "parallel"));
+    cr_assert(strstr(trace_of(cx, "def f(A: f32[4000]) { C[x] = tanh(exp(A[x])) return C }", avx512), "parallel"));
+    cr_assert(strstr(trace_of(cx, "def f(A: f32[400000]) { C[x] = max(A[x], 0.0) return C }", avx512), "parallel"));
+    tec_context_free(cx);
+}
+
+/* The axis of one element that was reduced is no column. */
+Test(space, a_reduction_that_keeps_its_axis_has_lanes_along_its_rows)
+{
+    has_steps("def f(A: f32[512, 1000]) {\n  M[y: 512, z: 1] = max[x: 1000](A[y, x])\n  return M\n}\n", avx512,
+              "= split(M.x, _, 16)\nvectorize(M.x.1)\nparallel(M.y");
+    has_steps("def f(A: f32[1000, 512]) {\n  M[z: 1, x: 512] = max[y: 1000](A[y, x])\n  return M\n}\n", avx512, "= split(M.x, _, 16)\nvectorize(M.x.1)");
+}
+
+static const char *const softmax = "def softmax(X: f32[%d, %d]) {\n"
+                                   "  M[y: %d] = max[x: %d](X[y, x])\n"
+                                   "  E[y: %d, x: %d] = exp(X[y, x] - M[y]) @keep(true)\n"
+                                   "  S[y: %d] = sum[x: %d](E[y, x])\n"
+                                   "  Y[y: %d, x: %d] = E[y, x] / S[y]\n"
+                                   "  return Y\n}\n";
+
+Test(space, the_stages_of_a_long_row_of_a_softmax_are_computed_row_by_row)
+{
+    tec_context *cx = tec_context_new();
+
+    has_steps(base_format(cx, softmax, 512, 1000, 512, 1000, 512, 1000, 512, 1000, 512, 1000), avx512,
+              "parallel(Y.y)\ncompute_at(S, Y.y)\ncompute_at(E, Y.y)\ncompute_at(M, Y.y)");
+    cr_assert_not(strstr(trace_of(cx, base_format(cx, softmax, 512, 64, 512, 64, 512, 64, 512, 64, 512, 64), avx512), "compute_at"));
+    tec_context_free(cx);
+}
+
+Test(space, a_transpose_goes_by_tiles_of_cache_lines)
+{
+    has_steps("def f(A: f32[256, 512]) {\n  B[y: 512, x: 256] = A[x, y]\n  return B\n}\n", avx512,
+              "= split(B.y, _, 16)\n= split(B.x, _, 16)\nreorder(B.y.0, B.x.0, B.y.1, B.x.1)");
+}
+
+/* A weight that is used once need not be packed for that. */
+Test(space, an_operand_that_few_rows_use_is_packed_in_passing)
+{
+    static const char *const text = "def f(A: f32[%d, 256], B: f32[256, 512]) {\n"
+                                    "  P[nb: 16, k: 256, ni: 32] = B[k, nb * 32 + ni] @role(prologue) @keep(true)\n"
+                                    "  acc[m: %d, nb: 16, ni: 32] = sum[k: 256](A[m, k] * P[nb, k, ni]) @role(anchor)\n"
+                                    "  Y[m: %d, n: 512] = acc[m, floordiv(n, 32), n %% 32] @role(epilogue)\n"
+                                    "  return Y\n}\n";
+    tec_context *cx = tec_context_new();
+
+    cr_assert(strstr(trace_of(cx, base_format(cx, text, 1, 1, 1), avx512), "compute_inline(P)"));
+    cr_assert_not(strstr(trace_of(cx, base_format(cx, text, 64, 64, 64), avx512), "compute_inline(P)"));
+    tec_context_free(cx);
+}
+
+/* The rest of the rows is cut off from a loop of their own; in a fused loop each tile would have to ask whether it is the last. */
+Test(space, rows_of_unknown_number_are_a_loop_inside_of_the_parallel_one)
+{
+    has_steps("def mm(n, A: f32[n, 64], B: f32[24, 64, 32]) {\n"
+              "  acc[m: n, nb: 24, ni: 32] = sum[k: 64](A[m, k] * B[nb, k, ni])\n"
+              "  Y[m: n, x: 768] = acc[m, floordiv(x, 32), x % 32]\n"
+              "  return Y\n}\n",
+              avx512, "reorder(Y.x.0, Y.m.0, Y.x.1, Y.m.1, Y.m.2, Y.x.2, Y.x.3)\nparallel(Y.x.0)");
 }

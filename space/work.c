@@ -1,0 +1,70 @@
+/* space/work.c -- whether a nest pays in parallel, and into how many tasks it is cut: one rule for all stages, from their work and the cost of a fork.
+ *
+ *     512 rows of 1000 maxima    96,000 cycles: parallel, over the rows
+ *     a product of 1 x 512 x 10     160 cycles: on one thread
+ *
+ * The number of threads plays no part: a module runs on other machines than the one that builds it. A parallel loop hands each thread a range of its
+ * tasks, so small tasks cost little, and too few leave threads idle.
+ */
+#include <math.h>
+
+#include "ir/walk.h"
+#include "space/master.h"
+
+enum {
+    FORK_CYCLES = 4096, /* starting threads and waiting for them takes as long as this work, about a microsecond */
+    TASK_CYCLES = 512,  /* pieces of less than this are not worth their calls */
+    MEMORY_CYCLES = 2,  /* for one vector that is read or written, from the second cache */
+    MATH_CYCLES = 16    /* for one vector of roots, exponentials, ... */
+};
+
+typedef struct {
+    ir_walk w;
+    int loads, ops, math;
+} cost;
+
+static bool count_node(ir_walk *w, const ir_expr *e)
+{
+    cost *c = (cost *)w;
+
+    c->loads += e->op == IR_LOAD;
+    c->math += e->op >= IR_SQRT && e->op <= IR_ATANH;
+    c->ops += ir_is_op(e->op);
+    return e->op != IR_LOAD;
+}
+
+/* Of one vector of a stage that is not heavy. */
+static double cycles_of_vector(tec_context *cx, const ir_block *b)
+{
+    cost c = {.w = {.expr = count_node, .cx = cx}};
+
+    ir_walk_stmt(&c.w, b->body);
+    return MEMORY_CYCLES * (c.loads + 1) + 0.5 * (c.ops - c.math) + MATH_CYCLES * c.math;
+}
+
+double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *g)
+{
+    const target *t = sched_target(shape->base);
+    double elements = 1, ports = t && t->fma_ports ? t->fma_ports : 1;
+
+    for (int i = 0; i < g->n_loops; i++) {
+        if (g->loop[i].extent == 0)
+            return INFINITY;
+        elements *= (double)g->loop[i].extent;
+    }
+    return elements / g->lanes * (g->heavy ? 1 / ports : cycles_of_vector(cx, g->block));
+}
+
+bool space_pays_in_parallel(const space_stage *g)
+{
+    return g->cycles >= FORK_CYCLES;
+}
+
+int64_t space_more_tasks(const space_stage *g, int64_t tasks)
+{
+    double most = g->cycles / TASK_CYCLES / (double)tasks, wanted = ceil((double)SPACE_TASKS / (double)tasks);
+
+    if (!space_pays_in_parallel(g) || most < 1)
+        return 1;
+    return (int64_t)(wanted < most ? wanted : most);
+}
