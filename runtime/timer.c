@@ -80,6 +80,12 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The element of a sorted sample below which `share` of the sample lies. */
+static double quantile(const double *sample, int n, double share)
+{
+    return sample[(int)((double)(n - 1) * share + 0.5)];
+}
+
 static void summarise(double *sample, int n, int64_t inner, tec_timing *out)
 {
     double sum = 0;
@@ -89,7 +95,9 @@ static void summarise(double *sample, int n, int64_t inner, tec_timing *out)
         sum += sample[i];
     *out = (tec_timing){.min_s = sample[0],
                         .median_s = n % 2 ? sample[n / 2] : (sample[n / 2 - 1] + sample[n / 2]) / 2,
-                        .p95_s = sample[(int)((double)(n - 1) * 0.95 + 0.5)],
+                        .p90_s = quantile(sample, n, 0.9),
+                        .p95_s = quantile(sample, n, 0.95),
+                        .p99_s = quantile(sample, n, 0.99),
                         .mean_s = sum / n,
                         .repeats = n,
                         .inner = inner};

@@ -2,6 +2,7 @@
 #include "tools/args.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,36 @@ static void print_help(const tool_usage *u)
     printf("  %-24s %s\n", "--help", "this text");
 }
 
-static int wrong(const tool_usage *u, const char *what, const char *about)
+/* ---- what is wrong ---- */
+
+static int try_help(const char *command)
 {
-    fprintf(stderr, "tec %s: %s '%s'\nTry 'tec %s --help'.\n", u->command, what, about, u->command);
+    fprintf(stderr, "\nTry 'tec %s --help'.\n", command);
     return TOOL_USAGE;
 }
+
+int tool_misuse(const char *command, const char *format, ...)
+{
+    va_list list;
+
+    fprintf(stderr, "tec %s: ", command);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    return try_help(command);
+}
+
+static const char *dashes(const tool_option *o)
+{
+    return o->name[1] ? "--" : "-";
+}
+
+static int wrong_value(const tool_usage *u, const tool_option *o, const char *expected, const char *found)
+{
+    return tool_misuse(u->command, "%s%s: expected %s, found '%s'", dashes(o), o->name, expected, found);
+}
+
+/* ---- values ---- */
 
 bool tool_number(const char *text, int64_t *out)
 {
@@ -34,6 +60,25 @@ bool tool_number(const char *text, int64_t *out)
     return *text && !*end && errno == 0;
 }
 
+static bool read_decimal(const char *text, double *out)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    return *text && !*end && *out >= 0 && *out <= 1e300;
+}
+
+/* Whether `word` is one of the words between '|' in `choices`. */
+static bool is_choice(const char *choices, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *c = choices; c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL)
+        if (strcspn(c, "|") == length && strncmp(c, word, length) == 0)
+            return true;
+    return false;
+}
+
 static void push(tool_list *l, const char *text)
 {
     l->at = realloc(l->at, (size_t)(l->n + 1) * sizeof *l->at);
@@ -42,74 +87,139 @@ static void push(tool_list *l, const char *text)
     l->at[l->n++] = text;
 }
 
-static int set_value(const tool_usage *u, const tool_option *o, const char *value)
+static int set_number(const tool_usage *u, const tool_option *o, const char *value)
 {
-    if (o->kind == TOOL_TEXT)
-        *(const char **)o->out = value;
-    else if (o->kind == TOOL_LIST)
-        push(o->out, value);
-    else if (!tool_number(value, o->out))
-        return wrong(u, "expected a number, found", value);
+    int64_t least = o->kind == TOOL_COUNT ? 1 : 0, n;
+
+    if (!tool_number(value, &n))
+        return wrong_value(u, o, "a whole number", value);
+    if (o->kind != TOOL_NUMBER && (n < least || n > TOOL_MOST))
+        return wrong_value(u, o, least ? "a number from 1 to 1000000000" : "a number from 0 to 1000000000", value);
+    *(int64_t *)o->out = n;
     return TOOL_GO_ON;
 }
 
-/* The option that argv[i] names, and its value: "--name=value", or the next word. */
-static int parse_option(const tool_usage *u, int argc, char **argv, int *i)
+/* Puts the value where the option's row says, or reports why the value is none of its kind. */
+static int set_value(const tool_usage *u, const tool_option *o, const char *value)
 {
-    const char *name = argv[*i] + 1 + (argv[*i][1] == '-'), *equal = strchr(name, '=');
-    size_t length = equal ? (size_t)(equal - name) : strlen(name);
-
-    for (int k = 0; k < u->n_options; k++) {
-        const tool_option *o = &u->options[k];
-
-        if (strlen(o->name) != length || strncmp(o->name, name, length) != 0)
-            continue;
-        if (o->kind == TOOL_FLAG) {
-            *(bool *)o->out = true;
-            return equal ? wrong(u, "this option takes no value:", argv[*i]) : TOOL_GO_ON;
-        }
-        if (equal)
-            return set_value(u, o, equal + 1);
-        if (*i + 1 >= argc)
-            return wrong(u, "a value is missing behind", argv[*i]);
-        return set_value(u, o, argv[++*i]);
+    if (!*value)
+        return tool_misuse(u->command, "%s%s: expected %s, found nothing", dashes(o), o->name, o->value);
+    switch (o->kind) {
+    case TOOL_FLAG: return tool_misuse(u->command, "%s%s takes no value, found '%s'", dashes(o), o->name, value);
+    case TOOL_TEXT: *(const char **)o->out = value; return TOOL_GO_ON;
+    case TOOL_LIST: push(o->out, value); return TOOL_GO_ON;
+    case TOOL_CHOICE:
+        if (!is_choice(o->value, value))
+            return wrong_value(u, o, o->value, value);
+        *(const char **)o->out = value;
+        return TOOL_GO_ON;
+    case TOOL_DECIMAL: return read_decimal(value, o->out) ? TOOL_GO_ON : wrong_value(u, o, "a number that is not negative", value);
+    case TOOL_COUNT:
+    case TOOL_NATURAL:
+    case TOOL_NUMBER: return set_number(u, o, value);
     }
-    return wrong(u, "there is no option", argv[*i]);
+    return TOOL_GO_ON;
+}
+
+/* ---- options ---- */
+
+enum { MAX_OPTIONS = 64 };
+
+typedef struct {
+    const tool_usage *u;
+    char **argv;
+    int argc, i;
+    bool given[MAX_OPTIONS];
+} parser;
+
+/* The row of an option's name; -1: none. */
+static int find_option(const tool_usage *u, const char *name, size_t length)
+{
+    for (int k = 0; k < u->n_options; k++)
+        if (strlen(u->options[k].name) == length && strncmp(u->options[k].name, name, length) == 0)
+            return k;
+    return -1;
+}
+
+/* The option that argv[i] names, and its value: "--name=value", or the next word. */
+static int parse_option(parser *p)
+{
+    const tool_usage *u = p->u;
+    const char *word = p->argv[p->i], *name = word + 1 + (word[1] == '-'), *equal = strchr(name, '=');
+    int k = find_option(u, name, equal ? (size_t)(equal - name) : strlen(name));
+    const tool_option *o = &u->options[k];
+
+    if (k < 0)
+        return tool_misuse(u->command, "there is no option '%s'", word);
+    if (p->given[k] && o->kind != TOOL_LIST)
+        return tool_misuse(u->command, "%s%s is given twice", dashes(o), o->name);
+    p->given[k] = true;
+    if (equal)
+        return set_value(u, o, equal + 1);
+    if (o->kind == TOOL_FLAG) {
+        *(bool *)o->out = true;
+        return TOOL_GO_ON;
+    }
+    if (p->i + 1 >= p->argc)
+        return tool_misuse(u->command, "%s: expected %s behind it", word, o->value);
+    return set_value(u, o, p->argv[++p->i]);
+}
+
+static void list_options(const tool_usage *u)
+{
+    static const char *const kinds[] = {"flag", "text", "list", "choice", "count", "natural", "number", "decimal"};
+
+    for (int i = 0; i < u->n_options; i++) {
+        const tool_option *o = &u->options[i];
+
+        printf("%s%s %s%s%s\n", dashes(o), o->name, kinds[o->kind], o->value ? " " : "", o->value ? o->value : "");
+    }
+}
+
+static int check_operands(const tool_usage *u, const tool_list *operands)
+{
+    if (operands->n < u->least)
+        return tool_misuse(u->command, "an operand is missing: %s", u->operands);
+    if (u->most >= 0 && operands->n > u->most)
+        return tool_misuse(u->command, "one operand too many: '%s'", operands->at[u->most]);
+    return TOOL_GO_ON;
 }
 
 int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands)
 {
+    parser p = {.u = u, .argv = argv, .argc = argc};
     bool only_operands = false;
 
-    for (int i = 1; i < argc; i++) {
+    for (p.i = 1; p.i < argc; p.i++) {
+        const char *word = argv[p.i];
         int status = TOOL_GO_ON;
 
-        if (!only_operands && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+        if (!only_operands && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
             print_help(u);
             return TOOL_OK;
         }
-        if (!only_operands && strcmp(argv[i], "--") == 0)
+        if (!only_operands && strcmp(word, "--list-options") == 0) {
+            list_options(u);
+            return TOOL_OK;
+        }
+        if (!only_operands && strcmp(word, "--") == 0)
             only_operands = true;
-        else if (!only_operands && argv[i][0] == '-' && argv[i][1])
-            status = parse_option(u, argc, argv, &i);
+        else if (!only_operands && word[0] == '-' && word[1])
+            status = parse_option(&p);
         else
-            push(operands, argv[i]);
+            push(operands, word);
         if (status != TOOL_GO_ON)
             return status;
     }
-    if (operands->n < u->least)
-        return wrong(u, "an operand is missing:", u->operands);
-    if (u->most >= 0 && operands->n > u->most)
-        return wrong(u, "one operand too many:", operands->at[u->most]);
-    return TOOL_GO_ON;
+    return check_operands(u, operands);
 }
 
-bool tool_pair(const char *text, const char **name, const char **value)
+bool tool_pair(const char *command, const char *text, const char **name, const char **value)
 {
     const char *equal = strchr(text, '=');
 
-    if (!equal || equal == text) {
-        fprintf(stderr, "tec: expected NAME=VALUE, found '%s'\n", text);
+    if (!equal || equal == text || !equal[1]) {
+        tool_misuse(command, "expected NAME=VALUE, found '%s'", text);
         return false;
     }
     *name = strndup(text, (size_t)(equal - text));

@@ -5,9 +5,13 @@
  *         {"target", TOOL_TEXT, &target, "T", "what to compile for (native)"},
  *         {"dim", TOOL_LIST, &dims, "NAME=N", "value of a symbolic dimension; may be repeated"},
  *         {"json", TOOL_FLAG, &json, NULL, "print JSON"},
+ *         {"format", TOOL_CHOICE, &format, "npy|pb", "format of the outputs (npy)"},
  *     };
  *     const tool_usage usage = {"compile", "MODEL.onnx", "compiles a model into a module", options, 3, 1, 1};
  *     if ((status = tool_parse(&usage, argc, argv, &files)) != TOOL_GO_ON) return status;
+ *
+ * Errors: an unknown option, a value that is missing, empty, given twice or outside of the option's kind is named on standard
+ *   error, and the status is TOOL_USAGE.
  */
 #ifndef TOOLS_ARGS_H
 #define TOOLS_ARGS_H
@@ -17,7 +21,18 @@
 
 enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_GO_ON = -1 };
 
-typedef enum { TOOL_FLAG, TOOL_TEXT, TOOL_INT, TOOL_LIST } tool_kind;
+typedef enum {
+    TOOL_FLAG,    /* bool; takes no value */
+    TOOL_TEXT,    /* const char * */
+    TOOL_LIST,    /* tool_list; the one kind that may be given more than once */
+    TOOL_CHOICE,  /* const char *; one of the words of `value`, which stand between '|' */
+    TOOL_COUNT,   /* int64_t from 1 to TOOL_MOST */
+    TOOL_NATURAL, /* int64_t from 0 to TOOL_MOST */
+    TOOL_NUMBER,  /* int64_t, any */
+    TOOL_DECIMAL  /* double, not negative */
+} tool_kind;
+
+enum { TOOL_MOST = 1000000000 };
 
 typedef struct {
     const char **at;
@@ -27,7 +42,7 @@ typedef struct {
 typedef struct {
     const char *name; /* without dashes; one letter: -x VALUE */
     tool_kind kind;
-    void *out; /* bool *, const char **, int64_t *, tool_list * */
+    void *out; /* where the value goes; untouched when the option is not given */
     const char *value; /* its name in the help text */
     const char *what;
 } tool_option;
@@ -39,10 +54,13 @@ typedef struct {
     int least, most; /* operands; most -1: any number */
 } tool_usage;
 
-/* Exit status, or TOOL_GO_ON. Options and operands mix; after "--" all are operands. */
+/* Exit status, or TOOL_GO_ON. Options and operands mix; after "--" all are operands. `--help` prints the table;
+ * `--list-options`, for scripts that complete command lines, prints a line "NAME KIND [VALUE]" for each option. */
 int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands);
+/* Prints "tec COMMAND: ..." and where to look further; TOOL_USAGE. */
+int tool_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "NAME=VALUE" cut at the first '='; false: there is none, reported. */
-bool tool_pair(const char *text, const char **name, const char **value);
+bool tool_pair(const char *command, const char *text, const char **name, const char **value);
 bool tool_number(const char *text, int64_t *out);
 
 #endif

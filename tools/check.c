@@ -212,8 +212,8 @@ int tool_check(int argc, char **argv)
     tool_list dirs = {0};
     const tool_option options[] = {
         {"target", TOOL_TEXT, &s.target, "T", "what to compile for; must run here (native)"},
-        {"jobs", TOOL_INT, &s.jobs, "N", "cases at once (the number of cores)"},
-        {"timeout", TOOL_INT, &s.timeout, "S", "seconds after which a case has failed (300)"},
+        {"jobs", TOOL_COUNT, &s.jobs, "N", "cases at once (the number of cores)"},
+        {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds after which a case has failed (300)"},
         {"verbose", TOOL_FLAG, &s.verbose, NULL, "names the node that made a wrong value"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
         {"one", TOOL_FLAG, &s.one, NULL, "one case in this process, for the command's own use"},

@@ -5,36 +5,18 @@
 
 #include "autotune/source.h"
 #include "graph/build.h"
-#include "graph/onnx/onnx.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/dims.h"
 #include "tools/report.h"
 
 typedef struct {
     const char *output, *target, *weights, *dump, *records;
     int64_t threads;
-    tool_list dims;
+    tool_list given_dims;
+    tool_dims dims;
     bool json, quiet, strict;
 } settings;
-
-static bool read_dims(tec_context *cx, const tool_list *list, onnx_options *o)
-{
-    onnx_dim *dims = base_array(cx, onnx_dim, list->n);
-
-    for (int i = 0; i < list->n; i++) {
-        const char *value;
-
-        if (!tool_pair(list->at[i], &dims[i].name, &value))
-            return false;
-        if (!tool_number(value, &dims[i].value) || dims[i].value < 0) {
-            fprintf(stderr, "tec compile: '%s' is no extent\n", value);
-            return false;
-        }
-    }
-    o->dims = dims;
-    o->n_dims = list->n;
-    return true;
-}
 
 /* model.onnx -> model.tec */
 static const char *default_output(tec_context *cx, const char *model)
@@ -78,14 +60,14 @@ static void report_records(tec_context *cx, const graph_kernels *k, const char *
 
 static int compile_with(tec_context *cx, const char *model, const settings *s, const space_source *source)
 {
-    onnx_options import = {0};
+    onnx_options import = tool_import_options(cx, &s->dims);
     const target *t = tool_target(cx, s->target, s->threads);
     double start = tec_clock();
     const char *path = s->output ? s->output : default_output(cx, model);
     unsigned flags = !s->weights ? 0 : strcmp(s->weights, "inside") == 0 ? RT_WEIGHTS_INSIDE : RT_WEIGHTS_BESIDE;
 
-    if (!t || !read_dims(cx, &s->dims, &import))
-        return t ? TOOL_USAGE : tool_fail("compile", cx);
+    if (!t)
+        return tool_fail("compile", cx);
     if (s->dump)
         mkdir(s->dump, 0777); /* what is wrong with it, writing into it will tell */
     graph_module *m = onnx_import(cx, model, &import);
@@ -94,7 +76,8 @@ static int compile_with(tec_context *cx, const char *model, const settings *s, c
         fprintf(stderr, "%s: %d operators, for %s\n", model, ((graph_function *)m->functions.at[0])->body->nodes.n, target_text(cx, t));
     graph_built *b = m ? graph_build(m, &o) : NULL;
     tool_hold_interrupts(true);
-    bool written = b && graph_write(b, path, flags);
+    const char *file = b ? tool_begin_output(cx, path) : NULL;
+    bool written = file && graph_write(b, file, flags) && tool_finish_output(cx, path, file);
     tool_hold_interrupts(false);
     if (!written)
         return tool_fail("compile", cx);
@@ -120,12 +103,12 @@ int tool_compile(int argc, char **argv)
     settings s = {.target = "native"};
     tool_list files = {0};
     const tool_option options[] = {
-        {"o", TOOL_TEXT, &s.output, "OUT", "the module to write (the model's name with .tec)"},
+        {"o", TOOL_TEXT, &s.output, "OUT", "the module to write, - for standard output (the model's name with .tec)"},
         {"target", TOOL_TEXT, &s.target, "T", "what to compile for: native, \"llvm -mcpu=x86-64-v3\", ... (native)"},
-        {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
-        {"threads", TOOL_INT, &s.threads, "N", "takes the records of N threads (the cores of the target)"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
+        {"threads", TOOL_COUNT, &s.threads, "N", "takes the records of N threads (the cores of the target)"},
         {"records", TOOL_TEXT, &s.records, "DB", "takes schedules from this record store; kernels without a record get the default"},
-        {"weights", TOOL_TEXT, &s.weights, "inside|beside", "where weights go (inside, from 2 GB on beside as .safetensors)"},
+        {"weights", TOOL_CHOICE, &s.weights, "inside|beside", "where weights go (inside, from 2 GB on beside as .safetensors)"},
         {"dump-ir", TOOL_TEXT, &s.dump, "DIR", "writes the loop AST after every pass that changed it"},
         {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
         {"json", TOOL_FLAG, &s.json, NULL, "the summary as JSON"},
@@ -138,10 +121,8 @@ int tool_compile(int argc, char **argv)
 
     if (status != TOOL_GO_ON)
         return status;
-    if (s.weights && strcmp(s.weights, "inside") != 0 && strcmp(s.weights, "beside") != 0) {
-        fprintf(stderr, "tec compile: --weights is inside or beside, found '%s'\n", s.weights);
+    if (!tool_read_dims("compile", &s.given_dims, &s.dims))
         return TOOL_USAGE;
-    }
     tec_context *cx = tec_context_new();
     status = compile(cx, files.at[0], &s);
     tec_context_free(cx);

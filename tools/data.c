@@ -1,10 +1,12 @@
 /* tools/data.c -- see data.h. */
 #include "tools/data.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "graph/onnx/onnx.h"
 #include "tools/args.h"
@@ -19,12 +21,41 @@ DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t
     for (int i = 0; i < ndim; i++)
         dims[i] = shape[i];
     *x = (DLTensor){.device = {kDLCPU, 0}, .ndim = ndim, .dtype = t, .shape = dims};
+    if (tec_tensor_bytes(x) < 0)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a tensor of %s is larger than memory can be", tec_tensor_text(x, (char[256]){0}, 256));
     char *data = base_alloc(cx, (size_t)tec_tensor_bytes(x) + 64);
     x->data = (void *)(((uintptr_t)data + 63) & ~(uintptr_t)63);
     return x;
 }
 
 /* ---- files ---- */
+
+const char *tool_begin_output(tec_context *cx, const char *path)
+{
+    char *name = base_strdup(cx, "/tmp/tec-XXXXXX");
+    int fd;
+
+    if (strcmp(path, "-") != 0)
+        return path;
+    fd = mkstemp(name);
+    if (fd < 0)
+        return base_fail(cx, TEC_IO, (base_loc){0}, "%s: %s", name, strerror(errno));
+    close(fd);
+    return name;
+}
+
+bool tool_finish_output(tec_context *cx, const char *path, const char *written)
+{
+    size_t size;
+    char *bytes;
+
+    if (strcmp(path, "-") != 0)
+        return true;
+    bytes = base_read_file(cx, written, &size);
+    unlink(written);
+    /* What does not arrive, the end of the program reports. */
+    return bytes && fwrite(bytes, 1, size, stdout) == size;
+}
 
 static bool ends_with(const char *s, const char *end)
 {

@@ -22,6 +22,10 @@ int tool_fail_run(const char *command, const tec_error *err);
 /* A target with its number of threads; NULL with an error in the context. */
 const target *tool_target(tec_context *cx, const char *text, int64_t threads);
 
+/* Where to write what goes to `path`: there, or for "-" to a file that tool_finish_output copies to standard output and removes. */
+const char *tool_begin_output(tec_context *cx, const char *path);
+bool tool_finish_output(tec_context *cx, const char *path, const char *written);
+
 /* While files are written, an interrupt waits: what was begun is finished or removed, never left in part. */
 void tool_hold_interrupts(bool hold);
 

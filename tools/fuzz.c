@@ -451,15 +451,15 @@ int tool_fuzz(int argc, char **argv)
     settings s = {.target = "native", .cases = 1000, .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 60, .shrink = 8, .plant = "none"};
     tool_list none = {0};
     const tool_option options[] = {
-        {"cases", TOOL_INT, &s.cases, "N", "how many (1000)"},
-        {"seed", TOOL_INT, &s.seed, "S", "which cases (1)"},
-        {"jobs", TOOL_INT, &s.jobs, "N", "processes at once (the number of cores)"},
+        {"cases", TOOL_COUNT, &s.cases, "N", "how many (1000)"},
+        {"seed", TOOL_NUMBER, &s.seed, "S", "which cases (1)"},
+        {"jobs", TOOL_COUNT, &s.jobs, "N", "processes at once (the number of cores)"},
         {"target", TOOL_TEXT, &s.target, "T", "what to compile for (native); the code runs where this machine can"},
         {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
         {"keep", TOOL_TEXT, &s.keep, "DIR", "writes findings there, one .te file each (the directory of --resume; or tests/regress, where there is one)"},
-        {"shrink", TOOL_INT, &s.shrink, "N", "shrinks the first N findings (8)"},
-        {"timeout", TOOL_INT, &s.timeout, "S", "seconds of processor time after which a case has failed (60)"},
-        {"first", TOOL_INT, &s.first, "K", "begins at case K (0)"},
+        {"shrink", TOOL_NATURAL, &s.shrink, "N", "shrinks the first N findings (8)"},
+        {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds of processor time after which a case has failed (60)"},
+        {"first", TOOL_NATURAL, &s.first, "K", "begins at case K (0)"},
         {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: this case alone"},
         {"plant", TOOL_TEXT, &s.plant, "NAME", "debug builds: switches on a planted fault and counts the cases until it is found; its number, all or list"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},

@@ -81,7 +81,7 @@ int tool_inspect(int argc, char **argv)
         {"node", TOOL_TEXT, &model.node, "NAME", "of a model: the kernel that computes this node, as a .te file with its schedule"},
         {"graph", TOOL_TEXT, &model.graph, "read|PASS", "of a model: its graph as it was read, or behind a pass; the last is fuse"},
         {"target", TOOL_TEXT, &model.target, "T", "what kernel and graph are for (native)"},
-        {"threads", TOOL_INT, &model.threads, "N", "takes N for the cores of the target"},
+        {"threads", TOOL_COUNT, &model.threads, "N", "takes N for the cores of the target"},
     };
     const tool_usage usage = {"inspect", "FILE", "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.", options,
                               BASE_COUNT(options), 1, 1};

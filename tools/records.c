@@ -408,8 +408,7 @@ static const action actions[] = {
 
 static int misuse(const char *what, const char *about)
 {
-    fprintf(stderr, "tec records: %s '%s'\nTry 'tec records --help'.\n", what, about);
-    return TOOL_USAGE;
+    return tool_misuse("records", "%s '%s'", what, about);
 }
 
 static const action *find_action(const char *name)
@@ -460,10 +459,10 @@ int tool_records(int argc, char **argv)
         {"workload", TOOL_TEXT, &s.workload, "W", "list, best, export: of one workload, by its key or the hash that list prints"},
         {"target", TOOL_TEXT, &s.target, "F", "list, best, export: of one target, by its fingerprint"},
         {"job", TOOL_TEXT, &s.job, "NAME", "list, best, export: of one tuning job"},
-        {"limit", TOOL_INT, &s.limit, "N", "best: how many of each workload (1); export: how many (all)"},
+        {"limit", TOOL_COUNT, &s.limit, "N", "best: how many of each workload (1); export: how many (all)"},
         {"o", TOOL_TEXT, &s.output, "FILE", "export: where to (standard output)"},
         {"strict", TOOL_FLAG, &s.strict, NULL, "import: a bad line ends it, and nothing is kept; otherwise bad lines are skipped"},
-        {"keep", TOOL_INT, &s.keep, "N", "compact: how many of the fastest stay, for each workload and target (10)"},
+        {"keep", TOOL_COUNT, &s.keep, "N", "compact: how many of the fastest stay, for each workload and target (10)"},
         {"no-traces", TOOL_FLAG, &s.no_traces, NULL, "check: do not apply the traces to their definitions"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
@@ -484,7 +483,5 @@ int tool_records(int argc, char **argv)
     const char *idle = idle_option(a, &s);
     if (idle)
         return misuse("this action takes no option", idle);
-    if (s.keep < 1 || s.keep > INT32_MAX || s.limit < 0 || s.limit > INT32_MAX)
-        return misuse("expected a number above 0 for", "--keep and --limit");
     return run(a, &s, &operands);
 }

@@ -59,24 +59,36 @@ void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *pa
     fprintf(stderr, "; compiled in %.2f s\n", seconds);
 }
 
+static void print_timing_json(const char *what, const tec_timing *t, double flops)
+{
+    cJSON *j = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(j, "name", what);
+    cJSON_AddNumberToObject(j, "min_ms", t->min_s * 1e3);
+    cJSON_AddNumberToObject(j, "median_ms", t->median_s * 1e3);
+    cJSON_AddNumberToObject(j, "p90_ms", t->p90_s * 1e3);
+    cJSON_AddNumberToObject(j, "p95_ms", t->p95_s * 1e3);
+    cJSON_AddNumberToObject(j, "p99_ms", t->p99_s * 1e3);
+    cJSON_AddNumberToObject(j, "mean_ms", t->mean_s * 1e3);
+    cJSON_AddNumberToObject(j, "per_second", 1 / t->mean_s);
+    cJSON_AddNumberToObject(j, "measurements", t->repeats);
+    if (flops > 0)
+        cJSON_AddNumberToObject(j, "gflops", flops / t->median_s * 1e-9);
+    print_json(j);
+}
+
 void tool_print_timing(const char *what, const tec_timing *t, double flops, bool json)
 {
-    char a[32], b[32], c[32];
+    char min[32], median[32], p90[32], p95[32], p99[32], mean[32];
 
     if (json) {
-        cJSON *j = cJSON_CreateObject();
-
-        cJSON_AddStringToObject(j, "name", what);
-        cJSON_AddNumberToObject(j, "min_ms", t->min_s * 1e3);
-        cJSON_AddNumberToObject(j, "median_ms", t->median_s * 1e3);
-        cJSON_AddNumberToObject(j, "p95_ms", t->p95_s * 1e3);
-        if (flops > 0)
-            cJSON_AddNumberToObject(j, "gflops", flops / t->median_s * 1e-9);
-        print_json(j);
+        print_timing_json(what, t, flops);
         return;
     }
-    printf("%s: min %s, median %s, p95 %s", what, tool_seconds(t->min_s, a, sizeof a), tool_seconds(t->median_s, b, sizeof b),
-           tool_seconds(t->p95_s, c, sizeof c));
+    printf("%s: min %s, median %s, p90 %s, p95 %s, p99 %s, mean %s, %.1f a second", what, tool_seconds(t->min_s, min, sizeof min),
+           tool_seconds(t->median_s, median, sizeof median), tool_seconds(t->p90_s, p90, sizeof p90),
+           tool_seconds(t->p95_s, p95, sizeof p95), tool_seconds(t->p99_s, p99, sizeof p99),
+           tool_seconds(t->mean_s, mean, sizeof mean), 1 / t->mean_s);
     if (flops > 0)
         printf(", %.2f GFLOP/s", flops / t->median_s * 1e-9);
     printf(" (%d measurements)\n", t->repeats);

@@ -1,24 +1,31 @@
-/* tools/run.c -- `tec run`: a module on files or random numbers, with its latency. */
+/* tools/run.c -- `tec run`: a model or a function of a module on files or random numbers, with its latency. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/module.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/feed.h"
 #include "tools/report.h"
-#include "worker/tensors.h"
 
 typedef struct {
-    const char *out, *format;
-    int64_t threads, repeat, seed;
-    tool_list inputs, dims;
+    const char *out, *format, *graph, *function;
+    int64_t threads, repeat, warmup, seed;
+    double duration;
+    tool_list inputs, given_dims;
+    tool_dims dims;
     bool profile, json;
 } settings;
 
 typedef struct {
     tec_context *cx;
-    const settings *s;
-    tec_executor *ex;
+    settings *s;
+    tec_module *module;
+    tool_feed feed;
+    tec_executor *ex; /* of a model */
+    tec_function *f;  /* of a function, with its arguments */
+    DLTensor **arg;
     tec_error err;
 } session;
 
@@ -27,95 +34,110 @@ static int fail(session *r)
     return r->err.status != TEC_OK ? tool_fail_run("run", &r->err) : tool_fail("run", r->cx);
 }
 
-static int64_t given_extent(const settings *s, const char *input, int axis, bool *found)
-{
-    for (int i = 0; i < s->dims.n; i++) {
-        const char *name, *value;
-        int64_t n;
-        char own[256];
+/* ---- what runs ---- */
 
-        if (!tool_pair(s->dims.at[i], &name, &value) || !tool_number(value, &n))
-            continue;
-        snprintf(own, sizeof own, "%s.%d", input, axis);
-        if (strcmp(name, own) == 0) {
-            *found = true;
-            return n;
-        }
+/* The graph or function of that name, or the only one: its place. -1, reported: there is none, or there are several. */
+static int pick(session *r, const char *kind, const char *wanted, int n, const char *(*name_of)(const tec_module *m, int i))
+{
+    base_text names = {0};
+
+    for (int i = 0; i < n; i++) {
+        if (wanted ? strcmp(wanted, name_of(r->module, i)) == 0 : n == 1)
+            return i;
+        base_addf(r->cx, &names, "%s%s", i ? ", " : "", name_of(r->module, i));
     }
-    *found = false;
-    return 1;
+    const char *there = n ? base_text_str(r->cx, &names) : "none";
+    if (wanted)
+        base_fail(r->cx, TEC_INVALID, (base_loc){0}, "there is no %s '%s'; the module's %ss are %s", kind, wanted, kind, there);
+    else
+        base_fail(r->cx, TEC_INVALID, (base_loc){0}, "name the %s that is to run with --%s; the module's are %s", kind, kind, there);
+    return -1;
 }
 
-/* Random numbers for an input without a file; symbolic extents are 1 unless --dim INPUT.AXIS=N says otherwise. */
-static bool set_random(session *r, int i)
+static bool fill(session *r)
 {
-    tec_tensor_info info;
+    return tool_feed_files(&r->feed, &r->s->inputs) && tool_feed_dims(&r->feed, &r->s->dims) && tool_feed_rest(&r->feed, r->s->seed);
+}
 
-    if (!tec_executor_input_info(r->ex, i, &info, &r->err))
+static bool open_graph(session *r, const tec_run_options *o)
+{
+    int k = pick(r, "graph", r->s->graph, tec_module_n_graphs(r->module), tec_module_graph_name);
+
+    if (k < 0)
         return false;
-    for (int d = 0; d < info.ndim; d++) {
-        bool found;
-        int64_t n = given_extent(r->s, info.name, d, &found);
-
-        if (found || info.shape[d] < 0)
-            info.shape[d] = n;
-    }
-    DLTensor *t = tool_new_tensor(r->cx, info.dtype, info.ndim, info.shape);
-    run_fill_random(t, (uint64_t)(r->s->seed + i));
-    return tec_executor_set_input(r->ex, i, t, &r->err);
+    r->feed = tool_feed_graph(r->cx, &rt_module_describe(r->module)->graphs[k]);
+    r->ex = fill(r) ? tec_executor_new(r->module, tec_module_graph_name(r->module, k), o, &r->err) : NULL;
+    for (int i = 0; r->ex && i < r->feed.n; i++)
+        if (!tec_executor_set_input(r->ex, i, r->feed.port[i].tensor, &r->err))
+            return false;
+    return r->ex != NULL;
 }
 
-static bool set_inputs(session *r)
+static bool open_function(session *r, const tec_run_options *o)
 {
-    int n = tec_executor_n_inputs(r->ex);
-    bool *given = base_array(r->cx, bool, n + 1);
+    int k = pick(r, "function", r->s->function, tec_module_n_functions(r->module), tec_module_function_name);
 
-    for (int k = 0; k < r->s->inputs.n; k++) {
-        const char *name, *file;
-
-        if (!tool_pair(r->s->inputs.at[k], &name, &file))
-            return false;
-        int i = tec_executor_find_input(r->ex, name);
-        if (i < 0) {
-            base_fail(r->cx, TEC_INVALID, (base_loc){0}, "the module has no input '%s'", name);
-            return false;
-        }
-        DLTensor *t = tool_read(r->cx, file);
-        if (!t || !tec_executor_set_input(r->ex, i, t, &r->err))
-            return false;
-        given[i] = true;
-    }
-    for (int i = 0; i < n; i++)
-        if (!given[i] && !set_random(r, i))
-            return false;
-    return true;
-}
-
-static bool write_outputs(session *r)
-{
-    mkdir(r->s->out, 0777);
-    for (int i = 0; i < tec_executor_n_outputs(r->ex); i++) {
-        char *name = base_strdup(r->cx, tec_executor_output_name(r->ex, i));
-
-        for (char *p = name; *p; p++)
-            if (*p == '/' || *p == ':')
-                *p = '_';
-        if (!tool_write(r->cx, base_format(r->cx, "%s/%s.%s", r->s->out, name, r->s->format), tec_executor_output(r->ex, i)))
-            return false;
-    }
-    return true;
+    if (k < 0)
+        return false;
+    r->feed = tool_feed_function(r->cx, &rt_module_describe(r->module)->functions[k]);
+    r->f = fill(r) ? tec_function_new(r->module, tec_module_function_name(r->module, k), o, &r->err) : NULL;
+    r->arg = base_array(r->cx, DLTensor *, r->feed.n);
+    for (int i = 0; i < r->feed.n; i++)
+        r->arg[i] = r->feed.port[i].tensor;
+    return r->f != NULL;
 }
 
 static tec_status run_once(void *user)
 {
     session *r = user;
+    bool good = r->ex ? tec_executor_run(r->ex, &r->err) : tec_function_call(r->f, r->arg, r->feed.n, &r->err);
 
-    return tec_executor_run(r->ex, &r->err) ? TEC_OK : r->err.status;
+    return good ? TEC_OK : r->err.status;
+}
+
+/* ---- results ---- */
+
+static bool write_output(session *r, const char *name, const DLTensor *t)
+{
+    char *file = base_strdup(r->cx, name);
+
+    for (char *p = file; *p; p++)
+        if (*p == '/' || *p == ':')
+            *p = '_';
+    return tool_write(r->cx, base_format(r->cx, "%s/%s.%s", r->s->out, file, r->s->format), t);
+}
+
+static bool write_outputs(session *r)
+{
+    mkdir(r->s->out, 0777); /* what is wrong with it, writing into it will tell */
+    for (int i = 0; r->ex && i < tec_executor_n_outputs(r->ex); i++)
+        if (!write_output(r, tec_executor_output_name(r->ex, i), tec_executor_output(r->ex, i)))
+            return false;
+    for (int i = 0; r->f && i < r->feed.n; i++)
+        if (r->feed.port[i].is_output && !write_output(r, r->feed.port[i].name, r->arg[i]))
+            return false;
+    return true;
+}
+
+/* So many runs as --repeat says, or as fit into --duration; without either, ten runs and more until 0.2 s have passed. */
+static tec_time_options time_options(const settings *s)
+{
+    enum { MOST = 1000, MOST_OF_A_DURATION = 2000000 };
+    tec_time_options o = {.warmup = s->warmup ? (int)s->warmup : -1, .min_seconds = 0.2, .max_repeats = MOST};
+
+    if (s->repeat) {
+        o.repeats = o.max_repeats = (int)s->repeat;
+        o.min_seconds = 1e-9;
+    } else if (s->duration > 0) {
+        o.min_seconds = s->duration;
+        o.max_repeats = MOST_OF_A_DURATION;
+    }
+    return o;
 }
 
 static int time_runs(session *r, const char *path)
 {
-    tec_time_options o = {.repeats = (int)r->s->repeat, .max_repeats = r->s->repeat ? (int)r->s->repeat : 1000, .min_seconds = r->s->repeat ? 1e-9 : 0.2};
+    tec_time_options o = time_options(r->s);
     tec_timing t;
 
     if (!tec_time(run_once, r, &o, &t, &r->err))
@@ -127,45 +149,55 @@ static int time_runs(session *r, const char *path)
     return TOOL_OK;
 }
 
-static int run(tec_context *cx, const char *path, const settings *s)
+static int run(session *r, const char *path)
 {
-    session r = {.cx = cx, .s = s};
-    tec_module *m = tec_module_open(path, NULL, &r.err);
-    tec_run_options o = {.threads = (int)s->threads, .profile = s->profile};
-    int status = TOOL_FAILED;
+    const tec_run_options o = {.threads = (int)r->s->threads, .profile = r->s->profile};
 
-    r.ex = m ? tec_executor_new(m, NULL, &o, &r.err) : NULL;
-    if (!r.ex || !set_inputs(&r) || !tec_executor_run(r.ex, &r.err) || (s->out && !write_outputs(&r)))
-        fail(&r);
-    else
-        status = time_runs(&r, path);
-    tec_executor_free(r.ex);
-    tec_module_free(m);
-    return status;
+    r->module = tec_module_open(path, NULL, &r->err);
+    bool function = r->s->function || (r->module && tec_module_n_graphs(r->module) == 0);
+    if (r->module && function && r->s->profile)
+        return tool_misuse("run", "--profile measures the steps of a model; '%s' is run as a function", path);
+    if (!r->module || !(function ? open_function(r, &o) : open_graph(r, &o)) || run_once(r) != TEC_OK || (r->s->out && !write_outputs(r)))
+        return fail(r);
+    return time_runs(r, path);
 }
 
 int tool_run(int argc, char **argv)
 {
-    settings s = {.format = "npy", .seed = 1};
+    settings s = {.format = "npy", .seed = 1, .warmup = 1};
     tool_list files = {0};
     const tool_option options[] = {
         {"input", TOOL_LIST, &s.inputs, "NAME=FILE", "an input from a .npy or .pb file; may be repeated (random numbers)"},
-        {"dim", TOOL_LIST, &s.dims, "INPUT.AXIS=N", "extent of a symbolic dimension of a random input (1)"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "value of a symbolic dimension, by its name or as INPUT.AXIS; may be repeated (1)"},
+        {"graph", TOOL_TEXT, &s.graph, "NAME", "which model of the module (the only one)"},
+        {"function", TOOL_TEXT, &s.function, "NAME", "a function of the module instead of a model"},
         {"out", TOOL_TEXT, &s.out, "DIR", "writes the outputs there"},
-        {"format", TOOL_TEXT, &s.format, "npy|pb", "format of the outputs (npy)"},
-        {"threads", TOOL_INT, &s.threads, "N", "threads to run on (as many as this process may use)"},
-        {"repeat", TOOL_INT, &s.repeat, "N", "measured runs (as many as fit in 0.2 s, at least 10)"},
-        {"seed", TOOL_INT, &s.seed, "N", "of random inputs (1)"},
+        {"format", TOOL_CHOICE, &s.format, "npy|pb", "format of the outputs (npy)"},
+        {"threads", TOOL_COUNT, &s.threads, "N", "threads to run on (as many as this process may use)"},
+        {"warmup", TOOL_NATURAL, &s.warmup, "N", "runs before the measured ones (1)"},
+        {"repeat", TOOL_COUNT, &s.repeat, "N", "measured runs (as many as fit in 0.2 s, at least 10)"},
+        {"duration", TOOL_DECIMAL, &s.duration, "S", "measures for so many seconds"},
+        {"seed", TOOL_NUMBER, &s.seed, "N", "of random inputs (1)"},
         {"profile", TOOL_FLAG, &s.profile, NULL, "a table with the time of each kernel"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
-    const tool_usage usage = {"run", "MODULE", "Runs a module and prints its latency: min, median, p95.", options, BASE_COUNT(options), 1, 1};
+    const tool_usage usage = {"run", "MODULE", "Runs a module and prints its latency: min, median, p90, p95, p99, mean, and runs a second.", options,
+                              BASE_COUNT(options), 1, 1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
         return status;
-    tec_context *cx = tec_context_new();
-    status = run(cx, files.at[0], &s);
-    tec_context_free(cx);
+    if (s.graph && s.function)
+        return tool_misuse("run", "--graph and --function both say what runs; give one of them");
+    if (s.repeat && s.duration > 0)
+        return tool_misuse("run", "--repeat and --duration both say how long to measure; give one of them");
+    if (!tool_read_dims("run", &s.given_dims, &s.dims))
+        return TOOL_USAGE;
+    session r = {.cx = tec_context_new(), .s = &s};
+    status = run(&r, files.at[0]);
+    tec_function_free(r.f);
+    tec_executor_free(r.ex);
+    tec_module_free(r.module);
+    tec_context_free(r.cx);
     return status;
 }

@@ -10,19 +10,21 @@
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/dims.h"
 #include "tools/te_run.h"
 
 typedef struct {
     const char *output, *schedule, *records, *target, *emit, *name, *dispatch;
     int64_t threads;
-    tool_list dims;
+    tool_list given_dims;
+    tool_dims dims;
     const char *device;
     bool time, check, json, strict;
 } settings;
 
 typedef struct {
     tec_context *cx;
-    const settings *s;
+    settings *s;
     const char *path;
     const target *t;
     te_file *file;
@@ -46,27 +48,13 @@ static te_def *pick(session *x)
 
 static bool specialise(session *x)
 {
-    int n = x->s->dims.n;
-    const ir_expr **symbol = base_array(x->cx, const ir_expr *, n), **value = base_array(x->cx, const ir_expr *, n);
+    const char *unused;
 
-    for (int i = 0; i < n; i++) {
-        const char *name, *text;
-        int64_t v;
-
-        if (!tool_pair(x->s->dims.at[i], &name, &text) || !tool_number(text, &v))
-            return false;
-        for (int k = 0; k < x->def->symbols.n; k++)
-            if (strcmp(((const ir_expr *)x->def->symbols.at[k])->var.name, name) == 0)
-                symbol[i] = x->def->symbols.at[k];
-        if (!symbol[i]) {
-            base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has no symbol '%s'", x->def->name, name);
-            return false;
-        }
-        value[i] = ir_int(x->cx, v);
-    }
-    if (n)
-        x->def = te_specialise(x->cx, x->def, symbol, value, n);
-    return x->def != NULL;
+    x->def = tool_specialise(x->cx, x->def, &x->s->dims);
+    unused = x->def ? tool_unused_dim(&x->s->dims) : NULL;
+    if (unused)
+        base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has no symbol '%s'", x->def->name, unused);
+    return x->def && !unused;
 }
 
 /* The lines of the trace keep their numbers in the file that they stand in. */
@@ -192,7 +180,7 @@ static const char *late_text(const comp_code *code, emit_kind kind)
 
 static bool print_text(session *x, const char *text)
 {
-    if (x->s->output)
+    if (x->s->output && strcmp(x->s->output, "-") != 0)
         return base_write_file(x->cx, x->s->output, text, strlen(text));
     fputs(text, stdout);
     return true;
@@ -236,11 +224,17 @@ static int build(session *x, emit_kind kind)
     if (kind == EMIT_OBJ)
         return comp_write_object(x->cx, code, x->s->output ? x->s->output : base_format(x->cx, "%s.o", x->def->name)) ? TOOL_OK : tool_fail("te", x->cx);
     tool_hold_interrupts(true);
-    bool written = !x->s->output || comp_write(x->cx, code, NULL, x->s->output, 0);
+    const char *file = x->s->output ? tool_begin_output(x->cx, x->s->output) : NULL;
+    bool written = !x->s->output || (file && comp_write(x->cx, code, NULL, file, 0) && tool_finish_output(x->cx, x->s->output, file));
     tool_hold_interrupts(false);
     if (!written)
         return tool_fail("te", x->cx);
-    return x->s->time || x->s->check ? run_built(x, code) : TOOL_OK;
+    if (x->s->time || x->s->check)
+        return run_built(x, code);
+    if (!x->s->output)
+        fprintf(stderr, "%s: '%s' and its schedule (%s) are legal, and compile for %s; -o writes a module, --emit prints, --time measures\n",
+                x->path, x->def->name, x->origin, target_text(x->cx, x->t));
+    return TOOL_OK;
 }
 
 static int run(session *x, emit_kind kind)
@@ -265,14 +259,14 @@ int tool_te(int argc, char **argv)
     tool_list files = {0};
     emit_kind kind;
     const tool_option options[] = {
-        {"o", TOOL_TEXT, &s.output, "OUT", "writes a module (or what --emit names) there"},
+        {"o", TOOL_TEXT, &s.output, "OUT", "writes a module (or what --emit names) there; - for standard output"},
         {"name", TOOL_TEXT, &s.name, "NAME", "which definition of the file (the first)"},
         {"schedule", TOOL_TEXT, &s.schedule, "FILE", "a trace (the file's own 'schedule NAME { ... }', else where a tuner would begin)"},
         {"records", TOOL_TEXT, &s.records, "DB", "takes the schedule from this record store, where it has one for the definition"},
         {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
-        {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbol; may be repeated"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbol; may be repeated"},
         {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]", "versions for remainders of symbol N by T (all, or those named)"},
-        {"threads", TOOL_INT, &s.threads, "N", "takes the records of N threads, and times with N"},
+        {"threads", TOOL_COUNT, &s.threads, "N", "takes the records of N threads, and times with N"},
         {"emit", TOOL_TEXT, &s.emit, "WHAT", "te, tree, trace, lowered, llvm, asm or obj"},
         {"time", TOOL_FLAG, &s.time, NULL, "times it on random numbers"},
         {"check", TOOL_FLAG, &s.check, NULL, "compares its results on random numbers with plain loops on this CPU"},
@@ -285,10 +279,12 @@ int tool_te(int argc, char **argv)
 
     if (status != TOOL_GO_ON)
         return status;
-    if (s.schedule && s.records) {
-        fprintf(stderr, "tec te: --schedule and --records both say where the schedule comes from; give one of them\n");
+    if (s.schedule && s.records)
+        return tool_misuse("te", "--schedule and --records both say where the schedule comes from; give one of them");
+    if (s.emit && (s.time || s.check))
+        return tool_misuse("te", "--emit prints and %s runs; give one of them", s.time ? "--time" : "--check");
+    if (!tool_read_dims("te", &s.given_dims, &s.dims))
         return TOOL_USAGE;
-    }
     session x = {.cx = tec_context_new(), .s = &s, .path = files.at[0]};
     if (read_emit(x.cx, s.emit, &kind)) {
         status = run(&x, kind);

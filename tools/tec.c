@@ -1,8 +1,11 @@
 /* tools/tec.c -- the program `tec`: one command a row. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/base.h"
+#include "base/base.h"
+#include "targets/llvm/llvm.h"
+#include "targets/target.h"
 #include "tools/command.h"
 
 static const tool_command commands[] = {
@@ -25,26 +28,75 @@ static void print_help(FILE *to)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].what)
             fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
-    fprintf(to, "\n'tec COMMAND --help' tells more; 'tec --version' prints the version.\n");
+    fprintf(to, "\n'tec help COMMAND' tells more; 'tec --version' prints the versions of tec and LLVM, and this machine's CPU.\n");
 }
 
-int main(int argc, char **argv)
+static void print_version(void)
+{
+    tec_context *cx = tec_context_new();
+    const target *t = target_native(cx);
+
+    printf("tec %s\nLLVM %s\n", tec_version(), llvm_version(cx));
+    if (t)
+        printf("%s\n", target_text(cx, t));
+    tec_context_free(cx);
+}
+
+static const tool_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* `tec help`, and `tec help COMMAND`, which is `tec COMMAND --help`. */
+static int help(const char *about)
+{
+    const tool_command *c = about ? find_command(about) : NULL;
+
+    if (c)
+        return c->run(2, (char *[]){(char *)c->name, (char *)"--help", NULL});
+    if (about)
+        fprintf(stderr, "tec: there is no command '%s'\n", about);
+    print_help(about ? stderr : stdout);
+    return about ? TOOL_USAGE : TOOL_OK;
+}
+
+static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
+    const tool_command *c = name ? find_command(name) : NULL;
 
+    if (c)
+        return c->run(argc - 1, argv + 1);
     if (name && strcmp(name, "--version") == 0) {
-        printf("tec %s\n", tec_version());
+        print_version();
         return TOOL_OK;
     }
-    if (name && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)) {
-        print_help(stdout);
-        return TOOL_OK;
-    }
-    for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+    if (name && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0))
+        return help(argc > 2 ? argv[2] : NULL);
     if (name)
         fprintf(stderr, "tec: there is no command '%s'\n", name);
     print_help(stderr);
     return TOOL_USAGE;
+}
+
+/* What was printed counts as done only when all of it has arrived: a full disk shows at the last flush. */
+static int close_output(int status)
+{
+    bool failed = ferror(stdout) != 0;
+
+    errno = 0;
+    if (fclose(stdout) != 0)
+        failed = true;
+    if (!failed)
+        return status;
+    fprintf(stderr, "tec: standard output could not be written%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+    return status == TOOL_OK ? TOOL_FAILED : status;
+}
+
+int main(int argc, char **argv)
+{
+    return close_output(run(argc, argv));
 }

@@ -14,23 +14,25 @@
 #include "autotune/features.h"
 #include "autotune/source.h"
 #include "graph/build.h"
-#include "graph/onnx/onnx.h"
 #include "te/text.h"
 #include "tools/command.h"
 #include "tools/data.h"
+#include "tools/dims.h"
 #include "tools/stop.h"
 #include "tools/tune_show.h"
 
 typedef struct {
-    const char *records, *target, *plot, *explorer, *model, *name, *gain;
+    const char *records, *target, *plot, *explorer, *model, *name;
+    double min_gain; /* per cent */
     int64_t trials, seconds, seed, threads;
-    tool_list dims, schedules;
+    tool_list given_dims, schedules;
+    tool_dims dims;
     bool replay, json;
 } settings;
 
 typedef struct {
     tec_context *cx;
-    const settings *s;
+    settings *s;
     const char *path;
     const target *t;
     const tune_task **task;
@@ -42,23 +44,6 @@ typedef struct {
     bool interrupted; /* and the display knows */
     tool_tune_show show;
 } run;
-
-/* ---- dimensions ---- */
-
-static bool read_dims(run *x, onnx_dim *dims)
-{
-    for (int i = 0; i < x->s->dims.n; i++) {
-        const char *value;
-
-        if (!tool_pair(x->s->dims.at[i], &dims[i].name, &value))
-            return false;
-        if (!tool_number(value, &dims[i].value) || dims[i].value < 0) {
-            fprintf(stderr, "tec tune: '%s' is no extent\n", value);
-            return false;
-        }
-    }
-    return true;
-}
 
 /* Times are measured at one size: a kernel must have its sizes. */
 static bool has_symbols(run *x, const te_def *d, const char *name)
@@ -80,9 +65,9 @@ static bool add_task(run *x, const tune_task *spec)
     return t;
 }
 
-static bool tasks_of_model(run *x, const onnx_dim *dims)
+static bool tasks_of_model(run *x)
 {
-    onnx_options import = {.dims = dims, .n_dims = x->s->dims.n};
+    onnx_options import = tool_import_options(x->cx, &x->s->dims);
     graph_module *m = onnx_import(x->cx, x->path, &import);
     graph_kernels *k = m ? graph_tasks(m, x->t) : NULL;
 
@@ -96,20 +81,6 @@ static bool tasks_of_model(run *x, const onnx_dim *dims)
             return false;
     }
     return k;
-}
-
-static te_def *specialise(run *x, te_def *d, const onnx_dim *dims)
-{
-    int n = 0;
-    const ir_expr **symbol = base_array(x->cx, const ir_expr *, x->s->dims.n), **value = base_array(x->cx, const ir_expr *, x->s->dims.n);
-
-    for (int i = 0; i < x->s->dims.n; i++)
-        for (int k = 0; k < d->symbols.n; k++)
-            if (strcmp(((const ir_expr *)d->symbols.at[k])->var.name, dims[i].name) == 0) {
-                symbol[n] = d->symbols.at[k];
-                value[n++] = ir_int(x->cx, dims[i].value);
-            }
-    return n ? te_specialise(x->cx, d, symbol, value, n) : d;
 }
 
 /* What `tec te` would use: the schedule in the file, or the start of the space. */
@@ -136,7 +107,7 @@ static bool add_definition(run *x, const te_file *file, te_def *d)
                                              .intrinsics = &file->intrinsics});
 }
 
-static bool tasks_of_file(run *x, const onnx_dim *dims)
+static bool tasks_of_file(run *x)
 {
     size_t size;
     const char *text = base_read_file(x->cx, x->path, &size);
@@ -146,9 +117,12 @@ static bool tasks_of_file(run *x, const onnx_dim *dims)
     for (int i = 0; file && i < file->defs.n; i++) {
         te_def *d = file->defs.at[i];
 
-        if ((!x->s->name || strcmp(d->name, x->s->name) == 0) && !add_definition(x, file, specialise(x, d, dims)))
+        if ((!x->s->name || strcmp(d->name, x->s->name) == 0) && !add_definition(x, file, tool_specialise(x->cx, d, &x->s->dims)))
             return false;
     }
+    const char *unused = file ? tool_unused_dim(&x->s->dims) : NULL;
+    if (unused)
+        return base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, "--dim %s: no definition has a symbol of this name", unused);
     if (file && x->n_tasks == 0)
         base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, x->s->name ? "there is no definition '%s'" : "there is no definition", x->s->name);
     return x->n_tasks > 0;
@@ -193,14 +167,13 @@ static bool read_schedules(run *x)
 static bool find_tasks(run *x)
 {
     const char *dot = strrchr(x->path, '.');
-    onnx_dim *dims = base_array(x->cx, onnx_dim, x->s->dims.n);
     const char *unfit;
 
-    if (!read_dims(x, dims) || !(x->t = tool_target(x->cx, x->s->target, x->s->threads)))
+    if (!(x->t = tool_target(x->cx, x->s->target, x->s->threads)))
         return false;
     if (!x->s->replay && (unfit = target_unfit(x->cx, x->t)))
         return base_fail(x->cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", unfit);
-    return (dot && strcmp(dot, ".te") == 0 ? tasks_of_file(x, dims) : tasks_of_model(x, dims)) && read_schedules(x);
+    return (dot && strcmp(dot, ".te") == 0 ? tasks_of_file(x) : tasks_of_model(x)) && read_schedules(x);
 }
 
 /* ---- the job ---- */
@@ -348,13 +321,11 @@ static int report(run *x, tune_session *s)
 static int tune(run *x, tune_measurer *m)
 {
     struct utsname machine;
-    const char *gain_end;
-    double gain = x->s->gain ? strtod(x->s->gain, (char **)&gain_end) / 100 : 0;
 
     uname(&machine);
     const tune_options o = {.tasks = x->task, .n_tasks = x->n_tasks, .measurer = m, .db = x->db, .job = x->job, .arguments = x->path,
                             .device = machine.nodename, .device_text = target_text(x->cx, x->t), .explorer = x->s->explorer, .model = x->s->model,
-                            .seed = (uint64_t)x->s->seed, .trials = x->s->trials, .seconds = (double)x->s->seconds, .gain = gain,
+                            .seed = (uint64_t)x->s->seed, .trials = x->s->trials, .seconds = (double)x->s->seconds, .gain = x->s->min_gain / 100,
                             .stop = stop, .progress = progress, .unsaved = hold, .user = x};
     x->show = (tool_tune_show){.cx = x->cx, .measurer = m, .n_tasks = x->n_tasks, .trials = x->s->trials, .seconds = (double)x->s->seconds,
                                .json = x->s->json, .live = m && tool_tune_is_live(x->s->json)};
@@ -399,7 +370,7 @@ static int measure(run *x)
 static int start(run *x)
 {
     if (!find_tasks(x))
-        return base_failed(x->cx) ? tool_fail("tune", x->cx) : TOOL_USAGE;
+        return tool_fail("tune", x->cx);
     x->job = job_name(x);
     x->db = store_open(x->cx, x->s->records, &(store_options){.read_only = x->s->replay, .must_exist = x->s->replay});
     if (!x->db)
@@ -411,29 +382,46 @@ static int start(run *x)
     return x->s->replay ? tune(x, NULL) : measure(x);
 }
 
-static int misuse(const char *what)
+/* "anneal|genetic|...": every explorer of the table. */
+static const char *explorer_names(tec_context *cx)
 {
-    fprintf(stderr, "tec tune: %s\nTry 'tec tune --help'.\n", what);
-    return TOOL_USAGE;
+    base_text names = {0};
+
+    for (int i = 0; i < tune_n_explorers(); i++)
+        base_addf(cx, &names, "%s%s", i ? "|" : "", tune_explorer_name(i));
+    return base_text_str(cx, &names);
+}
+
+/* The rest of the command line's checks, then the work. */
+static int check_settings(run *x, settings *s)
+{
+    if (!s->records)
+        return tool_misuse("tune", "where the records go is missing: --records DB");
+    if (!tool_read_dims("tune", &s->given_dims, &s->dims))
+        return TOOL_USAGE;
+    if (!s->trials && !s->seconds && s->min_gain <= 0)
+        s->trials = 1000;
+    return start(x);
 }
 
 int tool_tune(int argc, char **argv)
 {
     settings s = {.target = "native", .explorer = "anneal", .model = "rank", .seed = 1};
     tool_list files = {0};
+    run x = {.cx = tec_context_new(), .s = &s, .lock = -1};
     const tool_option options[] = {
         {"records", TOOL_TEXT, &s.records, "DB", "the record store, made where it is missing; needed"},
         {"target", TOOL_TEXT, &s.target, "T", "what to tune for; this machine must be able to run it (native)"},
-        {"trials", TOOL_INT, &s.trials, "N", "candidates in all (1000 where no limit is given)"},
-        {"seconds", TOOL_INT, &s.seconds, "S", "time in all, earlier sessions of the same command included"},
-        {"min-gain", TOOL_TEXT, &s.gain, "PERCENT", "stops where a batch is expected to save less of the end-to-end time"},
-        {"seed", TOOL_INT, &s.seed, "N", "another seed looks elsewhere (1)"},
-        {"threads", TOOL_INT, &s.threads, "N", "threads of the kernels (the cores of the target)"},
-        {"dim", TOOL_LIST, &s.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
+        {"trials", TOOL_COUNT, &s.trials, "N", "candidates in all (1000 where no limit is given)"},
+        {"seconds", TOOL_COUNT, &s.seconds, "S", "time in all, earlier sessions of the same command included"},
+        {"min-gain", TOOL_DECIMAL, &s.min_gain, "PERCENT", "stops where a batch is expected to save less of the end-to-end time"},
+        {"seed", TOOL_NUMBER, &s.seed, "N", "another seed looks elsewhere (1)"},
+        {"threads", TOOL_COUNT, &s.threads, "N", "threads of the kernels (the cores of the target)"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
         {"name", TOOL_TEXT, &s.name, "NAME", "of a .te file, this definition alone"},
         {"schedule", TOOL_LIST, &s.schedules, "FILE", "a schedule of one's own, tried first; may be repeated"},
-        {"explorer", TOOL_TEXT, &s.explorer, "NAME", "anneal, epsilon-greedy, evolve, genetic, random or grid (anneal)"},
-        {"model", TOOL_TEXT, &s.model, "KIND", "of costs: rank, regression or none (rank)"},
+        {"explorer", TOOL_CHOICE, &s.explorer, explorer_names(x.cx), "how candidates are proposed (anneal)"},
+        {"model", TOOL_CHOICE, &s.model, "rank|regression|none", "the cost model (rank)"},
         {"replay", TOOL_FLAG, &s.replay, NULL, "measures nothing: goes through the records of this command and checks that it proposes the same"},
         {"plot", TOOL_TEXT, &s.plot, "FILE", "writes the curves there, as SVG"},
         {"json", TOOL_FLAG, &s.json, NULL, "prints a line of JSON for each batch, kernel, and the end"},
@@ -443,16 +431,10 @@ int tool_tune(int argc, char **argv)
                               BASE_COUNT(options), 1, 1};
     int status = tool_parse(&usage, argc, argv, &files);
 
-    if (status != TOOL_GO_ON)
-        return status;
-    if (!s.records)
-        return misuse("where the records go is missing: --records DB");
-    if (s.trials < 0 || s.seconds < 0 || s.threads < 0)
-        return misuse("--trials, --seconds and --threads are not negative");
-    if (!s.trials && !s.seconds && !s.gain)
-        s.trials = 1000;
-    run x = {.cx = tec_context_new(), .s = &s, .path = files.at[0], .lock = -1};
-    status = start(&x);
+    if (status == TOOL_GO_ON) {
+        x.path = files.at[0];
+        status = check_settings(&x, &s);
+    }
     store_close(x.db);
     tec_context_free(x.cx);
     return status;

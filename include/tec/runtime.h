@@ -227,7 +227,7 @@ typedef struct {
 } tec_time_options;
 
 typedef struct {
-    double min_s, median_s, p95_s, mean_s; /* of one call */
+    double min_s, median_s, p90_s, p95_s, p99_s, mean_s; /* of one call */
     int repeats;        /* measurements */
     int64_t inner;      /* calls in each: more than 1 where one is too short for the clock and nothing is flushed */
 } tec_timing;

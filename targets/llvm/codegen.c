@@ -1,5 +1,15 @@
 /* targets/llvm/codegen.c -- this room as a row of targets/kinds.def. */
+#include <llvm-c/Core.h>
+
 #include "targets/llvm/llvm.h"
+
+const char *llvm_version(tec_context *cx)
+{
+    unsigned major, minor, patch;
+
+    LLVMGetVersion(&major, &minor, &patch);
+    return base_format(cx, "%u.%u.%u", major, minor, patch);
+}
 
 static void *load(tec_context *cx, const target_code *const *codes, int n)
 {

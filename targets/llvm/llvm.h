@@ -44,4 +44,7 @@ typedef struct {
 } llvm_spills;
 llvm_spills llvm_count_spills(tec_context *cx, const target *t, const char *assembly);
 
+/* The version of the LLVM library that generates code: "19.1.7". */
+const char *llvm_version(tec_context *cx);
+
 #endif
