@@ -17,12 +17,14 @@ typedef struct {
     int jobs;             /* 0: one for each core */
     bool strict;
     bool no_verify;
-    const char *dump_dir;
+    const char *dump_dir;   /* the program of each kernel after each pass of lower/ that changed it */
+    const char *dump_graph; /* the graph after each pass of graph/ that changed it, and the planned form */
 } graph_build_options;
 
 typedef struct {
     tec_context *cx;
-    const graph_module *module; /* after all passes */
+    const graph_module *module;  /* after all passes */
+    const graph_module *planned; /* its planned form, which desc was made of */
     const graph_kernels *kernels;
     comp_code *code;
     rt_module_desc desc;

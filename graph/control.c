@@ -235,7 +235,12 @@ bool graph_check_control(const graph_module *m, const graph_node *node)
     case GRAPH_SCAN: return check_scan(&r);
     case GRAPH_OP:
     case GRAPH_GROUP:
-    case GRAPH_PACK: return true;
+    case GRAPH_PACK:
+    case GRAPH_ALLOC_STORAGE:
+    case GRAPH_ALLOC_TENSOR:
+    case GRAPH_INVOKE:
+    case GRAPH_DEVICE_COPY:
+    case GRAPH_KILL: return true;
     }
     return true;
 }

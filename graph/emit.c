@@ -164,6 +164,8 @@ static emitter open_definition(const graph_module *m, const char *name, const ta
 
 te_def *graph_definition(const graph_module *m, const graph_node *node, const target *t)
 {
+    /* The definition itself stands where its node does. */
+    base_set_where(m->cx, node->loc);
     emitter e = open_definition(m, node->name, t);
     base_vec operands = {0};
 

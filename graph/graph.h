@@ -12,6 +12,9 @@
  * `loop` or `scan` with bodies as regions, a *group* (what fusion made: a body that becomes one kernel), or the packing of an operator's
  * constant operand. Passes make new bodies and leave old ones as they are; a pass recurses into regions or refuses them by name. Values carry
  * their type and device.
+ *
+ * The last stages of a build turn a function into its *planned form* (graph/planned.h), of other nodes: memory is allocated, kernels are invoked
+ * with the tensors that they read and write, and what nobody reads any more is given back.
  * Lifetime: the context's. Text: graph/text.h, round-trips (constants by hash or in full).
  */
 #ifndef GRAPH_GRAPH_H
@@ -25,7 +28,21 @@ typedef struct graph_body graph_body;
 typedef struct graph_node graph_node;
 typedef struct tec_value graph_value;
 
-typedef enum { GRAPH_OP, GRAPH_CALL, GRAPH_IF, GRAPH_LOOP, GRAPH_SCAN, GRAPH_GROUP, GRAPH_PACK } graph_node_kind;
+typedef enum {
+    GRAPH_OP,
+    GRAPH_CALL,
+    GRAPH_IF,
+    GRAPH_LOOP,
+    GRAPH_SCAN,
+    GRAPH_GROUP,
+    GRAPH_PACK,
+    /* of the planned form */
+    GRAPH_ALLOC_STORAGE, /* a piece of a device's memory: u8[bytes]; @output(i): the memory that the reader of output i sees */
+    GRAPH_ALLOC_TENSOR,  /* a tensor at @offset(exprs [bytes]) of a storage, or without an offset another shape of a tensor */
+    GRAPH_INVOKE,        /* runs a kernel on tensors: those that it reads, then those that it writes; @dims: values of the kernel's symbols */
+    GRAPH_DEVICE_COPY,   /* copies the first tensor's elements to the second, also between devices */
+    GRAPH_KILL           /* the tensor is read no more: its bytes may be allocated again */
+} graph_node_kind;
 
 struct tec_value {
     const char *name; /* the user's where there is one */
@@ -44,7 +61,7 @@ struct graph_node {
     const op_info *op;             /* GRAPH_OP */
     const op_impl *impl;           /* chosen implementation of an operator, of the anchor of a group; may be NULL */
     const graph_node *plain;       /* of an operator whose operand impl->packs is packed already, and of GRAPH_PACK: the operator as it was */
-    const char *callee;            /* GRAPH_CALL: a function of the module */
+    const char *callee;            /* GRAPH_CALL: a function of the module; GRAPH_INVOKE: one of its kernels */
     int n_in, n_out, n_attrs, n_bodies;
     graph_value **in, **out; /* an operand that is left out is NULL */
     const op_attr *attr;
@@ -65,9 +82,18 @@ struct graph_function {
     graph_body *body;
 };
 
+/* What a kernel takes, for `invoke` to be held against. Shapes are over the kernel's own symbols. */
+typedef struct {
+    const char *name;
+    int n_symbols, n_params, n_reads; /* the parameters behind the first n_reads are written */
+    const ir_expr *const *symbol;
+    const op_type *param;
+} graph_kernel_type;
+
 struct tec_graph {
     tec_context *cx;
     const char *name;
+    base_vec kernels;   /* graph_kernel_type *: what planned functions invoke */
     base_vec functions; /* graph_function *; the entry is the first, "main" */
     base_vec symbols;   /* ir_expr *, named dimensions */
     base_vec facts;     /* conditions over symbols */

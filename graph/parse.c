@@ -313,8 +313,28 @@ typedef struct {
 static const struct {
     const char *word;
     graph_node_kind kind;
-} kinds[] = {{"op", GRAPH_OP},     {"pack", GRAPH_PACK}, {"call", GRAPH_CALL},  {"if", GRAPH_IF},
-             {"loop", GRAPH_LOOP}, {"scan", GRAPH_SCAN}, {"group", GRAPH_GROUP}};
+    bool has_results;
+} kinds[] = {{"op", GRAPH_OP, true},
+             {"pack", GRAPH_PACK, true},
+             {"call", GRAPH_CALL, true},
+             {"if", GRAPH_IF, true},
+             {"loop", GRAPH_LOOP, true},
+             {"scan", GRAPH_SCAN, true},
+             {"group", GRAPH_GROUP, true},
+             {"alloc_storage", GRAPH_ALLOC_STORAGE, true},
+             {"alloc_tensor", GRAPH_ALLOC_TENSOR, true},
+             {"invoke", GRAPH_INVOKE, false},
+             {"device_copy", GRAPH_DEVICE_COPY, false},
+             {"kill", GRAPH_KILL, false}};
+
+/* Whether a node without results begins here: its kind comes first. */
+static bool at_statement(const parser *p)
+{
+    for (int i = 0; i < BASE_COUNT(kinds); i++)
+        if (!kinds[i].has_results && base_at(p->lx, kinds[i].word))
+            return true;
+    return false;
+}
 
 static bool parse_kind(parser *p, node_text *t)
 {
@@ -323,11 +343,13 @@ static bool parse_kind(parser *p, node_text *t)
             t->kind = kinds[i].kind;
             if (t->kind == GRAPH_CALL)
                 t->what = expect_string(p, "the name of a function");
+            if (t->kind == GRAPH_INVOKE)
+                t->what = expect_string(p, "the name of a kernel");
             if (t->kind == GRAPH_OP || t->kind == GRAPH_PACK)
                 t->what = base_expect_name(p->lx, "an operator");
             return !base_failed(p->cx);
         }
-    base_unexpected(p->lx, "op, pack, call, if, loop, scan or group");
+    base_unexpected(p->lx, "the kind of a node: op, group, call, if, loop, scan, pack, alloc_storage, alloc_tensor, ...");
     return false;
 }
 
@@ -445,7 +467,7 @@ static graph_node *make_other(parser *p, const node_text *t, const op_type *type
     base_set_where(p->cx, t->loc);
     graph_node *node = graph_node_new(p->cx, t->kind, t->name, (graph_value *const *)t->in.at, t->in.n, types, n_out);
 
-    node->callee = t->kind == GRAPH_CALL ? t->what : NULL;
+    node->callee = t->kind == GRAPH_CALL || t->kind == GRAPH_INVOKE ? t->what : NULL;
     node->attr = attributes(p, t);
     node->n_attrs = t->attrs.n;
     node->body = (graph_body **)t->bodies.at;
@@ -482,11 +504,13 @@ static void parse_node(parser *p, graph_body *body)
 {
     base_vec out = {0};
     node_text t = {.name = NULL};
+    bool has_results = !at_statement(p);
 
-    do
-        base_push(p->cx, &out, parse_new_value(p));
-    while (base_accept(p->lx, ","));
-    if (base_failed(p->cx) || !base_expect(p->lx, "=") || !parse_node_text(p, &t, body))
+    if (has_results)
+        do
+            base_push(p->cx, &out, parse_new_value(p));
+        while (base_accept(p->lx, ","));
+    if (base_failed(p->cx) || (has_results && !base_expect(p->lx, "=")) || !parse_node_text(p, &t, body))
         return;
     op_type *types = base_array(p->cx, op_type, out.n);
     for (int k = 0; k < out.n; k++)
@@ -568,6 +592,55 @@ static void parse_fact(parser *p)
         base_push(p->cx, &p->m->facts, e);
 }
 
+/* (f32[n, 64], f32[64, 10]) */
+static void parse_types(parser *p, base_vec *out)
+{
+    for (base_expect(p->lx, "("); more(p, ")");) {
+        op_type *t = base_new(p->cx, op_type);
+
+        if (!parse_type(p, t))
+            return;
+        base_push(p->cx, out, t);
+        if (!base_accept(p->lx, ","))
+            break;
+    }
+    base_expect(p->lx, ")");
+}
+
+static const ir_expr *parse_symbol(parser *p)
+{
+    base_loc loc = p->lx->tok.loc;
+    const char *name = base_expect_name(p->lx, "a symbol");
+    const ir_expr *s = name ? base_dict_get(&p->m->symbol_by_name, name) : NULL;
+
+    return s || !name ? s : base_fail(p->cx, TEC_INVALID, loc, "'%s' is no symbol of the module", name);
+}
+
+/* kernel "matmul" over n (f32[n, 64], f32[64, 10]) -> (f32[n, 10]) */
+static void parse_kernel(parser *p)
+{
+    graph_kernel_type *k = base_new(p->cx, graph_kernel_type);
+    base_vec symbols = {0}, params = {0};
+
+    k->name = expect_string(p, "the name of a kernel");
+    if (base_accept(p->lx, "over"))
+        do
+            base_push(p->cx, &symbols, parse_symbol(p));
+        while (!base_failed(p->cx) && base_accept(p->lx, ","));
+    parse_types(p, &params);
+    k->n_reads = params.n;
+    base_expect(p->lx, "->");
+    parse_types(p, &params);
+    op_type *types = base_array(p->cx, op_type, params.n);
+    for (int i = 0; i < params.n; i++)
+        types[i] = *(const op_type *)params.at[i];
+    k->n_symbols = symbols.n;
+    k->symbol = (const ir_expr *const *)symbols.at;
+    k->n_params = params.n;
+    k->param = types;
+    base_push(p->cx, &p->m->kernels, k);
+}
+
 static void parse_function(parser *p)
 {
     const char *name = expect_string(p, "the name of a function");
@@ -594,10 +667,12 @@ graph_module *graph_parse(tec_context *cx, const char *file, const char *text, c
             parse_symbols(&p);
         else if (base_accept(p.lx, "fact"))
             parse_fact(&p);
+        else if (base_accept(p.lx, "kernel"))
+            parse_kernel(&p);
         else if (base_accept(p.lx, "function"))
             parse_function(&p);
         else
-            base_unexpected(p.lx, "symbols, fact or function");
+            base_unexpected(p.lx, "symbols, fact, kernel or function");
     }
     base_expect(p.lx, "}");
     if (p.lx->tok.kind != BASE_TOK_END)

@@ -29,6 +29,9 @@ graph_pass_fn graph_fold_constants;    /* what depends on constants alone is com
 graph_pass_fn graph_fuse;              /* operators into groups, one kernel each */
 
 graph_module *graph_optimise(graph_module *m, const target *t);
+/* The same; after each pass that changed the module `watch` gets the new one. NULL where it gives false. */
+typedef bool graph_watch_fn(void *user, const char *pass, const graph_module *m);
+graph_module *graph_optimise_watched(graph_module *m, const target *t, graph_watch_fn *watch, void *user);
 
 /* How often each value of a body is used, in it and in its regions; outputs count. value -> count as intptr_t. */
 void graph_count_uses(tec_context *cx, const graph_body *body, base_map *uses);

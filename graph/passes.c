@@ -32,9 +32,16 @@ static bool holds(const graph_module *m, const char *pass)
 
 graph_module *graph_optimise(graph_module *m, const target *t)
 {
+    return graph_optimise_watched(m, t, NULL, NULL);
+}
+
+graph_module *graph_optimise_watched(graph_module *m, const target *t, graph_watch_fn *watch, void *user)
+{
     for (int i = 0; m && i < graph_n_passes; i++) {
+        const graph_module *before = m;
+
         m = graph_passes[i].run(m, t);
-        if (m && !holds(m, graph_passes[i].name))
+        if (m && (!holds(m, graph_passes[i].name) || (watch && m != before && !watch(user, graph_passes[i].name, m))))
             return NULL;
     }
     return m;

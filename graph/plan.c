@@ -136,13 +136,20 @@ static void extend_lifetimes(graph_plan *p)
 
 /* ---- offsets ---- */
 
+const ir_expr *graph_type_bytes(tec_context *cx, const op_type *t)
+{
+    const ir_expr *size = ir_int(cx, base_dtype_bytes(t->dtype));
+
+    for (int i = 0; i < t->n; i++)
+        size = ir_mul(cx, size, t->dim[i]);
+    return size;
+}
+
 static const ir_expr *size_of(const graph_module *m, const ir_facts *f, const graph_value *v)
 {
     tec_context *cx = m->cx;
-    const ir_expr *size = ir_int(cx, base_dtype_bytes(v->type.dtype));
+    const ir_expr *size = graph_type_bytes(cx, &v->type);
 
-    for (int i = 0; i < v->type.n; i++)
-        size = ir_mul(cx, size, v->type.dim[i]);
     size = ir_mul(cx, ir_ceildiv(cx, size, ir_int(cx, ALIGN)), ir_int(cx, ALIGN));
     return ir_simplify(f, size);
 }

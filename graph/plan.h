@@ -4,7 +4,7 @@
  *     if (!graph_plan_memory(m, body, &p)) return NULL;
  *     const graph_place *at = graph_place_of(&p, v);
  *
- * A value that renames another's elements lies where that one does. Pool offsets are multiples of 64 bytes; values that live at the same
+ * graph/planned.c makes nodes of what is planned here. A value that renames another's elements lies where that one does. Pool offsets are multiples of 64 bytes; values that live at the same
  * time never overlap. Offsets and the total may be expressions over symbols.
  */
 #ifndef GRAPH_PLAN_H
@@ -35,6 +35,8 @@ typedef struct {
     int output;
 } graph_copy;
 
+/* Bytes of a tensor of that type, as an expression over the module's symbols. */
+const ir_expr *graph_type_bytes(tec_context *cx, const op_type *t);
 bool graph_plan_memory(const graph_module *m, const graph_body *body, graph_plan *out);
 const graph_place *graph_place_of(const graph_plan *p, const graph_value *v);
 

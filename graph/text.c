@@ -144,6 +144,11 @@ static void put_kind(printer *p, const graph_node *node)
     case GRAPH_LOOP: base_add(p->cx, &p->out, "loop "); return;
     case GRAPH_SCAN: base_add(p->cx, &p->out, "scan "); return;
     case GRAPH_GROUP: base_add(p->cx, &p->out, "group "); return;
+    case GRAPH_ALLOC_STORAGE: base_add(p->cx, &p->out, "alloc_storage "); return;
+    case GRAPH_ALLOC_TENSOR: base_add(p->cx, &p->out, "alloc_tensor "); return;
+    case GRAPH_INVOKE: base_addf(p->cx, &p->out, "invoke %s ", quoted(p, node->callee)); return;
+    case GRAPH_DEVICE_COPY: base_add(p->cx, &p->out, "device_copy "); return;
+    case GRAPH_KILL: base_add(p->cx, &p->out, "kill "); return;
     }
 }
 
@@ -193,7 +198,7 @@ static void put_node(printer *p, const graph_node *node)
         base_add(p->cx, &p->out, k ? ", " : "");
         put_new_value(p, node->out[k]);
     }
-    base_addf(p->cx, &p->out, " = %s\n", base_text_str(p->cx, &what));
+    base_addf(p->cx, &p->out, "%s%s\n", node->n_out ? " = " : "", base_text_str(p->cx, &what));
 }
 
 static void put_lines(printer *p, const graph_body *body)
@@ -230,6 +235,29 @@ static void put_function(printer *p, const graph_function *f)
     base_add(p->cx, &p->out, "  }\n");
 }
 
+static void put_types(printer *p, const op_type *t, int n)
+{
+    base_add(p->cx, &p->out, "(");
+    for (int i = 0; i < n; i++) {
+        base_add(p->cx, &p->out, i ? ", " : "");
+        put_type(p, &t[i]);
+    }
+    base_add(p->cx, &p->out, ")");
+}
+
+/* kernel "matmul" over n (f32[n, 64], f32[64, 10]) -> (f32[n, 10]) */
+static void put_kernel(printer *p, const graph_kernel_type *k)
+{
+    base_addf(p->cx, &p->out, "  kernel %s", quoted(p, k->name));
+    for (int i = 0; i < k->n_symbols; i++)
+        base_addf(p->cx, &p->out, "%s%s", i ? ", " : " over ", k->symbol[i]->var.name);
+    base_add(p->cx, &p->out, " ");
+    put_types(p, k->param, k->n_reads);
+    base_add(p->cx, &p->out, " -> ");
+    put_types(p, k->param + k->n_reads, k->n_params - k->n_reads);
+    base_add(p->cx, &p->out, "\n");
+}
+
 const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags)
 {
     printer p = {.cx = cx, .flags = flags};
@@ -241,6 +269,8 @@ const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags)
         base_addf(cx, &p.out, "%s%s%s", i ? ", " : "  symbols ", ((const ir_expr *)m->symbols.at[i])->var.name, i + 1 < m->symbols.n ? "" : "\n");
     for (int i = 0; i < m->facts.n; i++)
         base_addf(cx, &p.out, "  fact %s\n", ir_expr_text(cx, m->facts.at[i]));
+    for (int i = 0; i < m->kernels.n; i++)
+        put_kernel(&p, m->kernels.at[i]);
     for (int i = 0; i < m->functions.n; i++)
         put_function(&p, m->functions.at[i]);
     base_add(cx, &p.out, "}\n");

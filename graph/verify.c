@@ -1,5 +1,6 @@
 /* graph/verify.c -- what always holds of a module; see graph_verify. */
 #include "graph/node.h"
+#include "graph/planned.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 
@@ -98,6 +99,11 @@ static bool check_kind(verifier *v, const graph_node *node)
     case GRAPH_IF:
     case GRAPH_LOOP:
     case GRAPH_SCAN: return graph_check_control(v->m, node);
+    case GRAPH_ALLOC_STORAGE:
+    case GRAPH_ALLOC_TENSOR:
+    case GRAPH_INVOKE:
+    case GRAPH_DEVICE_COPY:
+    case GRAPH_KILL: return true; /* graph_verify_planned looks at all of them together */
     }
     return broken(v, node, "it is of no known kind");
 }
@@ -168,7 +174,7 @@ bool graph_verify(const graph_module *m)
                 return broken(&v, NULL, "there are two functions of that name");
         if (f->body->output_names.n != f->body->outputs.n)
             return broken(&v, NULL, "its outputs and their names differ in number");
-        if (!check_body(&v, f->body))
+        if (!check_body(&v, f->body) || (graph_is_planned(f->body) && !graph_verify_planned(m, f)))
             return false;
     }
     return true;

@@ -11,7 +11,7 @@
 #include "tools/report.h"
 
 typedef struct {
-    const char *output, *target, *weights, *dump, *records;
+    const char *output, *target, *weights, *dump, *dump_graph, *records;
     int64_t threads;
     tool_list given_dims;
     tool_dims dims;
@@ -71,7 +71,7 @@ static int compile_with(tec_context *cx, const char *model, const settings *s, c
     if (s->dump)
         mkdir(s->dump, 0777); /* what is wrong with it, writing into it will tell */
     graph_module *m = onnx_import(cx, model, &import);
-    graph_build_options o = {.target = t, .source = source, .dump_dir = s->dump, .strict = s->strict};
+    graph_build_options o = {.target = t, .source = source, .dump_dir = s->dump, .dump_graph = s->dump_graph, .strict = s->strict};
     if (m && !s->quiet)
         fprintf(stderr, "%s: %d operators, for %s\n", model, ((graph_function *)m->functions.at[0])->body->nodes.n, target_text(cx, t));
     graph_built *b = m ? graph_build(m, &o) : NULL;
@@ -110,6 +110,7 @@ int tool_compile(int argc, char **argv)
         {"records", TOOL_TEXT, &s.records, "DB", "takes schedules from this record store; kernels without a record get the default"},
         {"weights", TOOL_CHOICE, &s.weights, "inside|beside", "where weights go (inside, from 2 GB on beside as .safetensors)"},
         {"dump-ir", TOOL_TEXT, &s.dump, "DIR", "writes the loop AST after every pass that changed it"},
+        {"dump-graph", TOOL_TEXT, &s.dump_graph, "DIR", "writes the graph after every pass that changed it, and its planned form"},
         {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
         {"json", TOOL_FLAG, &s.json, NULL, "the summary as JSON"},
         {"quiet", TOOL_FLAG, &s.quiet, NULL, "no progress, no summary"},

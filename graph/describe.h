@@ -1,0 +1,18 @@
+/* graph/describe.h -- a planned function as the runtime's description of a graph: what the module file says of it.
+ *
+ *     rt_module_desc desc = *comp_desc(code);
+ *     if (!graph_describe(planned, &desc)) return NULL;
+ *
+ * Reads the planned nodes and nothing else, so that the text of a planned module, parsed back, gives the same file.
+ * Errors: in the context: a dimension that no input tells.
+ */
+#ifndef GRAPH_DESCRIBE_H
+#define GRAPH_DESCRIBE_H
+
+#include "graph/graph.h"
+#include "runtime/format.h"
+
+/* Adds the first function's graph and constants to a description of the module's kernels, which come in the order of m->kernels. */
+bool graph_describe(const graph_module *m, rt_module_desc *out);
+
+#endif
