@@ -298,6 +298,20 @@ static bool check_tried(const deriver *x, const place *p, const access *a, const
     return true;
 }
 
+/* Whether the conditions around the place hold at no point: what stands there is never evaluated. */
+static bool is_never_reached(const deriver *x, const place *p)
+{
+    ir_facts *f = ir_facts_new(x->cx, x->f);
+    const ir_expr *where;
+
+    if (!p->where)
+        return false;
+    for (int i = 0; i < p->var.n; i++)
+        ir_facts_range(f, p->var.at[i], p->min.at[i], p->extent.at[i]);
+    where = ir_simplify(f, p->where);
+    return where && ir_is_value(where, 0);
+}
+
 static bool check_index(deriver *x, const place *p, const access *a)
 {
     ir_ranges inner = {(const ir_expr *const *)p->var.at, (const ir_expr *const *)p->min.at, (const ir_expr *const *)p->extent.at,
@@ -307,7 +321,7 @@ static bool check_index(deriver *x, const place *p, const access *a)
 
     if (ir_prove_le(p->f, ir_int(x->cx, 0), a->index) && ir_prove_lt(p->f, a->index, a->extent))
         return true;
-    if (p->trusted || is_data(x, p, a->index))
+    if (p->trusted || is_data(x, p, a->index) || is_never_reached(x, p))
         return true;
     if (ir_try_points(x->f, a->index, &inner, p->where, &tried))
         return check_tried(x, p, a, &tried);

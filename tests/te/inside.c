@@ -184,6 +184,12 @@ Test(te_inside, conditions_hold_exactly_where_no_access_leaves_its_tensor)
         agrees(safe[i], false);
 }
 
+/* The guard holds at no k, so nothing is read. */
+Test(te_inside, an_access_behind_a_guard_that_never_holds_is_no_access)
+{
+    asks_for("def f(m, A: f64[1, m]) { S[y: m] = min[k: 1](select(k + k - 1 >= 0 && k + k - 1 < 1, A[k + k - 1, y], f64(2.0))) return S }", "");
+}
+
 Test(te_inside, leaves_data_to_the_author)
 {
     asks_for("def f(n, m, A: f32[n], I: i64[m]) { B[i: m] = A[I[i]] return B }", "");
