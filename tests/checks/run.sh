@@ -96,7 +96,7 @@ fresh_copy
 mkdir "$copy/docs"
 printf '# Lions\n\n[tigers](docs/tigers.md)\n' >"$copy/README.md"
 expect links 'the link "docs/tigers.md" leads nowhere'
-printf '# Tigers\n\n## Stripes\n' >"$copy/docs/tigers.md"
+printf '# Tigers\n\n[below](#stripes)\n\n## Stripes\n' >"$copy/docs/tigers.md"
 expect links ""
 printf '[stripes](docs/tigers.md#stripes) [teeth](docs/tigers.md#teeth)\n' >>"$copy/README.md"
 expect links '"docs/tigers.md" has no heading "#teeth"'
