@@ -67,6 +67,6 @@ expect 2 "there is no action 'sing'" sing "$db"
 expect 2 "one operand too many: 'more'" list "$db" more
 expect 2 "expected files behind the store for 'merge'" merge "$db"
 expect 2 "this action takes no option 'keep'" list "$db" --keep 3
-expect 2 "expected a number above 0" compact "$db" --keep 0
+expect 2 "--keep: expected a number from 1 to" compact "$db" --keep 0
 expect 2 "an operand is missing" list
 echo "records: ok"
