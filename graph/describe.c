@@ -273,7 +273,8 @@ static bool describe_graph(describer *b, const char *name, rt_graph_desc *g)
     g->symbols = b->told;
     g->n_symbols = b->symbols.n;
     return describe_facts(b, g) && describe_tensors(b, &b->body->inputs, NULL, &g->inputs, &g->n_inputs) &&
-           describe_tensors(b, &b->body->outputs, &b->body->output_names, &g->outputs, &g->n_outputs) && dim(b, b->pool ? b->pool : ir_int(b->cx, 0), &g->pool_size);
+           describe_tensors(b, &b->body->outputs, &b->body->output_names, &g->outputs, &g->n_outputs) &&
+           dim(b, b->pool ? b->pool : ir_int(b->cx, 0), &g->pool_size);
 }
 
 static const rt_constant_desc *describe_constants(describer *b)

@@ -4,8 +4,9 @@
  *     if (!graph_plan_memory(m, body, &p)) return NULL;
  *     const graph_place *at = graph_place_of(&p, v);
  *
- * graph/planned.c makes nodes of what is planned here. A value that renames another's elements lies where that one does. Pool offsets are multiples of 64 bytes; values that live at the same
- * time never overlap. Offsets and the total may be expressions over symbols.
+ * graph/planned.c makes nodes of what is planned here. A value that renames another's elements lies where that one
+ * does. Pool offsets are multiples of 64 bytes; values that live at the same time never overlap. Offsets and the total
+ * may be expressions over symbols.
  */
 #ifndef GRAPH_PLAN_H
 #define GRAPH_PLAN_H
