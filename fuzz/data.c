@@ -44,7 +44,7 @@ static bool same_sizes(const fuzz_sizes *a, const fuzz_sizes *b)
     return memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
 }
 
-int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS])
+static int draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, bool hold, fuzz_sizes out[FUZZ_MAX_SETS])
 {
     int found = 0;
 
@@ -58,10 +58,20 @@ int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz
         }
         for (int i = 0; i < found; i++)
             known = known || same_sizes(&out[i], &s);
-        if (!known && facts_hold(cx, tree, &s))
+        if (!known && facts_hold(cx, tree, &s) == hold)
             out[found++] = s;
     }
     return found;
+}
+
+int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS])
+{
+    return draw_sizes(cx, tree, seed, true, out);
+}
+
+int fuzz_draw_refused(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS])
+{
+    return tree->n_facts ? draw_sizes(cx, tree, seed, false, out) : 0;
 }
 
 const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *s)
@@ -209,7 +219,8 @@ static void compare_outputs(tec_context *cx, fuzz_data *d, void *const *found)
 {
     for (int i = 0; i < d->n && !d->fault; i++)
         if (d->tree->params[i].output)
-            d->fault = fuzz_difference(cx, d->tree->params[i].buffer, d->elements[i], found[i], d->expected[i]);
+            d->fault = !d->expected[i] ? "the call was accepted"
+                                       : fuzz_difference(cx, d->tree->params[i].buffer, d->elements[i], found[i], d->expected[i]);
 }
 
 /* A scratch context takes what a run needs, so that many runs need no more memory than one. */
@@ -244,6 +255,11 @@ static void interpret(tec_context *cx, tec_context *scratch, const ir_program *p
         d->fault = base_strdup(cx, tec_context_error(scratch));
     else if (!oracle)
         compare_outputs(cx, d, found);
+}
+
+bool fuzz_is_refusal(const fuzz_data *d)
+{
+    return d->fault && strstr(d->fault, "does not hold");
 }
 
 bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle)

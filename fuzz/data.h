@@ -34,10 +34,14 @@ typedef struct {
 
 /* Assignments that the facts allow: all 0 and all 1 where they do, and random ones. At least one, unless the facts allow none. */
 int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
+/* Assignments that break a fact: calls with them must be refused. Perhaps none. */
+int fuzz_draw_refused(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
 bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed, fuzz_data *out);
 
 /* Runs p, which has the parameters of the tree. The oracle's results are kept, others are compared. False: d->fault says why. */
 bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle);
+/* Whether the last run ended because its sizes break a fact. */
+bool fuzz_is_refusal(const fuzz_data *d);
 /* The same for compiled code: each array ends (or, by the seed, begins) at a page that nobody may touch. */
 bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d);
 /* The same on a device: each buffer lies between margins, which must stay as they are. */

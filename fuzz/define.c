@@ -23,16 +23,16 @@ const char *fuzz_dim_text(const fuzz_maker *m, fuzz_dim d)
     if (!d.coef)
         return base_format(m->cx, "%lld", (long long)d.c);
     const char *scaled = d.coef == 1 ? base_format(m->cx, "%c", symbol_name[d.sym]) : base_format(m->cx, "%c * %d", symbol_name[d.sym], d.coef);
-    return d.c ? base_format(m->cx, "%s + %lld", scaled, (long long)d.c) : scaled;
+    return d.c ? base_format(m->cx, "%s %c %lld", scaled, d.c < 0 ? '-' : '+', (long long)(d.c < 0 ? -d.c : d.c)) : scaled;
 }
 
 static fuzz_dim random_dim(fuzz_maker *m, int most)
 {
     if (!fuzz_chance(m->state, 25))
-        return fuzz_const(1 + fuzz_below(m->state, most));
-    /* Calls tell the value of a symbol from a dimension that is the symbol alone. */
-    int sym = fuzz_below(m->state, FUZZ_SYMBOLS);
-    fuzz_dim d = {1, sym, m->uses[sym] && fuzz_chance(m->state, 40) ? 1 + fuzz_below(m->state, 3) : 0};
+        return fuzz_const(fuzz_chance(m->state, 2) ? 0 : 1 + fuzz_below(m->state, most));
+    /* Calls tell the value of a symbol from a dimension that is the symbol alone. n - 3 has calls that must be refused. */
+    int sym = fuzz_below(m->state, FUZZ_SYMBOLS), c = m->uses[sym] && fuzz_chance(m->state, 45) ? 1 + fuzz_below(m->state, 3) : 0;
+    fuzz_dim d = {1, sym, fuzz_chance(m->state, 30) ? -c : c};
     m->uses[d.sym] = true;
     return d;
 }

@@ -66,6 +66,17 @@ static const char *wild_index(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis,
     return e;
 }
 
+/* An axis of another extent, so that the symbols decide whether it stays inside: a condition of each call. NULL: it would always be outside. */
+static const char *open_index(fuzz_maker *m, fuzz_dim to, const fuzz_axis *a)
+{
+    fuzz_dim e = a->extent;
+    bool differ = e.coef != to.coef || (e.coef && e.sym != to.sym);
+
+    if (!differ || fuzz_dim_min(m, e) + (e.coef ? m->multiple[e.sym] : 0) > fuzz_dim_max(to))
+        return NULL;
+    return fuzz_chance(m->state, 50) ? a->name : base_format(m->cx, "%s - 1 - %s", fuzz_dim_text(m, to), a->name);
+}
+
 static const char *index_of(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis, int n, int place, base_text *guard)
 {
     base_vec safe = {0};
@@ -75,6 +86,12 @@ static const char *index_of(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis, i
         return axis[place].name;
     if (n > 0 && fuzz_chance(m->state, 10))
         return wild_index(m, to, axis, n, guard);
+    if (n > 0 && fuzz_chance(m->state, 4)) {
+        const char *open = open_index(m, to, &axis[fuzz_below(m->state, n)]);
+
+        if (open)
+            return open;
+    }
     list_safe(m, to, axis, n, &safe);
     if (safe.n)
         return safe.at[fuzz_below(m->state, safe.n)];

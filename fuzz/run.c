@@ -27,6 +27,8 @@ typedef struct {
     sched *s;
     fuzz_data data[FUZZ_MAX_SETS];
     int n_sets;
+    fuzz_data refused[FUZZ_MAX_SETS]; /* sizes that break a fact */
+    int n_refused;
     int n_passes; /* rows of the pipeline that are done */
 } check;
 
@@ -181,6 +183,30 @@ static bool consult_oracle(check *k)
     return true;
 }
 
+static bool not_refused(check *k, const char *where, const fuzz_data *d)
+{
+    return found(k, FUZZ_WRONG, where, base_format(k->cx, "sizes that break a fact: %s%s", d->fault ? d->fault : "", fuzz_sizes_text(k->cx, &d->sizes)));
+}
+
+/* The interpreter refuses sizes that break a fact; those that would make an argument's extent negative cannot be handed in at all. */
+static bool consult_about_refusals(check *k)
+{
+    fuzz_sizes sizes[FUZZ_MAX_SETS];
+    int n = fuzz_draw_refused(k->cx, k->tree, k->c->data, sizes);
+
+    for (int i = 0; i < n; i++) {
+        fuzz_data *d = &k->refused[k->n_refused];
+
+        if (!fuzz_draw_data(k->cx, k->tree, &sizes[i], k->c->data + (uint64_t)i, d))
+            continue;
+        fuzz_interpret(k->cx, k->tree, d, false);
+        if (!fuzz_is_refusal(d))
+            return not_refused(k, "definition", d);
+        k->n_refused++;
+    }
+    return true;
+}
+
 /* ---- the schedule ---- */
 
 static sched *new_schedule(check *k)
@@ -308,6 +334,10 @@ static bool call_all(check *k, tec_module *m)
         if (!good)
             found(k, FUZZ_WRONG, "code", base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
     }
+    for (int i = 0; i < k->n_refused && good; i++) {
+        fuzz_call(k->cx, f, &k->refused[i]);
+        good = fuzz_is_refusal(&k->refused[i]) || not_refused(k, "code", &k->refused[i]);
+    }
     tec_function_free(f);
     tec_device_free(device);
     tec_pool_free(pool);
@@ -336,7 +366,8 @@ void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_resul
     check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .r = out};
 
     *out = (fuzz_result){.where = "", .what = ""};
-    (void)(define(&k) && consult_oracle(&k) && schedule(&k) && lower(&k) && (!comp_codegen(k.t)->generate || run_code(&k)));
+    (void)(define(&k) && consult_oracle(&k) && consult_about_refusals(&k) && schedule(&k) && lower(&k) &&
+           (!comp_codegen(k.t)->generate || run_code(&k)));
     tec_context_clear(cx);
 }
 

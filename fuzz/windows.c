@@ -89,7 +89,8 @@ bool fuzz_window(fuzz_maker *m, const fuzz_tensor *base)
     if (from.coef)
         stride = 1;
     to.c = from.coef ? from.c - reach : (from.c - reach - 1) / stride + 1;
-    if (from.c <= reach || bound > fuzz_limit(m->t) / 64)
+    /* Of n + 1 elements, windows of 3 are n - 1: calls with n = 0 must be refused. */
+    if ((!from.coef && from.c <= reach) || bound > fuzz_limit(m->t) / 64)
         return false;
     for (int i = 0; i < n; i++) {
         axis[i] = (fuzz_axis){i == n - 1 ? "x" : names[i], i == n - 1 ? to : base->shape[i]};

@@ -15,45 +15,33 @@ typedef struct {
     const ir_facts *outer; /* what results are expressed in */
     ir_facts *f;           /* with the ranges of the inner variables */
     const ir_ranges *inner;
-    ir_sum conjunct[MAX_CONJUNCTS]; /* >= 0 */
+    const ir_expr *e; /* the index */
+    struct {
+        ir_sum form;
+        bool differs; /* the form is not 0; else it is at least 0 */
+    } conjunct[MAX_CONJUNCTS];
     int n;
     ir_reach *out;
 } scope;
 
 /* ---- conjuncts ---- */
 
-static void add_conjunct(scope *s, const ir_sum *form, int sign)
+static void add_conjunct(scope *s, const ir_sum *form, int sign, bool differs)
 {
     if (s->n == MAX_CONJUNCTS) {
         s->out->understood = false;
         return;
     }
-    s->conjunct[s->n] = (ir_sum){0};
-    ir_sum_add(s->f, &s->conjunct[s->n++], form, sign);
+    s->conjunct[s->n].form = (ir_sum){0};
+    s->conjunct[s->n].differs = differs;
+    ir_sum_add(s->f, &s->conjunct[s->n++].form, form, sign);
 }
 
-/* Takes a condition apart. What is no comparison of sums is left out, and the reach is then not understood. */
-static void take_apart(scope *s, const ir_expr *e, bool holds)
+static void add_empty(scope *s, const ir_expr *condition)
 {
-    ir_sum form = {0};
-    ir_op op;
+    ir_reach *r = s->out;
 
-    if (e->op == IR_INT)
-        return;
-    if (e->op == (holds ? IR_AND : IR_OR)) {
-        take_apart(s, e->arg[0], holds);
-        take_apart(s, e->arg[1], holds);
-    } else if (e->op == IR_NOT || e->op == IR_LIKELY) {
-        take_apart(s, e->arg[0], e->op == IR_NOT ? !holds : holds);
-    } else if (!holds && ir_opposite(e->op) != IR_N_OPS) {
-        take_apart(s, ir_op2(s->f->cx, ir_opposite(e->op), e->arg[0], e->arg[1]), true);
-    } else if (!holds || !ir_compare_sum(s->f, e, &form, &op) || op == IR_NE) {
-        s->out->understood = false;
-    } else {
-        add_conjunct(s, &form, 1);
-        if (op == IR_EQ)
-            add_conjunct(s, &form, -1);
-    }
+    r->empty = r->empty ? ir_or(s->f->cx, r->empty, condition) : condition;
 }
 
 static bool mentions_inner(const scope *s, const ir_expr *atom)
@@ -73,11 +61,48 @@ static int count_inner(const scope *s, const ir_sum *a)
     return n;
 }
 
-static void add_empty(scope *s, const ir_expr *condition)
+/* A condition that is no comparison of sums. Free of the inner variables it leaves all points or none; over other variables than the index
+ * it is left out, as it hardly ever leaves none; over those of the index, any ends could be wrong. */
+static void add_other(scope *s, const ir_expr *e)
 {
-    ir_reach *r = s->out;
+    bool free = true;
 
-    r->empty = r->empty ? ir_or(s->f->cx, r->empty, condition) : condition;
+    for (int i = 0; i < s->inner->n; i++) {
+        if (!ir_mentions(e, s->inner->var[i]))
+            continue;
+        free = false;
+        if (ir_mentions(s->e, s->inner->var[i]))
+            s->out->understood = false;
+    }
+    if (free)
+        add_empty(s, ir_not(s->f->cx, e));
+    else
+        s->out->exact = false;
+}
+
+/* Takes a condition apart into conjuncts. */
+static void take_apart(scope *s, const ir_expr *e, bool holds)
+{
+    ir_sum form = {0};
+    ir_op op;
+
+    if (e->op == IR_INT) {
+        if ((e->i != 0) != holds)
+            add_empty(s, ir_bool(s->f->cx, true));
+    } else if (e->op == (holds ? IR_AND : IR_OR)) {
+        take_apart(s, e->arg[0], holds);
+        take_apart(s, e->arg[1], holds);
+    } else if (e->op == IR_NOT || e->op == IR_LIKELY) {
+        take_apart(s, e->arg[0], e->op == IR_NOT ? !holds : holds);
+    } else if (!holds && ir_opposite(e->op) != IR_N_OPS) {
+        take_apart(s, ir_op2(s->f->cx, ir_opposite(e->op), e->arg[0], e->arg[1]), true);
+    } else if (!holds || !ir_compare_sum(s->f, e, &form, &op)) {
+        add_other(s, holds ? e : ir_not(s->f->cx, e));
+    } else {
+        add_conjunct(s, &form, 1, op == IR_NE);
+        if (op == IR_EQ)
+            add_conjunct(s, &form, -1, false);
+    }
 }
 
 /* by * v + rest >= 0 as an end of v: at least -(rest // by), or at most rest // -by. NULL: v stands elsewhere in the form as well. */
@@ -96,33 +121,61 @@ static const ir_expr *solve(const scope *s, const ir_sum *form, const ir_expr *v
     return by > 0 ? ir_neg(cx, q) : q;
 }
 
-/* The range of inner variable i after the conjuncts that are over it alone. */
+typedef struct {
+    const ir_expr *low, *high;
+    bool narrowed;
+} range;
+
+/* Without the value at which the form is 0: an end that has it moves inwards. */
+static void leave_out(const scope *s, range *r, const ir_expr *value)
+{
+    tec_context *cx = s->f->cx;
+    const ir_expr *one = ir_int(cx, 1);
+
+    r->low = ir_select(cx, ir_eq(cx, r->low, value), ir_add(cx, r->low, one), r->low);
+    r->high = ir_select(cx, ir_eq(cx, r->high, value), ir_sub(cx, r->high, one), r->high);
+}
+
+static void narrow_by(scope *s, range *r, int c, const ir_expr *v)
+{
+    const ir_sum *form = &s->conjunct[c].form;
+    int64_t by = ir_sum_by(form, v);
+    bool is_low;
+    const ir_expr *end = solve(s, form, v, &is_low);
+
+    if (!end || (s->conjunct[c].differs && by != 1 && by != -1)) {
+        s->out->understood = s->out->understood && !ir_mentions(s->e, v);
+        s->out->exact = false;
+        return;
+    }
+    r->narrowed = true;
+    if (s->conjunct[c].differs)
+        leave_out(s, r, end);
+    else if (is_low)
+        r->low = ir_max(s->f->cx, r->low, end);
+    else
+        r->high = ir_min(s->f->cx, r->high, end);
+}
+
+/* The range of inner variable i after the conjuncts that are over it alone; those that leave a value out come last. */
 static bool narrow_variable(scope *s, int i)
 {
     tec_context *cx = s->f->cx;
     const ir_expr *v = s->inner->var[i], *low = s->inner->min ? s->inner->min[i] : ir_int(cx, 0);
-    const ir_expr *high = ir_sub(cx, ir_add(cx, low, s->inner->extent[i]), ir_int(cx, 1));
-    bool narrowed = false, is_low;
+    range r = {.low = low, .high = ir_sub(cx, ir_add(cx, low, s->inner->extent[i]), ir_int(cx, 1))};
 
-    for (int c = 0; c < s->n; c++) {
-        if (count_inner(s, &s->conjunct[c]) != 1 || !ir_sum_uses(&s->conjunct[c], &v, 1))
-            continue;
-        const ir_expr *end = solve(s, &s->conjunct[c], v, &is_low);
-        if (!end)
-            s->out->understood = false;
-        else if (is_low)
-            low = ir_max(cx, low, end);
-        else
-            high = ir_min(cx, high, end);
-        narrowed = narrowed || end;
-    }
-    low = ir_simplify(s->outer, low);
-    high = ir_simplify(s->outer, high);
-    if (!low || !high)
+    for (int differs = 0; differs < 2; differs++)
+        for (int c = 0; c < s->n; c++)
+            if (s->conjunct[c].differs == differs && count_inner(s, &s->conjunct[c].form) == 1 &&
+                ir_sum_uses(&s->conjunct[c].form, &v, 1))
+                narrow_by(s, &r, c, v);
+    r.low = ir_simplify(s->outer, r.low);
+    r.high = ir_simplify(s->outer, r.high);
+    if (!r.low || !r.high)
         return false;
-    if (narrowed)
-        add_empty(s, ir_gt(cx, low, high));
-    ir_facts_span(s->f, v, low, ir_add(cx, ir_sub(cx, high, low), ir_int(cx, 1)));
+    if (r.narrowed)
+        add_empty(s, ir_gt(cx, r.low, r.high));
+    ir_facts_span(s->f, v, r.low, ir_add(cx, ir_sub(cx, r.high, r.low), ir_int(cx, 1)));
     return true;
 }
 
@@ -166,19 +219,28 @@ static void bound_index(scope *s, const ir_sum *a, const ir_sum *d)
     }
 }
 
+/* Conjuncts over several variables, and those over none. */
 static bool bound_by_conjuncts(scope *s, const ir_sum *a)
 {
+    tec_context *cx = s->f->cx;
     bool several = false;
 
-    for (int c = 0; c < s->n; c++)
-        if (count_inner(s, &s->conjunct[c]) > 1) {
-            several = true;
-            bound_index(s, a, &s->conjunct[c]);
-        }
+    for (int c = 0; c < s->n; c++) {
+        const ir_sum *form = &s->conjunct[c].form;
+        int n = count_inner(s, form);
+
+        several = several || n > 1;
+        if (n == 0)
+            add_empty(s, (s->conjunct[c].differs ? ir_eq : ir_lt)(cx, ir_sum_expr(s->f, form, NULL), ir_int(cx, 0)));
+        else if (n > 1 && !s->conjunct[c].differs)
+            bound_index(s, a, form);
+        else if (n > 1 && ir_sum_uses(a, s->inner->var, s->inner->n))
+            s->out->understood = false;
+    }
     s->out->min = ir_simplify(s->outer, s->out->min);
     s->out->max = ir_simplify(s->outer, s->out->max);
     if (several && s->out->min && s->out->max)
-        add_empty(s, ir_gt(s->f->cx, s->out->min, s->out->max));
+        add_empty(s, ir_gt(cx, s->out->min, s->out->max));
     s->out->exact = s->out->exact && !several;
     return s->out->min && s->out->max;
 }
@@ -228,7 +290,7 @@ static bool reach(scope *s, const ir_expr *e, const ir_expr *where)
     if (!e || !ir_is_index(e))
         return false;
     ir_sum_read(s->f, &a, e, 1);
-    s->out->exact = takes_its_ends(s, &a);
+    s->out->exact = s->out->exact && takes_its_ends(s, &a);
     s->out->min = end_of(s, &a, false);
     s->out->max = end_of(s, &a, true);
     return s->out->min && s->out->max && bound_by_conjuncts(s, &a);
@@ -236,8 +298,8 @@ static bool reach(scope *s, const ir_expr *e, const ir_expr *where)
 
 bool ir_reach_of(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where, ir_reach *out)
 {
-    scope s = {.outer = f, .f = ir_facts_new(f->cx, f), .inner = inner, .out = out};
+    scope s = {.outer = f, .f = ir_facts_new(f->cx, f), .inner = inner, .e = e, .out = out};
 
-    *out = (ir_reach){.understood = true};
+    *out = (ir_reach){.understood = true, .exact = true};
     return e && reach(&s, e, where);
 }

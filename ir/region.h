@@ -33,8 +33,8 @@ typedef struct {
 } ir_reach;
 bool ir_reach_of(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where, ir_reach *out);
 
-/* The least and the greatest value of e, each point tried: exact for whatever can be evaluated. False: the ranges are not constant or have too
- * many points, or e or `where` depend on more than the inner variables. */
+/* The least and the greatest value of e, each point tried: exact for whatever can be evaluated, where the variables that neither e nor `where`
+ * mentions have values at all. False: a range is not constant, there are too many points, or e or `where` depend on more than the variables. */
 typedef struct {
     int64_t min, max;
     bool any; /* false: no point counts */

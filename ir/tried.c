@@ -23,13 +23,11 @@ static bool set_up(trial *t, const ir_facts *f, const ir_ranges *inner)
     for (int i = 0; i < inner->n; i++) {
         int64_t min = 0, extent;
 
+        if (!ir_mentions(t->e, inner->var[i]) && !(t->where && ir_mentions(t->where, inner->var[i])))
+            continue;
         if ((inner->min && !ir_is_int(ir_simplify(f, inner->min[i]), &min)) ||
             !ir_is_int(ir_simplify(f, inner->extent[i]), &extent))
             return false;
-        if (extent < 1)
-            points = 0;
-        if (points > 0 && !ir_mentions(t->e, inner->var[i]) && !(t->where && ir_mentions(t->where, inner->var[i])))
-            continue;
         if (t->n == MAX_VARIABLES || __builtin_mul_overflow(points, extent < 0 ? 0 : extent, &points) || points > MAX_POINTS)
             return false;
         t->min[t->n] = min;

@@ -160,6 +160,15 @@ static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const ir_
     return test ? ir_if(cx, test, init_block(f, s), NULL) : init_block(f, s);
 }
 
+/* An axis of the reduction is empty: the init runs, and no update does, wherever the loops would begin. */
+static bool is_empty(const ir_facts *program, const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER && ir_prove_le(program, b->iters[i].extent, ir_int(ir_facts_context(program), 0)))
+            return true;
+    return false;
+}
+
 static bool place(placer *p, const ir_facts *program, const lower_site *s)
 {
     tec_context *cx = p->rw.cx;
@@ -176,7 +185,7 @@ static bool place(placer *p, const ir_facts *program, const lower_site *s)
 
     const ir_facts *f = lower_site_facts(program, s, s->n);
     bool guarded = spatial_conjuncts(cx, s, at, &reduce, &spatial, &guards);
-    lower_start first = lower_first_point(f, s, at);
+    lower_start first = is_empty(program, b) ? LOWER_STARTS : lower_first_point(f, s, at);
     if (first == LOWER_NEVER)
         return true;
 

@@ -108,11 +108,22 @@ bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_exp
     return n > 1;
 }
 
-/* The block runs in the first iteration of its loop at most: the extent or the predicate sees to that. */
+/* A spatial axis is empty, so that neither the block nor its init ever runs. */
+static bool has_no_points(const sched *s, const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL && ir_prove_le(s->facts, b->iters[i].extent, ir_int(s->cx, 0)))
+            return true;
+    return false;
+}
+
+/* The block runs in the first iteration of its loop at most: the extent or the predicate sees to that, or the block never runs. */
 static bool runs_once(const sched *s, const sched_site *site, const ir_expr *var)
 {
     int depth = sched_depth_under(site, var);
 
+    if (has_no_points(s, site->block))
+        return true;
     if (ir_prove_le(sched_site_facts(s, site, depth - 1), site->loop[depth - 1]->loop.extent, ir_int(s->cx, 1)))
         return true;
     if (!sched_mentions(s->cx, site->stmt->block.where, var))

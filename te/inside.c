@@ -283,33 +283,25 @@ static bool check_ends(deriver *x, const place *p, const access *a, const ir_fac
     return inside != NULL;
 }
 
-static const ir_expr *constant(const deriver *x, int64_t value)
+/* The conjuncts over nothing but axes that the index mentions: these can be tried with the index. NULL: there are none. */
+static const ir_expr *conjuncts_about(const deriver *x, const ir_expr *where, const ir_expr *index)
 {
-    return ir_int(x->cx, value);
+    if (where->op == IR_AND)
+        return ir_all(x->cx, conjuncts_about(x, where->arg[0], index), conjuncts_about(x, where->arg[1], index));
+    base_vec vars = {0};
+    ir_free_vars(x->cx, where, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (is_symbol(x, vars.at[i]) || !ir_uses_var(x->cx, index, vars.at[i]))
+            return NULL;
+    return where;
 }
 
-/* Constant extents leave nothing to a call. */
-static bool check_tried(const deriver *x, const place *p, const access *a, const ir_tried *t)
+static bool has_no_points(const deriver *x, const place *p)
 {
-    if (!t->any || (ir_prove_le(x->f, constant(x, 0), constant(x, t->min)) && ir_prove_lt(x->f, constant(x, t->max), a->extent)))
-        return true;
-    if (t->min < 0 || ir_prove_le(x->f, a->extent, constant(x, t->max)))
-        return refuse(x, p, a, constant(x, t->min), constant(x, t->max));
-    return true;
-}
-
-/* Whether the conditions around the place hold at no point: what stands there is never evaluated. */
-static bool is_never_reached(const deriver *x, const place *p)
-{
-    ir_facts *f = ir_facts_new(x->cx, x->f);
-    const ir_expr *where;
-
-    if (!p->where)
-        return false;
-    for (int i = 0; i < p->var.n; i++)
-        ir_facts_range(f, p->var.at[i], p->min.at[i], p->extent.at[i]);
-    where = ir_simplify(f, p->where);
-    return where && ir_is_value(where, 0);
+    for (int i = 0; i < p->extent.n; i++)
+        if (ir_prove_le(x->f, p->extent.at[i], ir_int(x->cx, 0)))
+            return true;
+    return false;
 }
 
 static bool check_index(deriver *x, const place *p, const access *a)
@@ -321,12 +313,20 @@ static bool check_index(deriver *x, const place *p, const access *a)
 
     if (ir_prove_le(p->f, ir_int(x->cx, 0), a->index) && ir_prove_lt(p->f, a->index, a->extent))
         return true;
-    if (p->trusted || is_data(x, p, a->index) || is_never_reached(x, p))
+    if (p->trusted || is_data(x, p, a->index) || has_no_points(x, p))
         return true;
-    if (ir_try_points(x->f, a->index, &inner, p->where, &tried))
-        return check_tried(x, p, a, &tried);
     const ir_facts *f = nonempty(x, p);
-    return !ir_reach_of(f, a->index, &inner, p->where, &reach) || !reach.understood || check_ends(x, p, a, f, &reach);
+    bool reaches = ir_reach_of(f, a->index, &inner, p->where, &reach);
+    const ir_expr *about = p->where ? conjuncts_about(x, p->where, a->index) : NULL;
+    if (ir_try_points(x->f, a->index, &inner, about, &tried)) {
+        if (!tried.any)
+            return true;
+        reach.exact = !p->where || ir_same(about, p->where);
+        reach.understood = reaches = true;
+        reach.min = ir_int(x->cx, tried.min);
+        reach.max = ir_int(x->cx, tried.max);
+    }
+    return !reaches || !reach.understood || check_ends(x, p, a, f, &reach);
 }
 
 static bool check_load(deriver *x, const place *p, const ir_expr *e)

@@ -158,6 +158,13 @@ Test(te_inside, conditions_hold_exactly_where_no_access_leaves_its_tensor)
         "select(i + j < 4, A[i + j], 0.0)",
         "select(j == 2, A[j], 0.0)",
         "select(j == n, 0.0, 1.0)",
+        "select(j != n, A[j], 0.0)",
+        "select(j != 0, A[j - 1], 0.0)",
+        "select(j != n - 1 && j != 0, A[j], 0.0)",
+        "select(n != 3, A[j], 0.0)",
+        "select(n % 2 == 0 && j < 4, A[j], 0.0)",
+        "sum[k: 4](A[k] where k != 3)",
+        "sum[k: 4](A[k] where k != 3 && i32(k) != i32(0) && k + j >= 0)",
         "select(i >= m, A[i + 1], 1.0)",
         "select(i >= 1 && i <= m, B[i], 0.0)",
         "select(i >= 2, select(j >= 3, A[j - 3], A[j]), 0.0)",
@@ -176,6 +183,8 @@ Test(te_inside, conditions_hold_exactly_where_no_access_leaves_its_tensor)
         "A[min(i, j)]",
         "A[floordiv(i + j, 2)]",
         "select(i + j < 4 && i >= 1, A[i + j - 1], 0.0)",
+        "select(i % 2 == 1, A[j], 0.0)",
+        "select(i != j, A[3], 0.0)",
     };
 
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
@@ -195,5 +204,5 @@ Test(te_inside, leaves_data_to_the_author)
     asks_for("def f(n, m, A: f32[n], I: i64[m]) { B[i: m] = A[I[i]] return B }", "");
     asks_for("def f(n, m, A: f32[n], I: i64[m]) { B[i: m] = select(I[i] > 0, A[i + 100], 0.0) return B }", "");
     asks_for("def f(n, m, A: f32[n], B: f32[m], s: i64) { C[i: m] = A[s] return C }", "");
-    asks_for("def f(n, m, A: f32[n], B: f32[m]) { C[i: m] = select(i != n, A[i], 0.0) return C }", "");
+    asks_for("def f(n, m, A: f32[n], B: f32[m]) { C[i: m] = select(i % 3 == 1, A[i], 0.0) return C }", "");
 }

@@ -98,3 +98,17 @@ Test(onnx_known, elements_of_tables)
     output("y");
     TYPE_IS("f32[1, 6]");
 }
+
+/* x[:, ::-1] of no columns has none. */
+Test(onnx_known, slices_backwards_over_an_empty_axis)
+{
+    open_model(13);
+    input("x", 1, "3", "0");
+    INT64S("starts", -1);
+    INT64S("ends", -9223372036854775807);
+    INT64S("axes", 1);
+    INT64S("steps", -1);
+    node("Slice", "x,starts,ends,axes,steps", "y", NULL);
+    output("y");
+    TYPE_IS("f32[3, 0]");
+}
