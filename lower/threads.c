@@ -18,6 +18,10 @@
  * threads of that axis; an odd rest is combined in order. The barriers between are lower/barriers.c's. The first thread alone
  * writes the result. A thread that the predicate leaves out gives the identity. Over two axes the one whose loop is outside goes
  * first; the other one combines the partial results of its threads into those. What must keep its order is refused.
+ *
+ * Partial results live as long as a launch. A reduction that no loop over blockIdx is around becomes a launch of one block first:
+ *
+ *     for k.1 in 0..32 threadIdx.x { block S }   =>   for once in 0..1 blockIdx.x { for k.1 in 0..32 threadIdx.x { block S } }
  */
 #include "lower/lanes.h"
 
@@ -33,7 +37,7 @@ static void one_for_each(const lower_splitter *sp, lower_reduction *r)
     r->scope = r->own ? IR_LOCAL : IR_SHARED;
 }
 
-/* Partial results live as long as the threads do; without blocks each loop over threads would be a launch of its own. */
+/* Partial results live as long as the threads do: a loop over blocks must launch them all. */
 static const char *without_blocks(tec_context *cx, const lower_site *s)
 {
     const ir_stmt *blocks = NULL;
@@ -55,9 +59,69 @@ static bool blame(lower_splitter *sp, const lower_site *s, int loop, const char 
     return false;
 }
 
+/* ---- launches of one block ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    base_map roots; /* loops that a launch is made of */
+} launcher;
+
+static bool is_in_blocks(const lower_site *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (lower_is_blocks(s->path[i]))
+            return true;
+    return false;
+}
+
+/* The outermost loop of the reduction or of its threads, where the block alone stands in it; NULL: no such loop, or no threads. */
+static const ir_stmt *launch_of(tec_context *cx, const lower_site *s)
+{
+    base_map reduce = {0};
+    bool threads = false;
+    int at;
+
+    lower_reduce_vars(cx, s, &reduce);
+    if (reduce.n == 0)
+        return NULL;
+    at = lower_reduction_at(s, &reduce);
+    for (int i = s->n - 1; i >= 0; i--)
+        if (lower_is_thread(s->path[i])) {
+            threads = threads || base_map_has(&reduce, s->path[i]->loop.var);
+            at = i < at ? i : at;
+        }
+    for (int i = at; i < s->n; i++)
+        if (s->path[i]->kind == IR_SEQ)
+            return NULL;
+    return threads ? s->path[at] : NULL;
+}
+
+static const ir_stmt *launch(ir_rewrite *rw, const ir_stmt *s)
+{
+    if (!base_map_has(&((launcher *)rw)->roots, s))
+        return ir_rewrite_stmt_children(rw, s);
+    return ir_for(rw->cx, ir_var(rw->cx, "once", BASE_I64), ir_int(rw->cx, 0), ir_int(rw->cx, 1), IR_BLOCK_X, s);
+}
+
+/* Reductions over threads outside of all loops over blocks become launches of one block. */
+static const ir_program *launch_reductions(tec_context *cx, const ir_program *p)
+{
+    launcher l = {.rw = {.cx = cx, .stmt = launch}};
+    base_vec sites = {0};
+
+    lower_sites(cx, p->body, &sites);
+    for (int i = 0; i < sites.n; i++) {
+        const ir_stmt *root = is_in_blocks(sites.at[i]) ? NULL : launch_of(cx, sites.at[i]);
+
+        if (root)
+            base_map_put(cx, &l.roots, root, root);
+    }
+    return l.roots.n > 0 ? lower_with_body(cx, p, ir_rewrite_stmt(&l.rw, p->body)) : p;
+}
+
 const ir_program *lower_threads(const lower_options *o, const ir_program *p)
 {
     static const lower_lane_kind threads = {.runs = is_thread, .shape = one_for_each, .forbids = without_blocks, .refuse = blame};
 
-    return lower_split_lanes(o, p, &threads);
+    return lower_split_lanes(o, launch_reductions(o->cx, p), &threads);
 }

@@ -99,10 +99,30 @@ Test(threads, of_elements_that_no_comparison_tells_are_refused)
         refusal("all", "cuda", behind_a_tail("blockIdx.x", "threadIdx.x", "f.0 < 1 || f.1*8 + f.2 < 8")));
 }
 
-Test(threads, of_a_reduction_need_a_block_around_them)
+Test(threads, of_a_reduction_without_blocks_become_a_launch_of_one)
+{
+    const ir_program *serial = parse(row_sums(32, "", "")), *p = through("all", "cuda", parse(row_sums(32, "threadIdx.x", "")), false);
+
+    cr_assert(p, "%s", tec_context_error(cx));
+    HAS("for once in 0..1 blockIdx.x {", ir_program_text(cx, p));
+    for (int64_t n = 0; n <= 3; n++)
+        same_results(serial, p, n, 5, "all");
+}
+
+Test(threads, of_a_reduction_are_in_no_launch_beside_other_work)
 {
     HAS("the reduction of 'C' cannot be shared between the threads of loop 'k.1': it stands in no loop over blockIdx",
-        refusal("all", "cuda", row_sums(32, "threadIdx.x", "")));
+        refusal("all", "cuda",
+                "program p(A: f32[64], out C: f32[1], out D: f32[2]) {\n"
+                "  for k.0 in 0..2 {\n"
+                "    block D(d = k.0 in 0..2) { reads A[d] writes D[d] D[d] = A[d] }\n"
+                "    for k.1 in 0..32 threadIdx.x {\n"
+                "      block C(y = 0 in 0..1, k reduce = k.0*32 + k.1 in 0..64) {\n"
+                "        reads A[k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[k]\n"
+                "      }\n"
+                "    }\n"
+                "  }\n"
+                "}\n"));
 }
 
 Test(threads, of_a_reduction_beside_other_blocks_have_no_launch)
