@@ -27,10 +27,13 @@
  * exception: what they hand to each other is shared memory, which they have together whatever each of them writes.
  *
  * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what
- * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. A buffer with strides
+ * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. Local and shared memory whose
+ * extents are no constants becomes global: outside of launches as it is, inside by lower/spill.c. A buffer with strides
  * of its own, or one that a call addresses, keeps its shape.
  */
+#include "ir/intrinsic.h"
 #include "lower/carry.h"
+#include "lower/spill.h"
 
 enum { SMALL_BYTES = 512 };
 
@@ -43,7 +46,8 @@ typedef struct {
 } placement;
 
 typedef struct {
-    base_vec chain;    /* from the root to the place */
+    base_vec chain;    /* from the root to the place, */
+    int all;           /* and so many of them to the lowest statement around all uses */
     base_vec facts;    /* of each of them, as seen from outside */
 } descent;
 
@@ -56,6 +60,10 @@ typedef struct {
     lower_carry carry;
     base_map fixed;      /* buffers that keep their shape */
     base_map at;         /* statement -> base_vec of placements */
+    base_map spilled;    /* memory of launches that became global: it is allocated before the launch */
+    const ir_buffer *large; /* memory of a launch whose size is no constant; NULL: none was met */
+    const char *why_large;
+    base_vec around_large;  /* the statements around its uses */
 } compactor;
 
 /* ---- who uses what ---- */
@@ -231,12 +239,34 @@ static int launch_of(compactor *c, const descent *d, const ir_buffer *b)
     return threads;
 }
 
+/* What only a tensorized nest uses is an operand all the same: the allocation stands outside of the nest. */
+static int outside_of_intrinsics(const descent *d, int place)
+{
+    for (int i = 0; i < place; i++) {
+        const ir_stmt *s = d->chain.at[i];
+
+        if (s->kind == IR_ATTRIBUTE && base_same(s->attribute.key, IR_TENSORIZE))
+            return i;
+    }
+    return place;
+}
+
+/* The loop that begins the outermost launch around the place. */
+static int outside_of_launch(const descent *d, int place)
+{
+    for (int i = 0; i < place; i++)
+        if (lower_is_thread(d->chain.at[i]) || lower_is_blocks(d->chain.at[i]))
+            return i;
+    return place;
+}
+
 static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent *d)
 {
     for (const ir_stmt *s = c->p->body; s; s = only_user(c, s, b, f, &f)) {
         base_push(c->rw.cx, &d->chain, s);
         base_push(c->rw.cx, &d->facts, f);
     }
+    d->all = d->chain.n;
     /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops around. */
     int place = d->chain.n - 1, launch = launch_of(c, d, b);
     for (int i = place; i > launch; i--) {
@@ -251,7 +281,8 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
         else if (!may_be_common(c, d, i, b))
             break;
     }
-    d->chain.n = place + 1;
+    place = base_map_has(&c->spilled, b) ? outside_of_launch(d, place) : place;
+    d->chain.n = outside_of_intrinsics(d, place) + 1;
 }
 
 /* ---- how large ---- */
@@ -279,19 +310,38 @@ static bool check_capacity(compactor *c, const ir_buffer *b)
                      (long long)bytes, (long long)most);
 }
 
-static bool check_scope(compactor *c, ir_buffer *b)
+/* Whether the place lies in a loop over threads or blocks of them. */
+static bool is_launched(const descent *d)
+{
+    for (int i = 0; i < d->chain.n; i++)
+        if (lower_is_thread(d->chain.at[i]) || lower_is_blocks(d->chain.at[i]))
+            return true;
+    return false;
+}
+
+/* On the host, shared and local memory of any size may be kept in the workspace: there are no threads to share with, and no registers of theirs. */
+static bool may_be_global(const compactor *c, const ir_buffer *b, const descent *d)
+{
+    if (target_offers(c->o->target, TARGET_HOST))
+        return b->scope == IR_LOCAL;
+    return (b->scope == IR_LOCAL || b->scope == IR_SHARED) && !is_launched(d);
+}
+
+static bool check_scope(compactor *c, ir_buffer *b, const ir_buffer *old, const descent *d)
 {
     int64_t n;
 
     for (int i = 0; i < b->n && b->scope != IR_GLOBAL; i++) {
         if (ir_is_int(b->shape[i], &n))
             continue;
-        if (!target_offers(c->o->target, TARGET_HOST) || b->scope != IR_LOCAL)
-            return base_fail(c->rw.cx, TEC_INVALID, b->loc,
-                             "buffer '%s' in scope %s needs constant extents: dimension %d is '%s' here", b->name,
-                             ir_scope_text(b->scope), i, ir_expr_text(c->rw.cx, b->shape[i]));
-        base_log(c->rw.cx, 1, "compact: '%s' is kept in the workspace: its dimension %d is '%s'", b->name, i,
-                 ir_expr_text(c->rw.cx, b->shape[i]));
+        const char *why = base_format(c->rw.cx, "dimension %d is '%s' here", i, ir_expr_text(c->rw.cx, b->shape[i]));
+        if (!may_be_global(c, b, d)) {
+            c->large = old;
+            c->why_large = why;
+            c->around_large = (base_vec){.at = d->chain.at, .n = d->all - 1};
+            return false;
+        }
+        base_log(c->rw.cx, 1, "compact: '%s' is kept in the workspace: %s", b->name, why);
         b->scope = IR_GLOBAL;
     }
     return check_capacity(c, b);
@@ -403,7 +453,7 @@ static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const lo
     p->min = same ? NULL : min;
     p->new = b;
     localise(c, p, b);
-    return check_scope(c, b);
+    return check_scope(c, b, p->old, d);
 }
 
 /* ---- the rewrite ---- */
@@ -545,22 +595,52 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
     return out;
 }
 
-const ir_program *lower_compact(const lower_options *o, const ir_program *p)
+static bool place_all(compactor *c)
 {
-    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}, .o = o, .p = p, .carry.cx = o->cx};
+    const ir_facts *f = ir_facts_of_program(c->rw.cx, c->p);
 
-    if (p->n_buffers == 0)
-        return p;
-    for (int i = 0; i < p->n_buffers; i++)
-        base_map_put(o->cx, &c.tracked, p->buffers[i], base_new(o->cx, placement));
-    const ir_facts *f = ir_facts_of_program(o->cx, p);
-    for (int i = 0; i < p->n_buffers; i++)
-        if (!place(&c, f, p->buffers[i]))
-            return NULL;
+    for (int i = 0; i < c->p->n_buffers; i++)
+        base_map_put(c->rw.cx, &c->tracked, c->p->buffers[i], base_new(c->rw.cx, placement));
+    for (int i = 0; i < c->p->n_buffers; i++)
+        if (!place(c, f, c->p->buffers[i]))
+            return false;
+    return true;
+}
 
+/* The program with what is too large for its launch in global memory; NULL with an error where that cannot be. */
+static const ir_program *make_room(compactor *c)
+{
+    tec_context *cx = c->rw.cx;
+    const ir_buffer *b = c->large, *spilled = NULL;
+    const ir_program *p =
+        b && !target_offers(c->o->target, TARGET_HOST) ? lower_spill(cx, c->p, b, &c->around_large, &spilled) : NULL;
+
+    if (p) {
+        base_log(cx, 1, "compact: '%s' is kept in the workspace: %s", b->name, c->why_large);
+        base_map_put(cx, &c->spilled, spilled, spilled);
+    } else if (b && !base_failed(cx)) {
+        base_fail(cx, TEC_INVALID, b->loc, "buffer '%s' in scope %s needs constant extents: %s", b->name, ir_scope_text(b->scope), c->why_large);
+    }
+    return p;
+}
+
+static const ir_program *compact(const lower_options *o, const ir_program *p, base_map spilled)
+{
+    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}, .o = o, .p = p, .carry.cx = o->cx,
+                   .spilled = spilled};
+
+    if (!place_all(&c)) {
+        p = make_room(&c);
+        return p ? compact(o, p, c.spilled) : NULL;
+    }
     ir_program *out = ir_program_copy(o->cx, p);
     out->body = ir_rewrite_stmt(&c.rw, p->body);
     out->buffers = NULL;
     out->n_buffers = 0;
     return out->body && !base_failed(o->cx) ? out : NULL;
+}
+
+const ir_program *lower_compact(const lower_options *o, const ir_program *p)
+{
+    return p->n_buffers > 0 ? compact(o, p, (base_map){0}) : p;
 }

@@ -475,7 +475,7 @@ Test(compact, moves_a_local_buffer_of_symbolic_size_to_the_workspace)
                        "}\n";
 
     HAS("allocate P: f32[n] {", after("compact", AVX512, text));
-    HAS("compact: 'P' is kept in the workspace: its dimension 0 is 'n'\n", logged("compact", AVX512, parse(text), false));
+    HAS("compact: 'P' is kept in the workspace: dimension 0 is 'n' here\n", logged("compact", AVX512, parse(text), false));
     same_meaning("compact", AVX512, text, SIZES(0, 1, 5));
 }
 
@@ -499,6 +499,35 @@ Test(compact, refuses_a_shared_buffer_of_symbolic_size)
                 "  for i in 0..n { P[i] = A[i] }\n"
                 "  for i in 0..n { B[i] = P[n - 1 - i] }\n"
                 "}\n"));
+}
+
+/* Each thread of x has its own P for all of the launch, but it is written outside of the loop over x. */
+Test(compact, refuses_local_memory_of_symbolic_size_that_no_loop_tells_apart)
+{
+    HAS("buffer 'P' in scope local needs constant extents: dimension 0 is 'n' here",
+        refusal("compact", "cuda",
+                "program p(symbol n, A: f32[n], out B: f32[8, n]) {\n"
+                "  buffer P: f32[n] @local\n"
+                "  for b in 0..1 blockIdx.x {\n"
+                "    for i in 0..n { P[i] = A[i] }\n"
+                "    for t in 0..8 threadIdx.x { for i in 0..n { B[t, i] = P[n - 1 - i] } }\n"
+                "  }\n"
+                "}\n"));
+}
+
+Test(compact, keeps_shared_memory_of_symbolic_size_in_the_workspace)
+{
+    const char *text = after("compact", "cuda",
+                             "program p(symbol n, symbol m, A: f32[n], out B: f32[m, 8]) {\n"
+                             "  buffer P: f32[n] @shared\n"
+                             "  for b in 0..m blockIdx.x {\n"
+                             "    for t in 0..8 threadIdx.x { for i in 0..n/8 { P[i*8 + t] = A[i*8 + t] } }\n"
+                             "    for t in 0..8 threadIdx.x { B[b, t] = P[7 - t] }\n"
+                             "  }\n"
+                             "}\n");
+
+    HAS("allocate P: f32[m, n] {\n    for b in 0..m blockIdx.x", text);
+    HAS("B[b, t] = P[b, 7 - t]", text);
 }
 
 /* A mask reads as a value does: what it reads of an earlier iteration has to last. */

@@ -1,0 +1,175 @@
+/* lower/spill.c -- shared and local memory of a launch whose size is no constant becomes global memory: a part for each that has its own.
+ *
+ *     buffer S: f32[n] @shared                                buffer S: f32[m/4, n]
+ *     for b in 0..m/4 blockIdx.x {                            for b in 0..m/4 blockIdx.x {
+ *       for t in 0..32 threadIdx.x { S[..] = A[..] }     =>     for t in 0..32 threadIdx.x { S[b, ..] = A[..] }
+ *       for t in 0..32 threadIdx.x { C[..] = S[..] }            for t in 0..32 threadIdx.x { C[..] = S[b, ..] }
+ *     }                                                       }
+ *
+ * Each block has its own shared memory, and each thread its own local memory, so the parts are told apart by the loops over blocks, or
+ * over blocks and threads, and by those over virtual threads. All uses must stand in these loops. Local memory that stands outside of a
+ * loop of some thread axis, for every thread of that axis to use its own, is not told apart, and stays. Barriers order global memory as
+ * they order shared memory.
+ */
+#include "lower/spill.h"
+
+#include "ir/build.h"
+#include "ir/interp.h"
+#include "ir/walk.h"
+#include "lower/util.h"
+
+typedef struct {
+    ir_rewrite rw;
+    const ir_buffer *old, *new;
+    base_vec loops; /* each iteration has its own part */
+    bool addressed; /* a call takes the buffer's address */
+} spiller;
+
+/* ---- which loops ---- */
+
+typedef struct {
+    ir_walk w;
+    int axes; /* of the threads, as bits */
+} axis_walk;
+
+static bool note_axes(ir_walk *w, const ir_stmt *s)
+{
+    if (lower_is_thread(s))
+        ((axis_walk *)w)->axes |= 1 << (s->loop.how - IR_THREAD_X);
+    return true;
+}
+
+static bool skip(ir_walk *w, const ir_expr *e)
+{
+    (void)w;
+    (void)e;
+    return false;
+}
+
+static int axes_in(tec_context *cx, const ir_stmt *s)
+{
+    axis_walk a = {.w = {.stmt = note_axes, .expr = skip, .cx = cx}};
+
+    ir_walk_stmt(&a.w, s);
+    return a.axes;
+}
+
+static bool has_own(const ir_stmt *s, ir_scope scope)
+{
+    if (s->kind != IR_FOR)
+        return false;
+    return lower_is_blocks(s) || s->loop.how == IR_VTHREAD || s->loop.how == IR_PARALLEL || (scope == IR_LOCAL && lower_is_thread(s));
+}
+
+/* The loops that tell the parts apart; false where they do not tell all apart. */
+static bool take_loops(spiller *sp, const base_vec *around)
+{
+    int axes = 0, all = 0;
+
+    for (int i = 0; i < around->n; i++) {
+        const ir_stmt *s = around->at[i];
+
+        if (lower_is_thread(s))
+            axes |= 1 << (s->loop.how - IR_THREAD_X);
+        if (all == 0 && (lower_is_thread(s) || lower_launches_blocks(sp->rw.cx, s)))
+            all = axes_in(sp->rw.cx, s);
+        if (has_own(s, sp->old->scope))
+            base_push(sp->rw.cx, &sp->loops, s);
+    }
+    return sp->old->scope == IR_SHARED || axes == all;
+}
+
+/* Over symbols and constants alone, so that the workspace can be measured before the launch. */
+static bool is_known_outside(const spiller *sp, const ir_program *p, const ir_expr *extent)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(sp->rw.cx, extent, &vars);
+    for (int i = 0; i < vars.n; i++) {
+        bool symbol = false;
+
+        for (int j = 0; j < p->n_symbols; j++)
+            symbol |= p->symbols[j] == vars.at[i];
+        if (!symbol)
+            return false;
+    }
+    return true;
+}
+
+static const ir_buffer *wider_buffer(const spiller *sp, const ir_program *p)
+{
+    tec_context *cx = sp->rw.cx;
+    int n = sp->loops.n;
+    const ir_expr **shape = base_array(cx, const ir_expr *, n + sp->old->n);
+
+    if (n + sp->old->n > IR_MAX_DIMS)
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        shape[i] = ((const ir_stmt *)sp->loops.at[i])->loop.extent;
+        if (!is_known_outside(sp, p, shape[i]))
+            return NULL;
+    }
+    for (int i = 0; i < sp->old->n; i++)
+        shape[n + i] = sp->old->shape[i];
+    ir_buffer *b = ir_buffer_copy(cx, sp->old);
+    b->n += n;
+    b->shape = shape;
+    b->strides = NULL;
+    b->scope = IR_GLOBAL;
+    return b;
+}
+
+/* ---- the rewrite ---- */
+
+static const ir_expr *const *wider_index(spiller *sp, const ir_expr *const *index)
+{
+    tec_context *cx = sp->rw.cx;
+    const ir_expr **out = base_array(cx, const ir_expr *, sp->new->n);
+
+    for (int i = 0; i < sp->loops.n; i++) {
+        const ir_stmt *s = sp->loops.at[i];
+        out[i] = ir_sub(cx, s->loop.var, s->loop.min);
+    }
+    for (int i = 0; i < sp->old->n; i++)
+        out[sp->loops.n + i] = ir_rewrite_expr(&sp->rw, index[i]);
+    return out;
+}
+
+static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
+{
+    spiller *sp = (spiller *)rw;
+
+    for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
+        sp->addressed |= e->call.buffer[i] == sp->old;
+    if (e->op != IR_LOAD || e->load.buffer != sp->old)
+        return ir_rewrite_children(rw, e);
+    return ir_load(rw->cx, sp->new, wider_index(sp, e->load.index), sp->new->n);
+}
+
+static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
+{
+    spiller *sp = (spiller *)rw;
+
+    if (s->kind != IR_STORE || s->store.buffer != sp->old)
+        return ir_rewrite_stmt_children(rw, s);
+    return ir_store(rw->cx, sp->new, ir_rewrite_expr(rw, s->store.value), wider_index(sp, s->store.index), sp->new->n);
+}
+
+const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b, const base_vec *around, const ir_buffer **global)
+{
+    spiller sp = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt}, .old = b};
+
+    if (b->offset || !take_loops(&sp, around) || !(sp.new = wider_buffer(&sp, p)))
+        return NULL;
+    const ir_stmt *body = ir_rewrite_stmt(&sp.rw, p->body);
+    if (!body || sp.addressed)
+        return NULL;
+    const ir_buffer **buffers = base_array(cx, const ir_buffer *, p->n_buffers);
+    for (int i = 0; i < p->n_buffers; i++)
+        buffers[i] = p->buffers[i] == b ? sp.new : p->buffers[i];
+    *global = sp.new;
+    ir_program *out = ir_program_copy(cx, p);
+    out->body = body;
+    out->buffers = buffers;
+    return out;
+}
