@@ -24,6 +24,7 @@ typedef struct {
     const ir_program *tree; /* a loop tree (scheduled) */
     const char *origin;     /* where its schedule came from, for the profile */
     const comp_dispatch *dispatch; /* versions for some remainders of a symbol; NULL: none */
+    bool of_graph;          /* called by a graph alone, which knows the symbols; any other must tell them by its parameters */
 } comp_unit;
 
 typedef struct {

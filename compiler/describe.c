@@ -10,6 +10,7 @@
 #include "ir/facts.h"
 #include "ir/text.h"
 #include "ir/walk.h"
+#include "runtime/solve.h"
 
 typedef struct {
     tec_context *cx;
@@ -137,6 +138,24 @@ static bool describe_note(describer *d, const comp_dispatch *versions, const ir_
     return !most || dim(d, most, out);
 }
 
+/* A call finds the values of symbols in the extents of its arguments; a graph knows them otherwise. */
+static bool can_be_called(describer *d, const comp_unit *u, const rt_function_desc *f)
+{
+    rt_solution s[RT_MAX_SYMBOLS];
+    bool told[RT_MAX_SYMBOLS] = {false};
+    int n = u->of_graph || f->n_symbols > RT_MAX_SYMBOLS ? 0 : rt_solve(f, s);
+
+    for (int i = 0; i < n; i++)
+        told[s[i].symbol] = true;
+    for (int i = 0; i < f->n_symbols && !u->of_graph; i++)
+        if (i < RT_MAX_SYMBOLS && !told[i])
+            return base_fail(d->cx, TEC_INVALID, d->p->loc,
+                             "'%s' could never be called: no dimension of a parameter tells the value of '%s'; "
+                             "one that is '%s', or a constant multiple of it plus what others tell, would",
+                             f->name, f->symbols[i], f->symbols[i]);
+    return true;
+}
+
 bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowered, const ir_program *const *version, const char *symbol,
                    rt_function_desc *out)
 {
@@ -144,7 +163,8 @@ bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowere
 
     *out = (rt_function_desc){.name = base_strdup(cx, u->name), .symbol = symbol, .origin = u->origin ? base_strdup(cx, u->origin) : NULL};
     describe_aliases(&d, out);
-    return describe_params(&d, out) && describe_facts(&d, out) && describe_note(&d, u->dispatch, lowered, version, "workspace", &out->workspace) &&
+    return describe_params(&d, out) && describe_facts(&d, out) && can_be_called(&d, u, out) &&
+           describe_note(&d, u->dispatch, lowered, version, "workspace", &out->workspace) &&
            describe_note(&d, u->dispatch, lowered, version, "thread_workspace", &out->thread_workspace) && dim(&d, comp_flops(cx, u->tree), &out->flops) &&
            dim(&d, moved_bytes(&d), &out->bytes);
 }

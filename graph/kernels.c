@@ -101,8 +101,8 @@ int graph_kernel(graph_kernels *k, const te_def *def, const graph_node *node, co
         return known;
     }
     graph_kernel_entry *e = base_new(k->cx, graph_kernel_entry);
-    *e = (graph_kernel_entry){.unit = {.origin = "default"}, .def = def, .impl = node ? node->impl : NULL, .plain = plain, .hash = hash, .uses = 1,
-                              .node = node ? node->name : name};
+    *e = (graph_kernel_entry){.unit = {.origin = "default", .of_graph = true}, .def = def, .impl = node ? node->impl : NULL, .plain = plain,
+                              .hash = hash, .uses = 1, .node = node ? node->name : name};
     if (k->source || k->want_tasks)
         e->task = task_of(k, def, anchor_of(node));
     e->unit.tree = from_source(k, e);

@@ -1,6 +1,6 @@
 /* function.c -- one function of a module, called on tensors with every check that the metadata allows.
  *
- * The order of the checks: each argument by itself; symbols take their values from dimensions that are a symbol alone; then each
+ * The order of the checks: each argument by itself; symbols take their values from dimensions (runtime/solve.h); then each
  * shape as a whole, the conditions, strides, alignment, overlap. So a message can show the values that the symbols took.
  */
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "runtime/launch.h"
 #include "runtime/module.h"
 #include "runtime/shape.h"
+#include "runtime/solve.h"
 #include "runtime/tensor.h"
 
 /* What a function of a device has instead of code. */
@@ -28,7 +29,7 @@ struct tec_function {
     tec_kernel_fn *code;
     rt_env env;
     int64_t *symbols; /* [n_symbols] values in the call under way */
-    bool *bound;      /* [n_symbols] */
+    rt_solution *solutions; /* [n_symbols] where they come from */
     void **args;      /* [n_params] */
     device_part on;   /* of a function of a device */
 };
@@ -51,20 +52,20 @@ static int find_function(const tec_module *m, const char *name, tec_error *err)
     return -1;
 }
 
-/* Every symbol must be some dimension of some parameter by itself: that is where a call finds its value. */
+/* Some dimension of some parameter must tell each symbol: that is where a call finds its value. */
 static bool check_symbols(tec_function *f, tec_error *err)
 {
     const rt_function_desc *d = f->desc;
-    int32_t symbol;
+    int n = rt_solve(d, f->solutions);
 
-    for (int32_t i = 0; i < d->n_params; i++)
-        for (int32_t k = 0; k < d->params[i].rank; k++)
-            if (rt_dim_is_symbol(d->params[i].shape[k], &symbol))
-                f->bound[symbol] = true;
-    for (int32_t i = 0; i < d->n_symbols; i++)
-        if (!f->bound[i])
-            return rt_fail(err, TEC_INVALID, "%s: no dimension of a parameter is '%s' alone, so calls cannot tell its value",
-                           d->name, d->symbols[i]);
+    for (int32_t i = 0; i < d->n_symbols; i++) {
+        bool told = false;
+
+        for (int k = 0; k < n; k++)
+            told = told || f->solutions[k].symbol == i;
+        if (!told)
+            return rt_fail(err, TEC_INVALID, "%s: no dimension of a parameter tells the value of '%s'", d->name, d->symbols[i]);
+    }
     return true;
 }
 
@@ -95,9 +96,9 @@ static bool set_up(tec_function *f, const tec_run_options *options, tec_error *e
     bool strict = rt_module_describe(f->module)->flags & RT_MODULE_KEEP_DENORMALS;
 
     f->symbols = rt_alloc_array(f->desc->n_symbols, sizeof *f->symbols, err);
-    f->bound = rt_alloc_array(f->desc->n_symbols, sizeof *f->bound, err);
+    f->solutions = rt_alloc_array(f->desc->n_symbols, sizeof *f->solutions, err);
     f->args = rt_alloc_array(f->desc->n_params, sizeof *f->args, err);
-    return f->symbols && f->bound && f->args && check_symbols(f, err) &&
+    return f->symbols && f->solutions && f->args && check_symbols(f, err) &&
            (f->desc->device ? open_device(f, options ? options->device : NULL, err) : rt_env_open(&f->env, options, strict, err));
 }
 
@@ -128,7 +129,7 @@ void tec_function_free(tec_function *f)
     close_device(f);
     rt_env_close(&f->env);
     rt_free(f->symbols);
-    rt_free(f->bound);
+    rt_free(f->solutions);
     rt_free(f->args);
     tec_module_free(f->module);
     rt_free(f);
@@ -204,20 +205,6 @@ static bool check_argument(tec_function *f, int32_t i, const DLTensor *t, tec_er
     if (!base_dtype_same(t->dtype, p->dtype) || t->ndim != p->rank)
         return refuse_shape(f, i, t, false, err);
     return true;
-}
-
-static void bind_symbols(tec_function *f, DLTensor *const *args)
-{
-    const rt_function_desc *d = f->desc;
-    int32_t symbol;
-
-    memset(f->bound, 0, (size_t)d->n_symbols * sizeof *f->bound);
-    for (int32_t i = 0; i < d->n_params; i++)
-        for (int32_t k = 0; k < d->params[i].rank; k++)
-            if (rt_dim_is_symbol(d->params[i].shape[k], &symbol) && !f->bound[symbol]) {
-                f->symbols[symbol] = args[i]->shape[k];
-                f->bound[symbol] = true;
-            }
 }
 
 static bool check_shape(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
@@ -308,7 +295,7 @@ static bool check_arguments(tec_function *f, DLTensor *const *args, int n, tec_e
     for (int32_t i = 0; i < n; i++)
         if (!check_argument(f, i, args[i], err))
             return false;
-    bind_symbols(f, args);
+    rt_take_symbols(d, f->solutions, d->n_symbols, args, f->symbols);
     for (int32_t i = 0; i < n; i++)
         if (!check_shape(f, i, args[i], err))
             return false;

@@ -145,3 +145,39 @@ Test(build_api, nothing_comes_of_nothing)
     cr_assert_not(tec_build_file(NULL, NULL, "/nowhere"));
     cr_assert_null(tec_build_text(NULL, NULL, TEC_TEXT_ASM));
 }
+
+Test(build_api, refuses_a_function_whose_symbols_no_call_can_tell)
+{
+    tec_def *d = tec_def_new(cx, "square");
+    const tec_expr *n = tec_symbol(d, "n"), *size = tec_mul(cx, n, n), *i = tec_axis(cx, "i", size);
+    tec_tensor *A = tec_input(d, "A", TEC_F32, size);
+
+    tec_output(d, tec_compute(d, "B", tec_mul(cx, tec_at(A, i), tec_const(cx, TEC_F32, 2)), i));
+    cr_assert_null(tec_build(tec_schedule_new(cx, d, "native"), NULL));
+    cr_assert(strstr(tec_context_error(cx), "'square' could never be called: no dimension of a parameter tells the value of 'n'") != NULL, "%s",
+              tec_context_error(cx));
+}
+
+Test(build_api, takes_a_symbol_from_a_dimension_that_is_linear_in_it)
+{
+    tec_error err = {0};
+    tec_def *d = tec_def_new(cx, "halo");
+    const tec_expr *n = tec_symbol(d, "n"), *i = tec_axis(cx, "i", tec_add(cx, tec_mul(cx, n, tec_int(cx, 3)), tec_int(cx, 2)));
+    tec_tensor *A = tec_input(d, "A", TEC_F32, tec_add(cx, tec_mul(cx, n, tec_int(cx, 3)), tec_int(cx, 2)));
+
+    tec_output(d, tec_compute(d, "B", tec_mul(cx, tec_at(A, i), tec_const(cx, TEC_F32, 2)), i));
+    tec_module *m = tec_build(tec_schedule_new(cx, d, "native"), NULL);
+    cr_assert(m, "%s", tec_context_error(cx));
+    tec_function *f = tec_function_new(m, "halo", NULL, &err);
+    float a[5] = {1, 2, 3, 4, 5}, b[5] = {0};
+    DLTensor x = {.data = a, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = (int64_t[]){5}}, y = x;
+
+    y.data = b;
+    cr_assert(tec_function_call(f, (DLTensor *[]){&x, &y}, 2, &err), "%s", err.text);
+    cr_assert_float_eq(b[4], 10, 1e-6);
+    x.shape[0] = 4;
+    cr_assert_not(tec_function_call(f, (DLTensor *[]){&x, &y}, 2, &err));
+    cr_assert_str_eq(err.text, "halo: argument 'A': expected f32[n*3 + 2] where n = 0, found f32[4]");
+    tec_function_free(f);
+    tec_module_free(m);
+}

@@ -1,3 +1,4 @@
+#include "runtime/solve.h"
 #include "tests/runtime/kit.h"
 
 #if defined(__x86_64__)
@@ -238,7 +239,7 @@ Test(function, is_found_by_name)
 Test(function, refuses_a_symbol_that_no_shape_tells)
 {
     rt_param_desc param = {.name = "x", .dtype = F32, .rank = 1,
-                           .shape = (const rt_dim[]){WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 8, RT_DIM_MUL)}};
+                           .shape = (const rt_dim[]){WORDS(RT_DIM_SYMBOL, 0, RT_DIM_SYMBOL, 0, RT_DIM_MUL)}};
     rt_function_desc f = {.name = "f", .symbol = "kernel_refuse", .params = &param, .n_params = 1,
                           .symbols = (const char *const[]){"n"}, .n_symbols = 1};
     rt_module_desc m = {.functions = &f, .n_functions = 1};
@@ -247,7 +248,51 @@ Test(function, refuses_a_symbol_that_no_shape_tells)
 
     cr_assert(module, "%s", err.text);
     cr_assert_null(tec_function_new(module, "f", NULL, &err));
-    cr_assert_str_eq(err.text, "f: no dimension of a parameter is 'n' alone, so calls cannot tell its value");
+    cr_assert_str_eq(err.text, "f: no dimension of a parameter tells the value of 'n'");
+    tec_module_free(module);
+}
+
+/* X: f32[n*2 + 3, m + n] */
+static const rt_dim linear_shape[] = {
+    WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 2, RT_DIM_MUL, RT_DIM_CONST, 3, RT_DIM_ADD), WORDS(RT_DIM_SYMBOL, 1, RT_DIM_SYMBOL, 0, RT_DIM_ADD)};
+
+Test(function, turns_linear_dimensions_round)
+{
+    rt_param_desc param = {.name = "x", .dtype = F32, .rank = 2, .shape = linear_shape};
+    rt_function_desc f = {.name = "f", .symbol = "kernel_refuse", .params = &param, .n_params = 1,
+                          .symbols = (const char *const[]){"n", "m"}, .n_symbols = 2};
+    const struct {
+        int64_t shape[2], n, m;
+    } cases[] = {{{13, 9}, 5, 4}, {{3, 0}, 0, 0}, {{1, 7}, 0, 7}, {{14, 2}, 5, 0}, {{INT64_MAX, 1}, (INT64_MAX - 3) / 2, 0}};
+    rt_solution s[2];
+
+    cr_assert_eq(rt_solve(&f, s), 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        DLTensor x = {.ndim = 2, .shape = (int64_t *)cases[i].shape}, *args[] = {&x};
+        int64_t symbols[2];
+
+        rt_take_symbols(&f, s, 2, args, symbols);
+        cr_assert_eq(symbols[0], cases[i].n, "case %zu: n = %lld", i, (long long)symbols[0]);
+        cr_assert_eq(symbols[1], cases[i].m, "case %zu: m = %lld", i, (long long)symbols[1]);
+    }
+}
+
+Test(function, refuses_extents_that_no_symbol_gives)
+{
+    float data[64];
+    rt_param_desc param = {.name = "x", .dtype = F32, .rank = 2, .shape = linear_shape};
+    rt_function_desc f = {.name = "f", .symbol = "kernel_refuse", .params = &param, .n_params = 1,
+                          .symbols = (const char *const[]){"n", "m"}, .n_symbols = 2};
+    rt_module_desc m = {.functions = &f, .n_functions = 1};
+    tec_error err = {0};
+    tec_module *module = rt_module_from_memory(&m, &kit_code, 0, &err);
+    tec_function *function = tec_function_new(module, "f", NULL, &err);
+    DLTensor x = {.data = data, .ndim = 2, .dtype = F32, .device = {kDLCPU, 0}, .shape = (int64_t[]){6, 4}}, *args[] = {&x};
+
+    cr_assert(function, "%s", err.text);
+    cr_assert_not(tec_function_call(function, args, 1, &err));
+    cr_assert_str_eq(err.text, "f: argument 'x': expected f32[n*2 + 3, m + n] where n = 1, m = 3, found f32[6, 4]");
+    tec_function_free(function);
     tec_module_free(module);
 }
 
