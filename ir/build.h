@@ -77,6 +77,8 @@ const ir_expr *ir_highest(tec_context *cx, base_dtype t); /* inf for floats */
  * Reorders, all of them. */
 const ir_combiner *ir_combiner_named(tec_context *cx, const char *name, base_dtype t, base_dtype index_t);
 bool ir_names_combiner(const char *name); /* one of these words, whatever the dtype */
+/* Whether c, which is declared to reorder, does so on a few values, and its identity is neutral; false with an error that has the counterexample. */
+bool ir_combiner_try(tec_context *cx, const ir_combiner *c);
 const ir_combiner *ir_combiner_new(tec_context *cx, const char *name, int n, const ir_expr *const *x, const ir_expr *const *y,
                                    const ir_expr *const *result, const ir_expr *const *identity, bool reorders);
 

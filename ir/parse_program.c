@@ -189,7 +189,7 @@ static bool read_combiner(ir_parser *p)
     ir_at(p->cx, loc);
     const ir_combiner *c = ir_combiner_new(p->cx, name, x.n, (const ir_expr *const *)x.at, (const ir_expr *const *)y.at,
                                            (const ir_expr *const *)result.at, (const ir_expr *const *)identity.at, base_accept(p->lx, "reorders"));
-    return c && declare(p, &p->scope->combiners, name, c, loc);
+    return c && ir_combiner_try(p->cx, c) && declare(p, &p->scope->combiners, name, c, loc);
 }
 
 bool ir_parse_combiner(base_lexer *lx, ir_scope_table *scope)

@@ -222,3 +222,42 @@ Test(te_text, a_reduction_that_does_not_combine_its_dtype)
 {
     refuses("def f(A: f32[3]) { C[] = any[k](A[k]) return C }", "t:1: error: 'any' does not combine f32");
 }
+
+/* ---- combiners that are declared to reorder ---- */
+
+#define COMBINER(text) "def f(A: i32[4]) {\n combiner c" text " reorders\n C[] = c[k](A[k])\n return C }"
+#define COMBINER_OF_FLOATS(text) "def f(A: f32[4]) {\n combiner c" text " reorders\n C[] = c[k](A[k])\n return C }"
+
+Test(te_text, refuses_an_identity_that_is_not_neutral)
+{
+    refuses(COMBINER_OF_FLOATS("(a: f32; b: f32) = (a + b) identity (7.0)"),
+            "t:2: error: the identity (7) of combiner 'c' is not neutral: combined with (1) it gives (8)");
+    refuses(COMBINER("(a: i32; b: i32) = (max(a, b)) identity (0)"),
+            "t:2: error: the identity (0) of combiner 'c' is not neutral: combined with (-3) it gives (0)");
+    refuses(COMBINER("(a: i32; b: i32) = (select(a == 0, b, a)) identity (1)"),
+            "t:2: error: the identity (1) of combiner 'c' is not neutral: combined with (-3) it gives (1)");
+    refuses(COMBINER("(a: i32; b: i32) = (a*3 + b) identity (0)"),
+            "t:2: error: the identity (0) of combiner 'c' is not neutral: combined with (1) it gives (3), as the second operand");
+    refuses("def f(A: f32[4]) {\n combiner c(v: f32, i: i64; w: f32, j: i64) = (select(w < v, w, v), select(w < v, j, i)) identity (0.0, 0) reorders\n"
+            " M(V, I)[] = c[k](A[k], k)\n return V }",
+            "t:2: error: the identity (0, 0) of combiner 'c' is not neutral: combined with (1, 2) it gives (0, 0)");
+}
+
+Test(te_text, refuses_what_does_not_reorder)
+{
+    refuses(COMBINER("(a: i32; b: i32) = (select(a == 0, b, select(b == 0, a, a*3 + b))) identity (0)"),
+            "t:2: error: combiner 'c' is declared to reorder, but (1) with (-3) gives (0), and (-3) with (1) gives (-8)");
+    refuses(COMBINER("(a: i32; b: i32) = (a + b + a*a*b*b) identity (0)"),
+            "t:2: error: combiner 'c' is declared to reorder, but of (1), (-3) and (5) the first two combined first give (1237), the last two (51757)");
+}
+
+/* In order, any start is right; so is a start that is neutral up to rounding, for numbers that the combiner knows. */
+Test(te_text, takes_combiners_whose_identity_does_no_harm)
+{
+    cr_assert(defined("def f(A: i32[4]) { combiner c(a: i32; b: i32) = (a*31 + b) identity (17) C[] = c[k](A[k]) return C }"));
+    cr_assert(defined(COMBINER("(a: i32; b: i32) = (a + b + a*b) identity (0)")));
+    cr_assert(defined(COMBINER_OF_FLOATS("(a: f32; b: f32) = (max(a, b) + log(exp(a - max(a, b)) + exp(b - max(a, b)))) identity (f32(-inf))")));
+    cr_assert(defined(COMBINER_OF_FLOATS("(a: f32; b: f32) = (exp(log(a) + log(b))) identity (1.0)")));
+    cr_assert(defined("def f(A: f32[4]) { combiner c(n: f32, m: f32, s: f32; k: f32, l: f32, t: f32) = (n + k, (n*m + k*l) / (n + k),"
+                      " s + t + (l - m)*(l - m)*n*k / (n + k)) identity (0.0, 0.0, 0.0) reorders W(N, M, S)[] = c[k](1.0, A[k], 0.0) return S }"));
+}
