@@ -232,5 +232,5 @@ const ir_program *lower_init(const lower_options *o, const ir_program *p)
         if (s->stmt->block.block->init && !place(&pl, f, s))
             return NULL;
     }
-    return lower_with_body(o->cx, p, ir_rewrite_stmt(&pl.rw, p->body));
+    return lower_with_body(o->cx, p, lower_name_blocks(o->cx, ir_rewrite_stmt(&pl.rw, p->body)));
 }

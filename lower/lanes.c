@@ -610,7 +610,7 @@ static const ir_program *split_once(const lower_options *o, const ir_program *p,
     if (sp.blocks.n == 0 && sp.loops.n == 0)
         return p;
 
-    const ir_stmt *body = ir_rewrite_stmt(&sp.rw, p->body);
+    const ir_stmt *body = lower_name_blocks(o->cx, ir_rewrite_stmt(&sp.rw, p->body));
     if (!body || base_failed(o->cx))
         return NULL;
     ir_program *out = ir_program_copy(o->cx, p);

@@ -254,3 +254,36 @@ const ir_stmt *lower_find_stmt(tec_context *cx, const ir_stmt *s, bool (*is)(con
     ir_walk_stmt(&f.walk, s);
     return f.found;
 }
+
+/* ---- names of blocks ---- */
+
+typedef struct {
+    ir_rewrite rw;
+    base_dict holder; /* name -> the block that has it */
+} namer;
+
+static const ir_stmt *name_block(ir_rewrite *rw, const ir_stmt *s)
+{
+    namer *n = (namer *)rw;
+
+    if (s->kind != IR_BLOCK)
+        return ir_rewrite_stmt_children(rw, s);
+    const char *name = s->block.block->name;
+    for (int i = 2; base_dict_has(&n->holder, name) && base_dict_get(&n->holder, name) != s->block.block; i++)
+        name = base_format(rw->cx, "%s'%d", s->block.block->name, i);
+    base_dict_put(rw->cx, &n->holder, name, s->block.block);
+    if (name == s->block.block->name)
+        return s;
+    ir_stmt *copy = ir_stmt_copy(rw->cx, s);
+    ir_block *b = ir_block_copy(rw->cx, s->block.block);
+    b->name = name;
+    copy->block.block = b;
+    return copy;
+}
+
+const ir_stmt *lower_name_blocks(tec_context *cx, const ir_stmt *s)
+{
+    namer n = {.rw = {.cx = cx, .stmt = name_block}};
+
+    return s ? ir_rewrite_stmt(&n.rw, s) : NULL;
+}

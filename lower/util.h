@@ -47,6 +47,9 @@ const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr
 /* e for lanes of `mask` only: a select by that mask is its first arm (lower/masks.c). */
 const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_expr *e);
 
+/* s with blocks that have names of their own: where two have one name, as C.init of a reduction C and the user's C.init, the later gets a number. */
+const ir_stmt *lower_name_blocks(tec_context *cx, const ir_stmt *s);
+
 /* Loops, lets and allocations as they are, but with another body; s itself where it is the same. */
 const ir_stmt *lower_with_inner(tec_context *cx, const ir_stmt *s, const ir_stmt *body);
 /* The body of a loop, let, allocation or attribute; NULL for other statements. */

@@ -250,6 +250,56 @@ static bool add_facts(tec_context *cx, const te_def *d, ir_program *p)
     return true;
 }
 
+/* ---- names ---- */
+
+typedef struct {
+    ir_walk w;
+    base_dict names;
+} block_names;
+
+static bool note_name(ir_walk *w, const ir_stmt *s)
+{
+    if (s->kind == IR_BLOCK)
+        base_dict_put(w->cx, &((block_names *)w)->names, s->block.block->name, s);
+    return true;
+}
+
+typedef struct {
+    ir_rewrite rw;
+    base_dict taken;
+} loop_namer;
+
+static const ir_stmt *name_loop(ir_rewrite *rw, const ir_stmt *s)
+{
+    loop_namer *n = (loop_namer *)rw;
+
+    if (s->kind != IR_FOR)
+        return ir_rewrite_stmt_children(rw, s);
+    const ir_expr *old = s->loop.var;
+    const char *name = old->var.name;
+    for (int i = 2; base_dict_has(&n->taken, name); i++)
+        name = base_format(rw->cx, "%s'%d", old->var.name, i);
+    base_dict_put(rw->cx, &n->taken, name, s);
+    if (name != old->var.name) {
+        const ir_expr *var = ir_var(rw->cx, name, old->dtype);
+        s = ir_for(rw->cx, var, s->loop.min, s->loop.extent, s->loop.how, ir_substitute_stmt(rw->cx, s->loop.body, old, var));
+    }
+    return s ? ir_rewrite_stmt_children(rw, s) : NULL;
+}
+
+/* Schedules find loops and blocks by name. Where the axis `init` of C would make a loop 'C.init' beside the user's stage 'C.init', the loop gets
+ * a number. */
+static const ir_stmt *name_loops(tec_context *cx, const ir_stmt *s)
+{
+    block_names blocks = {.w = {.stmt = note_name, .cx = cx}};
+
+    if (!s)
+        return NULL;
+    ir_walk_stmt(&blocks.w, s);
+    loop_namer n = {.rw = {.cx = cx, .stmt = name_loop}, .taken = blocks.names};
+    return ir_rewrite_stmt(&n.rw, s);
+}
+
 const ir_program *te_tree(tec_context *cx, const te_def *d)
 {
     if (!d || base_failed(cx))
@@ -286,6 +336,6 @@ const ir_program *te_tree(tec_context *cx, const te_def *d)
         else if (s->kind == TE_EXTERN)
             base_push(cx, &nests, extern_tree(f, s));
     }
-    p->body = ir_seq(cx, (const ir_stmt *const *)nests.at, nests.n);
+    p->body = name_loops(cx, ir_seq(cx, (const ir_stmt *const *)nests.at, nests.n));
     return p->body && !base_failed(cx) ? p : NULL;
 }
