@@ -161,13 +161,13 @@ static void add_return(fuzz_maker *m, base_text *t)
 
 const char *fuzz_definition(tec_context *cx, uint64_t *state)
 {
-    const base_dtype dtypes[] = {BASE_F32, BASE_I32, BASE_F64};
+    const base_dtype dtypes[] = {BASE_F32, BASE_I32, BASE_F64, BASE_I64};
     fuzz_maker *m = base_new(cx, fuzz_maker);
     base_text t = {0};
 
     m->cx = cx;
     m->state = state;
-    m->t = dtypes[fuzz_weighted(state, (const int[]){60, 30, 10}, 3)];
+    m->t = dtypes[fuzz_weighted(state, (const int[]){60, 22, 10, 8}, 4)];
     for (int i = 0; i < FUZZ_SYMBOLS; i++) {
         m->at_least[i] = fuzz_chance(state, 40);
         m->multiple[i] = fuzz_chance(state, 20) ? 2 << fuzz_below(state, 2) : 1;

@@ -181,9 +181,32 @@ static const char *rounded(fuzz_maker *m, const char *e, int64_t *bound)
     }
 }
 
+/* Arithmetic at the ends of int64, where index arithmetic would be another one. The result may be any number, so that it is clamped. */
+static const char *wrapping(fuzz_maker *m, const char *e, int64_t *bound)
+{
+    static const int64_t numbers[] = {-7, -5, -1, 3, 8, -8, INT64_MAX, INT64_MIN + 1, (int64_t)1 << 62};
+    long long number = numbers[fuzz_below(m->state, BASE_COUNT(numbers))];
+
+    *bound = INT64_MAX / 8;
+    if (fuzz_chance(m->state, 30))
+        return base_format(m->cx, "select((%s) + i64(%lld) > (%s), i64(1), i64(2))", e, number, e);
+    switch (fuzz_below(m->state, 7)) {
+    case 0: return base_format(m->cx, "floordiv(%s, i64(%lld))", e, number);
+    case 1: return base_format(m->cx, "((%s) %% i64(%lld))", e, number);
+    case 2: return base_format(m->cx, "truncmod(%s, i64(%lld))", e, number);
+    case 3: return base_format(m->cx, "((%s) * i64(%lld))", e, number);
+    case 4: return base_format(m->cx, "((%s) + i64(%lld))", e, number);
+    case 5: return base_format(m->cx, "abs((%s) - i64(%lld))", e, number);
+    default: return base_format(m->cx, "max((%s) * i64(3), i64(%lld))", e, number);
+    }
+}
+
 static const char *unary(fuzz_maker *m, const char *e, int64_t *bound)
 {
     bool is_float = base_is_float(m->t);
+
+    if (base_dtype_same(m->t, BASE_I64) && fuzz_chance(m->state, 40))
+        return wrapping(m, e, bound);
 
     if (is_float && fuzz_chance(m->state, 8))
         return rounded(m, e, bound);
