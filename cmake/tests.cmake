@@ -43,7 +43,7 @@ function(tec_add_test room source archives)
     # Tests of failed allocations ask for more than there is; a sanitizer must refuse as malloc does, and not end the process.
     if(TEC_SANITIZE)
         set_tests_properties(${name} PROPERTIES
-            ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1")
+            ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp")
     endif()
     # The driver of the tests keeps what it compiled.
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/pocl")
@@ -90,6 +90,14 @@ foreach(room IN LISTS TEC_ROOMS)
     tec_room_target(${room} target)
     tec_add_tests_of(${room} ${target}_archive)
 endforeach()
+# A driver of OpenCL that runs nothing, under the name that the runtime looks for.
+add_library(tec_standin_opencl SHARED ${CMAKE_SOURCE_DIR}/tests/runtime/standin/opencl.c)
+target_link_libraries(tec_standin_opencl PRIVATE tec_flags)
+target_compile_options(tec_standin_opencl PRIVATE ${TEC_WARNINGS})
+target_link_options(tec_standin_opencl PRIVATE -Wl,-soname,libOpenCL.so.1)
+set_target_properties(tec_standin_opencl PROPERTIES NO_SONAME ON LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_compile_definitions(test_runtime_driver PRIVATE TEC_STANDIN_OPENCL="$<TARGET_FILE:tec_standin_opencl>")
+add_dependencies(test_runtime_driver tec_standin_opencl)
 # What measures starts programs.
 if(TARGET tests_autotune)
     add_dependencies(tests_autotune tec tec_runner)

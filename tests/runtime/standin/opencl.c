@@ -1,0 +1,212 @@
+/* tests/runtime/standin/opencl.c -- see opencl.h. Memory is main memory; launches do nothing. */
+#include "tests/runtime/standin/opencl.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN __attribute__((visibility("default")))
+
+static atomic_llong live, calls, fail_at;
+static atomic_int fail_status, fail_lasting;
+
+SHOWN standin_live_fn standin_live;
+SHOWN standin_fail_fn standin_fail;
+SHOWN standin_calls_fn standin_calls;
+
+int64_t standin_live(void)
+{
+    return atomic_load(&live);
+}
+
+int64_t standin_calls(void)
+{
+    return atomic_load(&calls);
+}
+
+void standin_fail(int64_t n, int32_t status, int lasting)
+{
+    atomic_store(&calls, 0);
+    atomic_store(&fail_at, n);
+    atomic_store(&fail_status, status);
+    atomic_store(&fail_lasting, lasting);
+}
+
+/* 0, or the status that was asked for. */
+static int32_t status_now(void)
+{
+    int64_t n = atomic_fetch_add(&calls, 1) + 1, at = atomic_load(&fail_at);
+
+    return at && (n == at || (n > at && atomic_load(&fail_lasting))) ? atomic_load(&fail_status) : 0;
+}
+
+static void *object(size_t bytes, int32_t *status)
+{
+    int32_t s = status_now();
+
+    if (status)
+        *status = s;
+    if (s)
+        return NULL;
+    atomic_fetch_add(&live, 1);
+    return calloc(1, bytes ? bytes : 1);
+}
+
+static int32_t gone(void *what)
+{
+    atomic_fetch_sub(&live, 1);
+    free(what);
+    return 0;
+}
+
+/* The functions of the interface, by their published names. */
+#define API(result, name, ...) \
+    SHOWN result name(__VA_ARGS__); \
+    result name(__VA_ARGS__)
+
+API(int32_t, clGetPlatformIDs, uint32_t n, void **out, uint32_t *found)
+{
+    static int platform;
+
+    (void)n;
+    out[0] = &platform;
+    *found = 1;
+    return status_now();
+}
+API(int32_t, clGetDeviceIDs, void *platform, uint64_t type, uint32_t n, void **out, uint32_t *found)
+{
+    static int device;
+
+    (void)platform, (void)type, (void)n;
+    out[0] = &device;
+    *found = 1;
+    return status_now();
+}
+static int32_t give(size_t size, void *out, size_t *needed, const void *from, size_t n)
+{
+    if (needed)
+        *needed = n;
+    if (out && size >= n)
+        memcpy(out, from, n);
+    return 0;
+}
+API(int32_t, clGetPlatformInfo, void *p, uint32_t what, size_t size, void *out, size_t *needed)
+{
+    (void)p, (void)what;
+    return give(size, out, needed, "stand-in", 9);
+}
+API(int32_t, clGetDeviceInfo, void *d, uint32_t what, size_t size, void *out, size_t *needed)
+{
+    const size_t large[3] = {1024, 1024, 1024};
+
+    (void)d;
+    if (what == 0x102B || what == 0x1030) /* name, extensions */
+        return give(size, out, needed, "stand-in", 9);
+    return give(size, out, needed, large, what == 0x1005 ? sizeof large : sizeof large[0]);
+}
+API(void *, clCreateContext, const intptr_t *p, uint32_t n, void *const *d, void (*f)(const char *, const void *, size_t, void *), void *u, int32_t *status)
+{
+    (void)p, (void)n, (void)d, (void)f, (void)u;
+    return object(1, status);
+}
+API(int32_t, clReleaseContext, void *c) { return gone(c); }
+API(void *, clCreateCommandQueue, void *c, void *d, uint64_t p, int32_t *status)
+{
+    (void)c, (void)d, (void)p;
+    return object(1, status);
+}
+API(int32_t, clReleaseCommandQueue, void *q) { return gone(q); }
+API(void *, clCreateBuffer, void *c, uint64_t f, size_t size, void *host, int32_t *status)
+{
+    (void)c, (void)f, (void)host;
+    return object(size, status);
+}
+API(int32_t, clReleaseMemObject, void *m) { return gone(m); }
+API(int32_t, clEnqueueWriteBuffer, void *q, void *m, uint32_t b, size_t at, size_t n, const void *from, uint32_t w, void *const *l, void **e)
+{
+    int32_t status = status_now();
+
+    (void)q, (void)b, (void)w, (void)l, (void)e;
+    if (!status)
+        memcpy((char *)m + at, from, n);
+    return status;
+}
+API(int32_t, clEnqueueReadBuffer, void *q, void *m, uint32_t b, size_t at, size_t n, void *to, uint32_t w, void *const *l, void **e)
+{
+    int32_t status = status_now();
+
+    (void)q, (void)b, (void)w, (void)l, (void)e;
+    if (!status)
+        memcpy(to, (char *)m + at, n);
+    return status;
+}
+API(int32_t, clEnqueueCopyBuffer, void *q, void *from, void *to, size_t a, size_t b, size_t n, uint32_t w, void *const *l, void **e)
+{
+    int32_t status = status_now();
+
+    (void)q, (void)w, (void)l, (void)e;
+    if (!status)
+        memmove((char *)to + b, (char *)from + a, n);
+    return status;
+}
+API(int32_t, clEnqueueFillBuffer, void *q, void *m, const void *p, size_t ps, size_t at, size_t n, uint32_t w, void *const *l, void **e)
+{
+    int32_t status = status_now();
+
+    (void)q, (void)p, (void)ps, (void)w, (void)l, (void)e;
+    if (!status)
+        memset((char *)m + at, 0, n);
+    return status;
+}
+API(int32_t, clEnqueueMarkerWithWaitList, void *q, uint32_t w, void *const *l, void **e)
+{
+    int32_t status;
+
+    (void)q, (void)w, (void)l;
+    *e = object(1, &status);
+    return status;
+}
+API(void *, clCreateProgramWithSource, void *c, uint32_t n, const char **text, const size_t *size, int32_t *status)
+{
+    (void)c, (void)n, (void)text, (void)size;
+    return object(1, status);
+}
+API(int32_t, clBuildProgram, void *p, uint32_t n, void *const *d, const char *o, void (*f)(void *, void *), void *u)
+{
+    (void)p, (void)n, (void)d, (void)o, (void)f, (void)u;
+    return status_now();
+}
+API(int32_t, clGetProgramBuildInfo, void *p, void *d, uint32_t what, size_t size, void *out, size_t *needed)
+{
+    (void)p, (void)d, (void)what;
+    return give(size, out, needed, "first line\nan error here\n", 26);
+}
+API(int32_t, clReleaseProgram, void *p) { return gone(p); }
+API(void *, clCreateKernel, void *p, const char *name, int32_t *status)
+{
+    (void)p, (void)name;
+    return object(1, status);
+}
+API(int32_t, clReleaseKernel, void *k) { return gone(k); }
+API(int32_t, clSetKernelArg, void *k, uint32_t i, size_t n, const void *v)
+{
+    (void)k, (void)i, (void)n, (void)v;
+    return status_now();
+}
+API(int32_t, clEnqueueNDRangeKernel, void *q, void *k, uint32_t d, const size_t *o, const size_t *g, const size_t *b, uint32_t w, void *const *l, void **e)
+{
+    (void)q, (void)k, (void)d, (void)o, (void)g, (void)b, (void)w, (void)l, (void)e;
+    return status_now();
+}
+API(int32_t, clGetEventProfilingInfo, void *e, uint32_t what, size_t size, void *out, size_t *needed)
+{
+    (void)e, (void)what, (void)size, (void)needed;
+    memset(out, 0, 8);
+    return status_now();
+}
+API(int32_t, clReleaseEvent, void *e) { return gone(e); }
+API(int32_t, clFinish, void *q)
+{
+    (void)q;
+    return status_now();
+}
