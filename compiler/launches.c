@@ -17,7 +17,10 @@ static bool dim(describer *d, const ir_expr *e, rt_dim *out)
 
 static bool describe_arg(describer *d, const lower_arg *a, rt_arg_desc *out)
 {
-    *out = (rt_arg_desc){.kind = a->param >= 0 ? RT_ARG_PARAM : a->buffer ? RT_ARG_WORKSPACE : RT_ARG_SIZE, .index = a->param >= 0 ? a->param : 0};
+    *out = (rt_arg_desc){.kind = a->param >= 0 ? RT_ARG_PARAM
+                                 : a->buffer   ? RT_ARG_WORKSPACE
+                                               : RT_ARG_SIZE,
+                         .index = a->param >= 0 ? a->param : 0};
     return a->param >= 0 || dim(d, a->buffer ? a->offset : a->scalar, &out->value);
 }
 
@@ -26,7 +29,10 @@ static bool describe_launch(describer *d, const lower_launch *l, const char *sym
     rt_dim *grid = base_array(d->cx, rt_dim, LOWER_AXES);
     rt_arg_desc *args = base_array(d->cx, rt_arg_desc, l->n_args);
 
-    *out = (rt_launch_desc){.kernel = base_format(d->cx, "%s_%d", symbol, l->number), .grid = grid, .shared_bytes = l->shared_bytes, .args = args,
+    *out = (rt_launch_desc){.kernel = base_format(d->cx, "%s_%d", symbol, l->number),
+                            .grid = grid,
+                            .shared_bytes = l->shared_bytes,
+                            .args = args,
                             .n_args = l->n_args};
     if (l->guard && !dim(d, l->guard, &out->guard))
         return false;
@@ -41,8 +47,8 @@ static bool describe_launch(describer *d, const lower_launch *l, const char *sym
     return true;
 }
 
-bool comp_describe_launches(tec_context *cx, const ir_program *tree, const ir_program *lowered, const char *symbol, const char *device,
-                            rt_function_desc *f)
+bool comp_describe_launches(tec_context *cx, const ir_program *tree, const ir_program *lowered,
+                            const char *symbol, const char *device, rt_function_desc *f)
 {
     describer d = {.cx = cx, .tree = tree, .facts = ir_facts_of_program(cx, tree)};
     base_vec launches = {0};
@@ -70,7 +76,9 @@ static rt_kernel_desc describe_kernel(tec_context *cx, const rt_function_desc *f
         const rt_arg_desc *a = &l->args[i];
         bool scalar = a->kind == RT_ARG_PARAM && f->params[a->index].kind == RT_PARAM_SCALAR;
 
-        sizes[i] = scalar ? (int32_t)base_dtype_bytes(f->params[a->index].dtype) : a->kind == RT_ARG_SIZE ? 8 : 0;
+        sizes[i] = scalar                   ? (int32_t)base_dtype_bytes(f->params[a->index].dtype)
+                   : a->kind == RT_ARG_SIZE ? 8
+                                            : 0;
     }
     return (rt_kernel_desc){.name = l->kernel, .args = sizes, .n_args = l->n_args};
 }
@@ -87,8 +95,12 @@ bool comp_describe_device(tec_context *cx, comp_code *code)
     for (int k = 0, at = 0; k < code->n; k++)
         for (int i = 0; i < code->functions[k].n_launches; i++)
             kernels[at++] = describe_kernel(cx, &code->functions[k], &code->functions[k].launches[i]);
-    *piece = (rt_code_desc){.target = code->desc.target, .device = code->codegen->device, .format = RT_CODE_OPENCL_C, .kernels = kernels,
-                            .n_kernels = n, .bytes = code->codegen->link(cx, code->codes, code->n, &size)};
+    *piece = (rt_code_desc){.target = code->desc.target,
+                            .device = code->codegen->device,
+                            .format = RT_CODE_OPENCL_C,
+                            .kernels = kernels,
+                            .n_kernels = n,
+                            .bytes = code->codegen->link(cx, code->codes, code->n, &size)};
     piece->size = size;
     code->desc.codes = piece;
     code->desc.n_codes = 1;

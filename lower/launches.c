@@ -38,8 +38,10 @@ static void collect_loop(collector *c, const ir_stmt *s)
         c->l->grid[lower_axis(s)] = s->loop.extent;
     } else if (lower_is_thread(s)) {
         if (!ir_is_int(s->loop.extent, &extent) || extent < 0 || extent > 1 << 16)
-            refuse(c, s, base_format(cx, "loop '%s' over %s has '%s' iterations; expected a constant number of threads", s->loop.var->var.name,
-                                     ir_how_text(s->loop.how), ir_expr_text(cx, s->loop.extent)));
+            refuse(c, s,
+                   base_format(
+                       cx, "loop '%s' over %s has '%s' iterations; expected a constant number of threads",
+                       s->loop.var->var.name, ir_how_text(s->loop.how), ir_expr_text(cx, s->loop.extent)));
         else if (extent > c->l->block[lower_axis(s)])
             c->l->block[lower_axis(s)] = (int)extent;
     }
@@ -51,11 +53,17 @@ static void collect_allocation(collector *c, const ir_stmt *s)
     int64_t n = lower_constant_elements(b);
 
     if (b->scope == IR_WARP || (b->scope == IR_GLOBAL && c->in_launch)) {
-        refuse(c, s, base_format(c->walk.cx, "buffer '%s' of scope %s is allocated inside of a launch: it takes shared or local memory there", b->name,
-                                 ir_scope_text(b->scope)));
+        refuse(c, s,
+               base_format(c->walk.cx,
+                           "buffer '%s' of scope %s is allocated inside of a launch: it takes shared or "
+                           "local memory there",
+                           b->name, ir_scope_text(b->scope)));
     } else if (n < 0) {
-        refuse(c, s, base_format(c->walk.cx, "buffer '%s' of '%s' elements is allocated inside of a launch, where sizes are constants", b->name,
-                                 ir_expr_text(c->walk.cx, b->shape[0])));
+        refuse(c, s,
+               base_format(
+                   c->walk.cx,
+                   "buffer '%s' of '%s' elements is allocated inside of a launch, where sizes are constants",
+                   b->name, ir_expr_text(c->walk.cx, b->shape[0])));
     } else if (b->scope == IR_SHARED && !base_map_has(&c->shared, b)) {
         base_map_put(c->walk.cx, &c->shared, b, (void *)(uintptr_t)b);
         c->l->shared_bytes += (n * base_dtype_bytes(b->dtype) + 63) / 64 * 64;
@@ -114,14 +122,18 @@ static void add_args(reader *r, collector *c, lower_launch *l)
         const void *what = q->buffer ? (const void *)q->buffer : q->scalar;
 
         if (base_map_has(&c->uses, what))
-            args[l->n_args++] = (lower_arg){.param = i, .buffer = q->buffer, .scalar = q->buffer ? NULL : q->scalar,
+            args[l->n_args++] = (lower_arg){.param = i,
+                                            .buffer = q->buffer,
+                                            .scalar = q->buffer ? NULL : q->scalar,
                                             .written = base_map_has(&c->writes, q->buffer)};
     }
     for (int i = 0; i < r->places.n; i++) {
         const ir_stmt *s = r->places.at[i];
 
         if (base_map_has(&c->uses, s->allocate.buffer))
-            args[l->n_args++] = (lower_arg){.param = -1, .buffer = s->allocate.buffer, .offset = ir_note_get(s->allocate.notes, "workspace"),
+            args[l->n_args++] = (lower_arg){.param = -1,
+                                            .buffer = s->allocate.buffer,
+                                            .offset = ir_note_get(s->allocate.notes, "workspace"),
                                             .written = true};
     }
     for (int i = 0; i < p->n_symbols; i++)
@@ -144,14 +156,18 @@ static bool check_grid(reader *r, const lower_launch *l)
                 known |= r->p->symbols[k] == vars.at[i];
             if (!known)
                 return base_fail(r->cx, TEC_UNSUPPORTED, l->body->loc,
-                                 "the number of blocks along %c, '%s', depends on '%s'; expected the program's symbols only", 'x' + a,
-                                 ir_expr_text(r->cx, l->grid[a]), ((const ir_expr *)vars.at[i])->var.name), false;
+                                 "the number of blocks along %c, '%s', depends on '%s'; expected the "
+                                 "program's symbols only",
+                                 'x' + a, ir_expr_text(r->cx, l->grid[a]),
+                                 ((const ir_expr *)vars.at[i])->var.name),
+                       false;
         }
     }
     return true;
 }
 
-/* Loops over blocks stand around each other with nothing beside them: what stood beside one would be done by every block of the inner one. */
+/* Loops over blocks stand around each other with nothing beside them: what stood beside one would be done by
+ * every block of the inner one. */
 static bool check_blocks(tec_context *cx, const ir_stmt *s, unsigned seen)
 {
     const ir_stmt *inner;
@@ -160,7 +176,8 @@ static bool check_blocks(tec_context *cx, const ir_stmt *s, unsigned seen)
         unsigned axis = 1u << lower_axis(s);
 
         if (seen & axis) {
-            base_fail(cx, TEC_UNSUPPORTED, s->loc, "loop '%s' is over %s inside of another loop over it", s->loop.var->var.name, ir_how_text(s->loop.how));
+            base_fail(cx, TEC_UNSUPPORTED, s->loc, "loop '%s' is over %s inside of another loop over it",
+                      s->loop.var->var.name, ir_how_text(s->loop.how));
             return false;
         }
         return check_blocks(cx, s->loop.body, seen | axis);
@@ -168,10 +185,14 @@ static bool check_blocks(tec_context *cx, const ir_stmt *s, unsigned seen)
     inner = lower_find_stmt(cx, s, lower_is_blocks);
     if (!inner)
         return true;
-    if (s->kind == IR_ALLOCATE || s->kind == IR_LET_STMT || s->kind == IR_ATTRIBUTE || (s->kind == IR_IF && !s->branch.otherwise))
+    if (s->kind == IR_ALLOCATE || s->kind == IR_LET_STMT || s->kind == IR_ATTRIBUTE ||
+        (s->kind == IR_IF && !s->branch.otherwise))
         return check_blocks(cx, lower_inner(s) ? lower_inner(s) : s->branch.then, seen);
-    base_fail(cx, TEC_UNSUPPORTED, inner->loc, "loop '%s' over %s stands inside of a loop over blocks together with other statements: each would need a "
-              "launch of its own", inner->loop.var->var.name, ir_how_text(inner->loop.how));
+    base_fail(cx, TEC_UNSUPPORTED, inner->loc,
+              "loop '%s' over %s stands inside of a loop over blocks together with other statements: each "
+              "would need a "
+              "launch of its own",
+              inner->loop.var->var.name, ir_how_text(inner->loop.how));
     return false;
 }
 
@@ -203,7 +224,8 @@ static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
 
     switch (s->kind) {
     case IR_ATTRIBUTE:
-        return base_same(s->attribute.key, LOWER_LAUNCH) ? add_launch(r, s, guard) : read(r, s->attribute.body, guard);
+        return base_same(s->attribute.key, LOWER_LAUNCH) ? add_launch(r, s, guard)
+                                                         : read(r, s->attribute.body, guard);
     case IR_SEQ:
         for (int i = 0; i < s->seq.n && ok; i++)
             ok = read(r, s->seq.stmt[i], guard);
@@ -215,15 +237,23 @@ static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
         return ok;
     case IR_IF:
         if (ir_loads(r->cx, s->branch.cond))
-            return base_fail(r->cx, TEC_UNSUPPORTED, s->loc, "a launch stands under the condition '%s', which reads the device's memory",
-                             ir_expr_text(r->cx, s->branch.cond)), false;
+            return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
+                             "a launch stands under the condition '%s', which reads the device's memory",
+                             ir_expr_text(r->cx, s->branch.cond)),
+                   false;
         return read(r, s->branch.then, ir_all(r->cx, guard, s->branch.cond)) &&
-               (!s->branch.otherwise || read(r, s->branch.otherwise, ir_all(r->cx, guard, ir_not(r->cx, s->branch.cond))));
+               (!s->branch.otherwise ||
+                read(r, s->branch.otherwise, ir_all(r->cx, guard, ir_not(r->cx, s->branch.cond))));
     case IR_FOR:
-        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc, "loop '%s' stands around launches, and a list of launches has no loops", s->loop.var->var.name), false;
+        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
+                         "loop '%s' stands around launches, and a list of launches has no loops",
+                         s->loop.var->var.name),
+               false;
     case IR_LET_STMT:
-        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc, "a launch uses '%s', which is read from the device's memory outside of it",
-                         s->let.var->var.name), false;
+        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
+                         "a launch uses '%s', which is read from the device's memory outside of it",
+                         s->let.var->var.name),
+               false;
     default: return BASE_BUG(r->cx, "a statement outside of launches behind the pass 'split'"), false;
     }
 }

@@ -1,11 +1,13 @@
-/* lower/launches.h -- the launches of a program that went through the pass `split`, as what a host needs to start them.
+/* lower/launches.h -- the launches of a program that went through the pass `split`, as what a host needs to
+ * start them.
  *
  *     base_vec launches = {0};                                    // lower_launch *
  *     if (!lower_launches(cx, p, &launches)) return false;
  *     for (int i = 0; i < launches.n; i++) print_kernel(launches.at[i]);
  *
- * Sizes and guards are expressions over the program's symbols. The arguments of a launch are the parameters, buffers of the workspace and symbols
- * that its code uses, in this order: parameters by position, buffers in the order of their allocation, symbols by position.
+ * Sizes and guards are expressions over the program's symbols. The arguments of a launch are the parameters,
+ * buffers of the workspace and symbols that its code uses, in this order: parameters by position, buffers in
+ * the order of their allocation, symbols by position.
  * Lifetime: the context's. Threads: plain data.
  */
 #ifndef LOWER_LAUNCHES_H
@@ -15,19 +17,20 @@
 
 enum { LOWER_AXES = 3 };
 
-/* A parameter, a buffer with its place in the workspace, or a symbol: the fields that are not its own are NULL or -1. */
+/* A parameter, a buffer with its place in the workspace, or a symbol: the fields that are not its own are
+ * NULL or -1. */
 typedef struct {
-    int param;                /* position among the program's parameters */
-    const ir_buffer *buffer;  /* of a parameter or of the workspace */
-    const ir_expr *scalar;    /* of a scalar parameter, or a symbol */
-    const ir_expr *offset;    /* in the workspace, in bytes */
-    bool written;             /* the launch writes the buffer */
+    int param;               /* position among the program's parameters */
+    const ir_buffer *buffer; /* of a parameter or of the workspace */
+    const ir_expr *scalar;   /* of a scalar parameter, or a symbol */
+    const ir_expr *offset;   /* in the workspace, in bytes */
+    bool written;            /* the launch writes the buffer */
 } lower_arg;
 
 typedef struct {
-    int number;               /* among the program's launches, from 0 on */
-    const ir_stmt *body;      /* the code of all its threads: loops over blocks and threads included */
-    const ir_expr *guard;     /* NULL: always */
+    int number;           /* among the program's launches, from 0 on */
+    const ir_stmt *body;  /* the code of all its threads: loops over blocks and threads included */
+    const ir_expr *guard; /* NULL: always */
     const ir_expr *grid[LOWER_AXES];
     int block[LOWER_AXES];
     int64_t shared_bytes;

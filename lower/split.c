@@ -1,22 +1,25 @@
-/* lower/split.c -- takes each launch out of the program: what is left around launches is a list, and needs no code of a host.
+/* lower/split.c -- takes each launch out of the program: what is left around launches is a list, and needs
+ * no code of a host.
  *
- *     allocate T: f32[n] {                                   allocate T: f32[n] @workspace(0) {
- *       for b in 0..n blockIdx.x { T[b] = A[b] }               attribute launch(0) { for b in 0..n blockIdx.x { T[b] = A[b] } }
- *       T[0] = 0                                         =>    attribute launch(1) { T[0] = 0 }
- *       if n > 1 { for t in 0..32 threadIdx.x { ... } }        if n > 1 { attribute launch(2) { for t in 0..32 threadIdx.x { ... } } }
- *     }                                                      }
+ *     allocate T: f32[n] {                            allocate T: f32[n] @workspace(0) {
+ *       for b in 0..n blockIdx.x { T[b] = A[b] }        attribute launch(0) { for b in 0..n blockIdx.x ... }
+ *       T[0] = 0                                  =>    attribute launch(1) { T[0] = 0 }
+ *       if n > 1 { for t in 0..32 threadIdx.x ... }     if n > 1 { attribute launch(2) { for t in 0..32 ... } }
+ *     }                                               }
  *
  * requires  flat buffers; the passes `alone` and `barriers`
- * provides  each loop over blocks or threads stands in a launch; what is allocated outside of launches has a place in the workspace, and the
- *           program the note "workspace"
+ * provides  each loop over blocks or threads stands in a launch; what is allocated outside of launches has a
+ *           place in the workspace, and the program the note "workspace"
  * breaks    nothing
  *
- * A statement outside of all launches that touches memory becomes a launch of one thread, together with its neighbours of that sort: the memory
- * is the device's. What a list of launches cannot say stays as it is, for the interpreter: a loop around launches, which needs a host that runs
- * it; a condition that reads memory. lower/launches.c refuses these.
+ * A statement outside of all launches that touches memory becomes a launch of one thread, together with its
+ * neighbours of that sort: the memory is the device's. What a list of launches cannot say stays as it is,
+ * for the interpreter: a loop around launches, which needs a host that runs it; a condition that reads
+ * memory. lower/launches.c refuses these.
  *
- * Inside a launch a buffer of global scope belongs to a block, or to a thread: it is allocated anew in each. Where no loop over threads stands
- * inside of its allocation, one thread alone comes to it, and it becomes local; where none stands around, it becomes shared.
+ * Inside a launch a buffer of global scope belongs to a block, or to a thread: it is allocated anew in each.
+ * Where no loop over threads stands inside of its allocation, one thread alone comes to it, and it becomes
+ * local; where none stands around, it becomes shared.
  */
 #include "lower/launches.h"
 #include "lower/util.h"
@@ -27,7 +30,7 @@ typedef struct {
     tec_context *cx;
     const ir_facts *facts;
     int n_launches;
-    bool in_loop; /* inside of a loop around launches */
+    bool in_loop;             /* inside of a loop around launches */
     const ir_expr *workspace; /* bytes so far */
 } splitter;
 
@@ -107,7 +110,8 @@ static const ir_stmt *sequence(splitter *sp, const ir_stmt *s)
             out[n++] = outside(sp, s->seq.stmt[i]);
             continue;
         }
-        while (next < s->seq.n && !has_launch(sp, s->seq.stmt[next]) && s->seq.stmt[next]->kind != IR_ALLOCATE)
+        while (next < s->seq.n && !has_launch(sp, s->seq.stmt[next]) &&
+               s->seq.stmt[next]->kind != IR_ALLOCATE)
             next++;
         out[n++] = launch(sp, ir_seq(sp->cx, s->seq.stmt + i, next - i));
     }
@@ -118,7 +122,8 @@ static const ir_stmt *allocation(splitter *sp, const ir_stmt *s)
 {
     tec_context *cx = sp->cx;
     const ir_buffer *b = s->allocate.buffer;
-    const ir_expr *bytes = ir_mul(cx, ir_max(cx, b->shape[0], ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
+    const ir_expr *bytes =
+        ir_mul(cx, ir_max(cx, b->shape[0], ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
     ir_stmt *out = ir_stmt_copy(cx, s);
 
     if (sp->in_loop) {
@@ -135,7 +140,8 @@ static const ir_stmt *allocation(splitter *sp, const ir_stmt *s)
 
 static const ir_stmt *condition(splitter *sp, const ir_stmt *s)
 {
-    const ir_stmt *then = outside(sp, s->branch.then), *otherwise = then && s->branch.otherwise ? outside(sp, s->branch.otherwise) : NULL;
+    const ir_stmt *then = outside(sp, s->branch.then),
+                  *otherwise = then && s->branch.otherwise ? outside(sp, s->branch.otherwise) : NULL;
 
     return base_failed(sp->cx) ? NULL : ir_if(sp->cx, s->branch.cond, then, otherwise);
 }

@@ -1,7 +1,7 @@
 /* device.c -- the table of devices, and the devices that are open.
  *
- * A device is one object of the process: its driver's context, memory and code are shared by all who open it. `open_devices` lists them;
- * the lock guards the list and the last reference of each.
+ * A device is one object of the process: its driver's context, memory and code are shared by all who open
+ * it. `open_devices` lists them; the lock guards the list and the last reference of each.
  */
 #include "runtime/device.h"
 
@@ -59,7 +59,8 @@ static const rt_device_kind *find_kind(const char *name, tec_error *err)
     char known[100];
 
     if (!kind)
-        rt_fail(err, TEC_INVALID, "no kind of device is called '%s'; there are %s", name ? name : "", kind_names(known, sizeof known));
+        rt_fail(err, TEC_INVALID, "no kind of device is called '%s'; there are %s", name ? name : "",
+                kind_names(known, sizeof known));
     return kind;
 }
 
@@ -108,7 +109,9 @@ static tec_device *make_device(const rt_device_kind *kind, int index, tec_error 
     if (n < 0)
         return NULL;
     if (index >= n)
-        return rt_fail(err, TEC_INVALID, "there is no device '%s:%d': this machine has %d of that kind", kind->name, index, n), NULL;
+        return rt_fail(err, TEC_INVALID, "there is no device '%s:%d': this machine has %d of that kind",
+                       kind->name, index, n),
+               NULL;
     d = rt_alloc(sizeof *d, err);
     if (!d)
         return NULL;
@@ -219,6 +222,7 @@ tec_device *rt_device_of(const DLTensor *t, const char *what, tec_error *err)
     d = kind ? tec_device_ref(find_open(kind, t->device.device_id)) : NULL;
     pthread_mutex_unlock(&open_lock);
     if (!d)
-        rt_fail(err, TEC_INVALID, "%s: lies on %s, which is not open", what, rt_device_text(t->device, text, sizeof text));
+        rt_fail(err, TEC_INVALID, "%s: lies on %s, which is not open", what,
+                rt_device_text(t->device, text, sizeof text));
     return d;
 }

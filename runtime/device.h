@@ -3,15 +3,18 @@
  *     rt_stream s;
  *     if (!rt_stream_open(&s, device, err))
  *         return false;
- *     ok = s.device->kind->upload(&s, (rt_place){handle, 256}, data, bytes, err) && s.device->kind->wait(&s, err);
+ *     ok = device->kind->upload(&s, (rt_place){handle, 256}, data, bytes, err) && device->kind->wait(&s, err);
  *     rt_stream_close(&s);
  *
- * A kind is one const struct in a file of its own (runtime/device_KIND.c) and one row of runtime/devices.def. It loads the library of its
- * driver with dlopen when it is first asked for anything, so that this library needs no driver to be linked.
+ * A kind is one const struct in a file of its own (runtime/device_KIND.c) and one row of
+ * runtime/devices.def. It loads the library of its driver with dlopen when it is first asked for anything,
+ * so that this library needs no driver to be linked.
  *
- * Memory of a device is a handle and a byte offset, never an address: OpenCL has no addresses. Offsets are multiples of the device's
- * `alignment`. What is put into a stream runs in order; nothing is done for sure before `wait`.
- * Lifetime: a device is one object for the whole process, made when it is opened, gone with its last reference.
+ * Memory of a device is a handle and a byte offset, never an address: OpenCL has no addresses. Offsets are
+ * multiples of the device's `alignment`. What is put into a stream runs in order; nothing is done for sure
+ * before `wait`.
+ * Lifetime: a device is one object for the whole process, made when it is opened, gone with its last
+ * reference.
  * Errors: into the caller's tec_error, beginning with the device's name.
  * Threads: a device may be used by any number at once, a stream and a kernel by one at a time.
  */
@@ -30,7 +33,7 @@ struct tec_device {
     const rt_device_kind *kind;
     int index;
     tec_device_info info;
-    void *state; /* the kind's own */
+    void *state;             /* the kind's own */
     struct tec_device *next; /* among those that are open */
 };
 
@@ -89,7 +92,8 @@ struct rt_device_kind {
     bool (*clear)(rt_stream *s, rt_place to, int64_t bytes, tec_error *err);
     bool (*wait)(rt_stream *s, tec_error *err);
 
-    /* Device code; NULL in a row whose code runs in this process. A program serves any number of threads, a kernel one. */
+    /* Device code; NULL in a row whose code runs in this process. A program serves any number of threads, a
+     * kernel one. */
     bool (*fits)(const tec_device *d, const rt_code_desc *code);
     void *(*load)(tec_device *d, const rt_code_desc *code, tec_error *err);
     void (*unload)(tec_device *d, void *program);
@@ -121,7 +125,8 @@ static inline bool rt_on_host(const DLTensor *t)
 /* "cpu", "opencl:0", "device 7:1" for a type that has no row; gives buffer. */
 const char *rt_device_text(DLDevice device, char *buffer, size_t size);
 
-/* The device that a tensor lies on, if it is open: a reference; else NULL and an error that begins with `what`. */
+/* The device that a tensor lies on, if it is open: a reference; else NULL and an error that begins with
+ * `what`. */
 TEC_GIVE tec_device *rt_device_of(const DLTensor *t, const char *what, tec_error *err);
 
 #endif

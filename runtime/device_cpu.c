@@ -1,4 +1,5 @@
-/* device_cpu.c -- the row `cpu`: main memory, and copies that are done when they return. Its code is a module's own. */
+/* device_cpu.c -- the row `cpu`: main memory, and copies that are done when they return. Its code is a
+ * module's own. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -113,7 +114,22 @@ static void drop_mark(tec_device *d, void *m)
 }
 
 const rt_device_kind rt_device_cpu = {
-    .name = "cpu", .type = kDLCPU, .has_addresses = true, .count = count, .open = open_cpu, .close = close_cpu, .allocate = allocate, .release = release,
-    .open_queue = open_queue, .close_queue = close_queue, .upload = upload, .download = download, .copy = copy, .clear = clear,
-    .wait = wait_for, .mark = mark, .between = between, .drop_mark = drop_mark,
+    .name = "cpu",
+    .type = kDLCPU,
+    .has_addresses = true,
+    .count = count,
+    .open = open_cpu,
+    .close = close_cpu,
+    .allocate = allocate,
+    .release = release,
+    .open_queue = open_queue,
+    .close_queue = close_queue,
+    .upload = upload,
+    .download = download,
+    .copy = copy,
+    .clear = clear,
+    .wait = wait_for,
+    .mark = mark,
+    .between = between,
+    .drop_mark = drop_mark,
 };

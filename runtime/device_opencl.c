@@ -1,7 +1,8 @@
 /* device_opencl.c -- the row `opencl`: any device with a driver of OpenCL 1.2 or later.
  *
- * Devices are numbered through all platforms, in the driver's order. Each open device has a context of its own; a stream is a queue in order.
- * A buffer is a cl_mem and an offset: a kernel takes each buffer as two arguments, the cl_mem and the offset in bytes.
+ * Devices are numbered through all platforms, in the driver's order. Each open device has a context of its
+ * own; a stream is a queue in order. A buffer is a cl_mem and an offset: a kernel takes each buffer as two
+ * arguments, the cl_mem and the offset in bytes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static const rt_opencl *cl_of(const tec_device *d)
 /* "opencl:0: cannot WHAT: CL_OUT_OF_RESOURCES". Always false. */
 static bool refuse(const tec_device *d, const char *what, int32_t status, tec_error *err)
 {
-    bool memory = status == RT_CL_MEM_OBJECT_ALLOCATION_FAILURE || status == RT_CL_OUT_OF_HOST_MEMORY || status == RT_CL_INVALID_BUFFER_SIZE;
+    bool memory = status == RT_CL_MEM_OBJECT_ALLOCATION_FAILURE || status == RT_CL_OUT_OF_HOST_MEMORY ||
+                  status == RT_CL_INVALID_BUFFER_SIZE;
     char text[60];
 
     return rt_fail(err, memory ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s", d->info.name, what,
@@ -59,7 +61,10 @@ static int find_devices(const rt_opencl *cl, found_device *found, tec_error *err
 
     /* The loader's own status for "no platform is registered" is an extension: CL_PLATFORM_NOT_FOUND_KHR. */
     if (status == -1001 || (status == RT_CL_SUCCESS && n_platforms == 0))
-        return rt_fail(err, TEC_DEVICE, "opencl: its loader is there, but no driver is registered with it (looked in /etc/OpenCL/vendors)"), -1;
+        return rt_fail(err, TEC_DEVICE,
+                       "opencl: its loader is there, but no driver is registered with it (looked in "
+                       "/etc/OpenCL/vendors)"),
+               -1;
     if (status != RT_CL_SUCCESS)
         return rt_fail(err, TEC_DEVICE, "opencl: cannot list platforms: status %d", (int)status), -1;
     for (uint32_t p = 0; p < n_platforms && p < MOST_PLATFORMS; p++) {
@@ -111,7 +116,8 @@ static bool has_extension(const state *s, const char *name)
     char text[4096] = " ", whole[64];
     size_t size = 0;
 
-    if (s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_EXTENSIONS, sizeof text - 2, text + 1, &size) != RT_CL_SUCCESS)
+    if (s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_EXTENSIONS, sizeof text - 2, text + 1, &size) !=
+        RT_CL_SUCCESS)
         return false;
     text[sizeof text - 2] = '\0';
     strcat(text, " ");
@@ -140,7 +146,8 @@ static void describe(tec_device *d)
     info->alignment = 64;
     info->has_f16 = has_extension(s, "cl_khr_fp16");
     info->has_f64 = has_extension(s, "cl_khr_fp64");
-    if (s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes, NULL) == RT_CL_SUCCESS)
+    if (s->cl->GetDeviceInfo(s->id, RT_CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes, NULL) ==
+        RT_CL_SUCCESS)
         for (int i = 0; i < 3; i++)
             info->max_block[i] = sizes[i] > INT32_MAX ? INT32_MAX : (int32_t)sizes[i];
 }
@@ -186,7 +193,8 @@ static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
     char what[60];
 
     if (rt_may_allocate())
-        handle = cl_of(d)->CreateBuffer(state_of(d)->context, RT_CL_MEM_READ_WRITE, (size_t)(bytes ? bytes : 1), NULL, &status);
+        handle = cl_of(d)->CreateBuffer(state_of(d)->context, RT_CL_MEM_READ_WRITE,
+                                        (size_t)(bytes ? bytes : 1), NULL, &status);
     snprintf(what, sizeof what, "allocate %lld bytes", (long long)bytes);
     if (!handle)
         refuse(d, what, status, err);
@@ -217,30 +225,40 @@ static void close_queue(rt_stream *s)
 static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
 {
     return bytes == 0 || done(s->device, "copy to it",
-                              cl_of(s->device)->EnqueueWriteBuffer(s->queue, to.handle, 0, (size_t)to.offset, (size_t)bytes, from, 0, NULL, NULL), err);
+                              cl_of(s->device)->EnqueueWriteBuffer(s->queue, to.handle, 0, (size_t)to.offset,
+                                                                   (size_t)bytes, from, 0, NULL, NULL),
+                              err);
 }
 
 static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err)
 {
-    return bytes == 0 || done(s->device, "copy from it",
-                              cl_of(s->device)->EnqueueReadBuffer(s->queue, from.handle, 0, (size_t)from.offset, (size_t)bytes, to, 0, NULL, NULL), err);
+    return bytes == 0 ||
+           done(s->device, "copy from it",
+                cl_of(s->device)->EnqueueReadBuffer(s->queue, from.handle, 0, (size_t)from.offset,
+                                                    (size_t)bytes, to, 0, NULL, NULL),
+                err);
 }
 
 static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
 {
     bool same = to.handle == from.handle && to.offset == from.offset;
 
-    return bytes == 0 || same || done(s->device, "copy within it",
-                                      cl_of(s->device)->EnqueueCopyBuffer(s->queue, from.handle, to.handle, (size_t)from.offset, (size_t)to.offset,
-                                                                          (size_t)bytes, 0, NULL, NULL), err);
+    return bytes == 0 || same ||
+           done(s->device, "copy within it",
+                cl_of(s->device)->EnqueueCopyBuffer(s->queue, from.handle, to.handle, (size_t)from.offset,
+                                                    (size_t)to.offset, (size_t)bytes, 0, NULL, NULL),
+                err);
 }
 
 static bool clear(rt_stream *s, rt_place to, int64_t bytes, tec_error *err)
 {
     const unsigned char zero = 0;
 
-    return bytes == 0 || done(s->device, "clear its memory",
-                              cl_of(s->device)->EnqueueFillBuffer(s->queue, to.handle, &zero, 1, (size_t)to.offset, (size_t)bytes, 0, NULL, NULL), err);
+    return bytes == 0 ||
+           done(s->device, "clear its memory",
+                cl_of(s->device)->EnqueueFillBuffer(s->queue, to.handle, &zero, 1, (size_t)to.offset,
+                                                    (size_t)bytes, 0, NULL, NULL),
+                err);
 }
 
 static bool wait_for(rt_stream *s, tec_error *err)
@@ -266,14 +284,15 @@ static bool refuse_build(const tec_device *d, void *program, int32_t status, tec
 
     s->cl->GetProgramBuildInfo(program, s->id, RT_CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
     log = rt_alloc(size + 1, NULL);
-    known = log && s->cl->GetProgramBuildInfo(program, s->id, RT_CL_PROGRAM_BUILD_LOG, size, log, NULL) == RT_CL_SUCCESS;
+    known = log && s->cl->GetProgramBuildInfo(program, s->id, RT_CL_PROGRAM_BUILD_LOG, size, log, NULL) ==
+                       RT_CL_SUCCESS;
     line = known ? strstr(log, "error") : NULL;
     while (line && line > log && line[-1] != '\n')
         line--;
     if (!line)
         line = known ? log : "";
-    rt_fail(err, TEC_DEVICE, "%s: cannot build the module's code: %s: %.*s", d->info.name, rt_opencl_status(status, text, sizeof text),
-            (int)strcspn(line, "\n"), line);
+    rt_fail(err, TEC_DEVICE, "%s: cannot build the module's code: %s: %.*s", d->info.name,
+            rt_opencl_status(status, text, sizeof text), (int)strcspn(line, "\n"), line);
     rt_free(log);
     return false;
 }
@@ -353,8 +372,8 @@ static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
     }
     if (set_args(cl, call, &status))
         status = cl->EnqueueNDRangeKernel(s->queue, call->kernel, 3, NULL, global, local, 0, NULL, NULL);
-    snprintf(what, sizeof what, "launch '%.60s' with blocks of %d x %d x %d threads", call->name, (int)call->block[0], (int)call->block[1],
-             (int)call->block[2]);
+    snprintf(what, sizeof what, "launch '%.60s' with blocks of %d x %d x %d threads", call->name,
+             (int)call->block[0], (int)call->block[1], (int)call->block[2]);
     return done(s->device, what, status, err);
 }
 
@@ -364,14 +383,17 @@ static void *mark(rt_stream *s, tec_error *err)
 {
     void *event = NULL;
 
-    done(s->device, "mark a time", cl_of(s->device)->EnqueueMarkerWithWaitList(s->queue, 0, NULL, &event), err);
+    done(s->device, "mark a time", cl_of(s->device)->EnqueueMarkerWithWaitList(s->queue, 0, NULL, &event),
+         err);
     return event;
 }
 
 static bool time_of(tec_device *d, void *event, uint64_t *nanoseconds, tec_error *err)
 {
     return done(d, "read a time",
-                cl_of(d)->GetEventProfilingInfo(event, RT_CL_PROFILING_COMMAND_END, sizeof *nanoseconds, nanoseconds, NULL), err);
+                cl_of(d)->GetEventProfilingInfo(event, RT_CL_PROFILING_COMMAND_END, sizeof *nanoseconds,
+                                                nanoseconds, NULL),
+                err);
 }
 
 static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
@@ -391,8 +413,27 @@ static void drop_mark(tec_device *d, void *event)
 }
 
 const rt_device_kind rt_device_opencl = {
-    .name = "opencl", .type = kDLOpenCL, .count = count, .open = open_opencl, .close = close_opencl, .allocate = allocate, .release = release,
-    .open_queue = open_queue, .close_queue = close_queue, .upload = upload, .download = download, .copy = copy, .clear = clear,
-    .wait = wait_for, .fits = fits, .load = load, .unload = unload, .find = find, .drop = drop, .launch = launch, .mark = mark,
-    .between = between, .drop_mark = drop_mark,
+    .name = "opencl",
+    .type = kDLOpenCL,
+    .count = count,
+    .open = open_opencl,
+    .close = close_opencl,
+    .allocate = allocate,
+    .release = release,
+    .open_queue = open_queue,
+    .close_queue = close_queue,
+    .upload = upload,
+    .download = download,
+    .copy = copy,
+    .clear = clear,
+    .wait = wait_for,
+    .fits = fits,
+    .load = load,
+    .unload = unload,
+    .find = find,
+    .drop = drop,
+    .launch = launch,
+    .mark = mark,
+    .between = between,
+    .drop_mark = drop_mark,
 };

@@ -7,7 +7,8 @@
  *     rt_launcher_close(&l);
  *
  * Lifetime: a launcher keeps its device; the module must outlive it.
- * Errors: into the caller's tec_error. Limits of the device (threads and shared memory of a block) are held when it is opened.
+ * Errors: into the caller's tec_error. Limits of the device (threads and shared memory of a block) are held
+ * when it is opened.
  * Threads: one at a time.
  */
 #ifndef RUNTIME_LAUNCH_H
@@ -17,8 +18,8 @@
 
 /* What a parameter of the function is in a run. */
 typedef struct {
-    rt_place place;      /* of a buffer */
-    const void *scalar;  /* of a scalar: its value, in main memory */
+    rt_place place;     /* of a buffer */
+    const void *scalar; /* of a scalar: its value, in main memory */
 } rt_launch_param;
 
 typedef struct {
@@ -28,12 +29,14 @@ typedef struct {
     rt_kernel_arg *args; /* as many as the launch with the most has */
 } rt_launcher;
 
-bool rt_launcher_open(rt_launcher *l, tec_module *m, const rt_function_desc *f, tec_device *d, tec_error *err);
+bool rt_launcher_open(rt_launcher *l, tec_module *m, const rt_function_desc *f, tec_device *d,
+                      tec_error *err);
 void rt_launcher_close(rt_launcher *l); /* of one that was never opened: nothing */
 
-/* Puts the launches into the stream. `workspace` holds as many bytes as the function asks for under these symbols. */
-bool rt_launcher_run(rt_launcher *l, rt_stream *s, const rt_launch_param *params, rt_place workspace, const int64_t *symbols,
-                     tec_error *err);
+/* Puts the launches into the stream. `workspace` holds as many bytes as the function asks for under these
+ * symbols. */
+bool rt_launcher_run(rt_launcher *l, rt_stream *s, const rt_launch_param *params, rt_place workspace,
+                     const int64_t *symbols, tec_error *err);
 
 /* ---- device code of a module ---- */
 
@@ -41,8 +44,9 @@ bool rt_launcher_run(rt_launcher *l, rt_stream *s, const rt_launch_param *params
 typedef struct rt_programs rt_programs;
 rt_programs *rt_programs_new(tec_error *err);
 void rt_programs_free(rt_programs *p);
-/* The kernel called `name` on a device: from the first piece of code that fits the device, which is loaded once. A kernel for one user,
- * given back with the kind's `drop`. */
-void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name, tec_error *err);
+/* The kernel called `name` on a device: from the first piece of code that fits the device, which is loaded
+ * once. A kernel for one user, given back with the kind's `drop`. */
+void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name,
+                       tec_error *err);
 
 #endif

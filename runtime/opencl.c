@@ -37,8 +37,10 @@ static bool find_function(void *library, const char *name, void *into)
     void *found = dlsym(library, name);
 
     if (!found)
-        snprintf(driver.failure, sizeof driver.failure, "opencl: the driver lacks '%s', a function of OpenCL 1.2", name);
-    /* ISO C has no cast from an object's address to a function's; POSIX promises that they have one representation. */
+        snprintf(driver.failure, sizeof driver.failure,
+                 "opencl: the driver lacks '%s', a function of OpenCL 1.2", name);
+    /* ISO C has no cast from an object's address to a function's; POSIX promises that they have one
+     * representation. */
     memcpy(into, &found, sizeof found);
     return found != NULL;
 }
@@ -49,8 +51,8 @@ static void load_driver(void)
 
     if (!library)
         return;
-#define X(name, result, params)                                             \
-    if (!find_function(library, "cl" #name, &driver.functions.name)) \
+#define X(name, result, params)                                                                              \
+    if (!find_function(library, "cl" #name, &driver.functions.name))                                         \
         return;
     RT_OPENCL_FUNCTIONS(X)
 #undef X

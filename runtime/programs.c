@@ -1,6 +1,7 @@
 /* programs.c -- the device code of one module, loaded on the devices that ask for it, once on each.
  *
- * Loading may take long (OpenCL C is compiled then), so a lock is held by whoever loads; all others of the same module wait for it.
+ * Loading may take long (OpenCL C is compiled then), so a lock is held by whoever loads; all others of the
+ * same module wait for it.
  */
 #include <pthread.h>
 #include <string.h>
@@ -51,7 +52,8 @@ static bool has_kernel(const rt_code_desc *c, const char *name)
     return false;
 }
 
-static const rt_code_desc *find_code(const rt_module_desc *m, const tec_device *d, const char *name, tec_error *err)
+static const rt_code_desc *find_code(const rt_module_desc *m, const tec_device *d, const char *name,
+                                     tec_error *err)
 {
     const char *lacking = NULL;
 
@@ -64,8 +66,8 @@ static const rt_code_desc *find_code(const rt_module_desc *m, const tec_device *
             return c;
         lacking = c->target;
     }
-    rt_fail(err, TEC_UNSUPPORTED, "%s: the kernel '%s' was made for '%s', which this device is not", d->info.name, name,
-            lacking ? lacking : "another kind of device");
+    rt_fail(err, TEC_UNSUPPORTED, "%s: the kernel '%s' was made for '%s', which this device is not",
+            d->info.name, name, lacking ? lacking : "another kind of device");
     return NULL;
 }
 
@@ -90,7 +92,8 @@ static void *load(rt_programs *p, const rt_code_desc *code, tec_device *d, tec_e
     return l->program;
 }
 
-void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name, tec_error *err)
+void *rt_programs_find(rt_programs *p, const rt_module_desc *m, tec_device *d, const char *name,
+                       tec_error *err)
 {
     const rt_code_desc *code = find_code(m, d, name, err);
     void *program;

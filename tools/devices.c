@@ -18,8 +18,11 @@ static void print_device(const tec_device_info *i)
     if (i->clock_mhz)
         printf(" at %d MHz", (int)i->clock_mhz);
     if (i->max_threads)
-        printf(", blocks of up to %d threads with %lld KiB of shared memory", (int)i->max_threads, (long long)(i->shared_bytes >> 10));
-    printf(", %s\n", i->has_f64 ? i->has_f16 ? "f16, f64" : "f64, no f16" : i->has_f16 ? "f16, no f64" : "no f16, no f64");
+        printf(", blocks of up to %d threads with %lld KiB of shared memory", (int)i->max_threads,
+               (long long)(i->shared_bytes >> 10));
+    printf(", %s\n", i->has_f64   ? i->has_f16 ? "f16, f64" : "f64, no f16"
+                     : i->has_f16 ? "f16, no f64"
+                                  : "no f16, no f64");
 }
 
 static void add_device(cJSON *list, const tec_device_info *i)
@@ -83,8 +86,14 @@ int tool_devices(int argc, char **argv)
     bool json = false;
     tool_list operands = {0};
     const tool_option options[] = {{"json", TOOL_FLAG, &json, NULL, "print JSON"}};
-    const tool_usage usage = {"devices", "", "Lists the devices of this machine. For a kind without any, says why: which library was looked for.",
-                              options, BASE_COUNT(options), 0, 0};
+    const tool_usage usage = {
+        "devices",
+        "",
+        "Lists the devices of this machine. For a kind without any, says why: which library was looked for.",
+        options,
+        BASE_COUNT(options),
+        0,
+        0};
     int status = tool_parse(&usage, argc, argv, &operands);
     cJSON *all, *devices = NULL, *missing = NULL;
 

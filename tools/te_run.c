@@ -1,11 +1,12 @@
-/* tools/te_run.c -- runs a kernel on random numbers; tensors of a device are copies of those in main memory. */
+/* tools/te_run.c -- runs a kernel on random numbers; tensors of a device are copies of those in main
+ * memory. */
 #include "tools/te_run.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tec/device.h"
 #include "te/te.h"
+#include "tec/device.h"
 #include "tools/args.h"
 #include "tools/data.h"
 #include "tools/report.h"
@@ -27,7 +28,9 @@ static DLTensor *make_argument(te_run *r, const rt_param_desc *p, int k)
 
     for (int d = 0; d < p->rank; d++)
         if (!rt_dim_is_const(p->shape[d], &shape[d]))
-            return base_fail(r->cx, TEC_INVALID, r->def->loc, "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", p->name);
+            return base_fail(r->cx, TEC_INVALID, r->def->loc,
+                             "'%s' has symbolic extents: give each symbol a value with --dim NAME=N",
+                             p->name);
     DLTensor *t = tool_new_tensor(r->cx, p->dtype, p->rank, shape);
     run_fill_random(t, (uint64_t)k + 1);
     return t;
@@ -66,7 +69,8 @@ static bool open_call(te_run *r, call *c)
     for (int k = 0; k < c->n && f->device; k++)
         if (f->params[k].kind == RT_PARAM_BUFFER && !move_argument(c, k))
             return false;
-    c->f = tec_function_new(r->module, NULL, &(tec_run_options){.threads = r->threads, .device = c->device}, &c->err);
+    c->f = tec_function_new(r->module, NULL, &(tec_run_options){.threads = r->threads, .device = c->device},
+                            &c->err);
     return c->f;
 }
 
@@ -94,7 +98,8 @@ int tool_te_time(te_run *r)
     if (!make_arguments(r, &c))
         return tool_fail("te", r->cx);
     rt_dim_is_const(r->function->flops, &flops);
-    bool good = open_call(r, &c) && tec_time(call_once, &c, &(tec_time_options){.min_seconds = 0.5}, &timing, &c.err);
+    bool good =
+        open_call(r, &c) && tec_time(call_once, &c, &(tec_time_options){.min_seconds = 0.5}, &timing, &c.err);
     close_call(&c);
     if (!good)
         return tool_fail_run("te", &c.err);
@@ -108,7 +113,10 @@ int tool_te_time(te_run *r)
 static tec_module *plain_module(te_run *r)
 {
     comp_unit u = {.name = r->def->name, .tree = te_tree(r->cx, r->def), .origin = "plain"};
-    comp_code *code = u.tree ? comp_compile(r->cx, &u, 1, &(comp_options){.target = target_native(r->cx), .strict = r->strict}) : NULL;
+    comp_code *code =
+        u.tree
+            ? comp_compile(r->cx, &u, 1, &(comp_options){.target = target_native(r->cx), .strict = r->strict})
+            : NULL;
 
     return code ? comp_load(r->cx, code, NULL) : NULL;
 }

@@ -1,6 +1,8 @@
-/* tools/te_run.h -- runs the kernel that `tec te` built, on random numbers: times it, or compares it with the definition.
+/* tools/te_run.h -- runs the kernel that `tec te` built, on random numbers: times it, or compares it with
+ * the definition.
  *
- * Both print their result, and give the exit status. A function of a device runs on the device that `on` names, else on the first of its kind.
+ * Both print their result, and give the exit status. A function of a device runs on the device that `on`
+ * names, else on the first of its kind.
  */
 #ifndef TOOLS_TE_RUN_H
 #define TOOLS_TE_RUN_H
@@ -13,7 +15,7 @@ typedef struct {
     te_def *def;
     tec_module *module;
     const rt_function_desc *function;
-    const char *on;  /* "opencl:1"; NULL: any */
+    const char *on; /* "opencl:1"; NULL: any */
     int threads;
     bool json, strict;
 } te_run;

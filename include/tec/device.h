@@ -8,9 +8,11 @@
  *     tec_array_free(a);
  *     tec_device_free(d);
  *
- * A device is named by its kind and number: "cpu", "opencl:0". The library of a kind's driver is loaded when the kind is first asked for.
+ * A device is named by its kind and number: "cpu", "opencl:0". The library of a kind's driver is loaded when
+ * the kind is first asked for.
  * Lifetime: devices are reference-counted; an array on a device, and a function that runs there, keep it.
- * Errors: as in tec/runtime.h. Where a driver is missing, the message names the libraries that were looked for.
+ * Errors: as in tec/runtime.h. Where a driver is missing, the message names the libraries that were looked
+ * for.
  * Threads: any number may use a device at once.
  */
 #ifndef TEC_DEVICE_H
@@ -22,9 +24,11 @@
 extern "C" {
 #endif
 
-/* The kinds that this library knows, whether or not there is a driver: "cpu", "opencl". NULL past the last. */
+/* The kinds that this library knows, whether or not there is a driver: "cpu", "opencl". NULL past the
+ * last. */
 TEC_API const char *tec_device_kind(int i);
-/* How many devices of a kind there are; -1 with an error where the kind is unknown or has no working driver. */
+/* How many devices of a kind there are; -1 with an error where the kind is unknown or has no working
+ * driver. */
 TEC_API int tec_device_count(const char *kind, tec_error *err);
 
 /* "opencl" is "opencl:0". The same device opened twice is one object. */
@@ -34,23 +38,25 @@ TEC_API void tec_device_free(TEC_TAKE tec_device *d);
 
 /* What the driver says about a device; 0 and "" where it says nothing. */
 typedef struct {
-    char name[32];          /* "opencl:0" */
-    char hardware[128];     /* "NVIDIA H100 80GB HBM3" */
-    char driver[128];       /* platform and version */
+    char name[32];      /* "opencl:0" */
+    char hardware[128]; /* "NVIDIA H100 80GB HBM3" */
+    char driver[128];   /* platform and version */
     int64_t memory_bytes;
-    int64_t largest_bytes;  /* of one array */
-    int64_t shared_bytes;   /* that one block of threads may use */
-    int32_t max_threads;    /* of one block */
-    int32_t max_block[3];   /* of one block, along x, y and z */
-    int32_t units;          /* multiprocessors, or cores */
+    int64_t largest_bytes; /* of one array */
+    int64_t shared_bytes;  /* that one block of threads may use */
+    int32_t max_threads;   /* of one block */
+    int32_t max_block[3];  /* of one block, along x, y and z */
+    int32_t units;         /* multiprocessors, or cores */
     int32_t clock_mhz;
-    int32_t alignment;      /* bytes that an array's offset is to be a multiple of */
+    int32_t alignment; /* bytes that an array's offset is to be a multiple of */
     bool has_f16, has_f64;
 } tec_device_info;
 TEC_API bool tec_device_describe(const tec_device *d, tec_device_info *info, tec_error *err);
 
-/* A compact array in the device's memory, zeroed. Its `data` is the device's own handle: an address on no CPU. */
-TEC_API TEC_GIVE tec_array *tec_array_new_on(TEC_KEEP tec_device *d, DLDataType dtype, int ndim, const int64_t *shape, tec_error *err);
+/* A compact array in the device's memory, zeroed. Its `data` is the device's own handle: an address on no
+ * CPU. */
+TEC_API TEC_GIVE tec_array *tec_array_new_on(TEC_KEEP tec_device *d, DLDataType dtype, int ndim,
+                                             const int64_t *shape, tec_error *err);
 
 #ifdef __cplusplus
 }

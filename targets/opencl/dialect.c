@@ -7,7 +7,8 @@
 
 static const char *type(base_dtype t)
 {
-    static const char *const ints[] = {"char", "short", "int", "long"}, *const uints[] = {"uchar", "ushort", "uint", "ulong"};
+    static const char *const ints[] = {"char", "short", "int", "long"}, *const uints[] = {"uchar", "ushort",
+                                                                                          "uint", "ulong"};
     int width = t.bits == 8 ? 0 : t.bits == 16 ? 1 : t.bits == 32 ? 2 : t.bits == 64 ? 3 : -1;
 
     if (base_is_bool(t))
@@ -85,7 +86,7 @@ static const char *call(tec_context *cx, const ir_expr *e)
     (void)cx;
     if (strcmp(e->call.name, "tec.barrier") != 0)
         return NULL;
-    return strcmp(memory, "shared") == 0 ? "barrier(CLK_LOCAL_MEM_FENCE)"
+    return strcmp(memory, "shared") == 0   ? "barrier(CLK_LOCAL_MEM_FENCE)"
            : strcmp(memory, "global") == 0 ? "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"
                                            : NULL;
 }
@@ -102,6 +103,13 @@ static const char *reinterpret(tec_context *cx, base_dtype to, const char *value
 }
 
 const source_dialect opencl_dialect = {
-    .what = "OpenCL C", .type = type, .memory_type = memory_type, .space = {"__global", "__local", ""}, .function = function, .index = index_of,
-    .call = call, .to_int = to_int, .reinterpret = reinterpret,
+    .what = "OpenCL C",
+    .type = type,
+    .memory_type = memory_type,
+    .space = {"__global", "__local", ""},
+    .function = function,
+    .index = index_of,
+    .call = call,
+    .to_int = to_int,
+    .reinterpret = reinterpret,
 };

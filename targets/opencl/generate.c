@@ -1,7 +1,7 @@
 /* targets/opencl/generate.c -- kernels of programs, and the one text of a module.
  *
  *     __kernel __attribute__((reqd_work_group_size(32, 1, 1)))
- *     void tec_k0_relu_0(__global char *restrict A_base, long A_at, __global char *restrict B_base, long B_at, long n)
+ *     void tec_k0_relu_0(__global char *restrict A_base, long A_at, ..., long n)
  *     {
  *         const __global float *A = (const __global float *)(A_base + A_at);
  *         __global float *B = (__global float *)(B_base + B_at);
@@ -31,16 +31,21 @@ static bool add_parameter(generator *g, base_text *t, const lower_arg *a)
         if (base_is_bool(a->scalar->dtype))
             type = "uchar";
         if (!type || (base_is_float(a->scalar->dtype) && a->scalar->dtype.bits == 16))
-            return base_fail(g->cx, TEC_UNSUPPORTED, a->scalar->loc, "scalar '%s' is of type %s, which a kernel of OpenCL C cannot take", name,
-                             base_dtype_print(a->scalar->dtype, dtype, sizeof dtype)), false;
+            return base_fail(g->cx, TEC_UNSUPPORTED, a->scalar->loc,
+                             "scalar '%s' is of type %s, which a kernel of OpenCL C cannot take", name,
+                             base_dtype_print(a->scalar->dtype, dtype, sizeof dtype)),
+                   false;
         base_addf(g->cx, t, "%s %s", type, name);
         return true;
     }
     if (!opencl_dialect.memory_type(a->buffer->dtype))
-        return base_fail(g->cx, TEC_UNSUPPORTED, a->buffer->loc, "buffer '%s' holds %s, which OpenCL C has no type for", a->buffer->name,
-                         base_dtype_print(a->buffer->dtype, dtype, sizeof dtype)), false;
+        return base_fail(g->cx, TEC_UNSUPPORTED, a->buffer->loc,
+                         "buffer '%s' holds %s, which OpenCL C has no type for", a->buffer->name,
+                         base_dtype_print(a->buffer->dtype, dtype, sizeof dtype)),
+               false;
     name = source_name(g->out, a->buffer, a->buffer->name);
-    base_addf(g->cx, t, "__global char *%s%s_base, long %s_at", a->buffer->alias ? "" : "restrict ", name, name);
+    base_addf(g->cx, t, "__global char *%s%s_base, long %s_at", a->buffer->alias ? "" : "restrict ", name,
+              name);
     return true;
 }
 
@@ -49,7 +54,8 @@ static void declare_pointer(generator *g, const lower_arg *a)
     const char *type = opencl_dialect.memory_type(a->buffer->dtype), *constant = a->written ? "" : "const ";
     const char *name = source_name_of(g->out, a->buffer);
 
-    source_line(g->out, "%s__global %s *%s = (%s__global %s *)(%s_base + %s_at);", constant, type, name, constant, type, name, name);
+    source_line(g->out, "%s__global %s *%s = (%s__global %s *)(%s_base + %s_at);", constant, type, name,
+                constant, type, name, name);
 }
 
 static bool print_kernel(generator *g, const lower_launch *l)
@@ -64,7 +70,8 @@ static bool print_kernel(generator *g, const lower_launch *l)
         if (!add_parameter(g, &parameters, &l->args[i]))
             return false;
     }
-    source_line(g->out, "\n__kernel __attribute__((reqd_work_group_size(%d, %d, %d)))", l->block[0], l->block[1], l->block[2]);
+    source_line(g->out, "\n__kernel __attribute__((reqd_work_group_size(%d, %d, %d)))", l->block[0],
+                l->block[1], l->block[2]);
     source_line(g->out, "void %s_%d(%s)", g->symbol, l->number, base_text_str(g->cx, &parameters));
     source_line(g->out, "{");
     source_open(g->out);
@@ -111,15 +118,21 @@ static const char *whole_text(tec_context *cx, const char *kernels, size_t size)
     return base_text_str(cx, &all);
 }
 
-static const target_code *generate(tec_context *cx, const ir_program *const *programs, int n, const target *t, const target_codegen_options *o)
+static const target_code *generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
+                                   const target_codegen_options *o)
 {
     target_code *code = base_new(cx, target_code);
     const char *text;
 
     if (n != 1 || o->dispatch)
-        return base_fail(cx, TEC_UNSUPPORTED, programs[0]->loc, "'%s' has versions for remainders of a symbol, which target '%s' cannot choose among",
-                         programs[0]->name, target_text(cx, t));
-    *code = (target_code){.target = t, .symbols = base_copy(cx, &o->symbols[0], sizeof o->symbols[0]), .n = 1, .format = "opencl"};
+        return base_fail(
+            cx, TEC_UNSUPPORTED, programs[0]->loc,
+            "'%s' has versions for remainders of a symbol, which target '%s' cannot choose among",
+            programs[0]->name, target_text(cx, t));
+    *code = (target_code){.target = t,
+                          .symbols = base_copy(cx, &o->symbols[0], sizeof o->symbols[0]),
+                          .n = 1,
+                          .format = "opencl"};
     text = print_program(cx, programs[0], o->symbols[0]);
     if (!text)
         return NULL;
@@ -147,4 +160,5 @@ static const void *join(tec_context *cx, const target_code *const *codes, int n,
 }
 
 static const char *const texts[] = {"opencl", NULL};
-const target_codegen opencl_codegen = {.texts = texts, .generate = generate, .link = join, .device = "opencl"};
+const target_codegen opencl_codegen = {
+    .texts = texts, .generate = generate, .link = join, .device = "opencl"};

@@ -1,7 +1,8 @@
 /* targets/source/expr.c -- expressions as text.
  *
- * Lazy operations. The arms of `?:` and the second operand of && and || are evaluated only where they are needed, as in the IR. An arm that needs
- * statements of its own (a shared part, a let) makes the whole a named value, which a condition sets:
+ * Lazy operations. The arms of `?:` and the second operand of && and || are evaluated only where they are
+ * needed, as in the IR. An arm that needs statements of its own (a shared part, a let) makes the whole a
+ * named value, which a condition sets:
  *
  *     select(c, let x = A[i] in x * x, 0.0)   =>   float v1;
  *                                                  if (c) {
@@ -112,8 +113,8 @@ static const char *type_of(source_printer *p, const ir_expr *e)
     char dtype[24];
 
     if (!type)
-        base_fail(p->cx, TEC_UNSUPPORTED, e->loc, "'%s' is of type %s, which %s does not have", ir_expr_text(p->cx, e),
-                  base_dtype_print(e->dtype, dtype, sizeof dtype), p->d->what);
+        base_fail(p->cx, TEC_UNSUPPORTED, e->loc, "'%s' is of type %s, which %s does not have",
+                  ir_expr_text(p->cx, e), base_dtype_print(e->dtype, dtype, sizeof dtype), p->d->what);
     return type;
 }
 
@@ -138,7 +139,8 @@ static const char *print_float(source_printer *p, const ir_expr *e)
     if (isnan(e->f))
         return e->dtype.bits == 64 ? "((double)NAN)" : "NAN";
     if (isinf(e->f))
-        return base_format(p->cx, "(%s%s)", e->f < 0 ? "-" : "", e->dtype.bits == 64 ? "(double)INFINITY" : "INFINITY");
+        return base_format(p->cx, "(%s%s)", e->f < 0 ? "-" : "",
+                           e->dtype.bits == 64 ? "(double)INFINITY" : "INFINITY");
     if (e->f == floor(e->f) && fabs(e->f) < 1e6 && !signbit(e->f))
         return base_format(p->cx, "%.1f%s", e->f, suffix);
     return base_format(p->cx, signbit(e->f) ? "(%a%s)" : "%a%s", e->f, suffix);
@@ -159,7 +161,9 @@ static const char *print_load(source_printer *p, const ir_expr *e)
         return refuse(p, e);
     index = source_expr(p, e->load.index[0], SOURCE_ANY);
     if (!name || !index)
-        return base_failed(p->cx) ? NULL : BASE_BUG(p->cx, "buffer '%s' has no name in the text", e->load.buffer->name);
+        return base_failed(p->cx)
+                   ? NULL
+                   : BASE_BUG(p->cx, "buffer '%s' has no name in the text", e->load.buffer->name);
     if (source_is_half(e->dtype))
         return base_format(p->cx, "tec_%s_load(%s[%s])", source_half(e->dtype), name, index);
     return base_format(p->cx, base_is_bool(e->dtype) ? "(%s[%s] != 0)" : "%s[%s]", name, index);
@@ -238,19 +242,27 @@ static const char *print_division(source_printer *p, const ir_expr *e, int *leve
         *level = SOURCE_PRODUCT;
         return infix(p, e, rest ? "%" : "/", SOURCE_PRODUCT);
     }
-    return rounded(p, e->dtype, helper(p, e->op == IR_DIV ? "div" : e->op == IR_MOD ? "mod" : e->op == IR_FLOORDIV ? "floordiv" : "floormod", e, 2));
+    return rounded(p, e->dtype,
+                   helper(p,
+                          e->op == IR_DIV        ? "div"
+                          : e->op == IR_MOD      ? "mod"
+                          : e->op == IR_FLOORDIV ? "floordiv"
+                                                 : "floormod",
+                          e, 2));
 }
 
 static const char *print_shift(source_printer *p, const ir_expr *e, int *level)
 {
-    const char *type = type_of(p, e), *a = source_expr(p, e->arg[0], SOURCE_UNARY), *b = source_expr(p, e->arg[1], SOURCE_UNARY);
+    const char *type = type_of(p, e), *a = source_expr(p, e->arg[0], SOURCE_UNARY),
+               *b = source_expr(p, e->arg[1], SOURCE_UNARY);
     int mask = e->dtype.bits - 1;
 
     *level = SOURCE_UNARY;
     if (!type || !a || !b)
         return NULL;
     if (e->op == IR_SHL)
-        return base_format(p->cx, "(%s)((%s)%s << ((int)%s & %d))", type, e->dtype.bits == 64 ? "ulong" : "uint", a, b, mask);
+        return base_format(p->cx, "(%s)((%s)%s << ((int)%s & %d))", type,
+                           e->dtype.bits == 64 ? "ulong" : "uint", a, b, mask);
     return base_format(p->cx, "(%s)((%s)%s >> ((int)%s & %d))", type, type, a, b, mask);
 }
 
@@ -349,7 +361,8 @@ static const char *print_arm(source_printer *p, const ir_expr *e, int level, con
 }
 
 /* A value that a condition sets, from arms with statements of their own. */
-static const char *set_by_condition(source_printer *p, const ir_expr *e, const char *cond, const char *const text[2], const char *const statements[2])
+static const char *set_by_condition(source_printer *p, const ir_expr *e, const char *cond,
+                                    const char *const text[2], const char *const statements[2])
 {
     const char *name = new_value(p);
 
@@ -384,7 +397,8 @@ static const char *print_select(source_printer *p, const ir_expr *e)
 static const char *print_logic(source_printer *p, const ir_expr *e, int own, int *level)
 {
     bool is_and = e->op == IR_AND;
-    const char *a = source_expr(p, e->arg[0], own), *statements, *b = print_arm(p, e->arg[1], own + 1, &statements);
+    const char *a = source_expr(p, e->arg[0], own), *statements,
+               *b = print_arm(p, e->arg[1], own + 1, &statements);
 
     if (!a || !b)
         return NULL;
@@ -392,8 +406,10 @@ static const char *print_logic(source_printer *p, const ir_expr *e, int own, int
         *level = own;
         return base_format(p->cx, is_and ? "%s && %s" : "%s || %s", a, b);
     }
-    return is_and ? set_by_condition(p, e, a, (const char *const[]){b, "false"}, (const char *const[]){statements, ""})
-                  : set_by_condition(p, e, a, (const char *const[]){"true", b}, (const char *const[]){"", statements});
+    return is_and ? set_by_condition(p, e, a, (const char *const[]){b, "false"},
+                                     (const char *const[]){statements, ""})
+                  : set_by_condition(p, e, a, (const char *const[]){"true", b},
+                                     (const char *const[]){"", statements});
 }
 
 static const char *print_let(source_printer *p, const ir_expr *e, int *level)
@@ -430,14 +446,18 @@ static const char *print_op(source_printer *p, const ir_expr *e, int *level)
     case IR_GE: *level = SOURCE_LESS; return infix(p, e, ">=", SOURCE_LESS);
     case IR_AND: return print_logic(p, e, SOURCE_AND, level);
     case IR_OR: return print_logic(p, e, SOURCE_OR, level);
-    case IR_NOT: *level = SOURCE_UNARY; return base_format(p->cx, "!%s", source_expr(p, e->arg[0], SOURCE_UNARY));
+    case IR_NOT:
+        *level = SOURCE_UNARY;
+        return base_format(p->cx, "!%s", source_expr(p, e->arg[0], SOURCE_UNARY));
     case IR_NEG: return print_negated(p, e, level);
     case IR_SELECT: return print_select(p, e);
     case IR_LIKELY: return source_expr(p, e->arg[0], SOURCE_PRIMARY);
     case IR_BITAND: return print_bits(p, e, "&", SOURCE_BITAND, level);
     case IR_BITXOR: return print_bits(p, e, "^", SOURCE_BITXOR, level);
     case IR_BITOR: return print_bits(p, e, "|", SOURCE_BITOR, level);
-    case IR_BITNOT: *level = SOURCE_UNARY; return base_format(p->cx, "(%s)~%s", p->d->type(e->dtype), source_expr(p, e->arg[0], SOURCE_UNARY));
+    case IR_BITNOT:
+        *level = SOURCE_UNARY;
+        return base_format(p->cx, "(%s)~%s", p->d->type(e->dtype), source_expr(p, e->arg[0], SOURCE_UNARY));
     case IR_SHL:
     case IR_SHR: return print_shift(p, e, level);
     case IR_POPCOUNT: return helper(p, "popcount", e, 1);

@@ -52,16 +52,19 @@ void source_set_axis(source_printer *p, ir_how how, int64_t size)
     p->axis[how] = size;
 }
 
-/* Letters and digits, a letter first; an underscore ends what would be a word of the language ("in", "float", "local"). */
+/* Letters and digits, a letter first; an underscore ends what would be a word of the language ("in",
+ * "float", "local"). */
 static char *legal_name(source_printer *p, const char *wanted)
 {
     static const char *const words[] = {
-        "auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "do", "double", "else",
-        "enum", "extern", "float", "for", "global", "goto", "half", "if", "inline", "int", "kernel", "local", "long",
-        "main", "private", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
-        "switch", "typedef", "uchar", "uint", "ulong", "union", "unsigned", "ushort", "void", "volatile", "while",
-        "min", "max", "floor", "ceil", "round", "exp", "log", "select", "shuffle", "dot", "step", "sign", "any",
-        "all", "size_t", "NAN", "INFINITY", "M_PI",
+        "auto",    "bool",     "break",   "case",     "char",     "const",  "constant", "continue",
+        "default", "do",       "double",  "else",     "enum",     "extern", "float",    "for",
+        "global",  "goto",     "half",    "if",       "inline",   "int",    "kernel",   "local",
+        "long",    "main",     "private", "register", "restrict", "return", "short",    "signed",
+        "sizeof",  "static",   "struct",  "switch",   "typedef",  "uchar",  "uint",     "ulong",
+        "union",   "unsigned", "ushort",  "void",     "volatile", "while",  "min",      "max",
+        "floor",   "ceil",     "round",   "exp",      "log",      "select", "shuffle",  "dot",
+        "step",    "sign",     "any",     "all",      "size_t",   "NAN",    "INFINITY", "M_PI",
     };
     char *name = base_format(p->cx, "%s%s", isalpha((unsigned char)wanted[0]) ? "" : "v", wanted);
     bool clash = strncmp(name, "tec_", 4) == 0 || strncmp(name, "get_", 4) == 0;

@@ -21,14 +21,28 @@ struct source_printer {
     base_map uses;       /* of the statement under way: node -> int *, how many others use it */
     source_known *known; /* a stack */
     int n_known, cap_known;
-    int n_values;        /* named so far */
+    int n_values; /* named so far */
     int64_t axis[IR_N_HOWS];
     base_map nonnegative; /* variables that are never negative */
 };
 
-/* The text of an expression, wrapped in parentheses where it binds weaker than `level`; NULL after an error. */
-enum { SOURCE_ANY = 0, SOURCE_OR, SOURCE_AND, SOURCE_BITOR, SOURCE_BITXOR, SOURCE_BITAND, SOURCE_EQUAL, SOURCE_LESS, SOURCE_SHIFT, SOURCE_SUM,
-       SOURCE_PRODUCT, SOURCE_UNARY, SOURCE_PRIMARY };
+/* The text of an expression, wrapped in parentheses where it binds weaker than `level`; NULL after an
+ * error. */
+enum {
+    SOURCE_ANY = 0,
+    SOURCE_OR,
+    SOURCE_AND,
+    SOURCE_BITOR,
+    SOURCE_BITXOR,
+    SOURCE_BITAND,
+    SOURCE_EQUAL,
+    SOURCE_LESS,
+    SOURCE_SHIFT,
+    SOURCE_SUM,
+    SOURCE_PRODUCT,
+    SOURCE_UNARY,
+    SOURCE_PRIMARY
+};
 const char *source_expr(source_printer *p, const ir_expr *e, int level);
 
 /* Starts a statement: counts how often its parts are used. */

@@ -6,15 +6,18 @@
  *     source_stmt(p, body);
  *     const char *text = source_text(p);
  *
- * A dialect says what differs between languages: names of types, of functions, qualifiers of memory, how the index along an axis of threads is
- * asked for. The printer knows no device; what is special is a function that the dialect's own prelude defines, called tec_NAME or tec_NAME_TYPE.
+ * A dialect says what differs between languages: names of types, of functions, qualifiers of memory, how the
+ * index along an axis of threads is asked for. The printer knows no device; what is special is a function
+ * that the dialect's own prelude defines, called tec_NAME or tec_NAME_TYPE.
  *
- * Values of 16-bit floats are held as f32 that was rounded, so that a language needs no type for them: memory holds their bits, and the prelude
- * has tec_f16_load, tec_f16_store, tec_f16_round, and the same for bf16. Arithmetic on ints is done on unsigned ones, which wrap; but not that of
- * indices, which is assumed not to overflow (ir/ir.h).
+ * Values of 16-bit floats are held as f32 that was rounded, so that a language needs no type for them:
+ * memory holds their bits, and the prelude has tec_f16_load, tec_f16_store, tec_f16_round, and the same for
+ * bf16. Arithmetic on ints is done on unsigned ones, which wrap; but not that of indices, which is assumed
+ * not to overflow (ir/ir.h).
  *
- * An expression is text within a statement, as long as every part is evaluated where and once as it should be. A part that several others use, a
- * let, and a lazy operand that needs statements of its own, become named values before the statement.
+ * An expression is text within a statement, as long as every part is evaluated where and once as it should
+ * be. A part that several others use, a let, and a lazy operand that needs statements of its own, become
+ * named values before the statement.
  * Lifetime: the context's. Errors: in the context, UNSUPPORTED for what a dialect has no words for.
  */
 #ifndef TARGETS_SOURCE_SOURCE_H
@@ -29,7 +32,7 @@ typedef struct {
     /* Of a scalar value, and of an element in memory: "float", "uchar"; NULL: there is no such type. */
     const char *(*type)(base_dtype t);
     const char *(*memory_type)(base_dtype t);
-    const char *space[3];  /* qualifiers by source_space: "__global" */
+    const char *space[3]; /* qualifiers by source_space: "__global" */
     /* The function that an operation on floats is: "exp"; NULL: none. */
     const char *(*function)(ir_op op, base_dtype t);
     /* The index of this thread or block along an axis: "get_group_id(0)"; NULL: the language has none. */
@@ -46,14 +49,16 @@ typedef struct source_printer source_printer;
 source_printer *source_new(tec_context *cx, const source_dialect *d);
 const char *source_text(source_printer *p); /* all lines so far */
 
-/* Reserves a name like `wanted` (letters that the language does not know become '_') for a buffer or variable, and gives it. */
+/* Reserves a name like `wanted` (letters that the language does not know become '_') for a buffer or
+ * variable, and gives it. */
 const char *source_name(source_printer *p, const void *what, const char *wanted);
-const char *source_name_of(source_printer *p, const void *what); /* NULL: it has none */
+const char *source_name_of(source_printer *p, const void *what);             /* NULL: it has none */
 void source_line(source_printer *p, const char *fmt, ...) BASE_PRINTF(2, 3); /* indented, with its newline */
-void source_open(source_printer *p);  /* deeper by a level from here on */
+void source_open(source_printer *p); /* deeper by a level from here on */
 void source_close(source_printer *p);
 
-/* How many iterations the launch has along an axis; a loop over it that has fewer is a condition. 0: not known. */
+/* How many iterations the launch has along an axis; a loop over it that has fewer is a condition. 0: not
+ * known. */
 void source_set_axis(source_printer *p, ir_how how, int64_t size);
 
 void source_stmt(source_printer *p, const ir_stmt *s);

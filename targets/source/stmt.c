@@ -2,7 +2,7 @@
  *
  * A loop over an axis of threads is no loop: this code is one thread, whose index the language tells.
  *
- *     for t in 0..24 threadIdx.x { A[t] = 0 }   =>   if (get_local_id(0) < 24) {          (32 threads along the axis)
+ *     for t in 0..24 threadIdx.x { A[t] = 0 }   =>   if (get_local_id(0) < 24) {      (of 32 threads)
  *                                                        const long t = get_local_id(0);
  *                                                        A[t] = 0.0f;
  *                                                    }
@@ -42,12 +42,14 @@ static void print_axis(source_printer *p, const ir_stmt *s)
 {
     const char *index = p->d->index(s->loop.how), *min, *extent, *name;
     int64_t n = -1;
-    bool zero = ir_is_value(s->loop.min, 0), whole = ir_is_int(s->loop.extent, &n) && n == p->axis[s->loop.how];
+    bool zero = ir_is_value(s->loop.min, 0),
+         whole = ir_is_int(s->loop.extent, &n) && n == p->axis[s->loop.how];
 
     if (s->loop.how <= IR_BLOCK_Z && s->loop.how >= IR_BLOCK_X)
         whole = true; /* the grid is this loop's extent */
     if (!index) {
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "loop '%s' is over %s, which %s does not have", s->loop.var->var.name, ir_how_text(s->loop.how), p->d->what);
+        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "loop '%s' is over %s, which %s does not have",
+                  s->loop.var->var.name, ir_how_text(s->loop.how), p->d->what);
         return;
     }
     begin(p, s->loop.min, NULL);
@@ -80,7 +82,9 @@ static void print_for(source_printer *p, const ir_stmt *s)
     }
     begin(p, s->loop.min, s->loop.extent);
     min = source_expr(p, s->loop.min, SOURCE_SUM);
-    end = source_expr(p, ir_is_value(s->loop.min, 0) ? s->loop.extent : ir_add(p->cx, s->loop.min, s->loop.extent), SOURCE_SHIFT);
+    end = source_expr(
+        p, ir_is_value(s->loop.min, 0) ? s->loop.extent : ir_add(p->cx, s->loop.min, s->loop.extent),
+        SOURCE_SHIFT);
     source_forget(p);
     name = source_name(p, s->loop.var, s->loop.var->var.name);
     note_sign(p, s->loop.var, source_nonnegative(p, s->loop.min));
@@ -96,7 +100,8 @@ static void print_store(source_printer *p, const ir_stmt *s)
     const char *name = base_map_get(&p->names, s->store.buffer), *index, *value;
 
     if (s->store.mask || t.lanes != 1) {
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "a store of several lanes to '%s' has no words in %s", s->store.buffer->name, p->d->what);
+        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "a store of several lanes to '%s' has no words in %s",
+                  s->store.buffer->name, p->d->what);
         return;
     }
     begin(p, s->store.value, s->store.index[0]);
@@ -194,7 +199,8 @@ static bool declare_stmt(ir_walk *w, const ir_stmt *s)
 {
     source_printer *p = ((declarer *)w)->p;
 
-    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_SHARED && !base_map_has(&p->names, s->allocate.buffer))
+    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_SHARED &&
+        !base_map_has(&p->names, s->allocate.buffer))
         declare(p, s->allocate.buffer, SOURCE_SHARED);
     return true;
 }
@@ -222,10 +228,12 @@ static void print_evaluate(source_printer *p, const ir_stmt *s)
     if (text)
         source_line(p, "%s;", text);
     else if (!base_failed(p->cx) && (e->has & IR_HAS_EFFECT))
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "'%s' has no words in %s", ir_expr_text(p->cx, e), p->d->what);
+        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "'%s' has no words in %s", ir_expr_text(p->cx, e),
+                  p->d->what);
 }
 
-/* A value that is named inside a condition or loop is not known behind it; so it is for statements that stand alone. */
+/* A value that is named inside a condition or loop is not known behind it; so it is for statements that
+ * stand alone. */
 static void print_alone(source_printer *p, const ir_stmt *s, void (*print)(source_printer *, const ir_stmt *))
 {
     int known = p->n_known;
@@ -257,7 +265,8 @@ void source_stmt(source_printer *p, const ir_stmt *s)
     case IR_ATTRIBUTE: source_stmt(p, s->attribute.body); return;
     case IR_EVALUATE: print_evaluate(p, s); return;
     case IR_ASSERT:
-        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "the check '%s' has no words in %s", s->check.message, p->d->what);
+        base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "the check '%s' has no words in %s", s->check.message,
+                  p->d->what);
         return;
     case IR_BLOCK:
     case IR_UPDATE: BASE_BUG(p->cx, "a block or reduction step reached code generation"); return;
