@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/place.h"
 
 bool sched_thread_axis(const char *word, ir_how *how)
 {
@@ -46,7 +46,7 @@ bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how)
 /* The extents of one thread axis are equal everywhere. */
 bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
 {
-    if (s->kind == IR_FOR && s->loop.how == how && !ir_prove_equal(c->s->facts, s->loop.extent, l->loop.extent)) {
+    if (s->kind == IR_FOR && s->loop.how == how && !ir_is_value(s->loop.extent, 1) && !ir_prove_equal(c->s->facts, s->loop.extent, l->loop.extent)) {
         sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how), ir_expr_text(c->cx, l->loop.extent),
                      l->loop.var->var.name, ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
         return false;
@@ -87,14 +87,44 @@ static bool need_common_work(sched_call *c, const sched_site *site, const ir_stm
     return true;
 }
 
+/* The loop of one iteration over the axis around l, which compute_at made: l takes its place. NULL: none. */
+static const ir_stmt *stand_in(const sched_path *at, ir_how how)
+{
+    const ir_stmt *found = NULL;
+
+    for (int i = 0; i < at->n - 1; i++) {
+        const ir_stmt *s = at->link[i].stmt;
+
+        if (s->kind == IR_FOR && s->loop.how == how)
+            found = ir_is_value(s->loop.extent, 1) ? s : NULL;
+    }
+    return found;
+}
+
+/* The tree without that loop, which stays as it is inside. */
+static const ir_program *without_stand_in(sched_call *c, const sched_path *at, const ir_stmt *unit)
+{
+    for (int i = 0; i < at->n - 1; i++)
+        if (at->link[i].stmt == unit)
+            return sched_with_body(c, sched_rebuild(c->cx, at, i, unit->loop.body));
+    return NULL;
+}
+
 /* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all of them use. */
 static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
 {
     sched_sites all = sched_all_sites(c->cx, c->tree->body);
     const ir_stmt *l = sched_end(at);
 
-    if (!sched_is_threads(how) || sched_loop_above(at, how))
+    const ir_stmt *above = sched_loop_above(at, how);
+
+    if (!sched_is_threads(how))
         return sched_need_none_around(c, at, how);
+    for (int i = 0; above && i < all.n; i++)
+        if (sched_depth_under(&all.at[i], l->loop.var) && !need_common_work(c, &all.at[i], above, l)) {
+            c->reason = NULL;
+            return sched_need_none_around(c, at, how);
+        }
     for (int i = 0; i < all.n; i++) {
         const ir_stmt *inner = sched_depth_under(&all.at[i], l->loop.var) ? inner_loop(&all.at[i], l, how) : NULL;
 
@@ -188,6 +218,80 @@ static const sched_site *reduced_by(sched_call *c, const sched_sites *all, const
     return NULL;
 }
 
+/* The innermost loop that a block has in common with the blocks which read what it writes, below the loop of `var`: where compute_at
+ * put it. NULL: none, or a loop of its own is annotated, which a new nest would lose. */
+static const ir_stmt *place_of_stage(const sched_sites *all, const sched_site *w, const ir_expr *var)
+{
+    int common = w->n_loops;
+
+    for (int i = 0; i < all->n; i++)
+        for (int j = 0; j < w->block->n_writes; j++)
+            if (&all->at[i] != w && sched_reads(all->at[i].block, w->block->writes[j].buffer)) {
+                int n = sched_common_loops(&all->at[i], w);
+                common = n < common ? n : common;
+            }
+    for (int i = common; i < w->n_loops; i++)
+        if (w->loop[i]->loop.how != IR_SERIAL && !(sched_is_threads(w->loop[i]->loop.how) && ir_is_value(w->loop[i]->loop.extent, 1)))
+            return NULL;
+    return common > 0 && common < w->n_loops && sched_depth_under(w, var) <= common ? w->loop[common - 1] : NULL;
+}
+
+static bool writes_shared_alone(const sched_site *w)
+{
+    for (int j = 0; j < w->block->n_writes; j++)
+        if (w->block->writes[j].buffer->scope != IR_SHARED)
+            return false;
+    return w->block->n_writes > 0;
+}
+
+/* Stages in shared memory below a new loop over threads, placed again: what one thread needed of them becomes what all need. A stage
+ * that cannot be placed so stays as it is, and the loop is judged with it. */
+static const ir_program *share_stages(sched_call *c, const ir_program *p, const ir_expr *var)
+{
+    const ir_program *before = c->tree;
+    sched_sites all = sched_all_sites(c->cx, p->body);
+
+    if (!sched_dependence(c->s, &all, var))
+        return p;
+    for (int i = 0; i < all.n; i++) {
+        sched_sites now = sched_all_sites(c->cx, p->body);
+        const sched_site *w = sched_site_named(&now, all.at[i].block->name); /* a stage moves behind others */
+        const ir_stmt *to = sched_depth_under(w, var) && writes_shared_alone(w) ? place_of_stage(&now, w, var) : NULL;
+
+        if (!to)
+            continue;
+        c->tree = p;
+        const ir_program *placed = sched_place_at(c, w->block->name, to->loop.var->var.name);
+        c->tree = before;
+        c->reason = NULL;
+        p = placed ? placed : p;
+    }
+    return p;
+}
+
+static const ir_program *bind_at(sched_call *c, const sched_path *at, ir_how how)
+{
+    const ir_stmt *l = sched_end(at);
+    int64_t limit = c->s->target && c->s->target->max_threads ? c->s->target->max_threads : INT32_MAX;
+    if ((sched_is_threads(how) || how == IR_VTHREAD) && !sched_need_constant(c, l, limit))
+        return NULL;
+    if (how != IR_VTHREAD && !(need_axis_free(c, at, how) && sched_axis_agrees(c, c->tree->body, l, how)))
+        return NULL;
+    if (!sched_nesting_fits(c, at, how))
+        return NULL;
+
+    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    const sched_site *reduction = sched_is_threads(how) ? reduced_by(c, &all, l) : NULL;
+    if (reduction)
+        return sched_need_partial_results(c, l, reduction) && need_complete_result(c, reduction, l)
+                   ? sched_annotate_loop(c, at, how)
+                   : NULL;
+    const ir_program *out = sched_annotate_loop(c, at, how);
+    if (out && sched_is_threads(how))
+        out = share_stages(c, out, l->loop.var);
+    return BASE_PLANT_ON(c->cx, bind_race) || sched_need_independent(c, out, l) ? out : NULL;
+}
+
 /* bind(l, threadIdx.x): its iterations are threads, blocks of threads, or virtual threads of the device. */
 const ir_program *sched_do_bind(sched_call *c)
 {
@@ -201,21 +305,15 @@ const ir_program *sched_do_bind(sched_call *c)
                             c->arg[1].name);
     if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)))
         return NULL;
-    const ir_stmt *l = sched_end(&at);
-    int64_t limit = c->s->target && c->s->target->max_threads ? c->s->target->max_threads : INT32_MAX;
-    if ((sched_is_threads(how) || how == IR_VTHREAD) && !sched_need_constant(c, l, limit))
-        return NULL;
-    if (how != IR_VTHREAD && !(need_axis_free(c, &at, how) && sched_axis_agrees(c, c->tree->body, l, how)))
-        return NULL;
-    if (!sched_nesting_fits(c, &at, how))
-        return NULL;
+    const ir_stmt *unit = sched_is_threads(how) ? stand_in(&at, how) : NULL;
+    if (unit) {
+        const ir_program *before = c->tree;
 
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *reduction = sched_is_threads(how) ? reduced_by(c, &all, l) : NULL;
-    if (reduction)
-        return sched_need_partial_results(c, l, reduction) && need_complete_result(c, reduction, l)
-                   ? sched_annotate_loop(c, &at, how)
-                   : NULL;
-    const ir_program *out = sched_annotate_loop(c, &at, how);
-    return BASE_PLANT_ON(c->cx, bind_race) || sched_need_independent(c, out, l) ? out : NULL;
+        c->tree = without_stand_in(c, &at, unit);
+        bool found = c->tree && sched_need_loop(c, c->arg[0].name, &at);
+        const ir_program *out = found ? bind_at(c, &at, how) : NULL;
+        c->tree = before;
+        return out;
+    }
+    return bind_at(c, &at, how);
 }

@@ -9,6 +9,8 @@
  * that its producers complete: reverse.c. Reductions complete inside. A block with scan variables moves within its step, and all of the step
  * is still written, since later ones may read it.
  */
+#include <string.h>
+
 #include "ir/facts.h"
 #include "schedule/place.h"
 
@@ -163,7 +165,7 @@ static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *
     const ir_block *b = m->site->block;
     tec_context *cx = m->c->cx;
     const ir_expr **var = base_array(cx, const ir_expr *, b->n_iters), **bind = base_array(cx, const ir_expr *, b->n_iters),
-                  *where = NULL;
+                  **alone = base_array(cx, const ir_expr *, m->threads.n), *where = NULL;
     ir_facts *in = ir_facts_new(cx, f);
     const ir_program *before = m->c->tree;
     ir_program rest = *before;
@@ -181,6 +183,11 @@ static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *
         bind[i] = ir_add(cx, m->min[i], var[i]);
         sched_know_loop(in, var[i], m->extent[i], b->init && b->iters[i].kind == IR_REDUCE_ITER);
     }
+    for (int i = 0; i < m->threads.n; i++) {
+        const char *axis = ir_how_text(((const ir_stmt *)m->threads.at[i])->loop.how) + strlen("threadIdx.");
+
+        alone[i] = ir_var(cx, sched_fresh_name(m->c, NULL, base_format(cx, "%s.first.%s", b->name, axis)), BASE_I64);
+    }
     m->c->tree = before;
     for (int i = 0; i < b->n_iters; i++)
         if (bind[i] != var[i] || m->extent[i] != b->iters[i].extent)
@@ -196,6 +203,9 @@ static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *
         if (var[i])
             s = ir_for(cx, var[i], ir_int(cx, 0), lost ? ir_sub(cx, m->extent[i], ir_int(cx, 1)) : m->extent[i], IR_SERIAL, s);
     }
+    /* One thread of each axis does it, until loops of the nest are bound to the axis (bind.c). */
+    for (int i = m->threads.n - 1; i >= 0; i--)
+        s = ir_for(cx, alone[i], ir_int(cx, 0), ir_int(cx, 1), ((const ir_stmt *)m->threads.at[i])->loop.how, s);
     return s;
 }
 
@@ -251,6 +261,37 @@ static const ir_region *read_of(const sched_move *m, const sched_site *r, const 
     return read && !(m->step && sched_apart(m->c->s, r, read, m->site, write, m->step)) ? read : NULL;
 }
 
+/* The loops over threads around the target, where what the block writes is the memory of all of them. */
+static void find_sharing_threads(sched_move *m)
+{
+    const ir_block *b = m->site->block;
+
+    for (int j = 0; j < b->n_writes; j++)
+        if (b->writes[j].buffer->scope != IR_SHARED)
+            return;
+    for (int i = 0; i < m->to.n; i++)
+        if (m->to.link[i].stmt->kind == IR_FOR && sched_is_threads(m->to.link[i].stmt->loop.how))
+            base_push(m->c->cx, &m->threads, m->to.link[i].stmt);
+}
+
+/* The box that all threads which share the buffer touch together. */
+static ir_region over_threads(sched_move *m, const ir_facts *f, const ir_region *box)
+{
+    int n = m->threads.n;
+    const ir_expr **var = base_array(m->c->cx, const ir_expr *, n), **min = base_array(m->c->cx, const ir_expr *, n),
+                  **extent = base_array(m->c->cx, const ir_expr *, n);
+
+    for (int i = 0; i < n; i++) {
+        const ir_stmt *l = m->threads.at[i];
+
+        var[i] = l->loop.var;
+        min[i] = l->loop.min;
+        extent[i] = l->loop.extent;
+    }
+    ir_ranges threads = {.var = var, .min = min, .extent = extent, .n = n};
+    return n ? ir_region_over(f, box, &threads, NULL) : *box;
+}
+
 /* The hull of what blocks under the target read of a buffer. */
 static ir_region needed(sched_move *m, const ir_region *write, const ir_facts **f)
 {
@@ -265,7 +306,8 @@ static ir_region needed(sched_move *m, const ir_region *write, const ir_facts **
             continue;
         if (n == 0)
             *f = sched_site_facts(m->c->s, r, sched_move_fixed_loops(m, r));
-        boxes[n++] = sched_box(m->c->s, r, read, sched_move_fixed_loops(m, r), true);
+        ir_region box = sched_box(m->c->s, r, read, sched_move_fixed_loops(m, r), true);
+        boxes[n++] = over_threads(m, *f, &box);
     }
     return ir_region_union(*f, boxes, n);
 }
@@ -331,6 +373,9 @@ static void inherit_guards(sched_move *m, const sched_site *reader)
     for (int i = 0; i < all.n; i++) {
         bool shared = true;
 
+        /* A condition that some of the threads meet says nothing of what all of them need. */
+        for (int j = 0; j < m->threads.n; j++)
+            shared = shared && !sched_mentions(m->c->cx, all.at[i], ((const ir_stmt *)m->threads.at[j])->loop.var);
         for (int j = 0; shared && j < m->all.n; j++)
             for (int k = 0; k < m->site->block->n_writes; k++)
                 if (read_of(m, &m->all.at[j], &m->site->block->writes[k]))
@@ -417,15 +462,15 @@ bool sched_move_keeps_step(sched_move *m, const ir_stmt *root)
     return true;
 }
 
-/* compute_at(P, l): P runs inside l, before its first reader there, over what the readers need. */
-const ir_program *sched_do_compute_at(sched_call *c)
+const ir_program *sched_place_at(sched_call *c, const char *block, const char *loop)
 {
     const sched_site *reader;
     sched_move m;
 
-    if (!sched_move_start(c, &m, c->arg[0].name, c->arg[1].name) || !sched_move_allowed(&m) || !sched_takes_loops(c, &m.to) ||
+    if (!sched_move_start(c, &m, block, loop) || !sched_move_allowed(&m) || !sched_takes_loops(c, &m.to) ||
         !sched_move_overtakes_nobody(&m) || !(reader = first_reader(&m)))
         return NULL;
+    find_sharing_threads(&m);
     if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
         return NULL;
     inherit_guards(&m, reader);
@@ -434,6 +479,12 @@ const ir_program *sched_do_compute_at(sched_call *c)
                    sched_still_independent(c, &m.to, root)
                ? sched_with_body(c, root)
                : NULL;
+}
+
+/* compute_at(P, l): P runs inside l, before its first reader there, over what the readers need. */
+const ir_program *sched_do_compute_at(sched_call *c)
+{
+    return sched_place_at(c, c->arg[0].name, c->arg[1].name);
 }
 
 /* compute_root(P): P runs in a nest of its own again, before the first nest that reads it. */

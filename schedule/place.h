@@ -22,8 +22,12 @@ typedef struct {
     int step;                      /* its outer loops that a step of its scan is one iteration of; 0: it has no scan variables */
     const ir_expr **min, **extent; /* of its new loops, per iteration variable */
     base_vec guards;               /* conditions over the loops around the target under which the neighbours run */
+    base_vec threads;              /* ir_stmt *: loops over threads around the target whose threads share what the block writes */
     base_vec last_steps;           /* conditions on those loops that all steps of its inputs are made */
 } sched_move;
+
+/* compute_at of a block in a loop, by their names. NULL: refused. */
+const ir_program *sched_place_at(sched_call *c, const char *block, const char *loop);
 
 /* From the names of the block and of the loop, NULL: the root; refuses where there is none. Its loops are those of its whole domain. */
 bool sched_move_start(sched_call *c, sched_move *m, const char *block, const char *loop);

@@ -90,7 +90,37 @@ Test(bind, keeps_the_reading_of_one_thread_apart_from_what_others_fill)
 {
     sched *s = schedule_of(matmul);
 
-    does(s, "cache_read(A, shared)\nbind(C.y, blockIdx.x)\nbind(C.x, threadIdx.x)");
-    refuses(s, "compute_at(A.cache.shared, C.x)",
-            "'C.x' is threadIdx.x, and it is not proven that iterations of 'C.x' write distinct elements of 'A.cache.shared'");
+    does(s, "cache_read(A, warp)\nbind(C.y, blockIdx.x)\nbind(C.x, threadIdx.x)");
+    refuses(s, "compute_at(A.cache.warp, C.x)",
+            "'C.x' is threadIdx.x, and it is not proven that iterations of 'C.x' write distinct elements of 'A.cache.warp'");
+}
+
+/* Sums in registers over all of k, tiles of both operands fetched by all threads at each block of k: whether the threads are bound before
+ * the tiles get their place or after it, the tree is the same. */
+Test(bind, shares_tiles_of_a_product_among_threads_in_either_order)
+{
+    static const char tiles[] = "cache_write(C, local)\n"
+                                "y0, yt, yi = split(C.cache.local.y, _, 4, 2)\n"
+                                "x0, xt, xi = split(C.cache.local.x, _, 4, 2)\n"
+                                "reorder(y0, x0, yt, xt, yi, xi)\n"
+                                "compute_at(C, xt)\n"
+                                "k0, k1 = split(C.k, _, 8)\n"
+                                "reorder(k0, k1, C.y, C.x)\n";
+    static const char threads[] = "bind(y0, blockIdx.y)\nbind(x0, blockIdx.x)\nbind(yt, threadIdx.y)\nbind(xt, threadIdx.x)\n";
+    static const char shared[] = "cache_read(A, shared)\ncache_read(B, shared)\n"
+                                 "compute_at(A.cache.shared, k0)\ncompute_at(B.cache.shared, k0)\n";
+    static const char fetch[] = "fa = fuse(A.cache.shared.ax0, A.cache.shared.ax1)\na0, a1, a2 = split(fa, _, 4, 4)\n"
+                                "bind(a1, threadIdx.y)\nbind(a2, threadIdx.x)\n"
+                                "fb = fuse(B.cache.shared.ax0, B.cache.shared.ax1)\nb0, b1, b2 = split(fb, _, 4, 4)\n"
+                                "bind(b1, threadIdx.y)\nbind(b2, threadIdx.x)\n";
+    const char *tree[2];
+
+    for (int late = 0; late < 2; late++) {
+        sched *s = schedule_of(matmul);
+
+        does(s, base_format(cx, "%s%s%s%s", tiles, late ? shared : threads, late ? threads : shared, fetch));
+        tree[late] = ir_program_text(cx, sched_tree(s));
+    }
+    cr_assert_str_eq(tree[0], tree[1]);
+    cr_assert(strstr(tree[0], "for A.cache.shared.ax0~A.cache.shared.ax1.2 in 0..4 threadIdx.x {"), "%s", tree[0]);
 }
