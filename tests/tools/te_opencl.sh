@@ -50,6 +50,39 @@ schedule tiles {
   bind(x1, threadIdx.x)
 }
 TE
+# Sums in registers over all of k, tiles of both operands fetched by all threads.
+cat >"$dir/product.te" <<'TE'
+def product(n, A: f32[n, 70], B: f32[70, 50]) where n >= 1 {
+  C[y, x] = sum[k](A[y, k] * B[k, x])
+  return C
+}
+
+schedule product {
+  cache_write(C, local)
+  y0, yt, yi = split(C.cache.local.y, _, 4, 4)
+  x0, xt, xi = split(C.cache.local.x, _, 4, 4)
+  reorder(y0, x0, yt, xt, yi, xi)
+  compute_at(C, xt)
+  k0, k1 = split(C.k, _, 8)
+  reorder(k0, k1, C.y, C.x)
+  bind(y0, blockIdx.y)
+  bind(x0, blockIdx.x)
+  bind(yt, threadIdx.y)
+  bind(xt, threadIdx.x)
+  cache_read(A, shared)
+  cache_read(B, shared)
+  compute_at(A.cache.shared, k0)
+  compute_at(B.cache.shared, k0)
+  fa = fuse(A.cache.shared.ax0, A.cache.shared.ax1)
+  a0, a1, a2 = split(fa, _, 4, 4)
+  bind(a1, threadIdx.y)
+  bind(a2, threadIdx.x)
+  fb = fuse(B.cache.shared.ax0, B.cache.shared.ax1)
+  b0, b1, b2 = split(fb, _, 4, 4)
+  bind(b1, threadIdx.y)
+  bind(b2, threadIdx.x)
+}
+TE
 cat >"$dir/two.te" <<'TE'
 def two(n, A: f16[n, 33]) where n >= 1 {
   S[y] = sum[k](f32(A[y, k]))
@@ -78,6 +111,7 @@ same map --dim n=1
 same map --dim n=37
 same map --dim n=5 --device opencl:0
 same tiles --dim n=13
+same product --dim n=37
 same two --dim n=3
 same plain
 "$TEC" te "$dir/map.te" --target opencl --emit opencl >"$dir/out"
