@@ -43,11 +43,11 @@ static int64_t choose_in_block(int64_t in)
     return WANTED;
 }
 
-/* Blocks that fill each group, so that no tile of neighbouring channels computes pieces of two groups: 20 channels are five blocks of 4. The
+/* Blocks that fill each group, so that no tile of neighbouring channels computes pieces of two groups: 24 channels are three blocks of 8. The
  * block stays where whole ones would be short. */
 static int64_t share_of_group(int64_t out, int64_t block)
 {
-    enum { LEAST = 4 };
+    enum { LEAST = 8 };
     int64_t b = block;
 
     while (b >= LEAST && out % b)

@@ -551,6 +551,10 @@ static bool cut_spatial(tiling *t, sums_loops *l)
         const space_loop *loop = &t->g->loop[i % t->g->n_loops];
         const char *own = loop->kind == IR_SPATIAL && has_vectors(t, loop->iter) == (i >= t->g->n_loops) ? own_loop(t, loop->iter) : NULL;
 
+        if (own && t->h->uneven && base_same(t->h->group, loop->iter)) { /* a tile of two groups: one after the other */
+            l->reduce[l->n_reduce++] = own;
+            continue;
+        }
         if (!own || (lane && on_column && strcmp(own, lane) == 0))
             continue;
         int64_t size = strcmp(own_row, own) == 0 ? row_tile(t) : follows_column(t, loop->iter) ? column[2] : space_extent(t->s, own);

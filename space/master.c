@@ -338,14 +338,16 @@ static void list_followers(tec_context *cx, space_heavy *h, const space_loop *co
         if (!ir_uses_var(cx, index, var->var))
             continue;
         if (index->op == IR_FLOORMOD) {
-            h->panel = piece_of(index, &range);
-            h->uneven = h->panel < range;
+            h->uneven = piece_of(index, &range) < range;
+            h->panel = range;
         }
         if (update->update.index[d]->op != IR_VAR)
             continue;
         h->follows[h->n_follows++] = update->update.index[d]->var.name;
-        if (is_shared_by_lanes(cx, h, lane, update->update.index[d]))
+        if (is_shared_by_lanes(cx, h, lane, update->update.index[d])) {
             h->run = ir_gcd(h->run, run_in(cx, index, var->var));
+            h->group = update->update.index[d]->var.name;
+        }
     }
 }
 
@@ -613,10 +615,10 @@ static void list_reduction(space_heavy *h)
             h->reduce[h->n_reduce++] = &h->sums->loop[i];
 }
 
-/* The vectors that share an operand for h->run values; where panels are uneven, a tile of several of them would compute whole ones. */
+/* The vectors that share an operand for h->run values: whole ones, or with a shorter one at the end where the panels are uneven as well. */
 static int64_t vectors_of_run(const space_heavy *h, int64_t lanes)
 {
-    return h->run % lanes == 0 && !h->uneven ? h->run / lanes : 1;
+    return h->uneven ? (h->run + lanes - 1) / lanes : h->run % lanes == 0 ? h->run / lanes : 1;
 }
 
 /* At most so many rows, all of them, or a little fewer that divide them: tiles of 8 for 128 rows in place of tiles of 12 with a rest. */

@@ -54,6 +54,7 @@ typedef struct {
     int64_t run;            /* an operand that lanes share is the same for so many neighbouring values of the column or the wide axis; 0: for all */
     const char *lane;       /* the variable of the sums that the lanes of a vector run over; NULL: no axis is fit for it */
     const char *row;        /* the variable of the sums that follows the last row; NULL: there is no row */
+    const char *group;      /* the variable of the sums by which that operand changes then; NULL: there is none */
     bool uneven;            /* some panels are shorter: those at the end of a group of channels */
     bool along_reduction;   /* operands lie side by side along the last reduction loop: lanes may be partial sums */
     bool on_reduction;      /* they start as these, since along the column operands lie far apart */

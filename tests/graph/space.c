@@ -54,6 +54,13 @@ static const char *const groups_of_4 = "def groups(in0: f32[1, 32, 1, 22, 22, 4]
                                        "  return Y\n"
                                        "}\n";
 
+static const char *const groups_of_20 = "def groups(in0: f32[1, 3, 5, 20, 20, 16], in1: f32[3, 2, 5, 1, 1, 16, 16]) {\n"
+                                        "  acc[n: 1, g: 3, ob: 2, s0: 20, s1: 20, oi: 16] = sum[ib: 5, k0: 1, k1: 1, ii: 16](in0[n, g, ib, s0 + k0, s1 + k1, ii] * "
+                                        "in1[g, ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
+                                        "  Y[n: 1, c: 60, s0: 20, s1: 20] = acc[n, floordiv(c, 20), floordiv(c % 20, 16), s0, s1, c % 20 % 16] @role(epilogue)\n"
+                                        "  return Y\n"
+                                        "}\n";
+
 static const char *const one_column = "def mv(in0: f32[512, 256], in1: f32[1, 256, 1]) {\n"
                                       "  acc[m: 512, nb: 1, ni: 1] = sum[k: 256](in0[m, k] * in1[nb, k, ni]) @role(anchor)\n"
                                       "  Y[m: 512, n: 1] = acc[m, n, 0] @role(epilogue)\n"
@@ -117,6 +124,12 @@ Test(space, a_tile_of_a_grouped_convolution_stays_in_its_group)
 Test(space, vectors_are_no_longer_than_the_channels_of_a_group)
 {
     has_steps(groups_of_4, avx512, "= split(Y.c, _, 1, 1, 4)\nvectorize(acc.oi)");
+}
+
+/* Vectors of 16 do not divide the 20 channels of a group: a tile may reach into the next group, whose loop stands outside of the tile's. */
+Test(space, groups_of_uneven_panels_are_computed_one_after_the_other)
+{
+    has_steps(groups_of_20, avx512, "= split(Y.c, _, 1, 2, 16)\nreorder(acc.g, acc.ib, \nvectorize(acc.oi)");
 }
 
 /* Along the rows of the product its operand lies far apart; along the reduction it lies together. */
