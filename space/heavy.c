@@ -100,13 +100,26 @@ static bool stays_apart(const space_heavy *h, int i)
     return i == h->n_axes - 1 && h->axis[i].row && h->axis[i].loop->extent == 0 && count_tasks(h) > 1;
 }
 
-/* The inner part of the last row: all its tiles, or so many that there are tasks enough. Pieces are equal, or the shorter one at the end would
- * put conditions into all of them. */
+/* The tiles of the column leave no rest. */
+static bool divides_column(const space_heavy *h)
+{
+    for (int i = 0; i < h->n_axes; i++) {
+        int64_t n = h->axis[i].loop->extent, lanes = lanes_for(h->sums, n);
+
+        if (h->axis[i].column && n > lanes && n % (lanes * h->tile.vectors))
+            return false;
+    }
+    return true;
+}
+
+/* The inner part of the last row: all its tiles, or so many that there are tasks enough. Pieces are equal, and the
+ * column has no rest: otherwise the fused loop puts conditions into all tiles. */
 static int64_t start_rows(const space_heavy *h, int64_t n)
 {
-    int64_t tiles = (n + h->tile.rows - 1) / h->tile.rows, inner = tiles / space_more_tasks(h->sums, count_tasks(h));
+    int64_t tiles = (n + h->tile.rows - 1) / h->tile.rows;
+    int64_t inner = tiles / space_more_tasks(h->sums, count_tasks(h));
 
-    if (n % h->tile.rows)
+    if (n % h->tile.rows || !divides_column(h))
         return tiles;
     while (inner > 1 && tiles % inner)
         inner--;
