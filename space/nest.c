@@ -117,6 +117,14 @@ static int64_t start_tile(const space_stage *g)
     return small ? 1 : LINE;
 }
 
+/* Nothing that is measured for one thread depends on parallel loops. */
+static bool has_one_core(const tec_knobs *k)
+{
+    const target *t = sched_target(space_base(k->sp));
+
+    return t && t->num_cores == 1;
+}
+
 space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g)
 {
     static const int64_t tiles[] = {1, 4, 8, 16, 32};
@@ -132,7 +140,7 @@ space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g)
     if (g->transposed)
         c.tile = space_pick(k, g, "tile", tiles, BASE_COUNT(tiles), start_tile(g));
     c.factor = g->n_reduce ? pick_factor(k, g) : 0;
-    space_leave_idle(k, g, "parallel", c.place || c.factor);
+    space_leave_idle(k, g, "parallel", c.place || c.factor || has_one_core(k));
     space_leave_idle(k, g, "tile", c.place != 0);
     space_leave_idle(k, g, "unroll", g->n_reduce ? c.factor || c.how == LANES_ON_ROWS : c.place != 0);
     space_leave_idle(k, g, "lanes_on", c.factor != 0);
