@@ -12,6 +12,7 @@ typedef struct {
     tec_context *cx;
     base_lexer *lx;
     te_def *def;
+    base_map axes; /* of all stages so far: ir_expr * (variable) */
     ir_scope_table names;
     int depth; /* of definitions that are meanings in definitions */
 } parser;
@@ -38,7 +39,7 @@ static bool search_load(ir_walk *w, const ir_expr *e)
 {
     extent_search *s = (extent_search *)w;
 
-    /* A wrong number of indices is refused when the definition is closed. */
+    /* A wrong number of indices is refused later. */
     for (int i = 0; e->op == IR_LOAD && !s->extent && i < e->load.n && i < e->load.buffer->n; i++)
         if (e->load.index[i] == s->axis)
             s->extent = e->load.buffer->shape[i];
@@ -62,6 +63,22 @@ static bool infer_extent(parser *p, const ir_expr *axis, const ir_expr *const *b
     return s.extent != NULL;
 }
 
+/* Loops are made for axes in any order, so the extent of none may depend on another. */
+static const ir_expr *parse_extent(parser *p, const char *axis)
+{
+    base_loc loc = p->lx->tok.loc;
+    const ir_expr *extent = parse_body(p);
+    base_vec vars = {0};
+
+    if (extent)
+        ir_free_vars(p->cx, extent, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_has(&p->axes, vars.at[i]))
+            return base_fail(p->cx, TEC_INVALID, loc, "the extent of axis '%s' depends on axis '%s': extents are made of symbols and numbers", axis,
+                             ((const ir_expr *)vars.at[i])->var.name);
+    return extent;
+}
+
 /* y: n, x] -- into scope; `hidden` takes what the names meant before. */
 static void parse_more_axes(parser *p, bool reduce, base_vec *axes, base_vec *hidden)
 {
@@ -70,9 +87,11 @@ static void parse_more_axes(parser *p, bool reduce, base_vec *axes, base_vec *hi
         const char *name = base_expect_name(p->lx, "the name of an axis");
         if (!name)
             return;
-        const ir_expr *extent = base_accept(p->lx, ":") ? parse_body(p) : NULL;
+        const ir_expr *extent = base_accept(p->lx, ":") ? parse_extent(p, name) : NULL;
         const ir_expr *axis = te_axis_open(p->cx, name, extent, reduce);
 
+        if (axis)
+            base_map_put(p->cx, &p->axes, axis, axis);
         base_push(p->cx, axes, axis);
         base_push(p->cx, hidden, base_dict_get(&p->names.vars, name));
         base_dict_put(p->cx, &p->names.vars, name, axis);

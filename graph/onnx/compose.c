@@ -159,6 +159,10 @@ graph_value *onnx_add_dim(onnx_node *n, graph_value *v, int axis)
 
     if (!v)
         return NULL;
+    if (axis > v->type.n) {
+        onnx_wrong(n, "an operand is %s, expected more dimensions", op_type_text(n->cx, &v->type));
+        return NULL;
+    }
     if (v->type.n >= ONNX_MAX_RANK) {
         onnx_unsupported(n, "%d dimensions; at most %d", v->type.n + 1, ONNX_MAX_RANK);
         return NULL;

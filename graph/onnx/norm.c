@@ -85,6 +85,8 @@ static bool convert_group_norm(onnx_node *n)
     y = y ? onnx_cast(n, onnx_reshape(n, y, t->dim, t->n), t->dtype) : NULL;
     /* Until opset 20, scale and bias were those of the groups. */
     graph_value *affine[2] = {n->in[1], n->in[2]};
+    if (onnx_rank(n, 1) != 1 || onnx_rank(n, 2) != 1)
+        return onnx_wrong(n, "scale and bias have %d and %d dimensions, expected 1", onnx_rank(n, 1), onnx_rank(n, 2));
     for (int i = 0; i < 2 && n->opset < 21; i++) {
         const ir_expr *pair[2] = {ir_int(cx, groups), ir_int(cx, channels / groups)}, *all = ir_int(cx, channels);
         graph_value *spread = onnx_expand(n, onnx_add_dim(n, affine[i], 1), pair, 2);

@@ -83,6 +83,11 @@ Test(te_text, names_what_is_wrong)
     refuses("def f(A: f32[4]) {\n B[i] = A[i, i]\n return B }", "t:2: error: 'A' has 1 dimension, and 2 indices are given");
     refuses("def f(A: f32[4]) {\n B[i] = A[i + 0]\n return B }",
             "t:2: error: the extent of axis 'i' is not given, and no tensor is indexed by 'i' alone");
+    refuses("def f(n, A: f32[n, n]) {\n B[i: n, j: i + 1] = A[i, j]\n return B }",
+            "t:2: error: the extent of axis 'j' depends on axis 'i': extents are made of symbols and numbers");
+    refuses("def f(n, A: f32[n, n]) {\n B[i: n] = sum[k: i + 1](A[i, k])\n return B }",
+            "t:2: error: the extent of axis 'k' depends on axis 'i': extents are made of symbols and numbers");
+    refuses("def f(A: f32[]) {\n B[i] = A[i]\n return B }", "t:2: error: the extent of axis 'i' is not given, and no tensor is indexed by 'i' alone");
     refuses("def f(A: f32[4]) {\n B[i] = A[i]\n return C }", "t:3: error: 'C' is no tensor of 'f'");
     refuses("def f(A: f32[4]) {\n return A }", "t:2: error: input 'A' of 'f' cannot be its output as well");
     refuses("def f(A: f32[4]) {\n B[i] = A[i] @role(boss)\n return B }", "t:2: error: there is no role 'boss'");
