@@ -4,7 +4,7 @@
 
 static const ir_expr *constant(const op_call *c, const ir_expr *like, double value)
 {
-    return ir_imm(c->cx, like->dtype, value);
+    return like ? ir_imm(c->cx, like->dtype, value) : NULL;
 }
 
 /* value where x > 0, otherwise below */

@@ -73,7 +73,7 @@ static const ir_expr *parse_extent(parser *p, const char *axis)
     if (extent)
         ir_free_vars(p->cx, extent, &vars);
     for (int i = 0; i < vars.n; i++)
-        if (base_map_has(&p->axes, vars.at[i]))
+        if (base_map_get(&p->axes, vars.at[i]))
             return base_fail(p->cx, TEC_INVALID, loc, "the extent of axis '%s' depends on axis '%s': extents are made of symbols and numbers", axis,
                              ((const ir_expr *)vars.at[i])->var.name);
     return extent;
@@ -87,6 +87,11 @@ static void parse_more_axes(parser *p, bool reduce, base_vec *axes, base_vec *hi
         const char *name = base_expect_name(p->lx, "the name of an axis");
         if (!name)
             return;
+        /* Loops are named after their axes. */
+        if (base_map_get(&p->axes, base_dict_get(&p->names.vars, name))) {
+            base_fail(p->cx, TEC_INVALID, base_where(p->cx), "two axes of one stage are named '%s'", name);
+            return;
+        }
         const ir_expr *extent = base_accept(p->lx, ":") ? parse_extent(p, name) : NULL;
         const ir_expr *axis = te_axis_open(p->cx, name, extent, reduce);
 
@@ -348,6 +353,7 @@ static void parse_scan(parser *p)
         return;
     }
     te_scan *scan = te_scan_new(p->def, name, axes.at[0]);
+    base_map_put(p->cx, &p->axes, axes.at[0], NULL); /* its updates name the time again */
     while (!base_at(p->lx, "}") && p->lx->tok.kind != BASE_TOK_END && !base_failed(p->cx)) {
         bool init = base_at(p->lx, "init");
 

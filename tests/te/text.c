@@ -87,6 +87,8 @@ Test(te_text, names_what_is_wrong)
             "t:2: error: the extent of axis 'j' depends on axis 'i': extents are made of symbols and numbers");
     refuses("def f(n, A: f32[n, n]) {\n B[i: n] = sum[k: i + 1](A[i, k])\n return B }",
             "t:2: error: the extent of axis 'k' depends on axis 'i': extents are made of symbols and numbers");
+    refuses("def f(A: f32[8]) {\n B[k: 5] = sum[k](A[k])\n return B }", "t:2: error: two axes of one stage are named 'k'");
+    refuses("def f(A: f32[8, 8]) {\n B[k, k] = A[k, k]\n return B }", "t:2: error: two axes of one stage are named 'k'");
     refuses("def f(A: f32[]) {\n B[i] = A[i]\n return B }", "t:2: error: the extent of axis 'i' is not given, and no tensor is indexed by 'i' alone");
     refuses("def f(A: f32[4]) {\n B[i] = A[i]\n return C }", "t:3: error: 'C' is no tensor of 'f'");
     refuses("def f(A: f32[4]) {\n return A }", "t:2: error: input 'A' of 'f' cannot be its output as well");

@@ -91,6 +91,24 @@ Test(onnx_import, operators_without_operands_are_refused)
             }
 }
 
+/* Not every function takes every type: some would be written for a type that an inner step refuses. */
+Test(onnx_import, element_wise_operators_refuse_types_that_they_do_not_take)
+{
+    static const char *const ops[] = {"Round", "Softplus", "Elu", "Sigmoid", "Erf"};
+
+    for (int i = 0; i < BASE_COUNT(ops); i++)
+        for (int type = 6; type <= 9; type += 3) {
+            open_model(14);
+            input("x", type, "n");
+            node(ops[i], "x", "y", NULL);
+            output("y");
+            cr_assert_null(import_model(), "%s of type %d", ops[i], type);
+            cr_assert_eq(tec_context_status(cx), TEC_INVALID, "%s", tec_context_error(cx));
+            cr_assert(strstr(tec_context_error(cx), "m.onnx: node 'the_y'"), "%s", tec_context_error(cx));
+            tec_context_clear(cx);
+        }
+}
+
 /* ---- shapes that are computed ---- */
 
 Test(onnx_import, shape_gather_concat_reshape_on_symbols)
