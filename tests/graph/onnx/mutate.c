@@ -236,6 +236,58 @@ static void add_node(int64_t opset)
     add_attributes(p, form);
 }
 
+/* A recurrent operator whose operands fit: weights that fit by chance are too rare. */
+static void add_recurrent(void)
+{
+    static const char *const ops[] = {"RNN", "GRU", "LSTM"}, *const directions[] = {"forward", "reverse", "bidirectional"};
+    static const float zeros[4096];
+    int which = below(3), gates = which == 0 ? 1 : which == 1 ? 3 : 4, way = below(3), two = way == 2 ? 2 : 1;
+    const char *x = base_format(cx, "x%d", n_values), *w = base_format(cx, "w%d", n_values), *r = base_format(cx, "r%d", n_values), *b = base_format(cx, "b%d", n_values);
+
+    input_of(x, 1, (const char *const[]){chance(90) ? "3" : "n", "2", "4", NULL});
+    raw(tensor(w, 1, (const int64_t[]){two, gates * 2, 4}, 3), zeros, (size_t)(two * gates * 8 * 4));
+    raw(tensor(r, 1, (const int64_t[]){two, gates * 2, 2}, 3), zeros, (size_t)(two * gates * 4 * 4));
+    raw(tensor(b, 1, (const int64_t[]){two, gates * 4}, 2), zeros, (size_t)(two * gates * 4 * 4));
+    Onnx__NodeProto *p = node_of(ops[which], base_format(cx, "%s,%s,%s%s%s", x, w, r, chance(60) ? "," : "", chance(60) ? b : ""),
+                                 base_format(cx, "v%d,v%d", n_values, n_values + 1), (Onnx__AttributeProto *const[]){NULL});
+    Onnx__AttributeProto *a = new_attribute("direction", 's');
+    new_value();
+    new_value();
+    set_string(a, directions[way], strlen(directions[way]));
+    PUSH(p, attribute, a);
+    if (chance(30))
+        PUSH(p, attribute, new_attribute("clip", 'f'));
+    if (chance(30))
+        PUSH(p, attribute, attr_int("hidden_size", 2));
+    if (which == 1 && chance(50))
+        PUSH(p, attribute, attr_int("linear_before_reset", 1));
+}
+
+/* Data in typed fields, or beside the model under all kinds of names. */
+static void add_odd_tensor(void)
+{
+    static const int types[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16, 8, 14, 17, 99};
+    static const char *const keys[] = {"location", "offset", "length", "checksum"}, *const values[] = {"w.bin", "/etc/passwd", "../w", "a/b", "", ".", "0", "4", "-1", "x", "99999999999999999999"};
+    int64_t n = below(4);
+    Onnx__TensorProto *t = tensor(new_value(), PICK(types), &n, 1);
+
+    t->n_float_data = t->n_int32_data = t->n_int64_data = t->n_double_data = t->n_uint64_data = (size_t)(chance(80) ? n : below(5));
+    t->float_data = base_array(cx, float, 8);
+    t->int32_data = base_array(cx, int32_t, 8);
+    t->int64_data = base_array(cx, int64_t, 8);
+    t->double_data = base_array(cx, double, 8);
+    t->uint64_data = base_array(cx, uint64_t, 8);
+    t->has_data_location = chance(30);
+    t->data_location = 1;
+    for (int i = below(4); t->has_data_location && i > 0; i--) {
+        Onnx__StringStringEntryProto *e = MESSAGE(Onnx__StringStringEntryProto, ONNX__STRING_STRING_ENTRY_PROTO__INIT);
+
+        e->key = (char *)PICK(keys);
+        e->value = (char *)PICK(values);
+        PUSH(t, external_data, e);
+    }
+}
+
 static void random_model(void)
 {
     static const int64_t opsets[] = {1, 6, 7, 9, 10, 11, 12, 13, 13, 14, 15, 17, 17, 18, 18, 19, 21, 23, 24, 28};
@@ -248,6 +300,10 @@ static void random_model(void)
         add_input();
     for (int i = below(6); i > 0; i--)
         add_constant();
+    if (chance(10))
+        add_odd_tensor();
+    if (chance(4) && opset >= 7)
+        add_recurrent();
     for (int i = 1 + below(chance(70) ? 2 : 6); i > 0 && n_values < MOST_VALUES - 8; i--)
         add_node(opset);
     for (int i = chance(90) ? 1 : below(4); i > 0; i--)
