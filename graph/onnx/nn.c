@@ -63,6 +63,9 @@ static bool transposed_pads(onnx_node *n, const graph_value *x, const int64_t *e
 
     if (given >= 0 && given != w->rank)
         return onnx_wrong(n, "'output_shape' has %d values, expected %d", given, w->rank);
+    for (int i = 0; i < given; i++)
+        if (shape[i] < 1 || shape[i] > OP_MOST_WINDOW)
+            return onnx_wrong(n, "'output_shape' is %lld in spatial dimension %d", (long long)shape[i], i);
     if (given < 0 && !same)
         return base_same(mode, "VALID") || onnx_read_list(n, "pads", 2 * w->rank, 0, w->pads);
     for (int i = 0; i < w->rank; i++) {
@@ -95,6 +98,9 @@ static bool convert_conv_transpose(onnx_node *n)
             return onnx_wrong(n, "output padding %lld", (long long)extra[i]);
     if (!transposed_pads(n, x, extra, &w))
         return false;
+    for (int i = 0; i < 2 * w.rank; i++)
+        if (w.pads[i] < -OP_MOST_WINDOW || w.pads[i] > OP_MOST_WINDOW)
+            return onnx_wrong(n, "padding %lld, expected at most %d", (long long)w.pads[i], OP_MOST_WINDOW);
     for (int i = 0; i < w.rank; i++) {
         int64_t reach = (w.kernel[i] - 1) * w.dilation[i];
 

@@ -244,6 +244,26 @@ Test(onnx_form, windows_are_in_range)
     refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Conv): 'kernel_shape' is 5 in spatial dimension 0, the weights have 3");
 }
 
+Test(onnx_form, the_shape_of_a_transposed_convolution_is_in_range)
+{
+    open_model(13);
+    input("x", 1, "1", "1", "3");
+    raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
+    node("ConvTranspose", "x,w", "y", INTS("output_shape", INT64_MIN));
+    output("y");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): 'output_shape' is -9223372036854775808 in spatial dimension 0");
+}
+
+Test(onnx_form, the_padding_of_a_transposed_convolution_is_in_range)
+{
+    open_model(13);
+    input("x", 1, "1", "1", "3");
+    raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
+    node("ConvTranspose", "x,w", "y", INTS("pads", 0, INT64_MIN));
+    output("y");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): padding -9223372036854775808, expected at most 1073741824");
+}
+
 /* ---- what would grow without end ---- */
 
 Test(onnx_form, no_tensor_is_larger_than_memory_can_be)
