@@ -317,6 +317,12 @@ static bool lower(check *k)
 
 /* ---- machine code ---- */
 
+/* device NULL: the host. */
+static bool call_once(check *k, tec_device *device, tec_function *f, fuzz_data *d)
+{
+    return device ? fuzz_call_on(k->cx, device, f, d) : fuzz_call(k->cx, f, d);
+}
+
 static bool call_all(check *k, tec_module *m)
 {
     tec_error err = {0};
@@ -330,12 +336,12 @@ static bool call_all(check *k, tec_module *m)
     if (!good)
         found(k, FUZZ_WRONG, "code", base_strdup(k->cx, err.text));
     for (int i = 0; i < k->n_sets && good; i++) {
-        good = device ? fuzz_call_on(k->cx, device, f, &k->data[i]) : fuzz_call(k->cx, f, &k->data[i]);
+        good = call_once(k, device, f, &k->data[i]);
         if (!good)
             found(k, FUZZ_WRONG, "code", base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
     }
     for (int i = 0; i < k->n_refused && good; i++) {
-        fuzz_call(k->cx, f, &k->refused[i]);
+        call_once(k, device, f, &k->refused[i]);
         good = fuzz_is_refusal(&k->refused[i]) || not_refused(k, "code", &k->refused[i]);
     }
     tec_function_free(f);

@@ -90,7 +90,7 @@ Test(fuzz, steps_that_need_others_before_them_are_drawn)
     const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
     int n[BASE_COUNT(steps)] = {0};
 
-    for (int64_t i = 0; i < 150; i++) {
+    for (int64_t i = 0; i < 400; i++) {
         fuzz_case c = fuzz_make(cx, 9, i, t, NULL);
 
         for (int k = 0; k < BASE_COUNT(steps); k++)

@@ -123,5 +123,5 @@ grep -qF 'target opencl -device=generic' "$dir/out" || fail "the module does not
 if "$TEC" te "$dir/map.te" --target opencl --dim n=4 --check --device opencl:7 >"$dir/out" 2>&1; then fail "a device that is not there"; fi
 grep -q "there is no device 'opencl:7'" "$dir/out" || { cat "$dir/out"; fail "does not say that the device is not there"; }
 # Random kernels under random schedules.
-"$TEC" fuzz --target opencl --cases 12 --seed 3 >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
+"$TEC" fuzz --target opencl --cases 12 --seed 3 --keep "$dir" >"$dir/out" || { cat "$dir/out"; fail "a random kernel is wrong"; }
 echo "te_opencl: ok"

@@ -42,7 +42,7 @@ mm=("$dir/mm.te" --name mm --threads 1)
 # wrong usage
 expect 2 "where the records go is missing" "${mm[@]}"
 expect 2 "there is no option" "${mm[@]}" --records "$dir/a.db" --trails 5
-expect 1 "there is no explorer 'guess'" "${mm[@]}" --records "$dir/e.db" --explorer guess
+expect 2 "found 'guess'" "${mm[@]}" --records "$dir/e.db" --explorer guess
 expect 1 "there is no definition 'none'" "$dir/mm.te" --records "$dir/e.db" --name none
 expect 1 "'scale' has a symbolic extent 'n': give it a value with --dim n=N" "$dir/mm.te" --records "$dir/e.db"
 expect 1 "has a symbolic extent 'batch'" tests/models/digits/model.onnx --records "$dir/e.db"
