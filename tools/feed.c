@@ -113,7 +113,7 @@ bool tool_feed_dims(tool_feed *f, tool_dims *dims)
     for (int i = 0; i < dims->n; i++) {
         const tool_dim *d = &dims->at[i];
         const char *by = base_format(f->cx, "--dim %s=%lld", d->name, (long long)d->value);
-        int k = 0, axis;
+        int k = 0, axis = 0;
         const tool_port *p = find_axis(f, d->name, &axis);
 
         while (k < f->n_symbols && strcmp(f->symbol[k], d->name) != 0)
