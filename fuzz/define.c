@@ -80,6 +80,7 @@ fuzz_tensor *fuzz_add_tensor(fuzz_maker *m, const char *name, base_dtype t, cons
 {
     fuzz_tensor *x = &m->at[m->n++];
 
+    m->open = false; /* the next stage begins */
     *x = (fuzz_tensor){.name = name, .t = t, .rank = n, .bound = bound};
     for (int i = 0; i < n; i++)
         x->shape[i] = axis[i].extent;

@@ -43,6 +43,9 @@ typedef struct {
     int at_least[FUZZ_SYMBOLS]; /* a fact says so */
     int multiple[FUZZ_SYMBOLS]; /* and that the symbol is a multiple of this; 1: nothing */
     bool has_scalar;
+    bool open;   /* the stage that is being drawn has an index that the symbols decide: no condition may stand around it, since te trusts
+                  * the author with what conditions on data leave */
+    bool closed; /* such an index may not be drawn: a condition will stand around it */
     base_text combiners;
     base_dtype t; /* what most stages compute in */
 } fuzz_maker;

@@ -86,9 +86,10 @@ static const char *index_of(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis, i
         return axis[place].name;
     if (n > 0 && fuzz_chance(m->state, 10))
         return wild_index(m, to, axis, n, guard);
-    if (n > 0 && fuzz_chance(m->state, 4)) {
+    if (n > 0 && !m->closed && fuzz_chance(m->state, 4)) {
         const char *open = open_index(m, to, &axis[fuzz_below(m->state, n)]);
 
+        m->open = m->open || open;
         if (open)
             return open;
     }
@@ -239,7 +240,7 @@ const char *fuzz_expr(fuzz_maker *m, const fuzz_tensor *first, const fuzz_axis *
     int64_t other_bound, limit = fuzz_limit(m->t);
 
     for (; depth > 0; depth--) {
-        int way = fuzz_below(m->state, 10);
+        int way = fuzz_below(m->state, m->open ? 8 : 10);
 
         if (way < 5) {
             other = leaf(m, axis, n, &other_bound);
@@ -249,7 +250,9 @@ const char *fuzz_expr(fuzz_maker *m, const fuzz_tensor *first, const fuzz_axis *
         } else if (way < 8)
             e = unary(m, e, bound);
         else {
+            m->closed = true;
             other = leaf(m, axis, n, &other_bound);
+            m->closed = false;
             e = base_format(m->cx, "select(%s, %s, %s)", fuzz_condition(m, axis, n), e, other);
             *bound = *bound > other_bound ? *bound : other_bound;
         }

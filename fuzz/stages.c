@@ -91,7 +91,7 @@ static const char *reduction_text(fuzz_maker *m, const fuzz_tensor *base, const 
     if (!result)
         return NULL;
     if (fuzz_chance(m->state, 15))
-        where = base_format(m->cx, " where %s", fuzz_condition(m, axis, n));
+        where = m->open ? "" : base_format(m->cx, " where %s", fuzz_condition(m, axis, n));
     e = base_format(m->cx, "%s[%s](%s%s)", op, fuzz_axes_text(m, axis + spatial, n - spatial), e, where);
     /* Over nothing, the least and the greatest are infinite or the ends of the dtype. */
     if (*op == 'm')
