@@ -2,7 +2,7 @@
 # armv7 -- a kernel for 32-bit Arm is an object that runs, on an emulated processor, with the helpers it asks for.
 set -eu
 for program in qemu-arm clang-19 ld.lld-19; do
-    command -v $program >/dev/null || { echo "no $program: scripts/packages --install test cross"; exit 77; }
+    command -v $program >/dev/null || { echo "no $program: scripts/packages --install test"; exit 1; }
 done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
