@@ -9,6 +9,7 @@
 #include "tec/device.h"
 #include "tools/args.h"
 #include "tools/data.h"
+#include "tools/feed.h"
 #include "tools/report.h"
 #include "worker/tensors.h"
 
@@ -22,31 +23,25 @@ typedef struct {
     tec_error err;
 } call;
 
-static DLTensor *make_argument(te_run *r, const rt_param_desc *p, int k)
-{
-    int64_t shape[RT_MAX_RANK];
-
-    for (int d = 0; d < p->rank; d++)
-        if (!rt_dim_is_const(p->shape[d], &shape[d]))
-            return base_fail(r->cx, TEC_INVALID, r->def->loc,
-                             "'%s' has symbolic extents: give each symbol a value with --dim NAME=N",
-                             p->name);
-    DLTensor *t = tool_new_tensor(r->cx, p->dtype, p->rank, shape);
-    run_fill_random(t, (uint64_t)k + 1);
-    return t;
-}
-
+/* Kernels run at one size, so every symbol must have got a value before. */
 static bool make_arguments(te_run *r, call *c)
 {
     const rt_function_desc *f = r->function;
+    tool_feed feed = tool_feed_function(r->cx, f);
 
+    if (f->n_symbols) {
+        base_fail(r->cx, TEC_INVALID, r->def->loc,
+                  "'%s' has symbolic extents: give each symbol a value with --dim NAME=N", f->name);
+        return false;
+    }
+    if (!tool_feed_rest(&feed, 1))
+        return false;
     c->n = f->n_params;
     c->host = base_array(r->cx, DLTensor *, c->n);
     c->arg = base_array(r->cx, DLTensor *, c->n);
     c->array = base_array(r->cx, tec_array *, c->n);
     for (int k = 0; k < c->n; k++)
-        if (!(c->arg[k] = c->host[k] = make_argument(r, &f->params[k], k)))
-            return false;
+        c->arg[k] = c->host[k] = feed.port[k].tensor;
     return true;
 }
 
