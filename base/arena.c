@@ -1,8 +1,9 @@
 /* arena.c -- the memory of a context: pieces cut from chunks, given back all at once or down to a mark.
  *
- * Small requests are cut from chunks of one size, which are kept for reuse; a large request gets a chunk of its own, which
- * is freed as soon as it is dropped. Chunks form stacks (`top`, `large`), so that a mark is three numbers. In builds with
- * the address sanitizer whatever is not handed out is poisoned, with a gap behind every piece.
+ * Small requests are cut from chunks of one size, which are kept for reuse; a large request gets a chunk of
+ * its own, which is freed as soon as it is dropped. Chunks form stacks (`top`, `large`), so that a mark is
+ * three numbers. In builds with the address sanitizer whatever is not handed out is poisoned, with a gap
+ * behind every piece.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,17 @@
 
 enum {
     CHUNK_BYTES = 256 * 1024,
-    LARGE_BYTES = CHUNK_BYTES / 4, /* from here on, a chunk of its own wastes less than the rest of a shared one */
+    /* from here on, a chunk of its own wastes less than the rest of a shared one */
+    LARGE_BYTES = CHUNK_BYTES / 4,
     ALIGNMENT = 16,
     SMALL_BYTES = 256
 };
+
+#ifdef TEC_DEBUG
+enum { IS_DEBUG = 1 };
+#else
+enum { IS_DEBUG = 0 };
+#endif
 
 struct base_chunk {
     base_chunk *below;
@@ -33,12 +41,12 @@ enum { GAP = 0 };
 #define SHOW(p, n) ((void)(p), (void)(n))
 #endif
 
-static base_chunk *new_chunk(size_t size, base_chunk *below)
+static base_chunk *new_chunk(tec_context *cx, size_t size, base_chunk *below)
 {
-    base_chunk *c = malloc(sizeof(base_chunk) + size);
+    base_chunk *c = base_may_allocate(cx) ? malloc(sizeof(base_chunk) + size) : NULL;
 
     if (!c)
-        abort();
+        base_no_memory(cx, size);
     *c = (base_chunk){.below = below, .size = size};
     HIDE(c->data, size);
     return c;
@@ -72,40 +80,45 @@ static void *cut(base_chunk *c, size_t room, size_t size)
     return clear(p, room, size);
 }
 
-static void push_chunk(base_arena *a)
+static void push_chunk(tec_context *cx)
 {
+    base_arena *a = &cx->arena;
     base_chunk *c = a->spare;
 
     if (c) {
         a->spare = c->below;
         c->below = a->top;
     } else {
-        c = new_chunk(CHUNK_BYTES, a->top);
+        c = new_chunk(cx, CHUNK_BYTES, a->top);
     }
     a->top = c;
 }
 
+/* Never NULL: without memory the call is left by a jump (base/guard.h). Zeroed. Every few hundred allocations
+ * the deadline and the cancel are looked at. */
 void *base_alloc(tec_context *cx, size_t size)
 {
     base_arena *a = &cx->arena;
 
-    if (size > SIZE_MAX / 2)
-        abort();
+    if (size > SIZE_MAX / 2 || (IS_DEBUG && !base_may_allocate(cx)))
+        base_no_memory(cx, size);
+    if (--cx->patience < 0)
+        base_check(cx);
     size_t room = ((size ? size : 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + GAP;
     a->handed_out += size;
     if (room >= LARGE_BYTES) {
-        a->large = new_chunk(room, a->large);
+        a->large = new_chunk(cx, room, a->large);
         return cut(a->large, room, size);
     }
     if (!a->top || a->top->size - a->top->used < room)
-        push_chunk(a);
+        push_chunk(cx);
     return cut(a->top, room, size);
 }
 
 void *base_alloc_array(tec_context *cx, size_t n, size_t size)
 {
     if (size && n > SIZE_MAX / 2 / size)
-        abort();
+        base_no_memory(cx, SIZE_MAX);
     return base_alloc(cx, n * size);
 }
 
@@ -134,6 +147,8 @@ static void shrink(base_chunk *c, size_t used)
     c->used = used;
 }
 
+/* Drops everything that was allocated after the mark. Chunks of the usual size are kept for the next request.
+ */
 static void release(base_arena *a, base_mark mark)
 {
     while (a->large != mark.large)

@@ -1,7 +1,8 @@
 /* containers.c -- vector, pointer map, dictionary, hash and generator.
  *
- * The tables use open addressing with linear probing and a power-of-two capacity, at most half full; an empty slot has a
- * NULL key. Old storage stays in the arena: growing by doubling wastes no more than what is in use.
+ * The tables use open addressing with linear probing and a power-of-two capacity, at most half full; an empty
+ * slot has a NULL key. Old storage stays in the arena: growing by doubling wastes no more than what is in
+ * use.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +94,10 @@ void base_dict_put(tec_context *cx, base_dict *d, const char *key, const void *v
     uint64_t hash = hash_string(key);
     struct base_dict_slot *slot = dict_slot(d->slots, d->cap, key, hash);
     if (!slot->key) {
+        base_push(cx, &d->order, key);
         slot->key = key;
         slot->hash = hash;
         d->n++;
-        base_push(cx, &d->order, key);
     }
     slot->value = (void *)value;
 }
@@ -111,7 +112,8 @@ bool base_dict_has(const base_dict *d, const char *key)
     return d->cap && key && dict_slot(d->slots, d->cap, key, hash_string(key))->key;
 }
 
-/* Up to eight bytes as a little-endian number, so that the order of bytes in a machine's words plays no part. */
+/* Up to eight bytes as a little-endian number, so that the order of bytes in a machine's words plays no
+ * part. */
 static uint64_t read_word(const unsigned char *p, size_t n)
 {
     uint64_t word = 0;
@@ -140,7 +142,8 @@ uint64_t base_random(uint64_t *state)
 int64_t base_random_below(uint64_t *state, int64_t n)
 {
     uint64_t range = (uint64_t)n;
-    uint64_t uneven = (UINT64_MAX - range + 1) % range; /* 2^64 mod n: so many draws would favour the small results */
+    /* 2^64 mod n: so many draws would favour the small results */
+    uint64_t uneven = (UINT64_MAX - range + 1) % range;
     uint64_t draw;
 
     do

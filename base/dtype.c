@@ -1,6 +1,7 @@
 /* dtype.c -- dtypes as text, and the two sixteen-bit floats.
  *
- * Narrowing works on the bits of a double, which holds every float exactly: so there is one rounding, whatever the source.
+ * Narrowing works on the bits of a double, which holds every float exactly: so there is one rounding,
+ * whatever the source.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static const char *code_text(int code)
     }
 }
 
+/* Writes into the caller's buffer, since messages may be needed where nothing can be allocated. */
 const char *base_dtype_print(base_dtype t, char *buffer, size_t size)
 {
     char lanes[8] = "";
@@ -68,6 +70,7 @@ static bool has_width(int code, int bits)
     return bits <= 64;
 }
 
+/* The part before the lanes; moves *p behind it. */
 static bool read_element(const char **p, base_dtype *out)
 {
     static const struct {
@@ -89,6 +92,7 @@ static bool read_element(const char **p, base_dtype *out)
     return false;
 }
 
+/* "f32", "bool", "i8x4"; false for anything else, without a message. */
 bool base_dtype_parse(const char *text, base_dtype *out)
 {
     base_dtype t;
@@ -133,7 +137,8 @@ float base_bfloat_to_float(uint16_t h)
     return float_of_bits((uint32_t)h << 16);
 }
 
-/* The top 16 bits of a narrow format: sign, `exponent_bits`, and a fraction in the rest; to nearest, ties to even. */
+/* The top 16 bits of a narrow format: sign, `exponent_bits`, and a fraction in the rest; to nearest, ties to
+ * even. */
 static uint16_t narrow(double value, int exponent_bits)
 {
     const int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
@@ -144,7 +149,8 @@ static uint16_t narrow(double value, int exponent_bits)
     const uint64_t sign = bits >> 63 << 15, fraction = bits & 0xfffffffffffffu;
     const int exponent = (int)(bits >> 52 & 0x7ff);
     if (exponent == 0x7ff) /* a NaN stays one: quiet, with the top of its payload */
-        return (uint16_t)(sign | infinity | (fraction ? 1u << (fraction_bits - 1) | fraction >> (52 - fraction_bits) : 0));
+        return (uint16_t)(sign | infinity |
+                          (fraction ? 1u << (fraction_bits - 1) | fraction >> (52 - fraction_bits) : 0));
 
     int drop = 52 - fraction_bits, e = exponent - 1023 + bias;
     if (e <= 0) { /* below the normal range the fraction loses a bit for each step */
@@ -153,10 +159,12 @@ static uint16_t narrow(double value, int exponent_bits)
     }
     if (exponent == 0 || drop > 54)
         return (uint16_t)sign;
-    const uint64_t whole = fraction | (uint64_t)1 << 52, half = (uint64_t)1 << (drop - 1), rest = whole & (2 * half - 1);
+    const uint64_t whole = fraction | (uint64_t)1 << 52, half = (uint64_t)1 << (drop - 1),
+                   rest = whole & (2 * half - 1);
     uint64_t kept = whole >> drop;
     kept += rest > half || (rest == half && (kept & 1));
-    /* `kept` carries the leading one, which steps the exponent up by one, and so does a carry out of the rounding. */
+    /* `kept` carries the leading one, which steps the exponent up by one, and so does a carry out of the
+     * rounding. */
     const uint64_t result = ((uint64_t)(e - 1) << fraction_bits) + kept;
     return (uint16_t)(sign | (result < infinity ? result : infinity));
 }

@@ -1,7 +1,7 @@
 /* lexer.c -- cuts a text into names, numbers, strings and symbols, with one token of look-ahead.
  *
- * The invariant: after a failure nothing is left to read, and both tokens are END. So a parser's own later complaints find
- * an error in the context already, and change nothing.
+ * The invariant: after a failure nothing is left to read, and both tokens are END. So a parser's own later
+ * complaints find an error in the context already, and change nothing.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool in_name(char c)
 
 static base_loc here(const base_lexer *lx)
 {
-    return (base_loc){lx->file, lx->line};
+    return (base_loc){lx->file, lx->line, (int)(lx->p - lx->begin) + 1, lx->file ? lx->begin : NULL};
 }
 
 static base_token end_token(const base_lexer *lx)
@@ -58,8 +58,9 @@ static bool skip_space(base_lexer *lx)
             lx->p += strcspn(lx->p, "\n");
         if (*lx->p == '\0' || !strchr(" \t\r\n\f\v", *lx->p))
             return lx->p > start;
-        lx->line += *lx->p == '\n';
-        lx->p++;
+        bool ends = *lx->p++ == '\n';
+        lx->line += ends;
+        lx->begin = ends ? lx->p : lx->begin;
     }
 }
 
@@ -118,6 +119,7 @@ static bool is_well_formed(const char *text, bool hex, bool is_float)
     return !hex || (isxdigit((unsigned char)text[2]) && (!is_float || strpbrk(text, "pP")));
 }
 
+/* Integers up to 2^64 - 1 are taken: those above 2^63 - 1 as the bits of an unsigned number. */
 static void read_number(base_lexer *lx, base_token *t)
 {
     const char *start = lx->p;
@@ -127,17 +129,18 @@ static void read_number(base_lexer *lx, base_token *t)
     t->kind = is_float ? BASE_TOK_FLOAT : BASE_TOK_INT;
     t->text = base_strndup(lx->cx, start, (size_t)n);
     if (bad || !is_well_formed(t->text, hex, is_float)) {
-        base_fail(lx->cx, TEC_INVALID, here(lx), "malformed number '%.*s'", n + bad, start);
+        base_fail(lx->cx, TEC_INVALID, t->loc, "malformed number '%.*s'", n + bad, start);
         return;
     }
-    /* In the "C" locale, which libc holds ready: a process may have one where the decimal point is a comma. */
+    /* In the "C" locale, which libc holds ready: a process may have one where the decimal point is a
+     * comma. */
     t->f = strtod_l(t->text, NULL, newlocale(LC_ALL_MASK, "C", (locale_t)0));
     if (is_float)
         return;
     errno = 0;
     t->i = (int64_t)strtoull(t->text, NULL, hex ? 16 : 10);
     if (errno == ERANGE)
-        base_fail(lx->cx, TEC_INVALID, here(lx), "number '%s' does not fit in 64 bits", t->text);
+        base_fail(lx->cx, TEC_INVALID, t->loc, "number '%s' does not fit in 64 bits", t->text);
 }
 
 static int hex_value(char c)
@@ -168,6 +171,7 @@ static int read_escape(base_lexer *lx)
     return -1;
 }
 
+/* A string ends on its line, so that a missing quote is reported where it belongs. */
 static void read_string(base_lexer *lx, base_token *t)
 {
     base_text text = {0};
@@ -175,12 +179,13 @@ static void read_string(base_lexer *lx, base_token *t)
     t->kind = BASE_TOK_STRING;
     for (lx->p++; *lx->p != '"';) {
         if (*lx->p == '\0' || *lx->p == '\n') {
-            base_fail(lx->cx, TEC_INVALID, here(lx), "the string that starts here has no end on its line");
+            base_fail(lx->cx, TEC_INVALID, t->loc, "the string that starts here has no end on its line");
             return;
         }
         int c = (unsigned char)*lx->p++;
         if (c == '\\' && (c = read_escape(lx)) < 0) {
-            base_fail(lx->cx, TEC_INVALID, here(lx), "unknown escape in a string: use \\n, \\t, \\r, \\\", \\\\ or \\xHH");
+            base_fail(lx->cx, TEC_INVALID, here(lx),
+                      "unknown escape in a string: use \\n, \\t, \\r, \\\", \\\\ or \\xHH");
             return;
         }
         base_addn(lx->cx, &text, (char[]){(char)c}, 1);
@@ -189,6 +194,7 @@ static void read_string(base_lexer *lx, base_token *t)
     t->text = base_text_str(lx->cx, &text);
 }
 
+/* The longest symbol of the table; it lists longer ones first. */
 static void read_symbol(base_lexer *lx, base_token *t)
 {
     t->kind = BASE_TOK_SYMBOL;
@@ -236,23 +242,57 @@ void base_advance(base_lexer *lx)
         stop(lx);
 }
 
+/* Reads on at `p`, which is on line `line` that starts at `begin`. */
+static void start(base_lexer *lx, const char *p, const char *begin, int line)
+{
+    lx->p = p;
+    lx->begin = begin;
+    lx->line = line;
+    lx->next = scan(lx);
+    lx->next.space_before = true;
+    base_advance(lx);
+}
+
+/* Messages show lines of the source, so of a file the lexer keeps its text. */
 base_lexer *base_lexer_new(tec_context *cx, const char *file, const char *text)
 {
     base_lexer *lx = base_new(cx, base_lexer);
 
     lx->cx = cx;
     lx->file = file ? base_strdup(cx, file) : NULL;
-    lx->p = text;
-    lx->line = 1;
-    lx->next = scan(lx);
-    lx->next.space_before = true;
-    base_advance(lx);
+    lx->source = file ? base_strdup(cx, text) : text;
+    start(lx, lx->source, lx->source, 1);
     return lx;
+}
+
+base_lexer *base_lexer_behind(tec_context *cx, base_loc loc, const char *text)
+{
+    base_lexer *lx = base_new(cx, base_lexer);
+    size_t before = loc.text && loc.column > 0 ? (size_t)loc.column : 0;
+
+    lx->cx = cx;
+    lx->file = base_strdup(cx, loc.file);
+    lx->source = base_format(cx, "%.*s%s", (int)before, before ? loc.text : "", text);
+    start(lx, lx->source + before, lx->source, loc.line > 0 ? loc.line : 1);
+    return lx;
+}
+
+void base_lexer_go(base_lexer *lx, const char *p)
+{
+    const char *begin = p;
+    int line = 1;
+
+    while (begin > lx->source && begin[-1] != '\n')
+        begin--;
+    for (const char *c = lx->source; c < begin; c++)
+        line += *c == '\n';
+    start(lx, p, begin, line);
 }
 
 bool base_at(const base_lexer *lx, const char *text)
 {
-    return (lx->tok.kind == BASE_TOK_NAME || lx->tok.kind == BASE_TOK_SYMBOL) && base_same(lx->tok.text, text);
+    return (lx->tok.kind == BASE_TOK_NAME || lx->tok.kind == BASE_TOK_SYMBOL) &&
+           base_same(lx->tok.text, text);
 }
 
 bool base_accept(base_lexer *lx, const char *text)
@@ -311,6 +351,7 @@ bool base_expect_int(base_lexer *lx, const char *what, int64_t *out)
     return true;
 }
 
+/* The text between braces, unread, for another parser. Braces inside must be balanced. */
 const char *base_lexer_raw_block(base_lexer *lx)
 {
     const char *start = lx->behind, *end = start;

@@ -1,4 +1,5 @@
-/* base/plant.c -- planted faults: which there are, and which one a context has switched on. Debug builds only. */
+/* base/plant.c -- planted faults: which there are, and which one a context has switched on. Debug builds
+ * only. */
 #include <string.h>
 
 #include "base/context.h"
@@ -22,6 +23,9 @@ bool base_set_plant(tec_context *cx, const char *name)
     return false;
 }
 
-bool base_planted(const tec_context *cx, base_plant_id fault) { return cx->plant == fault; }
+bool base_planted(const tec_context *cx, base_plant_id fault)
+{
+    return cx->plant == fault;
+}
 
 #endif

@@ -19,9 +19,7 @@ int base_print(char *buffer, size_t size, const char *fmt, va_list args)
     int n = vsnprintf(buffer, size, fmt, args);
 
     uselocale(before);
-    if (n < 0)
-        abort();
-    return n;
+    return n > 0 ? n : 0; /* all formats are ours, so that none fails; one that did would print nothing */
 }
 
 char *base_strdup(tec_context *cx, const char *s)
@@ -63,6 +61,20 @@ char *base_format(tec_context *cx, const char *fmt, ...)
 bool base_same(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+int base_compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+bool base_ends_with(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+
+    return n >= m && strcmp(s + n - m, suffix) == 0;
 }
 
 bool base_starts_with(const char *s, const char *prefix)
@@ -138,18 +150,26 @@ static bool read_all(tec_context *cx, int fd, base_text *t)
     return true;
 }
 
+static void close_file(void *fd)
+{
+    close(*(int *)fd);
+}
+
+/* The bytes with a zero behind them. NULL with an error that has the system's reason. */
 char *base_read_file(tec_context *cx, const char *path, size_t *size)
 {
     base_text t = {0};
+    base_held file;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot open: %s", strerror(errno));
+        return base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot open: %s", strerror(errno));
+    base_hold(cx, &file, close_file, &fd);
     bool ok = read_all(cx, fd, &t);
     int why = errno;
-    close(fd);
+    base_drop(&file);
     if (!ok)
-        return base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot read: %s", strerror(why));
+        return base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot read: %s", strerror(why));
     if (size)
         *size = t.n;
     return t.data;
@@ -169,21 +189,22 @@ static bool write_all(int fd, const char *data, size_t size)
     return true;
 }
 
-/* A device or a pipe is written into; a file renamed to its name would take its place. */
-static bool is_special(const char *path)
+bool base_is_special(const char *path)
 {
     struct stat s;
 
     return stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
 }
 
+/* Writes a draft beside the file and renames it: readers see the old bytes or the new ones, never half of
+ * them. Pipes and devices are written directly. */
 bool base_write_file(tec_context *cx, const char *path, const void *data, size_t size)
 {
-    const char *draft = is_special(path) ? path : base_format(cx, "%s.%ld.tmp", path, (long)getpid());
+    const char *draft = base_is_special(path) ? path : base_format(cx, "%s.%ld.tmp", path, (long)getpid());
     int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
     if (fd < 0) {
-        base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot create: %s", strerror(errno));
+        base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot create: %s", strerror(errno));
         return false;
     }
     bool ok = write_all(fd, data, size);
@@ -199,7 +220,7 @@ bool base_write_file(tec_context *cx, const char *path, const void *data, size_t
     if (!ok) {
         if (draft != path)
             unlink(draft);
-        base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot write: %s", strerror(why));
+        base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot write: %s", strerror(why));
     }
     return ok;
 }

@@ -1,12 +1,11 @@
 /* The arena: zeroed and aligned pieces, marks, and a size that stays put over many resets. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/guard.h"
 
 static tec_context *cx;
 
@@ -97,7 +96,8 @@ Test(arena, keeps_the_error_text_when_a_mark_is_released)
 {
     base_mark mark = base_arena_mark(cx);
 
-    base_fail(cx, TEC_INVALID, (base_loc){"a.te", 1}, "%s", base_format(cx, "stage '%s'", "C"));
+    base_fail(cx, TEC_INVALID, (base_loc){.file = "a.te", .line = 1}, "%s",
+              base_format(cx, "stage '%s'", "C"));
     base_arena_release(cx, mark);
     memset(base_alloc(cx, 1000), 0xff, 1000);
     cr_assert(eq(str, (char *)tec_context_error(cx), "a.te:1: error: stage 'C'"));
@@ -120,16 +120,18 @@ static void use_and_reset(tec_context *child, int times)
         base_alloc(child, 300000);
         for (int k = 0; k < 8; k++)
             base_alloc(child, 50000);
-        base_fail(child, TEC_INVALID, (base_loc){"a.te", i}, "number %d", i);
+        base_fail(child, TEC_INVALID, (base_loc){.file = "a.te", .line = i}, "number %d", i);
         base_reset(child);
     }
 }
 
-/* The sanitizers keep freed memory in quarantine on purpose, and are slow; the claim is about the plain build. */
+/* The sanitizers keep freed memory in quarantine on purpose, and are slow; the claim is about the plain
+ * build. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { RESETS = 500, SLACK_PAGES = 1 << 20 };
 #else
-enum { RESETS = 100000, SLACK_PAGES = 256 }; /* the kernel counts in batches; ten bytes a reset would be 244 pages */
+/* the kernel counts in batches; ten bytes a reset would be 244 pages */
+enum { RESETS = 100000, SLACK_PAGES = 256 };
 #endif
 
 Test(arena, stays_of_one_size_over_many_resets)
@@ -151,7 +153,14 @@ Test(arena, copies_bytes)
     cr_assert(base_copy(cx, NULL, 0) != NULL);
 }
 
-Test(arena, ends_the_process_rather_than_let_a_size_wrap, .signal = SIGABRT)
+static void *guarded_array(size_t n, size_t size)
 {
-    base_alloc_array(cx, SIZE_MAX / 8, 16);
+    BASE_GUARD(cx, NULL);
+    return base_alloc_array(cx, n, size);
+}
+
+Test(arena, refuses_a_size_that_would_wrap)
+{
+    cr_assert(guarded_array(SIZE_MAX / 8, 16) == NULL);
+    cr_assert(eq(int, (int)tec_context_status(cx), TEC_NO_MEMORY));
 }

@@ -54,7 +54,8 @@ Test(containers, map_agrees_with_a_plain_array)
         cr_assert(eq(int, m.n, n));
         for (int i = 0; i < KEYS; i++) {
             cr_assert(base_map_has(&m, &keys[i]) == (model[i] >= 0), "seed %d, key %d", (int)round, i);
-            cr_assert(base_map_get(&m, &keys[i]) == (model[i] < 0 ? NULL : &values[model[i]]), "seed %d, key %d", (int)round, i);
+            cr_assert(base_map_get(&m, &keys[i]) == (model[i] < 0 ? NULL : &values[model[i]]),
+                      "seed %d, key %d", (int)round, i);
         }
     }
 }
@@ -94,7 +95,8 @@ Test(containers, dictionary_agrees_with_a_plain_array)
         for (int i = 0; i < KEYS; i++) {
             const char *key = base_format(cx, "key%d", i);
             cr_assert(base_dict_has(&d, key) == (model[i] >= 0), "seed %d, key %d", (int)round, i);
-            cr_assert(base_dict_get(&d, key) == (model[i] < 0 ? NULL : &values[model[i]]), "seed %d, key %d", (int)round, i);
+            cr_assert(base_dict_get(&d, key) == (model[i] < 0 ? NULL : &values[model[i]]), "seed %d, key %d",
+                      (int)round, i);
         }
     }
 }

@@ -30,27 +30,28 @@ Test(context, has_no_error_at_first)
 
 Test(context, says_file_line_and_message)
 {
-    cr_assert(base_fail(cx, TEC_INVALID, (base_loc){"conv.te", 41}, "cannot unroll '%s'", "rc") == NULL);
+    cr_assert(base_fail(cx, TEC_INVALID, (base_loc){.file = "conv.te", .line = 41}, "cannot unroll '%s'",
+                        "rc") == NULL);
     cr_assert(eq(str, (char *)tec_context_error(cx), "conv.te:41: error: cannot unroll 'rc'"));
     cr_assert(eq(int, (int)tec_context_status(cx), TEC_INVALID));
 }
 
 Test(context, leaves_out_the_line_where_there_is_none)
 {
-    base_fail(cx, TEC_IO, (base_loc){"model.onnx", 0}, "cannot open");
+    base_fail(cx, TEC_IO, (base_loc){.file = "model.onnx"}, "cannot open");
     cr_assert(eq(str, (char *)tec_context_error(cx), "model.onnx: error: cannot open"));
 }
 
 Test(context, leaves_out_the_file_where_there_is_none)
 {
-    base_fail(cx, TEC_UNSUPPORTED, (base_loc){NULL, 7}, "no such thing");
+    base_fail(cx, TEC_UNSUPPORTED, (base_loc){.line = 7}, "no such thing");
     cr_assert(eq(str, (char *)tec_context_error(cx), "error: no such thing"));
 }
 
 Test(context, puts_each_note_on_a_line_of_its_own)
 {
-    base_fail(cx, TEC_INVALID, (base_loc){"a.te", 3}, "no '%s'", "k");
-    base_note(cx, (base_loc){"a.te", 1}, "'%s' was declared here", "i");
+    base_fail(cx, TEC_INVALID, (base_loc){.file = "a.te", .line = 3}, "no '%s'", "k");
+    base_note(cx, (base_loc){.file = "a.te", .line = 1}, "'%s' was declared here", "i");
     base_note(cx, (base_loc){0}, "so was '%s'", "j");
     cr_assert(eq(str, (char *)tec_context_error(cx),
                  "a.te:3: error: no 'k'\na.te:1: note: 'i' was declared here\nnote: so was 'j'"));
@@ -58,21 +59,21 @@ Test(context, puts_each_note_on_a_line_of_its_own)
 
 Test(context, keeps_the_first_error_and_drops_the_notes_of_later_ones)
 {
-    base_fail(cx, TEC_INVALID, (base_loc){"a.te", 3}, "first");
-    base_fail(cx, TEC_IO, (base_loc){"b.te", 4}, "second");
-    base_note(cx, (base_loc){"b.te", 5}, "note of the second");
+    base_fail(cx, TEC_INVALID, (base_loc){.file = "a.te", .line = 3}, "first");
+    base_fail(cx, TEC_IO, (base_loc){.file = "b.te", .line = 4}, "second");
+    base_note(cx, (base_loc){.file = "b.te", .line = 5}, "note of the second");
     cr_assert(eq(str, (char *)tec_context_error(cx), "a.te:3: error: first"));
     cr_assert(eq(int, (int)tec_context_status(cx), TEC_INVALID));
 }
 
 Test(context, takes_a_new_error_after_it_was_cleared)
 {
-    base_fail(cx, TEC_INVALID, (base_loc){"a.te", 3}, "first");
+    base_fail(cx, TEC_INVALID, (base_loc){.file = "a.te", .line = 3}, "first");
     tec_context_clear(cx);
     cr_assert(tec_context_error(cx) == NULL);
-    base_note(cx, (base_loc){"a.te", 3}, "of an error that is gone");
+    base_note(cx, (base_loc){.file = "a.te", .line = 3}, "of an error that is gone");
     cr_assert(tec_context_error(cx) == NULL);
-    base_fail(cx, TEC_IO, (base_loc){"b.te", 4}, "second");
+    base_fail(cx, TEC_IO, (base_loc){.file = "b.te", .line = 4}, "second");
     cr_assert(eq(str, (char *)tec_context_error(cx), "b.te:4: error: second"));
 }
 
@@ -88,7 +89,7 @@ Test(context, keeps_a_message_of_any_length)
 
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
-    base_fail(cx, TEC_INVALID, (base_loc){long_name, 1}, "'%s'", long_name);
+    base_fail(cx, TEC_INVALID, (base_loc){.file = long_name, .line = 1}, "'%s'", long_name);
     cr_assert(eq(sz, strlen(tec_context_error(cx)), 2 * 4999 + strlen(":1: error: ''")));
 }
 
@@ -97,7 +98,7 @@ Test(context, remembers_where_the_caller_stands)
     cr_assert(tec_here(cx, "user.c", 12) == cx);
     cr_assert(eq(str, (char *)base_where(cx).file, "user.c"));
     cr_assert(eq(int, base_where(cx).line, 12));
-    base_set_where(cx, (base_loc){"other.te", 3});
+    base_set_where(cx, (base_loc){.file = "other.te", .line = 3});
     cr_assert(eq(str, (char *)base_where(cx).file, "other.te"));
     cr_assert(tec_here(NULL, "user.c", 1) == NULL);
 }
@@ -191,7 +192,7 @@ Test(context, adopts_the_error_of_another_with_its_notes)
 {
     tec_context *a = tec_context_new(), *b = base_child(a);
 
-    base_fail(b, TEC_UNSUPPORTED, (base_loc){"f.te", 3}, "what");
+    base_fail(b, TEC_UNSUPPORTED, (base_loc){.file = "f.te", .line = 3}, "what");
     base_note(b, (base_loc){0}, "why");
     base_adopt(a, b);
     base_note(a, (base_loc){0}, "where");

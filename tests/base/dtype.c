@@ -49,9 +49,11 @@ Test(dtype, reads_every_width_of_integer)
 
 Test(dtype, refuses_what_is_none)
 {
-    static const char *const bad[] = {"",       "f",       "f8",       "f31",  "f128",   "i0",     "i65",    "i032",      "bf32",
-                                      "bool8",  "f32x",    "f32x0",    "x4",   "f32x4x", "f32 ",   " f32",   "float32",   "i-8",
-                                      "i8x65536", "u99999999999", "handle64", "F32",  "bfloat", "int", "f32x-1", "bool x2"};
+    static const char *const bad[] = {
+        "",     "f",      "f8",      "f31",    "f128",     "i0",           "i65",
+        "i032", "bf32",   "bool8",   "f32x",   "f32x0",    "x4",           "f32x4x",
+        "f32 ", " f32",   "float32", "i-8",    "i8x65536", "u99999999999", "handle64",
+        "F32",  "bfloat", "int",     "f32x-1", "bool x2"};
     base_dtype t;
 
     for (int i = 0; i < BASE_COUNT(bad); i++)
@@ -68,13 +70,14 @@ Test(dtype, counts_bytes_of_an_element)
 
 Test(dtype, sorts_types_into_kinds)
 {
-    cr_assert(base_is_int(BASE_U8) && base_is_int(BASE_I64) && !base_is_int(BASE_BOOL) && !base_is_int(BASE_F16));
+    cr_assert(base_is_int(BASE_U8) && base_is_int(BASE_I64) && !base_is_int(BASE_BOOL) &&
+              !base_is_int(BASE_F16));
     cr_assert(base_is_float(BASE_BF16) && base_is_float(BASE_F64) && !base_is_float(BASE_I32));
     cr_assert(base_is_signed(BASE_I8) && !base_is_signed(BASE_U8));
 }
 
-/* What a narrow float with `fraction` bits and least normal exponent `least` is nearest to `x`, ties to even: computed on the
- * value, where the code under test works on the bits. */
+/* What a narrow float with `fraction` bits and least normal exponent `least` is nearest to `x`, ties to even:
+ * computed on the value, where the code under test works on the bits. */
 static double nearest(double x, int fraction, int least, double largest)
 {
     if (x == 0 || isnan(x) || isinf(x))
@@ -117,7 +120,8 @@ static void check_half(double x)
 
 static void check_bfloat(double x)
 {
-    double expected = nearest(x, 7, -126, 0x1.fep127), narrowed = base_bfloat_to_float(base_double_to_bfloat(x));
+    double expected = nearest(x, 7, -126, 0x1.fep127),
+           narrowed = base_bfloat_to_float(base_double_to_bfloat(x));
 
     cr_assert(same(narrowed, expected), "%a gave %a, not %a", x, narrowed, expected);
     float f = (float)x;
@@ -125,8 +129,8 @@ static void check_bfloat(double x)
     cr_assert(same(base_bfloat_to_float(base_float_to_bfloat(f)), expected), "float %a", f);
 }
 
-/* Rounding is monotone, so it is right everywhere when it is right at every value, at every midpoint between neighbours
- * and right beside them. */
+/* Rounding is monotone, so it is right everywhere when it is right at every value, at every midpoint between
+ * neighbours and right beside them. */
 static void check_around(double x, double y, void (*check)(double))
 {
     double middle = x / 2 + y / 2;

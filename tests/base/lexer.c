@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/lexer.h"
+#include "tests/plain.h"
 
 static tec_context *cx;
 
@@ -37,7 +38,7 @@ static char *error_of(const char *text)
 {
     tec_context_clear(cx);
     tokens(text);
-    return (char *)(tec_context_error(cx) ? tec_context_error(cx) : "no error");
+    return (char *)(tec_context_error(cx) ? plain(cx, tec_context_error(cx)) : "no error");
 }
 
 Test(lexer, finds_nothing_in_an_empty_text)
@@ -81,8 +82,10 @@ Test(lexer, reads_integers)
 
 Test(lexer, reads_floats_in_decimal_and_in_hex)
 {
-    static const double expected[] = {1.5, 0.25, 1e10, 2.5e-3, 3.0, 0x1.8p3, 0x1p-1074, 0x1.fffffep127, 1e5, INFINITY};
-    base_lexer *lx = base_lexer_new(cx, NULL, "1.5 .25 1e10 2.5E-3 3. 0x1.8p3 0x1p-1074 0X1.fffffeP+127 1.e5 1e999");
+    static const double expected[] = {1.5,     0.25,      1e10,           2.5e-3, 3.0,
+                                      0x1.8p3, 0x1p-1074, 0x1.fffffep127, 1e5,    INFINITY};
+    base_lexer *lx =
+        base_lexer_new(cx, NULL, "1.5 .25 1e10 2.5E-3 3. 0x1.8p3 0x1p-1074 0X1.fffffeP+127 1.e5 1e999");
 
     for (int i = 0; i < BASE_COUNT(expected); i++, base_advance(lx)) {
         cr_assert(eq(int, lx->tok.kind, BASE_TOK_FLOAT), "number %d", i);
@@ -100,7 +103,8 @@ Test(lexer, reads_floats_alike_in_every_locale)
 
 Test(lexer, keeps_a_range_apart_from_a_float)
 {
-    cr_assert(eq(str, tokens("0..16 0..n 1.5..2 0x10..0x20"), "i:0 s:.. i:16 i:0 s:.. n:n f:1.5 s:.. i:2 i:0x10 s:.. i:0x20"));
+    cr_assert(eq(str, tokens("0..16 0..n 1.5..2 0x10..0x20"),
+                 "i:0 s:.. i:16 i:0 s:.. n:n f:1.5 s:.. i:2 i:0x10 s:.. i:0x20"));
 }
 
 Test(lexer, refuses_malformed_numbers)
@@ -110,7 +114,8 @@ Test(lexer, refuses_malformed_numbers)
     cr_assert(eq(str, error_of("0xg"), "t.te:1: error: malformed number '0xg'"));
     cr_assert(eq(str, error_of("1e"), "t.te:1: error: malformed number '1e'"));
     cr_assert(eq(str, error_of("0x1.8p"), "t.te:1: error: malformed number '0x1.8p'"));
-    cr_assert(eq(str, error_of("18446744073709551616"), "t.te:1: error: number '18446744073709551616' does not fit in 64 bits"));
+    cr_assert(eq(str, error_of("18446744073709551616"),
+                 "t.te:1: error: number '18446744073709551616' does not fit in 64 bits"));
 }
 
 Test(lexer, refuses_a_hex_float_without_an_exponent)
@@ -133,9 +138,12 @@ Test(lexer, reads_strings_with_escapes)
 
 Test(lexer, refuses_strings_without_end_and_unknown_escapes)
 {
-    cr_assert(eq(str, error_of("\n\"abc"), "t.te:2: error: the string that starts here has no end on its line"));
-    cr_assert(eq(str, error_of("\"abc\n\""), "t.te:1: error: the string that starts here has no end on its line"));
-    cr_assert(eq(str, error_of("\"abc\\"), "t.te:1: error: unknown escape in a string: use \\n, \\t, \\r, \\\", \\\\ or \\xHH"));
+    cr_assert(
+        eq(str, error_of("\n\"abc"), "t.te:2: error: the string that starts here has no end on its line"));
+    cr_assert(
+        eq(str, error_of("\"abc\n\""), "t.te:1: error: the string that starts here has no end on its line"));
+    cr_assert(eq(str, error_of("\"abc\\"),
+                 "t.te:1: error: unknown escape in a string: use \\n, \\t, \\r, \\\", \\\\ or \\xHH"));
     cr_assert(not(eq(str, error_of("\"\\q\""), "no error")));
     cr_assert(not(eq(str, error_of("\"\\x00\""), "no error")));
     cr_assert(not(eq(str, error_of("\"\\x4\""), "no error")));
@@ -143,9 +151,11 @@ Test(lexer, refuses_strings_without_end_and_unknown_escapes)
 
 Test(lexer, takes_the_longest_symbol)
 {
-    cr_assert(eq(str, tokens("<= < << <<= -> - > => = == != ! && & || | += .. . >>"),
-                 "s:<= s:< s:<< s:<< s:= s:-> s:- s:> s:=> s:= s:== s:!= s:! s:&& s:& s:|| s:| s:+= s:.. s:. s:>>"));
-    cr_assert(eq(str, tokens("()[]{},;:*/%^~?@"), "s:( s:) s:[ s:] s:{ s:} s:, s:; s:: s:* s:/ s:% s:^ s:~ s:? s:@"));
+    cr_assert(eq(
+        str, tokens("<= < << <<= -> - > => = == != ! && & || | += .. . >>"),
+        "s:<= s:< s:<< s:<< s:= s:-> s:- s:> s:=> s:= s:== s:!= s:! s:&& s:& s:|| s:| s:+= s:.. s:. s:>>"));
+    cr_assert(eq(str, tokens("()[]{},;:*/%^~?@"),
+                 "s:( s:) s:[ s:] s:{ s:} s:, s:; s:: s:* s:/ s:% s:^ s:~ s:? s:@"));
 }
 
 Test(lexer, skips_both_kinds_of_remarks)
@@ -203,16 +213,18 @@ Test(lexer, says_what_it_expected_and_what_it_found)
 
     cr_assert(base_accept(lx, "for"));
     cr_assert(not(base_expect(lx, "(")));
-    cr_assert(eq(str, (char *)tec_context_error(cx), "t.te:2: error: expected '(', found 'x'"));
+    cr_assert(eq(str, (char *)plain(cx, tec_context_error(cx)), "t.te:2: error: expected '(', found 'x'"));
 }
 
 Test(lexer, names_a_string_and_the_end_of_the_text_as_such)
 {
     cr_assert(base_expect_name(base_lexer_new(cx, "t.te", "\"x\""), "the name of a stage") == NULL);
-    cr_assert(eq(str, (char *)tec_context_error(cx), "t.te:1: error: expected the name of a stage, found \"x\""));
+    cr_assert(eq(str, (char *)plain(cx, tec_context_error(cx)),
+                 "t.te:1: error: expected the name of a stage, found \"x\""));
     tec_context_clear(cx);
     cr_assert(base_expect_name(base_lexer_new(cx, "t.te", "\n\n"), "a name") == NULL);
-    cr_assert(eq(str, (char *)tec_context_error(cx), "t.te:3: error: expected a name, found the end of the text"));
+    cr_assert(eq(str, (char *)plain(cx, tec_context_error(cx)),
+                 "t.te:3: error: expected a name, found the end of the text"));
 }
 
 Test(lexer, stops_for_good_after_a_failure)
@@ -226,7 +238,7 @@ Test(lexer, stops_for_good_after_a_failure)
     cr_assert(not(base_accept(lx, "a")));
     cr_assert(not(base_expect(lx, "b")));
     cr_assert(eq(int, lx->tok.kind, BASE_TOK_END));
-    cr_assert(eq(str, (char *)tec_context_error(cx), "t.te:1: error: expected 'z', found 'a'"));
+    cr_assert(eq(str, (char *)plain(cx, tec_context_error(cx)), "t.te:1: error: expected 'z', found 'a'"));
 }
 
 Test(lexer, reads_expected_integers_to_the_last)
@@ -246,12 +258,14 @@ Test(lexer, refuses_an_integer_that_does_not_fit)
     int64_t i;
 
     cr_assert(not(base_expect_int(base_lexer_new(cx, "t.te", "9223372036854775808"), "a factor", &i)));
-    cr_assert(eq(str, (char *)tec_context_error(cx), "t.te:1: error: expected a factor, found '9223372036854775808'"));
+    cr_assert(eq(str, (char *)plain(cx, tec_context_error(cx)),
+                 "t.te:1: error: expected a factor, found '9223372036854775808'"));
     tec_context_clear(cx);
     cr_assert(not(base_expect_int(base_lexer_new(cx, "t.te", "-9223372036854775809"), "a factor", &i)));
     tec_context_clear(cx);
     cr_assert(not(base_expect_int(base_lexer_new(cx, "t.te", "1.5"), "a factor", &i)));
-    cr_assert(eq(str, (char *)tec_context_error(cx), "t.te:1: error: expected a factor, found '1.5'"));
+    cr_assert(
+        eq(str, (char *)plain(cx, tec_context_error(cx)), "t.te:1: error: expected a factor, found '1.5'"));
 }
 
 /* Any bytes: it must come to an end, and every token must stand in the text where nothing was escaped. */
@@ -270,8 +284,8 @@ Test(lexer, survives_any_text)
         base_lexer *lx = base_lexer_new(cx, "t.te", text);
         for (int steps = 0; lx->tok.kind != BASE_TOK_END; base_advance(lx), steps++) {
             cr_assert(steps <= n, "seed %d: no end of '%s'", (int)round, text);
-            cr_assert(lx->tok.kind == BASE_TOK_STRING || strstr(text, lx->tok.text), "seed %d: '%s' in '%s'", (int)round,
-                      lx->tok.text, text);
+            cr_assert(lx->tok.kind == BASE_TOK_STRING || strstr(text, lx->tok.text), "seed %d: '%s' in '%s'",
+                      (int)round, lx->tok.text, text);
         }
     }
 }

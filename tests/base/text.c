@@ -128,7 +128,8 @@ Test(text, of_a_pipe_is_read_to_its_end)
 Test(text, of_a_missing_file_is_an_error_with_the_reason)
 {
     cr_assert(base_read_file(cx, "/nowhere/model.onnx", NULL) == NULL);
-    cr_assert(eq(str, (char *)tec_context_error(cx), "/nowhere/model.onnx: error: cannot open: No such file or directory"));
+    cr_assert(eq(str, (char *)tec_context_error(cx),
+                 "/nowhere/model.onnx: error: cannot open: No such file or directory"));
     cr_assert(eq(int, (int)tec_context_status(cx), TEC_IO));
 }
 
@@ -144,7 +145,8 @@ Test(text, that_cannot_be_written_leaves_the_old_file_and_no_other)
 
     cr_assert(eq(int, mkdir(path, 0777), 0));
     cr_assert(not(base_write_file(cx, path, "x", 1)));
-    cr_assert(strstr(tec_context_error(cx), "error: cannot write: Is a directory") != NULL, "%s", tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), "error: cannot write: Is a directory") != NULL, "%s",
+              tec_context_error(cx));
     cr_assert(eq(int, rmdir(path), 0));
     cr_assert(eq(int, rmdir(dir), 0), "something was left in the directory");
 }
@@ -169,5 +171,6 @@ Test(text, that_is_written_to_a_pipe_leaves_the_pipe_in_its_place)
 Test(text, that_is_written_nowhere_is_an_error_with_the_reason)
 {
     cr_assert(not(base_write_file(cx, "/nowhere/out", "x", 1)));
-    cr_assert(eq(str, (char *)tec_context_error(cx), "/nowhere/out: error: cannot create: No such file or directory"));
+    cr_assert(eq(str, (char *)tec_context_error(cx),
+                 "/nowhere/out: error: cannot create: No such file or directory"));
 }
