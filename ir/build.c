@@ -1,8 +1,12 @@
-/* ir/build.c -- constructors of immediates, variables, casts and the table's operations, with the folds that cost nothing.
+/* ir/build.c -- constructors of immediates, variables, casts and the table's operations, with the folds that
+ * cost nothing.
  *
- * Folded: operations on constant ints and bools, identities of ints (x + 0, x * 1, x * 0, x - x, min(x, x) ...), logic with
- * constants, casts of constants. Nothing of floats but the sign of an immediate: the rest is the user's arithmetic.
- * The invariant: a fold never drops an expression with an effect.
+ *     ir_add(x, 0)  =>  x            ir_mul(2, 3)  =>  6            ir_select(true, a, b)  =>  a
+ *     ir_add(f, 0.0)  stays, since f may be -0.0        1 / 0  stays, for the interpreter to report
+ *
+ * Folded are operations on constant ints and bools, identities of ints (x + 0, x * 1, x * 0, x - x, min(x, x)
+ * ...), logic with constants, and casts of constants. Of floats only the sign of an immediate is folded: the
+ * rest is the user's arithmetic. The invariant: a fold never drops an expression with an effect.
  */
 #include <math.h>
 
@@ -44,6 +48,7 @@ static const ir_expr *refuse_immediate(tec_context *cx, base_dtype t)
     return ir_refuse(cx, "no immediate has type %s", base_dtype_text(cx, t));
 }
 
+/* Wrapped to the type: 300 as u8 is 44. A vector type gives a broadcast. */
 const ir_expr *ir_imm_int(tec_context *cx, base_dtype t, int64_t value)
 {
     if (t.lanes > 1)
@@ -55,6 +60,7 @@ const ir_expr *ir_imm_int(tec_context *cx, base_dtype t, int64_t value)
     return refuse_immediate(cx, t);
 }
 
+/* Rounded to the type; into an integer it saturates, as a cast does. */
 const ir_expr *ir_imm(tec_context *cx, base_dtype t, double value)
 {
     if (t.lanes > 1)
@@ -106,6 +112,7 @@ static const ir_expr *without_broadcast(const ir_expr *e)
     return e && e->op == IR_BROADCAST ? e->arg[0] : e;
 }
 
+/* Also sees through a broadcast: every lane has the value. */
 bool ir_is_int(const ir_expr *e, int64_t *value)
 {
     e = without_broadcast(e);
@@ -188,13 +195,15 @@ const ir_expr *ir_cast(tec_context *cx, base_dtype t, const ir_expr *e)
     return ir_cast_raw(cx, t, e);
 }
 
+/* The same bits under another type, so both must have as many. */
 const ir_expr *ir_reinterpret(tec_context *cx, base_dtype t, const ir_expr *e)
 {
     if (!e)
         return NULL;
     if (base_is_bool(t) || base_is_bool(e->dtype) || t.bits * t.lanes != e->dtype.bits * e->dtype.lanes)
         return ir_refuse(cx, "cannot reinterpret %s as %s: %s", ir_shown(cx, e), base_dtype_text(cx, t),
-                         base_is_bool(t) || base_is_bool(e->dtype) ? "a bool has no bits" : "the number of bits differs");
+                         base_is_bool(t) || base_is_bool(e->dtype) ? "a bool has no bits"
+                                                                   : "the number of bits differs");
     ir_expr *r = ir_make(cx, IR_REINTERPRET, t);
     r->arg[0] = e;
     return ir_finish(r);
@@ -212,7 +221,8 @@ static const ir_expr *zero_of(tec_context *cx, const ir_expr *e)
     return ir_imm_int(cx, e->dtype, 0);
 }
 
-/* All operands constant ints or bools: the evaluator computes; a zero divisor stays for the interpreter to report. */
+/* All operands constant ints or bools: the evaluator computes; a zero divisor stays for the interpreter to
+ * report. */
 static const ir_expr *fold_constants(tec_context *cx, ir_op op, const ir_expr *const *arg)
 {
     const ir_op_info *info = &ir_ops[op];
@@ -224,9 +234,11 @@ static const ir_expr *fold_constants(tec_context *cx, ir_op op, const ir_expr *c
             return NULL;
     if ((info->flags & IR_EFFECT) || !ir_eval_op(op, base_dtype_lanes(last->dtype, 1), value, &out))
         return NULL;
-    return ir_imm_int(cx, info->result == IR_BOOLEAN ? base_dtype_lanes(BASE_BOOL, last->dtype.lanes) : last->dtype, out.i);
+    return ir_imm_int(
+        cx, info->result == IR_BOOLEAN ? base_dtype_lanes(BASE_BOOL, last->dtype.lanes) : last->dtype, out.i);
 }
 
+/* x + 0, 0 + x, x - 0, 0 - x, x - x. */
 static const ir_expr *fold_sum(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
 {
     if (ir_is_value(b, 0))
@@ -245,6 +257,7 @@ static const ir_expr *fold_product(const ir_expr *a, const ir_expr *b)
     return ir_is_value(a, 1) || (ir_is_value(b, 0) && drops_freely(a)) ? b : NULL;
 }
 
+/* x / 1 is x, and x % 1 is 0 if x may be dropped. */
 static const ir_expr *fold_quotient(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
 {
     if (!ir_is_value(b, 1))
@@ -258,9 +271,18 @@ static const ir_expr *fold_quotient(tec_context *cx, ir_op op, const ir_expr *a,
 static const ir_expr *fold_twins(tec_context *cx, ir_op op, const ir_expr *a)
 {
     switch (op) {
-    case IR_MIN: case IR_MAX: case IR_AND: case IR_OR: case IR_BITAND: case IR_BITOR: return a;
-    case IR_EQ: case IR_LE: case IR_GE: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 1);
-    case IR_NE: case IR_LT: case IR_GT: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 0);
+    case IR_MIN:
+    case IR_MAX:
+    case IR_AND:
+    case IR_OR:
+    case IR_BITAND:
+    case IR_BITOR: return a;
+    case IR_EQ:
+    case IR_LE:
+    case IR_GE: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 1);
+    case IR_NE:
+    case IR_LT:
+    case IR_GT: return ir_imm_int(cx, base_dtype_lanes(BASE_BOOL, a->dtype.lanes), 0);
     case IR_BITXOR: return zero_of(cx, a);
     default: return NULL;
     }
@@ -288,6 +310,7 @@ static const ir_expr *undo_xor(const ir_expr *a, const ir_expr *b)
     return ir_same(a->arg[1], b) ? a->arg[0] : ir_same(a->arg[0], b) ? a->arg[1] : NULL;
 }
 
+/* x & 0 drops x; all other identities with 0 keep the other operand. */
 static const ir_expr *fold_bits(ir_op op, const ir_expr *a, const ir_expr *b)
 {
     if (op == IR_BITXOR && (undo_xor(a, b) || undo_xor(b, a)))
@@ -299,6 +322,8 @@ static const ir_expr *fold_bits(ir_op op, const ir_expr *a, const ir_expr *b)
     return ir_is_value(a, 0) && (op == IR_BITOR || op == IR_BITXOR) ? b : NULL;
 }
 
+/* x op x first (x - x is 0), then the identities of the operation by a constant operand. Both drop x, so they
+ * ask drops_freely. */
 static const ir_expr *fold_two(tec_context *cx, ir_op op, const ir_expr *a, const ir_expr *b)
 {
     const ir_expr *twins = a == b && drops_freely(a) ? fold_twins(cx, op, a) : NULL;
@@ -306,16 +331,25 @@ static const ir_expr *fold_two(tec_context *cx, ir_op op, const ir_expr *a, cons
     if (twins)
         return twins;
     switch (op) {
-    case IR_ADD: case IR_SUB: return fold_sum(cx, op, a, b);
+    case IR_ADD:
+    case IR_SUB: return fold_sum(cx, op, a, b);
     case IR_MUL: return fold_product(a, b);
-    case IR_DIV: case IR_MOD: case IR_FLOORDIV: case IR_FLOORMOD: return fold_quotient(cx, op, a, b);
+    case IR_DIV:
+    case IR_MOD:
+    case IR_FLOORDIV:
+    case IR_FLOORMOD: return fold_quotient(cx, op, a, b);
     case IR_AND: return fold_and(a, b);
     case IR_OR: return fold_or(a, b);
-    case IR_BITAND: case IR_BITOR: case IR_BITXOR: case IR_SHL: case IR_SHR: return fold_bits(op, a, b);
+    case IR_BITAND:
+    case IR_BITOR:
+    case IR_BITXOR:
+    case IR_SHL:
+    case IR_SHR: return fold_bits(op, a, b);
     default: return NULL;
     }
 }
 
+/* The condition goes where both values are the same expression and evaluating it has no effect. */
 static const ir_expr *fold_select(const ir_expr *cond, const ir_expr *a, const ir_expr *b)
 {
     if (ir_is_true(cond))
@@ -331,6 +365,8 @@ static const ir_expr *fold_inverse(ir_op op, const ir_expr *a)
     return (op == IR_NEG || op == IR_NOT || op == IR_BITNOT) && a->op == op ? a->arg[0] : NULL;
 }
 
+/* Only the sign of an immediate: anything else could round or raise NaN in another way than the program does.
+ */
 static const ir_expr *fold_float(tec_context *cx, ir_op op, const ir_expr *a)
 {
     const ir_expr *f = without_broadcast(a);
@@ -340,6 +376,7 @@ static const ir_expr *fold_float(tec_context *cx, ir_op op, const ir_expr *a)
     return ir_imm(cx, a->dtype, op == IR_NEG ? -f->f : fabs(f->f));
 }
 
+/* The one place that decides which folds apply to the type of the operands. NULL: build the node as asked. */
 static const ir_expr *fold(tec_context *cx, ir_op op, const ir_expr *const *arg)
 {
     const ir_op_info *info = &ir_ops[op];
@@ -396,4 +433,25 @@ const ir_expr *ir_all(tec_context *cx, const ir_expr *a, const ir_expr *b)
     if (!a || !b)
         return a ? a : b;
     return ir_and(cx, a, b);
+}
+
+void ir_conjuncts(tec_context *cx, const ir_expr *e, ir_hints hints, base_vec *out)
+{
+    if (e && e->op == IR_AND) {
+        ir_conjuncts(cx, e->arg[0], hints, out);
+        ir_conjuncts(cx, e->arg[1], hints, out);
+    } else if (e && e->op == IR_LIKELY && hints == IR_DROP_LIKELY) {
+        ir_conjuncts(cx, e->arg[0], hints, out);
+    } else if (!ir_is_true(e)) {
+        base_push(cx, out, e);
+    }
+}
+
+const ir_expr *ir_conjoin(tec_context *cx, const base_vec *conjuncts)
+{
+    const ir_expr *all = NULL;
+
+    for (int i = 0; i < conjuncts->n; i++)
+        all = ir_all(cx, all, conjuncts->at[i]);
+    return all;
 }

@@ -16,22 +16,28 @@ static int widest(const ir_expr *const *e, int n)
     return lanes;
 }
 
+/* A buffer is indexed by all its dimensions, or by one index into its memory as a whole. Vector indices must
+ * agree in their lanes, scalars spread to the widest; *lanes: how many elements the access touches. */
 bool ir_check_index(tec_context *cx, const ir_buffer *b, const ir_expr *const *index, int n, int *lanes)
 {
     if (!b || !ir_all_there(index, n))
         return false;
     if (n != b->n && n != 1)
-        return ir_refuse(cx, "'%s' has %d dimension%s, and %d ind%s given", b->name, b->n, b->n == 1 ? "" : "s", n, n == 1 ? "ex is" : "ices are");
+        return ir_refuse(cx, "'%s' has %d dimension%s, and %d ind%s given", b->name, b->n,
+                         b->n == 1 ? "" : "s", n, n == 1 ? "ex is" : "ices are");
     *lanes = widest(index, n);
     for (int i = 0; i < n; i++) {
         if (!base_is_int(index[i]->dtype))
-            return ir_refuse(cx, "index %d of '%s' is %s: an integer is needed", i + 1, b->name, ir_shown(cx, index[i]));
+            return ir_refuse(cx, "index %d of '%s' is %s: an integer is needed", i + 1, b->name,
+                             ir_shown(cx, index[i]));
         if (index[i]->dtype.lanes != 1 && index[i]->dtype.lanes != *lanes)
-            return ir_refuse(cx, "the indices of '%s' differ in their lanes: %s has not %d", b->name, ir_shown(cx, index[i]), *lanes);
+            return ir_refuse(cx, "the indices of '%s' differ in their lanes: %s has not %d", b->name,
+                             ir_shown(cx, index[i]), *lanes);
     }
     return true;
 }
 
+/* A mask has one bool for each lane of the access; a single one spreads to all. */
 bool ir_check_mask(tec_context *cx, const char *name, const ir_expr **mask, int lanes)
 {
     *mask = ir_convert(cx, *mask, base_dtype_lanes(BASE_BOOL, lanes));
@@ -41,7 +47,8 @@ bool ir_check_mask(tec_context *cx, const char *name, const ir_expr **mask, int 
     return true;
 }
 
-const ir_expr *ir_load_masked(tec_context *cx, const ir_buffer *b, const ir_expr *const *index, int n, const ir_expr *mask)
+const ir_expr *ir_load_masked(tec_context *cx, const ir_buffer *b, const ir_expr *const *index, int n,
+                              const ir_expr *mask)
 {
     int lanes;
 
@@ -85,6 +92,7 @@ const ir_expr *ir_broadcast(tec_context *cx, const ir_expr *e, int lanes)
     return e && (lanes == 1 || e->dtype.lanes == lanes) ? e : ir_broadcast_raw(cx, e, lanes);
 }
 
+/* base, base + stride, base + 2*stride, ... in `lanes` lanes. */
 const ir_expr *ir_ramp_raw(tec_context *cx, const ir_expr *base, const ir_expr *stride, int lanes)
 {
     if (!base || !stride || !check_lanes(cx, "ramp", lanes))
@@ -92,7 +100,8 @@ const ir_expr *ir_ramp_raw(tec_context *cx, const ir_expr *base, const ir_expr *
     stride = ir_adopt(cx, stride, base->dtype);
     base = ir_adopt(cx, base, stride->dtype);
     if (!base_is_int(base->dtype) || base->dtype.lanes != 1 || !base_dtype_same(base->dtype, stride->dtype))
-        return ir_refuse(cx, "'ramp' of %s and %s: two integers of one type are needed", ir_shown(cx, base), ir_shown(cx, stride));
+        return ir_refuse(cx, "'ramp' of %s and %s: two integers of one type are needed", ir_shown(cx, base),
+                         ir_shown(cx, stride));
     ir_expr *e = ir_make(cx, IR_RAMP, base_dtype_lanes(base->dtype, lanes));
     e->ramp.base = base;
     e->ramp.stride = stride;
@@ -108,14 +117,15 @@ const ir_expr *ir_ramp(tec_context *cx, const ir_expr *base, const ir_expr *stri
     return e;
 }
 
+/* The vectors of a shuffle lie behind one another, so that lane numbers count through all of them. */
 static bool check_picks(tec_context *cx, const ir_expr *const *vectors, int n, const int *pick, int lanes)
 {
     int total = 0;
 
     for (int i = 0; i < n; i++) {
         if (!base_dtype_same(base_dtype_lanes(vectors[i]->dtype, 1), base_dtype_lanes(vectors[0]->dtype, 1)))
-            return ir_refuse(cx, "'shuffle' of %s and %s: vectors of one element type are needed", ir_shown(cx, vectors[0]),
-                             ir_shown(cx, vectors[i]));
+            return ir_refuse(cx, "'shuffle' of %s and %s: vectors of one element type are needed",
+                             ir_shown(cx, vectors[0]), ir_shown(cx, vectors[i]));
         total += vectors[i]->dtype.lanes;
     }
     for (int i = 0; i < lanes; i++)
@@ -168,8 +178,11 @@ const ir_expr *ir_let(tec_context *cx, const ir_expr *var, const ir_expr *value,
     return ir_finish(e);
 }
 
+/* Nothing is checked against the declaration of the intrinsic here: ir/verify compares every call with the
+ * program's list. `pure` promises that the call has no effect and may be dropped or repeated. */
 const ir_expr *ir_call(tec_context *cx, base_dtype t, const char *name, const ir_intrinsic *intrinsic,
-                       const ir_expr *const *arg, int n, const ir_buffer *const *buffer, int n_buffers, bool pure)
+                       const ir_expr *const *arg, int n, const ir_buffer *const *buffer, int n_buffers,
+                       bool pure)
 {
     if (!ir_all_there(arg, n))
         return NULL;
@@ -187,6 +200,7 @@ const ir_expr *ir_call(tec_context *cx, base_dtype t, const char *name, const ir
     return ir_finish(e);
 }
 
+/* Bare constants take the combiner's type; anything else must have it. */
 bool ir_check_sources(tec_context *cx, const ir_combiner *c, const ir_expr **source)
 {
     if (!c)
@@ -196,7 +210,8 @@ bool ir_check_sources(tec_context *cx, const ir_combiner *c, const ir_expr **sou
         if (!(source[i] = ir_adopt(cx, source[i], t)))
             return false;
         if (!base_dtype_same(base_dtype_lanes(source[i]->dtype, 1), t))
-            return ir_refuse(cx, "'%s' over %s combines %s", c->name, base_dtype_text(cx, t), ir_shown(cx, source[i]));
+            return ir_refuse(cx, "'%s' over %s combines %s", c->name, base_dtype_text(cx, t),
+                             ir_shown(cx, source[i]));
     }
     return true;
 }
@@ -210,7 +225,8 @@ static bool check_axes(tec_context *cx, const ir_expr *const *axis, const ir_exp
             return false;
         extent[i] = ir_adopt(cx, extent[i], axis[i]->dtype);
         if (!base_is_int(axis[i]->dtype) || !base_dtype_same(axis[i]->dtype, extent[i]->dtype))
-            return ir_refuse(cx, "reduction axis %s has extent %s", ir_shown(cx, axis[i]), ir_shown(cx, extent[i]));
+            return ir_refuse(cx, "reduction axis %s has extent %s", ir_shown(cx, axis[i]),
+                             ir_shown(cx, extent[i]));
     }
     return true;
 }
@@ -220,8 +236,11 @@ static const ir_expr **mutable_copy(tec_context *cx, const ir_expr *const *e, in
     return base_copy(cx, e, (size_t)n * sizeof *e);
 }
 
-const ir_expr *ir_reduce(tec_context *cx, const ir_combiner *c, const ir_expr *const *source, const ir_expr *const *axis,
-                         const ir_expr *const *extent, int n_axes, const ir_expr *condition, int which)
+/* Extents and sources are converted to the types that the combiner wants. `which` selects the component of a
+ * combiner of tuples, such as the index of argmax; the expression has that component's type. */
+const ir_expr *ir_reduce(tec_context *cx, const ir_combiner *c, const ir_expr *const *source,
+                         const ir_expr *const *axis, const ir_expr *const *extent, int n_axes,
+                         const ir_expr *condition, int which)
 {
     const ir_expr **s = c ? mutable_copy(cx, source, c->n) : NULL, **x = mutable_copy(cx, extent, n_axes);
 
@@ -230,7 +249,8 @@ const ir_expr *ir_reduce(tec_context *cx, const ir_combiner *c, const ir_expr *c
     if (which < 0 || which >= c->n)
         return ir_refuse(cx, "'%s' has no component %d", c->name, which);
     if (condition && !base_dtype_same(condition->dtype, BASE_BOOL))
-        return ir_refuse(cx, "'%s' under the condition %s: a bool is needed", c->name, ir_shown(cx, condition));
+        return ir_refuse(cx, "'%s' under the condition %s: a bool is needed", c->name,
+                         ir_shown(cx, condition));
     ir_expr *e = ir_make(cx, IR_REDUCE, s[which]->dtype);
     e->reduce.combiner = c;
     e->reduce.source = s;

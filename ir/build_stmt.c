@@ -1,4 +1,5 @@
-/* ir/build_stmt.c -- constructors of statements, buffers and notes, and the mutable copies that rewrites start from.
+/* ir/build_stmt.c -- constructors of statements, buffers and notes, and the mutable copies that rewrites
+ * start from.
  *
  * Statements are checked and never folded: dropping loops and branches is the simplifier's business.
  */
@@ -33,13 +34,16 @@ static bool check_condition(tec_context *cx, const char *what, const ir_expr *co
 
 /* ---- buffers ---- */
 
-const ir_buffer *ir_buffer_new(tec_context *cx, const char *name, base_dtype t, const ir_expr *const *shape, int n)
+/* The caller's position becomes the buffer's, for messages about the buffer later on. */
+const ir_buffer *ir_buffer_new(tec_context *cx, const char *name, base_dtype t, const ir_expr *const *shape,
+                               int n)
 {
     if (!ir_all_there(shape, n))
         return NULL;
     for (int i = 0; i < n; i++)
         if (!base_is_int(shape[i]->dtype) || shape[i]->dtype.lanes != 1)
-            return ir_refuse(cx, "dimension %d of '%s' is %s: an integer is needed", i + 1, name, ir_shown(cx, shape[i]));
+            return ir_refuse(cx, "dimension %d of '%s' is %s: an integer is needed", i + 1, name,
+                             ir_shown(cx, shape[i]));
     if (t.lanes != 1)
         return ir_refuse(cx, "the elements of '%s' are %s: scalars are needed", name, base_dtype_text(cx, t));
     ir_buffer *b = base_new(cx, ir_buffer);
@@ -58,21 +62,23 @@ ir_buffer *ir_buffer_copy(tec_context *cx, const ir_buffer *b)
 
 /* ---- loops and blocks ---- */
 
+/* Variable, start and extent of a loop have one integer type. */
 static bool check_range(tec_context *cx, const ir_expr *var, const ir_expr **min, const ir_expr **extent)
 {
     if (!ir_check_var(cx, "a loop over", var) || !*min || !*extent)
         return false;
     *min = ir_adopt(cx, *min, var->dtype);
     *extent = ir_adopt(cx, *extent, var->dtype);
-    bool fits = base_is_int(var->dtype) && var->dtype.lanes == 1 && base_dtype_same((*min)->dtype, var->dtype) &&
-                base_dtype_same((*extent)->dtype, var->dtype);
+    bool fits = base_is_int(var->dtype) && var->dtype.lanes == 1 &&
+                base_dtype_same((*min)->dtype, var->dtype) && base_dtype_same((*extent)->dtype, var->dtype);
     if (!fits)
-        ir_refuse(cx, "a loop over %s starts at %s with extent %s: integers of one type are needed", ir_shown(cx, var),
-                  ir_shown(cx, *min), ir_shown(cx, *extent));
+        ir_refuse(cx, "a loop over %s starts at %s with extent %s: integers of one type are needed",
+                  ir_shown(cx, var), ir_shown(cx, *min), ir_shown(cx, *extent));
     return fits;
 }
 
-const ir_stmt *ir_for(tec_context *cx, const ir_expr *var, const ir_expr *min, const ir_expr *extent, ir_how how, const ir_stmt *body)
+const ir_stmt *ir_for(tec_context *cx, const ir_expr *var, const ir_expr *min, const ir_expr *extent,
+                      ir_how how, const ir_stmt *body)
 {
     if (!body || !check_range(cx, var, &min, &extent))
         return NULL;
@@ -85,7 +91,9 @@ const ir_stmt *ir_for(tec_context *cx, const ir_expr *var, const ir_expr *min, c
     return s;
 }
 
-const ir_stmt *ir_for_like(tec_context *cx, const ir_stmt *loop, const ir_expr *min, const ir_expr *extent, const ir_stmt *body)
+/* The loop with another range and body; its variable, kind and notes stay. */
+const ir_stmt *ir_for_like(tec_context *cx, const ir_stmt *loop, const ir_expr *min, const ir_expr *extent,
+                           const ir_stmt *body)
 {
     if (!loop || !body || !check_range(cx, loop->loop.var, &min, &extent))
         return NULL;
@@ -96,13 +104,17 @@ const ir_stmt *ir_for_like(tec_context *cx, const ir_stmt *loop, const ir_expr *
     return s;
 }
 
-const ir_stmt *ir_block_stmt(tec_context *cx, const ir_block *b, const ir_expr *const *bind, const ir_expr *where)
+/* An instance of the block: one binding per iteration variable, of the same type. A block runs where `where`
+ * holds; NULL means everywhere. */
+const ir_stmt *ir_block_stmt(tec_context *cx, const ir_block *b, const ir_expr *const *bind,
+                             const ir_expr *where)
 {
     if (!b || !ir_all_there(bind, b->n_iters))
         return NULL;
     for (int i = 0; i < b->n_iters; i++)
         if (!base_dtype_same(bind[i]->dtype, b->iters[i].var->dtype))
-            return ir_refuse(cx, "block '%s' binds %s to %s", b->name, ir_shown(cx, b->iters[i].var), ir_shown(cx, bind[i]));
+            return ir_refuse(cx, "block '%s' binds %s to %s", b->name, ir_shown(cx, b->iters[i].var),
+                             ir_shown(cx, bind[i]));
     if (where && !check_condition(cx, base_format(cx, "block '%s' where", b->name), where))
         return NULL;
     ir_stmt *s = make(cx, IR_BLOCK);
@@ -114,8 +126,10 @@ const ir_stmt *ir_block_stmt(tec_context *cx, const ir_block *b, const ir_expr *
 
 /* ---- stores and updates ---- */
 
-const ir_stmt *ir_store_masked(tec_context *cx, const ir_buffer *b, const ir_expr *value, const ir_expr *const *index, int n,
-                               const ir_expr *mask)
+/* The value takes the number of lanes of the index and the type of the buffer; only a bare constant is
+ * converted to another type. */
+const ir_stmt *ir_store_masked(tec_context *cx, const ir_buffer *b, const ir_expr *value,
+                               const ir_expr *const *index, int n, const ir_expr *mask)
 {
     int lanes;
 
@@ -125,7 +139,8 @@ const ir_stmt *ir_store_masked(tec_context *cx, const ir_buffer *b, const ir_exp
     if (!(value = ir_convert(cx, value, t)))
         return NULL;
     if (!base_dtype_same(value->dtype, t))
-        return ir_refuse(cx, "%s is stored in '%s': %s is needed", ir_shown(cx, value), b->name, base_dtype_text(cx, t));
+        return ir_refuse(cx, "%s is stored in '%s': %s is needed", ir_shown(cx, value), b->name,
+                         base_dtype_text(cx, t));
     ir_stmt *s = make(cx, IR_STORE);
     s->store.buffer = b;
     s->store.index = ir_copy_exprs(cx, index, n);
@@ -135,12 +150,15 @@ const ir_stmt *ir_store_masked(tec_context *cx, const ir_buffer *b, const ir_exp
     return s;
 }
 
-const ir_stmt *ir_store(tec_context *cx, const ir_buffer *b, const ir_expr *value, const ir_expr *const *index, int n)
+const ir_stmt *ir_store(tec_context *cx, const ir_buffer *b, const ir_expr *value,
+                        const ir_expr *const *index, int n)
 {
     return ir_store_masked(cx, b, value, index, n, NULL);
 }
 
-static bool check_targets(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer, const ir_expr *const *index, int n)
+/* All buffers of an update are indexed alike, and each holds the type of its component. */
+static bool check_targets(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer,
+                          const ir_expr *const *index, int n)
 {
     int lanes;
 
@@ -148,14 +166,16 @@ static bool check_targets(tec_context *cx, const ir_combiner *c, const ir_buffer
         if (!ir_check_index(cx, buffer[i], index, n, &lanes))
             return false;
         if (!base_dtype_same(buffer[i]->dtype, c->x[i]->dtype))
-            return ir_refuse(cx, "'%s' over %s updates '%s' (%s)", c->name, base_dtype_text(cx, c->x[i]->dtype), buffer[i]->name,
+            return ir_refuse(cx, "'%s' over %s updates '%s' (%s)", c->name,
+                             base_dtype_text(cx, c->x[i]->dtype), buffer[i]->name,
                              base_dtype_text(cx, buffer[i]->dtype));
     }
     return true;
 }
 
-const ir_stmt *ir_update(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer, const ir_expr *const *index, int n,
-                         const ir_expr *const *source)
+/* buffer[j][index] = the combiner of what is there and source[j], for all components at once. */
+const ir_stmt *ir_update(tec_context *cx, const ir_combiner *c, const ir_buffer *const *buffer,
+                         const ir_expr *const *index, int n, const ir_expr *const *source)
 {
     if (!c)
         return NULL;
@@ -205,6 +225,7 @@ const ir_stmt *ir_if(tec_context *cx, const ir_expr *cond, const ir_stmt *then, 
     return s;
 }
 
+/* Statements after nested sequences are opened. */
 static int count_flat(const ir_stmt *const *stmt, int n)
 {
     int count = 0;
@@ -225,6 +246,8 @@ static const ir_stmt **flatten(const ir_stmt **to, const ir_stmt *const *stmt, i
     return to;
 }
 
+/* Nested sequences become one, and a sequence of one statement that statement, so that passes need not look
+ * for either. */
 const ir_stmt *ir_seq(tec_context *cx, const ir_stmt *const *stmt, int n)
 {
     for (int i = 0; i < n; i++)
@@ -310,6 +333,7 @@ static const ir_note *put_note(tec_context *cx, const char *key, const ir_expr *
     return note;
 }
 
+/* Notes are sorted by key, so equal sets are equal lists. A value of NULL takes the note away. */
 const ir_note *ir_note_set(tec_context *cx, const ir_note *notes, const char *key, const ir_expr *value)
 {
     int order = notes ? strcmp(notes->key, key) : 1;

@@ -3,19 +3,27 @@
 
 #include <string.h>
 
-static bool check_component(tec_context *cx, const char *name, const ir_expr *x, const ir_expr *y, const ir_expr *result,
-                            const ir_expr *identity)
+/* Running value, new value, result and identity of a component have one type. */
+static bool check_component(tec_context *cx, const char *name, const ir_expr *x, const ir_expr *y,
+                            const ir_expr *result, const ir_expr *identity)
 {
-    if (!ir_check_var(cx, "a combiner over", x) || !ir_check_var(cx, "a combiner over", y) || !result || !identity)
+    if (!ir_check_var(cx, "a combiner over", x) || !ir_check_var(cx, "a combiner over", y) || !result ||
+        !identity)
         return false;
-    if (!base_dtype_same(x->dtype, y->dtype) || !base_dtype_same(x->dtype, result->dtype) || !base_dtype_same(x->dtype, identity->dtype))
-        return ir_refuse(cx, "combiner '%s' of %s and %s gives %s and starts from %s: one type is needed", name, ir_shown(cx, x),
-                         ir_shown(cx, y), ir_shown(cx, result), ir_shown(cx, identity));
+    if (!base_dtype_same(x->dtype, y->dtype) || !base_dtype_same(x->dtype, result->dtype) ||
+        !base_dtype_same(x->dtype, identity->dtype))
+        return ir_refuse(cx, "combiner '%s' of %s and %s gives %s and starts from %s: one type is needed",
+                         name, ir_shown(cx, x), ir_shown(cx, y), ir_shown(cx, result),
+                         ir_shown(cx, identity));
     return true;
 }
 
-const ir_combiner *ir_combiner_new(tec_context *cx, const char *name, int n, const ir_expr *const *x, const ir_expr *const *y,
-                                   const ir_expr *const *result, const ir_expr *const *identity, bool reorders)
+/* Per component j: x[j] is the running result, y[j] the new element, result[j] their combination and
+ * identity[j] the start. `reorders` promises that the order of elements does not matter; combiner_check.c
+ * tries whether it may be true. */
+const ir_combiner *ir_combiner_new(tec_context *cx, const char *name, int n, const ir_expr *const *x,
+                                   const ir_expr *const *y, const ir_expr *const *result,
+                                   const ir_expr *const *identity, bool reorders)
 {
     const ir_expr **start = base_array(cx, const ir_expr *, n), **end = base_array(cx, const ir_expr *, n);
 
@@ -28,7 +36,9 @@ const ir_combiner *ir_combiner_new(tec_context *cx, const char *name, int n, con
             return NULL;
     }
     ir_combiner *c = base_new(cx, ir_combiner);
-    *c = (ir_combiner){base_strdup(cx, name), n, ir_copy_exprs(cx, x, n), ir_copy_exprs(cx, y, n), end, start, reorders, base_where(cx)};
+    *c = (ir_combiner){
+        base_strdup(cx, name), n, ir_copy_exprs(cx, x, n), ir_copy_exprs(cx, y, n), end, start, reorders,
+        base_where(cx)};
     return c;
 }
 
@@ -44,8 +54,8 @@ typedef struct {
 } simple;
 
 static const simple simples[] = {
-    {"sum", IR_ADD, NUMBERS, ZERO}, {"prod", IR_MUL, NUMBERS, ONE}, {"min", IR_MIN, NUMBERS, HIGHEST},
-    {"max", IR_MAX, NUMBERS, LOWEST}, {"any", IR_OR, BOOLS, ZERO}, {"all", IR_AND, BOOLS, ONE},
+    {"sum", IR_ADD, NUMBERS, ZERO},   {"prod", IR_MUL, NUMBERS, ONE}, {"min", IR_MIN, NUMBERS, HIGHEST},
+    {"max", IR_MAX, NUMBERS, LOWEST}, {"any", IR_OR, BOOLS, ZERO},    {"all", IR_AND, BOOLS, ONE},
 };
 
 static const ir_expr *make_identity(tec_context *cx, const simple *s, base_dtype t)
@@ -71,7 +81,8 @@ static const ir_combiner *make_simple(tec_context *cx, const simple *s, base_dty
 }
 
 /* Whether y wins over x: it is better, or a NaN where x is none, or equal with a smaller index. */
-static const ir_expr *second_wins(tec_context *cx, ir_op better, const ir_expr *const *x, const ir_expr *const *y)
+static const ir_expr *second_wins(tec_context *cx, ir_op better, const ir_expr *const *x,
+                                  const ir_expr *const *y)
 {
     const ir_expr *wins = ir_op2(cx, better, y[0], x[0]), *ties = ir_eq(cx, y[0], x[0]);
 
@@ -84,16 +95,20 @@ static const ir_expr *second_wins(tec_context *cx, ir_op better, const ir_expr *
 }
 
 /* The identity has the worst value and the greatest index, so that every element wins over it. */
-static const ir_combiner *make_arg(tec_context *cx, const char *name, ir_op better, base_dtype t, base_dtype index_t)
+static const ir_combiner *make_arg(tec_context *cx, const char *name, ir_op better, base_dtype t,
+                                   base_dtype index_t)
 {
-    const ir_expr *x[2] = {ir_data_var(cx, "x", t), ir_data_var(cx, "xi", index_t)}, *y[2] = {ir_data_var(cx, "y", t), ir_data_var(cx, "yi", index_t)};
+    const ir_expr *x[2] = {ir_data_var(cx, "x", t), ir_data_var(cx, "xi", index_t)},
+                  *y[2] = {ir_data_var(cx, "y", t), ir_data_var(cx, "yi", index_t)};
     bool fits = (base_is_int(t) || base_is_float(t)) && base_is_int(index_t);
 
     if (!fits)
-        return ir_refuse(cx, "'%s' does not combine %s with an index of type %s", name, base_dtype_text(cx, t), base_dtype_text(cx, index_t));
+        return ir_refuse(cx, "'%s' does not combine %s with an index of type %s", name,
+                         base_dtype_text(cx, t), base_dtype_text(cx, index_t));
     const ir_expr *second = second_wins(cx, better, x, y);
     const ir_expr *result[2] = {ir_select(cx, second, y[0], x[0]), ir_select(cx, second, y[1], x[1])};
-    const ir_expr *identity[2] = {better == IR_LT ? ir_highest(cx, t) : ir_lowest(cx, t), ir_highest(cx, index_t)};
+    const ir_expr *identity[2] = {better == IR_LT ? ir_highest(cx, t) : ir_lowest(cx, t),
+                                  ir_highest(cx, index_t)};
     return ir_combiner_new(cx, name, 2, x, y, result, identity, true);
 }
 

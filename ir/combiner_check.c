@@ -1,15 +1,17 @@
-/* ir/combiner_check.c -- whether a combiner that is declared to reorder may be reordered, tried on a few values.
+/* ir/combiner_check.c -- whether a combiner that is declared to reorder may be reordered, tried on a few
+ * values.
  *
  *     combiner s7(a: f32; b: f32) = (a + b) identity (7.0) reorders
  *
- * Partial results start from the identity, wherever a schedule splits the reduction, and are combined in any order. So the identity must be
- * neutral on both sides, and the combiner commutative and associative. No proof is tried: a few values show nearly every slip, and are the
- * counterexample at once. Floats may differ by rounding. Values on which the combiner gives NaN, or fails, are outside of its domain and
- * say nothing; those of tuples are positive and differ, since counts, weights and indices are what tuples hold.
+ * Partial results start from the identity, wherever a schedule splits the reduction, and are combined in any
+ * order. So the identity must be neutral on both sides, and the combiner commutative and associative. No
+ * proof is tried: a few values show nearly every slip, and are the counterexample at once. Floats may differ
+ * by rounding. Values on which the combiner gives NaN, or fails, are outside of its domain and say nothing;
+ * those of tuples are positive and differ, since counts, weights and indices are what tuples hold.
  */
 #include <math.h>
 
-#include "ir/interp.h"
+#include "ir/eval.h"
 #include "ir/make.h"
 #include "ir/text.h"
 #include "ir/value.h"
@@ -37,9 +39,11 @@ static ir_value value_of(base_dtype type, int64_t v)
     return (ir_value){.i = base_is_bool(type) ? v & 1 : base_is_signed(type) ? v : v < 0 ? -v : v};
 }
 
+/* Values that are small enough for every type; those of tuples are positive, since counts and indices are. */
 static tuple draw(const trial *t, int which)
 {
-    static const int8_t single[N_TRIALS] = {1, -3, 5, 2}, several[N_TRIALS][3] = {{1, 2, 3}, {5, 1, 2}, {3, 4, 1}, {2, 7, 5}};
+    static const int8_t single[N_TRIALS] = {1, -3, 5, 2},
+                        several[N_TRIALS][3] = {{1, 2, 3}, {5, 1, 2}, {3, 4, 1}, {2, 7, 5}};
     tuple v;
 
     for (int i = 0; i < t->c->n; i++)
@@ -56,6 +60,8 @@ static bool is_number(const trial *t, const tuple *v)
     return true;
 }
 
+/* Evaluates the combiner on two tuples. False where an operation fails or gives a NaN: such values lie
+ * outside of the combiner's domain and prove nothing against it. */
 static bool combine(const trial *t, const tuple *x, const tuple *y, tuple *out)
 {
     base_map vars = {0};
@@ -88,6 +94,7 @@ static bool same(const trial *t, const tuple *a, const tuple *b)
     return true;
 }
 
+/* The tuple as it stands in messages: "(1, 2.5)". */
 static const char *text_of(const trial *t, const tuple *v)
 {
     base_text out = {0};
@@ -105,6 +112,8 @@ static const char *text_of(const trial *t, const tuple *v)
     return base_text_str(t->cx, &out);
 }
 
+/* Combining with the identity must change nothing, on either side: a split reduction starts several partial
+ * results from the identity and combines them later. */
 static bool is_neutral(const trial *t, const tuple *identity)
 {
     tuple out;
@@ -115,36 +124,45 @@ static bool is_neutral(const trial *t, const tuple *identity)
         for (int side = 0; side < 2; side++) {
             if (!combine(t, side ? &v : identity, side ? identity : &v, &out) || same(t, &out, &v))
                 continue;
-            ir_refuse(t->cx, "the identity %s of combiner '%s' is not neutral: combined with %s it gives %s%s", text_of(t, identity), t->c->name,
-                      text_of(t, &v), text_of(t, &out), side ? ", as the second operand" : "");
+            ir_refuse(t->cx,
+                      "the identity %s of combiner '%s' is not neutral: combined with %s it gives %s%s",
+                      text_of(t, identity), t->c->name, text_of(t, &v), text_of(t, &out),
+                      side ? ", as the second operand" : "");
             return false;
         }
     }
     return true;
 }
 
+/* Tries one pair; the message shows it as the counterexample. */
 static bool commutes(const trial *t, const tuple *a, const tuple *b)
 {
     tuple ab, ba;
 
     if (!combine(t, a, b, &ab) || !combine(t, b, a, &ba) || same(t, &ab, &ba))
         return true;
-    ir_refuse(t->cx, "combiner '%s' is declared to reorder, but %s with %s gives %s, and %s with %s gives %s", t->c->name, text_of(t, a),
-              text_of(t, b), text_of(t, &ab), text_of(t, b), text_of(t, a), text_of(t, &ba));
+    ir_refuse(t->cx, "combiner '%s' is declared to reorder, but %s with %s gives %s, and %s with %s gives %s",
+              t->c->name, text_of(t, a), text_of(t, b), text_of(t, &ab), text_of(t, b), text_of(t, a),
+              text_of(t, &ba));
     return false;
 }
 
+/* Tries one triple. */
 static bool associates(const trial *t, const tuple *a, const tuple *b, const tuple *c)
 {
     tuple ab, bc, left, right;
 
-    if (!combine(t, a, b, &ab) || !combine(t, b, c, &bc) || !combine(t, &ab, c, &left) || !combine(t, a, &bc, &right) || same(t, &left, &right))
+    if (!combine(t, a, b, &ab) || !combine(t, b, c, &bc) || !combine(t, &ab, c, &left) ||
+        !combine(t, a, &bc, &right) || same(t, &left, &right))
         return true;
-    ir_refuse(t->cx, "combiner '%s' is declared to reorder, but of %s, %s and %s the first two combined first give %s, the last two %s", t->c->name,
-              text_of(t, a), text_of(t, b), text_of(t, c), text_of(t, &left), text_of(t, &right));
+    ir_refuse(t->cx,
+              "combiner '%s' is declared to reorder, but of %s, %s and %s the first two combined first give "
+              "%s, the last two %s",
+              t->c->name, text_of(t, a), text_of(t, b), text_of(t, c), text_of(t, &left), text_of(t, &right));
     return false;
 }
 
+/* An identity that cannot be evaluated here (it depends on a symbol) is taken on trust. */
 static bool try_all(const trial *t)
 {
     const base_map none = {0};
@@ -155,8 +173,8 @@ static bool try_all(const trial *t)
             return true;
     for (int k = 0; k < N_TRIALS; k++)
         v[k] = draw(t, k);
-    return is_neutral(t, &identity) && commutes(t, &v[0], &v[1]) && commutes(t, &v[2], &v[1]) && associates(t, &v[0], &v[1], &v[2]) &&
-           associates(t, &v[3], &v[2], &v[1]);
+    return is_neutral(t, &identity) && commutes(t, &v[0], &v[1]) && commutes(t, &v[2], &v[1]) &&
+           associates(t, &v[0], &v[1], &v[2]) && associates(t, &v[3], &v[2], &v[1]);
 }
 
 bool ir_combiner_try(tec_context *cx, const ir_combiner *c)

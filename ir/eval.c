@@ -1,8 +1,8 @@
 /* ir/eval.c -- what each operation of the table computes, one evaluator for each row.
  *
- * Ints: computed on 64 bits and wrapped. Floats: computed in double and rounded once to the dtype; for + - * / and sqrt the
- * double in between changes nothing, since it has more than twice the digits of float32. FMA is the exception that
- * must not take that way: it runs in the dtype itself (float32 for the 16-bit types).
+ * Ints: computed on 64 bits and wrapped. Floats: computed in double and rounded once to the dtype; for + - *
+ * / and sqrt the double in between changes nothing, since it has more than twice the digits of float32. FMA
+ * is the exception that must not take that way: it runs in the dtype itself (float32 for the 16-bit types).
  */
 #include "ir/value.h"
 
@@ -30,17 +30,20 @@ static bool give_bool(bool b, ir_value *out)
 
 static bool eval_add(base_dtype t, const ir_value *a, ir_value *out)
 {
-    return base_is_float(t) ? give_float(t, a[0].f + a[1].f, out) : give_int(t, (uint64_t)a[0].i + (uint64_t)a[1].i, out);
+    return base_is_float(t) ? give_float(t, a[0].f + a[1].f, out)
+                            : give_int(t, (uint64_t)a[0].i + (uint64_t)a[1].i, out);
 }
 
 static bool eval_sub(base_dtype t, const ir_value *a, ir_value *out)
 {
-    return base_is_float(t) ? give_float(t, a[0].f - a[1].f, out) : give_int(t, (uint64_t)a[0].i - (uint64_t)a[1].i, out);
+    return base_is_float(t) ? give_float(t, a[0].f - a[1].f, out)
+                            : give_int(t, (uint64_t)a[0].i - (uint64_t)a[1].i, out);
 }
 
 static bool eval_mul(base_dtype t, const ir_value *a, ir_value *out)
 {
-    return base_is_float(t) ? give_float(t, a[0].f * a[1].f, out) : give_int(t, (uint64_t)a[0].i * (uint64_t)a[1].i, out);
+    return base_is_float(t) ? give_float(t, a[0].f * a[1].f, out)
+                            : give_int(t, (uint64_t)a[0].i * (uint64_t)a[1].i, out);
 }
 
 /* Truncating quotient and remainder; false for a zero divisor. x / -1 apart, because INT64_MIN / -1 traps. */
@@ -101,7 +104,8 @@ static bool eval_floormod(base_dtype t, const ir_value *a, ir_value *out)
     double f;
 
     if (!base_is_float(t))
-        return divide(t, a, &q, &r) && give_int(t, (uint64_t)r + (steps_down(t, r, a[1].i) ? (uint64_t)a[1].i : 0), out);
+        return divide(t, a, &q, &r) &&
+               give_int(t, (uint64_t)r + (steps_down(t, r, a[1].i) ? (uint64_t)a[1].i : 0), out);
     f = fmod(a[0].f, a[1].f);
     return give_float(t, f != 0 && (f < 0) != (a[1].f < 0) ? f + a[1].f : f, out);
 }
@@ -132,6 +136,7 @@ static bool eval_min(base_dtype t, const ir_value *a, ir_value *out)
     return true;
 }
 
+/* NaN wins, as in min: a result that depended on the order of operands would depend on the schedule. */
 static bool eval_max(base_dtype t, const ir_value *a, ir_value *out)
 {
     if (base_is_float(t) && (isnan(a[0].f) || isnan(a[1].f)))
@@ -307,10 +312,10 @@ static bool eval_isinf(base_dtype t, const ir_value *a, ir_value *out)
 }
 
 /* The rows that the C library computes under their own name. */
-#define FROM_LIBM(name)                                                                                                          \
-    static bool eval_##name(base_dtype t, const ir_value *a, ir_value *out)                                                      \
-    {                                                                                                                            \
-        return give_float(t, name(a[0].f), out);                                                                                 \
+#define FROM_LIBM(name)                                                                                      \
+    static bool eval_##name(base_dtype t, const ir_value *a, ir_value *out)                                  \
+    {                                                                                                        \
+        return give_float(t, name(a[0].f), out);                                                             \
     }
 FROM_LIBM(floor)
 FROM_LIBM(ceil)

@@ -1,7 +1,7 @@
 /* ir/intern.c -- see ir/intern.h.
  *
- * A table by the hash that every node carries. Whoever hands in operands before what is made of them compares one level: equal operands
- * are the same node by then.
+ * A table by the hash that every node carries. Whoever hands in operands before what is made of them compares
+ * one level: equal operands are the same node by then.
  */
 #include "ir/intern.h"
 
@@ -31,6 +31,7 @@ static void grow(ir_interned *t)
             *find(t->slots, t->cap, old.slots[i].e) = old.slots[i];
 }
 
+/* The first node that was handed in equal to e. What has an identity or an effect is never shared. */
 const ir_expr *ir_intern(ir_interned *t, const ir_expr *e)
 {
     if (!e || e->op == IR_VAR || e->op == IR_STRING || e->op == IR_LET || (e->has & IR_HAS_EFFECT))

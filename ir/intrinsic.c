@@ -19,7 +19,8 @@ enum { MAX_LOOPS = 16 };
 const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in)
 {
     static const char word[] = "call ";
-    const char *name = in->text && strncmp(in->text, word, sizeof word - 1) == 0 ? in->text + sizeof word - 1 : NULL;
+    const char *name =
+        in->text && strncmp(in->text, word, sizeof word - 1) == 0 ? in->text + sizeof word - 1 : NULL;
 
     if (!name || !(isalpha((unsigned char)*name) || *name == '_'))
         return NULL;
@@ -61,6 +62,8 @@ static const ir_stmt *inside(tec_context *cx, const ir_stmt *s, const ir_stmt *p
     return part && s->block.where ? ir_if(cx, s->block.where, part, NULL) : part;
 }
 
+/* The init moves out in front of the loops that only reduce; loops that choose the output element are kept
+ * around it, with variables of their own. */
 const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *s)
 {
     const ir_stmt *loop[MAX_LOOPS], *body, *init;
@@ -77,7 +80,8 @@ const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *s)
     for (int i = n - 1; i >= 0; i--) {
         body = ir_for_like(cx, loop[i], loop[i]->loop.min, loop[i]->loop.extent, body);
         if (init && feeds_spatial(cx, s, loop[i]->loop.var))
-            init = ir_for(cx, loop[i]->loop.var, loop[i]->loop.min, loop[i]->loop.extent, loop[i]->loop.how, init);
+            init = ir_for(cx, loop[i]->loop.var, loop[i]->loop.min, loop[i]->loop.extent, loop[i]->loop.how,
+                          init);
     }
     return init ? ir_seq2(cx, ir_rename(cx, init), body) : body;
 }

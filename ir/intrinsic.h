@@ -1,7 +1,9 @@
-/* ir/intrinsic.h -- intrinsics: what their text says, their meaning as a plain nest, calls of them with operands.
+/* ir/intrinsic.h -- intrinsics: what their text says, their meaning as a plain nest, calls of them with
+ * operands.
  *
- *     "call dot4"                             a function: int32_t dot4(operands..., values...), 0 where it did its work
- *     "c[0] = c[0] + a[0] * b[0]"             statements of the IR over the parameters of the meaning, declarations in front
+ *     "call dot4"                  a function: int32_t dot4(operands..., values...), 0 where it did its work
+ *     "c[0] = c[0] + a[0] * b[0]"  statements of the IR over the parameters of the meaning,
+ *         declarations in front
  *
  * In statements an operand is indexed as it is declared, or by one element number if it has no strides.
  */
@@ -18,8 +20,8 @@ const char *ir_intrinsic_function(tec_context *cx, const ir_intrinsic *in);
 /* The statements of the text as a program with the meaning's parameters, by position; NULL with an error. */
 const ir_program *ir_intrinsic_program(tec_context *cx, const ir_intrinsic *in);
 
-/* What `s` does, without its blocks: loops, conditions, inits before the loops of their reductions. For trees of one perfect nest, as
- * the meanings of intrinsics are. */
+/* What `s` does, without its blocks: loops, conditions, inits before the loops of their reductions. For trees
+ * of one perfect nest, as the meanings of intrinsics are. */
 const ir_stmt *ir_plain_nest(tec_context *cx, const ir_stmt *s);
 
 #endif

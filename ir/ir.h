@@ -1,32 +1,37 @@
 /* ir/ir.h -- the nodes: expressions, buffers, statements, blocks, programs.
  *
  *     const ir_expr *i = ir_var(cx, "i", BASE_I64), *x = ir_load(cx, A, &i, 1);
- *     const ir_stmt *s = ir_for(cx, i, ir_int(cx, 0), n, IR_SERIAL, ir_store(cx, B, ir_mul(cx, x, x), &i, 1));
+ *     const ir_stmt *s = ir_for(cx, i, ir_int(cx, 0), n, IR_SERIAL, ir_store(cx, B, ir_mul(cx, x, x), &i,
+ *         1));
  *     puts(ir_stmt_text(cx, s));
  *
- * A node never changes after its constructor returned it; a pass returns a new tree that shares what it did not touch, and
- * the same pointer where it changed nothing. Variables and buffers are identified by address, not by name. Constructors
- * (ir/build.h) check types; they give NULL, with an error in the context, for operands that do not fit, and NULL for NULL.
+ * A node never changes after its constructor returned it; a pass returns a new tree that shares what it did
+ * not touch, and the same pointer where it changed nothing. Variables and buffers are identified by address,
+ * not by name. Constructors (ir/build.h) check types; they give NULL, with an error in the context, for
+ * operands that do not fit, and NULL for NULL.
  *
  * Semantics
- * - Integers wrap in two's complement. Index arithmetic is assumed not to overflow: int64 expressions over loop variables,
- *   iteration variables, symbols and constants up to IR_MOST_INDEX. The simplifier may compare differences of it. An int64
- *   expression that holds data wraps: loads, calls, scalar arguments, operands of combiners, larger constants, results of <<,
- *   integers made from floats, from uint64 or by reinterpret, and lets of those. Sums and products of data are reassociated (that is exact modulo 2^64),
- *   but differences of them prove nothing, unless bounds of the data show that nothing can wrap: i64(A[i]) * 4 of int32.
- *   bool is its own type: no arithmetic on it; false < true holds for EQ and NE only.
- * - DIV and MOD of ints truncate, FLOORDIV and FLOORMOD floor; a zero divisor is an error of the program, which the
- *   interpreter reports. INT_MIN / -1 wraps.
- * - Floats follow IEEE 754, round to nearest even, each operation rounded to its dtype; nothing is reassociated by the
- *   simplifier and no `x*0` or `x-x` is folded for floats. MIN and MAX give NaN where an operand is NaN. FMA rounds once.
- *   float16 and bfloat16 operations compute in float32 and round once per operation.
- * - CAST float -> int truncates and saturates, NaN gives 0; int -> int wraps; to bool is `!= 0`. REINTERPRET keeps the bits.
- * - SELECT, AND and OR evaluate what they need only: an operand that is not chosen may be out of bounds. Other operands
- *   are evaluated in any order; loads have no side effects.
- * - LET evaluates its value once. RAMP(base, stride, n) is the vector base + stride*k. A vector operation works lane by
- *   lane; on lane-varying conditions the laziness above holds per lane.
- * - A vector LOAD or STORE takes vector indices (a ramp in the last one, after flattening in the only one) and an optional
- *   lane mask: a masked-off lane touches nothing and loads 0.
+ * - Integers wrap in two's complement. Index arithmetic is assumed not to overflow: int64 expressions over
+ *   loop variables, iteration variables, symbols and constants up to IR_MOST_INDEX. The simplifier may
+ *   compare differences of it. An int64 expression that holds data wraps: loads, calls, scalar arguments,
+ *   operands of combiners, larger constants, results of <<, integers made from floats, from uint64 or by
+ *   reinterpret, and lets of those. Sums and products of data are reassociated (that is exact modulo 2^64),
+ *   but differences of them prove nothing, unless bounds of the data show that nothing can wrap: i64(A[i]) *
+ *   4 of int32. bool is its own type: no arithmetic on it; false < true holds for EQ and NE only.
+ * - DIV and MOD of ints truncate, FLOORDIV and FLOORMOD floor; a zero divisor is an error of the program,
+ *   which the interpreter reports. INT_MIN / -1 wraps.
+ * - Floats follow IEEE 754, round to nearest even, each operation rounded to its dtype; nothing is
+ *   reassociated by the simplifier and no `x*0` or `x-x` is folded for floats. MIN and MAX give NaN where an
+ *   operand is NaN. FMA rounds once. float16 and bfloat16 operations compute in float32 and round once per
+ *   operation.
+ * - CAST float -> int truncates and saturates, NaN gives 0; int -> int wraps; to bool is `!= 0`. REINTERPRET
+ *   keeps the bits.
+ * - SELECT, AND and OR evaluate what they need only: an operand that is not chosen may be out of bounds.
+ *   Other operands are evaluated in any order; loads have no side effects.
+ * - LET evaluates its value once. RAMP(base, stride, n) is the vector base + stride*k. A vector operation
+ *   works lane by lane; on lane-varying conditions the laziness above holds per lane.
+ * - A vector LOAD or STORE takes vector indices (a ramp in the last one, after flattening in the only one)
+ *   and an optional lane mask: a masked-off lane touches nothing and loads 0.
  */
 #ifndef IR_IR_H
 #define IR_IR_H
@@ -40,15 +45,16 @@ typedef struct ir_block ir_block;
 typedef struct ir_combiner ir_combiner;
 typedef struct ir_program ir_program;
 typedef struct ir_intrinsic ir_intrinsic;
-typedef struct ir_facts ir_facts; /* ir/facts.h */
+typedef struct ir_facts ir_facts; /* ir/reason/facts.h */
 
 /* ---- expressions ---- */
 
 typedef enum {
-    IR_INT,         /* 7, i32(7), true       the value; bool and every int type; uint64 as its bits */
-    IR_FLOAT,       /* 1.5, f16(0x1p-3)      exact */
-    IR_STRING,      /* "text"                operand of calls only; dtype handle */
-    IR_VAR,         /* i                     loop variable, block iteration variable, symbol, let variable, scalar argument */
+    IR_INT,    /* 7, i32(7), true       the value; bool and every int type; uint64 as its bits */
+    IR_FLOAT,  /* 1.5, f16(0x1p-3)      exact */
+    IR_STRING, /* "text"                operand of calls only; dtype handle */
+    /* i                     loop variable, block iteration variable, symbol, let variable, scalar argument */
+    IR_VAR,
     IR_LOAD,        /* A[i, j]               with a mask: (A[i, j] where m) */
     IR_CAST,        /* f32(x)                */
     IR_REINTERPRET, /* reinterpret<i32>(x)   same number of bits */
@@ -80,7 +86,10 @@ typedef struct {
     int flags;
 } ir_op_info;
 extern const ir_op_info ir_ops[IR_N_OPS];
-static inline bool ir_is_op(ir_op op) { return op > IR_REDUCE && op < IR_N_OPS; }
+static inline bool ir_is_op(ir_op op)
+{
+    return op > IR_REDUCE && op < IR_N_OPS;
+}
 
 /* What a node holds somewhere inside, itself included. */
 enum { IR_HAS_LOAD = 1, IR_HAS_EFFECT = 2, IR_HAS_BINDER = 4, IR_HAS_DATA = 8 };
@@ -88,14 +97,15 @@ enum { IR_HAS_LOAD = 1, IR_HAS_EFFECT = 2, IR_HAS_BINDER = 4, IR_HAS_DATA = 8 };
 /* Beyond this magnitude an int64 is no index, extent or stride: no memory has so many elements. */
 #define IR_MOST_INDEX ((int64_t)1 << 56)
 
-/* Kinds of nodes that passes look for; what holds none of the kind inside, itself included, needs no visit. */
+/* Kinds of nodes that passes look for; what holds none of the kind inside, itself included, needs no
+ * visit. */
 enum {
-    IR_KIND_ACCESS = 1,   /* loads and calls */
-    IR_KIND_COMPARE = 2,  /* comparisons of index expressions */
-    IR_KIND_MASK = 4,     /* vectors of bools */
-    IR_KIND_PRODUCT = 8,  /* products of floats */
+    IR_KIND_ACCESS = 1,    /* loads and calls */
+    IR_KIND_COMPARE = 2,   /* comparisons of index expressions */
+    IR_KIND_MASK = 4,      /* vectors of bools */
+    IR_KIND_PRODUCT = 8,   /* products of floats */
     IR_KIND_FUNCTION = 16, /* operations on floats alone, but fma */
-    IR_KIND_HINT = 32     /* likely */
+    IR_KIND_HINT = 32      /* likely */
 };
 
 struct tec_expr {
@@ -103,11 +113,14 @@ struct tec_expr {
     base_dtype dtype;
     base_loc loc;
     uint64_t hash; /* ir_hash; the constructors compute it, with the four below */
-    uint64_t vars; /* of each variable used inside a bit, which others may have too: without the bit, the variable is not used */
-    int depth;     /* 1 for leaves */
+    /* of each variable used inside a bit, which others may have too: without the bit, the variable is not
+     * used */
+    uint64_t vars;
+    int depth;      /* 1 for leaves */
     uint16_t kinds; /* IR_KIND_... */
-    uint16_t has;  /* IR_HAS_LOAD (loads, calls that read buffers), IR_HAS_EFFECT (impure calls), IR_HAS_BINDER (let, reduce),
-                      IR_HAS_DATA (see Semantics) */
+    /* IR_HAS_LOAD (loads, calls that read buffers), IR_HAS_EFFECT (impure calls), IR_HAS_BINDER (let,
+     * reduce), IR_HAS_DATA (see Semantics) */
+    uint16_t has;
     union {
         int64_t i; /* IR_INT */
         double f;  /* IR_FLOAT */
@@ -115,7 +128,8 @@ struct tec_expr {
         struct {
             const char *name;
             const void *owner; /* te: the axis that it stands for, otherwise NULL; no meaning in ir/ */
-            bool data;         /* its value may be any number: a scalar argument, a combiner's operand, a let of data */
+            /* its value may be any number: a scalar argument, a combiner's operand, a let of data */
+            bool data;
         } var;
         struct {
             const ir_buffer *buffer;
@@ -139,7 +153,8 @@ struct tec_expr {
             const char *name;
             const ir_intrinsic *intrinsic; /* its meaning, or NULL for an opaque extern function */
             const ir_expr *const *arg;
-            const ir_buffer *const *buffer; /* buffer operands (n_buffers), each with its own element offset in `arg` */
+            /* buffer operands (n_buffers), each with its own element offset in `arg` */
+            const ir_buffer *const *buffer;
             int n, n_buffers;
             bool pure;
         } call;
@@ -155,9 +170,9 @@ struct tec_expr {
     };
 };
 
-/* How partial results combine. `x` and `y` are parameter variables: result[j] is over x[0..n-1] (so far) and y[0..n-1]
- * (new). identity[j] has no variables but y's dtype. Sum, product, min, max, argmin and argmax are made by
- * ir_combiner_named; a user's own have any name. */
+/* How partial results combine. `x` and `y` are parameter variables: result[j] is over x[0..n-1] (so far) and
+ * y[0..n-1] (new). identity[j] has no variables but y's dtype. Sum, product, min, max, argmin and argmax are
+ * made by ir_combiner_named; a user's own have any name. */
 struct ir_combiner {
     const char *name;
     int n;
@@ -170,14 +185,14 @@ struct ir_combiner {
 
 /* ---- buffers ---- */
 
-#define IR_SCOPE_LIST(X)  \
-    X(GLOBAL, "global")   \
-    X(SHARED, "shared")   \
-    X(LOCAL, "local")     \
-    X(WARP, "warp")       \
-    X(ACC_INPUT, "acc.input")   /* the accelerator's on-chip buffers */ \
-    X(ACC_WEIGHT, "acc.weight") \
-    X(ACC_OUTPUT, "acc.output") \
+#define IR_SCOPE_LIST(X)                                                                                     \
+    X(GLOBAL, "global")                                                                                      \
+    X(SHARED, "shared")                                                                                      \
+    X(LOCAL, "local")                                                                                        \
+    X(WARP, "warp")                                                                                          \
+    X(ACC_INPUT, "acc.input") /* the accelerator's on-chip buffers */                                        \
+    X(ACC_WEIGHT, "acc.weight")                                                                              \
+    X(ACC_OUTPUT, "acc.output")                                                                              \
     X(ACC_UOP, "acc.uop")
 typedef enum {
 #define X(NAME, text) IR_##NAME,
@@ -186,6 +201,9 @@ typedef enum {
 } ir_scope;
 const char *ir_scope_text(ir_scope scope);
 bool ir_scope_parse(const char *text, ir_scope *out);
+
+/* Most dimensions of a buffer that the interpreter runs, and of one that lowering keeps in the workspace. */
+enum { IR_MAX_DIMS = 16 };
 
 struct ir_buffer {
     const char *name;
@@ -209,25 +227,37 @@ typedef struct {
 
 /* ---- statements ---- */
 
-typedef enum { IR_FOR, IR_BLOCK, IR_STORE, IR_UPDATE, IR_LET_STMT, IR_ALLOCATE, IR_IF, IR_SEQ, IR_ASSERT, IR_ATTRIBUTE, IR_EVALUATE } ir_stmt_kind;
+typedef enum {
+    IR_FOR,
+    IR_BLOCK,
+    IR_STORE,
+    IR_UPDATE,
+    IR_LET_STMT,
+    IR_ALLOCATE,
+    IR_IF,
+    IR_SEQ,
+    IR_ASSERT,
+    IR_ATTRIBUTE,
+    IR_EVALUATE
+} ir_stmt_kind;
 
-#define IR_HOW_LIST(X)       \
-    X(SERIAL, "")            \
-    X(PARALLEL, "parallel")  \
-    X(VECTORISED, "vectorised") \
-    X(UNROLLED, "unrolled")  \
-    X(BLOCK_X, "blockIdx.x") \
-    X(BLOCK_Y, "blockIdx.y") \
-    X(BLOCK_Z, "blockIdx.z") \
-    X(THREAD_X, "threadIdx.x") \
-    X(THREAD_Y, "threadIdx.y") \
-    X(THREAD_Z, "threadIdx.z") \
+#define IR_HOW_LIST(X)                                                                                       \
+    X(SERIAL, "")                                                                                            \
+    X(PARALLEL, "parallel")                                                                                  \
+    X(VECTORISED, "vectorised")                                                                              \
+    X(UNROLLED, "unrolled")                                                                                  \
+    X(BLOCK_X, "blockIdx.x")                                                                                 \
+    X(BLOCK_Y, "blockIdx.y")                                                                                 \
+    X(BLOCK_Z, "blockIdx.z")                                                                                 \
+    X(THREAD_X, "threadIdx.x")                                                                               \
+    X(THREAD_Y, "threadIdx.y")                                                                               \
+    X(THREAD_Z, "threadIdx.z")                                                                               \
     X(VTHREAD, "vthread")
 typedef enum {
 #define X(NAME, text) IR_##NAME,
     IR_HOW_LIST(X)
 #undef X
-    IR_N_HOWS
+        IR_N_HOWS
 } ir_how;
 const char *ir_how_text(ir_how how); /* "" for serial */
 bool ir_how_parse(const char *text, ir_how *out);
@@ -243,7 +273,8 @@ struct ir_stmt {
     ir_stmt_kind kind;
     base_loc loc;
     union {
-        struct { /* for i in 0..n parallel @key(value) { ... }      min..min+extent-1, ascending where serial */
+        /* for i in 0..n parallel @key(value) { ... }      min..min+extent-1, ascending where serial */
+        struct {
             const ir_expr *var, *min, *extent;
             ir_how how;
             const ir_note *notes;
@@ -260,7 +291,8 @@ struct ir_stmt {
             const ir_expr *value, *mask;
             int n;
         } store;
-        struct { /* A[i] sum= e      (V[i], I[i]) argmax= (e, k)     a reduction's step; combiner->n targets */
+        /* A[i] sum= e      (V[i], I[i]) argmax= (e, k)     a reduction's step; combiner->n targets */
+        struct {
             const ir_combiner *combiner;
             const ir_buffer *const *buffer;
             const ir_expr *const *index; /* the same for all targets */
@@ -307,7 +339,9 @@ typedef struct {
     ir_iter_kind kind;
 } ir_iter;
 
-#define IR_ROLE_LIST(X) X(NONE, "") X(ANCHOR, "anchor") X(PROLOGUE, "prologue") X(EPILOGUE, "epilogue") X(CACHE, "cache") X(COPY, "copy")
+#define IR_ROLE_LIST(X)                                                                                      \
+    X(NONE, "")                                                                                              \
+    X(ANCHOR, "anchor") X(PROLOGUE, "prologue") X(EPILOGUE, "epilogue") X(CACHE, "cache") X(COPY, "copy")
 typedef enum {
 #define X(NAME, text) IR_ROLE_##NAME,
     IR_ROLE_LIST(X)
@@ -322,8 +356,9 @@ struct ir_block {
     ir_role role;
     int n_iters, n_reads, n_writes;
     const ir_iter *iters;
-    const ir_region *reads, *writes; /* contain all that init and body touch; a reduction's own output is a write only */
-    const ir_stmt *init;             /* of a reduction that was not decomposed, else NULL */
+    /* contain all that init and body touch; a reduction's own output is a write only */
+    const ir_region *reads, *writes;
+    const ir_stmt *init; /* of a reduction that was not decomposed, else NULL */
     const ir_stmt *body;
     const ir_note *notes;
     base_loc loc;
@@ -335,7 +370,8 @@ struct ir_block {
 struct ir_intrinsic {
     const char *name;
     const ir_program *meaning; /* NULL: opaque */
-    const char *text;          /* how it is written: a function or statements (ir/intrinsic.h); NULL: by name */
+    /* how it is written: a function or statements (ir/intrinsic.h); NULL: by name */
+    const char *text;
 };
 
 typedef struct {
@@ -344,14 +380,17 @@ typedef struct {
     bool output;             /* buffers only: the program writes all of it */
 } ir_param;
 
-/* Buffers, facts about symbols, and one tree: a loop tree with blocks before lowering, a loop AST without after it. */
+/* Buffers, facts about symbols, and one tree: a loop tree with blocks before lowering, a loop AST without
+ * after it. */
 struct ir_program {
     const char *name;
     int n_params, n_symbols, n_facts, n_buffers, n_intrinsics;
     const ir_param *params;
-    const ir_expr *const *symbols;   /* int64 variables that shapes are made of */
-    const ir_expr *const *facts;     /* conditions over symbols that the caller promises: n >= 1, n % 8 == 0 */
-    const char *const *reasons;      /* NULL, or of each fact: NULL, or why a call has to keep a condition that the user did not write */
+    const ir_expr *const *symbols; /* int64 variables that shapes are made of */
+    /* conditions over symbols that the caller promises: n >= 1, n % 8 == 0 */
+    const ir_expr *const *facts;
+    /* NULL, or of each fact: NULL, or why a call has to keep a condition that the user did not write */
+    const char *const *reasons;
     const ir_buffer *const *buffers; /* every buffer that is no parameter and has no allocate statement yet */
     const ir_intrinsic *const *intrinsics;
     const ir_stmt *body;

@@ -1,8 +1,9 @@
-/* ir/make.c -- nodes as they are made: hash, variables, depth, kinds and flags of what is inside, type checks, conversions of operands.
+/* ir/make.c -- nodes as they are made: hash, variables, depth, kinds and flags of what is inside, type
+ * checks, conversions of operands.
  *
- * The hash is two halves of 32 bits. The upper one ignores the names of variables and buffers, the lower one mixes them in.
- * A binder (let, reduce) takes only upper halves of what stands in its scope, so that expressions that differ in the names of
- * bound variables alone have equal hashes, at no cost at all.
+ * The hash is two halves of 32 bits. The upper one ignores the names of variables and buffers, the lower one
+ * mixes them in. A binder (let, reduce) takes only upper halves of what stands in its scope, so that
+ * expressions that differ in the names of bound variables alone have equal hashes, at no cost at all.
  */
 #include "ir/make.h"
 
@@ -176,7 +177,8 @@ static void take_operands(summary *s, const ir_expr *e)
         s->has |= IR_HAS_EFFECT;
 }
 
-/* Integers made from floats and from uint64 may have any value; those from narrower integers do not leave their range. */
+/* Integers made from floats and from uint64 may have any value; those from narrower integers do not leave
+ * their range. */
 static void take_cast(summary *s, const ir_expr *e)
 {
     base_dtype from = e->arg[0]->dtype;
@@ -186,6 +188,8 @@ static void take_cast(summary *s, const ir_expr *e)
         s->has |= IR_HAS_DATA;
 }
 
+/* What each kind mixes into the hash, and which variables and flags it passes on. Data marks values that may
+ * be any number of their type: IR_HAS_DATA keeps the reasoner from treating them as indices. */
 static void take_node(summary *s, const ir_expr *e)
 {
     switch (e->op) {
@@ -194,18 +198,26 @@ static void take_node(summary *s, const ir_expr *e)
     case IR_STRING: take_text(s, e->string); return;
     case IR_VAR: take_var(s, e); return;
     case IR_LOAD: take_load(s, e); return;
-    case IR_RAMP: take(s, e->ramp.base); take(s, e->ramp.stride); return;
+    case IR_RAMP:
+        take(s, e->ramp.base);
+        take(s, e->ramp.stride);
+        return;
     case IR_SHUFFLE: take_shuffle(s, e); return;
     case IR_LET: take_let(s, e); return;
     case IR_CALL: take_call(s, e); return;
     case IR_REDUCE: take_reduce(s, e); return;
     case IR_CAST: take_cast(s, e); return;
     case IR_REINTERPRET:
-    case IR_SHL: s->has |= IR_HAS_DATA; take_operands(s, e); return;
+    case IR_SHL:
+        s->has |= IR_HAS_DATA;
+        take_operands(s, e);
+        return;
     default: take_operands(s, e); return; /* broadcasts and the rows of the table */
     }
 }
 
+/* The bit that passes look for to skip a whole subtree: one bit for each kind of node that some pass
+ * rewrites. */
 static int kind_of(const ir_expr *e)
 {
     int kinds = e->dtype.lanes > 1 && base_is_bool(e->dtype) ? IR_KIND_MASK : 0;
@@ -218,7 +230,8 @@ static int kind_of(const ir_expr *e)
         return kinds | IR_KIND_HINT;
     if (e->op == IR_MUL)
         return base_is_float(e->dtype) ? kinds | IR_KIND_PRODUCT : kinds;
-    return ir_is_op(e->op) && ir_ops[e->op].operands == IR_FLT && e->op != IR_FMA ? kinds | IR_KIND_FUNCTION : kinds;
+    return ir_is_op(e->op) && ir_ops[e->op].operands == IR_FLT && e->op != IR_FMA ? kinds | IR_KIND_FUNCTION
+                                                                                  : kinds;
 }
 
 const ir_expr *ir_finish(ir_expr *e)
@@ -312,7 +325,8 @@ static bool have_one_type(const ir_op_info *info, const ir_expr *const *arg)
     return true;
 }
 
-/* Bare immediates take the type of the first operand that is none; scalars take the lanes of the widest operand. */
+/* Bare immediates take the type of the first operand that is none; scalars take the lanes of the widest
+ * operand. */
 static void convert_operands(tec_context *cx, const ir_op_info *info, const ir_expr **arg)
 {
     int first = info->operands == IR_COND, typed = first, lanes = 1;
@@ -348,7 +362,9 @@ static const char *find_fault(const ir_op_info *info, const ir_expr *const *arg)
     case IR_INTS: return base_is_int(t) ? NULL : "integers are needed";
     case IR_FLT: return base_is_float(t) ? NULL : "floats are needed";
     case IR_BOOL: return base_is_bool(t) ? NULL : "bools are needed";
-    case IR_ANY: case IR_COND: case IR_OPERANDS_NODE: return NULL;
+    case IR_ANY:
+    case IR_COND:
+    case IR_OPERANDS_NODE: return NULL;
     }
     return NULL;
 }

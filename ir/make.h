@@ -2,10 +2,11 @@
  *
  *     ir_expr *e = ir_make(cx, IR_CAST, t);
  *     e->arg[0] = x;
- *     return ir_finish(e);                          // hash, depth and content flags; not to be changed any more
+ *     // hash, depth and content flags; not to be changed any more
+ *     return ir_finish(e);
  *
- * The raw constructors check types and convert operands as those of ir/build.h do, and fold nothing: the parser uses them, so
- * that a text gives exactly the tree that it shows.
+ * The raw constructors check types and convert operands as those of ir/build.h do, and fold nothing: the
+ * parser uses them, so that a text gives exactly the tree that it shows.
  * Errors: as in ir/build.h.
  */
 #ifndef IR_MAKE_H
@@ -22,9 +23,11 @@ void *ir_refuse(tec_context *cx, const char *fmt, ...) BASE_PRINTF(2, 3);
 const char *ir_shown(tec_context *cx, const ir_expr *e);
 const char *ir_brief(tec_context *cx, const ir_expr *e);
 
-/* An int64 immediate as one of element type t, where t can hold it exactly; every other expression is given back. */
+/* An int64 immediate as one of element type t, where t can hold it exactly; every other expression is given
+ * back. */
 const ir_expr *ir_adopt(tec_context *cx, const ir_expr *e, base_dtype t);
-/* adopt, then broadcast a scalar to the lanes of t; an expression that still is not of type t is given back as it is. */
+/* adopt, then broadcast a scalar to the lanes of t; an expression that still is not of type t is given back
+ * as it is. */
 const ir_expr *ir_convert(tec_context *cx, const ir_expr *e, base_dtype t);
 
 /* Checks and converts the operands of an operation in place. */
@@ -35,7 +38,8 @@ const ir_expr *ir_ramp_raw(tec_context *cx, const ir_expr *base, const ir_expr *
 
 /* Checks with an error each; some convert their operand in place. NULL operands give false without one. */
 bool ir_check_index(tec_context *cx, const ir_buffer *b, const ir_expr *const *index, int n, int *lanes);
-bool ir_check_mask(tec_context *cx, const char *name, const ir_expr **mask, int lanes); /* a mask of NULL is fine */
+/* a mask of NULL is fine */
+bool ir_check_mask(tec_context *cx, const char *name, const ir_expr **mask, int lanes);
 bool ir_check_var(tec_context *cx, const char *what, const ir_expr *var);
 bool ir_check_binding(tec_context *cx, const ir_expr *var, const ir_expr **value);
 bool ir_check_sources(tec_context *cx, const ir_combiner *c, const ir_expr **source);

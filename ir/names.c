@@ -12,8 +12,9 @@ typedef struct {
 } undo;
 
 static const char *const keywords[] = {
-    "true", "false", "inf",   "nan",  "let",   "in",   "if",     "else",   "for",      "block",     "where", "allocate", "assert", "attribute",
-    "call", "pure",  "reads", "init", "evaluate", "writes", "buffer", "combiner", "intrinsic", "program", "symbol", "out", "reduce", "scan", "opaque", "role",
+    "true",   "false",    "inf",       "nan",       "let",    "in",   "if",     "else", "for",      "block",
+    "where",  "allocate", "assert",    "attribute", "call",   "pure", "reads",  "init", "evaluate", "writes",
+    "buffer", "combiner", "intrinsic", "program",   "symbol", "out",  "reduce", "scan", "opaque",   "role",
 };
 
 static const char *const combiners[] = {"sum", "prod", "min", "max", "any", "all", "argmin", "argmax"};
@@ -28,7 +29,8 @@ static bool is_listed(const char *const *words, int n, const char *word)
 
 bool ir_is_reserved(ir_name_kind kind, const char *name)
 {
-    return is_listed(keywords, BASE_COUNT(keywords), name) || (kind == IR_NAME_BUFFER && is_listed(combiners, BASE_COUNT(combiners), name));
+    return is_listed(keywords, BASE_COUNT(keywords), name) ||
+           (kind == IR_NAME_BUFFER && is_listed(combiners, BASE_COUNT(combiners), name));
 }
 
 static bool starts_name(char c)
@@ -77,6 +79,8 @@ static bool is_free(const ir_names *names, ir_name_kind kind, const void *node, 
     return !holder || holder == node || (names->unused && base_map_has(names->unused, holder));
 }
 
+/* The wanted name if it is free, otherwise the name with the next number: i, i'2, i'3. `next` remembers where
+ * counting stopped, so that a thousand namesakes do not take a million attempts. */
 static const char *choose(ir_names *names, ir_name_kind kind, const void *node, const char *wanted)
 {
     intptr_t number = (intptr_t)base_dict_get(&names->next[kind], wanted);
@@ -95,9 +99,12 @@ static const char *choose(ir_names *names, ir_name_kind kind, const void *node, 
 
 static const char *wish(ir_names *names, const char *wanted)
 {
-    return names->canonical ? base_format(names->cx, "v%d", names->count++) : ir_names_clean(names->cx, wanted);
+    return names->canonical ? base_format(names->cx, "v%d", names->count++)
+                            : ir_names_clean(names->cx, wanted);
 }
 
+/* Gives `node` a name until the scope is released (ir_names_release); what the name meant before is put on
+ * the undo stack. */
 const char *ir_names_bind(ir_names *names, ir_name_kind kind, const void *node, const char *wanted)
 {
     undo *u = base_new(names->cx, undo);

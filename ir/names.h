@@ -1,28 +1,33 @@
-/* ir/names.h -- inside ir/: the names that a printed tree uses, unique among those that are visible at each point.
+/* ir/names.h -- inside the room: the names that a printed tree uses, unique among those that are visible
+ * at each point.
  *
  *     int mark = ir_names_mark(&names);
- *     base_add(cx, &out, ir_names_bind(&names, IR_NAME_VAR, loop->loop.var, loop->loop.var->var.name));   // i, or i'2 inside another i
+ *     // i, or i'2 inside another i
+ *     base_add(cx, &out, ir_names_bind(&names, IR_NAME_VAR, loop->loop.var, loop->loop.var->var.name));
  *     ...
  *     ir_names_release(&names, mark);
  *
- * The invariant: at any moment no two visible variables, and no two visible buffers or combiners, have one name; every name is one that
- * the lexer reads and the grammar does not reserve.
+ * The invariant: at any moment no two visible variables, and no two visible buffers or combiners, have one
+ * name; every name is one that the lexer reads and the grammar does not reserve.
  */
 #ifndef IR_NAMES_H
 #define IR_NAMES_H
 
 #include "ir/ir.h"
 
-typedef enum { IR_NAME_VAR, IR_NAME_BUFFER, IR_N_NAME_KINDS } ir_name_kind; /* combiners share the names of buffers */
+/* combiners share the names of buffers */
+typedef enum { IR_NAME_VAR, IR_NAME_BUFFER, IR_N_NAME_KINDS } ir_name_kind;
 
 typedef struct {
     tec_context *cx;
-    base_map of;                     /* node -> its name (char *) */
+    base_map of;                       /* node -> its name (char *) */
     base_dict holder[IR_N_NAME_KINDS]; /* name -> the visible node that has it */
-    base_dict next[IR_N_NAME_KINDS]; /* wanted name -> the number to try next (intptr_t) */
+    base_dict next[IR_N_NAME_KINDS];   /* wanted name -> the number to try next (intptr_t) */
     base_vec undo;
-    const base_map *unused;          /* nodes whose names a binder may take although they are visible; NULL: none */
-    bool canonical;                  /* names are numbers, in order of binding: texts are equal where only names differ */
+    /* nodes whose names a binder may take although they are visible; NULL: none */
+    const base_map *unused;
+    /* names are numbers, in order of binding: texts are equal where only names differ */
+    bool canonical;
     int count;
 } ir_names;
 

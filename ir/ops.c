@@ -1,12 +1,13 @@
-/* ir/ops.c -- the operation table and the words of the small enumerations, all generated from their one list. */
+/* ir/ops.c -- the operation table and the words of the small enumerations, all generated from their one
+ * list. */
 #include "ir/ir.h"
 
 #define NODE(NAME) [IR_##NAME] = {.name = #NAME, .text = ""},
-#define IR_OP(NAME, word, text, form, arity, operands, result, flags) \
+#define IR_OP(NAME, word, text, form, arity, operands, result, flags)                                        \
     [IR_##NAME] = {#NAME, text, IR_##form, arity, IR_##operands, IR_##result, flags},
-const ir_op_info ir_ops[IR_N_OPS] = {
-    NODE(INT) NODE(FLOAT) NODE(STRING) NODE(VAR) NODE(LOAD) NODE(CAST) NODE(REINTERPRET) NODE(RAMP) NODE(BROADCAST)
-    NODE(SHUFFLE) NODE(LET) NODE(CALL) NODE(REDUCE)
+const ir_op_info ir_ops[IR_N_OPS] = {NODE(INT) NODE(FLOAT) NODE(STRING) NODE(VAR) NODE(LOAD) NODE(CAST)
+                                         NODE(REINTERPRET) NODE(RAMP) NODE(BROADCAST) NODE(SHUFFLE) NODE(LET)
+                                             NODE(CALL) NODE(REDUCE)
 #include "ir/ops.def"
 };
 #undef NODE

@@ -1,7 +1,8 @@
-/* ir/parse.h -- inside ir/: the parser that expressions, statements and programs share.
+/* ir/parse.h -- inside the room: the parser that expressions, statements and programs share.
  *
- * Names live in the caller's scope table; a binder puts its name in, parses its scope, and puts back what the name meant before.
- * Nodes are made raw: the tree is what the text shows. The only conversions are those of ir/build.h (bare integers, broadcasts).
+ * Names live in the caller's scope table; a binder puts its name in, parses its scope, and puts back what the
+ * name meant before. Nodes are made raw: the tree is what the text shows. The only conversions are those of
+ * ir/build.h (bare integers, broadcasts).
  */
 #ifndef IR_PARSE_H
 #define IR_PARSE_H
@@ -17,18 +18,22 @@ typedef struct {
 } ir_parser;
 
 const ir_expr *ir_read_expr(ir_parser *p);
-bool ir_read_list(ir_parser *p, const char *close, base_vec *out); /* up to and with the closing symbol; may be empty */
+/* up to and with the closing symbol; may be empty */
+bool ir_read_list(ir_parser *p, const char *close, base_vec *out);
 bool ir_read_count(ir_parser *p, const char *what, int64_t least, int64_t most, int64_t *out);
 const ir_stmt *ir_read_stmt(ir_parser *p);
-const ir_stmt *ir_read_body(ir_parser *p);                       /* { ... } */
-const ir_stmt *ir_read_stmts(ir_parser *p, const char *close);   /* up to the closing symbol */
+const ir_stmt *ir_read_body(ir_parser *p);                     /* { ... } */
+const ir_stmt *ir_read_stmts(ir_parser *p, const char *close); /* up to the closing symbol */
 const ir_note *ir_read_notes(ir_parser *p);
-const ir_buffer *ir_read_buffer(ir_parser *p, const char **name); /* NAME: f32[...] attributes; not put in the scope */
-const char *ir_read_word(ir_parser *p, const char *what);        /* a name or a string */
+/* NAME: f32[...] attributes; not put in the scope */
+const ir_buffer *ir_read_buffer(ir_parser *p, const char **name);
+const char *ir_read_word(ir_parser *p, const char *what); /* a name or a string */
 
-const ir_buffer *ir_find_buffer(ir_parser *p); /* the one that the current token names, stepped over; NULL with an error */
+/* the one that the current token names, stepped over; NULL with an error */
+const ir_buffer *ir_find_buffer(ir_parser *p);
 /* A declared combiner, or a named one over these types; NULL with an error. */
-const ir_combiner *ir_find_combiner(ir_parser *p, base_loc loc, const char *name, int n, base_dtype t, base_dtype index_t);
+const ir_combiner *ir_find_combiner(ir_parser *p, base_loc loc, const char *name, int n, base_dtype t,
+                                    base_dtype index_t);
 
 /* One level deeper; false with an error where that is too deep. ir_leave undoes either. */
 bool ir_enter(ir_parser *p);

@@ -1,6 +1,8 @@
-/* ir/parse_expr.c -- expressions from text: precedence climbing over the operation table, and the closed forms.
+/* ir/parse_expr.c -- expressions from text: precedence climbing over the operation table, and the closed
+ * forms.
  *
- * Made for texts of strangers: nesting, depth of trees and lengths of lists are limited, and every loop ends when the text does.
+ * Made for texts of strangers: nesting, depth of trees and lengths of lists are limited, and every loop ends
+ * when the text does.
  */
 #include "ir/parse.h"
 
@@ -54,7 +56,8 @@ bool ir_read_count(ir_parser *p, const char *what, int64_t least, int64_t most, 
     if (!base_expect_int(p->lx, what, out))
         return false;
     if (*out < least || *out > most)
-        ir_complain(p, loc, "expected %s from %lld to %lld, found %lld", what, (long long)least, (long long)most, (long long)*out);
+        ir_complain(p, loc, "expected %s from %lld to %lld, found %lld", what, (long long)least,
+                    (long long)most, (long long)*out);
     return *out >= least && *out <= most;
 }
 
@@ -77,7 +80,8 @@ bool ir_read_list(ir_parser *p, const char *close, base_vec *out)
 
 static bool at_number(const base_token *t)
 {
-    return t->kind == BASE_TOK_INT || t->kind == BASE_TOK_FLOAT || (t->kind == BASE_TOK_NAME && (base_same(t->text, "inf") || base_same(t->text, "nan")));
+    return t->kind == BASE_TOK_INT || t->kind == BASE_TOK_FLOAT ||
+           (t->kind == BASE_TOK_NAME && (base_same(t->text, "inf") || base_same(t->text, "nan")));
 }
 
 static double float_of(const base_token *t, bool minus)
@@ -93,7 +97,8 @@ static const ir_expr *typed_int(ir_parser *p, base_dtype t, const base_token *to
     bool wide = tok->i < 0 && !(minus && tok->i == INT64_MIN), fits = ir_wrap(t, (uint64_t)value) == value;
 
     if (base_is_signed(t) ? wide || !fits : minus || !fits || (wide && t.bits < 64))
-        return ir_complain(p, tok->loc, "%s%s does not fit %s", minus ? "-" : "", tok->text, base_dtype_text(p->cx, t));
+        return ir_complain(p, tok->loc, "%s%s does not fit %s", minus ? "-" : "", tok->text,
+                           base_dtype_text(p->cx, t));
     return ir_imm_int(p->cx, t, value);
 }
 
@@ -106,7 +111,8 @@ static const ir_expr *read_number(ir_parser *p, base_dtype t, bool minus)
     if (base_is_float(t))
         return ir_imm(p->cx, t, float_of(&tok, minus));
     if (tok.kind != BASE_TOK_INT || !base_is_int(t))
-        return ir_complain(p, tok.loc, "expected %s, found '%s'", base_is_int(t) ? "an integer" : "an expression", tok.text);
+        return ir_complain(p, tok.loc, "expected %s, found '%s'",
+                           base_is_int(t) ? "an integer" : "an expression", tok.text);
     return typed_int(p, t, &tok, minus);
 }
 
@@ -117,16 +123,31 @@ static const ir_expr *read_bare_number(ir_parser *p, bool minus)
 
 /* ---- names, accesses ---- */
 
+/* "; did you mean 'A'?", of the names that stand for something here: those of binders that are closed have no
+ * value. */
+static const char *meant(ir_parser *p, const base_dict *d, const char *name)
+{
+    base_vec names = {0};
+
+    for (int i = 0; i < d->order.n; i++)
+        if (base_dict_get(d, d->order.at[i]))
+            base_push(p->cx, &names, d->order.at[i]);
+    return base_did_you_mean(p->cx, name, &names);
+}
+
 const ir_buffer *ir_find_buffer(ir_parser *p)
 {
     base_loc loc = p->lx->tok.loc;
     const char *name = base_expect_name(p->lx, "the name of a buffer");
     const ir_buffer *b = name ? base_dict_get(&p->scope->buffers, name) : NULL;
 
-    return b || !name ? b : ir_complain(p, loc, "unknown buffer '%s'", name);
+    return b || !name
+               ? b
+               : ir_complain(p, loc, "unknown buffer '%s'%s", name, meant(p, &p->scope->buffers, name));
 }
 
-const ir_combiner *ir_find_combiner(ir_parser *p, base_loc loc, const char *name, int n, base_dtype t, base_dtype index_t)
+const ir_combiner *ir_find_combiner(ir_parser *p, base_loc loc, const char *name, int n, base_dtype t,
+                                    base_dtype index_t)
 {
     const ir_combiner *c = base_dict_get(&p->scope->combiners, name);
 
@@ -134,7 +155,9 @@ const ir_combiner *ir_find_combiner(ir_parser *p, base_loc loc, const char *name
         c = ir_combiner_named(p->cx, name, t, index_t);
     if (!c)
         return ir_complain(p, loc, "unknown combiner '%s'", name);
-    return c->n == n ? c : ir_complain(p, loc, "combiner '%s' has %d component%s, and %d are given", name, c->n, c->n == 1 ? "" : "s", n);
+    return c->n == n ? c
+                     : ir_complain(p, loc, "combiner '%s' has %d component%s, and %d are given", name, c->n,
+                                   c->n == 1 ? "" : "s", n);
 }
 
 static const ir_expr *read_load(ir_parser *p)
@@ -155,7 +178,9 @@ static const ir_expr *read_var(ir_parser *p)
     const ir_expr *var = base_dict_get(&p->scope->vars, tok.text);
 
     base_advance(p->lx);
-    return var ? var : ir_complain(p, tok.loc, "unknown variable '%s'", tok.text);
+    return var ? var
+               : ir_complain(p, tok.loc, "unknown variable '%s'%s", tok.text,
+                             meant(p, &p->scope->vars, tok.text));
 }
 
 /* ---- reductions ---- */
@@ -164,6 +189,7 @@ typedef struct {
     base_vec names, axes, extents, hidden;
 } axes;
 
+/* k in 0..n */
 static bool read_axis(ir_parser *p, axes *a)
 {
     const char *name = base_expect_name(p->lx, "the name of a reduction axis");
@@ -207,7 +233,8 @@ static int read_component(ir_parser *p, int n)
 
     if (n == 1)
         return 0;
-    if (t->kind != BASE_TOK_FLOAT || t->text[0] != '.' || strspn(t->text + 1, "0123456789") != strlen(t->text + 1) || strlen(t->text) > 4) {
+    if (t->kind != BASE_TOK_FLOAT || t->text[0] != '.' ||
+        strspn(t->text + 1, "0123456789") != strlen(t->text + 1) || strlen(t->text) > 4) {
         base_unexpected(p->lx, "a component of the tuple like '.0'");
         return -1;
     }
@@ -217,6 +244,7 @@ static int read_component(ir_parser *p, int n)
     return which;
 }
 
+/* The rest of sum[k in 0..n where k < m](A[k]).1, from `where` on; the axes are in scope. */
 static const ir_expr *read_reduce_body(ir_parser *p, const base_token *name, axes *a)
 {
     const ir_expr *condition = NULL;
@@ -230,13 +258,16 @@ static const ir_expr *read_reduce_body(ir_parser *p, const base_token *name, axe
         return ir_complain(p, name->loc, "'%s' of nothing", name->text);
     const ir_expr *const *s = (const ir_expr *const *)source.at;
     ir_at(p->cx, name->loc);
-    const ir_combiner *c = ir_find_combiner(p, name->loc, name->text, source.n, s[0]->dtype, s[source.n - 1]->dtype);
+    const ir_combiner *c =
+        ir_find_combiner(p, name->loc, name->text, source.n, s[0]->dtype, s[source.n - 1]->dtype);
     int which = c ? read_component(p, c->n) : -1;
     if (which < 0)
         return NULL;
-    return ir_reduce(p->cx, c, s, (const ir_expr *const *)a->axes.at, (const ir_expr *const *)a->extents.at, a->axes.n, condition, which);
+    return ir_reduce(p->cx, c, s, (const ir_expr *const *)a->axes.at, (const ir_expr *const *)a->extents.at,
+                     a->axes.n, condition, which);
 }
 
+/* sum[k in 0..n, l in 0..m where ...](source, ...).component */
 static const ir_expr *read_reduce(ir_parser *p)
 {
     base_token name = p->lx->tok;
@@ -308,15 +339,18 @@ static const ir_expr *read_cast(ir_parser *p, base_dtype t)
     if (!e || !base_expect(p->lx, ")"))
         return NULL;
     ir_at(p->cx, loc);
-    if ((e->op != IR_INT && e->op != IR_FLOAT) || base_is_bool(e->dtype) || !at_number(minus ? &second : &first))
+    if ((e->op != IR_INT && e->op != IR_FLOAT) || base_is_bool(e->dtype) ||
+        !at_number(minus ? &second : &first))
         return ir_cast_raw(p->cx, t, e);
     if (base_is_float(t))
         return ir_imm(p->cx, t, float_of(minus ? &second : &first, minus));
     if (e->op != IR_INT || !base_is_int(t))
-        return ir_complain(p, first.loc, "no immediate of type %s is written like this", base_dtype_text(p->cx, t));
+        return ir_complain(p, first.loc, "no immediate of type %s is written like this",
+                           base_dtype_text(p->cx, t));
     return typed_int(p, t, minus ? &second : &first, minus);
 }
 
+/* NAME(operand, ...) for an operation of the table that is written as a function, such as min(a, b). */
 static const ir_expr *read_op(ir_parser *p, ir_op op)
 {
     base_token name = p->lx->tok;
@@ -327,8 +361,9 @@ static const ir_expr *read_op(ir_parser *p, ir_op op)
     if (!ir_read_list(p, ")", &arg))
         return NULL;
     if (arg.n != ir_ops[op].arity)
-        return ir_complain(p, name.loc, "'%s' takes %d operand%s, and %d %s given", name.text, ir_ops[op].arity, ir_ops[op].arity == 1 ? "" : "s",
-                           arg.n, arg.n == 1 ? "is" : "are");
+        return ir_complain(p, name.loc, "'%s' takes %d operand%s, and %d %s given", name.text,
+                           ir_ops[op].arity, ir_ops[op].arity == 1 ? "" : "s", arg.n,
+                           arg.n == 1 ? "is" : "are");
     ir_at(p->cx, name.loc);
     return ir_op_raw(p->cx, op, (const ir_expr *const *)arg.at);
 }
@@ -338,7 +373,8 @@ static const ir_expr *read_ramp(ir_parser *p, base_loc loc)
     const ir_expr *base = ir_read_expr(p), *stride = base && base_expect(p->lx, ",") ? ir_read_expr(p) : NULL;
     int64_t lanes;
 
-    if (!stride || !base_expect(p->lx, ",") || !ir_read_count(p, "a number of lanes", 1, MAX_LANES, &lanes) || !base_expect(p->lx, ")"))
+    if (!stride || !base_expect(p->lx, ",") || !ir_read_count(p, "a number of lanes", 1, MAX_LANES, &lanes) ||
+        !base_expect(p->lx, ")"))
         return NULL;
     ir_at(p->cx, loc);
     return ir_ramp_raw(p->cx, base, stride, (int)lanes);
@@ -349,19 +385,22 @@ static const ir_expr *read_broadcast(ir_parser *p, base_loc loc)
     const ir_expr *e = ir_read_expr(p);
     int64_t lanes;
 
-    if (!e || !base_expect(p->lx, ",") || !ir_read_count(p, "a number of lanes", 1, MAX_LANES, &lanes) || !base_expect(p->lx, ")"))
+    if (!e || !base_expect(p->lx, ",") || !ir_read_count(p, "a number of lanes", 1, MAX_LANES, &lanes) ||
+        !base_expect(p->lx, ")"))
         return NULL;
     ir_at(p->cx, loc);
     return ir_broadcast_raw(p->cx, e, (int)lanes);
 }
 
+/* The rest of shuffle([v, w], [0, 4, 1, 5]): vectors, then the lanes picked from all of them in order. */
 static const ir_expr *read_shuffle(ir_parser *p, base_loc loc)
 {
     int pick[MAX_LANES], n = 0;
     base_vec vectors = {0};
     int64_t lane;
 
-    if (!base_expect(p->lx, "[") || !ir_read_list(p, "]", &vectors) || !base_expect(p->lx, ",") || !base_expect(p->lx, "["))
+    if (!base_expect(p->lx, "[") || !ir_read_list(p, "]", &vectors) || !base_expect(p->lx, ",") ||
+        !base_expect(p->lx, "["))
         return NULL;
     do {
         if (n == MAX_LANES)
@@ -423,10 +462,27 @@ static const ir_expr *read_call(ir_parser *p, bool pure)
     if (!ir_read_list(p, ")", &arg))
         return NULL;
     ir_at(p->cx, loc);
-    return ir_call(p->cx, t, name, base_dict_get(&p->scope->intrinsics, name), (const ir_expr *const *)arg.at, arg.n,
-                   (const ir_buffer *const *)buffer.at, buffer.n, pure);
+    return ir_call(p->cx, t, name, base_dict_get(&p->scope->intrinsics, name), (const ir_expr *const *)arg.at,
+                   arg.n, (const ir_buffer *const *)buffer.at, buffer.n, pure);
 }
 
+/* What to say of NAME(, where no function has the name. */
+static const char *unknown_function(ir_parser *p, const char *name)
+{
+    base_vec names = {0};
+
+    if (base_dict_has(&p->scope->combiners, name) || ir_names_combiner(name))
+        return base_format(p->cx,
+                           "'%s' reduces over axes, which stand in brackets before the value, as in "
+                           "%s[k](A[i, k])",
+                           name, name);
+    for (ir_op op = IR_REDUCE + 1; op < IR_N_OPS; op++)
+        if (ir_ops[op].form == IR_FUN)
+            base_push(p->cx, &names, (void *)(uintptr_t)ir_ops[op].text);
+    return base_format(p->cx, "unknown function '%s'%s", name, base_did_you_mean(p->cx, name, &names));
+}
+
+/* NAME(...): a cast where NAME is a type, an operation of the table, or one of the three vector forms. */
 static const ir_expr *read_function(ir_parser *p)
 {
     base_token name = p->lx->tok;
@@ -445,7 +501,7 @@ static const ir_expr *read_function(ir_parser *p)
         return read_broadcast(p, name.loc);
     if (base_same(name.text, "shuffle"))
         return read_shuffle(p, name.loc);
-    return ir_complain(p, name.loc, "unknown function '%s'", name.text);
+    return ir_complain(p, name.loc, "%s", unknown_function(p, name.text));
 }
 
 /* ---- primaries, prefixes, infixes ---- */
@@ -455,6 +511,9 @@ static bool next_is(const ir_parser *p, const char *symbol)
     return p->lx->next.kind == BASE_TOK_SYMBOL && base_same(p->lx->next.text, symbol);
 }
 
+/* Everything that begins with a name. The hook of the language around is asked first; after that the token
+ * behind the name decides: `<` for a call with a type, `(` for a function, `[` for an access or a reduction.
+ */
 static const ir_expr *read_name(ir_parser *p)
 {
     const char *name = p->lx->tok.text;
@@ -478,7 +537,8 @@ static const ir_expr *read_name(ir_parser *p)
     if (next_is(p, "("))
         return read_function(p);
     if (next_is(p, "["))
-        return base_dict_get(&p->scope->buffers, name) || (!base_dict_get(&p->scope->combiners, name) && !ir_is_reserved(IR_NAME_BUFFER, name))
+        return base_dict_get(&p->scope->buffers, name) ||
+                       (!base_dict_get(&p->scope->combiners, name) && !ir_is_reserved(IR_NAME_BUFFER, name))
                    ? read_load(p)
                    : read_reduce(p);
     return read_var(p);
@@ -499,6 +559,7 @@ static const ir_expr *read_parentheses(ir_parser *p)
     return e && base_expect(p->lx, ")") ? e : NULL;
 }
 
+/* An operand without operators around it. */
 static const ir_expr *read_primary(ir_parser *p)
 {
     const char *text = p->lx->tok.text;
@@ -506,7 +567,8 @@ static const ir_expr *read_primary(ir_parser *p)
     stand(p);
     switch (p->lx->tok.kind) {
     case BASE_TOK_NAME: return read_name(p);
-    case BASE_TOK_INT: case BASE_TOK_FLOAT: return read_bare_number(p, false);
+    case BASE_TOK_INT:
+    case BASE_TOK_FLOAT: return read_bare_number(p, false);
     case BASE_TOK_STRING: base_advance(p->lx); return ir_string(p->cx, text);
     case BASE_TOK_SYMBOL:
         if (base_at(p->lx, "("))
@@ -522,11 +584,13 @@ static ir_op find_op(const ir_parser *p, bool prefix)
 {
     if (p->lx->tok.kind == BASE_TOK_SYMBOL)
         for (ir_op op = IR_REDUCE + 1; op < IR_N_OPS; op++)
-            if ((prefix ? ir_ops[op].form == IR_PRE : ir_ops[op].form < IR_PRE) && base_same(ir_ops[op].text, p->lx->tok.text))
+            if ((prefix ? ir_ops[op].form == IR_PRE : ir_ops[op].form < IR_PRE) &&
+                base_same(ir_ops[op].text, p->lx->tok.text))
                 return op;
     return IR_N_OPS;
 }
 
+/* A minus right before a number belongs to the number, so that -9223372036854775808 can be read at all. */
 static const ir_expr *read_prefix(ir_parser *p)
 {
     ir_op op = find_op(p, true);
@@ -547,6 +611,8 @@ static const ir_expr *read_prefix(ir_parser *p)
     return e ? ir_op_raw(p->cx, op, &e) : NULL;
 }
 
+/* Precedence climbing: reads operators that bind at least as strongly as `least`. The right operand is read
+ * one level tighter, which makes every operator group to the left: a - b - c is (a - b) - c. */
 static const ir_expr *read_infix(ir_parser *p, int least)
 {
     const ir_expr *e = read_prefix(p);
@@ -575,11 +641,34 @@ const ir_expr *ir_read_expr(ir_parser *p)
 
 /* ---- entries ---- */
 
+/* How other languages call a type of ours, and the nearest of our own names: "; did you mean 'f32'?" */
+static const char *meant_dtype(tec_context *cx, const char *name)
+{
+    static const char *const others[][2] = {
+        {"float", "f32"},   {"float32", "f32"},   {"float16", "f16"},  {"half", "f16"}, {"double", "f64"},
+        {"float64", "f64"}, {"bfloat16", "bf16"}, {"int", "i32"},      {"int8", "i8"},  {"int16", "i16"},
+        {"int32", "i32"},   {"int64", "i64"},     {"long", "i64"},     {"uint8", "u8"}, {"uint16", "u16"},
+        {"uint32", "u32"},  {"uint64", "u64"},    {"boolean", "bool"}, {"char", "i8"},  {"fp32", "f32"}};
+    static const char *const own[] = {"bool", "i8",  "i16", "i32",  "i64", "u8", "u16",
+                                      "u32",  "u64", "f16", "bf16", "f32", "f64"};
+    base_vec names = {0};
+
+    for (int i = 0; i < BASE_COUNT(others); i++)
+        if (base_same(others[i][0], name))
+            return base_format(cx, "; did you mean '%s'?", others[i][1]);
+    for (int i = 0; i < BASE_COUNT(own); i++)
+        base_push(cx, &names, (void *)(uintptr_t)own[i]);
+    return base_did_you_mean(cx, name, &names);
+}
+
 base_dtype ir_parse_dtype(base_lexer *lx)
 {
     base_dtype t = BASE_I64;
 
-    if (lx->tok.kind != BASE_TOK_NAME || !base_dtype_parse(lx->tok.text, &t))
+    if (lx->tok.kind == BASE_TOK_NAME && !base_dtype_parse(lx->tok.text, &t))
+        base_fail(lx->cx, TEC_INVALID, lx->tok.loc, "expected a type, found '%s'%s", lx->tok.text,
+                  meant_dtype(lx->cx, lx->tok.text));
+    else if (lx->tok.kind != BASE_TOK_NAME)
         base_unexpected(lx, "a type");
     else
         base_advance(lx);

@@ -113,6 +113,7 @@ static const char *read_reason(ir_parser *p)
     return reason;
 }
 
+/* where n >= 1 "why", m <= n */
 static bool read_facts(ir_parser *p, lists *l)
 {
     if (!base_accept(p->lx, "where"))
@@ -131,6 +132,8 @@ static bool read_facts(ir_parser *p, lists *l)
 
 /* ---- declarations ---- */
 
+/* intrinsic NAME "text" { program ... }: text and meaning are both optional. The meaning sees nothing of the
+ * program around it, so it is read with an empty scope. */
 static bool read_intrinsic(ir_parser *p, lists *l)
 {
     base_loc loc = p->lx->tok.loc;
@@ -152,6 +155,7 @@ static bool read_intrinsic(ir_parser *p, lists *l)
     return declare(p, &p->scope->intrinsics, in->name, in, loc);
 }
 
+/* a: f32, b: i64 up to `close`: the parameters of a combiner, which come into scope as data. */
 static bool read_parameters(ir_parser *p, const char *close, base_vec *out)
 {
     do {
@@ -179,16 +183,21 @@ static bool read_combiner(ir_parser *p)
     ir_parser inner = *p;
 
     inner.scope = &own;
-    if (!name || !base_expect(p->lx, "(") || !read_parameters(&inner, ";", &x) || !read_parameters(&inner, ")", &y) || !base_expect(p->lx, "=") ||
-        !base_expect(p->lx, "(") || !ir_read_list(&inner, ")", &result) || !base_expect(p->lx, "identity") || !base_expect(p->lx, "(") ||
+    if (!name || !base_expect(p->lx, "(") || !read_parameters(&inner, ";", &x) ||
+        !read_parameters(&inner, ")", &y) || !base_expect(p->lx, "=") || !base_expect(p->lx, "(") ||
+        !ir_read_list(&inner, ")", &result) || !base_expect(p->lx, "identity") || !base_expect(p->lx, "(") ||
         !ir_read_list(&inner, ")", &identity))
         return false;
     if (y.n != x.n || result.n != x.n || identity.n != x.n)
-        return ir_complain(p, loc, "combiner '%s' has %d and %d parameters, %d results and %d identities: one number is needed", name, x.n, y.n,
-                           result.n, identity.n);
+        return ir_complain(
+            p, loc,
+            "combiner '%s' has %d and %d parameters, %d results and %d identities: one number is needed",
+            name, x.n, y.n, result.n, identity.n);
     ir_at(p->cx, loc);
-    const ir_combiner *c = ir_combiner_new(p->cx, name, x.n, (const ir_expr *const *)x.at, (const ir_expr *const *)y.at,
-                                           (const ir_expr *const *)result.at, (const ir_expr *const *)identity.at, base_accept(p->lx, "reorders"));
+    const ir_combiner *c =
+        ir_combiner_new(p->cx, name, x.n, (const ir_expr *const *)x.at, (const ir_expr *const *)y.at,
+                        (const ir_expr *const *)result.at, (const ir_expr *const *)identity.at,
+                        base_accept(p->lx, "reorders"));
     return c && ir_combiner_try(p->cx, c) && declare(p, &p->scope->combiners, name, c, loc);
 }
 
@@ -214,6 +223,7 @@ static bool read_listed_buffer(ir_parser *p, lists *l)
     return declare(p, &p->scope->buffers, name, b, loc);
 }
 
+/* Intrinsics, combiners and listed buffers, in any order, before the body. */
 static bool read_declarations(ir_parser *p, lists *l)
 {
     for (;;) {
@@ -238,6 +248,7 @@ static const ir_expr *const *exprs_of(ir_parser *p, const base_vec *v)
     return ir_copy_exprs(p->cx, (const ir_expr *const *)v->at, v->n);
 }
 
+/* Moves the lists that were read into the program's arrays. */
 static void fill(ir_parser *p, ir_program *f, const lists *l)
 {
     ir_param *params = base_array(p->cx, ir_param, l->params.n);
@@ -257,13 +268,15 @@ static void fill(ir_parser *p, ir_program *f, const lists *l)
     f->n_intrinsics = l->intrinsics.n;
 }
 
+/* program NAME(symbols and parameters) where facts @notes { declarations body } */
 static const ir_program *read_program(ir_parser *p)
 {
     ir_program *f = base_new(p->cx, ir_program);
     lists l = {0};
 
     f->loc = p->lx->tok.loc;
-    if (!base_expect(p->lx, "program") || !(f->name = ir_read_word(p, "the name of the program")) || !read_params(p, &l) || !read_facts(p, &l))
+    if (!base_expect(p->lx, "program") || !(f->name = ir_read_word(p, "the name of the program")) ||
+        !read_params(p, &l) || !read_facts(p, &l))
         return NULL;
     f->notes = ir_read_notes(p);
     if (!base_expect(p->lx, "{") || !read_declarations(p, &l) || !(f->body = ir_read_stmts(p, "}")))

@@ -1,4 +1,12 @@
-/* ir/parse_stmt.c -- statements, buffers, notes and regions from text. */
+/* ir/parse_stmt.c -- statements, buffers, notes and regions from text.
+ *
+ *     for y in 0..n parallel {
+ *       block "B" (i = y in 0..n) where y < m reads A[i] writes B[i] { B[i] = A[i] }
+ *     }
+ *
+ * One function per form, with the form's grammar above it. A name that a form binds hides an outer one of the
+ * same name until the form ends (hide, unhide), so texts may reuse names.
+ */
 #include <limits.h>
 #include <string.h>
 
@@ -20,6 +28,7 @@ const char *ir_read_word(ir_parser *p, const char *what)
     return text;
 }
 
+/* @key(value) @key(value): extra facts that passes leave for each other, any number of them. */
 const ir_note *ir_read_notes(ir_parser *p)
 {
     const ir_note *notes = NULL;
@@ -59,7 +68,8 @@ static void unhide(ir_parser *p, const hiding *h)
 
 /* ---- buffers ---- */
 
-static bool check_exprs(ir_parser *p, const base_vec *e, int n, const char *what, const char *name, base_loc loc)
+static bool check_exprs(ir_parser *p, const base_vec *e, int n, const char *what, const char *name,
+                        base_loc loc)
 {
     if (e->n != n)
         return ir_complain(p, loc, "'%s' has %d %s, and %d are needed", name, e->n, what, n);
@@ -73,7 +83,8 @@ static bool read_pad(ir_parser *p, ir_buffer *b, const ir_expr *pad, base_loc lo
 {
     b->pad = ir_adopt(p->cx, pad, b->dtype);
     if (!base_dtype_same(b->pad->dtype, b->dtype))
-        return ir_complain(p, loc, "'%s' (%s) is padded with %s", b->name, base_dtype_text(p->cx, b->dtype), ir_shown(p->cx, b->pad));
+        return ir_complain(p, loc, "'%s' (%s) is padded with %s", b->name, base_dtype_text(p->cx, b->dtype),
+                           ir_shown(p->cx, b->pad));
     return true;
 }
 
@@ -108,6 +119,8 @@ static bool read_number(ir_parser *p, const char *what, int least, int *out)
     return true;
 }
 
+/* What may stand behind a buffer's shape, in any order: @scope, align(n), alias(n), strides(...), offset(e),
+ * pad(e). */
 static bool read_attributes(ir_parser *p, ir_buffer *b)
 {
     ir_scope scope;
@@ -115,7 +128,8 @@ static bool read_attributes(ir_parser *p, ir_buffer *b)
     for (;;) {
         base_loc loc = p->lx->tok.loc;
         const char *word = p->lx->tok.text;
-        if (base_at(p->lx, "@") && p->lx->next.kind == BASE_TOK_NAME && ir_scope_parse(p->lx->next.text, &scope)) {
+        if (base_at(p->lx, "@") && p->lx->next.kind == BASE_TOK_NAME &&
+            ir_scope_parse(p->lx->next.text, &scope)) {
             base_advance(p->lx);
             base_advance(p->lx);
             b->scope = scope;
@@ -133,6 +147,7 @@ static bool read_attributes(ir_parser *p, ir_buffer *b)
     }
 }
 
+/* NAME: type[shape] attributes. *name: as written; the buffer is not in scope yet. */
 const ir_buffer *ir_read_buffer(ir_parser *p, const char **name)
 {
     base_loc loc = p->lx->tok.loc;
@@ -147,7 +162,8 @@ const ir_buffer *ir_read_buffer(ir_parser *p, const char **name)
     if (shape.n > MAX_DIMS)
         return ir_complain(p, loc, "'%s' has %d dimensions: %d are possible", *name, shape.n, MAX_DIMS);
     ir_at(p->cx, loc);
-    ir_buffer *b = ir_buffer_copy(p->cx, ir_buffer_new(p->cx, *name, t, (const ir_expr *const *)shape.at, shape.n));
+    ir_buffer *b =
+        ir_buffer_copy(p->cx, ir_buffer_new(p->cx, *name, t, (const ir_expr *const *)shape.at, shape.n));
     return b && read_attributes(p, b) ? b : NULL;
 }
 
@@ -173,6 +189,7 @@ static bool read_range(ir_parser *p, const ir_expr **min, const ir_expr **extent
     return (*extent = ir_read_expr(p));
 }
 
+/* for NAME in RANGE kind @notes BODY */
 static const ir_stmt *read_for(ir_parser *p, base_loc loc)
 {
     const char *name = base_expect_name(p->lx, "the name of a loop");
@@ -243,6 +260,8 @@ static bool read_iter(ir_parser *p, head *h)
     return true;
 }
 
+/* block NAME (iter, ...) role WORD where CONDITION, up to the regions. The conditions and bindings are over
+ * the loops outside. */
 static bool read_head(ir_parser *p, ir_block *b, head *h)
 {
     if (!(b->name = ir_read_word(p, "the name of a block")) || !base_expect(p->lx, "("))
@@ -281,6 +300,7 @@ static bool read_interval(ir_parser *p, base_vec *min, base_vec *extent)
     return size;
 }
 
+/* BUFFER[interval, ...], one interval per dimension. */
 static bool read_region(ir_parser *p, ir_region *out)
 {
     base_vec min = {0}, extent = {0};
@@ -303,6 +323,7 @@ static bool read_region(ir_parser *p, ir_region *out)
     return true;
 }
 
+/* reads REGION, ... or writes REGION, ...; nothing where the word is absent. */
 static bool read_regions(ir_parser *p, const char *word, const ir_region **out, int *n)
 {
     base_vec all = {0};
@@ -326,13 +347,15 @@ static bool read_regions(ir_parser *p, const char *word, const ir_region **out, 
 static bool read_inside(ir_parser *p, ir_block *b)
 {
     b->notes = ir_read_notes(p);
-    if (!base_expect(p->lx, "{") || !read_regions(p, "reads", &b->reads, &b->n_reads) || !read_regions(p, "writes", &b->writes, &b->n_writes))
+    if (!base_expect(p->lx, "{") || !read_regions(p, "reads", &b->reads, &b->n_reads) ||
+        !read_regions(p, "writes", &b->writes, &b->n_writes))
         return false;
     if (base_accept(p->lx, "init") && !(b->init = ir_read_body(p)))
         return false;
     return (b->body = ir_read_stmts(p, "}"));
 }
 
+/* block HEAD { reads, writes, init, body }: the iteration variables are visible inside the braces only. */
 static const ir_stmt *read_block(ir_parser *p, base_loc loc)
 {
     ir_block *b = base_new(p->cx, ir_block);
@@ -360,6 +383,8 @@ typedef struct {
     base_loc loc;
 } target;
 
+/* BUFFER[index, ...]: one target of a store or of an update. An update of several buffers has the same index
+ * on each. */
 static bool read_target(ir_parser *p, target *t)
 {
     const ir_buffer *b = ir_find_buffer(p);
@@ -403,7 +428,8 @@ static const ir_stmt *read_update(ir_parser *p, const target *t)
     if (source.n != n)
         return ir_complain(p, t->loc, "'%s' has %d targets and %d sources", name, n, source.n);
     ir_at(p->cx, t->loc);
-    return ir_update(p->cx, c, b, (const ir_expr *const *)t->index.at, t->index.n, (const ir_expr *const *)source.at);
+    return ir_update(p->cx, c, b, (const ir_expr *const *)t->index.at, t->index.n,
+                     (const ir_expr *const *)source.at);
 }
 
 static const ir_stmt *read_store(ir_parser *p, const target *t)
@@ -413,9 +439,11 @@ static const ir_stmt *read_store(ir_parser *p, const target *t)
     if (!value || (base_accept(p->lx, "where") && !(mask = ir_read_expr(p))))
         return NULL;
     ir_at(p->cx, t->loc);
-    return ir_store_masked(p->cx, t->buffers.at[0], value, (const ir_expr *const *)t->index.at, t->index.n, mask);
+    return ir_store_masked(p->cx, t->buffers.at[0], value, (const ir_expr *const *)t->index.at, t->index.n,
+                           mask);
 }
 
+/* A[i] = e, A[i] sum= e, or (A[i], B[i]) argmax= (e, f) */
 static const ir_stmt *read_assignment(ir_parser *p)
 {
     target t = {.loc = p->lx->tok.loc};
@@ -434,6 +462,7 @@ static const ir_stmt *read_assignment(ir_parser *p)
 
 /* ---- the others ---- */
 
+/* let NAME = VALUE BODY */
 static const ir_stmt *read_let(ir_parser *p, base_loc loc)
 {
     const char *name = base_expect_name(p->lx, "the name of a variable");
@@ -450,6 +479,7 @@ static const ir_stmt *read_let(ir_parser *p, base_loc loc)
     return ir_let_stmt(p->cx, var, value, body);
 }
 
+/* allocate BUFFER @notes BODY */
 static const ir_stmt *read_allocate(ir_parser *p, base_loc loc)
 {
     const char *name;
@@ -481,6 +511,7 @@ static const ir_stmt *read_if(ir_parser *p, base_loc loc)
     return ir_if(p->cx, cond, then, otherwise);
 }
 
+/* assert CONDITION, "message" */
 static const ir_stmt *read_assert(ir_parser *p, base_loc loc)
 {
     const ir_expr *cond = ir_read_expr(p);
@@ -519,8 +550,14 @@ static const struct {
     const char *word;
     const ir_stmt *(*read)(ir_parser *p, base_loc loc);
 } forms[] = {
-    {"for", read_for}, {"block", read_block}, {"let", read_let}, {"allocate", read_allocate}, {"if", read_if},
-    {"assert", read_assert}, {"attribute", read_attribute_stmt}, {"evaluate", read_evaluate},
+    {"for", read_for},
+    {"block", read_block},
+    {"let", read_let},
+    {"allocate", read_allocate},
+    {"if", read_if},
+    {"assert", read_assert},
+    {"attribute", read_attribute_stmt},
+    {"evaluate", read_evaluate},
 };
 
 static const ir_stmt *read_form(ir_parser *p)
@@ -544,6 +581,7 @@ const ir_stmt *ir_read_stmt(ir_parser *p)
     return base_failed(p->cx) ? NULL : s;
 }
 
+/* Statements up to `close`, which is read too. */
 const ir_stmt *ir_read_stmts(ir_parser *p, const char *close)
 {
     base_vec all = {0};

@@ -1,7 +1,7 @@
 /* ir/print.c -- expressions as text, in the grammar of docs/ir.md.
  *
- * The invariant: parsing the text gives the same tree, operand by operand; parentheses stand wherever precedence alone would give
- * another one.
+ * The invariant: parsing the text gives the same tree, operand by operand; parentheses stand wherever
+ * precedence alone would give another one.
  */
 #include "ir/print.h"
 
@@ -113,7 +113,8 @@ static void put_int(ir_printer *p, const ir_expr *e)
         ir_putf(p, "%s(%llu)", dtype_text(p, e->dtype), (unsigned long long)e->i);
 }
 
-/* The shortest decimal of a few digits that reads back as f, or hexadecimal; the point is a point in every locale. */
+/* The shortest decimal of a few digits that reads back as f, or hexadecimal; the point is a point in every
+ * locale. */
 static const char *number_text(tec_context *cx, base_dtype t, double f)
 {
     char text[64];
@@ -136,7 +137,9 @@ static const char *number_text(tec_context *cx, base_dtype t, double f)
 
 static void put_float(ir_printer *p, const ir_expr *e)
 {
-    const char *number = isnan(e->f) ? "nan" : isinf(e->f) ? (e->f < 0 ? "-inf" : "inf") : number_text(p->cx, e->dtype, e->f);
+    const char *number = isnan(e->f)   ? "nan"
+                         : isinf(e->f) ? (e->f < 0 ? "-inf" : "inf")
+                                       : number_text(p->cx, e->dtype, e->f);
 
     if (is_bare_number(e))
         ir_put(p, number);
@@ -161,7 +164,8 @@ void ir_put_buffer(ir_printer *p, const ir_buffer *b)
     ir_put(p, ir_names_of(&p->names, IR_NAME_BUFFER, b, b->name));
 }
 
-/* A combiner that the program declares has its name in the table; a named one is the same as ir_combiner_named gives. */
+/* A combiner that the program declares has its name in the table; a named one is the same as
+ * ir_combiner_named gives. */
 void ir_put_combiner(ir_printer *p, const ir_combiner *c)
 {
     const char *name = base_map_get(&p->names.of, c);
@@ -320,6 +324,7 @@ static void put_axes(ir_printer *p, const ir_expr *e)
     }
 }
 
+/* sum[k in 0..n where c](source).which: the axes have their names only between the brackets and the end. */
 static void put_reduce(ir_printer *p, const ir_expr *e)
 {
     int mark = ir_names_mark(&p->names);
@@ -339,6 +344,7 @@ static void put_reduce(ir_printer *p, const ir_expr *e)
     ir_names_release(&p->names, mark);
 }
 
+/* One case per kind of node; the text is what ir/parse_expr.c reads back. */
 static void put_node(ir_printer *p, const ir_expr *e)
 {
     switch (e->op) {

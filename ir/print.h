@@ -1,4 +1,4 @@
-/* ir/print.h -- inside ir/: the printer that expressions and statements share. */
+/* ir/print.h -- inside the room: the printer that expressions and statements share. */
 #ifndef IR_PRINT_H
 #define IR_PRINT_H
 
@@ -17,11 +17,12 @@ const char *ir_printer_text(ir_printer *p);
 
 void ir_put(ir_printer *p, const char *text);
 void ir_putf(ir_printer *p, const char *fmt, ...) BASE_PRINTF(2, 3);
-void ir_put_string(ir_printer *p, const char *text);   /* quoted */
-void ir_put_name(ir_printer *p, const char *name);     /* bare where it is a name, quoted otherwise */
+void ir_put_string(ir_printer *p, const char *text); /* quoted */
+void ir_put_name(ir_printer *p, const char *name);   /* bare where it is a name, quoted otherwise */
 void ir_put_expr(ir_printer *p, const ir_expr *e);
 void ir_put_exprs(ir_printer *p, const ir_expr *const *e, int n); /* with commas */
-void ir_put_operand(ir_printer *p, const ir_expr *e);  /* in parentheses where it is an open-ended form (let) */
+/* in parentheses where it is an open-ended form (let) */
+void ir_put_operand(ir_printer *p, const ir_expr *e);
 void ir_put_buffer(ir_printer *p, const ir_buffer *b);
 void ir_put_combiner(ir_printer *p, const ir_combiner *c);
 void ir_put_access(ir_printer *p, const ir_buffer *b, const ir_expr *const *index, int n);

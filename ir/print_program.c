@@ -1,4 +1,6 @@
-/* ir/print_program.c -- whole programs as text: parameters, facts, declarations, body; the meaning of intrinsics inside. */
+/* ir/print_program.c -- whole programs as text: parameters, facts, declarations, body; the meaning of
+ * intrinsics inside.
+ */
 #include "ir/print_stmt.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -48,6 +50,8 @@ static void put_parameters(ir_printer *p, const ir_expr *const *var, int n)
     }
 }
 
+/* combiner NAME(x: t; y: t) = (e) identity (e) reorders: needed for combiners that have no well-known name.
+ */
 static void put_combiner(ir_printer *p, const ir_combiner *c)
 {
     int mark;
@@ -77,7 +81,8 @@ const char *ir_combiner_text(tec_context *cx, const ir_combiner *c)
 
 static void put_combiners(ir_printer *p, const ir_program *f)
 {
-    finder find = {.walk = {.cx = p->cx, .expr = find_in_expr, .stmt = find_in_stmt}, .all = p->names.canonical};
+    finder find = {.walk = {.cx = p->cx, .expr = find_in_expr, .stmt = find_in_stmt},
+                   .all = p->names.canonical};
 
     ir_walk_stmt(&find.walk, f->body);
     for (int i = 0; i < find.found.n; i++)
@@ -86,6 +91,8 @@ static void put_combiners(ir_printer *p, const ir_program *f)
 
 /* ---- the other declarations ---- */
 
+/* The meaning is a program of its own: it is printed with fresh names, so that its text does not depend on
+ * the program around it. */
 static void put_intrinsic(ir_printer *p, const ir_intrinsic *in)
 {
     ir_put_line(p);
@@ -135,6 +142,8 @@ static void put_facts(ir_printer *p, const ir_program *f)
     }
 }
 
+/* program NAME(symbols and parameters) where facts @notes. The canonical text leaves the program's name out,
+ * since programs that differ only in names are the same. */
 static void put_head(ir_printer *p, const ir_program *f)
 {
     const char *comma = "";
@@ -143,7 +152,8 @@ static void put_head(ir_printer *p, const ir_program *f)
     ir_put_name(p, p->names.canonical ? "_" : f->name);
     ir_put(p, "(");
     for (int i = 0; i < f->n_symbols; i++, comma = ", ")
-        ir_putf(p, "%ssymbol %s", comma, ir_names_bind(&p->names, IR_NAME_VAR, f->symbols[i], f->symbols[i]->var.name));
+        ir_putf(p, "%ssymbol %s", comma,
+                ir_names_bind(&p->names, IR_NAME_VAR, f->symbols[i], f->symbols[i]->var.name));
     for (int i = 0; i < f->n_params; i++, comma = ", ") {
         ir_put(p, comma);
         put_param(p, &f->params[i]);
@@ -153,6 +163,7 @@ static void put_head(ir_printer *p, const ir_program *f)
     ir_put_notes(p, f->notes);
 }
 
+/* Head, declarations and body in the order in which ir/parse_program.c reads them. */
 static void put_program(ir_printer *p, const ir_program *f)
 {
     put_head(p, f);

@@ -1,4 +1,6 @@
-/* ir/print_stmt.c -- statements and regions as text, in the grammar of docs/ir.md, two spaces for each level. */
+/* ir/print_stmt.c -- statements and regions as text, in the grammar of docs/ir.md, two spaces for each
+ * level.
+ */
 #include <string.h>
 
 #include "ir/print.h"
@@ -99,6 +101,7 @@ static void put_list(ir_printer *p, const char *word, const ir_expr *const *e, i
     ir_put(p, ")");
 }
 
+/* NAME: type[shape] and the attributes that differ from their defaults. Binds the name from here on. */
 void ir_put_declaration(ir_printer *p, const ir_buffer *b)
 {
     ir_put(p, ir_names_bind(&p->names, IR_NAME_BUFFER, b, b->name));
@@ -121,6 +124,7 @@ void ir_put_declaration(ir_printer *p, const ir_buffer *b)
 
 /* ---- loops and blocks ---- */
 
+/* for NAME in MIN..EXTENT kind @notes { ... }; "..+" marks that the loop does not start at 0. */
 static void put_loop(ir_printer *p, const ir_stmt *s)
 {
     int mark = ir_names_mark(&p->names);
@@ -148,7 +152,8 @@ static const char *kind_text(ir_iter_kind kind)
     return "";
 }
 
-/* The visible variables that no expression of the block uses, and whose names its iteration variables may therefore take. */
+/* The visible variables that no expression of the block uses, and whose names its iteration variables may
+ * therefore take. */
 static base_map *find_unused(ir_printer *p, const ir_block *b)
 {
     base_map *unused = base_new(p->cx, base_map);
@@ -164,7 +169,8 @@ static base_map *find_unused(ir_printer *p, const ir_block *b)
     return unused;
 }
 
-/* The text of an expression, printed apart: what it reads stands in another scope than what is printed around it. */
+/* The text of an expression, printed apart: what it reads stands in another scope than what is printed around
+ * it. */
 static const char *capture(ir_printer *p, const ir_expr *e)
 {
     base_text out = p->out;
@@ -176,19 +182,22 @@ static const char *capture(ir_printer *p, const ir_expr *e)
     return text;
 }
 
-/* Bindings and the predicate are over the enclosing loops: their texts are made before the iteration variables get names. */
+/* Bindings and the predicate are over the enclosing loops: their texts are made before the iteration
+ * variables get names. */
 static void put_iters(ir_printer *p, const ir_stmt *s)
 {
     const ir_block *b = s->block.block;
-    const char **tail = base_array(p->cx, const char *, b->n_iters), *where = s->block.where ? capture(p, s->block.where) : NULL;
+    const char **tail = base_array(p->cx, const char *, b->n_iters),
+               *where = s->block.where ? capture(p, s->block.where) : NULL;
 
     for (int i = 0; i < b->n_iters; i++)
-        tail[i] = base_format(p->cx, "%s = %s in 0..%s", kind_text(b->iters[i].kind), capture(p, s->block.bind[i]),
-                              capture(p, b->iters[i].extent));
+        tail[i] = base_format(p->cx, "%s = %s in 0..%s", kind_text(b->iters[i].kind),
+                              capture(p, s->block.bind[i]), capture(p, b->iters[i].extent));
     p->names.unused = find_unused(p, b);
     ir_put(p, "(");
     for (int i = 0; i < b->n_iters; i++)
-        ir_putf(p, "%s%s%s", i ? ", " : "", ir_names_bind(&p->names, IR_NAME_VAR, b->iters[i].var, b->iters[i].var->var.name), tail[i]);
+        ir_putf(p, "%s%s%s", i ? ", " : "",
+                ir_names_bind(&p->names, IR_NAME_VAR, b->iters[i].var, b->iters[i].var->var.name), tail[i]);
     ir_put(p, ")");
     p->names.unused = NULL;
     if (b->role != IR_ROLE_NONE)
@@ -197,6 +206,8 @@ static void put_iters(ir_printer *p, const ir_stmt *s)
         ir_putf(p, " where %s", where);
 }
 
+/* block NAME (iters) where ... { reads, writes, init, body }. Iteration variables may take the names of loops
+ * that the block's expressions do not mention. */
 static void put_block(ir_printer *p, const ir_stmt *s)
 {
     const ir_block *b = s->block.block;
@@ -238,6 +249,7 @@ static void put_store(ir_printer *p, const ir_stmt *s)
     }
 }
 
+/* A[i] sum= e, with parentheses around the parts of a tuple. */
 static void put_update(ir_printer *p, const ir_stmt *s)
 {
     const ir_combiner *c = s->update.combiner;
@@ -276,6 +288,7 @@ static void put_allocate(ir_printer *p, const ir_stmt *s)
     ir_names_release(&p->names, mark);
 }
 
+/* A chain of else-ifs stays flat on the page; a loop keeps it off the stack. */
 static void put_if(ir_printer *p, const ir_stmt *s)
 {
     for (;; s = s->branch.otherwise) {
@@ -319,6 +332,7 @@ static void put_attribute(ir_printer *p, const ir_stmt *s)
     ir_put_body(p, s->attribute.body);
 }
 
+/* Stops quietly once the text is longer than the limit: messages quote the beginning only. */
 void ir_put_stmt(ir_printer *p, const ir_stmt *s)
 {
     if (p->out.n >= p->limit)

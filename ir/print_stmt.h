@@ -1,12 +1,12 @@
-/* ir/print_stmt.h -- inside ir/: the pieces of statements that the printer of programs uses too. */
+/* ir/print_stmt.h -- inside the room: the pieces of statements that the printer of programs uses too. */
 #ifndef IR_PRINT_STMT_H
 #define IR_PRINT_STMT_H
 
 #include "ir/print.h"
 
-void ir_put_line(ir_printer *p);                       /* a new line, indented */
+void ir_put_line(ir_printer *p); /* a new line, indented */
 void ir_put_stmt(ir_printer *p, const ir_stmt *s);
-void ir_put_body(ir_printer *p, const ir_stmt *s);     /* " { ... }" */
+void ir_put_body(ir_printer *p, const ir_stmt *s); /* " { ... }" */
 void ir_put_notes(ir_printer *p, const ir_note *notes);
 void ir_put_region(ir_printer *p, const ir_region *r);
 void ir_put_declaration(ir_printer *p, const ir_buffer *b); /* binds its name; "T: f32[8] @local align(64)" */

@@ -1,7 +1,14 @@
 /* ir/rewrite.c -- rebuilding trees: each node through its hook, once; unchanged parts keep their address.
  *
- * The invariant: a node is rebuilt only when one of its children came back as another pointer, and the new node stands where the old one
- * stood. The first NULL ends a rewrite.
+ *     const ir_expr *double_loads(ir_rewrite *rw, const ir_expr *e)
+ *     {
+ *         e = ir_rewrite_children(rw, e);
+ *         return e && e->op == IR_LOAD ? ir_add(rw->cx, e, e) : e;
+ *     }
+ *
+ * The invariant: a node is rebuilt only when one of its children came back as another pointer, and the new
+ * node stands where the old one stood. So a caller sees by one comparison of pointers whether anything
+ * changed, and what did not change is shared. The first NULL ends a rewrite.
  */
 #include "ir/build.h"
 #include "ir/intern.h"
@@ -23,6 +30,8 @@ static bool is_leaf(const ir_expr *e)
     return e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR;
 }
 
+/* Skips what cannot change: a subtree without the variables (`vars`) or kinds of nodes (`kinds`) that the
+ * rewrite is about. An expression that stands in several places is rewritten once. */
 const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e)
 {
     if (!e || (rw->vars && !(e->vars & rw->vars)) || (rw->kinds && !(e->kinds & rw->kinds)))
@@ -61,6 +70,7 @@ const ir_buffer *ir_rewrite_buffer(ir_rewrite *rw, const ir_buffer *b)
 
 /* ---- lists: false at the first NULL; *out is the old array where nothing changed ---- */
 
+/* *out is the array itself where no element changed. */
 static bool rewrite_all(ir_rewrite *rw, const ir_expr *const *e, int n, const ir_expr *const **out)
 {
     const ir_expr **copy = NULL;
@@ -133,7 +143,9 @@ static const ir_expr *rewrite_op(ir_rewrite *rw, const ir_expr *e)
         return NULL;
     if (arg == e->arg)
         return e;
-    return n == 1 ? ir_op1(rw->cx, e->op, arg[0]) : n == 2 ? ir_op2(rw->cx, e->op, arg[0], arg[1]) : ir_op3(rw->cx, e->op, arg[0], arg[1], arg[2]);
+    return n == 1   ? ir_op1(rw->cx, e->op, arg[0])
+           : n == 2 ? ir_op2(rw->cx, e->op, arg[0], arg[1])
+                    : ir_op3(rw->cx, e->op, arg[0], arg[1], arg[2]);
 }
 
 static const ir_expr *rewrite_load(ir_rewrite *rw, const ir_expr *e)
@@ -141,7 +153,8 @@ static const ir_expr *rewrite_load(ir_rewrite *rw, const ir_expr *e)
     const ir_buffer *b = ir_rewrite_buffer(rw, e->load.buffer);
     const ir_expr *const *index, *mask;
 
-    if (!b || !rewrite_all(rw, e->load.index, e->load.n, &index) || !rewrite_optional(rw, e->load.mask, &mask))
+    if (!b || !rewrite_all(rw, e->load.index, e->load.n, &index) ||
+        !rewrite_optional(rw, e->load.mask, &mask))
         return NULL;
     if (b == e->load.buffer && index == e->load.index && mask == e->load.mask)
         return e;
@@ -169,9 +182,11 @@ static const ir_expr *rewrite_unary(ir_rewrite *rw, const ir_expr *e)
 
 static const ir_expr *rewrite_ramp(ir_rewrite *rw, const ir_expr *e)
 {
-    const ir_expr *base = ir_rewrite_expr(rw, e->ramp.base), *stride = base ? ir_rewrite_expr(rw, e->ramp.stride) : NULL;
+    const ir_expr *base = ir_rewrite_expr(rw, e->ramp.base),
+                  *stride = base ? ir_rewrite_expr(rw, e->ramp.stride) : NULL;
 
-    return base == e->ramp.base && stride == e->ramp.stride ? e : ir_ramp(rw->cx, base, stride, e->dtype.lanes);
+    return base == e->ramp.base && stride == e->ramp.stride ? e
+                                                            : ir_ramp(rw->cx, base, stride, e->dtype.lanes);
 }
 
 static const ir_expr *rewrite_shuffle(ir_rewrite *rw, const ir_expr *e)
@@ -180,12 +195,15 @@ static const ir_expr *rewrite_shuffle(ir_rewrite *rw, const ir_expr *e)
 
     if (!rewrite_all(rw, e->shuffle.vectors, e->shuffle.n, &vectors))
         return NULL;
-    return vectors == e->shuffle.vectors ? e : ir_shuffle(rw->cx, vectors, e->shuffle.n, e->shuffle.pick, e->dtype.lanes);
+    return vectors == e->shuffle.vectors
+               ? e
+               : ir_shuffle(rw->cx, vectors, e->shuffle.n, e->shuffle.pick, e->dtype.lanes);
 }
 
 static const ir_expr *rewrite_let(ir_rewrite *rw, const ir_expr *e)
 {
-    const ir_expr *value = ir_rewrite_expr(rw, e->let.value), *body = value ? ir_rewrite_expr(rw, e->let.body) : NULL;
+    const ir_expr *value = ir_rewrite_expr(rw, e->let.value),
+                  *body = value ? ir_rewrite_expr(rw, e->let.body) : NULL;
 
     return value == e->let.value && body == e->let.body ? e : ir_let(rw->cx, e->let.var, value, body);
 }
@@ -195,11 +213,13 @@ static const ir_expr *rewrite_call(ir_rewrite *rw, const ir_expr *e)
     const ir_expr *const *arg;
     const ir_buffer *const *buffer;
 
-    if (!rewrite_buffers(rw, e->call.buffer, e->call.n_buffers, &buffer) || !rewrite_all(rw, e->call.arg, e->call.n, &arg))
+    if (!rewrite_buffers(rw, e->call.buffer, e->call.n_buffers, &buffer) ||
+        !rewrite_all(rw, e->call.arg, e->call.n, &arg))
         return NULL;
     if (arg == e->call.arg && buffer == e->call.buffer)
         return e;
-    return ir_call(rw->cx, e->dtype, e->call.name, e->call.intrinsic, arg, e->call.n, buffer, e->call.n_buffers, e->call.pure);
+    return ir_call(rw->cx, e->dtype, e->call.name, e->call.intrinsic, arg, e->call.n, buffer,
+                   e->call.n_buffers, e->call.pure);
 }
 
 static const ir_expr *rewrite_reduce(ir_rewrite *rw, const ir_expr *e)
@@ -207,7 +227,8 @@ static const ir_expr *rewrite_reduce(ir_rewrite *rw, const ir_expr *e)
     const ir_combiner *c = e->reduce.combiner;
     const ir_expr *const *source, *const *extent, *condition;
 
-    if (!rewrite_all(rw, e->reduce.extent, e->reduce.n_axes, &extent) || !rewrite_optional(rw, e->reduce.condition, &condition) ||
+    if (!rewrite_all(rw, e->reduce.extent, e->reduce.n_axes, &extent) ||
+        !rewrite_optional(rw, e->reduce.condition, &condition) ||
         !rewrite_all(rw, e->reduce.source, c->n, &source))
         return NULL;
     if (extent == e->reduce.extent && condition == e->reduce.condition && source == e->reduce.source)
@@ -215,14 +236,20 @@ static const ir_expr *rewrite_reduce(ir_rewrite *rw, const ir_expr *e)
     return ir_reduce(rw->cx, c, source, e->reduce.axis, extent, e->reduce.n_axes, condition, e->reduce.which);
 }
 
+/* The node with its operands rewritten: what a hook calls for every node that it does not handle itself. */
 const ir_expr *ir_rewrite_children(ir_rewrite *rw, const ir_expr *e)
 {
     if (!e)
         return NULL;
     switch (e->op) {
-    case IR_INT: case IR_FLOAT: case IR_STRING: case IR_VAR: return e;
+    case IR_INT:
+    case IR_FLOAT:
+    case IR_STRING:
+    case IR_VAR: return e;
     case IR_LOAD: return rewrite_load(rw, e);
-    case IR_CAST: case IR_REINTERPRET: case IR_BROADCAST: return rewrite_unary(rw, e);
+    case IR_CAST:
+    case IR_REINTERPRET:
+    case IR_BROADCAST: return rewrite_unary(rw, e);
     case IR_RAMP: return rewrite_ramp(rw, e);
     case IR_SHUFFLE: return rewrite_shuffle(rw, e);
     case IR_LET: return rewrite_let(rw, e);
@@ -246,7 +273,8 @@ static const ir_stmt *with_notes(tec_context *cx, const ir_stmt *s, const ir_not
 
 static const ir_stmt *rewrite_loop(ir_rewrite *rw, const ir_stmt *s)
 {
-    const ir_expr *min = ir_rewrite_expr(rw, s->loop.min), *extent = min ? ir_rewrite_expr(rw, s->loop.extent) : NULL;
+    const ir_expr *min = ir_rewrite_expr(rw, s->loop.min),
+                  *extent = min ? ir_rewrite_expr(rw, s->loop.extent) : NULL;
     const ir_note *notes;
 
     if (!extent || !rewrite_notes(rw, s->loop.notes, &notes))
@@ -261,7 +289,8 @@ static const ir_stmt *rewrite_block_stmt(ir_rewrite *rw, const ir_stmt *s)
 {
     const ir_expr *const *bind, *where;
 
-    if (!rewrite_all(rw, s->block.bind, s->block.block->n_iters, &bind) || !rewrite_optional(rw, s->block.where, &where))
+    if (!rewrite_all(rw, s->block.bind, s->block.block->n_iters, &bind) ||
+        !rewrite_optional(rw, s->block.where, &where))
         return NULL;
     const ir_block *block = ir_rewrite_block(rw, s->block.block);
     if (block == s->block.block && bind == s->block.bind && where == s->block.where)
@@ -274,7 +303,8 @@ static const ir_stmt *rewrite_store(ir_rewrite *rw, const ir_stmt *s)
     const ir_buffer *b = ir_rewrite_buffer(rw, s->store.buffer);
     const ir_expr *const *index, *mask;
 
-    if (!b || !rewrite_all(rw, s->store.index, s->store.n, &index) || !rewrite_optional(rw, s->store.mask, &mask))
+    if (!b || !rewrite_all(rw, s->store.index, s->store.n, &index) ||
+        !rewrite_optional(rw, s->store.mask, &mask))
         return NULL;
     const ir_expr *value = ir_rewrite_expr(rw, s->store.value);
     if (b == s->store.buffer && index == s->store.index && mask == s->store.mask && value == s->store.value)
@@ -288,7 +318,8 @@ static const ir_stmt *rewrite_update(ir_rewrite *rw, const ir_stmt *s)
     const ir_buffer *const *buffer;
     const ir_expr *const *index, *const *source;
 
-    if (!rewrite_buffers(rw, s->update.buffer, c->n, &buffer) || !rewrite_all(rw, s->update.index, s->update.n, &index) ||
+    if (!rewrite_buffers(rw, s->update.buffer, c->n, &buffer) ||
+        !rewrite_all(rw, s->update.index, s->update.n, &index) ||
         !rewrite_all(rw, s->update.source, c->n, &source))
         return NULL;
     if (buffer == s->update.buffer && index == s->update.index && source == s->update.source)
@@ -321,7 +352,8 @@ static const ir_stmt *rewrite_allocate(ir_rewrite *rw, const ir_stmt *s)
 static const ir_stmt *rewrite_if(ir_rewrite *rw, const ir_stmt *s)
 {
     const ir_expr *cond = ir_rewrite_expr(rw, s->branch.cond);
-    const ir_stmt *then = cond ? ir_rewrite_stmt(rw, s->branch.then) : NULL, *otherwise = then ? ir_rewrite_stmt(rw, s->branch.otherwise) : NULL;
+    const ir_stmt *then = cond ? ir_rewrite_stmt(rw, s->branch.then) : NULL,
+                  *otherwise = then ? ir_rewrite_stmt(rw, s->branch.otherwise) : NULL;
 
     if (s->branch.otherwise && !otherwise)
         return NULL;
@@ -367,6 +399,7 @@ static const ir_stmt *rewrite_evaluate(ir_rewrite *rw, const ir_stmt *s)
     return value == s->value ? s : ir_evaluate(rw->cx, value);
 }
 
+/* As ir_rewrite_children, for statements. */
 const ir_stmt *ir_rewrite_stmt_children(ir_rewrite *rw, const ir_stmt *s)
 {
     if (!s)
@@ -392,7 +425,8 @@ const ir_stmt *ir_rewrite_stmt_children(ir_rewrite *rw, const ir_stmt *s)
 static bool rewrite_region(ir_rewrite *rw, const ir_region *r, ir_region *out)
 {
     out->buffer = ir_rewrite_buffer(rw, r->buffer);
-    return out->buffer && rewrite_all(rw, r->min, r->buffer->n, &out->min) && rewrite_all(rw, r->extent, r->buffer->n, &out->extent);
+    return out->buffer && rewrite_all(rw, r->min, r->buffer->n, &out->min) &&
+           rewrite_all(rw, r->extent, r->buffer->n, &out->extent);
 }
 
 static bool is_same_region(const ir_region *a, const ir_region *b)
@@ -438,6 +472,8 @@ static bool rewrite_iters(ir_rewrite *rw, const ir_iter *iter, int n, const ir_i
     return true;
 }
 
+/* Everything that a block declares and holds: extents, regions, notes, init and body. Its bindings belong to
+ * the statement around it. */
 const ir_block *ir_rewrite_block(ir_rewrite *rw, const ir_block *b)
 {
     ir_block new;
@@ -445,13 +481,33 @@ const ir_block *ir_rewrite_block(ir_rewrite *rw, const ir_block *b)
     if (!b)
         return NULL;
     new = *b;
-    if (!rewrite_iters(rw, b->iters, b->n_iters, &new.iters) || !rewrite_regions(rw, b->reads, b->n_reads, &new.reads) ||
+    if (!rewrite_iters(rw, b->iters, b->n_iters, &new.iters) ||
+        !rewrite_regions(rw, b->reads, b->n_reads, &new.reads) ||
         !rewrite_regions(rw, b->writes, b->n_writes, &new.writes) || !rewrite_notes(rw, b->notes, &new.notes))
         return NULL;
     new.init = ir_rewrite_stmt(rw, b->init);
     if ((b->init && !new.init) || !(new.body = ir_rewrite_stmt(rw, b->body)))
         return NULL;
-    bool same = new.iters == b->iters && new.reads == b->reads && new.writes == b->writes && new.notes == b->notes && new.init == b->init &&
-                new.body == b->body;
+    bool same = new.iters == b->iters &&new.reads == b->reads &&new.writes == b->writes &&new.notes ==
+                b->notes &&new.init == b->init &&new.body == b->body;
     return same ? b : base_copy(rw->cx, &new, sizeof new);
+}
+
+const ir_expr *ir_keep_expr(ir_rewrite *rw, const ir_expr *e)
+{
+    (void)rw;
+    return e;
+}
+
+const ir_stmt *ir_only_update(const ir_stmt *s)
+{
+    while (s->kind == IR_IF && !s->branch.otherwise)
+        s = s->branch.then;
+    return s->kind == IR_UPDATE ? s : NULL;
+}
+
+const ir_stmt *ir_with_update(tec_context *cx, const ir_stmt *s, const ir_stmt *update)
+{
+    return s->kind == IR_IF ? ir_if(cx, s->branch.cond, ir_with_update(cx, s->branch.then, update), NULL)
+                            : update;
 }

@@ -1,8 +1,9 @@
-/* ir/subst.c -- substitution of variables and buffers, all at once, and variables of its own for everything that a copy binds.
+/* ir/subst.c -- substitution of variables and buffers, all at once, and variables of its own for everything
+ * that a copy binds.
  *
- * Variables are unique by address, so a binder hardly ever meets the map of a substitution. Where it does (it binds a variable that is
- * mapped, or that a substituted value mentions), the subtree gets fresh variables first; then nothing is captured and nothing that is
- * bound is replaced.
+ * Variables are unique by address, so a binder hardly ever meets the map of a substitution. Where it does (it
+ * binds a variable that is mapped, or that a substituted value mentions), the subtree gets fresh variables
+ * first; then nothing is captured and nothing that is bound is replaced.
  */
 #include "ir/build.h"
 #include "ir/walk.h"
@@ -44,7 +45,8 @@ static const ir_expr **rewrite_list(ir_rewrite *rw, const ir_expr *const *e, int
 static const ir_expr *rename_reduce(renaming *r, const ir_expr *e)
 {
     int n = e->reduce.n_axes;
-    const ir_expr **extent = rewrite_list(&r->rw, e->reduce.extent, n), **axis = base_array(r->rw.cx, const ir_expr *, n);
+    const ir_expr **extent = rewrite_list(&r->rw, e->reduce.extent, n),
+                  **axis = base_array(r->rw.cx, const ir_expr *, n);
 
     for (int i = 0; i < n; i++)
         axis[i] = fresh(r, e->reduce.axis[i]);
@@ -86,10 +88,12 @@ static const ir_buffer *rename_buffer(ir_rewrite *rw, const ir_buffer *b)
 
 static const ir_stmt *rename_loop(renaming *r, const ir_stmt *s)
 {
-    const ir_expr *min = ir_rewrite_expr(&r->rw, s->loop.min), *extent = ir_rewrite_expr(&r->rw, s->loop.extent);
+    const ir_expr *min = ir_rewrite_expr(&r->rw, s->loop.min),
+                  *extent = ir_rewrite_expr(&r->rw, s->loop.extent);
     const ir_note *notes = ir_rewrite_notes(&r->rw, s->loop.notes);
     const ir_expr *var = fresh(r, s->loop.var);
-    ir_stmt *copy = ir_stmt_copy(r->rw.cx, ir_for(r->rw.cx, var, min, extent, s->loop.how, ir_rewrite_stmt(&r->rw, s->loop.body)));
+    ir_stmt *copy = ir_stmt_copy(
+        r->rw.cx, ir_for(r->rw.cx, var, min, extent, s->loop.how, ir_rewrite_stmt(&r->rw, s->loop.body)));
 
     if (copy)
         copy->loop.notes = notes;
@@ -116,7 +120,7 @@ static const ir_buffer *rewrite_fields(ir_rewrite *rw, const ir_buffer *b)
     for (int i = 0; i < b->n; i++) {
         if (!new.shape[i] || (new.strides && !new.strides[i]))
             return NULL;
-        changed = changed || new.shape[i] != b->shape[i] || (new.strides && new.strides[i] != b->strides[i]);
+        changed = changed || new.shape[i] != b->shape[i] || (new.strides &&new.strides[i] != b->strides[i]);
     }
     if (!new.offset != !b->offset || !new.pad != !b->pad)
         return NULL;
@@ -145,22 +149,28 @@ static const ir_stmt *rename_allocate(renaming *r, const ir_stmt *s)
     return allocate_like(&r->rw, s, b);
 }
 
+/* Bindings and predicate first, under the names outside, then fresh iteration variables for everything
+ * inside. */
 static const ir_stmt *rename_block(renaming *r, const ir_stmt *s)
 {
     const ir_block *b = s->block.block;
-    const ir_expr **bind = rewrite_list(&r->rw, s->block.bind, b->n_iters), *where = ir_rewrite_expr(&r->rw, s->block.where);
+    const ir_expr **bind = rewrite_list(&r->rw, s->block.bind, b->n_iters),
+                  *where = ir_rewrite_expr(&r->rw, s->block.where);
     ir_iter *iters = base_array(r->rw.cx, ir_iter, b->n_iters);
 
     if (s->block.where && !where)
         return NULL;
     for (int i = 0; i < b->n_iters; i++)
-        iters[i] = (ir_iter){fresh(r, b->iters[i].var), ir_rewrite_expr(&r->rw, b->iters[i].extent), b->iters[i].kind};
+        iters[i] = (ir_iter){fresh(r, b->iters[i].var), ir_rewrite_expr(&r->rw, b->iters[i].extent),
+                             b->iters[i].kind};
     ir_block *copy = ir_block_copy(r->rw.cx, ir_rewrite_block(&r->rw, b));
     if (copy)
         copy->iters = iters;
     return ir_block_stmt(r->rw.cx, copy, bind, where);
 }
 
+/* A statement that binds something gets a copy with a variable or buffer of its own; all others only pass
+ * through. */
 static const ir_stmt *rename_stmt(ir_rewrite *rw, const ir_stmt *s)
 {
     renaming *r = (renaming *)rw;
@@ -170,15 +180,21 @@ static const ir_stmt *rename_stmt(ir_rewrite *rw, const ir_stmt *s)
     case IR_LET_STMT: return rename_let_stmt(r, s);
     case IR_ALLOCATE: return rename_allocate(r, s);
     case IR_BLOCK: return rename_block(r, s);
-    case IR_STORE: case IR_UPDATE: case IR_IF: case IR_SEQ: case IR_ASSERT: case IR_ATTRIBUTE: case IR_EVALUATE:
-        return ir_rewrite_stmt_children(rw, s);
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_IF:
+    case IR_SEQ:
+    case IR_ASSERT:
+    case IR_ATTRIBUTE:
+    case IR_EVALUATE: return ir_rewrite_stmt_children(rw, s);
     }
     return NULL;
 }
 
 static renaming start_renaming(tec_context *cx)
 {
-    return (renaming){.rw = {.cx = cx, .expr = rename_expr, .stmt = rename_stmt, .buffer = rename_buffer, .no_memo = true}};
+    return (renaming){
+        .rw = {.cx = cx, .expr = rename_expr, .stmt = rename_stmt, .buffer = rename_buffer, .no_memo = true}};
 }
 
 const ir_stmt *ir_rename(tec_context *cx, const ir_stmt *s)
@@ -238,7 +254,8 @@ typedef struct {
 
 static bool is_in_the_way(const subst *s, const void *bound)
 {
-    return base_map_has(&s->mentioned, bound) || base_map_has(&s->map->vars, bound) || base_map_has(&s->map->buffers, bound);
+    return base_map_has(&s->mentioned, bound) || base_map_has(&s->map->vars, bound) ||
+           base_map_has(&s->map->buffers, bound);
 }
 
 static bool binds_in_the_way(const subst *s, const ir_expr *e)
@@ -271,6 +288,8 @@ static const ir_buffer *subst_buffer(ir_rewrite *rw, const ir_buffer *b)
     return new ? new : b;
 }
 
+/* Whether this statement binds a variable that is to be replaced, or that a replacement mentions: then it
+ * must be renamed before anything is substituted inside. */
 static bool stmt_binds_in_the_way(const subst *s, const ir_stmt *stmt)
 {
     switch (stmt->kind) {
@@ -282,16 +301,23 @@ static bool stmt_binds_in_the_way(const subst *s, const ir_stmt *stmt)
             if (is_in_the_way(s, stmt->block.block->iters[i].var))
                 return true;
         return false;
-    case IR_STORE: case IR_UPDATE: case IR_IF: case IR_SEQ: case IR_ASSERT: case IR_ATTRIBUTE: case IR_EVALUATE:
-        return false;
+    case IR_STORE:
+    case IR_UPDATE:
+    case IR_IF:
+    case IR_SEQ:
+    case IR_ASSERT:
+    case IR_ATTRIBUTE:
+    case IR_EVALUATE: return false;
     }
     return false;
 }
 
-/* A buffer that the map names is allocated under its new name; one whose shape changes becomes a new buffer. */
+/* A buffer that the map names is allocated under its new name; one whose shape changes becomes a new
+ * buffer. */
 static const ir_stmt *subst_allocate(subst *s, const ir_stmt *stmt)
 {
-    const ir_buffer *b = stmt->allocate.buffer, *new = base_map_has(&s->map->buffers, b) ? b : rewrite_fields(&s->rw, b);
+    const ir_buffer *b = stmt->allocate.buffer,
+                    *new = base_map_has(&s->map->buffers, b) ? b : rewrite_fields(&s->rw, b);
 
     if (new && new != b) {
         base_map_put(s->rw.cx, &s->resized, b, new);
@@ -337,8 +363,8 @@ const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt
 }
 
 /* One memo serves all copies: most of them are of one size. */
-bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value, int n, struct ir_interned *equal,
-                      const ir_stmt **out)
+bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value,
+                      int n, struct ir_interned *equal, const ir_stmt **out)
 {
     base_map memo = {0};
 

@@ -1,7 +1,7 @@
 /* ir/value.c -- scalar values: wrapping, rounding, casts, memory, and closed expressions.
  *
- * One canonical form for each dtype (ir/value.h) keeps every operation a few lines: ints are always extended to 64 bits,
- * floats are always doubles that their dtype represents exactly.
+ * One canonical form for each dtype (ir/value.h) keeps every operation a few lines: ints are always extended
+ * to 64 bits, floats are always doubles that their dtype represents exactly.
  */
 #include "ir/value.h"
 
@@ -195,10 +195,12 @@ static bool eval_convert(const ir_expr *e, const scope *in, ir_value *out)
 
     if (!eval(e->arg[0], in, &v))
         return false;
-    *out = e->op == IR_CAST ? ir_eval_cast(from, e->dtype, v) : ir_value_of_bits(e->dtype, ir_value_bits(from, v));
+    *out = e->op == IR_CAST ? ir_eval_cast(from, e->dtype, v)
+                            : ir_value_of_bits(e->dtype, ir_value_bits(from, v));
     return true;
 }
 
+/* The innermost let that binds the variable, else the caller's table. False: it has no value. */
 static bool eval_var(const ir_expr *e, const scope *in, ir_value *out)
 {
     const ir_value *v = NULL;
@@ -222,6 +224,7 @@ static bool eval_let(const ir_expr *e, const scope *in, ir_value *out)
     return eval(e->let.value, in, &inner.value) && eval(e->let.body, &inner, out);
 }
 
+/* One scalar. False for whatever has no value here: loads, calls, vectors, reductions. */
 static bool eval(const ir_expr *e, const scope *in, ir_value *out)
 {
     if (!e || e->dtype.lanes != 1)

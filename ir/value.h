@@ -1,18 +1,20 @@
-/* ir/value.h -- scalar values as the interpreter holds them, and their form in memory.
+/* ir/value.h -- inside ir/: scalar values as the interpreter holds them, and their form in memory.
  *
  *     ir_value v = ir_value_read(BASE_F16, p);                     // v.f is exact
  *     v.f = ir_round_to(BASE_F16, v.f + 1);
  *     ir_value_write(BASE_F16, p, v);
  *
- * Canonical form, which every function here expects and gives: bool 0 or 1; signed ints sign-extended and unsigned ones
- * zero-extended to 64 bits (uint64 as its bits); floats as the double that equals them. Lanes of dtypes are ignored.
+ * Canonical form, which every function here expects and gives: bool 0 or 1; signed ints sign-extended and
+ * unsigned ones zero-extended to 64 bits (uint64 as its bits); floats as the double that equals them. Lanes
+ * of dtypes are ignored.
  */
 #ifndef IR_VALUE_H
 #define IR_VALUE_H
 
-#include "ir/interp.h"
+#include "ir/eval.h"
 
-/* The evaluator of one row of the operation table; `t` is the dtype of the last operand. False: a zero divisor. */
+/* The evaluator of one row of the operation table; `t` is the dtype of the last operand. False: a zero
+ * divisor. */
 typedef bool ir_evaluator(base_dtype t, const ir_value *arg, ir_value *out);
 ir_evaluator *ir_evaluator_of(ir_op op);
 

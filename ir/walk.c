@@ -1,7 +1,8 @@
 /* ir/walk.c -- the walk over everything below a node, and the questions that are answered by one.
  *
- * What a walk visits: operands, indices, masks, bindings, predicates, regions, the values of notes, and the shapes, strides, offsets and
- * pads of buffers where they are allocated. Variables are visited where they are used, not where they are bound.
+ * What a walk visits: operands, indices, masks, bindings, predicates, regions, the values of notes, and the
+ * shapes, strides, offsets and pads of buffers where they are allocated. Variables are visited where they are
+ * used, not where they are bound.
  */
 #include "ir/walk.h"
 
@@ -18,11 +19,14 @@ static void walk_reduce(ir_walk *w, const ir_expr *e)
     ir_walk_expr(w, e->reduce.condition);
 }
 
+/* The operands of each kind, in the order in which the interpreter would evaluate them. */
 static void walk_children(ir_walk *w, const ir_expr *e)
 {
     switch (e->op) {
-    case IR_INT: case IR_FLOAT: case IR_STRING: case IR_VAR:
-        return;
+    case IR_INT:
+    case IR_FLOAT:
+    case IR_STRING:
+    case IR_VAR: return;
     case IR_LOAD:
         walk_all(w, e->load.index, e->load.n);
         ir_walk_expr(w, e->load.mask);
@@ -31,22 +35,14 @@ static void walk_children(ir_walk *w, const ir_expr *e)
         ir_walk_expr(w, e->ramp.base);
         ir_walk_expr(w, e->ramp.stride);
         return;
-    case IR_SHUFFLE:
-        walk_all(w, e->shuffle.vectors, e->shuffle.n);
-        return;
+    case IR_SHUFFLE: walk_all(w, e->shuffle.vectors, e->shuffle.n); return;
     case IR_LET:
         ir_walk_expr(w, e->let.value);
         ir_walk_expr(w, e->let.body);
         return;
-    case IR_CALL:
-        walk_all(w, e->call.arg, e->call.n);
-        return;
-    case IR_REDUCE:
-        walk_reduce(w, e);
-        return;
-    default: /* casts and the rows of the table */
-        walk_all(w, e->arg, 3);
-        return;
+    case IR_CALL: walk_all(w, e->call.arg, e->call.n); return;
+    case IR_REDUCE: walk_reduce(w, e); return;
+    default: /* casts and the rows of the table */ walk_all(w, e->arg, 3); return;
     }
 }
 
@@ -105,12 +101,11 @@ static void walk_loop(ir_walk *w, const ir_stmt *s)
     ir_walk_stmt(w, s->loop.body);
 }
 
+/* The expressions and statements inside each kind of statement. */
 static void walk_stmt_children(ir_walk *w, const ir_stmt *s)
 {
     switch (s->kind) {
-    case IR_FOR:
-        walk_loop(w, s);
-        return;
+    case IR_FOR: walk_loop(w, s); return;
     case IR_BLOCK:
         walk_all(w, s->block.bind, s->block.block->n_iters);
         ir_walk_expr(w, s->block.where);
@@ -143,16 +138,12 @@ static void walk_stmt_children(ir_walk *w, const ir_stmt *s)
         for (int i = 0; i < s->seq.n; i++)
             ir_walk_stmt(w, s->seq.stmt[i]);
         return;
-    case IR_ASSERT:
-        ir_walk_expr(w, s->check.cond);
-        return;
+    case IR_ASSERT: ir_walk_expr(w, s->check.cond); return;
     case IR_ATTRIBUTE:
         ir_walk_expr(w, s->attribute.value);
         ir_walk_stmt(w, s->attribute.body);
         return;
-    case IR_EVALUATE:
-        ir_walk_expr(w, s->value);
-        return;
+    case IR_EVALUATE: ir_walk_expr(w, s->value); return;
     }
 }
 
@@ -270,4 +261,10 @@ int ir_count_nodes(tec_context *cx, const ir_stmt *s)
 
     ir_walk_stmt(&c.walk, s);
     return c.n;
+}
+
+bool ir_skip_expr(ir_walk *w, const ir_expr *e)
+{
+    (void)w, (void)e;
+    return false;
 }

@@ -7,8 +7,9 @@
  *     }
  *     const ir_stmt *out = ir_rewrite_stmt(&(ir_rewrite){.cx = cx, .expr = expr}, s);
  *
- * A rewrite visits each shared node once (memo by address), rebuilds through the constructors with the location of the old node,
- * and gives the same pointer where nothing changed. A NULL hook means the default: rewrite the children.
+ * A rewrite visits each shared node once (memo by address), rebuilds through the constructors with the
+ * location of the old node, and gives the same pointer where nothing changed. A NULL hook means the default:
+ * rewrite the children.
  */
 #ifndef IR_WALK_H
 #define IR_WALK_H
@@ -22,71 +23,92 @@ struct ir_rewrite {
     const ir_stmt *(*stmt)(ir_rewrite *rw, const ir_stmt *s);
     const ir_buffer *(*buffer)(ir_rewrite *rw, const ir_buffer *b); /* at every use of a buffer; NULL: same */
     bool no_memo; /* the result depends on where the node stands (facts, enclosing loops) */
-    /* An expression without any of these variables, or of these kinds of nodes, inside stays what it is; 0: every one is visited. */
+    /* An expression without any of these variables, or of these kinds of nodes, inside stays what it is; 0:
+     * every one is visited. */
     uint64_t vars; /* of ir_expr.vars */
     int kinds;     /* IR_KIND_... */
-    struct ir_interned *equal; /* expressions that change become what is equal to them in this table (ir/intern.h); NULL: what they are */
+    /* expressions that change become what is equal to them in this table (ir/intern.h); NULL: what they
+     * are */
+    struct ir_interned *equal;
     base_map memo;
 };
-const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e);     /* through the hook, memoised */
+const ir_expr *ir_rewrite_expr(ir_rewrite *rw, const ir_expr *e); /* through the hook, memoised */
 const ir_stmt *ir_rewrite_stmt(ir_rewrite *rw, const ir_stmt *s);
 const ir_expr *ir_rewrite_children(ir_rewrite *rw, const ir_expr *e); /* the default */
 const ir_stmt *ir_rewrite_stmt_children(ir_rewrite *rw, const ir_stmt *s);
+/* As `expr` of a rewrite that changes statements alone. */
+const ir_expr *ir_keep_expr(ir_rewrite *rw, const ir_expr *e);
+
+/* The update that is all a statement does, possibly under conditions; NULL where it does something else. */
+const ir_stmt *ir_only_update(const ir_stmt *s);
+/* The statement with another update in the place of that one. */
+const ir_stmt *ir_with_update(tec_context *cx, const ir_stmt *s, const ir_stmt *update);
 const ir_block *ir_rewrite_block(ir_rewrite *rw, const ir_block *b);
-const ir_buffer *ir_rewrite_buffer(ir_rewrite *rw, const ir_buffer *b); /* the hook only; shape, strides and offset are the hook's affair */
+/* the hook only; shape, strides and offset are the hook's affair */
+const ir_buffer *ir_rewrite_buffer(ir_rewrite *rw, const ir_buffer *b);
 const ir_region *ir_rewrite_region(ir_rewrite *rw, const ir_region *r);
 const ir_note *ir_rewrite_notes(ir_rewrite *rw, const ir_note *notes); /* NULL for none, and after an error */
 
-/* A walk calls the hooks on every node, parents first, each shared expression once unless `every` is set. A hook gives false to
- * leave the children out. */
+/* A walk calls the hooks on every node, parents first, each shared expression once unless `every` is set. A
+ * hook gives false to leave the children out. */
 typedef struct ir_walk ir_walk;
 struct ir_walk {
     bool (*expr)(ir_walk *w, const ir_expr *e);
     bool (*stmt)(ir_walk *w, const ir_stmt *s);
     bool every;
-    int kinds;       /* expressions without any of these kinds of nodes (IR_KIND_...) inside are left out; 0: none is */
+    /* expressions without any of these kinds of nodes (IR_KIND_...) inside are left out; 0: none is */
+    int kinds;
     bool stop;       /* set by a hook: nothing more is visited */
     tec_context *cx; /* for the memo */
     base_map seen;   /* the expressions that were visited */
 };
 void ir_walk_expr(ir_walk *w, const ir_expr *e);
 void ir_walk_stmt(ir_walk *w, const ir_stmt *s);
+/* As `expr` of a walk that is about statements alone. */
+bool ir_skip_expr(ir_walk *w, const ir_expr *e);
 void ir_walk_block(ir_walk *w, const ir_block *b);
-void ir_walk_buffer(ir_walk *w, const ir_buffer *b); /* shape, strides, offset, pad; walks do it where a buffer is allocated */
+/* shape, strides, offset, pad; walks do it where a buffer is allocated */
+void ir_walk_buffer(ir_walk *w, const ir_buffer *b);
 
-/* Variables to expressions, all at once (not one after another); buffers to buffers. Capture is avoided. A buffer that is allocated inside
- * and whose shape changes becomes a new one. */
+/* Variables to expressions, all at once (not one after another); buffers to buffers. Capture is avoided. A
+ * buffer that is allocated inside and whose shape changes becomes a new one. */
 typedef struct {
     base_map vars;    /* ir_expr * (variable) -> ir_expr * */
     base_map buffers; /* ir_buffer * -> ir_buffer * */
 } ir_subst;
 const ir_expr *ir_substitute(tec_context *cx, const ir_expr *e, const ir_expr *var, const ir_expr *value);
-const ir_stmt *ir_substitute_stmt(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *value);
+const ir_stmt *ir_substitute_stmt(tec_context *cx, const ir_stmt *s, const ir_expr *var,
+                                  const ir_expr *value);
 const ir_expr *ir_apply(tec_context *cx, const ir_subst *map, const ir_expr *e);
 const ir_stmt *ir_apply_stmt(tec_context *cx, const ir_subst *map, const ir_stmt *s);
 const ir_region *ir_apply_region(tec_context *cx, const ir_subst *map, const ir_region *r);
-/* A copy of s for each value of the variable; what changes in them becomes what is equal to it in the table. False after an error. */
-bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value, int n, struct ir_interned *equal,
-                      const ir_stmt **out);
+/* A copy of s for each value of the variable; what changes in them becomes what is equal to it in the table.
+ * False after an error. */
+bool ir_copy_for_each(tec_context *cx, const ir_stmt *s, const ir_expr *var, const ir_expr *const *value,
+                      int n, struct ir_interned *equal, const ir_stmt **out);
 /* A copy in which every loop, block, let, reduction and allocation has variables and buffers of its own. */
 const ir_stmt *ir_rename(tec_context *cx, const ir_stmt *s);
 const ir_expr *ir_rename_expr(tec_context *cx, const ir_expr *e);
 
-/* Equality up to the names and addresses of variables that are bound inside; free variables and buffers by address. For programs:
- * parameters, symbols and buffers match by position, and the program's own name does not count. Hashes agree with it and are the same on every run. */
+/* Equality up to the names and addresses of variables that are bound inside; free variables and buffers by
+ * address. For programs: parameters, symbols and buffers match by position, and the program's own name does
+ * not count. Hashes agree with it and are the same on every run. */
 bool ir_same(const ir_expr *a, const ir_expr *b);
 bool ir_same_stmt(tec_context *cx, const ir_stmt *a, const ir_stmt *b);
 bool ir_same_program(tec_context *cx, const ir_program *a, const ir_program *b);
-bool ir_same_combiner(const ir_combiner *a, const ir_combiner *b);              /* names aside */
-bool ir_combiner_is_named(tec_context *cx, const ir_combiner *c);               /* as ir_combiner_named makes it */
+bool ir_same_combiner(const ir_combiner *a, const ir_combiner *b); /* names aside */
+/* as ir_combiner_named makes it */
+bool ir_combiner_is_named(tec_context *cx, const ir_combiner *c);
 uint64_t ir_hash(const ir_expr *e);
 uint64_t ir_hash_program(tec_context *cx, const ir_program *p);
 
 bool ir_uses_var(tec_context *cx, const ir_expr *e, const ir_expr *var);
 bool ir_stmt_uses_var(tec_context *cx, const ir_stmt *s, const ir_expr *var);
-bool ir_loads(tec_context *cx, const ir_expr *e);                              /* any load or impure call */
-bool ir_call_writes(const ir_expr *call, int i);                               /* its buffer operand i, as far as the meaning tells */
-void ir_free_vars(tec_context *cx, const ir_expr *e, base_vec *out);           /* in order of first use */
-int ir_count_nodes(tec_context *cx, const ir_stmt *s);                         /* statements, and each shared expression once */
+bool ir_loads(tec_context *cx, const ir_expr *e); /* any load or impure call */
+/* its buffer operand i, as far as the meaning tells */
+bool ir_call_writes(const ir_expr *call, int i);
+void ir_free_vars(tec_context *cx, const ir_expr *e, base_vec *out); /* in order of first use */
+/* statements, and each shared expression once */
+int ir_count_nodes(tec_context *cx, const ir_stmt *s);
 
 #endif

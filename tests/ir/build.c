@@ -1,4 +1,5 @@
-/* tests/ir/build.c -- constructors: folds of ints, no folds of floats, conversions, and the message of every refusal. */
+/* tests/ir/build.c -- constructors: folds of ints, no folds of floats, conversions, and the message of every
+ * refusal. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
@@ -75,7 +76,8 @@ Test(build, folds_constants_as_the_evaluator_computes_them)
     check(ir_div(cx, ir_int(cx, 1), ir_int(cx, 0)), "1 / 0");
     check(ir_cast(cx, BASE_I8, ir_imm(cx, BASE_F32, 300)), "i8(127)");
     check(ir_cast(cx, BASE_F16, ir_int(cx, 3)), "f16(3.0)");
-    check(ir_add(cx, ir_imm_int(cx, base_dtype_lanes(BASE_I32, 4), 1), ir_imm_int(cx, BASE_I32, 2)), "broadcast(i32(3), 4)");
+    check(ir_add(cx, ir_imm_int(cx, base_dtype_lanes(BASE_I32, 4), 1), ir_imm_int(cx, BASE_I32, 2)),
+          "broadcast(i32(3), 4)");
 }
 
 Test(build, folds_logic_and_selections)
@@ -123,8 +125,10 @@ Test(build, gives_bare_integers_the_type_beside_them)
     check(ir_fma(cx, ir_int(cx, 2), f, ir_int(cx, 1)), "fma(2.0, f, 1.0)");
     check(ir_select(cx, p, ir_int(cx, 2), f), "select(p, 2.0, f)");
     check(ir_add(cx, ir_broadcast(cx, f, 4), g), "broadcast(f, 4) + broadcast(g, 4)");
-    check_refused(ir_add(cx, small, ir_int(cx, 300)), "error: '+' of 'small' (i8) and '300' (i64): the operands must have one type");
-    check_refused(ir_add(cx, f, ir_int(cx, 16777217)), "error: '+' of 'f' (f32) and '16777217' (i64): the operands must have one type");
+    check_refused(ir_add(cx, small, ir_int(cx, 300)),
+                  "error: '+' of 'small' (i8) and '300' (i64): the operands must have one type");
+    check_refused(ir_add(cx, f, ir_int(cx, 16777217)),
+                  "error: '+' of 'f' (f32) and '16777217' (i64): the operands must have one type");
 }
 
 Test(build, names_the_operation_and_both_types)
@@ -134,27 +138,35 @@ Test(build, names_the_operation_and_both_types)
     check_refused(ir_and(cx, i, j), "error: '&&' of 'i' (i64) and 'j' (i64): bools are needed");
     check_refused(ir_bitand(cx, f, g), "error: '&' of 'f' (f32) and 'g' (f32): integers are needed");
     check_refused(ir_sqrt(cx, i), "error: 'sqrt' of 'i' (i64): floats are needed");
-    check_refused(ir_select(cx, i, f, g), "error: 'select' of 'i' (i64), 'f' (f32) and 'g' (f32): the condition must be bool");
+    check_refused(ir_select(cx, i, f, g),
+                  "error: 'select' of 'i' (i64), 'f' (f32) and 'g' (f32): the condition must be bool");
     check_refused(ir_add(cx, ir_broadcast(cx, f, 4), ir_broadcast(cx, f, 8)),
-                  "error: '+' of 'broadcast(f, 4)' (f32x4) and 'broadcast(f, 8)' (f32x8): the operands must have one number of lanes");
+                  "error: '+' of 'broadcast(f, 4)' (f32x4) and 'broadcast(f, 8)' (f32x8): the operands must "
+                  "have one number of lanes");
 }
 
 Test(build, stands_at_the_callers_line)
 {
-    ir_at(cx, (base_loc){"conv.c", 41});
-    check_refused(ir_add(cx, f, i), "conv.c:41: error: '+' of 'f' (f32) and 'i' (i64): the operands must have one type");
+    ir_at(cx, (base_loc){.file = "conv.c", .line = 41});
+    check_refused(ir_add(cx, f, i),
+                  "conv.c:41: error: '+' of 'f' (f32) and 'i' (i64): the operands must have one type");
     cr_expect(ir_add(cx, i, j)->loc.line == 41);
 }
 
 Test(build, checks_accesses)
 {
-    check_refused(ir_load(cx, A, (const ir_expr *[]){i, j, i}, 3), "error: 'A' has 2 dimensions, and 3 indices are given");
-    check_refused(ir_load(cx, A, (const ir_expr *[]){i, f}, 2), "error: index 2 of 'A' is 'f' (f32): an integer is needed");
-    check_refused(ir_load_masked(cx, A, (const ir_expr *[]){i, j}, 2, i), "error: the mask of 'A' is 'i' (i64): bool is needed");
-    check_refused(ir_store(cx, A, i, (const ir_expr *[]){i, j}, 2), "error: 'i' (i64) is stored in 'A': f32 is needed");
+    check_refused(ir_load(cx, A, (const ir_expr *[]){i, j, i}, 3),
+                  "error: 'A' has 2 dimensions, and 3 indices are given");
+    check_refused(ir_load(cx, A, (const ir_expr *[]){i, f}, 2),
+                  "error: index 2 of 'A' is 'f' (f32): an integer is needed");
+    check_refused(ir_load_masked(cx, A, (const ir_expr *[]){i, j}, 2, i),
+                  "error: the mask of 'A' is 'i' (i64): bool is needed");
+    check_refused(ir_store(cx, A, i, (const ir_expr *[]){i, j}, 2),
+                  "error: 'i' (i64) is stored in 'A': f32 is needed");
     const ir_expr *wide[2] = {i, ir_ramp(cx, j, ir_int(cx, 1), 8)};
     cr_expect(ir_load(cx, A, wide, 2)->dtype.lanes == 8);
-    cr_expect(eq(str, (char *)ir_stmt_text(cx, ir_store(cx, A, f, wide, 2)), "A[i, ramp(j, 1, 8)] = broadcast(f, 8)\n"));
+    cr_expect(eq(str, (char *)ir_stmt_text(cx, ir_store(cx, A, f, wide, 2)),
+                 "A[i, ramp(j, 1, 8)] = broadcast(f, 8)\n"));
 }
 
 Test(build, checks_statements)
@@ -162,10 +174,12 @@ Test(build, checks_statements)
     const ir_stmt *nothing = ir_nothing(cx);
 
     check_refused(ir_for(cx, f, ir_int(cx, 0), i, IR_SERIAL, nothing),
-                  "error: a loop over 'f' (f32) starts at '0.0' (f32) with extent 'i' (i64): integers of one type are needed");
+                  "error: a loop over 'f' (f32) starts at '0.0' (f32) with extent 'i' (i64): integers of one "
+                  "type are needed");
     check_refused(ir_if(cx, i, nothing, NULL), "error: 'if' of 'i' (i64): a bool is needed");
     check_refused(ir_let_stmt(cx, f, i, nothing), "error: 'let' gives 'f' (f32) the value 'i' (i64)");
-    check_refused(ir_reinterpret(cx, BASE_I64, f), "error: cannot reinterpret 'f' (f32) as i64: the number of bits differs");
+    check_refused(ir_reinterpret(cx, BASE_I64, f),
+                  "error: cannot reinterpret 'f' (f32) as i64: the number of bits differs");
     cr_expect(ir_for(cx, i, ir_int(cx, 0), j, IR_SERIAL, NULL) == NULL);
     cr_expect(tec_context_status(cx) == TEC_OK);
 }
@@ -191,6 +205,39 @@ Test(build, keeps_notes_sorted_and_single)
     cr_expect(ir_note_get(n, "b") == NULL && base_same(n->next->key, "c"));
 }
 
+/* The texts of the conjuncts of e, each in brackets. */
+static const char *conjuncts(const ir_expr *e, ir_hints hints)
+{
+    base_vec all = {0};
+    const char *text = "";
+
+    ir_conjuncts(cx, e, hints, &all);
+    for (int n = 0; n < all.n; n++)
+        text = base_format(cx, "%s[%s]", text, ir_expr_text(cx, all.at[n]));
+    return text;
+}
+
+Test(build, takes_conditions_apart_and_puts_them_together)
+{
+    const ir_expr *a = ir_lt(cx, i, j), *b = ir_lt(cx, j, i), *c = ir_eq(cx, i, ir_int(cx, 3));
+    const ir_expr *hint = ir_likely(cx, ir_and(cx, b, c)), *either = ir_or(cx, a, b);
+
+    cr_assert(eq(str, (char *)conjuncts(NULL, IR_KEEP_LIKELY), ""));
+    cr_assert(eq(str, (char *)conjuncts(ir_bool(cx, true), IR_DROP_LIKELY), ""));
+    cr_assert(eq(str, (char *)conjuncts(ir_bool(cx, false), IR_KEEP_LIKELY), "[false]"));
+    cr_assert(eq(str, (char *)conjuncts(either, IR_DROP_LIKELY), "[i < j || j < i]"));
+    cr_assert(eq(str, (char *)conjuncts(ir_and(cx, a, ir_and(cx, b, c)), IR_KEEP_LIKELY),
+                 "[i < j][j < i][i == 3]"));
+    cr_assert(
+        eq(str, (char *)conjuncts(ir_and(cx, a, hint), IR_KEEP_LIKELY), "[i < j][likely(j < i && i == 3)]"));
+    cr_assert(eq(str, (char *)conjuncts(ir_and(cx, a, hint), IR_DROP_LIKELY), "[i < j][j < i][i == 3]"));
+
+    base_vec all = {0};
+    cr_assert(zero(ptr, (void *)ir_conjoin(cx, &all)));
+    ir_conjuncts(cx, ir_and(cx, a, hint), IR_DROP_LIKELY, &all);
+    cr_assert(eq(str, (char *)ir_expr_text(cx, ir_conjoin(cx, &all)), "i < j && j < i && i == 3"));
+}
+
 Test(build, makes_the_named_combiners)
 {
     static const char *const arithmetic[] = {"sum", "prod", "min", "max", "argmin", "argmax"};
@@ -202,7 +249,8 @@ Test(build, makes_the_named_combiners)
     check(ir_combiner_named(cx, "max", BASE_F32, BASE_I64)->identity[0], "f32(-inf)");
     check(ir_combiner_named(cx, "min", BASE_I8, BASE_I64)->identity[0], "i8(127)");
     check(ir_combiner_named(cx, "max", BASE_U8, BASE_I64)->identity[0], "u8(0)");
-    check(ir_combiner_named(cx, "argmax", BASE_I32, BASE_I64)->result[1], "select(y > x || y == x && yi < xi, yi, xi)");
+    check(ir_combiner_named(cx, "argmax", BASE_I32, BASE_I64)->result[1],
+          "select(y > x || y == x && yi < xi, yi, xi)");
     cr_expect(ir_combiner_named(cx, "median", BASE_F32, BASE_I64) == NULL);
     cr_expect(tec_context_status(cx) == TEC_OK);
     check_refused(ir_combiner_named(cx, "any", BASE_F32, BASE_I64), "error: 'any' does not combine f32");

@@ -1,17 +1,18 @@
-/* tests/ir/eval.c -- every operation of the table against the same thing written in C, on all combinations of edge values. */
+/* tests/ir/eval.c -- every operation of the table against the same thing written in C, on all combinations of
+ * edge values. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 
-#include "ir/interp.h"
+#include "ir/eval.h"
 #include "ir/value.h"
 
-static const double floats[] = {0.0,     -0.0,       1.0,      -1.0,      0.5,       -0.5,     1.5,      2.5,
-                                -2.5,    3.0,        -7.25,    0x1p-149,  -0x1p-130, 0x1p-126, 16777216, 33554432,
-                                0x1p127, -0x1.fp127, INFINITY, -INFINITY, NAN,       1e-3,     100.125,  -88.5,
-                                7.0,     -3.0,       65504.0,  0x1p-24,   2.0,       -2.0};
+static const double floats[] = {
+    0.0,   -0.0,     1.0,       -1.0,     0.5,      -0.5,     1.5,     2.5,        -2.5,     3.0,
+    -7.25, 0x1p-149, -0x1p-130, 0x1p-126, 16777216, 33554432, 0x1p127, -0x1.fp127, INFINITY, -INFINITY,
+    NAN,   1e-3,     100.125,   -88.5,    7.0,      -3.0,     65504.0, 0x1p-24,    2.0,      -2.0};
 static const int64_t ints[] = {0,
                                1,
                                -1,
@@ -50,79 +51,79 @@ static bool same_double(double a, double b)
 /* ---- floats ---- */
 
 /* Each row for float and double; the expression is evaluated in T. */
-#define FLOAT_ROWS(X)                                                                                                            \
-    X(ADD, a + b)                                                                                                                \
-    X(SUB, a - b)                                                                                                                \
-    X(MUL, a *b)                                                                                                                 \
-    X(DIV, a / b)                                                                                                                \
-    X(MOD, (T)fmod(a, b))                                                                                                        \
-    X(FLOORMOD, (T)(fmod(a, b) != 0 && (fmod(a, b) < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b)))                               \
-    X(MIN, isnan(a) || isnan(b) ? NAN : a == 0 && b == 0 ? (signbit(a) ? a : b) : a < b ? a : b)                                 \
-    X(MAX, isnan(a) || isnan(b) ? NAN : a == 0 && b == 0 ? (signbit(a) ? b : a) : a < b ? b : a)                                 \
-    X(NEG, -a)                                                                                                                   \
-    X(ABS, (T)fabs(a))                                                                                                           \
-    X(FLOOR, (T)floor(a))                                                                                                        \
-    X(CEIL, (T)ceil(a))                                                                                                          \
-    X(TRUNC, (T)trunc(a))                                                                                                        \
-    X(ROUND, (T)rint(a))                                                                                                         \
-    X(SQRT, (T)sqrt(a))                                                                                                          \
-    X(RSQRT, (T)(1 / sqrt(a)))                                                                                                   \
-    X(EXP, (T)exp(a))                                                                                                            \
-    X(EXP2, (T)exp2(a))                                                                                                          \
-    X(LOG, (T)log(a))                                                                                                            \
-    X(LOG2, (T)log2(a))                                                                                                          \
-    X(POW, (T)pow(a, b))                                                                                                         \
-    X(TANH, (T)tanh(a))                                                                                                          \
-    X(SIGMOID, (T)(1 / (1 + exp(-(double)a))))                                                                                   \
-    X(ERF, (T)erf(a))                                                                                                            \
-    X(SIN, (T)sin(a))                                                                                                            \
-    X(COS, (T)cos(a))                                                                                                            \
-    X(TAN, (T)tan(a))                                                                                                            \
-    X(ASIN, (T)asin(a))                                                                                                          \
-    X(ACOS, (T)acos(a))                                                                                                          \
-    X(ATAN, (T)atan(a))                                                                                                          \
-    X(SINH, (T)sinh(a))                                                                                                          \
-    X(COSH, (T)cosh(a))                                                                                                          \
-    X(ASINH, (T)asinh(a))                                                                                                        \
-    X(ACOSH, (T)acosh(a))                                                                                                        \
-    X(ATANH, (T)atanh(a))                                                                                                        \
-    X(COPYSIGN, (T)copysign(a, b))                                                                                               \
+#define FLOAT_ROWS(X)                                                                                        \
+    X(ADD, a + b)                                                                                            \
+    X(SUB, a - b)                                                                                            \
+    X(MUL, a *b)                                                                                             \
+    X(DIV, a / b)                                                                                            \
+    X(MOD, (T)fmod(a, b))                                                                                    \
+    X(FLOORMOD, (T)(fmod(a, b) != 0 && (fmod(a, b) < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b)))           \
+    X(MIN, isnan(a) || isnan(b) ? NAN : a == 0 && b == 0 ? (signbit(a) ? a : b) : a < b ? a : b)             \
+    X(MAX, isnan(a) || isnan(b) ? NAN : a == 0 && b == 0 ? (signbit(a) ? b : a) : a < b ? b : a)             \
+    X(NEG, -a)                                                                                               \
+    X(ABS, (T)fabs(a))                                                                                       \
+    X(FLOOR, (T)floor(a))                                                                                    \
+    X(CEIL, (T)ceil(a))                                                                                      \
+    X(TRUNC, (T)trunc(a))                                                                                    \
+    X(ROUND, (T)rint(a))                                                                                     \
+    X(SQRT, (T)sqrt(a))                                                                                      \
+    X(RSQRT, (T)(1 / sqrt(a)))                                                                               \
+    X(EXP, (T)exp(a))                                                                                        \
+    X(EXP2, (T)exp2(a))                                                                                      \
+    X(LOG, (T)log(a))                                                                                        \
+    X(LOG2, (T)log2(a))                                                                                      \
+    X(POW, (T)pow(a, b))                                                                                     \
+    X(TANH, (T)tanh(a))                                                                                      \
+    X(SIGMOID, (T)(1 / (1 + exp(-(double)a))))                                                               \
+    X(ERF, (T)erf(a))                                                                                        \
+    X(SIN, (T)sin(a))                                                                                        \
+    X(COS, (T)cos(a))                                                                                        \
+    X(TAN, (T)tan(a))                                                                                        \
+    X(ASIN, (T)asin(a))                                                                                      \
+    X(ACOS, (T)acos(a))                                                                                      \
+    X(ATAN, (T)atan(a))                                                                                      \
+    X(SINH, (T)sinh(a))                                                                                      \
+    X(COSH, (T)cosh(a))                                                                                      \
+    X(ASINH, (T)asinh(a))                                                                                    \
+    X(ACOSH, (T)acosh(a))                                                                                    \
+    X(ATANH, (T)atanh(a))                                                                                    \
+    X(COPYSIGN, (T)copysign(a, b))                                                                           \
     X(FMA, sizeof(T) == 4 ? fmaf((float)a, (float)b, (float)c) : (T)fma(a, b, c))
-#define FLOAT_TESTS(X)                                                                                                           \
-    X(EQ, a == b)                                                                                                                \
-    X(NE, a != b)                                                                                                                \
-    X(LT, a < b)                                                                                                                 \
-    X(LE, a <= b)                                                                                                                \
-    X(GT, a > b)                                                                                                                 \
-    X(GE, a >= b)                                                                                                                \
-    X(ISNAN, isnan(a))                                                                                                           \
+#define FLOAT_TESTS(X)                                                                                       \
+    X(EQ, a == b)                                                                                            \
+    X(NE, a != b)                                                                                            \
+    X(LT, a < b)                                                                                             \
+    X(LE, a <= b)                                                                                            \
+    X(GT, a > b)                                                                                             \
+    X(GE, a >= b)                                                                                            \
+    X(ISNAN, isnan(a))                                                                                       \
     X(ISINF, isinf(a))
 
 #define T float
-#define X(NAME, e)                                                                                                               \
-    static float f32_##NAME(float a, float b, float c)                                                                           \
-    {                                                                                                                            \
-        (void)b, (void)c;                                                                                                        \
-        return (float)(e);                                                                                                       \
+#define X(NAME, e)                                                                                           \
+    static float f32_##NAME(float a, float b, float c)                                                       \
+    {                                                                                                        \
+        (void)b, (void)c;                                                                                    \
+        return (float)(e);                                                                                   \
     }
 FLOAT_ROWS(X)
 #undef X
 #undef T
 #define T double
-#define X(NAME, e)                                                                                                               \
-    static double f64_##NAME(double a, double b, double c)                                                                       \
-    {                                                                                                                            \
-        (void)b, (void)c;                                                                                                        \
-        return e;                                                                                                                \
+#define X(NAME, e)                                                                                           \
+    static double f64_##NAME(double a, double b, double c)                                                   \
+    {                                                                                                        \
+        (void)b, (void)c;                                                                                    \
+        return e;                                                                                            \
     }
 FLOAT_ROWS(X)
 #undef X
 #undef T
-#define X(NAME, e)                                                                                                               \
-    static bool test_##NAME(double a, double b)                                                                                  \
-    {                                                                                                                            \
-        (void)b;                                                                                                                 \
-        return e;                                                                                                                \
+#define X(NAME, e)                                                                                           \
+    static bool test_##NAME(double a, double b)                                                              \
+    {                                                                                                        \
+        (void)b;                                                                                             \
+        return e;                                                                                            \
     }
 FLOAT_TESTS(X)
 #undef X
@@ -148,11 +149,12 @@ static const struct {
 static void check_floats(int row, base_dtype t, double a, double b, double c)
 {
     ir_value arg[3] = {{.f = a}, {.f = b}, {.f = c}}, out = {0};
-    double expected = t.bits == 32 ? (double)float_rows[row].f32((float)a, (float)b, (float)c) : float_rows[row].f64(a, b, c);
+    double expected = t.bits == 32 ? (double)float_rows[row].f32((float)a, (float)b, (float)c)
+                                   : float_rows[row].f64(a, b, c);
 
     cr_assert(ir_eval_op(float_rows[row].op, t, arg, &out));
-    cr_assert(same_double(out.f, expected), "%s(%a, %a, %a) in %d bits: %a, expected %a", ir_ops[float_rows[row].op].name, a, b,
-              c, t.bits, out.f, expected);
+    cr_assert(same_double(out.f, expected), "%s(%a, %a, %a) in %d bits: %a, expected %a",
+              ir_ops[float_rows[row].op].name, a, b, c, t.bits, out.f, expected);
 }
 
 static void for_float_pairs(int row, base_dtype t)
@@ -180,15 +182,16 @@ Test(eval, sixteen_bit_floats_compute_in_float32_and_round_once)
         for (int i = 0; i < BASE_COUNT(floats) * BASE_COUNT(floats); i++)
             for (int o = 0; o < BASE_COUNT(ops); o++) {
                 base_dtype t = types[k];
-                double a = ir_round_to(t, floats[i % BASE_COUNT(floats)]), b = ir_round_to(t, floats[i / BASE_COUNT(floats)]);
+                double a = ir_round_to(t, floats[i % BASE_COUNT(floats)]),
+                       b = ir_round_to(t, floats[i / BASE_COUNT(floats)]);
                 ir_value arg[3] = {{.f = a}, {.f = b}, {.f = a}}, out;
                 float x = (float)a, y = (float)b;
                 float wide[] = {x + y, x - y, x * y, x / y, sqrtf(x), fmaf(x, y, x), -x};
-                float expected =
-                    k ? base_bfloat_to_float(base_float_to_bfloat(wide[o])) : base_half_to_float(base_float_to_half(wide[o]));
+                float expected = k ? base_bfloat_to_float(base_float_to_bfloat(wide[o]))
+                                   : base_half_to_float(base_float_to_half(wide[o]));
                 cr_assert(ir_eval_op(ops[o], t, arg, &out));
-                cr_assert(same_double(out.f, expected), "%s(%a, %a): %a, expected %a", ir_ops[ops[o]].name, a, b, out.f,
-                          expected);
+                cr_assert(same_double(out.f, expected), "%s(%a, %a): %a, expected %a", ir_ops[ops[o]].name, a,
+                          b, out.f, expected);
             }
 }
 
@@ -199,33 +202,34 @@ Test(eval, comparisons_of_floats_agree_with_c)
             double a = floats[i % BASE_COUNT(floats)], b = floats[i / BASE_COUNT(floats)];
             ir_value out;
             cr_assert(ir_eval_op(float_tests[row].op, BASE_F64, (ir_value[]){{.f = a}, {.f = b}}, &out));
-            cr_assert_eq(out.i, float_tests[row].f(a, b), "%s(%a, %a)", ir_ops[float_tests[row].op].name, a, b);
+            cr_assert_eq(out.i, float_tests[row].f(a, b), "%s(%a, %a)", ir_ops[float_tests[row].op].name, a,
+                         b);
         }
 }
 
 /* ---- ints ---- */
 
 /* Evaluated in the C type; the divisor is neither 0 nor -1 here. */
-#define INT_ROWS(X)                                                                                                              \
-    X(ADD, (uint64_t)a + (uint64_t)b)                                                                                            \
-    X(SUB, (uint64_t)a - (uint64_t)b)                                                                                            \
-    X(MUL, (uint64_t)a *(uint64_t)b)                                                                                             \
-    X(MIN, a < b ? a : b)                                                                                                        \
-    X(MAX, a < b ? b : a)                                                                                                        \
-    X(NEG, 0 - (uint64_t)a)                                                                                                      \
-    X(ABS, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)                                                                                \
-    X(BITAND, a &b)                                                                                                              \
-    X(BITXOR, a ^ b)                                                                                                             \
-    X(BITOR, a | b)                                                                                                              \
-    X(BITNOT, ~a)                                                                                                                \
-    X(SHL, (uint64_t)a << ((uint64_t)b & (sizeof a * 8 - 1)))                                                                    \
-    X(SHR, a >> ((uint64_t)b & (sizeof a * 8 - 1)))                                                                              \
-    X(POPCOUNT, count_ones((uint64_t)a, sizeof a * 8))                                                                           \
+#define INT_ROWS(X)                                                                                          \
+    X(ADD, (uint64_t)a + (uint64_t)b)                                                                        \
+    X(SUB, (uint64_t)a - (uint64_t)b)                                                                        \
+    X(MUL, (uint64_t)a *(uint64_t)b)                                                                         \
+    X(MIN, a < b ? a : b)                                                                                    \
+    X(MAX, a < b ? b : a)                                                                                    \
+    X(NEG, 0 - (uint64_t)a)                                                                                  \
+    X(ABS, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)                                                            \
+    X(BITAND, a &b)                                                                                          \
+    X(BITXOR, a ^ b)                                                                                         \
+    X(BITOR, a | b)                                                                                          \
+    X(BITNOT, ~a)                                                                                            \
+    X(SHL, (uint64_t)a << ((uint64_t)b & (sizeof a * 8 - 1)))                                                \
+    X(SHR, a >> ((uint64_t)b & (sizeof a * 8 - 1)))                                                          \
+    X(POPCOUNT, count_ones((uint64_t)a, sizeof a * 8))                                                       \
     X(CLZ, count_leading((uint64_t)a, sizeof a * 8))
-#define DIVISION_ROWS(X)                                                                                                         \
-    X(DIV, a / b)                                                                                                                \
-    X(MOD, a % b)                                                                                                                \
-    X(FLOORDIV, a / b - (a % b != 0 && (a % b < 0) != (b < 0)))                                                                  \
+#define DIVISION_ROWS(X)                                                                                     \
+    X(DIV, a / b)                                                                                            \
+    X(MOD, a % b)                                                                                            \
+    X(FLOORDIV, a / b - (a % b != 0 && (a % b < 0) != (b < 0)))                                              \
     X(FLOORMOD, a % b + (a % b != 0 && (a % b < 0) != (b < 0) ? b : 0))
 #define INT_TESTS(X) X(EQ, a == b) X(NE, a != b) X(LT, a < b) X(LE, a <= b) X(GT, a > b) X(GE, a >= b)
 
@@ -249,17 +253,17 @@ static uint64_t count_leading(uint64_t v, unsigned width)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtype-limits"
-#define CASE(NAME, e)                                                                                                            \
+#define CASE(NAME, e)                                                                                        \
     case IR_##NAME: r = (e); break;
 /* Storing into r cuts to the type, which is what wrapping means. */
-#define DEFINE(name, type)                                                                                                       \
-    static int64_t name(ir_op op, int64_t x, int64_t y)                                                                          \
-    {                                                                                                                            \
-        type a = (type)x, b = (type)y, r = 0;                                                                                    \
-        switch ((int)op) {                                                                                                       \
-            INT_ROWS(CASE) DIVISION_ROWS(CASE) INT_TESTS(CASE)                                                                   \
-        }                                                                                                                        \
-        return (int64_t)r;                                                                                                       \
+#define DEFINE(name, type)                                                                                   \
+    static int64_t name(ir_op op, int64_t x, int64_t y)                                                      \
+    {                                                                                                        \
+        type a = (type)x, b = (type)y, r = 0;                                                                \
+        switch ((int)op) {                                                                                   \
+            INT_ROWS(CASE) DIVISION_ROWS(CASE) INT_TESTS(CASE)                                               \
+        }                                                                                                    \
+        return (int64_t)r;                                                                                   \
     }
 DEFINE(in_i8, int8_t)
 DEFINE(in_i16, int16_t)
@@ -281,8 +285,9 @@ static const struct {
     base_dtype t;
     int64_t (*in_c)(ir_op, int64_t, int64_t);
 } int_types[] = {
-    {{kDLInt, 8, 1}, in_i8},  {{kDLInt, 16, 1}, in_i16},  {{kDLInt, 32, 1}, in_i32},  {{kDLInt, 64, 1}, in_i64},
-    {{kDLUInt, 8, 1}, in_u8}, {{kDLUInt, 16, 1}, in_u16}, {{kDLUInt, 32, 1}, in_u32}, {{kDLUInt, 64, 1}, in_u64},
+    {{kDLInt, 8, 1}, in_i8},    {{kDLInt, 16, 1}, in_i16},  {{kDLInt, 32, 1}, in_i32},
+    {{kDLInt, 64, 1}, in_i64},  {{kDLUInt, 8, 1}, in_u8},   {{kDLUInt, 16, 1}, in_u16},
+    {{kDLUInt, 32, 1}, in_u32}, {{kDLUInt, 64, 1}, in_u64},
 };
 
 static bool divides(ir_op op)
@@ -360,7 +365,8 @@ Test(eval, bools_and_selection)
         }
         cr_assert(ir_eval_op(IR_NOT, BASE_BOOL, (ir_value[]){{.i = a}}, &out) && out.i == !a);
         cr_assert(ir_eval_op(IR_LIKELY, BASE_BOOL, (ir_value[]){{.i = a}}, &out) && out.i == a);
-        cr_assert(ir_eval_op(IR_SELECT, BASE_I32, (ir_value[]){{.i = a}, {.i = 5}, {.i = 6}}, &out) && out.i == (a ? 5 : 6));
+        cr_assert(ir_eval_op(IR_SELECT, BASE_I32, (ir_value[]){{.i = a}, {.i = 5}, {.i = 6}}, &out) &&
+                  out.i == (a ? 5 : 6));
     }
 }
 
@@ -436,7 +442,8 @@ Test(eval, ints_cast_to_floats_round_to_even)
 
 Test(eval, floats_cast_to_floats_round_once)
 {
-    /* Above the middle between two halves by less than float32 can tell: through float32 it would round down. */
+    /* Above the middle between two halves by less than float32 can tell: through float32 it would round
+     * down. */
     cr_assert_eq(ir_eval_cast(BASE_F64, BASE_F16, (ir_value){.f = 1 + 0x1p-11 + 0x1p-40}).f, 1 + 0x1p-10);
     cr_assert_eq(ir_eval_cast(BASE_F64, BASE_F32, (ir_value){.f = 1e300}).f, (double)INFINITY);
     cr_assert(isnan(ir_eval_cast(BASE_F32, BASE_BF16, (ir_value){.f = NAN}).f));
@@ -446,8 +453,9 @@ Test(eval, floats_cast_to_floats_round_once)
 
 Test(eval, values_survive_memory)
 {
-    static const base_dtype types[] = {{kDLBool, 8, 1}, {kDLInt, 4, 1},   {kDLInt, 8, 1},   {kDLInt, 24, 1}, {kDLInt, 64, 1},
-                                       {kDLUInt, 1, 1}, {kDLUInt, 16, 1}, {kDLUInt, 32, 1}, {kDLUInt, 64, 1}};
+    static const base_dtype types[] = {{kDLBool, 8, 1},  {kDLInt, 4, 1},   {kDLInt, 8, 1},
+                                       {kDLInt, 24, 1},  {kDLInt, 64, 1},  {kDLUInt, 1, 1},
+                                       {kDLUInt, 16, 1}, {kDLUInt, 32, 1}, {kDLUInt, 64, 1}};
     uint8_t place[8];
 
     for (int k = 0; k < BASE_COUNT(types); k++)

@@ -52,7 +52,8 @@ Test(intern, finds_them_all_again_after_it_has_grown)
 Test(intern, tells_namesakes_apart)
 {
     const ir_expr *namesake = ir_var(cx, "i", BASE_I64), *n = ir_int(cx, 8);
-    const ir_buffer *A = ir_buffer_new(cx, "A", BASE_F32, &n, 1), *other = ir_buffer_new(cx, "A", BASE_F32, &n, 1);
+    const ir_buffer *A = ir_buffer_new(cx, "A", BASE_F32, &n, 1),
+                    *other = ir_buffer_new(cx, "A", BASE_F32, &n, 1);
 
     cr_expect_neq(ir_intern(&table, ir_add(cx, i, j)), ir_intern(&table, ir_add(cx, namesake, j)));
     cr_expect_neq(ir_intern(&table, ir_load(cx, A, &i, 1)), ir_intern(&table, ir_load(cx, other, &i, 1)));

@@ -1,4 +1,5 @@
-/* tests/ir/text.c -- printing and parsing: exact round trips of the documented examples and of random trees, messages, hostile texts. */
+/* tests/ir/text.c -- printing and parsing: exact round trips of the documented examples and of random trees,
+ * messages, hostile texts. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <math.h>
@@ -8,6 +9,7 @@
 #include "ir/make.h"
 #include "ir/text.h"
 #include "ir/walk.h"
+#include "tests/plain.h"
 
 static const ir_program *parse(tec_context *cx, const char *text)
 {
@@ -121,7 +123,8 @@ Test(text, keeps_the_shape_of_trees_by_parentheses)
     check_text(&w, raw1(&w, IR_NEG, ir_int(w.cx, 7)), "-(7)");
     check_text(&w, raw1(&w, IR_NEG, ir_int(w.cx, -7)), "-(-7)");
     check_text(&w, raw2(&w, IR_SUB, i, ir_int(w.cx, -7)), "i - -7");
-    check_text(&w, raw2(&w, IR_AND, raw2(&w, IR_LT, i, j), raw2(&w, IR_OR, w.bools[0], w.bools[1])), "i < j && (p || q)");
+    check_text(&w, raw2(&w, IR_AND, raw2(&w, IR_LT, i, j), raw2(&w, IR_OR, w.bools[0], w.bools[1])),
+               "i < j && (p || q)");
     tec_context_free(w.cx);
 }
 
@@ -141,7 +144,8 @@ Test(text, writes_immediates_exactly)
     check_text(&w, ir_imm(cx, BASE_F32, -HUGE_VAL), "f32(-inf)");
     check_text(&w, ir_imm(cx, BASE_BF16, NAN), "bf16(nan)");
     check_text(&w, ir_cast_raw(cx, BASE_F32, ir_int(cx, 7)), "f32((7))");
-    check_text(&w, ir_cast_raw(cx, BASE_F32, raw2(&w, IR_ADD, ir_int(cx, INT64_MIN), w.ints[0])), "f32(-9223372036854775808 + i)");
+    check_text(&w, ir_cast_raw(cx, BASE_F32, raw2(&w, IR_ADD, ir_int(cx, INT64_MIN), w.ints[0])),
+               "f32(-9223372036854775808 + i)");
     check_text(&w, ir_bool(cx, true), "true");
     tec_context_free(w.cx);
 }
@@ -149,7 +153,8 @@ Test(text, writes_immediates_exactly)
 Test(text, tells_variables_of_one_name_apart)
 {
     world w = make_world();
-    const ir_expr *other = ir_var(w.cx, "i", BASE_I64), *odd = ir_var(w.cx, "/conv 1", BASE_I64), *word = ir_var(w.cx, "for", BASE_I64);
+    const ir_expr *other = ir_var(w.cx, "i", BASE_I64), *odd = ir_var(w.cx, "/conv 1", BASE_I64),
+                  *word = ir_var(w.cx, "for", BASE_I64);
 
     cr_assert(eq(str, (char *)ir_expr_text(w.cx, ir_add(w.cx, w.ints[0], other)), "i + i'2"));
     cr_assert(eq(str, (char *)ir_expr_text(w.cx, ir_add(w.cx, odd, word)), "_conv_1 + for'2"));
@@ -179,20 +184,26 @@ static const ir_expr *random_bool(world *w, uint64_t *seed, int depth)
     static const ir_op compare[] = {IR_EQ, IR_NE, IR_LT, IR_LE, IR_GT, IR_GE};
 
     if (depth == 0)
-        return base_random_below(seed, 2) ? w->bools[base_random_below(seed, 2)] : ir_bool(w->cx, base_random_below(seed, 2));
+        return base_random_below(seed, 2) ? w->bools[base_random_below(seed, 2)]
+                                          : ir_bool(w->cx, base_random_below(seed, 2));
     switch (base_random_below(seed, 5)) {
     case 0: return raw2(w, IR_AND, random_bool(w, seed, depth - 1), random_bool(w, seed, depth - 1));
     case 1: return raw2(w, IR_OR, random_bool(w, seed, depth - 1), random_bool(w, seed, depth - 1));
     case 2: return raw1(w, IR_NOT, random_bool(w, seed, depth - 1));
-    case 3: return raw2(w, compare[base_random_below(seed, 6)], random_int(w, seed, depth - 1), random_int(w, seed, depth - 1));
-    default: return raw2(w, compare[base_random_below(seed, 6)], random_float(w, seed, depth - 1), random_float(w, seed, depth - 1));
+    case 3:
+        return raw2(w, compare[base_random_below(seed, 6)], random_int(w, seed, depth - 1),
+                    random_int(w, seed, depth - 1));
+    default:
+        return raw2(w, compare[base_random_below(seed, 6)], random_float(w, seed, depth - 1),
+                    random_float(w, seed, depth - 1));
     }
 }
 
 /* A let over a random value: the body may use the variable. */
 static const ir_expr *random_let(world *w, uint64_t *seed, int depth)
 {
-    const ir_expr *value = random_int(w, seed, depth - 1), *old = w->ints[1], *var = ir_var(w->cx, "i", BASE_I64);
+    const ir_expr *value = random_int(w, seed, depth - 1), *old = w->ints[1],
+                  *var = ir_var(w->cx, "i", BASE_I64);
 
     w->ints[1] = var;
     const ir_expr *body = random_int(w, seed, depth - 1);
@@ -202,12 +213,14 @@ static const ir_expr *random_let(world *w, uint64_t *seed, int depth)
 
 static const ir_expr *random_int(world *w, uint64_t *seed, int depth)
 {
-    static const ir_op two[] = {IR_ADD, IR_SUB, IR_MUL, IR_DIV, IR_MOD, IR_FLOORDIV, IR_FLOORMOD, IR_MIN, IR_MAX, IR_BITAND, IR_BITOR, IR_BITXOR, IR_SHL, IR_SHR};
+    static const ir_op two[] = {IR_ADD, IR_SUB, IR_MUL,    IR_DIV,   IR_MOD,    IR_FLOORDIV, IR_FLOORMOD,
+                                IR_MIN, IR_MAX, IR_BITAND, IR_BITOR, IR_BITXOR, IR_SHL,      IR_SHR};
     static const ir_op one[] = {IR_NEG, IR_BITNOT, IR_ABS, IR_POPCOUNT};
     int64_t value = (int64_t)base_random(seed);
 
     if (depth == 0)
-        return base_random_below(seed, 2) ? w->ints[base_random_below(seed, 3)] : ir_int(w->cx, base_random_below(seed, 4) ? value % 9 : value);
+        return base_random_below(seed, 2) ? w->ints[base_random_below(seed, 3)]
+                                          : ir_int(w->cx, base_random_below(seed, 4) ? value % 9 : value);
     switch (base_random_below(seed, 8)) {
     case 0: return raw1(w, one[base_random_below(seed, 4)], random_int(w, seed, depth - 1));
     case 1: {
@@ -216,7 +229,9 @@ static const ir_expr *random_int(world *w, uint64_t *seed, int depth)
     }
     case 2: return ir_cast_raw(w->cx, BASE_I64, random_float(w, seed, depth - 1));
     case 3: return random_let(w, seed, depth);
-    default: return raw2(w, two[base_random_below(seed, 14)], random_int(w, seed, depth - 1), random_int(w, seed, depth - 1));
+    default:
+        return raw2(w, two[base_random_below(seed, 14)], random_int(w, seed, depth - 1),
+                    random_int(w, seed, depth - 1));
     }
 }
 
@@ -225,17 +240,27 @@ static const ir_expr *random_float(world *w, uint64_t *seed, int depth)
     static const ir_op two[] = {IR_ADD, IR_SUB, IR_MUL, IR_DIV, IR_FLOORMOD, IR_MIN, IR_MAX, IR_POW};
 
     if (depth == 0)
-        return base_random_below(seed, 2) ? w->floats[base_random_below(seed, 2)] : ir_imm(w->cx, BASE_F32, ldexp(base_random_unit(seed) - 0.5, (int)base_random_below(seed, 200) - 100));
+        return base_random_below(seed, 2)
+                   ? w->floats[base_random_below(seed, 2)]
+                   : ir_imm(w->cx, BASE_F32,
+                            ldexp(base_random_unit(seed) - 0.5, (int)base_random_below(seed, 200) - 100));
     switch (base_random_below(seed, 7)) {
     case 0: return raw1(w, IR_NEG, random_float(w, seed, depth - 1));
     case 1: return raw1(w, IR_SQRT, random_float(w, seed, depth - 1));
     case 2: {
         const ir_expr *index[2] = {random_int(w, seed, depth - 1), random_int(w, seed, depth - 1)};
-        return ir_load_masked(w->cx, w->A, index, 2, base_random_below(seed, 2) ? random_bool(w, seed, depth - 1) : NULL);
+        return ir_load_masked(w->cx, w->A, index, 2,
+                              base_random_below(seed, 2) ? random_bool(w, seed, depth - 1) : NULL);
     }
     case 3: return ir_cast_raw(w->cx, BASE_F32, random_int(w, seed, depth - 1));
-    case 4: return ir_op_raw(w->cx, IR_SELECT, (const ir_expr *[]){random_bool(w, seed, depth - 1), random_float(w, seed, depth - 1), random_float(w, seed, depth - 1)});
-    default: return raw2(w, two[base_random_below(seed, 8)], random_float(w, seed, depth - 1), random_float(w, seed, depth - 1));
+    case 4:
+        return ir_op_raw(w->cx, IR_SELECT,
+                         (const ir_expr *[]){random_bool(w, seed, depth - 1),
+                                             random_float(w, seed, depth - 1),
+                                             random_float(w, seed, depth - 1)});
+    default:
+        return raw2(w, two[base_random_below(seed, 8)], random_float(w, seed, depth - 1),
+                    random_float(w, seed, depth - 1));
     }
 }
 
@@ -244,9 +269,12 @@ Test(text, round_trips_thousands_of_random_expressions)
     for (uint64_t start = 1; start <= 3000; start++) {
         world w = make_world();
         uint64_t seed = start;
-        const ir_expr *e = start % 3 == 0 ? random_bool(&w, &seed, 5) : start % 3 == 1 ? random_int(&w, &seed, 5) : random_float(&w, &seed, 5);
+        const ir_expr *e = start % 3 == 0   ? random_bool(&w, &seed, 5)
+                           : start % 3 == 1 ? random_int(&w, &seed, 5)
+                                            : random_float(&w, &seed, 5);
         const char *text = ir_expr_text(w.cx, e);
-        /* A free name may have been numbered behind a let of the same name; alone, the parser cannot know it. */
+        /* A free name may have been numbered behind a let of the same name; alone, the parser cannot know
+         * it. */
         if (!strstr(text, "'")) {
             const ir_expr *back = parse_expr(&w, text);
             cr_assert(back != NULL, "seed %d: %s: %s", (int)start, text, tec_context_error(w.cx));
@@ -270,12 +298,14 @@ static const ir_stmt *random_store(world *w, uint64_t *seed)
 
     if (base_random_below(seed, 3) == 0)
         return ir_update(w->cx, max, &w->A, index, 2, &value);
-    return ir_store_masked(w->cx, w->A, value, index, 2, base_random_below(seed, 3) ? NULL : random_bool(w, seed, 1));
+    return ir_store_masked(w->cx, w->A, value, index, 2,
+                           base_random_below(seed, 3) ? NULL : random_bool(w, seed, 1));
 }
 
 static const ir_stmt *random_loop(world *w, uint64_t *seed, int depth)
 {
-    const ir_expr *min = random_int(w, seed, 1), *extent = random_int(w, seed, 1), *old = w->ints[2], *var = ir_var(w->cx, "i", BASE_I64);
+    const ir_expr *min = random_int(w, seed, 1), *extent = random_int(w, seed, 1), *old = w->ints[2],
+                  *var = ir_var(w->cx, "i", BASE_I64);
 
     w->ints[2] = var;
     const ir_stmt *body = random_stmt(w, seed, depth - 1);
@@ -304,9 +334,15 @@ static const ir_stmt *random_block(world *w, uint64_t *seed, int depth)
     ir_iter *iter = base_array(w->cx, ir_iter, 1);
     const ir_expr *bind = random_int(w, seed, 1), *where = random_bool(w, seed, 1), *old = w->ints[2];
 
-    *iter = (ir_iter){ir_var(w->cx, "i", BASE_I64), random_int(w, seed, 0), (ir_iter_kind)base_random_below(seed, 4)};
+    *iter = (ir_iter){ir_var(w->cx, "i", BASE_I64), random_int(w, seed, 0),
+                      (ir_iter_kind)base_random_below(seed, 4)};
     w->ints[2] = iter->var;
-    *b = (ir_block){.name = "B.x", .role = IR_ROLE_CACHE, .n_iters = 1, .iters = iter, .init = random_store(w, seed), .body = random_stmt(w, seed, depth - 1)};
+    *b = (ir_block){.name = "B.x",
+                    .role = IR_ROLE_CACHE,
+                    .n_iters = 1,
+                    .iters = iter,
+                    .init = random_store(w, seed),
+                    .body = random_stmt(w, seed, depth - 1)};
     w->ints[2] = old;
     return ir_block_stmt(w->cx, b, &bind, where);
 }
@@ -319,9 +355,13 @@ static const ir_stmt *random_stmt(world *w, uint64_t *seed, int depth)
     case 0: return random_loop(w, seed, depth);
     case 1: return random_allocate(w, seed, depth);
     case 2: return random_block(w, seed, depth);
-    case 3: return ir_if(w->cx, random_bool(w, seed, 1), random_stmt(w, seed, depth - 1), base_random_below(seed, 2) ? NULL : random_stmt(w, seed, depth - 1));
+    case 3:
+        return ir_if(w->cx, random_bool(w, seed, 1), random_stmt(w, seed, depth - 1),
+                     base_random_below(seed, 2) ? NULL : random_stmt(w, seed, depth - 1));
     case 4: return ir_attribute(w->cx, "a key", random_int(w, seed, 1), random_stmt(w, seed, depth - 1));
-    case 5: return ir_seq2(w->cx, ir_assert(w->cx, random_bool(w, seed, 1), "no \"way\""), ir_evaluate(w->cx, random_int(w, seed, 1)));
+    case 5:
+        return ir_seq2(w->cx, ir_assert(w->cx, random_bool(w, seed, 1), "no \"way\""),
+                       ir_evaluate(w->cx, random_int(w, seed, 1)));
     case 6: {
         const ir_expr *v = ir_var(w->cx, "x", BASE_I64), *value = random_int(w, seed, 1), *old = w->ints[1];
         w->ints[1] = v;
@@ -374,23 +414,28 @@ static void check_error(const char *text, const char *message)
 {
     tec_context *cx = tec_context_new();
 
-    cr_expect(eq(str, (char *)error_of(cx, text), (char *)message));
+    cr_expect(eq(str, (char *)plain(cx, error_of(cx, text)), (char *)message));
     tec_context_free(cx);
 }
 
 Test(text, says_what_was_expected_and_found)
 {
-    check_error("program p(symbol n) {\n  for i in 0..n\n    x\n}", "t.tir:3: error: expected '{', found 'x'");
+    check_error("program p(symbol n) {\n  for i in 0..n\n    x\n}",
+                "t.tir:3: error: expected '{', found 'x'");
     check_error("program p() { A[0] = 1 }", "t.tir:1: error: unknown buffer 'A'");
     check_error("program p(A: f32[4]) { A[i] = 1.0 }", "t.tir:1: error: unknown variable 'i'");
     check_error("program p(A: f32[4]) {\n A[0] = frob(1)\n}", "t.tir:2: error: unknown function 'frob'");
-    check_error("program p(A: f32[4]) { A[0] = max(1.0) }", "t.tir:1: error: 'max' takes 2 operands, and 1 is given");
-    check_error("program p(A: f32[4]) { A[0] = 1.0 + true }", "t.tir:1: error: '+' of '1.0' (f32) and 'true' (bool): the operands must have one type");
-    check_error("program p(A: f32[4]) { A[0, 1] = 1.0 }", "t.tir:1: error: 'A' has 1 dimension, and 2 indices are given");
+    check_error("program p(A: f32[4]) { A[0] = max(1.0) }",
+                "t.tir:1: error: 'max' takes 2 operands, and 1 is given");
+    check_error("program p(A: f32[4]) { A[0] = 1.0 + true }",
+                "t.tir:1: error: '+' of '1.0' (f32) and 'true' (bool): the operands must have one type");
+    check_error("program p(A: f32[4]) { A[0, 1] = 1.0 }",
+                "t.tir:1: error: 'A' has 1 dimension, and 2 indices are given");
     check_error("program p(A: f32[4], A: f32[4]) { }", "t.tir:1: error: 'A' is declared twice");
     check_error("program p(A: i8[4]) { A[0] = i8(200) }", "t.tir:1: error: 200 does not fit i8");
     check_error("program p(A: f32[4]) { A[0] foo= 1.0 }", "t.tir:1: error: unknown combiner 'foo'");
-    check_error("program p(A: f32[4]) { A[0] = 1.0", "t.tir:1: error: expected a statement, found the end of the text");
+    check_error("program p(A: f32[4]) { A[0] = 1.0",
+                "t.tir:1: error: expected a statement, found the end of the text");
     check_error("program p(A: f32[4]) { } }", "t.tir:1: error: expected the end of the text, found '}'");
 }
 
@@ -419,7 +464,8 @@ Test(text, refuses_bottomless_nesting)
 /* Texts that are nearly right: a byte changed, a piece left out, doubled or moved. */
 static char *mutate(tec_context *cx, const char *text, uint64_t *seed)
 {
-    size_t n = strlen(text), at = (size_t)base_random_below(seed, (int64_t)n), len = (size_t)base_random_below(seed, 40);
+    size_t n = strlen(text), at = (size_t)base_random_below(seed, (int64_t)n),
+           len = (size_t)base_random_below(seed, 40);
     static const char bytes[] = "()[]{}<>=+-*/%&|^~!@\"'.,:;0123456789abcxyz \n\x01\xff";
     char *copy = base_strdup(cx, text);
 
@@ -428,7 +474,9 @@ static char *mutate(tec_context *cx, const char *text, uint64_t *seed)
     case 0: copy[at] = bytes[base_random_below(seed, sizeof bytes - 1)]; return copy;
     case 1: return base_format(cx, "%.*s%s", (int)at, text, text + at + len);
     case 2: return base_format(cx, "%.*s%s", (int)(at + len), text, text + at);
-    default: return base_format(cx, "%.*s%.*s%s", (int)at, text, (int)len, text + (size_t)base_random_below(seed, (int64_t)(n - len)), text + at);
+    default:
+        return base_format(cx, "%.*s%.*s%s", (int)at, text, (int)len,
+                           text + (size_t)base_random_below(seed, (int64_t)(n - len)), text + at);
     }
 }
 
@@ -446,7 +494,8 @@ Test(text, survives_mutated_texts)
         for (int64_t k = base_random_below(&seed, 3); k >= 0; k--)
             bad = mutate(cx, bad, &seed);
         const ir_program *p = parse(cx, bad);
-        cr_assert(p ? tec_context_status(cx) == TEC_OK : tec_context_status(cx) == TEC_INVALID, "seed %d", (int)start);
+        cr_assert(p ? tec_context_status(cx) == TEC_OK : tec_context_status(cx) == TEC_INVALID, "seed %d",
+                  (int)start);
         if (p) {
             const ir_program *back = parse(cx, ir_program_text(cx, p));
             cr_assert(back != NULL && ir_same_program(cx, p, back), "seed %d", (int)start);

@@ -1,0 +1,454 @@
+/* ir/reason/bounds.c -- constant bounds of index expressions by interval arithmetic.
+ *
+ * INT64_MIN and INT64_MAX as ends mean that nothing is known on that side; arithmetic saturates to them.
+ * Index arithmetic does not overflow (ir/ir.h), so an end that would leave the range says nothing more than
+ * infinity does. Data may wrap from one end to the other: an operation on data that may wrap has no known
+ * bound on either side.
+ *
+ *     0 <= i < 8, n >= 0          i*4 + 1               1 .. 29
+ *                                 i - n                 no least value, at most 7
+ *     A: i32[n]                   i64(A[i])*4 + 1       -2^33+1 .. 2^33-3
+ *     X: i64[n]                   X[i] + 1, abs(X[i])   anything
+ */
+#include "ir/reason/reason.h"
+
+enum { MAX_DEPTH = 8 };
+
+/* C's `/` truncates towards 0; the quotient of operands of different signs is one less when something is left
+ * over. */
+int64_t ir_floordiv_int(int64_t a, int64_t b)
+{
+    if (b == -1)
+        return a == INT64_MIN ? INT64_MAX : -a;
+    int64_t q = a / b;
+
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+/* The sign of the result is that of the divisor. */
+int64_t ir_floormod_int(int64_t a, int64_t b)
+{
+    if (b == -1)
+        return 0;
+    int64_t r = a % b;
+
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+/* 1 where the result would not fit: gcd(INT64_MIN, 0) is 2^63. Every number is a multiple of 1, so 1 is
+ * always right. */
+int64_t ir_gcd(int64_t a, int64_t b)
+{
+    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+
+    while (y) {
+        uint64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return x > INT64_MAX ? 1 : (int64_t)x;
+}
+
+static int64_t saturated_sum(int64_t a, int64_t b)
+{
+    int64_t c;
+
+    return !__builtin_add_overflow(a, b, &c) ? c : a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static int64_t saturated_product(int64_t a, int64_t b)
+{
+    int64_t c;
+
+    return !__builtin_mul_overflow(a, b, &c) ? c : (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
+
+static bool infinite(int64_t v)
+{
+    return v == INT64_MIN || v == INT64_MAX;
+}
+
+ir_interval ir_interval_proper(ir_interval a)
+{
+    if (a.min == INT64_MAX)
+        a.min--;
+    if (a.max == INT64_MIN)
+        a.max++;
+    return a;
+}
+
+ir_interval ir_interval_add(ir_interval a, ir_interval b)
+{
+    int64_t min = a.min == IR_NO_MIN || b.min == IR_NO_MIN ? IR_NO_MIN : saturated_sum(a.min, b.min);
+    int64_t max = a.max == IR_NO_MAX || b.max == IR_NO_MAX ? IR_NO_MAX : saturated_sum(a.max, b.max);
+
+    return ir_interval_proper((ir_interval){min, max});
+}
+
+/* One corner of a product: 0 times infinity is 0, since infinity stands for some number. */
+static int64_t corner(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0)
+        return 0;
+    if (infinite(a) || infinite(b))
+        return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+    return saturated_product(a, b);
+}
+
+static int64_t least(const int64_t *v, int n)
+{
+    int64_t m = v[0];
+
+    for (int i = 1; i < n; i++)
+        m = v[i] < m ? v[i] : m;
+    return m;
+}
+
+static int64_t greatest(const int64_t *v, int n)
+{
+    int64_t m = v[0];
+
+    for (int i = 1; i < n; i++)
+        m = v[i] > m ? v[i] : m;
+    return m;
+}
+
+ir_interval ir_interval_mul(ir_interval a, ir_interval b)
+{
+    int64_t v[4] = {corner(a.min, b.min), corner(a.min, b.max), corner(a.max, b.min), corner(a.max, b.max)};
+
+    return ir_interval_proper((ir_interval){least(v, 4), greatest(v, 4)});
+}
+
+ir_interval ir_interval_scale(ir_interval a, int64_t by)
+{
+    return ir_interval_mul(a, (ir_interval){by, by});
+}
+
+ir_interval ir_interval_meet(ir_interval a, ir_interval b)
+{
+    return (ir_interval){a.min > b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
+}
+
+ir_interval ir_interval_hull(ir_interval a, ir_interval b)
+{
+    return (ir_interval){a.min < b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
+}
+
+/* 3..10 with members 4*k + 2 becomes 6..10. Ends near infinity stay, since moving them could overflow. */
+ir_interval ir_interval_align(ir_interval a, ir_modular m)
+{
+    if (m.coefficient == 0)
+        return ir_interval_meet(a, (ir_interval){m.base, m.base});
+    if (a.min > INT64_MIN / 2 && a.min < INT64_MAX / 2)
+        a.min += ir_floormod_int(m.base - a.min, m.coefficient);
+    if (a.max > INT64_MIN / 2 && a.max < INT64_MAX / 2)
+        a.max -= ir_floormod_int(a.max - m.base, m.coefficient);
+    return a;
+}
+
+/* Quotients by a positive divisor in d; `divide` floors or truncates, both grow with the dividend. */
+static ir_interval divide_positive(ir_interval a, ir_interval d, bool floors)
+{
+    int64_t small = d.min > 0 ? d.min : 1, big = d.max, low, high;
+    int64_t least_by = a.min >= 0 ? big : small, most_by = a.max >= 0 ? small : big;
+
+    if (infinite(a.min))
+        low = a.min;
+    else if (infinite(least_by))
+        low = a.min >= 0 || !floors ? 0 : -1;
+    else
+        low = floors ? ir_floordiv_int(a.min, least_by) : a.min / least_by;
+    if (infinite(a.max))
+        high = a.max;
+    else if (infinite(most_by))
+        high = a.max >= 0 || !floors ? 0 : -1;
+    else
+        high = floors ? ir_floordiv_int(a.max, most_by) : a.max / most_by;
+    return (ir_interval){low, high};
+}
+
+/* A divisor that may have either sign, or be 0, bounds nothing. */
+static ir_interval divide(ir_interval a, ir_interval d, bool floors)
+{
+    if (d.min >= 0 && d.max > 0)
+        return divide_positive(a, d, floors);
+    if (d.max <= 0 && d.min < 0)
+        return divide_positive(ir_interval_scale(a, -1), ir_interval_scale(d, -1), floors);
+    return IR_EVERYTHING;
+}
+
+/* The result lies below the largest divisor, and is the dividend itself where that lies below the smallest
+ * one. */
+static ir_interval floormod(ir_interval a, ir_interval d)
+{
+    if (d.min < 0 || d.max <= 0)
+        return IR_EVERYTHING;
+    int64_t last = infinite(d.max) ? IR_NO_MAX : d.max - 1;
+
+    if (a.min >= 0 && d.min > 0 && a.max < d.min)
+        return a;
+    return (ir_interval){0, a.min >= 0 && a.max < last ? a.max : last};
+}
+
+/* The remainder of C's `%` has the sign of the dividend, and its size is below that of the divisor and at
+ * most that of the dividend. Of a divisor that may be 0 nothing need be said: dividing by 0 is the program's
+ * error. */
+static ir_interval truncmod(ir_interval a, ir_interval d)
+{
+    ir_interval size = {0, IR_NO_MAX};
+
+    if (!infinite(d.min) && !infinite(d.max)) {
+        int64_t below = -d.min, above = d.max;
+        size.max = (below > above ? below : above) - 1;
+    }
+    ir_interval r = {a.min >= 0 ? 0 : infinite(size.max) ? IR_NO_MIN : -size.max, a.max <= 0 ? 0 : size.max};
+    if (r.min < 0 && r.min < a.min)
+        r.min = a.min;
+    if (r.max > 0 && r.max > a.max)
+        r.max = a.max;
+    return r;
+}
+
+/* What the type alone says. Of 64-bit integers it says nothing, since int64 cannot hold the ends of uint64.
+ */
+static ir_interval of_type(base_dtype t)
+{
+    if (base_is_bool(t))
+        return (ir_interval){0, 1};
+    if (!base_is_int(t) || t.bits >= 64)
+        return t.code == kDLUInt ? (ir_interval){IR_NO_MIN, IR_NO_MAX} : IR_EVERYTHING;
+    if (t.code == kDLUInt)
+        return (ir_interval){0, (int64_t)((UINT64_C(1) << t.bits) - 1)};
+    return (ir_interval){-(INT64_C(1) << (t.bits - 1)), (INT64_C(1) << (t.bits - 1)) - 1};
+}
+
+static bool within(ir_interval inner, ir_interval outer)
+{
+    return inner.min >= outer.min && inner.max <= outer.max;
+}
+
+static ir_interval bounds_of(const ir_facts *f, const ir_expr *e, int depth);
+
+/* A cast that cannot wrap keeps the interval; one that may wrap can give anything in its type. */
+static ir_interval cast_bounds(const ir_facts *f, const ir_expr *e, int depth)
+{
+    if (!base_is_int(e->arg[0]->dtype) && !base_is_bool(e->arg[0]->dtype))
+        return of_type(e->dtype);
+    ir_interval from = bounds_of(f, e->arg[0], depth), to = of_type(e->dtype);
+
+    return e->dtype.code == kDLUInt && e->dtype.bits == 64 ? IR_EVERYTHING : within(from, to) ? from : to;
+}
+
+static ir_interval var_bounds(const ir_facts *f, const ir_expr *e)
+{
+    const ir_var_fact *v = ir_fact_of(f, e);
+
+    return v ? v->interval : IR_EVERYTHING;
+}
+
+static ir_interval shift_right(ir_interval a, ir_interval by)
+{
+    if (by.min != by.max || by.min < 0 || by.min > 62)
+        return IR_EVERYTHING;
+    return divide_positive(a, (ir_interval){INT64_C(1) << by.min, INT64_C(1) << by.min}, true);
+}
+
+static ir_interval absolute(ir_interval a)
+{
+    ir_interval minus = ir_interval_scale(a, -1);
+
+    if (a.min >= 0)
+        return a;
+    if (a.max <= 0)
+        return minus;
+    return (ir_interval){0, a.max > minus.max ? a.max : minus.max};
+}
+
+/* x & y is at most each operand that is not negative, since it only clears bits of it. */
+static ir_interval and_bounds(ir_interval a, ir_interval b)
+{
+    if (a.min < 0 && b.min < 0)
+        return IR_EVERYTHING;
+    if (a.min < 0)
+        return (ir_interval){0, b.max};
+    if (b.min < 0)
+        return (ir_interval){0, a.max};
+    return (ir_interval){0, a.max < b.max ? a.max : b.max};
+}
+
+/* Of two numbers that are not negative: no bit above their highest. */
+static ir_interval xor_bounds(ir_interval a, ir_interval b)
+{
+    int64_t most = a.max > b.max ? a.max : b.max, ones = 0;
+
+    if (a.min < 0 || b.min < 0)
+        return IR_EVERYTHING;
+    while (ones < most)
+        ones = 2 * ones + 1;
+    return (ir_interval){0, ones};
+}
+
+static bool holds_data(const ir_expr *e)
+{
+    return e->has & IR_HAS_DATA;
+}
+
+static bool is_small(ir_interval a)
+{
+    return a.min >= -IR_MOST_INDEX && a.max <= IR_MOST_INDEX;
+}
+
+/* Index arithmetic, data within the range of indices, and sums of those. */
+static bool counts_as_index(const ir_facts *f, const ir_expr *e, int depth)
+{
+    if (!holds_data(e) || is_small(bounds_of(f, e, depth)))
+        return true;
+    if (depth == 0 || (e->op != IR_ADD && e->op != IR_SUB))
+        return false;
+    return counts_as_index(f, e->arg[0], depth - 1) && counts_as_index(f, e->arg[1], depth - 1);
+}
+
+/* Index arithmetic never wraps by definition, so only operations on data can. The sum of two numbers that
+ * each lie in the range of indices fits into int64; a product must be bounded. */
+static bool may_wrap(const ir_facts *f, const ir_expr *e, int depth)
+{
+    if (!holds_data(e))
+        return false;
+    switch (e->op) {
+    case IR_ADD:
+    case IR_SUB: return !counts_as_index(f, e->arg[0], depth) || !counts_as_index(f, e->arg[1], depth);
+    case IR_MUL:
+        return !is_small(ir_interval_mul(bounds_of(f, e->arg[0], depth), bounds_of(f, e->arg[1], depth)));
+    case IR_NEG:
+    case IR_ABS: return bounds_of(f, e->arg[0], depth).min == INT64_MIN;
+    case IR_DIV:
+    case IR_FLOORDIV: /* INT64_MIN / -1 */
+        return bounds_of(f, e->arg[0], depth).min == INT64_MIN &&
+               within((ir_interval){-1, -1}, bounds_of(f, e->arg[1], depth));
+    default: return false;
+    }
+}
+
+bool ir_wraps(const ir_facts *f, const ir_expr *e)
+{
+    return may_wrap(f, e, MAX_DEPTH);
+}
+
+bool ir_is_wide(const ir_facts *f, const ir_expr *e)
+{
+    return holds_data(e) && !is_small(bounds_of(f, e, MAX_DEPTH));
+}
+
+/* A product of an expression with itself is not negative, which the intervals of two independent operands
+ * would not show. */
+static ir_interval binary_bounds(const ir_facts *f, const ir_expr *e, int depth)
+{
+    ir_interval a = bounds_of(f, e->arg[0], depth), b = bounds_of(f, e->arg[1], depth);
+
+    switch (e->op) {
+    case IR_ADD: return ir_interval_add(a, b);
+    case IR_SUB: return ir_interval_add(a, ir_interval_scale(b, -1));
+    case IR_MUL:
+        return ir_alike(e->arg[0], e->arg[1]) ? ir_interval_mul(absolute(a), absolute(a))
+                                              : ir_interval_mul(a, b);
+    case IR_FLOORDIV: return divide(a, b, true);
+    case IR_DIV: return divide(a, b, false);
+    case IR_FLOORMOD: return floormod(a, b);
+    case IR_MOD: return truncmod(a, b);
+    case IR_MIN: return (ir_interval){a.min < b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
+    case IR_MAX: return (ir_interval){a.min > b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
+    case IR_SHR: return shift_right(a, b);
+    case IR_BITAND: return and_bounds(a, b);
+    case IR_BITXOR: return xor_bounds(a, b);
+    default: return IR_EVERYTHING;
+    }
+}
+
+/* Only index arithmetic is free of wrapping, and all of it is int64. */
+static ir_interval bounds_of(const ir_facts *f, const ir_expr *e, int depth)
+{
+    if (e->op == IR_INT && (e->dtype.code != kDLUInt || e->i >= 0))
+        return ir_interval_proper((ir_interval){e->i, e->i});
+    if (e->op == IR_CAST && base_is_int(e->dtype))
+        return depth > 0 ? cast_bounds(f, e, depth - 1) : of_type(e->dtype);
+    if (e->dtype.code != kDLInt || e->dtype.bits != 64)
+        return of_type(e->dtype);
+    if (e->op == IR_VAR)
+        return var_bounds(f, e);
+    if (depth == 0 || may_wrap(f, e, depth - 1))
+        return IR_EVERYTHING;
+    switch (e->op) {
+    case IR_NEG: return ir_interval_scale(bounds_of(f, e->arg[0], depth - 1), -1);
+    case IR_ABS: return absolute(bounds_of(f, e->arg[0], depth - 1));
+    case IR_POPCOUNT:
+    case IR_CLZ: return (ir_interval){0, 64};
+    case IR_BROADCAST:
+    case IR_LIKELY: return bounds_of(f, e->arg[0], depth - 1);
+    case IR_RAMP:
+        return ir_interval_add(
+            bounds_of(f, e->ramp.base, depth - 1),
+            ir_interval_mul(bounds_of(f, e->ramp.stride, depth - 1), (ir_interval){0, e->dtype.lanes - 1}));
+    case IR_SELECT:
+        return ir_interval_hull(bounds_of(f, e->arg[1], depth - 1), bounds_of(f, e->arg[2], depth - 1));
+    default:
+        return ir_is_op(e->op) && ir_ops[e->op].arity == 2 ? binary_bounds(f, e, depth - 1) : IR_EVERYTHING;
+    }
+}
+
+ir_interval ir_atom_bounds(const ir_facts *f, const ir_expr *e)
+{
+    return bounds_of(f, e, MAX_DEPTH);
+}
+
+/* The sum of the terms' intervals, as if the atoms had nothing to do with each other. Stops early once both
+ * sides are open. */
+ir_interval ir_sum_bounds(const ir_facts *f, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+    ir_interval sum = {a->constant, a->constant};
+
+    if (a->bad)
+        return IR_EVERYTHING;
+    for (int i = 0; i < a->n && (sum.min != IR_NO_MIN || sum.max != IR_NO_MAX); i++)
+        sum = ir_interval_add(sum, ir_interval_scale(ir_atom_bounds(f, t[i].atom), t[i].by));
+    return sum;
+}
+
+/* What is left open by intervals, from bounds that are expressions: n - i with i < n is at least 1. */
+static int64_t symbolic_end(const ir_facts *f, const ir_sum *a, bool upper)
+{
+    const ir_term *t = ir_sum_terms(a);
+    const ir_expr **vars = base_array(f->cx, const ir_expr *, a->n);
+    ir_sum end = {0};
+    int n = 0;
+
+    for (int i = 0; i < a->n; i++) {
+        const ir_var_fact *v = t[i].atom->op == IR_VAR ? ir_fact_of(f, t[i].atom) : NULL;
+        if (v && (v->min || v->max || v->value))
+            vars[n++] = t[i].atom;
+    }
+    if (n == 0 || !ir_sum_eliminate(f, a, vars, n, upper, &end))
+        return upper ? IR_NO_MAX : IR_NO_MIN;
+    return upper ? ir_sum_bounds(f, &end).max : ir_sum_bounds(f, &end).min;
+}
+
+/* Intervals of the linear form first, moved inwards to the known residue; a side that is still open is tried
+ * by eliminating variables, which sees that n - i is at least 1 where i < n. */
+ir_interval ir_bounds(const ir_facts *f, const ir_expr *e)
+{
+    e = ir_simplify(f, e);
+    if (!e)
+        return IR_EVERYTHING;
+    if (!ir_is_index(e))
+        return ir_atom_bounds(f, e);
+    ir_sum a = {0};
+    ir_sum_read(f, &a, e, 1);
+    ir_interval b = ir_interval_align(ir_sum_bounds(f, &a), ir_sum_modulus(f, &a));
+
+    if (a.n > 1 && b.min == IR_NO_MIN)
+        b.min = symbolic_end(f, &a, false);
+    if (a.n > 1 && b.max == IR_NO_MAX)
+        b.max = symbolic_end(f, &a, true);
+    return b;
+}

@@ -1,0 +1,560 @@
+/* ir/reason/linear.c -- linear forms: constant + sum(by * atom), sorted, each atom once; and their canonical
+ * expressions.
+ *
+ *     yi + 12*yo - 3 - yi*2    =>    yo*12 - yi - 3        (yo defined before yi)
+ *
+ * The text order is: terms that are added, terms that are subtracted, the constant; a form without an added
+ * term starts with its constant (5 - i).
+ */
+#include <string.h>
+
+#include "ir/reason/reason.h"
+
+static ir_term *terms(ir_sum *a)
+{
+    return a->cap ? a->more : a->in;
+}
+
+static bool add(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+static bool mul(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+void ir_sum_add_constant(ir_sum *a, int64_t c)
+{
+    a->bad |= !add(a->constant, c, &a->constant);
+}
+
+static void reserve(const ir_facts *f, ir_sum *a)
+{
+    int cap = a->cap ? a->cap : IR_SUM_INLINE;
+
+    if (a->n < cap)
+        return;
+    ir_term *bigger = base_array(f->cx, ir_term, 2 * cap);
+    memcpy(bigger, terms(a), sizeof(ir_term) * (size_t)a->n);
+    a->more = bigger;
+    a->cap = 2 * cap;
+}
+
+static void remove_term(ir_sum *a, int i)
+{
+    ir_term *t = terms(a);
+
+    a->n--;
+    memmove(t + i, t + i + 1, sizeof *t * (size_t)(a->n - i));
+}
+
+/* Variables are compared by address, other atoms by structure. */
+static int find(const ir_sum *a, const ir_expr *atom)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    for (int i = 0; i < a->n; i++)
+        if (t[i].atom == atom)
+            return i;
+    if (atom->op != IR_VAR)
+        for (int i = 0; i < a->n; i++)
+            if (ir_alike(t[i].atom, atom))
+                return i;
+    return -1;
+}
+
+/* Keeps the order of ir_order, so that equal forms have equal lists. */
+static void insert(const ir_facts *f, ir_sum *a, const ir_expr *atom, int64_t by)
+{
+    reserve(f, a);
+    ir_term *t = terms(a);
+    int at = a->n;
+
+    while (at > 0 && ir_order(f, t[at - 1].atom, atom) > 0)
+        at--;
+    memmove(t + at + 1, t + at, sizeof *t * (size_t)(a->n - at));
+    t[at] = (ir_term){atom, by};
+    a->n++;
+}
+
+/* The one way by which a term enters a form: keeps the terms sorted and each atom once, and drops a term
+ * whose coefficient becomes 0. */
+void ir_sum_add_term(const ir_facts *f, ir_sum *a, const ir_expr *atom, int64_t by)
+{
+    int i = by ? find(a, atom) : -1;
+
+    if (by == 0)
+        return;
+    if (i < 0) {
+        insert(f, a, atom, by);
+        return;
+    }
+    ir_term *t = terms(a) + i;
+    a->bad |= !add(t->by, by, &t->by);
+    if (t->by == 0)
+        remove_term(a, i);
+}
+
+/* a += by * b. An overflow makes a `bad` and not wrong. */
+void ir_sum_add(const ir_facts *f, ir_sum *a, const ir_sum *b, int64_t by)
+{
+    const ir_term *t = ir_sum_terms(b);
+    int64_t c;
+
+    a->bad |= b->bad || !mul(b->constant, by, &c) || !add(a->constant, c, &a->constant);
+    for (int i = 0; i < b->n; i++) {
+        a->bad |= !mul(t[i].by, by, &c);
+        ir_sum_add_term(f, a, t[i].atom, c);
+    }
+}
+
+/* A form with many terms has a list of its own, which must not be shared. */
+void ir_sum_copy(const ir_facts *f, ir_sum *out, const ir_sum *a)
+{
+    *out = *a;
+    if (!a->cap)
+        return;
+    out->more = base_array(f->cx, ir_term, a->cap);
+    memcpy(out->more, a->more, sizeof(ir_term) * (size_t)a->n);
+}
+
+void ir_sum_scale(ir_sum *a, int64_t by)
+{
+    ir_term *t = terms(a);
+
+    a->bad |= !mul(a->constant, by, &a->constant);
+    for (int i = 0; i < a->n; i++)
+        a->bad |= !mul(t[i].by, by, &t[i].by);
+    if (by == 0)
+        a->n = 0;
+}
+
+/* The greatest number that divides all coefficients; the constant does not count. */
+int64_t ir_sum_content(const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+    int64_t g = 0;
+
+    for (int i = 0; i < a->n; i++)
+        g = ir_gcd(g, t[i].by);
+    return g;
+}
+
+/* For inequalities: 2*i + 3 >= 0 is i + 1 >= 0, since i is an integer. */
+void ir_sum_divide(ir_sum *a, int64_t by)
+{
+    ir_term *t = terms(a);
+
+    for (int i = 0; i < a->n; i++)
+        t[i].by /= by;
+    a->constant = ir_floordiv_int(a->constant, by);
+}
+
+int64_t ir_sum_by(const ir_sum *a, const ir_expr *atom)
+{
+    int i = find(a, atom);
+
+    return i < 0 ? 0 : ir_sum_terms(a)[i].by;
+}
+
+/* Whether a contains by * x as part of its terms. */
+bool ir_sum_holds(const ir_sum *a, const ir_sum *x, int64_t by)
+{
+    const ir_term *t = ir_sum_terms(x);
+    int64_t c;
+
+    for (int i = 0; i < x->n; i++)
+        if (!mul(t[i].by, by, &c) || ir_sum_by(a, t[i].atom) != c)
+            return false;
+    return x->n > 0 && !x->bad;
+}
+
+bool ir_sum_same(const ir_sum *a, const ir_sum *b)
+{
+    return a->constant == b->constant && a->n == b->n && !a->bad && !b->bad &&
+           (a->n == 0 || ir_sum_holds(a, b, 1));
+}
+
+/* ---- products ---- */
+
+/* Products are left-deep, so the factors come out last first. A product that may wrap is one factor. */
+int ir_factors(const ir_expr *atom, const ir_expr *factor[IR_MAX_FACTORS])
+{
+    int n = 0;
+
+    while (atom->op == IR_MUL && !(atom->has & IR_HAS_DATA) && n < IR_MAX_FACTORS - 1) {
+        factor[n++] = atom->arg[1];
+        atom = atom->arg[0];
+    }
+    factor[n++] = atom;
+    return n;
+}
+
+static void sort_factors(const ir_facts *f, const ir_expr **factor, int n)
+{
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && ir_order(f, factor[j - 1], factor[j]) > 0; j--) {
+            const ir_expr *swap = factor[j];
+            factor[j] = factor[j - 1];
+            factor[j - 1] = swap;
+        }
+}
+
+/* In canonical order, so that i*n and n*i are one atom. */
+static const ir_expr *product(const ir_facts *f, const ir_expr **factor, int n)
+{
+    sort_factors(f, factor, n);
+    const ir_expr *e = factor[0];
+
+    for (int i = 1; i < n; i++)
+        e = ir_mul(f->cx, e, factor[i]);
+    return e;
+}
+
+/* NULL: too many factors. */
+static const ir_expr *multiply_atoms(const ir_facts *f, const ir_expr *a, const ir_expr *b)
+{
+    const ir_expr *factor[2 * IR_MAX_FACTORS];
+    int n = ir_factors(a, factor);
+
+    n += ir_factors(b, factor + n);
+    return n < IR_MAX_FACTORS ? product(f, factor, n) : NULL;
+}
+
+enum { MAX_PRODUCT_TERMS = 24 };
+
+/* Expands the product term by term. A product of many terms is refused rather than expanded: its size would
+ * be the product of both sizes, and so on with each further factor. */
+bool ir_sum_mul(const ir_facts *f, ir_sum *out, const ir_sum *a, const ir_sum *b)
+{
+    const ir_term *s = ir_sum_terms(a), *t = ir_sum_terms(b);
+    int64_t c;
+
+    if (a->n * b->n > MAX_PRODUCT_TERMS)
+        return false;
+    ir_sum_add(f, out, a, b->constant);
+    for (int j = 0; j < b->n; j++) {
+        out->bad |= !mul(a->constant, t[j].by, &c);
+        ir_sum_add_term(f, out, t[j].atom, c);
+        for (int i = 0; i < a->n; i++) {
+            const ir_expr *atom = multiply_atoms(f, s[i].atom, t[j].atom);
+            if (!atom)
+                return false;
+            out->bad |= !mul(s[i].by, t[j].by, &c);
+            ir_sum_add_term(f, out, atom, c);
+        }
+    }
+    out->bad |= a->bad || b->bad;
+    return true;
+}
+
+static int factor_index(const ir_expr *const *factor, int n, const ir_expr *wanted)
+{
+    for (int i = 0; i < n; i++)
+        if (ir_alike(factor[i], wanted))
+            return i;
+    return -1;
+}
+
+/* Used to eliminate a variable: the sign of p says which end of the variable's range bounds a. A product
+ * keeps its other factors, so i*n + i gives p = n + 1 for the factor i. */
+void ir_sum_split(const ir_facts *f, const ir_sum *a, const ir_expr *wanted, ir_sum *p, ir_sum *rest)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    ir_sum_add_constant(rest, a->constant);
+    p->bad = rest->bad = a->bad;
+    for (int i = 0; i < a->n; i++) {
+        const ir_expr *factor[IR_MAX_FACTORS];
+        int n = ir_factors(t[i].atom, factor), at = factor_index(factor, n, wanted);
+
+        if (at < 0) {
+            ir_sum_add_term(f, rest, t[i].atom, t[i].by);
+        } else if (n == 1) {
+            ir_sum_add_constant(p, t[i].by);
+        } else {
+            factor[at] = factor[n - 1];
+            ir_sum_add_term(f, p, product(f, factor, n - 1), t[i].by);
+        }
+    }
+}
+
+/* t / d for single terms; d->atom NULL stands for a constant. False where it does not divide. */
+static bool divide_term(const ir_facts *f, ir_term t, ir_term d, ir_term *quotient)
+{
+    const ir_expr *left[IR_MAX_FACTORS], *right[IR_MAX_FACTORS];
+
+    if (d.by == 0 || (d.by == -1 && t.by == INT64_MIN) || t.by % d.by != 0)
+        return false;
+    int n = ir_factors(t.atom, left), m = d.atom ? ir_factors(d.atom, right) : 0;
+
+    for (int i = 0; i < m; i++) {
+        int at = factor_index(left, n, right[i]);
+        if (at < 0)
+            return false;
+        left[at] = left[--n];
+    }
+    *quotient = (ir_term){n ? product(f, left, n) : NULL, t.by / d.by};
+    return true;
+}
+
+/* The term of the most factors, the first among equals: the leading one of a division. */
+static ir_term leading_term(const ir_sum *d)
+{
+    const ir_term *t = ir_sum_terms(d);
+    const ir_expr *factor[IR_MAX_FACTORS];
+    int best = 0, most = 0;
+
+    for (int i = 0; i < d->n; i++) {
+        int n = ir_factors(t[i].atom, factor);
+        if (n > most) {
+            most = n;
+            best = i;
+        }
+    }
+    return d->n ? t[best] : (ir_term){NULL, d->constant};
+}
+
+/* One step of a division by d: the first term that the leading term divides. */
+static bool divide_step(const ir_facts *f, ir_sum *rest, const ir_sum *d, ir_term lead, ir_sum *quotient)
+{
+    for (int i = 0; i < rest->n; i++) {
+        ir_term q;
+        if (!divide_term(f, ir_sum_terms(rest)[i], lead, &q))
+            continue;
+        ir_sum one = {0}, back = {0};
+        if (q.atom)
+            ir_sum_add_term(f, &one, q.atom, q.by);
+        else
+            ir_sum_add_constant(&one, q.by);
+        if (!ir_sum_mul(f, &back, &one, d) || back.bad)
+            return false;
+        ir_sum_add(f, rest, &back, -1);
+        ir_sum_add(f, quotient, &one, 1);
+        return true;
+    }
+    return false;
+}
+
+/* Long division of polynomials: the leading term of d must divide some term of what is left, the quotient
+ * times d is subtracted, and so on until nothing is left. (n*m + 2*n) / (m + 2) gives n. */
+bool ir_sum_exact_quotient(const ir_facts *f, const ir_sum *a, const ir_sum *d, ir_sum *quotient)
+{
+    ir_sum rest, q = {0};
+    ir_term lead = leading_term(d);
+
+    if (a->bad || d->bad || lead.by == 0)
+        return false;
+    ir_sum_copy(f, &rest, a);
+    for (int steps = 0; rest.n > 0 && steps < 2 * MAX_PRODUCT_TERMS; steps++)
+        if (!divide_step(f, &rest, d, lead, &q))
+            return false;
+    if (d->n == 0 && rest.n == 0 && rest.constant % d->constant == 0) {
+        ir_sum_add_constant(&q, rest.constant / d->constant);
+        rest.constant = 0;
+    }
+    if (rest.n > 0 || rest.constant != 0 || rest.bad || q.bad)
+        return false;
+    ir_sum_add(f, quotient, &q, 1);
+    return true;
+}
+
+/* One step of long division: the term divided by the leading term of d. */
+bool ir_sum_leading_quotient(const ir_facts *f, const ir_sum *term, const ir_sum *d, ir_sum *quotient)
+{
+    ir_term q;
+
+    if (term->n != 1 || d->bad || !divide_term(f, *ir_sum_terms(term), leading_term(d), &q))
+        return false;
+    if (q.atom)
+        ir_sum_add_term(f, quotient, q.atom, q.by);
+    else
+        ir_sum_add_constant(quotient, q.by);
+    return true;
+}
+
+/* ---- from and to expressions ---- */
+
+/* What a sum is read for: its exact value, or its value modulo 2^64. */
+typedef enum { EXACT, MODULO } reading;
+
+/* Adds by * e. Reading for the exact value stops at a sum that may wrap, which becomes an atom; reading
+ * modulo 2^64 opens every sum. */
+static void read_node(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by, reading how)
+{
+    int64_t c;
+
+    if (how == EXACT && ir_is_sum(e) && ir_wraps(f, e)) {
+        ir_sum_add_term(f, a, e, by);
+        return;
+    }
+    switch (e->op) {
+    case IR_INT:
+        a->bad |= !mul(e->i, by, &c);
+        ir_sum_add_constant(a, c);
+        return;
+    case IR_ADD:
+    case IR_SUB:
+        read_node(f, a, e->arg[0], by, how);
+        read_node(f, a, e->arg[1], e->op == IR_ADD ? by : -by, how);
+        return;
+    case IR_NEG: read_node(f, a, e->arg[0], -by, how); return;
+    case IR_MUL:
+        if (e->arg[1]->op == IR_INT) {
+            a->bad |= !mul(e->arg[1]->i, by, &c);
+            read_node(f, a, e->arg[0], c, how);
+            return;
+        }
+        break;
+    default: break;
+    }
+    ir_sum_add_term(f, a, e, by);
+}
+
+void ir_sum_read(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
+{
+    if (by == INT64_MIN)
+        a->bad = true;
+    else
+        read_node(f, a, e, by, EXACT);
+}
+
+void ir_sum_read_modulo(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by)
+{
+    if (by == INT64_MIN)
+        a->bad = true;
+    else
+        read_node(f, a, e, by, MODULO);
+}
+
+bool ir_sum_is_wide(const ir_facts *f, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    for (int i = 0; i < a->n; i++)
+        if (ir_is_wide(f, t[i].atom))
+            return true;
+    return false;
+}
+
+bool ir_sum_is_atom(const ir_sum *a)
+{
+    return a->n == 1 && a->constant == 0 && ir_sum_terms(a)->by == 1;
+}
+
+static const ir_expr *multiple(tec_context *cx, const ir_expr *atom, int64_t by)
+{
+    return by == 1 ? atom : ir_mul(cx, atom, ir_int(cx, by));
+}
+
+/* The first part of the canonical text; NULL where every term is subtracted. */
+static const ir_expr *added_terms(tec_context *cx, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+    const ir_expr *sum = NULL;
+
+    for (int i = 0; i < a->n; i++)
+        if (t[i].by > 0) {
+            const ir_expr *term = multiple(cx, t[i].atom, t[i].by);
+            sum = sum ? ir_add(cx, sum, term) : term;
+        }
+    return sum;
+}
+
+/* Begins with the constant, or with the first term negated where there is none. *first: the terms that are
+ * written by that. */
+static const ir_expr *without_added_terms(tec_context *cx, const ir_sum *a, int *first)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    *first = 0;
+    if (a->constant != 0 || a->n == 0)
+        return ir_int(cx, a->constant);
+    *first = 1;
+    return t[0].by == -1 ? ir_neg(cx, t[0].atom) : ir_mul(cx, t[0].atom, ir_int(cx, t[0].by));
+}
+
+/* Writes the form as an expression in the text order that the header of this file gives. INT64_MIN is never
+ * negated: it has no positive counterpart. */
+static const ir_expr *build(tec_context *cx, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+    const ir_expr *sum = added_terms(cx, a);
+    bool leads = !sum;
+    int first = 0;
+
+    if (leads)
+        sum = without_added_terms(cx, a, &first);
+    for (int i = first; i < a->n; i++)
+        if (t[i].by < 0)
+            sum = t[i].by == INT64_MIN ? ir_add(cx, sum, ir_mul(cx, t[i].atom, ir_int(cx, t[i].by)))
+                                       : ir_sub(cx, sum, multiple(cx, t[i].atom, -t[i].by));
+    if (leads || a->constant == 0)
+        return sum;
+    return a->constant > 0 || a->constant == INT64_MIN ? ir_add(cx, sum, ir_int(cx, a->constant))
+                                                       : ir_sub(cx, sum, ir_int(cx, -a->constant));
+}
+
+static bool is_multiple(const ir_expr *e, const ir_expr *atom, int64_t by)
+{
+    if (by == 1)
+        return e == atom;
+    return e->op == IR_MUL && e->arg[0] == atom && e->arg[1]->op == IR_INT && e->arg[1]->i == by;
+}
+
+/* Whether e is what `build` would write, seen from its end: most expressions are canonical already. Sums that
+ * add no term are left to it. */
+static bool is_written(const ir_expr *e, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+    int added = 0;
+
+    if (a->constant == INT64_MIN)
+        return false;
+    if (a->constant != 0) {
+        if (e->op != (a->constant > 0 ? IR_ADD : IR_SUB) ||
+            !ir_is_value(e->arg[1], a->constant > 0 ? a->constant : -a->constant))
+            return false;
+        e = e->arg[0];
+    }
+    for (int i = a->n - 1; i >= 0; i--) {
+        added += t[i].by > 0;
+        if (t[i].by > 0)
+            continue;
+        if (t[i].by == INT64_MIN || e->op != IR_SUB || !is_multiple(e->arg[1], t[i].atom, -t[i].by))
+            return false;
+        e = e->arg[0];
+    }
+    for (int i = a->n - 1; i >= 0 && added > 0; i--) {
+        if (t[i].by < 0)
+            continue;
+        if (--added == 0)
+            return is_multiple(e, t[i].atom, t[i].by);
+        if (e->op != IR_ADD || !is_multiple(e->arg[1], t[i].atom, t[i].by))
+            return false;
+        e = e->arg[0];
+    }
+    return false;
+}
+
+/* Builds nothing where `like` is already canonical: most expressions are, and callers compare the result with
+ * the old expression by address to see whether anything changed. */
+const ir_expr *ir_sum_expr(const ir_facts *f, const ir_sum *a, const ir_expr *like)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    if (a->n == 1 && a->constant == 0 && t[0].by == 1)
+        return like && ir_alike(like, t[0].atom) ? like : t[0].atom;
+    if (!like)
+        return build(f->cx, a);
+    if (is_written(like, a))
+        return like;
+    base_mark mark = base_arena_mark(f->cx);
+    const ir_expr *e = build(f->cx, a);
+
+    if (!e || !ir_alike(e, like))
+        return e;
+    base_arena_release(f->cx, mark);
+    return like;
+}

@@ -1,0 +1,192 @@
+/* ir/reason/order.c -- a total order of simplified expressions that is the same on every run.
+ *
+ * First by when the last variable inside was defined (outer loops before inner ones), then by structure, then
+ * by names. Addresses never decide, so namesakes that nothing is known about compare as 0; their identity is
+ * asked with ir_alike. Comparing stops after a number of nodes: expressions that share much could otherwise
+ * take exponential time.
+ */
+#include <string.h>
+
+#include "ir/reason/reason.h"
+
+enum { MAX_COMPARED = 512, MAX_RANKED = 256 };
+
+/* Operands of a node, for comparing and searching: at most three named ones, then an array. */
+typedef struct {
+    const ir_expr *few[4];
+    const ir_expr *const *many;
+    int n_few, n_many;
+} operands;
+
+/* Every operand that can hold a variable, so that searching and comparing need no case of their own per node.
+ */
+static operands operands_of(const ir_expr *e)
+{
+    switch (e->op) {
+    case IR_INT:
+    case IR_FLOAT:
+    case IR_STRING:
+    case IR_VAR: return (operands){.n_few = 0};
+    case IR_LOAD:
+        return (operands){
+            .few = {e->load.mask}, .n_few = e->load.mask ? 1 : 0, .many = e->load.index, .n_many = e->load.n};
+    case IR_CAST:
+    case IR_REINTERPRET:
+    case IR_BROADCAST: return (operands){.few = {e->arg[0]}, .n_few = 1};
+    case IR_RAMP: return (operands){.few = {e->ramp.base, e->ramp.stride}, .n_few = 2};
+    case IR_SHUFFLE: return (operands){.many = e->shuffle.vectors, .n_many = e->shuffle.n};
+    case IR_LET: return (operands){.few = {e->let.var, e->let.value, e->let.body}, .n_few = 3};
+    case IR_CALL: return (operands){.many = e->call.arg, .n_many = e->call.n};
+    case IR_REDUCE:
+        return (operands){.few = {e->reduce.condition},
+                          .n_few = e->reduce.condition ? 1 : 0,
+                          .many = e->reduce.source,
+                          .n_many = e->reduce.combiner->n};
+    default: return (operands){.few = {e->arg[0], e->arg[1], e->arg[2]}, .n_few = ir_ops[e->op].arity};
+    }
+}
+
+static const ir_expr *operand(const operands *o, int i)
+{
+    return i < o->n_few ? o->few[i] : o->many[i - o->n_few];
+}
+
+/* The highest rank of the variables inside, or what was found of it after `left` nodes: an order that looks
+ * at part of a huge expression is still the same on every run. */
+static int rank_inside(const ir_facts *f, const ir_expr *e, int *left)
+{
+    if (e->op == IR_VAR) {
+        const ir_var_fact *v = ir_fact_of(f, e);
+        return v ? v->rank : 0;
+    }
+    operands o = operands_of(e);
+    int rank = 0;
+
+    for (int i = 0; i < o.n_few + o.n_many && --*left > 0; i++) {
+        int r = rank_inside(f, operand(&o, i), left);
+        rank = r > rank ? r : rank;
+    }
+    return rank;
+}
+
+int ir_rank(const ir_facts *f, const ir_expr *e)
+{
+    int left = MAX_RANKED;
+
+    return rank_inside(f, e, &left);
+}
+
+/* Answers "yes" when it gives up: a caller who is told that e may mention var only loses a chance to
+ * simplify. */
+static bool mentions_inside(const ir_expr *e, const ir_expr *var, int *left)
+{
+    if (!(e->vars & var->vars))
+        return false;
+    if (e == var || --*left < 0)
+        return true;
+    operands o = operands_of(e);
+
+    for (int i = 0; i < o.n_few + o.n_many; i++)
+        if (mentions_inside(operand(&o, i), var, left))
+            return true;
+    if (e->op == IR_REDUCE)
+        for (int i = 0; i < e->reduce.n_axes; i++)
+            if (mentions_inside(e->reduce.extent[i], var, left))
+                return true;
+    return false;
+}
+
+bool ir_mentions(const ir_expr *e, const ir_expr *var)
+{
+    int left = 4096;
+
+    return mentions_inside(e, var, &left);
+}
+
+static int by_number(int64_t a, int64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_bits(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 ? 0 : a < b ? -1 : 1;
+}
+
+static int by_type(base_dtype a, base_dtype b)
+{
+    return by_number(a.code << 24 | a.bits << 16 | a.lanes, b.code << 24 | b.bits << 16 | b.lanes);
+}
+
+/* The part of a node that is no operand. */
+static int by_payload(const ir_expr *a, const ir_expr *b)
+{
+    switch (a->op) {
+    case IR_INT: return by_number(a->i, b->i);
+    case IR_FLOAT: return by_bits(a->f, b->f);
+    case IR_STRING: return strcmp(a->string, b->string);
+    case IR_VAR: return strcmp(a->var.name, b->var.name);
+    case IR_LOAD: return strcmp(a->load.buffer->name, b->load.buffer->name);
+    case IR_CALL: return strcmp(a->call.name, b->call.name);
+    default: return 0;
+    }
+}
+
+/* Namesakes: equal in all that the order looks at, different things. */
+static bool same_identity(const ir_expr *a, const ir_expr *b)
+{
+    switch (a->op) {
+    case IR_VAR: return a == b;
+    case IR_LOAD: return a->load.buffer == b->load.buffer;
+    case IR_SHUFFLE: return memcmp(a->shuffle.pick, b->shuffle.pick, sizeof(int) * a->dtype.lanes) == 0;
+    case IR_CALL: return a->call.pure && b->call.pure && a->call.n_buffers == 0 && b->call.n_buffers == 0;
+    case IR_LET:
+    case IR_REDUCE: return false;
+    default: return true;
+    }
+}
+
+/* 0 where equal; 2 where equal but for identities. */
+static int compare(const ir_expr *a, const ir_expr *b, int *left)
+{
+    if (a == b)
+        return 0;
+    if (--*left < 0)
+        return 2;
+    int c = by_number(a->op, b->op);
+    if (c || (c = by_type(a->dtype, b->dtype)) || (c = by_payload(a, b)))
+        return c;
+    operands x = operands_of(a), y = operands_of(b);
+    bool alike = same_identity(a, b);
+
+    if ((c = by_number(x.n_few, y.n_few)) || (c = by_number(x.n_many, y.n_many)))
+        return c;
+    for (int i = 0; i < x.n_few + x.n_many; i++) {
+        c = compare(operand(&x, i), operand(&y, i), left);
+        if (c == 1 || c == -1)
+            return c;
+        alike = alike && c == 0;
+    }
+    return alike ? 0 : 2;
+}
+
+/* Rank first: terms of inner loops come after those of outer ones in every text. */
+int ir_order(const ir_facts *f, const ir_expr *a, const ir_expr *b)
+{
+    int left = MAX_COMPARED;
+
+    if (a == b)
+        return 0;
+    int c = by_number(ir_rank(f, a), ir_rank(f, b));
+    if (c)
+        return c;
+    c = compare(a, b, &left);
+    return c == 2 ? 0 : c;
+}
+
+bool ir_alike(const ir_expr *a, const ir_expr *b)
+{
+    int left = MAX_COMPARED;
+
+    return a == b || (a->op == b->op && a->op != IR_VAR && compare(a, b, &left) == 0);
+}

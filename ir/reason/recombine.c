@@ -1,0 +1,171 @@
+/* ir/reason/recombine.c -- sums of quotients and remainders that belong together.
+ *
+ *     x//8*8 + x%8           =>  x               the digits of x
+ *     x - x//8*8             =>  x%8
+ *     x//8%3*8 + x%8         =>  x%24            neighbouring digits
+ *     x//24*3 + x//8%3       =>  x//8
+ *
+ * The divisor may be any expression; with several terms in it, the product was expanded, and all its terms
+ * must be there. Every rule but the third takes a quotient away and the third a remainder, so that the
+ * rewriting ends.
+ */
+#include "ir/reason/reason.h"
+
+static const ir_expr *quotient_in(const ir_expr *atom)
+{
+    const ir_expr *factor[IR_MAX_FACTORS];
+    int n = ir_factors(atom, factor);
+
+    for (int i = 0; i < n; i++)
+        if (factor[i]->op == IR_FLOORDIV)
+            return factor[i];
+    return NULL;
+}
+
+/* Most forms have no quotients and remainders that could meet, and are then left alone. */
+static void count(const ir_sum *a, int *quotients, int *remainders)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    for (int i = 0; i < a->n; i++) {
+        *remainders += t[i].atom->op == IR_FLOORMOD;
+        *quotients += t[i].atom->op == IR_FLOORDIV || (t[i].atom->op == IR_MUL && quotient_in(t[i].atom));
+    }
+}
+
+/* x//d * d. */
+static bool multiple_below(const ir_facts *f, const ir_expr *x, const ir_expr *d, ir_sum *out)
+{
+    ir_sum quotient = {0}, by = {0}, num = {0};
+
+    ir_sum_read(f, &by, d, 1);
+    if (d->op == IR_INT && d->i >= 1) {
+        ir_sum_read(f, &num, x, 1);
+        ir_floordiv_sum(f, &num, d->i, &quotient);
+    } else {
+        const ir_expr *q = ir_floordiv(f->cx, x, d);
+        if (ir_wraps(f, q))
+            return false;
+        ir_sum_add_term(f, &quotient, q, 1);
+    }
+    return ir_sum_mul(f, out, &quotient, &by) && !out->bad && out->n > 0;
+}
+
+/* by * (x//d*d + x%d) => by * x, for the remainder term. */
+static bool join_whole(const ir_facts *f, ir_sum *a, ir_term mod)
+{
+    ir_sum below = {0};
+    const ir_expr *x = mod.atom->arg[0];
+
+    if (!multiple_below(f, x, mod.atom->arg[1], &below) || !ir_sum_holds(a, &below, mod.by))
+        return false;
+    ir_sum_add(f, a, &below, -mod.by);
+    ir_sum_add_term(f, a, mod.atom, -mod.by);
+    ir_sum_read(f, a, x, mod.by);
+    return true;
+}
+
+/* by * (x - x//d*d) => by * (x%d), for the term that holds the quotient. */
+static bool make_remainder(const ir_facts *f, ir_sum *a, ir_term term)
+{
+    const ir_expr *q = quotient_in(term.atom);
+    ir_sum one = {0}, d = {0}, below = {0}, x = {0};
+
+    if (!q || ir_wraps(f, q))
+        return false;
+    ir_sum_add_term(f, &one, q, 1);
+    ir_sum_read(f, &d, q->arg[1], 1);
+    if (!ir_sum_mul(f, &below, &one, &d) || below.bad)
+        return false;
+    int64_t unit = ir_sum_by(&below, term.atom);
+    if (unit == 0 || unit == -1 || term.by % unit != 0)
+        return false;
+    int64_t by = -(term.by / unit);
+    ir_sum_read(f, &x, q->arg[0], 1);
+    if (!ir_sum_holds(a, &x, by) || !ir_sum_holds(a, &below, -by))
+        return false;
+    ir_sum_add(f, a, &x, -by);
+    ir_sum_add(f, a, &below, by);
+    if (q->arg[1]->op == IR_INT) {
+        ir_sum rest = {0};
+        ir_floormod_sum(f, &x, q->arg[1]->i, &rest);
+        ir_sum_add(f, a, &rest, by);
+    } else {
+        ir_sum_add_term(f, a, ir_floormod(f->cx, q->arg[0], q->arg[1]), by);
+    }
+    return true;
+}
+
+static bool constant_remainder(const ir_expr *e)
+{
+    return e->op == IR_FLOORMOD && e->arg[1]->op == IR_INT && e->arg[1]->i >= 1;
+}
+
+/* by * (q%b*k + x%k) => by * ((q*k + x%k) % (b*k)) where q*k + x%k is simpler than it looks. */
+static bool join_neighbours(const ir_facts *f, ir_sum *a, ir_term high, ir_term low)
+{
+    int64_t step, size;
+    ir_sum whole = {0}, joined = {0};
+
+    if (!constant_remainder(high.atom) || !constant_remainder(low.atom))
+        return false;
+    int64_t k = low.atom->arg[1]->i;
+    if (__builtin_mul_overflow(low.by, k, &step) || high.by != step ||
+        __builtin_mul_overflow(high.atom->arg[1]->i, k, &size))
+        return false;
+    ir_sum_read(f, &whole, high.atom->arg[0], k);
+    ir_sum_add_term(f, &whole, low.atom, 1);
+    if (whole.bad || !join_whole(f, &whole, (ir_term){low.atom, 1}))
+        return false;
+    ir_sum_add_term(f, a, high.atom, -high.by);
+    ir_sum_add_term(f, a, low.atom, -low.by);
+    ir_floormod_sum(f, &whole, size, &joined);
+    ir_sum_add(f, a, &joined, low.by);
+    return true;
+}
+
+/* One rewriting step with a quotient, if any applies; true: the form has changed and is looked at from its
+ * start. */
+static bool with_quotients(const ir_facts *f, ir_sum *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        ir_term t = ir_sum_terms(a)[i];
+        if (t.atom->op == IR_FLOORMOD ? join_whole(f, a, t) : make_remainder(f, a, t))
+            return true;
+    }
+    return false;
+}
+
+/* The same with two remainders that are neighbouring digits. */
+static bool with_remainders(const ir_facts *f, ir_sum *a)
+{
+    for (int i = 0; i < a->n; i++)
+        for (int j = 0; j < a->n; j++)
+            if (i != j && join_neighbours(f, a, ir_sum_terms(a)[i], ir_sum_terms(a)[j]))
+                return true;
+    return false;
+}
+
+/* One step; what cannot be written without an overflow stays as it was. */
+static bool step(const ir_facts *f, ir_sum *a)
+{
+    int quotients = 0, remainders = 0;
+    ir_sum before;
+
+    count(a, &quotients, &remainders);
+    if (quotients == 0 && remainders < 2)
+        return false;
+    ir_sum_copy(f, &before, a);
+    if (!(quotients > 0 && with_quotients(f, a)) && !(remainders > 1 && with_remainders(f, a)))
+        return false;
+    bool good = !a->bad;
+    if (!good)
+        *a = before;
+    return good;
+}
+
+void ir_recombine(const ir_facts *f, ir_sum *a)
+{
+    while (a->n > 1 && !a->bad && step(f, a))
+        continue;
+}

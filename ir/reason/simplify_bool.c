@@ -1,0 +1,444 @@
+/* ir/reason/simplify_bool.c -- comparisons of index expressions, connectives, select, minimum and maximum.
+ *
+ *     y + x - 1 >= x*2        =>   x < y          one form, all terms added, at most one constant
+ *     i < 8 && i < 5          =>   i < 5
+ *     !(i < n && j < n)       =>   n <= i || n <= j
+ *     min(i, n - 1)           =>   i               0 <= i < n
+ *
+ * The right operand of && is simplified under the left one, that of || under its negation. A condition that
+ * another one implies goes, unless it may guard what fails when evaluated.
+ */
+#include "ir/reason/reason.h"
+
+/* ---- comparisons ---- */
+
+/* Conditions that were assumed and are no inequalities are found by structure. */
+static bool known_truth(const ir_facts *f, const ir_expr *condition, bool *value)
+{
+    for (f = ir_facts_ready(f); f; f = f->outer)
+        for (const ir_truth *t = f->truths; t; t = t->next)
+            if (ir_alike(t->condition, condition)) {
+                *value = t->value;
+                return true;
+            }
+    return false;
+}
+
+/* The terms of a of one sign, made positive. */
+static ir_sum side(const ir_facts *f, const ir_sum *a, bool positive)
+{
+    const ir_term *t = ir_sum_terms(a);
+    ir_sum out = {0};
+
+    for (int i = 0; i < a->n; i++)
+        if ((t[i].by > 0) == positive)
+            ir_sum_add_term(f, &out, t[i].atom, positive ? t[i].by : -t[i].by);
+    return out;
+}
+
+/* left <= right + c */
+static const ir_expr *write_order(const ir_facts *f, const ir_sum *a)
+{
+    ir_sum left = side(f, a, false), right = side(f, a, true);
+    int64_t c = a->constant;
+    bool strict = false;
+
+    if (left.n == 0) {
+        ir_sum_add_constant(&left, -c);
+    } else if (right.n == 0 || c == -1) {
+        strict = true;
+        ir_sum_add_constant(&right, c + 1);
+    } else if (c >= 0) {
+        ir_sum_add_constant(&right, c);
+    } else {
+        strict = true;
+        ir_sum_add_constant(&left, -c - 1);
+    }
+    return ir_op2(f->cx, strict ? IR_LT : IR_LE, ir_sum_expr(f, &left, NULL), ir_sum_expr(f, &right, NULL));
+}
+
+/* The first term stands on the left. */
+static const ir_expr *write_equality(const ir_facts *f, ir_op op, const ir_sum *a)
+{
+    bool positive = ir_sum_terms(a)->by > 0;
+    ir_sum left = side(f, a, positive), right = side(f, a, !positive);
+    int64_t c = positive ? -a->constant : a->constant;
+
+    if (right.n == 0 || c >= 0)
+        ir_sum_add_constant(&right, c);
+    else
+        ir_sum_add_constant(&left, -c);
+    return ir_op2(f->cx, op, ir_sum_expr(f, &left, NULL), ir_sum_expr(f, &right, NULL));
+}
+
+static ir_sum negated(const ir_facts *f, const ir_sum *a, int64_t more)
+{
+    ir_sum out = {0};
+
+    ir_sum_add(f, &out, a, -1);
+    ir_sum_add_constant(&out, more);
+    return out;
+}
+
+static bool proves(const ir_facts *f, const ir_sum *a, int64_t more)
+{
+    ir_sum b;
+
+    ir_sum_copy(f, &b, a);
+    ir_sum_add_constant(&b, more);
+    return ir_sum_nonneg(f, &b, IR_QUICK);
+}
+
+/* 1: a >= 0 always; -1: never; 0: unknown. */
+static int decide_order(const ir_facts *f, const ir_sum *a)
+{
+    ir_sum below = negated(f, a, -1);
+
+    return proves(f, a, 0) ? 1 : ir_sum_nonneg(f, &below, IR_QUICK) ? -1 : 0;
+}
+
+/* 1: a == 0 always; -1: never; 0: unknown. */
+static int decide_zero(const ir_facts *f, const ir_sum *a)
+{
+    ir_modular m = ir_sum_modulus(f, a);
+    ir_sum minus = negated(f, a, 0);
+
+    if (m.base != 0)
+        return -1;
+    if (proves(f, a, -1) || proves(f, &minus, -1))
+        return -1;
+    return proves(f, a, 0) && proves(f, &minus, 0) ? 1 : 0;
+}
+
+/* Gives `like` back where the new text would be equal, and takes the memory of the new one back. */
+static const ir_expr *write(const ir_facts *f, ir_op op, const ir_sum *a, const ir_expr *like)
+{
+    if (!like)
+        return op == IR_GE ? write_order(f, a) : write_equality(f, op, a);
+    base_mark mark = base_arena_mark(f->cx);
+    const ir_expr *e = op == IR_GE ? write_order(f, a) : write_equality(f, op, a);
+
+    if (!e || !ir_alike(e, like))
+        return e;
+    base_arena_release(f->cx, mark);
+    return like;
+}
+
+/* Divides by the common factor first (8*i < 12 is i < 2), then tries to decide the comparison by a proof, and
+ * looks last whether it or its opposite was assumed. NULL where the constant leaves no room to move it to the
+ * other side. */
+const ir_expr *ir_sum_compare(const ir_facts *f, ir_op op, const ir_sum *a, const ir_expr *like)
+{
+    ir_sum d;
+    int64_t g = ir_sum_content(a);
+    bool value;
+
+    ir_sum_copy(f, &d, a);
+    if (g > 1 && op != IR_GE && d.constant % g != 0)
+        return ir_bool(f->cx, op == IR_NE);
+    if (g > 1)
+        ir_sum_divide(&d, g);
+    int decided = op == IR_GE ? decide_order(f, &d) : decide_zero(f, &d);
+    if (decided != 0)
+        return ir_bool(f->cx, (decided > 0) == (op != IR_NE));
+    if (d.constant == INT64_MIN || d.constant == INT64_MAX)
+        return NULL;
+    const ir_expr *e = write(f, op, &d, like);
+    if (op == IR_GE)
+        return e;
+    if (known_truth(f, e, &value))
+        return ir_bool(f->cx, value);
+    if (known_truth(f, write_equality(f, op == IR_EQ ? IR_NE : IR_EQ, &d), &value))
+        return ir_bool(f->cx, !value);
+    return e;
+}
+
+/* left - right of a comparison as a form that is compared with 0. */
+static bool add_sides(ir_op op, int64_t *left, int64_t *right, int64_t *constant, ir_op *out)
+{
+    bool less = op == IR_LT || op == IR_LE;
+
+    *left = less ? -1 : 1;
+    *right = -*left;
+    *constant = op == IR_LT || op == IR_GT ? -1 : 0;
+    *out = op == IR_EQ || op == IR_NE ? op : IR_GE;
+    return op >= IR_EQ && op <= IR_GE;
+}
+
+/* The difference of both sides, turned so that it is compared with 0 by >=, == or !=. */
+bool ir_compare_sum(const ir_facts *f, const ir_expr *e, ir_sum *out, ir_op *op)
+{
+    int64_t left, right, constant;
+
+    if (!add_sides(e->op, &left, &right, &constant, op) || !ir_is_index(e->arg[0]) || !ir_is_index(e->arg[1]))
+        return false;
+    ir_sum_read(f, out, e->arg[0], left);
+    ir_sum_read(f, out, e->arg[1], right);
+    ir_sum_add_constant(out, constant);
+    return !out->bad;
+}
+
+static const ir_expr *with_operands(ir_session *s, const ir_expr *e, const ir_expr *a, const ir_expr *b)
+{
+    return a == e->arg[0] && b == e->arg[1] ? e : ir_op2(s->cx, e->op, a, b);
+}
+
+/* Whether a comparison of the form with 0 can be written without a sum that may wrap: X < 5, X <= Y, but not
+ * i + 1 <= X. */
+static bool can_be_written(const ir_facts *f, const ir_sum *a)
+{
+    const ir_term *t = ir_sum_terms(a);
+
+    if (ir_is_index_constant(a->constant) && !ir_sum_is_wide(f, a))
+        return true;
+    for (int i = 0; i < a->n; i++)
+        if (t[i].by != 1 && t[i].by != -1)
+            return false;
+    return a->n == 1 || (a->n == 2 && t[0].by != t[1].by && (a->constant == 0 || a->constant == -1));
+}
+
+/* A comparison that is decided, or stays as it is. */
+static const ir_expr *decide(ir_session *s, ir_op op, const ir_sum *a)
+{
+    int decided = op == IR_GE ? decide_order(s->f, a) : decide_zero(s->f, a);
+
+    return decided == 0 ? NULL : ir_bool(s->cx, (decided > 0) == (op != IR_NE));
+}
+
+/* Moves everything to one side, so that the terms that both sides share cancel before the comparison is
+ * written again. A form that cannot be written without wrapping is at most decided, never rewritten. */
+const ir_expr *ir_simp_compare(ir_session *s, const ir_expr *e)
+{
+    int64_t left, right, constant;
+    ir_sum d = {0};
+    ir_op op;
+
+    add_sides(e->op, &left, &right, &constant, &op);
+    ir_simp_sum(s, e->arg[0], left, &d);
+    ir_simp_sum(s, e->arg[1], right, &d);
+    ir_sum_add_constant(&d, constant);
+    ir_recombine(s->f, &d);
+    const ir_expr *r = d.bad                      ? NULL
+                       : can_be_written(s->f, &d) ? ir_sum_compare(s->f, op, &d, e)
+                                                  : decide(s, op, &d);
+    return r ? r : with_operands(s, e, ir_simp(s, e->arg[0]), ir_simp(s, e->arg[1]));
+}
+
+/* ---- connectives ---- */
+
+/* Whether evaluating e may fail, by a division by zero or a load outside of its buffer. Such an operand of &&
+ * must keep the guard before it. */
+static bool may_fail(const ir_expr *e, int depth)
+{
+    if (e->op == IR_INT || e->op == IR_VAR || e->op == IR_FLOAT)
+        return false;
+    if (depth == 0 || (!ir_is_op(e->op) && e->op != IR_CAST))
+        return true;
+    if ((ir_ops[e->op].flags & IR_ZERO_FAILS) && (e->arg[1]->op != IR_INT || e->arg[1]->i == 0))
+        return true;
+    int n = e->op == IR_CAST ? 1 : ir_ops[e->op].arity;
+
+    for (int i = 0; i < n; i++)
+        if (may_fail(e->arg[i], depth - 1))
+            return true;
+    return false;
+}
+
+/* a implies b, both inequalities; seen from intervals alone. */
+static bool implies(const ir_facts *f, const ir_expr *a, const ir_expr *b)
+{
+    ir_sum x = {0}, y = {0};
+    ir_op p, q;
+
+    if (!ir_compare_sum(f, a, &x, &p) || !ir_compare_sum(f, b, &y, &q) || p != IR_GE || q != IR_GE)
+        return false;
+    ir_sum_add(f, &y, &x, -1);
+    return !y.bad && ir_sum_bounds(f, &y).min >= 0;
+}
+
+static bool implied_by_part(const ir_facts *f, ir_op op, const ir_expr *part, const ir_expr *e)
+{
+    if (e->op == op)
+        return implied_by_part(f, op, part, e->arg[0]) || implied_by_part(f, op, part, e->arg[1]);
+    return op == IR_AND ? implies(f, e, part) : implies(f, part, e);
+}
+
+/* a without the parts that b makes superfluous; NULL where nothing is left. */
+static const ir_expr *without_implied(ir_session *s, ir_op op, const ir_expr *a, const ir_expr *b)
+{
+    if (a->op != op)
+        return implied_by_part(s->f, op, a, b) ? NULL : a;
+    const ir_expr *x = without_implied(s, op, a->arg[0], b), *y = without_implied(s, op, a->arg[1], b);
+
+    return !x ? y : !y ? x : with_operands(s, a, x, y);
+}
+
+/* `and` is the connective; for || every rule is the one for && with true and false exchanged. */
+static const ir_expr *simp_connective(ir_session *s, const ir_expr *e)
+{
+    bool and = e->op == IR_AND;
+    const ir_expr *a = ir_simp(s, e->arg[0]);
+
+    if (!a)
+        return NULL;
+    if (a->op == IR_INT)
+        return (a->i != 0) == and ? ir_simp(s, e->arg[1]) : a;
+    ir_session under = ir_session_under(s, a, and);
+    const ir_expr *b = ir_simp(&under, e->arg[1]);
+    if (!b)
+        return NULL;
+    if (b->op == IR_INT)
+        return (b->i != 0) == and ? a : b;
+    const ir_expr *rest = may_fail(b, 16) ? a : without_implied(s, e->op, a, b);
+    return rest ? with_operands(s, e, rest, b) : b;
+}
+
+ir_op ir_opposite(ir_op op)
+{
+    switch (op) {
+    case IR_EQ: return IR_NE;
+    case IR_NE: return IR_EQ;
+    case IR_LT: return IR_GE;
+    case IR_LE: return IR_GT;
+    case IR_GT: return IR_LE;
+    case IR_GE: return IR_LT;
+    default: return IR_N_OPS;
+    }
+}
+
+/* NaN compares false both ways, so that only == and != of floats have an opposite. */
+static bool has_opposite(const ir_expr *a)
+{
+    return a->op == IR_EQ || a->op == IR_NE ||
+           (ir_opposite(a->op) != IR_N_OPS && !base_is_float(a->arg[0]->dtype));
+}
+
+/* Moves the negation inwards to the comparisons, where it disappears. */
+static const ir_expr *simp_not(ir_session *s, const ir_expr *e)
+{
+    const ir_expr *a = ir_simp(s, e->arg[0]);
+
+    if (!a)
+        return NULL;
+    if (a->op == IR_INT)
+        return ir_bool(s->cx, a->i == 0);
+    if (a->op == IR_NOT)
+        return a->arg[0];
+    if (has_opposite(a))
+        return ir_simp(s, ir_op2(s->cx, ir_opposite(a->op), a->arg[0], a->arg[1]));
+    if (a->op == IR_AND || a->op == IR_OR)
+        return ir_simp(s, ir_op2(s->cx, a->op == IR_AND ? IR_OR : IR_AND, ir_not(s->cx, a->arg[0]),
+                                 ir_not(s->cx, a->arg[1])));
+    return a == e->arg[0] ? e : ir_not(s->cx, a);
+}
+
+/* b == true, b != false, ... */
+static const ir_expr *simp_flag_equality(ir_session *s, const ir_expr *e)
+{
+    const ir_expr *a = e->arg[0], *b = e->arg[1];
+
+    if (a->op == IR_INT) {
+        a = e->arg[1];
+        b = e->arg[0];
+    }
+    if (b->op != IR_INT)
+        return e;
+    return (b->i != 0) == (e->op == IR_EQ) ? a : ir_simp(s, ir_not(s->cx, a));
+}
+
+static const ir_expr *apply_truth(ir_session *s, const ir_expr *e)
+{
+    bool value;
+
+    return e && e->op != IR_INT && known_truth(s->f, e, &value) ? ir_bool(s->cx, value) : e;
+}
+
+/* Also asks for every result whether it was assumed to hold or not. */
+const ir_expr *ir_simp_bool(ir_session *s, const ir_expr *e)
+{
+    if (!e)
+        return NULL;
+    switch (e->op) {
+    case IR_AND:
+    case IR_OR: return apply_truth(s, simp_connective(s, e));
+    case IR_NOT: return apply_truth(s, simp_not(s, e));
+    case IR_LIKELY: {
+        const ir_expr *a = ir_simp(s, e->arg[0]);
+        return !a || a->op == IR_INT ? a : a == e->arg[0] ? e : ir_likely(s->cx, a);
+    }
+    case IR_EQ:
+    case IR_NE: return apply_truth(s, ir_is_flag(e->arg[0]) ? simp_flag_equality(s, e) : e);
+    default: return apply_truth(s, e);
+    }
+}
+
+/* ---- select, min, max ---- */
+
+static bool is_leaf(const ir_expr *e)
+{
+    return e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR;
+}
+
+/* A leaf cannot profit from a condition, so it needs no session of its own. */
+static const ir_expr *simp_under(ir_session *s, const ir_expr *e, const ir_expr *condition, bool holds)
+{
+    if (is_leaf(e))
+        return ir_simp(s, e);
+    ir_session under = ir_session_under(s, condition, holds);
+
+    return ir_simp(&under, e);
+}
+
+/* Each branch is simplified knowing the condition. Equal branches need no condition; true and false as
+ * branches are the condition itself. */
+const ir_expr *ir_simp_select(ir_session *s, const ir_expr *e)
+{
+    const ir_expr *c = ir_simp(s, e->arg[0]);
+
+    if (!c)
+        return NULL;
+    if (c->op == IR_INT)
+        return ir_simp(s, e->arg[c->i ? 1 : 2]);
+    const ir_expr *a = simp_under(s, e->arg[1], c, true), *b = simp_under(s, e->arg[2], c, false);
+    if (!a || !b)
+        return NULL;
+    if (ir_is_flag(e) && a->op == IR_INT && b->op == IR_INT && a->i != b->i)
+        return a->i ? c : ir_simp(s, ir_not(s->cx, c));
+    if (ir_alike(a, b))
+        return a;
+    return c == e->arg[0] && a == e->arg[1] && b == e->arg[2] ? e : ir_select(s->cx, c, a, b);
+}
+
+static bool has_operand(const ir_expr *e, ir_op op, const ir_expr *x)
+{
+    if (e->op == op)
+        return has_operand(e->arg[0], op, x) || has_operand(e->arg[1], op, x);
+    return ir_alike(e, x);
+}
+
+/* One of the operands where a proof shows which is the smaller; nested minima drop an operand that they hold
+ * already. Otherwise the operands are put in order, so that min(a, b) and min(b, a) are recognised as equal.
+ */
+const ir_expr *ir_simp_minmax(ir_session *s, const ir_expr *e)
+{
+    const ir_expr *a = ir_simp(s, e->arg[0]), *b = ir_simp(s, e->arg[1]);
+    ir_sum d = {0};
+
+    if (!a || !b)
+        return NULL;
+    ir_sum_read(s->f, &d, a, 1);
+    ir_sum_read(s->f, &d, b, -1);
+    ir_recombine(s->f, &d);
+    if (!d.bad) {
+        ir_sum minus = negated(s->f, &d, 0);
+        if (ir_sum_nonneg(s->f, &d, IR_QUICK))
+            return e->op == IR_MAX ? a : b;
+        if (ir_sum_nonneg(s->f, &minus, IR_QUICK))
+            return e->op == IR_MAX ? b : a;
+    }
+    if (has_operand(a, e->op, b))
+        return a;
+    if (has_operand(b, e->op, a))
+        return b;
+    return ir_order(s->f, a, b) <= 0 ? with_operands(s, e, a, b) : ir_op2(s->cx, e->op, b, a);
+}

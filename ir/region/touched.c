@@ -1,0 +1,276 @@
+/* ir/region/touched.c -- which boxes of which buffers a statement reads and writes.
+ *
+ * One pass in order; at each access the loops and lets around it, inside the statement, are the inner
+ * variables. A nested block stands for its declared regions. Buffers allocated inside are nobody else's and
+ * are left out.
+ */
+#include "ir/reason/reason.h"
+#include "ir/region/region.h"
+
+typedef struct {
+    const ir_facts *outer; /* of the statement: what results are expressed in */
+    ir_facts *f;
+    base_vec var, min, extent; /* the inner variables; extent NULL: any value */
+    const ir_expr *where;
+    const ir_buffer *only;          /* the one that is asked about; NULL: all */
+    base_vec *reads, *writes, *own; /* own: buffers allocated inside */
+} scope;
+
+typedef struct {
+    ir_walk walk;
+    scope *s;
+} search;
+
+static void touch_stmt(scope *s, const ir_stmt *st);
+
+/* Buffers that the statement allocates for itself are nobody else's business. */
+static bool is_asked_for(const scope *s, const ir_buffer *b)
+{
+    if (s->only && s->only != b)
+        return false;
+    for (int i = 0; i < s->own->n; i++)
+        if (s->own->at[i] == b)
+            return false;
+    return true;
+}
+
+/* One box for each buffer: a second access widens the first box to the hull of both. */
+static void add_box(scope *s, base_vec *list, const ir_region *r)
+{
+    tec_context *cx = s->f->cx;
+
+    ir_ranges inner = {(const ir_expr *const *)s->var.at, (const ir_expr *const *)s->min.at,
+                       (const ir_expr *const *)s->extent.at, s->var.n};
+    ir_region *box = base_new(cx, ir_region);
+    *box = ir_region_over(s->f, r, &inner, s->where);
+
+    for (int i = 0; i < list->n; i++) {
+        ir_region *known = list->at[i];
+        if (known->buffer == box->buffer) {
+            ir_region both[2] = {*known, *box};
+            *known = ir_region_union(s->outer, both, 2);
+            return;
+        }
+    }
+    base_push(cx, list, box);
+}
+
+/* A flat index into a buffer of several dimensions may touch any part of it. */
+static void add_point(scope *s, base_vec *list, const ir_buffer *b, const ir_expr *const *index, int n)
+{
+    if (!is_asked_for(s, b))
+        return;
+    ir_region r = n == b->n ? ir_region_point(s->f->cx, b, index) : ir_region_whole(s->f->cx, b);
+
+    add_box(s, list, &r);
+}
+
+/* A scope inside, with lists of its own to push to. */
+static scope inside(const scope *s)
+{
+    scope t = *s;
+    tec_context *cx = s->f->cx;
+
+    t.f = ir_facts_new(cx, s->f);
+    t.var = t.min = t.extent = (base_vec){0};
+    for (int i = 0; i < s->var.n; i++) {
+        base_push(cx, &t.var, s->var.at[i]);
+        base_push(cx, &t.min, s->min.at[i]);
+        base_push(cx, &t.extent, s->extent.at[i]);
+    }
+    return t;
+}
+
+static void push_var(scope *s, const ir_expr *var, const ir_expr *min, const ir_expr *extent)
+{
+    base_push(s->f->cx, &s->var, var);
+    base_push(s->f->cx, &s->min, min);
+    base_push(s->f->cx, &s->extent, extent);
+}
+
+static void touch_expr(scope *s, const ir_expr *e);
+
+/* A value that is read from memory may be anything; any other stands for its variable. */
+static void bind_let(scope *s, const ir_expr *var, const ir_expr *value)
+{
+    if (ir_is_index(value) && !ir_loads(s->f->cx, value))
+        ir_facts_replace(s->f, var, ir_simplify(s->f, value));
+    else
+        push_var(s, var, NULL, NULL);
+}
+
+/* The axes are inner variables for the sources and the condition. */
+static void touch_reduce(scope *s, const ir_expr *e)
+{
+    scope t = inside(s);
+
+    for (int i = 0; i < e->reduce.n_axes; i++) {
+        touch_expr(s, e->reduce.extent[i]);
+        ir_facts_range(t.f, e->reduce.axis[i], ir_int(s->f->cx, 0), e->reduce.extent[i]);
+        push_var(&t, e->reduce.axis[i], ir_int(s->f->cx, 0), e->reduce.extent[i]);
+    }
+    for (int i = 0; i < e->reduce.combiner->n; i++)
+        touch_expr(&t, e->reduce.source[i]);
+    touch_expr(&t, e->reduce.condition);
+}
+
+/* A call may read its buffers anywhere, and write those that it does not promise to leave alone. */
+static void touch_call(scope *s, const ir_expr *e)
+{
+    for (int i = 0; i < e->call.n_buffers; i++) {
+        if (!is_asked_for(s, e->call.buffer[i]))
+            continue;
+        ir_region whole = ir_region_whole(s->f->cx, e->call.buffer[i]);
+        add_box(s, s->reads, &whole);
+        if (ir_call_writes(e, i))
+            add_box(s, s->writes, &whole);
+    }
+}
+
+/* Accesses inside an expression. What binds variables of its own (a reduction, a let) is entered by its own
+ * function, since the walk knows nothing of their ranges. */
+static bool visit(ir_walk *w, const ir_expr *e)
+{
+    scope *s = ((search *)w)->s;
+
+    if (e->op == IR_LOAD) {
+        add_point(s, s->reads, e->load.buffer, e->load.index, e->load.n);
+    } else if (e->op == IR_CALL) {
+        touch_call(s, e);
+    } else if (e->op == IR_REDUCE) {
+        touch_reduce(s, e);
+        return false;
+    } else if (e->op == IR_LET) {
+        scope t = inside(s);
+        touch_expr(s, e->let.value);
+        bind_let(&t, e->let.var, e->let.value);
+        touch_expr(&t, e->let.body);
+        return false;
+    }
+    return true;
+}
+
+static void touch_expr(scope *s, const ir_expr *e)
+{
+    search w = {.walk = {.expr = visit, .kinds = IR_KIND_ACCESS, .cx = s->f->cx}, .s = s};
+
+    if (ir_loads(s->f->cx, e)) /* all else touches nothing */
+        ir_walk_expr(&w.walk, e);
+}
+
+static void touch_all(scope *s, const ir_expr *const *e, int n)
+{
+    for (int i = 0; i < n; i++)
+        touch_expr(s, e[i]);
+}
+
+/* Inside, the loop variable is an inner variable; its bounds are read outside. */
+static void touch_for(scope *s, const ir_stmt *st)
+{
+    scope t = inside(s);
+
+    touch_expr(s, st->loop.min);
+    touch_expr(s, st->loop.extent);
+    ir_facts_range(t.f, st->loop.var, st->loop.min, st->loop.extent);
+    push_var(&t, st->loop.var, st->loop.min, st->loop.extent);
+    touch_stmt(&t, st->loop.body);
+}
+
+/* The block's declared regions, with its bindings in the place of the iteration variables; its body is not
+ * read. */
+static void touch_block(scope *s, const ir_stmt *st)
+{
+    const ir_block *b = st->block.block;
+    tec_context *cx = s->f->cx;
+    scope t = inside(s);
+    ir_subst map = {0};
+
+    touch_all(s, st->block.bind, b->n_iters);
+    touch_expr(s, st->block.where);
+    for (int i = 0; i < b->n_iters; i++)
+        base_map_put(cx, &map.vars, b->iters[i].var, st->block.bind[i]);
+    if (st->block.where)
+        t.where = s->where ? ir_and(cx, s->where, st->block.where) : st->block.where;
+    for (int i = 0; i < b->n_reads; i++)
+        if (is_asked_for(s, b->reads[i].buffer))
+            add_box(&t, t.reads, ir_apply_region(cx, &map, b->reads + i));
+    for (int i = 0; i < b->n_writes; i++)
+        if (is_asked_for(s, b->writes[i].buffer))
+            add_box(&t, t.writes, ir_apply_region(cx, &map, b->writes + i));
+}
+
+static void touch_let(scope *s, const ir_stmt *st)
+{
+    scope t = inside(s);
+
+    touch_expr(s, st->let.value);
+    bind_let(&t, st->let.var, st->let.value);
+    touch_stmt(&t, st->let.body);
+}
+
+/* Only the points count that the condition lets through, where it is over variables alone. */
+static void touch_where(scope *s, const ir_expr *cond, const ir_stmt *st)
+{
+    scope t = inside(s);
+
+    if (cond->dtype.lanes == 1 && !ir_loads(s->f->cx, cond))
+        t.where = ir_all(s->f->cx, s->where, cond);
+    touch_stmt(&t, st);
+}
+
+/* The order of the cases is the order in which the parts run; NULL, an absent branch, touches nothing. */
+static void touch_stmt(scope *s, const ir_stmt *st)
+{
+    if (!st)
+        return;
+    switch (st->kind) {
+    case IR_FOR: touch_for(s, st); break;
+    case IR_BLOCK: touch_block(s, st); break;
+    case IR_STORE:
+        touch_all(s, st->store.index, st->store.n);
+        touch_expr(s, st->store.value);
+        touch_expr(s, st->store.mask);
+        add_point(s, s->writes, st->store.buffer, st->store.index, st->store.n);
+        break;
+    case IR_UPDATE:
+        touch_all(s, st->update.index, st->update.n);
+        touch_all(s, st->update.source, st->update.combiner->n);
+        for (int i = 0; i < st->update.combiner->n; i++)
+            add_point(s, s->writes, st->update.buffer[i], st->update.index, st->update.n);
+        break;
+    case IR_LET_STMT: touch_let(s, st); break;
+    case IR_ALLOCATE:
+        base_push(s->f->cx, s->own, st->allocate.buffer);
+        touch_stmt(s, st->allocate.body);
+        break;
+    case IR_IF:
+        touch_expr(s, st->branch.cond);
+        touch_where(s, st->branch.cond, st->branch.then);
+        touch_where(s, ir_not(s->f->cx, st->branch.cond), st->branch.otherwise);
+        break;
+    case IR_SEQ:
+        for (int i = 0; i < st->seq.n; i++)
+            touch_stmt(s, st->seq.stmt[i]);
+        break;
+    case IR_ASSERT: touch_expr(s, st->check.cond); break;
+    case IR_ATTRIBUTE:
+        touch_expr(s, st->attribute.value);
+        touch_stmt(s, st->attribute.body);
+        break;
+    case IR_EVALUATE: touch_expr(s, st->value); break;
+    }
+}
+
+void ir_touched_of(const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *reads, base_vec *writes)
+{
+    base_vec own = {0};
+    scope top = {
+        .outer = f, .f = ir_facts_new(f->cx, f), .only = b, .reads = reads, .writes = writes, .own = &own};
+
+    touch_stmt(&top, s);
+}
+
+void ir_touched(const ir_facts *f, const ir_stmt *s, base_vec *reads, base_vec *writes)
+{
+    ir_touched_of(f, s, NULL, reads, writes);
+}

@@ -1,0 +1,84 @@
+/* ir/region/tried.c -- what an index reaches over few points: each is tried. Exact for any index and any
+ * condition without loads.
+ */
+#include "ir/eval.h"
+#include "ir/reason/reason.h"
+#include "ir/region/region.h"
+
+enum { MAX_VARIABLES = 16, MAX_POINTS = 1 << 16 };
+
+typedef struct {
+    tec_context *cx;
+    const ir_expr *e, *where;
+    int n;
+    int64_t min[MAX_VARIABLES], extent[MAX_VARIABLES];
+    ir_value value[MAX_VARIABLES];
+    base_map vars;
+    ir_tried *out;
+} trial;
+
+/* The variables that matter, with constant ranges; false: too many points. */
+static bool set_up(trial *t, const ir_facts *f, const ir_ranges *inner)
+{
+    int64_t points = 1;
+
+    for (int i = 0; i < inner->n; i++) {
+        int64_t min = 0, extent;
+
+        if (!ir_mentions(t->e, inner->var[i]) && !(t->where && ir_mentions(t->where, inner->var[i])))
+            continue;
+        if ((inner->min && !ir_is_int(ir_simplify(f, inner->min[i]), &min)) ||
+            !ir_is_int(ir_simplify(f, inner->extent[i]), &extent))
+            return false;
+        if (t->n == MAX_VARIABLES || __builtin_mul_overflow(points, extent < 0 ? 0 : extent, &points) ||
+            points > MAX_POINTS)
+            return false;
+        t->min[t->n] = min;
+        t->extent[t->n] = extent;
+        base_map_put(t->cx, &t->vars, inner->var[i], &t->value[t->n]);
+        t->n++;
+    }
+    return true;
+}
+
+/* Evaluates the index at one point if the condition holds there. False: a value cannot be computed, for
+ * example a division by zero. */
+static bool try_point(trial *t)
+{
+    ir_value holds = {.i = 1}, v;
+
+    if (t->where && !ir_eval(t->cx, t->where, &t->vars, &holds))
+        return false;
+    if (!holds.i)
+        return true;
+    if (!ir_eval(t->cx, t->e, &t->vars, &v))
+        return false;
+    t->out->min = t->out->any && t->out->min < v.i ? t->out->min : v.i;
+    t->out->max = t->out->any && t->out->max > v.i ? t->out->max : v.i;
+    t->out->any = true;
+    return true;
+}
+
+static bool try_from(trial *t, int i)
+{
+    if (i == t->n)
+        return try_point(t);
+    for (int64_t k = 0; k < t->extent[i]; k++) {
+        t->value[i].i = t->min[i] + k;
+        if (!try_from(t, i + 1))
+            return false;
+    }
+    return true;
+}
+
+/* Evaluates the index at every point that satisfies `where`. False: too many points, or something cannot be
+ * evaluated. */
+bool ir_try_points(const ir_facts *f, const ir_expr *e, const ir_ranges *inner, const ir_expr *where,
+                   ir_tried *out)
+{
+    trial t = {
+        .cx = f->cx, .e = ir_simplify(f, e), .where = where ? ir_simplify(f, where) : NULL, .out = out};
+
+    *out = (ir_tried){0};
+    return t.e && ir_is_index(t.e) && (t.where || !where) && set_up(&t, f, inner) && try_from(&t, 0);
+}
