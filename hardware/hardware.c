@@ -1,4 +1,5 @@
-/* hardware/hardware.c -- the table of intrinsics, and looking into it: a row is declared in a context when it is asked for. */
+/* hardware/hardware.c -- the table of intrinsics, and looking into it: a row is declared in a context when it
+ * is asked for. */
 #include "hardware/hardware.h"
 
 static const hw_row *const rows[] = {
@@ -16,10 +17,12 @@ static const hw_row *find(const char *name)
 
 static const char *wants(tec_context *cx, const hw_row *r, const target *t)
 {
-    return base_format(cx, "intrinsic '%s' needs %s%s%s%s%s; the target is '%s'", r->name, r->arch ? r->arch : "a CPU", r->feature ? " with " : "",
-                       r->feature ? r->feature : "", r->or_feature ? " or " : "", r->or_feature ? r->or_feature : "", target_text(cx, t));
+    return base_format(cx, "intrinsic '%s' needs %s%s%s%s%s; the target is '%s'", r->name,
+                       r->arch ? r->arch : "a CPU", r->feature ? " with " : "", r->feature ? r->feature : "",
+                       r->or_feature ? " or " : "", r->or_feature ? r->or_feature : "", target_text(cx, t));
 }
 
+/* NULL where there is none of the name, or where the target lacks it: *missing then says what it lacks. */
 const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *t, const char **missing)
 {
     const hw_row *r = find(name);

@@ -1,9 +1,12 @@
-/* hardware/hardware.h -- the tensor intrinsics of CPUs: what an instruction means, how it is written, and which targets have it.
+/* hardware/hardware.h -- the tensor intrinsics of CPUs: what an instruction means, how it is written, and
+ * which targets have it.
  *
  *     const char *missing;
- *     const te_intrinsic *dot = hw_intrinsic(cx, "x86.vnni16", t, &missing);   // NULL: no such name, or `missing` says what t lacks
+ *     // NULL: no such name, or `missing` says what t lacks
+ *     const te_intrinsic *dot = hw_intrinsic(cx, "x86.vnni16", t, &missing);
  *
- * One row of hardware/intrinsics.def and one file each: a declaration as in a `.te` file (docs/te.md) and the features that it needs.
+ * One row of hardware/intrinsics.def and one file each: a declaration as in a `.te` file (docs/te.md) and the
+ * features that it needs.
  * Lifetime: the context's. Errors: none of the user's; a declaration that does not parse is ours.
  */
 #ifndef HARDWARE_HARDWARE_H
@@ -23,7 +26,8 @@ typedef struct {
 #define HW_INTRINSIC(row) extern const hw_row hw_##row;
 #include "hardware/intrinsics.def"
 
-/* NULL with *missing where the target (NULL: any) lacks what it needs, and NULL alone where there is none of that name. */
+/* NULL with *missing where the target (NULL: any) lacks what it needs, and NULL alone where there is none of
+ * that name. */
 const te_intrinsic *hw_intrinsic(tec_context *cx, const char *name, const target *t, const char **missing);
 const char *hw_names(tec_context *cx); /* "x86.vnni16, ..." */
 

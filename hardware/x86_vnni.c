@@ -1,10 +1,11 @@
-/* hardware/x86_vnni.c -- vpdpbusd: 8 or 16 dot products of four unsigned by four signed bytes, added to 32-bit sums.
+/* hardware/x86_vnni.c -- vpdpbusd: 8 or 16 dot products of four unsigned by four signed bytes, added to
+ * 32-bit sums.
  *
  *     c[i] += a[0] * b[i, 0] + a[1] * b[i, 1] + a[2] * b[i, 2] + a[3] * b[i, 3]
  *
- * The four bytes of `a` go to every lane. The sum of four products fits in 32 bits, and the addition wraps as the IR's does: vpdpbusd is exact.
- * Its sibling vpdpbusds, whose sums stop at the ends of i32, means something else and is not used; nor is vpmaddubsw, which saturates pairs of
- * products at 16 bits.
+ * The four bytes of `a` go to every lane. The sum of four products fits in 32 bits, and the addition wraps as
+ * the IR's does: vpdpbusd is exact. Its sibling vpdpbusds, whose sums stop at the ends of i32, means
+ * something else and is not used; nor is vpmaddubsw, which saturates pairs of products at 16 bits.
  */
 #include "hardware/hardware.h"
 
@@ -23,23 +24,27 @@
 
 /* What the instruction does, for the interpreter: the products of byte j of each group. */
 #define PRODUCT(n, picks) "i32x" n "(shuffle([a], [" picks "])) * i32x" n "(shuffle([b], [" picks "]))"
-#define INSTRUCTION(n, bytes, p0, p1, p2, p3)                                                                                                    \
-    "intrinsic x86.vpdpbusd." n " { program vpdpbusd(acc: i32x" n ", a: u8x" bytes ", b: i8x" bytes ", out y: i32[" n "]) { "                    \
-    "y[ramp(0, 1, " n ")] = acc + " PRODUCT(n, p0) " + " PRODUCT(n, p1) " + " PRODUCT(n, p2) " + " PRODUCT(n, p3) " } } "
+#define INSTRUCTION(n, bytes, p0, p1, p2, p3)                                                                \
+    "intrinsic x86.vpdpbusd." n " { program vpdpbusd(acc: i32x" n ", a: u8x" bytes ", b: i8x" bytes          \
+    ", out y: i32[" n "]) { "                                                                                \
+    "y[ramp(0, 1, " n                                                                                        \
+    ")] = acc + " PRODUCT(n, p0) " + " PRODUCT(n, p1) " + " PRODUCT(n, p2) " + " PRODUCT(n, p3) " } } "
 
-#define VNNI(n, bytes, four, p0, p1, p2, p3)                                                                                                     \
-    "intrinsic x86.vnni" n "(a: u8[4], b: i8[" n ", 4]) {\n"                                                                                     \
-    "  c[i: " n "] = sum[k: 4](i32(a[k]) * i32(b[i, k]))\n"                                                                                      \
-    "  return c\n"                                                                                                                               \
-    "  reset \"c[ramp(0, 1, " n ")] = broadcast(i32(0), " n ")\"\n"                                                                              \
-    "  update \"" INSTRUCTION(n, bytes, p0, p1, p2, p3)                                                                                        \
-    "c[ramp(0, 1, " n ")] = pure<i32x" n "> x86.vpdpbusd." n "(c[ramp(0, 1, " n ")], shuffle([a[ramp(0, 1, 4)]], [" four "]), "              \
-    "b[ramp(0, 1, " bytes ")])\"\n"                                                                                                              \
-    "}\n"
+#define VNNI(n, bytes, four, p0, p1, p2, p3)                                                                 \
+    "intrinsic x86.vnni" n "(a: u8[4], b: i8[" n ", 4]) {\n"                                                 \
+    "  c[i: " n "] = sum[k: 4](i32(a[k]) * i32(b[i, k]))\n"                                                  \
+    "  return c\n"                                                                                           \
+    "  reset \"c[ramp(0, 1, " n ")] = broadcast(i32(0), " n ")\"\n"                                          \
+    "  update \"" INSTRUCTION(n, bytes, p0, p1, p2, p3) "c[ramp(0, 1, " n ")] = pure<i32x" n                 \
+                                                        "> x86.vpdpbusd." n "(c[ramp(0, 1, " n               \
+                                                        ")], shuffle([a[ramp(0, 1, 4)]], [" four "]), "      \
+                                                        "b[ramp(0, 1, " bytes ")])\"\n"                      \
+                                                        "}\n"
 
 const hw_row hw_x86_vnni16 = {
     .name = "x86.vnni16",
-    .text = VNNI("16", "64", FOUR8 ", " FOUR8, LOW0 ", " HIGH0, LOW1 ", " HIGH1, LOW2 ", " HIGH2, LOW3 ", " HIGH3),
+    .text = VNNI("16", "64", FOUR8 ", " FOUR8, LOW0 ", " HIGH0, LOW1 ", " HIGH1, LOW2 ", " HIGH2,
+                 LOW3 ", " HIGH3),
     .arch = "x86_64",
     .feature = "avx512vnni",
     .what = "vpdpbusd on 512 bits: 16 sums of 4 products u8 * i8",

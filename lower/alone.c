@@ -1,4 +1,5 @@
-/* lower/alone.c -- what stands in no loop over a thread axis of its launch is done by the first thread of that axis.
+/* lower/alone.c -- what stands in no loop over a thread axis of its launch is done by the first thread of
+ * that axis.
  *
  *     for b in 0..n blockIdx.x {                for b in 0..n blockIdx.x {
  *       S[0] = A[b]                               for first in 0..1 threadIdx.x { S[0] = A[b] }
@@ -10,10 +11,10 @@
  * provides  a statement that writes what threads share is inside of loops over all thread axes of its launch
  * breaks    nothing
  *
- * Local memory is each thread's own: what writes it stays, and is done by all of them. The loop goes around as much as one thread
- * can do alone: statements without loops over threads, memory of their own, or a place where threads meet.
+ * Local memory is each thread's own: what writes it stays, and is done by all of them. The loop goes around
+ * as much as one thread can do alone: statements without loops over threads, memory of their own, or a place
+ * where threads meet.
  */
-#include "ir/interp.h"
 #include "lower/util.h"
 
 static int axis_of(const ir_stmt *s)
@@ -81,7 +82,8 @@ static const ir_stmt *by_the_first(const chooser *ch, const ir_stmt *s)
 
     for (int axis = 0; axis < 3; axis++)
         if ((ch->axes & ~ch->bound) >> axis & 1)
-            s = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0), ir_int(cx, 1 + BASE_PLANT_ON(cx, alone_two)), (ir_how)(IR_THREAD_X + axis), s);
+            s = ir_for(cx, ir_var(cx, "first", BASE_I64), ir_int(cx, 0),
+                       ir_int(cx, 1 + BASE_PLANT_ON(cx, alone_two)), (ir_how)(IR_THREAD_X + axis), s);
     return s;
 }
 
@@ -105,15 +107,9 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     return out;
 }
 
-static const ir_expr *keep(ir_rewrite *rw, const ir_expr *e)
-{
-    (void)rw;
-    return e;
-}
-
 const ir_program *lower_alone(const lower_options *o, const ir_program *p)
 {
-    chooser ch = {.rw = {.cx = o->cx, .expr = keep, .stmt = visit, .no_memo = true}};
+    chooser ch = {.rw = {.cx = o->cx, .expr = ir_keep_expr, .stmt = visit, .no_memo = true}};
 
     return lower_with_body(o->cx, p, ir_rewrite_stmt(&ch.rw, p->body));
 }

@@ -1,40 +1,50 @@
-/* lower/barriers.c -- puts a barrier wherever threads of a block hand elements to each other through memory, and nowhere else.
+/* lower/barriers.c -- puts a barrier wherever threads of a block hand elements to each other through memory,
+ * and nowhere else.
  *
- *     for tx in 0..64 threadIdx.x {               allocate S: f32[64] @shared { for tx in 0..64 threadIdx.x {
- *       for k in 0..n {                             for k in 0..n {
- *         allocate S: f32[64] @shared {      =>       evaluate tec.barrier("shared")   # S was read in the last iteration
- *           S[tx] = A[k, tx]                          S[tx] = A[k, tx]
- *           B[k, tx] = S[63 - tx]                     evaluate tec.barrier("shared")
- *     } } }                                           B[k, tx] = S[63 - tx]
- *                                               } } }
+ *     for tx in 0..64 threadIdx.x {           allocate S: f32[64] @shared { for tx in 0..64 threadIdx.x {
+ *       for k in 0..n {                         for k in 0..n {
+ *         allocate S: f32[64] @shared {  =>       evaluate tec.barrier("shared")
+ *                                                   # S was read in the last iteration
+ *           S[tx] = A[k, tx]                      S[tx] = A[k, tx]
+ *           B[k, tx] = S[63 - tx]                 evaluate tec.barrier("shared")
+ *     } } }                                       B[k, tx] = S[63 - tx]
+ *                                           } } }
  *
- * requires  no block or virtual thread is left; what one thread does alone stands in loops over threads; buffers have all their dimensions
- * provides  any two accesses by different threads of a block to one element, one of them a write, have a barrier between them that all
- *           threads reach; shared and warp memory is allocated around all threads of the launch
+ * requires  no block or virtual thread is left; what one thread does alone stands in loops over threads;
+ *           buffers have all their dimensions
+ * provides  any two accesses by different threads of a block to one element, one of them a write, have a
+ *           barrier between them that all threads reach; shared and warp memory is allocated around all
+ *           threads of the launch
  * breaks    nothing
  *
- * Of two accesses in need of a barrier, it stands in the innermost sequence around both, so outside of all loops that hold only
- * one; where the need is from one iteration of a loop to the next, at the start of its body. Memory of scope warp asks for a
- * barrier of the warp only. A barrier inside of a condition that differs between threads, or of a loop over fewer threads than there
- * are: the condition moves inward to the statements, and the barrier stands between those. So it does for one that stood there before, as that of
- * a pipeline does. A loop whose bounds differ cannot be mended so, which is an error.
+ * Of two accesses in need of a barrier, it stands in the innermost sequence around both, so outside of all
+ * loops that hold only one; where the need is from one iteration of a loop to the next, at the start of its
+ * body. Memory of scope warp asks for a barrier of the warp only. A barrier inside of a condition that
+ * differs between threads, or of a loop over fewer threads than there are: the condition moves inward to the
+ * statements, and the barrier stands between those. So it does for one that stood there before, as that of a
+ * pipeline does. A loop whose bounds differ runs as often for all threads as for the one that needs it most,
+ * and a thread that is through does nothing in the steps that are left; where that number cannot be named, as
+ * where it is loaded, the loop is refused. A vectorised loop runs serially.
  */
 #include <string.h>
 
-#include "ir/interp.h"
+#include "ir/calls.h"
+#include "ir/region/region.h"
 #include "lower/conflict.h"
 #include "lower/differ.h"
 
 /* Which memory a barrier orders; each orders what those before it do. */
 typedef enum { NONE, WARP, SHARED, GLOBAL } order;
 
-/* What a statement does before its first barrier and after its last; the strongest order that every way through it establishes. */
+/* What a statement does before its first barrier and after its last; the strongest order that every way
+ * through it establishes. */
 typedef struct {
     base_vec entry, exit; /* of lower_access * */
     order clears;
 } summary;
 
-/* The first barrier that not all threads would reach: between these, or, without them, one that stood there before. */
+/* The first barrier that not all threads would reach: between these, or, without them, one that stood there
+ * before. */
 typedef struct {
     bool found;
     const lower_access *from, *to;
@@ -43,11 +53,11 @@ typedef struct {
 typedef struct {
     tec_context *cx;
     const ir_facts *program;
-    base_vec loops;          /* around the current statement inside the launch */
-    base_map differ;         /* lower/differ.h */
+    base_vec loops;  /* around the current statement inside the launch */
+    base_map differ; /* lower/differ.h */
     const ir_expr *extent[3];
-    base_vec shared;         /* buffers to allocate around the launch */
-    bool diverges;           /* not all threads are here */
+    base_vec shared; /* buffers to allocate around the launch */
+    bool diverges;   /* not all threads are here */
     lack lack;
 } placer;
 
@@ -95,7 +105,8 @@ static const lower_stand *stand(placer *pl, const ir_facts *f)
 {
     lower_stand *at = base_new(pl->cx, lower_stand);
 
-    at->loop = (const ir_stmt *const *)base_copy(pl->cx, pl->loops.at, (size_t)pl->loops.n * sizeof *pl->loops.at);
+    at->loop =
+        (const ir_stmt *const *)base_copy(pl->cx, pl->loops.at, (size_t)pl->loops.n * sizeof *pl->loops.at);
     at->n = pl->loops.n;
     at->facts = f;
     return at;
@@ -108,7 +119,8 @@ static order need(placer *pl, const base_vec *first, const base_vec *second, con
 
     for (int i = 0; i < first->n; i++)
         for (int j = 0; j < second->n; j++) {
-            if (order_of(first->at[i]) <= most || !lower_conflict(pl->program, first->at[i], second->at[j], how))
+            if (order_of(first->at[i]) <= most ||
+                !lower_conflict(pl->program, first->at[i], second->at[j], how))
                 continue;
             most = order_of(first->at[i]);
             if (pl->diverges && !pl->lack.found)
@@ -129,9 +141,12 @@ static order barrier_of(const ir_stmt *s)
 {
     const ir_expr *e = s->kind == IR_EVALUATE ? s->value : NULL;
 
-    if (!e || e->op != IR_CALL || !base_same(e->call.name, IR_CALL_BARRIER) || e->call.n != 1 || e->call.arg[0]->op != IR_STRING)
+    if (!e || e->op != IR_CALL || !base_same(e->call.name, IR_CALL_BARRIER) || e->call.n != 1 ||
+        e->call.arg[0]->op != IR_STRING)
         return NONE;
-    return base_same(e->call.arg[0]->string, "warp") ? WARP : base_same(e->call.arg[0]->string, "shared") ? SHARED : GLOBAL;
+    return base_same(e->call.arg[0]->string, "warp")     ? WARP
+           : base_same(e->call.arg[0]->string, "shared") ? SHARED
+                                                         : GLOBAL;
 }
 
 /* ---- a condition moves inward ---- */
@@ -146,8 +161,9 @@ static const ir_stmt *push_into_if(tec_context *cx, const ir_expr *guard, const 
         return then;
     const ir_expr *cond = ir_var(cx, "taken", BASE_BOOL);
     then = ir_if(cx, ir_and(cx, guard, cond), s->branch.then, NULL);
-    return ir_let_stmt(cx, cond, ir_select(cx, guard, s->branch.cond, ir_bool(cx, false)),
-                       ir_seq2(cx, then, ir_if(cx, ir_and(cx, guard, ir_not(cx, cond)), s->branch.otherwise, NULL)));
+    return ir_let_stmt(
+        cx, cond, ir_select(cx, guard, s->branch.cond, ir_bool(cx, false)),
+        ir_seq2(cx, then, ir_if(cx, ir_and(cx, guard, ir_not(cx, cond)), s->branch.otherwise, NULL)));
 }
 
 /* A shuffle stays: it brings what other threads give, and these may be behind the condition. */
@@ -165,7 +181,8 @@ static const ir_expr *guard_value(tec_context *cx, const ir_expr *guard, const i
 
 static const ir_stmt *push_into_let(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
 {
-    return ir_let_stmt(cx, s->let.var, guard_value(cx, guard, s->let.value), push_guard(cx, guard, s->let.body));
+    return ir_let_stmt(cx, s->let.var, guard_value(cx, guard, s->let.value),
+                       push_guard(cx, guard, s->let.body));
 }
 
 static const ir_stmt *push_guard(tec_context *cx, const ir_expr *guard, const ir_stmt *s)
@@ -212,7 +229,8 @@ static const ir_stmt *place_in_branches(placer *pl, const ir_facts *f, const ir_
 {
     summary then = {0}, otherwise = {0};
     const ir_stmt *a = place(pl, lower_inside(f, s), s->branch.then, &then);
-    const ir_stmt *b = s->branch.otherwise ? place(pl, lower_inside_else(f, s), s->branch.otherwise, &otherwise) : NULL;
+    const ir_stmt *b =
+        s->branch.otherwise ? place(pl, lower_inside_else(f, s), s->branch.otherwise, &otherwise) : NULL;
 
     join(pl, sum, &then, &otherwise);
     return a == s->branch.then && b == s->branch.otherwise ? s : ir_if(pl->cx, s->branch.cond, a, b);
@@ -263,12 +281,66 @@ static const ir_stmt *place_if(placer *pl, const ir_facts *f, const ir_stmt *s, 
 static const ir_stmt *refuse(placer *pl, const ir_stmt *loop)
 {
     const lower_access *from = pl->lack.from, *to = pl->lack.to;
-    const char *where = from ? base_format(pl->cx, " between the %s of '%s' and the %s of '%s'", from->write ? "write" : "read", from->buffer->name,
+    const char *where = from ? base_format(pl->cx, " between the %s of '%s' and the %s of '%s'",
+                                           from->write ? "write" : "read", from->buffer->name,
                                            to->write ? "write" : "read", to->buffer->name)
                              : "";
 
-    return base_fail(pl->cx, TEC_INVALID, loop->loc, "threads need a barrier%s inside loop '%s', %s", where, loop->loop.var->var.name,
-                     loop->loop.how == IR_VECTORISED ? "which is vectorised" : "whose bounds differ between threads: not all of them would reach it");
+    return base_fail(pl->cx, TEC_INVALID, loop->loc,
+                     "threads need a barrier%s inside loop '%s', whose bounds differ between threads: not "
+                     "all of them would reach it",
+                     where, loop->loop.var->var.name);
+}
+
+/* The most iterations that any thread runs of the loop: an extent that is the same for all of them. NULL:
+ * none can be named. */
+static const ir_expr *most_iterations(placer *pl, const ir_facts *f, const ir_stmt *s)
+{
+    const ir_expr **var = base_array(pl->cx, const ir_expr *, pl->loops.n),
+                  **min = base_array(pl->cx, const ir_expr *, pl->loops.n);
+    const ir_expr **extent = base_array(pl->cx, const ir_expr *, pl->loops.n);
+    ir_reach reach;
+    int n = 0;
+
+    for (int i = 0; i < pl->loops.n; i++) {
+        const ir_stmt *l = pl->loops.at[i];
+
+        if (!base_map_has(&pl->differ, l->loop.var))
+            continue;
+        var[n] = l->loop.var;
+        min[n] = l->loop.min;
+        extent[n++] = l->loop.extent;
+    }
+    if (!lower_differs(pl->cx, &pl->differ, s->loop.extent))
+        return s->loop.extent;
+    if (!ir_reach_of(f, s->loop.extent, &(ir_ranges){var, min, extent, n}, NULL, &reach))
+        return NULL;
+    return lower_differs(pl->cx, &pl->differ, reach.max) ? NULL : ir_simplify(f, reach.max);
+}
+
+/* The loop with the same iterations for all threads; each does its own, and they may meet in its body. NULL:
+ * no such loop.
+ *
+ *     for i in tx..tx + min(4, n - tx*4) { S }  =>  for step in 0..min(4, n) { let mine = step < min(4,
+ *                                                     n - tx*4) { if mine { S, with tx + step } } }
+ */
+static const ir_stmt *with_equal_steps(placer *pl, const ir_facts *f, const ir_stmt *s)
+{
+    tec_context *cx = pl->cx;
+    const ir_expr *most = most_iterations(pl, f, s), *mine = ir_var(cx, "mine", BASE_BOOL);
+    const ir_expr *step = ir_var(cx, s->loop.var->var.name, BASE_I64);
+    ir_how how = s->loop.how == IR_VECTORISED ? IR_SERIAL : s->loop.how;
+
+    if (!most)
+        return NULL;
+    if (how != s->loop.how)
+        base_log(cx, 1, "barriers: vectorised loop '%s' runs serially: threads meet inside",
+                 s->loop.var->var.name);
+    if (!lower_differs(cx, &pl->differ, s->loop.min) && !lower_differs(cx, &pl->differ, s->loop.extent))
+        return ir_for(cx, s->loop.var, s->loop.min, s->loop.extent, how, s->loop.body);
+    const ir_stmt *body = ir_substitute_stmt(cx, s->loop.body, s->loop.var, ir_add(cx, s->loop.min, step));
+    body = ir_let_stmt(cx, mine, ir_lt(cx, step, s->loop.extent), push_guard(cx, mine, body));
+    return ir_for(cx, step, ir_int(cx, 0), most, how, body);
 }
 
 static const ir_stmt *place_in_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
@@ -315,7 +387,8 @@ static const ir_stmt *place_thread_loop(placer *pl, const ir_facts *f, const ir_
     pl->lack = (lack){0};
     *sum = kept;
     const ir_expr *guard = ir_lt(cx, s->loop.var, ir_add(cx, s->loop.min, s->loop.extent));
-    return place_in_loop(pl, f, ir_for_like(cx, s, s->loop.min, all, push_guard(cx, guard, s->loop.body)), sum);
+    return place_in_loop(pl, f, ir_for_like(cx, s, s->loop.min, all, push_guard(cx, guard, s->loop.body)),
+                         sum);
 }
 
 static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s, summary *sum)
@@ -323,12 +396,20 @@ static const ir_stmt *place_loop(placer *pl, const ir_facts *f, const ir_stmt *s
     const ir_stmt *out;
 
     append_own(pl, stand(pl, f), s, sum);
+    summary kept = *sum;
     if (lower_is_thread(s))
         return place_thread_loop(pl, f, s, sum);
     if (pl->diverges || !lower_parts_threads(pl->cx, &pl->differ, s))
         return place_in_loop(pl, f, s, sum);
     out = without_barrier(pl, f, s, sum);
-    return out || base_failed(pl->cx) ? out : refuse(pl, s);
+    if (out || base_failed(pl->cx))
+        return out;
+    const ir_stmt *equal = with_equal_steps(pl, f, s);
+    if (!equal)
+        return refuse(pl, s);
+    pl->lack = (lack){0};
+    *sum = kept;
+    return place_in_loop(pl, f, equal, sum);
 }
 
 /* ---- the rest ---- */
@@ -432,7 +513,8 @@ static bool look_launch(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
-static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, const ir_facts *f, const ir_stmt *s, const launch_walk *found)
+static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, const ir_facts *f,
+                                   const ir_stmt *s, const launch_walk *found)
 {
     placer pl = {.cx = cx, .program = program, .differ = lower_find_differing(cx, s)};
     summary sum = {0};
@@ -447,7 +529,8 @@ static const ir_stmt *place_launch(tec_context *cx, const ir_facts *program, con
 }
 
 /* The innermost blockIdx loop, or the outermost threadIdx loop where there is none. */
-static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, const ir_facts *f,
+                                  const ir_stmt *s)
 {
     launch_walk l = {.walk = {.stmt = look_launch, .cx = cx}, .f = f};
 
@@ -460,9 +543,13 @@ static const ir_stmt *find_launch(tec_context *cx, const ir_facts *program, cons
         return lower_with_inner(cx, s, find_launch(cx, program, lower_inside(f, s), lower_inner(s)));
     if (s->kind == IR_IF) {
         const ir_stmt *then = find_launch(cx, program, lower_inside(f, s), s->branch.then);
-        const ir_stmt *other = s->branch.otherwise ? find_launch(cx, program, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+        const ir_stmt *other = s->branch.otherwise
+                                   ? find_launch(cx, program, lower_inside_else(f, s), s->branch.otherwise)
+                                   : NULL;
 
-        return then == s->branch.then && other == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, other);
+        return then == s->branch.then && other == s->branch.otherwise
+                   ? s
+                   : ir_if(cx, s->branch.cond, then, other);
     }
     if (s->kind != IR_SEQ)
         return s;

@@ -1,16 +1,19 @@
-/* lower/blocks.c -- replaces each block by what it does: bindings substituted, predicate tested, updates written as stores.
+/* lower/blocks.c -- replaces each block by what it does: bindings substituted, predicate tested, updates
+ * written as stores.
  *
- *     block C(y = yo*8 + yi, k reduce = k) where yo*8 + yi < n {          if yo*8 + yi < n {
- *       C[y] sum= A[y, k]                                          =>       C[yo*8 + yi] = C[yo*8 + yi] + A[yo*8 + yi, k]
- *     }                                                                   }
+ *     block C(y = yo*8 + yi, k reduce = k) where yo*8 + yi < n {      if yo*8 + yi < n {
+ *       C[y] sum= A[y, k]                                         =>    C[yo*8 + yi] = C[yo*8 + yi] + A[yo*8
+ *                                                                         + yi, k]
+ *     }                                                               }
  *
  * requires  no block has an init
  * provides  no block or update is left
  * breaks    nothing
  *
- * An update of a tuple loads all targets, combines all, then stores all: (V[i], I[i]) argmax= (e, k) must not store V before I
- * was combined. A binding that is no variable or constant and is used often would be written out often; the simplifier
- * canonicalises indices anyway, and equal ones are shared again by lower/share.c, so it is substituted all the same.
+ * An update of a tuple loads all targets, combines all, then stores all: (V[i], I[i]) argmax= (e, k) must not
+ * store V before I was combined. A binding that is no variable or constant and is used often would be written
+ * out often; the simplifier canonicalises indices anyway, and equal ones are shared again by lower/share.c,
+ * so it is substituted all the same.
  */
 #include "lower/util.h"
 
@@ -67,7 +70,8 @@ static const ir_stmt *wrap(tec_context *cx, const lets *l, const ir_stmt *body)
 }
 
 /* A parameter of the combiner becomes `value`, through a let where it is used more than once. */
-static void bind(tec_context *cx, const ir_combiner *c, ir_subst *map, lets *l, const ir_expr *param, const ir_expr *value)
+static void bind(tec_context *cx, const ir_combiner *c, ir_subst *map, lets *l, const ir_expr *param,
+                 const ir_expr *value)
 {
     if (value && !is_atom(value) && uses(cx, c, param) > 1)
         value = name_it(cx, l, param->var.name, value);
@@ -104,7 +108,8 @@ static const ir_stmt *keep_note(tec_context *cx, const ir_block *b, const char *
     return body && value ? ir_attribute(cx, key, value, body) : body;
 }
 
-/* Children first: a block may contain blocks, whose bindings are over the iteration variables of the outer one. */
+/* Children first: a block may contain blocks, whose bindings are over the iteration variables of the outer
+ * one. */
 static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
 {
     tec_context *cx = rw->cx;
@@ -119,8 +124,10 @@ static const ir_stmt *lower_block(ir_rewrite *rw, const ir_stmt *s)
     for (int i = 0; i < b->n_iters; i++)
         base_map_put(cx, &map.vars, b->iters[i].var, s->block.bind[i]);
     body = ir_apply_stmt(cx, &map, body);
-    body = keep_note(cx, b, "pipeline_stage", keep_note(cx, b, "pipeline_order", keep_note(cx, b, "pipeline_async", body)));
-    return body && s->block.where && !BASE_PLANT_ON(cx, blocks_where) ? ir_if(cx, s->block.where, body, NULL) : body;
+    body = keep_note(cx, b, "pipeline_stage",
+                     keep_note(cx, b, "pipeline_order", keep_note(cx, b, "pipeline_async", body)));
+    return body && s->block.where && !BASE_PLANT_ON(cx, blocks_where) ? ir_if(cx, s->block.where, body, NULL)
+                                                                      : body;
 }
 
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)

@@ -5,10 +5,11 @@
  *       for j in 0..4 { B[..] = P[i*4 + j] }            P[0] = P[0] + A[t]
  *     }   each reads what it wrote: not carried       }   only the first one writes before it reads: carried
  *
- * An iteration's reads are followed in order, with what it has filled so far: boxes of elements, each under conditions. A condition
- * is over what stands outside and over the element itself (a guard `i*4 + j < n` around P[i*4 + j] says that the element is less
- * than n), so that a read is filled where its own facts imply the conditions. A condition that cannot be put so drops the box.
- * That the elements of a hull are all written rests on the rule of schedules that a block fills its box.
+ * An iteration's reads are followed in order, with what it has filled so far: boxes of elements, each under
+ * conditions. A condition is over what stands outside and over the element itself (a guard `i*4 + j < n`
+ * around P[i*4 + j] says that the element is less than n), so that a read is filled where its own facts imply
+ * the conditions. A condition that cannot be put so drops the box. That the elements of a hull are all
+ * written rests on the rule of schedules that a block fills its box.
  */
 #include "lower/carry.h"
 
@@ -134,7 +135,8 @@ static int access_of(lower_carry *c, const ir_stmt *s, const ir_buffer *b)
     if (lower_inner(s))
         w.access |= access_of(c, lower_inner(s), b);
     if (s->kind == IR_IF)
-        w.access |= access_of(c, s->branch.then, b) | (s->branch.otherwise ? access_of(c, s->branch.otherwise, b) : 0);
+        w.access |= access_of(c, s->branch.then, b) |
+                    (s->branch.otherwise ? access_of(c, s->branch.otherwise, b) : 0);
     base_map_put(c->cx, &c->accesses, s, (const void *)(intptr_t)w.access);
     return w.access;
 }
@@ -181,10 +183,11 @@ static const ir_expr *name_index(ir_rewrite *rw, const ir_expr *e)
 /* Puts the piece under a condition. */
 static void guard(lower_carry *c, piece *p, const ir_expr *cond)
 {
-    element_rewrite r = {.rw = {.cx = c->cx, .expr = name_index}, .box = &p->box, .point = point_of(c, p->box.buffer)};
+    element_rewrite r = {
+        .rw = {.cx = c->cx, .expr = name_index}, .box = &p->box, .point = point_of(c, p->box.buffer)};
     base_vec parts = {0}, all = {0};
 
-    lower_conjuncts(c->cx, cond, &parts);
+    ir_conjuncts(c->cx, cond, IR_DROP_LIKELY, &parts);
     for (int i = 0; i < p->where.n; i++)
         base_push(c->cx, &all, p->where.at[i]);
     for (int i = 0; i < parts.n; i++)
@@ -210,7 +213,8 @@ static const ir_expr *recovered(lower_carry *c, const ir_facts *f, const piece *
 }
 
 /* Frees the conditions of the variable of a loop that has ended; false: they cannot be had without it. */
-static bool free_conditions(lower_carry *c, const ir_facts *f, piece *p, const ir_expr *var, const ir_expr *first)
+static bool free_conditions(lower_carry *c, const ir_facts *f, piece *p, const ir_expr *var,
+                            const ir_expr *first)
 {
     const ir_expr *value = recovered(c, f, p, var);
     base_vec out = {0};
@@ -231,8 +235,10 @@ static bool free_conditions(lower_carry *c, const ir_facts *f, piece *p, const i
     return true;
 }
 
-/* One dimension of the box over the whole loop; false where that is no interval of which each element is written. */
-static bool span_dimension(const ir_facts *f, const ir_stmt *loop, const ir_expr **min, const ir_expr **extent)
+/* One dimension of the box over the whole loop; false where that is no interval of which each element is
+ * written. */
+static bool span_dimension(const ir_facts *f, const ir_stmt *loop, const ir_expr **min,
+                           const ir_expr **extent)
 {
     tec_context *cx = ir_facts_context(f);
     ir_ranges over = {.var = &loop->loop.var, .min = &loop->loop.min, .extent = &loop->loop.extent, .n = 1};
@@ -249,7 +255,8 @@ static bool span_dimension(const ir_facts *f, const ir_stmt *loop, const ir_expr
     return true;
 }
 
-/* What a piece of the body becomes over all iterations: false where nothing can be said. f holds outside the loop. */
+/* What a piece of the body becomes over all iterations: false where nothing can be said. f holds outside the
+ * loop. */
 static bool over_loop(lower_carry *c, const ir_facts *f, const ir_stmt *loop, piece *p)
 {
     tec_context *cx = c->cx;
@@ -292,8 +299,9 @@ static bool over_let(lower_carry *c, const ir_stmt *let, piece *p)
 
 /* ---- what is filled ---- */
 
-/* Two boxes as one of just their elements: they differ in one dimension at most, where the second goes on where the first ends or
- * earlier. (A hull may be larger, which is right for what is read and wrong for what is filled.) */
+/* Two boxes as one of just their elements: they differ in one dimension at most, where the second goes on
+ * where the first ends or earlier. (A hull may be larger, which is right for what is read and wrong for what
+ * is filled.) */
 static bool join(const ir_facts *f, const ir_region *a, const ir_region *b, ir_region *both)
 {
     tec_context *cx = ir_facts_context(f);
@@ -306,7 +314,8 @@ static bool join(const ir_facts *f, const ir_region *a, const ir_region *b, ir_r
         const ir_expr *end = ir_add(cx, a->min[d], a->extent[d]);
         if (++other > 1 || !ir_prove_le(f, a->min[d], b->min[d]) || !ir_prove_le(f, b->min[d], end))
             return false;
-        extent[d] = ir_simplify(f, ir_sub(cx, ir_max(cx, end, ir_add(cx, b->min[d], b->extent[d])), a->min[d]));
+        extent[d] =
+            ir_simplify(f, ir_sub(cx, ir_max(cx, end, ir_add(cx, b->min[d], b->extent[d])), a->min[d]));
     }
     *both = *a;
     both->extent = extent;
@@ -328,7 +337,8 @@ static void add_piece(lower_carry *c, const ir_facts *f, base_vec *to, piece *p)
     piece *last = to->n > 0 ? to->at[to->n - 1] : NULL;
     ir_region box;
 
-    if (last && same_conditions(last, p) && (join(f, &last->box, &p->box, &box) || join(f, &p->box, &last->box, &box))) {
+    if (last && same_conditions(last, p) &&
+        (join(f, &last->box, &p->box, &box) || join(f, &p->box, &last->box, &box))) {
         piece *both = base_copy(c->cx, last, sizeof *last);
 
         both->box = box;
@@ -366,7 +376,8 @@ static void fill_store(lower_carry *c, const ir_stmt *s, const ir_buffer *b, bas
     base_push(c->cx, out, p);
 }
 
-static void fill_branch(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_expr *cond, const ir_buffer *b, base_vec *out)
+static void fill_branch(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_expr *cond,
+                        const ir_buffer *b, base_vec *out)
 {
     base_vec inner = {0};
 
@@ -377,7 +388,8 @@ static void fill_branch(lower_carry *c, const ir_facts *f, const ir_stmt *s, con
     }
 }
 
-static void fill_branches(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, base_vec *out)
+static void fill_branches(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b,
+                          base_vec *out)
 {
     const ir_expr *cond = s->branch.cond;
 
@@ -394,12 +406,8 @@ static void fill(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_b
     if (!(access_of(c, s, b) & WRITES))
         return;
     switch (s->kind) {
-    case IR_STORE:
-        fill_store(c, s, b, out);
-        break;
-    case IR_IF:
-        fill_branches(c, f, s, b, out);
-        break;
+    case IR_STORE: fill_store(c, s, b, out); break;
+    case IR_IF: fill_branches(c, f, s, b, out); break;
     case IR_SEQ:
         for (int i = 0; i < s->seq.n; i++) {
             base_vec part = {0};
@@ -412,9 +420,7 @@ static void fill(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_b
     case IR_FOR:
     case IR_LET_STMT:
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE:
-        fill_inner(c, f, s, b, out);
-        break;
+    case IR_ATTRIBUTE: fill_inner(c, f, s, b, out); break;
     case IR_EVALUATE: { /* a call: what it writes is all of the buffer, by the rule of regions */
         piece *p = base_new(c->cx, piece);
 
@@ -424,8 +430,7 @@ static void fill(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_b
     }
     case IR_BLOCK:
     case IR_UPDATE:
-    case IR_ASSERT:
-        break;
+    case IR_ASSERT: break;
     }
 }
 
@@ -455,7 +460,8 @@ static bool holds(const ir_facts *f, const ir_region *box, const ir_region *r)
 
         if (!ir_prove_le(f, box->min[d], ir_int(cx, 0)) && !ir_prove_le(f, box->min[d], r->min[d]))
             return false;
-        if (!ir_prove_le(f, r->buffer->shape[d], end) && !ir_prove_le(f, ir_add(cx, r->min[d], r->extent[d]), end))
+        if (!ir_prove_le(f, r->buffer->shape[d], end) &&
+            !ir_prove_le(f, ir_add(cx, r->min[d], r->extent[d]), end))
             return false;
     }
     return true;
@@ -474,7 +480,8 @@ static bool covered_by(lower_carry *c, const ir_facts *f, const piece *p, const 
     for (int d = 0; d < r->buffer->n; d++)
         assume_within(f, inside, r, d, point[d]);
     for (int i = 0; i < p->where.n; i++)
-        if (!ir_prove(f, p->where.at[i]) && !ir_prove(inside, p->where.at[i])) /* fewer facts give shorter proofs */
+        /* fewer facts give shorter proofs */
+        if (!ir_prove(f, p->where.at[i]) && !ir_prove(inside, p->where.at[i]))
             return false;
     return true;
 }
@@ -501,7 +508,8 @@ static bool check_read(ir_walk *w, const ir_expr *e)
     const read_walk *r = (const read_walk *)w;
 
     if (e->op == IR_LOAD && e->load.buffer == r->buffer) {
-        ir_region at = e->load.n == r->buffer->n ? ir_region_point(w->cx, r->buffer, e->load.index) : ir_region_whole(w->cx, r->buffer);
+        ir_region at = e->load.n == r->buffer->n ? ir_region_point(w->cx, r->buffer, e->load.index)
+                                                 : ir_region_whole(w->cx, r->buffer);
 
         w->stop |= !covered(r->c, r->f, r->filled, widen_gathers(w->cx, &at));
     }
@@ -513,11 +521,16 @@ static bool check_read(ir_walk *w, const ir_expr *e)
     return !w->stop && ir_loads(w->cx, e);
 }
 
-/* Whether the statement itself, without its children, may read what is not filled. A variable of a let or of a reduction inside an
- * expression is none that anything is known of. */
-static bool reads_unfilled(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const base_vec *filled)
+/* Whether the statement itself, without its children, may read what is not filled. A variable of a let or of
+ * a reduction inside an expression is none that anything is known of. */
+static bool reads_unfilled(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b,
+                           const base_vec *filled)
 {
-    read_walk w = {.walk = {.expr = check_read, .kinds = IR_KIND_ACCESS, .cx = c->cx}, .c = c, .f = f, .buffer = b, .filled = filled};
+    read_walk w = {.walk = {.expr = check_read, .kinds = IR_KIND_ACCESS, .cx = c->cx},
+                   .c = c,
+                   .f = f,
+                   .buffer = b,
+                   .filled = filled};
     base_vec own = {0};
 
     own_expressions(c->cx, s, &own);
@@ -528,7 +541,8 @@ static bool reads_unfilled(lower_carry *c, const ir_facts *f, const ir_stmt *s, 
 }
 
 /* Whether s may read an element of b that is in none of the pieces filled so far. */
-static bool exposed(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const base_vec *filled)
+static bool exposed(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b,
+                    const base_vec *filled)
 {
     base_vec now = {0};
 
@@ -556,146 +570,4 @@ bool lower_carries(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const
     base_vec filled = {0};
 
     return exposed(c, lower_inside(f, loop), loop->loop.body, b, &filled);
-}
-
-/* ---- what iterations write ---- */
-
-/* Whether what s writes of b is written in the first iteration of the loop around it and in no other. */
-static bool only_first_writes(lower_carry *c, const ir_facts *f, const ir_stmt *s, const ir_buffer *b, const ir_stmt *loop)
-{
-    if (!(access_of(c, s, b) & WRITES))
-        return true;
-    if (s->kind == IR_IF)
-        return only_first_writes(c, lower_inside(f, s), s->branch.then, b, loop) &&
-               (!s->branch.otherwise || only_first_writes(c, lower_inside_else(f, s), s->branch.otherwise, b, loop));
-    if (lower_inner(s))
-        return only_first_writes(c, lower_inside(f, s), lower_inner(s), b, loop);
-    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        if (!only_first_writes(c, f, s->seq.stmt[i], b, loop))
-            return false;
-    return s->kind == IR_SEQ || ir_prove_le(f, loop->loop.var, loop->loop.min);
-}
-
-/* One dimension moves with the loop by at least what an iteration writes of it. */
-static bool moves_on(const ir_facts *f, const ir_region *r, const ir_stmt *loop)
-{
-    const ir_expr *rest;
-    int64_t by;
-
-    for (int d = 0; d < r->buffer->n; d++)
-        if (ir_linear(f, r->min[d], &loop->loop.var, 1, &by, &rest) && by != 0 && by != INT64_MIN &&
-            ir_prove_le(f, r->extent[d], ir_int(ir_facts_context(f), by < 0 ? -by : by)))
-            return true;
-    return false;
-}
-
-/* Loops, and places in a box, as digits that count from 0: the indices of the box over them. */
-typedef struct {
-    base_vec loops;        /* the ones in view */
-    ir_subst at;           /* their variables as minimum and digit */
-    base_vec digit, extent;
-    base_vec index, shape; /* of the dimensions that say something of these loops */
-} digits;
-
-static const ir_expr *add_digit(tec_context *cx, digits *d, const ir_expr *extent)
-{
-    const ir_expr *digit = ir_var(cx, "digit", BASE_I64);
-
-    base_push(cx, &d->digit, digit);
-    base_push(cx, &d->extent, extent);
-    return digit;
-}
-
-static void view_loop(tec_context *cx, digits *d, const ir_stmt *loop)
-{
-    base_push(cx, &d->loops, loop);
-    base_map_put(cx, &d->at.vars, loop->loop.var, ir_add(cx, loop->loop.min, add_digit(cx, d, loop->loop.extent)));
-}
-
-static bool says_of_loops(tec_context *cx, const digits *d, const ir_expr *e)
-{
-    for (int i = 0; i < d->loops.n; i++)
-        if (ir_uses_var(cx, e, ((const ir_stmt *)d->loops.at[i])->loop.var))
-            return true;
-    return false;
-}
-
-/* How wide the box is at most, whatever the loops in view do; NULL: not known. */
-static const ir_expr *widest(const ir_facts *f, const digits *d, const ir_expr *extent)
-{
-    tec_context *cx = ir_facts_context(f);
-    int64_t most = ir_bounds(f, extent).max;
-
-    if (!says_of_loops(cx, d, extent))
-        return extent;
-    return most < INT64_MAX ? ir_int(cx, most) : NULL;
-}
-
-static void view_box(const ir_facts *f, digits *d, const ir_region *r, bool points)
-{
-    tec_context *cx = ir_facts_context(f);
-
-    for (int i = 0; i < r->buffer->n; i++) {
-        const ir_expr *wide = says_of_loops(cx, d, r->min[i]) ? widest(f, d, r->extent[i]) : NULL;
-
-        if (!wide || (points && !is_one(wide)))
-            continue;
-        const ir_expr *index = ir_apply(cx, &d->at, r->min[i]);
-        if (!is_one(wide))
-            index = ir_add(cx, index, add_digit(cx, d, wide));
-        base_push(cx, &d->index, ir_simplify(f, index));
-        base_push(cx, &d->shape, r->buffer->shape[i]);
-    }
-}
-
-static bool are_told_apart(const ir_facts *f, const digits *d)
-{
-    ir_iter_map m;
-
-    if (d->index.n == 0)
-        return false;
-    ir_iter_map_detect(f, (const ir_expr *const *)d->digit.at, (const ir_expr *const *)d->extent.at, d->digit.n,
-                       (const ir_expr *const *)d->index.at, (const ir_expr *const *)d->shape.at, d->index.n, NULL, &m);
-    return m.bijective || m.injective;
-}
-
-/* The loop, and those around that occur in an index beside it, as a fused loop does that was split across them. */
-static void view_loops_beside(tec_context *cx, digits *d, const ir_region *r, const ir_stmt *loop, const base_vec *around)
-{
-    view_loop(cx, d, loop);
-    for (int i = 0; i < around->n; i++) {
-        const ir_stmt *s = around->at[i];
-        bool beside = false;
-
-        for (int k = 0; k < r->buffer->n && s->kind == IR_FOR; k++)
-            beside |= ir_uses_var(cx, r->min[k], loop->loop.var) && ir_uses_var(cx, r->min[k], s->loop.var);
-        if (beside)
-            view_loop(cx, d, s);
-    }
-}
-
-/* The elements that an iteration writes tell which one it is, as the digits of a fused loop do: where the iteration is written as a number,
- * and the place in the box as others, the indices are different for all of these. */
-static bool tells_iteration(const ir_facts *f, const ir_region *r, const ir_stmt *loop, const base_vec *around)
-{
-    tec_context *cx = ir_facts_context(f);
-
-    for (int beside = 0; beside < 2; beside++)
-        for (int tiles = 0; tiles < 2; tiles++) {
-            digits d = {0};
-
-            view_loops_beside(cx, &d, r, loop, beside ? around : &(base_vec){0});
-            view_box(f, &d, r, !tiles);
-            if (are_told_apart(f, &d))
-                return true;
-        }
-    return false;
-}
-
-bool lower_apart(lower_carry *c, const ir_facts *f, const ir_stmt *loop, const base_vec *around, const ir_buffer *b)
-{
-    const ir_facts *inside = lower_inside(f, loop);
-    const ir_region *r = lower_touched(c, inside, loop->loop.body, b)->write;
-
-    return !r || moves_on(inside, r, loop) || tells_iteration(inside, r, loop, around) || only_first_writes(c, inside, loop->loop.body, b, loop);
 }

@@ -1,4 +1,5 @@
-/* lower/compact.c -- gives each buffer an allocation as far inside as its values live, and no larger than what is touched there.
+/* lower/compact.c -- gives each buffer an allocation as far inside as its values live, and no larger than
+ * what is touched there.
  *
  *     buffer P: f32[64]
  *     for i in 0..8 {                              for i in 0..8 {
@@ -8,31 +9,38 @@
  *                                                    } }
  *
  * requires  no block is left
- * provides  every buffer is a parameter or allocated around all its uses; shared and local extents are constant
+ * provides  every buffer is a parameter or allocated around all its uses; shared and local extents are
+ *           constant
  * breaks    nothing
  *
- * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last of them), moved out of serial
- * loops that may carry a value: ones in whose body an element may be read that the same iteration did not write before. On its way out
- * it stops inside of the first loop that carries nothing; inside of the first parallel, vectorised, vthread or blockIdx loop of which it is
- * not proven that no two iterations write one element; and, for shared or local memory of a GPU, inside of its launch.
+ * The place is the lowest statement around all accesses (of a sequence: the part from the first to the last
+ * of them), moved out of serial loops that may carry a value: ones in whose body an element may be read that
+ * the same iteration did not write before. On its way out it stops inside of the first loop that carries
+ * nothing; inside of the first parallel, vectorised, vthread or blockIdx loop to whose iterations the buffer
+ * is private; and, for shared or local memory of a GPU, inside of its launch.
  *
- * Why that is right. Rule 3 of the schedule (docs/loop-tree.md) admits a loop L whose iterations run at the same time for one of two
- * reasons. (a) The buffer is private: each iteration reads only what it wrote itself. (b) No two iterations write one element, and
- * none reads another's.
- * - Placed inside of L: right under (a). Values that (b) lets a loop around L carry would be lost, so we must not be here then.
- * - Placed outside: right under (b), and where the elements are distinct under (a) too. If they are not, iterations would overwrite each other.
- * So what decides is whether the elements that iterations write are distinct (lower_apart), which is proven from the indices by the means that
- * schedule/depend.c uses for (b): one dimension moves on, the digits tell the iteration, one iteration alone writes. Where that fails,
- * (b) was not the reason, and (a) holds. A loop around L carries nothing then, even if lower_carries cannot see it. Threads are the
- * exception: what they hand to each other is shared memory, which they have together whatever each of them writes.
+ * Why that is right. Rule 3 of the schedule (docs/loop-tree.md) admits a loop L whose iterations run at the
+ * same time for one of two reasons. (a) The buffer is private: each iteration reads only what it wrote
+ * itself. (b) No two iterations write one element, and none reads another's.
+ * - Placed inside of L: right under (a). Values that (b) lets a loop around L carry would be lost, so we must
+ *   not be here then.
+ * - Placed outside: right under (b), and where the elements are distinct under (a) too. If they are not,
+ *   iterations would overwrite each other.
+ * The tree tells which of the two it was, and lower/reasons.c has noted it on L: @reason.P("private") is (a),
+ * "owned" is (b), and "once", no two iterations run a block, is a case of (b). Without a note, the buffer is
+ * one that a pass made for what an iteration does, as partial results of a reduction: (a). Threads are the
+ * exception: what they hand to each other is shared memory, which they have together whatever each of them
+ * writes.
  *
- * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot the shape, only what
- * the predicates leave is touched. A buffer of global scope that shrinks to a few elements becomes local. Local and shared memory whose
- * extents are no constants becomes global: outside of launches as it is, inside by lower/spill.c. A buffer with strides
- * of its own, or one that a call addresses, keeps its shape.
+ * Each dimension shrinks to the hull of the accesses; the minimum may be negative and the hull may overshoot
+ * the shape, only what the predicates leave is touched. A buffer of global scope that shrinks to a few
+ * elements becomes local. Local and shared memory whose extents are no constants becomes global: outside of
+ * launches as it is, inside by lower/spill.c. A buffer with strides of its own, or one that a call addresses,
+ * keeps its shape.
  */
 #include "ir/intrinsic.h"
 #include "lower/carry.h"
+#include "lower/reasons.h"
 #include "lower/spill.h"
 
 enum { SMALL_BYTES = 512 };
@@ -40,30 +48,30 @@ enum { SMALL_BYTES = 512 };
 /* Where one buffer goes, and what becomes of it. */
 typedef struct {
     const ir_buffer *old, *new;
-    const ir_expr *const *min;  /* what its indices are rebased by; NULL: nothing */
+    const ir_expr *const *min; /* what its indices are rebased by; NULL: nothing */
     const ir_stmt *at;
-    int first, last;            /* of a sequence: the statements that use it */
+    int first, last; /* of a sequence: the statements that use it */
 } placement;
 
 typedef struct {
-    base_vec chain;    /* from the root to the place, */
-    int all;           /* and so many of them to the lowest statement around all uses */
-    base_vec facts;    /* of each of them, as seen from outside */
+    base_vec chain; /* from the root to the place, */
+    int all;        /* and so many of them to the lowest statement around all uses */
+    base_vec facts; /* of each of them, as seen from outside */
 } descent;
 
 typedef struct {
     ir_rewrite rw;
     const lower_options *o;
     const ir_program *p;
-    base_map tracked;    /* buffer -> placement */
-    base_map users;      /* statement -> base_map of the tracked buffers that it or a child uses */
+    base_map tracked; /* buffer -> placement */
+    base_map users;   /* statement -> base_map of the tracked buffers that it or a child uses */
     lower_carry carry;
-    base_map fixed;      /* buffers that keep their shape */
-    base_map at;         /* statement -> base_vec of placements */
-    base_map spilled;    /* memory of launches that became global: it is allocated before the launch */
+    base_map fixed;         /* buffers that keep their shape */
+    base_map at;            /* statement -> base_vec of placements */
+    base_map spilled;       /* memory of launches that became global: it is allocated before the launch */
     const ir_buffer *large; /* memory of a launch whose size is no constant; NULL: none was met */
     const char *why_large;
-    base_vec around_large;  /* the statements around its uses */
+    base_vec around_large; /* the statements around its uses */
 } compactor;
 
 /* ---- who uses what ---- */
@@ -182,7 +190,8 @@ static bool uses_itself(compactor *c, const ir_stmt *s, const ir_buffer *b)
 /* ---- where ---- */
 
 /* The only child of s that uses b, with the facts that hold there; NULL where s is the place. */
-static const ir_stmt *only_user(compactor *c, const ir_stmt *s, const ir_buffer *b, const ir_facts *f, const ir_facts **inside)
+static const ir_stmt *only_user(compactor *c, const ir_stmt *s, const ir_buffer *b, const ir_facts *f,
+                                const ir_facts **inside)
 {
     const ir_stmt *found = NULL;
 
@@ -213,12 +222,16 @@ static bool is_one_after_another(const ir_stmt *loop)
     return loop->loop.how == IR_SERIAL || loop->loop.how == IR_UNROLLED;
 }
 
-/* Whether b may be one for all iterations of a loop of the chain that run at the same time. */
-static bool may_be_common(compactor *c, const descent *d, int i, const ir_buffer *b)
+/* Whether b may be one for all iterations of a loop of the chain that run at the same time. f holds outside
+ * of
+ * the loop. */
+static bool may_be_common(const ir_facts *f, const ir_stmt *loop, const ir_buffer *b)
 {
-    const ir_stmt *loop = d->chain.at[i];
+    const char *reason = lower_reason(ir_facts_context(f), loop, b);
 
-    return (lower_is_thread(loop) && b->scope != IR_GLOBAL) || lower_apart(&c->carry, d->facts.at[i], loop, &(base_vec){.at = d->chain.at, .n = i}, b);
+    return (lower_is_thread(loop) && b->scope != IR_GLOBAL) ||
+           (reason && !base_same(reason, tree_reason_text(TREE_PRIVATE))) ||
+           ir_prove_le(f, loop->loop.extent, ir_int(ir_facts_context(f), 1));
 }
 
 /* The loop of the chain that a launch begins at, which memory of its threads does not outlive; -1: none. */
@@ -267,7 +280,8 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
         base_push(c->rw.cx, &d->facts, f);
     }
     d->all = d->chain.n;
-    /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops around. */
+    /* All uses lie in the last loop: where its iterations read what they wrote, so do those of the loops
+     * around. */
     int place = d->chain.n - 1, launch = launch_of(c, d, b);
     for (int i = place; i > launch; i--) {
         const ir_stmt *s = d->chain.at[i];
@@ -278,7 +292,7 @@ static void descend(compactor *c, const ir_facts *f, const ir_buffer *b, descent
             break;
         if (is_one_after_another(s))
             place = i;
-        else if (!may_be_common(c, d, i, b))
+        else if (!may_be_common(d->facts.at[i], s, b))
             break;
     }
     place = base_map_has(&c->spilled, b) ? outside_of_launch(d, place) : place;
@@ -306,7 +320,8 @@ static bool check_capacity(compactor *c, const ir_buffer *b)
             return true;
     if (b->scope != IR_SHARED || !most || bytes <= most)
         return true;
-    return base_fail(c->rw.cx, TEC_INVALID, b->loc, "buffer '%s' takes %lld bytes of shared memory, the target has %lld", b->name,
+    return base_fail(c->rw.cx, TEC_INVALID, b->loc,
+                     "buffer '%s' takes %lld bytes of shared memory, the target has %lld", b->name,
                      (long long)bytes, (long long)most);
 }
 
@@ -319,7 +334,8 @@ static bool is_launched(const descent *d)
     return false;
 }
 
-/* On the host, shared and local memory of any size may be kept in the workspace: there are no threads to share with, and no registers of theirs. */
+/* On the host, shared and local memory of any size may be kept in the workspace: there are no threads to
+ * share with, and no registers of theirs. */
 static bool may_be_global(const compactor *c, const ir_buffer *b, const descent *d)
 {
     if (target_offers(c->o->target, TARGET_HOST))
@@ -334,7 +350,8 @@ static bool check_scope(compactor *c, ir_buffer *b, const ir_buffer *old, const 
     for (int i = 0; i < b->n && b->scope != IR_GLOBAL; i++) {
         if (ir_is_int(b->shape[i], &n))
             continue;
-        const char *why = base_format(c->rw.cx, "dimension %d is '%s' here", i, ir_expr_text(c->rw.cx, b->shape[i]));
+        const char *why =
+            base_format(c->rw.cx, "dimension %d is '%s' here", i, ir_expr_text(c->rw.cx, b->shape[i]));
         if (!may_be_global(c, b, d)) {
             c->large = old;
             c->why_large = why;
@@ -381,7 +398,9 @@ static ir_region hull(const ir_facts *f, const lower_touch *t, const ir_buffer *
 
     if (!read || !write)
         return read ? *read : write ? *write : ir_region_whole(ir_facts_context(f), b);
-    return BASE_PLANT_ON(ir_facts_context(f), compact_extent) ? *read : ir_region_union(f, (ir_region[]){*read, *write}, 2);
+    return BASE_PLANT_ON(ir_facts_context(f), compact_extent)
+               ? *read
+               : ir_region_union(f, (ir_region[]){*read, *write}, 2);
 }
 
 /* An extent over symbols alone: the largest while the loops around run; NULL where it has no bound. */
@@ -405,7 +424,8 @@ static const ir_expr *over_symbols(compactor *c, const ir_facts *f, const ir_exp
     return lower_extent(f, ir_int(c->rw.cx, 0), loops.n > 0 ? max : extent);
 }
 
-/* Memory that threads share holds what all of them touch, not only the one that the loops around stand for. */
+/* Memory that threads share holds what all of them touch, not only the one that the loops around stand
+ * for. */
 static ir_region over_threads(compactor *c, const ir_facts *f, const descent *d, const ir_region *r)
 {
     tec_context *cx = c->rw.cx;
@@ -434,7 +454,8 @@ static bool shape_it(compactor *c, const ir_facts *f, const descent *d, const lo
 {
     tec_context *cx = c->rw.cx;
     ir_buffer *b = ir_buffer_copy(cx, p->old);
-    const ir_expr **shape = base_array(cx, const ir_expr *, b->n), **min = base_array(cx, const ir_expr *, b->n);
+    const ir_expr **shape = base_array(cx, const ir_expr *, b->n),
+                  **min = base_array(cx, const ir_expr *, b->n);
     bool same = true;
 
     if (!p->old->strides && !p->old->offset && !base_map_has(&c->fixed, p->old)) {
@@ -481,7 +502,8 @@ static bool place(compactor *c, const ir_facts *program, const ir_buffer *b)
     descend(c, program, b, &d);
     p->at = d.chain.at[d.chain.n - 1];
     choose_range(c, p);
-    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d, lower_touched(&c->carry, d.facts.at[d.chain.n - 1], p->at, b), p))
+    if (!shape_it(c, d.facts.at[d.chain.n - 1], &d,
+                  lower_touched(&c->carry, d.facts.at[d.chain.n - 1], p->at, b), p))
         return false;
 
     base_vec *list = base_map_get(&c->at, p->at);
@@ -505,7 +527,8 @@ static const ir_stmt *allocate_all(compactor *c, const base_vec *list, int first
 }
 
 /* The statements of a sequence, those that share buffers wrapped together: ranges that overlap become one. */
-static const ir_stmt *allocate_in_seq(compactor *c, const base_vec *list, const ir_stmt *old, const ir_stmt *const *stmt)
+static const ir_stmt *allocate_in_seq(compactor *c, const base_vec *list, const ir_stmt *old,
+                                      const ir_stmt *const *stmt)
 {
     tec_context *cx = c->rw.cx;
     base_vec out = {0};
@@ -538,7 +561,8 @@ static const ir_expr *const *rebase(compactor *c, const ir_buffer *b, const ir_e
         return index;
     const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n);
     for (int i = 0; i < n; i++)
-        out[i] = i == 0 && BASE_PLANT_ON(c->rw.cx, compact_rebase) ? index[i] : ir_sub(c->rw.cx, index[i], p->min[i]);
+        out[i] = i == 0 && BASE_PLANT_ON(c->rw.cx, compact_rebase) ? index[i]
+                                                                   : ir_sub(c->rw.cx, index[i], p->min[i]);
     return out;
 }
 
@@ -588,6 +612,8 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
         return allocate_in_seq(c, list, s, stmt);
     }
     const ir_stmt *out = ir_rewrite_stmt_children(rw, s);
+    if (out && out->kind == IR_FOR)
+        out = lower_without_reasons(rw->cx, out);
     if (out && s->kind == IR_STORE)
         out = rebase_store(c, s, out);
     for (int i = list ? list->n - 1 : -1; i >= 0; i--)
@@ -607,26 +633,32 @@ static bool place_all(compactor *c)
     return true;
 }
 
-/* The program with what is too large for its launch in global memory; NULL with an error where that cannot be. */
+/* The program with what is too large for its launch in global memory; NULL with an error where that cannot
+ * be. */
 static const ir_program *make_room(compactor *c)
 {
     tec_context *cx = c->rw.cx;
     const ir_buffer *b = c->large, *spilled = NULL;
-    const ir_program *p =
-        b && !target_offers(c->o->target, TARGET_HOST) ? lower_spill(cx, c->p, b, &c->around_large, &spilled) : NULL;
+    const ir_program *p = b && !target_offers(c->o->target, TARGET_HOST)
+                              ? lower_spill(cx, c->p, b, &c->around_large, &spilled)
+                              : NULL;
 
     if (p) {
         base_log(cx, 1, "compact: '%s' is kept in the workspace: %s", b->name, c->why_large);
         base_map_put(cx, &c->spilled, spilled, spilled);
     } else if (b && !base_failed(cx)) {
-        base_fail(cx, TEC_INVALID, b->loc, "buffer '%s' in scope %s needs constant extents: %s", b->name, ir_scope_text(b->scope), c->why_large);
+        base_fail(cx, TEC_INVALID, b->loc, "buffer '%s' in scope %s needs constant extents: %s", b->name,
+                  ir_scope_text(b->scope), c->why_large);
     }
     return p;
 }
 
 static const ir_program *compact(const lower_options *o, const ir_program *p, base_map spilled)
 {
-    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer}, .o = o, .p = p, .carry.cx = o->cx,
+    compactor c = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .buffer = visit_buffer},
+                   .o = o,
+                   .p = p,
+                   .carry.cx = o->cx,
                    .spilled = spilled};
 
     if (!place_all(&c)) {

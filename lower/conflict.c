@@ -1,10 +1,12 @@
 /* lower/conflict.c -- whether two accesses by different threads of one block may meet.
  *
- * Two proofs that they do not: the boxes that all threads together touch are apart; or some dimensions, which both index alike,
- * tell the thread from the element, so that only a thread itself comes back to its elements.
+ * Two proofs that they do not: the boxes that all threads together touch are apart; or some dimensions, which
+ * both index alike, tell the thread from the element, so that only a thread itself comes back to its
+ * elements.
  */
-#include "ir/region.h"
 #include "lower/conflict.h"
+#include "ir/reason/itermap.h"
+#include "ir/region/region.h"
 
 /* ---- what a statement touches ---- */
 
@@ -66,9 +68,12 @@ void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, ba
 /* ---- apart ---- */
 
 /* The element of the later access, in its own iteration of the loop that carries. */
-static const ir_expr *later(tec_context *cx, const ir_expr *e, const lower_between *how, const ir_expr *distance)
+static const ir_expr *later(tec_context *cx, const ir_expr *e, const lower_between *how,
+                            const ir_expr *distance)
 {
-    return how->carried ? ir_substitute(cx, e, how->carried->loop.var, ir_add(cx, how->carried->loop.var, distance)) : e;
+    return how->carried
+               ? ir_substitute(cx, e, how->carried->loop.var, ir_add(cx, how->carried->loop.var, distance))
+               : e;
 }
 
 static ir_region whole_box(const ir_facts *f, const lower_access *a, const lower_between *how)
@@ -119,13 +124,15 @@ static bool turns_differ(const ir_facts *f, const ir_expr *x, const ir_expr *y)
     return a && b && ir_is_int(ir_simplify(f, ir_sub(cx, a, b)), &d) && d % m != 0;
 }
 
-static bool apart(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how)
+static bool apart(const ir_facts *program, const lower_access *a, const lower_access *b,
+                  const lower_between *how)
 {
     tec_context *cx = ir_facts_context(program);
     ir_facts *f = ir_facts_new(cx, a->at->facts);
     const ir_expr *distance = how->next ? ir_int(cx, 1) : ir_var(cx, "distance", BASE_I64);
     ir_region x = whole_box(a->at->facts, a, how), y = whole_box(b->at->facts, b, how);
-    const ir_expr **min = base_array(cx, const ir_expr *, y.buffer->n), **extent = base_array(cx, const ir_expr *, y.buffer->n);
+    const ir_expr **min = base_array(cx, const ir_expr *, y.buffer->n),
+                  **extent = base_array(cx, const ir_expr *, y.buffer->n);
 
     if (!how->next)
         ir_facts_assume(f, ir_ge(cx, distance, ir_int(cx, 1)));
@@ -142,14 +149,15 @@ static bool apart(const ir_facts *program, const lower_access *a, const lower_ac
 
 /* ---- each thread its own ---- */
 
-/* The dimensions that both index alike, over threads and over loops that stand for any of their iterations. */
+/* The dimensions that both index alike, over threads and over loops that stand for any of their
+ * iterations. */
 typedef struct {
     tec_context *cx;
     ir_facts *f;
-    base_vec var, extent; /* threads first, then inner loops in order of use */
-    base_vec seen[2];     /* the inner loops' own variables, of a and b */
+    base_vec var, extent;            /* threads first, then inner loops in order of use */
+    base_vec seen[2];                /* the inner loops' own variables, of a and b */
     const ir_expr *axis[3], *all[3]; /* the variable of a thread axis and how many threads it has */
-    int bound[2];         /* axes that have a loop around a, around b */
+    int bound[2];                    /* axes that have a loop around a, around b */
 } likeness;
 
 static const ir_expr *fresh(likeness *l, const char *name, const ir_expr *extent)
@@ -162,7 +170,8 @@ static const ir_expr *fresh(likeness *l, const char *name, const ir_expr *extent
     return var;
 }
 
-/* The variable of a thread axis ranges over all threads that do either access: loops over one axis may differ in length. */
+/* The variable of a thread axis ranges over all threads that do either access: loops over one axis may differ
+ * in length. */
 static void cover_axis(likeness *l, const lower_access *a, int axis)
 {
     ir_how how = (ir_how)(IR_THREAD_X + axis);
@@ -192,7 +201,8 @@ static void map_threads(likeness *l, const lower_access *a, int which, ir_subst 
     }
 }
 
-/* A constant that e never exceeds, where its form tells one; e otherwise. What is distinct within it is so within e. */
+/* A constant that e never exceeds, where its form tells one; e otherwise. What is distinct within it is so
+ * within e. */
 static const ir_expr *at_most(tec_context *cx, const ir_expr *e)
 {
     int64_t a, b;
@@ -206,8 +216,10 @@ static const ir_expr *at_most(tec_context *cx, const ir_expr *e)
     return e->op == IR_MIN && x_known ? x : e->op == IR_MIN && y_known ? y : e;
 }
 
-/* Loops that do not stand still between a and b: their k-th in order of use becomes the k-th variable of both. */
-static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int which, const lower_between *how, ir_subst *map, base_vec *own)
+/* Loops that do not stand still between a and b: their k-th in order of use becomes the k-th variable of
+ * both. */
+static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int which,
+                      const lower_between *how, ir_subst *map, base_vec *own)
 {
     base_vec free = {0};
 
@@ -219,7 +231,8 @@ static void map_inner(likeness *l, const lower_access *a, const ir_expr *e, int 
             if (s->loop.var != free.at[v] || lower_is_thread(s) || (i < how->common && s != how->carried) ||
                 base_map_has(&map->vars, s->loop.var))
                 continue;
-            const ir_expr *min = ir_apply(l->cx, map, s->loop.min), *extent = ir_apply(l->cx, map, s->loop.extent);
+            const ir_expr *min = ir_apply(l->cx, map, s->loop.min),
+                          *extent = ir_apply(l->cx, map, s->loop.extent);
             if (l->seen[which].n == own->n)
                 base_push(l->cx, own, fresh(l, "inner", at_most(l->cx, extent)));
             const ir_expr *var = own->at[l->seen[which].n];
@@ -257,13 +270,15 @@ static bool tells_thread(const likeness *l, const base_vec *bind, const base_vec
         return true;
     if (bind->n == 0)
         return false;
-    ir_iter_map_detect(l->f, (const ir_expr *const *)var.at, (const ir_expr *const *)extent.at, var.n, (const ir_expr *const *)bind->at,
-                       (const ir_expr *const *)dom->at, bind->n, NULL, &m);
+    ir_iter_map_detect(l->f, (const ir_expr *const *)var.at, (const ir_expr *const *)extent.at, var.n,
+                       (const ir_expr *const *)bind->at, (const ir_expr *const *)dom->at, bind->n, NULL, &m);
     return m.bijective || m.injective;
 }
 
-/* Adds a function of one index that comes out alike for both: the index itself, or which of a thread's pieces it falls in. */
-static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_expr *shape, base_vec *bind, base_vec *dom)
+/* Adds a function of one index that comes out alike for both: the index itself, or which of a thread's pieces
+ * it falls in. */
+static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_expr *shape, base_vec *bind,
+                      base_vec *dom)
 {
     tec_context *cx = l->cx;
 
@@ -287,7 +302,8 @@ static void add_alike(likeness *l, const ir_expr *x, const ir_expr *y, const ir_
     }
 }
 
-static bool own(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how)
+static bool own(const ir_facts *program, const lower_access *a, const lower_access *b,
+                const lower_between *how)
 {
     tec_context *cx = ir_facts_context(program);
     likeness l = {.cx = cx, .f = ir_facts_new(cx, program)};
@@ -305,12 +321,14 @@ static bool own(const ir_facts *program, const lower_access *a, const lower_acce
     for (int d = 0; d < a->buffer->n; d++) {
         map_inner(&l, a, a->index[d], 0, how, &map[0], &inner);
         map_inner(&l, b, b->index[d], 1, how, &map[1], &inner);
-        add_alike(&l, ir_apply(cx, &map[0], a->index[d]), ir_apply(cx, &map[1], b->index[d]), a->buffer->shape[d], &bind, &dom);
+        add_alike(&l, ir_apply(cx, &map[0], a->index[d]), ir_apply(cx, &map[1], b->index[d]),
+                  a->buffer->shape[d], &bind, &dom);
     }
     return same_extents(&l) && tells_thread(&l, &bind, &dom);
 }
 
-bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how)
+bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b,
+                    const lower_between *how)
 {
     if (!a->write && !b->write)
         return false;

@@ -1,6 +1,7 @@
-/* lower/conflict.h -- whether two accesses by different threads of one block may meet.
+/* lower/conflict.h -- inside the room: whether two accesses by different threads of one block may meet.
  *
- *     lower_accesses(cx, site, s, &list);                                      // what s itself touches, not its children
+ *     // what s itself touches, not its children
+ *     lower_accesses(cx, site, s, &list);
  *     if (lower_conflict(f, a, b, &(lower_between){.common = depth})) -> a barrier has to stand between them
  *
  * What is not proven counts as a conflict.
@@ -10,7 +11,8 @@
 
 #include "lower/util.h"
 
-/* Where an access stands: the loops around it inside the launch, outermost first, those over thread axes among them. */
+/* Where an access stands: the loops around it inside the launch, outermost first, those over thread axes
+ * among them. */
 typedef struct {
     const ir_stmt *const *loop;
     int n;
@@ -24,14 +26,17 @@ typedef struct {
     const lower_stand *at;
 } lower_access;
 
-/* How one follows the other: in the same iteration of the first `common` loops, or in a later one of the loop that stands behind these. */
+/* How one follows the other: in the same iteration of the first `common` loops, or in a later one of the loop
+ * that stands behind these. */
 typedef struct {
     int common;
     const ir_stmt *carried; /* NULL: same iteration */
     bool next;              /* it is the very next iteration */
 } lower_between;
 
-void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out); /* of lower_access * */
-bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b, const lower_between *how);
+/* of lower_access * */
+void lower_accesses(tec_context *cx, const lower_stand *at, const ir_stmt *s, base_vec *out);
+bool lower_conflict(const ir_facts *program, const lower_access *a, const lower_access *b,
+                    const lower_between *how);
 
 #endif

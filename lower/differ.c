@@ -1,6 +1,6 @@
 /* lower/differ.c -- from the outside in: the variables of thread loops differ, then what is made of them. */
 #include "lower/differ.h"
-#include "ir/interp.h"
+#include "ir/calls.h"
 
 typedef struct {
     ir_walk walk;
@@ -12,7 +12,8 @@ static bool look_expr(ir_walk *w, const ir_expr *e)
     const base_map *differ = ((look *)w)->differ;
 
     w->stop |= e->op == IR_VAR && base_map_has(differ, e);
-    w->stop |= e->op == IR_LOAD && (e->load.buffer->scope == IR_LOCAL || base_map_has(differ, e->load.buffer));
+    w->stop |=
+        e->op == IR_LOAD && (e->load.buffer->scope == IR_LOCAL || base_map_has(differ, e->load.buffer));
     w->stop |= e->op == IR_CALL && e->call.n_buffers > 0;
     return !w->stop;
 }
@@ -27,12 +28,14 @@ bool lower_differs(tec_context *cx, const base_map *differ, const ir_expr *e)
 
 bool lower_parts_threads(tec_context *cx, const base_map *differ, const ir_stmt *loop)
 {
-    return lower_differs(cx, differ, loop->loop.min) || lower_differs(cx, differ, loop->loop.extent) || loop->loop.how == IR_VECTORISED;
+    return lower_differs(cx, differ, loop->loop.min) || lower_differs(cx, differ, loop->loop.extent) ||
+           loop->loop.how == IR_VECTORISED;
 }
 
 bool lower_is_for_all(const ir_expr *call)
 {
-    return base_same(call->call.name, IR_CALL_BARRIER) || base_same(call->call.name, IR_CALL_COMMIT) || base_same(call->call.name, IR_CALL_WAIT);
+    return base_same(call->call.name, IR_CALL_BARRIER) || base_same(call->call.name, IR_CALL_COMMIT) ||
+           base_same(call->call.name, IR_CALL_WAIT);
 }
 
 /* ---- what threads hand over ---- */
@@ -57,7 +60,8 @@ static bool same_place(const ir_buffer *b, const ir_expr *const *x, const ir_exp
     return x && y;
 }
 
-/* What is updated where it stands in global memory, as sums are, is no exchange: threads have their own elements there. */
+/* What is updated where it stands in global memory, as sums are, is no exchange: threads have their own
+ * elements there. */
 static void use(exchange *x, const ir_buffer *b, const ir_expr *const *index, bool write)
 {
     usage *u = base_map_get(&x->used, b);
@@ -94,7 +98,8 @@ static bool exchange_stmt(ir_walk *w, const ir_stmt *s)
     return !w->stop;
 }
 
-bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *a, const ir_expr *b, const ir_stmt *s)
+bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *a, const ir_expr *b,
+                          const ir_stmt *s)
 {
     exchange x = {.walk = {.expr = exchange_expr, .stmt = exchange_stmt, .cx = cx}, .differ = differ};
 
@@ -112,7 +117,8 @@ static void find(tec_context *cx, const ir_stmt *s, bool in_thread, base_map *ou
         base_map_put(cx, out, s->loop.var, s);
     if (s->kind == IR_LET_STMT && lower_differs(cx, out, s->let.value))
         base_map_put(cx, out, s->let.var, s);
-    if (s->kind == IR_ALLOCATE && in_thread && s->allocate.buffer->scope != IR_SHARED && s->allocate.buffer->scope != IR_WARP)
+    if (s->kind == IR_ALLOCATE && in_thread && s->allocate.buffer->scope != IR_SHARED &&
+        s->allocate.buffer->scope != IR_WARP)
         base_map_put(cx, out, s->allocate.buffer, s);
     for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
         find(cx, s->seq.stmt[i], in_thread, out);

@@ -1,9 +1,10 @@
-/* lower/differ.h -- what differs between the threads of a launch.
+/* lower/differ.h -- inside the room: what differs between the threads of a launch.
  *
  *     base_map differ = lower_find_differing(cx, p->body);
  *     if (lower_differs(cx, &differ, cond)) -> not all threads take one branch
  *
- * The map holds variables whose values differ, and buffers of which each thread has its own. What is not known counts as different.
+ * The map holds variables whose values differ, and buffers of which each thread has its own. What is not
+ * known counts as different.
  */
 #ifndef LOWER_DIFFER_H
 #define LOWER_DIFFER_H
@@ -13,14 +14,18 @@
 base_map lower_find_differing(tec_context *cx, const ir_stmt *s);
 bool lower_differs(tec_context *cx, const base_map *differ, const ir_expr *e);
 
-/* Whether threads that come to the loop, which is not one over threads, may run different iterations of it: they cannot wait for each other inside. */
+/* Whether threads that come to the loop, which is not one over threads, may run different iterations of it:
+ * they cannot wait for each other inside. */
 bool lower_parts_threads(tec_context *cx, const base_map *differ, const ir_stmt *loop);
 
-/* Whether a or b (NULL: none) differs, and threads may have to meet inside s: it has a barrier, or uses twice what it writes in memory that is
- * not one thread's own. Then a and b must not decide which iterations or branches of s a thread runs. */
-bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *a, const ir_expr *b, const ir_stmt *s);
+/* Whether a or b (NULL: none) differs, and threads may have to meet inside s: it has a barrier, or uses twice
+ * what it writes in memory that is not one thread's own. Then a and b must not decide which iterations or
+ * branches of s a thread runs. */
+bool lower_parts_exchange(tec_context *cx, const base_map *differ, const ir_expr *a, const ir_expr *b,
+                          const ir_stmt *s);
 
-/* A call without operands in memory at which the threads of a block meet, or that is about their asynchronous copies. Who has begun none may come too. */
+/* A call without operands in memory at which the threads of a block meet, or that is about their asynchronous
+ * copies. Who has begun none may come too. */
 bool lower_is_for_all(const ir_expr *call);
 
 #endif

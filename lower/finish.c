@@ -8,7 +8,8 @@
  * provides  loops are serial or parallel, parallel ones not nested; no attributes, no hints
  * breaks    nothing
  *
- * A parallel loop inside another runs serially: the pool is busy already, and iterations in order are one of the orders allowed.
+ * A parallel loop inside another runs serially: the pool is busy already, and iterations in order are one of
+ * the orders allowed.
  */
 #include "lower/util.h"
 
@@ -36,22 +37,26 @@ static const ir_stmt *serial(finisher *f, const ir_stmt *s)
     return copy;
 }
 
-/* The body of a parallel loop has a rewrite of its own, since what is inside becomes something else than it would outside. */
+/* The body of a parallel loop has a rewrite of its own, since what is inside becomes something else than it
+ * would outside. */
 static const ir_stmt *visit_loop(finisher *f, const ir_stmt *s)
 {
     tec_context *cx = f->rw.cx;
     ir_how how = s->loop.how;
 
     if (how != IR_SERIAL && how != IR_PARALLEL)
-        return base_fail(cx, TEC_INVALID, s->loc, "loop '%s' is %s, which target '%s' cannot run", s->loop.var->var.name,
-                         ir_how_text(how), target_text(cx, f->o->target));
+        return base_fail(cx, TEC_INVALID, s->loc, "loop '%s' is %s, which target '%s' cannot run",
+                         s->loop.var->var.name, ir_how_text(how), target_text(cx, f->o->target));
     if (how == IR_SERIAL || f->parallel) {
         s = ir_rewrite_stmt_children(&f->rw, s);
         return s && how == IR_PARALLEL && s->kind == IR_FOR ? serial(f, s) : s;
     }
-    finisher inside = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_HINT}, .o = f->o, .parallel = true};
+    finisher inside = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_HINT},
+                       .o = f->o,
+                       .parallel = true};
     const ir_stmt *body = ir_rewrite_stmt(&inside.rw, s->loop.body);
-    const ir_expr *min = ir_rewrite_expr(&f->rw, s->loop.min), *extent = ir_rewrite_expr(&f->rw, s->loop.extent);
+    const ir_expr *min = ir_rewrite_expr(&f->rw, s->loop.min),
+                  *extent = ir_rewrite_expr(&f->rw, s->loop.extent);
     if (body == s->loop.body && min == s->loop.min && extent == s->loop.extent)
         return s;
     return ir_for_like(cx, s, min, extent, body);

@@ -5,9 +5,11 @@
  *
  * requires  no block is left
  * provides  every access has one dimension; no buffer has strides or an offset
- * breaks    the shapes of parameters: a flat buffer has as many elements as reach from its address to its last element
+ * breaks    the shapes of parameters: a flat buffer has as many elements as reach from its address to its
+ *           last element
  *
- * Buffers of scope, alignment and alias class stay as they are. The element offsets that calls hand over become absolute.
+ * Buffers of scope, alignment and alias class stay as they are. The element offsets that calls hand over
+ * become absolute.
  */
 #include "lower/util.h"
 
@@ -89,8 +91,8 @@ static const ir_expr *visit_call(ir_rewrite *rw, const ir_expr *e)
     for (int i = 0; i < e->call.n_buffers; i++)
         if (e->call.buffer[i]->offset)
             arg[i] = ir_add(rw->cx, arg[i], e->call.buffer[i]->offset);
-    return ir_call(rw->cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, out->call.buffer,
-                   out->call.n_buffers, out->call.pure);
+    return ir_call(rw->cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n,
+                   out->call.buffer, out->call.n_buffers, out->call.pure);
 }
 
 static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
@@ -122,7 +124,8 @@ static const ir_stmt *visit_store(ir_rewrite *rw, const ir_stmt *s)
 
 static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 {
-    return s->kind == IR_STORE && !is_flat(s->store.buffer) ? visit_store(rw, s) : ir_rewrite_stmt_children(rw, s);
+    return s->kind == IR_STORE && !is_flat(s->store.buffer) ? visit_store(rw, s)
+                                                            : ir_rewrite_stmt_children(rw, s);
 }
 
 static const ir_buffer *visit_buffer(ir_rewrite *rw, const ir_buffer *b)

@@ -4,11 +4,12 @@
  *     D[0] = C[0] - A[0] * B[0]     =>     D[0] = fma(-A[0], B[0], C[0])
  *
  * requires  nothing
- * provides  no sum of a float32 or float64 product is left, unless the policy is strict or the target has no such instruction
+ * provides  no sum of a float32 or float64 product is left, unless the policy is strict or the target has no
+ *           such instruction
  * breaks    nothing
  *
- * Code generators never fuse on their own, so this pass is where the floating-point policy decides. float16 and bfloat16 compute
- * in float32 and round after each operation; they are left alone.
+ * Code generators never fuse on their own, so this pass is where the floating-point policy decides. float16
+ * and bfloat16 compute in float32 and round after each operation; they are left alone.
  */
 #include "lower/util.h"
 

@@ -40,7 +40,8 @@ static const ir_note *take(importer *im, const ir_note *notes, base_loc loc)
         if (!value)
             continue;
         if (value->op != IR_STRING)
-            return base_fail(cx, TEC_INVALID, loc, "the pragma %s wants a text or the name of a file in quotes, found %s", keys[i],
+            return base_fail(cx, TEC_INVALID, loc,
+                             "the pragma %s wants a text or the name of a file in quotes, found %s", keys[i],
                              ir_expr_text(cx, value));
         if (!is_listed(im, keys[i], value))
             im->notes = ir_note_set(cx, im->notes, base_format(cx, "%s.%d", keys[i], im->n++), value);
@@ -52,7 +53,9 @@ static const ir_note *take(importer *im, const ir_note *notes, base_loc loc)
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 {
     importer *im = (importer *)rw;
-    const ir_note *notes = s->kind == IR_FOR ? s->loop.notes : s->kind == IR_BLOCK ? s->block.block->notes : NULL;
+    const ir_note *notes = s->kind == IR_FOR     ? s->loop.notes
+                           : s->kind == IR_BLOCK ? s->block.block->notes
+                                                 : NULL;
     const ir_note *rest = take(im, notes, s->loc);
     const ir_stmt *out = base_failed(rw->cx) ? NULL : ir_rewrite_stmt_children(rw, s);
 

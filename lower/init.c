@@ -10,14 +10,15 @@
  * provides  no block has an init
  * breaks    nothing
  *
- * The init stands before the outermost loop of its reduction, in copies of those loops inside that its elements depend on: so a
- * reduction without points still initialises, and the inner loop does not test. The spatial conjuncts of the predicate guard it;
- * those that speak of a loop of the reduction alone guard only the update. Where the loops need not start at the first point of
- * the reduction (the later part of a loop that was cut), the init is either known not to be due, or it stays in place under a
- * test that all reduce variables are 0; that is right only if there is a first point and no other comes before it, so a reduction that
- * may be empty or is guarded there, or several loops of both kinds, are refused.
+ * The init stands before the outermost loop of its reduction, in copies of those loops inside that its
+ * elements depend on: so a reduction without points still initialises, and the inner loop does not test. The
+ * spatial conjuncts of the predicate guard it; those that speak of a loop of the reduction alone guard only
+ * the update. Where the loops need not start at the first point of the reduction (the later part of a loop
+ * that was cut), the init is either known not to be due, or it stays in place under a test that all reduce
+ * variables are 0; that is right only if there is a first point and no other comes before it, so a reduction
+ * that may be empty or is guarded there, or several loops of both kinds, are refused.
  */
-#include "ir/region.h"
+#include "ir/region/region.h"
 #include "lower/nest.h"
 
 typedef struct {
@@ -26,8 +27,8 @@ typedef struct {
 } placer;
 
 /* The conjuncts that concern where the init stores; true where others were left out. */
-static bool spatial_conjuncts(tec_context *cx, const lower_site *s, int at, const base_map *reduce, const base_map *spatial,
-                              base_vec *out)
+static bool spatial_conjuncts(tec_context *cx, const tree_site *s, int at, const base_map *reduce,
+                              const base_map *spatial, base_vec *out)
 {
     base_vec all = {0};
     bool left_out = false;
@@ -48,7 +49,7 @@ static bool spatial_conjuncts(tec_context *cx, const lower_site *s, int at, cons
     return left_out;
 }
 
-static const ir_stmt *init_block(const ir_facts *f, const lower_site *s)
+static const ir_stmt *init_block(const ir_facts *f, const tree_site *s)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_block *b = s->stmt->block.block;
@@ -92,15 +93,16 @@ static void put_before(placer *p, const ir_stmt *where, const ir_stmt *init)
 static const ir_expr *maybe_empty(const ir_facts *f, const ir_block *b)
 {
     for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER && !ir_prove_lt(f, ir_int(ir_facts_context(f), 0), b->iters[i].extent))
+        if (b->iters[i].kind == IR_REDUCE_ITER &&
+            !ir_prove_lt(f, ir_int(ir_facts_context(f), 0), b->iters[i].extent))
             return b->iters[i].var;
     return NULL;
 }
 
-/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. f holds there: inside
- * the loops it would be known that they run. */
-static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, const base_map *reduce, base_map *used,
-                              const base_vec *guards)
+/* Before path[at], in copies of the loops that the elements depend on; `used` holds those of the bindings. f
+ * holds there: inside the loops it would be known that they run. */
+static const ir_stmt *hoisted(const ir_facts *f, const tree_site *s, int at, const base_map *reduce,
+                              base_map *used, const base_vec *guards)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_block *b = s->stmt->block.block;
@@ -110,32 +112,37 @@ static const ir_stmt *hoisted(const ir_facts *f, const lower_site *s, int at, co
     for (int i = at; i < s->n; i++) {
         const ir_stmt *p = s->path[i];
 
-        if (p->kind == IR_FOR && base_map_has(used, p->loop.var) && base_map_has(reduce, p->loop.var) && maybe_empty(f, b))
+        if (p->kind == IR_FOR && base_map_has(used, p->loop.var) && base_map_has(reduce, p->loop.var) &&
+            maybe_empty(f, b))
             return base_fail(cx, TEC_INVALID, b->loc,
                              "cannot place the init of '%s': loop '%s' mixes spatial and reduce variables, "
                              "and the reduction over '%s' may be empty",
                              b->name, p->loop.var->var.name, maybe_empty(f, b)->var.name);
     }
-    return lower_copy_loops(cx, s, at, used, BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards, init_block(f, s));
+    return lower_copy_loops(cx, s, at, used, BASE_PLANT_ON(cx, init_guard) ? &(base_vec){0} : guards,
+                            init_block(f, s));
 }
 
-/* A fused loop visits the points of a reduction in order, but pieces of it may have been reordered: the second loop from path[at] inwards of
- * both kinds, with which another point may come before the one where all reduce variables are 0. */
-static const ir_stmt *mixed_loop(const lower_site *s, int at, const base_map *reduce, const base_map *spatial)
+/* A fused loop visits the points of a reduction in order, but pieces of it may have been reordered: the
+ * second loop from path[at] inwards of both kinds, with which another point may come before the one where all
+ * reduce variables are 0. */
+static const ir_stmt *mixed_loop(const tree_site *s, int at, const base_map *reduce, const base_map *spatial)
 {
     int n = 0;
 
     for (int i = at; i < s->n; i++) {
         const ir_stmt *p = s->path[i];
 
-        if (p->kind == IR_FOR && base_map_has(reduce, p->loop.var) && base_map_has(spatial, p->loop.var) && ++n == 2)
+        if (p->kind == IR_FOR && base_map_has(reduce, p->loop.var) && base_map_has(spatial, p->loop.var) &&
+            ++n == 2)
             return p;
     }
     return NULL;
 }
 
 /* Beside the block itself, where all its reduce variables are 0. */
-static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const ir_stmt *mixed, const base_vec *guards, bool guarded)
+static const ir_stmt *in_place(const ir_facts *f, const tree_site *s, const ir_stmt *mixed,
+                               const base_vec *guards, bool guarded)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_block *b = s->stmt->block.block;
@@ -143,12 +150,14 @@ static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const ir_
 
     if (mixed)
         return base_fail(cx, TEC_INVALID, b->loc,
-                         "cannot place the init of '%s': its loops are not known to start at the first point of the reduction, and '%s' is not the "
+                         "cannot place the init of '%s': its loops are not known to start at the first point "
+                         "of the reduction, and '%s' is not the "
                          "only one that mixes spatial and reduce variables",
                          b->name, mixed->loop.var->var.name);
     if (guarded || maybe_empty(f, b))
         return base_fail(cx, TEC_INVALID, b->loc,
-                         "cannot place the init of '%s': its loops are not known to start at the first point of the reduction, "
+                         "cannot place the init of '%s': its loops are not known to start at the first point "
+                         "of the reduction, "
                          "which may be %s",
                          b->name, guarded ? "guarded" : "empty");
     for (int i = 0; i < b->n_iters; i++)
@@ -156,7 +165,7 @@ static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const ir_
             base_push(cx, &tests, ir_eq(cx, s->stmt->block.bind[i], ir_int(cx, 0)));
     for (int i = 0; i < guards->n; i++)
         base_push(cx, &tests, guards->at[i]);
-    const ir_expr *test = lower_conjoin(cx, &tests);
+    const ir_expr *test = ir_conjoin(cx, &tests);
     return test ? ir_if(cx, test, init_block(f, s), NULL) : init_block(f, s);
 }
 
@@ -164,12 +173,13 @@ static const ir_stmt *in_place(const ir_facts *f, const lower_site *s, const ir_
 static bool is_empty(const ir_facts *program, const ir_block *b)
 {
     for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_REDUCE_ITER && ir_prove_le(program, b->iters[i].extent, ir_int(ir_facts_context(program), 0)))
+        if (b->iters[i].kind == IR_REDUCE_ITER &&
+            ir_prove_le(program, b->iters[i].extent, ir_int(ir_facts_context(program), 0)))
             return true;
     return false;
 }
 
-static bool place(placer *p, const ir_facts *program, const lower_site *s)
+static bool place(placer *p, const ir_facts *program, const tree_site *s)
 {
     tec_context *cx = p->rw.cx;
     const ir_block *b = s->stmt->block.block;
@@ -190,8 +200,9 @@ static bool place(placer *p, const ir_facts *program, const lower_site *s)
         return true;
 
     const ir_facts *outside = lower_site_facts(program, s, at);
-    const ir_stmt *init = first == LOWER_STARTS ? hoisted(outside, s, at, &reduce, &spatial, &guards)
-                                                : in_place(outside, s, mixed_loop(s, at, &reduce, &spatial), &guards, guarded);
+    const ir_stmt *init = first == LOWER_STARTS
+                              ? hoisted(outside, s, at, &reduce, &spatial, &guards)
+                              : in_place(outside, s, mixed_loop(s, at, &reduce, &spatial), &guards, guarded);
     if (init)
         put_before(p, first == LOWER_STARTS && at < s->n ? s->path[at] : s->stmt, init);
     return init != NULL;
@@ -223,11 +234,10 @@ const ir_program *lower_init(const lower_options *o, const ir_program *p)
 {
     placer pl = {.rw = {.cx = o->cx, .stmt = visit}};
     const ir_facts *f = ir_facts_of_program(o->cx, p);
-    base_vec sites = {0};
+    tree_sites sites = tree_all_sites(o->cx, p->body);
 
-    lower_sites(o->cx, p->body, &sites);
     for (int i = 0; i < sites.n; i++) {
-        const lower_site *s = sites.at[i];
+        const tree_site *s = &sites.at[i];
 
         if (s->stmt->block.block->init && !place(&pl, f, s))
             return NULL;

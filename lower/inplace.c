@@ -2,9 +2,9 @@
  *
  *     for i in 0..64 { for j in 0..8 { Q[i*8 + j] = exp(P[i*8 + j]) + A[i] } }       Q may lie on P
  *
- * A nest of constant loops around one store, whose index takes another value in each iteration, and that reads P at that index
- * only: when an element of Q is written, the element of P in its place has been read for the last time. Whether P is needed
- * elsewhere is the caller's question.
+ * A nest of constant loops around one store, whose index takes another value in each iteration, and that
+ * reads P at that index only: when an element of Q is written, the element of P in its place has been read
+ * for the last time. Whether P is needed elsewhere is the caller's question.
  */
 #include "lower/inplace.h"
 
@@ -48,7 +48,8 @@ static bool descend(nest *n, const ir_stmt *s)
     return false;
 }
 
-/* Whether the index differs between all iterations: from the smallest step up, each passes what the smaller ones cover. */
+/* Whether the index differs between all iterations: from the smallest step up, each passes what the smaller
+ * ones cover. */
 static bool is_injective(nest *n, const ir_expr *index)
 {
     int64_t covered = index->dtype.lanes;
@@ -66,7 +67,8 @@ static bool is_injective(nest *n, const ir_expr *index)
                 next = i;
         if (next < 0)
             return true;
-        if (llabs(n->by[next]) < covered || __builtin_mul_overflow(llabs(n->by[next]), n->extent[next], &covered))
+        if (llabs(n->by[next]) < covered ||
+            __builtin_mul_overflow(llabs(n->by[next]), n->extent[next], &covered))
             return false;
         n->extent[next] = 1;
     }
@@ -84,7 +86,8 @@ static bool note_load(ir_walk *w, const ir_expr *e)
     loads *l = (loads *)w;
 
     if (e->op == IR_LOAD)
-        base_map_put(w->cx, ir_same(e->load.index[0], l->store->store.index[0]) ? &l->same : &l->other, e->load.buffer, e);
+        base_map_put(w->cx, ir_same(e->load.index[0], l->store->store.index[0]) ? &l->same : &l->other,
+                     e->load.buffer, e);
     for (int i = 0; e->op == IR_CALL && i < e->call.n_buffers; i++)
         base_map_put(w->cx, &l->other, e->call.buffer[i], e);
     return true;

@@ -1,6 +1,7 @@
-/* lower/inplace.h -- which loops may write their result over their operand.
+/* lower/inplace.h -- inside the room: which loops may write their result over their operand.
  *
- *     if (lower_in_place(f, loop, &to, &from)) ...     // to: what the loop stores; from: those that it may lie upon (ir_buffer *)
+ *     // to: what the loop stores; from: those that it may lie upon (ir_buffer *)
+ *     if (lower_in_place(f, loop, &to, &from)) ...
  */
 #ifndef LOWER_INPLACE_H
 #define LOWER_INPLACE_H

@@ -1,14 +1,15 @@
 /* lower/intrinsics.c -- calls of intrinsics whose text is statements become these, over the operands' memory.
  *
- *     intrinsic dot.update "c[0] = c[0] + a[0] * b[0]" { program dot.update(a: f32[1], b: f32[1], out c: f32[1]) ... }
+ *     intrinsic dot.update "c[0] = c[0] + a[0] * b[0]" { program dot.update(a: f32[1], b: f32[1],
+ *         out c: f32[1]) ... }
  *     evaluate call<i32> dot.update(&A, &B, &C, i, j, 0)       =>       C[0] = C[0] + A[i] * B[j]
  *
  * requires  every access has one dimension; the offsets of operands are absolute
  * provides  no call of such an intrinsic is left
  * breaks    nothing
  *
- * An element of an operand is its offset plus the indices by the strides that the parameter declares. Loops, lets and allocations of the
- * text get variables of their own at each call.
+ * An element of an operand is its offset plus the indices by the strides that the parameter declares. Loops,
+ * lets and allocations of the text get variables of their own at each call.
  */
 #include "ir/intrinsic.h"
 #include "lower/util.h"
@@ -53,7 +54,8 @@ static const ir_expr *scaled(tec_context *cx, const ir_expr *index, const ir_exp
     if (ir_is_value(by, 1))
         return index;
     if (index->op == IR_RAMP)
-        return ir_ramp(cx, ir_mul(cx, index->ramp.base, by), ir_mul(cx, index->ramp.stride, by), index->dtype.lanes);
+        return ir_ramp(cx, ir_mul(cx, index->ramp.base, by), ir_mul(cx, index->ramp.stride, by),
+                       index->dtype.lanes);
     return ir_mul(cx, index, index->dtype.lanes > 1 ? ir_broadcast(cx, by, index->dtype.lanes) : by);
 }
 
@@ -76,20 +78,25 @@ static const ir_expr *add(tec_context *cx, const ir_expr *a, const ir_expr *b)
 }
 
 /* The element number from the operand's address. */
-static const ir_expr *element(expansion *x, const ir_buffer *param, int operand, const ir_expr *const *index, int n)
+static const ir_expr *element(expansion *x, const ir_buffer *param, int operand, const ir_expr *const *index,
+                              int n)
 {
     tec_context *cx = x->rw.cx;
     const ir_expr *at = x->call->call.arg[operand], *by = ir_int(cx, 1);
 
     if (n != param->n && param->strides)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' of '%s' has strides, so it takes %d indices", param->name, x->call->call.name,
-                         param->n);
+        return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' of '%s' has strides, so it takes %d indices",
+                         param->name, x->call->call.name, param->n);
     for (int d = n - 1; d >= 0; d--) {
         const ir_expr *i = ir_rewrite_expr(&x->rw, index[d]);
 
         if (!i)
             return NULL;
-        at = add(cx, at, scaled(cx, i, param->strides && !BASE_PLANT_ON(cx, intrinsics_strides) ? ir_apply(cx, &x->values, param->strides[d]) : by));
+        at = add(cx, at,
+                 scaled(cx, i,
+                        param->strides && !BASE_PLANT_ON(cx, intrinsics_strides)
+                            ? ir_apply(cx, &x->values, param->strides[d])
+                            : by));
         by = n == param->n ? ir_mul(cx, by, ir_apply(cx, &x->values, param->shape[d])) : by;
     }
     return at;
@@ -118,8 +125,8 @@ static const ir_expr *expand_expr(ir_rewrite *rw, const ir_expr *e)
     const ir_expr *out = ir_rewrite_children(rw, e);
     if (!out || out->op != IR_CALL || !out->call.intrinsic)
         return out;
-    return ir_call(rw->cx, out->dtype, out->call.name, known_as(x->w, out->call.intrinsic), out->call.arg, out->call.n, out->call.buffer,
-                   out->call.n_buffers, out->call.pure);
+    return ir_call(rw->cx, out->dtype, out->call.name, known_as(x->w, out->call.intrinsic), out->call.arg,
+                   out->call.n, out->call.buffer, out->call.n_buffers, out->call.pure);
 }
 
 static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *s)
@@ -129,7 +136,8 @@ static const ir_stmt *expand_stmt(ir_rewrite *rw, const ir_stmt *s)
 
     if (operand < 0)
         return ir_rewrite_stmt_children(rw, s);
-    const ir_expr *at = element(x, s->store.buffer, operand, s->store.index, s->store.n), *value = ir_rewrite_expr(rw, s->store.value);
+    const ir_expr *at = element(x, s->store.buffer, operand, s->store.index, s->store.n),
+                  *value = ir_rewrite_expr(rw, s->store.value);
     const ir_expr *mask = s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL;
     const ir_buffer *b = x->call->call.buffer[operand];
     if (!at || !value)
@@ -167,7 +175,8 @@ static bool has_statements(tec_context *cx, const ir_intrinsic *in)
 
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 {
-    if (s->kind != IR_EVALUATE || s->value->op != IR_CALL || !has_statements(rw->cx, s->value->call.intrinsic))
+    if (s->kind != IR_EVALUATE || s->value->op != IR_CALL ||
+        !has_statements(rw->cx, s->value->call.intrinsic))
         return ir_rewrite_stmt_children(rw, s);
     ir_at(rw->cx, s->loc);
     return expand((writer *)rw, s->value);

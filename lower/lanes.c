@@ -1,46 +1,37 @@
 /* lower/lanes.c -- gives a reduction over a vectorised loop one partial result for each lane.
  *
- *     for k.0 in 0..n/16 {                            for v in 0..16 vectorised { block S.lanes.init: P[v] = 0 }
- *       for k.1 in 0..16 vectorised {                 for k.0 in 0..n/16 {
- *         block S(k reduce = k.0*16 + k.1) {    =>      for k.1 in 0..16 vectorised { block S.lanes(lane = k.1): P[lane] sum= A[k] }
- *           init { S[] = 0 }                          }
- *           S[] sum= A[k]                             for v in 0..8 vectorised { block S.lanes.8: P[v] sum= P[v + 8] }   # 4, 2, 1
- *     } } }                                           for v in 0..1 { block S(lane reduce = v): init S[] = 0, S[] sum= P[lane] }
+ *     for k.0 in 0..n/16 {                        for v in 0..16 vectorised { block S.lanes.init: P[v] = 0 }
+ *       for k.1 in 0..16 vectorised {             for k.0 in 0..n/16 {
+ *         block S(k reduce = k.0*16 + k.1) {  =>    for k.1 in 0..16 vectorised {
+ *                                                     block S.lanes(lane = k.1): P[lane] sum= A[k] }
+ *           init { S[] = 0 }                      }
+ *           S[] sum= A[k]                         for v in 0..8 vectorised {
+ *                                                   block S.lanes.8: P[v] sum= P[v + 8] }   # 4, 2, 1
+ *     } } }                                       for v in 0..1 { block S(lane reduce = v): init S[] = 0,
+ *                                                   S[] sum= P[lane] }
  *
  * requires  a loop tree
  * provides  no vectorised loop is bound to a reduce variable that the block's elements do not depend on
  * breaks    the names of blocks: S is the one that combines the lanes
  *
- * Where the target has masks, the number of lanes is rounded up to a power of two, so that a partial result fills its register.
- * The partial results start at the identity and span all loops of the reduction; they combine once, by halves while their number
- * is even, the rest in order. Lanes that the predicate leaves out keep the identity; elements that it leaves out get no partial
- * results. This re-associates, so it needs a combiner that is declared to allow it, and for floats the fast policy; otherwise the
- * loop runs serially, which is logged.
+ * Where the target has masks, the number of lanes is rounded up to a power of two, so that a partial result
+ * fills its register. The partial results start at the identity and span all loops of the reduction; they
+ * combine once, by halves while their number is even, the rest in order. Lanes that the predicate leaves out
+ * keep the identity; elements that it leaves out get no partial results. This re-associates, so it needs a
+ * combiner that is declared to allow it, and for floats the fast policy; otherwise the loop runs serially,
+ * which is logged.
  *
  * lower/threads.c does the same for the threads of a block.
  */
-#include "ir/interp.h"
-#include "ir/region.h"
 #include "lower/lanes.h"
+#include "ir/calls.h"
+#include "ir/region/region.h"
 
 /* Longer loops are not padded to a power of two. */
 enum { MAX_PADDED = 256 };
 
-/* The update that is all a block does, possibly under conditions; NULL where it does something else. */
-static const ir_stmt *only_update(const ir_stmt *s)
-{
-    if (s->kind == IR_IF && !s->branch.otherwise)
-        return only_update(s->branch.then);
-    return s->kind == IR_UPDATE ? s : NULL;
-}
-
-static const ir_stmt *with_update(tec_context *cx, const ir_stmt *s, const ir_stmt *update)
-{
-    return s->kind == IR_IF ? ir_if(cx, s->branch.cond, with_update(cx, s->branch.then, update), NULL) : update;
-}
-
 /* A variable that alone is a spatial one of the block: its values are distinct elements. */
-static bool is_dimension(const lower_site *s, const ir_expr *var)
+static bool is_dimension(const tree_site *s, const ir_expr *var)
 {
     for (int i = 0; i < s->stmt->block.block->n_iters; i++)
         if (s->stmt->block.block->iters[i].kind != IR_REDUCE_ITER && s->stmt->block.bind[i] == var)
@@ -48,9 +39,10 @@ static bool is_dimension(const lower_site *s, const ir_expr *var)
     return false;
 }
 
-/* The place in the path of a loop over lanes that is all reduction; -1: none. Of several thread axes the last: partial results in
- * registers, which those along x may have, have no dimension that others could share. */
-static int lane_loop(const lower_splitter *sp, const lower_site *s)
+/* The place in the path of a loop over lanes that is all reduction; -1: none. Of several thread axes the
+ * last: partial results in registers, which those along x may have, have no dimension that others could
+ * share. */
+static int lane_loop(const lower_splitter *sp, const tree_site *s)
 {
     tec_context *cx = sp->rw.cx;
     base_map reduce = {0}, spatial = {0};
@@ -62,8 +54,9 @@ static int lane_loop(const lower_splitter *sp, const lower_site *s)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, 0, s->stmt->block.bind[i], &spatial);
     for (int i = 0; i < s->n; i++)
-        if (s->path[i]->kind == IR_FOR && sp->kind->runs(s->path[i]->loop.how) && base_map_has(&reduce, s->path[i]->loop.var) &&
-            !base_map_has(&spatial, s->path[i]->loop.var) && (found < 0 || s->path[i]->loop.how > s->path[found]->loop.how))
+        if (s->path[i]->kind == IR_FOR && sp->kind->runs(s->path[i]->loop.how) &&
+            base_map_has(&reduce, s->path[i]->loop.var) && !base_map_has(&spatial, s->path[i]->loop.var) &&
+            (found < 0 || s->path[i]->loop.how > s->path[found]->loop.how))
             found = i;
     return found;
 }
@@ -106,7 +99,7 @@ static bool use_in_stmt(ir_walk *w, const ir_stmt *s)
 }
 
 /* Whether what stands beside the path at path[i] touches what the block updates. */
-static bool is_used_beside(tec_context *cx, const lower_site *s, int i, const ir_stmt *update)
+static bool is_used_beside(tec_context *cx, const tree_site *s, int i, const ir_stmt *update)
 {
     const ir_stmt *next = i + 1 < s->n ? s->path[i + 1] : s->stmt;
     target_use u = {.w = {.expr = use_in_expr, .stmt = use_in_stmt, .cx = cx}, .update = update};
@@ -117,21 +110,22 @@ static bool is_used_beside(tec_context *cx, const lower_site *s, int i, const ir
     return u.found;
 }
 
-/* The last place between the reduction's outermost loop and the vectorised one where others fill or take the results; -1: none. */
-static int shared_at(tec_context *cx, const lower_site *s, int loop)
+/* The last place between the reduction's outermost loop and the vectorised one where others fill or take the
+ * results; -1: none. */
+static int shared_at(tec_context *cx, const tree_site *s, int loop)
 {
     base_map reduce = {0};
 
     lower_reduce_vars(cx, s, &reduce);
     for (int i = loop - 1; i > lower_reduction_at(s, &reduce); i--)
-        if (is_used_beside(cx, s, i, only_update(s->stmt->block.block->body)))
+        if (is_used_beside(cx, s, i, ir_only_update(s->stmt->block.block->body)))
             return i;
     return -1;
 }
 
-/* The place of the outermost loop that the partial results span. Where others fill or take the results within the reduction, as an
- * accumulating cache does, that is a loop inside of what they share. */
-static int outermost(tec_context *cx, const lower_site *s, const base_map *reduce, int loop)
+/* The place of the outermost loop that the partial results span. Where others fill or take the results within
+ * the reduction, as an accumulating cache does, that is a loop inside of what they share. */
+static int outermost(tec_context *cx, const tree_site *s, const base_map *reduce, int loop)
 {
     int shared = shared_at(cx, s, loop), at = shared + 1;
 
@@ -142,7 +136,7 @@ static int outermost(tec_context *cx, const lower_site *s, const base_map *reduc
     return at;
 }
 
-static lower_start first_point(const lower_splitter *sp, const lower_site *s)
+static lower_start first_point(const lower_splitter *sp, const tree_site *s)
 {
     base_map reduce = {0};
 
@@ -150,8 +144,9 @@ static lower_start first_point(const lower_splitter *sp, const lower_site *s)
     return lower_first_point(lower_site_facts(sp->f, s, s->n), s, lower_reduction_at(s, &reduce));
 }
 
-/* A loop of the reduction that the elements depend on too: its copies would combine the lanes of an element more than once. */
-static bool is_mixed(tec_context *cx, const lower_site *s)
+/* A loop of the reduction that the elements depend on too: its copies would combine the lanes of an element
+ * more than once. */
+static bool is_mixed(tec_context *cx, const tree_site *s)
 {
     base_map reduce = {0}, spatial = {0};
     const ir_block *b = s->stmt->block.block;
@@ -168,9 +163,9 @@ static bool is_mixed(tec_context *cx, const lower_site *s)
 }
 
 /* Why the reduction must keep its order; NULL where it need not. */
-static const char *forbidden(const lower_splitter *sp, const lower_site *s, int loop)
+static const char *forbidden(const lower_splitter *sp, const tree_site *s, int loop)
 {
-    const ir_stmt *u = only_update(s->stmt->block.block->body);
+    const ir_stmt *u = ir_only_update(s->stmt->block.block->body);
     int64_t n;
 
     if (!u)
@@ -189,12 +184,15 @@ static const char *forbidden(const lower_splitter *sp, const lower_site *s, int 
     if (is_mixed(sp->rw.cx, s))
         return "a loop around it runs over reduction and other axes at once";
     for (int i = loop + 1; i < s->n; i++)
-        if (s->path[i]->kind == IR_SEQ || (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED))
+        if (s->path[i]->kind == IR_SEQ ||
+            (s->path[i]->kind == IR_FOR && s->path[i]->loop.how == IR_VECTORISED &&
+             sp->kind->runs(IR_VECTORISED)))
             return "its body is not a single block";
     return sp->kind->forbids ? sp->kind->forbids(sp->rw.cx, s) : NULL;
 }
 
-/* Whether the index moves with threads only, so that each thread that keeps its own partial results has one element of it. */
+/* Whether the index moves with threads only, so that each thread that keeps its own partial results has one
+ * element of it. */
 static bool is_one_for_each(tec_context *cx, const lower_reduction *r, const ir_expr *index)
 {
     const ir_block *b = r->site->stmt->block.block;
@@ -219,7 +217,8 @@ static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction
     for (int i = 0; i < b->n; i++)
         shape[i] = is_one_for_each(cx, r, r->update->update.index[i]) ? ir_int(cx, 1) : b->shape[i];
     shape[b->n] = ir_int(cx, r->lanes);
-    ir_buffer *part = ir_buffer_copy(cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", b->name), b->dtype, shape, b->n + !r->own));
+    ir_buffer *part = ir_buffer_copy(
+        cx, ir_buffer_new(cx, base_format(cx, "%s.lanes", b->name), b->dtype, shape, b->n + !r->own));
     part->scope = r->scope;
     part->loc = b->loc;
     base_push(cx, &sp->buffers, part);
@@ -228,9 +227,11 @@ static const ir_buffer *partial_buffer(lower_splitter *sp, const lower_reduction
 
 /* ---- blocks ---- */
 
-/* A block like that of the reduction, with the given variables, bindings and body; its regions follow from the body. */
-static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *r, const char *name, const ir_iter *iters,
-                                 const ir_expr *const *bind, int n, const ir_stmt *init, const ir_stmt *body, const ir_expr *where)
+/* A block like that of the reduction, with the given variables, bindings and body; its regions follow from
+ * the body. */
+static const ir_stmt *make_block(lower_splitter *sp, const lower_reduction *r, const char *name,
+                                 const ir_iter *iters, const ir_expr *const *bind, int n, const ir_stmt *init,
+                                 const ir_stmt *body, const ir_expr *where)
 {
     tec_context *cx = sp->rw.cx;
     ir_block *b = ir_block_copy(cx, r->site->stmt->block.block);
@@ -262,12 +263,13 @@ typedef struct {
     const ir_expr *lane; /* the last variable */
 } variables;
 
-static variables take_iters(lower_splitter *sp, const lower_reduction *r, bool reduce_too, ir_iter_kind lane_kind, int64_t lanes,
-                            const ir_expr *bind)
+static variables take_iters(lower_splitter *sp, const lower_reduction *r, bool reduce_too,
+                            ir_iter_kind lane_kind, int64_t lanes, const ir_expr *bind)
 {
     tec_context *cx = sp->rw.cx;
     const ir_block *b = r->site->stmt->block.block;
-    variables v = {.iters = base_array(cx, ir_iter, b->n_iters + 1), .bind = base_array(cx, const ir_expr *, b->n_iters + 1)};
+    variables v = {.iters = base_array(cx, ir_iter, b->n_iters + 1),
+                   .bind = base_array(cx, const ir_expr *, b->n_iters + 1)};
 
     for (int i = 0; i < b->n_iters; i++) {
         if (b->iters[i].kind == IR_REDUCE_ITER && !reduce_too)
@@ -281,14 +283,16 @@ static variables take_iters(lower_splitter *sp, const lower_reduction *r, bool r
     return v;
 }
 
-/* The element of the partial results for the block's indices and a lane (which those of a lane's own have no dimension for). */
+/* The element of the partial results for the block's indices and a lane (which those of a lane's own have no
+ * dimension for). */
 static const ir_expr *const *partial_index(lower_splitter *sp, const lower_reduction *r, const ir_expr *lane)
 {
     int n = r->update->update.n;
     const ir_expr **index = base_array(sp->rw.cx, const ir_expr *, n + 1);
 
     for (int i = 0; i < n; i++)
-        index[i] = is_one_for_each(sp->rw.cx, r, r->update->update.index[i]) ? ir_int(sp->rw.cx, 0) : r->update->update.index[i];
+        index[i] = is_one_for_each(sp->rw.cx, r, r->update->update.index[i]) ? ir_int(sp->rw.cx, 0)
+                                                                             : r->update->update.index[i];
     index[n] = lane;
     return index;
 }
@@ -304,25 +308,40 @@ static const ir_stmt *lane_update(lower_splitter *sp, const lower_reduction *r)
     const ir_stmt *u = r->update, *s = r->site->stmt;
     const ir_stmt *loop = r->site->path[r->loop];
     variables v = take_iters(sp, r, true, IR_SPATIAL, r->lanes, ir_sub(cx, loop->loop.var, loop->loop.min));
-    const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane), r->part[0]->n,
-                                    u->update.source);
+    const ir_stmt *body = ir_update(cx, u->update.combiner, r->part, partial_index(sp, r, v.lane),
+                                    r->part[0]->n, u->update.source);
     const ir_expr *where = s->block.where;
 
     if (r->lanes > r->extent)
-        where = ir_all(cx, ir_lt(cx, loop->loop.var, ir_add(cx, loop->loop.min, ir_int(cx, r->extent))), where);
+        where =
+            ir_all(cx, ir_lt(cx, loop->loop.var, ir_add(cx, loop->loop.min, ir_int(cx, r->extent))), where);
     return make_block(sp, r, base_format(cx, "%s.lanes", s->block.block->name), v.iters, v.bind, v.n, NULL,
-                      with_update(cx, s->block.block->body, body), where);
+                      ir_with_update(cx, s->block.block->body, body), where);
 }
 
-static const ir_stmt *over_lanes(lower_splitter *sp, const ir_expr *var, int64_t n, ir_how how, const ir_stmt *body)
+static const ir_stmt *over_lanes(lower_splitter *sp, const ir_expr *var, int64_t n, ir_how how,
+                                 const ir_stmt *body)
 {
-    return ir_for(sp->rw.cx, var, ir_int(sp->rw.cx, 0), ir_int(sp->rw.cx, n), n > 1 || how != IR_VECTORISED ? how : IR_SERIAL, body);
+    return ir_for(sp->rw.cx, var, ir_int(sp->rw.cx, 0), ir_int(sp->rw.cx, n),
+                  n > 1 || how != IR_VECTORISED ? how : IR_SERIAL, body);
 }
 
-/* Copies of the reduction's spatial loops around a statement. */
+static const ir_stmt *one_by_one(ir_rewrite *rw, const ir_stmt *s)
+{
+    s = ir_rewrite_stmt_children(rw, s);
+    return s && s->kind == IR_FOR && s->loop.how == IR_VECTORISED
+               ? ir_for(rw->cx, s->loop.var, s->loop.min, s->loop.extent, IR_SERIAL, s->loop.body)
+               : s;
+}
+
+/* Copies of the reduction's spatial loops around a statement. Threads that combine their results meet in
+ * them, so a vectorised loop that each thread has for itself is serial in the copy. */
 static const ir_stmt *nest(lower_splitter *sp, const lower_reduction *r, const ir_stmt *inner)
 {
-    return lower_copy_loops(sp->rw.cx, r->site, r->at, &r->spatial, &r->guards, inner);
+    const ir_stmt *out = lower_copy_loops(sp->rw.cx, r->site, r->at, &r->spatial, &r->guards, inner);
+    ir_rewrite rw = {.cx = sp->rw.cx, .stmt = one_by_one};
+
+    return out && r->how != IR_VECTORISED ? ir_rewrite_stmt(&rw, out) : out;
 }
 
 static const ir_stmt *start(lower_splitter *sp, const lower_reduction *r)
@@ -340,27 +359,33 @@ static const ir_stmt *start(lower_splitter *sp, const lower_reduction *r)
             from = ir_cast(cx, from->dtype, ir_int(cx, 1));
         store[i] = ir_store(cx, r->part[i], from, partial_index(sp, r, v.lane), r->part[0]->n);
     }
-    const ir_stmt *block = make_block(sp, r, base_format(cx, "%s.lanes.init", r->site->stmt->block.block->name), v.iters, v.bind, v.n,
-                                      NULL, ir_seq(cx, store, c->n), NULL);
+    const ir_stmt *block =
+        make_block(sp, r, base_format(cx, "%s.lanes.init", r->site->stmt->block.block->name), v.iters, v.bind,
+                   v.n, NULL, ir_seq(cx, store, c->n), NULL);
     return nest(sp, r, over_lanes(sp, var, r->lanes, r->how, block));
 }
 
-/* The lane takes in lane + half; where each has its own, what a shuffle brings from lane ^ half, so that all end with the result. */
+/* The lane takes in lane + half; where each has its own, what a shuffle brings from lane ^ half, so that all
+ * end with the result. */
 static const ir_stmt *take_in(lower_splitter *sp, const lower_reduction *r, int64_t half, const ir_expr *lane)
 {
     tec_context *cx = sp->rw.cx;
     const ir_combiner *c = r->update->update.combiner;
     const ir_expr **source = base_array(cx, const ir_expr *, c->n);
-    const ir_expr *distance = ir_int(cx, r->how != IR_VECTORISED && BASE_PLANT_ON(cx, threads_half) ? 1 : half);
+    const ir_expr *distance =
+        ir_int(cx, r->how != IR_VECTORISED && BASE_PLANT_ON(cx, threads_half) ? 1 : half);
     const ir_stmt *body;
 
     for (int i = 0; i < c->n; i++)
-        source[i] = r->own ? ir_data_var(cx, "other", r->part[i]->dtype) : partial(sp, r, i, ir_add(cx, lane, distance));
+        source[i] = r->own ? ir_data_var(cx, "other", r->part[i]->dtype)
+                           : partial(sp, r, i, ir_add(cx, lane, distance));
     body = ir_update(cx, c, r->part, partial_index(sp, r, lane), r->part[0]->n, source);
     for (int i = c->n - 1; r->own && i >= 0; i--) {
         const ir_expr *arg[2] = {partial(sp, r, i, lane), distance};
 
-        body = ir_let_stmt(cx, source[i], ir_call(cx, source[i]->dtype, IR_CALL_SHUFFLE, NULL, arg, 2, NULL, 0, false), body);
+        body =
+            ir_let_stmt(cx, source[i],
+                        ir_call(cx, source[i]->dtype, IR_CALL_SHUFFLE, NULL, arg, 2, NULL, 0, false), body);
     }
     return body;
 }
@@ -370,9 +395,11 @@ static const ir_stmt *fold(lower_splitter *sp, const lower_reduction *r, int64_t
     const ir_expr *loop = ir_var(sp->rw.cx, "lane", BASE_I64);
     int64_t lanes = r->own ? r->lanes : half;
     variables v = take_iters(sp, r, false, IR_SPATIAL, lanes, loop);
-    const char *name = base_format(sp->rw.cx, "%s.lanes.%lld", r->site->stmt->block.block->name, (long long)half);
+    const char *name =
+        base_format(sp->rw.cx, "%s.lanes.%lld", r->site->stmt->block.block->name, (long long)half);
 
-    const ir_stmt *block = make_block(sp, r, name, v.iters, v.bind, v.n, NULL, take_in(sp, r, half, v.lane), NULL);
+    const ir_stmt *block =
+        make_block(sp, r, name, v.iters, v.bind, v.n, NULL, take_in(sp, r, half, v.lane), NULL);
 
     return nest(sp, r, over_lanes(sp, loop, lanes, r->how, block));
 }
@@ -383,16 +410,19 @@ static const ir_stmt *finish(lower_splitter *sp, const lower_reduction *r, int64
     tec_context *cx = sp->rw.cx;
     const ir_stmt *u = r->update;
     const ir_block *b = r->site->stmt->block.block;
-    const ir_expr *var = ir_var(cx, "lane", BASE_I64), **source = base_array(cx, const ir_expr *, u->update.combiner->n);
+    const ir_expr *var = ir_var(cx, "lane", BASE_I64),
+                  **source = base_array(cx, const ir_expr *, u->update.combiner->n);
     variables v = take_iters(sp, r, false, IR_REDUCE_ITER, lanes, var);
 
     for (int i = 0; i < u->update.combiner->n; i++)
         source[i] = partial(sp, r, i, v.lane);
-    const ir_stmt *body = ir_update(cx, u->update.combiner, u->update.buffer, u->update.index, u->update.n, source);
+    const ir_stmt *body =
+        ir_update(cx, u->update.combiner, u->update.buffer, u->update.index, u->update.n, source);
     const ir_stmt *block = make_block(sp, r, b->name, v.iters, v.bind, v.n, b->init, body, NULL);
     const ir_stmt *all = over_lanes(sp, var, lanes, IR_UNROLLED, block);
 
-    return nest(sp, r, r->how == IR_VECTORISED ? all : over_lanes(sp, ir_var(cx, "first", BASE_I64), 1, r->how, all));
+    return nest(
+        sp, r, r->how == IR_VECTORISED ? all : over_lanes(sp, ir_var(cx, "first", BASE_I64), 1, r->how, all));
 }
 
 /* ---- the whole ---- */
@@ -419,8 +449,9 @@ static bool uses_any(tec_context *cx, const ir_expr *e, const base_map *set)
     return false;
 }
 
-/* The block's variable runs over its domain in a loop of its own: each iteration has an element, whatever is said of terms. */
-static bool is_whole(tec_context *cx, const lower_site *s, int iter)
+/* The block's variable runs over its domain in a loop of its own: each iteration has an element, whatever is
+ * said of terms. */
+static bool is_whole(tec_context *cx, const tree_site *s, int iter)
 {
     for (int i = 0; i < s->n; i++) {
         const ir_stmt *p = s->path[i];
@@ -435,10 +466,12 @@ static bool is_whole(tec_context *cx, const lower_site *s, int iter)
 /* A loop of the reduction that its elements do not depend on. */
 static bool runs_over_terms(const lower_reduction *r, const ir_stmt *s)
 {
-    return s->kind == IR_FOR && base_map_has(&r->reduce, s->loop.var) && !base_map_has(&r->spatial, s->loop.var);
+    return s->kind == IR_FOR && base_map_has(&r->reduce, s->loop.var) &&
+           !base_map_has(&r->spatial, s->loop.var);
 }
 
-/* What is known in copies of the loops: no condition of the block, and not that the loops of the terms run. */
+/* What is known in copies of the loops: no condition of the block, and not that the loops of the terms
+ * run. */
 static const ir_facts *facts_of_copies(const lower_splitter *sp, const lower_reduction *r)
 {
     const ir_facts *f = lower_site_facts(sp->f, r->site, r->at);
@@ -479,13 +512,13 @@ static void stay_inside(const ir_facts *outside, lower_reduction *r)
     }
 }
 
-/* The conjuncts that speak of no loop of the terms. One that speaks of terms and elements, as the tail of a loop that was fused over both
- * does, leaves out whole elements: what it says of them at the best of the terms. A block with its init starts all elements.
- * False where it is no comparison that says so. */
+/* The conjuncts that speak of no loop of the terms. One that speaks of terms and elements, as the tail of a
+ * loop that was fused over both does, leaves out whole elements: what it says of them at the best of the
+ * terms. A block with its init starts all elements. False where it is no comparison that says so. */
 static bool guard_elements(const lower_splitter *sp, lower_reduction *r)
 {
     tec_context *cx = sp->rw.cx;
-    const lower_site *s = r->site;
+    const tree_site *s = r->site;
     const ir_block *b = s->stmt->block.block;
     const ir_facts *f = facts_of_copies(sp, r);
     base_vec all = {0}, inner = {0};
@@ -521,11 +554,12 @@ static bool guard_elements(const lower_splitter *sp, lower_reduction *r)
     return true;
 }
 
-static bool split(lower_splitter *sp, const lower_site *s, int loop)
+static bool split(lower_splitter *sp, const tree_site *s, int loop)
 {
     tec_context *cx = sp->rw.cx;
     const ir_block *b = s->stmt->block.block;
-    lower_reduction r = {.site = s, .loop = loop, .how = s->path[loop]->loop.how, .update = only_update(b->body)};
+    lower_reduction r = {
+        .site = s, .loop = loop, .how = s->path[loop]->loop.how, .update = ir_only_update(b->body)};
     const ir_stmt *top;
 
     ir_at(cx, b->loc);
@@ -537,7 +571,8 @@ static bool split(lower_splitter *sp, const lower_site *s, int loop)
         if (b->iters[i].kind != IR_REDUCE_ITER)
             lower_used(cx, s, r.at, s->stmt->block.bind[i], &r.spatial);
     if (!guard_elements(sp, &r))
-        return sp->kind->refuse(sp, s, loop, "a condition on its elements and its terms at once is no comparison of sums");
+        return sp->kind->refuse(sp, s, loop,
+                                "a condition on its elements and its terms at once is no comparison of sums");
     r.part = base_array(cx, const ir_buffer *, r.update->update.combiner->n);
     for (int i = 0; i < r.update->update.combiner->n; i++)
         r.part[i] = partial_buffer(sp, &r, i);
@@ -578,7 +613,7 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     return out;
 }
 
-static bool visit_site(lower_splitter *sp, const lower_site *s)
+static bool visit_site(lower_splitter *sp, const tree_site *s)
 {
     int loop = lane_loop(sp, s);
     const char *why = loop < 0 ? NULL : forbidden(sp, s, loop);
@@ -600,12 +635,12 @@ static const ir_buffer *const *more_buffers(tec_context *cx, const ir_program *p
 /* One loop of each block. */
 static const ir_program *split_once(const lower_options *o, const ir_program *p, const lower_lane_kind *kind)
 {
-    lower_splitter sp = {.rw = {.cx = o->cx, .stmt = visit}, .o = o, .f = ir_facts_of_program(o->cx, p), .kind = kind};
-    base_vec sites = {0};
+    lower_splitter sp = {
+        .rw = {.cx = o->cx, .stmt = visit}, .o = o, .f = ir_facts_of_program(o->cx, p), .kind = kind};
+    tree_sites sites = tree_all_sites(o->cx, p->body);
 
-    lower_sites(o->cx, p->body, &sites);
     for (int i = 0; i < sites.n; i++)
-        if (!visit_site(&sp, sites.at[i]))
+        if (!visit_site(&sp, &sites.at[i]))
             return NULL;
     if (sp.blocks.n == 0 && sp.loops.n == 0)
         return p;
@@ -638,6 +673,7 @@ static bool is_vectorised(ir_how how)
     return how == IR_VECTORISED;
 }
 
+/* 1 for 0, too: an empty loop keeps a lane, which holds the identity. */
 static int64_t power_above(int64_t n)
 {
     int64_t p = 1;
@@ -649,21 +685,22 @@ static int64_t power_above(int64_t n)
 
 static void fill_registers(const lower_splitter *sp, lower_reduction *r)
 {
-    r->lanes = sp->o->target->has_masks ? power_above(r->extent) : r->extent;
+    r->lanes = sp->o->target->has_masks || r->extent == 0 ? power_above(r->extent) : r->extent;
     r->scope = IR_LOCAL;
 }
 
-static bool run_in_order(lower_splitter *sp, const lower_site *s, int loop, const char *why)
+static bool run_in_order(lower_splitter *sp, const tree_site *s, int loop, const char *why)
 {
-    base_log(sp->rw.cx, 1, "lanes: the reduction of '%s' over loop '%s' runs in order: %s", s->stmt->block.block->name,
-             s->path[loop]->loop.var->var.name, why);
+    base_log(sp->rw.cx, 1, "lanes: the reduction of '%s' over loop '%s' runs in order: %s",
+             s->stmt->block.block->name, s->path[loop]->loop.var->var.name, why);
     base_map_put(sp->rw.cx, &sp->loops, s->path[loop], s->path[loop]);
     return true;
 }
 
 const ir_program *lower_lanes(const lower_options *o, const ir_program *p)
 {
-    static const lower_lane_kind vectorised = {.runs = is_vectorised, .shape = fill_registers, .refuse = run_in_order};
+    static const lower_lane_kind vectorised = {
+        .runs = is_vectorised, .shape = fill_registers, .refuse = run_in_order};
 
     return lower_split_lanes(o, p, &vectorised);
 }

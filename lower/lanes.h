@@ -1,9 +1,12 @@
-/* lower/lanes.h -- reductions over loops whose iterations run side by side: each iteration gets a partial result of its own.
+/* lower/lanes.h -- inside the room: reductions over loops whose iterations run side by side: each
+ * iteration gets a partial result of its own.
  *
- *     static const lower_lane_kind vectorised = {.runs = is_vectorised, .shape = pad, .refuse = run_in_order};
+ *     static const lower_lane_kind vectorised = {.runs = is_vectorised, .shape = pad,
+ *         .refuse = run_in_order};
  *     return lower_split_lanes(o, p, &vectorised);
  *
- * lower/lanes.c has what lanes of a vector and threads of a block have in common, and the lanes; lower/threads.c has the threads.
+ * lower/lanes.c has what lanes of a vector and threads of a block have in common, and the lanes;
+ * lower/threads.c has the threads.
  */
 #ifndef LOWER_LANES_H
 #define LOWER_LANES_H
@@ -26,23 +29,27 @@ typedef struct {
 
 /* One reduction that is split into lanes. */
 typedef struct {
-    const lower_site *site;
-    int at, loop;              /* places in the path: the outermost loop of the reduction, the one over lanes */
+    const tree_site *site;
+    /* places in the path: the outermost loop of the reduction, the one over lanes */
+    int at, loop;
     const ir_stmt *update;
-    ir_how how;                /* of the loop over lanes */
-    int64_t extent, lanes;     /* of that loop; of the partial results */
-    ir_scope scope;            /* of the partial results */
-    bool own;                  /* each thread keeps its own in a register: they have no dimension for it */
+    ir_how how;            /* of the loop over lanes */
+    int64_t extent, lanes; /* of that loop; of the partial results */
+    ir_scope scope;        /* of the partial results */
+    bool own;              /* each thread keeps its own in a register: they have no dimension for it */
     base_map reduce, spatial;
-    base_vec guards;           /* the conditions under which an element has partial results */
-    const ir_buffer **part;    /* one for each component of the combiner */
+    base_vec guards;        /* the conditions under which an element has partial results */
+    const ir_buffer **part; /* one for each component of the combiner */
 } lower_reduction;
 
 struct lower_lane_kind {
-    bool (*runs)(ir_how how);                                    /* loops that it is about */
-    void (*shape)(const lower_splitter *sp, lower_reduction *r); /* sets lanes, scope, own; how and extent are set */
-    const char *(*forbids)(tec_context *cx, const lower_site *s); /* why lanes cannot run there; NULL: they can. May be NULL */
-    bool (*refuse)(lower_splitter *sp, const lower_site *s, int loop, const char *why); /* it must keep its order */
+    bool (*runs)(ir_how how); /* loops that it is about */
+    /* sets lanes, scope, own; how and extent are set */
+    void (*shape)(const lower_splitter *sp, lower_reduction *r);
+    /* why lanes cannot run there; NULL: they can. May be NULL */
+    const char *(*forbids)(tec_context *cx, const tree_site *s);
+    /* it must keep its order */
+    bool (*refuse)(lower_splitter *sp, const tree_site *s, int loop, const char *why);
 };
 
 /* Every reduction over a loop of that kind, outermost loops first; a block may have several such loops. */

@@ -7,7 +7,8 @@ typedef struct {
     tec_context *cx;
     const ir_program *p;
     base_vec places; /* allocate statements around, which have a place in the workspace */
-    base_vec *out;
+    base_vec around; /* variables of the loops around, the outermost first */
+    base_vec *out, *loops;
 } reader;
 
 /* ---- sizes ---- */
@@ -115,7 +116,7 @@ static bool collect_expr(ir_walk *w, const ir_expr *e)
 static void add_args(reader *r, collector *c, lower_launch *l)
 {
     const ir_program *p = r->p;
-    lower_arg *args = base_array(r->cx, lower_arg, p->n_params + p->n_symbols + r->places.n);
+    lower_arg *args = base_array(r->cx, lower_arg, p->n_params + p->n_symbols + r->places.n + r->around.n);
 
     for (int i = 0; i < p->n_params; i++) {
         const ir_param *q = &p->params[i];
@@ -139,29 +140,39 @@ static void add_args(reader *r, collector *c, lower_launch *l)
     for (int i = 0; i < p->n_symbols; i++)
         if (base_map_has(&c->uses, p->symbols[i]))
             args[l->n_args++] = (lower_arg){.param = -1, .scalar = p->symbols[i]};
+    for (int i = 0; i < r->around.n; i++)
+        if (base_map_has(&c->uses, r->around.at[i]))
+            args[l->n_args++] = (lower_arg){.param = -1, .scalar = r->around.at[i]};
     l->args = args;
 }
 
-/* Blocks of one axis are over symbols, whatever stands around: a launch has one grid. */
+/* Whether the host knows the variable's value: a symbol, or that of a loop around the launch. */
+static bool is_known(const reader *r, const ir_expr *var)
+{
+    for (int i = 0; i < r->p->n_symbols; i++)
+        if (r->p->symbols[i] == var)
+            return true;
+    for (int i = 0; i < r->around.n; i++)
+        if (r->around.at[i] == var)
+            return true;
+    return false;
+}
+
+/* The number of blocks is for the host to compute: a launch has one grid. */
 static bool check_grid(reader *r, const lower_launch *l)
 {
     for (int a = 0; a < LOWER_AXES; a++) {
         base_vec vars = {0};
 
         ir_free_vars(r->cx, l->grid[a], &vars);
-        for (int i = 0; i < vars.n; i++) {
-            bool known = false;
-
-            for (int k = 0; k < r->p->n_symbols; k++)
-                known |= r->p->symbols[k] == vars.at[i];
-            if (!known)
+        for (int i = 0; i < vars.n; i++)
+            if (!is_known(r, vars.at[i]))
                 return base_fail(r->cx, TEC_UNSUPPORTED, l->body->loc,
                                  "the number of blocks along %c, '%s', depends on '%s'; expected the "
-                                 "program's symbols only",
+                                 "program's symbols and loops around the launch only",
                                  'x' + a, ir_expr_text(r->cx, l->grid[a]),
                                  ((const ir_expr *)vars.at[i])->var.name),
                        false;
-        }
     }
     return true;
 }
@@ -218,6 +229,44 @@ static bool add_launch(reader *r, const ir_stmt *s, const ir_expr *guard)
     return true;
 }
 
+static bool read(reader *r, const ir_stmt *s, const ir_expr *guard);
+
+/* A loop around launches. The guard's own variables may be those of loops outside of this one. */
+static bool read_loop(reader *r, const ir_stmt *s, const ir_expr *guard)
+{
+    lower_loop *loop = base_new(r->cx, lower_loop);
+    bool ok;
+
+    if (ir_loads(r->cx, s->loop.min) || ir_loads(r->cx, s->loop.extent))
+        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
+                         "the bounds of loop '%s' around launches are read from the device's memory",
+                         s->loop.var->var.name),
+               false;
+    *loop =
+        (lower_loop){.first = r->out->n, .var = s->loop.var, .min = s->loop.min, .extent = s->loop.extent};
+    base_push(r->cx, r->loops, loop);
+    base_push(r->cx, &r->around, s->loop.var);
+    ok = read(r, s->loop.body, guard);
+    r->around.n--;
+    loop->end = r->out->n;
+    return ok;
+}
+
+static bool read_allocation(reader *r, const ir_stmt *s, const ir_expr *guard)
+{
+    bool ok;
+
+    if (!ir_note_get(s->allocate.notes, "workspace"))
+        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
+                         "buffer '%s' has '%s' elements, a number that changes in a loop around launches",
+                         s->allocate.buffer->name, ir_expr_text(r->cx, s->allocate.buffer->shape[0])),
+               false;
+    base_push(r->cx, &r->places, s);
+    ok = read(r, s->allocate.body, guard);
+    r->places.n--;
+    return ok;
+}
+
 static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
 {
     bool ok = true;
@@ -230,11 +279,7 @@ static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
         for (int i = 0; i < s->seq.n && ok; i++)
             ok = read(r, s->seq.stmt[i], guard);
         return ok;
-    case IR_ALLOCATE:
-        base_push(r->cx, &r->places, s);
-        ok = read(r, s->allocate.body, guard);
-        r->places.n--;
-        return ok;
+    case IR_ALLOCATE: return read_allocation(r, s, guard);
     case IR_IF:
         if (ir_loads(r->cx, s->branch.cond))
             return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
@@ -244,11 +289,7 @@ static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
         return read(r, s->branch.then, ir_all(r->cx, guard, s->branch.cond)) &&
                (!s->branch.otherwise ||
                 read(r, s->branch.otherwise, ir_all(r->cx, guard, ir_not(r->cx, s->branch.cond))));
-    case IR_FOR:
-        return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
-                         "loop '%s' stands around launches, and a list of launches has no loops",
-                         s->loop.var->var.name),
-               false;
+    case IR_FOR: return read_loop(r, s, guard);
     case IR_LET_STMT:
         return base_fail(r->cx, TEC_UNSUPPORTED, s->loc,
                          "a launch uses '%s', which is read from the device's memory outside of it",
@@ -258,9 +299,9 @@ static bool read(reader *r, const ir_stmt *s, const ir_expr *guard)
     }
 }
 
-bool lower_launches(tec_context *cx, const ir_program *p, base_vec *out)
+bool lower_launches(tec_context *cx, const ir_program *p, base_vec *out, base_vec *loops)
 {
-    reader r = {.cx = cx, .p = p, .out = out};
+    reader r = {.cx = cx, .p = p, .out = out, .loops = loops};
 
     return read(&r, p->body, NULL) && !base_failed(cx);
 }

@@ -1,13 +1,16 @@
 /* lower/launches.h -- the launches of a program that went through the pass `split`, as what a host needs to
  * start them.
  *
- *     base_vec launches = {0};                                    // lower_launch *
- *     if (!lower_launches(cx, p, &launches)) return false;
+ *     base_vec launches = {0}, loops = {0};                       // lower_launch *, lower_loop *
+ *     if (!lower_launches(cx, p, &launches, &loops)) return false;
  *     for (int i = 0; i < launches.n; i++) print_kernel(launches.at[i]);
  *
- * Sizes and guards are expressions over the program's symbols. The arguments of a launch are the parameters,
- * buffers of the workspace and symbols that its code uses, in this order: parameters by position, buffers in
- * the order of their allocation, symbols by position.
+ * Sizes and guards are expressions over the program's symbols and the variables of loops around the launch.
+ * The
+ * arguments of a launch are the parameters, buffers of the workspace, symbols and loop variables that its
+ * code
+ * uses, in this order: parameters by position, buffers in the order of their allocation, symbols by position,
+ * loops from the outermost inwards.
  * Lifetime: the context's. Threads: plain data.
  */
 #ifndef LOWER_LAUNCHES_H
@@ -22,7 +25,7 @@ enum { LOWER_AXES = 3 };
 typedef struct {
     int param;               /* position among the program's parameters */
     const ir_buffer *buffer; /* of a parameter or of the workspace */
-    const ir_expr *scalar;   /* of a scalar parameter, or a symbol */
+    const ir_expr *scalar;   /* of a scalar parameter, a symbol, or a variable of a loop around */
     const ir_expr *offset;   /* in the workspace, in bytes */
     bool written;            /* the launch writes the buffer */
 } lower_arg;
@@ -38,7 +41,19 @@ typedef struct {
     int n_args;
 } lower_launch;
 
-bool lower_launches(tec_context *cx, const ir_program *p, base_vec *out);
+/* A loop around launches, done by the host: launches first to end - 1 are started for each value of `var`.
+ * Sizes, guards and arguments of those may use `var`; min and extent are over the symbols and the variables
+ * of
+ * loops around. */
+typedef struct {
+    int first, end;
+    const ir_expr *var, *min, *extent;
+} lower_loop;
+
+/* Appends to `out` the launches (lower_launch *) and to `loops` the loops around them (lower_loop *), an
+ * outer
+ * one before those inside of it. False with an error in the context. */
+bool lower_launches(tec_context *cx, const ir_program *p, base_vec *out, base_vec *loops);
 
 /* The axis of a loop over blocks or threads: 0 is x. */
 static inline int lower_axis(const ir_stmt *loop)

@@ -1,8 +1,9 @@
 /* lower/lives.c -- intervals of positions, and which of those entered meet another one.
  *
- * The intervals lie in an array by their starts, and a binary tree over it keeps the latest end among those entered below each node.
- * Two intervals meet where one starts before the other's end and ends after its start: so a question visits the front part of the
- * array, and of that only the nodes whose latest end is late enough, each of which has something to find.
+ * The intervals lie in an array by their starts, and a binary tree over it keeps the latest end among those
+ * entered below each node. Two intervals meet where one starts before the other's end and ends after its
+ * start: so a question visits the front part of the array, and of that only the nodes whose latest end is
+ * late enough, each of which has something to find.
  */
 #include "lower/lives.h"
 

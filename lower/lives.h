@@ -1,8 +1,9 @@
-/* lower/lives.h -- intervals of positions, and which of those entered meet another one.
+/* lower/lives.h -- inside the room: intervals of positions, and which of those entered meet another one.
  *
  *     lower_lives *l = lower_lives_new(cx, intervals, n);   // sorted once, none entered yet
  *     lower_lives_enter(l, &intervals[2]);
- *     lower_lives_meeting(l, &intervals[0], &found);        // the owners of those entered, in order of their starts
+ *     // the owners of those entered, in order of their starts
+ *     lower_lives_meeting(l, &intervals[0], &found);
  *
  * Entering takes O(log n), a question O((found + 1) log n).
  */

@@ -1,11 +1,13 @@
-/* lower/masks.c -- masks that are the same for all lanes, known now that unrolling has made their ramps constant.
+/* lower/masks.c -- masks that are the same for all lanes, known now that unrolling has made their ramps
+ * constant.
  *
- *     T[ramp(16, 1, 16)] = A[ramp(16, 1, 16)] where ramp(16, 1, 16) < broadcast(8, 16)      =>      (nothing)
- *     T[ramp(0, 1, 4)] = A[ramp(9, 1, 4)] where ramp(0, 1, 4) < broadcast(8, 4)      =>      T[ramp(0, 1, 4)] = A[ramp(9, 1, 4)]
+ *     T[ramp(16, 1, 16)] = A[ramp(16, 1, 16)] where ramp(16, 1, 16) < broadcast(8, 16)   =>      (nothing)
+ *     T[ramp(0, 1, 4)] = A[ramp(9, 1, 4)] where ramp(0, 1, 4) < broadcast(8, 4)      =>   T[ramp(0, 1,
+ *         4)] = A[ramp(9, 1, 4)]
  *
  * requires  no unrolled loop
- * provides  no access under a mask that constants decide for all lanes alike; the value under a mask does not test that mask
- *           again
+ * provides  no access under a mask that constants decide for all lanes alike; the value under a mask does not
+ *           test that mask again
  * breaks    nothing
  */
 #include "lower/util.h"
@@ -42,7 +44,8 @@ static const ir_expr *compare(tec_context *cx, const ir_expr *e)
     lanes a, b;
     int n = e->dtype.lanes, true_lanes = 0;
 
-    if (n == 1 || !base_is_signed(e->arg[0]->dtype) || !constant_lanes(e->arg[0], &a) || !constant_lanes(e->arg[1], &b))
+    if (n == 1 || !base_is_signed(e->arg[0]->dtype) || !constant_lanes(e->arg[0], &a) ||
+        !constant_lanes(e->arg[1], &b))
         return e;
     for (int i = 0; i < n; i++)
         true_lanes += holds(e->op, a.base + a.stride * i, b.base + b.stride * i);
@@ -114,7 +117,8 @@ static bool is_inside(const ir_expr *load)
     lanes at;
     int64_t size, last;
 
-    if (load->load.n != 1 || !constant_lanes(load->load.index[0], &at) || !ir_is_int(load->load.buffer->shape[0], &size))
+    if (load->load.n != 1 || !constant_lanes(load->load.index[0], &at) ||
+        !ir_is_int(load->load.buffer->shape[0], &size))
         return false;
     last = at.base + at.stride * (load->load.index[0]->dtype.lanes - 1);
     return at.base >= 0 && at.base < size && last >= 0 && last < size;
@@ -135,7 +139,8 @@ static bool needs_test(tec_context *cx, const ir_expr *e)
     return look.stop;
 }
 
-/* What lanes without a store compute does not matter, but for two things: a division by zero, and a load out of bounds. */
+/* What lanes without a store compute does not matter, but for two things: a division by zero, and a load out
+ * of bounds. */
 static const ir_expr *drop_tests(ir_rewrite *rw, const ir_expr *e)
 {
     if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && base_is_int(e->dtype)) {
@@ -169,7 +174,9 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
     if (decided(s->store.mask) == 1)
         return ir_store(cx, s->store.buffer, s->store.value, s->store.index, s->store.n);
     const ir_expr *value = lower_under_mask(cx, s->store.mask, s->store.value);
-    return value == s->store.value ? s : ir_store_masked(cx, s->store.buffer, value, s->store.index, s->store.n, s->store.mask);
+    return value == s->store.value
+               ? s
+               : ir_store_masked(cx, s->store.buffer, value, s->store.index, s->store.n, s->store.mask);
 }
 
 static bool find_mask(ir_walk *w, const ir_expr *e)

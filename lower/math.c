@@ -1,15 +1,15 @@
 /* lower/math.c -- math functions become arithmetic that the target has instructions for.
  *
- *     tanh(x)     =>     let t = abs(x) in ... copysign(select(t < 0.625, polynomial, 1 - 2/(exp(2t) + 1)), x)
+ *     tanh(x)  =>  let t = abs(x) in ... copysign(select(t < 0.625, polynomial, 1 - 2/(exp(2t) + 1)), x)
  *
  * requires  nothing; vectors of any number of lanes
- * provides  no exp, exp2, log, log2, pow, tanh, sigmoid, erf, rsqrt, sin ... atanh is left; and no floor, ceil, trunc, round or
- *           fused multiply-add where the target has none
+ * provides  no exp, exp2, log, log2, pow, tanh, sigmoid, erf, rsqrt, sin ... atanh is left; and no floor,
+ *           ceil, trunc, round or fused multiply-add where the target has none
  * breaks    nothing
  *
- * exp, exp2, log, log2, tanh, sigmoid, erf, sin, cos, tan and pow have expansions for float32; the rarer ones are computed in
- * float64 for float32 too. float16 and bfloat16 go through float32, rounded once at the end. Each expansion is in its file; the
- * accuracy is tested against double (tests/targets/llvm/math.c).
+ * exp, exp2, log, log2, tanh, sigmoid, erf, sin, cos, tan and pow have expansions for float32; the rarer ones
+ * are computed in float64 for float32 too. float16 and bfloat16 go through float32, rounded once at the end.
+ * Each expansion is in its file; the accuracy is tested against double (tests/targets/llvm/math.c).
  */
 #include "lower/math.h"
 
@@ -24,12 +24,15 @@ typedef struct {
 } row;
 
 static const row rows[] = {
-    {IR_EXP, lower_math_exp, false},    {IR_EXP2, lower_math_exp2, false},   {IR_LOG, lower_math_log, false},
-    {IR_LOG2, lower_math_log2, false},  {IR_TANH, lower_math_tanh, false},   {IR_SIGMOID, lower_math_sigmoid, false},
-    {IR_ERF, lower_math_erf, false},    {IR_RSQRT, lower_math_rsqrt, false}, {IR_SIN, lower_math_sin, false},
-    {IR_COS, lower_math_cos, false},    {IR_TAN, lower_math_tan, false},     {IR_ASIN, lower_math_asin, true},
-    {IR_ACOS, lower_math_acos, true},   {IR_ATAN, lower_math_atan, true},    {IR_SINH, lower_math_sinh, true},
-    {IR_COSH, lower_math_cosh, true},   {IR_ASINH, lower_math_asinh, true},  {IR_ACOSH, lower_math_acosh, true},
+    {IR_EXP, lower_math_exp, false},    {IR_EXP2, lower_math_exp2, false},
+    {IR_LOG, lower_math_log, false},    {IR_LOG2, lower_math_log2, false},
+    {IR_TANH, lower_math_tanh, false},  {IR_SIGMOID, lower_math_sigmoid, false},
+    {IR_ERF, lower_math_erf, false},    {IR_RSQRT, lower_math_rsqrt, false},
+    {IR_SIN, lower_math_sin, false},    {IR_COS, lower_math_cos, false},
+    {IR_TAN, lower_math_tan, false},    {IR_ASIN, lower_math_asin, true},
+    {IR_ACOS, lower_math_acos, true},   {IR_ATAN, lower_math_atan, true},
+    {IR_SINH, lower_math_sinh, true},   {IR_COSH, lower_math_cosh, true},
+    {IR_ASINH, lower_math_asinh, true}, {IR_ACOSH, lower_math_acosh, true},
     {IR_ATANH, lower_math_atanh, true},
 };
 
@@ -102,7 +105,8 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
 
 const ir_program *lower_math(const lower_options *o, const ir_program *p)
 {
-    expander x = {.rewrite = {.cx = o->cx, .expr = visit, .kinds = o->target->has_fma ? IR_KIND_FUNCTION : 0}, .o = o};
+    expander x = {.rewrite = {.cx = o->cx, .expr = visit, .kinds = o->target->has_fma ? IR_KIND_FUNCTION : 0},
+                  .o = o};
     const ir_stmt *body = ir_rewrite_stmt(&x.rewrite, p->body);
     if (!body || body == p->body)
         return body ? p : NULL;

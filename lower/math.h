@@ -1,12 +1,15 @@
 /* lower/math.h -- inside the room: how the expansions of math functions are written.
  *
  *     math m = lower_math_open(options, dtype);
- *     const ir_expr *r = lower_math_let(&m, lower_math_mul_add(&m, n, lower_math_real(&m, -0x1p-3), x)); // is used twice
- *     return lower_math_close(&m, lower_math_poly(&m, &lower_math_table.EXP_F32, r));                    // the lets around it
+ *     // is used twice
+ *     const ir_expr *r = lower_math_let(&m, lower_math_mul_add(&m, n, lower_math_real(&m, -0x1p-3), x));
+ *     // the lets around it
+ *     return lower_math_close(&m, lower_math_poly(&m, &lower_math_table.EXP_F32, r));
  *
- * An expansion is one expression over lanes of any number. All of them assume the rounding of the dtype itself (each operation
- * rounds once) and run with denormals flushed: a denormal argument counts as zero, a denormal result may be zero; strict options
- * keep them. Accuracy does not rest on a fused multiply-add; where the target has one it saves instructions.
+ * An expansion is one expression over lanes of any number. All of them assume the rounding of the dtype
+ * itself (each operation rounds once) and run with denormals flushed: a denormal argument counts as zero, a
+ * denormal result may be zero; strict options keep them. Accuracy does not rest on a fused multiply-add;
+ * where the target has one it saves instructions.
  */
 #ifndef LOWER_MATH_H
 #define LOWER_MATH_H
@@ -54,11 +57,14 @@ const ir_expr *lower_math_poly(const math *m, const math_numbers *p, const ir_ex
 const ir_expr *lower_math_as_bits(const math *m, const ir_expr *x);
 const ir_expr *lower_math_as_real(const math *m, const ir_expr *bits);
 const ir_expr *lower_math_scale(const math *m,
-                                const ir_expr *magic); /* 2^k, where magic is k + lower_math_magic; k within the exponents */
-const ir_expr *lower_math_times_power(math *m, const ir_expr *v, const ir_expr *n); /* v * 2^n, for n up to twice the exponents */
+                                /* 2^k, where magic is k + lower_math_magic; k within the exponents */
+                                const ir_expr *magic);
+/* v * 2^n, for n up to twice the exponents */
+const ir_expr *lower_math_times_power(math *m, const ir_expr *v, const ir_expr *n);
 double lower_math_magic(const math *m); /* adding it rounds to an integer, which is then in the low bits */
 /* x, but `special` where condition holds. */
-const ir_expr *lower_math_where(const math *m, const ir_expr *condition, const ir_expr *special, const ir_expr *x);
+const ir_expr *lower_math_where(const math *m, const ir_expr *condition, const ir_expr *special,
+                                const ir_expr *x);
 
 /* ---- functions of let arguments (math_exp.c, math_log.c, math_trig.c, math_pow.c, math_round.c) ---- */
 
@@ -87,7 +93,8 @@ const ir_expr *lower_math_pow(math *m, const ir_expr *x, const ir_expr *y);
 const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x);
 const ir_expr *lower_math_fma(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c);
 
-/* A number significand * 2^exponent, the significand about 1 (from sqrt(1/2) to sqrt(2)). x: positive, finite. */
+/* A number significand * 2^exponent, the significand about 1 (from sqrt(1/2) to sqrt(2)). x: positive,
+ * finite. */
 typedef struct {
     const ir_expr *less_one; /* significand - 1, exact */
     const ir_expr *exponent;

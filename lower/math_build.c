@@ -91,12 +91,14 @@ double lower_math_magic(const math *m)
 const ir_expr *lower_math_scale(const math *m, const ir_expr *magic)
 {
     int fraction = m->is_double ? 52 : 23;
-    const ir_expr *exponent = ir_shl(m->cx, lower_math_as_bits(m, magic), lower_math_bits(m, (uint64_t)fraction));
+    const ir_expr *exponent =
+        ir_shl(m->cx, lower_math_as_bits(m, magic), lower_math_bits(m, (uint64_t)fraction));
     uint64_t one = m->is_double ? UINT64_C(0x3ff) << 52 : UINT64_C(0x7f) << 23;
     return lower_math_as_real(m, ir_add(m->cx, exponent, lower_math_bits(m, one)));
 }
 
-const ir_expr *lower_math_where(const math *m, const ir_expr *condition, const ir_expr *special, const ir_expr *x)
+const ir_expr *lower_math_where(const math *m, const ir_expr *condition, const ir_expr *special,
+                                const ir_expr *x)
 {
     return ir_select(m->cx, condition, special, x);
 }

@@ -1,8 +1,8 @@
 /* lower/math_log.c -- log, log2 and what is made of them: asinh, acosh, atanh; rsqrt.
  *
- * x = s * 2^e with s from sqrt(1/2) to sqrt(2), by integer arithmetic on the bits; f = s - 1 is exact. ln(1 + f) is f - f^2/2 +
- * f^3 q(f) in float32; in float64, with u = f / (2 + f), it is f - (f^2/2 - u (f^2/2 + R)), R a polynomial in u^2. e ln 2 is
- * added in two parts.
+ * x = s * 2^e with s from sqrt(1/2) to sqrt(2), by integer arithmetic on the bits; f = s - 1 is exact. ln(1 +
+ * f) is f - f^2/2 + f^3 q(f) in float32; in float64, with u = f / (2 + f), it is f - (f^2/2 - u (f^2/2 + R)),
+ * R a polynomial in u^2. e ln 2 is added in two parts.
  */
 #include "lower/math.h"
 
@@ -30,8 +30,11 @@ math_parts lower_math_take_apart(math *m, const ir_expr *number)
     double two = ldexp(1, fraction); /* an integer below it, put into its fraction, is added to it */
     uint64_t two_bits = (bias + (uint64_t)fraction) << fraction;
     const ir_expr *u = LET(lower_math_as_bits(m, x)), *shift = lower_math_bits(m, (uint64_t)fraction);
-    const ir_expr *e = LET(ir_shr(m->cx, ir_sub(m->cx, u, lower_math_bits(m, root - (bias << fraction))), shift)); /* + bias */
-    const ir_expr *s = ir_add(m->cx, ir_sub(m->cx, u, ir_shl(m->cx, e, shift)), lower_math_bits(m, bias << fraction));
+    /* + bias */
+    const ir_expr *e =
+        LET(ir_shr(m->cx, ir_sub(m->cx, u, lower_math_bits(m, root - (bias << fraction))), shift));
+    const ir_expr *s =
+        ir_add(m->cx, ir_sub(m->cx, u, ir_shl(m->cx, e, shift)), lower_math_bits(m, bias << fraction));
     const ir_expr *counted = lower_math_as_real(m, ir_bitor(m->cx, e, lower_math_bits(m, two_bits)));
     const ir_expr *exponent = ir_sub(m->cx, counted, REAL(two + (double)bias));
     return (math_parts){LET(ir_sub(m->cx, lower_math_as_real(m, s), REAL(1))),
@@ -44,7 +47,8 @@ static const ir_expr *with_specials(math *m, const ir_expr *x, const ir_expr *r)
     const ir_expr *finite = lower_math_where(m, ir_lt(m->cx, x, REAL(INFINITY)), r, x);
     const ir_expr *below = lower_math_where(m, ir_lt(m->cx, x, REAL(0)), REAL(NAN), REAL(-INFINITY));
     const ir_expr *least = REAL(m->is_double ? DBL_MIN : FLT_MIN);
-    return lower_math_where(m, m->denormals ? ir_le(m->cx, x, REAL(0)) : ir_lt(m->cx, x, least), below, finite);
+    return lower_math_where(m, m->denormals ? ir_le(m->cx, x, REAL(0)) : ir_lt(m->cx, x, least), below,
+                            finite);
 }
 
 static const ir_expr *log_single(math *m, const math_parts *p)
@@ -88,7 +92,8 @@ const ir_expr *lower_math_log2(math *m, const ir_expr *x)
         const ir_expr *ln = ir_sub(m->cx, p.less_one, log_rest(m, p.less_one, NULL));
         r = lower_math_mul_add(m, ln, REAL(lower_math_table.LOG2E_DD.c[0]), p.exponent);
     } else {
-        r = lower_math_mul_add(m, p.less_one, lower_math_poly(m, &lower_math_table.LOG2_F32, p.less_one), p.exponent);
+        r = lower_math_mul_add(m, p.less_one, lower_math_poly(m, &lower_math_table.LOG2_F32, p.less_one),
+                               p.exponent);
     }
     return with_specials(m, x, LET(r));
 }

@@ -1,8 +1,9 @@
 /* lower/math_pow.c -- x^y = 2^(y log2 |x|), with the sign and the special cases put right afterwards.
  *
- * y log2 |x| may be as large as 128 (1024), and its absolute error becomes the relative error of the result, so the logarithm
- * needs more digits than the result has. For float32 all of it is computed in float64. For float64 the logarithm is a sum of two
- * doubles: with u = f / (2 + f), ln(1 + f) = 2u (1 + u^2/3 + u^4 q(u^2)), where only the last term may be a single double.
+ * y log2 |x| may be as large as 128 (1024), and its absolute error becomes the relative error of the result,
+ * so the logarithm needs more digits than the result has. For float32 all of it is computed in float64. For
+ * float64 the logarithm is a sum of two doubles: with u = f / (2 + f), ln(1 + f) = 2u (1 + u^2/3 + u^4
+ * q(u^2)), where only the last term may be a single double.
  */
 #include "lower/math.h"
 
@@ -107,8 +108,8 @@ static const ir_expr *magnitude_single(math *outer, const ir_expr *a, const ir_e
     math inner = lower_math_switch(outer, true), *m = &inner;
     double magic = lower_math_magic(m);
     math_parts parts = lower_math_take_apart(m, LET(ir_cast(m->cx, m->real, a)));
-    const ir_expr *log2 = LET(
-        lower_math_mul_add(m, parts.less_one, lower_math_poly(m, &lower_math_table.LOG2_WIDE, parts.less_one), parts.exponent));
+    const ir_expr *log2 = LET(lower_math_mul_add(
+        m, parts.less_one, lower_math_poly(m, &lower_math_table.LOG2_WIDE, parts.less_one), parts.exponent));
     const ir_expr *w = LET(MUL(bound_exponent(m, LET(ir_cast(m->cx, m->real, y))), log2));
     const ir_expr *h = LET(ir_max(m->cx, ir_min(m->cx, w, REAL(160)), REAL(-160)));
     const ir_expr *n = LET(ADD(h, REAL(magic))), *r = LET(SUB(h, SUB(n, REAL(magic))));
@@ -127,7 +128,8 @@ static const ir_expr *at_the_ends(math *m, const ir_expr *a, const ir_expr *y, c
     const ir_expr *nothing = m->denormals ? ir_eq(m->cx, a, REAL(0)) : ir_lt(m->cx, a, least);
     const ir_expr *known = ir_eq(m->cx, y, y); /* NaN stays */
     r = lower_math_where(m, ir_and(m->cx, nothing, known), lower_math_where(m, up, zero, infinity), r);
-    return lower_math_where(m, ir_and(m->cx, ir_eq(m->cx, a, infinity), known), lower_math_where(m, up, infinity, zero), r);
+    return lower_math_where(m, ir_and(m->cx, ir_eq(m->cx, a, infinity), known),
+                            lower_math_where(m, up, infinity, zero), r);
 }
 
 const ir_expr *lower_math_pow(math *m, const ir_expr *x, const ir_expr *y)

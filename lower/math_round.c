@@ -1,8 +1,9 @@
-/* lower/math_round.c -- rounding to integers and fused multiply-add, for targets that have no instruction for them.
+/* lower/math_round.c -- rounding to integers and fused multiply-add, for targets that have no instruction for
+ * them.
  *
  * Rounding: adding 2^23 (2^52) to a smaller magnitude leaves no place for a fraction; larger ones have none.
- * Fused multiply-add: the exact a*b is a double, or a sum of two; adding c exactly in twice the precision and rounding *to odd*
- * keeps what the last rounding must know, so that the result is as if rounded once.
+ * Fused multiply-add: the exact a*b is a double, or a sum of two; adding c exactly in twice the precision and
+ * rounding *to odd* keeps what the last rounding must know, so that the result is as if rounded once.
  */
 #include "lower/math.h"
 
@@ -21,7 +22,8 @@ const ir_expr *lower_math_rounding(math *m, ir_op op, const ir_expr *x)
         return ir_op1(m->cx, op, x);
     double large = m->is_double ? 0x1p52 : 0x1p23;
     const ir_expr *a = LET(ir_abs(m->cx, x)), *one = REAL(1);
-    const ir_expr *near = LET(lower_math_where(m, ir_lt(m->cx, a, REAL(large)), SUB(ADD(a, REAL(large)), REAL(large)), a));
+    const ir_expr *near =
+        LET(lower_math_where(m, ir_lt(m->cx, a, REAL(large)), SUB(ADD(a, REAL(large)), REAL(large)), a));
     if (op == IR_TRUNC)
         near = lower_math_where(m, ir_gt(m->cx, near, a), SUB(near, one), near);
     const ir_expr *r = LET(ir_copysign(m->cx, near, x));
@@ -87,17 +89,20 @@ static const ir_expr *normalise(math *m, const ir_expr *x, const ir_expr **expon
 {
     const ir_expr *u = LET(lower_math_as_bits(m, x)), *field = lower_math_bits(m, UINT64_C(0x7ff) << 52);
     const ir_expr *e = LET(ir_shr(m->cx, ir_bitand(m->cx, u, field), lower_math_bits(m, 52)));
-    const ir_expr *counted = lower_math_as_real(m, ir_bitor(m->cx, e, lower_math_bits(m, UINT64_C(0x433) << 52)));
+    const ir_expr *counted =
+        lower_math_as_real(m, ir_bitor(m->cx, e, lower_math_bits(m, UINT64_C(0x433) << 52)));
     *exponent = LET(SUB(counted, REAL(0x1p52 + 1023)));
     const ir_expr *rest = ir_bitand(m->cx, u, lower_math_bits(m, ~(UINT64_C(0x7ff) << 52)));
     return LET(lower_math_as_real(m, ir_bitor(m->cx, rest, lower_math_bits(m, UINT64_C(0x3ff) << 52))));
 }
 
-/* float64, without overflow on the way: a and b are brought to [1, 2), c by the same power, as far as it matters. Where c is
- * beyond 2^110 of the product, the result is c; where it is below 2^-170 of it, only its sign counts. */
+/* float64, without overflow on the way: a and b are brought to [1, 2), c by the same power, as far as it
+ * matters. Where c is beyond 2^110 of the product, the result is c; where it is below 2^-170 of it, only its
+ * sign counts. */
 static const ir_expr *fma_double(math *m, const ir_expr *a, const ir_expr *b, const ir_expr *c)
 {
-    const ir_expr *ea, *eb, *ec, *na = normalise(m, a, &ea), *nb = normalise(m, b, &eb), *nc = normalise(m, c, &ec);
+    const ir_expr *ea, *eb, *ec, *na = normalise(m, a, &ea), *nb = normalise(m, b, &eb),
+                                 *nc = normalise(m, c, &ec);
     const ir_expr *e = LET(ADD(ea, eb)), *apart = LET(SUB(ec, e));
     const ir_expr *shift = LET(ir_max(m->cx, ir_min(m->cx, apart, REAL(120)), REAL(-170)));
     const ir_expr *moved = LET(lower_math_times_power(m, nc, shift));
@@ -106,7 +111,8 @@ static const ir_expr *fma_double(math *m, const ir_expr *a, const ir_expr *b, co
     const ir_expr *sum = ADD(high.sum, odd_sum(m, high.error, low.error));
     const ir_expr *bounded = LET(ir_max(m->cx, ir_min(m->cx, e, REAL(2040)), REAL(-2040)));
     const ir_expr *half = LET(lower_math_rounding(m, IR_FLOOR, LET(MUL(bounded, REAL(0.5)))));
-    const ir_expr *scaled = lower_math_times_power(m, lower_math_times_power(m, sum, half), LET(SUB(bounded, half)));
+    const ir_expr *scaled =
+        lower_math_times_power(m, lower_math_times_power(m, sum, half), LET(SUB(bounded, half)));
     const ir_expr *usual = LET(lower_math_where(m, ir_gt(m->cx, apart, REAL(110)), c, scaled));
     /* Zeros, infinities and NaN need no second rounding. */
     const ir_expr *plain = LET(ADD(MUL(a, b), c)), *most = REAL(INFINITY), *tiny = REAL(0x1p-1022);

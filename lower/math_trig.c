@@ -1,9 +1,10 @@
 /* lower/math_trig.c -- sin, cos, tan and their inverses.
  *
- * Reduction: x = (4 j + n + fr) quarter turns, n from 0 to 3, |fr| <= 1/2. In float32 every float is reduced exactly enough: x
- * times each 28-bit part of 2/pi is an exact double, from which multiples of 4 are dropped before the parts are added, so that
- * large x lose nothing. In float64 pi/2 is subtracted n times in three parts of 33 bits and a rest, which is as exact as the
- * result needs while |x| < 1.6e6; beyond, the error grows with |x|.
+ * Reduction: x = (4 j + n + fr) quarter turns, n from 0 to 3, |fr| <= 1/2. In float32 every float is reduced
+ * exactly enough: x times each 28-bit part of 2/pi is an exact double, from which multiples of 4 are dropped
+ * before the parts are added, so that large x lose nothing. In float64 pi/2 is subtracted n times in three
+ * parts of 33 bits and a rest, which is as exact as the result needs while |x| < 1.6e6; beyond, the error
+ * grows with |x|.
  */
 #include "lower/math.h"
 
@@ -50,9 +51,11 @@ static reduced reduce_single(math *outer, const ir_expr *x)
 static reduced reduce_double(math *m, const ir_expr *x)
 {
     const double *part = lower_math_table.HALF_PI_F64.c;
-    const ir_expr *n =
-        LET(to_integer(m, LET(ir_mul(m->cx, x, REAL(lower_math_table.TWO_OVER_PI.c[0] + lower_math_table.TWO_OVER_PI.c[1])))));
-    const ir_expr *first = LET(ir_sub(m->cx, x, ir_mul(m->cx, n, REAL(part[0])))), *second = LET(ir_mul(m->cx, n, REAL(part[1])));
+    const ir_expr *n = LET(to_integer(
+        m,
+        LET(ir_mul(m->cx, x, REAL(lower_math_table.TWO_OVER_PI.c[0] + lower_math_table.TWO_OVER_PI.c[1])))));
+    const ir_expr *first = LET(ir_sub(m->cx, x, ir_mul(m->cx, n, REAL(part[0])))),
+                  *second = LET(ir_mul(m->cx, n, REAL(part[1])));
     const ir_expr *r = LET(ir_sub(m->cx, first, second));
     const ir_expr *lost = ir_sub(m->cx, ir_sub(m->cx, first, r), second);
     const ir_expr *third = ir_mul(m->cx, n, REAL(part[2])), *fourth = ir_mul(m->cx, n, REAL(part[3]));
@@ -68,13 +71,15 @@ static reduced reduce(math *m, const ir_expr *x)
 static const ir_expr *sine(math *m, const ir_expr *r, const ir_expr *z)
 {
     const math_tables *t = &lower_math_table;
-    return LET(lower_math_mul_add(m, ir_mul(m->cx, r, z), lower_math_poly(m, m->is_double ? &t->SIN_F64 : &t->SIN_F32, z), r));
+    return LET(lower_math_mul_add(m, ir_mul(m->cx, r, z),
+                                  lower_math_poly(m, m->is_double ? &t->SIN_F64 : &t->SIN_F32, z), r));
 }
 
 static const ir_expr *cosine(math *m, const ir_expr *z)
 {
     const math_tables *t = &lower_math_table;
-    const ir_expr *p = lower_math_poly(m, m->is_double ? &t->COS_F64 : &t->COS_F32, z), *half = LET(ir_mul(m->cx, z, REAL(0.5)));
+    const ir_expr *p = lower_math_poly(m, m->is_double ? &t->COS_F64 : &t->COS_F32, z),
+                  *half = LET(ir_mul(m->cx, z, REAL(0.5)));
     const ir_expr *w = LET(ir_sub(m->cx, REAL(1), half));
     const ir_expr *lost = ir_sub(m->cx, ir_sub(m->cx, REAL(1), w), half);
     return LET(ir_add(m->cx, w, lower_math_mul_add(m, ir_mul(m->cx, z, z), p, lost)));
@@ -88,8 +93,8 @@ static const ir_expr *is_odd(math *m, const ir_expr *quadrant)
 /* Bit 1 of the quadrant is the sign. */
 static const ir_expr *with_sign(math *m, const ir_expr *quadrant, const ir_expr *v)
 {
-    const ir_expr *sign =
-        ir_shl(m->cx, ir_bitand(m->cx, quadrant, lower_math_bits(m, 2)), lower_math_bits(m, m->is_double ? 62 : 30));
+    const ir_expr *sign = ir_shl(m->cx, ir_bitand(m->cx, quadrant, lower_math_bits(m, 2)),
+                                 lower_math_bits(m, m->is_double ? 62 : 30));
     return lower_math_as_real(m, ir_bitxor(m->cx, lower_math_as_bits(m, v), sign));
 }
 
@@ -114,7 +119,8 @@ const ir_expr *lower_math_tan(math *m, const ir_expr *x)
     reduced q = reduce(m, x);
     const ir_expr *z = LET(ir_mul(m->cx, q.angle, q.angle)), *s = sine(m, q.angle, z), *c = cosine(m, z),
                   *odd = LET(is_odd(m, q.quadrant));
-    const ir_expr *above = lower_math_where(m, odd, ir_neg(m->cx, c), s), *below = lower_math_where(m, odd, s, c);
+    const ir_expr *above = lower_math_where(m, odd, ir_neg(m->cx, c), s),
+                  *below = lower_math_where(m, odd, s, c);
     const ir_expr *r = LET(ir_div(m->cx, above, below));
     return lower_math_where(m, ir_eq(m->cx, x, REAL(0)), x, r);
 }
@@ -124,13 +130,19 @@ const ir_expr *lower_math_atan(math *m, const ir_expr *x)
 {
     const double *half_pi = lower_math_table.HALF_PI_DD.c;
     const ir_expr *a = LET(ir_abs(m->cx, x)), *one = REAL(1);
-    const ir_expr *middle = LET(ir_gt(m->cx, a, REAL(sqrt(2) - 1))), *far = LET(ir_gt(m->cx, a, REAL(sqrt(2) + 1)));
-    const ir_expr *above = lower_math_where(m, far, REAL(-1), lower_math_where(m, middle, ir_sub(m->cx, a, one), a));
-    const ir_expr *below = lower_math_where(m, far, a, lower_math_where(m, middle, ir_add(m->cx, a, one), one));
+    const ir_expr *middle = LET(ir_gt(m->cx, a, REAL(sqrt(2) - 1))),
+                  *far = LET(ir_gt(m->cx, a, REAL(sqrt(2) + 1)));
+    const ir_expr *above =
+        lower_math_where(m, far, REAL(-1), lower_math_where(m, middle, ir_sub(m->cx, a, one), a));
+    const ir_expr *below =
+        lower_math_where(m, far, a, lower_math_where(m, middle, ir_add(m->cx, a, one), one));
     const ir_expr *y = LET(ir_div(m->cx, above, below)), *z = LET(ir_mul(m->cx, y, y));
-    const ir_expr *base = lower_math_where(m, far, REAL(half_pi[0]), lower_math_where(m, middle, REAL(half_pi[0] / 2), REAL(0)));
-    const ir_expr *more = lower_math_where(m, far, REAL(half_pi[1]), lower_math_where(m, middle, REAL(half_pi[1] / 2), REAL(0)));
-    const ir_expr *tail = lower_math_mul_add(m, ir_mul(m->cx, y, z), lower_math_poly(m, &lower_math_table.ATAN_F64, z), more);
+    const ir_expr *base = lower_math_where(m, far, REAL(half_pi[0]),
+                                           lower_math_where(m, middle, REAL(half_pi[0] / 2), REAL(0)));
+    const ir_expr *more = lower_math_where(m, far, REAL(half_pi[1]),
+                                           lower_math_where(m, middle, REAL(half_pi[1] / 2), REAL(0)));
+    const ir_expr *tail =
+        lower_math_mul_add(m, ir_mul(m->cx, y, z), lower_math_poly(m, &lower_math_table.ATAN_F64, z), more);
     return ir_copysign(m->cx, ir_add(m->cx, base, ir_add(m->cx, y, tail)), x);
 }
 

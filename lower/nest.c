@@ -1,49 +1,5 @@
-/* lower/nest.c -- where a block stands, and copies of the loops around it. */
+/* lower/nest.c -- conditions and loops around a block, and copies of those loops. */
 #include "lower/nest.h"
-
-typedef struct {
-    tec_context *cx;
-    base_vec path;
-    base_map seen;
-    base_vec *out;
-} finder;
-
-static void add_site(finder *f, const ir_stmt *s)
-{
-    if (base_map_has(&f->seen, s))
-        return;
-
-    lower_site *site = base_new(f->cx, lower_site);
-    site->stmt = s;
-    site->path = base_copy(f->cx, f->path.at, (size_t)f->path.n * sizeof(void *));
-    site->n = f->path.n;
-    base_map_put(f->cx, &f->seen, s, site);
-    base_push(f->cx, f->out, site);
-}
-
-static void find(finder *f, const ir_stmt *s)
-{
-    if (s->kind == IR_BLOCK) {
-        add_site(f, s);
-        return;
-    }
-    base_push(f->cx, &f->path, s);
-    if (lower_inner(s))
-        find(f, lower_inner(s));
-    for (int i = 0; s->kind == IR_SEQ && i < s->seq.n; i++)
-        find(f, s->seq.stmt[i]);
-    if (s->kind == IR_IF) {
-        find(f, s->branch.then);
-        if (s->branch.otherwise)
-            find(f, s->branch.otherwise);
-    }
-    f->path.n--;
-}
-
-void lower_sites(tec_context *cx, const ir_stmt *root, base_vec *out)
-{
-    find(&(finder){.cx = cx, .out = out}, root);
-}
 
 static void add_vars(tec_context *cx, const ir_expr *e, base_map *set)
 {
@@ -55,7 +11,7 @@ static void add_vars(tec_context *cx, const ir_expr *e, base_map *set)
         base_map_put(cx, set, vars.at[i], vars.at[i]);
 }
 
-void lower_used(tec_context *cx, const lower_site *s, int at, const ir_expr *e, base_map *used)
+void lower_used(tec_context *cx, const tree_site *s, int at, const ir_expr *e, base_map *used)
 {
     add_vars(cx, e, used);
     for (int i = s->n - 1; i >= at; i--) {
@@ -70,7 +26,7 @@ void lower_used(tec_context *cx, const lower_site *s, int at, const ir_expr *e, 
     }
 }
 
-void lower_reduce_vars(tec_context *cx, const lower_site *s, base_map *out)
+void lower_reduce_vars(tec_context *cx, const tree_site *s, base_map *out)
 {
     const ir_block *b = s->stmt->block.block;
     base_map all = {0};
@@ -90,7 +46,7 @@ void lower_reduce_vars(tec_context *cx, const lower_site *s, base_map *out)
     }
 }
 
-int lower_reduction_at(const lower_site *s, const base_map *reduce_vars)
+int lower_reduction_at(const tree_site *s, const base_map *reduce_vars)
 {
     for (int i = 0; i < s->n; i++)
         if (s->path[i]->kind == IR_FOR && base_map_has(reduce_vars, s->path[i]->loop.var))
@@ -98,7 +54,7 @@ int lower_reduction_at(const lower_site *s, const base_map *reduce_vars)
     return s->n;
 }
 
-lower_start lower_first_point(const ir_facts *f, const lower_site *s, int at)
+lower_start lower_first_point(const ir_facts *f, const tree_site *s, int at)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_block *b = s->stmt->block.block;
@@ -113,7 +69,8 @@ lower_start lower_first_point(const ir_facts *f, const lower_site *s, int at)
 
         if (b->iters[i].kind != IR_REDUCE_ITER)
             continue;
-        if (inner.n > 0 && !ir_eliminate(f, s->stmt->block.bind[i], (const ir_expr *const *)inner.at, inner.n, &min, &max))
+        if (inner.n > 0 &&
+            !ir_eliminate(f, s->stmt->block.bind[i], (const ir_expr *const *)inner.at, inner.n, &min, &max))
             all = LOWER_UNKNOWN;
         else if (ir_prove_lt(f, ir_int(cx, 0), min))
             return LOWER_NEVER;
@@ -124,14 +81,14 @@ lower_start lower_first_point(const ir_facts *f, const lower_site *s, int at)
 }
 
 /* Whether s->path[i] is an `if` whose else branch leads on to the block. */
-static bool in_else(const lower_site *s, int i)
+static bool in_else(const tree_site *s, int i)
 {
     const ir_stmt *next = i + 1 < s->n ? s->path[i + 1] : s->stmt;
 
     return s->path[i]->branch.then != next;
 }
 
-void lower_site_conditions(tec_context *cx, const lower_site *s, int at, base_vec *out)
+void lower_site_conditions(tec_context *cx, const tree_site *s, int at, base_vec *out)
 {
     for (int i = at; i < s->n; i++) {
         if (s->path[i]->kind != IR_IF)
@@ -139,28 +96,29 @@ void lower_site_conditions(tec_context *cx, const lower_site *s, int at, base_ve
         if (in_else(s, i))
             base_push(cx, out, ir_not(cx, s->path[i]->branch.cond));
         else
-            lower_conjuncts(cx, s->path[i]->branch.cond, out);
+            ir_conjuncts(cx, s->path[i]->branch.cond, IR_DROP_LIKELY, out);
     }
-    lower_conjuncts(cx, s->stmt->block.where, out);
+    ir_conjuncts(cx, s->stmt->block.where, IR_DROP_LIKELY, out);
 }
 
-const ir_stmt *lower_copy_loops(tec_context *cx, const lower_site *s, int at, const base_map *used, const base_vec *conjuncts,
-                                const ir_stmt *inner)
+const ir_stmt *lower_copy_loops(tec_context *cx, const tree_site *s, int at, const base_map *used,
+                                const base_vec *conjuncts, const ir_stmt *inner)
 {
-    const ir_expr *guard = lower_conjoin(cx, conjuncts);
+    const ir_expr *guard = ir_conjoin(cx, conjuncts);
 
     if (guard)
         inner = ir_if(cx, guard, inner, NULL);
     for (int i = s->n - 1; i >= at; i--) {
         const ir_stmt *p = s->path[i];
 
-        if ((p->kind == IR_FOR && base_map_has(used, p->loop.var)) || (p->kind == IR_LET_STMT && base_map_has(used, p->let.var)))
+        if ((p->kind == IR_FOR && base_map_has(used, p->loop.var)) ||
+            (p->kind == IR_LET_STMT && base_map_has(used, p->let.var)))
             inner = lower_with_inner(cx, p, inner);
     }
     return inner ? ir_rename(cx, inner) : NULL;
 }
 
-const ir_facts *lower_site_facts(const ir_facts *f, const lower_site *s, int at)
+const ir_facts *lower_site_facts(const ir_facts *f, const tree_site *s, int at)
 {
     for (int i = 0; i < at; i++) {
         const ir_stmt *p = s->path[i];

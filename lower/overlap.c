@@ -1,33 +1,40 @@
-/* lower/overlap.c -- software pipelines: statements of different iterations run in one step, on versions of the buffers between them.
+/* lower/overlap.c -- software pipelines: statements of different iterations run in one step, on versions of
+ * the buffers between them.
  *
- *     for k in 0..n @double_buffer(1) {         allocate T: f32[2, 8] {
- *       allocate T: f32[8] {                      if 0 < n { T[0, ..] = A[0, ..] }                        # prologue
- *         T[..] = A[k, ..]                 =>     for k in 0..n - 1 {
- *         B[k] = f(T[..])                           T[(k + 1) % 2, ..] = A[k + 1, ..]
- *     } }                                           B[k] = f(T[k % 2, ..])
- *                                                 }
- *                                                 if 0 < n { B[n - 1] = f(T[(n - 1) % 2, ..]) }         # epilogue
- *                                               }
+ *     for k in 0..n @double_buffer(1) {      allocate T: f32[2, 8] {
+ *       allocate T: f32[8] {                   if 0 < n { T[0, ..] = A[0, ..] }               # prologue
+ *         T[..] = A[k, ..]               =>    for k in 0..n - 1 {
+ *         B[k] = f(T[..])                        T[(k + 1) % 2, ..] = A[k + 1, ..]
+ *     } }                                        B[k] = f(T[k % 2, ..])
+ *                                              }
+ *                                              # epilogue
+ *                                              if 0 < n { B[n - 1] = f(T[(n - 1) % 2, ..]) }
+ *                                            }
  *
  * requires  no block is left; every buffer is allocated where it lives
- * provides  no loop has the notes double_buffer or pipeline, no statement inside has pipeline_stage, pipeline_order or pipeline_async
+ * provides  no loop has the notes double_buffer or pipeline, no statement inside has pipeline_stage,
+ *           pipeline_order or pipeline_async
  * breaks    unique names (copies of a statement share their inner names)
  *
- * Notes. On a loop: `pipeline` (its value does not matter) asks for a pipeline by the stages given inside; `double_buffer` for two
- * stages: 0 for what fills buffers that live in the loop and reads none of them, 1 for the rest. On a block, or on a loop inside:
- * `pipeline_stage` says in which step after its iteration began a statement runs, `pipeline_order` its place within the step (the
- * statement's place in the body where left out; equal ones keep the order of the body). In step t a statement of stage s does iteration t - s.
+ * Notes. On a loop: `pipeline` (its value does not matter) asks for a pipeline by the stages given inside;
+ * `double_buffer` for two stages: 0 for what fills buffers that live in the loop and reads none of them, 1
+ * for the rest. On a block, or on a loop inside: `pipeline_stage` says in which step after its iteration
+ * began a statement runs, `pipeline_order` its place within the step (the statement's place in the body where
+ * left out; equal ones keep the order of the body). In step t a statement of stage s does iteration t - s.
  *
- * A buffer that lives in the loop gets as many versions as steps pass between its first and its last use, in a new first dimension.
- * Other memory keeps one version: two statements that touch it, one of them writing, must keep their order between all
- * iterations, which is checked by stages and order alone; what does not is refused.
+ * A buffer that lives in the loop gets as many versions as steps pass between its first and its last use, in
+ * a new first dimension. Other memory keeps one version: two statements that touch it, one of them writing,
+ * must keep their order between all iterations, which is checked by stages and order alone; what does not is
+ * refused.
  *
- * `pipeline_async` says that the stores inside may run beside the threads. Until here they are plain ones, and so they stay on targets without
- * asynchronous copies, outside of launches, and where threads run different iterations of a loop, so that they cannot meet in it. Elsewhere they get
- * the attribute async_copy: a step ends what it begins by a commit, and waits, with a barrier behind, before it reads what an earlier step began.
+ * `pipeline_async` says that the stores inside may run beside the threads. Until here they are plain ones,
+ * and so they stay on targets without asynchronous copies, outside of launches, and where threads run
+ * different iterations of a loop, so that they cannot meet in it. Elsewhere they get the attribute
+ * async_copy: a step ends what it begins by a commit, and waits, with a barrier behind, before it reads what
+ * an earlier step began.
  */
-#include "ir/interp.h"
-#include "ir/region.h"
+#include "ir/calls.h"
+#include "ir/region/region.h"
 #include "lower/differ.h"
 
 enum { MAX_STAGES = 16, MAX_STATEMENTS = 64 };
@@ -96,7 +103,9 @@ static bool find_note(tec_context *cx, const ir_stmt *s, const char *key, int64_
 /* A let or a condition without loads and effects. */
 static bool is_plain(const ir_stmt *s)
 {
-    const ir_expr *e = s->kind == IR_LET_STMT ? s->let.value : s->kind == IR_IF && !s->branch.otherwise ? s->branch.cond : NULL;
+    const ir_expr *e = s->kind == IR_LET_STMT                     ? s->let.value
+                       : s->kind == IR_IF && !s->branch.otherwise ? s->branch.cond
+                                                                  : NULL;
 
     return e && !(e->has & ~IR_HAS_DATA);
 }
@@ -119,7 +128,8 @@ static const ir_stmt *wrap(pipe *p, const base_vec *around, const ir_stmt *s)
     for (int i = around->n - 1; i >= 0; i--) {
         const ir_stmt *outer = around->at[i];
 
-        s = outer->kind == IR_IF ? ir_if(p->cx, outer->branch.cond, s, NULL) : lower_with_inner(p->cx, outer, s);
+        s = outer->kind == IR_IF ? ir_if(p->cx, outer->branch.cond, s, NULL)
+                                 : lower_with_inner(p->cx, outer, s);
     }
     return s;
 }
@@ -181,11 +191,13 @@ static bool read_stages(pipe *p, bool doubled)
 
         ir_touched(lower_inside(p->f, p->loop), s->stmt, &s->reads, &s->writes);
         if (!find_note(p->cx, s->stmt, "pipeline_stage", doubled && !fills(p, s), &s->stage) ||
-            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order) || !find_note(p->cx, s->stmt, "pipeline_async", 0, &async))
+            !find_note(p->cx, s->stmt, "pipeline_order", i, &s->order) ||
+            !find_note(p->cx, s->stmt, "pipeline_async", 0, &async))
             return false;
         s->async = p->gpu && async;
         if (s->stage < 0 || s->stage >= MAX_STAGES) {
-            base_fail(p->cx, TEC_INVALID, s->stmt->loc, "pipeline_stage %lld: expected 0 to %d", (long long)s->stage, MAX_STAGES - 1);
+            base_fail(p->cx, TEC_INVALID, s->stmt->loc, "pipeline_stage %lld: expected 0 to %d",
+                      (long long)s->stage, MAX_STAGES - 1);
             return false;
         }
         p->stages = s->stage + 1 > p->stages ? s->stage + 1 : p->stages;
@@ -213,7 +225,10 @@ static const versioned *version_of(const pipe *p, const ir_buffer *b)
 }
 
 /* Within a step. The pieces of one block (its init, its updates) have one order and keep that of the body. */
-static bool comes_first(const part *a, const part *b) { return a->order < b->order || (a->order == b->order && a < b); }
+static bool comes_first(const part *a, const part *b)
+{
+    return a->order < b->order || (a->order == b->order && a < b);
+}
 
 /* Whether b of the same iteration, and of the next where `again`, still runs after a. */
 static bool keeps_order(const part *a, const part *b, bool again)
@@ -224,8 +239,10 @@ static bool keeps_order(const part *a, const part *b, bool again)
 static bool refuse(pipe *p, const part *a, const part *b, const ir_buffer *buffer, bool again)
 {
     base_fail(p->cx, TEC_INVALID, p->loop->loc,
-              "the pipeline of '%s' would run stage %lld before stage %lld of %s iteration, but both touch '%s', one of them writing",
-              p->loop->loop.var->var.name, (long long)b->stage, (long long)a->stage, again ? "an earlier" : "the same", buffer->name);
+              "the pipeline of '%s' would run stage %lld before stage %lld of %s iteration, but both touch "
+              "'%s', one of them writing",
+              p->loop->loop.var->var.name, (long long)b->stage, (long long)a->stage,
+              again ? "an earlier" : "the same", buffer->name);
     return false;
 }
 
@@ -293,7 +310,8 @@ static bool make_versions(pipe *p)
 
         make_version(p, v);
         if (v->versions > 1 && (v->old->strides || v->old->offset)) {
-            base_fail(p->cx, TEC_UNSUPPORTED, v->old->loc, "buffer '%s' has strides of its own and cannot have versions in a pipeline",
+            base_fail(p->cx, TEC_UNSUPPORTED, v->old->loc,
+                      "buffer '%s' has strides of its own and cannot have versions in a pipeline",
                       v->old->name);
             return false;
         }
@@ -311,7 +329,8 @@ static const ir_expr *const *with_version(copier *c, const versioned *v, const i
 {
     const ir_expr **out = base_array(c->rw.cx, const ir_expr *, n + 1);
 
-    out[0] = ir_floormod(c->rw.cx, c->turn, ir_int(c->rw.cx, v->versions - BASE_PLANT_ON(c->rw.cx, overlap_versions)));
+    out[0] = ir_floormod(c->rw.cx, c->turn,
+                         ir_int(c->rw.cx, v->versions - BASE_PLANT_ON(c->rw.cx, overlap_versions)));
     for (int d = 0; d < n; d++)
         out[d + 1] = ir_rewrite_expr(&c->rw, index[d]);
     return out;
@@ -322,7 +341,8 @@ static const ir_expr *copy_call(copier *c, const ir_expr *e)
     tec_context *cx = c->rw.cx;
     const ir_expr *out = ir_rewrite_children(&c->rw, e);
     const ir_expr **arg = out ? base_copy(cx, out->call.arg, (size_t)out->call.n * sizeof *arg) : NULL;
-    const ir_buffer **buffer = out ? base_copy(cx, out->call.buffer, (size_t)out->call.n_buffers * sizeof *buffer) : NULL;
+    const ir_buffer **buffer =
+        out ? base_copy(cx, out->call.buffer, (size_t)out->call.n_buffers * sizeof *buffer) : NULL;
 
     for (int i = 0; out && i < out->call.n_buffers; i++) {
         const versioned *v = version_of(c->p, buffer[i]);
@@ -335,8 +355,8 @@ static const ir_expr *copy_call(copier *c, const ir_expr *e)
         arg[i] = ir_add(cx, n, arg[i]);
         buffer[i] = v->new;
     }
-    return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer, out->call.n_buffers,
-                         out->call.pure)
+    return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer,
+                         out->call.n_buffers, out->call.pure)
                : NULL;
 }
 
@@ -353,7 +373,8 @@ static const ir_expr *copy_expr(ir_rewrite *rw, const ir_expr *e)
 
 static bool is_note(const char *key)
 {
-    return base_same(key, "pipeline_stage") || base_same(key, "pipeline_order") || base_same(key, "pipeline_async");
+    return base_same(key, "pipeline_stage") || base_same(key, "pipeline_order") ||
+           base_same(key, "pipeline_async");
 }
 
 static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
@@ -363,12 +384,14 @@ static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
 
     ir_at(rw->cx, s->loc);
     if (s->kind == IR_ATTRIBUTE && c->p->gpu && base_same(s->attribute.key, "pipeline_async"))
-        return ir_attribute(rw->cx, IR_ASYNC_COPY, s->attribute.value, ir_rewrite_stmt(rw, s->attribute.body));
+        return ir_attribute(rw->cx, IR_ASYNC_COPY, s->attribute.value,
+                            ir_rewrite_stmt(rw, s->attribute.body));
     if (s->kind == IR_ATTRIBUTE && is_note(s->attribute.key))
         return ir_rewrite_stmt(rw, s->attribute.body);
     if (v && v->versions > 1)
-        return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, s->store.value), with_version(c, v, s->store.index, s->store.n),
-                               s->store.n + 1, s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL);
+        return ir_store_masked(rw->cx, v->new, ir_rewrite_expr(rw, s->store.value),
+                               with_version(c, v, s->store.index, s->store.n), s->store.n + 1,
+                               s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL);
     s = ir_rewrite_stmt_children(rw, s);
     if (!s || s->kind != IR_FOR || !s->loop.notes)
         return s;
@@ -398,7 +421,8 @@ static const ir_stmt *guarded(pipe *p, const ir_expr *turn, const ir_stmt *s)
     return ir_prove(p->f, runs) ? s : ir_if(p->cx, runs, s, NULL);
 }
 
-/* Which parts run in a step: those whose iteration has begun, or, behind the last iteration, those that it still waits for. */
+/* Which parts run in a step: those whose iteration has begun, or, behind the last iteration, those that it
+ * still waits for. */
 typedef enum { BEGINNING, RUNNING, ENDING } phase;
 
 static bool takes_part(const part *s, phase ph, int64_t t)
@@ -426,8 +450,9 @@ static bool awaits(const pipe *p, const part *s)
     return false;
 }
 
-/* A step commits one group of asynchronous copies behind the last part that may begin some. A part of stage s in it needs the group of
- * the step s before, so as many may be under way as were committed since: itself and then a barrier make it seen by all threads. */
+/* A step commits one group of asynchronous copies behind the last part that may begin some. A part of stage s
+ * in it needs the group of the step s before, so as many may be under way as were committed since: itself and
+ * then a barrier make it seen by all threads. */
 static void add_step(pipe *p, phase ph, int64_t t, const ir_expr *first, base_vec *out)
 {
     int last = -1;
@@ -446,7 +471,8 @@ static void add_step(pipe *p, phase ph, int64_t t, const ir_expr *first, base_ve
             under_way = later;
         }
         if (takes_part(s, ph, t))
-            base_push(p->cx, out, ph == RUNNING ? instance(p, s, turn) : guarded(p, turn, instance(p, s, turn)));
+            base_push(p->cx, out,
+                      ph == RUNNING ? instance(p, s, turn) : guarded(p, turn, instance(p, s, turn)));
         if (i == last)
             base_push(p->cx, out, call(p, IR_CALL_COMMIT, NULL));
     }
@@ -492,7 +518,8 @@ static const ir_stmt *steady(pipe *p)
     add_step(p, RUNNING, p->stages - 1, step, &body);
     const ir_stmt *all = ir_seq(cx, (const ir_stmt *const *)body.at, body.n);
     ir_stmt *loop = ir_stmt_copy(cx, ir_for(cx, step, ir_int(cx, 0), n, IR_SERIAL, all));
-    loop->loop.notes = ir_note_set(cx, ir_note_set(cx, l->loop.notes, "pipeline", NULL), "double_buffer", NULL);
+    loop->loop.notes =
+        ir_note_set(cx, ir_note_set(cx, l->loop.notes, "pipeline", NULL), "double_buffer", NULL);
     return loop;
 }
 
@@ -523,12 +550,14 @@ static const ir_stmt *overlap(pipe *p, bool doubled)
     const char *name = p->loop->loop.var->var.name;
 
     if (p->loop->loop.how != IR_SERIAL)
-        return base_fail(cx, TEC_INVALID, p->loop->loc, "loop '%s' is %s: only a serial loop becomes a pipeline", name,
+        return base_fail(cx, TEC_INVALID, p->loop->loc,
+                         "loop '%s' is %s: only a serial loop becomes a pipeline", name,
                          ir_how_text(p->loop->loop.how));
     if (!take_apart(p, p->loop->loop.body, &none) || !read_stages(p, doubled))
         return NULL;
     if (p->stages < 2)
-        return base_fail(cx, TEC_INVALID, p->loop->loc, "the pipeline of '%s' has one stage only: nothing overlaps", name);
+        return base_fail(cx, TEC_INVALID, p->loop->loc,
+                         "the pipeline of '%s' has one stage only: nothing overlaps", name);
     if (!check_order(p) || !make_versions(p))
         return NULL;
     sort_parts(p);
@@ -540,8 +569,9 @@ static const ir_stmt *overlap(pipe *p, bool doubled)
 
 /* ---- the tree ---- */
 
-/* Which threads come to a statement: none, as no loop over blocks or threads stands around; all that were launched, in step; these, but in a loop
- * that some run otherwise than others. Where not all come nobody could wait for an asynchronous copy: it is a plain one. */
+/* Which threads come to a statement: none, as no loop over blocks or threads stands around; all that were
+ * launched, in step; these, but in a loop that some run otherwise than others. Where not all come nobody
+ * could wait for an asynchronous copy: it is a plain one. */
 typedef enum { NO_THREADS, TOGETHER, APART } company;
 
 typedef struct {
@@ -553,7 +583,8 @@ static company company_in(const finder *w, const ir_stmt *s, company around)
 {
     if (around == NO_THREADS)
         return lower_is_thread(s) || lower_is_blocks(s) ? TOGETHER : NO_THREADS;
-    return s->kind == IR_FOR && !lower_is_thread(s) && lower_parts_threads(w->o->cx, &w->differ, s) ? APART : around;
+    return s->kind == IR_FOR && !lower_is_thread(s) && lower_parts_threads(w->o->cx, &w->differ, s) ? APART
+                                                                                                    : around;
 }
 
 static const ir_stmt *visit(const finder *w, const ir_facts *f, company around, const ir_stmt *s)
@@ -573,13 +604,17 @@ static const ir_stmt *visit(const finder *w, const ir_facts *f, company around, 
     }
     if (s->kind == IR_IF) {
         const ir_stmt *then = visit(w, lower_inside(f, s), around, s->branch.then);
-        const ir_stmt *other = s->branch.otherwise ? visit(w, lower_inside_else(f, s), around, s->branch.otherwise) : NULL;
+        const ir_stmt *other =
+            s->branch.otherwise ? visit(w, lower_inside_else(f, s), around, s->branch.otherwise) : NULL;
 
-        return then == s->branch.then && other == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, other);
+        return then == s->branch.then && other == s->branch.otherwise
+                   ? s
+                   : ir_if(cx, s->branch.cond, then, other);
     }
     if (lower_inner(s))
         s = lower_with_inner(cx, s, visit(w, lower_inside(f, s), inside, lower_inner(s)));
-    if (!s || s->kind != IR_FOR || (!ir_note_get(s->loop.notes, "pipeline") && !ir_note_get(s->loop.notes, "double_buffer")))
+    if (!s || s->kind != IR_FOR ||
+        (!ir_note_get(s->loop.notes, "pipeline") && !ir_note_get(s->loop.notes, "double_buffer")))
         return s;
     pipe *p = base_new(cx, pipe);
     p->cx = cx;
@@ -605,7 +640,8 @@ const ir_program *lower_overlap(const lower_options *o, const ir_program *p)
 
     if (target_offers(o->target, TARGET_THREADS))
         w.differ = lower_find_differing(o->cx, p->body);
-    const ir_program *out = lower_with_body(o->cx, p, visit(&w, ir_facts_of_program(o->cx, p), NO_THREADS, p->body));
+    const ir_program *out =
+        lower_with_body(o->cx, p, visit(&w, ir_facts_of_program(o->cx, p), NO_THREADS, p->body));
 
     return !out || out == p ? out : lower_with_body(o->cx, out, ir_rewrite_stmt(&rest, out->body));
 }

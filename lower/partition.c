@@ -1,4 +1,5 @@
-/* lower/partition.c -- cuts loops where their conditions begin and cease to hold, so that the interior runs without them.
+/* lower/partition.c -- cuts loops where their conditions begin and cease to hold, so that the interior runs
+ * without them.
  *
  *     for x in 0..n {                                             if/for x in 0..1 { as before }
  *       B[x] = select(1 <= x && x < n - 1, A[x], 0.0)      =>     for x in 1..max(1, n - 1) { B[x] = A[x] }
@@ -6,15 +7,18 @@
  *
  * requires  simplified conditions, buffers with their own dimensions
  * provides  nothing: conditions may be left where a cut is not worth its copies
- * breaks    unique names (the copies of a body share their inner names); loops that started at 0 may start elsewhere
+ * breaks    unique names (the copies of a body share their inner names); loops that started at 0 may start
+ *           elsewhere
  *
- * From the outside in, for each serial or parallel loop: the conjuncts of ifs and selects inside that are linear in its variable
- * are solved for it, the variables of the loops inside taken at their worst, in all places where the conjunct stands. Where the
- * solutions meet is the interior; there these conjuncts are true. A parallel loop stays one loop, with the interior and the rest as the
- * branches of an if; so does a loop whose variable stands in a floor division or remainder, as that of fused loops does. Conjuncts whose
- * solution would leave a constant interior empty are passed over, and so are those whose solution differs between threads that meet in the
- * loop: the loops inside, of the edges too, get their own turn. A budget bounds the nodes of all copies, those of unrolled loops counted as
- * often as they will stand there; conditions under a loop that was not cut are still right.
+ * From the outside in, for each serial or parallel loop: the conjuncts of ifs and selects inside that are
+ * linear in its variable are solved for it, the variables of the loops inside taken at their worst, in all
+ * places where the conjunct stands. Where the solutions meet is the interior; there these conjuncts are true.
+ * A parallel loop stays one loop, with the interior and the rest as the branches of an if; so does a loop
+ * whose variable stands in a floor division or remainder, as that of fused loops does. Conjuncts whose
+ * solution would leave a constant interior empty are passed over, and so are those whose solution differs
+ * between threads that meet in the loop: the loops inside, of the edges too, get their own turn. A budget
+ * bounds the nodes of all copies, those of unrolled loops counted as often as they will stand there;
+ * conditions under a loop that was not cut are still right.
  */
 #include "lower/differ.h"
 
@@ -31,8 +35,9 @@ static const ir_stmt *visit(partitioner *p, const ir_facts *f, const ir_stmt *s)
 
 /* ---- conditions inside a loop ---- */
 
-/* A comparison of the loop's variable. It is one node wherever it stands in the body, and what is known of the loops inside differs from
- * place to place: it is solved in all of them, and where it is taken to be true it is so in all of them. */
+/* A comparison of the loop's variable. It is one node wherever it stands in the body, and what is known of
+ * the loops inside differs from place to place: it is solved in all of them, and where it is taken to be true
+ * it is so in all of them. */
 typedef struct {
     const ir_expr *c;
     bool unsolved;       /* somewhere it is of no form that is solved */
@@ -48,7 +53,8 @@ typedef struct {
     const ir_facts *outside;
     const ir_expr *min, *end; /* of the loop */
     const ir_expr *lo, *hi;   /* of the interior, where the loop is cut; NULL: the loop's own */
-    const ir_expr *test;      /* what decides between the interior and the rest, where it is not; NULL: always */
+    /* what decides between the interior and the rest, where it is not; NULL: always */
+    const ir_expr *test;
     bool cut;
     base_map conditions; /* ir_expr * -> condition * */
     base_vec wanted;     /* condition *, in the order of evaluation */
@@ -70,7 +76,8 @@ static condition *condition_of(search *s, const ir_expr *c)
         return k;
     k = base_new(cx, condition);
     k->c = c;
-    k->unsolved = !is_comparison(c) || !ir_uses_var(cx, c, s->loop->loop.var) || ir_loads(cx, c) || lower_may_fail(s->outside, c);
+    k->unsolved = !is_comparison(c) || !ir_uses_var(cx, c, s->loop->loop.var) || ir_loads(cx, c) ||
+                  lower_may_fail(s->outside, c);
     base_map_put(cx, &s->conditions, c, k);
     return k;
 }
@@ -81,7 +88,8 @@ static bool solve_interval(const search *s, const ir_facts *f, condition *k)
     tec_context *cx = s->p->cx;
     lower_interval i;
 
-    if (!lower_solve(f, k->c, s->loop->loop.var, &s->inner, &i) || lower_parts_exchange(cx, &s->p->differ, i.lo, i.hi, s->loop->loop.body))
+    if (!lower_solve(f, k->c, s->loop->loop.var, &s->inner, &i) ||
+        lower_parts_exchange(cx, &s->p->differ, i.lo, i.hi, s->loop->loop.body))
         return false;
     if (i.lo)
         k->in.lo = k->in.lo ? ir_max(cx, k->in.lo, i.lo) : i.lo;
@@ -107,12 +115,13 @@ static void solve(const search *s, const ir_facts *f, condition *k)
         k->unsolved = !(s->cut ? solve_interval(s, f, k) : solve_test(s, f, k));
 }
 
-/* The conjuncts of what an if or a select asks; directly inside a loop that is not cut there is nothing to gain. */
+/* The conjuncts of what an if or a select asks; directly inside a loop that is not cut there is nothing to
+ * gain. */
 static void want(search *s, const ir_expr *cond)
 {
     base_vec all = {0};
 
-    lower_conjuncts(s->p->cx, cond, &all);
+    ir_conjuncts(s->p->cx, cond, IR_DROP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         condition *k = condition_of(s, all.at[i]);
 
@@ -149,7 +158,10 @@ static bool is_own(ir_walk *w, const ir_stmt *t)
 static void search_own(search *s, const ir_facts *f, const ir_stmt *t)
 {
     condition_walk w = {
-        .walk = {.expr = find_condition, .stmt = is_own, .kinds = IR_KIND_COMPARE, .cx = s->p->cx}, .s = s, .f = f, .stmt = t};
+        .walk = {.expr = find_condition, .stmt = is_own, .kinds = IR_KIND_COMPARE, .cx = s->p->cx},
+        .s = s,
+        .f = f,
+        .stmt = t};
 
     ir_walk_stmt(&w.walk, t);
 }
@@ -259,14 +271,15 @@ static const ir_stmt *hold_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 static const ir_stmt *interior_of(const search *s)
 {
-    interior in = {.rw = {.cx = s->p->cx, .expr = hold, .stmt = hold_stmt, .kinds = IR_KIND_COMPARE}, .chosen = &s->chosen};
+    interior in = {.rw = {.cx = s->p->cx, .expr = hold, .stmt = hold_stmt, .kinds = IR_KIND_COMPARE},
+                   .chosen = &s->chosen};
 
     return ir_rewrite_stmt(&in.rw, s->loop->loop.body);
 }
 
 /* The loop over min..end with the body; the single iteration of a loop of one without the loop. */
-static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *loop, const ir_expr *min, const ir_expr *end,
-                            const ir_stmt *body)
+static const ir_stmt *piece(partitioner *p, const ir_facts *f, const ir_stmt *loop, const ir_expr *min,
+                            const ir_expr *end, const ir_stmt *body)
 {
     tec_context *cx = p->cx;
     const ir_expr *extent = ir_simplify(f, lower_extent(f, min, end));
@@ -325,7 +338,9 @@ static int64_t written_out(tec_context *cx, const ir_stmt *s)
         for (int i = 0; i < s->seq.n; i++)
             n += written_out(cx, s->seq.stmt[i]);
         return n;
-    case IR_IF: return n + written_out(cx, s->branch.then) + (s->branch.otherwise ? written_out(cx, s->branch.otherwise) : 0);
+    case IR_IF:
+        return n + written_out(cx, s->branch.then) +
+               (s->branch.otherwise ? written_out(cx, s->branch.otherwise) : 0);
     case IR_LET_STMT:
     case IR_ALLOCATE:
     case IR_ATTRIBUTE: return n + written_out(cx, lower_inner(s));

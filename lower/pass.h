@@ -3,14 +3,14 @@
  *     const ir_program *p = lower_run(&(lower_options){.cx = cx, .target = t}, tree);
  *
  * lower/passes.def is the table: a row for each pass, in order, with what the target must offer. A pass is
- * one file lower/NAME.c with one function lower_NAME; it gives a new program (or the same pointer where nothing changed), or NULL
- * with an error.
+ * one file lower/NAME.c with one function lower_NAME; it gives a new program (or the same pointer where
+ * nothing changed), or NULL with an error.
  */
 #ifndef LOWER_PASS_H
 #define LOWER_PASS_H
 
 #include "ir/ir.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "targets/target.h"
 
 typedef struct {
@@ -33,8 +33,8 @@ typedef const ir_program *lower_pass_fn(const lower_options *o, const ir_program
 typedef struct {
     const char *name;
     lower_pass_fn *run;
-    ir_verify_level level; /* what holds of its output */
-    const char *what;      /* one line for `tec opt --help` */
+    ir_verify_level level;    /* what holds of its output */
+    const char *what;         /* one line for `tec opt --help` */
     unsigned needs, excludes; /* features of the target (target_feature): all of these, and none of those */
 } lower_pass;
 extern const lower_pass lower_passes[];
@@ -45,18 +45,24 @@ bool lower_applies(const lower_pass *pass, const target *t); /* whether the row 
 
 /* All rows that apply to the target. */
 const ir_program *lower_run(const lower_options *o, const ir_program *tree);
-/* Just these, in this order (tec opt). A slice may start anywhere, so what the levels of the table say is not verified. */
-const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names, int n);
+/* Just these, in this order (tec opt). A slice may start anywhere, so what the levels of the table say is not
+ * verified. */
+const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names,
+                                   int n);
 
 /* What code generators rely on after the last row, for CPU targets:
- * - No blocks, updates, reduces; loops are serial or parallel (not nested); one-dimensional accesses, compact buffers;
- *   vector loads and stores have ramps of stride 1 (contiguous), any other ramp or index vector is a gather or scatter.
- * - An IR_ALLOCATE of scope IR_LOCAL has a small constant size (at most 16 KiB a function) and lives on the stack (entry block). Any other
- *   allocate has the note "workspace" (byte offset into env->workspace) or, inside a parallel loop, "thread_workspace" (byte offset into the
- *   worker's own); program notes "workspace" and "thread_workspace" give the totals in bytes. Offsets are multiples of 64.
+ * - No blocks, updates, reduces; loops are serial or parallel (not nested); one-dimensional accesses, compact
+ *   buffers; vector loads and stores have ramps of stride 1 (contiguous), any other ramp or index vector is a
+ *   gather or scatter.
+ * - An IR_ALLOCATE of scope IR_LOCAL has a small constant size (at most 16 KiB a function) and lives on the
+ *   stack (entry block). Any other allocate has the note "workspace" (byte offset into env->workspace) or,
+ *   inside a parallel loop, "thread_workspace" (byte offset into the worker's own); program notes "workspace"
+ *   and "thread_workspace" give the totals in bytes. Offsets are multiples of 64.
  * - Local buffers that became registers are separate buffers of one vector (or scalar) each.
- * - FMA is explicit where allowed; math functions that the target has no instruction for are expanded (lower/math.c).
- * - Asserts carry the checks that the caller asked for; the checks of arguments are the runtime's, from metadata.
+ * - FMA is explicit where allowed; math functions that the target has no instruction for are expanded
+ *   (lower/math.c).
+ * - Asserts carry the checks that the caller asked for; the checks of arguments are the runtime's, from
+ *   metadata.
  */
 
 #endif

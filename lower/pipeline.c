@@ -4,7 +4,7 @@
 #include "lower/util.h"
 
 const lower_pass lower_passes[] = {
-#define LOWER_PASS(name, level, needs, excludes, help) \
+#define LOWER_PASS(name, level, needs, excludes, help)                                                       \
     {#name, lower_##name, IR_VERIFY_##level, help, needs, excludes},
 #include "lower/passes.def"
 };
@@ -32,7 +32,8 @@ static bool dump(const lower_options *o, const ir_program *p, const char *pass, 
     for (char *c = name; *c; c++)
         if (*c == '/')
             *c = '_';
-    return base_write_file(o->cx, base_format(o->cx, "%s/%s.%02d-%s.tir", o->dump_dir, name, number, pass), text, strlen(text));
+    return base_write_file(o->cx, base_format(o->cx, "%s/%s.%02d-%s.tir", o->dump_dir, name, number, pass),
+                           text, strlen(text));
 }
 
 static bool verify(const lower_options *o, const ir_program *p, const lower_pass *pass)
@@ -52,8 +53,10 @@ static bool verify(const lower_options *o, const ir_program *p, const lower_pass
     return true;
 }
 
-/* A slice of the passes may start anywhere, so what the whole pipeline guarantees after a pass need not hold after it there. */
-static const ir_program *run_one(const lower_options *o, const ir_program *p, const lower_pass *pass, int number, bool whole)
+/* A slice of the passes may start anywhere, so what the whole pipeline guarantees after a pass need not hold
+ * after it there. */
+static const ir_program *run_one(const lower_options *o, const ir_program *p, const lower_pass *pass,
+                                 int number, bool whole)
 {
     const ir_program *out = pass->run(o, p);
 
@@ -80,7 +83,8 @@ const ir_program *lower_run(const lower_options *o, const ir_program *tree)
     return p;
 }
 
-const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names, int n)
+const ir_program *lower_run_passes(const lower_options *o, const ir_program *p, const char *const *names,
+                                   int n)
 {
     for (int i = 0; i < n && p; i++) {
         const lower_pass *pass = lower_find(names[i]);

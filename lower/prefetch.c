@@ -1,20 +1,23 @@
-/* lower/prefetch.c -- loops that ask for what they read later (the schedule's prefetch) get the statements that do.
+/* lower/prefetch.c -- loops that ask for what they read later (the schedule's prefetch) get the statements
+ * that do.
  *
- *     for y in 0..64 @prefetch.A(2) {              for y in 0..64 {
- *       for x in 0..32 { .. A[y, x] .. }     =>      if y + 2 < 64 { for line in 0..2 { prefetch(&A[y + 2, line*16], 3) } }
- *     }                                              for x in 0..32 { .. A[y, x] .. }
- *                                                  }
+ *     for y in 0..64 @prefetch.A(2) {         for y in 0..64 {
+ *       for x in 0..32 { .. A[y, x] .. }  =>    if y + 2 < 64 { for line in 0..2 { prefetch(&A[y + 2,
+ *                                                 line*16], 3) } }
+ *     }                                         for x in 0..32 { .. A[y, x] .. }
+ *                                             }
  *
  * requires  no block is left; loops are cut where they will be
  * provides  no note of prefetch is left
  * breaks    nothing
  *
- * What an iteration reads is a box (ir_touched); one element of each cache line of its last dimension is asked for. The box may reach over
- * the buffer; what lies inside counts. A buffer that no longer is what the loop reads from is left alone: it is a hint.
+ * What an iteration reads is a box (ir_touched); one element of each cache line of its last dimension is
+ * asked for. The box may reach over the buffer; what lies inside counts. A buffer that no longer is what the
+ * loop reads from is left alone: it is a hint.
  */
 #include <string.h>
 
-#include "ir/region.h"
+#include "ir/region/region.h"
 #include "lower/util.h"
 
 enum { LINE = 64, KEEP = 3 };
@@ -66,8 +69,8 @@ static const ir_expr *element(tec_context *cx, const ir_buffer *b, const ir_expr
     return at;
 }
 
-/* What lies in the buffer of min .. min+extent-1, in a dimension of that many elements: a box may reach over the edge, and of an index that was
- * loaded nothing but its type may be known. */
+/* What lies in the buffer of min .. min+extent-1, in a dimension of that many elements: a box may reach over
+ * the edge, and of an index that was loaded nothing but its type may be known. */
 static void clip(const ir_facts *f, const ir_expr *shape, const ir_expr **min, const ir_expr **extent)
 {
     tec_context *cx = ir_facts_context(f);
@@ -81,16 +84,19 @@ static void clip(const ir_facts *f, const ir_expr *shape, const ir_expr **min, c
 }
 
 /* Loops over the lines of the box with loop variable `var` at `later`. */
-static const ir_stmt *ask_for(prefetcher *p, const ir_facts *f, const ir_region *box, const ir_expr *var, const ir_expr *later)
+static const ir_stmt *ask_for(prefetcher *p, const ir_facts *f, const ir_region *box, const ir_expr *var,
+                              const ir_expr *later)
 {
     tec_context *cx = p->cx;
     const ir_buffer *b = box->buffer;
-    const ir_expr **index = base_array(cx, const ir_expr *, b->n), **loop = base_array(cx, const ir_expr *, b->n),
+    const ir_expr **index = base_array(cx, const ir_expr *, b->n),
+                  **loop = base_array(cx, const ir_expr *, b->n),
                   **lines = base_array(cx, const ir_expr *, b->n);
     int per_line = LINE / base_dtype_bytes(b->dtype);
 
     for (int d = 0; d < b->n; d++) {
-        const ir_expr *by = ir_int(cx, d == b->n - 1 && per_line > 1 ? per_line : 1), *min = ir_substitute(cx, box->min[d], var, later),
+        const ir_expr *by = ir_int(cx, d == b->n - 1 && per_line > 1 ? per_line : 1),
+                      *min = ir_substitute(cx, box->min[d], var, later),
                       *extent = ir_substitute(cx, box->extent[d], var, later);
 
         clip(f, b->shape[d], &min, &extent);
@@ -134,7 +140,8 @@ static const ir_stmt *without_notes(tec_context *cx, const ir_stmt *loop, const 
     return out;
 }
 
-/* A hint is not worth a division by zero: where the box cannot be computed in any case, nothing is asked for. */
+/* A hint is not worth a division by zero: where the box cannot be computed in any case, nothing is asked
+ * for. */
 static bool is_safe(const ir_facts *f, const ir_region *box)
 {
     for (int d = 0; d < box->buffer->n; d++)
@@ -157,8 +164,10 @@ static const ir_stmt *visit_loop(prefetcher *p, const ir_facts *f, const ir_stmt
         return lower_with_inner(cx, loop, body);
     ir_touched(inside, body, &reads, &writes);
     for (const ir_note *n = loop->loop.notes; n; n = n->next) {
-        const ir_region *box = base_starts_with(n->key, prefix) ? read_of(&reads, n->key + strlen(prefix)) : NULL;
-        const ir_expr *later = box ? ir_add(cx, loop->loop.var, n->value) : NULL, *runs = box ? ir_lt(cx, later, end) : NULL;
+        const ir_region *box =
+            base_starts_with(n->key, prefix) ? read_of(&reads, n->key + strlen(prefix)) : NULL;
+        const ir_expr *later = box ? ir_add(cx, loop->loop.var, n->value) : NULL,
+                      *runs = box ? ir_lt(cx, later, end) : NULL;
 
         if (!box || !is_safe(inside, box))
             continue;
@@ -183,9 +192,12 @@ static const ir_stmt *visit(prefetcher *p, const ir_facts *f, const ir_stmt *s)
     }
     if (s->kind == IR_IF) {
         const ir_stmt *then = visit(p, lower_inside(f, s), s->branch.then),
-                      *otherwise = s->branch.otherwise ? visit(p, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+                      *otherwise =
+                          s->branch.otherwise ? visit(p, lower_inside_else(f, s), s->branch.otherwise) : NULL;
 
-        return then == s->branch.then && otherwise == s->branch.otherwise ? s : ir_if(p->cx, s->branch.cond, then, otherwise);
+        return then == s->branch.then && otherwise == s->branch.otherwise
+                   ? s
+                   : ir_if(p->cx, s->branch.cond, then, otherwise);
     }
     if (!lower_inner(s))
         return s;
@@ -210,7 +222,8 @@ static const ir_program *with_intrinsics(prefetcher *p, const ir_program *progra
 const ir_program *lower_prefetch(const lower_options *o, const ir_program *program)
 {
     prefetcher p = {.cx = o->cx};
-    const ir_program *out = lower_with_body(o->cx, program, visit(&p, ir_facts_of_program(o->cx, program), program->body));
+    const ir_program *out =
+        lower_with_body(o->cx, program, visit(&p, ir_facts_of_program(o->cx, program), program->body));
 
     return out && p.intrinsics.n ? with_intrinsics(&p, out) : out;
 }

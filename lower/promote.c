@@ -1,21 +1,25 @@
-/* lower/promote.c -- local buffers whose indices are all constant become values: one buffer for each vector or scalar.
+/* lower/promote.c -- local buffers whose indices are all constant become values: one buffer for each vector
+ * or scalar.
  *
- *     allocate T: f32[32] @local {                             allocate T.0: f32[16] @local { allocate T.16: f32[16] @local {
- *       T[ramp(0, 1, 16)] = broadcast(0.0, 16)          =>       T.0[ramp(0, 1, 16)] = broadcast(0.0, 16)
- *       T[ramp(16, 1, 16)] = T[ramp(0, 1, 16)] + ..              T.16[ramp(0, 1, 16)] = T.0[ramp(0, 1, 16)] + ..
- *     }                                                        } }
+ *     allocate T: f32[32] @local {                       allocate T.0: f32[16] @local {
+ *                                                          allocate T.16: f32[16] @local {
+ *       T[ramp(0, 1, 16)] = broadcast(0.0, 16)       =>    T.0[ramp(0, 1, 16)] = broadcast(0.0, 16)
+ *       T[ramp(16, 1, 16)] = T[ramp(0, 1, 16)] + ..        T.16[ramp(0, 1, 16)] = T.0[ramp(0, 1, 16)] + ..
+ *     }                                                  } }
  *
  * requires  flat buffers, no vectorised or unrolled loop
- * provides  a local buffer whose accesses are all constant and nested in each other is one buffer per outermost access (a cell),
- *           always read and written as a whole: code generators keep it in a register
+ * provides  a local buffer whose accesses are all constant and nested in each other is one buffer per
+ *           outermost access (a cell), always read and written as a whole: code generators keep it in a
+ *           register
  * breaks    nothing
  *
- * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A store under a mask becomes
- * a select between the new value and the old one. An access whose mask leaves its first k lanes, always the same ones, touches k
- * elements: a cell of it has all lanes, and what lies in the others is nobody's, so that a store to it needs no select. Lanes of a
- * cell that such a store would read before anything wrote them start as 0. Accesses that are not constant, or overlap without one
- * containing the other, leave the whole buffer in memory; so do stores in a parallel loop inside the allocation: that iterations
- * touch different elements, or one of them all, does not hold of cells.
+ * An access to a part of a cell becomes a shuffle: of the loaded cell, or of the cell and the new lanes. A
+ * store under a mask becomes a select between the new value and the old one. An access whose mask leaves its
+ * first k lanes, always the same ones, touches k elements: a cell of it has all lanes, and what lies in the
+ * others is nobody's, so that a store to it needs no select. Lanes of a cell that such a store would read
+ * before anything wrote them start as 0. Accesses that are not constant, or overlap without one containing
+ * the other, leave the whole buffer in memory; so do stores in a parallel loop inside the allocation: that
+ * iterations touch different elements, or one of them all, does not hold of cells.
  */
 #include <stdlib.h>
 
@@ -30,24 +34,25 @@ typedef struct {
     int n, used;
     const ir_buffer *buffer;
     const ir_expr *load; /* of all of it; made once */
-    bool used_here;      /* in the allocation that is looked at: copies of unrolled statements use some cells each */
-    bool written;        /* a store to all of it comes before anything else */
-    bool begun;          /* a store to a part of it does */
-    bool needs_old;      /* some store keeps lanes that were there before */
+    /* in the allocation that is looked at: copies of unrolled statements use some cells each */
+    bool used_here;
+    bool written;   /* a store to all of it comes before anything else */
+    bool begun;     /* a store to a part of it does */
+    bool needs_old; /* some store keeps lanes that were there before */
 } cell;
 
 /* One local buffer on its way: what is accessed, and then its cells, by their first element. */
 typedef struct {
     const ir_buffer *buffer;
-    bool fixed;      /* not all accesses are constant and contiguous */
-    base_vec cells;  /* cell *, distinct accesses at first */
-    base_map known;  /* what tells an access from others (range_key) -> its cell */
+    bool fixed;     /* not all accesses are constant and contiguous */
+    base_vec cells; /* cell *, distinct accesses at first */
+    base_map known; /* what tells an access from others (range_key) -> its cell */
 } local;
 
 typedef struct {
     ir_rewrite rw;
     const ir_facts *f; /* of the program */
-    base_map locals; /* buffer -> local */
+    base_map locals;   /* buffer -> local */
 } promoter;
 
 /* ---- what is accessed ---- */
@@ -65,13 +70,15 @@ static int lanes_left(const ir_expr *mask, int n)
 {
     int64_t from, to;
 
-    if (!mask || mask->op != IR_LT || mask->arg[0]->op != IR_RAMP || mask->arg[1]->op != IR_BROADCAST || !ir_is_value(mask->arg[0]->ramp.stride, 1) ||
-        !ir_is_int(mask->arg[0]->ramp.base, &from) || !ir_is_int(mask->arg[1]->arg[0], &to))
+    if (!mask || mask->op != IR_LT || mask->arg[0]->op != IR_RAMP || mask->arg[1]->op != IR_BROADCAST ||
+        !ir_is_value(mask->arg[0]->ramp.stride, 1) || !ir_is_int(mask->arg[0]->ramp.base, &from) ||
+        !ir_is_int(mask->arg[1]->arg[0], &to))
         return n;
     return to <= from || to - from >= n ? n : (int)(to - from);
 }
 
-/* A number for an access, as a key: no vector has as many as 2^16 lanes, no local buffer as many as 2^32 elements. */
+/* A number for an access, as a key: no vector has as many as 2^16 lanes, no local buffer as many as 2^32
+ * elements. */
 static const void *range_key(int64_t first, int n, int used)
 {
     return (const void *)(uintptr_t)((uint64_t)first << 32 | (uint64_t)used << 16 | (uint64_t)n);
@@ -120,12 +127,6 @@ static bool walk_expr(ir_walk *w, const ir_expr *e)
     return e->op != IR_LOAD || e->load.mask || ir_loads(w->cx, e->load.index[0]);
 }
 
-static bool skip_expr(ir_walk *w, const ir_expr *e)
-{
-    (void)w, (void)e;
-    return false;
-}
-
 typedef struct {
     ir_walk walk;
     promoter *p;
@@ -147,12 +148,13 @@ static bool fix_shared(ir_walk *w, const ir_stmt *s)
 static bool walk_stmt(ir_walk *w, const ir_stmt *s)
 {
     promoter *p = ((access_walk *)w)->p;
-    parallel_walk inside = {.walk = {.expr = skip_expr, .stmt = fix_shared, .cx = w->cx}, .p = p};
+    parallel_walk inside = {.walk = {.expr = ir_skip_expr, .stmt = fix_shared, .cx = w->cx}, .p = p};
 
     if (s->kind == IR_FOR && s->loop.how == IR_PARALLEL)
         ir_walk_stmt(&inside.walk, s->loop.body);
 
-    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_LOCAL && !base_map_has(&p->locals, s->allocate.buffer)) {
+    if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope == IR_LOCAL &&
+        !base_map_has(&p->locals, s->allocate.buffer)) {
         local *l = base_new(p->rw.cx, local);
 
         l->buffer = s->allocate.buffer;
@@ -265,7 +267,8 @@ static const ir_expr *visit_expr(ir_rewrite *rw, const ir_expr *e)
     int offset = 0;
 
     e = ir_rewrite_children(rw, e);
-    cell *c = e && e->op == IR_LOAD ? cell_of((promoter *)rw, e->load.buffer, e->load.index[0], &offset) : NULL;
+    cell *c =
+        e && e->op == IR_LOAD ? cell_of((promoter *)rw, e->load.buffer, e->load.index[0], &offset) : NULL;
     if (!c)
         return e;
     ir_at(cx, e->loc);
@@ -284,7 +287,8 @@ static const ir_expr *blend(tec_context *cx, const ir_expr *old, const ir_expr *
     return ir_shuffle(cx, (const ir_expr *[]){old, value}, 2, pick, lanes);
 }
 
-/* All that the cell has of the buffer is stored, and the lanes beside may be computed too: none of them divides. */
+/* All that the cell has of the buffer is stored, and the lanes beside may be computed too: none of them
+ * divides. */
 static bool fills(const promoter *p, const cell *c, const ir_stmt *s)
 {
     int lanes = s->store.value->dtype.lanes;
@@ -321,8 +325,8 @@ static const ir_stmt *zero(tec_context *cx, const cell *c)
     return ir_store(cx, c->buffer, ir_imm(cx, base_dtype_lanes(c->buffer->dtype, c->n), 0), &at, 1);
 }
 
-/* Notes the cells that are stored to as a whole by the statements that come first and always run; false at the first of another
- * kind. */
+/* Notes the cells that are stored to as a whole by the statements that come first and always run; false at
+ * the first of another kind. */
 static bool note_written(const promoter *p, const ir_stmt *s)
 {
     int offset = 0;
@@ -345,7 +349,8 @@ static bool note_written(const promoter *p, const ir_stmt *s)
 static bool note_load(ir_walk *w, const ir_expr *e)
 {
     int offset = 0;
-    cell *c = e->op == IR_LOAD ? cell_of(((access_walk *)w)->p, e->load.buffer, e->load.index[0], &offset) : NULL;
+    cell *c =
+        e->op == IR_LOAD ? cell_of(((access_walk *)w)->p, e->load.buffer, e->load.index[0], &offset) : NULL;
 
     if (c)
         c->used_here = true;
@@ -368,7 +373,8 @@ static bool note_store(ir_walk *w, const ir_stmt *s)
 /* What the statements of one allocation do to its cells; the buffer may be allocated elsewhere too. */
 static void look_at_uses(promoter *p, const local *l, const ir_stmt *body)
 {
-    access_walk w = {.walk = {.expr = note_load, .stmt = note_store, .kinds = IR_KIND_ACCESS, .cx = p->rw.cx}, .p = p};
+    access_walk w = {.walk = {.expr = note_load, .stmt = note_store, .kinds = IR_KIND_ACCESS, .cx = p->rw.cx},
+                     .p = p};
 
     for (int i = 0; i < l->cells.n; i++) {
         cell *c = l->cells.at[i];
@@ -412,8 +418,10 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 
 const ir_program *lower_promote(const lower_options *o, const ir_program *p)
 {
-    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS}, .f = ir_facts_of_program(o->cx, p)};
-    access_walk w = {.walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = o->cx}, .p = &pr};
+    promoter pr = {.rw = {.cx = o->cx, .expr = visit_expr, .stmt = visit_stmt, .kinds = IR_KIND_ACCESS},
+                   .f = ir_facts_of_program(o->cx, p)};
+    access_walk w = {.walk = {.expr = walk_expr, .stmt = walk_stmt, .kinds = IR_KIND_ACCESS, .cx = o->cx},
+                     .p = &pr};
 
     ir_walk_stmt(&w.walk, p->body);
     for (int i = 0; i < pr.locals.cap; i++)

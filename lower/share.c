@@ -1,14 +1,15 @@
 /* lower/share.c -- equal expressions become one node, which code generators evaluate once.
  *
- *     B[i] = exp(A[i*4 + j]) / (exp(A[i*4 + j]) + 1)       both exp(..) are one node afterwards; the text is the same
+ *     B[i] = exp(A[i*4 + j]) / (exp(A[i*4 + j]) + 1)  both exp(..) are one node afterwards;
+ *         the text is the same
  *
  * requires  nothing
  * provides  within the program, equal expressions without effects are the same node
  * breaks    nothing
  *
- * Code generators remember the value of a node within a statement, and passes rewrite a shared node once, so the expansions of
- * costly functions that follow are not written twice. Nothing moves: computations that do not change in a loop are hoisted by
- * LLVM, which knows what a register costs.
+ * Code generators remember the value of a node within a statement, and passes rewrite a shared node once, so
+ * the expansions of costly functions that follow are not written twice. Nothing moves: computations that do
+ * not change in a loop are hoisted by LLVM, which knows what a register costs.
  */
 #include "ir/intern.h"
 #include "lower/util.h"
@@ -34,7 +35,8 @@ static const ir_expr *visit(ir_rewrite *rw, const ir_expr *e)
     sharer *s = (sharer *)rw;
 
     e = ir_rewrite_children(rw, e);
-    return e && e->op == IR_LOAD && BASE_PLANT_ON(rw->cx, share_loads) ? first_load(s, e) : ir_intern(&s->table, e);
+    return e && e->op == IR_LOAD && BASE_PLANT_ON(rw->cx, share_loads) ? first_load(s, e)
+                                                                       : ir_intern(&s->table, e);
 }
 
 const ir_program *lower_share(const lower_options *o, const ir_program *p)

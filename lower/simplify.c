@@ -1,4 +1,5 @@
-/* lower/simplify.c -- the simplifier as a pass: expressions under the facts around them; what cannot run goes.
+/* lower/simplify.c -- the simplifier as a pass: expressions under the facts around them; what cannot run
+ * goes.
  *
  *     for i in 0..8 { if i < 8 { B[i + 0] = A[(i*4 + 3) % 4] } }     =>     for i in 0..8 { B[i] = A[3] }
  *

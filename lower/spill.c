@@ -1,20 +1,21 @@
-/* lower/spill.c -- shared and local memory of a launch whose size is no constant becomes global memory: a part for each that has its own.
+/* lower/spill.c -- shared and local memory of a launch whose size is no constant becomes global memory: a
+ * part for each that has its own.
  *
- *     buffer S: f32[n] @shared                                buffer S: f32[m/4, n]
- *     for b in 0..m/4 blockIdx.x {                            for b in 0..m/4 blockIdx.x {
- *       for t in 0..32 threadIdx.x { S[..] = A[..] }     =>     for t in 0..32 threadIdx.x { S[b, ..] = A[..] }
- *       for t in 0..32 threadIdx.x { C[..] = S[..] }            for t in 0..32 threadIdx.x { C[..] = S[b, ..] }
- *     }                                                       }
+ *     buffer S: f32[n] @shared                            buffer S: f32[m/4, n]
+ *     for b in 0..m/4 blockIdx.x {                        for b in 0..m/4 blockIdx.x {
+ *       for t in 0..32 threadIdx.x { S[..] = A[..] }  =>    for t in 0..32 threadIdx.x { S[b, ..] = A[..] }
+ *       for t in 0..32 threadIdx.x { C[..] = S[..] }        for t in 0..32 threadIdx.x { C[..] = S[b, ..] }
+ *     }                                                   }
  *
- * Each block has its own shared memory, and each thread its own local memory, so the parts are told apart by the loops over blocks, or
- * over blocks and threads, and by those over virtual threads. All uses must stand in these loops. Local memory that stands outside of a
- * loop of some thread axis, for every thread of that axis to use its own, is not told apart, and stays. Barriers order global memory as
- * they order shared memory.
+ * Each block has its own shared memory, and each thread its own local memory, so the parts are told apart by
+ * the loops over blocks, or over blocks and threads, and by those over virtual threads. All uses must stand
+ * in these loops. Local memory that stands outside of a loop of some thread axis, for every thread of that
+ * axis to use its own, is not told apart, and stays. Barriers order global memory as they order shared
+ * memory.
  */
 #include "lower/spill.h"
 
 #include "ir/build.h"
-#include "ir/interp.h"
 #include "ir/walk.h"
 #include "lower/util.h"
 
@@ -39,16 +40,9 @@ static bool note_axes(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
-static bool skip(ir_walk *w, const ir_expr *e)
-{
-    (void)w;
-    (void)e;
-    return false;
-}
-
 static int axes_in(tec_context *cx, const ir_stmt *s)
 {
-    axis_walk a = {.w = {.stmt = note_axes, .expr = skip, .cx = cx}};
+    axis_walk a = {.w = {.stmt = note_axes, .expr = ir_skip_expr, .cx = cx}};
 
     ir_walk_stmt(&a.w, s);
     return a.axes;
@@ -58,7 +52,8 @@ static bool has_own(const ir_stmt *s, ir_scope scope)
 {
     if (s->kind != IR_FOR)
         return false;
-    return lower_is_blocks(s) || s->loop.how == IR_VTHREAD || s->loop.how == IR_PARALLEL || (scope == IR_LOCAL && lower_is_thread(s));
+    return lower_is_blocks(s) || s->loop.how == IR_VTHREAD || s->loop.how == IR_PARALLEL ||
+           (scope == IR_LOCAL && lower_is_thread(s));
 }
 
 /* The loops that tell the parts apart; false where they do not tell all apart. */
@@ -152,10 +147,12 @@ static const ir_stmt *visit_stmt(ir_rewrite *rw, const ir_stmt *s)
 
     if (s->kind != IR_STORE || s->store.buffer != sp->old)
         return ir_rewrite_stmt_children(rw, s);
-    return ir_store(rw->cx, sp->new, ir_rewrite_expr(rw, s->store.value), wider_index(sp, s->store.index), sp->new->n);
+    return ir_store(rw->cx, sp->new, ir_rewrite_expr(rw, s->store.value), wider_index(sp, s->store.index),
+                    sp->new->n);
 }
 
-const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b, const base_vec *around, const ir_buffer **global)
+const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b,
+                              const base_vec *around, const ir_buffer **global)
 {
     spiller sp = {.rw = {.cx = cx, .expr = visit_expr, .stmt = visit_stmt}, .old = b};
 

@@ -1,4 +1,4 @@
-/* lower/spill.h -- shared and local memory of a launch that is kept in the workspace.
+/* lower/spill.h -- inside the room: shared and local memory of a launch that is kept in the workspace.
  *
  *     p = lower_spill(cx, p, b, &around, &global);       around: the loops around all uses of b
  *
@@ -10,6 +10,7 @@
 #include "ir/ir.h"
 
 /* `around` holds statements (ir_stmt *), outermost first. *global: what b became. */
-const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b, const base_vec *around, const ir_buffer **global);
+const ir_program *lower_spill(tec_context *cx, const ir_program *p, const ir_buffer *b,
+                              const base_vec *around, const ir_buffer **global);
 
 #endif

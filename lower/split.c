@@ -4,7 +4,8 @@
  *     allocate T: f32[n] {                            allocate T: f32[n] @workspace(0) {
  *       for b in 0..n blockIdx.x { T[b] = A[b] }        attribute launch(0) { for b in 0..n blockIdx.x ... }
  *       T[0] = 0                                  =>    attribute launch(1) { T[0] = 0 }
- *       if n > 1 { for t in 0..32 threadIdx.x ... }     if n > 1 { attribute launch(2) { for t in 0..32 ... } }
+ *       if n > 1 { for t in 0..32 threadIdx.x ... }     if n > 1 { attribute launch(2) {
+ *                                                         for t in 0..32 ... } }
  *     }                                               }
  *
  * requires  flat buffers; the passes `alone` and `barriers`
@@ -13,9 +14,11 @@
  * breaks    nothing
  *
  * A statement outside of all launches that touches memory becomes a launch of one thread, together with its
- * neighbours of that sort: the memory is the device's. What a list of launches cannot say stays as it is,
- * for the interpreter: a loop around launches, which needs a host that runs it; a condition that reads
- * memory. lower/launches.c refuses these.
+ * neighbours of that sort: the memory is the device's. A loop around launches stays where it is: the host
+ * runs
+ * it (lower/launches.h). What the host cannot do stays for the interpreter, and lower/launches.c refuses it:
+ * a
+ * condition that reads memory; a buffer inside of a loop around launches whose size the loop changes.
  *
  * Inside a launch a buffer of global scope belongs to a block, or to a thread: it is allocated anew in each.
  * Where no loop over threads stands inside of its allocation, one thread alone comes to it, and it becomes
@@ -30,7 +33,7 @@ typedef struct {
     tec_context *cx;
     const ir_facts *facts;
     int n_launches;
-    bool in_loop;             /* inside of a loop around launches */
+    base_map loops;           /* variables of the loops around launches that this is inside of */
     const ir_expr *workspace; /* bytes so far */
 } splitter;
 
@@ -118,6 +121,20 @@ static const ir_stmt *sequence(splitter *sp, const ir_stmt *s)
     return base_failed(sp->cx) ? NULL : ir_seq(sp->cx, out, n);
 }
 
+/* Whether the value differs between iterations of a loop around launches. */
+static bool changes(splitter *sp, const ir_expr *e)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(sp->cx, e, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (base_map_get(&sp->loops, vars.at[i]))
+            return true;
+    return false;
+}
+
+/* A buffer outside of launches gets the next place in the workspace. Inside of a loop around launches each
+ * iteration uses the same place, as nothing of an iteration is left for the next. */
 static const ir_stmt *allocation(splitter *sp, const ir_stmt *s)
 {
     tec_context *cx = sp->cx;
@@ -126,7 +143,7 @@ static const ir_stmt *allocation(splitter *sp, const ir_stmt *s)
         ir_mul(cx, ir_max(cx, b->shape[0], ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
     ir_stmt *out = ir_stmt_copy(cx, s);
 
-    if (sp->in_loop) {
+    if (changes(sp, b->shape[0])) {
         const ir_stmt *body = outside(sp, s->allocate.body);
 
         return body ? lower_with_inner(cx, s, body) : NULL;
@@ -149,11 +166,9 @@ static const ir_stmt *condition(splitter *sp, const ir_stmt *s)
 /* A loop, let or attribute, with what is inside of it taken out. */
 static const ir_stmt *around(splitter *sp, const ir_stmt *s)
 {
-    bool in_loop = sp->in_loop;
-
-    sp->in_loop |= s->kind == IR_FOR;
+    if (s->kind == IR_FOR)
+        base_map_put(sp->cx, &sp->loops, s->loop.var, s);
     const ir_stmt *body = outside(sp, lower_inner(s));
-    sp->in_loop = in_loop;
     return body ? lower_with_inner(sp->cx, s, body) : NULL;
 }
 

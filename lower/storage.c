@@ -1,20 +1,23 @@
-/* lower/storage.c -- where allocations lie: small constant local ones on the stack, all others at offsets of a planned workspace.
+/* lower/storage.c -- where allocations lie: small constant local ones on the stack, all others at offsets of
+ * a planned workspace.
  *
- *     allocate P: f32[1024] { allocate Q: f32[1024] { allocate R: f32[1024] {     P @workspace(0), Q @workspace(4096),
- *       P = ..   Q = f(P)   R = g(Q)   C = h(R)                              =>   R @workspace(0); the program: @workspace(8192)
+ *     allocate P: f32[1024] { allocate Q: f32[1024] { allocate R: f32[1024] {
+ *       P = ..   Q = f(P)   R = g(Q)   C = h(R)
  *     }}}
+ *       =>  P @workspace(0), Q @workspace(4096), R @workspace(0); the program: @workspace(8192)
  *
  * requires  flat buffers, no vectorised or unrolled loop
- * provides  every allocate is local, of a constant size, at most 16 KiB in all; or has the note "workspace" or, inside a parallel
- *           loop, "thread_workspace"; the program has both totals
+ * provides  every allocate is local, of a constant size, at most 16 KiB in all; or has the note "workspace"
+ *           or, inside a parallel loop, "thread_workspace"; the program has both totals
  * breaks    nothing
  *
- * Each leaf statement has a position. A buffer lives from its first to its last use; a use inside a loop that the allocation
- * encloses counts for the whole loop. Buffers of constant size are placed from the largest to the smallest, each at the lowest
- * offset where no buffer lies that lives at the same time; a buffer whose first values are made element by element from the last
- * use of another lies upon that one (lower/inplace.c). Those of symbolic size follow behind; two share a slot where their sizes
- * are proven equal. All offsets and sizes are multiples of 64 bytes. A buffer is held against those alone that live at the same
- * time (lower/lives.c), so that planning many short lives takes little more than linear time.
+ * Each leaf statement has a position. A buffer lives from its first to its last use; a use inside a loop that
+ * the allocation encloses counts for the whole loop. Buffers of constant size are placed from the largest to
+ * the smallest, each at the lowest offset where no buffer lies that lives at the same time; a buffer whose
+ * first values are made element by element from the last use of another lies upon that one (lower/inplace.c).
+ * Those of symbolic size follow behind; two share a slot where their sizes are proven equal. All offsets and
+ * sizes are multiples of 64 bytes. A buffer is held against those alone that live at the same time
+ * (lower/lives.c), so that planning many short lives takes little more than linear time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,17 +29,17 @@ enum { STACK_BYTES = 16 * 1024, SMALL_BYTES = 256, ALIGNMENT = 64 };
 
 typedef struct {
     const ir_stmt *stmt;
-    int order;            /* among the allocations, in program order */
-    int depth;            /* loops around it */
-    lower_life life;      /* positions of its first and last use; -1: none */
+    int order;       /* among the allocations, in program order */
+    int depth;       /* loops around it */
+    lower_life life; /* positions of its first and last use; -1: none */
     bool on_stack, per_thread;
-    bool crosses;         /* a parallel loop runs while it is open: other threads touch it */
-    int64_t bytes;        /* -1: symbolic */
-    const ir_expr *size;  /* in bytes, over symbols; of constant ones NULL */
-    int64_t at;           /* constant offset */
-    int placed;           /* its turn among those of constant size, from 1 on; 0: not yet */
+    bool crosses;        /* a parallel loop runs while it is open: other threads touch it */
+    int64_t bytes;       /* -1: symbolic */
+    const ir_expr *size; /* in bytes, over symbols; of constant ones NULL */
+    int64_t at;          /* constant offset */
+    int placed;          /* its turn among those of constant size, from 1 on; 0: not yet */
     const ir_expr *offset;
-    base_vec overlays;    /* overlay *, on either side */
+    base_vec overlays; /* overlay *, on either side */
 } slot;
 
 /* A loop that may write `to` over `from`. */
@@ -53,9 +56,9 @@ typedef struct {
     tec_context *cx;
     const ir_program *p;
     const ir_facts *outside; /* what holds before anything runs */
-    base_vec slots;  /* slot *, in program order */
-    base_vec inside; /* those whose allocate encloses the current statement */
-    base_map open;   /* buffer -> its slot, while inside */
+    base_vec slots;          /* slot *, in program order */
+    base_vec inside;         /* those whose allocate encloses the current statement */
+    base_map open;           /* buffer -> its slot, while inside */
     open_loop *loops;
     int n_loops, cap_loops;
     int position;
@@ -207,8 +210,9 @@ static bool measure(planner *p, const ir_facts *f, slot *s)
     if (inner.n > 0 && !ir_eliminate(f, elements, (const ir_expr *const *)inner.at, inner.n, &min, &elements))
         elements = NULL;
     if (!elements || ir_loads(cx, elements)) {
-        base_fail(cx, TEC_INVALID, b->loc, "cannot bound the size of buffer '%s' of '%s' elements by the program's symbols",
-                  b->name, ir_expr_text(cx, b->shape[0]));
+        base_fail(cx, TEC_INVALID, b->loc,
+                  "cannot bound the size of buffer '%s' of '%s' elements by the program's symbols", b->name,
+                  ir_expr_text(cx, b->shape[0]));
         return false;
     }
     elements = ir_simplify(f, elements);
@@ -216,9 +220,12 @@ static bool measure(planner *p, const ir_facts *f, slot *s)
         s->bytes = (n < 0 ? 0 : n) * base_dtype_bytes(b->dtype);
         return true;
     }
-    const ir_expr *bytes = ir_mul(cx, ir_max(cx, elements, ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
-    /* The sum of sizes is asked for even where this loop does not run, so nothing that holds inside may be used. */
-    s->size = ir_simplify(p->outside, ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT)));
+    const ir_expr *bytes =
+        ir_mul(cx, ir_max(cx, elements, ir_int(cx, 0)), ir_int(cx, base_dtype_bytes(b->dtype)));
+    /* The sum of sizes is asked for even where this loop does not run, so nothing that holds inside may be
+     * used. */
+    s->size = ir_simplify(p->outside,
+                          ir_mul(cx, ir_ceildiv(cx, bytes, ir_int(cx, ALIGNMENT)), ir_int(cx, ALIGNMENT)));
     s->bytes = -1;
     return true;
 }
@@ -227,7 +234,11 @@ static bool visit_allocate(planner *p, const ir_facts *f, const ir_stmt *s)
 {
     slot *a = base_new(p->cx, slot);
 
-    *a = (slot){.stmt = s, .order = p->slots.n, .depth = p->n_loops, .life = {.first = -1, .last = -1}, .per_thread = p->parallel};
+    *a = (slot){.stmt = s,
+                .order = p->slots.n,
+                .depth = p->n_loops,
+                .life = {.first = -1, .last = -1},
+                .per_thread = p->parallel};
     a->life.owner = a;
     base_push(p->cx, &p->slots, a);
     base_map_put(p->cx, &p->open, s->allocate.buffer, a);
@@ -274,7 +285,8 @@ static bool visit(planner *p, const ir_facts *f, const ir_stmt *s)
 
 /* ---- places ---- */
 
-/* A buffer that is allocated in several places (copies of a body) lies on the stack in all of them or in none. */
+/* A buffer that is allocated in several places (copies of a body) lies on the stack in all of them or in
+ * none. */
 static void keep_together(planner *p)
 {
     base_map off = {0};
@@ -339,7 +351,8 @@ static int by_offset(const void *pa, const void *pb)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* The first of those that live with s, from `from` on, that s would hurt at this offset; NULL: none. They are sorted by their offsets. */
+/* The first of those that live with s, from `from` on, that s would hurt at this offset; NULL: none. They are
+ * sorted by their offsets. */
 static const slot *conflict(const base_vec *alive, const slot *s, int64_t at, int *from)
 {
     for (; *from < alive->n; ++*from) {
@@ -363,13 +376,15 @@ static const slot *partner(const base_vec *alive, const slot *s)
         const slot *o = v->from == s ? v->to : v->from;
         int start = 0;
 
-        if (o->placed && o->per_thread == s->per_thread && (!best || o->placed < best->placed) && may_overlay(o, s) && !conflict(alive, s, o->at, &start))
+        if (o->placed && o->per_thread == s->per_thread && (!best || o->placed < best->placed) &&
+            may_overlay(o, s) && !conflict(alive, s, o->at, &start))
             best = o;
     }
     return best;
 }
 
-/* Upon another slot where that may be, otherwise the lowest offset where no placed slot of the same life lies. */
+/* Upon another slot where that may be, otherwise the lowest offset where no placed slot of the same life
+ * lies. */
 static int64_t lowest(const base_vec *alive, const slot *s)
 {
     const slot *o = partner(alive, s);
@@ -440,12 +455,14 @@ typedef struct {
     base_vec offsets;
 } size_class;
 
-static size_class *class_of(planner *p, const ir_facts *f, base_vec *classes, base_map *known, const ir_expr *size)
+static size_class *class_of(planner *p, const ir_facts *f, base_vec *classes, base_map *known,
+                            const ir_expr *size)
 {
     size_class *c = base_map_get(known, size);
 
     for (int i = 0; i < classes->n && !c; i++)
-        if (ir_same(((size_class *)classes->at[i])->size, size) || ir_prove_equal(f, ((size_class *)classes->at[i])->size, size))
+        if (ir_same(((size_class *)classes->at[i])->size, size) ||
+            ir_prove_equal(f, ((size_class *)classes->at[i])->size, size))
             c = classes->at[i];
     if (!c) {
         c = base_new(p->cx, size_class);
@@ -565,7 +582,8 @@ static const ir_stmt *write_place(ir_rewrite *rw, const ir_stmt *s)
     out->allocate.body = body;
     out->allocate.buffer = write_buffer(rw, s->allocate.buffer);
     if (!at->on_stack)
-        out->allocate.notes = ir_note_set(cx, s->allocate.notes, at->per_thread ? "thread_workspace" : "workspace", at->offset);
+        out->allocate.notes =
+            ir_note_set(cx, s->allocate.notes, at->per_thread ? "thread_workspace" : "workspace", at->offset);
     return out;
 }
 
@@ -578,9 +596,10 @@ const ir_program *lower_storage(const lower_options *o, const ir_program *p)
         return NULL;
     choose_stack(&pl);
     const ir_expr *shared = place_all(&pl, f, false), *per_thread = place_all(&pl, f, true);
-    writer w = {.rw = {.cx = o->cx, .expr = write_expr, .stmt = write_place, .buffer = write_buffer, .no_memo = true},
-                .names.rw = {.cx = o->cx, .buffer = moved_buffer, .kinds = IR_KIND_ACCESS},
-                .p = &pl};
+    writer w = {
+        .rw = {.cx = o->cx, .expr = write_expr, .stmt = write_place, .buffer = write_buffer, .no_memo = true},
+        .names.rw = {.cx = o->cx, .buffer = moved_buffer, .kinds = IR_KIND_ACCESS},
+        .p = &pl};
     choose_scopes(&w);
     const ir_stmt *body = ir_rewrite_stmt(&w.rw, p->body);
     if (!body || base_failed(o->cx))

@@ -1,17 +1,21 @@
-/* lower/tensors.c -- nests that are tensorized become calls of their intrinsics, with operands by buffer, offset and strides.
+/* lower/tensors.c -- nests that are tensorized become calls of their intrinsics, with operands by buffer,
+ * offset and strides.
  *
- *     attribute tensorize("dot.update") {                      evaluate call<i32> dot.update(&A, &B, &C, yo*16, ..., yo*16)
- *       for i in 0..16 { C[yo*16 + i] = C[yo*16 + i] + ... }       =>
- *     }                                                        or, of a function:  assert call<i32> dot(&A, ...) == 0
+ *     attribute tensorize("dot.update") {                     evaluate call<i32> dot.update(&A, &B, &C,
+ *                                                               yo*16, ..., yo*16)
+ *       for i in 0..16 { C[yo*16 + i] = C[yo*16 + i] + ... }      =>
+ *     }                                                       or, of a function:  assert call<i32> dot(&A,
+ *                                                               ...) == 0
  *
  * requires  no block is left; buffers have the shapes that they are allocated with
  * provides  no tensorized nest is left
  * breaks    nothing
  *
- * The nest is matched with the intrinsic's meaning as tensorize did, both lowered to stores. What does not match any more is the user's
- * error, since only a step after tensorize can have changed the nest or the strides of an operand.
+ * The nest is matched with the intrinsic's meaning as tensorize did, both lowered to stores. What does not
+ * match any more is the user's error, since only a step after tensorize can have changed the nest or the
+ * strides of an operand.
  */
-#include "ir/match.h"
+#include "ir/region/match.h"
 #include "lower/util.h"
 
 typedef struct {
@@ -39,7 +43,8 @@ static const ir_program *stores_of(binder *b, const ir_program *meaning)
 }
 
 /* A function stands in the list under its own name. */
-static const ir_stmt *call_function(binder *b, const ir_intrinsic *in, const char *function, const ir_match *m)
+static const ir_stmt *call_function(binder *b, const ir_intrinsic *in, const char *function,
+                                    const ir_match *m)
 {
     tec_context *cx = b->rw.cx;
     const ir_intrinsic *known = listed(&b->intrinsics, function);
@@ -52,11 +57,16 @@ static const ir_stmt *call_function(binder *b, const ir_intrinsic *in, const cha
         base_push(cx, &b->intrinsics, named);
     }
     if (!ir_same_program(cx, known->meaning, in->meaning))
-        return base_fail(cx, TEC_INVALID, base_where(cx), "the function '%s' has two meanings, one of them that of '%s'", function, in->name);
-    const ir_expr *call = ir_match_call(cx, in, m), *zero = ir_imm_int(cx, BASE_I32, 0); /* m speaks of the operands of `in` */
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "the function '%s' has two meanings, one of them that of '%s'", function, in->name);
+    /* m speaks of the operands of `in` */
+    const ir_expr *call = ir_match_call(cx, in, m), *zero = ir_imm_int(cx, BASE_I32, 0);
     if (call)
-        call = ir_call(cx, call->dtype, function, known, call->call.arg, call->call.n, call->call.buffer, call->call.n_buffers, false);
-    return call ? ir_assert(cx, ir_eq(cx, call, zero), base_format(cx, "the function '%s' of intrinsic '%s' failed", function, in->name)) : NULL;
+        call = ir_call(cx, call->dtype, function, known, call->call.arg, call->call.n, call->call.buffer,
+                       call->call.n_buffers, false);
+    return call ? ir_assert(cx, ir_eq(cx, call, zero),
+                            base_format(cx, "the function '%s' of intrinsic '%s' failed", function, in->name))
+                : NULL;
 }
 
 static const ir_stmt *bind_nest(binder *b, const ir_stmt *s)
@@ -70,7 +80,8 @@ static const ir_stmt *bind_nest(binder *b, const ir_stmt *s)
     if (!in || !meaning)
         return base_fail(cx, TEC_INVALID, s->loc, "the program has no intrinsic %s", ir_expr_text(cx, name));
     if (!ir_match_nest(b->f, meaning, s->attribute.body, &m))
-        return base_fail(cx, TEC_INVALID, s->loc, "what was tensorized is no longer '%s': %s", in->name, m.reason);
+        return base_fail(cx, TEC_INVALID, s->loc, "what was tensorized is no longer '%s': %s", in->name,
+                         m.reason);
     if (BASE_PLANT_ON(cx, tensors_offset))
         m.operand[0].offset = ir_int(cx, 0);
     const char *function = ir_intrinsic_function(cx, in);

@@ -1,27 +1,34 @@
 /* lower/threads.c -- gives a reduction over the threads of a block one partial result for each thread.
  *
- *     for k.0 in 0..n/32 {                       for v in 0..32 threadIdx.x { block S.lanes.init: P[] = 0 }
- *       for k.1 in 0..32 threadIdx.x {           for k.0 in 0..n/32 {
- *         block S(k reduce = k.0*32 + k.1) {       for k.1 in 0..32 threadIdx.x { block S.lanes: P[] sum= A[k] }
- *           init { S[] = 0 }                     }
- *           S[] sum= A[k]                  =>    for v in 0..32 threadIdx.x {        # and 8, 4, 2, 1
- *     } } }                                        block S.lanes.16 { let other = tec.shuffle_xor(P[], 16) { P[] sum= other } }
- *                                                }
- *                                                for first in 0..1 threadIdx.x { block S: init S[] = 0, S[] sum= P[] }
+ *     for k.0 in 0..n/32 {                     for v in 0..32 threadIdx.x { block S.lanes.init: P[] = 0 }
+ *       for k.1 in 0..32 threadIdx.x {         for k.0 in 0..n/32 {
+ *         block S(k reduce = k.0*32 + k.1) {     for k.1 in 0..32 threadIdx.x {
+ *                                                  block S.lanes: P[] sum= A[k] }
+ *           init { S[] = 0 }                   }
+ *           S[] sum= A[k]                  =>  for v in 0..32 threadIdx.x {        # and 8, 4, 2, 1
+ *     } } }                                      block S.lanes.16 { let other = tec.shuffle_xor(P[],
+ *                                                  16) { P[] sum= other } }
+ *                                              }
+ *                                              for first in 0..1 threadIdx.x { block S: init S[] = 0,
+ *                                                  S[] sum= P[] }
  *
  * requires  a loop tree
  * provides  no threadIdx loop is bound to a reduce variable that the block's elements do not depend on
  * breaks    the names of blocks: S is the one that writes the result
  *
- * The way is that of lower/lanes.c. Threads along x whose number divides the warp lie in one warp: each keeps its partial result
- * in a register, and shuffles combine them. Others put theirs into shared memory and combine by halves, in loops over the first
- * threads of that axis; an odd rest is combined in order. The barriers between are lower/barriers.c's. The first thread alone
- * writes the result. A thread that the predicate leaves out gives the identity. Over two axes the one whose loop is outside goes
- * first; the other one combines the partial results of its threads into those. What must keep its order is refused.
+ * The way is that of lower/lanes.c. Threads along x whose number divides the warp lie in one warp: each keeps
+ * its partial result in a register, and shuffles combine them. Others put theirs into shared memory and
+ * combine by halves, in loops over the first threads of that axis; an odd rest is combined in order. The
+ * barriers between are lower/barriers.c's. The first thread alone writes the result. A thread that the
+ * predicate leaves out gives the identity. Over two axes the one whose loop is outside goes first; the other
+ * one combines the partial results of its threads into those. What must keep its order is refused.
  *
- * Partial results live as long as a launch. A reduction that no loop over blockIdx is around becomes a launch of one block first:
+ * Partial results live as long as a launch. A reduction that no loop over blockIdx is around becomes a launch
+ * of one block first, with the work that stands beside it in its loops (what has no threads there, the first
+ * one does: lower/alone.c):
  *
- *     for k.1 in 0..32 threadIdx.x { block S }   =>   for once in 0..1 blockIdx.x { for k.1 in 0..32 threadIdx.x { block S } }
+ *     for k.1 in 0..32 threadIdx.x { block S }  =>  for once in 0..1 blockIdx.x {
+ *                                                     for k.1 in 0..32 threadIdx.x { block S } }
  */
 #include "lower/lanes.h"
 
@@ -30,15 +37,16 @@ static bool is_thread(ir_how how)
     return how >= IR_THREAD_X && how <= IR_THREAD_Z;
 }
 
+/* A partial result for each thread. An empty loop keeps one thread, whose result is the identity. */
 static void one_for_each(const lower_splitter *sp, lower_reduction *r)
 {
-    r->lanes = r->extent;
-    r->own = r->how == IR_THREAD_X && sp->o->target->warp_size % r->extent == 0;
+    r->lanes = r->extent > 0 ? r->extent : 1;
+    r->own = r->how == IR_THREAD_X && sp->o->target->warp_size % r->lanes == 0;
     r->scope = r->own ? IR_LOCAL : IR_SHARED;
 }
 
 /* Partial results live as long as the threads do: a loop over blocks must launch them all. */
-static const char *without_blocks(tec_context *cx, const lower_site *s)
+static const char *without_blocks(tec_context *cx, const tree_site *s)
 {
     const ir_stmt *blocks = NULL;
 
@@ -47,14 +55,17 @@ static const char *without_blocks(tec_context *cx, const lower_site *s)
             blocks = s->path[i];
     if (!blocks)
         return "it stands in no loop over blockIdx";
-    return lower_launches_blocks(cx, blocks) ? NULL : "the loop over blockIdx that it stands in holds another one, and so it is in no launch";
+    return lower_launches_blocks(cx, blocks)
+               ? NULL
+               : "the loop over blockIdx that it stands in holds another one, and so it is in no launch";
 }
 
-static bool blame(lower_splitter *sp, const lower_site *s, int loop, const char *why)
+static bool blame(lower_splitter *sp, const tree_site *s, int loop, const char *why)
 {
     const ir_block *b = s->stmt->block.block;
 
-    base_fail(sp->rw.cx, TEC_INVALID, b->loc, "the reduction of '%s' cannot be shared between the threads of loop '%s': %s", b->name,
+    base_fail(sp->rw.cx, TEC_INVALID, b->loc,
+              "the reduction of '%s' cannot be shared between the threads of loop '%s': %s", b->name,
               s->path[loop]->loop.var->var.name, why);
     return false;
 }
@@ -66,7 +77,7 @@ typedef struct {
     base_map roots; /* loops that a launch is made of */
 } launcher;
 
-static bool is_in_blocks(const lower_site *s)
+static bool is_in_blocks(const tree_site *s)
 {
     for (int i = 0; i < s->n; i++)
         if (lower_is_blocks(s->path[i]))
@@ -74,8 +85,9 @@ static bool is_in_blocks(const lower_site *s)
     return false;
 }
 
-/* The outermost loop of the reduction or of its threads, where the block alone stands in it; NULL: no such loop, or no threads. */
-static const ir_stmt *launch_of(tec_context *cx, const lower_site *s)
+/* The outermost loop of the reduction or of its threads, with all that stands in it; NULL: no such loop, or
+ * no threads. */
+static const ir_stmt *launch_of(tec_context *cx, const tree_site *s)
 {
     base_map reduce = {0};
     bool threads = false;
@@ -90,9 +102,6 @@ static const ir_stmt *launch_of(tec_context *cx, const lower_site *s)
             threads = threads || base_map_has(&reduce, s->path[i]->loop.var);
             at = i < at ? i : at;
         }
-    for (int i = at; i < s->n; i++)
-        if (s->path[i]->kind == IR_SEQ)
-            return NULL;
     return threads ? s->path[at] : NULL;
 }
 
@@ -100,18 +109,18 @@ static const ir_stmt *launch(ir_rewrite *rw, const ir_stmt *s)
 {
     if (!base_map_has(&((launcher *)rw)->roots, s))
         return ir_rewrite_stmt_children(rw, s);
-    return ir_for(rw->cx, ir_var(rw->cx, "once", BASE_I64), ir_int(rw->cx, 0), ir_int(rw->cx, 1), IR_BLOCK_X, s);
+    return ir_for(rw->cx, ir_var(rw->cx, "once", BASE_I64), ir_int(rw->cx, 0), ir_int(rw->cx, 1), IR_BLOCK_X,
+                  s);
 }
 
 /* Reductions over threads outside of all loops over blocks become launches of one block. */
 static const ir_program *launch_reductions(tec_context *cx, const ir_program *p)
 {
     launcher l = {.rw = {.cx = cx, .stmt = launch}};
-    base_vec sites = {0};
+    tree_sites sites = tree_all_sites(cx, p->body);
 
-    lower_sites(cx, p->body, &sites);
     for (int i = 0; i < sites.n; i++) {
-        const ir_stmt *root = is_in_blocks(sites.at[i]) ? NULL : launch_of(cx, sites.at[i]);
+        const ir_stmt *root = is_in_blocks(&sites.at[i]) ? NULL : launch_of(cx, &sites.at[i]);
 
         if (root)
             base_map_put(cx, &l.roots, root, root);
@@ -121,7 +130,8 @@ static const ir_program *launch_reductions(tec_context *cx, const ir_program *p)
 
 const ir_program *lower_threads(const lower_options *o, const ir_program *p)
 {
-    static const lower_lane_kind threads = {.runs = is_thread, .shape = one_for_each, .forbids = without_blocks, .refuse = blame};
+    static const lower_lane_kind threads = {
+        .runs = is_thread, .shape = one_for_each, .forbids = without_blocks, .refuse = blame};
 
     return lower_split_lanes(o, launch_reductions(o->cx, p), &threads);
 }

@@ -1,19 +1,22 @@
-/* lower/trim.c -- turns predicates into loop bounds, so that padding taps and tails are skipped and not tested inside.
+/* lower/trim.c -- turns predicates into loop bounds, so that padding taps and tails are skipped and not
+ * tested inside.
  *
- *     for ky in 0..3 {                                          for ky in max(0, 1 - y)..min(3, H + 1 - y) {
- *       for x in 0..W {                                  =>       for x in 0..W { C[x] = C[x] + A[y + ky - 1, x] }
- *         if 0 <= y + ky - 1 && y + ky - 1 < H { ... }          }
+ *     for ky in 0..3 {                                      for ky in max(0, 1 - y)..min(3, H + 1 - y) {
+ *       for x in 0..W {                                 =>    for x in 0..W { C[x] = C[x] + A[y + ky - 1,
+ *                                                               x] }
+ *         if 0 <= y + ky - 1 && y + ky - 1 < H { ... }      }
  *     } }
  *
  * requires  no block is left
- * provides  no conjunct that is linear in the variable of a serial or parallel loop stands directly inside it; the others stand
- *           as far outside as their variables allow
+ * provides  no conjunct that is linear in the variable of a serial or parallel loop stands directly inside
+ *           it; the others stand as far outside as their variables allow
  * breaks    loops that started at 0 may start elsewhere
  *
- * From the inside out: the conjuncts that do not use a loop's variable move out of it, the linear ones become bounds. Statements
- * in sequence under a common conjunct are put under it together, so that it goes on moving. A conjunct that loads stays where it
- * is; one that may divide by zero where its loop is empty stays inside. A vectorised or unrolled loop is trimmed only where its bounds
- * stay constant; a loop over threads never, nor one inside of which threads meet to bounds that differ between them.
+ * From the inside out: the conjuncts that do not use a loop's variable move out of it, the linear ones become
+ * bounds. Statements in sequence under a common conjunct are put under it together, so that it goes on
+ * moving. A conjunct that loads stays where it is; one that may divide by zero where its loop is empty stays
+ * inside. A vectorised or unrolled loop is trimmed only where its bounds stay constant; a loop over threads
+ * never, nor one inside of which threads meet to bounds that differ between them.
  */
 #include "lower/differ.h"
 
@@ -23,18 +26,19 @@ typedef struct {
 
 static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s);
 
-/* s as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an if whole. */
+/* s as `if conjuncts { inner }`: its own conjuncts are added, what is left is given back. An else keeps an if
+ * whole. */
 static const ir_stmt *take_if(tec_context *cx, const ir_stmt *s, base_vec *conjuncts)
 {
     if (s->kind != IR_IF || s->branch.otherwise || s->branch.cond->dtype.lanes > 1)
         return s;
-    lower_conjuncts(cx, s->branch.cond, conjuncts);
+    ir_conjuncts(cx, s->branch.cond, IR_DROP_LIKELY, conjuncts);
     return take_if(cx, s->branch.then, conjuncts);
 }
 
 static const ir_stmt *guarded(tec_context *cx, const base_vec *conjuncts, const ir_stmt *s)
 {
-    const ir_expr *all = lower_conjoin(cx, conjuncts);
+    const ir_expr *all = ir_conjoin(cx, conjuncts);
 
     return all ? ir_if(cx, all, s, NULL) : s;
 }
@@ -47,7 +51,8 @@ static void part(const ir_facts *f, const base_vec *all, const ir_expr *var, bas
     for (int i = 0; i < all->n; i++) {
         const ir_expr *c = all->at[i];
 
-        base_push(cx, (var && ir_uses_var(cx, c, var)) || ir_loads(cx, c) || lower_may_fail(f, c) ? in : out, c);
+        base_push(cx, (var && ir_uses_var(cx, c, var)) || ir_loads(cx, c) || lower_may_fail(f, c) ? in : out,
+                  c);
     }
 }
 
@@ -79,13 +84,16 @@ static bool may_trim(const ir_stmt *loop, const bounds *b, const ir_expr *extent
     return false;
 }
 
-/* Takes the bounds of one conjunct into b; false where it is not linear in the loop's variable, or where threads that hand over would part. */
-static bool tighten(const trimmer *t, const ir_facts *inside, const ir_expr *conjunct, const ir_stmt *loop, bounds *b)
+/* Takes the bounds of one conjunct into b; false where it is not linear in the loop's variable, or where
+ * threads that hand over would part. */
+static bool tighten(const trimmer *t, const ir_facts *inside, const ir_expr *conjunct, const ir_stmt *loop,
+                    bounds *b)
 {
     tec_context *cx = ir_facts_context(inside);
     lower_interval i;
 
-    if (!lower_solve(inside, conjunct, loop->loop.var, NULL, &i) || lower_parts_exchange(cx, &t->differ, i.lo, i.hi, loop->loop.body))
+    if (!lower_solve(inside, conjunct, loop->loop.var, NULL, &i) ||
+        lower_parts_exchange(cx, &t->differ, i.lo, i.hi, loop->loop.body))
         return false;
     if (i.lo)
         b->min = ir_max(cx, b->min, i.lo);
@@ -96,7 +104,8 @@ static bool tighten(const trimmer *t, const ir_facts *inside, const ir_expr *con
 }
 
 /* The loop over what the conjuncts `in` leave of it; those that are no bounds stay inside. */
-static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_stmt *loop, const base_vec *in, const ir_stmt *body)
+static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_stmt *loop, const base_vec *in,
+                                const ir_stmt *body)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_facts *inside = lower_inside(f, loop);
@@ -104,7 +113,8 @@ static const ir_stmt *trim_loop(const trimmer *t, const ir_facts *f, const ir_st
     base_vec rest = {0};
 
     for (int i = 0; i < in->n; i++)
-        if (ir_loads(cx, in->at[i]) || lower_may_fail(f, in->at[i]) || !tighten(t, inside, in->at[i], loop, &b))
+        if (ir_loads(cx, in->at[i]) || lower_may_fail(f, in->at[i]) ||
+            !tighten(t, inside, in->at[i], loop, &b))
             base_push(cx, &rest, in->at[i]);
     if (b.changed) {
         b.min = ir_simplify(f, b.min);
@@ -135,7 +145,8 @@ static const ir_stmt *visit_loop(const trimmer *t, const ir_facts *f, const ir_s
 
 /* ---- other statements ---- */
 
-/* Lets and allocations let conjuncts pass; the value of a let is evaluated under them then, which only asks for less. */
+/* Lets and allocations let conjuncts pass; the value of a let is evaluated under them then, which only asks
+ * for less. */
 static const ir_stmt *visit_scope(const trimmer *t, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = ir_facts_context(f);
@@ -211,11 +222,14 @@ static const ir_stmt *visit_if(const trimmer *t, const ir_facts *f, const ir_stm
 {
     tec_context *cx = ir_facts_context(f);
     const ir_stmt *then = visit(t, lower_inside(f, s), s->branch.then);
-    const ir_stmt *otherwise = s->branch.otherwise ? visit(t, lower_inside_else(f, s), s->branch.otherwise) : NULL;
+    const ir_stmt *otherwise =
+        s->branch.otherwise ? visit(t, lower_inside_else(f, s), s->branch.otherwise) : NULL;
 
     if (!then || (s->branch.otherwise && !otherwise))
         return NULL;
-    return then == s->branch.then && otherwise == s->branch.otherwise ? s : ir_if(cx, s->branch.cond, then, otherwise);
+    return then == s->branch.then && otherwise == s->branch.otherwise
+               ? s
+               : ir_if(cx, s->branch.cond, then, otherwise);
 }
 
 static const ir_stmt *visit(const trimmer *t, const ir_facts *f, const ir_stmt *s)

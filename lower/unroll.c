@@ -8,9 +8,10 @@
  * provides  no unrolled loop is left
  * breaks    unique names (the copies of a body share their inner names)
  *
- * A loop with a symbolic extent is the user's mistake, so it is reported against the line that asked for the unroll. Under a loop
- * with the note auto_unroll(N), every serial loop of constant extent is unrolled, from the inside out, while its copies hold at
- * most N statements; the note auto_unroll_depth(D) lets at most D nested loops be unrolled so.
+ * A loop with a symbolic extent is the user's mistake, so it is reported against the line that asked for the
+ * unroll. Under a loop with the note auto_unroll(N), every serial loop of constant extent is unrolled, from
+ * the inside out, while its copies hold at most N statements; the note auto_unroll_depth(D) lets at most D
+ * nested loops be unrolled so.
  */
 #include "ir/intern.h"
 #include "lower/util.h"
@@ -48,7 +49,8 @@ static bool count_stmt(ir_walk *w, const ir_stmt *s)
     return count_down(w);
 }
 
-/* Whether s may have more nodes than that: those that it shares are counted each time, which takes less than to tell. */
+/* Whether s may have more nodes than that: those that it shares are counted each time, which takes less than
+ * to tell. */
 static bool may_exceed(const ir_stmt *s, int64_t nodes)
 {
     long_walk w = {.walk = {.expr = count_expr, .stmt = count_stmt, .every = true}, .left = nodes};
@@ -62,8 +64,8 @@ static bool too_long(tec_context *cx, const ir_stmt *s, int64_t n)
     int64_t nodes;
 
     if (n > MAX_COPIES) {
-        base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times (limit %d)", s->loop.var->var.name, (long long)n,
-                  MAX_COPIES);
+        base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s' %lld times (limit %d)", s->loop.var->var.name,
+                  (long long)n, MAX_COPIES);
         return true;
     }
     nodes = n > 1 && may_exceed(s->loop.body, MAX_NODES / n) ? ir_count_nodes(cx, s->loop.body) : 0;
@@ -83,8 +85,8 @@ static const ir_stmt *unroll_loop(unroller *u, const ir_stmt *s)
 
     ir_at(cx, s->loc);
     if (!ir_is_int(s->loop.extent, &n))
-        return base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s': extent '%s' is not a constant", s->loop.var->var.name,
-                         ir_expr_text(cx, s->loop.extent));
+        return base_fail(cx, TEC_INVALID, s->loc, "cannot unroll '%s': extent '%s' is not a constant",
+                         s->loop.var->var.name, ir_expr_text(cx, s->loop.extent));
     if (n <= 0)
         return ir_nothing(cx);
     if (too_long(cx, s, n))
@@ -93,8 +95,12 @@ static const ir_stmt *unroll_loop(unroller *u, const ir_stmt *s)
     const ir_stmt **copy = base_array(cx, const ir_stmt *, n);
     const ir_expr **value = base_array(cx, const ir_expr *, n);
     for (int64_t i = 0; i < n; i++)
-        value[i] = ir_intern(&u->equal, ir_add(cx, s->loop.min, ir_int(cx, i && BASE_PLANT_ON(cx, unroll_copies) ? i - 1 : i)));
-    return ir_copy_for_each(cx, s->loop.body, s->loop.var, value, (int)n, &u->equal, copy) ? ir_seq(cx, copy, (int)n) : NULL;
+        value[i] =
+            ir_intern(&u->equal,
+                      ir_add(cx, s->loop.min, ir_int(cx, i && BASE_PLANT_ON(cx, unroll_copies) ? i - 1 : i)));
+    return ir_copy_for_each(cx, s->loop.body, s->loop.var, value, (int)n, &u->equal, copy)
+               ? ir_seq(cx, copy, (int)n)
+               : NULL;
 }
 
 /* ---- the pragma ---- */
@@ -130,7 +136,8 @@ static int64_t loop_depth(const ir_stmt *s)
     if (lower_inner(s))
         return loop_depth(lower_inner(s)) + (s->kind == IR_FOR);
     if (s->kind == IR_IF) {
-        int64_t then = loop_depth(s->branch.then), otherwise = s->branch.otherwise ? loop_depth(s->branch.otherwise) : 0;
+        int64_t then = loop_depth(s->branch.then),
+                otherwise = s->branch.otherwise ? loop_depth(s->branch.otherwise) : 0;
 
         return then > otherwise ? then : otherwise;
     }
@@ -147,15 +154,17 @@ static bool is_wanted(const unroller *u, const ir_stmt *s, int64_t height)
 {
     int64_t n;
 
-    return u->steps > 0 && s->loop.how == IR_SERIAL && ir_is_int(s->loop.extent, &n) && n > 0 && n <= u->steps &&
-           height <= u->depth && count_steps(s->loop.body) * n <= u->steps && loop_depth(s->loop.body) == 0;
+    return u->steps > 0 && s->loop.how == IR_SERIAL && ir_is_int(s->loop.extent, &n) && n > 0 &&
+           n <= u->steps && height <= u->depth && count_steps(s->loop.body) * n <= u->steps &&
+           loop_depth(s->loop.body) == 0;
 }
 
 /* Children first, so that an inner loop is written out once and not once per copy. */
 static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
 {
     unroller *u = (unroller *)rw;
-    int64_t steps = u->steps, depth = u->depth, height = u->has_pragma && s->kind == IR_FOR ? loop_depth(s) : 0;
+    int64_t steps = u->steps, depth = u->depth,
+            height = u->has_pragma && s->kind == IR_FOR ? loop_depth(s) : 0;
 
     u->steps = note(s, "auto_unroll", steps);
     u->depth = note(s, "auto_unroll_depth", depth);
@@ -165,13 +174,6 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     if (!s || s->kind != IR_FOR)
         return s;
     return s->loop.how == IR_UNROLLED || is_wanted(u, s, height) ? unroll_loop(u, s) : s;
-}
-
-/* Only statements change here; expressions need no visit. */
-static const ir_expr *keep(ir_rewrite *rw, const ir_expr *e)
-{
-    (void)rw;
-    return e;
 }
 
 typedef struct {
@@ -192,7 +194,7 @@ const ir_program *lower_unroll(const lower_options *o, const ir_program *p)
     pragma_walk look = {.walk = {.stmt = find_pragma, .cx = o->cx}};
 
     ir_walk_stmt(&look.walk, p->body);
-    unroller u = {.rw = {.cx = o->cx, .expr = keep, .stmt = visit, .no_memo = look.found},
+    unroller u = {.rw = {.cx = o->cx, .expr = ir_keep_expr, .stmt = visit, .no_memo = look.found},
                   .depth = DEFAULT_DEPTH,
                   .has_pragma = look.found,
                   .equal.cx = o->cx};

@@ -1,4 +1,4 @@
-/* lower/util.c -- facts on the way down, conjunctions, solving a comparison for a loop variable. */
+/* lower/util.c -- facts on the way down, solving a comparison for a loop variable. */
 #include "lower/util.h"
 
 const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body)
@@ -11,29 +11,6 @@ const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir
     ir_program *copy = ir_program_copy(cx, p);
     copy->body = body;
     return copy;
-}
-
-void lower_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out)
-{
-    if (!e || ir_is_true(e))
-        return;
-    if (e->op == IR_AND) {
-        lower_conjuncts(cx, e->arg[0], out);
-        lower_conjuncts(cx, e->arg[1], out);
-    } else if (e->op == IR_LIKELY) {
-        lower_conjuncts(cx, e->arg[0], out);
-    } else {
-        base_push(cx, out, e);
-    }
-}
-
-const ir_expr *lower_conjoin(tec_context *cx, const base_vec *conjuncts)
-{
-    const ir_expr *all = NULL;
-
-    for (int i = 0; i < conjuncts->n; i++)
-        all = ir_all(cx, all, conjuncts->at[i]);
-    return all;
 }
 
 /* A comparison as up to two differences d with d <= 0; their number, 0 where it is no such comparison. */
@@ -62,7 +39,8 @@ static void tighten(tec_context *cx, const ir_expr **bound, const ir_expr *value
 }
 
 /* The values of var with d <= 0 at the worst of the inner variables. */
-static bool solve_difference(const ir_facts *f, const ir_expr *d, const ir_expr *var, const base_vec *inner, lower_interval *out)
+static bool solve_difference(const ir_facts *f, const ir_expr *d, const ir_expr *var, const base_vec *inner,
+                             lower_interval *out)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_expr *min, *rest;
@@ -73,13 +51,15 @@ static bool solve_difference(const ir_facts *f, const ir_expr *d, const ir_expr 
     if (!d || !ir_linear(f, d, &var, 1, &c, &rest) || c == 0 || c == INT64_MIN)
         return false;
     if (c > 0)
-        tighten(cx, &out->hi, ir_add(cx, ir_floordiv(cx, ir_neg(cx, rest), ir_int(cx, c)), ir_int(cx, 1)), IR_MIN);
+        tighten(cx, &out->hi, ir_add(cx, ir_floordiv(cx, ir_neg(cx, rest), ir_int(cx, c)), ir_int(cx, 1)),
+                IR_MIN);
     else
         tighten(cx, &out->lo, ir_ceildiv(cx, rest, ir_int(cx, -c)), IR_MAX);
     return true;
 }
 
-bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner, lower_interval *out)
+bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner,
+                 lower_interval *out)
 {
     const ir_expr *d[2];
     int n = differences(ir_facts_context(f), cond, d);
@@ -127,7 +107,8 @@ static bool find_failure(ir_walk *w, const ir_expr *e)
     const ir_facts *f = ((failure_walk *)w)->f;
 
     if (ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && base_is_int(e->dtype))
-        w->stop |= !base_dtype_same(e->dtype, BASE_I64) || !(ir_prove_le(f, ir_int(w->cx, 1), e->arg[1]) || ir_prove_lt(f, e->arg[1], ir_int(w->cx, 0)));
+        w->stop |= !base_dtype_same(e->dtype, BASE_I64) || !(ir_prove_le(f, ir_int(w->cx, 1), e->arg[1]) ||
+                                                             ir_prove_lt(f, e->arg[1], ir_int(w->cx, 0)));
     return !w->stop;
 }
 
@@ -241,15 +222,9 @@ static bool look_at(ir_walk *w, const ir_stmt *s)
     return false;
 }
 
-static bool skip_expr(ir_walk *w, const ir_expr *e)
-{
-    (void)w, (void)e;
-    return false;
-}
-
 const ir_stmt *lower_find_stmt(tec_context *cx, const ir_stmt *s, bool (*is)(const ir_stmt *))
 {
-    finder f = {.walk = {.cx = cx, .stmt = look_at, .expr = skip_expr}, .is = is};
+    finder f = {.walk = {.cx = cx, .stmt = look_at, .expr = ir_skip_expr}, .is = is};
 
     ir_walk_stmt(&f.walk, s);
     return f.found;

@@ -1,15 +1,17 @@
-/* lower/util.h -- what several passes need: facts on the way down, conjunctions, solving a comparison for a loop variable.
+/* lower/util.h -- inside the room: what several passes need: facts on the way down, solving a
+ * comparison for a loop variable.
  *
- *     const ir_facts *inside = lower_inside(f, loop);            // and of the then branch of an if, the body of a let
- *     lower_conjuncts(cx, cond, &parts);                          // a && (b && c) -> a, b, c
+ *     // and of the then branch of an if, the body of a let
+ *     const ir_facts *inside = lower_inside(f, loop);
  *
- * A rewrite of statements whose result depends on facts makes the facts on the way down and forgets them on the way up.
+ * A rewrite of statements whose result depends on facts makes the facts on the way down and forgets them on
+ * the way up.
  */
 #ifndef LOWER_UTIL_H
 #define LOWER_UTIL_H
 
 #include "ir/build.h"
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "lower/pass.h"
@@ -18,27 +20,32 @@
 const ir_program *lower_with_body(tec_context *cx, const ir_program *p, const ir_stmt *body);
 
 /* The facts that hold inside s, and in the second branch of an if. */
-static inline ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s) { return ir_facts_inside(f, s, false); }
-static inline ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s) { return ir_facts_inside(f, s, true); }
+static inline ir_facts *lower_inside(const ir_facts *f, const ir_stmt *s)
+{
+    return ir_facts_inside(f, s, false);
+}
+static inline ir_facts *lower_inside_else(const ir_facts *f, const ir_stmt *s)
+{
+    return ir_facts_inside(f, s, true);
+}
 
-/* The operands of nested &&, likely() taken off; NULL and `true` add nothing. */
-void lower_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out);
-const ir_expr *lower_conjoin(tec_context *cx, const base_vec *conjuncts); /* NULL for none */
-
-/* The values of `var` for which `cond`, a comparison of index expressions, is sure to hold whatever the variables `inner` are within
- * their ranges in f: lo <= var < hi, NULL for no bound on that side; both are free of var and inner. False: not of that form. */
+/* The values of `var` for which `cond`, a comparison of index expressions, is sure to hold whatever the
+ * variables `inner` are within their ranges in f: lo <= var < hi, NULL for no bound on that side; both are
+ * free of var and inner. False: not of that form. */
 typedef struct {
     const ir_expr *lo, *hi;
 } lower_interval;
-bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner, lower_interval *out);
+bool lower_solve(const ir_facts *f, const ir_expr *cond, const ir_expr *var, const base_vec *inner,
+                 lower_interval *out);
 
-/* A condition free of the variables `inner` that implies `cond`, a comparison of index expressions, whatever these are within their
- * ranges in f; NULL where there is none. */
+/* A condition free of the variables `inner` that implies `cond`, a comparison of index expressions, whatever
+ * these are within their ranges in f; NULL where there is none. */
 const ir_expr *lower_worst(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
 /* One that `cond` implies: it holds wherever cond does for some of their values. */
 const ir_expr *lower_best(const ir_facts *f, const ir_expr *cond, const base_vec *inner);
 
-/* Whether e, evaluated where f holds, may divide by zero: what stands in a loop that may be empty must not be asked outside of it then. */
+/* Whether e, evaluated where f holds, may divide by zero: what stands in a loop that may be empty must not be
+ * asked outside of it then. */
 bool lower_may_fail(const ir_facts *f, const ir_expr *e);
 
 /* max(0, end - min) without the max where that is proven. */
@@ -47,7 +54,8 @@ const ir_expr *lower_extent(const ir_facts *f, const ir_expr *min, const ir_expr
 /* e for lanes of `mask` only: a select by that mask is its first arm (lower/masks.c). */
 const ir_expr *lower_under_mask(tec_context *cx, const ir_expr *mask, const ir_expr *e);
 
-/* s with blocks that have names of their own: where two have one name, as C.init of a reduction C and the user's C.init, the later gets a number. */
+/* s with blocks that have names of their own: where two have one name, as C.init of a reduction C and the
+ * user's C.init, the later gets a number. */
 const ir_stmt *lower_name_blocks(tec_context *cx, const ir_stmt *s);
 
 /* Loops, lets and allocations as they are, but with another body; s itself where it is the same. */

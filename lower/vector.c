@@ -1,9 +1,10 @@
 /* lower/vector.c -- expressions over all lanes of a loop at once. See lower/vectorize.c.
  *
- * Linear indices stay ramps, so that a load of consecutive elements is seen as one; what all lanes agree on stays scalar and is
- * broadcast where a vector meets it. Under a mask, vector loads carry it. A scalar load may only be meant for lanes that run:
- * unless its index is proven to be inside the buffer it becomes `select(mask, broadcast(A[i]), 0)`, which evaluates it only where
- * a lane runs. Divisors of lanes that do not run become 1.
+ * Linear indices stay ramps, so that a load of consecutive elements is seen as one; what all lanes agree on
+ * stays scalar and is broadcast where a vector meets it. Under a mask, vector loads carry it. A scalar load
+ * may only be meant for lanes that run: unless its index is proven to be inside the buffer it becomes
+ * `select(mask, broadcast(A[i]), 0)`, which evaluates it only where a lane runs. Divisors of lanes that do
+ * not run become 1.
  */
 #include "lower/vector.h"
 
@@ -51,7 +52,8 @@ static bool as_linear(lower_vector *v, const ir_expr *e, linear *out)
 
 static const ir_expr *ramp(lower_vector *v, const ir_expr *base, const ir_expr *stride)
 {
-    return ir_is_value(stride, 0) ? ir_broadcast(v->cx, base, v->lanes) : ir_ramp(v->cx, base, stride, v->lanes);
+    return ir_is_value(stride, 0) ? ir_broadcast(v->cx, base, v->lanes)
+                                  : ir_ramp(v->cx, base, stride, v->lanes);
 }
 
 /* a op b where the result is a ramp again; NULL where it is none. */
@@ -89,7 +91,8 @@ const ir_expr *lower_vector_index(lower_vector *v, const ir_buffer *b, const ir_
 
     if (!at || !base_map_has(&v->buffers, b))
         return at;
-    return combine(v, IR_ADD, combine(v, IR_MUL, at, ir_imm_int(v->cx, base_dtype_lanes(at->dtype, 1), v->lanes)),
+    return combine(v, IR_ADD,
+                   combine(v, IR_MUL, at, ir_imm_int(v->cx, base_dtype_lanes(at->dtype, 1), v->lanes)),
                    ir_ramp(v->cx, ir_int(v->cx, 0), ir_int(v->cx, 1), v->lanes));
 }
 
@@ -113,7 +116,8 @@ static const ir_expr *load(lower_vector *v, const ir_expr *e)
     const ir_expr *one = at == e->load.index[0] && b == e->load.buffer ? e : ir_load(cx, b, &at, 1);
     if (!v->mask || in_bounds(v, b, at))
         return one;
-    return ir_select(cx, v->mask, ir_broadcast(cx, one, v->lanes), ir_imm(cx, base_dtype_lanes(e->dtype, v->lanes), 0));
+    return ir_select(cx, v->mask, ir_broadcast(cx, one, v->lanes),
+                     ir_imm(cx, base_dtype_lanes(e->dtype, v->lanes), 0));
 }
 
 /* ---- operations ---- */
@@ -124,7 +128,8 @@ static const ir_expr *safe_divisor(lower_vector *v, const ir_expr *d)
 
     if (!v->mask || !base_is_int(d->dtype) || (ir_is_int(d, &k) && k != 0))
         return d;
-    return ir_select(v->cx, v->mask, lower_vector_of(v, d), ir_imm_int(v->cx, base_dtype_lanes(d->dtype, v->lanes), 1));
+    return ir_select(v->cx, v->mask, lower_vector_of(v, d),
+                     ir_imm_int(v->cx, base_dtype_lanes(d->dtype, v->lanes), 1));
 }
 
 /* Any operation: its operands first, at least one of which became a vector or changed. */
@@ -137,7 +142,8 @@ static const ir_expr *operation(lower_vector *v, const ir_expr *e, const ir_expr
     if (n == 1)
         return ir_op1(cx, e->op, arg[0]);
     if (n == 2)
-        return combine(v, e->op, arg[0], ir_ops[e->op].flags & IR_ZERO_FAILS ? safe_divisor(v, arg[1]) : arg[1]);
+        return combine(v, e->op, arg[0],
+                       ir_ops[e->op].flags & IR_ZERO_FAILS ? safe_divisor(v, arg[1]) : arg[1]);
     return ir_op3(cx, e->op, arg[0], arg[1], arg[2]);
 }
 
@@ -168,7 +174,8 @@ static const ir_expr *visit_cast(lower_vector *v, const ir_expr *e)
 
 const ir_expr *lower_vector_bind(lower_vector *v, const ir_expr *var, const ir_expr *value)
 {
-    const ir_expr *before = base_map_get(&v->vars, var), *now = is_vector(value) ? ir_let_var(v->cx, var->var.name, value) : var;
+    const ir_expr *before = base_map_get(&v->vars, var),
+                  *now = is_vector(value) ? ir_let_var(v->cx, var->var.name, value) : var;
 
     if (before && before != now)
         v->memo = (base_map){0};
@@ -178,12 +185,14 @@ const ir_expr *lower_vector_bind(lower_vector *v, const ir_expr *var, const ir_e
 
 static const ir_expr *visit_let(lower_vector *v, const ir_expr *e)
 {
-    const ir_expr *value = lower_vector_expr(v, e->let.value), *var = value ? lower_vector_bind(v, e->let.var, value) : NULL;
+    const ir_expr *value = lower_vector_expr(v, e->let.value),
+                  *var = value ? lower_vector_bind(v, e->let.var, value) : NULL;
 
     if (!value)
         return NULL;
     const ir_expr *body = lower_vector_expr(v, e->let.body);
-    return !body || (value == e->let.value && body == e->let.body) ? (body ? e : NULL) : ir_let(v->cx, var, value, body);
+    return !body || (value == e->let.value && body == e->let.body) ? (body ? e : NULL)
+                                                                   : ir_let(v->cx, var, value, body);
 }
 
 static const ir_expr *visit_call(lower_vector *v, const ir_expr *e)
@@ -206,7 +215,8 @@ static const ir_expr *visit_call(lower_vector *v, const ir_expr *e)
         return give_up(v, base_format(v->cx, "it calls '%s'", e->call.name));
     if (same)
         return e;
-    return ir_call(v->cx, e->dtype, e->call.name, e->call.intrinsic, arg, e->call.n, e->call.buffer, e->call.n_buffers, true);
+    return ir_call(v->cx, e->dtype, e->call.name, e->call.intrinsic, arg, e->call.n, e->call.buffer,
+                   e->call.n_buffers, true);
 }
 
 static const ir_expr *visit_var(lower_vector *v, const ir_expr *e)

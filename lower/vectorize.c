@@ -1,20 +1,23 @@
 /* lower/vectorize.c -- vectorised loops become vector statements of the target's width.
  *
- *     for x in 0..40 vectorised {                  for x.v in 0..2 unrolled {
- *       if x < n { B[x] = A[x*2] + w }       =>      B[ramp(x.v*16, 1, 16)] = (A[ramp(x.v*32, 2, 16)] where m) + w where m
- *     }                                            }           # m is ramp(x.v*16, 1, 16) < n; then the last 8 in one vector of 8
+ *     for x in 0..40 vectorised {           for x.v in 0..2 unrolled {
+ *       if x < n { B[x] = A[x*2] + w }  =>    B[ramp(x.v*16, 1, 16)] = (A[ramp(x.v*32, 2,
+ *                                               16)] where m) + w where m
+ *     }                                     }           # m is ramp(x.v*16, 1, 16) < n;
+ *                                                         then the last 8 in one vector of 8
  *
  * requires  flat buffers; simplified indices
  * provides  no vectorised loop is left
  * breaks    nothing
  *
- * A register takes as many lanes as elements of the widest dtype that the body touches. A loop longer than that is cut into
- * pieces; what is left over takes one vector of a power of two lanes, the rest masked off, where the target has masks, otherwise
- * ever smaller vectors without masks. All lanes run in lockstep, statement by statement: the schedule has shown that they are
- * independent. A condition that differs between lanes becomes a mask of the loads and stores below; on a target without masks the
- * vector runs where all lanes pass, and scalar code otherwise. A buffer allocated inside gets one copy for each lane,
- * interleaved. A statement that cannot be done so (an extern call, a loop whose bounds differ between lanes) runs lane by lane,
- * which is logged.
+ * A register takes as many lanes as elements of the widest dtype that the body touches. A loop longer than
+ * that is cut into pieces; what is left over takes one vector of a power of two lanes, the rest masked off,
+ * where the target has masks, otherwise ever smaller vectors without masks. All lanes run in lockstep,
+ * statement by statement: the schedule has shown that they are independent. A condition that differs between
+ * lanes becomes a mask of the loads and stores below; on a target without masks the vector runs where all
+ * lanes pass, and scalar code otherwise. A buffer allocated inside gets one copy for each lane, interleaved.
+ * A statement that cannot be done so (an extern call, a loop whose bounds differ between lanes) runs lane by
+ * lane, which is logged.
  */
 #include "lower/vector.h"
 
@@ -25,8 +28,8 @@ typedef struct {
     lower_vector v;
     const lower_options *o;
     const ir_stmt *loop;
-    base_vec guards;   /* the conditions of the mask, scalar, over the old variable */
-    int private;       /* lets and buffers around that exist in vector form only */
+    base_vec guards; /* the conditions of the mask, scalar, over the old variable */
+    int private;     /* lets and buffers around that exist in vector form only */
 } vectorizer;
 
 static const ir_stmt *visit(vectorizer *z, const ir_facts *f, const ir_stmt *s);
@@ -54,9 +57,10 @@ static const ir_stmt *lane_by_lane(vectorizer *z, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
     const ir_expr *lane = ir_var(cx, base_format(cx, "%s.lane", z->loop->loop.var->var.name), BASE_I64);
-    const ir_expr *guard = lower_conjoin(cx, &z->guards);
+    const ir_expr *guard = ir_conjoin(cx, &z->guards);
 
-    base_log(cx, 1, "vectorize: a statement of loop '%s' runs lane by lane: %s", z->loop->loop.var->var.name, z->v.why);
+    base_log(cx, 1, "vectorize: a statement of loop '%s' runs lane by lane: %s", z->loop->loop.var->var.name,
+             z->v.why);
     z->v.why = NULL;
     if (guard)
         s = ir_if(cx, guard, s, NULL);
@@ -102,8 +106,8 @@ static const ir_stmt *store(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     return ir_store_masked(cx, b, value, &at, 1, BASE_PLANT_ON(cx, vectorize_mask) ? NULL : z->v.mask);
 }
 
-/* What is proven of an index inside a statement holds neither outside of it nor in a copy of it, whose loops have other bounds: loads are made
- * anew there. */
+/* What is proven of an index inside a statement holds neither outside of it nor in a copy of it, whose loops
+ * have other bounds: loads are made anew there. */
 static const ir_stmt *visit_inside(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     base_map memo = z->v.memo;
@@ -121,13 +125,15 @@ static const ir_stmt *loop(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     if (!extent)
         return NULL;
     if (is_vector(min) || is_vector(extent))
-        return give_up(z, base_format(z->v.cx, "the bounds of loop '%s' differ between lanes", s->loop.var->var.name));
+        return give_up(
+            z, base_format(z->v.cx, "the bounds of loop '%s' differ between lanes", s->loop.var->var.name));
     const ir_stmt *body = visit_inside(z, lower_inside(f, s), s->loop.body);
     return body ? ir_for_like(z->v.cx, s, min, extent, body) : NULL;
 }
 
 /* s for those lanes only for which mask (as a scalar: guard) holds too. */
-static const ir_stmt *under_mask(vectorizer *z, const ir_facts *f, const ir_stmt *s, const ir_expr *mask, const ir_expr *guard)
+static const ir_stmt *under_mask(vectorizer *z, const ir_facts *f, const ir_stmt *s, const ir_expr *mask,
+                                 const ir_expr *guard)
 {
     const ir_expr *outer = z->v.mask;
 
@@ -150,7 +156,7 @@ static bool is_linear(vectorizer *z, const ir_facts *f, const ir_expr *cond)
 {
     base_vec all = {0};
 
-    lower_conjuncts(z->v.cx, cond, &all);
+    ir_conjuncts(z->v.cx, cond, IR_DROP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         lower_interval bounds;
 
@@ -174,7 +180,9 @@ static const ir_stmt *branch_without_masks(vectorizer *z, const ir_facts *f, con
     if (!is_linear(z, f, cond))
         return scalar;
     const ir_stmt *vector = visit(z, f, s->branch.then);
-    return vector ? ir_if(cx, ir_and(cx, at_lane(z, cond, 0), at_lane(z, cond, z->v.lanes - 1)), vector, scalar) : NULL;
+    return vector
+               ? ir_if(cx, ir_and(cx, at_lane(z, cond, 0), at_lane(z, cond, z->v.lanes - 1)), vector, scalar)
+               : NULL;
 }
 
 static const ir_stmt *masked_branch(vectorizer *z, const ir_facts *f, const ir_stmt *s, const ir_expr *mask)
@@ -187,7 +195,7 @@ static const ir_stmt *masked_branch(vectorizer *z, const ir_facts *f, const ir_s
     /* What the branches store must not change the condition of the lanes. */
     if (ir_loads(cx, cond)) {
         mask = name = ir_var(cx, "mask", mask->dtype);
-        z->private++;
+        z->private ++;
     }
     const ir_stmt *then = under_mask(z, f, s->branch.then, mask, cond), *otherwise = NULL;
     if (then && s->branch.otherwise) {
@@ -208,7 +216,8 @@ static const ir_stmt *branch(vectorizer *z, const ir_facts *f, const ir_stmt *s)
     if (is_vector(cond))
         return masked_branch(z, f, s, cond);
     then = visit_inside(z, lower_inside(f, s), s->branch.then);
-    if (then && s->branch.otherwise && !(otherwise = visit_inside(z, lower_inside_else(f, s), s->branch.otherwise)))
+    if (then && s->branch.otherwise &&
+        !(otherwise = visit_inside(z, lower_inside_else(f, s), s->branch.otherwise)))
         return NULL;
     return then ? ir_if(z->v.cx, cond, then, otherwise) : NULL;
 }
@@ -216,7 +225,8 @@ static const ir_stmt *branch(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 static const ir_stmt *let(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 {
     tec_context *cx = z->v.cx;
-    const ir_expr *value = expr(z, f, s->let.value), *var = value ? lower_vector_bind(&z->v, s->let.var, value) : NULL;
+    const ir_expr *value = expr(z, f, s->let.value),
+                  *var = value ? lower_vector_bind(&z->v, s->let.var, value) : NULL;
     bool private = is_vector(value);
 
     if (!value)
@@ -243,9 +253,9 @@ static const ir_stmt *allocate(vectorizer *z, const ir_facts *f, const ir_stmt *
     if (base_map_has(&z->v.buffers, s->allocate.buffer)) /* in another copy of a loop's body */
         z->v.memo = (base_map){0};
     base_map_put(cx, &z->v.buffers, s->allocate.buffer, b);
-    z->private++;
+    z->private ++;
     const ir_stmt *body = visit(z, f, s->allocate.body);
-    z->private--;
+    z->private --;
     return body ? ir_allocate(cx, b, body) : NULL;
 }
 
@@ -287,17 +297,20 @@ static const ir_stmt *visit(vectorizer *z, const ir_facts *f, const ir_stmt *s)
 /* ---- pieces ---- */
 
 /* One vector of `lanes`, of which the first `used` run. */
-static const ir_stmt *piece(const lower_options *o, const ir_facts *f, const ir_stmt *loop_stmt, const ir_expr *base, int lanes,
-                            int used, const char **why)
+static const ir_stmt *piece(const lower_options *o, const ir_facts *f, const ir_stmt *loop_stmt,
+                            const ir_expr *base, int lanes, int used, const char **why)
 {
     tec_context *cx = o->cx;
-    vectorizer z = {.v = {.cx = cx, .f = f, .var = loop_stmt->loop.var, .base = base, .lanes = lanes}, .o = o, .loop = loop_stmt};
+    vectorizer z = {.v = {.cx = cx, .f = f, .var = loop_stmt->loop.var, .base = base, .lanes = lanes},
+                    .o = o,
+                    .loop = loop_stmt};
     const ir_stmt *body = loop_stmt->loop.body;
 
     if (lanes == 1)
         return ir_substitute_stmt(cx, body, loop_stmt->loop.var, base);
     if (used < lanes) {
-        z.v.mask = ir_lt(cx, ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), lanes), ir_broadcast(cx, ir_int(cx, used), lanes));
+        z.v.mask = ir_lt(cx, ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), lanes),
+                         ir_broadcast(cx, ir_int(cx, used), lanes));
         base_push(cx, &z.guards, ir_lt(cx, loop_stmt->loop.var, ir_add(cx, base, ir_int(cx, used))));
     }
     const ir_stmt *s = visit(&z, f, body);
@@ -349,8 +362,8 @@ static int power_below(int64_t n)
 }
 
 /* What is left over behind the whole pieces, from `done` on. */
-static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t done, int64_t n, base_vec *out,
-                 const char **why)
+static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t done, int64_t n,
+                 base_vec *out, const char **why)
 {
     tec_context *cx = o->cx;
 
@@ -371,8 +384,8 @@ static bool rest(const lower_options *o, const ir_facts *f, const ir_stmt *s, in
 }
 
 /* The whole pieces of `lanes` each. */
-static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes, base_vec *out,
-                  const char **why)
+static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes,
+                  base_vec *out, const char **why)
 {
     tec_context *cx = o->cx;
     const ir_expr *var, *base = s->loop.min;
@@ -389,15 +402,17 @@ static bool whole(const lower_options *o, const ir_facts *f, const ir_stmt *s, i
         base = ir_add(cx, s->loop.min, ir_mul(cx, var, ir_int(cx, lanes)));
         ir_facts_range(inside, var, ir_int(cx, 0), ir_int(cx, n));
         one = piece(o, inside, s, base, lanes, lanes, why);
-        one = one ? ir_for(cx, var, ir_int(cx, 0), ir_int(cx, n), n <= MAX_UNROLLED_PIECES ? IR_UNROLLED : IR_SERIAL, one) : NULL;
+        one = one ? ir_for(cx, var, ir_int(cx, 0), ir_int(cx, n),
+                           n <= MAX_UNROLLED_PIECES ? IR_UNROLLED : IR_SERIAL, one)
+                  : NULL;
     }
     if (one)
         base_push(cx, out, one);
     return one != NULL;
 }
 
-/* floor(x / 16) is the same in all lanes of a piece that starts at a multiple of 16; the simplifier sees that in the scalar loop,
- * once the pieces are a loop of their own. */
+/* floor(x / 16) is the same in all lanes of a piece that starts at a multiple of 16; the simplifier sees that
+ * in the scalar loop, once the pieces are a loop of their own. */
 static const ir_stmt *cut(const lower_options *o, const ir_facts *f, const ir_stmt *s, int64_t n, int lanes)
 {
     tec_context *cx = o->cx;
@@ -407,8 +422,8 @@ static const ir_stmt *cut(const lower_options *o, const ir_facts *f, const ir_st
     const ir_stmt *body = ir_for(cx, lane, ir_int(cx, 0), ir_int(cx, lanes), IR_VECTORISED,
                                  ir_substitute_stmt(cx, s->loop.body, s->loop.var, at));
 
-    body = ir_for(cx, part, ir_int(cx, 0), ir_int(cx, n / lanes), n / lanes <= MAX_UNROLLED_PIECES ? IR_UNROLLED : IR_SERIAL,
-                  body);
+    body = ir_for(cx, part, ir_int(cx, 0), ir_int(cx, n / lanes),
+                  n / lanes <= MAX_UNROLLED_PIECES ? IR_UNROLLED : IR_SERIAL, body);
     if (n % lanes != 0) {
         ir_stmt *tail = ir_stmt_copy(cx, s);
 
@@ -439,15 +454,16 @@ static const ir_stmt *vectorize_loop(const lower_options *o, const ir_facts *f, 
     int64_t n;
 
     if (!ir_is_int(s->loop.extent, &n))
-        return base_fail(cx, TEC_INVALID, s->loc, "cannot vectorise '%s': extent '%s' is not a constant", s->loop.var->var.name,
-                         ir_expr_text(cx, s->loop.extent));
+        return base_fail(cx, TEC_INVALID, s->loc, "cannot vectorise '%s': extent '%s' is not a constant",
+                         s->loop.var->var.name, ir_expr_text(cx, s->loop.extent));
     if (n > MAX_EXTENT)
-        return base_fail(cx, TEC_INVALID, s->loc, "cannot vectorise '%s' of extent %lld (limit %d)", s->loop.var->var.name,
-                         (long long)n, MAX_EXTENT);
+        return base_fail(cx, TEC_INVALID, s->loc, "cannot vectorise '%s' of extent %lld (limit %d)",
+                         s->loop.var->var.name, (long long)n, MAX_EXTENT);
     ir_walk_stmt(&look.walk, s->loop.body);
     int lanes = o->target->vector_bits / look.bits;
     if (lanes <= 1 || n <= 1)
-        return serial(o, s, lanes <= 1 ? "the target has no vectors of its elements" : "it has one iteration");
+        return serial(o, s,
+                      lanes <= 1 ? "the target has no vectors of its elements" : "it has one iteration");
     if (look.divides && n / lanes > 1) {
         s = cut(o, f, s, n, lanes);
         return s ? rewrite(o, f, s) : NULL;

@@ -12,19 +12,23 @@
  * provides  no loop is vthread
  * breaks    unique names (copies of a statement share their inner names)
  *
- * The statements of all virtual threads alternate, so that the wait for one is spent on another. A loop, condition or let that is
- * the same for all of them is shared; any other is copied whole, one behind the other. A buffer that lives inside gets one copy
- * for each thread, in a new first dimension, unless all threads would put the same into it: then it stays one, and what
- * fills it is done once.
+ * The statements of all virtual threads alternate, so that the wait for one is spent on another. A loop,
+ * condition or let that is the same for all of them is shared; any other is copied whole, one behind the
+ * other. A buffer that lives inside gets one copy for each thread, in a new first dimension, unless all
+ * threads would put the same into it: then it stays one, and what fills it is done once.
  *
- * Why any order of the virtual threads is right. Take two of their statements that touch one element, one of them writing.
+ * Why any order of the virtual threads is right. Take two of their statements that touch one element, one of
+ * them writing.
  * - The buffer is allocated inside of the loop and differs: each has a copy.
- * - It is allocated inside and does not differ: no operand of what fills it does, nor a condition or loop around that, so that by induction all
- *   copies would hold the same at each statement; one of them is kept, and each step of it is done once.
- * - It lies outside: then no two iterations write one element of it and none reads another's, or it would lie inside (lower/compact.c).
- * So nothing goes from one virtual thread to another, and each keeps its own order. What waits (a barrier, an asynchronous copy) is for
- * all of them, and runs where all have come to it, since a loop or condition that is shared is passed by all at once. Which threads of the
- * device then hand elements to each other is lower/barriers.c's to see: it finds plain statements, as though there had never been others.
+ * - It is allocated inside and does not differ: no operand of what fills it does, nor a condition or loop
+ *   around that, so that by induction all copies would hold the same at each statement; one of them is kept,
+ *   and each step of it is done once.
+ * - It lies outside: then no two iterations write one element of it and none reads another's, or it would lie
+ *   inside (lower/compact.c).
+ * So nothing goes from one virtual thread to another, and each keeps its own order. What waits (a barrier, an
+ * asynchronous copy) is for all of them, and runs where all have come to it, since a loop or condition that
+ * is shared is passed by all at once. Which threads of the device then hand elements to each other is
+ * lower/barriers.c's to see: it finds plain statements, as though there had never been others.
  */
 #include "lower/differ.h"
 
@@ -33,12 +37,12 @@ enum { MAX_THREADS = 256 };
 typedef struct {
     tec_context *cx;
     int64_t n;
-    const ir_expr **value;  /* of the loop variable, in each copy */
-    base_map differs;       /* variables and buffers that differ between the threads */
-    base_vec vars;          /* the loop variable and the let variables around that differ, outermost first; */
-    base_vec copies;        /* and for each an array of n expressions */
-    base_map wide;          /* buffer that differs -> with one more dimension */
-    bool grew;              /* a buffer was added to `differs` */
+    const ir_expr **value; /* of the loop variable, in each copy */
+    base_map differs;      /* variables and buffers that differ between the threads */
+    base_vec vars;         /* the loop variable and the let variables around that differ, outermost first; */
+    base_vec copies;       /* and for each an array of n expressions */
+    base_map wide;         /* buffer that differs -> with one more dimension */
+    bool grew;             /* a buffer was added to `differs` */
 } splitter;
 
 /* ---- what differs ---- */
@@ -95,7 +99,8 @@ static bool spread_call(ir_walk *w, const ir_expr *e)
     return true;
 }
 
-/* Buffers that a statement under a condition or loop that differs (`apart`), or with such operands, writes. */
+/* Buffers that a statement under a condition or loop that differs (`apart`), or with such operands,
+ * writes. */
 static void spread(splitter *sp, const ir_stmt *s, bool apart)
 {
     look l = {.walk = {.expr = spread_call, .cx = sp->cx}, .sp = sp};
@@ -134,7 +139,8 @@ typedef struct {
 static const ir_buffer *widen(splitter *sp, const ir_buffer *b)
 {
     tec_context *cx = sp->cx;
-    const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1), **strides = base_array(cx, const ir_expr *, b->n + 1);
+    const ir_expr **shape = base_array(cx, const ir_expr *, b->n + 1),
+                  **strides = base_array(cx, const ir_expr *, b->n + 1);
     ir_buffer *wide = ir_buffer_copy(cx, b);
 
     shape[0] = ir_int(cx, sp->n);
@@ -174,10 +180,11 @@ static const ir_expr *copy_call(copier *c, const ir_expr *e)
 
         buffer[i] = wide ? wide : out->call.buffer[i];
         if (wide)
-            arg[i] = ir_add(cx, ir_mul(cx, ir_int(cx, c->which), lower_span(cx, out->call.buffer[i])), arg[i]);
+            arg[i] =
+                ir_add(cx, ir_mul(cx, ir_int(cx, c->which), lower_span(cx, out->call.buffer[i])), arg[i]);
     }
-    return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer, out->call.n_buffers,
-                         out->call.pure)
+    return out ? ir_call(cx, out->dtype, out->call.name, out->call.intrinsic, arg, out->call.n, buffer,
+                         out->call.n_buffers, out->call.pure)
                : NULL;
 }
 
@@ -200,7 +207,8 @@ static const ir_stmt *copy_stmt(ir_rewrite *rw, const ir_stmt *s)
     if (!wide)
         return ir_rewrite_stmt_children(rw, s);
     ir_at(rw->cx, s->loc);
-    return ir_store_masked(rw->cx, wide, ir_rewrite_expr(rw, s->store.value), wide_index(c, s->store.index, s->store.n), s->store.n + 1,
+    return ir_store_masked(rw->cx, wide, ir_rewrite_expr(rw, s->store.value),
+                           wide_index(c, s->store.index, s->store.n), s->store.n + 1,
                            s->store.mask ? ir_rewrite_expr(rw, s->store.mask) : NULL);
 }
 
@@ -243,17 +251,20 @@ static void put_copies(splitter *sp, const ir_expr *var, const ir_expr *const *c
     base_push(sp->cx, &sp->copies, copy);
 }
 
-/* Copies of a statement, which an inner loop of virtual threads left, bind the same variables: each is known inside of its let only. */
+/* Copies of a statement, which an inner loop of virtual threads left, bind the same variables: each is known
+ * inside of its let only. */
 static const ir_stmt *interleave_let(splitter *sp, const ir_stmt *s)
 {
-    const ir_expr **var = base_array(sp->cx, const ir_expr *, sp->n), **value = base_array(sp->cx, const ir_expr *, sp->n);
+    const ir_expr **var = base_array(sp->cx, const ir_expr *, sp->n),
+                  **value = base_array(sp->cx, const ir_expr *, sp->n);
 
     for (int64_t i = 0; i < sp->n; i++) {
         ir_subst map = values_of(sp, i);
         copier c = copy_for(sp, i);
 
         value[i] = ir_rewrite_expr(&c.rw, ir_apply(sp->cx, &map, s->let.value));
-        var[i] = ir_let_var(sp->cx, base_format(sp->cx, "%s.%lld", s->let.var->var.name, (long long)i), value[i]);
+        var[i] =
+            ir_let_var(sp->cx, base_format(sp->cx, "%s.%lld", s->let.var->var.name, (long long)i), value[i]);
     }
     put_copies(sp, s->let.var, var);
     const ir_stmt *body = interleave(sp, s->let.body);
@@ -282,7 +293,8 @@ static const ir_stmt *interleave_if(splitter *sp, const ir_stmt *s)
 
 static const ir_stmt *interleave_allocate(splitter *sp, const ir_stmt *s)
 {
-    const ir_buffer *wide = base_map_has(&sp->differs, s->allocate.buffer) ? widen(sp, s->allocate.buffer) : s->allocate.buffer;
+    const ir_buffer *wide =
+        base_map_has(&sp->differs, s->allocate.buffer) ? widen(sp, s->allocate.buffer) : s->allocate.buffer;
     const ir_stmt *body = interleave(sp, s->allocate.body);
     ir_stmt *out;
 
@@ -294,7 +306,8 @@ static const ir_stmt *interleave_allocate(splitter *sp, const ir_stmt *s)
     return out;
 }
 
-/* Whether the shape of any buffer that is allocated inside differs: such a one cannot be one array of copies. */
+/* Whether the shape of any buffer that is allocated inside differs: such a one cannot be one array of
+ * copies. */
 static bool has_odd_shape(splitter *sp, const ir_stmt *s)
 {
     for (int d = 0; s->kind == IR_ALLOCATE && d < s->allocate.buffer->n; d++)
@@ -306,7 +319,8 @@ static bool has_odd_shape(splitter *sp, const ir_stmt *s)
 static const ir_stmt *interleave(splitter *sp, const ir_stmt *s)
 {
     ir_at(sp->cx, s->loc);
-    if (!stmt_differs(sp, s) && s->kind != IR_ALLOCATE && s->kind != IR_SEQ && !lower_inner(s) && s->kind != IR_IF)
+    if (!stmt_differs(sp, s) && s->kind != IR_ALLOCATE && s->kind != IR_SEQ && !lower_inner(s) &&
+        s->kind != IR_IF)
         return s;
     switch (s->kind) {
     case IR_SEQ: return interleave_seq(sp, s);
@@ -335,7 +349,8 @@ static const ir_stmt *split(tec_context *cx, const ir_stmt *s)
     splitter sp = {.cx = cx};
 
     if (!ir_is_int(s->loop.extent, &sp.n) || sp.n > MAX_THREADS)
-        return base_fail(cx, TEC_INVALID, s->loc, "cannot interleave '%s': expected a constant extent up to %d, found '%s'",
+        return base_fail(cx, TEC_INVALID, s->loc,
+                         "cannot interleave '%s': expected a constant extent up to %d, found '%s'",
                          s->loop.var->var.name, MAX_THREADS, ir_expr_text(cx, s->loop.extent));
     if (sp.n <= 0)
         return ir_nothing(cx);
@@ -358,15 +373,9 @@ static const ir_stmt *visit(ir_rewrite *rw, const ir_stmt *s)
     return s && s->kind == IR_FOR && s->loop.how == IR_VTHREAD ? split(rw->cx, s) : s;
 }
 
-static const ir_expr *keep(ir_rewrite *rw, const ir_expr *e)
-{
-    (void)rw;
-    return e;
-}
-
 const ir_program *lower_vthread(const lower_options *o, const ir_program *p)
 {
-    ir_rewrite rw = {.cx = o->cx, .expr = keep, .stmt = visit};
+    ir_rewrite rw = {.cx = o->cx, .expr = ir_keep_expr, .stmt = visit};
 
     return lower_with_body(o->cx, p, ir_rewrite_stmt(&rw, p->body));
 }

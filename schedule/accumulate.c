@@ -1,4 +1,5 @@
-/* schedule/accumulate.c -- cache_write at a loop: in each iteration a small cache is filled, updated, and copied back.
+/* schedule/accumulate.c -- cache_write at a loop: in each iteration a small cache is filled, updated, and
+ * copied back.
  *
  *     for C.k.0 { for C.y.0 {                   for C.k.0 { for C.y.0 {
  *       for C.k.1 { for C.y.1 {                   for ...load.y { cache[y] = select(C.k.0 == 0, 0, C[y]) }
@@ -8,18 +9,21 @@
  *
  *     cache_write(C, local, C.y.0)
  *
- * Without a reduction loop at or outside of the loop, the reduction (or plain stage) is whole inside: then it keeps its init,
- * and nothing is loaded.
+ * Without a reduction loop at or outside of the loop, the reduction (or plain stage) is whole inside: then it
+ * keeps its init, and nothing is loaded.
  */
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
 #include "schedule/copy.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 typedef struct {
     sched_call *c;
     sched_path at; /* to the loop */
-    sched_sites all;
-    const sched_site *s;
+    tree_sites all;
+    const tree_site *s;
     int fixed;        /* loops of S outside, the loop included */
     base_vec carried; /* those of them that reduce */
 } inside;
@@ -31,14 +35,16 @@ static bool alone(inside *x)
 
     for (int i = 0; i < x->all.n; i++)
         for (int j = 0; j < b->n_writes; j++) {
-            const sched_site *other = &x->all.at[i];
+            const tree_site *other = &x->all.at[i];
             const ir_buffer *buffer = b->writes[j].buffer;
 
-            if (other != x->s && sched_writes(other->block, buffer))
-                return sched_refuse(x->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name, buffer->name,
-                                    other->block->name);
-            if (other != x->s && sched_reads(other->block, buffer) && sched_depth_under(other, sched_end(&x->at)->loop.var))
-                return sched_refuse(x->c, "'%s' reads '%s' in the same loop", other->block->name, buffer->name);
+            if (other != x->s && tree_writes(other->block, buffer))
+                return sched_refuse(x->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name,
+                                    buffer->name, other->block->name);
+            if (other != x->s && tree_reads(other->block, buffer) &&
+                tree_depth_under(other, sched_end(&x->at)->loop.var))
+                return sched_refuse(x->c, "'%s' reads '%s' in the same loop", other->block->name,
+                                    buffer->name);
         }
     return true;
 }
@@ -49,14 +55,17 @@ static bool find_carried(inside *x)
         const ir_stmt *l = x->s->loop[k];
         const char *name = l->loop.var->var.name;
 
-        if (sched_kind_for(x->c->cx, x->s, l->loop.var) == IR_SPATIAL)
+        if (tree_kind_for(x->c->cx, x->s, l->loop.var) == IR_SPATIAL)
             continue;
         for (int i = 0; i < x->s->block->n_iters; i++)
-            if (x->s->block->iters[i].kind == IR_SPATIAL && sched_mentions(x->c->cx, x->s->stmt->block.bind[i], l->loop.var))
-                return sched_refuse(x->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, x->s->block->name);
-        if (!ir_prove_le(x->c->s->facts, ir_int(x->c->cx, 1), l->loop.extent))
-            return sched_refuse(x->c, "it is not proven that reduction loop '%s' runs at all; nothing would initialise '%s'",
-                                name, x->s->block->writes[0].buffer->name);
+            if (x->s->block->iters[i].kind == IR_SPATIAL &&
+                ir_uses_var(x->c->cx, x->s->stmt->block.bind[i], l->loop.var))
+                return sched_refuse(x->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name,
+                                    x->s->block->name);
+        if (!ir_prove_le(x->c->s->view.facts, ir_int(x->c->cx, 1), l->loop.extent))
+            return sched_refuse(
+                x->c, "it is not proven that reduction loop '%s' runs at all; nothing would initialise '%s'",
+                name, x->s->block->writes[0].buffer->name);
         base_push(x->c->cx, &x->carried, l);
     }
     return true;
@@ -71,8 +80,10 @@ static bool same_boxes(inside *x)
         bool same = b->writes[j].buffer->n == b->writes[0].buffer->n;
 
         for (int d = 0; same && d < b->writes[0].buffer->n; d++)
-            same = ir_same(b->writes[j].min[d], b->writes[0].min[d]) && ir_same(b->writes[j].extent[d], b->writes[0].extent[d]) &&
-                   ir_prove_equal(x->c->s->facts, b->writes[j].buffer->shape[d], b->writes[0].buffer->shape[d]);
+            same = ir_same(b->writes[j].min[d], b->writes[0].min[d]) &&
+                   ir_same(b->writes[j].extent[d], b->writes[0].extent[d]) &&
+                   ir_prove_equal(x->c->s->view.facts, b->writes[j].buffer->shape[d],
+                                  b->writes[0].buffer->shape[d]);
         if (!same)
             return sched_refuse(x->c, "'%s' writes its buffers at different places", b->name);
     }
@@ -95,13 +106,14 @@ static bool init_values(inside *x, const ir_expr **value, const ir_expr **index)
     }
     for (int j = 0; j < b->n_writes; j++)
         if (!value[j])
-            return sched_refuse(x->c, "the initialisation of '%s' is more than one store", b->writes[j].buffer->name);
-    if (!sched_plain_store(x->c->s, b, &b->writes[0], dim_of))
+            return sched_refuse(x->c, "the initialisation of '%s' is more than one store",
+                                b->writes[j].buffer->name);
+    if (!tree_plain_store(&x->c->s->view, b, &b->writes[0], dim_of))
         return sched_refuse(x->c, "the store of '%s' cannot be inverted", b->name);
     for (int i = 0; i < b->n_iters; i++)
         if (dim_of[i] >= 0) {
             const ir_expr *var = index[dim_of[i]] = b->iters[i].var;
-            const ir_expr *shift = ir_int(x->c->cx, sched_store_shift(&b->writes[0], dim_of[i]));
+            const ir_expr *shift = ir_int(x->c->cx, tree_store_shift(&b->writes[0], dim_of[i]));
 
             for (int j = 0; j < b->n_writes; j++)
                 value[j] = ir_substitute(x->c->cx, value[j], var, ir_sub(x->c->cx, var, shift));
@@ -109,22 +121,22 @@ static bool init_values(inside *x, const ir_expr **value, const ir_expr **index)
     return true;
 }
 
-/* The copies run where S does, except that they run in every step: the first one initialises, and the last one is known by its
- * number. */
+/* The copies run where S does, except that they run in every step: the first one initialises, and the last
+ * one is known by its number. */
 static bool copy_guard(inside *x, const ir_expr **guard)
 {
     base_vec all = {0};
 
-    sched_outer_guards(x->c->s, x->s, x->fixed, &all);
+    tree_outer_guards(&x->c->s->view, x->s, x->fixed, &all);
     for (int i = 0; i < all.n; i++) {
         bool carried = false, others = false;
 
         for (int k = 0; k < x->fixed; k++) {
             const ir_expr *var = x->s->loop[k]->loop.var;
 
-            if (!sched_mentions(x->c->cx, all.at[i], var))
+            if (!ir_uses_var(x->c->cx, all.at[i], var))
                 continue;
-            if (sched_kind_for(x->c->cx, x->s, var) == IR_SPATIAL)
+            if (tree_kind_for(x->c->cx, x->s, var) == IR_SPATIAL)
                 others = true;
             else
                 carried = true;
@@ -141,12 +153,12 @@ static bool copy_guard(inside *x, const ir_expr **guard)
 static bool set_part(inside *x, sched_copy *k)
 {
     const ir_region *write = &x->s->block->writes[0];
-    ir_region box = sched_box(x->c->s, x->s, write, x->fixed, true);
-    const ir_facts *f = sched_site_facts(x->c->s, x->s, x->fixed);
+    ir_region box = tree_box(&x->c->s->view, x->s, write, x->fixed, true);
+    const ir_facts *f = tree_site_facts(&x->c->s->view, x->s, x->fixed);
 
-    if (!sched_fills(x->c->s, x->s, write, &box, x->fixed))
-        return sched_refuse(x->c, "what '%s' writes in one iteration of '%s' is not proven to be a box", x->s->block->name,
-                            sched_end(&x->at)->loop.var->var.name);
+    if (!tree_fills(&x->c->s->view, x->s, write, &box, x->fixed))
+        return sched_refuse(x->c, "what '%s' writes in one iteration of '%s' is not proven to be a box",
+                            x->s->block->name, sched_end(&x->at)->loop.var->var.name);
     sched_copy_written(x->c, &x->all, write->buffer, k);
     if (!copy_guard(x, &k->where))
         return false;
@@ -189,8 +201,10 @@ static const ir_program *rewrite(inside *x, sched_copy *store, sched_copy *load,
     if (!root || !sched_find_var(c->cx, root, sched_end(&x->at)->loop.var, &at))
         return NULL;
     const ir_stmt *body =
-        surround(x, sched_end(&at)->loop.body, x->carried.n ? sched_copy_nest(c, f, load) : NULL, sched_copy_nest(c, f, store));
-    root = body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
+        surround(x, sched_end(&at)->loop.body, x->carried.n ? sched_copy_nest(c, f, load) : NULL,
+                 sched_copy_nest(c, f, store));
+    root =
+        body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
     const ir_program *after = sched_with_body(c, root);
     for (int j = 0; after && j < store->n; j++)
         after = sched_add_buffer(c->cx, after, cache[j]);
@@ -207,14 +221,14 @@ static bool begin(sched_call *c, inside *x)
         return sched_refuse(c, "expected one loop at which the cache is written, found %d", c->arg[2].n);
     if (!sched_need_loop(c, c->arg[2].names[0], &x->at) || !sched_takes_loops(c, &x->at))
         return false;
-    x->all = sched_all_sites(c->cx, c->tree->body);
-    x->s = sched_site_named(&x->all, c->arg[0].name);
+    x->all = tree_all_sites(c->cx, c->tree->body);
+    x->s = tree_site_named(&x->all, c->arg[0].name);
     if (!x->s)
-        return sched_refuse(c, "there is no block '%s'", c->arg[0].name);
-    x->fixed = sched_depth_under(x->s, sched_end(&x->at)->loop.var);
+        return sched_no_block(c, c->arg[0].name);
+    x->fixed = tree_depth_under(x->s, sched_end(&x->at)->loop.var);
     if (!x->fixed)
         return sched_refuse(c, "'%s' does not lie under '%s'", c->arg[0].name, c->arg[2].names[0]);
-    const char *reason = sched_not_idempotent(c->cx, x->s->block);
+    const char *reason = tree_not_idempotent(c->cx, x->s->block);
     if (reason)
         return sched_refuse(c, "'%s' cannot be cached: %s", c->arg[0].name, reason);
     return alone(x) && find_carried(x) && same_boxes(x);
@@ -229,16 +243,19 @@ const ir_program *sched_cache_inside(sched_call *c)
         return NULL;
     const ir_block *b = x.s->block;
     int n = b->n_writes;
-    const ir_buffer **old = base_array(c->cx, const ir_buffer *, n), **cache = base_array(c->cx, const ir_buffer *, n);
+    const ir_buffer **old = base_array(c->cx, const ir_buffer *, n),
+                    **cache = base_array(c->cx, const ir_buffer *, n);
     const ir_expr **first = base_array(c->cx, const ir_expr *, n),
                   **index = base_array(c->cx, const ir_expr *, b->writes[0].buffer->n);
     for (int j = 0; j < n; j++) {
         old[j] = b->writes[j].buffer;
         if (!sched_may_copy(c, old[j]))
             return NULL;
-        cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
+        cache[j] = sched_cache_of(
+            c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
     }
-    const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
+    const char *name =
+        sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
     sched_copy store = {.name = name,
                         .role = IR_ROLE_COPY,
                         .from = cache,

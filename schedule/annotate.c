@@ -1,15 +1,19 @@
-/* schedule/annotate.c -- how loops run (parallel, vectorised, unrolled), and pragmas. Thread axes are bind.c's.
+/* schedule/annotate.c -- how loops run (parallel, vectorised, unrolled), and pragmas. Thread axes are
+ * bind.c's.
  *
- * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); the lanes of a reduction may
- * share its result where the combiner allows one partial result each. Unrolled loops keep their order, so that only the size
- * counts.
+ * Whatever runs at the same time must be independent (docs/loop-tree.md, "What always holds"); the lanes of a
+ * reduction may share its result where the combiner allows one partial result each. Unrolled loops keep their
+ * order, so that only the size counts.
  */
 #include <string.h>
 
-#include "ir/facts.h"
-#include "ir/interp.h"
+#include "ir/calls.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/depend.h"
+#include "schedule/loops.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* Past these a slip in the schedule is likelier than a wish. */
 enum { MAX_UNROLLED = 4096, MAX_LANES = 1024 };
@@ -33,8 +37,8 @@ bool sched_need_plain(sched_call *c, const ir_stmt *l)
 
 bool sched_need_independent(sched_call *c, const ir_program *p, const ir_stmt *l)
 {
-    sched_sites all = sched_all_sites(c->cx, p->body);
-    const char *reason = sched_dependence(c->s, &all, l->loop.var);
+    tree_sites all = tree_all_sites(c->cx, p->body);
+    const char *reason = tree_dependence(&c->s->view, &all, l->loop.var);
 
     if (reason)
         sched_refuse(c, "%s", reason);
@@ -46,9 +50,11 @@ bool sched_need_constant(sched_call *c, const ir_stmt *l, int64_t limit)
     int64_t n;
 
     if (!ir_is_int(l->loop.extent, &n))
-        sched_refuse(c, "the extent '%s' of '%s' is not a constant", ir_expr_text(c->cx, l->loop.extent), l->loop.var->var.name);
+        sched_refuse(c, "the extent '%s' of '%s' is not a constant", ir_expr_text(c->cx, l->loop.extent),
+                     l->loop.var->var.name);
     else if (n > limit)
-        sched_refuse(c, "'%s' has %lld iterations; the limit is %lld", l->loop.var->var.name, (long long)n, (long long)limit);
+        sched_refuse(c, "'%s' has %lld iterations; the limit is %lld", l->loop.var->var.name, (long long)n,
+                     (long long)limit);
     else
         return true;
     return false;
@@ -58,8 +64,8 @@ const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how)
 {
     if (s->kind == IR_FOR && s->loop.how == how)
         return s;
-    for (int i = 0, n = sched_n_children(s); i < n; i++) {
-        const ir_stmt *found = sched_loop_below(sched_child(s, i), how);
+    for (int i = 0, n = tree_n_children(s); i < n; i++) {
+        const ir_stmt *found = sched_loop_below(tree_child(s, i), how);
 
         if (found)
             return found;
@@ -77,18 +83,20 @@ const ir_stmt *sched_loop_above(const sched_path *at, ir_how how)
 
 bool sched_need_none_around(sched_call *c, const sched_path *at, ir_how how)
 {
-    const ir_stmt *l = sched_end(at), *above = sched_loop_above(at, how), *below = sched_loop_below(l->loop.body, how);
+    const ir_stmt *l = sched_end(at), *above = sched_loop_above(at, how),
+                  *below = sched_loop_below(l->loop.body, how);
 
     if (above)
-        sched_refuse(c, "'%s' lies inside '%s', which is %s already", l->loop.var->var.name, above->loop.var->var.name,
-                     ir_how_text(how));
+        sched_refuse(c, "'%s' lies inside '%s', which is %s already", l->loop.var->var.name,
+                     above->loop.var->var.name, ir_how_text(how));
     else if (below)
-        sched_refuse(c, "'%s' lies inside '%s' and is %s already", below->loop.var->var.name, l->loop.var->var.name,
-                     ir_how_text(how));
+        sched_refuse(c, "'%s' lies inside '%s' and is %s already", below->loop.var->var.name,
+                     l->loop.var->var.name, ir_how_text(how));
     return !above && !below;
 }
 
-/* The blocks and threads of a launch are all that runs there at the same time, and only one thread of the host launches. */
+/* The blocks and threads of a launch are all that runs there at the same time, and only one thread of the
+ * host launches. */
 static bool need_no_launch(sched_call *c, const sched_path *at)
 {
     const ir_stmt *l = sched_end(at);
@@ -97,8 +105,9 @@ static bool need_no_launch(sched_call *c, const sched_path *at)
         const ir_stmt *above = sched_loop_above(at, how), *below = sched_loop_below(l->loop.body, how);
 
         if (above || below)
-            return sched_refuse(c, "'%s' would run as parallel %s '%s', which is %s", l->loop.var->var.name, above ? "inside" : "around",
-                                (above ? above : below)->loop.var->var.name, ir_how_text(how));
+            return sched_refuse(c, "'%s' would run as parallel %s '%s', which is %s", l->loop.var->var.name,
+                                above ? "inside" : "around", (above ? above : below)->loop.var->var.name,
+                                ir_how_text(how));
     }
     return true;
 }
@@ -108,13 +117,14 @@ const ir_program *sched_do_parallel(sched_call *c)
 {
     sched_path at;
 
-    if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) || !sched_need_none_around(c, &at, IR_PARALLEL) ||
-        !need_no_launch(c, &at) ||
+    if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) ||
+        !sched_need_none_around(c, &at, IR_PARALLEL) || !need_no_launch(c, &at) ||
         (!BASE_PLANT_ON(c->cx, parallel_race) && !sched_need_independent(c, c->tree, sched_end(&at))))
         return NULL;
     const ir_stmt *lanes = sched_loop_above(&at, IR_VECTORISED);
     if (lanes)
-        return sched_refuse(c, "'%s' lies inside '%s', which is vectorised", c->arg[0].name, lanes->loop.var->var.name);
+        return sched_refuse(c, "'%s' lies inside '%s', which is vectorised", c->arg[0].name,
+                            lanes->loop.var->var.name);
     return sched_annotate_loop(c, &at, IR_PARALLEL);
 }
 
@@ -125,15 +135,15 @@ static bool lanes_agree(sched_call *c, const ir_stmt *s, const ir_expr *lane)
         sched_refuse(c, "the bounds of '%s' depend on '%s'", s->loop.var->var.name, lane->var.name);
         return false;
     }
-    for (int i = 0, n = sched_n_children(s); i < n; i++)
-        if (!lanes_agree(c, sched_child(s, i), lane))
+    for (int i = 0, n = tree_n_children(s); i < n; i++)
+        if (!lanes_agree(c, tree_child(s, i), lane))
             return false;
     return true;
 }
 
 static bool nothing_opaque(sched_call *c, const ir_stmt *l)
 {
-    sched_sites below = sched_all_sites(c->cx, l->loop.body);
+    tree_sites below = tree_all_sites(c->cx, l->loop.body);
 
     for (int i = 0; i < below.n; i++) {
         if (sched_is_tensorized(below.at[i].block))
@@ -147,14 +157,6 @@ static bool nothing_opaque(sched_call *c, const ir_stmt *l)
     return true;
 }
 
-/* The update that is all a block does, possibly under conditions; NULL where it does something else. */
-static const ir_stmt *only_update(const ir_stmt *s)
-{
-    while (s->kind == IR_IF && !s->branch.otherwise)
-        s = s->branch.then;
-    return s->kind == IR_UPDATE ? s : NULL;
-}
-
 /* Only loops stand between l and its block. */
 static bool single_block(const ir_stmt *s)
 {
@@ -163,19 +165,21 @@ static bool single_block(const ir_stmt *s)
     return s->kind == IR_BLOCK;
 }
 
-static bool binds_spatial(sched_call *c, const sched_site *site, const ir_expr *var)
+static bool binds_spatial(sched_call *c, const tree_site *site, const ir_expr *var)
 {
     for (int i = 0; i < site->block->n_iters; i++)
-        if (site->block->iters[i].kind != IR_REDUCE_ITER && sched_mentions(c->cx, site->stmt->block.bind[i], var))
+        if (site->block->iters[i].kind != IR_REDUCE_ITER &&
+            ir_uses_var(c->cx, site->stmt->block.bind[i], var))
             return true;
     return false;
 }
 
-/* Each lane or thread may sum its own share of a reduction, if the shares may be combined in another order. */
-bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const sched_site *site)
+/* Each lane or thread may sum its own share of a reduction, if the shares may be combined in another
+ * order. */
+bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const tree_site *site)
 {
     const char *name = l->loop.var->var.name, *block = site->block->name;
-    const ir_stmt *update = only_update(site->block->body);
+    const ir_stmt *update = ir_only_update(site->block->body);
 
     if (!single_block(l->loop.body))
         sched_refuse(c, "'%s' is a reduction loop of '%s', and other statements stand below it", name, block);
@@ -184,10 +188,12 @@ bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const sched_sit
     else if (!update)
         sched_refuse(c, "'%s' is a reduction loop of '%s', which is no single update", name, block);
     else if (!update->update.combiner->reorders)
-        sched_refuse(c, "'%s' is a reduction loop of '%s', whose combiner is not declared associative and commutative", name, block);
-    else if (sched_has_effect(c->cx, site->block->body))
+        sched_refuse(
+            c, "'%s' is a reduction loop of '%s', whose combiner is not declared associative and commutative",
+            name, block);
+    else if (tree_has_effect(c->cx, site->block->body))
         sched_refuse(c, "'%s' calls a function with an effect", block);
-    else if (sched_reads(site->block, site->block->writes[0].buffer))
+    else if (tree_reads(site->block, site->block->writes[0].buffer))
         sched_refuse(c, "'%s' reads what it writes, '%s'", block, site->block->writes[0].buffer->name);
     else
         return true;
@@ -197,11 +203,11 @@ bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const sched_sit
 /* The lanes (or threads) of a reduction get a partial result each; all others must be independent. */
 static bool need_lanes(sched_call *c, const ir_stmt *l)
 {
-    sched_sites below = sched_all_sites(c->cx, l), all = sched_all_sites(c->cx, c->tree->body);
+    tree_sites below = tree_all_sites(c->cx, l), all = tree_all_sites(c->cx, c->tree->body);
 
     for (int i = 0; i < below.n; i++)
-        if (sched_kind_for(c->cx, &below.at[i], l->loop.var) == IR_REDUCE_ITER)
-            return sched_need_partial_results(c, l, sched_site_named(&all, below.at[i].block->name));
+        if (tree_kind_for(c->cx, &below.at[i], l->loop.var) == IR_REDUCE_ITER)
+            return sched_need_partial_results(c, l, tree_site_named(&all, below.at[i].block->name));
     return BASE_PLANT_ON(c->cx, vectorize_race) || sched_need_independent(c, c->tree, l);
 }
 
@@ -212,7 +218,8 @@ static bool holds_no_threads(sched_call *c, const ir_stmt *l)
         const ir_stmt *threads = sched_is_parallel(how) ? sched_loop_below(l->loop.body, how) : NULL;
 
         if (threads)
-            return sched_refuse(c, "'%s' lies inside '%s' and is %s", threads->loop.var->var.name, l->loop.var->var.name, ir_how_text(how));
+            return sched_refuse(c, "'%s' lies inside '%s' and is %s", threads->loop.var->var.name,
+                                l->loop.var->var.name, ir_how_text(how));
     }
     return true;
 }
@@ -223,8 +230,9 @@ const ir_program *sched_do_vectorize(sched_call *c)
     sched_path at;
 
     if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)) ||
-        !sched_need_constant(c, sched_end(&at), MAX_LANES) || !sched_need_none_around(c, &at, IR_VECTORISED) ||
-        !nothing_opaque(c, sched_end(&at)) || !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) ||
+        !sched_need_constant(c, sched_end(&at), MAX_LANES) ||
+        !sched_need_none_around(c, &at, IR_VECTORISED) || !nothing_opaque(c, sched_end(&at)) ||
+        !lanes_agree(c, sched_end(&at)->loop.body, sched_end(&at)->loop.var) ||
         !need_lanes(c, sched_end(&at)) || !holds_no_threads(c, sched_end(&at)))
         return NULL;
     return sched_annotate_loop(c, &at, IR_VECTORISED);
@@ -260,7 +268,9 @@ const ir_program *sched_do_pragma(sched_call *c)
         return sched_refuse(c, "the pragma has no value");
     if (strncmp(c->arg[1].name, "pipeline", 8) == 0 || strcmp(c->arg[1].name, "double_buffer") == 0 ||
         strcmp(c->arg[1].name, IR_ASYNC_COPY) == 0)
-        return sched_refuse(c, "'%s' is no pragma: pipeline and double_buffer are steps of their own, which are checked", c->arg[1].name);
+        return sched_refuse(
+            c, "'%s' is no pragma: pipeline and double_buffer are steps of their own, which are checked",
+            c->arg[1].name);
     if (sched_find_loop(c->cx, c->tree->body, c->arg[0].name, &at))
         return note_on_loop(c, &at);
     if (!sched_find_block(c->cx, c->tree->body, c->arg[0].name, &at))
@@ -268,5 +278,6 @@ const ir_program *sched_do_pragma(sched_call *c)
     ir_block *b = ir_block_copy(c->cx, sched_end(&at)->block.block);
     b->notes = ir_note_set(c->cx, b->notes, c->arg[1].name, c->arg[2].expr);
     b->init = BASE_PLANT_ON(c->cx, pragma_init) ? NULL : b->init;
-    return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), b)));
+    return sched_with_body(c,
+                           sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), b)));
 }

@@ -1,6 +1,7 @@
-/* schedule/api.c -- the C functions of the primitives: each builds the arguments of its step and applies it. Most are
- * rows of schedule/functions.def.
+/* schedule/api.c -- the C functions of the primitives: each builds the arguments of its step and applies it.
+ * Most are rows of schedule/functions.def.
  */
+#include "base/guard.h"
 #include "schedule/state.h"
 #include "tec/schedule.h"
 
@@ -40,27 +41,29 @@ static const char *named(sched *s, const char *primitive, const sched_arg *arg, 
 
 #define ARGS(...) (sched_arg[]){__VA_ARGS__}, BASE_COUNT(((sched_arg[]){__VA_ARGS__}))
 
-#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...)          \
-    bool sched_##name parameters                                                   \
-    {                                                                              \
-        return step(s, #name, ARGS(__VA_ARGS__), results, n_results);              \
+#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...)                                    \
+    bool sched_##name parameters                                                                             \
+    {                                                                                                        \
+        return step(s, #name, ARGS(__VA_ARGS__), results, n_results);                                        \
     }
-#define SCHED_NAMING_FUNCTION(name, public, parameters, ...)                       \
-    const char *sched_##name parameters                                            \
-    {                                                                              \
-        return named(s, #name, ARGS(__VA_ARGS__));                                 \
+#define SCHED_NAMING_FUNCTION(name, public, parameters, ...)                                                 \
+    const char *sched_##name parameters                                                                      \
+    {                                                                                                        \
+        return named(s, #name, ARGS(__VA_ARGS__));                                                           \
     }
 #include "schedule/functions.def"
 
-#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...)          \
-    bool(tec_##public) parameters                                                  \
-    {                                                                              \
-        return step(s, #name, ARGS(__VA_ARGS__), results, n_results);              \
+#define SCHED_FUNCTION(name, public, parameters, results, n_results, ...)                                    \
+    bool(tec_##public) parameters                                                                            \
+    {                                                                                                        \
+        BASE_GUARD(s ? s->view.cx : NULL, false);                                                            \
+        return step(s, #name, ARGS(__VA_ARGS__), results, n_results);                                        \
     }
-#define SCHED_NAMING_FUNCTION(name, public, parameters, ...)                       \
-    const char *(tec_##public)parameters                                           \
-    {                                                                              \
-        return named(s, #name, ARGS(__VA_ARGS__));                                 \
+#define SCHED_NAMING_FUNCTION(name, public, parameters, ...)                                                 \
+    const char *(tec_##public)parameters                                                                     \
+    {                                                                                                        \
+        BASE_GUARD(s ? s->view.cx : NULL, NULL);                                                             \
+        return named(s, #name, ARGS(__VA_ARGS__));                                                           \
     }
 #include "schedule/functions.def"
 
@@ -88,7 +91,8 @@ const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const
 {
     const char *out;
 
-    return step(s, "cache_read", (sched_arg[]){BUFFER(buffer), WORD(ir_scope_text(scope)), BLOCKS(readers, n)}, 3, &out, 1)
+    return step(s, "cache_read",
+                (sched_arg[]){BUFFER(buffer), WORD(ir_scope_text(scope)), BLOCKS(readers, n)}, 3, &out, 1)
                ? out
                : NULL;
 }
@@ -97,16 +101,20 @@ const char *sched_cache_write(sched *s, const char *block, ir_scope scope)
 {
     const char *out;
 
-    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(NULL, 0)}, 3, &out, 1) ? out
-                                                                                                                       : NULL;
+    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(NULL, 0)}, 3,
+                &out, 1)
+               ? out
+               : NULL;
 }
 
 const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop)
 {
     const char *out;
 
-    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(&loop, 1)}, 3, &out, 1) ? out
-                                                                                                                        : NULL;
+    return step(s, "cache_write", (sched_arg[]){BLOCK(block), WORD(ir_scope_text(scope)), LOOPS(&loop, 1)}, 3,
+                &out, 1)
+               ? out
+               : NULL;
 }
 
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope)
@@ -120,7 +128,7 @@ bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_
         return false;
     sched_arg arg[] = {BUFFER(buffer),
                        {.kind = SCHED_ARG_TUPLE},
-                       {.kind = SCHED_ARG_EXPR, .expr = ir_int(s->cx, offset)},
+                       {.kind = SCHED_ARG_EXPR, .expr = ir_int(s->view.cx, offset)},
                        {.kind = SCHED_ARG_INT, .i = align}};
 
     return sched_read_text(s, "buffer_bind", strides, &arg[1]) && step(s, "buffer_bind", arg, 4, NULL, 0);
@@ -128,13 +136,15 @@ bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_
 
 bool sched_env_threads(sched *s, const char *loop, const char *const *axis, int n, const char **out)
 {
-    return step(s, "env_threads", (sched_arg[]){LOOP(loop), {.kind = SCHED_ARG_WORDS, .names = axis, .n = n}}, 2, out, n);
+    return step(s, "env_threads", (sched_arg[]){LOOP(loop), {.kind = SCHED_ARG_WORDS, .names = axis, .n = n}},
+                2, out, n);
 }
 
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad)
 {
     sched_arg arg[] = {BUFFER(buffer), {.kind = SCHED_ARG_MAP}, {.kind = SCHED_ARG_EXPRS}};
 
-    return sched_read_text(s, "transform_layout", map, &arg[1]) && (!pad || sched_read_text(s, "transform_layout", pad, &arg[2])) &&
+    return sched_read_text(s, "transform_layout", map, &arg[1]) &&
+           (!pad || sched_read_text(s, "transform_layout", pad, &arg[2])) &&
            step(s, "transform_layout", arg, 3, NULL, 0);
 }

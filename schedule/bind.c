@@ -1,17 +1,24 @@
-/* schedule/bind.c -- loops that run over the thread axes of a device: blocks of threads, threads, virtual threads.
+/* schedule/bind.c -- loops that run over the thread axes of a device: blocks of threads, threads, virtual
+ * threads.
  *
- *     for C.y { for C.k.0 { for C.k.1 threadIdx.x {       bind(C.k.1, threadIdx.x): each thread sums its share of the row
+ *     for C.y { for C.k.0 { for C.k.1 threadIdx.x {    bind(C.k.1, threadIdx.x): each thread sums its share
+ *                                                        of the row
  *       block C(y = C.y, k reduce = C.k.0*32 + C.k.1)
  *     } } }
  *
- * What runs at the same time must be independent. The threads of a reduction may share its result, where the combiner allows one
- * partial result each: lowering gives them those, and one thread writes the result (lower/threads.c). So the result must lie where
- * all threads see it, for as long as the tree binds the loop: sched_apply holds every step against sched_hidden_result.
+ * What runs at the same time must be independent. The threads of a reduction may share its result, where the
+ * combiner allows one partial result each: lowering gives them those, and one thread writes the result
+ * (lower/threads.c). So the result must lie where all threads see it, for as long as the tree binds the loop:
+ * sched_apply holds every step against sched_hidden_result.
  */
 #include <string.h>
 
 #include "ir/text.h"
+#include "schedule/depend.h"
+#include "schedule/loops.h"
 #include "schedule/place.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 bool sched_thread_axis(const char *word, ir_how *how)
 {
@@ -29,30 +36,33 @@ bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how)
     const ir_stmt *l = sched_end(at), *above = NULL, *below = NULL;
 
     for (ir_how other = IR_PARALLEL; other < IR_N_HOWS; other++) {
-        if (!above && (other == IR_PARALLEL || other == IR_VECTORISED || (sched_is_blocks(how) && sched_is_threads(other))))
+        if (!above && (other == IR_PARALLEL || other == IR_VECTORISED ||
+                       (sched_is_blocks(how) && sched_is_threads(other))))
             above = sched_loop_above(at, other);
         if (!below && (other == IR_PARALLEL || (sched_is_threads(how) && sched_is_blocks(other))))
             below = sched_loop_below(l->loop.body, other);
     }
     if (above)
-        sched_refuse(c, "'%s' would run as %s inside '%s', which is %s", l->loop.var->var.name, ir_how_text(how),
-                     above->loop.var->var.name, ir_how_text(above->loop.how));
+        sched_refuse(c, "'%s' would run as %s inside '%s', which is %s", l->loop.var->var.name,
+                     ir_how_text(how), above->loop.var->var.name, ir_how_text(above->loop.how));
     else if (below)
-        sched_refuse(c, "'%s' would run as %s around '%s', which is %s", l->loop.var->var.name, ir_how_text(how),
-                     below->loop.var->var.name, ir_how_text(below->loop.how));
+        sched_refuse(c, "'%s' would run as %s around '%s', which is %s", l->loop.var->var.name,
+                     ir_how_text(how), below->loop.var->var.name, ir_how_text(below->loop.how));
     return !above && !below;
 }
 
 /* The extents of one thread axis are equal everywhere. */
 bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how)
 {
-    if (s->kind == IR_FOR && s->loop.how == how && !ir_is_value(s->loop.extent, 1) && !ir_prove_equal(c->s->facts, s->loop.extent, l->loop.extent)) {
-        sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how), ir_expr_text(c->cx, l->loop.extent),
-                     l->loop.var->var.name, ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
+    if (s->kind == IR_FOR && s->loop.how == how && !ir_is_value(s->loop.extent, 1) &&
+        !ir_prove_equal(c->s->view.facts, s->loop.extent, l->loop.extent)) {
+        sched_refuse(c, "%s has %s iterations at '%s', but %s at '%s'", ir_how_text(how),
+                     ir_expr_text(c->cx, l->loop.extent), l->loop.var->var.name,
+                     ir_expr_text(c->cx, s->loop.extent), s->loop.var->var.name);
         return false;
     }
-    for (int i = 0, n = sched_n_children(s); i < n; i++)
-        if (!sched_axis_agrees(c, sched_child(s, i), l, how))
+    for (int i = 0, n = tree_n_children(s); i < n; i++)
+        if (!sched_axis_agrees(c, tree_child(s, i), l, how))
             return false;
     return true;
 }
@@ -60,30 +70,32 @@ bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how
 /* ---- one axis twice ---- */
 
 /* The loop over the axis between l and the block; NULL: none. */
-static const ir_stmt *inner_loop(const sched_site *site, const ir_stmt *l, ir_how how)
+static const ir_stmt *inner_loop(const tree_site *site, const ir_stmt *l, ir_how how)
 {
-    for (int i = sched_depth_under(site, l->loop.var); i < site->n_loops; i++)
+    for (int i = tree_depth_under(site, l->loop.var); i < site->n_loops; i++)
         if (site->loop[i]->loop.how == how)
             return site->loop[i];
     return NULL;
 }
 
-/* What the threads of an inner loop over l's axis do for all of l: it is the same in each iteration of l, so that each thread does its
- * share once, and lies where all see it. */
-static bool need_common_work(sched_call *c, const sched_site *site, const ir_stmt *l, const ir_stmt *inner)
+/* What the threads of an inner loop over l's axis do for all of l: it is the same in each iteration of l, so
+ * that each thread does its share once, and lies where all see it. */
+static bool need_common_work(sched_call *c, const tree_site *site, const ir_stmt *l, const ir_stmt *inner)
 {
-    const char *name = l->loop.var->var.name, *why = sched_not_idempotent(c->cx, site->block);
-    bool differs = sched_mentions(c->cx, site->stmt->block.where, l->loop.var);
+    const char *name = l->loop.var->var.name, *why = tree_not_idempotent(c->cx, site->block);
+    bool differs = ir_uses_var(c->cx, site->stmt->block.where, l->loop.var);
 
     for (int i = 0; i < site->block->n_iters; i++)
-        differs = differs || sched_mentions(c->cx, site->stmt->block.bind[i], l->loop.var);
-    if (differs || why || sched_kind_for(c->cx, site, inner->loop.var) != IR_SPATIAL)
-        return sched_refuse(c, "'%s' lies inside '%s' and is %s already, and '%s' is not the same for all of its threads",
-                            inner->loop.var->var.name, name, ir_how_text(inner->loop.how), site->block->name);
+        differs = differs || ir_uses_var(c->cx, site->stmt->block.bind[i], l->loop.var);
+    if (differs || why || tree_kind_for(c->cx, site, inner->loop.var) != IR_SPATIAL)
+        return sched_refuse(
+            c, "'%s' lies inside '%s' and is %s already, and '%s' is not the same for all of its threads",
+            inner->loop.var->var.name, name, ir_how_text(inner->loop.how), site->block->name);
     for (int i = 0; i < site->block->n_writes; i++)
         if (site->block->writes[i].buffer->scope != IR_SHARED)
-            return sched_refuse(c, "the threads of '%s' do '%s' together, but '%s' is not in shared memory", inner->loop.var->var.name,
-                                site->block->name, site->block->writes[i].buffer->name);
+            return sched_refuse(c, "the threads of '%s' do '%s' together, but '%s' is not in shared memory",
+                                inner->loop.var->var.name, site->block->name,
+                                site->block->writes[i].buffer->name);
     return true;
 }
 
@@ -110,10 +122,11 @@ static const ir_program *without_stand_in(sched_call *c, const sched_path *at, c
     return NULL;
 }
 
-/* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all of them use. */
+/* A thread axis may be bound again inside, by what the threads do together: the fetching of a tile that all
+ * of them use. */
 static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
     const ir_stmt *l = sched_end(at);
 
     const ir_stmt *above = sched_loop_above(at, how);
@@ -121,12 +134,13 @@ static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
     if (!sched_is_threads(how))
         return sched_need_none_around(c, at, how);
     for (int i = 0; above && i < all.n; i++)
-        if (sched_depth_under(&all.at[i], l->loop.var) && !need_common_work(c, &all.at[i], above, l)) {
+        if (tree_depth_under(&all.at[i], l->loop.var) && !need_common_work(c, &all.at[i], above, l)) {
             c->reason = NULL;
             return sched_need_none_around(c, at, how);
         }
     for (int i = 0; i < all.n; i++) {
-        const ir_stmt *inner = sched_depth_under(&all.at[i], l->loop.var) ? inner_loop(&all.at[i], l, how) : NULL;
+        const ir_stmt *inner =
+            tree_depth_under(&all.at[i], l->loop.var) ? inner_loop(&all.at[i], l, how) : NULL;
 
         if (inner && !need_common_work(c, &all.at[i], l, inner))
             return false;
@@ -136,29 +150,30 @@ static bool need_axis_free(sched_call *c, const sched_path *at, ir_how how)
 
 /* ---- reductions over threads ---- */
 
-static bool runs_on_threads(const sched_site *site, const ir_stmt *l)
+static bool runs_on_threads(const tree_site *site, const ir_stmt *l)
 {
-    return sched_is_threads(l->loop.how) && sched_depth_under(site, l->loop.var);
+    return sched_is_threads(l->loop.how) && tree_depth_under(site, l->loop.var);
 }
 
-const ir_stmt *sched_reducing_threads(tec_context *cx, const sched_site *site)
+const ir_stmt *sched_reducing_threads(tec_context *cx, const tree_site *site)
 {
     const ir_stmt *found = NULL;
 
     for (int i = 0; i < site->n_loops; i++)
-        if (sched_is_threads(site->loop[i]->loop.how) && sched_kind_for(cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER)
+        if (sched_is_threads(site->loop[i]->loop.how) &&
+            tree_kind_for(cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER)
             found = site->loop[i];
     return found;
 }
 
 /* All uses of the buffer lie under one loop over threads, so that each thread has its own. */
-static bool belongs_to_thread(const sched_sites *all, const sched_site *site, const ir_buffer *b)
+static bool belongs_to_thread(const tree_sites *all, const tree_site *site, const ir_buffer *b)
 {
     for (int i = 0; i < site->n_loops; i++) {
         bool everywhere = true;
 
         for (int j = 0; j < all->n; j++)
-            if (sched_reads(all->at[j].block, b) || sched_writes(all->at[j].block, b))
+            if (tree_reads(all->at[j].block, b) || tree_writes(all->at[j].block, b))
                 everywhere = everywhere && runs_on_threads(&all->at[j], site->loop[i]);
         if (everywhere && sched_is_threads(site->loop[i]->loop.how))
             return true;
@@ -168,18 +183,20 @@ static bool belongs_to_thread(const sched_sites *all, const sched_site *site, co
 
 const char *sched_hidden_result(tec_context *cx, const ir_program *p)
 {
-    sched_sites all = sched_all_sites(cx, p->body);
+    tree_sites all = tree_all_sites(cx, p->body);
 
     for (int i = 0; i < all.n; i++) {
-        const sched_site *site = &all.at[i];
+        const tree_site *site = &all.at[i];
         const ir_stmt *l = sched_reducing_threads(cx, site);
 
         for (int j = 0; l && j < site->block->n_writes; j++) {
             const ir_buffer *b = site->block->writes[j].buffer;
 
             if (b->scope == IR_LOCAL || b->scope == IR_WARP ||
-                (b->scope == IR_GLOBAL && !sched_is_output(p, b) && belongs_to_thread(&all, site, b)))
-                return base_format(cx, "'%s' is a reduction over the threads of '%s', and its result '%s' is not where all of them see it",
+                (b->scope == IR_GLOBAL && !tree_is_parameter(p, b) && belongs_to_thread(&all, site, b)))
+                return base_format(cx,
+                                   "'%s' is a reduction over the threads of '%s', and its result '%s' is not "
+                                   "where all of them see it",
                                    site->block->name, l->loop.var->var.name, b->name);
         }
     }
@@ -187,56 +204,60 @@ const char *sched_hidden_result(tec_context *cx, const ir_program *p)
 }
 
 /* No block between the outermost loop of the reduction and l goes on with what is not complete. */
-static bool need_complete_result(sched_call *c, const sched_site *site, const ir_stmt *l)
+static bool need_complete_result(sched_call *c, const tree_site *site, const ir_stmt *l)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
     int top = 0;
 
-    while (sched_kind_for(c->cx, site, site->loop[top]->loop.var) != IR_REDUCE_ITER)
+    while (tree_kind_for(c->cx, site, site->loop[top]->loop.var) != IR_REDUCE_ITER)
         top++;
     for (int i = 0; i < all.n; i++)
         for (int j = 0; j < site->block->n_writes; j++) {
             const ir_block *b = all.at[i].block;
             const ir_buffer *result = site->block->writes[j].buffer;
 
-            if (b == site->block || !sched_depth_under(&all.at[i], site->loop[top]->loop.var) ||
-                (!sched_reads(b, result) && !sched_writes(b, result)))
+            if (b == site->block || !tree_depth_under(&all.at[i], site->loop[top]->loop.var) ||
+                (!tree_reads(b, result) && !tree_writes(b, result)))
                 continue;
-            sched_refuse(c, "'%s' is a reduction loop of '%s', and '%s' uses '%s' before the reduction is complete",
-                         l->loop.var->var.name, site->block->name, b->name, result->name);
+            sched_refuse(
+                c, "'%s' is a reduction loop of '%s', and '%s' uses '%s' before the reduction is complete",
+                l->loop.var->var.name, site->block->name, b->name, result->name);
             return false;
         }
     return true;
 }
 
-static const sched_site *reduced_by(sched_call *c, const sched_sites *all, const ir_stmt *l)
+static const tree_site *reduced_by(sched_call *c, const tree_sites *all, const ir_stmt *l)
 {
     for (int i = 0; i < all->n; i++)
-        if (sched_depth_under(&all->at[i], l->loop.var) &&
-            sched_kind_for(c->cx, &all->at[i], l->loop.var) == IR_REDUCE_ITER)
+        if (tree_depth_under(&all->at[i], l->loop.var) &&
+            tree_kind_for(c->cx, &all->at[i], l->loop.var) == IR_REDUCE_ITER)
             return &all->at[i];
     return NULL;
 }
 
-/* The innermost loop that a block has in common with the blocks which read what it writes, below the loop of `var`: where compute_at
- * put it. NULL: none, or a loop of its own is annotated, which a new nest would lose. */
-static const ir_stmt *place_of_stage(const sched_sites *all, const sched_site *w, const ir_expr *var)
+/* The innermost loop that a block has in common with the blocks which read what it writes, below the loop of
+ * `var`: where compute_at put it. NULL: none, or a loop of its own is annotated, which a new nest would
+ * lose. */
+static const ir_stmt *place_of_stage(const tree_sites *all, const tree_site *w, const ir_expr *var)
 {
     int common = w->n_loops;
 
     for (int i = 0; i < all->n; i++)
         for (int j = 0; j < w->block->n_writes; j++)
-            if (&all->at[i] != w && sched_reads(all->at[i].block, w->block->writes[j].buffer)) {
-                int n = sched_common_loops(&all->at[i], w);
+            if (&all->at[i] != w && tree_reads(all->at[i].block, w->block->writes[j].buffer)) {
+                int n = tree_common_loops(&all->at[i], w);
                 common = n < common ? n : common;
             }
     for (int i = common; i < w->n_loops; i++)
-        if (w->loop[i]->loop.how != IR_SERIAL && !(sched_is_threads(w->loop[i]->loop.how) && ir_is_value(w->loop[i]->loop.extent, 1)))
+        if (w->loop[i]->loop.how != IR_SERIAL &&
+            !(sched_is_threads(w->loop[i]->loop.how) && ir_is_value(w->loop[i]->loop.extent, 1)))
             return NULL;
-    return common > 0 && common < w->n_loops && sched_depth_under(w, var) <= common ? w->loop[common - 1] : NULL;
+    return common > 0 && common < w->n_loops && tree_depth_under(w, var) <= common ? w->loop[common - 1]
+                                                                                   : NULL;
 }
 
-static bool writes_shared_alone(const sched_site *w)
+static bool writes_shared_alone(const tree_site *w)
 {
     for (int j = 0; j < w->block->n_writes; j++)
         if (w->block->writes[j].buffer->scope != IR_SHARED)
@@ -244,19 +265,20 @@ static bool writes_shared_alone(const sched_site *w)
     return w->block->n_writes > 0;
 }
 
-/* Stages in shared memory below a new loop over threads, placed again: what one thread needed of them becomes what all need. A stage
- * that cannot be placed so stays as it is, and the loop is judged with it. */
+/* Stages in shared memory below a new loop over threads, placed again: what one thread needed of them becomes
+ * what all need. A stage that cannot be placed so stays as it is, and the loop is judged with it. */
 static const ir_program *share_stages(sched_call *c, const ir_program *p, const ir_expr *var)
 {
     const ir_program *before = c->tree;
-    sched_sites all = sched_all_sites(c->cx, p->body);
+    tree_sites all = tree_all_sites(c->cx, p->body);
 
-    if (!sched_dependence(c->s, &all, var))
+    if (!tree_dependence(&c->s->view, &all, var))
         return p;
     for (int i = 0; i < all.n; i++) {
-        sched_sites now = sched_all_sites(c->cx, p->body);
-        const sched_site *w = sched_site_named(&now, all.at[i].block->name); /* a stage moves behind others */
-        const ir_stmt *to = sched_depth_under(w, var) && writes_shared_alone(w) ? place_of_stage(&now, w, var) : NULL;
+        tree_sites now = tree_all_sites(c->cx, p->body);
+        const tree_site *w = tree_site_named(&now, all.at[i].block->name); /* a stage moves behind others */
+        const ir_stmt *to =
+            tree_depth_under(w, var) && writes_shared_alone(w) ? place_of_stage(&now, w, var) : NULL;
 
         if (!to)
             continue;
@@ -280,8 +302,8 @@ static const ir_program *bind_at(sched_call *c, const sched_path *at, ir_how how
     if (!sched_nesting_fits(c, at, how))
         return NULL;
 
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *reduction = sched_is_threads(how) ? reduced_by(c, &all, l) : NULL;
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    const tree_site *reduction = sched_is_threads(how) ? reduced_by(c, &all, l) : NULL;
     if (reduction)
         return sched_need_partial_results(c, l, reduction) && need_complete_result(c, reduction, l)
                    ? sched_annotate_loop(c, at, how)
@@ -299,10 +321,11 @@ const ir_program *sched_do_bind(sched_call *c)
     ir_how how;
 
     if (!sched_thread_axis(c->arg[1].name, &how))
-        return sched_refuse(c,
-                            "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, "
-                            "threadIdx.z or vthread",
-                            c->arg[1].name);
+        return sched_refuse(
+            c,
+            "'%s' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, "
+            "threadIdx.z or vthread",
+            c->arg[1].name);
     if (!sched_need_loop(c, c->arg[0].name, &at) || !sched_need_plain(c, sched_end(&at)))
         return NULL;
     const ir_stmt *unit = sched_is_threads(how) ? stand_in(&at, how) : NULL;

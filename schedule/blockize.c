@@ -1,28 +1,33 @@
 /* schedule/blockize.c -- all that runs below a loop becomes one instance of its block.
  *
- *     for yo { for k { for yi in 0..4 {                            for yo { for k {
- *       block C(y = yo*4 + yi, k reduce = k) {              =>       block C(y = yo, k reduce = k) {
- *         init { C[y] = 0 }                                            init { for yi in 0..4 { C[y*4 + yi] = 0 } }
- *         C[y] sum= A[y, k] } } } }                                    for yi in 0..4 { C[y*4 + yi] sum= A[y*4 + yi, k] } } } }
+ *     for yo { for k { for yi in 0..4 {             for yo { for k {
+ *       block C(y = yo*4 + yi, k reduce = k) {  =>    block C(y = yo, k reduce = k) {
+ *         init { C[y] = 0 }                             init { for yi in 0..4 { C[y*4 + yi] = 0 } }
+ *         C[y] sum= A[y, k] } } } }                     for yi in 0..4 { C[y*4 + yi] sum= A[y*4 + yi,
+ *                                                         k] } } } }
  *
- * Each binding is a multiple of how many values the inner loops give it, plus these values without gaps; the iteration variable counts the
- * multiples from now on, and keeps its kind. A variable that the inner loops cover goes. If no reduce variable is left, nothing is carried
- * from one instance to the next, and the init stands in front of the body. Conditions on inner loops move inside. Where the values do not
- * divide the extent, the last instance does what of it lies within: the loops around may not reach it now, but those of a later step may.
+ * Each binding is a multiple of how many values the inner loops give it, plus these values without gaps; the
+ * iteration variable counts the multiples from now on, and keeps its kind. A variable that the inner loops
+ * cover goes. If no reduce variable is left, nothing is carried from one instance to the next, and the init
+ * stands in front of the body. Conditions on inner loops move inside. Where the values do not divide the
+ * extent, the last instance does what of it lies within: the loops around may not reach it now, but those of
+ * a later step may.
  */
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 typedef struct {
     sched_call *c;
     tec_context *cx;
     const ir_facts *f; /* around the outer loops and inside of the inner ones */
-    const sched_site *site;
-    int fixed; /* outer loops */
+    const tree_site *site;
+    int fixed;                    /* outer loops */
     const ir_expr **var, **fresh; /* of the inner loops, and in the new body */
     int *owner;                   /* the iteration variable that each inner loop feeds; -1: none yet */
     int n;
-    ir_subst map; /* iteration variables -> what they are in the new body */
+    ir_subst map;      /* iteration variables -> what they are in the new body */
     ir_facts *in_body; /* the ranges of the variables of the new body */
     ir_iter *iters;
     const ir_expr **bind;
@@ -39,8 +44,9 @@ static bool need_one_nest(sched_call *c, const ir_stmt *l)
 
     for (; s->kind == IR_FOR; s = s->loop.body)
         if (s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED)
-            return sched_refuse(c, "loop '%s' is %s; one instance of a block runs its loops one after the other", s->loop.var->var.name,
-                                ir_how_text(s->loop.how));
+            return sched_refuse(c,
+                                "loop '%s' is %s; one instance of a block runs its loops one after the other",
+                                s->loop.var->var.name, ir_how_text(s->loop.how));
     if (s->kind != IR_BLOCK)
         return sched_refuse(c, "below '%s' stands more than loops around one block", l->loop.var->var.name);
     return true;
@@ -57,13 +63,14 @@ static bool read_loops(blocking *b)
         const ir_stmt *l = b->site->loop[i];
 
         for (int k = 0; k < i; k++)
-            if (sched_mentions(b->cx, l->loop.extent, b->site->loop[k]->loop.var))
-                return sched_refuse(b->c, "the extent '%s' of '%s' depends on a loop", ir_expr_text(b->cx, l->loop.extent),
-                                    l->loop.var->var.name);
+            if (ir_uses_var(b->cx, l->loop.extent, b->site->loop[k]->loop.var))
+                return sched_refuse(b->c, "the extent '%s' of '%s' depends on a loop",
+                                    ir_expr_text(b->cx, l->loop.extent), l->loop.var->var.name);
         b->owner[b->n] = -1;
         b->var[b->n] = l->loop.var;
         b->fresh[b->n] = ir_var(b->cx, l->loop.var->var.name, BASE_I64);
-        sched_know_loop(b->in_body, b->fresh[b->n++], l->loop.extent, sched_kind_for(b->cx, b->site, l->loop.var) == IR_REDUCE_ITER);
+        tree_know_loop(b->in_body, b->fresh[b->n++], l->loop.extent,
+                       tree_kind_for(b->cx, b->site, l->loop.var) == IR_REDUCE_ITER);
     }
     return true;
 }
@@ -85,7 +92,8 @@ static const ir_expr *width(blocking *b, const int64_t *by)
         left += by[j] != 0 && !ir_is_value(extent_of(b, j), 1);
     for (; left > 0 && found; left -= found)
         for (int j = found = 0; j < b->n && !found; j++)
-            if (by[j] && !ir_is_value(extent_of(b, j), 1) && ir_prove_equal(b->f, values, ir_int(b->cx, by[j]))) {
+            if (by[j] && !ir_is_value(extent_of(b, j), 1) &&
+                ir_prove_equal(b->f, values, ir_int(b->cx, by[j]))) {
                 values = ir_simplify(b->f, ir_mul(b->cx, values, extent_of(b, j)));
                 found = 1;
             }
@@ -99,7 +107,8 @@ static bool own_loops(blocking *b, int iter, const int64_t *by)
             continue;
         if (b->owner[j] >= 0)
             return sched_refuse(b->c, "loop '%s' takes part in '%s' and in '%s'", b->var[j]->var.name,
-                                b->site->block->iters[b->owner[j]].var->var.name, b->site->block->iters[iter].var->var.name);
+                                b->site->block->iters[b->owner[j]].var->var.name,
+                                b->site->block->iters[iter].var->var.name);
         b->owner[j] = iter;
     }
     return true;
@@ -107,8 +116,9 @@ static bool own_loops(blocking *b, int iter, const int64_t *by)
 
 static void keep_iter(blocking *b, const ir_iter *from, const ir_expr *extent, const ir_expr *bind)
 {
-    b->iters[b->n_iters] = (ir_iter){.var = ir_var(b->cx, from->var->var.name, BASE_I64), .extent = extent, .kind = from->kind};
-    sched_know_loop(b->in_body, b->iters[b->n_iters].var, extent, from->kind == IR_REDUCE_ITER);
+    b->iters[b->n_iters] =
+        (ir_iter){.var = ir_var(b->cx, from->var->var.name, BASE_I64), .extent = extent, .kind = from->kind};
+    tree_know_loop(b->in_body, b->iters[b->n_iters].var, extent, from->kind == IR_REDUCE_ITER);
     b->bind[b->n_iters++] = bind;
     b->reduces = b->reduces || from->kind == IR_REDUCE_ITER;
 }
@@ -122,8 +132,8 @@ static bool divide(blocking *b, int i)
     int64_t *by = base_array(cx, int64_t, b->n);
 
     if (!ir_linear(b->f, bind, b->var, b->n, by, &outer) || !(values = width(b, by)))
-        return sched_refuse(b->c, "'%s = %s' does not run without gaps below '%s'", iter->var->var.name, ir_expr_text(cx, bind),
-                            b->var[0]->var.name);
+        return sched_refuse(b->c, "'%s = %s' does not run without gaps below '%s'", iter->var->var.name,
+                            ir_expr_text(cx, bind), b->var[0]->var.name);
     if (!own_loops(b, i, by))
         return false;
     for (int j = 0; j < b->n; j++)
@@ -134,13 +144,16 @@ static bool divide(blocking *b, int i)
     }
     const ir_expr *times = ir_is_value(values, 1) ? outer : ir_simplify(b->f, ir_floordiv(cx, outer, values));
     if (!ir_prove_equal(b->f, ir_mul(cx, times, values), outer))
-        return sched_refuse(b->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'", ir_expr_text(cx, outer),
-                            ir_expr_text(cx, values), iter->var->var.name, b->var[0]->var.name);
-    if (!ir_prove_le(sched_site_facts(b->c->s, b->site, b->fixed), ir_int(cx, 1), values))
-        return sched_refuse(b->c, "it is not proven that the loops of '%s' run at all below '%s'", iter->var->var.name, b->var[0]->var.name);
-    keep_iter(b, iter, ir_simplify(b->c->s->facts, ir_ceildiv(cx, iter->extent, values)), times);
+        return sched_refuse(
+            b->c, "'%s' is not proven to be a multiple of %s, which '%s' advances by below '%s'",
+            ir_expr_text(cx, outer), ir_expr_text(cx, values), iter->var->var.name, b->var[0]->var.name);
+    if (!ir_prove_le(tree_site_facts(&b->c->s->view, b->site, b->fixed), ir_int(cx, 1), values))
+        return sched_refuse(b->c, "it is not proven that the loops of '%s' run at all below '%s'",
+                            iter->var->var.name, b->var[0]->var.name);
+    keep_iter(b, iter, ir_simplify(b->c->s->view.facts, ir_ceildiv(cx, iter->extent, values)), times);
     b->where = sched_domain_guard(b->f, b->where, times, b->iters[b->n_iters - 1].extent);
-    base_map_put(cx, &b->map.vars, iter->var, ir_add(cx, ir_mul(cx, b->iters[b->n_iters - 1].var, values), inner));
+    base_map_put(cx, &b->map.vars, iter->var,
+                 ir_add(cx, ir_mul(cx, b->iters[b->n_iters - 1].var, values), inner));
     return true;
 }
 
@@ -155,7 +168,8 @@ static bool divide_all(blocking *b)
             return false;
     for (int j = 0; j < b->n; j++)
         if (b->owner[j] < 0 && !ir_is_value(extent_of(b, j), 1))
-            return sched_refuse(b->c, "loop '%s' repeats the instances of '%s'", b->var[j]->var.name, b->site->block->name);
+            return sched_refuse(b->c, "loop '%s' repeats the instances of '%s'", b->var[j]->var.name,
+                                b->site->block->name);
     return true;
 }
 
@@ -173,7 +187,7 @@ static int bound_iter(const blocking *b, const ir_expr *e)
 static bool mentions_loops(const blocking *b, const ir_expr *e, int from)
 {
     for (int i = from; i < b->site->n_loops; i++)
-        if (sched_mentions(b->cx, e, b->site->loop[i]->loop.var))
+        if (ir_uses_var(b->cx, e, b->site->loop[i]->loop.var))
             return true;
     return false;
 }
@@ -198,22 +212,26 @@ static bool place_condition(blocking *b, const ir_expr *e)
         return true;
     }
     if (e->op != IR_LT || mentions_loops(b, e->arg[1], 0) || (iter = bound_iter(b, e->arg[0])) < 0)
-        return sched_refuse(b->c, "the predicate '%s' is about loops inside and outside of '%s'", ir_expr_text(b->cx, e), b->var[0]->var.name);
+        return sched_refuse(b->c, "the predicate '%s' is about loops inside and outside of '%s'",
+                            ir_expr_text(b->cx, e), b->var[0]->var.name);
     end_inside(b, iter, e->arg[1]);
     return true;
 }
 
-/* Another block writes what this one does, as after a cut: neither gets other loops than those it has (sched_move_allowed). */
+/* Another block writes what this one does, as after a cut: neither gets other loops than those it has
+ * (sched_move_allowed). */
 static bool stays(const blocking *b)
 {
     const ir_block *block = b->site->block;
-    sched_sites all = sched_all_sites(b->cx, b->c->tree->body);
-    int step = sched_step_depth(b->c->s, b->site);
+    tree_sites all = tree_all_sites(b->cx, b->c->tree->body);
+    int step = tree_step_depth(&b->c->s->view, b->site);
     bool shared = false;
 
     for (int i = 0; i < all.n; i++)
-        for (int j = 0; all.at[i].block != block && sched_common_loops(&all.at[i], b->site) >= step && j < block->n_writes; j++)
-            shared = shared || sched_writes(all.at[i].block, block->writes[j].buffer);
+        for (int j = 0; all.at[i].block != block && tree_common_loops(&all.at[i], b->site) >= step &&
+                        j < block->n_writes;
+             j++)
+            shared = shared || tree_writes(all.at[i].block, block->writes[j].buffer);
     return shared;
 }
 
@@ -237,7 +255,7 @@ static bool place_conditions(blocking *b)
     base_vec all = {0};
 
     if (b->site->stmt->block.where)
-        sched_conjuncts(b->cx, b->site->stmt->block.where, &all);
+        ir_conjuncts(b->cx, b->site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++)
         if (!place_condition(b, all.at[i]))
             return false;
@@ -255,7 +273,8 @@ static const ir_stmt *in_loops(blocking *b, const ir_stmt *s, const ir_expr *con
         s = ir_if(b->cx, condition, s, NULL);
     for (int j = b->n - 1; s && j >= 0; j--)
         if (!init || (b->owner[j] >= 0 && b->site->block->iters[b->owner[j]].kind != IR_REDUCE_ITER))
-            s = ir_for(b->cx, b->fresh[j], ir_int(b->cx, 0), extent_of(b, j), b->site->loop[b->fixed + j]->loop.how, s);
+            s = ir_for(b->cx, b->fresh[j], ir_int(b->cx, 0), extent_of(b, j),
+                       b->site->loop[b->fixed + j]->loop.how, s);
     return s;
 }
 
@@ -270,25 +289,27 @@ static const ir_stmt *new_block(blocking *b)
         block->body = ir_seq2(b->cx, ir_rename(b->cx, init), block->body);
     block->iters = b->iters;
     block->n_iters = b->n_iters;
-    return block->body ? ir_block_stmt(b->cx, sched_refresh(b->c->s->facts, block), b->bind, b->where) : NULL;
+    return block->body ? ir_block_stmt(b->cx, sched_refresh(b->c->s->view.facts, block), b->bind, b->where)
+                       : NULL;
 }
 
 const ir_program *sched_make_block(sched_call *c, const sched_path *at, const char **name)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body), below;
+    tree_sites all = tree_all_sites(c->cx, c->tree->body), below;
     blocking b = {.c = c, .cx = c->cx};
 
     if (!need_one_nest(c, sched_end(at)))
         return NULL;
-    below = sched_all_sites(c->cx, sched_end(at));
+    below = tree_all_sites(c->cx, sched_end(at));
     *name = below.at[0].block->name;
-    b.site = sched_site_named(&all, *name);
-    b.fixed = sched_depth_under(b.site, sched_end(at)->loop.var) - 1;
-    b.f = sched_site_facts(c->s, b.site, b.site->n_loops);
-    b.in_body = ir_facts_new(c->cx, c->s->facts);
-    if (sched_has_effect(c->cx, b.site->block->body))
+    b.site = tree_site_named(&all, *name);
+    b.fixed = tree_depth_under(b.site, sched_end(at)->loop.var) - 1;
+    b.f = tree_site_facts(&c->s->view, b.site, b.site->n_loops);
+    b.in_body = ir_facts_new(c->cx, c->s->view.facts);
+    if (tree_has_effect(c->cx, b.site->block->body))
         return sched_refuse(c, "'%s' calls a function with an effect", *name);
-    if (!read_loops(&b) || !divide_all(&b) || (!BASE_PLANT_ON(c->cx, blockize_where) && !place_conditions(&b)))
+    if (!read_loops(&b) || !divide_all(&b) ||
+        (!BASE_PLANT_ON(c->cx, blockize_where) && !place_conditions(&b)))
         return NULL;
     const ir_stmt *block = new_block(&b);
     return block ? sched_with_body(c, sched_rebuild(c->cx, at, at->n - 1, block)) : NULL;

@@ -1,35 +1,41 @@
-/* schedule/cache.c -- copies of buffers in other scopes: cache_read, cache_write; and the scope of a buffer itself.
+/* schedule/cache.c -- copies of buffers in other scopes: cache_read, cache_write; and the scope of a buffer
+ * itself.
  *
- *     for C.y { C[y] = A[y]*2 }     cache_read(A, local, C)  =>  for A.cache.local.ax0 { A.cache.local[ax0] = A[ax0] }
- *                                                                for C.y { C[y] = A.cache.local[y]*2 }
+ *     for C.y { C[y] = A[y]*2 }  cache_read(A, local, C)  =>  for A.cache.local.ax0 {
+ *                                                               A.cache.local[ax0] = A[ax0] }
+ *                                                             for C.y { C[y] = A.cache.local[y]*2 }
  *
  *     cache_write(C, local)  =>  for C.y { C.cache.local[y] = A[y]*2 }
  *                                for C.cache.local.y { C[y] = C.cache.local[y] }
  *
- * The copy is a block of its own, in a nest of its own, which compute_at or reverse_compute_at then moves to where it is wanted.
+ * The copy is a block of its own, in a nest of its own, which compute_at or reverse_compute_at then moves to
+ * where it is wanted.
  */
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "schedule/copy.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* ---- cache_read ---- */
 
-static bool check_reader(sched_call *c, const sched_sites *all, const char *name, const ir_buffer *b)
+static bool check_reader(sched_call *c, const tree_sites *all, const char *name, const ir_buffer *b)
 {
-    const sched_site *r = sched_site_named(all, name);
+    const tree_site *r = tree_site_named(all, name);
 
     if (!r)
-        return sched_refuse(c, "there is no block '%s'", name);
-    if (!sched_access(r->block->reads, r->block->n_reads, b))
+        return sched_no_block(c, name);
+    if (!tree_access(r->block->reads, r->block->n_reads, b))
         return sched_refuse(c, "'%s' does not read '%s'", name, b->name);
     for (int i = 0; i < r->block->n_iters; i++)
         if (r->block->iters[i].kind == IR_OPAQUE)
             return sched_refuse(c, "'%s' is opaque and reads '%s' as it is", name, b->name);
-    if (sched_writes(r->block, b))
+    if (tree_writes(r->block, b))
         return sched_refuse(c, "'%s' writes '%s' as well", name, b->name);
     return true;
 }
 
-static bool list_readers(sched_call *c, const sched_sites *all, const ir_buffer *b, base_vec *names)
+static bool list_readers(sched_call *c, const tree_sites *all, const ir_buffer *b, base_vec *names)
 {
     const sched_arg *given = &c->arg[2];
 
@@ -39,30 +45,31 @@ static bool list_readers(sched_call *c, const sched_sites *all, const ir_buffer 
         base_push(c->cx, names, given->names[i]);
     }
     for (int i = 0; given->n == 0 && i < all->n; i++)
-        if (sched_access(all->at[i].block->reads, all->at[i].block->n_reads, b) && !sched_writes(all->at[i].block, b))
+        if (tree_access(all->at[i].block->reads, all->at[i].block->n_reads, b) &&
+            !tree_writes(all->at[i].block, b))
             base_push(c->cx, names, all->at[i].block->name);
     return names->n || sched_refuse(c, "nothing reads '%s'", b->name);
 }
 
-/* Where the copy goes: before child `index` of the body of the innermost loop (path `at`; n = 0: the root) that holds the last
- * writer and all readers; the last writer lies in an earlier child. */
+/* Where the copy goes: before child `index` of the body of the innermost loop (path `at`; n = 0: the root)
+ * that holds the last writer and all readers; the last writer lies in an earlier child. */
 typedef struct {
     sched_path at;
     int index;
     const ir_expr *loop; /* NULL: the root */
 } gap;
 
-static const sched_site *last_writer(const sched_sites *all, const ir_buffer *b)
+static const tree_site *last_writer(const tree_sites *all, const ir_buffer *b)
 {
-    const sched_site *w = NULL;
+    const tree_site *w = NULL;
 
     for (int i = 0; i < all->n; i++)
-        if (sched_writes(all->at[i].block, b))
+        if (tree_writes(all->at[i].block, b))
             w = &all->at[i];
     return w;
 }
 
-static const sched_site *first_named(const sched_sites *all, const base_vec *names)
+static const tree_site *first_named(const tree_sites *all, const base_vec *names)
 {
     for (int i = 0; i < all->n; i++)
         if (sched_is_named((const char *const *)names->at, names->n, all->at[i].block->name))
@@ -70,29 +77,32 @@ static const sched_site *first_named(const sched_sites *all, const base_vec *nam
     return NULL;
 }
 
-/* In an iteration of the common loops, the readers read nothing that w writes, but what earlier ones did: all of it is there from the
- * start. */
-static bool carried_in(sched_call *c, const sched_sites *all, const sched_site *w, const base_vec *readers, int common)
+/* In an iteration of the common loops, the readers read nothing that w writes, but what earlier ones did: all
+ * of it is there from the start. */
+static bool carried_in(sched_call *c, const tree_sites *all, const tree_site *w, const base_vec *readers,
+                       int common)
 {
     const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);
-    const ir_region *write = sched_access(w->block->writes, w->block->n_writes, b);
+    const ir_region *write = tree_access(w->block->writes, w->block->n_writes, b);
     bool apart = common > 0 && write;
 
     for (int i = 0; apart && i < readers->n; i++) {
-        const sched_site *r = sched_site_named(all, readers->at[i]);
+        const tree_site *r = tree_site_named(all, readers->at[i]);
 
-        apart = sched_apart(c->s, r, sched_access(r->block->reads, r->block->n_reads, b), w, write, common);
+        apart =
+            tree_apart(&c->s->view, r, tree_access(r->block->reads, r->block->n_reads, b), w, write, common);
     }
     return apart;
 }
 
-static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w, const sched_site *r, const base_vec *readers,
-                     gap *out)
+static bool find_gap(sched_call *c, const tree_sites *all, const tree_site *w, const tree_site *r,
+                     const base_vec *readers, gap *out)
 {
     const ir_stmt *body = c->tree->body;
     int common = 0;
 
-    while (w && common < w->n_loops && common < r->n_loops && w->loop[common]->loop.var == r->loop[common]->loop.var)
+    while (w && common < w->n_loops && common < r->n_loops &&
+           w->loop[common]->loop.var == r->loop[common]->loop.var)
         common++;
     *out = (gap){0};
     if (common) {
@@ -101,33 +111,37 @@ static bool find_gap(sched_call *c, const sched_sites *all, const sched_site *w,
         body = sched_end(&out->at)->loop.body;
     }
     for (int i = 0; i < readers->n; i++)
-        if (out->loop && !sched_depth_under(sched_site_named(all, readers->at[i]), out->loop))
-            return sched_refuse(c, "'%s' does not lie under '%s', in which the buffer is written", (const char *)readers->at[i],
-                                out->loop->var.name);
+        if (out->loop && !tree_depth_under(tree_site_named(all, readers->at[i]), out->loop))
+            return sched_refuse(c, "'%s' does not lie under '%s', in which the buffer is written",
+                                (const char *)readers->at[i], out->loop->var.name);
     out->index = sched_child_with(body, r->block->name);
     for (int i = 0; i < all->n; i++) {
         const ir_block *writer = all->at[i].block;
 
-        if (sched_writes(writer, sched_buffer_named(c->tree, c->arg[0].name)) && sched_child_with(body, writer->name) >= out->index &&
+        if (tree_writes(writer, sched_buffer_named(c->tree, c->arg[0].name)) &&
+            sched_child_with(body, writer->name) >= out->index &&
             !carried_in(c, all, &all->at[i], readers, common))
-            return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name, r->block->name, writer->name);
+            return sched_refuse(c, "'%s' is read by '%s' before '%s' has written all of it", c->arg[0].name,
+                                r->block->name, writer->name);
     }
     return true;
 }
 
 /* The conditions over the loops around under which all readers run. */
-static const ir_expr *shared_guards(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g)
+static const ir_expr *shared_guards(sched_call *c, const tree_sites *all, const base_vec *readers,
+                                    const gap *g)
 {
-    const sched_site *first = sched_site_named(all, readers->at[0]);
+    const tree_site *first = tree_site_named(all, readers->at[0]);
     const ir_expr *shared = NULL;
     base_vec guards = {0};
 
-    sched_outer_guards(c->s, first, sched_depth_under(first, g->loop), &guards);
+    tree_outer_guards(&c->s->view, first, tree_depth_under(first, g->loop), &guards);
     for (int i = 0; i < guards.n; i++) {
         bool everywhere = true;
 
         for (int j = 1; j < readers->n; j++)
-            everywhere = everywhere && sched_has_guard(c->s, sched_site_named(all, readers->at[j]), guards.at[i]);
+            everywhere =
+                everywhere && tree_has_guard(&c->s->view, tree_site_named(all, readers->at[j]), guards.at[i]);
         if (everywhere)
             shared = ir_all(c->cx, shared, guards.at[i]);
     }
@@ -135,22 +149,22 @@ static const ir_expr *shared_guards(sched_call *c, const sched_sites *all, const
 }
 
 /* What the readers need in one iteration of the gap's loop. */
-static void part_needed(sched_call *c, const sched_sites *all, const base_vec *readers, const gap *g, const ir_buffer *b,
-                        sched_copy *k)
+static void part_needed(sched_call *c, const tree_sites *all, const base_vec *readers, const gap *g,
+                        const ir_buffer *b, sched_copy *k)
 {
     ir_region *box = base_array(c->cx, ir_region, readers->n);
-    const ir_facts *f = c->s->facts;
+    const ir_facts *f = c->s->view.facts;
 
     sched_copy_written(c, all, b, k);
     if (!g->loop)
         return;
     k->where = shared_guards(c, all, readers, g);
     for (int i = 0; i < readers->n; i++) {
-        const sched_site *r = sched_site_named(all, readers->at[i]);
-        int fixed = sched_depth_under(r, g->loop);
+        const tree_site *r = tree_site_named(all, readers->at[i]);
+        int fixed = tree_depth_under(r, g->loop);
 
-        f = sched_site_facts(c->s, r, fixed);
-        box[i] = sched_box(c->s, r, sched_access(r->block->reads, r->block->n_reads, b), fixed, true);
+        f = tree_site_facts(&c->s->view, r, fixed);
+        box[i] = tree_box(&c->s->view, r, tree_access(r->block->reads, r->block->n_reads, b), fixed, true);
     }
     ir_region hull = ir_region_union(f, box, readers->n);
     for (int d = 0; d < b->n; d++) {
@@ -159,7 +173,8 @@ static void part_needed(sched_call *c, const sched_sites *all, const base_vec *r
     }
 }
 
-/* cache_read(buffer, scope, readers): a copy of the buffer, which the readers (none named: all of them) read instead. */
+/* cache_read(buffer, scope, readers): a copy of the buffer, which the readers (none named: all of them) read
+ * instead. */
 const ir_program *sched_do_cache_read(sched_call *c)
 {
     const ir_buffer *b = sched_buffer_named(c->tree, c->arg[0].name);
@@ -168,21 +183,29 @@ const ir_program *sched_do_cache_read(sched_call *c)
     gap g;
 
     if (!b)
-        return sched_refuse(c, "there is no buffer '%s'", c->arg[0].name);
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    if (!sched_read_scope(c, c->arg[1].name, &scope) || !list_readers(c, &all, b, &readers) || !sched_may_copy(c, b))
+        return sched_no_buffer(c, c->arg[0].name);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    if (!sched_read_scope(c, c->arg[1].name, &scope) || !list_readers(c, &all, b, &readers) ||
+        !sched_may_copy(c, b))
         return NULL;
-    const sched_site *first = first_named(&all, &readers);
+    const tree_site *first = first_named(&all, &readers);
     if (!find_gap(c, &all, last_writer(&all, b), first, &readers, &g) || !sched_takes_loops(c, &g.at))
         return NULL;
 
-    const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
+    const char *name =
+        sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
     const ir_buffer *cache = sched_cache_of(c, b, name, scope);
-    sched_copy k = {.name = name, .role = IR_ROLE_CACHE, .from = &b, .to = &cache, .n = 1, .axis = sched_numbered_axes(c, b->n)};
+    sched_copy k = {.name = name,
+                    .role = IR_ROLE_CACHE,
+                    .from = &b,
+                    .to = &cache,
+                    .n = 1,
+                    .axis = sched_numbered_axes(c, b->n)};
     part_needed(c, &all, &readers, &g, b, &k);
     if (b->n && BASE_PLANT_ON(c->cx, cache_read_box))
         k.extent[0] = ir_sub(c->cx, k.extent[0], ir_int(c->cx, 1));
-    const ir_stmt *nest = sched_copy_nest(c, g.loop ? sched_facts_at(c->s, &g.at, g.at.n) : c->s->facts, &k);
+    const ir_stmt *nest =
+        sched_copy_nest(c, g.loop ? sched_facts_at(c->s, &g.at, g.at.n) : c->s->view.facts, &k);
     const ir_stmt *body = g.loop ? sched_end(&g.at)->loop.body : c->tree->body;
     body = sched_insert(c->cx, body, g.index, nest);
     if (body && g.loop)
@@ -197,21 +220,23 @@ const ir_program *sched_do_cache_read(sched_call *c)
 
 /* ---- cache_write ---- */
 
-/* All blocks that write what S writes: its init, its updates, pieces of a cut. They write the same buffers. */
-static bool all_writers(sched_call *c, const sched_sites *all, const sched_site *s, base_vec *names)
+/* All blocks that write what S writes: its init, its updates, pieces of a cut. They write the same
+ * buffers. */
+static bool all_writers(sched_call *c, const tree_sites *all, const tree_site *s, base_vec *names)
 {
     for (int i = 0; i < all->n; i++) {
         const ir_block *b = all->at[i].block;
         int shared = 0;
 
         for (int j = 0; j < s->block->n_writes; j++)
-            shared += sched_access(b->writes, b->n_writes, s->block->writes[j].buffer) != NULL;
+            shared += tree_access(b->writes, b->n_writes, s->block->writes[j].buffer) != NULL;
         if (!shared)
             continue;
         if (shared != b->n_writes || shared != s->block->n_writes)
-            return sched_refuse(c, "'%s' and '%s' write some buffers together and some apart", s->block->name, b->name);
-        if (sched_not_idempotent(c->cx, b) && !sched_combiner(b) && !sched_adds(c->cx, b))
-            return sched_refuse(c, "'%s' cannot be cached: %s", b->name, sched_not_idempotent(c->cx, b));
+            return sched_refuse(c, "'%s' and '%s' write some buffers together and some apart", s->block->name,
+                                b->name);
+        if (tree_not_idempotent(c->cx, b) && !tree_combiner(b) && !tree_adds(c->cx, b))
+            return sched_refuse(c, "'%s' cannot be cached: %s", b->name, tree_not_idempotent(c->cx, b));
         base_push(c->cx, names, b->name);
     }
     return true;
@@ -227,16 +252,16 @@ static bool same_shapes(sched_call *c, const ir_block *b)
         bool same = other->n == first->n;
 
         for (int d = 0; same && d < first->n; d++)
-            same = ir_prove_equal(c->s->facts, first->shape[d], other->shape[d]);
+            same = ir_prove_equal(c->s->view.facts, first->shape[d], other->shape[d]);
         if (!same)
             return sched_refuse(c, "'%s' writes buffers of different shapes", b->name);
     }
     return true;
 }
 
-/* Loops that all the sites named have in common and that hold a block which reads the buffers: the copy must be made inside
- * those. */
-static int shared_loops(const sched_sites *all, const base_vec *names, const sched_site *s)
+/* Loops that all the sites named have in common and that hold a block which reads the buffers: the copy must
+ * be made inside those. */
+static int shared_loops(const tree_sites *all, const base_vec *names, const tree_site *s)
 {
     int shared = 0;
 
@@ -245,11 +270,11 @@ static int shared_loops(const sched_sites *all, const base_vec *names, const sch
 
         for (int i = 0; i < all->n; i++) {
             bool writer = sched_is_named((const char *const *)names->at, names->n, all->at[i].block->name),
-                 in = sched_depth_under(&all->at[i], s->loop[k]->loop.var);
+                 in = tree_depth_under(&all->at[i], s->loop[k]->loop.var);
 
             holds = holds && (!writer || in);
             for (int j = 0; !writer && in && j < s->block->n_writes; j++)
-                reader = reader || sched_reads(all->at[i].block, s->block->writes[j].buffer);
+                reader = reader || tree_reads(all->at[i].block, s->block->writes[j].buffer);
         }
         if (holds && reader)
             shared = k + 1;
@@ -258,36 +283,38 @@ static int shared_loops(const sched_sites *all, const base_vec *names, const sch
 }
 
 /* The part that is written in one iteration of the loops in common, and is complete then. */
-static bool part_written(sched_call *c, const sched_sites *all, const sched_site *s, int fixed, sched_copy *k)
+static bool part_written(sched_call *c, const tree_sites *all, const tree_site *s, int fixed, sched_copy *k)
 {
-    ir_region box = sched_box(c->s, s, &s->block->writes[0], fixed, true);
-    const ir_facts *f = sched_site_facts(c->s, s, fixed);
+    ir_region box = tree_box(&c->s->view, s, &s->block->writes[0], fixed, true);
+    const ir_facts *f = tree_site_facts(&c->s->view, s, fixed);
 
     for (int i = 0; i < fixed; i++)
-        if (sched_kind_for(c->cx, s, s->loop[i]->loop.var) != IR_SPATIAL)
-            return sched_refuse(c, "'%s' is a reduction loop of '%s' and holds readers of it", s->loop[i]->loop.var->var.name,
-                                s->block->name);
+        if (tree_kind_for(c->cx, s, s->loop[i]->loop.var) != IR_SPATIAL)
+            return sched_refuse(c, "'%s' is a reduction loop of '%s' and holds readers of it",
+                                s->loop[i]->loop.var->var.name, s->block->name);
     sched_copy_written(c, all, box.buffer, k);
     if (!fixed)
         return true;
     for (int i = 0; i < all->n; i++) {
-        const ir_region *write = sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer);
+        const ir_region *write =
+            tree_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer);
 
         if (!write || &all->at[i] == s)
             continue;
-        ir_region other = sched_box(c->s, &all->at[i], write, fixed, true);
+        ir_region other = tree_box(&c->s->view, &all->at[i], write, fixed, true);
         if (!ir_region_contains(f, &box, &other))
-            return sched_refuse(c, "'%s' writes other parts of '%s'", all->at[i].block->name, box.buffer->name);
-    }
-    k->where = sched_outer_guard(c->s, s, fixed);
-    for (int i = 0; i < all->n; i++)
-        if (sched_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) &&
-            !sched_has_guard(c->s, &all->at[i], k->where))
-            return sched_refuse(c, "'%s' and '%s' write '%s' under different conditions", s->block->name, all->at[i].block->name,
+            return sched_refuse(c, "'%s' writes other parts of '%s'", all->at[i].block->name,
                                 box.buffer->name);
-    if (!sched_fills(c->s, s, &s->block->writes[0], &box, fixed))
-        return sched_refuse(c, "what '%s' writes in one iteration of '%s' is not proven to be a box", s->block->name,
-                            s->loop[fixed - 1]->loop.var->var.name);
+    }
+    k->where = tree_outer_guard(&c->s->view, s, fixed);
+    for (int i = 0; i < all->n; i++)
+        if (tree_access(all->at[i].block->writes, all->at[i].block->n_writes, box.buffer) &&
+            !tree_has_guard(&c->s->view, &all->at[i], k->where))
+            return sched_refuse(c, "'%s' and '%s' write '%s' under different conditions", s->block->name,
+                                all->at[i].block->name, box.buffer->name);
+    if (!tree_fills(&c->s->view, s, &s->block->writes[0], &box, fixed))
+        return sched_refuse(c, "what '%s' writes in one iteration of '%s' is not proven to be a box",
+                            s->block->name, s->loop[fixed - 1]->loop.var->var.name);
     for (int d = 0; d < box.buffer->n; d++) {
         k->min[d] = ir_simplify(f, box.min[d]);
         k->extent[d] = ir_simplify(f, box.extent[d]);
@@ -296,7 +323,8 @@ static bool part_written(sched_call *c, const sched_sites *all, const sched_site
 }
 
 /* Whoever reads the buffers comes after the place of the copy, the child after that of the last writer. */
-static bool readers_follow(sched_call *c, const sched_sites *all, const base_vec *writers, const sched_site *s, int fixed)
+static bool readers_follow(sched_call *c, const tree_sites *all, const base_vec *writers, const tree_site *s,
+                           int fixed)
 {
     const ir_stmt *body = fixed ? s->loop[fixed - 1]->loop.body : c->tree->body;
     const char *last = writers->at[writers->n - 1];
@@ -309,7 +337,7 @@ static bool readers_follow(sched_call *c, const sched_sites *all, const base_vec
         for (int j = 0; j < s->block->n_writes; j++) {
             int at = sched_child_with(body, r->name);
 
-            if (sched_reads(r, s->block->writes[j].buffer) && at >= 0 && at <= sched_child_with(body, last))
+            if (tree_reads(r, s->block->writes[j].buffer) && at >= 0 && at <= sched_child_with(body, last))
                 return sched_refuse(c, "'%s' reads '%s' before '%s' has written the last of it", r->name,
                                     s->block->writes[j].buffer->name, last);
         }
@@ -317,14 +345,14 @@ static bool readers_follow(sched_call *c, const sched_sites *all, const base_vec
     return true;
 }
 
-static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sched_site *s, int fixed, const char *last,
-                                  const sched_copy *k)
+static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const tree_site *s, int fixed,
+                                  const char *last, const sched_copy *k)
 {
     const ir_stmt *nest, *body = root;
     sched_path at;
 
     if (!fixed) {
-        nest = sched_copy_nest(c, c->s->facts, k);
+        nest = sched_copy_nest(c, c->s->view.facts, k);
         return sched_insert(c->cx, root, sched_child_with(root, last) + 1, nest);
     }
     if (!sched_find_var(c->cx, root, s->loop[fixed - 1]->loop.var, &at) || !sched_takes_loops(c, &at))
@@ -332,55 +360,62 @@ static const ir_stmt *insert_copy(sched_call *c, const ir_stmt *root, const sche
     nest = sched_copy_nest(c, sched_facts_at(c->s, &at, at.n), k);
     body = sched_end(&at)->loop.body;
     body = sched_insert(c->cx, body, sched_child_with(body, last) + 1, nest);
-    return body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body)) : NULL;
+    return body ? sched_rebuild(c->cx, &at, at.n - 1, sched_with_child(c->cx, sched_end(&at), 0, body))
+                : NULL;
 }
 
 /* What nobody read was private to each iteration; the copy reads it. */
-static bool writers_independent(sched_call *c, const sched_sites *all, const base_vec *writers, const ir_stmt *root)
+static bool writers_independent(sched_call *c, const tree_sites *all, const base_vec *writers,
+                                const ir_stmt *root)
 {
-    sched_sites now = sched_all_sites(c->cx, root);
+    tree_sites now = tree_all_sites(c->cx, root);
 
     for (int i = 0; i < writers->n; i++) {
-        const sched_site *w = sched_site_named(all, writers->at[i]);
+        const tree_site *w = tree_site_named(all, writers->at[i]);
 
         for (int k = 0; k < w->n_loops; k++) {
             const ir_stmt *l = w->loop[k];
             const char *reason = NULL;
 
-            if (l->loop.how != IR_SERIAL && l->loop.how != IR_UNROLLED && sched_kind_for(c->cx, w, l->loop.var) == IR_SPATIAL)
-                reason = sched_dependence(c->s, &now, l->loop.var);
+            if (l->loop.how != IR_SERIAL && l->loop.how != IR_UNROLLED &&
+                tree_kind_for(c->cx, w, l->loop.var) == IR_SPATIAL)
+                reason = tree_dependence(&c->s->view, &now, l->loop.var);
             if (reason)
-                return sched_refuse(c, "'%s' is %s, and %s", l->loop.var->var.name, ir_how_text(l->loop.how), reason);
+                return sched_refuse(c, "'%s' is %s, and %s", l->loop.var->var.name, ir_how_text(l->loop.how),
+                                    reason);
         }
     }
     return true;
 }
 
-/* cache_write(S, scope): S writes a cache, and a new nest after S copies it. cache_write(S, scope, l): in each iteration of l
- * (accumulate.c). */
+/* cache_write(S, scope): S writes a cache, and a new nest after S copies it. cache_write(S, scope, l): in
+ * each iteration of l (accumulate.c). */
 const ir_program *sched_do_cache_write(sched_call *c)
 {
     if (c->arg[2].n)
         return sched_cache_inside(c);
 
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *s = sched_site_named(&all, c->arg[0].name);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    const tree_site *s = tree_site_named(&all, c->arg[0].name);
     base_vec writers = {0};
     ir_scope scope;
 
     if (!s)
-        return sched_refuse(c, "there is no block '%s'", c->arg[0].name);
-    if (!sched_read_scope(c, c->arg[1].name, &scope) || !all_writers(c, &all, s, &writers) || !same_shapes(c, s->block))
+        return sched_no_block(c, c->arg[0].name);
+    if (!sched_read_scope(c, c->arg[1].name, &scope) || !all_writers(c, &all, s, &writers) ||
+        !same_shapes(c, s->block))
         return NULL;
     const ir_block *b = s->block;
     const ir_buffer **old = base_array(c->cx, const ir_buffer *, b->n_writes),
                     **cache = base_array(c->cx, const ir_buffer *, b->n_writes);
-    const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
+    const char *name =
+        sched_fresh_name(c, NULL, base_format(c->cx, "%s.cache.%s", b->name, ir_scope_text(scope)));
     for (int j = 0; j < b->n_writes; j++) {
         old[j] = b->writes[j].buffer;
         if (!sched_may_copy(c, old[j]))
             return NULL;
-        cache[j] = sched_cache_of(c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
+        cache[j] = sched_cache_of(
+            c, old[j], base_format(c->cx, "%s.cache.%s", old[j]->name, ir_scope_text(scope)), scope);
     }
     sched_copy k = {.name = name,
                     .role = IR_ROLE_COPY,
@@ -393,7 +428,8 @@ const ir_program *sched_do_cache_write(sched_call *c)
         return NULL;
     if (old[0]->n && BASE_PLANT_ON(c->cx, cache_write_box))
         k.extent[0] = ir_sub(c->cx, k.extent[0], ir_int(c->cx, 1));
-    const ir_stmt *root = sched_redirect(c, c->tree->body, b->n_writes, old, cache, (const char *const *)writers.at, writers.n);
+    const ir_stmt *root =
+        sched_redirect(c, c->tree->body, b->n_writes, old, cache, (const char *const *)writers.at, writers.n);
     root = root ? insert_copy(c, root, s, fixed, writers.at[writers.n - 1], &k) : NULL;
     if (!root || !writers_independent(c, &all, &writers, root))
         return NULL;
@@ -413,10 +449,10 @@ const ir_program *sched_do_set_scope(sched_call *c)
     ir_scope scope;
 
     if (!b)
-        return sched_refuse(c, "there is no buffer '%s'", c->arg[0].name);
+        return sched_no_buffer(c, c->arg[0].name);
     if (!sched_read_scope(c, c->arg[1].name, &scope))
         return NULL;
-    if (sched_is_output(c->tree, b))
+    if (tree_is_parameter(c->tree, b))
         return sched_refuse(c, "'%s' is an argument of the program, which lives in global memory", b->name);
     ir_buffer *moved = ir_buffer_copy(c->cx, b);
     moved->scope = scope;

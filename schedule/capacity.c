@@ -4,8 +4,9 @@
  * it keeps. A scope without a limit in the target is never full; what of a hull is not a constant yet is left
  * to lowering, which knows all (lower/compact.c).
  */
-#include "ir/facts.h"
-#include "schedule/state.h"
+#include "ir/reason/facts.h"
+#include "schedule/depend.h"
+#include "tree/touch.h"
 
 static int64_t capacity(const target *t, ir_scope scope)
 {
@@ -14,18 +15,18 @@ static int64_t capacity(const target *t, ir_scope scope)
     return scope == IR_SHARED ? t->shared_bytes : scope == IR_LOCAL ? t->register_bytes : 0;
 }
 
-static int common_loops(const sched_sites *all, const ir_buffer *b)
+static int common_loops(const tree_sites *all, const ir_buffer *b)
 {
-    const sched_site *first = NULL;
+    const tree_site *first = NULL;
     int common = 0;
 
     for (int i = 0; i < all->n; i++) {
-        const sched_site *site = &all->at[i];
+        const tree_site *site = &all->at[i];
 
-        if (!sched_reads(site->block, b) && !sched_writes(site->block, b))
+        if (!tree_reads(site->block, b) && !tree_writes(site->block, b))
             continue;
         for (int k = 0; first && k < common; k++)
-            if (!sched_depth_under(site, first->loop[k]->loop.var))
+            if (!tree_depth_under(site, first->loop[k]->loop.var))
                 common = k;
         common = first ? common : site->n_loops;
         first = first ? first : site;
@@ -34,21 +35,21 @@ static int common_loops(const sched_sites *all, const ir_buffer *b)
 }
 
 /* The hull of all accesses; false: there is none. */
-static bool hull_of(const sched *s, const sched_sites *all, const ir_buffer *b, int fixed, ir_region *hull)
+static bool hull_of(const sched *s, const tree_sites *all, const ir_buffer *b, int fixed, ir_region *hull)
 {
-    ir_region *box = base_array(s->cx, ir_region, 2 * all->n);
-    const ir_facts *f = s->facts;
+    ir_region *box = base_array(s->view.cx, ir_region, 2 * all->n);
+    const ir_facts *f = s->view.facts;
     int n = 0;
 
     for (int i = 0; i < all->n; i++) {
-        const sched_site *site = &all->at[i];
-        const ir_region *access[] = {sched_access(site->block->reads, site->block->n_reads, b),
-                                     sched_access(site->block->writes, site->block->n_writes, b)};
+        const tree_site *site = &all->at[i];
+        const ir_region *access[] = {tree_access(site->block->reads, site->block->n_reads, b),
+                                     tree_access(site->block->writes, site->block->n_writes, b)};
 
         for (int k = 0; k < 2; k++)
             if (access[k]) {
-                f = sched_site_facts(s, site, fixed);
-                box[n++] = sched_box(s, site, access[k], fixed, true);
+                f = tree_site_facts(&s->view, site, fixed);
+                box[n++] = tree_box(&s->view, site, access[k], fixed, true);
             }
     }
     if (n > 0)
@@ -59,7 +60,7 @@ static bool hull_of(const sched *s, const sched_sites *all, const ir_buffer *b, 
 bool sched_fits(sched_call *c, const ir_program *after, const ir_buffer *b)
 {
     int64_t most = capacity(c->s->target, b->scope), bytes = base_dtype_bytes(b->dtype), extent;
-    sched_sites all = sched_all_sites(c->cx, after->body);
+    tree_sites all = tree_all_sites(c->cx, after->body);
     ir_region hull;
 
     if (!most || !hull_of(c->s, &all, b, common_loops(&all, b), &hull))
@@ -69,6 +70,6 @@ bool sched_fits(sched_call *c, const ir_program *after, const ir_buffer *b)
             return true;
     if (bytes <= most)
         return true;
-    return sched_refuse(c, "'%s' keeps %lld bytes at a time in scope %s, which has %lld", b->name, (long long)bytes,
-                        ir_scope_text(b->scope), (long long)most);
+    return sched_refuse(c, "'%s' keeps %lld bytes at a time in scope %s, which has %lld", b->name,
+                        (long long)bytes, ir_scope_text(b->scope), (long long)most);
 }

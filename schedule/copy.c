@@ -1,6 +1,9 @@
 /* schedule/copy.c -- nests that copy, and blocks that are redirected; see copy.h. */
 #include "schedule/copy.h"
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 bool sched_read_scope(sched_call *c, const char *word, ir_scope *scope)
 {
@@ -38,7 +41,7 @@ const char *const *sched_written_axes(sched_call *c, const ir_block *b, const ir
     const char **axis = (const char **)sched_numbered_axes(c, w->buffer->n);
     int *dim_of = base_array(c->cx, int, b->n_iters);
 
-    if (sched_plain_store(c->s, b, w, dim_of))
+    if (tree_plain_store(&c->s->view, b, w, dim_of))
         for (int i = 0; i < b->n_iters; i++)
             if (dim_of[i] >= 0)
                 axis[dim_of[i]] = b->iters[i].var->var.name;
@@ -53,7 +56,8 @@ static ir_iter *copy_iters(sched_call *c, const sched_copy *k)
     ir_iter *iters = base_array(c->cx, ir_iter, b->n + k->n_carried);
 
     for (int d = 0; d < b->n; d++)
-        iters[d] = (ir_iter){.var = ir_var(c->cx, k->axis[d], BASE_I64), .extent = b->shape[d], .kind = IR_SPATIAL};
+        iters[d] =
+            (ir_iter){.var = ir_var(c->cx, k->axis[d], BASE_I64), .extent = b->shape[d], .kind = IR_SPATIAL};
     for (int j = 0; j < k->n_carried; j++)
         iters[b->n + j] = (ir_iter){.var = ir_var(c->cx, base_format(c->cx, "step%d", j), BASE_I64),
                                     .extent = k->carried[j]->loop.extent,
@@ -61,8 +65,10 @@ static ir_iter *copy_iters(sched_call *c, const sched_copy *k)
     return iters;
 }
 
-/* What buffer i receives: the copy, or in the first iteration of the loops that carry it, what it begins with. */
-static const ir_expr *copied_value(sched_call *c, const sched_copy *k, const ir_iter *iters, const ir_expr *const *index, int i)
+/* What buffer i receives: the copy, or in the first iteration of the loops that carry it, what it begins
+ * with. */
+static const ir_expr *copied_value(sched_call *c, const sched_copy *k, const ir_iter *iters,
+                                   const ir_expr *const *index, int i)
 {
     const ir_buffer *b = k->from[i];
     const ir_expr *value = ir_load(c->cx, b, index, b->n), *at_first = NULL;
@@ -96,20 +102,22 @@ static const ir_block *copy_block(sched_call *c, const sched_copy *k)
     block->iters = iters;
     block->body = ir_seq(c->cx, store, k->n);
     block->loc = base_where(c->cx);
-    return block->body ? sched_refresh(c->s->facts, block) : NULL;
+    return block->body ? sched_refresh(c->s->view.facts, block) : NULL;
 }
 
 bool sched_may_copy(sched_call *c, const ir_buffer *b)
 {
-    if (!sched_leaves_padding(c->s, c->tree->body, b))
+    if (!tree_leaves_padding(&c->s->view, c->tree->body, b))
         return true;
-    return sched_refuse(c, "the layout of '%s' has padding that nothing fills, which a copy would read", b->name);
+    return sched_refuse(c, "the layout of '%s' has padding that nothing fills, which a copy would read",
+                        b->name);
 }
 
 /* What a block writes in all of its domain. */
 static ir_region domain_box(sched_call *c, const ir_block *b, const ir_region *write)
 {
-    const ir_expr **var = base_array(c->cx, const ir_expr *, b->n_iters), **min = base_array(c->cx, const ir_expr *, b->n_iters),
+    const ir_expr **var = base_array(c->cx, const ir_expr *, b->n_iters),
+                  **min = base_array(c->cx, const ir_expr *, b->n_iters),
                   **extent = base_array(c->cx, const ir_expr *, b->n_iters);
 
     for (int i = 0; i < b->n_iters; i++) {
@@ -117,22 +125,25 @@ static ir_region domain_box(sched_call *c, const ir_block *b, const ir_region *w
         min[i] = ir_int(c->cx, 0);
         extent[i] = b->iters[i].extent;
     }
-    return ir_region_over(c->s->facts, write, &(ir_ranges){.var = var, .min = min, .extent = extent, .n = b->n_iters}, NULL);
+    return ir_region_over(c->s->view.facts, write,
+                          &(ir_ranges){.var = var, .min = min, .extent = extent, .n = b->n_iters}, NULL);
 }
 
 /* What a block writes. A copy has the domain of its buffer, and loops over the written part of that alone. */
-static ir_region written_box(sched_call *c, const sched_site *s, const ir_region *write)
+static ir_region written_box(sched_call *c, const tree_site *s, const ir_region *write)
 {
-    const ir_facts *f = c->s->facts;
-    ir_region domain = domain_box(c, s->block, write), run = sched_box(c->s, s, write, 0, true);
+    const ir_facts *f = c->s->view.facts;
+    ir_region domain = domain_box(c, s->block, write), run = tree_box(&c->s->view, s, write, 0, true);
     const ir_expr **min = base_copy(c->cx, domain.min, (size_t)write->buffer->n * sizeof *min),
                   **extent = base_copy(c->cx, domain.extent, (size_t)write->buffer->n * sizeof *extent);
 
     for (int d = 0; d < write->buffer->n; d++) {
-        const ir_expr *end = ir_add(c->cx, min[d], extent[d]), *run_end = ir_add(c->cx, run.min[d], run.extent[d]);
+        const ir_expr *end = ir_add(c->cx, min[d], extent[d]),
+                      *run_end = ir_add(c->cx, run.min[d], run.extent[d]);
         bool inside = ir_prove_le(f, min[d], run.min[d]) && ir_prove_le(f, run_end, end);
 
-        if (!inside || !(ir_prove(f, ir_lt(c->cx, min[d], run.min[d])) || ir_prove(f, ir_lt(c->cx, run_end, end))))
+        if (!inside ||
+            !(ir_prove(f, ir_lt(c->cx, min[d], run.min[d])) || ir_prove(f, ir_lt(c->cx, run_end, end))))
             continue;
         min[d] = ir_simplify(f, run.min[d]);
         extent[d] = ir_simplify(f, run.extent[d]);
@@ -142,18 +153,18 @@ static ir_region written_box(sched_call *c, const sched_site *s, const ir_region
     return domain;
 }
 
-void sched_copy_written(sched_call *c, const sched_sites *all, const ir_buffer *b, sched_copy *k)
+void sched_copy_written(sched_call *c, const tree_sites *all, const ir_buffer *b, sched_copy *k)
 {
     ir_region *box = base_array(c->cx, ir_region, all->n);
     int n = 0;
 
     for (int i = 0; i < all->n; i++) {
-        const ir_region *write = sched_access(all->at[i].block->writes, all->at[i].block->n_writes, b);
+        const ir_region *write = tree_access(all->at[i].block->writes, all->at[i].block->n_writes, b);
 
         if (write)
             box[n++] = written_box(c, &all->at[i], write);
     }
-    ir_region hull = n ? ir_region_union(c->s->facts, box, n) : ir_region_whole(c->cx, b);
+    ir_region hull = n ? ir_region_union(c->s->view.facts, box, n) : ir_region_whole(c->cx, b);
     k->first_written = hull.min;
     k->min = base_copy(c->cx, hull.min, (size_t)b->n * sizeof *k->min);
     k->extent = base_copy(c->cx, hull.extent, (size_t)b->n * sizeof *k->extent);
@@ -163,14 +174,15 @@ const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_cop
 {
     const ir_block *block = copy_block(c, k);
     int n = k->from[0]->n;
-    const ir_expr **var = base_array(c->cx, const ir_expr *, n), **bind = base_array(c->cx, const ir_expr *, n + k->n_carried),
-                  *where = k->where;
+    const ir_expr **var = base_array(c->cx, const ir_expr *, n),
+                  **bind = base_array(c->cx, const ir_expr *, n + k->n_carried), *where = k->where;
     ir_facts *in = ir_facts_new(c->cx, f);
 
     for (int d = 0; block && d < n; d++) {
-        var[d] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%s", k->name, k->axis[d])), BASE_I64);
+        var[d] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%s", k->name, k->axis[d])),
+                        BASE_I64);
         bind[d] = ir_add(c->cx, k->min[d], var[d]);
-        sched_know_loop(in, var[d], k->extent[d], false);
+        tree_know_loop(in, var[d], k->extent[d], false);
         where = sched_domain_guard(in, where, bind[d], block->iters[d].extent);
         const ir_expr *written = ir_ge(c->cx, bind[d], k->first_written[d]);
         if (!ir_is_value(k->first_written[d], 0) && !ir_prove(in, written))
@@ -210,7 +222,7 @@ static const ir_block *redirected(sched_call *c, const ir_block *b, int n, const
 
     copy->body = ir_rewrite_stmt(&r.rw, b->body);
     copy->init = b->init ? ir_rewrite_stmt(&r.rw, b->init) : NULL;
-    return copy->body && (copy->init || !b->init) ? sched_refresh(c->s->facts, copy) : NULL;
+    return copy->body && (copy->init || !b->init) ? sched_refresh(c->s->view.facts, copy) : NULL;
 }
 
 const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, const ir_buffer *const *from,
@@ -221,8 +233,8 @@ const ir_stmt *sched_redirect(sched_call *c, const ir_stmt *s, int n_buffers, co
             return s;
         return sched_with_block(c->cx, s, redirected(c, s->block.block, n_buffers, from, to));
     }
-    for (int i = 0, m = sched_n_children(s); s && i < m; i++) {
-        const ir_stmt *child = sched_redirect(c, sched_child(s, i), n_buffers, from, to, names, n);
+    for (int i = 0, m = tree_n_children(s); s && i < m; i++) {
+        const ir_stmt *child = sched_redirect(c, tree_child(s, i), n_buffers, from, to, names, n);
 
         s = child ? sched_with_child(c->cx, s, i, child) : NULL;
     }

@@ -1,9 +1,11 @@
-/* schedule/copy.h -- nests that copy boxes between buffers, and blocks that use one buffer in place of another; what caches
- * are made of.
+/* schedule/copy.h -- inside the room: nests that copy boxes between buffers, and blocks that use one
+ * buffer in place of another; what caches are made of.
  *
- *     sched_copy k = {.name = "A.cache.local", .role = IR_ROLE_CACHE, .from = &A, .to = &cache, .n = 1, .axis = axes};
+ *     sched_copy k = {.name = "A.cache.local", .role = IR_ROLE_CACHE, .from = &A, .to = &cache, .n = 1,
+ *         .axis = axes};
  *     sched_copy_written(c, &all, A, &k);
- *     nest = sched_copy_nest(c, facts, &k);    // for ax0 in 0..8 { block A.cache.local { cache[ax0] = A[ax0] } }
+ *     // for ax0 in 0..8 { block A.cache.local { cache[ax0] = A[ax0] } }
+ *     nest = sched_copy_nest(c, facts, &k);
  */
 #ifndef SCHEDULE_COPY_H
 #define SCHEDULE_COPY_H
@@ -19,7 +21,8 @@ typedef struct {
     const ir_expr **min, **extent;       /* of the part to copy */
     const ir_expr *const *first_written; /* nothing writes what lies in front of it */
     const ir_expr *where;                /* over loops around; NULL: always */
-    /* Loops around that carry what is copied from one iteration to the next: iteration variables of the block, of kind scan. */
+    /* Loops around that carry what is copied from one iteration to the next: iteration variables of the
+     * block, of kind scan. */
     const ir_stmt *const *carried;
     int n_carried;
     /* What is stored in their first iteration instead of a copy, over `index`; NULL: nothing else. */
@@ -27,8 +30,9 @@ typedef struct {
     const ir_expr *const *index; /* the variables of `first`, one for each dimension, or NULL */
 } sched_copy;
 
-/* All of b that blocks write (what lives within the steps of a scan begins behind those that are given); of an input, all. */
-void sched_copy_written(sched_call *c, const sched_sites *all, const ir_buffer *b, sched_copy *k);
+/* All of b that blocks write (what lives within the steps of a scan begins behind those that are given); of
+ * an input, all. */
+void sched_copy_written(sched_call *c, const tree_sites *all, const ir_buffer *b, sched_copy *k);
 /* Refuses where a copy of the buffer would read padding of its layout that was never written. */
 bool sched_may_copy(sched_call *c, const ir_buffer *b);
 const ir_stmt *sched_copy_nest(sched_call *c, const ir_facts *f, const sched_copy *k);

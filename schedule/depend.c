@@ -1,278 +1,45 @@
-/* schedule/depend.c -- independence of iterations.
- *
- * All answers are proofs: "no" means that the fact was not proven. An iteration of a loop can only be disturbed by another one where an
- * element crosses between them, and none does where
- * - the buffer is private to the loop (private.c), or
- * - one block owns it: distinct iterations of that block write distinct elements (fill.c), and everything else in an iteration stays within
- *   what the owner writes in the same iteration, or
- * - the loop runs at most once.
- *
- * Lowering has to find out which of these it was (lower/compact.c): another proof that elements are distinct has its counterpart in lower_apart.
- */
-#include "ir/facts.h"
-#include "schedule/state.h"
+/* schedule/depend.c -- refusals where a step would break a dependence that tree/depend.h finds. */
+#include "schedule/depend.h"
 
-typedef struct {
-    ir_walk w;
-    bool found;
-} effect_search;
+#include "tree/depend.h"
 
-const char *sched_kind_text(ir_iter_kind kind)
+/* The loops that the block was in before the step as well; all of them where it is new. */
+static int loops_kept(sched_call *c, const tree_site *now)
 {
-    switch (kind) {
-    case IR_SPATIAL: return "a spatial";
-    case IR_REDUCE_ITER: return "a reduction";
-    case IR_SCAN: return "a scan";
-    case IR_OPAQUE: return "an opaque";
-    }
-    return NULL;
+    tree_sites before = tree_all_sites(c->cx, c->tree->body);
+    const tree_site *old = tree_site_named(&before, now->block->name);
+
+    return old ? tree_common_loops(old, now) : now->n_loops;
 }
 
-const char *sched_not_idempotent(tec_context *cx, const ir_block *b)
+/* Only writers that share a loop can fall short: the others have covered their whole domain. Nor can those
+ * that in an iteration of loops, which the block does not leave, write nothing that it reads: earlier
+ * iterations have, and come before as they did. */
+bool sched_reads_are_written(sched_call *c, const ir_stmt *root, const char *block)
 {
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SCAN || b->iters[i].kind == IR_OPAQUE)
-            return b->iters[i].kind == IR_SCAN ? "it is a step of a scan" : "it is opaque";
-    for (int i = 0; i < b->n_reads; i++)
-        if (sched_writes(b, b->reads[i].buffer))
-            return base_format(cx, "it reads '%s', which it writes", b->reads[i].buffer->name);
-    if (sched_adds(cx, b))
-        return "it does not initialise its reduction itself";
-    return sched_has_effect(cx, b->body) ? "it calls a function with an effect" : NULL;
-}
+    tree_sites all = tree_all_sites(c->cx, root);
+    const tree_site *q = tree_site_named(&all, block);
+    int kept = loops_kept(c, q);
 
-static bool look_for_effect(ir_walk *w, const ir_expr *e)
-{
-    ((effect_search *)w)->found |= (e->has & IR_HAS_EFFECT) != 0;
-    return false;
-}
+    for (int i = 0; i < all.n; i++) {
+        const tree_site *w = &all.at[i];
+        int fixed = tree_common_loops(w, q);
 
-bool sched_has_effect(tec_context *cx, const ir_stmt *body)
-{
-    effect_search x = {.w = {.cx = cx, .expr = look_for_effect}};
+        for (int j = 0; w != q && fixed && j < q->block->n_reads; j++) {
+            const ir_region *read = &q->block->reads[j],
+                            *write = tree_access(w->block->writes, w->block->n_writes, read->buffer);
 
-    ir_walk_stmt(&x.w, body);
-    return x.found;
-}
-
-/* ---- independence ---- */
-
-/* Distinct iterations of the loop write distinct elements: one index moves by at least the width of its box. */
-static bool strides_apart(const sched *s, const sched_site *site, const ir_region *box, const ir_expr *var, int depth)
-{
-    const ir_facts *f = sched_site_facts(s, site, depth);
-
-    for (int d = 0; d < box->buffer->n; d++) {
-        const ir_expr *rest;
-        int64_t step;
-
-        if (!ir_linear(f, box->min[d], &var, 1, &step, &rest) || step == 0)
-            continue;
-        if (ir_prove_le(f, box->extent[d], ir_int(s->cx, step < 0 ? -step : step)))
-            return true;
-    }
-    return false;
-}
-
-/* An iteration of the loop touches a box of the buffer that no other one does: it may read there what it wrote, as the steps of a
- * scan do. */
-static bool all_apart(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
-{
-    ir_region *box = base_array(s->cx, ir_region, 2 * all->n);
-    const sched_site *site = NULL;
-    int n = 0, depth = 0;
-
-    for (int i = 0; i < all->n; i++) {
-        const ir_block *block = all->at[i].block;
-        const ir_region *access[] = {sched_access(block->reads, block->n_reads, b),
-                                     sched_access(block->writes, block->n_writes, b)};
-        int below = sched_depth_under(&all->at[i], var);
-
-        for (int k = 0; below && k < 2; k++)
-            if (access[k]) {
-                site = &all->at[i];
-                depth = below;
-                box[n++] = sched_box(s, site, access[k], depth, true);
-            }
-    }
-    ir_region hull = ir_region_union(sched_site_facts(s, site, depth), box, n);
-    return strides_apart(s, site, &hull, var, depth);
-}
-
-bool sched_shared_under(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
-{
-    int n = 0;
-
-    for (int i = 0; i < all->n; i++)
-        n += sched_depth_under(&all->at[i], var) && (sched_reads(all->at[i].block, b) || sched_writes(all->at[i].block, b));
-    return n > 1;
-}
-
-/* A spatial axis is empty, so that neither the block nor its init ever runs. */
-static bool has_no_points(const sched *s, const ir_block *b)
-{
-    for (int i = 0; i < b->n_iters; i++)
-        if (b->iters[i].kind == IR_SPATIAL && ir_prove_le(s->facts, b->iters[i].extent, ir_int(s->cx, 0)))
-            return true;
-    return false;
-}
-
-/* The block runs in the first iteration of its loop at most: the extent or the predicate sees to that, or the block never runs. */
-static bool runs_once(const sched *s, const sched_site *site, const ir_expr *var)
-{
-    int depth = sched_depth_under(site, var);
-
-    if (has_no_points(s, site->block))
-        return true;
-    if (ir_prove_le(sched_site_facts(s, site, depth - 1), site->loop[depth - 1]->loop.extent, ir_int(s->cx, 1)))
-        return true;
-    if (!sched_mentions(s->cx, site->stmt->block.where, var))
-        return false;
-    ir_facts *inside = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));
-    ir_facts_assume(inside, site->stmt->block.where);
-    return ir_prove_le(inside, var, ir_int(s->cx, 0));
-}
-
-static bool all_run_once(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
-{
-    for (int i = 0; i < all->n; i++) {
-        const ir_block *block = all->at[i].block;
-
-        if (sched_depth_under(&all->at[i], var) && (sched_reads(block, b) || sched_writes(block, b)) && !runs_once(s, &all->at[i], var))
+            if (!write || tree_reads_within(&c->s->view, q, read, w, write, fixed) ||
+                tree_apart(&c->s->view, w, write, q, read, fixed < kept ? fixed : kept))
+                continue;
+            sched_refuse(c,
+                         "it is not proven that '%s' finds all of '%s' that it reads complete in one "
+                         "iteration of '%s'",
+                         q->block->name, read->buffer->name, q->loop[fixed - 1]->loop.var->var.name);
             return false;
-    }
-    return true;
-}
-
-static const char *conflict(const sched *s, const sched_sites *all, const sched_site *w, const ir_region *access,
-                            const ir_expr *var)
-{
-    const ir_buffer *b = access->buffer;
-    const ir_region *own = sched_access(w->block->reads, w->block->n_reads, b);
-    bool shared = sched_shared_under(all, b, var);
-    int depth = sched_depth_under(w, var);
-    ir_iter_kind kind = sched_kind_for(s->cx, w, var);
-
-    if (kind != IR_SPATIAL)
-        return base_format(s->cx, "'%s' is %s loop of '%s'", var->var.name, sched_kind_text(kind), w->block->name);
-    ir_region box = sched_box(s, w, access, depth, true);
-    bool apart = strides_apart(s, w, &box, var, depth);
-    if ((own || shared) && all_apart(s, all, b, var)) /* otherwise the box is all that the loop touches */
-        return NULL;
-    if (!apart && !sched_digits_apart(s, w, access, var, depth) && !runs_once(s, w, var))
-        return base_format(s->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'", var->var.name,
-                           b->name);
-    if (own && sched_never_meets(s, w, own, w, var))
-        own = NULL;
-    if (!shared)
-        return own ? base_format(s->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
-    if (own || !sched_all_within(s, all, w, b, var, &box, true) ||
-        !(apart || sched_fills(s, w, access, &box, depth) || all_run_once(s, all, b, var)))
-        return base_format(s->cx,
-                           "it is not proven that each iteration of '%s' uses only its own elements of '%s', which '%s' writes",
-                           var->var.name, b->name, w->block->name);
-    return NULL;
-}
-
-static const char *aliased(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
-{
-    for (int i = 0; b->alias && i < all->n; i++) {
-        const ir_block *block = all->at[i].block;
-
-        if (!sched_depth_under(&all->at[i], var))
-            continue;
-        for (int j = 0; j < block->n_reads + block->n_writes; j++) {
-            const ir_buffer *other = j < block->n_reads ? block->reads[j].buffer : block->writes[j - block->n_reads].buffer;
-
-            if (other != b && other->alias == b->alias)
-                return base_format(s->cx, "'%s' and '%s' may share memory", b->name, other->name);
         }
     }
-    return NULL;
-}
-
-/* Some writer must own the buffer; the reason that the first one gives is the one to read. */
-const char *sched_buffer_dependence(const sched *s, const sched_sites *all, const ir_buffer *b, const ir_expr *var)
-{
-    const char *reason = NULL;
-
-    for (int i = 0; i < all->n; i++) {
-        const sched_site *w = &all->at[i];
-        const ir_region *access = sched_depth_under(w, var) ? sched_access(w->block->writes, w->block->n_writes, b) : NULL;
-
-        if (!access)
-            continue;
-        const char *why = conflict(s, all, w, access, var);
-        if (!why)
-            return aliased(s, all, b, var);
-        reason = reason ? reason : why;
-    }
-    return reason;
-}
-
-/* The block runs once for all iterations of its loop `depth`: its threads share the work (bind.c, need_common_work). */
-static bool is_common_work(const sched_site *site, int depth)
-{
-    for (int i = depth; i < site->n_loops; i++)
-        if (site->loop[i]->loop.how == site->loop[depth - 1]->loop.how)
-            return true;
-    return false;
-}
-
-/* Memory that the threads of a block share is no thread's own, whatever each of them writes first, unless they fill it together. */
-static bool is_shared_by_threads(const sched_sites *all, const ir_buffer *b, const ir_expr *var)
-{
-    for (int i = 0; i < all->n && (b->scope == IR_SHARED || b->scope == IR_WARP); i++) {
-        int depth = sched_depth_under(&all->at[i], var);
-        ir_how how = depth ? all->at[i].loop[depth - 1]->loop.how : IR_SERIAL;
-
-        if (how >= IR_THREAD_X && how <= IR_THREAD_Z && sched_writes(all->at[i].block, b) && !is_common_work(&all->at[i], depth))
-            return true;
-    }
-    return false;
-}
-
-/* No two iterations of the loop run a block. */
-static bool runs_at_most_once(const sched *s, const sched_sites *all, const ir_expr *var)
-{
-    for (int i = 0; i < all->n; i++)
-        if (sched_depth_under(&all->at[i], var) && !runs_once(s, &all->at[i], var))
-            return false;
     return true;
-}
-
-static const char *dependence(const sched *s, const sched_sites *all, const ir_expr *var)
-{
-    base_map done = {0};
-
-    for (int i = 0; i < all->n; i++) {
-        const ir_block *block = all->at[i].block;
-
-        if (!sched_depth_under(&all->at[i], var))
-            continue;
-        for (int j = 0; j < block->n_writes; j++) {
-            const ir_buffer *b = block->writes[j].buffer;
-
-            if (base_map_has(&done, b))
-                continue;
-            base_map_put(s->cx, &done, b, b);
-            if (!is_shared_by_threads(all, b, var) && sched_private(s, all, b, var))
-                continue;
-            const char *reason = sched_buffer_dependence(s, all, b, var);
-            if (reason)
-                return reason;
-        }
-        if (sched_has_effect(s->cx, block->body))
-            return base_format(s->cx, "'%s' calls a function with an effect", block->name);
-    }
-    return NULL;
-}
-
-const char *sched_dependence(const sched *s, const sched_sites *all, const ir_expr *var)
-{
-    const char *reason = dependence(s, all, var);
-
-    return reason && runs_at_most_once(s, all, var) ? NULL : reason;
 }
 
 bool sched_takes_loops(sched_call *c, const sched_path *to)
@@ -288,9 +55,10 @@ bool sched_takes_loops(sched_call *c, const sched_path *to)
     return true;
 }
 
+/* The loops of the path were independent before the step; the new tree may have changed what they hold. */
 bool sched_still_independent(sched_call *c, const sched_path *to, const ir_stmt *root)
 {
-    sched_sites all = {0};
+    tree_sites all = {0};
 
     for (int i = 0; i < to->n; i++) {
         const ir_stmt *l = to->link[i].stmt;
@@ -298,8 +66,8 @@ bool sched_still_independent(sched_call *c, const sched_path *to, const ir_stmt 
         if (l->kind != IR_FOR || l->loop.how == IR_SERIAL || l->loop.how == IR_UNROLLED)
             continue;
         if (!all.n)
-            all = sched_all_sites(c->cx, root);
-        const char *reason = sched_dependence(c->s, &all, l->loop.var);
+            all = tree_all_sites(c->cx, root);
+        const char *reason = tree_dependence(&c->s->view, &all, l->loop.var);
         if (reason) {
             sched_refuse(c, "'%s' is %s, and %s", l->loop.var->var.name, ir_how_text(l->loop.how), reason);
             return false;

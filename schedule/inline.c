@@ -1,14 +1,17 @@
-/* schedule/inline.c -- compute_inline and reverse_inline: a stage disappears into its readers, or into its producer.
+/* schedule/inline.c -- compute_inline and reverse_inline: a stage disappears into its readers, or into its
+ * producer.
  *
  *     P[y] = A[y]*2                                  compute_inline(P)
  *     C[y] = P[y] + P[y]*P[y+1]                =>    C[y] = let p = A[y]*2 in p + p*(A[y+1]*2)
  *
- * The stored value has the dtype of the buffer already, so its casts stay. A value that is used more than once becomes a let
- * where at least one use is evaluated in any case; a value that is used below conditions only stays there, since its loads may
- * be out of bounds elsewhere.
+ * The stored value has the dtype of the buffer already, so its casts stay. A value that is used more than
+ * once becomes a let where at least one use is evaluated in any case; a value that is used below conditions
+ * only stays there, since its loads may be out of bounds elsewhere.
  */
-#include "ir/facts.h"
-#include "schedule/state.h"
+#include "ir/reason/facts.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* ---- the value of a stage at an index ---- */
 
@@ -95,9 +98,9 @@ static int first_lazy_operand(const ir_expr *e)
     return e->op == IR_AND || e->op == IR_OR || e->op == IR_SELECT ? 1 : 3;
 }
 
-/* Counts the uses that are evaluated in any case. What stands in the body of a let may use its variable, so it is left to a
- * root of its own. A node that several parents share is counted twice at most: that is all that matters, and shared chains stay
- * cheap. */
+/* Counts the uses that are evaluated in any case. What stands in the body of a let may use its variable, so
+ * it is left to a root of its own. A node that several parents share is counted twice at most: that is all
+ * that matters, and shared chains stay cheap. */
 static void count_uses(inlining *x, const ir_expr *e)
 {
     intptr_t visits = (intptr_t)base_map_get(&x->visits, e);
@@ -161,7 +164,8 @@ static bool any_load(tec_context *cx, const ir_expr *e, const ir_buffer *b)
     return x.found;
 }
 
-/* Operands of a condition and bodies of lets are roots of their own, after the values that exist in any case were taken. */
+/* Operands of a condition and bodies of lets are roots of their own, after the values that exist in any case
+ * were taken. */
 static const ir_expr *inline_node(ir_rewrite *rw, const ir_expr *e)
 {
     inlining *x = (inlining *)rw;
@@ -172,7 +176,8 @@ static const ir_expr *inline_node(ir_rewrite *rw, const ir_expr *e)
         return !g ? e : g->var ? g->var : g->value;
     }
     if (e->op == IR_LET)
-        return ir_let(rw->cx, e->let.var, ir_rewrite_expr(rw, e->let.value), inline_root(x->v, ir_rewrite_expr(rw, e->let.body)));
+        return ir_let(rw->cx, e->let.var, ir_rewrite_expr(rw, e->let.value),
+                      inline_root(x->v, ir_rewrite_expr(rw, e->let.body)));
     if (lazy == 3)
         return ir_rewrite_children(rw, e);
     const ir_expr *arg[3] = {NULL};
@@ -241,15 +246,16 @@ static const ir_block *inline_into(const stage_value *v, const ir_facts *f, cons
     return copy->body && (!b->init || copy->init) ? sched_refresh(f, copy) : NULL;
 }
 
-static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, const ir_facts *f, const ir_stmt *s)
+static const ir_stmt *inline_everywhere(sched_call *c, const stage_value *v, const ir_facts *f,
+                                        const ir_stmt *s)
 {
     if (s->kind == IR_BLOCK) {
-        if (s->block.block == v->block || !sched_reads(s->block.block, v->buffer))
+        if (s->block.block == v->block || !tree_reads(s->block.block, v->buffer))
             return s;
         return sched_with_block(c->cx, s, inline_into(v, f, s->block.block));
     }
-    for (int i = 0, n = sched_n_children(s); s && i < n; i++) {
-        const ir_stmt *child = inline_everywhere(c, v, f, sched_child(s, i));
+    for (int i = 0, n = tree_n_children(s); s && i < n; i++) {
+        const ir_stmt *child = inline_everywhere(c, v, f, tree_child(s, i));
 
         s = child ? sched_with_child(c->cx, s, i, child) : NULL;
     }
@@ -264,14 +270,14 @@ static bool invert_store(sched_call *c, const ir_block *b, stage_value *v)
     int *dim_of = base_array(c->cx, int, b->n_iters);
     const ir_expr **point = base_array(c->cx, const ir_expr *, v->buffer->n),
                   **iter = base_array(c->cx, const ir_expr *, b->n_iters);
-    sched_layout l;
+    tree_layout l;
 
     v->point = point;
     v->iter = iter;
-    if (sched_plain_store(c->s, b, &b->writes[0], dim_of)) {
+    if (tree_plain_store(&c->s->view, b, &b->writes[0], dim_of)) {
         for (int i = 0; i < b->n_iters; i++)
             if (dim_of[i] >= 0) {
-                const ir_expr *shift = ir_int(c->cx, sched_store_shift(&b->writes[0], dim_of[i]));
+                const ir_expr *shift = ir_int(c->cx, tree_store_shift(&b->writes[0], dim_of[i]));
 
                 point[dim_of[i]] = b->iters[i].var;
                 iter[i] = ir_sub(c->cx, b->iters[i].var, shift);
@@ -281,7 +287,7 @@ static bool invert_store(sched_call *c, const ir_block *b, stage_value *v)
                 return sched_refuse(c, "'%s' does not write all of '%s'", b->name, v->buffer->name);
         return true;
     }
-    if (!sched_invert_store(c->s, b, &b->writes[0], &l))
+    if (!tree_invert_store(&c->s->view, b, &b->writes[0], &l))
         return sched_refuse(c, "the store of '%s' cannot be inverted", b->name);
     v->point = l.point;
     v->iter = l.var;
@@ -291,7 +297,7 @@ static bool invert_store(sched_call *c, const ir_block *b, stage_value *v)
 /* The block is one store that can be inverted. */
 static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
 {
-    *v = (stage_value){.cx = c->cx, .block = b, .store = b->body, .facts = c->s->facts};
+    *v = (stage_value){.cx = c->cx, .block = b, .store = b->body, .facts = c->s->view.facts};
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind != IR_SPATIAL)
             return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial stages can be inlined",
@@ -302,55 +308,58 @@ static bool read_value(sched_call *c, const ir_block *b, stage_value *v)
     return invert_store(c, b, v);
 }
 
-static bool only_writer(sched_call *c, const sched_sites *all, const sched_site *p, const ir_buffer *b)
+static bool only_writer(sched_call *c, const tree_sites *all, const tree_site *p, const ir_buffer *b)
 {
     for (int i = 0; i < all->n; i++)
-        if (&all->at[i] != p && sched_writes(all->at[i].block, b))
-            return sched_refuse(c, "'%s' is not the only writer of '%s': '%s' writes it too", p->block->name, b->name,
-                                all->at[i].block->name);
+        if (&all->at[i] != p && tree_writes(all->at[i].block, b))
+            return sched_refuse(c, "'%s' is not the only writer of '%s': '%s' writes it too", p->block->name,
+                                b->name, all->at[i].block->name);
     return true;
 }
 
 /* The loops that P, w and all readers of the buffer have in common. */
-static int loops_around(const sched_sites *all, const sched_site *p, const sched_site *w, const ir_buffer *b)
+static int loops_around(const tree_sites *all, const tree_site *p, const tree_site *w, const ir_buffer *b)
 {
-    int common = sched_common_loops(p, w);
+    int common = tree_common_loops(p, w);
 
     for (int i = 0; i < all->n; i++)
-        if (sched_reads(all->at[i].block, b)) {
-            int with = sched_common_loops(p, &all->at[i]);
+        if (tree_reads(all->at[i].block, b)) {
+            int with = tree_common_loops(p, &all->at[i]);
             common = with < common ? with : common;
         }
     return common;
 }
 
-/* In an iteration of those, w writes nothing of what P reads in this access: P reads what earlier iterations wrote. */
-static bool earlier_only(sched_call *c, const sched_sites *all, const sched_site *p, const ir_region *read, const sched_site *w,
-                         const ir_buffer *b)
+/* In an iteration of those, w writes nothing of what P reads in this access: P reads what earlier iterations
+ * wrote. */
+static bool earlier_only(sched_call *c, const tree_sites *all, const tree_site *p, const ir_region *read,
+                         const tree_site *w, const ir_buffer *b)
 {
     int around = loops_around(all, p, w, b);
 
-    return around && sched_apart(c->s, p, read, w, sched_access(w->block->writes, w->block->n_writes, read->buffer), around);
+    return around && tree_apart(&c->s->view, p, read, w,
+                                tree_access(w->block->writes, w->block->n_writes, read->buffer), around);
 }
 
-/* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a loop in which one
- * is computed. */
-static bool inputs_last(sched_call *c, const sched_sites *all, const sched_site *p, const ir_buffer *b)
+/* The inputs hold the same values when the readers run: nothing writes them after P, and no reader leaves a
+ * loop in which one is computed. */
+static bool inputs_last(sched_call *c, const tree_sites *all, const tree_site *p, const ir_buffer *b)
 {
     for (int i = 0; i < all->n; i++) {
-        const sched_site *w = &all->at[i];
+        const tree_site *w = &all->at[i];
 
         for (int j = 0; w != p && j < p->block->n_reads; j++) {
-            if (!sched_writes(w->block, p->block->reads[j].buffer))
+            if (!tree_writes(w->block, p->block->reads[j].buffer))
                 continue;
             if (w->order > p->order && earlier_only(c, all, p, &p->block->reads[j], w, b))
                 continue;
             if (w->order > p->order)
-                return sched_refuse(c, "'%s' overwrites '%s', which '%s' reads", w->block->name, p->block->reads[j].buffer->name,
-                                    p->block->name);
+                return sched_refuse(c, "'%s' overwrites '%s', which '%s' reads", w->block->name,
+                                    p->block->reads[j].buffer->name, p->block->name);
             for (int k = 0; k < w->n_loops; k++)
-                for (int r = 0; sched_depth_under(p, w->loop[k]->loop.var) && r < all->n; r++)
-                    if (sched_reads(all->at[r].block, b) && !sched_depth_under(&all->at[r], w->loop[k]->loop.var))
+                for (int r = 0; tree_depth_under(p, w->loop[k]->loop.var) && r < all->n; r++)
+                    if (tree_reads(all->at[r].block, b) &&
+                        !tree_depth_under(&all->at[r], w->loop[k]->loop.var))
                         return sched_refuse(c, "'%s' reads '%s' outside loop '%s', in which '%s' is computed",
                                             all->at[r].block->name, b->name, w->loop[k]->loop.var->var.name,
                                             p->block->reads[j].buffer->name);
@@ -367,14 +376,14 @@ static bool not_shared(sched_call *c, const ir_buffer *b)
 /* A buffer that is to be dropped. */
 static bool may_vanish(sched_call *c, const ir_buffer *b)
 {
-    if (sched_is_output(c->tree, b))
+    if (tree_is_parameter(c->tree, b))
         return sched_refuse(c, "'%s' is an argument of the program; it must be written", b->name);
     return not_shared(c, b);
 }
 
-static bool may_inline(sched_call *c, const sched_sites *all, const sched_site *p, const stage_value *v)
+static bool may_inline(sched_call *c, const tree_sites *all, const tree_site *p, const stage_value *v)
 {
-    const char *reason = sched_not_idempotent(c->cx, p->block);
+    const char *reason = tree_not_idempotent(c->cx, p->block);
     bool read = false;
 
     if (reason)
@@ -384,14 +393,27 @@ static bool may_inline(sched_call *c, const sched_sites *all, const sched_site *
     for (int i = 0; i < all->n; i++) {
         const ir_block *r = all->at[i].block;
 
-        read = read || sched_reads(r, v->buffer);
+        read = read || tree_reads(r, v->buffer);
         for (int j = 0; j < r->n_iters; j++)
-            if (sched_reads(r, v->buffer) && r->iters[j].kind == IR_OPAQUE)
+            if (tree_reads(r, v->buffer) && r->iters[j].kind == IR_OPAQUE)
                 return sched_refuse(c, "'%s' is opaque and reads '%s' as it is", r->name, v->buffer->name);
     }
     if (!read)
         return sched_refuse(c, "nothing reads '%s'", v->buffer->name);
     return only_writer(c, all, p, v->buffer) && inputs_last(c, all, p, v->buffer);
+}
+
+/* A stage that reads its producer at n places, and is read at n places itself, grows n-fold with each stage
+ * that is inlined: past this many nodes the steps and passes that follow take minutes. */
+enum { MAX_NODES = 1 << 16 };
+
+static bool stays_small(sched_call *c, const ir_stmt *body)
+{
+    int before = ir_count_nodes(c->cx, c->tree->body), after = body ? ir_count_nodes(c->cx, body) : 0;
+
+    return after <= MAX_NODES || after <= before ||
+           sched_refuse(c, "the program would grow from %d to %d nodes; at most %d are possible", before,
+                        after, MAX_NODES);
 }
 
 /* compute_inline(P): every read of P becomes P's expression there. */
@@ -402,17 +424,18 @@ const ir_program *sched_do_compute_inline(sched_call *c)
 
     if (!sched_need_block(c, c->arg[0].name, &at) || !read_value(c, sched_end(&at)->block.block, &v))
         return NULL;
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    if (!may_inline(c, &all, sched_site_named(&all, c->arg[0].name), &v))
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    if (!may_inline(c, &all, tree_site_named(&all, c->arg[0].name), &v))
         return NULL;
-    const ir_stmt *body = inline_everywhere(c, &v, c->s->facts, sched_remove(c->cx, &at));
-    const ir_program *after = sched_with_body(c, body);
+    const ir_stmt *body = inline_everywhere(c, &v, c->s->view.facts, sched_remove(c->cx, &at));
+    const ir_program *after = stays_small(c, body) ? sched_with_body(c, body) : NULL;
     return after ? sched_drop_buffer(c->cx, after, v.buffer) : NULL;
 }
 
 /* ---- reverse_inline ---- */
 
-/* Q reads its producer's buffer at one index, each dimension an iteration variable of Q with the producer's extent. */
+/* Q reads its producer's buffer at one index, each dimension an iteration variable of Q with the producer's
+ * extent. */
 static const ir_expr *single_read(sched_call *c, const ir_block *q, const ir_buffer *x, inlining *loads)
 {
     count_uses(loads, q->body->store.value);
@@ -447,8 +470,9 @@ static bool axes_match(sched_call *c, const stage_value *p, const stage_value *q
         bool found = ir_is_value(at, 0);
 
         for (int k = 0; k < p->block->n_iters; k++)
-            found = found || (at == p->block->iters[k].var &&
-                              ir_prove_equal(c->s->facts, p->block->iters[k].extent, q->block->iters[i].extent));
+            found = found ||
+                    (at == p->block->iters[k].var &&
+                     ir_prove_equal(c->s->view.facts, p->block->iters[k].extent, q->block->iters[i].extent));
         if (!found)
             return false;
     }
@@ -456,16 +480,17 @@ static bool axes_match(sched_call *c, const stage_value *p, const stage_value *q
 }
 
 /* Q reads every element of P's buffer at one of its points: what those are, over P's. */
-static bool same_domain(sched_call *c, const stage_value *p, const stage_value *q, const ir_expr *load, ir_subst *map)
+static bool same_domain(sched_call *c, const stage_value *p, const stage_value *q, const ir_expr *load,
+                        ir_subst *map)
 {
     ir_region read = ir_region_point(c->cx, p->buffer, load->load.index);
-    ir_facts *f = ir_facts_new(c->cx, c->s->facts);
+    ir_facts *f = ir_facts_new(c->cx, c->s->view.facts);
     ir_subst written = {0};
-    sched_layout l;
+    tree_layout l;
 
-    if (!sched_invert_read(c->s, q->block, &read, &l))
-        return sched_refuse(c, "it is not proven that '%s' reads all of '%s', each element once", q->block->name,
-                            p->buffer->name);
+    if (!tree_invert_read(&c->s->view, q->block, &read, &l))
+        return sched_refuse(c, "it is not proven that '%s' reads all of '%s', each element once",
+                            q->block->name, p->buffer->name);
     for (int i = 0; i < p->block->n_iters; i++)
         ir_facts_range(f, p->block->iters[i].var, ir_int(c->cx, 0), p->block->iters[i].extent);
     for (int d = 0; d < p->buffer->n; d++)
@@ -474,14 +499,15 @@ static bool same_domain(sched_call *c, const stage_value *p, const stage_value *
         const ir_iter *axis = &q->block->iters[i];
         const ir_expr *at = l.var[i] ? ir_simplify(f, ir_apply(c->cx, &written, l.var[i])) : ir_int(c->cx, 0);
 
-        if (!l.var[i] && !ir_prove_equal(c->s->facts, axis->extent, ir_int(c->cx, 1)))
-            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name, q->block->name,
-                                p->buffer->name);
+        if (!l.var[i] && !ir_prove_equal(c->s->view.facts, axis->extent, ir_int(c->cx, 1)))
+            return sched_refuse(c, "axis '%s' of '%s' is no dimension of '%s'", axis->var->var.name,
+                                q->block->name, p->buffer->name);
         base_map_put(c->cx, &map->vars, axis->var, at);
     }
-    if (!axes_match(c, p, q, map) &&
-        (sched_is_padded(c->s, q->block, &l) || sched_leaves_padding(c->s, c->tree->body, p->buffer)))
-        return sched_refuse(c, "it is not proven that '%s' has a point for each of '%s'", p->block->name, q->block->name);
+    if (!axes_match(c, p, q, map) && (tree_is_padded(&c->s->view, q->block, &l) ||
+                                      tree_leaves_padding(&c->s->view, c->tree->body, p->buffer)))
+        return sched_refuse(c, "it is not proven that '%s' has a point for each of '%s'", p->block->name,
+                            q->block->name);
     return true;
 }
 
@@ -495,7 +521,8 @@ static const ir_block *merged(sched_call *c, const stage_value *p, const stage_v
     if (!load || !same_domain(c, p, q, load, &map))
         return NULL;
     const ir_expr *var = ir_let_var(c->cx, p->buffer->name, p->store->store.value);
-    exchange x = {.rw = {.cx = c->cx, .expr = exchange_load}, .buffer = p->buffer, .load = load, .value = var};
+    exchange x = {
+        .rw = {.cx = c->cx, .expr = exchange_load}, .buffer = p->buffer, .load = load, .value = var};
     bool once = ((use_group *)loads.groups.at[0])->uses == 1 || is_cheap(p->store->store.value);
     if (once)
         x.value = p->store->store.value;
@@ -507,21 +534,23 @@ static const ir_block *merged(sched_call *c, const stage_value *p, const stage_v
         value = ir_let(c->cx, var, p->store->store.value, value);
     const ir_expr **index = base_array(c->cx, const ir_expr *, q->buffer->n);
     for (int d = 0; d < q->buffer->n; d++)
-        index[d] = d < p->buffer->n && BASE_PLANT_ON(c->cx, reverse_inline_index) ? p->store->store.index[d]
-                                                                                 : ir_apply(c->cx, &map, q->store->store.index[d]);
+        index[d] = d < p->buffer->n && BASE_PLANT_ON(c->cx, reverse_inline_index)
+                       ? p->store->store.index[d]
+                       : ir_apply(c->cx, &map, q->store->store.index[d]);
     ir_block *b = ir_block_copy(c->cx, p->block);
     b->body = ir_store(c->cx, q->buffer, value, index, q->buffer->n);
-    return b->body ? sched_refresh(c->s->facts, b) : NULL;
+    return b->body ? sched_refresh(c->s->view.facts, b) : NULL;
 }
 
 /* The last one: whatever else Q reads is complete before it. */
-static const sched_site *last_producer(sched_call *c, const sched_sites *all, const sched_site *q)
+static const tree_site *last_producer(sched_call *c, const tree_sites *all, const tree_site *q)
 {
-    const sched_site *p = NULL;
+    const tree_site *p = NULL;
 
     for (int i = 0; i < all->n; i++)
         for (int j = 0; j < q->block->n_reads; j++) {
-            if (&all->at[i] == q || !sched_writes(all->at[i].block, q->block->reads[j].buffer) || p == &all->at[i])
+            if (&all->at[i] == q || !tree_writes(all->at[i].block, q->block->reads[j].buffer) ||
+                p == &all->at[i])
                 continue;
             if (!p || all->at[i].order > p->order)
                 p = &all->at[i];
@@ -530,10 +559,10 @@ static const sched_site *last_producer(sched_call *c, const sched_sites *all, co
 }
 
 /* Nothing else reads what P stores. */
-static bool only_reader(sched_call *c, const sched_sites *all, const sched_site *q, const ir_buffer *x)
+static bool only_reader(sched_call *c, const tree_sites *all, const tree_site *q, const ir_buffer *x)
 {
     for (int i = 0; i < all->n; i++)
-        if (&all->at[i] != q && sched_reads(all->at[i].block, x))
+        if (&all->at[i] != q && tree_reads(all->at[i].block, x))
             return sched_refuse(c, "'%s' reads '%s' too", all->at[i].block->name, x->name);
     return true;
 }
@@ -546,11 +575,11 @@ const ir_program *sched_do_reverse_inline(sched_call *c)
 
     if (!sched_need_block(c, c->arg[0].name, &from))
         return NULL;
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *q = sched_site_named(&all, c->arg[0].name), *p = last_producer(c, &all, q);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    const tree_site *q = tree_site_named(&all, c->arg[0].name), *p = last_producer(c, &all, q);
     if (!p || !read_value(c, q->block, &vq) || !read_value(c, p->block, &vp))
         return NULL;
-    const char *reason = sched_not_idempotent(c->cx, q->block);
+    const char *reason = tree_not_idempotent(c->cx, q->block);
     if (reason)
         return sched_refuse(c, "'%s' cannot be inlined: %s", q->block->name, reason);
     if (!may_vanish(c, vp.buffer) || !not_shared(c, vq.buffer) || !only_writer(c, &all, p, vp.buffer) ||

@@ -1,4 +1,5 @@
-/* schedule/launch.c -- env_threads: all that runs below a loop is one launch, whose blocks or threads are entered once, around it.
+/* schedule/launch.c -- env_threads: all that runs below a loop is one launch, whose blocks or threads are
+ * entered once, around it.
  *
  *     for t {                                            for t.blockIdx.x in 0..4 blockIdx.x {
  *       for c.i in 0..4 blockIdx.x { block c(i = c.i) }    for t {
@@ -8,13 +9,15 @@
  *
  *     env_threads(t, blockIdx.x)
  *
- * A launch for each loop over blocks, in each iteration of t, becomes one: the loops over an axis below are one loop around. What a block
- * (or thread) hands to another one would cross the iterations of that loop, so they must be independent with all of t inside. Threads that
- * do exchange values keep their loops, below one loop over blocks: in there barriers stand between them. Where no loop is over an axis of
- * blocks, the launch has one.
+ * A launch for each loop over blocks, in each iteration of t, becomes one: the loops over an axis below are
+ * one loop around. What a block (or thread) hands to another one would cross the iterations of that loop, so
+ * they must be independent with all of t inside. Threads that do exchange values keep their loops, below one
+ * loop over blocks: in there barriers stand between them. Where no loop is over an axis of blocks, the launch
+ * has one.
  */
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/loops.h"
+#include "schedule/rewrite.h"
 
 typedef struct {
     sched_call *c;
@@ -23,7 +26,7 @@ typedef struct {
     const ir_expr *extent; /* of the loops that it takes the place of; NULL: none yet */
     const ir_stmt *left;   /* a block in no such loop */
     const ir_facts *facts;
-    base_vec around;       /* variables of loops and definitions, from the loop that was named to here */
+    base_vec around; /* variables of loops and definitions, from the loop that was named to here */
 } launch;
 
 /* The loop leaves those around. */
@@ -32,8 +35,9 @@ static bool stands_free(launch *l, const ir_stmt *s)
     for (int i = 0; i < l->around.n; i++) {
         const ir_expr *var = l->around.at[i];
 
-        if (sched_mentions(l->c->cx, s->loop.extent, var))
-            return sched_refuse(l->c, "the bounds of '%s' depend on '%s'", s->loop.var->var.name, var->var.name);
+        if (ir_uses_var(l->c->cx, s->loop.extent, var))
+            return sched_refuse(l->c, "the bounds of '%s' depend on '%s'", s->loop.var->var.name,
+                                var->var.name);
     }
     return true;
 }
@@ -52,8 +56,8 @@ static const ir_stmt *without_loops(launch *l, const ir_stmt *s)
     int around = l->around.n;
     if (s->kind == IR_FOR || s->kind == IR_LET_STMT)
         base_push(l->c->cx, &l->around, s->kind == IR_FOR ? s->loop.var : s->let.var);
-    for (int i = 0, n = sched_n_children(s); i < n; i++)
-        s = sched_with_child(l->c->cx, s, i, without_loops(l, sched_child(s, i)));
+    for (int i = 0, n = tree_n_children(s); i < n; i++)
+        s = sched_with_child(l->c->cx, s, i, without_loops(l, tree_child(s, i)));
     l->around.n = around;
     return s;
 }
@@ -80,7 +84,9 @@ static const ir_program *with_axis(sched_call *c, ir_how how)
 
     if (!sched_need_loop(c, c->arg[0].name, &at))
         return NULL;
-    launch l = {.c = c, .how = how, .var = ir_var(c->cx, sched_fresh_name(c, NULL, name), BASE_I64),
+    launch l = {.c = c,
+                .how = how,
+                .var = ir_var(c->cx, sched_fresh_name(c, NULL, name), BASE_I64),
                 .facts = sched_facts_at(c->s, &at, at.n - 1)};
     const ir_stmt *body = without_loops(&l, sched_end(&at));
     if (c->reason || !takes_all(&l, c->arg[0].name))
@@ -91,7 +97,8 @@ static const ir_program *with_axis(sched_call *c, ir_how how)
     const ir_program *out = sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, loop));
     base_push(c->cx, &c->results, l.var->var.name);
     sched_find_loop(c->cx, out->body, l.var->var.name, &at);
-    if (!sched_need_none_around(c, &at, how) || !sched_axis_agrees(c, out->body, loop, how) || !sched_nesting_fits(c, &at, how))
+    if (!sched_need_none_around(c, &at, how) || !sched_axis_agrees(c, out->body, loop, how) ||
+        !sched_nesting_fits(c, &at, how))
         return NULL;
     return sched_need_independent(c, out, loop) ? out : NULL;
 }
@@ -106,8 +113,8 @@ static bool one_launch(sched_call *c, const ir_program *p)
         const ir_stmt *inner = sched_loop_below(sched_end(&at)->loop.body, how);
 
         if (inner)
-            return sched_refuse(c, "'%s' is %s and would stay a launch of its own in '%s'", inner->loop.var->var.name, ir_how_text(how),
-                                c->arg[0].name);
+            return sched_refuse(c, "'%s' is %s and would stay a launch of its own in '%s'",
+                                inner->loop.var->var.name, ir_how_text(how), c->arg[0].name);
     }
     return true;
 }
@@ -127,7 +134,9 @@ const ir_program *sched_do_env_threads(sched_call *c)
         ir_how how;
 
         if (!sched_thread_axis(axes->names[i], &how) || how == IR_VTHREAD)
-            after = sched_refuse(c, "'%s' is no axis of a launch: expected blockIdx or threadIdx with .x, .y or .z", axes->names[i]);
+            after = sched_refuse(
+                c, "'%s' is no axis of a launch: expected blockIdx or threadIdx with .x, .y or .z",
+                axes->names[i]);
         else
             after = with_axis(c, how);
         c->tree = after ? after : before;

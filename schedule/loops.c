@@ -2,24 +2,28 @@
  *
  *     for C.y in 0..n { block C(y = C.y) }
  * =>  split(C.y, _, 12)
- *     for C.y.0 in 0..ceildiv(n, 12) { for C.y.1 in 0..12 { block C(y = C.y.0*12 + C.y.1) where C.y.0*12 + C.y.1 < n } }
+ *     for C.y.0 in 0..ceildiv(n,
+ *         12) { for C.y.1 in 0..12 { block C(y = C.y.0*12 + C.y.1) where C.y.0*12 + C.y.1 < n } }
  *
- * The guard compares with the extent of the loop, not with the domain of a block: a loop that is a piece of an earlier split
- * must not run into the next piece, or points would repeat.
+ * The guard compares with the extent of the loop, not with the domain of a block: a loop that is a piece of
+ * an earlier split must not run into the next piece, or points would repeat.
  */
 #include <limits.h>
 #include <string.h>
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* Refuses loops that run in another way than one iteration after the other. */
 static bool need_serial(sched_call *c, const ir_stmt *loop)
 {
     if (loop->loop.how == IR_SERIAL)
         return true;
-    sched_refuse(c, "loop '%s' is %s; only serial loops can be changed", loop->loop.var->var.name, ir_how_text(loop->loop.how));
+    sched_refuse(c, "loop '%s' is %s; only serial loops can be changed", loop->loop.var->var.name,
+                 ir_how_text(loop->loop.how));
     return false;
 }
 
@@ -72,8 +76,8 @@ static bool set_extents(sched_call *c, const ir_facts *f, const sched_arg *a, pi
     if (!read_factors(c, a, &inferred, &product))
         return false;
     for (int i = 0; i < p->n; i++)
-        p->extent[i] =
-            i == inferred ? ir_simplify(f, ir_ceildiv(c->cx, extent, ir_int(c->cx, product))) : ir_int(c->cx, a->ints[i]);
+        p->extent[i] = i == inferred ? ir_simplify(f, ir_ceildiv(c->cx, extent, ir_int(c->cx, product)))
+                                     : ir_int(c->cx, a->ints[i]);
     p->product = ir_int(c->cx, product);
     if (inferred >= 0)
         p->product = ir_simplify(f, ir_mul(c->cx, p->extent[inferred], p->product));
@@ -94,7 +98,8 @@ static void make_vars(sched_call *c, pieces *p)
         const char *own = sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i));
 
         p->var[i] = ir_var(c->cx, own, BASE_I64);
-        p->rebuilt = p->rebuilt ? ir_add(c->cx, ir_mul(c->cx, p->rebuilt, p->extent[i]), p->var[i]) : p->var[i];
+        p->rebuilt =
+            p->rebuilt ? ir_add(c->cx, ir_mul(c->cx, p->rebuilt, p->extent[i]), p->var[i]) : p->var[i];
         base_push(c->cx, &c->results, own);
     }
 }
@@ -103,10 +108,10 @@ static void make_vars(sched_call *c, pieces *p)
 static ir_facts *inside(sched_call *c, const ir_facts *f, const pieces *p)
 {
     ir_facts *in = ir_facts_new(c->cx, f);
-    bool may_be_empty = sched_may_be_empty(c->cx, p->loop);
+    bool may_be_empty = tree_may_be_empty(c->cx, p->loop);
 
     for (int i = 0; i < p->n; i++)
-        sched_know_loop(in, p->var[i], p->extent[i], may_be_empty);
+        tree_know_loop(in, p->var[i], p->extent[i], may_be_empty);
     return in;
 }
 
@@ -125,7 +130,7 @@ static int plain_iter(tec_context *cx, const ir_stmt *s, const ir_expr *var)
     int found = -1;
 
     for (int i = 0; i < s->block.block->n_iters; i++) {
-        if (!sched_mentions(cx, s->block.bind[i], var))
+        if (!ir_uses_var(cx, s->block.bind[i], var))
             continue;
         if (s->block.bind[i] != var || found >= 0)
             return -1;
@@ -143,15 +148,17 @@ typedef struct {
     bool ok;
 } bounds_check;
 
-static void check_access(bounds_check *k, const ir_buffer *b, const ir_expr *const *index, int n, const char *does)
+static void check_access(bounds_check *k, const ir_buffer *b, const ir_expr *const *index, int n,
+                         const char *does)
 {
     tec_context *cx = k->c->cx;
 
     for (int d = 0; k->ok && d < n; d++) {
         if (ir_prove_le(k->f, ir_int(cx, 0), index[d]) && ir_prove_lt(k->f, index[d], b->shape[d]))
             continue;
-        sched_refuse(k->c, "rounded up, '%s' would %s index %s of '%s', which is not proven to lie within 0..%s", k->block, does,
-                     ir_expr_text(cx, index[d]), b->name, ir_expr_text(cx, b->shape[d]));
+        sched_refuse(k->c,
+                     "rounded up, '%s' would %s index %s of '%s', which is not proven to lie within 0..%s",
+                     k->block, does, ir_expr_text(cx, index[d]), b->name, ir_expr_text(cx, b->shape[d]));
         k->ok = false;
     }
 }
@@ -176,7 +183,11 @@ static bool check_store(ir_walk *w, const ir_stmt *s)
 
 static bool in_bounds(sched_call *c, const ir_facts *f, const ir_block *b)
 {
-    bounds_check k = {.w = {.cx = c->cx, .expr = check_load, .stmt = check_store}, .c = c, .f = f, .block = b->name, .ok = true};
+    bounds_check k = {.w = {.cx = c->cx, .expr = check_load, .stmt = check_store},
+                      .c = c,
+                      .f = f,
+                      .block = b->name,
+                      .ok = true};
 
     if (b->init)
         ir_walk_stmt(&k.w, b->init);
@@ -191,7 +202,7 @@ static bool writes_apart(tec_context *cx, const ir_block *b, const ir_expr *var)
         bool mentioned = false;
 
         for (int d = 0; d < b->writes[i].buffer->n; d++)
-            mentioned = mentioned || sched_mentions(cx, b->writes[i].min[d], var);
+            mentioned = mentioned || ir_uses_var(cx, b->writes[i].min[d], var);
         if (!mentioned)
             return false;
     }
@@ -207,14 +218,14 @@ static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s
     ir_facts *in = ir_facts_new(c->cx, f);
 
     if (iters[k].kind != IR_SPATIAL)
-        return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up", iters[k].var->var.name,
-                            b->name);
-    if (!ir_prove_equal(f, iters[k].extent, loop->loop.extent))
-        return sched_refuse(c, "loop '%s' runs over a part of axis '%s' of '%s' only", loop->loop.var->var.name,
+        return sched_refuse(c, "'%s' is no spatial axis of '%s'; only spatial axes can be rounded up",
                             iters[k].var->var.name, b->name);
+    if (!ir_prove_equal(f, iters[k].extent, loop->loop.extent))
+        return sched_refuse(c, "loop '%s' runs over a part of axis '%s' of '%s' only",
+                            loop->loop.var->var.name, iters[k].var->var.name, b->name);
     if (!writes_apart(c->cx, b, iters[k].var))
-        return sched_refuse(c, "rounded up, '%s' would write its elements for more than one value of '%s'", b->name,
-                            iters[k].var->var.name);
+        return sched_refuse(c, "rounded up, '%s' would write its elements for more than one value of '%s'",
+                            b->name, iters[k].var->var.name);
     iters[k].extent = extent;
     b->iters = iters;
     for (int i = 0; i < b->n_iters; i++)
@@ -222,7 +233,8 @@ static const ir_stmt *enlarge(sched_call *c, const ir_facts *f, const ir_stmt *s
     return in_bounds(c, in, b) ? sched_with_block(c->cx, s, sched_refresh(f, b)) : NULL;
 }
 
-static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *s, const ir_stmt *loop, const ir_expr *extent)
+static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *s, const ir_stmt *loop,
+                               const ir_expr *extent)
 {
     const ir_expr *var = loop->loop.var;
 
@@ -232,12 +244,13 @@ static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *
         if (k < 0)
             return sched_refuse(c, "round_up needs loop '%s' to be an axis of '%s' by itself", var->var.name,
                                 s->block.block->name);
-        if (sched_mentions(c->cx, s->block.where, var))
-            return sched_refuse(c, "a predicate of '%s' depends on loop '%s'", s->block.block->name, var->var.name);
+        if (ir_uses_var(c->cx, s->block.where, var))
+            return sched_refuse(c, "a predicate of '%s' depends on loop '%s'", s->block.block->name,
+                                var->var.name);
         return enlarge(c, f, s, k, loop, extent);
     }
-    for (int i = 0, n = sched_n_children(s); s && i < n; i++) {
-        const ir_stmt *child = round_up(c, f, sched_child(s, i), loop, extent);
+    for (int i = 0, n = tree_n_children(s); s && i < n; i++) {
+        const ir_stmt *child = round_up(c, f, tree_child(s, i), loop, extent);
 
         s = child ? sched_with_child(c->cx, s, i, child) : NULL;
     }
@@ -245,28 +258,30 @@ static const ir_stmt *round_up(sched_call *c, const ir_facts *f, const ir_stmt *
 }
 
 /* Refuses where the block would meet padding of these buffers that nothing fills. */
-static bool filled(sched_call *c, const ir_stmt *root, const ir_block *b, const ir_region *r, int n, const char *does)
+static bool filled(sched_call *c, const ir_stmt *root, const ir_block *b, const ir_region *r, int n,
+                   const char *does)
 {
     for (int i = 0; i < n; i++)
-        if (sched_leaves_padding(c->s, root, r[i].buffer))
-            return sched_refuse(c, "rounded up, '%s' would %s the padding of '%s', which nothing fills", b->name, does,
-                                r[i].buffer->name);
+        if (tree_leaves_padding(&c->s->view, root, r[i].buffer))
+            return sched_refuse(c, "rounded up, '%s' would %s the padding of '%s', which nothing fills",
+                                b->name, does, r[i].buffer->name);
     return true;
 }
 
-/* What the points behind the end read or add to is written: by blocks that run over the padding, too, and in the same iteration where
- * those share loops with the reader. `root` is the tree as it will be, rounded up below the loop of `var`. */
+/* What the points behind the end read or add to is written: by blocks that run over the padding, too, and in
+ * the same iteration where those share loops with the reader. `root` is the tree as it will be, rounded up
+ * below the loop of `var`. */
 static bool finds_all_written(sched_call *c, const ir_stmt *root, const ir_expr *var)
 {
-    sched_sites all = sched_all_sites(c->cx, root);
+    tree_sites all = tree_all_sites(c->cx, root);
 
     for (int i = 0; i < all.n; i++) {
         const ir_block *b = all.at[i].block;
 
-        if (!sched_depth_under(&all.at[i], var))
+        if (!tree_depth_under(&all.at[i], var))
             continue;
         if (!filled(c, root, b, b->reads, b->n_reads, "read") ||
-            (sched_adds(c->cx, b) && !filled(c, root, b, b->writes, b->n_writes, "add to")) ||
+            (tree_adds(c->cx, b) && !filled(c, root, b, b->writes, b->n_writes, "add to")) ||
             !sched_reads_are_written(c, root, b->name))
             return false;
     }
@@ -277,15 +292,16 @@ static bool finds_all_written(sched_call *c, const ir_stmt *root, const ir_expr 
 
 static bool may_repeat(sched_call *c, const ir_stmt *loop)
 {
-    sched_sites below = sched_all_sites(c->cx, loop->loop.body);
+    tree_sites below = tree_all_sites(c->cx, loop->loop.body);
 
     for (int i = 0; i < below.n; i++) {
-        const sched_site *site = &below.at[i];
-        const char *reason = sched_not_idempotent(c->cx, site->block);
+        const tree_site *site = &below.at[i];
+        const char *reason = tree_not_idempotent(c->cx, site->block);
 
         for (int j = 0; !reason && j < site->block->n_writes; j++)
-            if (!sched_writes_once(c->s, site->block, &site->block->writes[j]))
-                reason = base_format(c->cx, "later ones overwrite what they left in '%s'", site->block->writes[j].buffer->name);
+            if (!tree_writes_once(&c->s->view, site->block, &site->block->writes[j]))
+                reason = base_format(c->cx, "later ones overwrite what they left in '%s'",
+                                     site->block->writes[j].buffer->name);
         for (int j = 0; !reason && j < site->block->n_iters; j++) {
             base_vec vars = {0};
 
@@ -293,7 +309,7 @@ static bool may_repeat(sched_call *c, const ir_stmt *loop)
                 continue;
             ir_free_vars(c->cx, site->stmt->block.bind[j], &vars);
             for (int k = 0; k < vars.n; k++)
-                if (!sched_depth_under(site, vars.at[k]))
+                if (!tree_depth_under(site, vars.at[k]))
                     reason = base_format(c->cx, "its reduction over '%s' is not completed inside '%s'",
                                          ((const ir_expr *)vars.at[k])->var.name, loop->loop.var->var.name);
         }
@@ -314,39 +330,42 @@ static const ir_expr *shifted(sched_call *c, const ir_facts *f, const pieces *p)
         within = within ? ir_add(c->cx, ir_mul(c->cx, within, p->extent[i]), p->var[i]) : p->var[i];
     }
     if (!ir_prove_le(f, tile, extent))
-        return sched_refuse(c, "shift_inwards needs one full tile; it is not proven that %s <= %s", ir_expr_text(c->cx, tile),
-                            ir_expr_text(c->cx, extent));
+        return sched_refuse(c, "shift_inwards needs one full tile; it is not proven that %s <= %s",
+                            ir_expr_text(c->cx, tile), ir_expr_text(c->cx, extent));
     if (!may_repeat(c, p->loop))
         return NULL;
     const ir_expr *start = ir_min(c->cx, ir_mul(c->cx, p->var[0], tile), ir_sub(c->cx, extent, tile));
     return ir_add(c->cx, start, within);
 }
 
-static bool binds_spatial(tec_context *cx, const sched_site *site, const ir_expr *var)
+static bool binds_spatial(tec_context *cx, const tree_site *site, const ir_expr *var)
 {
     for (int j = 0; j < site->block->n_iters; j++)
-        if (site->block->iters[j].kind == IR_SPATIAL && sched_mentions(cx, site->stmt->block.bind[j], var))
+        if (site->block->iters[j].kind == IR_SPATIAL && ir_uses_var(cx, site->stmt->block.bind[j], var))
             return true;
     return false;
 }
 
-/* A predicate on a loop that mixes the axes would have to guard the init and the updates in different ways. */
+/* A predicate on a loop that mixes the axes would have to guard the init and the updates in different
+ * ways. */
 static bool tail_is_clear(sched_call *c, const ir_stmt *loop)
 {
-    sched_sites below = sched_all_sites(c->cx, loop->loop.body);
+    tree_sites below = tree_all_sites(c->cx, loop->loop.body);
 
     for (int i = 0; i < below.n; i++) {
-        const sched_site *site = &below.at[i];
+        const tree_site *site = &below.at[i];
 
-        if (site->block->init && binds_spatial(c->cx, site, loop->loop.var) && sched_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL)
-            return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it",
-                                loop->loop.var->var.name, site->block->name);
+        if (site->block->init && binds_spatial(c->cx, site, loop->loop.var) &&
+            tree_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL)
+            return sched_refuse(
+                c, "loop '%s' runs over a spatial and a reduction axis of '%s'; its factors must divide it",
+                loop->loop.var->var.name, site->block->name);
     }
     return true;
 }
 
-/* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is guarded by hangs on
- * that. */
+/* Simplified as the bindings will be, so that both mention the same loops: what the init of a reduction is
+ * guarded by hangs on that. */
 static const ir_expr *tail_guard(sched_call *c, const ir_facts *in, const pieces *p)
 {
     const ir_expr *guard = ir_lt(c->cx, p->rebuilt, p->loop->loop.extent), *simple = ir_simplify(in, guard);
@@ -370,11 +389,14 @@ static const ir_stmt *split_body(sched_call *c, const ir_facts *f, const pieces 
     else if (!p->exact && strcmp(tail, "shift_inwards") == 0)
         value = shifted(c, f, p);
     else if (!p->exact && tail_is_clear(c, p->loop))
-        guard = BASE_PLANT_ON(c->cx, split_guard) || (tiling && BASE_PLANT_ON(c->cx, tile_guard)) ? NULL : tail_guard(c, in, p);
+        guard = BASE_PLANT_ON(c->cx, split_guard) || (tiling && BASE_PLANT_ON(c->cx, tile_guard))
+                    ? NULL
+                    : tail_guard(c, in, p);
     return body && value && !c->reason ? sched_rebind(in, body, p->loop->loop.var, value, guard) : NULL;
 }
 
-static const ir_program *split_at(sched_call *c, const sched_path *at, const sched_arg *factors, const char *tail)
+static const ir_program *split_at(sched_call *c, const sched_path *at, const sched_arg *factors,
+                                  const char *tail)
 {
     const ir_facts *f = sched_facts_at(c->s, at, at->n - 1);
     pieces p = {.loop = sched_end(at), .n = factors->n};
@@ -405,45 +427,46 @@ const ir_program *sched_do_split(sched_call *c)
 static const ir_stmt *without_init(sched_call *c, const ir_stmt *s, const ir_expr *var)
 {
     if (s->kind == IR_BLOCK) {
-        sched_site site = {.stmt = s, .block = s->block.block};
+        tree_site site = {.stmt = s, .block = s->block.block};
 
-        if (!s->block.block->init || sched_kind_for(c->cx, &site, var) != IR_REDUCE_ITER)
+        if (!s->block.block->init || tree_kind_for(c->cx, &site, var) != IR_REDUCE_ITER)
             return s;
         for (int i = 0; i < site.block->n_iters; i++)
-            if (site.block->iters[i].kind == IR_SPATIAL && sched_mentions(c->cx, s->block.bind[i], var))
-                return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name,
-                                    site.block->name);
+            if (site.block->iters[i].kind == IR_SPATIAL && ir_uses_var(c->cx, s->block.bind[i], var))
+                return sched_refuse(c, "loop '%s' runs over a spatial and a reduction axis of '%s'",
+                                    var->var.name, site.block->name);
         ir_block *b = ir_block_copy(c->cx, site.block);
         b->init = NULL;
         return sched_with_block(c->cx, s, b);
     }
-    for (int i = 0, n = sched_n_children(s); s && i < n; i++) {
-        const ir_stmt *child = without_init(c, sched_child(s, i), var);
+    for (int i = 0, n = tree_n_children(s); s && i < n; i++) {
+        const ir_stmt *child = without_init(c, tree_child(s, i), var);
 
         s = child ? sched_with_child(c->cx, s, i, child) : NULL;
     }
     return s;
 }
 
-static bool any_reads(const sched_sites *all, const ir_buffer *b)
+static bool any_reads(const tree_sites *all, const ir_buffer *b)
 {
     for (int i = 0; i < all->n; i++)
-        if (sched_reads(all->at[i].block, b))
+        if (tree_reads(all->at[i].block, b))
             return true;
     return false;
 }
 
-/* Buffers that each iteration of l fills for itself and reads: the second part gets its own, so that they stay private to its loops. */
+/* Buffers that each iteration of l fills for itself and reads: the second part gets its own, so that they
+ * stay private to its loops. */
 static const ir_program *own_buffers(sched_call *c, const ir_expr *var, ir_subst *own)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
     const ir_program *p = c->tree;
 
     for (int i = 0; i < c->tree->n_buffers; i++) {
         const ir_buffer *b = c->tree->buffers[i];
         const char *name = b->name;
 
-        if (!any_reads(&all, b) || !sched_private(c->s, &all, b, var))
+        if (!any_reads(&all, b) || !tree_private(&c->s->view, &all, b, var))
             continue;
         for (int k = 2; sched_buffer_named(p, name); k++)
             name = base_format(c->cx, "%s'%d", b->name, k);
@@ -455,26 +478,29 @@ static const ir_program *own_buffers(sched_call *c, const ir_expr *var, ir_subst
     return p;
 }
 
-/* The loops inside the parts whose iterations run at the same time still may; lanes of a reduction always may. */
-static bool parts_independent(sched_call *c, const sched_sites *all, const ir_stmt *s)
+/* The loops inside the parts whose iterations run at the same time still may; lanes of a reduction always
+ * may. */
+static bool parts_independent(sched_call *c, const tree_sites *all, const ir_stmt *s)
 {
     if (s->kind == IR_FOR && s->loop.how != IR_SERIAL && s->loop.how != IR_UNROLLED) {
         bool reduces = false;
 
         for (int i = 0; i < all->n; i++)
-            reduces = reduces || (sched_depth_under(&all->at[i], s->loop.var) &&
-                                  sched_kind_for(c->cx, &all->at[i], s->loop.var) == IR_REDUCE_ITER);
-        const char *reason = reduces ? NULL : sched_dependence(c->s, all, s->loop.var);
+            reduces = reduces || (tree_depth_under(&all->at[i], s->loop.var) &&
+                                  tree_kind_for(c->cx, &all->at[i], s->loop.var) == IR_REDUCE_ITER);
+        const char *reason = reduces ? NULL : tree_dependence(&c->s->view, all, s->loop.var);
         if (reason)
-            return sched_refuse(c, "'%s' is %s, and %s", s->loop.var->var.name, ir_how_text(s->loop.how), reason);
+            return sched_refuse(c, "'%s' is %s, and %s", s->loop.var->var.name, ir_how_text(s->loop.how),
+                                reason);
     }
-    for (int i = 0, n = sched_n_children(s); i < n; i++)
-        if (!parts_independent(c, all, sched_child(s, i)))
+    for (int i = 0, n = tree_n_children(s); i < n; i++)
+        if (!parts_independent(c, all, tree_child(s, i)))
             return false;
     return true;
 }
 
-/* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh names. */
+/* cut(l, point): l becomes two loops, one after the other. The second one's blocks and inner loops get fresh
+ * names. */
 const ir_program *sched_do_cut(sched_call *c)
 {
     sched_path at;
@@ -486,12 +512,13 @@ const ir_program *sched_do_cut(sched_call *c)
     const ir_expr *point = ir_int(c->cx, c->arg[1].i), *zero = ir_int(c->cx, 0);
     const char *name = l->loop.var->var.name;
     if (!ir_prove_le(f, zero, point) || !ir_prove_le(f, point, l->loop.extent))
-        return sched_refuse(c, "it is not proven that %lld lies within 0..%s, the range of '%s'", (long long)c->arg[1].i,
-                            ir_expr_text(c->cx, l->loop.extent), name);
+        return sched_refuse(c, "it is not proven that %lld lies within 0..%s, the range of '%s'",
+                            (long long)c->arg[1].i, ir_expr_text(c->cx, l->loop.extent), name);
 
     const ir_expr *var[2], *rest = ir_simplify(f, ir_sub(c->cx, l->loop.extent, point));
     if (ir_is_value(point, 0) || ir_is_value(rest, 0))
-        return sched_refuse(c, "the %s part of '%s' would be empty", ir_is_value(point, 0) ? "first" : "second", name);
+        return sched_refuse(c, "the %s part of '%s' would be empty",
+                            ir_is_value(point, 0) ? "first" : "second", name);
     for (int i = 0; i < 2; i++) {
         var[i] = ir_var(c->cx, sched_fresh_name(c, NULL, base_format(c->cx, "%s.%d", name, i)), BASE_I64);
         base_push(c->cx, &c->results, var[i]->var.name);
@@ -500,8 +527,8 @@ const ir_program *sched_do_cut(sched_call *c)
     if (!second)
         return NULL;
     ir_facts *in = ir_facts_new(c->cx, f), *in2 = ir_facts_new(c->cx, f);
-    sched_know_loop(in, var[0], point, false);
-    sched_know_loop(in2, var[1], rest, sched_may_be_empty(c->cx, l));
+    tree_know_loop(in, var[0], point, false);
+    tree_know_loop(in2, var[1], rest, tree_may_be_empty(c->cx, l));
     ir_subst own = {0};
     const ir_program *p = own_buffers(c, l->loop.var, &own);
     const ir_expr *start = BASE_PLANT_ON(c->cx, cut_point) ? ir_int(c->cx, c->arg[1].i - 1) : point;
@@ -512,13 +539,14 @@ const ir_program *sched_do_cut(sched_call *c)
                                   ir_for(c->cx, var[1], zero, rest, IR_SERIAL, second));
     ir_program *after = ir_program_copy(c->cx, p);
     after->body = sched_rebuild(c->cx, &at, at.n - 1, both);
-    sched_sites all = sched_all_sites(c->cx, after->body);
+    tree_sites all = tree_all_sites(c->cx, after->body);
     return parts_independent(c, &all, both) ? after : NULL;
 }
 
 /* ---- fuse ---- */
 
-/* How often both loops run together. Of two extents that may be negative, one is cut off at 0: -2 times -2 iterations are none, not 4. */
+/* How often both loops run together. Of two extents that may be negative, one is cut off at 0: -2 times -2
+ * iterations are none, not 4. */
 static const ir_expr *fused_extent(sched_call *c, const ir_facts *f, const ir_expr *ea, const ir_expr *eb)
 {
     const ir_expr *zero = ir_int(c->cx, 0);
@@ -532,87 +560,100 @@ static const ir_stmt *fuse_pair(sched_call *c, const ir_facts *f, const ir_stmt 
 {
     const ir_stmt *b = a->loop.body;
     const ir_expr *ea = a->loop.extent, *eb = b->loop.extent;
-    const char *name = sched_fresh_name(c, NULL, base_format(c->cx, "%s~%s", a->loop.var->var.name, b->loop.var->var.name));
+    const char *name =
+        sched_fresh_name(c, NULL, base_format(c->cx, "%s~%s", a->loop.var->var.name, b->loop.var->var.name));
     const ir_expr *var = ir_var(c->cx, name, BASE_I64), *extent = fused_extent(c, f, ea, eb);
     ir_facts *in = ir_facts_new(c->cx, f);
 
-    sched_know_loop(in, var, extent, sched_may_be_empty(c->cx, a) || sched_may_be_empty(c->cx, b));
-    const ir_expr *outer = ir_simplify(in, ir_floordiv(c->cx, var, BASE_PLANT_ON(c->cx, fuse_divisor) ? ea : eb));
+    tree_know_loop(in, var, extent, tree_may_be_empty(c->cx, a) || tree_may_be_empty(c->cx, b));
+    const ir_expr *outer =
+        ir_simplify(in, ir_floordiv(c->cx, var, BASE_PLANT_ON(c->cx, fuse_divisor) ? ea : eb));
     const ir_expr *inner = ir_simplify(in, ir_floormod(c->cx, var, eb));
     const ir_stmt *body = sched_rebind(in, b->loop.body, b->loop.var, inner, NULL);
     body = sched_rebind(in, body, a->loop.var, outer, NULL);
     return ir_for(c->cx, var, ir_int(c->cx, 0), extent, IR_SERIAL, body);
 }
 
-/* Points that run again must not meet their own reduction: they would be initialised once and updated twice. */
+/* Points that run again must not meet their own reduction: they would be initialised once and updated
+ * twice. */
 static bool runs_once(sched_call *c, const char *block)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *site = sched_site_named(&all, block);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    const tree_site *site = tree_site_named(&all, block);
     const char *reason;
     sched_path first;
 
     sched_find_loop(c->cx, c->tree->body, c->arg[0].names[0], &first);
-    int fixed = sched_depth_under(site, sched_end(&first)->loop.var) - 1;
-    if (sched_injective(c->s, site, fixed, &reason))
+    int fixed = tree_depth_under(site, sched_end(&first)->loop.var) - 1;
+    if (tree_injective(&c->s->view, site, fixed, &reason))
         return true;
     return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", block, reason);
 }
 
-/* A loop over reduction axes alone that may be empty; one that has spatial axes too was proven to run when it was fused. */
-static bool may_be_empty(sched_call *c, const ir_facts *f, const sched_site *site, const ir_stmt *loop)
+/* A loop over reduction axes alone that may be empty; one that has spatial axes too was proven to run when it
+ * was fused. */
+static bool may_be_empty(sched_call *c, const ir_facts *f, const tree_site *site, const ir_stmt *loop)
 {
-    return sched_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL && !binds_spatial(c->cx, site, loop->loop.var) &&
+    return tree_kind_for(c->cx, site, loop->loop.var) != IR_SPATIAL &&
+           !binds_spatial(c->cx, site, loop->loop.var) &&
            !ir_prove_le(f, ir_int(c->cx, 1), loop->loop.extent);
 }
 
 /* No axis of the block is the loop's: what it has of more than one iteration repeats instances. */
-static bool runs_idle(tec_context *cx, const sched_site *site, const ir_expr *var)
+static bool runs_idle(tec_context *cx, const tree_site *site, const ir_expr *var)
 {
     for (int i = 0; i < site->block->n_iters; i++)
-        if (sched_mentions(cx, site->stmt->block.bind[i], var))
+        if (ir_uses_var(cx, site->stmt->block.bind[i], var))
             return false;
     return true;
 }
 
-/* The loop is no axis, but a condition on it says in which of its iterations the block runs (and initialises). */
-static bool only_guards(tec_context *cx, const sched_site *site, const ir_expr *var)
+/* The loop is no axis, but a condition on it says in which of its iterations the block runs (and
+ * initialises). */
+static bool only_guards(tec_context *cx, const tree_site *site, const ir_expr *var)
 {
-    return runs_idle(cx, site, var) && sched_mentions(cx, site->stmt->block.where, var);
+    return runs_idle(cx, site, var) && ir_uses_var(cx, site->stmt->block.where, var);
 }
 
 /* Conditions over reduction loops do not guard the init: one that does must not become such a condition. */
-static bool init_stays_guarded(sched_call *c, const sched_site *site, const ir_stmt *loop, const ir_stmt *other)
+static bool init_stays_guarded(sched_call *c, const tree_site *site, const ir_stmt *loop,
+                               const ir_stmt *other)
 {
-    if (!only_guards(c->cx, site, loop->loop.var) || sched_kind_for(c->cx, site, other->loop.var) == IR_SPATIAL)
+    if (!only_guards(c->cx, site, loop->loop.var) ||
+        tree_kind_for(c->cx, site, other->loop.var) == IR_SPATIAL)
         return true;
-    return sched_refuse(c, "a condition on '%s' guards the initialisation of '%s', and '%s' is a reduction loop",
+    return sched_refuse(c,
+                        "a condition on '%s' guards the initialisation of '%s', and '%s' is a reduction loop",
                         loop->loop.var->var.name, site->block->name, other->loop.var->var.name);
 }
 
-/* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must run. */
+/* An empty reduction still initialises, over the spatial loops; one that is fused with a spatial loop must
+ * run. */
 static bool init_survives(sched_call *c, const ir_facts *f, const ir_stmt *a, const ir_stmt *b)
 {
-    sched_sites below = sched_all_sites(c->cx, b->loop.body);
+    tree_sites below = tree_all_sites(c->cx, b->loop.body);
 
     for (int i = 0; i < below.n; i++) {
-        const sched_site *site = &below.at[i];
+        const tree_site *site = &below.at[i];
         bool spatial = binds_spatial(c->cx, site, a->loop.var) || binds_spatial(c->cx, site, b->loop.var);
-        bool reduces = sched_kind_for(c->cx, site, a->loop.var) != IR_SPATIAL || sched_kind_for(c->cx, site, b->loop.var) != IR_SPATIAL;
+        bool reduces = tree_kind_for(c->cx, site, a->loop.var) != IR_SPATIAL ||
+                       tree_kind_for(c->cx, site, b->loop.var) != IR_SPATIAL;
 
         if (!site->block->init || !reduces)
             continue;
         if (!init_stays_guarded(c, site, a, b) || !init_stays_guarded(c, site, b, a))
             return false;
-        if ((spatial || runs_idle(c->cx, site, a->loop.var) || runs_idle(c->cx, site, b->loop.var)) && !runs_once(c, site->block->name))
+        if ((spatial || runs_idle(c->cx, site, a->loop.var) || runs_idle(c->cx, site, b->loop.var)) &&
+            !runs_once(c, site->block->name))
             return false;
         if (!spatial)
             continue;
         const ir_stmt *empty = may_be_empty(c, f, site, a) ? a : may_be_empty(c, f, site, b) ? b : NULL;
         if (empty)
-            return sched_refuse(
-                c, "it is not proven that reduction loop '%s' runs at all; fused with a spatial loop nothing would initialise '%s'",
-                empty->loop.var->var.name, site->block->name);
+            return sched_refuse(c,
+                                "it is not proven that reduction loop '%s' runs at all; fused with a spatial "
+                                "loop nothing would initialise '%s'",
+                                empty->loop.var->var.name, site->block->name);
     }
     return true;
 }
@@ -621,7 +662,8 @@ static bool too_many(const ir_stmt *a, const ir_stmt *b)
 {
     int64_t n, m, product;
 
-    return ir_is_int(a->loop.extent, &n) && ir_is_int(b->loop.extent, &m) && __builtin_mul_overflow(n, m, &product);
+    return ir_is_int(a->loop.extent, &n) && ir_is_int(b->loop.extent, &m) &&
+           __builtin_mul_overflow(n, m, &product);
 }
 
 static bool can_fuse(sched_call *c, const ir_facts *f, const ir_stmt *a, const char *b_name)

@@ -1,29 +1,36 @@
-/* schedule/pipeline.c -- pipeline and double_buffer: a step of a loop runs blocks of several of its iterations.
+/* schedule/pipeline.c -- pipeline and double_buffer: a step of a loop runs blocks of several of its
+ * iterations.
  *
- *     for C.k.0 {                                 for C.k.0 @pipeline(1) {
- *       .. block A.cache.shared ..                  .. block A.cache.shared .. @pipeline_order(1) @pipeline_stage(0)
- *       .. block C ..                        =>     .. block C ..              @pipeline_order(0) @pipeline_stage(1)
- *     }                                           }
+ *     for C.k.0 {                       for C.k.0 @pipeline(1) {
+ *       .. block A.cache.shared ..        .. block A.cache.shared .. @pipeline_order(1) @pipeline_stage(0)
+ *       .. block C ..               =>    .. block C ..              @pipeline_order(0) @pipeline_stage(1)
+ *     }                                 }
  *
- *     pipeline(C.k.0, C, A.cache.shared, 1, 0)    # in a step: C of an iteration, then A's tile for the next one
- *     double_buffer(C.k.0)                        # two stages: what fills the buffers that live in the loop, then the rest
- *     double_buffer(C.k.0, async)                 # copies from global into shared memory run beside the threads
+ *     # in a step: C of an iteration, then A's tile for the next one
+ *     pipeline(C.k.0, C, A.cache.shared, 1, 0)
+ *     # two stages: what fills the buffers that live in the loop, then the rest
+ *     double_buffer(C.k.0)
+ *     # copies from global into shared memory run beside the threads
+ *     double_buffer(C.k.0, async)
  *
- * The blocks are named in the order of a step, each with its stage: step t runs stage s for iteration t - s. The tree keeps its
- * order, and its meaning: notes tell lower/overlap.c, which gives the buffers between the stages their versions. So the rules are
- * about what will happen there: two blocks that share memory keep their order, between all iterations unless the buffer is private
- * to an iteration. sched_apply holds every later step against them too.
+ * The blocks are named in the order of a step, each with its stage: step t runs stage s for iteration t - s.
+ * The tree keeps its order, and its meaning: notes tell lower/overlap.c, which gives the buffers between the
+ * stages their versions. So the rules are about what will happen there: two blocks that share memory keep
+ * their order, between all iterations unless the buffer is private to an iteration. sched_apply holds every
+ * later step against them too.
  */
 #include <string.h>
 
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/depend.h"
+#include "schedule/loops.h"
+#include "schedule/rewrite.h"
 
 enum { MAX_STAGE = 15 };
 
 /* One block of the loop, with its place in the pipeline. */
 typedef struct {
-    const sched_site *site;
+    const tree_site *site;
     int64_t stage, order;
     int child; /* of the loop's body, that the block lies in */
     bool async;
@@ -33,26 +40,27 @@ typedef struct {
     const sched *s;
     const ir_program *p;
     const ir_stmt *loop;
-    sched_sites all;
+    tree_sites all;
     member *at; /* in order of execution */
     int n;
 } pipe;
 
 static tec_context *context(const pipe *p)
 {
-    return p->s->cx;
+    return p->s->view.cx;
 }
 
 /* The blocks of the loop. */
 static void open_pipe(pipe *p, const sched *s, const ir_program *tree, const ir_stmt *loop)
 {
-    *p = (pipe){.s = s, .p = tree, .loop = loop, .all = sched_all_sites(s->cx, tree->body)};
-    p->at = base_array(s->cx, member, p->all.n);
+    *p = (pipe){.s = s, .p = tree, .loop = loop, .all = tree_all_sites(s->view.cx, tree->body)};
+    p->at = base_array(s->view.cx, member, p->all.n);
     for (int i = 0; i < p->all.n; i++) {
-        const sched_site *site = &p->all.at[i];
+        const tree_site *site = &p->all.at[i];
 
-        if (sched_depth_under(site, loop->loop.var))
-            p->at[p->n++] = (member){.site = site, .child = sched_child_with(loop->loop.body, site->block->name)};
+        if (tree_depth_under(site, loop->loop.var))
+            p->at[p->n++] =
+                (member){.site = site, .child = sched_child_with(loop->loop.body, site->block->name)};
     }
 }
 
@@ -74,13 +82,15 @@ static bool keeps_order(const member *a, const member *b, bool again)
 
 static const char *out_of_order(const pipe *p, const member *a, const member *b, const char *what, bool again)
 {
-    return base_format(context(p), "'%s' (stage %lld) would run before '%s' (stage %lld) of %s iteration, and both use %s",
-                       b->site->block->name, (long long)b->stage, a->site->block->name, (long long)a->stage,
-                       again ? "an earlier" : "the same", what);
+    return base_format(
+        context(p), "'%s' (stage %lld) would run before '%s' (stage %lld) of %s iteration, and both use %s",
+        b->site->block->name, (long long)b->stage, a->site->block->name, (long long)a->stage,
+        again ? "an earlier" : "the same", what);
 }
 
 /* a stands before b in the body, or both stand in one statement of it. */
-static const char *check_order(const pipe *p, const member *a, const member *b, const char *what, bool carried)
+static const char *check_order(const pipe *p, const member *a, const member *b, const char *what,
+                               bool carried)
 {
     if (a->child != b->child && !keeps_order(a, b, false))
         return out_of_order(p, a, b, what, false);
@@ -93,7 +103,7 @@ static const char *check_order(const pipe *p, const member *a, const member *b, 
 
 static bool is_private(const pipe *p, const ir_buffer *b)
 {
-    return sched_private(p->s, &p->all, b, p->loop->loop.var);
+    return tree_private(&p->s->view, &p->all, b, p->loop->loop.var);
 }
 
 static const char *check_buffer(const pipe *p, const member *a, const member *b, const ir_buffer *buffer)
@@ -112,12 +122,12 @@ static const char *check_pair(const pipe *p, const member *a, const member *b)
     const char *why = NULL;
 
     for (int i = 0; !why && i < x->n_writes; i++)
-        if (sched_reads(y, x->writes[i].buffer) || sched_writes(y, x->writes[i].buffer))
+        if (tree_reads(y, x->writes[i].buffer) || tree_writes(y, x->writes[i].buffer))
             why = check_buffer(p, a, b, x->writes[i].buffer);
     for (int i = 0; !why && i < y->n_writes; i++)
-        if (sched_reads(x, y->writes[i].buffer))
+        if (tree_reads(x, y->writes[i].buffer))
             why = check_buffer(p, a, b, y->writes[i].buffer);
-    if (!why && sched_has_effect(context(p), x->body) && sched_has_effect(context(p), y->body))
+    if (!why && tree_has_effect(context(p), x->body) && tree_has_effect(context(p), y->body))
         why = check_order(p, a, b, "effects", true);
     return why;
 }
@@ -127,8 +137,9 @@ static const char *check_child(const pipe *p, const member *a, const member *b)
 {
     if (a->child != b->child || (a->stage == b->stage && a->order == b->order))
         return NULL;
-    return base_format(context(p), "'%s' and '%s' stand in one statement of '%s': they need one stage and follow each other",
-                       a->site->block->name, b->site->block->name, p->loop->loop.var->var.name);
+    return base_format(
+        context(p), "'%s' and '%s' stand in one statement of '%s': they need one stage and follow each other",
+        a->site->block->name, b->site->block->name, p->loop->loop.var->var.name);
 }
 
 /* All that it does is to copy an element from global into shared memory. */
@@ -136,7 +147,8 @@ static bool is_fetch(const ir_block *b)
 {
     const ir_expr *e = b->body->kind == IR_STORE ? b->body->store.value : NULL;
 
-    return e && e->op == IR_LOAD && e->load.buffer->scope == IR_GLOBAL && b->body->store.buffer->scope == IR_SHARED;
+    return e && e->op == IR_LOAD && e->load.buffer->scope == IR_GLOBAL &&
+           b->body->store.buffer->scope == IR_SHARED;
 }
 
 static const char *check(const pipe *p)
@@ -149,13 +161,16 @@ static const char *check(const pipe *p)
             return base_format(context(p), "stage %lld of '%s': expected 0 to %d", (long long)p->at[i].stage,
                                p->at[i].site->block->name, MAX_STAGE);
         if (p->at[i].async && !is_fetch(p->at[i].site->block))
-            return base_format(context(p), "'%s' no longer copies from global into shared memory, which it does asynchronously",
-                               p->at[i].site->block->name);
+            return base_format(
+                context(p),
+                "'%s' no longer copies from global into shared memory, which it does asynchronously",
+                p->at[i].site->block->name);
         first = p->at[i].stage < first ? p->at[i].stage : first;
         last = p->at[i].stage > last ? p->at[i].stage : last;
     }
     if (first > 0 || last == 0)
-        return base_format(context(p), "the stages of '%s' are %lld to %lld; expected 0 and at least one more", name,
+        return base_format(context(p),
+                           "the stages of '%s' are %lld to %lld; expected 0 and at least one more", name,
                            (long long)first, (long long)last);
     for (int i = 0; !why && i < p->n; i++)
         for (int j = i; !why && j < p->n; j++) {
@@ -182,11 +197,12 @@ static const char *check_standing(const sched *s, const ir_program *tree, const 
 
     open_pipe(&p, s, tree, loop);
     if (loop->loop.how != IR_SERIAL)
-        return base_format(s->cx, "'%s' is a pipeline and stays serial", name);
+        return base_format(s->view.cx, "'%s' is a pipeline and stays serial", name);
     for (int i = 0; !why && i < p.n; i++)
         if (!read_note(p.at[i].site->block, "pipeline_stage", &p.at[i].stage) ||
             !read_note(p.at[i].site->block, "pipeline_order", &p.at[i].order))
-            why = base_format(s->cx, "'%s' would stand in the pipeline of '%s' without a stage", p.at[i].site->block->name, name);
+            why = base_format(s->view.cx, "'%s' would stand in the pipeline of '%s' without a stage",
+                              p.at[i].site->block->name, name);
     for (int i = 0; i < p.n; i++)
         p.at[i].async = ir_note_get(p.at[i].site->block->notes, "pipeline_async") != NULL;
     return why ? why : check(&p);
@@ -198,9 +214,10 @@ static const char *check_below(const sched *s, const ir_program *tree, const ir_
     const char *why = pipeline ? check_standing(s, tree, node) : NULL;
 
     if (node->kind == IR_BLOCK && !inside && ir_note_get(node->block.block->notes, "pipeline_stage"))
-        return base_format(s->cx, "the pipeline in which '%s' has a stage would be gone", node->block.block->name);
-    for (int i = 0, n = sched_n_children(node); !why && i < n; i++)
-        why = check_below(s, tree, sched_child(node, i), inside || pipeline);
+        return base_format(s->view.cx, "the pipeline in which '%s' has a stage would be gone",
+                           node->block.block->name);
+    for (int i = 0, n = tree_n_children(node); !why && i < n; i++)
+        why = check_below(s, tree, tree_child(node, i), inside || pipeline);
     return why;
 }
 
@@ -215,8 +232,8 @@ static const ir_stmt *pipeline_in(const ir_stmt *s)
 {
     const ir_stmt *found = s->kind == IR_FOR && ir_note_get(s->loop.notes, "pipeline") ? s : NULL;
 
-    for (int i = 0, n = sched_n_children(s); !found && i < n; i++)
-        found = pipeline_in(sched_child(s, i));
+    for (int i = 0, n = tree_n_children(s); !found && i < n; i++)
+        found = pipeline_in(tree_child(s, i));
     return found;
 }
 
@@ -231,8 +248,8 @@ static bool need_alone(sched_call *c, const sched_path *at)
     if (other == sched_end(at))
         sched_refuse(c, "'%s' is a pipeline already", other->loop.var->var.name);
     else if (other)
-        sched_refuse(c, "'%s' would be a pipeline together with '%s': one inside the other", sched_end(at)->loop.var->var.name,
-                     other->loop.var->var.name);
+        sched_refuse(c, "'%s' would be a pipeline together with '%s': one inside the other",
+                     sched_end(at)->loop.var->var.name, other->loop.var->var.name);
     return !other;
 }
 
@@ -325,11 +342,13 @@ static bool take_stages(sched_call *c, pipe *p)
     }
     for (int i = 0; i < p->n; i++)
         if (p->at[i].order < 0)
-            return sched_refuse(c, "'%s' stands under '%s' and has no stage", p->at[i].site->block->name, c->arg[0].name);
+            return sched_refuse(c, "'%s' stands under '%s' and has no stage", p->at[i].site->block->name,
+                                c->arg[0].name);
     return true;
 }
 
-/* pipeline(l, blocks, stages, async): in a step of l the blocks run in this order, each for the iteration that its stage lies behind. */
+/* pipeline(l, blocks, stages, async): in a step of l the blocks run in this order, each for the iteration
+ * that its stage lies behind. */
 const ir_program *sched_do_pipeline(sched_call *c)
 {
     sched_path at;
@@ -350,7 +369,8 @@ static bool fills(const pipe *p, const ir_block *b)
     return true;
 }
 
-/* double_buffer(l, async): what fills the buffers that live in an iteration runs one iteration ahead of the rest. */
+/* double_buffer(l, async): what fills the buffers that live in an iteration runs one iteration ahead of the
+ * rest. */
 const ir_program *sched_do_double_buffer(sched_call *c)
 {
     sched_path at;
@@ -366,5 +386,6 @@ const ir_program *sched_do_double_buffer(sched_call *c)
     for (int i = 0; i < p.n; i++)
         if (p.at[i].stage == 0)
             return finish(c, &at, &p, c->arg[1].name);
-    return sched_refuse(c, "nothing under '%s' just fills a buffer that lives in one of its iterations", c->arg[0].name);
+    return sched_refuse(c, "nothing under '%s' just fills a buffer that lives in one of its iterations",
+                        c->arg[0].name);
 }

@@ -1,18 +1,24 @@
 /* schedule/place.c -- compute_at and compute_root: in which loop a block runs.
  *
- *     for P.y { P[y] = A[y]*2 }                              for C.y.0 {
- *     for C.y.0 { for C.y.1 {           compute_at(P,          for P.y in 0..10 { P[C.y.0*8 + P.y] = ... inside P's domain }
- *       C[y] = P[y] + P[y+1] + P[y+2]   C.y.0)  =>             for C.y.1 { C[y] = P[y] + P[y+1] + P[y+2] }
- *     }}                                                     }
+ *     for P.y { P[y] = A[y]*2 }                       for C.y.0 {
+ *     for C.y.0 { for C.y.1 {          compute_at(P,    for P.y in 0..10 {
+ *                                                         P[C.y.0*8 + P.y] = ... inside P's domain }
+ *       C[y] = P[y] + P[y+1] + P[y+2]  C.y.0)  =>       for C.y.1 { C[y] = P[y] + P[y+1] + P[y+2] }
+ *     }}                                              }
  *
- * A moved block gets new loops: over the region that its readers need (compute_at), or over its whole domain (compute_root); over the part
- * that its producers complete: reverse.c. Reductions complete inside. A block with scan variables moves within its step, and all of the step
- * is still written, since later ones may read it.
+ * A moved block gets new loops: over the region that its readers need (compute_at), or over its whole domain
+ * (compute_root); over the part that its producers complete: reverse.c. Reductions complete inside. A block
+ * with scan variables moves within its step, and all of the step is still written, since later ones may read
+ * it.
  */
 #include <string.h>
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
+#include "schedule/depend.h"
+#include "schedule/loops.h"
 #include "schedule/place.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 void sched_move_whole_domain(sched_move *m)
 {
@@ -30,23 +36,23 @@ bool sched_move_start(sched_call *c, sched_move *m, const char *block, const cha
     if (!sched_need_block(c, block, &m->from) || (loop && !sched_need_loop(c, loop, &m->to)))
         return false;
     m->loop = loop ? sched_end(&m->to)->loop.var : NULL;
-    m->all = sched_all_sites(c->cx, c->tree->body);
-    m->site = sched_site_named(&m->all, block);
-    m->step = sched_step_depth(c->s, m->site);
+    m->all = tree_all_sites(c->cx, c->tree->body);
+    m->site = tree_site_named(&m->all, block);
+    m->step = tree_step_depth(&c->s->view, m->site);
     m->min = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
     m->extent = base_array(c->cx, const ir_expr *, m->site->block->n_iters);
     sched_move_whole_domain(m);
     return true;
 }
 
-bool sched_move_under(const sched_move *m, const sched_site *site)
+bool sched_move_under(const sched_move *m, const tree_site *site)
 {
-    return !m->loop || sched_depth_under(site, m->loop);
+    return !m->loop || tree_depth_under(site, m->loop);
 }
 
-int sched_move_fixed_loops(const sched_move *m, const sched_site *site)
+int sched_move_fixed_loops(const sched_move *m, const tree_site *site)
 {
-    return m->loop ? sched_depth_under(site, m->loop) : 0;
+    return m->loop ? tree_depth_under(site, m->loop) : 0;
 }
 
 static bool encloses_target(const sched_move *m, const ir_expr *var)
@@ -59,46 +65,48 @@ static bool encloses_target(const sched_move *m, const ir_expr *var)
 
 /* ---- checks ---- */
 
-/* The loops around the target that `site` and the block to be moved have in common: neither crosses their iterations. */
-static int kept_loops(const sched_move *m, const sched_site *site)
+/* The loops around the target that `site` and the block to be moved have in common: neither crosses their
+ * iterations. */
+static int kept_loops(const sched_move *m, const tree_site *site)
 {
-    int n = sched_common_loops(site, m->site);
+    int n = tree_common_loops(site, m->site);
 
     while (n > 0 && !encloses_target(m, m->site->loop[n - 1]->loop.var))
         n--;
     return n;
 }
 
-bool sched_move_earlier_only(const sched_move *m, const ir_region *access, const sched_site *w)
+bool sched_move_earlier_only(const sched_move *m, const ir_region *access, const tree_site *w)
 {
-    const ir_region *write = sched_access(w->block->writes, w->block->n_writes, access->buffer);
+    const ir_region *write = tree_access(w->block->writes, w->block->n_writes, access->buffer);
     int kept = kept_loops(m, w);
 
-    return kept && w->order > m->site->order && sched_apart(m->c->s, m->site, access, w, write, kept);
+    return kept && w->order > m->site->order && tree_apart(&m->c->s->view, m->site, access, w, write, kept);
 }
 
 /* The same step: w lies under the loops that count the steps of the block, if it has any. */
-static bool in_step(const sched_move *m, const sched_site *w)
+static bool in_step(const sched_move *m, const tree_site *w)
 {
-    return sched_common_loops(w, m->site) >= m->step;
+    return tree_common_loops(w, m->site) >= m->step;
 }
 
 bool sched_move_allowed(sched_move *m)
 {
     const ir_block *b = m->site->block;
-    const char *reason = sched_not_repeatable(m->c->s, m->site);
+    const char *reason = tree_not_repeatable(&m->c->s->view, m->site);
 
     if (reason)
         return sched_refuse(m->c, "'%s' cannot move: %s", b->name, reason);
     if (m->step && !encloses_target(m, m->site->loop[m->step - 1]->loop.var))
-        return sched_refuse(m->c, "'%s' stays in its scan loop '%s'", b->name, m->site->loop[m->step - 1]->loop.var->var.name);
+        return sched_refuse(m->c, "'%s' stays in its scan loop '%s'", b->name,
+                            m->site->loop[m->step - 1]->loop.var->var.name);
     if (m->site->branches)
         return sched_refuse(m->c, "'%s' stands under a condition", b->name);
     for (int i = 0; i < m->all.n; i++) {
-        const sched_site *other = &m->all.at[i];
+        const tree_site *other = &m->all.at[i];
 
         for (int j = 0; other != m->site && in_step(m, other) && j < b->n_writes; j++)
-            if (sched_writes(other->block, b->writes[j].buffer))
+            if (tree_writes(other->block, b->writes[j].buffer))
                 return sched_refuse(m->c, "'%s' is not the only writer of '%s': '%s' writes it too", b->name,
                                     b->writes[j].buffer->name, other->block->name);
     }
@@ -110,8 +118,10 @@ bool sched_move_writes_once(sched_move *m)
     const ir_block *b = m->site->block;
 
     for (int j = 0; j < b->n_writes; j++)
-        if (!sched_writes_once(m->c->s, b, &b->writes[j]))
-            return sched_refuse(m->c, "it is not proven that one instance of '%s' writes each element of '%s': readers would find what the last one wrote",
+        if (!tree_writes_once(&m->c->s->view, b, &b->writes[j]))
+            return sched_refuse(m->c,
+                                "it is not proven that one instance of '%s' writes each element of '%s': "
+                                "readers would find what the last one wrote",
                                 b->name, b->writes[j].buffer->name);
     return true;
 }
@@ -125,32 +135,36 @@ static const ir_stmt *target_body(const sched_move *m, const ir_stmt *root)
     return sched_find_var(m->c->cx, root, m->loop, &p) ? sched_end(&p)->loop.body : NULL;
 }
 
-/* Everything that the block reads is complete before child `index` of the target's (old) body, and is not overwritten on the
- * way. */
+/* Everything that the block reads is complete before child `index` of the target's (old) body, and is not
+ * overwritten on the way. */
 static bool inputs_complete(sched_move *m, int index)
 {
     const ir_stmt *body = target_body(m, m->c->tree->body);
     const ir_block *b = m->site->block;
 
     for (int i = 0; i < m->all.n; i++) {
-        const sched_site *w = &m->all.at[i];
+        const tree_site *w = &m->all.at[i];
 
         for (int j = 0; w != m->site && j < b->n_reads; j++) {
             const ir_buffer *input = b->reads[j].buffer;
 
-            if (!sched_writes(w->block, input) || sched_move_earlier_only(m, &b->reads[j], w))
+            if (!tree_writes(w->block, input) || sched_move_earlier_only(m, &b->reads[j], w))
                 continue;
             if (w->order > m->site->order)
-                return sched_refuse(m->c, "'%s' overwrites '%s', which '%s' reads", w->block->name, input->name, b->name);
+                return sched_refuse(m->c, "'%s' overwrites '%s', which '%s' reads", w->block->name,
+                                    input->name, b->name);
             for (int k = 0; k < w->n_loops; k++) {
                 const ir_expr *var = w->loop[k]->loop.var;
-                if (sched_depth_under(m->site, var) && !encloses_target(m, var))
-                    return sched_refuse(m->c, "'%s' would leave loop '%s', in which its input '%s' is computed", b->name,
-                                        var->var.name, input->name);
+                if (tree_depth_under(m->site, var) && !encloses_target(m, var))
+                    return sched_refuse(m->c,
+                                        "'%s' would leave loop '%s', in which its input '%s' is computed",
+                                        b->name, var->var.name, input->name);
             }
             if (sched_move_under(m, w) && sched_child_with(body, w->block->name) >= index)
-                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there",
-                                    input->name, b->name, m->loop ? m->loop_name : "the program", w->block->name);
+                return sched_refuse(
+                    m->c,
+                    "'%s', which '%s' reads, is not complete before the body of '%s': '%s' writes it there",
+                    input->name, b->name, m->loop ? m->loop_name : "the program", w->block->name);
         }
     }
     return true;
@@ -158,13 +172,24 @@ static bool inputs_complete(sched_move *m, int index)
 
 /* ---- the new nest ---- */
 
-/* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives it, for fresh
- * names. */
+/* Whether another loop around loop i of those over threads runs over the same axis: a tile that threads fetch
+ * together binds its own loops to their axes. */
+static bool is_bound_outside(const sched_move *m, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (((const ir_stmt *)m->threads.at[j])->loop.how == ((const ir_stmt *)m->threads.at[i])->loop.how)
+            return true;
+    return false;
+}
+
+/* The block under new loops over min .. min+extent-1; f holds at the target. `out`: the tree that receives
+ * it, for fresh names. */
 static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *root)
 {
     const ir_block *b = m->site->block;
     tec_context *cx = m->c->cx;
-    const ir_expr **var = base_array(cx, const ir_expr *, b->n_iters), **bind = base_array(cx, const ir_expr *, b->n_iters),
+    const ir_expr **var = base_array(cx, const ir_expr *, b->n_iters),
+                  **bind = base_array(cx, const ir_expr *, b->n_iters),
                   **alone = base_array(cx, const ir_expr *, m->threads.n), *where = NULL;
     ir_facts *in = ir_facts_new(cx, f);
     const ir_program *before = m->c->tree;
@@ -181,12 +206,15 @@ static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *
         }
         var[i] = ir_var(cx, sched_fresh_name(m->c, NULL, name), BASE_I64);
         bind[i] = ir_add(cx, m->min[i], var[i]);
-        sched_know_loop(in, var[i], m->extent[i], b->init && b->iters[i].kind == IR_REDUCE_ITER);
+        tree_know_loop(in, var[i], m->extent[i], b->init && b->iters[i].kind == IR_REDUCE_ITER);
     }
     for (int i = 0; i < m->threads.n; i++) {
         const char *axis = ir_how_text(((const ir_stmt *)m->threads.at[i])->loop.how) + strlen("threadIdx.");
 
-        alone[i] = ir_var(cx, sched_fresh_name(m->c, NULL, base_format(cx, "%s.first.%s", b->name, axis)), BASE_I64);
+        if (is_bound_outside(m, i))
+            continue;
+        alone[i] =
+            ir_var(cx, sched_fresh_name(m->c, NULL, base_format(cx, "%s.first.%s", b->name, axis)), BASE_I64);
     }
     m->c->tree = before;
     for (int i = 0; i < b->n_iters; i++)
@@ -201,11 +229,14 @@ static const ir_stmt *new_nest(sched_move *m, const ir_facts *f, const ir_stmt *
         bool lost = i == 0 && m->loop && BASE_PLANT_ON(cx, compute_at_extent);
 
         if (var[i])
-            s = ir_for(cx, var[i], ir_int(cx, 0), lost ? ir_sub(cx, m->extent[i], ir_int(cx, 1)) : m->extent[i], IR_SERIAL, s);
+            s = ir_for(cx, var[i], ir_int(cx, 0),
+                       lost ? ir_sub(cx, m->extent[i], ir_int(cx, 1)) : m->extent[i], IR_SERIAL, s);
     }
     /* One thread of each axis does it, until loops of the nest are bound to the axis (bind.c). */
     for (int i = m->threads.n - 1; i >= 0; i--)
-        s = ir_for(cx, alone[i], ir_int(cx, 0), ir_int(cx, 1), ((const ir_stmt *)m->threads.at[i])->loop.how, s);
+        s = !alone[i] ? s
+                      : ir_for(cx, alone[i], ir_int(cx, 0), ir_int(cx, 1),
+                               ((const ir_stmt *)m->threads.at[i])->loop.how, s);
     return s;
 }
 
@@ -216,9 +247,11 @@ const ir_stmt *sched_move_carry_out(sched_move *m, const char *neighbour, bool b
     sched_path to;
 
     if (!m->loop) {
-        int index = neighbour ? sched_child_with(rest, neighbour) + behind : rest->kind == IR_SEQ ? rest->seq.n : 1;
+        int index = neighbour              ? sched_child_with(rest, neighbour) + behind
+                    : rest->kind == IR_SEQ ? rest->seq.n
+                                           : 1;
 
-        nest = new_nest(m, m->c->s->facts, rest);
+        nest = new_nest(m, m->c->s->view.facts, rest);
         return sched_insert(cx, rest, index, nest);
     }
     if (!sched_find_var(cx, rest, m->loop, &to))
@@ -253,12 +286,13 @@ bool sched_move_in_reach(const sched_move *m, const ir_expr *e)
 }
 
 /* The access of r to what the block writes, in the same step; NULL: none. */
-static const ir_region *read_of(const sched_move *m, const sched_site *r, const ir_region *write)
+static const ir_region *read_of(const sched_move *m, const tree_site *r, const ir_region *write)
 {
-    const ir_region *read =
-        r == m->site || !in_step(m, r) ? NULL : sched_access(r->block->reads, r->block->n_reads, write->buffer);
+    const ir_region *read = r == m->site || !in_step(m, r)
+                                ? NULL
+                                : tree_access(r->block->reads, r->block->n_reads, write->buffer);
 
-    return read && !(m->step && sched_apart(m->c->s, r, read, m->site, write, m->step)) ? read : NULL;
+    return read && !(m->step && tree_apart(&m->c->s->view, r, read, m->site, write, m->step)) ? read : NULL;
 }
 
 /* The loops over threads around the target, where what the block writes is the memory of all of them. */
@@ -278,7 +312,8 @@ static void find_sharing_threads(sched_move *m)
 static ir_region over_threads(sched_move *m, const ir_facts *f, const ir_region *box)
 {
     int n = m->threads.n;
-    const ir_expr **var = base_array(m->c->cx, const ir_expr *, n), **min = base_array(m->c->cx, const ir_expr *, n),
+    const ir_expr **var = base_array(m->c->cx, const ir_expr *, n),
+                  **min = base_array(m->c->cx, const ir_expr *, n),
                   **extent = base_array(m->c->cx, const ir_expr *, n);
 
     for (int i = 0; i < n; i++) {
@@ -299,21 +334,22 @@ static ir_region needed(sched_move *m, const ir_region *write, const ir_facts **
     int n = 0;
 
     for (int i = 0; i < m->all.n; i++) {
-        const sched_site *r = &m->all.at[i];
+        const tree_site *r = &m->all.at[i];
         const ir_region *read = read_of(m, r, write);
 
         if (!read || (n && BASE_PLANT_ON(m->c->cx, compute_at_hull)))
             continue;
         if (n == 0)
-            *f = sched_site_facts(m->c->s, r, sched_move_fixed_loops(m, r));
-        ir_region box = sched_box(m->c->s, r, read, sched_move_fixed_loops(m, r), true);
+            *f = tree_site_facts(&m->c->s->view, r, sched_move_fixed_loops(m, r));
+        ir_region box = tree_box(&m->c->s->view, r, read, sched_move_fixed_loops(m, r), true);
         boxes[n++] = over_threads(m, *f, &box);
     }
     return ir_region_union(*f, boxes, n);
 }
 
 /* Narrows one loop of the block; where several buffers ask for different parts, to none. */
-static void narrow_loop(sched_move *m, const ir_facts *f, int i, const ir_expr *min, const ir_expr *extent, bool first)
+static void narrow_loop(sched_move *m, const ir_facts *f, int i, const ir_expr *min, const ir_expr *extent,
+                        bool first)
 {
     const ir_expr *whole = m->site->block->iters[i].extent;
 
@@ -326,21 +362,23 @@ static void narrow_loop(sched_move *m, const ir_facts *f, int i, const ir_expr *
         m->extent[i] = whole;
 }
 
-bool sched_span_in_box(const ir_facts *f, const sched_layout *l, const ir_expr *var, const ir_region *box, const ir_expr **min,
-                       const ir_expr **extent)
+bool sched_span_in_box(const ir_facts *f, const tree_layout *l, const ir_expr *var, const ir_region *box,
+                       const ir_expr **min, const ir_expr **extent)
 {
     ir_ranges inner = {.var = l->point, .min = box->min, .extent = box->extent, .n = l->n};
 
     return ir_span(f, var, &inner, NULL, min, extent);
 }
 
-static bool invert_layout(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box, bool first)
+static bool invert_layout(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box,
+                          bool first)
 {
     const ir_expr *min, *extent;
-    sched_layout l;
+    tree_layout l;
 
-    if (!sched_invert_store(m->c->s, m->site->block, write, &l))
-        return sched_refuse(m->c, "the store of '%s' to '%s' cannot be inverted", m->site->block->name, write->buffer->name);
+    if (!tree_invert_store(&m->c->s->view, m->site->block, write, &l))
+        return sched_refuse(m->c, "the store of '%s' to '%s' cannot be inverted", m->site->block->name,
+                            write->buffer->name);
     for (int i = 0; i < m->site->block->n_iters; i++)
         if (l.var[i] && sched_span_in_box(f, &l, l.var[i], box, &min, &extent))
             narrow_loop(m, f, i, min, extent, first);
@@ -348,16 +386,17 @@ static bool invert_layout(sched_move *m, const ir_facts *f, const ir_region *wri
 }
 
 /* Narrows the loops of the block to the points that write `box`. */
-static bool invert_store(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box, bool first)
+static bool invert_store(sched_move *m, const ir_facts *f, const ir_region *write, const ir_region *box,
+                         bool first)
 {
     const ir_block *b = m->site->block;
     int *dim_of = base_array(m->c->cx, int, b->n_iters);
 
-    if (!sched_plain_store(m->c->s, b, write, dim_of))
+    if (!tree_plain_store(&m->c->s->view, b, write, dim_of))
         return invert_layout(m, f, write, box, first);
     for (int i = 0; i < b->n_iters; i++)
         if (dim_of[i] >= 0 && b->iters[i].kind != IR_SCAN) {
-            const ir_expr *shift = ir_int(m->c->cx, sched_store_shift(write, dim_of[i]));
+            const ir_expr *shift = ir_int(m->c->cx, tree_store_shift(write, dim_of[i]));
 
             narrow_loop(m, f, i, ir_sub(m->c->cx, box->min[dim_of[i]], shift), box->extent[dim_of[i]], first);
         }
@@ -365,21 +404,22 @@ static bool invert_store(sched_move *m, const ir_facts *f, const ir_region *writ
 }
 
 /* Where no reader runs, the block has nothing to do, and what it would read may be undefined. */
-static void inherit_guards(sched_move *m, const sched_site *reader)
+static void inherit_guards(sched_move *m, const tree_site *reader)
 {
     base_vec all = {0};
 
-    sched_outer_guards(m->c->s, reader, sched_move_fixed_loops(m, reader), &all);
+    tree_outer_guards(&m->c->s->view, reader, sched_move_fixed_loops(m, reader), &all);
     for (int i = 0; i < all.n; i++) {
         bool shared = true;
 
         /* A condition that some of the threads meet says nothing of what all of them need. */
         for (int j = 0; j < m->threads.n; j++)
-            shared = shared && !sched_mentions(m->c->cx, all.at[i], ((const ir_stmt *)m->threads.at[j])->loop.var);
+            shared =
+                shared && !ir_uses_var(m->c->cx, all.at[i], ((const ir_stmt *)m->threads.at[j])->loop.var);
         for (int j = 0; shared && j < m->all.n; j++)
             for (int k = 0; k < m->site->block->n_writes; k++)
                 if (read_of(m, &m->all.at[j], &m->site->block->writes[k]))
-                    shared = shared && sched_has_guard(m->c->s, &m->all.at[j], all.at[i]);
+                    shared = shared && tree_has_guard(&m->c->s->view, &m->all.at[j], all.at[i]);
         if (shared)
             base_push(m->c->cx, &m->guards, all.at[i]);
     }
@@ -389,7 +429,7 @@ bool sched_move_overtakes_nobody(sched_move *m)
 {
     for (int j = 0; j < m->site->block->n_writes; j++)
         for (int i = 0; i < m->all.n; i++) {
-            const sched_site *r = &m->all.at[i];
+            const tree_site *r = &m->all.at[i];
 
             if (r->order < m->site->order && read_of(m, r, &m->site->block->writes[j]))
                 return sched_refuse(m->c, "'%s' reads '%s' before '%s' overwrites it", r->block->name,
@@ -399,26 +439,27 @@ bool sched_move_overtakes_nobody(sched_move *m)
 }
 
 /* Finds the first block that reads what this one writes; all readers must lie under the target. */
-static const sched_site *first_reader(sched_move *m)
+static const tree_site *first_reader(sched_move *m)
 {
     const ir_block *b = m->site->block;
-    const sched_site *first = NULL;
+    const tree_site *first = NULL;
 
     for (int j = 0; j < b->n_writes; j++) {
         const ir_buffer *buffer = b->writes[j].buffer;
 
-        if (m->loop && !m->step && sched_is_output(m->c->tree, buffer))
-            return sched_refuse(m->c, "'%s' is an argument of the program; all of it must be written", buffer->name);
+        if (m->loop && !m->step && tree_is_parameter(m->c->tree, buffer))
+            return sched_refuse(m->c, "'%s' is an argument of the program; all of it must be written",
+                                buffer->name);
         if (buffer->alias)
             return sched_refuse(m->c, "'%s' may share memory with other buffers", buffer->name);
         for (int i = 0; i < m->all.n; i++) {
-            const sched_site *r = &m->all.at[i];
+            const tree_site *r = &m->all.at[i];
 
             if (!read_of(m, r, &b->writes[j]))
                 continue;
             if (!sched_move_under(m, r))
-                return sched_refuse(m->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name, buffer->name,
-                                    m->loop_name);
+                return sched_refuse(m->c, "'%s' reads '%s', but does not lie under '%s'", r->block->name,
+                                    buffer->name, m->loop_name);
             first = !first || r->order < first->order ? r : first;
         }
     }
@@ -448,30 +489,32 @@ static bool set_region(sched_move *m)
 
 bool sched_move_keeps_step(sched_move *m, const ir_stmt *root)
 {
-    sched_sites now = sched_all_sites(m->c->cx, root);
-    const sched_site *site = sched_site_named(&now, m->site->block->name);
+    tree_sites now = tree_all_sites(m->c->cx, root);
+    const tree_site *site = tree_site_named(&now, m->site->block->name);
 
     for (int j = 0; m->step && j < m->site->block->n_writes; j++) {
         const ir_region *write = &m->site->block->writes[j];
-        ir_region box = sched_box(m->c->s, m->site, write, m->step, true);
+        ir_region box = tree_box(&m->c->s->view, m->site, write, m->step, true);
 
-        if (!sched_fills(m->c->s, site, write, &box, m->step))
-            return sched_refuse(m->c, "it is not proven that '%s' would still write all of '%s' in each step of '%s'",
-                                m->site->block->name, write->buffer->name, m->site->loop[m->step - 1]->loop.var->var.name);
+        if (!tree_fills(&m->c->s->view, site, write, &box, m->step))
+            return sched_refuse(
+                m->c, "it is not proven that '%s' would still write all of '%s' in each step of '%s'",
+                m->site->block->name, write->buffer->name, m->site->loop[m->step - 1]->loop.var->var.name);
     }
     return true;
 }
 
 const ir_program *sched_place_at(sched_call *c, const char *block, const char *loop)
 {
-    const sched_site *reader;
+    const tree_site *reader;
     sched_move m;
 
     if (!sched_move_start(c, &m, block, loop) || !sched_move_allowed(&m) || !sched_takes_loops(c, &m.to) ||
         !sched_move_overtakes_nobody(&m) || !(reader = first_reader(&m)))
         return NULL;
     find_sharing_threads(&m);
-    if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) || !set_region(&m))
+    if (!inputs_complete(&m, sched_child_with(sched_end(&m.to)->loop.body, reader->block->name)) ||
+        !set_region(&m))
         return NULL;
     inherit_guards(&m, reader);
     const ir_stmt *root = sched_move_carry_out(&m, reader->block->name, false);
@@ -492,15 +535,16 @@ const ir_program *sched_do_compute_root(sched_call *c)
 {
     sched_move m;
 
-    if (!sched_move_start(c, &m, c->arg[0].name, NULL) || !sched_move_allowed(&m) || !sched_move_writes_once(&m))
+    if (!sched_move_start(c, &m, c->arg[0].name, NULL) || !sched_move_allowed(&m) ||
+        !sched_move_writes_once(&m))
         return NULL;
-    const sched_site *reader = first_reader(&m);
+    const tree_site *reader = first_reader(&m);
     if (c->reason)
         return NULL;
     int index = reader ? sched_child_with(c->tree->body, reader->block->name) : INT32_MAX;
     if (!inputs_complete(&m, index))
         return NULL;
-    const ir_stmt *root =
-        sched_move_carry_out(&m, reader ? reader->block->name : NULL, reader && BASE_PLANT_ON(c->cx, compute_root_place));
+    const ir_stmt *root = sched_move_carry_out(&m, reader ? reader->block->name : NULL,
+                                               reader && BASE_PLANT_ON(c->cx, compute_root_place));
     return sched_with_body(c, root);
 }

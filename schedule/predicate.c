@@ -1,4 +1,5 @@
-/* schedule/predicate.c -- store_predicate: of the iterations of some loops, in which a block stores the same, the first one stores.
+/* schedule/predicate.c -- store_predicate: of the iterations of some loops, in which a block stores the same,
+ * the first one stores.
  *
  *     for C.y {                                    for C.y {
  *       for C.x {                                    for C.x {
@@ -8,12 +9,15 @@
  *
  *     store_predicate(P, C.x)
  *
- * What is left out must be a duplicate. So each iteration of the loop runs the same instances (or none), each element is stored by one of them, and
- * neither what they read nor what they write is written by anything else in the loop: then it still holds what the first iteration put
- * there. Where iterations run at the same time, no other one may wait for that: sched_still_independent looks at the new tree.
+ * What is left out must be a duplicate. So each iteration of the loop runs the same instances (or none), each
+ * element is stored by one of them, and neither what they read nor what they write is written by anything
+ * else in the loop: then it still holds what the first iteration put there. Where iterations run at the same
+ * time, no other one may wait for that: sched_still_independent looks at the new tree.
  */
-#include "ir/facts.h"
-#include "schedule/state.h"
+#include "ir/reason/facts.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* Between l and the block nothing says otherwise than the loops and bindings. */
 static bool plain_path(sched_call *c, const sched_path *at, const ir_stmt *l, const char *block)
@@ -24,94 +28,100 @@ static bool plain_path(sched_call *c, const sched_path *at, const ir_stmt *l, co
         const ir_stmt *s = at->link[i].stmt;
 
         if (inside && (s->kind == IR_IF || s->kind == IR_LET_STMT))
-            return sched_refuse(c, "a condition or a definition stands between '%s' and '%s'", l->loop.var->var.name, block);
+            return sched_refuse(c, "a condition or a definition stands between '%s' and '%s'",
+                                l->loop.var->var.name, block);
         inside = inside || s == l;
     }
     return true;
 }
 
 /* Where the predicate holds in an iteration of the loop, it holds in the first: the end of a tile. */
-static bool runs_at_first(sched_call *c, const sched_site *site, const ir_expr *var)
+static bool runs_at_first(sched_call *c, const tree_site *site, const ir_expr *var)
 {
     base_vec all = {0};
 
-    sched_conjuncts(c->cx, site->stmt->block.where, &all);
+    ir_conjuncts(c->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
-        ir_facts *f = ir_facts_new(c->cx, sched_site_facts(c->s, site, site->n_loops));
+        ir_facts *f = ir_facts_new(c->cx, tree_site_facts(&c->s->view, site, site->n_loops));
 
         ir_facts_assume(f, all.at[i]);
-        if (sched_mentions(c->cx, all.at[i], var) && !ir_prove(f, ir_substitute(c->cx, all.at[i], var, ir_int(c->cx, 0))))
+        if (ir_uses_var(c->cx, all.at[i], var) &&
+            !ir_prove(f, ir_substitute(c->cx, all.at[i], var, ir_int(c->cx, 0))))
             return false;
     }
     return true;
 }
 
 /* No instance depends on the iteration of l, and their reductions are complete in each. */
-static bool repeats(sched_call *c, const sched_site *site, const ir_stmt *l)
+static bool repeats(sched_call *c, const tree_site *site, const ir_stmt *l)
 {
     const ir_expr *var = l->loop.var;
     bool differs = !runs_at_first(c, site, var);
 
     for (int i = 0; i < site->block->n_iters; i++)
-        differs = differs || sched_mentions(c->cx, site->stmt->block.bind[i], var);
-    for (int i = sched_depth_under(site, var); i < site->n_loops; i++)
-        differs = differs || sched_mentions(c->cx, site->loop[i]->loop.extent, var);
+        differs = differs || ir_uses_var(c->cx, site->stmt->block.bind[i], var);
+    for (int i = tree_depth_under(site, var); i < site->n_loops; i++)
+        differs = differs || ir_uses_var(c->cx, site->loop[i]->loop.extent, var);
     if (differs)
-        return sched_refuse(c, "'%s' is not the same in all iterations of '%s'", site->block->name, var->var.name);
-    for (int i = 0; i < sched_depth_under(site, var); i++)
-        if (sched_kind_for(c->cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER)
-            return sched_refuse(c, "'%s' does not complete its reduction over '%s' in an iteration of '%s'", site->block->name,
-                                site->loop[i]->loop.var->var.name, var->var.name);
+        return sched_refuse(c, "'%s' is not the same in all iterations of '%s'", site->block->name,
+                            var->var.name);
+    for (int i = 0; i < tree_depth_under(site, var); i++)
+        if (tree_kind_for(c->cx, site, site->loop[i]->loop.var) == IR_REDUCE_ITER)
+            return sched_refuse(c, "'%s' does not complete its reduction over '%s' in an iteration of '%s'",
+                                site->block->name, site->loop[i]->loop.var->var.name, var->var.name);
     return true;
 }
 
 /* Each element has one value, whichever instance stored last. */
-static bool stores_once(sched_call *c, const sched_site *site)
+static bool stores_once(sched_call *c, const tree_site *site)
 {
-    const char *why = sched_not_idempotent(c->cx, site->block);
+    const char *why = tree_not_idempotent(c->cx, site->block);
 
     if (why)
         return sched_refuse(c, "the stores of '%s' are no duplicates: %s", site->block->name, why);
     for (int i = 0; i < site->block->n_writes; i++)
-        if (!sched_writes_once(c->s, site->block, &site->block->writes[i]))
-            return sched_refuse(c, "it is not proven that each element of '%s' is stored by one instance of '%s'",
-                                site->block->writes[i].buffer->name, site->block->name);
+        if (!tree_writes_once(&c->s->view, site->block, &site->block->writes[i]))
+            return sched_refuse(
+                c, "it is not proven that each element of '%s' is stored by one instance of '%s'",
+                site->block->writes[i].buffer->name, site->block->name);
     return true;
 }
 
 static const ir_buffer *changed_by(const ir_block *other, const ir_region *r, int n)
 {
     for (int i = 0; i < n; i++)
-        if (sched_writes(other, r[i].buffer))
+        if (tree_writes(other, r[i].buffer))
             return r[i].buffer;
     return NULL;
 }
 
-static bool nothing_changes(sched_call *c, const sched_sites *all, const sched_site *site, const ir_stmt *l)
+static bool nothing_changes(sched_call *c, const tree_sites *all, const tree_site *site, const ir_stmt *l)
 {
     for (int i = 0; i < all->n; i++) {
         const ir_block *other = all->at[i].block;
 
-        if (other == site->block || !sched_depth_under(&all->at[i], l->loop.var))
+        if (other == site->block || !tree_depth_under(&all->at[i], l->loop.var))
             continue;
         const ir_buffer *b = changed_by(other, site->block->reads, site->block->n_reads);
         b = b ? b : changed_by(other, site->block->writes, site->block->n_writes);
         if (b)
-            return sched_refuse(c, "'%s' writes '%s' in '%s' too, and '%s' would not run again", other->name, b->name,
-                                l->loop.var->var.name, site->block->name);
+            return sched_refuse(c, "'%s' writes '%s' in '%s' too, and '%s' would not run again", other->name,
+                                b->name, l->loop.var->var.name, site->block->name);
     }
     return true;
 }
 
-/* That the iteration of the named loop is the first; NULL where what the others store is not proven to be the same. */
-static const ir_expr *first_of(sched_call *c, const sched_path *at, const sched_sites *all, const sched_site *site, const char *loop)
+/* That the iteration of the named loop is the first; NULL where what the others store is not proven to be the
+ * same. */
+static const ir_expr *first_of(sched_call *c, const sched_path *at, const tree_sites *all,
+                               const tree_site *site, const char *loop)
 {
     sched_path to;
 
     if (!sched_need_loop(c, loop, &to))
         return NULL;
     const ir_stmt *l = sched_end(&to);
-    if (!sched_depth_under(site, l->loop.var))
+    if (!tree_depth_under(site, l->loop.var))
         return sched_refuse(c, "'%s' does not stand around '%s'", loop, site->block->name);
     if (!plain_path(c, at, l, site->block->name) || !repeats(c, site, l) || !nothing_changes(c, all, site, l))
         return NULL;
@@ -127,9 +137,10 @@ const ir_program *sched_do_store_predicate(sched_call *c)
     if (!sched_need_block(c, c->arg[0].name, &at))
         return NULL;
     if (loops->n == 0)
-        return sched_refuse(c, "expected a loop in which '%s' stores the same again and again", c->arg[0].name);
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *site = sched_site_named(&all, c->arg[0].name);
+        return sched_refuse(c, "expected a loop in which '%s' stores the same again and again",
+                            c->arg[0].name);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    const tree_site *site = tree_site_named(&all, c->arg[0].name);
     if (!stores_once(c, site))
         return NULL;
     ir_stmt *s = ir_stmt_copy(c->cx, sched_end(&at));

@@ -2,28 +2,31 @@
  *
  *     prefetch(A, C.y, 2)       for C.y in 0..n { ... }  =>  for C.y in 0..n @prefetch.A(2) { ... }
  *
- * A hint changes no value. Lowering (lower/prefetch.c) writes the statements, where the bounds of what is read are known.
+ * A hint changes no value. Lowering (lower/prefetch.c) writes the statements, where the bounds of what is
+ * read are known.
  */
-#include "ir/facts.h"
-#include "schedule/state.h"
+#include "ir/reason/facts.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* What some block below reads of the buffer is not the same in all iterations. */
 static bool reads_anew(sched_call *c, const ir_buffer *b, const ir_stmt *loop)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
     bool read = false;
 
     for (int i = 0; i < all.n; i++) {
-        const sched_site *site = &all.at[i];
-        const ir_region *r = sched_access(site->block->reads, site->block->n_reads, b);
-        int fixed = sched_depth_under(site, loop->loop.var);
+        const tree_site *site = &all.at[i];
+        const ir_region *r = tree_access(site->block->reads, site->block->n_reads, b);
+        int fixed = tree_depth_under(site, loop->loop.var);
 
         if (!r || !fixed)
             continue;
-        ir_region box = sched_box(c->s, site, r, fixed, true);
+        ir_region box = tree_box(&c->s->view, site, r, fixed, true);
         read = true;
         for (int d = 0; d < b->n; d++)
-            if (sched_mentions(c->cx, box.min[d], loop->loop.var))
+            if (ir_uses_var(c->cx, box.min[d], loop->loop.var))
                 return true;
     }
     if (!read)
@@ -38,24 +41,26 @@ const ir_program *sched_do_prefetch(sched_call *c)
     sched_path at;
 
     if (!b)
-        return sched_refuse(c, "there is no buffer '%s'", c->arg[0].name);
+        return sched_no_buffer(c, c->arg[0].name);
     if (!sched_need_loop(c, c->arg[1].name, &at))
         return NULL;
     const ir_stmt *loop = sched_end(&at);
     if (loop->loop.how != IR_SERIAL)
-        return sched_refuse(c, "loop '%s' is %s; a serial loop knows what it reads next", c->arg[1].name, ir_how_text(loop->loop.how));
+        return sched_refuse(c, "loop '%s' is %s; a serial loop knows what it reads next", c->arg[1].name,
+                            ir_how_text(loop->loop.how));
     if (!sched_takes_loops(c, &at))
         return NULL;
     if (c->arg[2].i < 1)
         return sched_refuse(c, "expected a distance of at least 1, found %lld", (long long)c->arg[2].i);
     if (b->scope != IR_GLOBAL)
-        return sched_refuse(c, "'%s' lives in scope %s, which is near already", b->name, ir_scope_text(b->scope));
+        return sched_refuse(c, "'%s' lives in scope %s, which is near already", b->name,
+                            ir_scope_text(b->scope));
     if (!reads_anew(c, b, loop))
         return NULL;
     ir_stmt *noted = ir_stmt_copy(c->cx, loop);
     if (BASE_PLANT_ON(c->cx, prefetch_extent))
         noted->loop.extent = ir_sub(c->cx, loop->loop.extent, ir_int(c->cx, 1));
-    noted->loop.notes =
-        ir_note_set(c->cx, loop->loop.notes, base_format(c->cx, "prefetch.%s", b->name), ir_int(c->cx, c->arg[2].i));
+    noted->loop.notes = ir_note_set(c->cx, loop->loop.notes, base_format(c->cx, "prefetch.%s", b->name),
+                                    ir_int(c->cx, c->arg[2].i));
     return sched_with_body(c, sched_rebuild(c->cx, &at, at.n - 1, noted));
 }

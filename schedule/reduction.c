@@ -7,14 +7,16 @@
  */
 #include <string.h>
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* The loops from l inwards, seen from the reduction. */
 typedef struct {
     sched_call *c;
-    const sched_site *site;
+    const tree_site *site;
     int depth; /* loops outside l */
     const char *loop;
 } split_off;
@@ -29,7 +31,7 @@ static bool binds_kind(const split_off *d, const ir_expr *var, bool spatial)
 {
     for (int i = 0; i < d->site->block->n_iters; i++)
         if (is_spatial(&d->site->block->iters[i]) == spatial &&
-            sched_mentions(d->c->cx, d->site->stmt->block.bind[i], var))
+            ir_uses_var(d->c->cx, d->site->stmt->block.bind[i], var))
             return true;
     return false;
 }
@@ -43,14 +45,16 @@ static bool loops_fit(split_off *d)
         bool reduces = binds_kind(d, var, false);
 
         if (i < d->depth && reduces)
-            return sched_refuse(d->c, "'%s', a reduction loop of '%s', lies outside '%s'", var->var.name, name, d->loop);
+            return sched_refuse(d->c, "'%s', a reduction loop of '%s', lies outside '%s'", var->var.name,
+                                name, d->loop);
         if (reduces && binds_kind(d, var, true))
-            return sched_refuse(d->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", var->var.name, name);
+            return sched_refuse(d->c, "loop '%s' runs over a spatial and a reduction axis of '%s'",
+                                var->var.name, name);
         for (int j = d->depth; !reduces && j < i; j++)
             if (binds_kind(d, d->site->loop[j]->loop.var, false) &&
                 ir_uses_var(d->c->cx, d->site->loop[i]->loop.extent, d->site->loop[j]->loop.var))
-                return sched_refuse(d->c, "the bounds of '%s' depend on the reduction loop '%s'", var->var.name,
-                                    d->site->loop[j]->loop.var->var.name);
+                return sched_refuse(d->c, "the bounds of '%s' depend on the reduction loop '%s'",
+                                    var->var.name, d->site->loop[j]->loop.var->var.name);
     }
     return true;
 }
@@ -61,7 +65,7 @@ static bool init_guard(split_off *d, const ir_expr **guard)
     base_vec all = {0};
 
     *guard = NULL;
-    sched_conjuncts(d->c->cx, d->site->stmt->block.where, &all);
+    ir_conjuncts(d->c->cx, d->site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         bool spatial = false, reduces = false;
 
@@ -89,7 +93,8 @@ static const char *init_name(sched_call *c, const char *block, const char *loop)
     return sched_fresh_name(c, NULL, base_format(c->cx, "%s.init.%s", block, rest));
 }
 
-/* The block of the initialisation over iteration variables of its own; `bind` receives the spatial bindings. */
+/* The block of the initialisation over iteration variables of its own; `bind` receives the spatial
+ * bindings. */
 static const ir_block *init_block(split_off *d, const ir_expr **bind)
 {
     tec_context *cx = d->c->cx;
@@ -112,7 +117,7 @@ static const ir_block *init_block(split_off *d, const ir_expr **bind)
     init->iters = iters;
     init->body = body;
     init->loc = b->loc;
-    return body ? sched_refresh(d->c->s->facts, init) : NULL;
+    return body ? sched_refresh(d->c->s->view.facts, init) : NULL;
 }
 
 static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
@@ -125,7 +130,8 @@ static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
     for (int i = d->depth; i < d->site->n_loops; i++) {
         const ir_expr *var = d->site->loop[i]->loop.var;
         if (!binds_kind(d, var, false))
-            base_map_put(cx, &map.vars, var, ir_var(cx, init_name(d->c, d->site->block->name, var->var.name), BASE_I64));
+            base_map_put(cx, &map.vars, var,
+                         ir_var(cx, init_name(d->c, d->site->block->name, var->var.name), BASE_I64));
     }
     for (int i = 0; init && i < init->n_iters; i++)
         bind[i] = ir_apply(cx, &map, bind[i]);
@@ -135,7 +141,8 @@ static const ir_stmt *init_nest(split_off *d, const ir_expr *guard)
         const ir_expr *var = base_map_get(&map.vars, l->loop.var);
         if (var)
             s = ir_for(cx, var, l->loop.min,
-                       BASE_PLANT_ON(cx, decompose_extent) ? ir_sub(cx, l->loop.extent, ir_int(cx, 1)) : ir_apply(cx, &map, l->loop.extent),
+                       BASE_PLANT_ON(cx, decompose_extent) ? ir_sub(cx, l->loop.extent, ir_int(cx, 1))
+                                                           : ir_apply(cx, &map, l->loop.extent),
                        l->loop.how, s);
     }
     return s;
@@ -150,9 +157,11 @@ static bool stays_initialised(const split_off *d)
     for (int i = d->depth; i < d->site->n_loops; i++)
         several = several || binds_kind(d, d->site->loop[i]->loop.var, true);
     for (int i = 0; several && i < b->n_writes; i++)
-        if (!sched_writes_once(d->c->s, b, &b->writes[i]))
-            return sched_refuse(d->c, "'%s' overwrites elements of '%s' under '%s', and all of them would be initialised before", b->name,
-                                b->writes[i].buffer->name, d->loop);
+        if (!tree_writes_once(&d->c->s->view, b, &b->writes[i]))
+            return sched_refuse(
+                d->c,
+                "'%s' overwrites elements of '%s' under '%s', and all of them would be initialised before",
+                b->name, b->writes[i].buffer->name, d->loop);
     return true;
 }
 
@@ -165,29 +174,33 @@ const ir_program *sched_do_decompose_reduction(sched_call *c)
 
     if (!sched_need_block(c, c->arg[0].name, &block) || !sched_need_loop(c, c->arg[1].name, &at))
         return NULL;
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    split_off d = {.c = c, .site = sched_site_named(&all, c->arg[0].name), .loop = c->arg[1].name};
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    split_off d = {.c = c, .site = tree_site_named(&all, c->arg[0].name), .loop = c->arg[1].name};
     const ir_block *b = d.site->block;
-    d.depth = sched_depth_under(d.site, sched_end(&at)->loop.var) - 1;
+    d.depth = tree_depth_under(d.site, sched_end(&at)->loop.var) - 1;
     if (!b->init)
         return sched_refuse(c, "'%s' has no initialisation to take out", b->name);
     if (d.depth < 0)
         return sched_refuse(c, "'%s' does not lie under '%s'", b->name, d.loop);
     if (d.site->branches)
         return sched_refuse(c, "'%s' stands under a condition", b->name);
-    if (sched_step_depth(c->s, d.site) > d.depth)
+    if (tree_step_depth(&c->s->view, d.site) > d.depth)
         return sched_refuse(c, "'%s' lies outside a scan loop of '%s'", d.loop, b->name);
-    if (!sched_reads_other_steps(c->s, d.site, d.depth))
-        return sched_refuse(c, "'%s' reads what it writes, and the initialisation would come before all of '%s'", b->name, d.loop);
+    if (!tree_reads_other_steps(&c->s->view, d.site, d.depth))
+        return sched_refuse(c,
+                            "'%s' reads what it writes, and the initialisation would come before all of '%s'",
+                            b->name, d.loop);
     if (!loops_fit(&d) || !init_guard(&d, &guard) || !stays_initialised(&d))
         return NULL;
-    if (!sched_injective(c->s, d.site, d.depth, &reason))
-        return sched_refuse(c, "the instances of '%s' under '%s' are not proven to be distinct: %s", b->name, d.loop, reason);
+    if (!tree_injective(&c->s->view, d.site, d.depth, &reason))
+        return sched_refuse(c, "the instances of '%s' under '%s' are not proven to be distinct: %s", b->name,
+                            d.loop, reason);
 
     const ir_stmt *nest = init_nest(&d, guard);
     ir_block *update = ir_block_copy(c->cx, b);
     update->init = NULL;
-    const ir_stmt *body = sched_rebuild(c->cx, &block, block.n - 1, sched_with_block(c->cx, sched_end(&block), update));
+    const ir_stmt *body =
+        sched_rebuild(c->cx, &block, block.n - 1, sched_with_block(c->cx, sched_end(&block), update));
     if (!nest || !body || !sched_find_var(c->cx, body, sched_end(&at)->loop.var, &at))
         return NULL;
     base_push(c->cx, &c->results, base_format(c->cx, "%s.init", b->name));

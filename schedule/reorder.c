@@ -2,14 +2,17 @@
  *
  *     for y { for x { for k { block C } } }   reorder(k, y, x)   =>   for k { for y { for x { block C } } }
  *
- * The named loops take each other's places; loops in between stay. Legal where the iterations may run in any order (each
- * element that crosses between blocks does so within one iteration of all of them) and, for reductions, where the terms of one
- * element keep their order or the combiner was declared to allow another.
+ * The named loops take each other's places; loops in between stay. Legal where the iterations may run in any
+ * order (each element that crosses between blocks does so within one iteration of all of them) and, for
+ * reductions, where the terms of one element keep their order or the combiner was declared to allow another.
  */
 #include <string.h>
 
-#include "ir/facts.h"
-#include "schedule/state.h"
+#include "ir/reason/facts.h"
+#include "schedule/depend.h"
+#include "schedule/loops.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 typedef struct {
     sched_path top;       /* the path to the outermost of the loops */
@@ -49,10 +52,12 @@ static bool find_chain(sched_call *c, const char *const *loop, int n, chain *out
         int at = -1;
 
         for (int j = 0; j < deepest.n; j++)
-            if (deepest.link[j].stmt->kind == IR_FOR && strcmp(deepest.link[j].stmt->loop.var->var.name, loop[i]) == 0)
+            if (deepest.link[j].stmt->kind == IR_FOR &&
+                strcmp(deepest.link[j].stmt->loop.var->var.name, loop[i]) == 0)
                 at = j;
         if (at < 0)
-            return sched_refuse(c, "loops '%s' and '%s' are not nested", loop[i], sched_end(&deepest)->loop.var->var.name);
+            return sched_refuse(c, "loops '%s' and '%s' are not nested", loop[i],
+                                sched_end(&deepest)->loop.var->var.name);
         out->first = at < out->first ? at : out->first;
     }
     return true;
@@ -107,12 +112,12 @@ static bool bounds_hold(sched_call *c, const chain *ch)
 /* Some block below counts its steps by loop i of the chain. */
 static bool is_scan(sched_call *c, const chain *ch, int i)
 {
-    sched_sites below = sched_all_sites(c->cx, ch->link[ch->n - 1]);
+    tree_sites below = tree_all_sites(c->cx, ch->link[ch->n - 1]);
 
     for (int k = 0; k < below.n; k++)
         for (int j = 0; j < below.at[k].block->n_iters; j++)
             if (below.at[k].block->iters[j].kind == IR_SCAN &&
-                sched_mentions(c->cx, below.at[k].stmt->block.bind[j], ch->link[i]->loop.var))
+                ir_uses_var(c->cx, below.at[k].stmt->block.bind[j], ch->link[i]->loop.var))
                 return true;
     return false;
 }
@@ -126,20 +131,21 @@ static bool nesting_holds(sched_call *c, const chain *ch)
             ir_how a = outer->loop.how, b = inner->loop.how;
 
             if ((a == IR_VECTORISED && sched_is_parallel(b)) || (sched_is_threads(a) && sched_is_blocks(b)))
-                return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name, ir_how_text(b),
-                                    outer->loop.var->var.name, ir_how_text(a));
+                return sched_refuse(c, "'%s' (%s) would lie inside '%s' (%s)", inner->loop.var->var.name,
+                                    ir_how_text(b), outer->loop.var->var.name, ir_how_text(a));
         }
     return true;
 }
 
 /* Reduce loops of the site, as they come in `order`, in the same order as in the chain. */
-static bool reduction_order_kept(sched_call *c, const chain *ch, const sched_site *site, const char **a, const char **b)
+static bool reduction_order_kept(sched_call *c, const chain *ch, const tree_site *site, const char **a,
+                                 const char **b)
 {
     const ir_stmt *last = NULL;
     int at = -1;
 
     for (int i = 0; i < ch->n; i++) {
-        if (sched_kind_for(c->cx, site, ch->order[i]->loop.var) == IR_SPATIAL)
+        if (tree_kind_for(c->cx, site, ch->order[i]->loop.var) == IR_SPATIAL)
             continue;
         for (int j = 0; j < ch->n; j++)
             if (ch->link[j] == ch->order[i]) {
@@ -171,14 +177,16 @@ static bool cross(const chain *ch, int i, int j)
 }
 
 /* Time may change sides with spatial loops only; nothing does with loops without order. */
-static bool order_kept(sched_call *c, const chain *ch, const sched_site *site)
+static bool order_kept(sched_call *c, const chain *ch, const tree_site *site)
 {
     for (int i = 0; i < ch->n; i++) {
-        ir_iter_kind kind = sched_kind_for(c->cx, site, ch->link[i]->loop.var);
+        ir_iter_kind kind = tree_kind_for(c->cx, site, ch->link[i]->loop.var);
 
         for (int j = 0; (kind == IR_SCAN || kind == IR_OPAQUE) && j < ch->n; j++)
-            if (cross(ch, i, j) && (kind == IR_OPAQUE || sched_kind_for(c->cx, site, ch->link[j]->loop.var) != IR_SPATIAL))
-                return sched_refuse(c, "'%s' is a loop of the %s '%s' and keeps its place", ch->link[i]->loop.var->var.name,
+            if (cross(ch, i, j) &&
+                (kind == IR_OPAQUE || tree_kind_for(c->cx, site, ch->link[j]->loop.var) != IR_SPATIAL))
+                return sched_refuse(c, "'%s' is a loop of the %s '%s' and keeps its place",
+                                    ch->link[i]->loop.var->var.name,
                                     kind == IR_SCAN ? "scan" : "opaque stage", site->block->name);
     }
     return true;
@@ -187,64 +195,69 @@ static bool order_kept(sched_call *c, const chain *ch, const sched_site *site)
 /* A spatial loop that comes to lie outside of time, or inside, takes part in no exchange between steps. */
 static bool steps_are_elementwise(sched_call *c, const chain *ch, const ir_stmt *root)
 {
-    sched_sites all = sched_all_sites(c->cx, root);
+    tree_sites all = tree_all_sites(c->cx, root);
 
     for (int i = 0; i < ch->n; i++)
         for (int j = 0; j < ch->n; j++) {
             const ir_expr *time = ch->link[i]->loop.var, *var = ch->link[j]->loop.var;
-            const char *reason =
-                cross(ch, i, j) && is_scan(c, ch, i) && !is_scan(c, ch, j) ? sched_dependence(c->s, &all, var) : NULL;
+            const char *reason = cross(ch, i, j) && is_scan(c, ch, i) && !is_scan(c, ch, j)
+                                     ? tree_dependence(&c->s->view, &all, var)
+                                     : NULL;
 
             if (reason)
-                return sched_refuse(c, "'%s' cannot cross the scan loop '%s': %s", var->var.name, time->var.name, reason);
+                return sched_refuse(c, "'%s' cannot cross the scan loop '%s': %s", var->var.name,
+                                    time->var.name, reason);
         }
     return true;
 }
 
-static bool may_permute(sched_call *c, const chain *ch, const sched_site *site)
+static bool may_permute(sched_call *c, const chain *ch, const tree_site *site)
 {
-    const ir_combiner *combiner = sched_combiner(site->block);
+    const ir_combiner *combiner = tree_combiner(site->block);
     const char *a, *b;
 
     if (!order_kept(c, ch, site))
         return false;
-    if (sched_has_effect(c->cx, site->block->body))
+    if (tree_has_effect(c->cx, site->block->body))
         return sched_refuse(c, "'%s' calls a function with an effect", site->block->name);
     if (!(combiner && combiner->reorders) && !reduction_order_kept(c, ch, site, &a, &b))
-        return sched_refuse(c,
-                            "it would exchange the reduction loops '%s' and '%s' of '%s', whose combiner is not declared "
-                            "associative and commutative",
-                            b, a, site->block->name);
+        return sched_refuse(
+            c,
+            "it would exchange the reduction loops '%s' and '%s' of '%s', whose combiner is not declared "
+            "associative and commutative",
+            b, a, site->block->name);
     return true;
 }
 
-/* What one block writes may be used by others only within one iteration of all loops of the chain; by itself, bindings must be
- * an injection. */
+/* What one block writes may be used by others only within one iteration of all loops of the chain; by itself,
+ * bindings must be an injection. */
 static bool dependences_hold(sched_call *c, const chain *ch)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
     const ir_expr *innermost = ch->link[ch->n - 1]->loop.var, *outermost = ch->link[0]->loop.var;
 
     for (int i = 0; i < all.n; i++) {
-        const sched_site *site = &all.at[i];
-        int outer = sched_depth_under(site, outermost) - 1;
+        const tree_site *site = &all.at[i];
+        int outer = tree_depth_under(site, outermost) - 1;
         const char *reason = NULL;
 
-        if (!sched_depth_under(site, innermost))
+        if (!tree_depth_under(site, innermost))
             continue;
         if (!may_permute(c, ch, site))
             return false;
         for (int j = 0; j < site->block->n_writes; j++) {
             const ir_buffer *b = site->block->writes[j].buffer;
 
-            if (sched_private(c->s, &all, b, innermost))
+            if (tree_private(&c->s->view, &all, b, innermost))
                 continue;
-            if (!sched_injective(c->s, site, outer, &reason))
-                return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s", site->block->name, reason);
+            if (!tree_injective(&c->s->view, site, outer, &reason))
+                return sched_refuse(c, "the instances of '%s' are not proven to be distinct: %s",
+                                    site->block->name, reason);
             for (int k = 0; k < ch->n; k++)
                 if (!is_scan(c, ch, k) &&
-                    (sched_shared_under(&all, b, innermost) || !sched_reads_other_steps(c->s, site, outer)) &&
-                    (reason = sched_buffer_dependence(c->s, &all, b, ch->link[k]->loop.var)))
+                    (tree_shared_under(&all, b, innermost) ||
+                     !tree_reads_other_steps(&c->s->view, site, outer)) &&
+                    (reason = tree_buffer_dependence(&c->s->view, &all, b, ch->link[k]->loop.var)))
                     return sched_refuse(c, "%s", reason);
         }
     }
@@ -262,7 +275,8 @@ const ir_program *sched_permute(sched_call *c, const char *const *loop, int n)
     set_order(c, &ch, loop, n);
     if (memcmp(ch.order, ch.link, (size_t)ch.n * sizeof *ch.link) == 0)
         return c->tree;
-    if (!bounds_hold(c, &ch) || (!BASE_PLANT_ON(c->cx, reorder_order) && (!nesting_holds(c, &ch) || !dependences_hold(c, &ch))))
+    if (!bounds_hold(c, &ch) ||
+        (!BASE_PLANT_ON(c->cx, reorder_order) && (!nesting_holds(c, &ch) || !dependences_hold(c, &ch))))
         return NULL;
 
     const ir_stmt *s = ch.link[ch.n - 1]->loop.body;

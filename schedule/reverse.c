@@ -1,22 +1,27 @@
-/* schedule/reverse.c -- reverse_compute_at: a block runs inside a loop of its producers, over the part that they complete there.
+/* schedule/reverse.c -- reverse_compute_at: a block runs inside a loop of its producers, over the part that
+ * they complete there.
  *
- *     for C.y.0 { for C.y.1 { C[y] = ... } }      reverse_compute_at(Q,      for C.y.0 { for C.y.1 { C[y] = ... }
- *     for Q.y { Q[y] = C[y] + 1 }                 C.y.0)  =>                   for Q.y in 0..8 { Q[C.y.0*8 + Q.y] = ... } }
+ *     for C.y.0 { for C.y.1 { C[y] = ... } }  reverse_compute_at(Q,  for C.y.0 { for C.y.1 { C[y] = ... }
+ *     for Q.y { Q[y] = C[y] + 1 }             C.y.0)  =>               for Q.y in 0..8 {
+ *                                                                        Q[C.y.0*8 + Q.y] = ... } }
  *
- * The part must be complete when an iteration ends, and the parts of all iterations must be all of the block's domain: its loops are found by
- * inverting what the producers write and what the block reads.
+ * The part must be complete when an iteration ends, and the parts of all iterations must be all of the
+ * block's domain: its loops are found by inverting what the producers write and what the block reads.
  */
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
+#include "schedule/depend.h"
 #include "schedule/place.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 /* Q runs where its producers do, apart from what only keeps those in their domains. */
-static void add_guards(sched_move *m, const sched_site *w)
+static void add_guards(sched_move *m, const tree_site *w)
 {
     base_vec all = {0}, counts = {0};
 
-    sched_outer_guards(m->c->s, w, sched_move_fixed_loops(m, w), &all);
-    sched_conjuncts(m->c->cx, sched_loop_guards(m->c->s, w), &counts);
+    tree_outer_guards(&m->c->s->view, w, sched_move_fixed_loops(m, w), &all);
+    ir_conjuncts(m->c->cx, tree_loop_guards(&m->c->s->view, w), IR_KEEP_LIKELY, &counts);
     for (int i = 0; i < all.n; i++) {
         bool known = false, kept = false;
 
@@ -30,20 +35,22 @@ static void add_guards(sched_move *m, const sched_site *w)
 }
 
 /* The copy of an accumulating cache leaves its buffer complete when it is at the last of its steps. */
-static bool add_last_steps(sched_move *m, const sched_site *w)
+static bool add_last_steps(sched_move *m, const tree_site *w)
 {
     tec_context *cx = m->c->cx;
 
     for (int i = 0; i < w->block->n_iters; i++) {
         const ir_iter *step = &w->block->iters[i];
         const ir_expr *bind = w->stmt->block.bind[i],
-                      *last = ir_simplify(m->c->s->facts, ir_sub(cx, step->extent, ir_int(cx, 1)));
+                      *last = ir_simplify(m->c->s->view.facts, ir_sub(cx, step->extent, ir_int(cx, 1)));
 
-        if (step->kind != IR_SCAN || sched_common_loops(w, m->site) >= sched_step_depth(m->c->s, w))
+        if (step->kind != IR_SCAN || tree_common_loops(w, m->site) >= tree_step_depth(&m->c->s->view, w))
             continue;
-        if (w->block->role != IR_ROLE_COPY || !sched_move_in_reach(m, bind) || !ir_prove_le(m->c->s->facts, ir_int(cx, 0), last))
-            return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': it goes on in later ones", w->block->name,
-                                m->loop_name);
+        if (w->block->role != IR_ROLE_COPY || !sched_move_in_reach(m, bind) ||
+            !ir_prove_le(m->c->s->view.facts, ir_int(cx, 0), last))
+            return sched_refuse(m->c,
+                                "'%s' is not complete in an iteration of '%s': it goes on in later ones",
+                                w->block->name, m->loop_name);
         if (!ir_is_value(last, 0))
             base_push(cx, &m->last_steps, ir_eq(cx, bind, last));
     }
@@ -51,31 +58,33 @@ static bool add_last_steps(sched_move *m, const sched_site *w)
 }
 
 /* Blocks under the target that write what Q reads: complete within an iteration. Gives the last one. */
-static const sched_site *last_producer(sched_move *m)
+static const tree_site *last_producer(sched_move *m)
 {
-    const sched_site *last = NULL;
+    const tree_site *last = NULL;
 
     for (int i = 0; i < m->all.n; i++) {
-        const sched_site *w = &m->all.at[i];
+        const tree_site *w = &m->all.at[i];
         bool produces = false;
 
         for (int j = 0; j < m->site->block->n_reads; j++)
-            produces = produces || (sched_writes(w->block, m->site->block->reads[j].buffer) &&
+            produces = produces || (tree_writes(w->block, m->site->block->reads[j].buffer) &&
                                     !sched_move_earlier_only(m, &m->site->block->reads[j], w));
         if (w == m->site || !produces || !sched_move_under(m, w))
             continue;
         for (int k = 0; k < sched_move_fixed_loops(m, w); k++)
-            if (sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL &&
-                sched_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SCAN)
-                return sched_refuse(m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop",
-                                    w->block->name, m->loop_name, w->loop[k]->loop.var->var.name);
+            if (tree_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SPATIAL &&
+                tree_kind_for(m->c->cx, w, w->loop[k]->loop.var) != IR_SCAN)
+                return sched_refuse(
+                    m->c, "'%s' is not complete in an iteration of '%s': '%s' is its reduction loop",
+                    w->block->name, m->loop_name, w->loop[k]->loop.var->var.name);
         if (!add_last_steps(m, w))
             return NULL;
         add_guards(m, w);
         last = w;
     }
     if (!last)
-        return sched_refuse(m->c, "nothing under '%s' writes what '%s' reads", m->loop_name, m->site->block->name);
+        return sched_refuse(m->c, "nothing under '%s' writes what '%s' reads", m->loop_name,
+                            m->site->block->name);
     return last;
 }
 
@@ -87,7 +96,8 @@ static int read_iter(sched_move *m, const ir_region *read, int d, int64_t *c)
     if (!ir_is_value(read->extent[d], 1))
         return -1;
     for (int i = 0; i < b->n_iters; i++) {
-        const ir_expr *shift = ir_simplify(m->c->s->facts, ir_sub(m->c->cx, read->min[d], b->iters[i].var));
+        const ir_expr *shift =
+            ir_simplify(m->c->s->view.facts, ir_sub(m->c->cx, read->min[d], b->iters[i].var));
 
         if (b->iters[i].kind == IR_SPATIAL && ir_is_int(shift, c))
             return i;
@@ -95,12 +105,14 @@ static int read_iter(sched_move *m, const ir_region *read, int d, int64_t *c)
     return -1;
 }
 
-/* The iterations of w together write every element of its domain (of a scan: in a step). A piece of a cut loop does not, nor a block that was computed at its
- * readers: it writes what they use, and an index under a condition may not be used. */
-static bool writes_all(sched_move *m, const sched_site *w, const ir_region *write, const int *dim_of)
+/* The iterations of w together write every element of its domain (of a scan: in a step). A piece of a cut
+ * loop does not, nor a block that was computed at its readers: it writes what they use, and an index under a
+ * condition may not be used. */
+static bool writes_all(sched_move *m, const tree_site *w, const ir_region *write, const int *dim_of)
 {
     int step = 0, n = write->buffer->n;
-    const ir_expr **extent = base_array(m->c->cx, const ir_expr *, n), **min = base_array(m->c->cx, const ir_expr *, n);
+    const ir_expr **extent = base_array(m->c->cx, const ir_expr *, n),
+                  **min = base_array(m->c->cx, const ir_expr *, n);
     ir_region whole = {.buffer = write->buffer, .min = min, .extent = extent};
 
     for (int d = 0; d < n; d++) {
@@ -109,21 +121,21 @@ static bool writes_all(sched_move *m, const sched_site *w, const ir_region *writ
     }
     for (int k = 0; k < w->block->n_iters; k++)
         if (dim_of[k] >= 0 && w->block->iters[k].kind == IR_SCAN) {
-            min[dim_of[k]] = sched_stored_at(m->c->cx, w, write, dim_of[k]);
-            step = sched_step_depth(m->c->s, w);
+            min[dim_of[k]] = tree_stored_at(m->c->cx, w, write, dim_of[k]);
+            step = tree_step_depth(&m->c->s->view, w);
         } else if (dim_of[k] >= 0) {
-            min[dim_of[k]] = ir_int(m->c->cx, sched_store_shift(write, dim_of[k]));
+            min[dim_of[k]] = ir_int(m->c->cx, tree_store_shift(write, dim_of[k]));
             extent[dim_of[k]] = w->block->iters[k].extent;
         }
-    return sched_fills(m->c->s, w, write, &whole, step);
+    return tree_fills(&m->c->s->view, w, write, &whole, step);
 }
 
 /* ... of a buffer with a layout, whose padding counts as written. */
-static bool writes_box(sched_move *m, const sched_site *w, const ir_region *write)
+static bool writes_box(sched_move *m, const tree_site *w, const ir_region *write)
 {
     ir_region whole = ir_region_whole(m->c->cx, write->buffer);
 
-    return sched_fills(m->c->s, w, write, &whole, 0);
+    return tree_fills(&m->c->s->view, w, write, &whole, 0);
 }
 
 static bool plain_read(sched_move *m, const ir_region *read)
@@ -136,22 +148,24 @@ static bool plain_read(sched_move *m, const ir_region *read)
     return true;
 }
 
-/* The values of w's iteration variables where it writes the element that Q reads, over the variables of Q; a NULL among them: any. NULL: not known. */
-static const ir_expr **writing_point(sched_move *m, const ir_region *read, const sched_site *w, const ir_region *write)
+/* The values of w's iteration variables where it writes the element that Q reads, over the variables of Q; a
+ * NULL among them: any. NULL: not known. */
+static const ir_expr **writing_point(sched_move *m, const ir_region *read, const tree_site *w,
+                                     const ir_region *write)
 {
     tec_context *cx = m->c->cx;
     const ir_expr **value = base_array(cx, const ir_expr *, w->block->n_iters);
     int *dim_of = base_array(cx, int, w->block->n_iters);
     ir_subst at = {0};
-    sched_layout l;
+    tree_layout l;
 
-    if (sched_plain_store(m->c->s, w->block, write, dim_of)) {
+    if (tree_plain_store(&m->c->s->view, w->block, write, dim_of)) {
         for (int k = 0; k < w->block->n_iters; k++)
             if (dim_of[k] >= 0)
-                value[k] = ir_sub(cx, read->min[dim_of[k]], ir_int(cx, sched_store_shift(write, dim_of[k])));
+                value[k] = ir_sub(cx, read->min[dim_of[k]], ir_int(cx, tree_store_shift(write, dim_of[k])));
         return value;
     }
-    if (!sched_invert_store(m->c->s, w->block, write, &l))
+    if (!tree_invert_store(&m->c->s->view, w->block, write, &l))
         return NULL;
     for (int d = 0; d < l.n; d++)
         base_map_put(cx, &at.vars, l.point[d], read->min[d]);
@@ -160,16 +174,18 @@ static const ir_expr **writing_point(sched_move *m, const ir_region *read, const
     return value;
 }
 
-/* All that Q reads of the buffer is written by an instance of w, and not the padding of a layout: there Q would find no iteration to run in. */
-static bool reads_instances(sched_move *m, const ir_region *read, const sched_site *w, const ir_region *write)
+/* All that Q reads of the buffer is written by an instance of w, and not the padding of a layout: there Q
+ * would find no iteration to run in. */
+static bool reads_instances(sched_move *m, const ir_region *read, const tree_site *w, const ir_region *write)
 {
     const ir_expr **value = writing_point(m, read, w, write), *zero = ir_int(m->c->cx, 0);
-    ir_facts *f = ir_facts_new(m->c->cx, m->c->s->facts);
+    ir_facts *f = ir_facts_new(m->c->cx, m->c->s->view.facts);
 
     for (int i = 0; i < m->site->block->n_iters; i++)
         ir_facts_range(f, m->site->block->iters[i].var, zero, m->site->block->iters[i].extent);
     for (int k = 0; value && k < w->block->n_iters; k++)
-        if (value[k] && !(ir_prove_le(f, zero, value[k]) && ir_prove_lt(f, value[k], w->block->iters[k].extent)))
+        if (value[k] &&
+            !(ir_prove_le(f, zero, value[k]) && ir_prove_lt(f, value[k], w->block->iters[k].extent)))
             return false;
     return value != NULL;
 }
@@ -177,9 +193,9 @@ static bool reads_instances(sched_move *m, const ir_region *read, const sched_si
 /* Q reads every element of the buffer at one of its points: those in the box say which points run. */
 static bool take_layout_part(sched_move *m, const ir_facts *f, const ir_region *read, const ir_region *box)
 {
-    sched_layout l;
+    tree_layout l;
 
-    if (!sched_invert_read(m->c->s, m->site->block, read, &l))
+    if (!tree_invert_read(&m->c->s->view, m->site->block, read, &l))
         return false;
     for (int i = 0; i < m->site->block->n_iters; i++)
         if (l.var[i] && !sched_span_in_box(f, &l, l.var[i], box, &m->min[i], &m->extent[i]))
@@ -191,23 +207,24 @@ static bool take_layout_part(sched_move *m, const ir_facts *f, const ir_region *
 static bool any_starts_at(const sched_move *m, const ir_expr *var)
 {
     for (int i = 0; i < m->site->block->n_iters; i++)
-        if (sched_mentions(m->c->cx, m->min[i], var))
+        if (ir_uses_var(m->c->cx, m->min[i], var))
             return true;
     return false;
 }
 
-/* Whether Q runs depends on loop i around w as it did not before. In a loop that Q shared with w it runs as it did, but for those of its reduction:
- * where they had no iteration, Q initialised. */
-static bool is_new_loop(sched_move *m, const sched_site *w, int i)
+/* Whether Q runs depends on loop i around w as it did not before. In a loop that Q shared with w it runs as
+ * it did, but for those of its reduction: where they had no iteration, Q initialised. */
+static bool is_new_loop(sched_move *m, const tree_site *w, int i)
 {
-    return i >= sched_common_loops(w, m->site) || sched_kind_for(m->c->cx, m->site, w->loop[i]->loop.var) == IR_REDUCE_ITER;
+    return i >= tree_common_loops(w, m->site) ||
+           tree_kind_for(m->c->cx, m->site, w->loop[i]->loop.var) == IR_REDUCE_ITER;
 }
 
 /* Where Q has points, its new loops must run. */
-static const ir_stmt *empty_loop(sched_move *m, const sched_site *w)
+static const ir_stmt *empty_loop(sched_move *m, const tree_site *w)
 {
     const ir_expr *one = ir_int(m->c->cx, 1);
-    ir_facts *f = ir_facts_new(m->c->cx, m->c->s->facts);
+    ir_facts *f = ir_facts_new(m->c->cx, m->c->s->view.facts);
 
     for (int i = 0; i < m->site->block->n_iters; i++)
         if (m->site->block->iters[i].kind == IR_SPATIAL)
@@ -217,23 +234,24 @@ static const ir_stmt *empty_loop(sched_move *m, const sched_site *w)
 
         if (is_new_loop(m, w, i) && !ir_prove_le(f, one, l->loop.extent))
             return l;
-        sched_know_loop(f, l->loop.var, l->loop.extent, false);
+        tree_know_loop(f, l->loop.var, l->loop.extent, false);
     }
     return NULL;
 }
 
-/* In one iteration of the new loops that say nothing of which points of Q run, the first (or the last) of each, conditions on them hold. Gives one that
- * is not proven to. */
-static const ir_expr *idle_guard(sched_move *m, const sched_site *w, bool last)
+/* In one iteration of the new loops that say nothing of which points of Q run, the first (or the last) of
+ * each, conditions on them hold. Gives one that is not proven to. */
+static const ir_expr *idle_guard(sched_move *m, const tree_site *w, bool last)
 {
     tec_context *cx = m->c->cx;
     int fixed = sched_move_fixed_loops(m, w);
-    const ir_facts *f = sched_site_facts(m->c->s, w, fixed);
+    const ir_facts *f = tree_site_facts(&m->c->s->view, w, fixed);
     ir_subst at = {0};
 
     for (int i = 0; i < fixed; i++)
         if (is_new_loop(m, w, i) && !any_starts_at(m, w->loop[i]->loop.var))
-            base_map_put(cx, &at.vars, w->loop[i]->loop.var, last ? ir_sub(cx, w->loop[i]->loop.extent, ir_int(cx, 1)) : ir_int(cx, 0));
+            base_map_put(cx, &at.vars, w->loop[i]->loop.var,
+                         last ? ir_sub(cx, w->loop[i]->loop.extent, ir_int(cx, 1)) : ir_int(cx, 0));
     for (int i = 0; i < m->guards.n; i++) {
         const ir_expr *there = ir_apply(cx, &at, m->guards.at[i]);
 
@@ -244,7 +262,7 @@ static const ir_expr *idle_guard(sched_move *m, const sched_site *w, bool last)
 }
 
 /* All that Q reads of w's part is computed in each iteration in which Q runs, and Q runs. */
-static bool part_is_reached(sched_move *m, const sched_site *w, const char **reason)
+static bool part_is_reached(sched_move *m, const tree_site *w, const char **reason)
 {
     const ir_stmt *empty = empty_loop(m, w);
     const ir_expr *unmet = empty || !idle_guard(m, w, true) ? NULL : idle_guard(m, w, false);
@@ -252,11 +270,12 @@ static bool part_is_reached(sched_move *m, const sched_site *w, const char **rea
     if (empty)
         *reason = base_format(m->c->cx, "it is not proven that '%s' runs at all", empty->loop.var->var.name);
     else if (unmet)
-        *reason = base_format(m->c->cx, "it is not proven that '%s' ever holds", ir_expr_text(m->c->cx, unmet));
+        *reason =
+            base_format(m->c->cx, "it is not proven that '%s' ever holds", ir_expr_text(m->c->cx, unmet));
     if (empty || unmet)
         return false;
     for (int i = 0; i < m->guards.n; i++)
-        if (!sched_has_guard(m->c->s, w, m->guards.at[i])) {
+        if (!tree_has_guard(&m->c->s->view, w, m->guards.at[i])) {
             *reason = base_format(m->c->cx, "it depends on '%s' whether all that '%s' reads is computed",
                                   ir_expr_text(m->c->cx, m->guards.at[i]), m->site->block->name);
             return false;
@@ -265,11 +284,11 @@ static bool part_is_reached(sched_move *m, const sched_site *w, const char **rea
 }
 
 /* Q runs at the points that read, one variable for each dimension, what lies in the box. */
-static bool take_plain_part(sched_move *m, const ir_region *read, const sched_site *w, const ir_region *write, const int *dim_of,
-                            const ir_region *box, const char **reason)
+static bool take_plain_part(sched_move *m, const ir_region *read, const tree_site *w, const ir_region *write,
+                            const int *dim_of, const ir_region *box, const char **reason)
 {
     const ir_block *b = m->site->block;
-    const ir_facts *f = sched_site_facts(m->c->s, w, sched_move_fixed_loops(m, w));
+    const ir_facts *f = tree_site_facts(&m->c->s->view, w, sched_move_fixed_loops(m, w));
     bool *set = base_array(m->c->cx, bool, b->n_iters);
 
     for (int k = 0; k < w->block->n_iters; k++) {
@@ -278,11 +297,12 @@ static bool take_plain_part(sched_move *m, const ir_region *read, const sched_si
 
         if (i < 0 || set[i])
             continue;
-        int64_t ahead = shift - sched_store_shift(write, d);
+        int64_t ahead = shift - tree_store_shift(write, d);
         const ir_expr *end = ir_add(m->c->cx, b->iters[i].extent, ir_int(m->c->cx, ahead));
         if (ahead < 0 || !ir_prove_le(f, end, w->block->iters[k].extent)) {
-            *reason = base_format(m->c->cx, "no part of '%s' that '%s' writes covers all of axis '%s' of '%s'",
-                                  read->buffer->name, w->block->name, b->iters[i].var->var.name, b->name);
+            *reason =
+                base_format(m->c->cx, "no part of '%s' that '%s' writes covers all of axis '%s' of '%s'",
+                            read->buffer->name, w->block->name, b->iters[i].var->var.name, b->name);
             return false;
         }
         m->min[i] = ir_simplify(f, ir_sub(m->c->cx, box->min[d], ir_int(m->c->cx, shift)));
@@ -292,57 +312,63 @@ static bool take_plain_part(sched_move *m, const ir_region *read, const sched_si
     return true;
 }
 
-/* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not cover all of
- * them. */
-static bool take_part(sched_move *m, const ir_region *read, const sched_site *w, const ir_region *write, const char **reason)
+/* Lets the part of `write` that w completes per iteration say which points of Q run; false where it does not
+ * cover all of them. */
+static bool take_part(sched_move *m, const ir_region *read, const tree_site *w, const ir_region *write,
+                      const char **reason)
 {
     int *dim_of = base_array(m->c->cx, int, w->block->n_iters);
-    ir_region box = sched_box(m->c->s, w, write, sched_move_fixed_loops(m, w), true);
-    const ir_facts *f = sched_site_facts(m->c->s, w, sched_move_fixed_loops(m, w));
-    bool plain = sched_plain_store(m->c->s, w->block, write, dim_of);
+    ir_region box = tree_box(&m->c->s->view, w, write, sched_move_fixed_loops(m, w), true);
+    const ir_facts *f = tree_site_facts(&m->c->s->view, w, sched_move_fixed_loops(m, w));
+    bool plain = tree_plain_store(&m->c->s->view, w->block, write, dim_of);
 
     if (!plain && !writes_box(m, w, write)) {
         *reason = base_format(m->c->cx, "the store of '%s' cannot be inverted", w->block->name);
         return false;
     }
     if (plain && !writes_all(m, w, write, dim_of)) {
-        *reason = base_format(m->c->cx, "it is not proven that '%s' writes all of '%s'", w->block->name, read->buffer->name);
+        *reason = base_format(m->c->cx, "it is not proven that '%s' writes all of '%s'", w->block->name,
+                              read->buffer->name);
         return false;
     }
     if (!plain_read(m, read) && take_layout_part(m, f, read, &box)) {
         if (reads_instances(m, read, w, write))
             return part_is_reached(m, w, reason);
-        *reason = base_format(m->c->cx, "it is not proven that '%s' writes each element of '%s' that '%s' reads", w->block->name, read->buffer->name,
-                              m->site->block->name);
+        *reason =
+            base_format(m->c->cx, "it is not proven that '%s' writes each element of '%s' that '%s' reads",
+                        w->block->name, read->buffer->name, m->site->block->name);
         return false;
     }
     if (!plain) {
-        *reason = base_format(m->c->cx, "the read of '%s' by '%s' cannot be inverted", read->buffer->name, m->site->block->name);
+        *reason = base_format(m->c->cx, "the read of '%s' by '%s' cannot be inverted", read->buffer->name,
+                              m->site->block->name);
         return false;
     }
     return take_plain_part(m, read, w, write, dim_of, &box, reason) && part_is_reached(m, w, reason);
 }
 
-/* One producer's part decides; the others must have completed what Q reads there. The first producer whose part passes is
- * taken. */
+/* One producer's part decides; the others must have completed what Q reads there. The first producer whose
+ * part passes is taken. */
 static const ir_stmt *try_parts(sched_move *m, const char *last)
 {
     const char *why = NULL, *reason = NULL;
 
     for (int i = 0; i < m->all.n; i++)
         for (int j = 0; j < m->site->block->n_reads; j++) {
-            const sched_site *w = &m->all.at[i];
+            const tree_site *w = &m->all.at[i];
             const ir_region *read = &m->site->block->reads[j],
-                            *write = sched_access(w->block->writes, w->block->n_writes, read->buffer);
+                            *write = tree_access(w->block->writes, w->block->n_writes, read->buffer);
 
             if (w == m->site || !write || !sched_move_under(m, w) || sched_move_earlier_only(m, read, w))
                 continue;
             sched_move_whole_domain(m);
             m->c->reason = NULL;
             if (take_part(m, read, w, write, &reason)) {
-                const ir_stmt *root = sched_move_carry_out(m, last, !BASE_PLANT_ON(m->c->cx, reverse_compute_at_place));
+                const ir_stmt *root =
+                    sched_move_carry_out(m, last, !BASE_PLANT_ON(m->c->cx, reverse_compute_at_place));
 
-                if (root && sched_move_keeps_step(m, root) && sched_reads_are_written(m->c, root, m->site->block->name))
+                if (root && sched_move_keeps_step(m, root) &&
+                    sched_reads_are_written(m->c, root, m->site->block->name))
                     return root;
                 reason = m->c->reason;
             }
@@ -350,12 +376,13 @@ static const ir_stmt *try_parts(sched_move *m, const char *last)
         }
     m->c->reason = NULL;
     return why ? sched_refuse(m->c, "%s", why)
-               : sched_refuse(m->c, "what '%s' writes under '%s' is read by '%s' as another buffer of the same memory", last,
-                              m->loop_name, m->site->block->name);
+               : sched_refuse(
+                     m->c, "what '%s' writes under '%s' is read by '%s' as another buffer of the same memory",
+                     last, m->loop_name, m->site->block->name);
 }
 
 /* The other inputs of Q are complete before the target's body. */
-static bool others_complete(sched_move *m, const sched_site *last)
+static bool others_complete(sched_move *m, const tree_site *last)
 {
     const ir_block *b = m->site->block;
     int first_under = m->all.n;
@@ -365,36 +392,40 @@ static bool others_complete(sched_move *m, const sched_site *last)
             first_under = i;
     for (int i = 0; i < m->all.n; i++)
         for (int j = 0; j < b->n_reads; j++) {
-            const sched_site *w = &m->all.at[i];
+            const tree_site *w = &m->all.at[i];
 
-            if (w == m->site || sched_move_under(m, w) || !sched_writes(w->block, b->reads[j].buffer) ||
+            if (w == m->site || sched_move_under(m, w) || !tree_writes(w->block, b->reads[j].buffer) ||
                 sched_move_earlier_only(m, &b->reads[j], w))
                 continue;
             if (w->order > first_under)
-                return sched_refuse(m->c, "'%s', which '%s' reads, is not complete before '%s': '%s' writes it later",
-                                    b->reads[j].buffer->name, b->name, m->loop_name, w->block->name);
+                return sched_refuse(
+                    m->c, "'%s', which '%s' reads, is not complete before '%s': '%s' writes it later",
+                    b->reads[j].buffer->name, b->name, m->loop_name, w->block->name);
         }
     if (last->order > m->site->order)
-        return sched_refuse(m->c, "'%s' writes what '%s' reads, but runs after it", last->block->name, b->name);
+        return sched_refuse(m->c, "'%s' writes what '%s' reads, but runs after it", last->block->name,
+                            b->name);
     return true;
 }
 
-/* reverse_compute_at(Q, l): Q runs inside l, after its last producer there, over what the producers complete in the iteration. */
+/* reverse_compute_at(Q, l): Q runs inside l, after its last producer there, over what the producers complete
+ * in the iteration. */
 const ir_program *sched_do_reverse_compute_at(sched_call *c)
 {
-    const sched_site *last;
+    const tree_site *last;
     sched_move m;
 
     if (!sched_move_start(c, &m, c->arg[0].name, c->arg[1].name))
         return NULL;
     if (sched_move_under(&m, m.site))
         return sched_refuse(c, "'%s' lies under '%s' already", c->arg[0].name, c->arg[1].name);
-    if (!sched_move_allowed(&m) || !sched_move_writes_once(&m) || !sched_takes_loops(c, &m.to) || !sched_move_overtakes_nobody(&m) ||
-        !(last = last_producer(&m)) || !others_complete(&m, last))
+    if (!sched_move_allowed(&m) || !sched_move_writes_once(&m) || !sched_takes_loops(c, &m.to) ||
+        !sched_move_overtakes_nobody(&m) || !(last = last_producer(&m)) || !others_complete(&m, last))
         return NULL;
     for (int j = 0; j < m.site->block->n_writes; j++)
         if (m.site->block->writes[j].buffer->alias)
-            return sched_refuse(c, "'%s' may share memory with other buffers", m.site->block->writes[j].buffer->name);
+            return sched_refuse(c, "'%s' may share memory with other buffers",
+                                m.site->block->writes[j].buffer->name);
     const ir_stmt *root = try_parts(&m, last->block->name);
     return root && sched_still_independent(c, &m.to, root) ? sched_with_body(c, root) : NULL;
 }

@@ -1,41 +1,15 @@
-/* schedule/rewrite.c -- the rewrites that primitives share: rebinding a loop variable, removing, duplicating and inserting
- * subtrees, exchanging buffers, and keeping the regions of blocks true.
+/* schedule/rewrite.c -- the rewrites that primitives share: rebinding a loop variable, removing, duplicating
+ * and inserting subtrees, exchanging buffers, and keeping the regions of blocks true.
  *
- * Loop variables occur in bounds, conditions, lets, bindings and predicates; never inside a block. So a rewrite of loops never
- * enters one, and a rewrite of a block's inside never looks at loops.
+ * Loop variables occur in bounds, conditions, lets, bindings and predicates; never inside a block. So a
+ * rewrite of loops never enters one, and a rewrite of a block's inside never looks at loops.
  */
 #include <string.h>
 
-#include "schedule/state.h"
+#include "schedule/rewrite.h"
 
-/* Bindings and predicates are small sums, so that a memo would cost more than it saves. */
-bool sched_mentions(tec_context *cx, const ir_expr *e, const ir_expr *var)
-{
-    if (!e || e == var)
-        return e != NULL;
-    if (e->op == IR_INT || e->op == IR_VAR)
-        return false;
-    if (!ir_is_op(e->op))
-        return ir_uses_var(cx, e, var);
-    for (int i = 0; i < 3 && e->arg[i]; i++)
-        if (sched_mentions(cx, e->arg[i], var))
-            return true;
-    return false;
-}
-
-void sched_conjuncts(tec_context *cx, const ir_expr *e, base_vec *out)
-{
-    if (!e || ir_is_true(e))
-        return;
-    if (e->op == IR_AND) {
-        sched_conjuncts(cx, e->arg[0], out);
-        sched_conjuncts(cx, e->arg[1], out);
-    } else {
-        base_push(cx, out, e);
-    }
-}
-
-const ir_expr *sched_domain_guard(const ir_facts *f, const ir_expr *where, const ir_expr *bind, const ir_expr *extent)
+const ir_expr *sched_domain_guard(const ir_facts *f, const ir_expr *where, const ir_expr *bind,
+                                  const ir_expr *extent)
 {
     tec_context *cx = ir_facts_context(f);
     const ir_expr *low = ir_ge(cx, bind, ir_int(cx, 0)), *high = ir_lt(cx, bind, extent);
@@ -56,7 +30,7 @@ static const ir_expr *rebind_expr(const rebinding *r, const ir_facts *f, const i
 {
     if (!e || e == r->var)
         return e ? r->value : NULL;
-    if (!sched_mentions(r->cx, e, r->var))
+    if (!ir_uses_var(r->cx, e, r->var))
         return e;
     return ir_simplify(f, ir_substitute(r->cx, e, r->var, r->value));
 }
@@ -69,21 +43,21 @@ static bool about_reduction(tec_context *cx, const ir_stmt *s, const ir_expr *e)
     ir_free_vars(cx, e, &vars);
     for (int i = 0; i < s->block.block->n_iters; i++)
         for (int j = 0; s->block.block->iters[i].kind != IR_SPATIAL && j < vars.n; j++)
-            if (sched_mentions(cx, s->block.bind[i], vars.at[j]))
+            if (ir_uses_var(cx, s->block.bind[i], vars.at[j]))
                 return true;
     return false;
 }
 
-/* A conjunct over reduction loops that is never true stays as it is: it guards the updates only, and `false` would guard the
- * init too. */
+/* A conjunct over reduction loops that is never true stays as it is: it guards the updates only, and `false`
+ * would guard the init too. */
 static const ir_expr *rebind_where(const rebinding *r, const ir_facts *f, const ir_stmt *s)
 {
     const ir_expr *out = NULL;
     base_vec all = {0};
 
-    if (!s->block.where || !sched_mentions(r->cx, s->block.where, r->var))
+    if (!s->block.where || !ir_uses_var(r->cx, s->block.where, r->var))
         return s->block.where;
-    sched_conjuncts(r->cx, s->block.where, &all);
+    ir_conjuncts(r->cx, s->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         const ir_expr *e = rebind_expr(r, f, all.at[i]);
         int64_t value;
@@ -122,7 +96,7 @@ static const ir_stmt *rebind_loop(const rebinding *r, const ir_facts *f, const i
     const ir_expr *extent = rebind_expr(r, f, s->loop.extent);
     ir_facts *inner = ir_facts_new(r->cx, f);
 
-    sched_know_loop(inner, s->loop.var, extent, sched_may_be_empty(r->cx, s));
+    tree_know_loop(inner, s->loop.var, extent, tree_may_be_empty(r->cx, s));
     const ir_stmt *body = rebind(r, inner, s->loop.body);
     if (body == s->loop.body && extent == s->loop.extent)
         return s;
@@ -169,7 +143,7 @@ static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stm
     case IR_SEQ: return rebind_seq(r, f, s);
     case IR_LET_STMT: return rebind_let(r, f, s);
     case IR_ALLOCATE:
-    case IR_ATTRIBUTE: return sched_with_child(r->cx, s, 0, rebind(r, f, sched_child(s, 0)));
+    case IR_ATTRIBUTE: return sched_with_child(r->cx, s, 0, rebind(r, f, tree_child(s, 0)));
     case IR_STORE:
     case IR_UPDATE:
     case IR_ASSERT:
@@ -178,7 +152,8 @@ static const ir_stmt *rebind(const rebinding *r, const ir_facts *f, const ir_stm
     return s;
 }
 
-const ir_stmt *sched_rebind(const ir_facts *f, const ir_stmt *s, const ir_expr *var, const ir_expr *value, const ir_expr *guard)
+const ir_stmt *sched_rebind(const ir_facts *f, const ir_stmt *s, const ir_expr *var, const ir_expr *value,
+                            const ir_expr *guard)
 {
     return rebind(&(rebinding){ir_facts_context(f), var, value, guard}, f, s);
 }
@@ -230,8 +205,8 @@ const ir_stmt *sched_duplicate(sched_call *c, const ir_stmt *s)
     if (s->kind == IR_BLOCK)
         return duplicate_block(c, s);
     const ir_stmt *copy = s;
-    for (int i = 0, n = sched_n_children(s); i < n; i++)
-        copy = sched_with_child(c->cx, copy, i, sched_duplicate(c, sched_child(s, i)));
+    for (int i = 0, n = tree_n_children(s); i < n; i++)
+        copy = sched_with_child(c->cx, copy, i, sched_duplicate(c, tree_child(s, i)));
     return copy;
 }
 
@@ -287,7 +262,8 @@ static const ir_buffer *swap(ir_rewrite *rw, const ir_buffer *b)
     return b == w->old ? w->new_one : b;
 }
 
-const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const ir_buffer *old, const ir_buffer *new_one)
+const ir_program *sched_swap_buffer(tec_context *cx, const ir_program *p, const ir_buffer *old,
+                                    const ir_buffer *new_one)
 {
     swapping w = {.rw = {.cx = cx, .buffer = swap}, .old = old, .new_one = new_one};
     base_vec all = {0};
@@ -308,15 +284,6 @@ const ir_stmt *sched_with_block(tec_context *cx, const ir_stmt *s, const ir_bloc
     return copy;
 }
 
-static const ir_region *regions(tec_context *cx, const base_vec *v)
-{
-    ir_region *r = base_array(cx, ir_region, v->n);
-
-    for (int i = 0; i < v->n; i++)
-        r[i] = *(const ir_region *)v->at[i];
-    return r;
-}
-
 const ir_block *sched_refresh(const ir_facts *f, const ir_block *b)
 {
     tec_context *cx = ir_facts_context(f);
@@ -328,8 +295,8 @@ const ir_block *sched_refresh(const ir_facts *f, const ir_block *b)
         ir_facts_range(inside, b->iters[i].var, ir_int(cx, 0), b->iters[i].extent);
     ir_touched(inside, b->init ? ir_seq2(cx, b->init, b->body) : b->body, &reads, &writes);
     copy->n_reads = reads.n;
-    copy->reads = regions(cx, &reads);
+    copy->reads = ir_regions_of(cx, &reads);
     copy->n_writes = writes.n;
-    copy->writes = regions(cx, &writes);
+    copy->writes = ir_regions_of(cx, &writes);
     return copy;
 }

@@ -1,46 +1,52 @@
-/* schedule/rfactor.c -- rfactor: a reduction in two steps, where each iteration of one of its loops gets a partial result.
+/* schedule/rfactor.c -- rfactor: a reduction in two steps, where each iteration of one of its loops gets a
+ * partial result.
  *
- *     for C.k.0 { for C.k.1 {                   for C.k.0 { for C.k.1 { block C.rf(v = C.k.1, k reduce = C.k.0) {
- *       block C(k = C.k.0*8 + C.k.1) {              init { C.rf[v] = 0 }  C.rf[v] sum= A[k*8 + v] } } }
- *         init { C[] = 7 }               =>     for C.k.1'2 { block C(v reduce = C.k.1'2) {
- *         C[] sum= A[k]                             init { C[] = 7 }  C[] sum= C.rf[v] } }
+ *     for C.k.0 { for C.k.1 {               for C.k.0 { for C.k.1 { block C.rf(v = C.k.1, k reduce = C.k.0) {
+ *       block C(k = C.k.0*8 + C.k.1) {          init { C.rf[v] = 0 }  C.rf[v] sum= A[k*8 + v] } } }
+ *         init { C[] = 7 }              =>  for C.k.1'2 { block C(v reduce = C.k.1'2) {
+ *         C[] sum= A[k]                         init { C[] = 7 }  C[] sum= C.rf[v] } }
  *     } } }
  *
  *     C.rf = rfactor(C.k.1, 0)
  *
- * The partial results start at the identity of the combiner, all of them: what the predicate says about reduction loops guards the
- * updates only, and so moves inside. The user's init stays with C, which comes after the outermost reduction loop, in copies of
- * the spatial loops from there inward.
+ * The partial results start at the identity of the combiner, all of them: what the predicate says about
+ * reduction loops guards the updates only, and so moves inside. The user's init stays with C, which comes
+ * after the outermost reduction loop, in copies of the spatial loops from there inward.
  *
- * Where C is one part of a cut, the partial results are those of its part: they are as large as the box that it writes, and the variables of
- * C.rf count from there. So a block that nothing else writes with computes all of its domain, which is what moves and copies take for granted.
+ * Where C is one part of a cut, the partial results are those of its part: they are as large as the box that
+ * it writes, and the variables of C.rf count from there. So a block that nothing else writes with computes
+ * all of its domain, which is what moves and copies take for granted.
  */
 #include <string.h>
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 typedef struct {
     sched_call *c;
-    const sched_site *site;
+    const tree_site *site;
     const ir_stmt *loop;   /* l */
     const ir_stmt *update; /* all that the block does, possibly under conditions */
     int depth;             /* loops outside the outermost reduction loop */
     int axis;
-    const ir_buffer **part;          /* one for each component of the combiner */
-    const ir_expr *inside, *outside; /* conjuncts of the predicate: about reduction loops, about others; NULL: none */
-    bool of_part;                    /* the block computes `box` of its results only */
+    const ir_buffer **part; /* one for each component of the combiner */
+    /* conjuncts of the predicate: about reduction loops, about others; NULL: none */
+    const ir_expr *inside, *outside;
+    bool of_part; /* the block computes `box` of its results only */
     ir_region box;
-    int *dim_of;                     /* then: the dimension that each iteration variable indexes, or -1 */
+    int *dim_of; /* then: the dimension that each iteration variable indexes, or -1 */
 } factoring;
 
 static bool binds(const factoring *r, const ir_expr *var, bool spatial)
 {
-    const sched_site *site = r->site;
+    const tree_site *site = r->site;
 
     for (int i = 0; i < site->block->n_iters; i++)
-        if ((site->block->iters[i].kind != IR_REDUCE_ITER) == spatial && sched_mentions(r->c->cx, site->stmt->block.bind[i], var))
+        if ((site->block->iters[i].kind != IR_REDUCE_ITER) == spatial &&
+            ir_uses_var(r->c->cx, site->stmt->block.bind[i], var))
             return true;
     return false;
 }
@@ -52,26 +58,21 @@ static bool reduces(const factoring *r, const ir_stmt *loop)
 
 /* ---- checks ---- */
 
-static const ir_stmt *only_update(const ir_stmt *s)
-{
-    while (s->kind == IR_IF && !s->branch.otherwise)
-        s = s->branch.then;
-    return s->kind == IR_UPDATE ? s : NULL;
-}
-
 static bool block_fits(factoring *r)
 {
     const ir_block *b = r->site->block;
 
-    r->update = only_update(b->body);
+    r->update = ir_only_update(b->body);
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind == IR_OPAQUE)
-            return sched_refuse(r->c, "'%s' has %s axis '%s'", b->name, sched_kind_text(b->iters[i].kind), b->iters[i].var->var.name);
+            return sched_refuse(r->c, "'%s' has %s axis '%s'", b->name, tree_kind_text(b->iters[i].kind),
+                                b->iters[i].var->var.name);
     if (!r->update)
         return sched_refuse(r->c, "'%s' is no single update", b->name);
     if (!r->update->update.combiner->reorders)
-        return sched_refuse(r->c, "the combiner of '%s' is not declared associative and commutative", b->name);
-    if (sched_has_effect(r->c->cx, b->body))
+        return sched_refuse(r->c, "the combiner of '%s' is not declared associative and commutative",
+                            b->name);
+    if (tree_has_effect(r->c->cx, b->body))
         return sched_refuse(r->c, "'%s' calls a function with an effect", b->name);
     return true;
 }
@@ -81,7 +82,8 @@ static bool bounds_fit(factoring *r, int at)
     const ir_stmt *l = r->site->loop[at];
 
     for (int i = 0; i < at; i++)
-        if (ir_uses_var(r->c->cx, l->loop.extent, r->site->loop[i]->loop.var) && (reduces(r, l) || i >= r->depth))
+        if (ir_uses_var(r->c->cx, l->loop.extent, r->site->loop[i]->loop.var) &&
+            (reduces(r, l) || i >= r->depth))
             return sched_refuse(r->c, "the bounds of '%s' depend on '%s'", l->loop.var->var.name,
                                 r->site->loop[i]->loop.var->var.name);
     return true;
@@ -90,7 +92,7 @@ static bool bounds_fit(factoring *r, int at)
 /* From the outermost reduction loop inward stand loops only, each of one kind. */
 static bool loops_fit(factoring *r)
 {
-    const sched_site *site = r->site;
+    const tree_site *site = r->site;
 
     while (!reduces(r, site->loop[r->depth]))
         r->depth++;
@@ -99,24 +101,29 @@ static bool loops_fit(factoring *r)
         const char *name = l->loop.var->var.name;
 
         if (reduces(r, l) && binds(r, l->loop.var, true))
-            return sched_refuse(r->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name, site->block->name);
+            return sched_refuse(r->c, "loop '%s' runs over a spatial and a reduction axis of '%s'", name,
+                                site->block->name);
         if (l->loop.body != (i + 1 < site->n_loops ? site->loop[i + 1] : site->stmt))
-            return sched_refuse(r->c, "other statements stand between '%s' and '%s'", name, site->block->name);
+            return sched_refuse(r->c, "other statements stand between '%s' and '%s'", name,
+                                site->block->name);
         if (!bounds_fit(r, i))
             return false;
     }
     return true;
 }
 
-/* The partial results are those of one step, and a block that reads its results reads those of earlier ones. */
+/* The partial results are those of one step, and a block that reads its results reads those of earlier
+ * ones. */
 static bool steps_fit(factoring *r)
 {
     const ir_block *b = r->site->block;
 
-    if (sched_step_depth(r->c->s, r->site) > r->depth)
-        return sched_refuse(r->c, "a scan loop of '%s' lies inside '%s'", b->name, r->site->loop[r->depth]->loop.var->var.name);
-    if (!sched_reads_other_steps(r->c->s, r->site, r->depth))
-        return sched_refuse(r->c, "'%s' reads what it writes, '%s'", b->name, r->update->update.buffer[0]->name);
+    if (tree_step_depth(&r->c->s->view, r->site) > r->depth)
+        return sched_refuse(r->c, "a scan loop of '%s' lies inside '%s'", b->name,
+                            r->site->loop[r->depth]->loop.var->var.name);
+    if (!tree_reads_other_steps(&r->c->s->view, r->site, r->depth))
+        return sched_refuse(r->c, "'%s' reads what it writes, '%s'", b->name,
+                            r->update->update.buffer[0]->name);
     return true;
 }
 
@@ -125,7 +132,7 @@ static bool predicate_fits(factoring *r)
     tec_context *cx = r->c->cx;
     base_vec all = {0};
 
-    sched_conjuncts(cx, r->site->stmt->block.where, &all);
+    ir_conjuncts(cx, r->site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         bool reduce = false, spatial = false;
 
@@ -147,43 +154,46 @@ static bool predicate_fits(factoring *r)
 
 /* ---- one part of a cut ---- */
 
-static bool has_other_writers(const factoring *r, const sched_sites *all)
+static bool has_other_writers(const factoring *r, const tree_sites *all)
 {
     for (int i = 0; i < all->n; i++)
-        if (&all->at[i] != r->site && sched_writes(all->at[i].block, r->update->update.buffer[0]))
+        if (&all->at[i] != r->site && tree_writes(all->at[i].block, r->update->update.buffer[0]))
             return true;
     return false;
 }
 
-/* Inside of spatial loops the partial results live in one iteration, where the box of that iteration says what there is. */
-static bool part_fits(factoring *r, const sched_sites *all)
+/* Inside of spatial loops the partial results live in one iteration, where the box of that iteration says
+ * what there is. */
+static bool part_fits(factoring *r, const tree_sites *all)
 {
     tec_context *cx = r->c->cx;
     const sched *s = r->c->s;
     const ir_block *b = r->site->block;
-    const ir_region *write = sched_access(b->writes, b->n_writes, r->update->update.buffer[0]);
+    const ir_region *write = tree_access(b->writes, b->n_writes, r->update->update.buffer[0]);
     ir_region whole = ir_region_whole(cx, write->buffer);
 
-    if (r->depth > 0 || !has_other_writers(r, all) || sched_fills(s, r->site, write, &whole, 0))
+    if (r->depth > 0 || !has_other_writers(r, all) || tree_fills(&s->view, r->site, write, &whole, 0))
         return true;
     r->of_part = true;
-    r->box = sched_box(s, r->site, write, 0, false);
+    r->box = tree_box(&s->view, r->site, write, 0, false);
     r->dim_of = base_array(cx, int, b->n_iters);
-    if (sched_plain_store(s, b, write, r->dim_of) && ir_region_contains(s->facts, &whole, &r->box) &&
-        sched_fills(s, r->site, write, &r->box, 0))
+    if (tree_plain_store(&s->view, b, write, r->dim_of) &&
+        ir_region_contains(s->view.facts, &whole, &r->box) &&
+        tree_fills(&s->view, r->site, write, &r->box, 0))
         return true;
-    return sched_refuse(r->c, "'%s' and other blocks write '%s', and what it writes of that is not proven to be a box", b->name,
-                        write->buffer->name);
+    return sched_refuse(
+        r->c, "'%s' and other blocks write '%s', and what it writes of that is not proven to be a box",
+        b->name, write->buffer->name);
 }
 
 /* The value of an iteration variable at the first element of the part. */
 static const ir_expr *part_begin(const factoring *r, int iter)
 {
     const ir_block *b = r->site->block;
-    const ir_region *write = sched_access(b->writes, b->n_writes, r->box.buffer);
+    const ir_region *write = tree_access(b->writes, b->n_writes, r->box.buffer);
     int d = r->dim_of[iter];
 
-    return ir_sub(r->c->cx, r->box.min[d], ir_int(r->c->cx, sched_store_shift(write, d)));
+    return ir_sub(r->c->cx, r->box.min[d], ir_int(r->c->cx, tree_store_shift(write, d)));
 }
 
 /* ---- partial results ---- */
@@ -193,7 +203,7 @@ static const ir_expr *not_negative(const factoring *r, const ir_expr *extent)
     const ir_expr *zero = ir_int(r->c->cx, 0);
 
     /* The part of a loop behind a cut, where the loops around do not run. */
-    return ir_prove_le(r->c->s->facts, zero, extent) ? extent : ir_max(r->c->cx, extent, zero);
+    return ir_prove_le(r->c->s->view.facts, zero, extent) ? extent : ir_max(r->c->cx, extent, zero);
 }
 
 static const ir_buffer *partial_buffer(factoring *r, const ir_buffer *b)
@@ -218,7 +228,8 @@ static const char *short_name(const factoring *r, const ir_expr *var)
     const char *block = r->site->block->name;
     size_t n = strlen(block);
 
-    return strncmp(var->var.name, block, n) == 0 && var->var.name[n] == '.' ? var->var.name + n + 1 : var->var.name;
+    return strncmp(var->var.name, block, n) == 0 && var->var.name[n] == '.' ? var->var.name + n + 1
+                                                                            : var->var.name;
 }
 
 /* The variables of a block that is being made, with their bindings. */
@@ -229,8 +240,8 @@ typedef struct {
     ir_subst map; /* what the old block's inside, and its predicate over reduction loops, mention */
 } variables;
 
-static const ir_expr *add_variable(const factoring *r, variables *v, const char *name, const ir_expr *extent, ir_iter_kind kind,
-                                   const ir_expr *bind)
+static const ir_expr *add_variable(const factoring *r, variables *v, const char *name, const ir_expr *extent,
+                                   ir_iter_kind kind, const ir_expr *bind)
 {
     const ir_expr *var = ir_var(r->c->cx, name, BASE_I64);
 
@@ -256,9 +267,10 @@ static variables spatial_variables(const factoring *r, bool part)
         if (part && r->dim_of[i] >= 0) {
             begin = part_begin(r, i);
             extent = r->box.extent[r->dim_of[i]];
-            bind = ir_simplify(r->c->s->facts, ir_sub(cx, bind, begin));
+            bind = ir_simplify(r->c->s->view.facts, ir_sub(cx, bind, begin));
         }
-        base_map_put(cx, &v.map.vars, it->var, ir_add(cx, add_variable(r, &v, it->var->var.name, extent, it->kind, bind), begin));
+        base_map_put(cx, &v.map.vars, it->var,
+                     ir_add(cx, add_variable(r, &v, it->var->var.name, extent, it->kind, bind), begin));
     }
     return v;
 }
@@ -274,13 +286,14 @@ static const ir_expr *const *partial_index(const factoring *r, const variables *
     for (int d = 0; d < n; d++) {
         const ir_expr *at = ir_apply(cx, &v->map, r->update->update.index[d]);
 
-        out[d + (d >= r->axis)] = r->of_part ? ir_simplify(r->c->s->facts, ir_sub(cx, at, r->box.min[d])) : at;
+        out[d + (d >= r->axis)] =
+            r->of_part ? ir_simplify(r->c->s->view.facts, ir_sub(cx, at, r->box.min[d])) : at;
     }
     return out;
 }
 
-static const ir_block *make_block(const factoring *r, const variables *v, const char *name, const ir_stmt *init,
-                                  const ir_stmt *body)
+static const ir_block *make_block(const factoring *r, const variables *v, const char *name,
+                                  const ir_stmt *init, const ir_stmt *body)
 {
     ir_block *b = ir_block_copy(r->c->cx, r->site->block);
 
@@ -291,15 +304,11 @@ static const ir_block *make_block(const factoring *r, const variables *v, const 
     b->n_iters = v->n;
     b->init = init;
     b->body = body;
-    return sched_refresh(r->c->s->facts, b);
+    return sched_refresh(r->c->s->view.facts, b);
 }
 
-static const ir_stmt *with_update(tec_context *cx, const ir_stmt *s, const ir_stmt *update)
-{
-    return s->kind == IR_IF ? ir_if(cx, s->branch.cond, with_update(cx, s->branch.then, update), NULL) : update;
-}
-
-/* The old reduction variables as sums of the new ones, one for each reduction loop. Gives the variable of l. */
+/* The old reduction variables as sums of the new ones, one for each reduction loop. Gives the variable of
+ * l. */
 static const ir_expr *factor_variables(const factoring *r, variables *v)
 {
     tec_context *cx = r->c->cx;
@@ -318,7 +327,8 @@ static const ir_expr *factor_variables(const factoring *r, variables *v)
     }
     for (int i = 0; i < b->n_iters; i++)
         if (b->iters[i].kind == IR_REDUCE_ITER)
-            base_map_put(cx, &v->map.vars, b->iters[i].var, ir_apply(cx, &v->map, r->site->stmt->block.bind[i]));
+            base_map_put(cx, &v->map.vars, b->iters[i].var,
+                         ir_apply(cx, &v->map, r->site->stmt->block.bind[i]));
     return of_loop;
 }
 
@@ -331,8 +341,8 @@ static const ir_stmt *partial_block(const factoring *r, const char *name)
     variables v = spatial_variables(r, r->of_part);
     const ir_expr *var = factor_variables(r, &v), *const *index = partial_index(r, &v, var);
     const ir_stmt **store = base_array(cx, const ir_stmt *, combiner->n);
-    const ir_stmt *body =
-        with_update(cx, r->site->block->body, ir_update(cx, combiner, r->part, index, n, r->update->update.source));
+    const ir_stmt *body = ir_with_update(
+        cx, r->site->block->body, ir_update(cx, combiner, r->part, index, n, r->update->update.source));
 
     for (int i = 0; i < combiner->n; i++) {
         const ir_expr *from = combiner->identity[i];
@@ -343,8 +353,8 @@ static const ir_stmt *partial_block(const factoring *r, const char *name)
     }
     if (r->inside)
         body = ir_if(cx, r->inside, body, NULL);
-    const ir_block *b =
-        make_block(r, &v, name, ir_apply_stmt(cx, &v.map, ir_seq(cx, store, combiner->n)), ir_apply_stmt(cx, &v.map, body));
+    const ir_block *b = make_block(r, &v, name, ir_apply_stmt(cx, &v.map, ir_seq(cx, store, combiner->n)),
+                                   ir_apply_stmt(cx, &v.map, body));
     return b ? ir_block_stmt(cx, b, v.bind, r->outside) : NULL;
 }
 
@@ -356,19 +366,22 @@ static const ir_stmt *final_block(const factoring *r, const ir_expr *loop)
     const ir_stmt *u = r->update;
     const ir_combiner *combiner = u->update.combiner;
     variables v = spatial_variables(r, false);
-    const ir_expr *var = add_variable(r, &v, short_name(r, r->loop->loop.var), r->loop->loop.extent, IR_REDUCE_ITER, loop);
-    const ir_expr *const *index = partial_index(r, &v, var), **source = base_array(cx, const ir_expr *, combiner->n);
+    const ir_expr *var =
+        add_variable(r, &v, short_name(r, r->loop->loop.var), r->loop->loop.extent, IR_REDUCE_ITER, loop);
+    const ir_expr *const *index = partial_index(r, &v, var),
+                         **source = base_array(cx, const ir_expr *, combiner->n);
 
     for (int i = 0; i < combiner->n; i++)
         source[i] = ir_load(cx, r->part[i], index, u->update.n + 1);
     const ir_stmt *body = ir_update(cx, combiner, u->update.buffer, u->update.index, u->update.n, source);
     const ir_stmt *init = r->site->block->init;
-    const ir_block *b =
-        make_block(r, &v, r->site->block->name, init ? ir_apply_stmt(cx, &v.map, init) : NULL, ir_apply_stmt(cx, &v.map, body));
+    const ir_block *b = make_block(r, &v, r->site->block->name, init ? ir_apply_stmt(cx, &v.map, init) : NULL,
+                                   ir_apply_stmt(cx, &v.map, body));
     return b ? ir_block_stmt(cx, b, v.bind, r->outside) : NULL;
 }
 
-/* The loop over the partial results, around copies of the spatial loops inside the outermost reduction loop. */
+/* The loop over the partial results, around copies of the spatial loops inside the outermost reduction
+ * loop. */
 static const ir_stmt *final_nest(const factoring *r)
 {
     tec_context *cx = r->c->cx;
@@ -419,13 +432,13 @@ const ir_program *sched_do_rfactor(sched_call *c)
 
     if (!sched_need_loop(c, c->arg[0].name, &at))
         return NULL;
-    sched_sites all = sched_all_sites(c->cx, c->tree->body), below = sched_all_sites(c->cx, sched_end(&at));
+    tree_sites all = tree_all_sites(c->cx, c->tree->body), below = tree_all_sites(c->cx, sched_end(&at));
     const char *name = below.at[0].block->name;
 
     for (int i = 0; i < below.n; i++)
-        if (sched_kind_for(c->cx, &below.at[i], sched_end(&at)->loop.var) == IR_REDUCE_ITER)
+        if (tree_kind_for(c->cx, &below.at[i], sched_end(&at)->loop.var) == IR_REDUCE_ITER)
             name = below.at[i].block->name;
-    factoring r = {.c = c, .site = sched_site_named(&all, name), .loop = sched_end(&at)};
+    factoring r = {.c = c, .site = tree_site_named(&all, name), .loop = sched_end(&at)};
 
     if (!reduces(&r, r.loop))
         return sched_refuse(c, "'%s' is no reduction loop of '%s'", c->arg[0].name, name);
@@ -433,8 +446,8 @@ const ir_program *sched_do_rfactor(sched_call *c)
         !sched_find_block(c->cx, c->tree->body, name, &block))
         return NULL;
     if (c->arg[1].i < 0 || c->arg[1].i > r.update->update.n)
-        return sched_refuse(c, "the partial results have dimensions 0 to %d; %lld is none", r.update->update.n,
-                            (long long)c->arg[1].i);
+        return sched_refuse(c, "the partial results have dimensions 0 to %d; %lld is none",
+                            r.update->update.n, (long long)c->arg[1].i);
     r.axis = (int)c->arg[1].i;
     base_push(c->cx, &c->results, sched_fresh_name(c, NULL, base_format(c->cx, "%s.rf", name)));
     return factored(&r, &block, c->results.at[0]);

@@ -6,12 +6,13 @@
  *     sched_split(s, "C.x", (int64_t[]){SCHED_INFER, 32}, 2, SCHED_GUARD, x);
  *     sched_reorder(s, (const char *[]){y[0], x[0], "C.k", y[1], x[1]}, 5);
  *     sched_annotate(s, x[1], IR_VECTORISED);
- *     if (sched_failed(s)) puts(sched_error(s));                  // the first refused step; the tree is as before it
+ *     // the first refused step; the tree is as before it
+ *     if (sched_failed(s)) puts(sched_error(s));
  *
- * Loops and blocks are named (unique names, derived deterministically), so that a trace means the same everywhere. Each
- * primitive is a row of the table in schedule/primitives.def: name, signature, and one function that checks and rewrites. A
- * step that is refused records its reason in the schedule (not in the context), changes nothing and gives false; later steps
- * go on.
+ * Loops and blocks are named (unique names, derived deterministically), so that a trace means the same
+ * everywhere. Each primitive is a row of the table in schedule/primitives.def: name, signature, and one
+ * function that checks and rewrites. A step that is refused records its reason in the schedule (not in the
+ * context), changes nothing and gives false; later steps go on.
  * Lifetime: the context's. Errors: see above. Threads: one schedule, one thread; a tree may be read by many.
  */
 #ifndef SCHEDULE_SCHED_H
@@ -25,30 +26,36 @@ typedef struct tec_schedule sched;
 enum { SCHED_INFER = -1 };
 typedef enum { SCHED_GUARD, SCHED_ROUND_UP, SCHED_SHIFT_INWARDS } sched_tail;
 
-sched *sched_new(tec_context *cx, const ir_program *tree, const target *t); /* t may be NULL: no limits of a device are known */
+/* t may be NULL: no limits of a device are known */
+sched *sched_new(tec_context *cx, const ir_program *tree, const target *t);
 sched *sched_fork(tec_context *cx, const sched *s); /* an independent continuation (undo: keep the fork) */
 const ir_program *sched_tree(const sched *s);
 tec_context *sched_context(const sched *s);
 const te_def *sched_def(const sched *s); /* as sched_set_def said; NULL: unknown */
 void sched_set_def(sched *s, const te_def *d);
-const te_intrinsics *sched_intrinsics(const sched *s);                 /* NULL: none */
-void sched_use_intrinsics(sched *s, const te_intrinsics *table); /* tensorize knows them beside the hardware's */
+const te_intrinsics *sched_intrinsics(const sched *s); /* NULL: none */
+/* tensorize knows them beside the hardware's */
+void sched_use_intrinsics(sched *s, const te_intrinsics *table);
 const target *sched_target(const sched *s);
 
 bool sched_failed(const sched *s);
 const char *sched_error(
-    const sched *s); /* "split(C.y, _, 0): factor 0 is not positive" of the first refusal since the last clear; NULL: none */
+    /* "split(C.y, _, 0): factor 0 is not positive" of the first refusal since the last clear; NULL: none */
+    const sched *s);
 void sched_clear(sched *s);
-bool sched_reject(sched *s, const char *fmt, ...) BASE_PRINTF(2, 3); /* records a reason of the caller; always false */
+/* records a reason of the caller; always false */
+bool sched_reject(sched *s, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* ---- looking at the tree ---- */
-const ir_stmt *sched_loop(const sched *s, const char *loop);                /* the IR_FOR; NULL: none of that name */
+/* the IR_FOR; NULL: none of that name */
+const ir_stmt *sched_loop(const sched *s, const char *loop);
 const ir_stmt *sched_block(const sched *s, const char *block);              /* the IR_BLOCK statement */
 int sched_loops_of(const sched *s, const char *block, const char ***names); /* outermost first */
 int sched_blocks(const sched *s, const char ***names);                      /* in order of execution */
 const char *sched_block_with_role(const sched *s, ir_role role);            /* the first; NULL: none */
 bool sched_extent(const sched *s, const char *loop, int64_t *extent);       /* constant extent */
-ir_iter_kind sched_loop_kind(const sched *s, const char *loop);             /* of what the loop's variable binds */
+/* of what the loop's variable binds */
+ir_iter_kind sched_loop_kind(const sched *s, const char *loop);
 int sched_readers_of(const sched *s, const char *block, const char ***blocks);
 int sched_producers_of(const sched *s, const char *block, const char ***blocks);
 
@@ -61,25 +68,30 @@ int sched_producers_of(const sched *s, const char *block, const char ***blocks);
 
 bool sched_split(sched *s, const char *loop, const int64_t *factor, int n, sched_tail tail,
                  const char **out); /* n results, outermost first */
-bool sched_annotate(sched *s, const char *loop, ir_how how); /* parallel, vectorize, unroll, bind: the trace says which */
+/* parallel, vectorize, unroll, bind: the trace says which */
+bool sched_annotate(sched *s, const char *loop, ir_how how);
 const char *sched_cache_read(sched *s, const char *buffer, ir_scope scope, const char *const *readers,
                              int n);                                        /* the copy block; n = 0: all */
 const char *sched_cache_write(sched *s, const char *block, ir_scope scope); /* the copy block */
-/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer reduction
- * loops left), updated and copied back. The copy block. */
+/* In each iteration of the loop, the cache is filled (with the init, or with what earlier iterations of outer
+ * reduction loops left), updated and copied back. The copy block. */
 const char *sched_cache_write_at(sched *s, const char *block, ir_scope scope, const char *loop);
 bool sched_set_scope(sched *s, const char *buffer, ir_scope scope);
-/* Strides as text, "(36, 1)", over symbols; an offset in elements; an alignment of the address in bytes, 0: that of an
- * element. */
+/* Strides as text, "(36, 1)", over symbols; an offset in elements; an alignment of the address in bytes, 0:
+ * that of an element. */
 bool sched_buffer_bind(sched *s, const char *buffer, const char *strides, int64_t offset, int align);
-/* Loops over the axes ("blockIdx.x") around a loop, in place of those below it: one launch. n results, outermost first. */
+/* Loops over the axes ("blockIdx.x") around a loop, in place of those below it: one launch. n results,
+ * outermost first. */
 bool sched_env_threads(sched *s, const char *loop, const char *const *axis, int n, const char **out);
-/* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map does not
- * give is filled with `pad`, a number as text (NULL: it stays undefined, and unread). */
+/* Element [i, j] lies at the index that the map gives: "(i, j) -> (floordiv(i, 8), j, i % 8)". What the map
+ * does not give is filled with `pad`, a number as text (NULL: it stays undefined, and unread). */
 bool sched_transform_layout(sched *s, const char *buffer, const char *map, const char *pad);
 
 /* ---- trace ---- */
-const char *sched_trace_text(tec_context *cx, const sched *s);   /* one step a line */
-bool sched_replay(sched *s, const char *file, const char *text); /* false: sched_error names the line and the reason */
+const char *sched_trace_text(tec_context *cx, const sched *s); /* one step a line */
+/* false: sched_error names the line and the reason */
+bool sched_replay(sched *s, const char *file, const char *text);
+/* The same of a trace within a file, which stands right behind the character at `loc`. */
+bool sched_replay_behind(sched *s, base_loc loc, const char *text);
 
 #endif

@@ -1,8 +1,9 @@
 /* schedule/state.c -- making and forking schedules, their error slot, and looking at the tree. */
 #include <string.h>
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "schedule/state.h"
+#include "tree/touch.h"
 
 sched *sched_new(tec_context *cx, const ir_program *tree, const target *t)
 {
@@ -10,10 +11,10 @@ sched *sched_new(tec_context *cx, const ir_program *tree, const target *t)
         return NULL;
     sched *s = base_new(cx, sched);
 
-    s->cx = cx;
-    s->tree = tree;
+    s->view.cx = cx;
+    s->view.program = tree;
     s->target = t;
-    s->facts = ir_facts_of_program(cx, tree);
+    s->view.facts = ir_facts_of_program(cx, tree);
     return s;
 }
 
@@ -23,8 +24,8 @@ sched *sched_fork(tec_context *cx, const sched *s)
         return NULL;
     sched *f = base_copy(cx, s, sizeof *s);
 
-    f->cx = cx;
-    f->facts = ir_facts_of_program(cx, s->tree);
+    f->view.cx = cx;
+    f->view.facts = ir_facts_of_program(cx, s->view.program);
     f->steps = (base_vec){0};
     for (int i = 0; i < s->steps.n; i++)
         base_push(cx, &f->steps, s->steps.at[i]);
@@ -33,11 +34,19 @@ sched *sched_fork(tec_context *cx, const sched *s)
 
 const ir_program *sched_tree(const sched *s)
 {
-    return s ? s->tree : NULL;
+    return s ? s->view.program : NULL;
 }
 tec_context *sched_context(const sched *s)
 {
-    return s->cx;
+    return s->view.cx;
+}
+int sched_n_steps(const sched *s)
+{
+    return s->steps.n;
+}
+const sched_step *sched_step_at(const sched *s, int i)
+{
+    return s->steps.at[i];
 }
 const target *sched_target(const sched *s)
 {
@@ -78,7 +87,7 @@ bool sched_reject(sched *s, const char *fmt, ...)
 
     va_start(args, fmt);
     if (!s->error)
-        s->error = base_vformat(s->cx, fmt, args);
+        s->error = base_vformat(s->view.cx, fmt, args);
     va_end(args);
     return false;
 }
@@ -87,19 +96,19 @@ const ir_stmt *sched_loop(const sched *s, const char *loop)
 {
     sched_path p;
 
-    return loop && sched_find_loop(s->cx, s->tree->body, loop, &p) ? sched_end(&p) : NULL;
+    return loop && sched_find_loop(s->view.cx, s->view.program->body, loop, &p) ? sched_end(&p) : NULL;
 }
 
 const ir_stmt *sched_block(const sched *s, const char *block)
 {
     sched_path p;
 
-    return block && sched_find_block(s->cx, s->tree->body, block, &p) ? sched_end(&p) : NULL;
+    return block && sched_find_block(s->view.cx, s->view.program->body, block, &p) ? sched_end(&p) : NULL;
 }
 
 static int give(const sched *s, const base_vec *names, const char ***out)
 {
-    *out = base_copy(s->cx, names->at, (size_t)names->n * sizeof *names->at);
+    *out = base_copy(s->view.cx, names->at, (size_t)names->n * sizeof *names->at);
     return names->n;
 }
 
@@ -108,26 +117,26 @@ int sched_loops_of(const sched *s, const char *block, const char ***names)
     sched_path p;
     base_vec all = {0};
 
-    if (block && sched_find_block(s->cx, s->tree->body, block, &p))
+    if (block && sched_find_block(s->view.cx, s->view.program->body, block, &p))
         for (int i = 0; i < p.n; i++)
             if (p.link[i].stmt->kind == IR_FOR)
-                base_push(s->cx, &all, p.link[i].stmt->loop.var->var.name);
+                base_push(s->view.cx, &all, p.link[i].stmt->loop.var->var.name);
     return give(s, &all, names);
 }
 
 int sched_blocks(const sched *s, const char ***names)
 {
-    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
+    tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);
     base_vec all = {0};
 
     for (int i = 0; i < sites.n; i++)
-        base_push(s->cx, &all, sites.at[i].block->name);
+        base_push(s->view.cx, &all, sites.at[i].block->name);
     return give(s, &all, names);
 }
 
 const char *sched_block_with_role(const sched *s, ir_role role)
 {
-    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
+    tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);
 
     for (int i = 0; i < sites.n; i++)
         if (sites.at[i].block->role == role)
@@ -149,9 +158,9 @@ ir_iter_kind sched_loop_kind(const sched *s, const char *loop)
 
     if (!l)
         return kind;
-    sched_sites below = sched_all_sites(s->cx, l->loop.body);
+    tree_sites below = tree_all_sites(s->view.cx, l->loop.body);
     for (int i = 0; i < below.n; i++) {
-        ir_iter_kind k = sched_kind_for(s->cx, &below.at[i], l->loop.var);
+        ir_iter_kind k = tree_kind_for(s->view.cx, &below.at[i], l->loop.var);
         kind = k > kind ? k : kind;
     }
     return kind;
@@ -159,14 +168,14 @@ ir_iter_kind sched_loop_kind(const sched *s, const char *loop)
 
 int sched_readers_of(const sched *s, const char *block, const char ***blocks)
 {
-    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
-    const sched_site *p = block ? sched_site_named(&sites, block) : NULL;
+    tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);
+    const tree_site *p = block ? tree_site_named(&sites, block) : NULL;
     base_vec all = {0};
 
     for (int i = 0; p && i < sites.n; i++)
         for (int j = 0; j < p->block->n_writes; j++)
-            if (&sites.at[i] != p && sched_reads(sites.at[i].block, p->block->writes[j].buffer)) {
-                base_push(s->cx, &all, sites.at[i].block->name);
+            if (&sites.at[i] != p && tree_reads(sites.at[i].block, p->block->writes[j].buffer)) {
+                base_push(s->view.cx, &all, sites.at[i].block->name);
                 break;
             }
     return give(s, &all, blocks);
@@ -174,14 +183,14 @@ int sched_readers_of(const sched *s, const char *block, const char ***blocks)
 
 int sched_producers_of(const sched *s, const char *block, const char ***blocks)
 {
-    sched_sites sites = sched_all_sites(s->cx, s->tree->body);
-    const sched_site *q = block ? sched_site_named(&sites, block) : NULL;
+    tree_sites sites = tree_all_sites(s->view.cx, s->view.program->body);
+    const tree_site *q = block ? tree_site_named(&sites, block) : NULL;
     base_vec all = {0};
 
     for (int i = 0; q && i < sites.n; i++)
         for (int j = 0; j < q->block->n_reads; j++)
-            if (&sites.at[i] != q && sched_writes(sites.at[i].block, q->block->reads[j].buffer)) {
-                base_push(s->cx, &all, sites.at[i].block->name);
+            if (&sites.at[i] != q && tree_writes(sites.at[i].block, q->block->reads[j].buffer)) {
+                base_push(s->view.cx, &all, sites.at[i].block->name);
                 break;
             }
     return give(s, &all, blocks);

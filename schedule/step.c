@@ -1,5 +1,5 @@
-/* schedule/step.c -- what every step goes through: check and rewrite by the primitive's function, verify, append to the trace;
- * and how a step prints.
+/* schedule/step.c -- what every step goes through: check and rewrite by the primitive's function, verify,
+ * append to the trace; and how a step prints.
  *
  *     C.y.0, C.y.1 = split(C.y, _, 12)
  *
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/loops.h"
 
 const sched_primitive sched_primitives[] = {
 #define SCHED_PRIMITIVE(name, signature) {#name, signature, sched_do_##name},
@@ -151,10 +151,10 @@ static bool refused(sched_call *c, const sched_primitive *p, int n)
 
     if (s->error)
         return false;
-    if (s->where.file)
-        base_addf(c->cx, &t, "%s:%d: ", s->where.file, s->where.line);
+    base_add_place(c->cx, &t, s->where);
     add_call(c->cx, &t, p, c->arg, n);
     base_addf(c->cx, &t, ": %s", c->reason ? c->reason : tec_context_error(c->cx));
+    base_add_excerpt(c->cx, &t, s->where);
     s->error = base_text_str(c->cx, &t);
     return false;
 }
@@ -194,7 +194,8 @@ static bool names_missing(const sched_arg *arg, int n)
 {
     for (int i = 0; i < n; i++) {
         bool named = arg[i].kind <= SCHED_ARG_BUFFER || arg[i].kind == SCHED_ARG_WORD;
-        bool list = arg[i].kind == SCHED_ARG_LOOPS || arg[i].kind == SCHED_ARG_BLOCKS || arg[i].kind == SCHED_ARG_WORDS;
+        bool list = arg[i].kind == SCHED_ARG_LOOPS || arg[i].kind == SCHED_ARG_BLOCKS ||
+                    arg[i].kind == SCHED_ARG_WORDS;
 
         if (named && !list && !arg[i].name)
             return true;
@@ -217,30 +218,31 @@ static void keep_promises(sched_call *c, const ir_program *after)
         sched_threads_fit(c, after);
 }
 
-bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results, int *n_results)
+bool sched_apply(sched *s, const char *primitive, const sched_arg *arg, int n, const char *const **results,
+                 int *n_results)
 {
     if (!s)
         return false;
     const sched_primitive *p = sched_primitive_named(primitive);
-    sched_call c = {.s = s, .cx = s->cx, .tree = s->tree, .arg = copy_args(s->cx, arg, n)};
+    sched_call c = {.s = s, .cx = s->view.cx, .tree = s->view.program, .arg = copy_args(s->view.cx, arg, n)};
     const ir_program *after = NULL;
 
     if (names_missing(arg, n))
         sched_refuse(&c, "a loop or block that it names was not made");
     else
         after = p->run(&c);
-    if (!after && !c.reason && !base_failed(s->cx))
-        BASE_BUG(s->cx, "%s gives neither a tree nor a reason", p->name);
+    if (!after && !c.reason && !base_failed(s->view.cx))
+        BASE_BUG(s->view.cx, "%s gives neither a tree nor a reason", p->name);
     if (after && !c.reason)
         keep_promises(&c, after);
     if (!after || c.reason)
         return refused(&c, p, n);
-    s->tree = after;
+    s->view.program = after;
     append(&c, p, n);
 #ifdef TEC_DEBUG
     if (!sched_verify(s))
-        BASE_BUG(s->cx, "the tree after %s is broken: %s", sched_step_text(s->cx, s->steps.at[s->steps.n - 1]),
-                 tec_context_error(s->cx));
+        BASE_BUG(s->view.cx, "the tree after %s is broken: %s",
+                 sched_step_text(s->view.cx, s->steps.at[s->steps.n - 1]), tec_context_error(s->view.cx));
 #endif
     if (results) {
         *results = (const char *const *)c.results.at;

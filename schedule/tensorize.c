@@ -1,17 +1,20 @@
 /* schedule/tensorize.c -- a piece of the tree is written as a tensor intrinsic.
  *
- *     for yi in 0..16 { for ki in 0..4 {                        block C(y = yo, k reduce = ko) {
- *       block C(y = yo*16 + yi, k reduce = ko*4 + ki) {    =>     init { attribute tensorize("dot.reset") { for i ... } }
- *         init { ... }                                            attribute tensorize("dot.update") { for i ... C[...] sum= ... }
- *         C[y] sum= ... } } }                                   }
+ *     for yi in 0..16 { for ki in 0..4 {                     block C(y = yo, k reduce = ko) {
+ *       block C(y = yo*16 + yi, k reduce = ko*4 + ki) {  =>    init { attribute tensorize("dot.reset") {
+ *                                                                for i ... } }
+ *         init { ... }                                         attribute tensorize("dot.update") {
+ *                                                                for i ... C[...] sum= ... }
+ *         C[y] sum= ... } } }                                }
  *
- * The nests stay as they are: they are what the intrinsic means, so every check, and the interpreter, sees a plain program. That they do
- * match is proven here (ir/match.h), and lower/tensors.c binds the operands, by the same proof, once memory is laid out.
+ * The nests stay as they are: they are what the intrinsic means, so every check, and the interpreter, sees a
+ * plain program. That they do match is proven here (ir/region/match.h), and lower/tensors.c binds the
+ * operands, by the same proof, once memory is laid out.
  */
 #include "hardware/hardware.h"
-#include "ir/match.h"
+#include "ir/region/match.h"
 #include "ir/walk.h"
-#include "schedule/state.h"
+#include "schedule/rewrite.h"
 
 typedef struct {
     sched_call *c;
@@ -33,7 +36,9 @@ static const te_intrinsic *find_intrinsic(sched_call *c, const char *name)
     in = hw_intrinsic(c->cx, name, c->s->target, &missing);
     if (missing)
         return sched_refuse(c, "%s", missing);
-    return in ? in : sched_refuse(c, "there is no intrinsic '%s': expected one of the file, or %s", name, hw_names(c->cx));
+    return in ? in
+              : sched_refuse(c, "there is no intrinsic '%s': expected one of the file, or %s", name,
+                             hw_names(c->cx));
 }
 
 /* ---- matching ---- */
@@ -43,8 +48,9 @@ static bool has_text(tensorizing *x, const ir_intrinsic *in, const char **reason
 {
     if (ir_intrinsic_function(x->cx, in) || ir_intrinsic_program(x->cx, in))
         return true;
-    *reason = base_format(x->cx, "what '%s' is written as is neither 'call FUNCTION' nor statements of the IR: %s", in->name,
-                          tec_context_error(x->cx));
+    *reason =
+        base_format(x->cx, "what '%s' is written as is neither 'call FUNCTION' nor statements of the IR: %s",
+                    in->name, tec_context_error(x->cx));
     tec_context_clear(x->cx);
     return false;
 }
@@ -97,13 +103,15 @@ static const ir_stmt *as_body(tensorizing *x, const ir_block *b)
     if (x->in->ir[TE_BODY] && !b->init)
         s = as_form(x, TE_BODY, b->body, &reason);
     if (!s && x->in->ir[TE_UPDATE]) {
-        s = has_own_init(b->body) && !b->init ? as_reset_and_update(x, b->body, &second) : as_form(x, TE_UPDATE, b->body, &second);
+        s = has_own_init(b->body) && !b->init ? as_reset_and_update(x, b->body, &second)
+                                              : as_form(x, TE_UPDATE, b->body, &second);
         reason = reason ? reason : second;
     }
     if (s)
         return s;
     if (!reason)
-        reason = base_format(x->cx, "it starts its reduction elsewhere, and intrinsic '%s' has no update", x->in->name);
+        reason = base_format(x->cx, "it starts its reduction elsewhere, and intrinsic '%s' has no update",
+                             x->in->name);
     return sched_refuse(x->c, "'%s' cannot be tensorized: %s", b->name, reason);
 }
 
@@ -127,7 +135,8 @@ static const ir_program *with_intrinsics(tensorizing *x, const ir_program *p)
     for (int i = 0; i < x->used.n; i++) {
         const ir_intrinsic *in = x->used.at[i], *known = listed(p, in->name);
 
-        if (known && (!base_same(known->text, in->text) || !known->meaning || !ir_same_program(x->cx, known->meaning, in->meaning)))
+        if (known && (!base_same(known->text, in->text) || !known->meaning ||
+                      !ir_same_program(x->cx, known->meaning, in->meaning)))
             return sched_refuse(x->c, "the program calls another '%s'", in->name);
         if (!known)
             all[out->n_intrinsics++] = in;
@@ -157,7 +166,7 @@ static const ir_program *tensorize_block(tensorizing *x, const ir_program *p, co
     ir_block *b = ir_block_copy(x->cx, sched_end(&at)->block.block);
     if (sched_is_tensorized(b))
         return sched_refuse(x->c, "'%s' is tensorized already", name);
-    ir_facts *f = ir_facts_new(x->cx, x->c->s->facts);
+    ir_facts *f = ir_facts_new(x->cx, x->c->s->view.facts);
     for (int i = 0; i < b->n_iters; i++)
         ir_facts_range(f, b->iters[i].var, ir_int(x->cx, 0), b->iters[i].extent);
     x->f = f;

@@ -1,8 +1,10 @@
 /* schedule/trace.c -- reading a trace back and applying it, and the C functions of the primitives.
  *
- *     y, x = split(C.y, _, 12)        the results' names hold in the lines below; what the trace prints are the tree's own names
+ *     y, x = split(C.y, _, 12)  the results' names hold in the lines below;
+ *         what the trace prints are the tree's own names
  *
- * A replay is all or nothing: the first step that is refused leaves the schedule as it was before the first line.
+ * A replay is all or nothing: the first step that is refused leaves the schedule as it was before the first
+ * line.
  */
 #include <string.h>
 
@@ -30,7 +32,7 @@ static void list_name(replay *r, base_vec *names, bool word, const char *what)
     const char *name = base_expect_name(r->lx, what);
 
     if (name)
-        base_push(r->s->cx, names, base_strdup(r->s->cx, word ? name : known_as(r, name)));
+        base_push(r->s->view.cx, names, base_strdup(r->s->view.cx, word ? name : known_as(r, name)));
 }
 
 static void read_names(replay *r, sched_arg *a, const char *what)
@@ -60,7 +62,7 @@ static void read_factors(replay *r, sched_arg *a)
 
     while (at_factor(&r->lx->tok)) {
         if (a->n == cap) {
-            int64_t *more = base_array(r->s->cx, int64_t, cap ? 2 * cap : 4);
+            int64_t *more = base_array(r->s->view.cx, int64_t, cap ? 2 * cap : 4);
 
             if (a->n)
                 memcpy(more, ints, (size_t)a->n * sizeof *ints);
@@ -82,7 +84,7 @@ static void read_factors(replay *r, sched_arg *a)
 
 static void know_symbols(const sched *s, tec_context *cx, ir_scope_table *scope)
 {
-    const ir_program *p = s->tree;
+    const ir_program *p = s->view.program;
 
     for (int i = 0; i < p->n_symbols; i++)
         base_dict_put(cx, &scope->vars, p->symbols[i]->var.name, p->symbols[i]);
@@ -119,11 +121,11 @@ static void read_map(const sched *s, base_lexer *lx, sched_arg *a)
     base_expect(lx, "(");
     do {
         const char *name = base_expect_name(lx, "a variable");
-        const ir_expr *var = name ? ir_var(s->cx, base_strdup(s->cx, name), BASE_I64) : NULL;
+        const ir_expr *var = name ? ir_var(s->view.cx, base_strdup(s->view.cx, name), BASE_I64) : NULL;
 
         if (var)
             base_dict_put(lx->cx, &scope.vars, var->var.name, var);
-        base_push(s->cx, &vars, var);
+        base_push(s->view.cx, &vars, var);
     } while (!base_failed(lx->cx) && base_accept(lx, ","));
     base_expect(lx, ")");
     base_expect(lx, "->");
@@ -140,12 +142,12 @@ static void read_arg(replay *r, sched_arg *a)
     case SCHED_ARG_PLACE:
     case SCHED_ARG_BUFFER: {
         const char *name = base_expect_name(r->lx, "a name");
-        a->name = name ? base_strdup(r->s->cx, known_as(r, name)) : NULL;
+        a->name = name ? base_strdup(r->s->view.cx, known_as(r, name)) : NULL;
         return;
     }
     case SCHED_ARG_WORD: {
         const char *word = base_expect_name(r->lx, "a word");
-        a->name = word ? base_strdup(r->s->cx, word) : NULL;
+        a->name = word ? base_strdup(r->s->view.cx, word) : NULL;
         return;
     }
     case SCHED_ARG_LOOPS: read_names(r, a, "a loop"); return;
@@ -190,7 +192,7 @@ static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
         bool may_miss = sched_is_list(a->kind) || all > word;
         if (may_miss && base_at(r->lx, ")")) {
             if (all > word)
-                a->name = base_strndup(r->s->cx, w + word + 1, all - word - 1);
+                a->name = base_strndup(r->s->view.cx, w + word + 1, all - word - 1);
         } else {
             if (n > 0)
                 base_expect(r->lx, ",");
@@ -205,8 +207,8 @@ static int read_args(replay *r, const sched_primitive *p, sched_arg *arg)
 
 static void read_results(replay *r, base_vec *names)
 {
-    bool has_results =
-        r->lx->next.kind == BASE_TOK_SYMBOL && (strcmp(r->lx->next.text, ",") == 0 || strcmp(r->lx->next.text, "=") == 0);
+    bool has_results = r->lx->next.kind == BASE_TOK_SYMBOL &&
+                       (strcmp(r->lx->next.text, ",") == 0 || strcmp(r->lx->next.text, "=") == 0);
 
     if (!has_results)
         return;
@@ -222,8 +224,24 @@ static void fail(replay *r, base_loc loc, const char *reason)
 {
     sched *s = r->s;
 
-    if (!s->error)
-        s->error = base_format(s->cx, "%s:%d: %s", loc.file, loc.line, reason);
+    base_text t = {0};
+
+    if (s->error)
+        return;
+    base_add_place(s->view.cx, &t, loc);
+    base_add(s->view.cx, &t, reason);
+    base_add_excerpt(s->view.cx, &t, loc);
+    s->error = base_text_str(s->view.cx, &t);
+}
+
+/* "; did you mean 'split'?" */
+static const char *nearest_primitive(tec_context *cx, const char *name)
+{
+    base_vec names = {0};
+
+    for (int i = 0; i < sched_n_primitives; i++)
+        base_push(cx, &names, (void *)(uintptr_t)sched_primitives[i].name);
+    return base_did_you_mean(cx, name, &names);
 }
 
 static bool read_step(replay *r)
@@ -238,7 +256,8 @@ static bool read_step(replay *r)
     const char *name = base_expect_name(r->lx, "a primitive");
     const sched_primitive *p = name ? sched_primitive_named(name) : NULL;
     if (name && !p)
-        base_fail(r->cx, TEC_INVALID, loc, "there is no primitive '%s'", name);
+        base_fail(r->cx, TEC_INVALID, loc, "there is no primitive '%s'%s", name,
+                  nearest_primitive(r->cx, name));
     int n = p ? read_args(r, p, arg) : 0;
     if (base_failed(r->cx))
         return false;
@@ -247,7 +266,8 @@ static bool read_step(replay *r)
     if (!sched_apply(r->s, p->name, arg, n, &made, &n_made))
         return false;
     if (results.n && results.n != n_made) {
-        fail(r, loc, base_format(r->s->cx, "%s gives %d results, %d are named", p->name, n_made, results.n));
+        fail(r, loc,
+             base_format(r->s->view.cx, "%s gives %d results, %d are named", p->name, n_made, results.n));
         return false;
     }
     for (int i = 0; i < results.n; i++)
@@ -258,39 +278,37 @@ static bool read_step(replay *r)
 /* What the parser left in the context belongs to the schedule: a bad trace leaves the context usable. */
 static void take_error(sched *s)
 {
-    if (!base_failed(s->cx))
+    if (!base_failed(s->view.cx))
         return;
     if (!s->error)
-        s->error = base_strdup(s->cx, tec_context_error(s->cx));
-    tec_context_clear(s->cx);
+        s->error = base_strdup(s->view.cx, tec_context_error(s->view.cx));
+    tec_context_clear(s->view.cx);
 }
 
 bool sched_read_text(sched *s, const char *primitive, const char *text, sched_arg *a)
 {
-    if (!s || !text || base_failed(s->cx))
+    if (!s || !text || base_failed(s->view.cx))
         return false;
-    replay r = {.s = s, .cx = s->cx, .lx = base_lexer_new(s->cx, primitive, text)};
+    replay r = {.s = s, .cx = s->view.cx, .lx = base_lexer_new(s->view.cx, primitive, text)};
 
-    know_symbols(s, s->cx, &r.scope);
+    know_symbols(s, s->view.cx, &r.scope);
     read_arg(&r, a);
-    if (!base_failed(s->cx) && r.lx->tok.kind != BASE_TOK_END)
+    if (!base_failed(s->view.cx) && r.lx->tok.kind != BASE_TOK_END)
         base_unexpected(r.lx, "the end");
-    bool ok = !base_failed(s->cx);
+    bool ok = !base_failed(s->view.cx);
     take_error(s);
     return ok;
 }
 
-bool sched_replay(sched *s, const char *file, const char *text)
+/* All steps of the text, or none. */
+static bool run_steps(sched *s, base_lexer *lx)
 {
-    if (!s || !text || base_failed(s->cx))
-        return false;
     sched before = *s;
-    replay r = {.s = s, .cx = s->cx};
+    replay r = {.s = s, .cx = s->view.cx, .lx = lx};
     bool ok = true;
 
     s->error = NULL;
-    r.lx = base_lexer_new(s->cx, base_strdup(s->cx, file ? file : "trace"), text);
-    know_symbols(s, s->cx, &r.scope);
+    know_symbols(s, s->view.cx, &r.scope);
     while (ok && r.lx->tok.kind != BASE_TOK_END)
         ok = read_step(&r);
     take_error(s);
@@ -300,4 +318,18 @@ bool sched_replay(sched *s, const char *file, const char *text)
     s->where = before.where;
     s->error = before.error ? before.error : error;
     return !error;
+}
+
+bool sched_replay(sched *s, const char *file, const char *text)
+{
+    if (!s || !text || base_failed(s->view.cx))
+        return false;
+    return run_steps(s, base_lexer_new(s->view.cx, file ? file : "trace", text));
+}
+
+bool sched_replay_behind(sched *s, base_loc loc, const char *text)
+{
+    if (!s || !text || base_failed(s->view.cx))
+        return false;
+    return run_steps(s, base_lexer_behind(s->view.cx, loc, text));
 }

@@ -1,4 +1,5 @@
-/* schedule/transform.c -- transform_layout: the elements of a buffer move to other indices, and all who use them follow.
+/* schedule/transform.c -- transform_layout: the elements of a buffer move to other indices, and all who use
+ * them follow.
  *
  *     P[i, j] = ...;  C[i, j] = P[i, j + 1]        P: f32[13, 30]
  *
@@ -6,12 +7,15 @@
  *
  *     P[floordiv(i, 8), j, i % 8] = ...;  C[i, j] = P[floordiv(i, 8), j + 1, i % 8]        P: f32[2, 30, 8]
  *
- * The map must be one-to-one (store.c proves it). Elements that it never gives are padding, which nobody reads, unless a value is
- * given for them: then the writer runs over all elements, stores that value there, and other steps may let readers span them.
+ * The map must be one-to-one (store.c proves it). Elements that it never gives are padding, which nobody
+ * reads, unless a value is given for them: then the writer runs over all elements, stores that value there,
+ * and other steps may let readers span them.
  */
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
-#include "schedule/state.h"
+#include "schedule/depend.h"
+#include "schedule/rewrite.h"
+#include "tree/touch.h"
 
 typedef struct {
     ir_rewrite rw; /* first: the hooks find the rest behind it */
@@ -44,7 +48,8 @@ static const ir_expr *move_load(ir_rewrite *rw, const ir_expr *e)
     if (e->op == IR_CALL)
         for (int i = 0; i < e->call.n_buffers; i++)
             if (e->call.buffer[i] == t->old)
-                return sched_refuse(t->c, "'%s' gets '%s' as an operand and expects its layout", e->call.name, t->old->name);
+                return sched_refuse(t->c, "'%s' gets '%s' as an operand and expects its layout", e->call.name,
+                                    t->old->name);
     if (e->op != IR_LOAD || e->load.buffer != t->old)
         return ir_rewrite_children(rw, e);
     return ir_load(rw->cx, t->new_one, moved_index(t, e->load.index), t->map->n);
@@ -52,7 +57,8 @@ static const ir_expr *move_load(ir_rewrite *rw, const ir_expr *e)
 
 static const ir_stmt *move_store(transforming *t, const ir_stmt *s)
 {
-    return ir_store(t->rw.cx, t->new_one, ir_rewrite_expr(&t->rw, s->store.value), moved_index(t, s->store.index), t->map->n);
+    return ir_store(t->rw.cx, t->new_one, ir_rewrite_expr(&t->rw, s->store.value),
+                    moved_index(t, s->store.index), t->map->n);
 }
 
 static const ir_stmt *move_update(transforming *t, const ir_stmt *s)
@@ -61,7 +67,8 @@ static const ir_stmt *move_update(transforming *t, const ir_stmt *s)
     const ir_expr **source = base_array(t->rw.cx, const ir_expr *, k->n);
 
     if (k->n > 1)
-        return sched_refuse(t->c, "'%s' is updated together with others, which keep their layout", t->old->name);
+        return sched_refuse(t->c, "'%s' is updated together with others, which keep their layout",
+                            t->old->name);
     source[0] = ir_rewrite_expr(&t->rw, s->update.source[0]);
     return ir_update(t->rw.cx, k, &t->new_one, moved_index(t, s->update.index), t->map->n, source);
 }
@@ -72,7 +79,7 @@ static const ir_stmt *move_block(transforming *t, const ir_stmt *s)
     ir_block *copy = ir_block_copy(t->rw.cx, b);
     ir_facts *inside = ir_facts_new(t->rw.cx, t->outside);
 
-    if (!sched_access(b->reads, b->n_reads, t->old) && !sched_access(b->writes, b->n_writes, t->old))
+    if (!tree_access(b->reads, b->n_reads, t->old) && !tree_access(b->writes, b->n_writes, t->old))
         return s;
     for (int i = 0; i < b->n_iters; i++)
         ir_facts_range(inside, b->iters[i].var, ir_int(t->rw.cx, 0), b->iters[i].extent);
@@ -100,15 +107,16 @@ static const ir_stmt *move_stmt(ir_rewrite *rw, const ir_stmt *s)
     return ir_rewrite_stmt_children(rw, s);
 }
 
-const ir_stmt *sched_reindex(sched_call *c, const ir_stmt *root, const ir_buffer *old, const ir_buffer *new_one, const sched_arg *map)
+const ir_stmt *sched_reindex(sched_call *c, const ir_stmt *root, const ir_buffer *old,
+                             const ir_buffer *new_one, const sched_arg *map)
 {
     transforming t = {.rw = {.cx = c->cx, .expr = move_load, .stmt = move_stmt},
                       .c = c,
                       .old = old,
                       .new_one = new_one,
                       .map = map,
-                      .outside = c->s->facts,
-                      .f = c->s->facts};
+                      .outside = c->s->view.facts,
+                      .f = c->s->view.facts};
     const ir_stmt *after = root ? ir_rewrite_stmt(&t.rw, root) : NULL;
 
     return c->reason ? NULL : after;
@@ -119,7 +127,8 @@ const ir_stmt *sched_reindex(sched_call *c, const ir_stmt *root, const ir_buffer
 /* The buffer with as many elements in each dimension as the map's index runs through. */
 static ir_buffer *new_buffer(sched_call *c, const ir_buffer *b, const sched_arg *map)
 {
-    const ir_expr **zero = base_array(c->cx, const ir_expr *, b->n), **shape = base_array(c->cx, const ir_expr *, map->n), *min;
+    const ir_expr **zero = base_array(c->cx, const ir_expr *, b->n),
+                  **shape = base_array(c->cx, const ir_expr *, map->n), *min;
     ir_ranges inner = {.var = map->vars, .min = zero, .extent = b->shape, .n = b->n};
     ir_buffer *out = ir_buffer_copy(c->cx, b);
 
@@ -129,22 +138,25 @@ static ir_buffer *new_buffer(sched_call *c, const ir_buffer *b, const sched_arg 
         const ir_expr *e = map->exprs[d];
 
         if (!base_dtype_same(e->dtype, BASE_I64) || (e->has & IR_HAS_LOAD) ||
-            !ir_span(c->s->facts, e, &inner, NULL, &min, &shape[d]))
+            !ir_span(c->s->view.facts, e, &inner, NULL, &min, &shape[d]))
             return sched_refuse(c, "'%s' is no index: how far it runs is not known", ir_expr_text(c->cx, e));
-        if (!ir_is_value(ir_simplify(c->s->facts, min), 0))
-            return sched_refuse(c, "'%s' begins at %s and not at 0", ir_expr_text(c->cx, e), ir_expr_text(c->cx, min));
-        shape[d] = ir_simplify(c->s->facts, shape[d]);
+        if (!ir_is_value(ir_simplify(c->s->view.facts, min), 0))
+            return sched_refuse(c, "'%s' begins at %s and not at 0", ir_expr_text(c->cx, e),
+                                ir_expr_text(c->cx, min));
+        shape[d] = ir_simplify(c->s->view.facts, shape[d]);
     }
     out->n = map->n;
     out->shape = shape;
     return out;
 }
 
-static bool read_map(sched_call *c, const ir_buffer *b, const ir_buffer *to, const sched_arg *map, sched_layout *l)
+static bool read_map(sched_call *c, const ir_buffer *b, const ir_buffer *to, const sched_arg *map,
+                     tree_layout *l)
 {
     const char *reason;
 
-    if (sched_read_layout(c->s->facts, map->vars, b->shape, b->n, map->exprs, to->shape, map->n, l, &reason))
+    if (tree_read_layout(c->s->view.facts, map->vars, b->shape, b->n, map->exprs, to->shape, map->n, l,
+                         &reason))
         return true;
     return sched_refuse(c, "the map is not proven to be one-to-one: %s", reason);
 }
@@ -161,46 +173,52 @@ static const ir_expr *pad_value(sched_call *c, const ir_buffer *b)
         return ir_imm(c->cx, b->dtype, e->f);
     return e->op == IR_INT && !base_is_bool(e->dtype)
                ? ir_imm_int(c->cx, b->dtype, e->i)
-               : sched_refuse(c, "the padding of '%s' is filled with a number, not with '%s'", b->name, ir_expr_text(c->cx, e));
+               : sched_refuse(c, "the padding of '%s' is filled with a number, not with '%s'", b->name,
+                              ir_expr_text(c->cx, e));
 }
 
 /* The one spatial store to the buffer, under plain loops. */
-static const sched_site *only_store(sched_call *c, const sched_sites *all, const ir_buffer *b)
+static const tree_site *only_store(sched_call *c, const tree_sites *all, const ir_buffer *b)
 {
-    const sched_site *w = NULL;
+    const tree_site *w = NULL;
 
     for (int i = 0; i < all->n; i++) {
-        if (!sched_writes(all->at[i].block, b))
+        if (!tree_writes(all->at[i].block, b))
             continue;
         if (w)
             return sched_refuse(c, "'%s' and '%s' write '%s'; only one can fill its padding", w->block->name,
                                 all->at[i].block->name, b->name);
         w = &all->at[i];
     }
-    if (w && (w->block->init || w->block->body->kind != IR_STORE || sched_not_idempotent(c->cx, w->block)))
-        return sched_refuse(c, "'%s' is no plain store and cannot fill the padding; a cache_write of it can", w->block->name);
+    if (w && (w->block->init || w->block->body->kind != IR_STORE || tree_not_idempotent(c->cx, w->block)))
+        return sched_refuse(c, "'%s' is no plain store and cannot fill the padding; a cache_write of it can",
+                            w->block->name);
     return w; /* NULL: nobody writes it, so that nobody reads it */
 }
 
 /* The loop that is all of an iteration variable, and of nothing else. */
-static const ir_stmt *whole_loop(sched_call *c, const sched_sites *all, const sched_site *w, int i)
+static const ir_stmt *whole_loop(sched_call *c, const tree_sites *all, const tree_site *w, int i)
 {
     const ir_expr *bind = w->stmt->block.bind[i];
     const char *axis = w->block->iters[i].var->var.name;
-    int depth = sched_depth_under(w, bind), users = 0;
+    int depth = tree_depth_under(w, bind), users = 0;
 
     for (int j = 0; j < w->block->n_iters; j++)
-        users += sched_mentions(c->cx, w->stmt->block.bind[j], bind);
-    if (!depth || users != 1 || sched_mentions(c->cx, w->stmt->block.where, bind) ||
-        !ir_prove_equal(c->s->facts, w->loop[depth - 1]->loop.extent, w->block->iters[i].extent))
-        return sched_refuse(c, "to fill the padding, axis '%s' of '%s' must be one loop that runs over all of it", axis, w->block->name);
+        users += ir_uses_var(c->cx, w->stmt->block.bind[j], bind);
+    if (!depth || users != 1 || ir_uses_var(c->cx, w->stmt->block.where, bind) ||
+        !ir_prove_equal(c->s->view.facts, w->loop[depth - 1]->loop.extent, w->block->iters[i].extent))
+        return sched_refuse(
+            c, "to fill the padding, axis '%s' of '%s' must be one loop that runs over all of it", axis,
+            w->block->name);
     for (int k = 0; k < all->n; k++)
-        if (&all->at[k] != w && sched_depth_under(&all->at[k], bind))
-            return sched_refuse(c, "to fill the padding, loop '%s' must hold nothing but '%s'", bind->var.name, w->block->name);
+        if (&all->at[k] != w && tree_depth_under(&all->at[k], bind))
+            return sched_refuse(c, "to fill the padding, loop '%s' must hold nothing but '%s'",
+                                bind->var.name, w->block->name);
     return w->loop[depth - 1];
 }
 
-static const ir_stmt *longer_loop(tec_context *cx, const ir_stmt *root, const ir_expr *var, const ir_expr *extent)
+static const ir_stmt *longer_loop(tec_context *cx, const ir_stmt *root, const ir_expr *var,
+                                  const ir_expr *extent)
 {
     sched_path at;
 
@@ -211,10 +229,10 @@ static const ir_stmt *longer_loop(tec_context *cx, const ir_stmt *root, const ir
 }
 
 /* The writer runs over all elements and stores `value` where there was none. */
-static const ir_stmt *fill(sched_call *c, const ir_buffer *b, const sched_layout *l, const ir_expr *value)
+static const ir_stmt *fill(sched_call *c, const ir_buffer *b, const tree_layout *l, const ir_expr *value)
 {
-    sched_sites all = sched_all_sites(c->cx, c->tree->body);
-    const sched_site *w = only_store(c, &all, b);
+    tree_sites all = tree_all_sites(c->cx, c->tree->body);
+    const tree_site *w = only_store(c, &all, b);
     const ir_expr *real = NULL;
     const ir_stmt *root = c->tree->body;
     sched_path at;
@@ -222,14 +240,14 @@ static const ir_stmt *fill(sched_call *c, const ir_buffer *b, const sched_layout
     if (!w)
         return root;
     int *dim_of = base_array(c->cx, int, w->block->n_iters);
-    if (!sched_plain_store(c->s, w->block, &w->block->writes[0], dim_of))
+    if (!tree_plain_store(&c->s->view, w->block, &w->block->writes[0], dim_of))
         return sched_refuse(c, "the store of '%s' cannot be inverted", w->block->name);
     ir_block *copy = ir_block_copy(c->cx, w->block);
     ir_iter *iters = base_copy(c->cx, copy->iters, (size_t)copy->n_iters * sizeof *iters);
     for (int i = 0; i < copy->n_iters && root; i++) {
         const ir_expr *extent = dim_of[i] < 0 ? iters[i].extent : l->extent[dim_of[i]];
 
-        if (ir_prove_equal(c->s->facts, extent, iters[i].extent))
+        if (ir_prove_equal(c->s->view.facts, extent, iters[i].extent))
             continue;
         const ir_stmt *loop = whole_loop(c, &all, w, i);
         real = ir_all(c->cx, real, ir_lt(c->cx, iters[i].var, iters[i].extent));
@@ -240,34 +258,39 @@ static const ir_stmt *fill(sched_call *c, const ir_buffer *b, const sched_layout
         return root;
     const ir_stmt *store = w->block->body;
     copy->iters = iters;
-    copy->body = ir_store(c->cx, b, ir_select(c->cx, real, store->store.value, value), store->store.index, store->store.n);
+    copy->body = ir_store(c->cx, b, ir_select(c->cx, real, store->store.value, value), store->store.index,
+                          store->store.n);
     if (!sched_find_block(c->cx, root, copy->name, &at))
         return NULL;
-    return sched_rebuild(c->cx, &at, at.n - 1, sched_with_block(c->cx, sched_end(&at), copy->body ? sched_refresh(c->s->facts, copy) : NULL));
+    return sched_rebuild(
+        c->cx, &at, at.n - 1,
+        sched_with_block(c->cx, sched_end(&at), copy->body ? sched_refresh(c->s->view.facts, copy) : NULL));
 }
 
 /* ---- the step ---- */
 
-/* That no two iterations of a loop touch one element must still be seen in the new indices: lowering looks for it there (lower/compact.c). */
+/* That no two iterations of a loop touch one element must still be seen in the new indices: lowering looks
+ * for it there (lower/compact.c). */
 static bool stays_independent(sched_call *c, const ir_stmt *root, const ir_buffer *b)
 {
-    sched_sites all = sched_all_sites(c->cx, root);
+    tree_sites all = tree_all_sites(c->cx, root);
     sched_path at;
 
     for (int i = 0; i < all.n; i++)
-        if (sched_writes(all.at[i].block, b) && sched_find_block(c->cx, root, all.at[i].block->name, &at) && !sched_still_independent(c, &at, root))
+        if (tree_writes(all.at[i].block, b) && sched_find_block(c->cx, root, all.at[i].block->name, &at) &&
+            !sched_still_independent(c, &at, root))
             return false;
     return true;
 }
 
-/* transform_layout(buffer, (i, j, ...) -> (...), pad): element [i, j, ...] lies at the index that the map gives; `pad`, where it is
- * given, is stored in all elements that the map does not give. */
+/* transform_layout(buffer, (i, j, ...) -> (...), pad): element [i, j, ...] lies at the index that the map
+ * gives; `pad`, where it is given, is stored in all elements that the map does not give. */
 const ir_program *sched_do_transform_layout(sched_call *c)
 {
     const ir_buffer *b = sched_own_buffer(c);
     const sched_arg *map = &c->arg[1];
     const ir_stmt *root = c->tree->body;
-    sched_layout l;
+    tree_layout l;
 
     if (!b)
         return NULL;
@@ -276,7 +299,8 @@ const ir_program *sched_do_transform_layout(sched_call *c)
     if (b->n == 0)
         return sched_refuse(c, "'%s' is one element and has no dimensions", b->name);
     if (map->n_vars != b->n)
-        return sched_refuse(c, "the map has %d variables, '%s' has %d dimensions", map->n_vars, b->name, b->n);
+        return sched_refuse(c, "the map has %d variables, '%s' has %d dimensions", map->n_vars, b->name,
+                            b->n);
     ir_buffer *to = new_buffer(c, b, map);
     if (!to || !read_map(c, b, to, map, &l))
         return NULL;

@@ -1,13 +1,14 @@
-/* schedule/verify.c -- the rules of docs/loop-tree.md that hold of every state and can be checked on the tree alone.
+/* schedule/verify.c -- the rules of docs/loop-tree.md that hold of every state and can be checked on the tree
+ * alone.
  *
- * What ir_verify checks of any tree (types, bindings, regions) comes first. A violation is our bug: a primitive let something
- * through.
+ * What ir_verify checks of any tree (types, bindings, regions) comes first. A violation is our bug: a
+ * primitive let something through.
  */
 #include <string.h>
 
-#include "ir/facts.h"
-#include "ir/verify.h"
-#include "schedule/state.h"
+#include "ir/reason/facts.h"
+#include "ir/verify/verify.h"
+#include "schedule/loops.h"
 
 typedef struct {
     const sched *s;
@@ -19,7 +20,7 @@ typedef struct {
 static void broken(checking *k, const ir_stmt *s, const char *rule, const char *name)
 {
     if (k->ok)
-        base_fail(k->s->cx, TEC_INTERNAL, s->loc, "%s: '%s'", rule, name);
+        base_fail(k->s->view.cx, TEC_INTERNAL, s->loc, "%s: '%s'", rule, name);
     k->ok = false;
 }
 
@@ -27,7 +28,7 @@ static void claim(checking *k, const ir_stmt *s, const char *name)
 {
     if (base_dict_has(&k->names, name))
         broken(k, s, "two loops or blocks have one name", name);
-    base_dict_put(k->s->cx, &k->names, name, s);
+    base_dict_put(k->s->view.cx, &k->names, name, s);
 }
 
 static void check_loop(checking *k, const ir_stmt *s)
@@ -56,8 +57,8 @@ static void check(checking *k, const ir_stmt *s)
     } else if (s->kind == IR_BLOCK) {
         claim(k, s, s->block.block->name);
     }
-    for (int i = 0, n = sched_n_children(s); i < n; i++)
-        check(k, sched_child(s, i));
+    for (int i = 0, n = tree_n_children(s); i < n; i++)
+        check(k, tree_child(s, i));
     k->parallel = parallel;
     k->lanes = lanes;
 }
@@ -70,19 +71,19 @@ static bool carries(const ir_block *b)
     return false;
 }
 
-/* Whatever is read and no argument was written by an earlier block, by the reader itself, or in an earlier iteration of a loop
- * that carries. */
+/* Whatever is read and no argument was written by an earlier block, by the reader itself, or in an earlier
+ * iteration of a loop that carries. */
 static void check_order(checking *k)
 {
-    sched_sites all = sched_all_sites(k->s->cx, k->s->tree->body);
+    tree_sites all = tree_all_sites(k->s->view.cx, k->s->view.program->body);
 
     for (int i = 0; i < all.n; i++)
         for (int j = 0; j < all.at[i].block->n_reads; j++) {
             const ir_buffer *b = all.at[i].block->reads[j].buffer;
-            bool written = sched_is_output(k->s->tree, b);
+            bool written = tree_is_parameter(k->s->view.program, b);
 
             for (int w = 0; !written && w < (carries(all.at[i].block) ? all.n : i + 1); w++)
-                written = sched_writes(all.at[w].block, b);
+                written = tree_writes(all.at[w].block, b);
             if (!written)
                 broken(k, all.at[i].stmt, "a buffer is read before anything writes it", b->name);
         }
@@ -92,9 +93,9 @@ bool sched_verify(const sched *s)
 {
     checking k = {.s = s, .ok = true};
 
-    if (!ir_verify(s->cx, s->tree, IR_VERIFY_TREE))
+    if (!ir_verify(s->view.cx, s->view.program, IR_VERIFY_TREE))
         return false;
-    check(&k, s->tree->body);
+    check(&k, s->view.program->body);
     check_order(&k);
     return k.ok;
 }

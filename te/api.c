@@ -1,10 +1,13 @@
 /* te/api.c -- the public face of te/: include/tec/te.h over te/te.h. */
 #include "tec/te.h"
 
+#include "base/guard.h"
 #include "te/element.h"
 #include "te/te.h"
 #include "te/text.h"
 
+/* A dtype of the public header as the one used inside; all are listed, so that the compiler reports a missing
+ * one. */
 base_dtype te_element(tec_dtype t)
 {
     switch (t) {
@@ -48,85 +51,108 @@ tec_scan *tec_here_scan(tec_scan *s, const char *file, int line)
 
 tec_def *(tec_def_new)(tec_context *cx, const char *name)
 {
+    BASE_GUARD(cx, NULL);
     return te_def_new(cx, name);
 }
 
 tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int k)
 {
-    te_file *f = te_parse(cx, file, text);
+    BASE_GUARD(cx, NULL);
+    if (!text)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "no text of definitions");
+    te_file *f = te_parse(cx, file ? file : "", text);
 
     if (f && (k < 0 || k >= f->defs.n))
-        return base_fail(cx, TEC_INVALID, (base_loc){file, 0}, "there is no definition %d: the text holds %d", k, f->defs.n);
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = file},
+                         "there is no definition %d: the text holds %d", k, f->defs.n);
     return f ? f->defs.at[k] : NULL;
 }
 
 const char *tec_def_text(tec_context *cx, const tec_def *d)
 {
+    BASE_GUARD(cx, NULL);
     return te_text(cx, d);
 }
 
 const tec_expr *tec_symbol(tec_def *d, const char *name)
 {
+    BASE_GUARD(d ? d->cx : NULL, NULL);
     return te_symbol(d, name);
 }
 
 void(tec_fact)(tec_def *d, const tec_expr *condition)
 {
+    BASE_GUARD(d ? d->cx : NULL, );
     te_fact(d, condition);
 }
 
 tec_tensor *tec_input_n(tec_def *d, const char *name, tec_dtype t, const tec_expr *const *shape, int n)
 {
+    BASE_GUARD(d ? d->cx : NULL, NULL);
     return te_input(d, name, te_element(t), shape, n);
 }
 
 const tec_expr *(tec_scalar)(tec_def *d, const char *name, tec_dtype t)
 {
+    BASE_GUARD(d ? d->cx : NULL, NULL);
     return te_scalar(d, name, te_element(t));
 }
 
 void(tec_output)(tec_def *d, tec_tensor *t)
 {
+    BASE_GUARD(d ? d->cx : NULL, );
     te_output(d, t);
 }
 
 const tec_expr *(tec_axis)(tec_context *cx, const char *name, const tec_expr *extent)
 {
+    BASE_GUARD(cx, NULL);
     return te_axis(cx, name, extent);
 }
 
 const tec_expr *(tec_reduce_axis)(tec_context *cx, const char *name, const tec_expr *extent)
 {
+    BASE_GUARD(cx, NULL);
     return te_reduce_axis(cx, name, extent);
 }
 
-tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body, const tec_expr *const *axis, int n)
+tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body, const tec_expr *const *axis,
+                          int n)
 {
+    BASE_GUARD(d ? d->cx : NULL, NULL);
     return te_compute(d, name, axis, n, body);
 }
 
 tec_scan *(tec_scan_new)(tec_def *d, const char *name, const tec_expr *time)
 {
+    BASE_GUARD(d ? d->cx : NULL, NULL);
     return te_scan_new(d, name, time);
 }
 
-tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n)
+tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis,
+                             int n)
 {
+    BASE_GUARD(s ? s->def->cx : NULL, NULL);
     return te_scan_state(s, name, axis, n, body);
 }
 
-tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n)
+tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis,
+                            int n)
 {
+    BASE_GUARD(s ? s->def->cx : NULL, NULL);
     return te_scan_step(s, name, axis, n, body);
 }
 
 bool(tec_scan_close)(tec_scan *s)
 {
+    BASE_GUARD(s ? s->def->cx : NULL, false);
     return te_scan_close(s);
 }
 
+/* The public struct of an extern call, field by field into the one used inside. */
 bool(tec_extern)(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out)
 {
+    BASE_GUARD(d ? d->cx : NULL, false);
     if (!d)
         return false;
     te_extern_output *output = base_array(d->cx, te_extern_output, call->n_outputs);
@@ -134,15 +160,28 @@ bool(tec_extern)(tec_def *d, const char *name, const tec_extern_call *call, tec_
     for (int i = 0; i < call->n_outputs; i++) {
         const tec_extern_output *o = &call->output[i];
 
-        output[i] = (te_extern_output){.name = o->name, .dtype = te_element(o->dtype), .shape = o->shape, .n = o->n};
+        output[i] =
+            (te_extern_output){.name = o->name, .dtype = te_element(o->dtype), .shape = o->shape, .n = o->n};
     }
-    return te_extern(d, &(te_call){.name = name, .function = call->function, .input = call->input, .n_inputs = call->n_inputs, .output = output,
-                                   .n_outputs = call->n_outputs, .arg = call->arg, .n_args = call->n_args, .meaning = call->meaning}, out);
+    return te_extern(d,
+                     &(te_call){.name = name,
+                                .function = call->function,
+                                .input = call->input,
+                                .n_inputs = call->n_inputs,
+                                .output = output,
+                                .n_outputs = call->n_outputs,
+                                .arg = call->arg,
+                                .n_args = call->n_args,
+                                .meaning = call->meaning},
+                     out);
 }
 
 tec_intrinsics *tec_intrinsics_parse(tec_context *cx, const char *file, const char *text)
 {
-    return te_intrinsics_parse(cx, file, text);
+    BASE_GUARD(cx, NULL);
+    if (!text)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "no text of intrinsics");
+    return te_intrinsics_parse(cx, file ? file : "", text);
 }
 
 int tec_intrinsics_count(const tec_intrinsics *t)
@@ -152,6 +191,7 @@ int tec_intrinsics_count(const tec_intrinsics *t)
 
 const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *t)
 {
+    BASE_GUARD(cx, NULL);
     base_text all = {0};
 
     if (!t)
@@ -163,38 +203,56 @@ const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *t)
 
 const tec_expr *tec_int(tec_context *cx, int64_t value)
 {
+    BASE_GUARD(cx, NULL);
     return ir_int(cx, value);
 }
 
 const tec_expr *tec_const(tec_context *cx, tec_dtype t, double value)
 {
+    BASE_GUARD(cx, NULL);
     return ir_imm(cx, te_element(t), value);
 }
 
 const tec_expr *(tec_cast)(tec_context *cx, tec_dtype t, const tec_expr *e)
 {
+    BASE_GUARD(cx, NULL);
     return ir_cast(cx, te_element(t), e);
 }
 
 const tec_expr *tec_at_n(tec_tensor *t, const tec_expr *const *index, int n)
 {
+    BASE_GUARD(t ? t->def->cx : NULL, NULL);
     return te_read(t, index, n);
 }
 
-const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *e, const tec_expr *const *axis, int n)
+const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *e,
+                             const tec_expr *const *axis, int n)
 {
+    BASE_GUARD(cx, NULL);
     return te_reduce(cx, combiner, e, axis, n);
 }
 
-#define X(name) \
-    const tec_expr *(tec_##name)(tec_context *cx, const tec_expr *a) { return ir_##name(cx, a); }
+#define X(name)                                                                                              \
+    const tec_expr *(tec_##name)(tec_context * cx, const tec_expr *a)                                        \
+    {                                                                                                        \
+        BASE_GUARD(cx, NULL);                                                                                \
+        return ir_##name(cx, a);                                                                             \
+    }
 TEC_UNARY_LIST(X)
 #undef X
-#define X(name) \
-    const tec_expr *(tec_##name)(tec_context *cx, const tec_expr *a, const tec_expr *b) { return ir_##name(cx, a, b); }
+#define X(name)                                                                                              \
+    const tec_expr *(tec_##name)(tec_context * cx, const tec_expr *a, const tec_expr *b)                     \
+    {                                                                                                        \
+        BASE_GUARD(cx, NULL);                                                                                \
+        return ir_##name(cx, a, b);                                                                          \
+    }
 TEC_BINARY_LIST(X)
 #undef X
-#define X(name) \
-    const tec_expr *(tec_##name)(tec_context *cx, const tec_expr *a, const tec_expr *b, const tec_expr *c) { return ir_##name(cx, a, b, c); }
+#define X(name)                                                                                              \
+    const tec_expr *(tec_##name)(tec_context * cx, const tec_expr *a, const tec_expr *b, const tec_expr *c)  \
+    {                                                                                                        \
+        BASE_GUARD(cx, NULL);                                                                                \
+        return ir_##name(cx, a, b, c);                                                                       \
+    }
 TEC_TERNARY_LIST(X)
 #undef X

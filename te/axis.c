@@ -20,10 +20,12 @@ static bool check_extent(tec_context *cx, const char *name, const ir_expr *exten
     int64_t n;
 
     if (!base_dtype_same(extent->dtype, BASE_I64))
-        base_fail(cx, TEC_INVALID, base_where(cx), "the extent of axis '%s' must be an i64 expression, '%s' is %s", name,
+        base_fail(cx, TEC_INVALID, base_where(cx),
+                  "the extent of axis '%s' must be an i64 expression, '%s' is %s", name,
                   ir_expr_text(cx, extent), base_dtype_text(cx, extent->dtype));
     else if (ir_is_int(extent, &n) && n < 0)
-        base_fail(cx, TEC_INVALID, base_where(cx), "the extent of axis '%s' is negative: %lld", name, (long long)n);
+        base_fail(cx, TEC_INVALID, base_where(cx), "the extent of axis '%s' is negative: %lld", name,
+                  (long long)n);
     else
         return true;
     return false;

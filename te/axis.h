@@ -1,4 +1,4 @@
-/* te/axis.h -- axes from the inside, for te/'s own files: an axis whose extent the parser learns later.
+/* te/axis.h -- inside the room: axes: an axis whose extent the parser learns later.
  *
  *     const ir_expr *k = te_axis_open(cx, "k", NULL, true);
  *     ... parse the body ...
@@ -9,7 +9,8 @@
 
 #include "te/te.h"
 
-const ir_expr *te_axis_open(tec_context *cx, const char *name, const ir_expr *extent, bool reduce); /* extent NULL: not known yet */
+/* extent NULL: not known yet */
+const ir_expr *te_axis_open(tec_context *cx, const char *name, const ir_expr *extent, bool reduce);
 void te_axis_set_extent(const ir_expr *axis, const ir_expr *extent);
 
 #endif

@@ -1,4 +1,12 @@
-/* te/compute.c -- compute stages: their checks, and reductions below the root of a body taken out into stages of their own. */
+/* te/compute.c -- compute stages: their checks, and reductions below the root of a body taken out into stages
+ * of their own.
+ *
+ *     S[i: n] = exp(A[i]) / sum[j: n](exp(A[j]))
+ *     =>  S.sum[] = sum[j: n](exp(A[j]));   S[i: n] = exp(A[i]) / S.sum[]
+ *
+ * A loop tree has one block per stage and a block reduces as a whole or not at all, so a sum inside of an
+ * expression needs a block of its own.
+ */
 #include "te/stage.h"
 
 #include "ir/text.h"
@@ -36,6 +44,7 @@ static bool same_reduction(const ir_expr *a, const ir_expr *b)
            (a->reduce.condition && b->reduce.condition && ir_same(a->reduce.condition, b->reduce.condition));
 }
 
+/* A reduction inside a body becomes a read of a new stage; the same reduction twice becomes one stage. */
 static const ir_expr *take_out(ir_rewrite *rw, const ir_expr *e)
 {
     extraction *x = (extraction *)rw;
@@ -58,7 +67,8 @@ static const ir_expr *take_out(ir_rewrite *rw, const ir_expr *e)
     return read_at(rw->cx, t, outer);
 }
 
-/* The axes that a reduction depends on, in order of first use; the time of the scan first. True if that is among them. */
+/* The axes that a reduction depends on, in order of first use; the time of the scan first. True if that is
+ * among them. */
 static bool outer_axes(const extraction *x, const ir_expr *reduction, base_vec *out)
 {
     const ir_expr *time = x->scan ? x->scan->time : NULL;
@@ -83,6 +93,8 @@ static const char *fresh_name(te_def *d, const char *name)
     return s;
 }
 
+/* The new stage runs over those axes that the reduction mentions. In a scan, time is one of them if any
+ * operand depends on it. */
 static te_tensor *reduction_stage(extraction *x, const ir_expr *e, base_vec *outer)
 {
     te_def *d = x->def;
@@ -94,20 +106,21 @@ static te_tensor *reduction_stage(extraction *x, const ir_expr *e, base_vec *out
 
     bool timed = outer_axes(x, e, outer);
     for (int i = 0; i < outer->n; i++) {
-        const ir_expr *a = outer->at[i], *mine = timed && i == 0 ? a : te_axis(d->cx, a->var.name, te_axis_extent(a));
+        const ir_expr *a = outer->at[i],
+                      *mine = timed && i == 0 ? a : te_axis(d->cx, a->var.name, te_axis_extent(a));
 
         base_push(d->cx, &own, mine);
         base_map_put(d->cx, &to_own.vars, a, mine);
     }
     for (int i = 0; i < n; i++) {
-        body[i] = ir_reduce(d->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes,
-                            e->reduce.condition, i);
+        body[i] = ir_reduce(d->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent,
+                            e->reduce.n_axes, e->reduce.condition, i);
         body[i] = ir_apply(d->cx, &to_own, body[i]);
     }
     const char *name = fresh_name(d, x->name);
     const ir_expr *const *axis = (const ir_expr *const *)own.at;
-    bool made =
-        timed ? te_scan_step_n(x->scan, name, axis, own.n, body, n, out) : te_compute_n(d, name, axis, own.n, body, n, out);
+    bool made = timed ? te_scan_step_n(x->scan, name, axis, own.n, body, n, out)
+                      : te_compute_n(d, name, axis, own.n, body, n, out);
     return made ? out[e->reduce.which] : NULL;
 }
 
@@ -124,8 +137,8 @@ static const ir_expr *clean_sources(extraction *x, const ir_expr *e)
         same = same && source[i] == e->reduce.source[i];
     }
     return same ? e
-                : ir_reduce(x->rw.cx, e->reduce.combiner, source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, condition,
-                            e->reduce.which);
+                : ir_reduce(x->rw.cx, e->reduce.combiner, source, e->reduce.axis, e->reduce.extent,
+                            e->reduce.n_axes, condition, e->reduce.which);
 }
 
 /* What a body may mention: tensors and symbols of the definition, its axes and reduction axes. */
@@ -168,10 +181,12 @@ static void check_load(const body_check *c, const ir_expr *e)
     if (!s)
         base_fail(d->cx, TEC_INVALID, e->loc, "'%s' is no tensor of '%s'", e->load.buffer->name, d->name);
     else if (te_stage_is_partial(s))
-        base_fail(d->cx, TEC_INVALID, e->loc, "'%s' has no first steps, so only its scan '%s' may read it", e->load.buffer->name,
-                  s->scan->name);
+        base_fail(d->cx, TEC_INVALID, e->loc, "'%s' has no first steps, so only its scan '%s' may read it",
+                  e->load.buffer->name, s->scan->name);
 }
 
+/* Everything that a body mentions must be an axis of the stage, a symbol or a scalar of the definition, or
+ * bound inside. */
 static bool check_node(ir_walk *w, const ir_expr *e)
 {
     body_check *c = (body_check *)w;
@@ -190,25 +205,30 @@ static bool check_node(ir_walk *w, const ir_expr *e)
         if (c->axis[i] == e)
             return true;
     if (te_axis_is_reduce(e))
-        base_fail(d->cx, TEC_INVALID, e->loc, "reduction axis '%s' is used outside its reduction", e->var.name);
+        base_fail(d->cx, TEC_INVALID, e->loc, "reduction axis '%s' is used outside its reduction",
+                  e->var.name);
     else
-        base_fail(d->cx, TEC_INVALID, e->loc, "'%s' is neither an axis of this stage nor a symbol of '%s'", e->var.name, d->name);
+        base_fail(d->cx, TEC_INVALID, e->loc, "'%s' is neither an axis of this stage nor a symbol of '%s'",
+                  e->var.name, d->name);
     return true;
 }
 
+/* Axes of a stage are spatial, and each is used once. */
 bool te_check_axes(te_def *d, const char *name, const ir_expr *const *axis, int n)
 {
     for (int i = 0; i < n; i++) {
         if (!axis[i])
             return false;
         if (!te_axis_extent(axis[i]) || te_axis_is_reduce(axis[i])) {
-            base_fail(d->cx, TEC_INVALID, base_where(d->cx), "'%s' cannot be an axis of '%s': it is no spatial axis",
-                      ir_expr_text(d->cx, axis[i]), name);
+            base_fail(d->cx, TEC_INVALID, base_where(d->cx),
+                      "'%s' cannot be an axis of '%s': it is no spatial axis", ir_expr_text(d->cx, axis[i]),
+                      name);
             return false;
         }
         for (int j = 0; j < i; j++)
             if (axis[j] == axis[i]) {
-                base_fail(d->cx, TEC_INVALID, base_where(d->cx), "axis '%s' is used twice by '%s'", axis[i]->var.name, name);
+                base_fail(d->cx, TEC_INVALID, base_where(d->cx), "axis '%s' is used twice by '%s'",
+                          axis[i]->var.name, name);
                 return false;
             }
     }
@@ -224,24 +244,30 @@ static bool check_tuple(te_def *d, const char *name, const ir_expr *const *body,
         bool fits = (body[i]->op == IR_REDUCE) == reduces;
 
         if (fits && reduces)
-            fits = body[i]->reduce.which == i && body[i]->reduce.combiner->n == n && same_reduction(body[0], body[i]);
+            fits = body[i]->reduce.which == i && body[i]->reduce.combiner->n == n &&
+                   same_reduction(body[0], body[i]);
         if (!fits) {
             base_fail(d->cx, TEC_INVALID, body[i]->loc,
-                      "output %d of '%s' is no component of the reduction that makes its other outputs", i, name);
+                      "output %d of '%s' is no component of the reduction that makes its other outputs", i,
+                      name);
             return false;
         }
     }
     return true;
 }
 
+/* A reduction that is the whole body stays; its sources, and other bodies, lose the reductions inside them.
+ */
 static bool clean_bodies(const te_recipe *r, const ir_expr **clean)
 {
-    extraction x = {.rw = {.cx = r->def->cx, .expr = take_out}, .def = r->def, .scan = r->scan, .name = r->name};
+    extraction x = {
+        .rw = {.cx = r->def->cx, .expr = take_out}, .def = r->def, .scan = r->scan, .name = r->name};
 
     for (int i = 0; i < r->n_bodies; i++) {
         const ir_expr *e = r->body[i];
 
-        clean[i] = e->op == IR_REDUCE && e->reduce.combiner->n == r->n_bodies ? clean_sources(&x, e) : ir_rewrite_expr(&x.rw, e);
+        clean[i] = e->op == IR_REDUCE && e->reduce.combiner->n == r->n_bodies ? clean_sources(&x, e)
+                                                                              : ir_rewrite_expr(&x.rw, e);
         if (!clean[i])
             return false;
     }
@@ -257,7 +283,8 @@ static void set_reduction(te_def *d, te_stage *s, const ir_expr *body)
     s->reduce_extent = base_copy(d->cx, body->reduce.extent, (size_t)s->n_reduce * sizeof *s->reduce_extent);
 }
 
-/* Shape of the outputs: the extents, but for a first dimension that is longer than what this stage computes of it. */
+/* Shape of the outputs: the extents, but for a first dimension that is longer than what this stage computes
+ * of it. */
 static bool make_outputs(const te_recipe *r, te_stage *s)
 {
     const ir_expr **shape = base_copy(r->def->cx, s->extent, (size_t)s->n_axes * sizeof *shape);
@@ -266,7 +293,8 @@ static bool make_outputs(const te_recipe *r, te_stage *s)
         shape[0] = r->length;
     for (int i = 0; i < r->n_bodies; i++) {
         const ir_buffer *b =
-            r->state ? r->state->buffer : ir_buffer_new(r->def->cx, r->output[i], s->body[i]->dtype, shape, s->n_axes);
+            r->state ? r->state->buffer
+                     : ir_buffer_new(r->def->cx, r->output[i], s->body[i]->dtype, shape, s->n_axes);
 
         if (!b)
             return false;
@@ -275,6 +303,7 @@ static bool make_outputs(const te_recipe *r, te_stage *s)
     return true;
 }
 
+/* Makes the stage from bodies that were checked; its outputs get their buffers. */
 static te_stage *finish_stage(const te_recipe *r, const ir_expr *const *body)
 {
     tec_context *cx = r->def->cx;
@@ -302,16 +331,23 @@ static bool claim_names(const te_recipe *r)
     return (r->n_bodies == 1 && !r->length) || te_claim_name(r->def, r->name, r->def);
 }
 
+/* Several bodies are the components of one tuple reduction, so they must agree in everything but the
+ * component. */
 static bool check_bodies(const te_recipe *r)
 {
-    body_check check = {.w = {.expr = check_node, .cx = r->def->cx}, .def = r->def, .scan = r->scan, .axis = r->axis, .n = r->n};
+    body_check check = {.w = {.expr = check_node, .cx = r->def->cx},
+                        .def = r->def,
+                        .scan = r->scan,
+                        .axis = r->axis,
+                        .n = r->n};
 
     for (int i = 0; i < r->n_bodies; i++) {
         if (!r->body[i])
             return false;
         ir_walk_expr(&check.w, r->body[i]);
     }
-    return !base_failed(r->def->cx) && (r->n_bodies == 1 || check_tuple(r->def, r->name, r->body, r->n_bodies));
+    return !base_failed(r->def->cx) &&
+           (r->n_bodies == 1 || check_tuple(r->def, r->name, r->body, r->n_bodies));
 }
 
 te_stage *te_build_stage(const te_recipe *r)
@@ -320,18 +356,26 @@ te_stage *te_build_stage(const te_recipe *r)
     base_loc here = base_where(cx);
     const ir_expr **clean = base_array(cx, const ir_expr *, r->n_bodies);
 
-    if (!te_check_axes(r->def, r->name, r->axis, r->n) || !check_bodies(r) || !claim_names(r) || !clean_bodies(r, clean))
+    if (!te_check_axes(r->def, r->name, r->axis, r->n) || !check_bodies(r) || !claim_names(r) ||
+        !clean_bodies(r, clean))
         return NULL;
     base_set_where(cx, here);
     return finish_stage(r, clean);
 }
 
-bool te_compute_named(te_def *d, const char *name, const char *const *output, const ir_expr *const *axis, int n,
-                      const ir_expr *const *body, int n_bodies, te_tensor **out)
+/* `output` are the names of the outputs, NULL for names derived from the stage. False with an error: nothing
+ * was added. */
+bool te_compute_named(te_def *d, const char *name, const char *const *output, const ir_expr *const *axis,
+                      int n, const ir_expr *const *body, int n_bodies, te_tensor **out)
 {
     te_stage *s = !d ? NULL
-                     : te_build_stage(&(te_recipe){
-                           .def = d, .name = name, .output = output, .axis = axis, .n = n, .body = body, .n_bodies = n_bodies});
+                     : te_build_stage(&(te_recipe){.def = d,
+                                                   .name = name,
+                                                   .output = output,
+                                                   .axis = axis,
+                                                   .n = n,
+                                                   .body = body,
+                                                   .n_bodies = n_bodies});
 
     if (!s)
         return false;
@@ -351,10 +395,11 @@ const char *const *te_output_names(tec_context *cx, const char *name, int n)
     return output;
 }
 
-bool te_compute_n(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies,
-                  te_tensor **out)
+bool te_compute_n(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body,
+                  int n_bodies, te_tensor **out)
 {
-    return d && te_compute_named(d, name, te_output_names(d->cx, name, n_bodies), axis, n, body, n_bodies, out);
+    return d &&
+           te_compute_named(d, name, te_output_names(d->cx, name, n_bodies), axis, n, body, n_bodies, out);
 }
 
 te_tensor *te_compute(te_def *d, const char *name, const ir_expr *const *axis, int n, const ir_expr *body)

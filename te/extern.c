@@ -1,8 +1,10 @@
-/* te/extern.c -- extern stages: a function of the user's, named and not held, computes whole tensors from whole tensors.
+/* te/extern.c -- extern stages: a function of the user's, named and not held, computes whole tensors from
+ * whole tensors.
  *
  *     extern S: f32[n] = sort_rows(A, n) means def ascending(m, A: f32[m]) { ... }
  *
- * The function is a word in text until something runs it: generated code asks its environment for the name, the interpreter runs the meaning.
+ * The function is a word in text until something runs it: generated code asks its environment for the name,
+ * the interpreter runs the meaning.
  */
 #include "te/extern.h"
 
@@ -35,7 +37,8 @@ static bool is_known(te_def *d, const te_call *c, const ir_expr *e)
     base_vec vars = {0};
 
     if (e->has & (IR_HAS_LOAD | IR_HAS_EFFECT))
-        return fail(d, base_format(d->cx, "'%s' of extern stage '%s' reads a tensor", ir_expr_text(d->cx, e), c->name));
+        return fail(d, base_format(d->cx, "'%s' of extern stage '%s' reads a tensor", ir_expr_text(d->cx, e),
+                                   c->name));
     ir_free_vars(d->cx, e, &vars);
     for (int i = 0; i < vars.n; i++) {
         bool known = false;
@@ -51,6 +54,8 @@ static bool is_known(te_def *d, const te_call *c, const ir_expr *e)
     return true;
 }
 
+/* Inputs are tensors of this definition that exist as a whole; arguments and shapes use symbols that are
+ * known. */
 static bool check_operands(te_def *d, const te_call *c)
 {
     for (int i = 0; i < c->n_inputs; i++) {
@@ -61,8 +66,8 @@ static bool check_operands(te_def *d, const te_call *c)
         if (t->def != d || te_tensor_named(d, t->buffer->name) != t)
             return fail(d, base_format(d->cx, "'%s' is no tensor of '%s'", t->buffer->name, d->name));
         if (te_stage_is_partial(t->stage))
-            return fail(d, base_format(d->cx, "'%s' has no first steps, so only its scan '%s' may read it", t->buffer->name,
-                                       t->stage->scan->name));
+            return fail(d, base_format(d->cx, "'%s' has no first steps, so only its scan '%s' may read it",
+                                       t->buffer->name, t->stage->scan->name));
     }
     for (int i = 0; i < c->n_args; i++)
         if (!c->arg[i] || !is_known(d, c, c->arg[i]))
@@ -90,16 +95,20 @@ static bool same_shape(te_def *d, const te_call *c, const ir_subst *map, const i
     for (int k = 0; same && k < n; k++)
         same = ir_prove_equal(te_facts(d), ir_apply(d->cx, map, want->shape[k]), shape[k]);
     return same ||
-           fail(d, base_format(d->cx, "'%s' of extern stage '%s' does not have the type and shape of '%s' in the meaning '%s'",
-                               name, c->name, want->name, c->meaning->name));
+           fail(d,
+                base_format(
+                    d->cx,
+                    "'%s' of extern stage '%s' does not have the type and shape of '%s' in the meaning '%s'",
+                    name, c->name, want->name, c->meaning->name));
 }
 
 static bool check_facts(te_def *d, const te_call *c, const ir_subst *map)
 {
     for (int i = 0; i < c->meaning->facts.n; i++)
         if (!ir_prove(te_facts(d), ir_apply(d->cx, map, c->meaning->facts.at[i])))
-            return fail(d, base_format(d->cx, "the meaning '%s' of extern stage '%s' wants %s, which is not proven",
-                                       c->meaning->name, c->name, ir_expr_text(d->cx, c->meaning->facts.at[i])));
+            return fail(
+                d, base_format(d->cx, "the meaning '%s' of extern stage '%s' wants %s, which is not proven",
+                               c->meaning->name, c->name, ir_expr_text(d->cx, c->meaning->facts.at[i])));
     return true;
 }
 
@@ -107,16 +116,18 @@ static bool check_counts(te_def *d, const te_call *c)
 {
     const te_def *m = c->meaning;
 
-    if (m->inputs.n == c->n_inputs && m->outputs.n == c->n_outputs && m->symbols.n + m->scalars.n == c->n_args)
+    if (m->inputs.n == c->n_inputs && m->outputs.n == c->n_outputs &&
+        m->symbols.n + m->scalars.n == c->n_args)
         return true;
-    return fail(
-        d, base_format(
-               d->cx,
-               "extern stage '%s' has %d inputs, %d outputs and %d other arguments; its meaning '%s' has %d, %d, and %d symbols "
-               "and scalars",
-               c->name, c->n_inputs, c->n_outputs, c->n_args, m->name, m->inputs.n, m->outputs.n, m->symbols.n + m->scalars.n));
+    return fail(d, base_format(d->cx,
+                               "extern stage '%s' has %d inputs, %d outputs and %d other arguments; its "
+                               "meaning '%s' has %d, %d, and %d symbols "
+                               "and scalars",
+                               c->name, c->n_inputs, c->n_outputs, c->n_args, m->name, m->inputs.n,
+                               m->outputs.n, m->symbols.n + m->scalars.n));
 }
 
+/* The meaning is a definition of its own: its inputs, scalars and outputs must fit what the call hands in. */
 static bool check_meaning(te_def *d, const te_call *c)
 {
     const te_def *m = c->meaning;
@@ -130,26 +141,30 @@ static bool check_meaning(te_def *d, const te_call *c)
         const ir_expr *p = meaning_scalar(m, i);
 
         if (!base_dtype_same(p->dtype, c->arg[i]->dtype))
-            return fail(d,
-                        base_format(d->cx, "'%s' in the meaning '%s' is %s, extern stage '%s' hands in %s", p->var.name, m->name,
-                                    base_dtype_text(d->cx, p->dtype), c->name, base_dtype_text(d->cx, c->arg[i]->dtype)));
+            return fail(d, base_format(d->cx, "'%s' in the meaning '%s' is %s, extern stage '%s' hands in %s",
+                                       p->var.name, m->name, base_dtype_text(d->cx, p->dtype), c->name,
+                                       base_dtype_text(d->cx, c->arg[i]->dtype)));
         base_map_put(d->cx, &map.vars, p, c->arg[i]);
     }
     for (int i = 0; i < c->n_inputs; i++) {
         const ir_buffer *b = c->input[i]->buffer;
 
-        if (!same_shape(d, c, &map, ((te_tensor *)m->inputs.at[i])->buffer, b->dtype, b->shape, b->n, b->name))
+        if (!same_shape(d, c, &map, ((te_tensor *)m->inputs.at[i])->buffer, b->dtype, b->shape, b->n,
+                        b->name))
             return false;
     }
     for (int i = 0; i < c->n_outputs; i++) {
         const te_extern_output *o = &c->output[i];
 
-        if (!same_shape(d, c, &map, ((te_tensor *)m->outputs.at[i])->buffer, o->dtype, o->shape, o->n, o->name))
+        if (!same_shape(d, c, &map, ((te_tensor *)m->outputs.at[i])->buffer, o->dtype, o->shape, o->n,
+                        o->name))
             return false;
     }
     return check_facts(d, c, &map);
 }
 
+/* The meaning as a program whose parameters stand in the order of the call: inputs, outputs, then arguments.
+ */
 const ir_program *te_call_program(tec_context *cx, const te_def *m)
 {
     const ir_program *tree = te_tree(cx, m);
@@ -180,8 +195,8 @@ static bool find_intrinsic(te_def *d, const te_call *c, const ir_intrinsic **out
             continue;
         *out = s->call->intrinsic;
         return s->call->meaning == c->meaning ||
-               fail(d, base_format(d->cx, "'%s' means something else in the extern stages '%s' and '%s'", c->function, s->name,
-                                   c->name));
+               fail(d, base_format(d->cx, "'%s' means something else in the extern stages '%s' and '%s'",
+                                   c->function, s->name, c->name));
     }
     if (!c->meaning)
         return true;
@@ -194,6 +209,7 @@ static bool find_intrinsic(te_def *d, const te_call *c, const ir_intrinsic **out
 
 /* ---- the stage ---- */
 
+/* The caller's arrays may be temporary. */
 static te_call *copy_call(tec_context *cx, const te_call *from)
 {
     te_call *c = base_copy(cx, from, sizeof *from);
@@ -219,16 +235,19 @@ static bool claim_names(te_def *d, const te_call *c)
     return c->n_outputs == 1 || te_claim_name(d, c->name, d);
 }
 
+/* Adds the stage and gives its output tensors in `out`. */
 bool te_extern(te_def *d, const te_call *call, te_tensor **out)
 {
     if (!d || base_failed(d->cx))
         return false;
     if (!is_word(call->function))
-        return fail(d, base_format(d->cx, "'%s' cannot be the name of an extern function", call->function ? call->function : ""));
+        return fail(d, base_format(d->cx, "'%s' cannot be the name of an extern function",
+                                   call->function ? call->function : ""));
     if (call->n_outputs < 1)
         return fail(d, base_format(d->cx, "extern stage '%s' has no output", call->name));
     te_call *c = copy_call(d->cx, call);
-    if (!check_operands(d, c) || !check_meaning(d, c) || !find_intrinsic(d, c, &c->intrinsic) || !claim_names(d, c))
+    if (!check_operands(d, c) || !check_meaning(d, c) || !find_intrinsic(d, c, &c->intrinsic) ||
+        !claim_names(d, c))
         return false;
     te_stage *s = te_new_stage(d, TE_EXTERN, c->name, c->n_outputs);
 
@@ -247,6 +266,8 @@ bool te_extern(te_def *d, const te_call *call, te_tensor **out)
 
 /* ---- the block ---- */
 
+/* The stage as a statement: a call that hands over every buffer from its first element, and an assert on its
+ * status. */
 const ir_stmt *te_extern_call(tec_context *cx, const te_stage *s)
 {
     const te_call *c = s->call;
@@ -260,8 +281,10 @@ const ir_stmt *te_extern_call(tec_context *cx, const te_stage *s)
     }
     for (int i = 0; i < c->n_args; i++)
         arg[n_buffers + i] = c->arg[i];
-    const ir_expr *status = ir_call(cx, BASE_I32, c->function, c->intrinsic, arg, n, buffer, n_buffers, false);
-    const char *message = base_format(cx, "the extern function '%s' of stage '%s' failed", c->function, s->name);
+    const ir_expr *status =
+        ir_call(cx, BASE_I32, c->function, c->intrinsic, arg, n, buffer, n_buffers, false);
+    const char *message =
+        base_format(cx, "the extern function '%s' of stage '%s' failed", c->function, s->name);
 
     return ir_assert(cx, ir_eq(cx, status, ir_imm_int(cx, BASE_I32, 0)), message);
 }

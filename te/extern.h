@@ -1,4 +1,4 @@
-/* te/extern.h -- calls of functions from the inside, for te/'s own files.
+/* te/extern.h -- inside the room: calls of functions.
  *
  *     body = te_extern_call(cx, stage);        // assert call<i32> f(&A, &S, n) == 0, "..."
  */

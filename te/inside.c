@@ -1,17 +1,19 @@
-/* te/inside.c -- the conditions under which all extents of a definition are at least 0 and all indices stay inside of their tensors.
+/* te/inside.c -- the conditions under which all extents of a definition are at least 0 and all indices stay
+ * inside of their tensors.
  *
  *     def f(n, m, A: f32[n]) { P[i: m - 2] = A[i + 2]  return P }
  * =>  m >= 2        the extent m - 2 of axis 'i' of 'P' must not be negative
  *     m <= n        'P' reads axis 0 of 'A' at 2 to m - 1, its extent is n
  *
- * Extents come first, so that indices are looked at with extents that are not negative. An access matters where the stage has points: a
- * condition holds as well where an axis is empty. The conditions around an access (of select, && and ||, which evaluate only the operand
- * that they ask for, and of a reduction's `where`) narrow the points that count. Where these conditions or the index depend on data, or on
+ * Extents come first, so that indices are looked at with extents that are not negative. An access matters
+ * where the stage has points: a condition holds as well where an axis is empty. The conditions around an
+ * access (of select, && and ||, which evaluate only the operand that they ask for, and of a reduction's
+ * `where`) narrow the points that count. Where these conditions or the index depend on data, or on
  * comparisons that are not of sums, the access is the author's affair.
  */
 #include "te/inside.h"
 
-#include "ir/region.h"
+#include "ir/region/region.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 
@@ -81,6 +83,8 @@ static bool a_call_tells(const deriver *x, const ir_expr *e)
 
 /* ---- extents ---- */
 
+/* An extent that is negative for all sizes is an error; one that may be negative for some becomes a condition
+ * of the definition, with its reason in words. */
 static bool check_extent(deriver *x, const ir_expr *extent, const char *what, base_loc loc)
 {
     tec_context *cx = x->cx;
@@ -89,27 +93,32 @@ static bool check_extent(deriver *x, const ir_expr *extent, const char *what, ba
     if (ir_prove_le(x->f, zero, extent))
         return true;
     if (ir_prove_lt(x->f, extent, zero)) {
-        base_fail(cx, TEC_INVALID, loc, "%s is negative: %s", what, ir_expr_text(cx, ir_simplify(x->f, extent)));
+        base_fail(cx, TEC_INVALID, loc, "%s is negative: %s", what,
+                  ir_expr_text(cx, ir_simplify(x->f, extent)));
         return false;
     }
     const ir_expr *condition = ir_simplify(x->f, ir_le(cx, zero, extent));
     if (condition && a_call_tells(x, condition))
-        add_condition(x, condition, base_format(cx, "%s, %s, must not be negative", what, ir_expr_text(cx, extent)));
+        add_condition(x, condition,
+                      base_format(cx, "%s, %s, must not be negative", what, ir_expr_text(cx, extent)));
     return condition != NULL;
 }
 
 static bool check_shape(deriver *x, const ir_buffer *b, base_loc loc)
 {
     for (int i = 0; i < b->n; i++)
-        if (!check_extent(x, b->shape[i], base_format(x->cx, "the extent of dimension %d of '%s'", i, b->name), loc))
+        if (!check_extent(x, b->shape[i],
+                          base_format(x->cx, "the extent of dimension %d of '%s'", i, b->name), loc))
             return false;
     return true;
 }
 
-static bool check_axes(deriver *x, const te_stage *s, const ir_expr *const *axis, const ir_expr *const *extent, int n)
+static bool check_axes(deriver *x, const te_stage *s, const ir_expr *const *axis,
+                       const ir_expr *const *extent, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!check_extent(x, extent[i], base_format(x->cx, "the extent of axis '%s' of '%s'", axis[i]->var.name, s->name),
+        if (!check_extent(x, extent[i],
+                          base_format(x->cx, "the extent of axis '%s' of '%s'", axis[i]->var.name, s->name),
                           s->loc))
             return false;
     return true;
@@ -117,7 +126,8 @@ static bool check_axes(deriver *x, const te_stage *s, const ir_expr *const *axis
 
 static bool check_extents(deriver *x, const te_stage *s)
 {
-    if (!check_axes(x, s, s->axis, s->extent, s->n_axes) || !check_axes(x, s, s->reduce_axis, s->reduce_extent, s->n_reduce))
+    if (!check_axes(x, s, s->axis, s->extent, s->n_axes) ||
+        !check_axes(x, s, s->reduce_axis, s->reduce_extent, s->n_reduce))
         return false;
     for (int i = 0; i < s->n_outputs; i++)
         if (!check_shape(x, s->output[i]->buffer, s->loc))
@@ -150,7 +160,8 @@ static place copy_place(const deriver *x, const place *p)
     return t;
 }
 
-static void enter_axis(const deriver *x, place *p, const ir_expr *axis, const ir_expr *min, const ir_expr *extent)
+static void enter_axis(const deriver *x, place *p, const ir_expr *axis, const ir_expr *min,
+                       const ir_expr *extent)
 {
     ir_facts *f = ir_facts_new(x->cx, p->f);
 
@@ -224,8 +235,9 @@ static const char *text_of(const deriver *x, const ir_expr *e)
 static bool refuse(const deriver *x, const place *p, const access *a, const ir_expr *min, const ir_expr *max)
 {
     base_fail(x->cx, TEC_INVALID, a->loc,
-              "'%s' reads outside of '%s': its axis %d has extent %s, the index %s runs from %s to %s", p->stage->name,
-              a->buffer->name, a->dim, text_of(x, a->extent), text_of(x, a->index), text_of(x, min), text_of(x, max));
+              "'%s' reads outside of '%s': its axis %d has extent %s, the index %s runs from %s to %s",
+              p->stage->name, a->buffer->name, a->dim, text_of(x, a->extent), text_of(x, a->index),
+              text_of(x, min), text_of(x, max));
     return false;
 }
 
@@ -258,8 +270,8 @@ static const ir_expr *unless_empty(const deriver *x, const place *p, const ir_ex
     return all;
 }
 
-/* What the ends of the index decide; f: what is known where the stage has points. An index that is outside wherever there are points is an
- * error; where the symbols decide, a condition is left to the calls. */
+/* What the ends of the index decide; f: what is known where the stage has points. An index that is outside
+ * wherever there are points is an error; where the symbols decide, a condition is left to the calls. */
 static bool check_ends(deriver *x, const place *p, const access *a, const ir_facts *f, const ir_reach *r)
 {
     tec_context *cx = x->cx;
@@ -267,7 +279,8 @@ static bool check_ends(deriver *x, const place *p, const access *a, const ir_fac
     const ir_expr *min = ir_simplify(f, r->min), *max = ir_simplify(f, r->max);
     bool below = ir_prove_lt(f, min, zero), above = ir_prove_lt(f, last, max);
 
-    if (!p->where && ((r->exact && (below || above)) || ir_prove_lt(f, max, zero) || ir_prove_lt(f, last, min)))
+    if (!p->where &&
+        ((r->exact && (below || above)) || ir_prove_lt(f, max, zero) || ir_prove_lt(f, last, min)))
         return refuse(x, p, a, min, max);
     const ir_expr *inside = ir_and(cx, ir_le(cx, zero, min), ir_le(cx, max, last));
     inside = ir_simplify(f, r->empty ? ir_or(cx, r->empty, inside) : inside);
@@ -278,16 +291,19 @@ static bool check_ends(deriver *x, const place *p, const access *a, const ir_fac
     inside = unless_empty(x, p, inside);
     if (inside && a_call_tells(x, inside) && !ir_prove(x->f, inside))
         add_condition(x, inside,
-                      base_format(cx, "'%s' reads axis %d of '%s' at %s to %s, its extent is %s", p->stage->name, a->dim,
-                                  a->buffer->name, text_of(x, min), text_of(x, max), text_of(x, a->extent)));
+                      base_format(cx, "'%s' reads axis %d of '%s' at %s to %s, its extent is %s",
+                                  p->stage->name, a->dim, a->buffer->name, text_of(x, min), text_of(x, max),
+                                  text_of(x, a->extent)));
     return inside != NULL;
 }
 
-/* The conjuncts over nothing but axes that the index mentions: these can be tried with the index. NULL: there are none. */
+/* The conjuncts over nothing but axes that the index mentions: these can be tried with the index. NULL: there
+ * are none. */
 static const ir_expr *conjuncts_about(const deriver *x, const ir_expr *where, const ir_expr *index)
 {
     if (where->op == IR_AND)
-        return ir_all(x->cx, conjuncts_about(x, where->arg[0], index), conjuncts_about(x, where->arg[1], index));
+        return ir_all(x->cx, conjuncts_about(x, where->arg[0], index),
+                      conjuncts_about(x, where->arg[1], index));
     base_vec vars = {0};
     ir_free_vars(x->cx, where, &vars);
     for (int i = 0; i < vars.n; i++)
@@ -304,10 +320,12 @@ static bool has_no_points(const deriver *x, const place *p)
     return false;
 }
 
+/* One index of an access: proven, or tried point by point where there are few, or turned into conditions on
+ * its ends. */
 static bool check_index(deriver *x, const place *p, const access *a)
 {
-    ir_ranges inner = {(const ir_expr *const *)p->var.at, (const ir_expr *const *)p->min.at, (const ir_expr *const *)p->extent.at,
-                       p->var.n};
+    ir_ranges inner = {(const ir_expr *const *)p->var.at, (const ir_expr *const *)p->min.at,
+                       (const ir_expr *const *)p->extent.at, p->var.n};
     ir_reach reach;
     ir_tried tried;
 
@@ -334,7 +352,10 @@ static bool check_load(deriver *x, const place *p, const ir_expr *e)
     const ir_buffer *b = e->load.buffer;
 
     for (int i = 0; i < b->n && b->n == e->load.n; i++)
-        if (!check_index(x, p, &(access){.buffer = b, .dim = i, .index = e->load.index[i], .extent = b->shape[i], .loc = e->loc}))
+        if (!check_index(
+                x, p,
+                &(access){
+                    .buffer = b, .dim = i, .index = e->load.index[i], .extent = b->shape[i], .loc = e->loc}))
             return false;
     return true;
 }
@@ -375,10 +396,13 @@ static bool check_let(deriver *x, const place *p, const ir_expr *e)
     if (!check_expr(x, p, e->let.value))
         return false;
     return check_expr(x, p,
-                      is_data(x, p, e->let.value) ? e->let.body : ir_substitute(x->cx, e->let.body, e->let.var, e->let.value));
+                      is_data(x, p, e->let.value)
+                          ? e->let.body
+                          : ir_substitute(x->cx, e->let.body, e->let.var, e->let.value));
 }
 
-/* Operations that evaluate only what they ask for, and those that bind variables; false: all operands are visited at this place. */
+/* Operations that evaluate only what they ask for, and those that bind variables; false: all operands are
+ * visited at this place. */
 static bool check_special(deriver *x, const place *p, const ir_expr *e, bool *good)
 {
     const ir_expr *const *arg = e->arg;
@@ -388,9 +412,11 @@ static bool check_special(deriver *x, const place *p, const ir_expr *e, bool *go
     else if (e->op == IR_LET)
         *good = check_let(x, p, e);
     else if (e->op == IR_SELECT)
-        *good = check_expr(x, p, arg[0]) && check_under(x, p, arg[0], arg[1]) && check_under(x, p, ir_not(x->cx, arg[0]), arg[2]);
+        *good = check_expr(x, p, arg[0]) && check_under(x, p, arg[0], arg[1]) &&
+                check_under(x, p, ir_not(x->cx, arg[0]), arg[2]);
     else if (e->op == IR_AND || e->op == IR_OR)
-        *good = check_expr(x, p, arg[0]) && check_under(x, p, e->op == IR_AND ? arg[0] : ir_not(x->cx, arg[0]), arg[1]);
+        *good = check_expr(x, p, arg[0]) &&
+                check_under(x, p, e->op == IR_AND ? arg[0] : ir_not(x->cx, arg[0]), arg[1]);
     else
         return false;
     return true;
@@ -421,6 +447,7 @@ static bool check_expr(deriver *x, const place *p, const ir_expr *e)
 
 /* ---- stages ---- */
 
+/* A scan's own axes begin at its first computed step. */
 static bool check_stage(deriver *x, const te_stage *s)
 {
     place p = {.stage = s, .f = x->f};
@@ -429,7 +456,8 @@ static bool check_stage(deriver *x, const te_stage *s)
     for (int i = 0; i < s->n_axes; i++) {
         int64_t given = i == 0 ? first : 0;
 
-        enter_axis(x, &p, s->axis[i], ir_int(x->cx, given), ir_sub(x->cx, s->extent[i], ir_int(x->cx, given)));
+        enter_axis(x, &p, s->axis[i], ir_int(x->cx, given),
+                   ir_sub(x->cx, s->extent[i], ir_int(x->cx, given)));
     }
     for (int i = 0; i < s->n_outputs && s->body; i++)
         if (!check_expr(x, &p, s->body[i]))
@@ -437,7 +465,8 @@ static bool check_stage(deriver *x, const te_stage *s)
     return !s->init || check_stage(x, s->init);
 }
 
-/* What the meaning of an extern stage asks of its own calls. The definition's own promises are proven (te/extern.c). */
+/* What the meaning of an extern stage asks of its own calls. The definition's own promises are proven
+ * (te/extern.c). */
 static void take_from_meaning(deriver *x, const te_stage *s)
 {
     const ir_program *m = s->call->intrinsic ? s->call->intrinsic->meaning : NULL;
@@ -447,13 +476,17 @@ static void take_from_meaning(deriver *x, const te_stage *s)
     for (int i = 0; m && i < s->call->n_args; i++)
         base_map_put(x->cx, &map.vars, m->params[first + i].scalar, s->call->arg[i]);
     for (int i = 0; m && m->reasons && i < m->n_facts; i++) {
-        const ir_expr *condition = m->reasons[i] ? ir_simplify(x->f, ir_apply(x->cx, &map, m->facts[i])) : NULL;
+        const ir_expr *condition =
+            m->reasons[i] ? ir_simplify(x->f, ir_apply(x->cx, &map, m->facts[i])) : NULL;
 
         if (condition && !ir_prove(x->f, condition) && a_call_tells(x, condition))
-            add_condition(x, condition, base_format(x->cx, "in the meaning of extern stage '%s': %s", s->name, m->reasons[i]));
+            add_condition(
+                x, condition,
+                base_format(x->cx, "in the meaning of extern stage '%s': %s", s->name, m->reasons[i]));
     }
 }
 
+/* Adds the conditions to `out` and as facts to `f`, so that each is derived under those before it. */
 bool te_derive_conditions(tec_context *cx, const te_def *d, ir_facts *f, te_conditions *out)
 {
     deriver x = {.cx = cx, .def = d, .f = f, .out = out};

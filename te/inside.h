@@ -1,15 +1,18 @@
-/* te/inside.h -- what a call has to keep, beside the promises of the definition, so that the definition has a meaning.
+/* te/inside.h -- inside the room: what a call has to keep, beside the promises of the definition, so that
+ * the definition has a meaning.
  *
  *     te_conditions c = {0};
- *     if (!te_derive_conditions(cx, d, f, &c)) -> an error tells which extent is negative, or which access leaves its tensor
+ *     if (!te_derive_conditions(cx, d, f, &c)) -> an error tells which extent is negative,
+ *         or which access leaves its tensor
  *
- * docs/te.md, "Extents" and "Indices", has the rules. What is proven from the definition's facts needs no condition; what is proven to be
- * broken is an error at the user's line; what the symbols decide becomes a condition that is checked at each call.
+ * docs/te.md, "Extents" and "Indices", has the rules. What is proven from the definition's facts needs no
+ * condition; what is proven to be broken is an error at the user's line; what the symbols decide becomes a
+ * condition that is checked at each call.
  */
 #ifndef TE_INSIDE_H
 #define TE_INSIDE_H
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "te/te.h"
 
 typedef struct {

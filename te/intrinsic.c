@@ -1,4 +1,5 @@
-/* te/intrinsic.c -- tensor intrinsics: their checks, and the meaning of each form made from the tree of the behaviour.
+/* te/intrinsic.c -- tensor intrinsics: their checks, and the meaning of each form made from the tree of the
+ * behaviour.
  *
  *     for k { block c(k reduce) { init { c[] = 0 } c[] sum= a[k] * b[k] } }        body
  *     block c.reset() { c[] = 0 }                                                  reset
@@ -9,7 +10,8 @@
 #include "ir/walk.h"
 #include "te/extern.h"
 
-static const char *const form_text[TE_N_FORMS] = {[TE_BODY] = "body", [TE_RESET] = "reset", [TE_UPDATE] = "update"};
+static const char *const form_text[TE_N_FORMS] = {
+    [TE_BODY] = "body", [TE_RESET] = "reset", [TE_UPDATE] = "update"};
 
 const char *te_form_text(te_form form)
 {
@@ -43,6 +45,8 @@ static bool is_size(const te_def *d, const ir_expr *e)
     return e->op == IR_INT;
 }
 
+/* Sizes in an intrinsic are constants or symbols: an expression could not be matched with a loop of a
+ * program. */
 static bool check_sizes(tec_context *cx, const te_def *d)
 {
     for (int i = 0; i < d->stages.n; i++) {
@@ -51,13 +55,15 @@ static bool check_sizes(tec_context *cx, const te_def *d)
         for (int j = 0; j < s->n_outputs; j++)
             for (int k = 0; k < s->output[j]->buffer->n; k++)
                 if (!is_size(d, s->output[j]->buffer->shape[k])) {
-                    base_fail(cx, TEC_INVALID, s->loc, "a dimension of '%s' in intrinsic '%s' is neither a constant nor a symbol",
+                    base_fail(cx, TEC_INVALID, s->loc,
+                              "a dimension of '%s' in intrinsic '%s' is neither a constant nor a symbol",
                               s->output[j]->buffer->name, d->name);
                     return false;
                 }
         for (int k = 0; k < s->n_reduce; k++)
             if (!is_size(d, s->reduce_extent[k])) {
-                base_fail(cx, TEC_INVALID, s->loc, "the extent of axis '%s' in intrinsic '%s' is neither a constant nor a symbol",
+                base_fail(cx, TEC_INVALID, s->loc,
+                          "the extent of axis '%s' in intrinsic '%s' is neither a constant nor a symbol",
                           s->reduce_axis[k]->var.name, d->name);
                 return false;
             }
@@ -71,8 +77,8 @@ static bool check_behaviour(tec_context *cx, const te_def *d)
     const te_stage *s = only_stage(d, &n);
 
     if (!s || s->kind != TE_COMPUTE)
-        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must be one computed stage, it has %d%s", d->name, n,
-                  s ? " that is none" : "");
+        base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must be one computed stage, it has %d%s", d->name,
+                  n, s ? " that is none" : "");
     else if (d->outputs.n != s->n_outputs)
         base_fail(cx, TEC_INVALID, d->loc, "intrinsic '%s' must return all that it computes", d->name);
     else
@@ -80,6 +86,7 @@ static bool check_behaviour(tec_context *cx, const te_def *d)
     return false;
 }
 
+/* An update without a reset is allowed: the schedule then sets the start itself. */
 static bool check_forms(tec_context *cx, const te_def *d, const char *const text[TE_N_FORMS])
 {
     int n;
@@ -105,7 +112,8 @@ static const ir_stmt *form_nest(tec_context *cx, const ir_stmt *s, int spatial, 
     if (s->kind == IR_FOR) {
         const ir_stmt *body = form_nest(cx, s->loop.body, spatial - 1, form);
 
-        return spatial <= 0 && form == TE_RESET ? body : ir_for_like(cx, s, s->loop.min, s->loop.extent, body);
+        return spatial <= 0 && form == TE_RESET ? body
+                                                : ir_for_like(cx, s, s->loop.min, s->loop.extent, body);
     }
     ir_block *b = ir_block_copy(cx, s->block.block);
     b->name = base_format(cx, "%s.%s", b->name, form_text[form]);
@@ -132,7 +140,8 @@ static void drop_inputs(tec_context *cx, ir_program *p)
     p->n_params = n;
 }
 
-/* The buffers as the operands must lie; the variables of their strides are symbols, and the last parameters. */
+/* The buffers as the operands must lie; the variables of their strides are symbols, and the last
+ * parameters. */
 static const ir_program *with_operands(tec_context *cx, const te_intrinsic *in, const ir_program *p)
 {
     ir_program *out = ir_program_copy(cx, p);
@@ -165,6 +174,8 @@ static const ir_program *with_operands(tec_context *cx, const te_intrinsic *in, 
     return out->body ? out : NULL;
 }
 
+/* The meaning of one form as a program: the whole behaviour, only its start values, or only its accumulation.
+ */
 static const ir_program *form_program(tec_context *cx, const te_intrinsic *in, te_form form)
 {
     const te_def *d = in->behaviour;
@@ -193,18 +204,26 @@ static const ir_intrinsic *make_form(tec_context *cx, const te_intrinsic *of, te
     return in->meaning ? in : NULL;
 }
 
-const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, const te_def *behaviour, const base_vec *operands,
-                                     const base_vec *strides, const char *const text[TE_N_FORMS])
+/* Declares an intrinsic in the table. `text[form]`: what the target writes for it, NULL where the form does
+ * not exist. */
+const te_intrinsic *te_intrinsic_new(tec_context *cx, te_intrinsics *table, const te_def *behaviour,
+                                     const base_vec *operands, const base_vec *strides,
+                                     const char *const text[TE_N_FORMS])
 {
     if (!behaviour || base_failed(cx))
         return NULL;
     if (base_dict_has(&table->names, behaviour->name))
-        return base_fail(cx, TEC_INVALID, behaviour->loc, "intrinsic '%s' is declared twice", behaviour->name);
+        return base_fail(cx, TEC_INVALID, behaviour->loc, "intrinsic '%s' is declared twice",
+                         behaviour->name);
     if (!check_behaviour(cx, behaviour) || !check_forms(cx, behaviour, text))
         return NULL;
     te_intrinsic *in = base_new(cx, te_intrinsic);
 
-    *in = (te_intrinsic){.name = behaviour->name, .behaviour = behaviour, .operands = *operands, .strides = *strides, .loc = behaviour->loc};
+    *in = (te_intrinsic){.name = behaviour->name,
+                         .behaviour = behaviour,
+                         .operands = *operands,
+                         .strides = *strides,
+                         .loc = behaviour->loc};
     for (int i = 0; i < TE_N_FORMS; i++) {
         if (!text[i])
             continue;

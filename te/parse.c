@@ -1,12 +1,19 @@
 /* te/parse.c -- `.te` text to definitions.
  *
- * Expressions are parsed by ir/'s parser; a hook adds reductions, which only definitions have. Axes without an extent get it from the
- * first dimension of a tensor that they index alone, so a body is parsed before its extents are known: the axis is made first, its extent set after.
+ *     def mm(n, m, l, A: f32[n, l], B: f32[l, m]) {
+ *       C[y, x] = sum[k](A[y, k] * B[k, x])          y, x and k take their extents from A and B
+ *       return C
+ *     }
+ *
+ * Expressions are parsed by ir/'s parser; a hook adds reductions, which only definitions have. Axes without
+ * an extent get it from the first dimension of a tensor that they index alone, so a body is parsed before its
+ * extents are known: the axis is made first, its extent set after.
  */
+#include "te/parse.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "te/axis.h"
-#include "te/parse.h"
+#include "te/recover.h"
 
 typedef struct {
     tec_context *cx;
@@ -14,13 +21,14 @@ typedef struct {
     te_def *def;
     base_map axes; /* of all stages so far: ir_expr * (variable) */
     ir_scope_table names;
-    int depth; /* of definitions that are meanings in definitions */
+    int depth;         /* of definitions that are meanings in definitions */
+    te_errors *errors; /* of the text; NULL: the first error ends the definition */
 } parser;
 
 enum { MAX_DEPTH = 16, MAX_OUTPUTS = 64 };
 
 static const ir_expr *parse_reduction(void *user, base_lexer *lx, ir_scope_table *names);
-static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth);
+static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth, te_errors *errors);
 
 static const ir_expr *parse_body(parser *p)
 {
@@ -46,6 +54,7 @@ static bool search_load(ir_walk *w, const ir_expr *e)
     return !s->extent;
 }
 
+/* Fills in the extent of an axis that was written without one; an error where no tensor tells it. */
 static bool infer_extent(parser *p, const ir_expr *axis, const ir_expr *const *body, int n)
 {
     extent_search s = {.w = {.expr = search_load, .cx = p->cx}, .axis = axis};
@@ -56,7 +65,8 @@ static bool infer_extent(parser *p, const ir_expr *axis, const ir_expr *const *b
         if (body[i])
             ir_walk_expr(&s.w, body[i]);
     if (!s.extent)
-        base_fail(p->cx, TEC_INVALID, axis->loc, "the extent of axis '%s' is not given, and no tensor is indexed by '%s' alone",
+        base_fail(p->cx, TEC_INVALID, axis->loc,
+                  "the extent of axis '%s' is not given, and no tensor is indexed by '%s' alone",
                   axis->var.name, axis->var.name);
     else
         te_axis_set_extent(axis, s.extent);
@@ -74,8 +84,10 @@ static const ir_expr *parse_extent(parser *p, const char *axis)
         ir_free_vars(p->cx, extent, &vars);
     for (int i = 0; i < vars.n; i++)
         if (base_map_get(&p->axes, vars.at[i]))
-            return base_fail(p->cx, TEC_INVALID, loc, "the extent of axis '%s' depends on axis '%s': extents are made of symbols and numbers", axis,
-                             ((const ir_expr *)vars.at[i])->var.name);
+            return base_fail(
+                p->cx, TEC_INVALID, loc,
+                "the extent of axis '%s' depends on axis '%s': extents are made of symbols and numbers", axis,
+                ((const ir_expr *)vars.at[i])->var.name);
     return extent;
 }
 
@@ -121,7 +133,9 @@ static void close_axes(parser *p, const base_vec *axes, const base_vec *hidden)
 
 /* ---- reductions ---- */
 
-static const ir_expr *make_reduction(parser *p, base_loc loc, const char *name, const base_vec *axes, const base_vec *source, const ir_expr *condition)
+/* NAME[axes where condition](sources): component 0, which `@i` behind it may change. */
+static const ir_expr *make_reduction(parser *p, base_loc loc, const char *name, const base_vec *axes,
+                                     const base_vec *source, const ir_expr *condition)
 {
     const ir_expr **extent = base_array(p->cx, const ir_expr *, axes->n);
     const ir_expr *const *src = (const ir_expr *const *)source->at;
@@ -137,11 +151,13 @@ static const ir_expr *make_reduction(parser *p, base_loc loc, const char *name, 
     if (!c)
         return NULL;
     if (c->n != source->n)
-        return base_fail(p->cx, TEC_INVALID, loc, "'%s' combines %d value%s, found %d", name, c->n, c->n == 1 ? "" : "s", source->n);
+        return base_fail(p->cx, TEC_INVALID, loc, "'%s' combines %d value%s, found %d", name, c->n,
+                         c->n == 1 ? "" : "s", source->n);
     base_set_where(p->cx, loc);
     return ir_reduce(p->cx, c, src, (const ir_expr *const *)axes->at, extent, axes->n, condition, 0);
 }
 
+/* @i behind a reduction of tuples picks component i. */
 static const ir_expr *component(parser *p, const ir_expr *e)
 {
     int64_t which;
@@ -152,9 +168,10 @@ static const ir_expr *component(parser *p, const ir_expr *e)
     if (!base_expect_int(p->lx, "the number of a component", &which))
         return NULL;
     if (which < 0 || which >= e->reduce.combiner->n)
-        return base_fail(p->cx, TEC_INVALID, e->loc, "'%s' has %d components, there is no component %lld", e->reduce.combiner->name,
-                         e->reduce.combiner->n, (long long)which);
-    return ir_reduce(p->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent, e->reduce.n_axes, e->reduce.condition, (int)which);
+        return base_fail(p->cx, TEC_INVALID, e->loc, "'%s' has %d components, there is no component %lld",
+                         e->reduce.combiner->name, e->reduce.combiner->n, (long long)which);
+    return ir_reduce(p->cx, e->reduce.combiner, e->reduce.source, e->reduce.axis, e->reduce.extent,
+                     e->reduce.n_axes, e->reduce.condition, (int)which);
 }
 
 /* sum[k: n](A[k]), argmax[k](A[k], k)@1, sum[k](A[k] where k < m) */
@@ -194,6 +211,7 @@ static bool parse_shape(parser *p, base_vec *shape)
 
 /* ---- stages ---- */
 
+/* @key(value) or @role(word) behind a stage. */
 static void parse_note(parser *p, te_stage *s)
 {
     const char *key = base_expect_name(p->lx, "the key of a note");
@@ -228,7 +246,8 @@ static const ir_expr **parse_bodies(parser *p, int n)
             const ir_expr *r = body[0];
 
             for (i = 1; i < n; i++)
-                body[i] = ir_reduce(p->cx, r->reduce.combiner, r->reduce.source, r->reduce.axis, r->reduce.extent, r->reduce.n_axes, r->reduce.condition, i);
+                body[i] = ir_reduce(p->cx, r->reduce.combiner, r->reduce.source, r->reduce.axis,
+                                    r->reduce.extent, r->reduce.n_axes, r->reduce.condition, i);
         } else if (i + 1 < n && !base_expect(p->lx, ","))
             return NULL;
     }
@@ -277,6 +296,7 @@ static void take_extents(const parser *p, const written *w)
             te_axis_set_extent(w->axes.at[i], b->shape[i]);
 }
 
+/* The stage of one written line; its outputs can be read from here on. */
 static void add_stage(parser *p, const written *w)
 {
     te_tensor **out = base_array(p->cx, te_tensor *, w->names.n);
@@ -349,7 +369,9 @@ static void parse_scan(parser *p)
         return;
     base_set_where(p->cx, loc);
     if (axes.n != 1 || !te_axis_extent(axes.at[0])) {
-        base_fail(p->cx, TEC_INVALID, loc, "scan '%s' has %d axes; expected its time with an extent, as in %s[t: n]", name, axes.n, name);
+        base_fail(p->cx, TEC_INVALID, loc,
+                  "scan '%s' has %d axes; expected its time with an extent, as in %s[t: n]", name, axes.n,
+                  name);
         return;
     }
     te_scan *scan = te_scan_new(p->def, name, axes.at[0]);
@@ -377,7 +399,8 @@ static bool parse_extern_output(parser *p, const char *name, te_extern_output *o
     base_dtype t = ir_parse_dtype(p->lx);
     if (!base_expect(p->lx, "[") || !parse_shape(p, &shape))
         return false;
-    *out = (te_extern_output){.name = name, .dtype = t, .shape = (const ir_expr *const *)shape.at, .n = shape.n};
+    *out =
+        (te_extern_output){.name = name, .dtype = t, .shape = (const ir_expr *const *)shape.at, .n = shape.n};
     return true;
 }
 
@@ -409,7 +432,8 @@ static void parse_extern_inputs(parser *p, te_call *c)
 
     base_expect(p->lx, "(");
     while (!base_at(p->lx, ")") && p->lx->tok.kind != BASE_TOK_END) {
-        te_tensor *t = p->lx->tok.kind == BASE_TOK_NAME && !args.n ? te_tensor_named(p->def, p->lx->tok.text) : NULL;
+        te_tensor *t =
+            p->lx->tok.kind == BASE_TOK_NAME && !args.n ? te_tensor_named(p->def, p->lx->tok.text) : NULL;
 
         if (t && !base_same(p->lx->next.text, "[")) {
             base_advance(p->lx);
@@ -438,7 +462,7 @@ static void parse_extern(parser *p)
     c.function = base_expect_name(p->lx, "the name of an extern function");
     parse_extern_inputs(p, &c);
     if (base_accept(p->lx, "means") && base_expect(p->lx, "def"))
-        c.meaning = parse_def(p->cx, p->lx, p->depth + 1);
+        c.meaning = parse_def(p->cx, p->lx, p->depth + 1, NULL);
     if (base_failed(p->cx))
         return;
     te_tensor **out = base_array(p->cx, te_tensor *, c.n_outputs);
@@ -505,29 +529,93 @@ static void parse_return(parser *p)
 
         base_set_where(p->cx, loc);
         if (name && !t)
-            base_fail(p->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'", name, p->def->name);
+            base_fail(p->cx, TEC_INVALID, loc, "'%s' is no tensor of '%s'%s", name, p->def->name,
+                      base_did_you_mean(p->cx, name, &p->names.buffers.order));
         te_output(p->def, t);
     } while (base_accept(p->lx, ","));
 }
 
-/* NAME(...) { ... return ... -- but for the closing brace. */
-te_def *te_parse_open_def(tec_context *cx, base_lexer *lx, int depth)
+/* Parameters up to the closing parenthesis. Behind an error the next parameter is read. */
+static void parse_params(parser *p)
 {
-    parser p = {.cx = cx, .lx = lx, .depth = depth};
+    while (!base_at(p->lx, ")") && p->lx->tok.kind != BASE_TOK_END) {
+        const char *from = p->errors ? te_place(p->lx) : NULL;
 
+        parse_param(p);
+        if (base_failed(p->cx) && from)
+            te_go_on(p->errors, p->lx, from, te_next_param(from));
+        if (!base_accept(p->lx, ","))
+            break;
+    }
+    base_expect(p->lx, ")");
+}
+
+/* Steps over an item that names what an earlier error may have kept from being defined; true if it did. */
+static bool skip_item(parser *p, const char *from)
+{
+    const char *next = from && p->errors->unknown.n ? te_next_item(from) : NULL;
+
+    if (!next || !te_names_unknown(p->errors, p->cx, from, next))
+        return false;
+    te_skip(p->errors, p->cx, from, next);
+    base_lexer_go(p->lx, next);
+    return true;
+}
+
+/* An error may leave axes of its stage in scope. */
+static void hide_axes(parser *p)
+{
+    for (int i = 0; i < p->names.vars.order.n; i++) {
+        const char *name = p->names.vars.order.at[i];
+
+        if (base_map_has(&p->axes, base_dict_get(&p->names.vars, name)))
+            base_dict_put(p->cx, &p->names.vars, name, NULL);
+    }
+}
+
+/* Stages up to `return`. Behind an error the next stage is read. */
+static void parse_items(parser *p)
+{
+    while (!base_at(p->lx, "return") && p->lx->tok.kind != BASE_TOK_END && !base_failed(p->cx)) {
+        const char *from = p->errors ? te_place(p->lx) : NULL;
+
+        if (skip_item(p, from))
+            continue;
+        parse_item(p);
+        if (base_failed(p->cx) && from) {
+            hide_axes(p);
+            te_go_on(p->errors, p->lx, from, te_next_item(from));
+        }
+    }
+}
+
+/* Behind `return`, where outputs may be unknown. */
+static void parse_outputs(parser *p)
+{
+    if (!p->errors || !p->errors->unknown.n) {
+        parse_return(p);
+        return;
+    }
+    while (!base_at(p->lx, "}") && p->lx->tok.kind != BASE_TOK_END)
+        base_advance(p->lx);
+}
+
+/* NAME(...) { ... return ... -- but for the closing brace. */
+static te_def *open_def(tec_context *cx, base_lexer *lx, int depth, te_errors *errors)
+{
+    parser p = {.cx = cx, .lx = lx, .depth = depth, .errors = errors};
+
+    if (errors)
+        errors->known = &p.names;
     if (depth > MAX_DEPTH)
-        return base_fail(cx, TEC_INVALID, lx->tok.loc, "more than %d definitions lie in each other", MAX_DEPTH);
+        return base_fail(cx, TEC_INVALID, lx->tok.loc, "more than %d definitions lie in each other",
+                         MAX_DEPTH);
     base_set_where(cx, lx->tok.loc);
     p.def = te_def_new(cx, base_expect_name(lx, "the name of a definition"));
     if (!p.def)
         return NULL;
     base_expect(lx, "(");
-    while (!base_at(lx, ")") && lx->tok.kind != BASE_TOK_END) {
-        parse_param(&p);
-        if (!base_accept(lx, ","))
-            break;
-    }
-    base_expect(lx, ")");
+    parse_params(&p);
     if (base_accept(lx, "where"))
         do
             te_fact(p.def, parse_body(&p));
@@ -535,51 +623,117 @@ te_def *te_parse_open_def(tec_context *cx, base_lexer *lx, int depth)
     base_expect(lx, "{");
     while (base_accept(lx, "combiner") && ir_parse_combiner(lx, &p.names))
         ;
-    while (!base_at(lx, "return") && lx->tok.kind != BASE_TOK_END && !base_failed(cx))
-        parse_item(&p);
+    parse_items(&p);
     if (base_expect(lx, "return"))
-        parse_return(&p);
+        parse_outputs(&p);
     return base_failed(cx) ? NULL : p.def;
 }
 
-static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth)
+te_def *te_parse_open_def(tec_context *cx, base_lexer *lx, int depth)
 {
-    te_def *d = te_parse_open_def(cx, lx, depth);
+    return open_def(cx, lx, depth, NULL);
+}
+
+static te_def *parse_def(tec_context *cx, base_lexer *lx, int depth, te_errors *errors)
+{
+    te_def *d = open_def(cx, lx, depth, errors);
 
     return base_expect(lx, "}") ? d : NULL;
+}
+
+static const te_def *def_named(const te_file *f, const char *name)
+{
+    for (int i = 0; i < f->defs.n; i++)
+        if (f->defs.at[i] && base_same(((const te_def *)f->defs.at[i])->name, name))
+            return f->defs.at[i];
+    return NULL;
+}
+
+/* Behind `def`: the commands pick a definition by its name, so a name stands for one. */
+static void parse_own_def(te_file *f, tec_context *cx, base_lexer *lx, te_errors *errors)
+{
+    base_loc loc = lx->tok.loc;
+
+    errors->unknown = (base_dict){0};
+    te_def *d = parse_def(cx, lx, 0, errors);
+    errors->known = NULL;
+    const te_def *first = d ? def_named(f, d->name) : NULL;
+
+    if (first) {
+        base_fail(cx, TEC_INVALID, loc, "there are two definitions '%s'", d->name);
+        base_note(cx, first->loc, "the first is here");
+    }
+    base_push(cx, &f->defs, d);
 }
 
 /* The trace's text is kept as it is, up to the closing brace; schedule/ parses it. */
 static void parse_schedule(te_file *f, tec_context *cx, base_lexer *lx)
 {
+    base_loc loc = lx->tok.loc;
     const char *name = base_expect_name(lx, "the name of a definition");
-    int *line = base_new(cx, int);
+    const base_loc *first = name ? base_dict_get(&f->schedule_at, name) : NULL;
 
+    if (first) {
+        base_fail(cx, TEC_INVALID, loc, "there are two schedules of '%s'", name);
+        base_note(cx, *first, "the first is here");
+        return;
+    }
     if (!name || !base_at(lx, "{"))
         base_expect(lx, "{");
     else {
-        *line = lx->tok.loc.line;
+        base_dict_put(cx, &f->schedule_at, name, base_copy(cx, &lx->tok.loc, sizeof lx->tok.loc));
         base_dict_put(cx, &f->schedules, name, base_lexer_raw_block(lx));
-        base_dict_put(cx, &f->schedule_lines, name, line);
     }
 }
 
+/* A schedule may stand before its definition, so this is looked at last. */
+static void check_schedules(tec_context *cx, const te_file *f)
+{
+    base_vec names = {0};
+
+    for (int i = 0; i < f->defs.n && f->defs.at[i]; i++)
+        base_push(cx, &names, ((const te_def *)f->defs.at[i])->name);
+    for (int i = 0; i < f->schedules.order.n; i++) {
+        const char *name = f->schedules.order.at[i];
+
+        if (!def_named(f, name))
+            base_fail(cx, TEC_INVALID, *(base_loc *)base_dict_get(&f->schedule_at, name),
+                      "a schedule of '%s', but there is no definition of this name%s", name,
+                      base_did_you_mean(cx, name, &names));
+    }
+}
+
+static void parse_part(te_file *f, tec_context *cx, base_lexer *lx, te_errors *errors)
+{
+    if (base_accept(lx, "def"))
+        parse_own_def(f, cx, lx, errors);
+    else if (base_accept(lx, "schedule"))
+        parse_schedule(f, cx, lx);
+    else if (base_accept(lx, "intrinsic"))
+        te_parse_intrinsic(cx, lx, &f->intrinsics);
+    else
+        base_unexpected(lx, "'def', 'schedule' or 'intrinsic'");
+}
+
+/* A file is any number of definitions, schedules of them, and intrinsics. */
 te_file *te_parse(tec_context *cx, const char *file, const char *text)
 {
     te_file *f = base_new(cx, te_file);
     base_lexer *lx = base_lexer_new(cx, file, text);
+    te_errors errors = {0};
 
     while (lx->tok.kind != BASE_TOK_END && !base_failed(cx)) {
-        if (base_accept(lx, "def"))
-            base_push(cx, &f->defs, parse_def(cx, lx, 0));
-        else if (base_accept(lx, "schedule"))
-            parse_schedule(f, cx, lx);
-        else if (base_accept(lx, "intrinsic"))
-            te_parse_intrinsic(cx, lx, &f->intrinsics);
-        else
-            base_unexpected(lx, "'def', 'schedule' or 'intrinsic'");
+        const char *from = te_place(lx);
+
+        parse_part(f, cx, lx, &errors);
+        if (base_failed(cx) && from)
+            te_go_on(&errors, lx, from, te_next_def(from));
     }
-    if (!base_failed(cx) && f->defs.n == 0)
-        base_fail(cx, TEC_INVALID, (base_loc){file, 0}, "no definition found: expected 'def NAME(...) { ... }'");
+    if (!base_failed(cx) && !errors.n && f->defs.n == 0)
+        base_fail(cx, TEC_INVALID, (base_loc){.file = file},
+                  "no definition found: expected 'def NAME(...) { ... }'");
+    if (!errors.n)
+        check_schedules(cx, f);
+    te_hand_in(&errors, cx);
     return base_failed(cx) ? NULL : f;
 }

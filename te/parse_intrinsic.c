@@ -1,6 +1,8 @@
-/* te/parse_intrinsic.c -- the text of tensor intrinsics: a definition, how its operands lie in memory, and its forms.
+/* te/parse_intrinsic.c -- the text of tensor intrinsics: a definition, how its operands lie in memory, and
+ * its forms.
  *
- *     intrinsic gemm(m, a: f32[m, 4], b: f32[4, 8]) { c[...] = ... return c    strides a[lda, 1]    update "call gemm" }
+ *     intrinsic gemm(m, a: f32[m, 4], b: f32[4, 8]) { c[...] = ... return c  strides a[lda,
+ *         1]  update "call gemm" }
  */
 #include "te/parse.h"
 
@@ -17,6 +19,7 @@ typedef struct {
 
 /* ---- operands ---- */
 
+/* The operand for a tensor of the behaviour, made at its first mention. */
 static te_operand *find_operand(reader *r)
 {
     base_loc loc = r->lx->tok.loc;
@@ -43,7 +46,8 @@ static const ir_expr *stride_named(reader *r, const char *name)
             return r->strides.at[i];
     for (int i = 0; i < r->def->symbols.n; i++)
         if (base_same(((const ir_expr *)r->def->symbols.at[i])->var.name, name))
-            return base_fail(r->cx, TEC_INVALID, base_where(r->cx), "stride '%s' has the name of a symbol", name);
+            return base_fail(r->cx, TEC_INVALID, base_where(r->cx), "stride '%s' has the name of a symbol",
+                             name);
     const ir_expr *var = ir_var(r->cx, name, BASE_I64);
     base_push(r->cx, &r->strides, (void *)var);
     return var;
@@ -73,7 +77,8 @@ static void read_strides(reader *r)
     if (!base_expect(r->lx, "]") || !o)
         return;
     if (strides.n != o->buffer->n)
-        base_fail(r->cx, TEC_INVALID, loc, "'%s' has %d dimensions, %d strides are given", o->buffer->name, o->buffer->n, strides.n);
+        base_fail(r->cx, TEC_INVALID, loc, "'%s' has %d dimensions, %d strides are given", o->buffer->name,
+                  o->buffer->n, strides.n);
     o->strides = (const ir_expr *const *)strides.at;
 }
 
@@ -87,7 +92,8 @@ static void read_align(reader *r)
     if (!base_expect_int(r->lx, "a number of bytes", &bytes) || !o)
         return;
     if (bytes < 1 || bytes > 4096 || (bytes & (bytes - 1)))
-        base_fail(r->cx, TEC_INVALID, loc, "an alignment is a power of two up to 4096, found %lld", (long long)bytes);
+        base_fail(r->cx, TEC_INVALID, loc, "an alignment is a power of two up to 4096, found %lld",
+                  (long long)bytes);
     o->align = (int)bytes;
 }
 
@@ -166,6 +172,7 @@ te_intrinsics *te_intrinsics_parse(tec_context *cx, const char *file, const char
         if (base_expect(lx, "intrinsic"))
             te_parse_intrinsic(cx, lx, table);
     if (!base_failed(cx) && table->list.n == 0)
-        base_fail(cx, TEC_INVALID, (base_loc){file, 0}, "no intrinsic found: expected 'intrinsic NAME(...) { ... }'");
+        base_fail(cx, TEC_INVALID, (base_loc){.file = file},
+                  "no intrinsic found: expected 'intrinsic NAME(...) { ... }'");
     return base_failed(cx) ? NULL : table;
 }

@@ -1,6 +1,8 @@
-/* te/print.c -- definitions as `.te` text. Extents are always written out, so that the text says all that the definition holds.
+/* te/print.c -- definitions as `.te` text. Extents are always written out, so that the text says all that the
+ * definition holds.
  *
- * An axis that has the name of a symbol, a scalar or another axis of its stage gets one of its own: inside the stage it would hide them.
+ * An axis that has the name of a symbol, a scalar or another axis of its stage gets one of its own: inside
+ * the stage it would hide them.
  */
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -52,6 +54,7 @@ static void add_shape(tec_context *cx, base_text *t, const ir_buffer *b)
     base_add(cx, t, "]");
 }
 
+/* NAME(symbols, inputs, scalars) where facts */
 static void add_head(tec_context *cx, base_text *t, const te_def *d)
 {
     const char *sep = "";
@@ -76,7 +79,8 @@ static void add_head(tec_context *cx, base_text *t, const te_def *d)
 }
 
 /* A time axis stands without its extent, which its scan has shown. */
-static void add_axes(const naming *own, base_text *t, const ir_expr *const *axis, const ir_expr *const *extent, int n, bool timed)
+static void add_axes(const naming *own, base_text *t, const ir_expr *const *axis,
+                     const ir_expr *const *extent, int n, bool timed)
 {
     tec_context *cx = own->cx;
 
@@ -183,6 +187,7 @@ static void add_extern_outputs(tec_context *cx, base_text *t, const te_stage *s)
     base_add(cx, t, s->n_outputs == 1 ? "" : ")");
 }
 
+/* extern outputs = function(inputs, arguments) means definition */
 static void add_extern(tec_context *cx, base_text *t, const te_stage *s)
 {
     const te_call *c = s->call;
@@ -202,7 +207,8 @@ static void add_extern(tec_context *cx, base_text *t, const te_stage *s)
     add_notes(cx, t, s);
 }
 
-/* Time has one name for all updates. It is the first that each of them takes, so that none gives it another. */
+/* Time has one name for all updates. It is the first that each of them takes, so that none gives it
+ * another. */
 static void add_scan(tec_context *cx, base_text *t, const te_def *d, const te_scan *s)
 {
     naming own = open_naming(cx, d, &(te_stage){.n_axes = 1, .axis = &s->time});
@@ -256,14 +262,15 @@ const char *te_text(tec_context *cx, const te_def *d)
 static void add_operand(tec_context *cx, base_text *t, const te_operand *o)
 {
     for (int i = 0; o->strides && i < o->buffer->n; i++)
-        base_addf(cx, t, "%s%s%s", i ? ", " : base_format(cx, "  strides %s[", o->buffer->name), ir_expr_text(cx, o->strides[i]),
-                  i + 1 < o->buffer->n ? "" : "]\n");
+        base_addf(cx, t, "%s%s%s", i ? ", " : base_format(cx, "  strides %s[", o->buffer->name),
+                  ir_expr_text(cx, o->strides[i]), i + 1 < o->buffer->n ? "" : "]\n");
     if (o->align)
         base_addf(cx, t, "  align %s %d\n", o->buffer->name, o->align);
     if (o->scope != IR_GLOBAL)
         base_addf(cx, t, "  scope %s %s\n", o->buffer->name, ir_scope_text(o->scope));
 }
 
+/* The declaration as te_parse reads it. */
 const char *te_intrinsic_text(tec_context *cx, const te_intrinsic *in)
 {
     base_text t = {0};
@@ -276,7 +283,8 @@ const char *te_intrinsic_text(tec_context *cx, const te_intrinsic *in)
         add_operand(cx, &t, in->operands.at[i]);
     for (int i = 0; i < TE_N_FORMS; i++)
         if (in->text[i])
-            base_addf(cx, &t, "  %s %s\n", te_form_text((te_form)i), ir_expr_text(cx, ir_string(cx, in->text[i])));
+            base_addf(cx, &t, "  %s %s\n", te_form_text((te_form)i),
+                      ir_expr_text(cx, ir_string(cx, in->text[i])));
     base_add(cx, &t, "}\n");
     return base_text_str(cx, &t);
 }

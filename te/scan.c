@@ -2,26 +2,30 @@
  *
  *     scan cell[t: n] { init h[t: 1, j: 8] = h0[j]   update h[t, j: 8] = tanh(h[t - 1, j] + x[t, j]) }
  *
- * What holds after each constructor: every step that an update reads is given or was computed before, in this step of time or an earlier one. So
- * the updates can run in their order under one loop over time.
+ * What holds after each constructor: every step that an update reads is given or was computed before, in this
+ * step of time or an earlier one. So the updates can run in their order under one loop over time.
  */
 #include "te/stage.h"
 
 #include "ir/text.h"
 
+/* Opens a scan: states and updates are added until te_scan_close. Only one may be open in a definition. */
 te_scan *te_scan_new(te_def *d, const char *name, const ir_expr *time)
 {
     if (!d || !time)
         return NULL;
     if (d->open)
-        return base_fail(d->cx, TEC_INVALID, base_where(d->cx), "scan '%s' is still open, so '%s' cannot begin", d->open->name,
-                         name);
+        return base_fail(d->cx, TEC_INVALID, base_where(d->cx),
+                         "scan '%s' is still open, so '%s' cannot begin", d->open->name, name);
     if (!te_check_axes(d, name, &time, 1) || !te_claim_name(d, name, d))
         return NULL;
     te_scan *s = base_new(d->cx, te_scan);
 
-    *s = (te_scan){
-        .def = d, .name = base_strdup(d->cx, name), .time = time, .extent = te_axis_extent(time), .loc = base_where(d->cx)};
+    *s = (te_scan){.def = d,
+                   .name = base_strdup(d->cx, name),
+                   .time = time,
+                   .extent = te_axis_extent(time),
+                   .loc = base_where(d->cx)};
     return d->open = s;
 }
 
@@ -37,12 +41,13 @@ static bool is_open(const te_scan *s)
 
 static void *fail_at_name(const te_scan *s, const char *what, const char *name)
 {
-    return base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx), "%s '%s' of scan '%s' has no time axis", what, name,
-                     s->name);
+    return base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx), "%s '%s' of scan '%s' has no time axis",
+                     what, name, s->name);
 }
 
 /* ---- first steps ---- */
 
+/* All states of a scan have the same number of first steps, and all are declared before the first update. */
 static bool take_first(te_scan *s, const char *name, const ir_expr *time)
 {
     tec_context *cx = s->def->cx;
@@ -50,18 +55,22 @@ static bool take_first(te_scan *s, const char *name, const ir_expr *time)
     int64_t first;
 
     if (!extent || !ir_is_int(extent, &first) || first < 1)
-        base_fail(cx, TEC_INVALID, base_where(cx), "the number of first steps of '%s' must be a positive constant, found '%s'",
-                  name, ir_expr_text(cx, extent));
+        base_fail(cx, TEC_INVALID, base_where(cx),
+                  "the number of first steps of '%s' must be a positive constant, found '%s'", name,
+                  ir_expr_text(cx, extent));
     else if (s->steps.n)
-        base_fail(cx, TEC_INVALID, base_where(cx), "the first steps of '%s' come behind an update of scan '%s'", name, s->name);
+        base_fail(cx, TEC_INVALID, base_where(cx),
+                  "the first steps of '%s' come behind an update of scan '%s'", name, s->name);
     else if (s->states.n && first != s->first)
-        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %lld first steps, other states of scan '%s' have %lld", name,
-                  (long long)first, s->name, (long long)s->first);
+        base_fail(cx, TEC_INVALID, base_where(cx),
+                  "'%s' has %lld first steps, other states of scan '%s' have %lld", name, (long long)first,
+                  s->name, (long long)s->first);
     else
         s->first = first;
     return !base_failed(cx);
 }
 
+/* Declares a state by its first steps: axis 0 is time. NULL with an error. */
 te_tensor *te_scan_state(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *body)
 {
     if (!is_open(s))
@@ -71,8 +80,14 @@ te_tensor *te_scan_state(te_scan *s, const char *name, const ir_expr *const *axi
     if (!axis[0] || !take_first(s, name, axis[0]))
         return NULL;
     const char *stage = base_format(s->def->cx, "%s.first", name);
-    te_stage *init = te_build_stage(&(te_recipe){
-        .def = s->def, .length = s->extent, .name = stage, .output = &name, .axis = axis, .n = n, .body = &body, .n_bodies = 1});
+    te_stage *init = te_build_stage(&(te_recipe){.def = s->def,
+                                                 .length = s->extent,
+                                                 .name = stage,
+                                                 .output = &name,
+                                                 .axis = axis,
+                                                 .n = n,
+                                                 .body = &body,
+                                                 .n_bodies = 1});
 
     if (!init)
         return NULL;
@@ -93,7 +108,9 @@ static te_tensor *find_state(const te_scan *s, const char *name)
     return NULL;
 }
 
-static bool fits_state(te_scan *s, const te_tensor *state, const ir_expr *const *axis, int n, const ir_expr *body)
+/* An update has the axes, extents and type of the state's first steps. */
+static bool fits_state(te_scan *s, const te_tensor *state, const ir_expr *const *axis, int n,
+                       const ir_expr *body)
 {
     tec_context *cx = s->def->cx;
     const ir_buffer *b = state->buffer;
@@ -101,15 +118,18 @@ static bool fits_state(te_scan *s, const te_tensor *state, const ir_expr *const 
     if (state->stage->kind == TE_SCAN)
         base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is updated twice by scan '%s'", b->name, s->name);
     else if (n != b->n)
-        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %d axes in its first steps and %d in its update", b->name, b->n, n);
+        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %d axes in its first steps and %d in its update",
+                  b->name, b->n, n);
     else if (!base_dtype_same(body->dtype, b->dtype))
-        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is %s in its first steps and %s in its update", b->name,
-                  base_dtype_text(cx, b->dtype), base_dtype_text(cx, body->dtype));
+        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is %s in its first steps and %s in its update",
+                  b->name, base_dtype_text(cx, b->dtype), base_dtype_text(cx, body->dtype));
     for (int i = 1; i < n && !base_failed(cx); i++)
-        if (axis[i] && te_axis_extent(axis[i]) && !ir_prove_equal(te_facts(s->def), te_axis_extent(axis[i]), b->shape[i]))
+        if (axis[i] && te_axis_extent(axis[i]) &&
+            !ir_prove_equal(te_facts(s->def), te_axis_extent(axis[i]), b->shape[i]))
             base_fail(cx, TEC_INVALID, base_where(cx),
-                      "axis '%s' of '%s' runs over '%s' in its update and over '%s' in its first steps", axis[i]->var.name,
-                      b->name, ir_expr_text(cx, te_axis_extent(axis[i])), ir_expr_text(cx, b->shape[i]));
+                      "axis '%s' of '%s' runs over '%s' in its update and over '%s' in its first steps",
+                      axis[i]->var.name, b->name, ir_expr_text(cx, te_axis_extent(axis[i])),
+                      ir_expr_text(cx, b->shape[i]));
     return !base_failed(cx);
 }
 
@@ -119,14 +139,14 @@ static bool is_timed(te_scan *s, const char *name, const ir_expr *const *axis, i
         fail_at_name(s, "update", name);
     else if (axis[0] && axis[0] != s->time)
         base_fail(s->def->cx, TEC_INVALID, base_where(s->def->cx),
-                  "the first axis of '%s' must be the time '%s' of scan '%s', found '%s'", name, s->time->var.name, s->name,
-                  ir_expr_text(s->def->cx, axis[0]));
+                  "the first axis of '%s' must be the time '%s' of scan '%s', found '%s'", name,
+                  s->time->var.name, s->name, ir_expr_text(s->def->cx, axis[0]));
     return !base_failed(s->def->cx);
 }
 
 /* A stage that updates a state has a name that is taken already, so its time is looked at before its name. */
-bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis, int n,
-                        const ir_expr *const *body, int n_bodies, te_tensor **out)
+bool te_scan_step_named(te_scan *s, const char *name, const char *const *output, const ir_expr *const *axis,
+                        int n, const ir_expr *const *body, int n_bodies, te_tensor **out)
 {
     if (!is_open(s) || !is_timed(s, name, axis, n))
         return false;
@@ -155,10 +175,11 @@ bool te_scan_step_named(te_scan *s, const char *name, const char *const *output,
     return true;
 }
 
-bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *const *body, int n_bodies,
-                    te_tensor **out)
+bool te_scan_step_n(te_scan *s, const char *name, const ir_expr *const *axis, int n,
+                    const ir_expr *const *body, int n_bodies, te_tensor **out)
 {
-    return s && te_scan_step_named(s, name, te_output_names(s->def->cx, name, n_bodies), axis, n, body, n_bodies, out);
+    return s && te_scan_step_named(s, name, te_output_names(s->def->cx, name, n_bodies), axis, n, body,
+                                   n_bodies, out);
 }
 
 te_tensor *te_scan_step(te_scan *s, const char *name, const ir_expr *const *axis, int n, const ir_expr *body)
@@ -170,7 +191,8 @@ te_tensor *te_scan_step(te_scan *s, const char *name, const ir_expr *const *axis
 
 /* ---- reads ---- */
 
-/* The tensor of the scan that lies in the buffer; `computed`: it is complete in the step of the update that is being made. */
+/* The tensor of the scan that lies in the buffer; `computed`: it is complete in the step of the update that
+ * is being made. */
 static te_tensor *find_tensor(const te_scan *s, const ir_buffer *b, bool *computed)
 {
     *computed = true;
@@ -188,6 +210,8 @@ static te_tensor *find_tensor(const te_scan *s, const ir_buffer *b, bool *comput
     return NULL;
 }
 
+/* Called for each load in an update. False: the buffer is no state of this scan, so reading it is an ordinary
+ * read. True: it is one, and a wrong step has become an error. */
 bool te_scan_reads(te_scan *s, const ir_expr *load)
 {
     tec_context *cx = s->def->cx;
@@ -199,25 +223,27 @@ bool te_scan_reads(te_scan *s, const ir_expr *load)
     if (!t)
         return false;
     if (!ir_is_int(ir_simplify(te_facts(s->def), ir_sub(cx, s->time, load->load.index[0])), &back))
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is not '%s' less a constant", name,
-                  ir_expr_text(cx, load->load.index[0]), s->time->var.name);
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is not '%s' less a constant",
+                  name, ir_expr_text(cx, load->load.index[0]), s->time->var.name);
     else if (back < 0)
         base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s', which is later than '%s'", name,
                   ir_expr_text(cx, load->load.index[0]), s->time->var.name);
     else if (back == 0 && !computed)
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s' before scan '%s' computes it", name, s->time->var.name,
-                  s->name);
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read at step '%s' before scan '%s' computes it", name,
+                  s->time->var.name, s->name);
     else if (back > 0 && te_stage_is_partial(t->stage))
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' has no first steps, so it can be read at step '%s' only", name,
-                  s->time->var.name);
+        base_fail(cx, TEC_INVALID, load->loc, "'%s' has no first steps, so it can be read at step '%s' only",
+                  name, s->time->var.name);
     else if (back > s->first)
-        base_fail(cx, TEC_INVALID, load->loc, "'%s' is read %lld steps back, but scan '%s' has %lld first steps", name,
-                  (long long)back, s->name, (long long)s->first);
+        base_fail(cx, TEC_INVALID, load->loc,
+                  "'%s' is read %lld steps back, but scan '%s' has %lld first steps", name, (long long)back,
+                  s->name, (long long)s->first);
     return true;
 }
 
 /* ---- the end ---- */
 
+/* Checks that each state is updated, then adds the steps to the definition in their order. */
 bool te_scan_close(te_scan *s)
 {
     if (!is_open(s))
@@ -230,13 +256,14 @@ bool te_scan_close(te_scan *s)
         const te_tensor *t = s->states.at[i];
 
         if (t->stage->kind != TE_SCAN)
-            base_fail(cx, TEC_INVALID, t->stage->loc, "'%s' has first steps, but scan '%s' never updates it", t->buffer->name,
-                      s->name);
+            base_fail(cx, TEC_INVALID, t->stage->loc, "'%s' has first steps, but scan '%s' never updates it",
+                      t->buffer->name, s->name);
     }
     if (!ir_prove_le(te_facts(s->def), ir_int(cx, s->first), s->extent))
-        base_fail(cx, TEC_INVALID, s->loc,
-                  "scan '%s' runs over '%s' steps, which is not proven to be at least the %lld that are given", s->name,
-                  ir_expr_text(cx, s->extent), (long long)s->first);
+        base_fail(
+            cx, TEC_INVALID, s->loc,
+            "scan '%s' runs over '%s' steps, which is not proven to be at least the %lld that are given",
+            s->name, ir_expr_text(cx, s->extent), (long long)s->first);
     if (base_failed(cx))
         return false;
     for (int i = 0; i < s->steps.n; i++)

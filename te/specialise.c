@@ -35,7 +35,8 @@ static const ir_expr **copy_axes(copier *c, const ir_expr *const *axis, int n)
     for (int i = 0; i < n; i++) {
         const ir_expr *extent = mapped(c, te_axis_extent(axis[i]));
 
-        out[i] = te_axis_is_reduce(axis[i]) ? te_reduce_axis(c->cx, axis[i]->var.name, extent) : te_axis(c->cx, axis[i]->var.name, extent);
+        out[i] = te_axis_is_reduce(axis[i]) ? te_reduce_axis(c->cx, axis[i]->var.name, extent)
+                                            : te_axis(c->cx, axis[i]->var.name, extent);
         base_map_put(c->cx, &c->map.vars, axis[i], out[i]);
     }
     return out;
@@ -45,14 +46,15 @@ static const ir_expr *copy_body(copier *c, const ir_expr *e)
 {
     if (e->op != IR_REDUCE)
         return mapped(c, e);
-    const ir_expr **axis = base_array(c->cx, const ir_expr *, e->reduce.n_axes), **extent = base_array(c->cx, const ir_expr *, e->reduce.n_axes);
+    const ir_expr **axis = base_array(c->cx, const ir_expr *, e->reduce.n_axes),
+                  **extent = base_array(c->cx, const ir_expr *, e->reduce.n_axes);
 
     for (int i = 0; i < e->reduce.n_axes; i++) {
         axis[i] = base_map_get(&c->map.vars, e->reduce.axis[i]);
         extent[i] = te_axis_extent(axis[i]);
     }
-    return ir_reduce(c->cx, e->reduce.combiner, mapped_all(c, e->reduce.source, e->reduce.combiner->n), axis, extent, e->reduce.n_axes,
-                     mapped(c, e->reduce.condition), e->reduce.which);
+    return ir_reduce(c->cx, e->reduce.combiner, mapped_all(c, e->reduce.source, e->reduce.combiner->n), axis,
+                     extent, e->reduce.n_axes, mapped(c, e->reduce.condition), e->reduce.which);
 }
 
 static void copy_input(copier *c, const te_stage *s)
@@ -84,7 +86,9 @@ typedef struct {
 static parts copy_parts(copier *c, const te_stage *s)
 {
     int n = s->n_outputs;
-    parts p = {.body = base_array(c->cx, const ir_expr *, n), .name = base_array(c->cx, const char *, n), .out = base_array(c->cx, te_tensor *, n)};
+    parts p = {.body = base_array(c->cx, const ir_expr *, n),
+               .name = base_array(c->cx, const char *, n),
+               .out = base_array(c->cx, te_tensor *, n)};
     int timed = s->scan != NULL;
 
     p.axis = base_array(c->cx, const ir_expr *, s->n_axes);
@@ -117,6 +121,8 @@ static void copy_stage(copier *c, const te_stage *s)
         end_stage(c, s, &p);
 }
 
+/* Through the same constructors as the original: whatever no longer holds with the new sizes is reported
+ * there. */
 static void copy_scan(copier *c, const te_scan *s)
 {
     base_set_where(c->cx, s->loc);
@@ -140,10 +146,12 @@ static void copy_scan(copier *c, const te_scan *s)
     te_scan_close(to);
 }
 
+/* The call with mapped shapes and arguments and the new definition's tensors. */
 static void copy_extern(copier *c, const te_stage *s)
 {
     te_call call = *s->call;
-    te_tensor **input = base_array(c->cx, te_tensor *, call.n_inputs), **out = base_array(c->cx, te_tensor *, call.n_outputs);
+    te_tensor **input = base_array(c->cx, te_tensor *, call.n_inputs),
+              **out = base_array(c->cx, te_tensor *, call.n_outputs);
     te_extern_output *output = base_copy(c->cx, call.output, (size_t)call.n_outputs * sizeof *output);
 
     for (int i = 0; i < call.n_inputs; i++)
@@ -193,11 +201,15 @@ static void copy_facts(copier *c, const te_def *d)
         if (!fact || !ir_is_int(fact, &holds))
             te_fact(c->to, fact);
         else if (!holds)
-            base_fail(c->cx, TEC_INVALID, fact->loc, "'%s' promises %s, which the given sizes break", d->name, ir_expr_text(c->cx, d->facts.at[i]));
+            base_fail(c->cx, TEC_INVALID, fact->loc, "'%s' promises %s, which the given sizes break", d->name,
+                      ir_expr_text(c->cx, d->facts.at[i]));
     }
 }
 
-te_def *te_specialise(tec_context *cx, const te_def *d, const ir_expr *const *symbol, const ir_expr *const *value, int n)
+/* symbol[i] becomes value[i]. Symbols inside the values become symbols of the new definition, which lives in
+ * cx. */
+te_def *te_specialise(tec_context *cx, const te_def *d, const ir_expr *const *symbol,
+                      const ir_expr *const *value, int n)
 {
     if (!d)
         return NULL;

@@ -1,7 +1,8 @@
 /* te/te.c -- definitions: symbols, inputs, outputs, reads.
  *
- * A stage's body reads tensors by loading from their buffers, so a definition is plain IR plus the order of its stages. Two invariants
- * hold after each constructor: a stage reads only what the definition holds already, and a reduction is the whole body of its stage.
+ * A stage's body reads tensors by loading from their buffers, so a definition is plain IR plus the order of
+ * its stages. Two invariants hold after each constructor: a stage reads only what the definition holds
+ * already, and a reduction is the whole body of its stage.
  */
 #include "te/stage.h"
 
@@ -37,6 +38,7 @@ const ir_expr *te_symbol(te_def *d, const char *name)
     return s;
 }
 
+/* Variables of e that the definition does not know yet become its symbols; axes are none. */
 void te_use_symbols(te_def *d, const ir_expr *e)
 {
     base_vec vars = {0};
@@ -59,7 +61,8 @@ void te_fact(te_def *d, const ir_expr *condition)
     if (!d || !condition)
         return;
     if (!base_is_bool(condition->dtype))
-        base_fail(d->cx, TEC_INVALID, condition->loc, "a fact must be a condition, '%s' is not", ir_expr_text(d->cx, condition));
+        base_fail(d->cx, TEC_INVALID, condition->loc, "a fact must be a condition, '%s' is not",
+                  ir_expr_text(d->cx, condition));
     else
         base_push(d->cx, &d->facts, condition);
 }
@@ -95,6 +98,7 @@ te_stage *te_new_stage(te_def *d, te_kind kind, const char *name, int n_outputs)
     return s;
 }
 
+/* A parameter tensor. NULL with an error where the name is taken. */
 te_tensor *te_input(te_def *d, const char *name, base_dtype t, const ir_expr *const *shape, int n)
 {
     if (!d)
@@ -121,25 +125,30 @@ const ir_expr *te_scalar(te_def *d, const char *name, base_dtype t)
     return v;
 }
 
+/* Outputs are handed out in the order of these calls. */
 void te_output(te_def *d, te_tensor *t)
 {
     if (!d || !t)
         return;
     for (int i = 0; i < d->outputs.n; i++)
         if (d->outputs.at[i] == t) {
-            base_fail(d->cx, TEC_INVALID, base_where(d->cx), "'%s' is an output of '%s' already", t->buffer->name, d->name);
+            base_fail(d->cx, TEC_INVALID, base_where(d->cx), "'%s' is an output of '%s' already",
+                      t->buffer->name, d->name);
             return;
         }
     if (te_stage_is_partial(t->stage))
-        base_fail(d->cx, TEC_INVALID, base_where(d->cx), "'%s' cannot be an output of '%s': it has no first steps", t->buffer->name, d->name);
+        base_fail(d->cx, TEC_INVALID, base_where(d->cx),
+                  "'%s' cannot be an output of '%s': it has no first steps", t->buffer->name, d->name);
     else if (t->stage->kind == TE_INPUT)
-        base_fail(d->cx, TEC_INVALID, base_where(d->cx), "input '%s' of '%s' cannot be its output as well", t->stage->name, d->name);
+        base_fail(d->cx, TEC_INVALID, base_where(d->cx), "input '%s' of '%s' cannot be its output as well",
+                  t->stage->name, d->name);
     else
         base_push(d->cx, &d->outputs, t);
 }
 
 /* ---- expressions ---- */
 
+/* An element of the tensor as an expression, one index per dimension. Indices are widened to int64. */
 const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n)
 {
     if (!t)
@@ -148,7 +157,8 @@ const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n)
     const ir_expr **wide = base_array(cx, const ir_expr *, n);
 
     if (n != t->buffer->n)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' has %d dimension%s, but is read with %d ind%s", t->buffer->name, t->buffer->n,
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "'%s' has %d dimension%s, but is read with %d ind%s", t->buffer->name, t->buffer->n,
                          t->buffer->n == 1 ? "" : "s", n, n == 1 ? "ex" : "ices");
     for (int i = 0; i < n; i++) {
         if (!index[i])
@@ -158,27 +168,33 @@ const ir_expr *te_read(te_tensor *t, const ir_expr *const *index, int n)
     return ir_load(cx, t->buffer, wide, n);
 }
 
-const ir_expr *te_reduce_where(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n, const ir_expr *condition)
+/* Reduces e over the axes where the condition holds (NULL: everywhere) by a combiner with a well-known name.
+ */
+const ir_expr *te_reduce_where(tec_context *cx, const char *combiner, const ir_expr *e,
+                               const ir_expr *const *axis, int n, const ir_expr *condition)
 {
     if (!e)
         return NULL;
     const ir_combiner *c = ir_combiner_named(cx, combiner, e->dtype, BASE_I64);
     if (!c || c->n != 1)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "no reduction of one value is named '%s'", combiner);
+        return base_fail(cx, TEC_INVALID, base_where(cx), "no reduction of one value is named '%s'",
+                         combiner);
 
     const ir_expr **extent = base_array(cx, const ir_expr *, n);
     for (int i = 0; i < n; i++) {
         if (!axis[i])
             return NULL;
         if (!te_axis_is_reduce(axis[i]))
-            return base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is reduced over '%s', which is no reduction axis", combiner,
+            return base_fail(cx, TEC_INVALID, base_where(cx),
+                             "'%s' is reduced over '%s', which is no reduction axis", combiner,
                              ir_expr_text(cx, axis[i]));
         extent[i] = te_axis_extent(axis[i]);
     }
     return ir_reduce(cx, c, &e, axis, extent, n, condition, 0);
 }
 
-const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis, int n)
+const ir_expr *te_reduce(tec_context *cx, const char *combiner, const ir_expr *e, const ir_expr *const *axis,
+                         int n)
 {
     return te_reduce_where(cx, combiner, e, axis, n, NULL);
 }

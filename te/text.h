@@ -5,8 +5,9 @@
  *       return C
  *     }
  *
- * The extent of an axis that is written without one is that of the first dimension which it indexes alone. A file holds definitions, and
- * for each, optionally, a schedule: the lines of a trace between `schedule NAME {` and `}`.
+ * The extent of an axis that is written without one is that of the first dimension which it indexes alone. A
+ * file holds definitions, and for each, optionally, a schedule: the lines of a trace between `schedule NAME
+ * {` and `}`.
  */
 #ifndef TE_TEXT_H
 #define TE_TEXT_H
@@ -14,10 +15,10 @@
 #include "te/intrinsic.h"
 
 typedef struct {
-    base_vec defs; /* te_def *, in the order of the file */
+    base_vec defs;       /* te_def *, in the order of the file */
     base_dict schedules; /* name of the definition -> text of the trace (char *) */
     te_intrinsics intrinsics;
-    base_dict schedule_lines; /* name -> int *: the line where the trace starts */
+    base_dict schedule_at; /* name -> base_loc *: the brace that the trace stands behind */
 } te_file;
 
 te_file *te_parse(tec_context *cx, const char *file, const char *text); /* NULL with an error */

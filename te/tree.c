@@ -1,4 +1,5 @@
-/* te/tree.c -- the default loop tree of a definition: one block for each stage, in order, each under a perfect nest of its own axes.
+/* te/tree.c -- the default loop tree of a definition: one block for each stage, in order, each under a
+ * perfect nest of its own axes.
  *
  *     C[y: n, x: m] = sum[k: l](A[y, k] * B[k, x])
  * =>
@@ -6,17 +7,21 @@
  *       block C(y = C.y, x = C.x, k reduce = C.k) { init { C[y, x] = 0 }  C[y, x] sum= A[y, k] * B[k, x] }
  *     }}}
  *
- * The blocks of a scan stand one after the other in one loop over the steps that are not given; those that are given come before it. An update
- * counts its steps from 0, so time is its first iteration variable plus the number of given steps. That variable is of kind scan in the updates
- * of states. What lives within a step has no order of its own in time; it only follows what it reads.
+ * The blocks of a scan stand one after the other in one loop over the steps that are not given; those that
+ * are given come before it. An update counts its steps from 0, so time is its first iteration variable plus
+ * the number of given steps. That variable is of kind scan in the updates of states. What lives within a step
+ * has no order of its own in time; it only follows what it reads.
  */
-#include "ir/facts.h"
-#include "ir/region.h"
+#include "ir/reason/facts.h"
+#include "ir/region/region.h"
 #include "ir/walk.h"
 #include "te/extern.h"
 #include "te/inside.h"
 
-static const ir_expr *zero(tec_context *cx) { return ir_int(cx, 0); }
+static const ir_expr *zero(tec_context *cx)
+{
+    return ir_int(cx, 0);
+}
 
 static const ir_expr *time_extent(tec_context *cx, const te_scan *s)
 {
@@ -46,7 +51,8 @@ static ir_iter *make_iters(tec_context *cx, const te_stage *s, ir_subst *map)
     return iters;
 }
 
-static const ir_stmt *store_all(tec_context *cx, const te_stage *s, const ir_expr *const *index, const ir_expr *const *value)
+static const ir_stmt *store_all(tec_context *cx, const te_stage *s, const ir_expr *const *index,
+                                const ir_expr *const *value)
 {
     const ir_stmt **store = base_array(cx, const ir_stmt *, s->n_outputs);
 
@@ -55,7 +61,8 @@ static const ir_stmt *store_all(tec_context *cx, const te_stage *s, const ir_exp
     return ir_seq(cx, store, s->n_outputs);
 }
 
-static const ir_stmt *update(tec_context *cx, const te_stage *s, const ir_expr *const *index, const ir_subst *map)
+static const ir_stmt *update(tec_context *cx, const te_stage *s, const ir_expr *const *index,
+                             const ir_subst *map)
 {
     const ir_expr *r = s->body[0];
     const ir_buffer **buffer = base_array(cx, const ir_buffer *, s->n_outputs);
@@ -69,6 +76,7 @@ static const ir_stmt *update(tec_context *cx, const te_stage *s, const ir_expr *
     return r->reduce.condition ? ir_if(cx, ir_apply(cx, map, r->reduce.condition), u, NULL) : u;
 }
 
+/* A reduction becomes an init with the identity and an update; other bodies become stores. */
 static void set_bodies(tec_context *cx, const te_stage *s, ir_block *b, const ir_subst *map)
 {
     const ir_expr **index = base_array(cx, const ir_expr *, s->n_axes);
@@ -86,15 +94,6 @@ static void set_bodies(tec_context *cx, const te_stage *s, ir_block *b, const ir
     b->body = store_all(cx, s, index, value);
 }
 
-static const ir_region *copy_regions(tec_context *cx, const base_vec *v)
-{
-    ir_region *r = base_array(cx, ir_region, v->n);
-
-    for (int i = 0; i < v->n; i++)
-        r[i] = *(const ir_region *)v->at[i];
-    return r;
-}
-
 static void set_regions(const ir_facts *outer, ir_block *b)
 {
     tec_context *cx = ir_facts_context(outer);
@@ -105,9 +104,9 @@ static void set_regions(const ir_facts *outer, ir_block *b)
         ir_facts_range(f, b->iters[i].var, zero(cx), b->iters[i].extent);
     ir_touched(f, b->init ? ir_seq2(cx, b->init, b->body) : b->body, &reads, &writes);
     b->n_reads = reads.n;
-    b->reads = copy_regions(cx, &reads);
+    b->reads = ir_regions_of(cx, &reads);
     b->n_writes = writes.n;
-    b->writes = copy_regions(cx, &writes);
+    b->writes = ir_regions_of(cx, &writes);
 }
 
 /* `time`: the loop variable of the scan around the nest, bound to the first iteration variable, or NULL. */
@@ -116,13 +115,17 @@ static const ir_stmt *nest(tec_context *cx, const te_stage *s, const ir_block *b
     const ir_expr **bind = base_array(cx, const ir_expr *, b->n_iters);
 
     for (int i = 0; i < b->n_iters; i++)
-        bind[i] = time && i == 0 ? time : ir_var(cx, base_format(cx, "%s.%s", s->name, b->iters[i].var->var.name), BASE_I64);
+        bind[i] = time && i == 0
+                      ? time
+                      : ir_var(cx, base_format(cx, "%s.%s", s->name, b->iters[i].var->var.name), BASE_I64);
     const ir_stmt *t = ir_block_stmt(cx, b, bind, NULL);
     for (int i = b->n_iters - 1; i >= (time != NULL); i--)
         t = ir_for(cx, bind[i], zero(cx), b->iters[i].extent, IR_SERIAL, t);
     return t;
 }
 
+/* The block of a stage under a nest of its axes. `time`: the loop of the scan that is around, NULL outside of
+ * one. */
 static const ir_stmt *stage_tree(const ir_facts *f, const te_stage *s, const ir_expr *time)
 {
     tec_context *cx = ir_facts_context(f);
@@ -143,6 +146,7 @@ static const ir_stmt *stage_tree(const ir_facts *f, const te_stage *s, const ir_
     return nest(cx, s, b, time);
 }
 
+/* First the given steps of each state, then one loop over the others with all updates in order. */
 static const ir_stmt *scan_tree(const ir_facts *f, const te_scan *s)
 {
     tec_context *cx = ir_facts_context(f);
@@ -169,7 +173,8 @@ static const ir_stmt *extern_tree(const ir_facts *f, const te_stage *s)
 
     ir_at(cx, s->loc);
     *iter = (ir_iter){.var = ir_var(cx, "once", BASE_I64), .extent = ir_int(cx, 1), .kind = IR_OPAQUE};
-    *b = (ir_block){.name = s->name, .role = s->role, .n_iters = 1, .iters = iter, .notes = s->notes, .loc = s->loc};
+    *b = (ir_block){
+        .name = s->name, .role = s->role, .n_iters = 1, .iters = iter, .notes = s->notes, .loc = s->loc};
     b->body = te_extern_call(cx, s);
     if (!b->body)
         return NULL;
@@ -269,6 +274,8 @@ typedef struct {
     base_dict taken;
 } loop_namer;
 
+/* Loops are named after stage and axis; the second of a name gets a number, so that schedules can tell them
+ * apart. */
 static const ir_stmt *name_loop(ir_rewrite *rw, const ir_stmt *s)
 {
     loop_namer *n = (loop_namer *)rw;
@@ -282,13 +289,14 @@ static const ir_stmt *name_loop(ir_rewrite *rw, const ir_stmt *s)
     base_dict_put(rw->cx, &n->taken, name, s);
     if (name != old->var.name) {
         const ir_expr *var = ir_var(rw->cx, name, old->dtype);
-        s = ir_for(rw->cx, var, s->loop.min, s->loop.extent, s->loop.how, ir_substitute_stmt(rw->cx, s->loop.body, old, var));
+        s = ir_for(rw->cx, var, s->loop.min, s->loop.extent, s->loop.how,
+                   ir_substitute_stmt(rw->cx, s->loop.body, old, var));
     }
     return s ? ir_rewrite_stmt_children(rw, s) : NULL;
 }
 
-/* Schedules find loops and blocks by name. Where the axis `init` of C would make a loop 'C.init' beside the user's stage 'C.init', the loop gets
- * a number. */
+/* Schedules find loops and blocks by name. Where the axis `init` of C would make a loop 'C.init' beside the
+ * user's stage 'C.init', the loop gets a number. */
 static const ir_stmt *name_loops(tec_context *cx, const ir_stmt *s)
 {
     block_names blocks = {.w = {.stmt = note_name, .cx = cx}};
@@ -300,6 +308,7 @@ static const ir_stmt *name_loops(tec_context *cx, const ir_stmt *s)
     return ir_rewrite_stmt(&n.rw, s);
 }
 
+/* A definition must be complete: it has an output and no open scan. NULL with an error. */
 const ir_program *te_tree(tec_context *cx, const te_def *d)
 {
     if (!d || base_failed(cx))

@@ -1,4 +1,5 @@
-/* tests/error/api.c -- what is refused and no trace can say: steps made by calls of functions. The files beside are for the rest. */
+/* tests/error/api.c -- what is refused and no trace can say: steps made by calls of functions. The files
+ * beside are for the rest. */
 #include "tec/schedule.h"
 #include "tests/schedule/run.h"
 

@@ -4,18 +4,21 @@
  *     def f(A: f32[10]) { C[i] = A[i] * 2.0 return C }
  *
  *     schedule f {
- *       # refused: split(C.i, 2, 3): the factors make 6 iterations; it is not proven that they reach the extent 10 of 'C.i'
+ *       # refused: split(C.i, 2, 3): the factors make 6 iterations;
+ *           it is not proven that they reach the extent 10 of 'C.i'
  *       split(C.i, 2, 3)
  *       split(C.i, 2, 5)
  *     }
  *
- * Of every .te file (a definition) and .tir file (a tree, where no definition has one like it) of this folder:
+ * Of every .te file (a definition) and .tir file (a tree, where no definition has one like it) of this
+ * folder:
  * - the steps above the comment are accepted;
  * - the step below it is refused with that message, behind the file and the line where it stands;
- * - tree and trace print as they did before it, and the steps that follow are accepted: it would have been the only mistake;
+ * - tree and trace print as they did before it, and the steps that follow are accepted: it would have been
+ *   the only mistake;
  * - a replay of the whole schedule gives the same message and changes nothing.
- * `# target: NAME` says for what the schedule is made. No two files show the same message of the same primitive, and every message in
- * schedule/ has a file, or a test in api.c where the text form cannot say it.
+ * `# target: NAME` says for what the schedule is made. No two files show the same message of the same
+ * primitive, and every message in schedule/ has a file, or a test in api.c where the text form cannot say it.
  */
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -26,6 +29,7 @@
 #include "ir/text.h"
 #include "schedule/sched.h"
 #include "te/text.h"
+#include "tests/plain.h"
 
 #define FOLDER TEC_SOURCE_DIR "/tests/error/"
 
@@ -60,7 +64,8 @@ static const char *behind(const char *line, const char *prefix)
     return strncmp(line, prefix, strlen(prefix)) == 0 ? line + strlen(prefix) : NULL;
 }
 
-/* The part of the trace that a line belongs to, which is the one after the step that is refused once that was seen. */
+/* The part of the trace that a line belongs to, which is the one after the step that is refused once that was
+ * seen. */
 static base_text *part_of(refusal *r, const char *line, int number, bool in_schedule)
 {
     bool step = in_schedule && !behind(line, "#") && *behind(line, "");
@@ -151,14 +156,16 @@ static const char *state_text(const sched *s)
     return base_format(cx, "%s%s", ir_program_text(cx, sched_tree(s)), sched_trace_text(cx, s));
 }
 
-/* Replays a trace that must be refused; NULL where the message is the expected one and the schedule is as it was. */
+/* Replays a trace that must be refused; NULL where the message is the expected one and the schedule is as it
+ * was. */
 static const char *refuses(sched *s, const refusal *r, const char *trace)
 {
-    const char *before = state_text(s), *expected = base_format(cx, "%s:%d: %s", r->path, r->line, r->expected);
+    const char *before = state_text(s),
+               *expected = base_format(cx, "%s:%d: %s", r->path, r->line, r->expected);
 
     if (sched_replay(s, r->path, trace))
         return "it is accepted";
-    if (strcmp(sched_error(s), expected) != 0)
+    if (strcmp(plain(cx, sched_error(s)), expected) != 0)
         return base_format(cx, "the message is %s", sched_error(s));
     if (strcmp(state_text(s), before) != 0)
         return "it is refused, and yet the schedule has changed";

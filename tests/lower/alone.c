@@ -66,15 +66,16 @@ Test(alone, leaves_to_all_threads_calls_on_what_is_each_ones_own)
     static const char *const calls[] = {"f(&L, &A, 0, b)", "f(&A, &L, b, 0)"};
 
     for (int i = 0; i < BASE_COUNT(calls); i++)
-        HAS_NOT("first",
-                after("alone", "cuda", base_format(cx,
-                      "program p(A: f32[4], out B: f32[4, 8]) {\n"
-                      "  intrinsic f\n"
-                      "  for b in 0..4 blockIdx.x { allocate L: f32[1] @local {\n"
-                      "    evaluate call<i32> %s\n"
-                      "    for tx in 0..8 threadIdx.x { B[b, tx] = L[0] }\n"
-                      "  } }\n"
-                      "}\n", calls[i])));
+        HAS_NOT("first", after("alone", "cuda",
+                               base_format(cx,
+                                           "program p(A: f32[4], out B: f32[4, 8]) {\n"
+                                           "  intrinsic f\n"
+                                           "  for b in 0..4 blockIdx.x { allocate L: f32[1] @local {\n"
+                                           "    evaluate call<i32> %s\n"
+                                           "    for tx in 0..8 threadIdx.x { B[b, tx] = L[0] }\n"
+                                           "  } }\n"
+                                           "}\n",
+                                           calls[i])));
 }
 
 /* What a call only reads does not say whose work it is. */
@@ -89,13 +90,16 @@ Test(alone, gives_calls_that_read_local_memory_to_the_first_thread)
                        "  } } }\n"
                        "}\n";
 
-    HAS("        for first in 0..1 threadIdx.x {\n          evaluate call<i32> f", after("alone", "cuda", base_format(cx, text, "local", "shared")));
-    HAS("        }\n        evaluate call<i32> f", after("alone", "cuda", base_format(cx, text, "shared", "local")));
+    HAS("        for first in 0..1 threadIdx.x {\n          evaluate call<i32> f",
+        after("alone", "cuda", base_format(cx, text, "local", "shared")));
+    HAS("        }\n        evaluate call<i32> f",
+        after("alone", "cuda", base_format(cx, text, "shared", "local")));
 }
 
 Test(alone, leaves_what_has_no_threads_and_other_launches_axes)
 {
-    HAS_NOT("first", after("alone", "cuda", "program p(out B: f32[4]) { for b in 0..4 blockIdx.x { B[b] = 1.0 } }"));
+    HAS_NOT("first",
+            after("alone", "cuda", "program p(out B: f32[4]) { for b in 0..4 blockIdx.x { B[b] = 1.0 } }"));
     same_meaning("alone,barriers", "cuda",
                  "program p(out B: f32[4], out C: f32[4, 2]) {\n"
                  "  for i in 0..4 threadIdx.x { B[i] = 1.0 }\n"

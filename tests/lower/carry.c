@@ -1,15 +1,17 @@
-/* tests/lower/carry.c -- which loops carry the values of a buffer: random programs whose buffers are declared at the top, through compact,
- * which allocates each as far inside as its values live. One loop too far inside, and the interpreter finds a read of what nothing wrote.
+/* tests/lower/carry.c -- which loops carry the values of a buffer: random programs whose buffers are declared
+ * at the top, through compact, which allocates each as far inside as its values live. One loop too far
+ * inside, and the interpreter finds a read of what nothing wrote.
  *
  *     buffer P: f32[8]
  *     for t in 0..4 {
  *       if t == 0 { for x in 0..8 { P[x] = 1.0 } }
- *       for i in 0..4 { if i < n { for j in 0..2 { P[i*2 + j] = A[t, i] } } }        what this leaves, the first iteration wrote
+ *       for i in 0..4 { if i < n { for j in 0..2 { P[i*2 + j] = A[t, i] } } }  what this leaves,
+ *           the first iteration wrote
  *       for x in 0..8 { B[t, x] = select(x < n, P[7 - x], 2.0) }
  *     }
  *
- * What a store writes below its loops is a box without holes, unless a condition leaves some out, as schedules make it: no variable is in
- * two indices, or steps over elements.
+ * What a store writes below its loops is a box without holes, unless a condition leaves some out, as
+ * schedules make it: no variable is in two indices, or steps over elements.
  */
 #include "tests/lower/pass.h"
 
@@ -29,13 +31,19 @@ typedef struct {
     base_text text;
     int names, n_vars;
     variable var[MAX_VARS];
-    int loops; /* of the variables in the expression so far */
+    int loops;        /* of the variables in the expression so far */
     int64_t shape[2]; /* of P; its product is WIDTH */
     int n;
 } maker;
 
-static int64_t below(maker *m, int64_t n) { return base_random_below(&m->state, n); }
-static bool chance(maker *m, int percent) { return below(m, 100) < percent; }
+static int64_t below(maker *m, int64_t n)
+{
+    return base_random_below(&m->state, n);
+}
+static bool chance(maker *m, int percent)
+{
+    return below(m, 100) < percent;
+}
 #define PUT(m, ...) base_addf(cx, &(m)->text, __VA_ARGS__)
 
 /* One of the last variables, with at most that many values; NULL: what came up does not do. */
@@ -82,14 +90,16 @@ static const char *some_element(maker *m)
 {
     const char *first = some_index(m, m->shape[0]);
 
-    return m->n == 1 ? base_format(cx, "P[%s]", first) : base_format(cx, "P[%s, %s]", first, some_index(m, m->shape[1]));
+    return m->n == 1 ? base_format(cx, "P[%s]", first)
+                     : base_format(cx, "P[%s, %s]", first, some_index(m, m->shape[1]));
 }
 
 static const char *dense_element(maker *m)
 {
     m->loops = 0;
     const char *first = dense_index(m, m->shape[0]);
-    return m->n == 1 ? base_format(cx, "P[%s]", first) : base_format(cx, "P[%s, %s]", first, dense_index(m, m->shape[1]));
+    return m->n == 1 ? base_format(cx, "P[%s]", first)
+                     : base_format(cx, "P[%s, %s]", first, dense_index(m, m->shape[1]));
 }
 
 static const char *some_condition(maker *m)
@@ -119,7 +129,8 @@ static void open_loop(maker *m)
 {
     int extent = 2 << below(m, 3);
     bool whole = chance(m, 70);
-    const char *i = add_variable(m, "i", extent, whole, 1 << m->names), *bound = chance(m, 50) ? "n" : "n - t";
+    const char *i = add_variable(m, "i", extent, whole, 1 << m->names),
+               *bound = chance(m, 50) ? "n" : "n - t";
 
     if (whole)
         PUT(m, "for %s in 0..%d", i, extent);
@@ -199,7 +210,8 @@ static const char *random_program(uint64_t seed)
         m.shape[0] = (int64_t)2 << below(&m, 2);
         m.shape[1] = WIDTH / m.shape[0];
     }
-    PUT(&m, "program c%llu(symbol n, A: f32[4, 8], out B: f32[4, 8]) {\nbuffer P: f32[%d", (unsigned long long)seed, (int)m.shape[0]);
+    PUT(&m, "program c%llu(symbol n, A: f32[4, 8], out B: f32[4, 8]) {\nbuffer P: f32[%d",
+        (unsigned long long)seed, (int)m.shape[0]);
     PUT(&m, m.n == 2 ? ", %d]\n" : "]\n", (int)m.shape[1]);
     PUT(&m, "for t in 0..%d {\n", STEPS);
     m.var[m.n_vars++] = (variable){"t", STEPS, false, 0};
@@ -248,5 +260,6 @@ Test(carry, what_a_loop_carries_is_allocated_outside_of_it)
         close_context();
         open_context();
     }
-    cr_assert(ran > 600 && allocated_inside > 100, "of %d programs that run, %d have the buffer inside of the loop", ran, allocated_inside);
+    cr_assert(ran > 600 && allocated_inside > 100,
+              "of %d programs that run, %d have the buffer inside of the loop", ran, allocated_inside);
 }

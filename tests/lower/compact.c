@@ -4,13 +4,13 @@
 TestSuite(compact, .init = open_context, .fini = close_context);
 
 /* P is needed with a halo of one on both sides; all of it once for each block of 8. */
-#define HALO                                                              \
-    "program p(A: f32[66], out B: f32[64]) {\n"                            \
-    "  buffer P: f32[66]\n"                                               \
-    "  for i in 0..8 {\n"                                                 \
-    "    for j in 0..10 { P[i*8 + j] = A[i*8 + j]*2.0 }\n"                \
-    "    for j in 0..8 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] }\n"    \
-    "  }\n"                                                               \
+#define HALO                                                                                                 \
+    "program p(A: f32[66], out B: f32[64]) {\n"                                                              \
+    "  buffer P: f32[66]\n"                                                                                  \
+    "  for i in 0..8 {\n"                                                                                    \
+    "    for j in 0..10 { P[i*8 + j] = A[i*8 + j]*2.0 }\n"                                                   \
+    "    for j in 0..8 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] }\n"                                       \
+    "  }\n"                                                                                                  \
     "}\n"
 
 Test(compact, shrinks_a_buffer_to_its_hull)
@@ -133,13 +133,16 @@ Test(compact, keeps_what_tiles_of_parallel_iterations_hand_on)
 
     for (int k = 0; k < BASE_COUNT(tiles); k++) {
         const char *at = tiles[k];
-        const char *text = base_format(cx, "program p(A: f32[32], out B: f32[3, 32]) {\n"
-                                           "  buffer P: f32[32]\n"
-                                           "  for t in 0..3 { for i in 0..8 parallel {\n"
-                                           "    for j in 0..4 { if t == 0 { P[%s] = A[i*4 + j] } else { P[%s] = P[%s] + 1.0 } }\n"
-                                           "    for j in 0..4 { B[t, i*4 + j] = P[%s] }\n"
-                                           "  } }\n"
-                                           "}\n", at, at, at, at);
+        const char *text = base_format(
+            cx,
+            "program p(A: f32[32], out B: f32[3, 32]) {\n"
+            "  buffer P: f32[32]\n"
+            "  for t in 0..3 { for i in 0..8 parallel @reason.P(\"owned\") {\n"
+            "    for j in 0..4 { if t == 0 { P[%s] = A[i*4 + j] } else { P[%s] = P[%s] + 1.0 } }\n"
+            "    for j in 0..4 { B[t, i*4 + j] = P[%s] }\n"
+            "  } }\n"
+            "}\n",
+            at, at, at, at);
 
         HAS("{\n  allocate P: f32[32] {\n    for t", after("compact", AVX512, text));
         same_meaning("compact", AVX512, text, SIZES(1));
@@ -168,7 +171,8 @@ Test(compact, understands_a_guard_over_the_same_elements)
     const char *text = "program p(A: f32[60], out B: f32[58]) {\n"
                        "  buffer P: f32[60]\n"
                        "  for i in 0..8 {\n"
-                       "    for j0 in 0..3 { for j1 in 0..4 { if i*8 + j0*4 + j1 < 60 && j0*4 + j1 < 10 { P[i*8 + j0*4 + j1] = A[i*8 + j0*4 + j1]*2.0 } } }\n"
+                       "    for j0 in 0..3 { for j1 in 0..4 { if i*8 + j0*4 + j1 < 60 && j0*4 + j1 < 10 { "
+                       "P[i*8 + j0*4 + j1] = A[i*8 + j0*4 + j1]*2.0 } } }\n"
                        "    for j in 0..8 { if i*8 + j < 58 { B[i*8 + j] = P[i*8 + j] + P[i*8 + j + 2] } }\n"
                        "  }\n"
                        "}\n";
@@ -191,7 +195,8 @@ Test(compact, sees_that_a_guard_leaves_out_what_is_read)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
-/* The pairs behind the n-th are what the first step wrote: that the first one is written says nothing of them. */
+/* The pairs behind the n-th are what the first step wrote: that the first one is written says nothing of
+ * them. */
 Test(compact, does_not_take_the_first_iteration_for_all)
 {
     const char *text = "program p(symbol n, A: f32[4, 4], out B: f32[4, 8]) where n >= 1 {\n"
@@ -223,7 +228,8 @@ Test(compact, joins_the_parts_of_a_loop_that_was_cut)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
-/* Which of the two ends later depends on t; together they still leave elements to what the first step wrote. */
+/* Which of the two ends later depends on t; together they still leave elements to what the first step
+ * wrote. */
 Test(compact, joins_no_more_than_was_written)
 {
     const char *text = "program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
@@ -255,21 +261,26 @@ Test(compact, keeps_a_buffer_private_to_the_lanes_that_all_write_it)
                                        "      B[i, j] = S[0] * 2.0\n"
                                        "    }\n"
                                        "  }\n"
-                                       "}\n", loops[k]);
+                                       "}\n",
+                                       loops[k]);
 
-        HAS(base_format(cx, "for j in 0..4 %s {\n      allocate S: f32[1]", loops[k]), after("compact", AVX512, text));
+        HAS(base_format(cx, "for j in 0..4 %s {\n      allocate S: f32[1]", loops[k]),
+            after("compact", AVX512, text));
         same_meaning("compact", AVX512, text, SIZES(1));
     }
 }
 
-/* The guard of what is written follows from that of what is read, for one who does not also ask which elements these are. */
+/* The guard of what is written follows from that of what is read, for one who does not also ask which
+ * elements these are. */
 Test(compact, understands_a_guard_over_outer_loops)
 {
     const char *text = "program p(A: f32[16], out B: f32[2, 4]) {\n"
                        "  buffer P: f32[10]\n"
                        "  for i in 0..2 { for x in 0..2 { for j in 0..2 {\n"
-                       "    for k in 0..4 { if i*8 + x + j*4 + k < 10 && i*2 + j < 3 { P[i*8 + x + j*4 + k] = A[i*8 + x + j*4 + k] } }\n"
-                       "    for k in 0..4 { B[x, k] = 0.0 if i*8 + j*4 + k < 2 && i*2 + j < 3 { B[x, k] = P[x + (i*8 + j*4 + k)] } }\n"
+                       "    for k in 0..4 { if i*8 + x + j*4 + k < 10 && i*2 + j < 3 { P[i*8 + x + j*4 + k] "
+                       "= A[i*8 + x + j*4 + k] } }\n"
+                       "    for k in 0..4 { B[x, k] = 0.0 if i*8 + j*4 + k < 2 && i*2 + j < 3 { B[x, k] = "
+                       "P[x + (i*8 + j*4 + k)] } }\n"
                        "  } } }\n"
                        "}\n";
 
@@ -294,10 +305,12 @@ Test(compact, keeps_a_buffer_of_symbolic_size_private_to_the_lanes)
     same_meaning("compact", AVX512, text, SIZES(0, 1, 5));
 }
 
-/* No two iterations of j write S: it is nobody's own, and the loop around carries it. */
+/* No two iterations of j write S: it is nobody's own, and the loop around carries it. A loop of one iteration
+ * needs no note. */
 Test(compact, keeps_a_buffer_that_one_iteration_writes_outside_the_carrying_loop)
 {
-    const char *loops[] = {"0..1 parallel { let go = true", "0..4 parallel { if j < 1", "0..4 vthread { if j == 0"};
+    const char *loops[] = {"0..1 parallel { let go = true", "0..4 parallel @reason.S(\"once\") { if j < 1",
+                           "0..4 vthread @reason.S(\"once\") { if j == 0"};
 
     for (int k = 0; k < 3; k++) {
         const char *text = base_format(cx,
@@ -309,7 +322,8 @@ Test(compact, keeps_a_buffer_that_one_iteration_writes_outside_the_carrying_loop
                                        "      B[i] = S[0] * 2.0\n"
                                        "    } }\n"
                                        "  }\n"
-                                       "}\n", loops[k]);
+                                       "}\n",
+                                       loops[k]);
 
         HAS("{\n  allocate S: f32[1]", after("compact", AVX512, text));
         same_meaning("compact", AVX512, text, SIZES(1));
@@ -333,46 +347,34 @@ Test(compact, leaves_memory_of_threads_in_their_launch)
     same_meaning("compact", AVX512, text, SIZES(1));
 }
 
-/* Lanes write S[j] and S[j + 1], the latter never: each its own, which the loop around carries. */
-Test(compact, sees_that_conditions_keep_iterations_apart)
+/* Iterations that write elements of their own have S together, where a loop around carries it; iterations to
+ * which S is private have one each. No note stays. */
+Test(compact, follows_the_reason_why_iterations_do_not_meet)
 {
-    const char *text = "program p(A: f32[8], out B: f32[8]) {\n"
-                       "  buffer S: f32[5]\n"
-                       "  for i in 0..8 {\n"
-                       "    for j in 0..4 vectorised {\n"
-                       "      for k in 0..2 { if k < 1 { S[j + k] = select(i == 0, 0.0, S[j + k]) + A[i] } }\n"
-                       "      if j == 3 { B[i] = S[j] }\n"
-                       "    }\n"
-                       "  }\n"
-                       "}\n";
-
-    HAS("{\n  allocate S: f32[4]", after("compact", AVX512, text));
-    same_meaning("compact", AVX512, text, SIZES(1));
-}
-
-/* Iterations that write elements of their own have S together, where a loop around carries it. */
-Test(compact, sees_that_the_digits_of_a_loop_keep_iterations_apart)
-{
-    const char *how[] = {"parallel", "vectorised", "vthread"}, *index[] = {"j / 4, j % 4", "2 * i - i - i + j / 4, j % 4", "(11 - j) / 4, 3 - j % 4"};
+    const char *how[] = {"parallel", "vectorised", "vthread"}, *reason[] = {"owned", "once", "private"};
+    const char *body = "select(i == 0, 0.0, S[j / 4, j % 4]) + A[i]";
 
     for (int k = 0; k < 9; k++) {
         const char *text = base_format(cx,
                                        "program p(A: f32[8], out B: f32[8, 12]) {\n"
                                        "  buffer S: f32[3, 4]\n"
                                        "  for i in 0..8 {\n"
-                                       "    for j in 0..12 %s {\n"
-                                       "      S[%s] = select(i == 0, 0.0, S[%s]) + A[i]\n"
-                                       "      B[i, j] = S[%s]\n"
+                                       "    for j in 0..12 %s @reason.S(\"%s\") @other(1) {\n"
+                                       "      S[j / 4, j %% 4] = %s\n"
+                                       "      B[i, j] = S[j / 4, j %% 4]\n"
                                        "    }\n"
                                        "  }\n"
-                                       "}\n", how[k % 3], index[k / 3], index[k / 3], index[k / 3]);
-
-        HAS("{\n  allocate S: f32[3, 4]", after("compact", AVX512, text));
+                                       "}\n",
+                                       how[k % 3], reason[k / 3], k < 6 ? body : "A[i]");
+        HAS(k < 6 ? "{\n  allocate S: f32[3, 4] " : "@other(1) {\n      allocate S: f32[1, 1] @local",
+            after("compact", AVX512, text));
+        HAS_NOT("reason", after("compact", AVX512, text));
         same_meaning("compact", AVX512, text, SIZES(1));
     }
 }
 
-/* Each iteration of j writes what it reads, which a condition hides, and the next one writes it too: the loop around seems to carry S. */
+/* Each iteration of j writes what it reads, which a condition hides, and the next one writes it too: the loop
+ * around seems to carry S. */
 Test(compact, keeps_a_buffer_private_whose_elements_are_not_known_to_be_distinct)
 {
     const char *how[] = {"parallel", "vectorised", "vthread"};
@@ -387,9 +389,11 @@ Test(compact, keeps_a_buffer_private_whose_elements_are_not_known_to_be_distinct
                                        "      B[i, j] = S[j / 2]\n"
                                        "    }\n"
                                        "  }\n"
-                                       "}\n", how[k]);
+                                       "}\n",
+                                       how[k]);
 
-        HAS(base_format(cx, "    for j in 0..8 %s {\n      allocate S: f32[1]", how[k]), after("compact", AVX512, text));
+        HAS(base_format(cx, "    for j in 0..8 %s {\n      allocate S: f32[1]", how[k]),
+            after("compact", AVX512, text));
         same_meaning("compact", AVX512, text, SIZES(1));
     }
 }
@@ -431,7 +435,9 @@ Test(compact, wraps_only_the_statements_that_use_the_buffer)
         "    B[1] = P[0]\n"
         "  }\n"
         "  B[2] = 3.0\n",
-        after("compact", AVX512, "program p(out B: f32[3]) {\n  buffer P: f32[1]\n  B[0] = 1.0\n  P[0] = 2.0\n  B[1] = P[0]\n  B[2] = 3.0\n}\n"));
+        after("compact", AVX512,
+              "program p(out B: f32[3]) {\n  buffer P: f32[1]\n  B[0] = 1.0\n  P[0] = 2.0\n  B[1] = P[0]\n  "
+              "B[2] = 3.0\n}\n"));
 }
 
 Test(compact, keeps_a_gathered_dimension_whole)
@@ -450,20 +456,20 @@ Test(compact, keeps_a_gathered_dimension_whole)
 
 Test(compact, keeps_the_shape_of_a_buffer_with_strides)
 {
-    HAS("allocate P: f32[4, 8] @local strides(9, 1) {",
-        after("compact", AVX512,
-              "program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
-              "  buffer P: f32[4, 8] strides(9, 1)\n"
-              "  for i in 0..4 {\n"
-              "    for j in 0..8 { P[i, j] = A[i, j] }\n"
-              "    for j in 0..8 { B[i, j] = P[i, j] }\n"
-              "  }\n"
-              "}\n"));
+    HAS("allocate P: f32[4, 8] @local strides(9, 1) {", after("compact", AVX512,
+                                                              "program p(A: f32[4, 8], out B: f32[4, 8]) {\n"
+                                                              "  buffer P: f32[4, 8] strides(9, 1)\n"
+                                                              "  for i in 0..4 {\n"
+                                                              "    for j in 0..8 { P[i, j] = A[i, j] }\n"
+                                                              "    for j in 0..8 { B[i, j] = P[i, j] }\n"
+                                                              "  }\n"
+                                                              "}\n"));
 }
 
 Test(compact, drops_a_buffer_that_nobody_uses)
 {
-    HAS_NOT("P", after("compact", AVX512, "program p(out B: f32[1]) {\n  buffer P: f32[3]\n  B[0] = 1.0\n}\n"));
+    HAS_NOT("P",
+            after("compact", AVX512, "program p(out B: f32[1]) {\n  buffer P: f32[3]\n  B[0] = 1.0\n}\n"));
 }
 
 Test(compact, moves_a_local_buffer_of_symbolic_size_to_the_workspace)
@@ -475,13 +481,14 @@ Test(compact, moves_a_local_buffer_of_symbolic_size_to_the_workspace)
                        "}\n";
 
     HAS("allocate P: f32[n] {", after("compact", AVX512, text));
-    HAS("compact: 'P' is kept in the workspace: dimension 0 is 'n' here\n", logged("compact", AVX512, parse(text), false));
+    HAS("compact: 'P' is kept in the workspace: dimension 0 is 'n' here\n",
+        logged("compact", AVX512, parse(text), false));
     same_meaning("compact", AVX512, text, SIZES(0, 1, 5));
 }
 
 Test(compact, refuses_a_shared_buffer_that_does_not_fit)
 {
-    HAS("buffer 'P' takes 400000 bytes of shared memory, the target has 98304",
+    HAS("buffer 'P' takes 400000 bytes of shared memory, the target has 166912",
         refusal("compact", "cuda",
                 "program p(A: f32[100000], out B: f32[100000]) {\n"
                 "  buffer P: f32[100000] @shared\n"
@@ -537,7 +544,8 @@ Test(compact, keeps_alive_what_a_mask_reads)
                        "  buffer T: f32[4]\n"
                        "  for y in 0..n {\n"
                        "    for x in 0..4 { C[y, x] = 0.0 }\n"
-                       "    if y > 0 { C[y, ramp(0, 1, 4)] = A[y, ramp(0, 1, 4)] where T[ramp(0, 1, 4)] > broadcast(0.0, 4) }\n"
+                       "    if y > 0 { C[y, ramp(0, 1, 4)] = A[y, ramp(0, 1, 4)] where T[ramp(0, 1, 4)] > "
+                       "broadcast(0.0, 4) }\n"
                        "    for x in 0..4 { T[x] = A[y, x] }\n"
                        "  }\n"
                        "}\n";

@@ -1,8 +1,10 @@
-/* tests/lower/everywhere.c -- a pass does to a statement the same wherever it stands: in a sequence, in either branch of a condition, in
- * a let, an allocation, an attribute or a loop. What it makes of the statement alone has to stand in its place.
+/* tests/lower/everywhere.c -- a pass does to a statement the same wherever it stands: in a sequence, in
+ * either branch of a condition, in a let, an allocation, an attribute or a loop. What it makes of the
+ * statement alone has to stand in its place.
  *
- *     trim:  for x in 0..8 { if x < 5 { .. } }                  =>  for x in 0..5 { .. }
- *            if n > 3 { S } else { for x in 0..8 { if .. } }    =>  if n > 3 { S } else { for x in 0..5 { .. } }
+ *     trim:  for x in 0..8 { if x < 5 { .. } }                =>  for x in 0..5 { .. }
+ *            if n > 3 { S } else { for x in 0..8 { if .. } }  =>  if n > 3 { S }
+ *                                                                   else { for x in 0..5 { .. } }
  */
 #include "tests/lower/pass.h"
 
@@ -16,10 +18,12 @@ static const struct {
 } changes[] = {
     {"blocks", AVX512, "block S(x = 3 in 0..64) where n > 2 { reads A[x] writes B[x] B[x] = A[x] }\n"},
     {"trim", AVX512, "for x in 0..8 { if x < 5 { B[x] = A[x] } }\n"},
-    {"overlap", AVX512, "for k in 0..6 @double_buffer(1) { allocate T: f32[] { T[] = A[k]\n B[k] = T[]\n } }\n"},
+    {"overlap", AVX512,
+     "for k in 0..6 @double_buffer(1) { allocate T: f32[] { T[] = A[k]\n B[k] = T[]\n } }\n"},
     {"vthread", "cuda", "for v in 0..2 vthread { B[v] = A[v]\n B[v + 4] = A[v]\n }\n"},
     {"partition", AVX512, "for x in 0..8 { B[x] = select(x >= 1, A[x - 1], 0.0) }\n"},
-    {"barriers", "cuda", "for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared { S[tx] = A[tx]\n B[tx] = S[7 - tx]\n } }\n"},
+    {"barriers", "cuda",
+     "for tx in 0..8 threadIdx.x { allocate S: f32[8] @shared { S[tx] = A[tx]\n B[tx] = S[7 - tx]\n } }\n"},
     {"flatten", AVX512, "B2[3, 2] = A2[2, 3]\n"},
     {"vectorize", AVX512, "for x in 0..8 vectorised { B[x] = A[x] }\n"},
     {"unroll", AVX512, "for x in 0..2 unrolled { B[x] = A[x] }\n"},
@@ -45,7 +49,8 @@ static const char *const places[] = {
     "allocate K: f32[n] { K[0] = 1.0\n %s }\n",
     "for z in 0..n { %s }\n",
     "for z in 0..n parallel { %s }\n",
-    "for z in 0..n { %s for y in 0..n { if 4 <= n { B[1] = 0.0\n %s } else { let q = A[7] { B[1] = q\n %s } } } }\n",
+    "for z in 0..n { %s for y in 0..n { if 4 <= n { B[1] = 0.0\n %s } else { let q = A[7] { B[1] = q\n %s } "
+    "} } }\n",
 };
 
 static const char *with(const char *place, const char *stmt)
@@ -61,7 +66,10 @@ static const char *with(const char *place, const char *stmt)
     return base_text_str(cx, &t);
 }
 
-static const char *program_of(const char *body) { return base_format(cx, "%s%s}\n", HEAD, body); }
+static const char *program_of(const char *body)
+{
+    return base_format(cx, "%s%s}\n", HEAD, body);
+}
 
 /* What stands between the first line of a printed program and its last. */
 static const char *body_of(const char *text)
@@ -80,6 +88,7 @@ Test(everywhere, passes_change_a_statement_as_they_do_alone)
         cr_assert(strcmp(before, now) != 0, "%s changes nothing:\n%s", changes[i].pass, now);
         for (int k = 0; k < BASE_COUNT(places); k++)
             SHOWS(body_of(ir_program_text(cx, parse(program_of(with(places[k], result))))),
-                  body_of(after(changes[i].pass, changes[i].cpu, program_of(with(places[k], changes[i].stmt)))));
+                  body_of(
+                      after(changes[i].pass, changes[i].cpu, program_of(with(places[k], changes[i].stmt)))));
     }
 }

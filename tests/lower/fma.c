@@ -3,7 +3,8 @@
 
 TestSuite(fma, .init = open_context, .fini = close_context);
 
-#define P(t, value) "program p(A: " t "[4], B: " t "[4], out C: " t "[4]) {\n  for i in 0..4 { C[i] = " value " }\n}\n"
+#define P(t, value)                                                                                          \
+    "program p(A: " t "[4], B: " t "[4], out C: " t "[4]) {\n  for i in 0..4 { C[i] = " value " }\n}\n"
 
 Test(fma, fuses_sums_and_differences_of_products)
 {

@@ -3,17 +3,17 @@
 
 TestSuite(lanes, .init = open_context, .fini = close_context);
 
-#define SUM                                                                                                                  \
-    "program p(symbol n, A: f32[n], out C: f32[1]) {\n"                                                                      \
-    "  for k.0 in 0..floordiv(n + 15, 16) {\n"                                                                               \
-    "    for k.1 in 0..16 vectorised {\n"                                                                                    \
-    "      block C(k reduce = k.0*16 + k.1 in 0..n) where k.0*16 + k.1 < n {\n"                                              \
-    "        reads A[k] writes C[0]\n"                                                                                       \
-    "        init { C[0] = 0.0 }\n"                                                                                          \
-    "        C[0] sum= A[k]\n"                                                                                               \
-    "      }\n"                                                                                                              \
-    "    }\n"                                                                                                                \
-    "  }\n"                                                                                                                  \
+#define SUM                                                                                                  \
+    "program p(symbol n, A: f32[n], out C: f32[1]) {\n"                                                      \
+    "  for k.0 in 0..floordiv(n + 15, 16) {\n"                                                               \
+    "    for k.1 in 0..16 vectorised {\n"                                                                    \
+    "      block C(k reduce = k.0*16 + k.1 in 0..n) where k.0*16 + k.1 < n {\n"                              \
+    "        reads A[k] writes C[0]\n"                                                                       \
+    "        init { C[0] = 0.0 }\n"                                                                          \
+    "        C[0] sum= A[k]\n"                                                                               \
+    "      }\n"                                                                                              \
+    "    }\n"                                                                                                \
+    "  }\n"                                                                                                  \
     "}\n"
 
 Test(lanes, keeps_one_partial_result_for_each_lane)
@@ -39,7 +39,8 @@ Test(lanes, spans_the_spatial_loops_inside_the_reduction)
                  SIZES(0, 1, 6, 20));
 }
 
-/* One loop goes over elements and terms: behind it the lanes of an element would be combined more than once. */
+/* One loop goes over elements and terms: behind it the lanes of an element would be combined more than
+ * once. */
 Test(lanes, run_in_order_under_a_loop_of_both_kinds)
 {
     const char *text = "program p(A: f32[5, 24], out C: f32[5]) {\n"
@@ -60,14 +61,16 @@ Test(lanes, combines_tuples)
                  "program p(A: f32[32], out V: f32[1], out I: i64[1]) {\n"
                  "  for k.0 in 0..2 { for k.1 in 0..16 vectorised {\n"
                  "    block M(k reduce = k.0*16 + k.1 in 0..32) {\n"
-                 "      reads A[k] writes V[0], I[0] init { V[0] = -inf I[0] = 9223372036854775807 } (V[0], I[0]) argmax= (A[k], k)\n"
+                 "      reads A[k] writes V[0], I[0] init { V[0] = -inf I[0] = 9223372036854775807 } (V[0], "
+                 "I[0]) argmax= (A[k], k)\n"
                  "    }\n"
                  "  } }\n"
                  "}\n",
                  SIZES(1));
 }
 
-/* The tail of a fused loop leaves out elements altogether; %s is a condition on elements and terms at once. */
+/* The tail of a fused loop leaves out elements altogether; %s is a condition on elements and terms at
+ * once. */
 static const char *behind_a_tail(const char *condition)
 {
     return base_format(cx,
@@ -111,7 +114,8 @@ Test(lanes, says_why_it_keeps_the_order)
         logged("lanes", AVX512,
                parse("program p(symbol n, A: f32[n], out C: f32[1]) {\n"
                      "  for k in 0..n vectorised {\n"
-                     "    block C(k reduce = k in 0..n) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] }\n"
+                     "    block C(k reduce = k in 0..n) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] "
+                     "sum= A[k] }\n"
                      "  }\n"
                      "}\n"),
                false));
@@ -119,7 +123,8 @@ Test(lanes, says_why_it_keeps_the_order)
         logged("lanes", AVX512,
                parse("program p(A: f32[32], out C: f32[1]) {\n"
                      "  for k in 0..16 vectorised {\n"
-                     "    block C(k reduce = k + 16 in 0..32) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] }\n"
+                     "    block C(k reduce = k + 16 in 0..32) { reads A[k] writes C[0] init { C[0] = 0.0 } "
+                     "C[0] sum= A[k] }\n"
                      "  }\n"
                      "}\n"),
                false));
@@ -133,7 +138,8 @@ Test(lanes, splits_integers_under_the_strict_policy_too)
         ir_program_text(cx, through("lanes", AVX512,
                                     parse("program p(A: i32[16], out C: i32[1]) {\n"
                                           "  for k in 0..16 vectorised {\n"
-                                          "    block C(k reduce = k in 0..16) { reads A[k] writes C[0] init { C[0] = i32(0) } C[0] sum= A[k] }\n"
+                                          "    block C(k reduce = k in 0..16) { reads A[k] writes C[0] init "
+                                          "{ C[0] = i32(0) } C[0] sum= A[k] }\n"
                                           "  }\n"
                                           "}\n"),
                                     true)));
@@ -141,11 +147,12 @@ Test(lanes, splits_integers_under_the_strict_policy_too)
 
 Test(lanes, rounds_the_lanes_up_where_there_are_masks)
 {
-    const char *text = "program p(A: f32[11], out C: f32[1]) {\n"
-                       "  for k in 0..11 vectorised {\n"
-                       "    block C(k reduce = k in 0..11) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] }\n"
-                       "  }\n"
-                       "}\n";
+    const char *text =
+        "program p(A: f32[11], out C: f32[1]) {\n"
+        "  for k in 0..11 vectorised {\n"
+        "    block C(k reduce = k in 0..11) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] sum= A[k] }\n"
+        "  }\n"
+        "}\n";
 
     HAS("buffer C.lanes: f32[1, 16]", after("lanes", AVX512, text));
     HAS("buffer C.lanes: f32[1, 11]", after("lanes", SSE2, text));
@@ -159,38 +166,46 @@ Test(lanes, keeps_the_order_of_a_combiner_that_is_not_declared)
                           parse("program p(A: f32[32], out C: f32[1]) {\n"
                                 "  combiner horner(x: f32; y: f32) = (x*2.0 + y) identity (0.0)\n"
                                 "  for k in 0..32 vectorised {\n"
-                                "    block C(k reduce = k in 0..32) { reads A[k] writes C[0] init { C[0] = 0.0 } C[0] horner= A[k] }\n"
+                                "    block C(k reduce = k in 0..32) { reads A[k] writes C[0] init { C[0] = "
+                                "0.0 } C[0] horner= A[k] }\n"
                                 "  }\n"
                                 "}\n"),
                           false));
 }
 
-/* What is beside the lanes fills and takes their results in each step of the outer loop, or has nothing to do with them. */
+/* What is beside the lanes fills and takes their results in each step of the outer loop, or has nothing to do
+ * with them. */
 static const char *beside(const char *first, const char *last)
 {
-    return base_format(cx, "program p(A: f32[48], out C: f32[1], out D: f32[3]) {\n"
-                           "  buffer T: f32[1]\n"
-                           "  block I(z = 0 in 0..1) { writes C[0], T[0] C[0] = 1.0\n T[0] = 0.0 }\n"
-                           "  for k.0 in 0..3 {\n"
-                           "    block L(z = k.0 in 0..3) { %s }\n"
-                           "    for k.1 in 0..16 vectorised {\n"
-                           "      block S(k reduce = k.0*16 + k.1 in 0..48) { reads A[k] writes T[0] T[0] sum= A[k] }\n"
-                           "    }\n"
-                           "    block W(z = k.0 in 0..3) { %s }\n"
-                           "  }\n"
-                           "  block E(z = 0 in 0..1) { reads T[0] writes C[0] C[0] = T[0] }\n"
-                           "}\n", first, last);
+    return base_format(
+        cx,
+        "program p(A: f32[48], out C: f32[1], out D: f32[3]) {\n"
+        "  buffer T: f32[1]\n"
+        "  block I(z = 0 in 0..1) { writes C[0], T[0] C[0] = 1.0\n T[0] = 0.0 }\n"
+        "  for k.0 in 0..3 {\n"
+        "    block L(z = k.0 in 0..3) { %s }\n"
+        "    for k.1 in 0..16 vectorised {\n"
+        "      block S(k reduce = k.0*16 + k.1 in 0..48) { reads A[k] writes T[0] T[0] sum= A[k] }\n"
+        "    }\n"
+        "    block W(z = k.0 in 0..3) { %s }\n"
+        "  }\n"
+        "  block E(z = 0 in 0..1) { reads T[0] writes C[0] C[0] = T[0] }\n"
+        "}\n",
+        first, last);
 }
 
 Test(lanes, combine_where_others_fill_and_take_their_results)
 {
-    const char *text = beside("reads C[0] writes T[0] T[0] = C[0]", "reads T[0] writes C[0], D[z] C[0] = T[0]\n D[z] = T[0]");
+    const char *text = beside("reads C[0] writes T[0] T[0] = C[0]",
+                              "reads T[0] writes C[0], D[z] C[0] = T[0]\n D[z] = T[0]");
 
     HAS("  for k.0 in 0..3 {\n    block L(", after("lanes", AVX512, text));
     same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512, text, SIZES(1));
     same_meaning("all", AVX512, text, SIZES(1));
     text = beside("writes D[z] D[z] = 2.0", "writes D[z] D[z] = 3.0");
-    HAS_NOT("  for k.0 in 0..3 {\n    block L(z = k.0 in 0..3) {\n      writes D[z]\n      D[z] = 2.0\n    }\n    for lane", after("lanes", AVX512, text));
+    HAS_NOT("  for k.0 in 0..3 {\n    block L(z = k.0 in 0..3) {\n      writes D[z]\n      D[z] = 2.0\n    "
+            "}\n    for lane",
+            after("lanes", AVX512, text));
     same_meaning("lanes,init,blocks,compact,flatten,vectorize", AVX512, text, SIZES(1));
 }
 
@@ -198,7 +213,8 @@ Test(lanes, leaves_vectorised_spatial_loops)
 {
     const ir_program *p = parse("program p(A: f32[32, 4], out C: f32[32]) {\n"
                                 "  for k in 0..4 { for y in 0..32 vectorised {\n"
-                                "    block C(y = y in 0..32, k reduce = k in 0..4) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                                "    block C(y = y in 0..32, k reduce = k in 0..4) { reads A[y, k] writes "
+                                "C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
                                 "  } }\n"
                                 "}\n");
 
@@ -206,7 +222,8 @@ Test(lanes, leaves_vectorised_spatial_loops)
     /* Here the loop is that of the terms as well, of which each element has one. */
     p = parse("program p(A: f32[8, 4], out C: f32[8]) {\n"
               "  for k in 0..4 { for y in 0..8 vectorised {\n"
-              "    block C(y = y in 0..8, k reduce = k + floordiv(y, 8) in 0..4) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+              "    block C(y = y in 0..8, k reduce = k + floordiv(y, 8) in 0..4) { reads A[y, k] writes C[y] "
+              "init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
               "  } }\n"
               "}\n");
     cr_assert_eq(through("lanes", AVX512, p, false), p);

@@ -11,17 +11,20 @@ static bool meet(const lower_life *a, const lower_life *b)
 }
 
 /* The answer holds each entered one that meets `one`, once, and no other. */
-static void check(const lower_life *life, const bool *entered, int n, const lower_life *one, const base_vec *found, uint64_t seed)
+static void check(const lower_life *life, const bool *entered, int n, const lower_life *one,
+                  const base_vec *found, uint64_t seed)
 {
     int expected = 0;
 
     for (int i = 0; i < n; i++)
         expected += entered[i] && meet(&life[i], one);
-    cr_assert(found->n == expected, "%d of %d found, seed %llu", found->n, expected, (unsigned long long)seed);
+    cr_assert(found->n == expected, "%d of %d found, seed %llu", found->n, expected,
+              (unsigned long long)seed);
     for (int k = 0; k < found->n; k++) {
         const lower_life *l = found->at[k];
 
-        cr_assert(entered[l - life] && meet(l, one) && (k == 0 || ((const lower_life *)found->at[k - 1])->rank < l->rank));
+        cr_assert(entered[l - life] && meet(l, one) &&
+                  (k == 0 || ((const lower_life *)found->at[k - 1])->rank < l->rank));
     }
 }
 
@@ -37,7 +40,8 @@ Test(lives, finds_what_a_look_at_all_finds)
         for (int i = 0; i < n; i++) {
             int first = (int)base_random_below(&state, 40) - 1;
 
-            life[i] = (lower_life){.first = first, .last = first + (int)base_random_below(&state, 12), .owner = &life[i]};
+            life[i] = (lower_life){
+                .first = first, .last = first + (int)base_random_below(&state, 12), .owner = &life[i]};
             all[i] = &life[i];
         }
         lower_lives *l = lower_lives_new(cx, all, n);

@@ -1,4 +1,5 @@
-/* tests/lower/pass.h -- programs as text through passes, for shape; the interpreter before and after, for meaning.
+/* tests/lower/pass.h -- programs as text through passes, for shape; the interpreter before and after, for
+ * meaning.
  *
  *     cr_assert_str_eq(after("unroll", AVX512, "program ..."), "program ...");
  *     same_meaning(AVX512, "init,blocks", text, SIZES(n, 0, 1, 7));
@@ -13,11 +14,12 @@
 #include <string.h>
 
 #include "ir/build.h"
-#include "ir/facts.h"
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "lower/pass.h"
+#include "tests/plain.h"
 
 #define AVX512 "llvm -mcpu=x86-64-v4"
 #define AVX2 "llvm -mcpu=x86-64-v3"
@@ -25,8 +27,14 @@
 
 static tec_context *cx;
 
-static inline void open_context(void) { cx = tec_context_new(); }
-static inline void close_context(void) { tec_context_free(cx); }
+static inline void open_context(void)
+{
+    cx = tec_context_new();
+}
+static inline void close_context(void)
+{
+    tec_context_free(cx);
+}
 
 static inline const ir_program *parse(const char *text)
 {
@@ -36,7 +44,8 @@ static inline const ir_program *parse(const char *text)
     return p;
 }
 
-/* The program after the passes of a comma-separated list ("" : none, "all": the pipeline); NULL with an error in cx. */
+/* The program after the passes of a comma-separated list ("" : none, "all": the pipeline); NULL with an error
+ * in cx. */
 static inline const ir_program *through(const char *passes, const char *cpu, const ir_program *p, bool strict)
 {
     const char *names[32];
@@ -84,25 +93,26 @@ static inline const char *logged(const char *passes, const char *cpu, const ir_p
     return base_text_str(cx, &log_text);
 }
 
-#define SHOWS(expected, text)                                                                                  \
-    do {                                                                                                       \
-        const char *found_ = (text), *expected_ = (expected);                                                  \
-        cr_assert(strcmp(found_, expected_) == 0, "expected:\n%s\nfound:\n%s", expected_, found_);             \
+#define SHOWS(expected, text)                                                                                \
+    do {                                                                                                     \
+        const char *found_ = (text), *expected_ = (expected);                                                \
+        cr_assert(strcmp(found_, expected_) == 0, "expected:\n%s\nfound:\n%s", expected_, found_);           \
     } while (0)
-#define HAS(part, text)                                                                                        \
-    do {                                                                                                       \
-        const char *found_ = (text);                                                                           \
-        cr_assert(strstr(found_, (part)), "expected a part:\n%s\nfound:\n%s", (part), found_);                 \
+#define HAS(part, text)                                                                                      \
+    do {                                                                                                     \
+        const char *found_ = plain(cx, (text));                                                              \
+        cr_assert(strstr(found_, (part)), "expected a part:\n%s\nfound:\n%s", (part), found_);               \
     } while (0)
-#define HAS_NOT(part, text)                                                                                    \
-    do {                                                                                                       \
-        const char *found_ = (text);                                                                           \
-        cr_assert_not(strstr(found_, (part)), "unexpected part:\n%s\nfound:\n%s", (part), found_);             \
+#define HAS_NOT(part, text)                                                                                  \
+    do {                                                                                                     \
+        const char *found_ = (text);                                                                         \
+        cr_assert_not(strstr(found_, (part)), "unexpected part:\n%s\nfound:\n%s", (part), found_);           \
     } while (0)
 
 /* ---- meaning ---- */
 
-/* The memory of all parameters: enough for both programs, since flattening changes shapes and not elements. */
+/* The memory of all parameters: enough for both programs, since flattening changes shapes and not
+ * elements. */
 typedef struct {
     int64_t size; /* value of every symbol */
     uint64_t seed;
@@ -179,7 +189,8 @@ static inline memory fill(const ir_program *p, int64_t size, uint64_t seed)
         m.data[i] = base_alloc_array(cx, (size_t)n + 1, (size_t)bytes + 1);
         for (int64_t j = 0; j < n; j++) {
             bool is_signed = base_is_float(b->dtype) || base_is_signed(b->dtype);
-            int64_t v = p->params[i].output ? 99 : base_random_below(&state, is_signed ? 9 : 5) - (is_signed ? 4 : 0);
+            int64_t v =
+                p->params[i].output ? 99 : base_random_below(&state, is_signed ? 9 : 5) - (is_signed ? 4 : 0);
 
             put_number(b->dtype, (char *)m.data[i] + j * bytes, v);
         }
@@ -208,16 +219,19 @@ static inline bool runs(const ir_program *p, const memory *m)
         names[i] = p->symbols[i]->var.name;
         values[i] = m->size;
     }
-    return ir_interpret(cx, p, &(ir_run){.args = args, .symbol_name = names, .symbol_value = values, .n_symbols = p->n_symbols});
+    return ir_interpret(
+        cx, p,
+        &(ir_run){.args = args, .symbol_name = names, .symbol_value = values, .n_symbols = p->n_symbols});
 }
 
 static inline void interpret(const ir_program *p, const memory *m, const char *what)
 {
-    cr_assert(runs(p, m), "%s fails for size %lld, seed %llu: %s\n%s", what, (long long)m->size, (unsigned long long)m->seed, tec_context_error(cx),
-              ir_program_text(cx, p));
+    cr_assert(runs(p, m), "%s fails for size %lld, seed %llu: %s\n%s", what, (long long)m->size,
+              (unsigned long long)m->seed, tec_context_error(cx), ir_program_text(cx, p));
 }
 
-static inline void same_results(const ir_program *before, const ir_program *now, int64_t size, uint64_t seed, const char *what)
+static inline void same_results(const ir_program *before, const ir_program *now, int64_t size, uint64_t seed,
+                                const char *what)
 {
     memory a = fill(before, size, seed), b = fill(before, size, seed);
 
@@ -225,13 +239,15 @@ static inline void same_results(const ir_program *before, const ir_program *now,
     interpret(now, &b, what);
     for (int i = 0; i < before->n_params; i++) {
         cr_assert(a.bytes[i] == 0 || memcmp(a.data[i], b.data[i], (size_t)a.bytes[i]) == 0,
-                  "parameter %d differs after %s for size %lld, seed %llu:\n%s=>\n%s", i, what, (long long)size, (unsigned long long)seed,
-                  ir_program_text(cx, before), ir_program_text(cx, now));
+                  "parameter %d differs after %s for size %lld, seed %llu:\n%s=>\n%s", i, what,
+                  (long long)size, (unsigned long long)seed, ir_program_text(cx, before),
+                  ir_program_text(cx, now));
     }
 }
 
 /* Lowers text by the passes, and compares results for each size of its symbols. */
-static inline const ir_program *same_meaning(const char *passes, const char *cpu, const char *text, const int64_t *sizes, int n)
+static inline const ir_program *same_meaning(const char *passes, const char *cpu, const char *text,
+                                             const int64_t *sizes, int n)
 {
     const ir_program *before = parse(text), *now = through(passes, cpu, before, false);
 
@@ -240,6 +256,7 @@ static inline const ir_program *same_meaning(const char *passes, const char *cpu
         same_results(before, now, sizes[i], 7 + (uint64_t)i, passes);
     return now;
 }
-#define SIZES(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define SIZES(...)                                                                                           \
+    (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 #endif

@@ -3,9 +3,9 @@
 
 TestSuite(prefetch, .init = open_context, .fini = close_context);
 
-#define ROWS                                                                                                                     \
-    "program p(symbol n, A: f32[n, 40], out B: f32[n, 40]) {\n"                                                                  \
-    "  for y in 0..n @prefetch.A(2) { for x in 0..40 { B[y, x] = A[y, x] } }\n"                                                  \
+#define ROWS                                                                                                 \
+    "program p(symbol n, A: f32[n, 40], out B: f32[n, 40]) {\n"                                              \
+    "  for y in 0..n @prefetch.A(2) { for x in 0..40 { B[y, x] = A[y, x] } }\n"                              \
     "}\n"
 
 Test(prefetch, asks_for_each_line_of_a_later_row)
@@ -44,11 +44,12 @@ Test(prefetch, asks_for_nothing_of_an_empty_buffer)
 /* Of a row whose number is loaded, the type alone says which it may be. */
 Test(prefetch, asks_for_no_more_rows_than_there_are)
 {
-    const char *text = "program p(symbol n, I: i32[3], A: f32[n, 4], out B: f32[3, 4]) {\n"
-                       "  for x in 0..4 @prefetch.A(1) {\n"
-                       "    for y in 0..3 { B[y, x] = select(i64(I[y]) >= 0 && i64(I[y]) < n, A[i64(I[y]), x], 0.0) }\n"
-                       "  }\n"
-                       "}\n";
+    const char *text =
+        "program p(symbol n, I: i32[3], A: f32[n, 4], out B: f32[3, 4]) {\n"
+        "  for x in 0..4 @prefetch.A(1) {\n"
+        "    for y in 0..3 { B[y, x] = select(i64(I[y]) >= 0 && i64(I[y]) < n, A[i64(I[y]), x], 0.0) }\n"
+        "  }\n"
+        "}\n";
 
     HAS("for row in 0..min(2147483648, n) {", after("prefetch", AVX512, text));
     same_meaning("prefetch", AVX512, text, SIZES(0, 1, 7));
@@ -68,7 +69,9 @@ Test(prefetch, asks_for_buffers_of_several_types)
 
 Test(prefetch, leaves_out_what_is_no_longer_read)
 {
-    const char *out = after("prefetch", AVX512, "program p(A: f32[8], out B: f32[8]) { for i in 0..8 @prefetch.P(1) { B[i] = A[i] } }\n");
+    const char *out =
+        after("prefetch", AVX512,
+              "program p(A: f32[8], out B: f32[8]) { for i in 0..8 @prefetch.P(1) { B[i] = A[i] } }\n");
 
     HAS_NOT("prefetch", out);
 }
@@ -76,7 +79,8 @@ Test(prefetch, leaves_out_what_is_no_longer_read)
 /* In a branch as elsewhere; what is not a box, or one number, is not asked for. Other notes stay. */
 Test(prefetch, asks_for_what_loops_in_branches_read)
 {
-    SHOWS("program p(symbol n, A: f32[n, 40] strides(48, 1), I: i64[n], D: f64[40, n], S: f32[], out B: f32[n, 40]) {\n"
+    SHOWS("program p(symbol n, A: f32[n, 40] strides(48, 1), I: i64[n], D: f64[40, n], S: f32[], out B: "
+          "f32[n, 40]) {\n"
           "  intrinsic prefetch.0 {\n"
           "    program prefetch.0(a: f64[1], locality: i64) {\n"
           "    }\n"
@@ -129,12 +133,14 @@ Test(prefetch, asks_for_what_loops_in_branches_read)
           "  }\n"
           "}\n",
           after("prefetch", AVX512,
-                "program p(symbol n, A: f32[n, 40] strides(48, 1), I: i64[n], D: f64[40, n], S: f32[], out B: f32[n, 40]) {\n"
+                "program p(symbol n, A: f32[n, 40] strides(48, 1), I: i64[n], D: f64[40, n], S: f32[], out "
+                "B: f32[n, 40]) {\n"
                 "  for y in 0..n @prefetch.A(2) @prefetch.I(1) @prefetch.S(1) @keep(7) {\n"
                 "    if y < 5 {\n"
                 "      for x in 0..40 @prefetch.D(3) { B[y, x] = A[y, x] + f32(D[x, y]) }\n"
                 "    } else {\n"
-                "      for x in 4..+30 @prefetch.D(1) @prefetch.A(2) { B[y, x] = f32(D[x + 2, 0]) + S[] + A[I[y], x] }\n"
+                "      for x in 4..+30 @prefetch.D(1) @prefetch.A(2) { B[y, x] = f32(D[x + 2, 0]) + S[] + "
+                "A[I[y], x] }\n"
                 "    }\n"
                 "    B[y, 0] = f32(I[y])\n"
                 "  }\n"

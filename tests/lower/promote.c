@@ -3,7 +3,8 @@
 
 TestSuite(promote, .init = open_context, .fini = close_context);
 
-#define P(body) "program p(symbol n, A: f32[64], out B: f32[64]) {\n  for i in 0..64 { B[i] = 7.0 }\n" body "}\n"
+#define P(body)                                                                                              \
+    "program p(symbol n, A: f32[64], out B: f32[64]) {\n  for i in 0..64 { B[i] = 7.0 }\n" body "}\n"
 
 Test(promote, makes_one_buffer_for_each_vector)
 {
@@ -24,7 +25,8 @@ Test(promote, makes_one_buffer_for_each_scalar)
 {
     const char *text = P("  allocate T: f32[2] @local { T[1] = A[0] T[0] = T[1] + 1.0 B[0] = T[0] }\n");
 
-    HAS("allocate T.0: f32[1] @local {\n    allocate T.1: f32[1] @local {\n      T.1[0] = A[0]\n", after("promote", AVX512, text));
+    HAS("allocate T.0: f32[1] @local {\n    allocate T.1: f32[1] @local {\n      T.1[0] = A[0]\n",
+        after("promote", AVX512, text));
     same_meaning("promote", AVX512, text, SIZES(1));
 }
 
@@ -47,7 +49,8 @@ Test(promote, selects_under_masks)
     const char *text = P("  allocate T: f32[8] @local {\n"
                          "    T[ramp(0, 1, 8)] = broadcast(0.0, 8) where ramp(0, 1, 8) < broadcast(n, 8)\n"
                          "    for k in 0..4 {\n"
-                         "      T[ramp(0, 1, 8)] = (T[ramp(0, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)) + A[ramp(k, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)\n"
+                         "      T[ramp(0, 1, 8)] = (T[ramp(0, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)) "
+                         "+ A[ramp(k, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)\n"
                          "    }\n"
                          "    B[ramp(0, 1, 8)] = T[ramp(0, 1, 8)] where ramp(0, 1, 8) < broadcast(n, 8)\n"
                          "  }\n");
@@ -73,26 +76,37 @@ Test(promote, reads_zeros_where_a_mask_is_off)
 /* Rows of 28: the second vector of each uses 12 of its lanes, and the next row begins there. */
 Test(promote, keeps_tails_of_rows_in_vectors_of_their_own)
 {
-    const char *text = P("  allocate T: f32[56] @local {\n"
-                         "    for r in 0..1 {\n"
-                         "      T[ramp(0, 1, 16)] = broadcast(0.0, 16)\n"
-                         "      T[ramp(16, 1, 16)] = broadcast(0.0, 16) where ramp(16, 1, 16) < broadcast(28, 16)\n"
-                         "      T[ramp(28, 1, 16)] = broadcast(1.0, 16)\n"
-                         "      T[ramp(44, 1, 16)] = broadcast(1.0, 16) where ramp(16, 1, 16) < broadcast(28, 16)\n"
-                         "    }\n"
-                         "    for k in 0..4 {\n"
-                         "      T[ramp(16, 1, 16)] = " FIRST12("(T[ramp(16, 1, 16)]") ") + A[ramp(k, 1, 16)]" FIRST12("") "\n"
-                         "      T[ramp(44, 1, 16)] = " FIRST12("(T[ramp(44, 1, 16)]") ") + " FIRST12("(T[ramp(16, 1, 16)]") ")" FIRST12("") "\n"
-                         "    }\n"
-                         "    B[ramp(0, 1, 16)] = T[ramp(0, 1, 16)] + T[ramp(28, 1, 16)]\n"
-                         "    B[ramp(16, 1, 16)] = " FIRST12("(T[ramp(16, 1, 16)]") ")\n"
-                         "    B[ramp(40, 1, 16)] = " FIRST12("(T[ramp(44, 1, 16)]") ")" FIRST12("") "\n"
-                         "  }\n");
+    const char *text =
+        P("  allocate T: f32[56] @local {\n"
+          "    for r in 0..1 {\n"
+          "      T[ramp(0, 1, 16)] = broadcast(0.0, 16)\n"
+          "      T[ramp(16, 1, 16)] = broadcast(0.0, 16) where ramp(16, 1, 16) < broadcast(28, 16)\n"
+          "      T[ramp(28, 1, 16)] = broadcast(1.0, 16)\n"
+          "      T[ramp(44, 1, 16)] = broadcast(1.0, 16) where ramp(16, 1, 16) < broadcast(28, 16)\n"
+          "    }\n"
+          "    for k in 0..4 {\n"
+          "      T[ramp(16, 1, 16)] = " FIRST12("(T[ramp(16, 1, 16)]") ") + A[ramp(k, 1, 16)]" FIRST12(
+              "") "\n"
+                  "      T[ramp(44, 1, 16)] = " FIRST12("(T[ramp(44, 1, 16)]") ") + " FIRST12(
+                      "(T[ramp(16, 1, "
+                      "16)]") ")" FIRST12("") "\n"
+                                              "    }\n"
+                                              "    B[ramp(0, 1, 16)] = T[ramp(0, 1, 16)] + T[ramp(28, 1, "
+                                              "16)]\n"
+                                              "    B[ramp(16, 1, 16)] = " FIRST12(
+                                                  "(T[ramp(16, 1, 16)]") ")\n"
+                                                                         "    B[ramp(40, 1, 16)] "
+                                                                         "= " FIRST12(
+                                                                             "(T[ramp(44, 1, "
+                                                                             "16)]") ")" FIRST12("") "\n"
+                                                                                                     "  }\n");
     const char *now = after("promote", AVX512, text);
 
     HAS("      T.16[ramp(0, 1, 16)] = T.16[ramp(0, 1, 16)] + A[ramp(k, 1, 16)]\n", now);
     HAS("      T.44[ramp(0, 1, 16)] = T.44[ramp(0, 1, 16)] + T.16[ramp(0, 1, 16)]\n", now);
-    HAS("    B[ramp(16, 1, 16)] = select(ramp(0, 1, 16) < broadcast(12, 16), T.16[ramp(0, 1, 16)], broadcast(0.0, 16))\n", now);
+    HAS("    B[ramp(16, 1, 16)] = select(ramp(0, 1, 16) < broadcast(12, 16), T.16[ramp(0, 1, 16)], "
+        "broadcast(0.0, 16))\n",
+        now);
     same_meaning("promote", AVX512, text, SIZES(1));
 }
 
@@ -100,10 +114,17 @@ Test(promote, keeps_tails_of_rows_in_vectors_of_their_own)
 Test(promote, does_not_divide_beside_a_tail)
 {
     const char *text = P("  allocate T: i32[12] @local {\n"
-                         "    T[ramp(0, 1, 16)] = " FIRST12("broadcast(i32(3), 16)") "\n"
-                         "    T[ramp(0, 1, 16)] = " FIRST12("floordiv(broadcast(i32(60), 16), " FIRST12("(T[ramp(0, 1, 16)]") ") + broadcast(i32(1), 16))") "\n"
-                         "    B[ramp(0, 1, 12)] = f32x12(T[ramp(0, 1, 12)])\n"
-                         "  }\n");
+                         "    T[ramp(0, 1, 16)] = " FIRST12(
+                             "broadcast(i32(3), 16)") "\n"
+                                                      "    T[ramp(0, 1, 16)] = " FIRST12(
+                                                          "floordiv(broadcast(i32(60), 16), " FIRST12(
+                                                              "(T[ramp(0, 1, 16)]") ") + broadcast(i32(1), "
+                                                                                    "16))") "\n"
+                                                                                            "    B[ramp(0, "
+                                                                                            "1, 12)] = "
+                                                                                            "f32x12(T[ramp(0,"
+                                                                                            " 1, 12)])\n"
+                                                                                            "  }\n");
 
     HAS("= select(ramp(0, 1, 16) < broadcast(12, 16), floordiv(", after("promote", AVX512, text));
     same_meaning("promote", AVX512, text, SIZES(1));
@@ -114,10 +135,11 @@ Test(promote, keeps_lanes_beside_a_tail_that_others_read)
 {
     const char *text = P("  allocate T: f32[32] @local {\n"
                          "    T[ramp(0, 1, 32)] = A[ramp(0, 1, 32)]\n"
-                         "    T[ramp(8, 1, 16)] = " FIRST12("broadcast(2.0, 16)") "\n"
-                         "    T[ramp(0, 1, 12)] = T[ramp(16, 1, 12)]\n"
-                         "    B[ramp(0, 1, 32)] = T[ramp(0, 1, 32)]\n"
-                         "  }\n");
+                         "    T[ramp(8, 1, 16)] = " FIRST12(
+                             "broadcast(2.0, 16)") "\n"
+                                                   "    T[ramp(0, 1, 12)] = T[ramp(16, 1, 12)]\n"
+                                                   "    B[ramp(0, 1, 32)] = T[ramp(0, 1, 32)]\n"
+                                                   "  }\n");
 
     HAS("select(ramp(0, 1, 16) < broadcast(12, 16), ", after("promote", AVX512, text));
     same_meaning("promote", AVX512, text, SIZES(1));
@@ -126,12 +148,14 @@ Test(promote, keeps_lanes_beside_a_tail_that_others_read)
 /* A mask leaves fewer lanes of it than another access does. */
 Test(promote, selects_where_less_than_the_tail_is_stored)
 {
-    const char *text = P("  allocate T: f32[12] @local {\n"
-                         "    T[ramp(0, 1, 16)] = " FIRST12("broadcast(1.0, 16)") "\n"
-                         "    T[ramp(0, 1, 16)] = broadcast(2.0, 16) where ramp(0, 1, 16) < broadcast(5, 16)\n"
-                         "    T[11] = T[3] + A[1]\n"
-                         "    B[ramp(0, 1, 12)] = T[ramp(0, 1, 12)]\n"
-                         "  }\n");
+    const char *text = P(
+        "  allocate T: f32[12] @local {\n"
+        "    T[ramp(0, 1, 16)] = " FIRST12("broadcast(1.0, 16)") "\n"
+                                                                 "    T[ramp(0, 1, 16)] = broadcast(2.0, 16) "
+                                                                 "where ramp(0, 1, 16) < broadcast(5, 16)\n"
+                                                                 "    T[11] = T[3] + A[1]\n"
+                                                                 "    B[ramp(0, 1, 12)] = T[ramp(0, 1, 12)]\n"
+                                                                 "  }\n");
 
     HAS("select(ramp(0, 1, 16) < broadcast(5, 16), ", after("promote", AVX512, text));
     same_meaning("promote", AVX512, text, SIZES(1));
@@ -147,7 +171,8 @@ Test(promote, starts_a_cell_whose_lanes_are_stored_one_by_one)
                          "    B[ramp(0, 1, 2)] = T[ramp(0, 1, 2)]\n"
                          "  }\n");
 
-    HAS("allocate T: f32[2] @local {\n    T[ramp(0, 1, 2)] = broadcast(0.0, 2)\n", after("promote", AVX512, text));
+    HAS("allocate T: f32[2] @local {\n    T[ramp(0, 1, 2)] = broadcast(0.0, 2)\n",
+        after("promote", AVX512, text));
     same_meaning("promote", AVX512, text, SIZES(1));
 }
 
@@ -158,21 +183,23 @@ Test(promote, leaves_buffers_with_other_indices)
     HAS("T[i] = A[i]", after("promote", AVX512, text));
 }
 
-/* A masked store of a cell stores all of it, here in every iteration; one that is allocated inside is the iteration's own. */
+/* A masked store of a cell stores all of it, here in every iteration; one that is allocated inside is the
+ * iteration's own. */
 Test(promote, leaves_what_a_parallel_loop_stores_from_outside)
 {
-    const char *text = P("  allocate T: f32[4] @local {\n"
-                         "    T[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]\n"
-                         "    for i in 0..4 parallel {\n"
-                         "      T[ramp(0, 1, 4)] = broadcast(2.0, 4) where ramp(i * 4, 1, 4) < broadcast(3, 4)\n"
-                         "      allocate U: f32[4] @local {\n"
-                         "        U[ramp(0, 1, 4)] = A[ramp(i * 4, 1, 4)]\n"
-                         "        U[0] = U[1]\n"
-                         "        B[ramp(i * 4, 1, 4)] = U[ramp(0, 1, 4)]\n"
-                         "      }\n"
-                         "    }\n"
-                         "    B[ramp(16, 1, 4)] = T[ramp(0, 1, 4)]\n"
-                         "  }\n");
+    const char *text =
+        P("  allocate T: f32[4] @local {\n"
+          "    T[ramp(0, 1, 4)] = A[ramp(0, 1, 4)]\n"
+          "    for i in 0..4 parallel {\n"
+          "      T[ramp(0, 1, 4)] = broadcast(2.0, 4) where ramp(i * 4, 1, 4) < broadcast(3, 4)\n"
+          "      allocate U: f32[4] @local {\n"
+          "        U[ramp(0, 1, 4)] = A[ramp(i * 4, 1, 4)]\n"
+          "        U[0] = U[1]\n"
+          "        B[ramp(i * 4, 1, 4)] = U[ramp(0, 1, 4)]\n"
+          "      }\n"
+          "    }\n"
+          "    B[ramp(16, 1, 4)] = T[ramp(0, 1, 4)]\n"
+          "  }\n");
     const char *now = after("promote", AVX512, text);
 
     HAS("T[ramp(0, 1, 4)] = broadcast(2.0, 4) where ramp(", now);
@@ -183,10 +210,12 @@ Test(promote, leaves_what_a_parallel_loop_stores_from_outside)
 /* Copies of unrolled statements, each with an element of its own. */
 Test(promote, allocates_the_cells_that_a_copy_uses)
 {
-    const char *text = P("  for i in 0..3 unrolled { allocate T: f32[3] @local { T[i] = A[i] B[i] = T[i] * 2.0 } }\n");
+    const char *text =
+        P("  for i in 0..3 unrolled { allocate T: f32[3] @local { T[i] = A[i] B[i] = T[i] * 2.0 } }\n");
     const char *now = after("unroll,promote", AVX512, text);
 
-    HAS("  allocate T.1: f32[1] @local {\n    T.1[0] = A[1]\n    B[1] = T.1[0] * 2.0\n  }\n  allocate T.2", now);
+    HAS("  allocate T.1: f32[1] @local {\n    T.1[0] = A[1]\n    B[1] = T.1[0] * 2.0\n  }\n  allocate T.2",
+        now);
     same_meaning("unroll,promote", AVX512, text, SIZES(1));
 }
 
@@ -203,5 +232,6 @@ Test(promote, leaves_vectors_that_overlap)
 
 Test(promote, leaves_other_scopes)
 {
-    HAS("allocate T: f32[2] {", after("promote", AVX512, P("  allocate T: f32[2] { T[1] = A[0] T[0] = T[1] B[0] = T[0] }\n")));
+    HAS("allocate T: f32[2] {",
+        after("promote", AVX512, P("  allocate T: f32[2] { T[1] = A[0] T[0] = T[1] B[0] = T[0] }\n")));
 }

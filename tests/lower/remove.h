@@ -1,4 +1,5 @@
-/* tests/lower/remove.h -- a program without one of the places where its threads meet, which the interpreter then has to report.
+/* tests/lower/remove.h -- a program without one of the places where its threads meet, which the interpreter
+ * then has to report.
  *
  *     without(p, -1, &total);                                  // how many there are
  *     for (int i = 0; i < total; i++) ... without(p, i, &total) ...
@@ -9,7 +10,7 @@
 #define TESTS_LOWER_REMOVE_H
 
 #include "ir/build.h"
-#include "ir/interp.h"
+#include "ir/calls.h"
 #include "ir/walk.h"
 
 typedef struct {
@@ -21,7 +22,8 @@ static inline bool orders(const ir_stmt *s)
 {
     const char *name = s->kind == IR_EVALUATE && s->value->op == IR_CALL ? s->value->call.name : NULL;
 
-    return base_same(name, IR_CALL_BARRIER) || base_same(name, IR_CALL_COMMIT) || base_same(name, IR_CALL_WAIT);
+    return base_same(name, IR_CALL_BARRIER) || base_same(name, IR_CALL_COMMIT) ||
+           base_same(name, IR_CALL_WAIT);
 }
 
 static inline const ir_stmt *remove_one(ir_rewrite *rw, const ir_stmt *s)
@@ -47,7 +49,8 @@ static inline const ir_program *without(const ir_program *p, int which, int *tot
 /* Whether the interpreter's message is about threads that do not wait for each other. */
 static inline bool blames_order(const char *fault)
 {
-    return strstr(fault, "race") || strstr(fault, "which nothing has written") || strstr(fault, "not waited for");
+    return strstr(fault, "race") || strstr(fault, "which nothing has written") ||
+           strstr(fault, "not waited for");
 }
 
 #endif

@@ -1,5 +1,6 @@
-/* tests/lower/statements.c -- random statements through the whole pipeline, as trees of blocks never come to be: branches with an else,
- * values with a name, buffers inside of buffers, and loops of every kind around all of that. After each pass the results are the same.
+/* tests/lower/statements.c -- random statements through the whole pipeline, as trees of blocks never come to
+ * be: branches with an else, values with a name, buffers inside of buffers, and loops of every kind around
+ * all of that. After each pass the results are the same.
  *
  *     for y in 0..n parallel { for v in 0..3 vectorised { allocate T0: f32[4] @local {
  *       for j in 0..4 unrolled { T0[j] = A[y + 2, v*4 + j] }
@@ -17,7 +18,7 @@ enum { MAX_BUFFERS = 4, MAX_NAMES = 6 };
 typedef struct {
     uint64_t state;
     base_text text;
-    int names; /* given so far */
+    int names;         /* given so far */
     const char *outer; /* how the loop over v runs */
     int64_t width;     /* of a row of C as one v sees it, and of all buffers */
     const char *at;    /* "v*4 + " */
@@ -29,8 +30,14 @@ typedef struct {
     int n_indices;
 } maker;
 
-static int64_t below(maker *m, int64_t n) { return base_random_below(&m->state, n); }
-static bool chance(maker *m, int percent) { return below(m, 100) < percent; }
+static int64_t below(maker *m, int64_t n)
+{
+    return base_random_below(&m->state, n);
+}
+static bool chance(maker *m, int percent)
+{
+    return below(m, 100) < percent;
+}
 #define PUT(m, ...) base_addf(cx, &(m)->text, __VA_ARGS__)
 
 /* ---- expressions: at element j of a loop, or anywhere where j is NULL ---- */
@@ -39,7 +46,8 @@ static const char *some_index(maker *m, const char *j)
 {
     if (j && chance(m, 60))
         return j;
-    return m->n_indices && chance(m, 70) ? m->index[below(m, m->n_indices)] : base_format(cx, "%d", (int)below(m, m->width));
+    return m->n_indices && chance(m, 70) ? m->index[below(m, m->n_indices)]
+                                         : base_format(cx, "%d", (int)below(m, m->width));
 }
 
 /* An element of a buffer that nobody writes at the moment; of the one that is written, element j. */
@@ -84,7 +92,9 @@ static const char *some_value(maker *m, const char *j, const char *written)
     case 1: return base_format(cx, "A[y, 11 - (%s%s)]", m->at, i);
     case 2: return base_format(cx, "f32(%s*%d - y)", i, (int)below(m, 3));
     case 3: return m->n_values ? m->value[below(m, m->n_values)] : "2.0";
-    case 4: return base_format(cx, "select(%s, %s, %d.0)", some_condition(m, j), some_element(m, j, written), (int)below(m, 3));
+    case 4:
+        return base_format(cx, "select(%s, %s, %d.0)", some_condition(m, j), some_element(m, j, written),
+                           (int)below(m, 3));
     default: return some_element(m, j, written);
     }
 }
@@ -92,27 +102,36 @@ static const char *some_value(maker *m, const char *j, const char *written)
 static const char *some_result(maker *m, const char *j, const char *written)
 {
     const char *a = some_value(m, j, written), *b = some_value(m, j, written), *c = some_value(m, j, written);
-    const char *e = chance(m, 50) ? base_format(cx, "%s + %s*%s", a, b, c) : chance(m, 50) ? base_format(cx, "%s - %s", a, b) : a;
+    const char *e = chance(m, 50)   ? base_format(cx, "%s + %s*%s", a, b, c)
+                    : chance(m, 50) ? base_format(cx, "%s - %s", a, b)
+                                    : a;
 
     return base_format(cx, "max(-500.0, min(%s, 500.0))", e);
 }
 
 /* ---- statements ---- */
 
-static const char *new_name(maker *m, const char *stem) { return base_format(cx, "%s%d", stem, m->names++); }
+static const char *new_name(maker *m, const char *stem)
+{
+    return base_format(cx, "%s%d", stem, m->names++);
+}
 
 static const char *some_kind(maker *m)
 {
-    static const char *const inside_lanes[] = {"", " unrolled"}, *const all[] = {"", " unrolled", " vectorised", " vectorised", " vthread"};
+    static const char *const inside_lanes[] = {"", " unrolled"}, *const all[] = {"", " unrolled",
+                                                                                 " vectorised", " vectorised",
+                                                                                 " vthread"};
 
     return base_same(m->outer, " vectorised") ? inside_lanes[below(m, 2)] : all[below(m, 5)];
 }
 
-/* One element after the other of a buffer or of the row of C: all of them, or some, with a condition or without. */
+/* One element after the other of a buffer or of the row of C: all of them, or some, with a condition or
+ * without. */
 static void put_fill(maker *m, bool whole)
 {
     const char *j = new_name(m, "j"), *to = whole || chance(m, 50) ? m->buffer[m->n_buffers - 1] : NULL;
-    const char *kind = some_kind(m), *store = to ? base_format(cx, "%s[%s]", to, j) : base_format(cx, "C[y, %s%s]", m->at, j);
+    const char *kind = some_kind(m),
+               *store = to ? base_format(cx, "%s[%s]", to, j) : base_format(cx, "C[y, %s%s]", m->at, j);
     int min = whole ? 0 : (int)below(m, 3), n = whole ? (int)m->width : 1 + (int)below(m, m->width - min);
     const char *before = whole ? "0.0" : store;
 
@@ -124,7 +143,8 @@ static void put_fill(maker *m, bool whole)
         PUT(m, "for %s in %d..+%d%s {\n", j, min, n, kind);
     int way = (int)below(m, 4);
     if (way == 0)
-        PUT(m, "if %s { %s = %s } else { %s = %s }\n", some_condition(m, j), store, some_result(m, j, to), store, some_result(m, j, to));
+        PUT(m, "if %s { %s = %s } else { %s = %s }\n", some_condition(m, j), store, some_result(m, j, to),
+            store, some_result(m, j, to));
     else if (way == 1 && !whole)
         PUT(m, "if %s { %s = %s }\n", some_condition(m, j), store, some_result(m, j, to));
     else if (way == 2)
@@ -192,7 +212,8 @@ static void put_some(maker *m, int depth)
 
 static const char *random_program(uint64_t seed)
 {
-    static const char *const kinds[] = {"", " vectorised", " vectorised", " unrolled", " vthread", " parallel"};
+    static const char *const kinds[] = {"",          " vectorised", " vectorised",
+                                        " unrolled", " vthread",    " parallel"};
     maker m = {.state = seed, .at = "v*4 + ", .width = 4};
 
     m.outer = kinds[below(&m, 6)];
@@ -216,6 +237,15 @@ static void check_seeds(uint64_t from, uint64_t to, const char *cpu)
     }
 }
 
-Test(statements, keep_their_meaning_with_masks) { check_seeds(1, 100, AVX512); }
-Test(statements, keep_their_meaning_with_short_vectors) { check_seeds(1000, 1050, AVX2); }
-Test(statements, keep_their_meaning_without_masks) { check_seeds(2000, 2050, SSE2); }
+Test(statements, keep_their_meaning_with_masks)
+{
+    check_seeds(1, 100, AVX512);
+}
+Test(statements, keep_their_meaning_with_short_vectors)
+{
+    check_seeds(1000, 1050, AVX2);
+}
+Test(statements, keep_their_meaning_without_masks)
+{
+    check_seeds(2000, 2050, SSE2);
+}

@@ -8,10 +8,11 @@ TestSuite(storage, .init = open_context, .fini = close_context);
 
 Test(storage, reuses_what_is_no_longer_alive)
 {
-    const char *text = "program p(A: f32[8192], out B: f32[8192]) {\n"
-                       "  allocate P: f32[8192] { allocate Q: f32[8192] { allocate R: f32[8192] {\n" MIRROR("A", "P") MIRROR("P", "Q") MIRROR("Q", "R")
-                           MIRROR("R", "B") "  } } }\n"
-                       "}\n";
+    const char *text =
+        "program p(A: f32[8192], out B: f32[8192]) {\n"
+        "  allocate P: f32[8192] { allocate Q: f32[8192] { allocate R: f32[8192] {\n" MIRROR("A", "P")
+            MIRROR("P", "Q") MIRROR("Q", "R") MIRROR("R", "B") "  } } }\n"
+                                                               "}\n";
     const char *now = after("storage", AVX512, text);
 
     HAS("@thread_workspace(0) @workspace(65536) {", now);
@@ -23,12 +24,15 @@ Test(storage, reuses_what_is_no_longer_alive)
 
 Test(storage, keeps_a_buffer_alive_through_the_loop_that_reads_it)
 {
-    const char *text = "program p(A: f32[8192], out B: f32[8192]) {\n"
-                       "  allocate P: f32[8192] {\n" COPY("A", "P") "  for k in 0..2 {\n"
-                       "    allocate Q: f32[8192] {\n" COPY("P", "Q") COPY("Q", "B") "    }\n"
-                       "    allocate R: f32[8192] {\n" COPY("A", "R") COPY("R", "B") "    }\n"
-                       "  } }\n"
-                       "}\n";
+    const char *text =
+        "program p(A: f32[8192], out B: f32[8192]) {\n"
+        "  allocate P: f32[8192] {\n" COPY("A", "P") "  for k in 0..2 {\n"
+                                                     "    allocate Q: f32[8192] {\n" COPY("P", "Q")
+                                                         COPY("Q", "B") "    }\n"
+                                                                        "    allocate R: f32[8192] {\n" COPY(
+                                                                            "A", "R") COPY("R", "B") "    }\n"
+                                                                                                     "  } }\n"
+                                                                                                     "}\n";
     const char *now = after("storage", AVX512, text);
 
     HAS("@workspace(65536) {", now);
@@ -40,9 +44,10 @@ Test(storage, writes_over_an_operand_that_is_read_for_the_last_time)
 {
     const char *now = after("storage", AVX512,
                             "program p(A: f32[8192], out B: f32[8192]) {\n"
-                            "  allocate P: f32[8192] { allocate Q: f32[8192] {\n" COPY("A", "P")
-                            "    for i in 0..64 { for j in 0..128 { Q[i*128 + j] = P[i*128 + j]*2.0 + A[j] } }\n" COPY("Q", "B") "  } }\n"
-                            "}\n");
+                            "  allocate P: f32[8192] { allocate Q: f32[8192] {\n" COPY(
+                                "A", "P") "    for i in 0..64 { for j in 0..128 { Q[i*128 + j] = P[i*128 + "
+                                          "j]*2.0 + A[j] } }\n" COPY("Q", "B") "  } }\n"
+                                                                               "}\n");
 
     HAS("@workspace(32768) {", now);
     HAS("allocate P: f32[8192] @workspace(0)", now);
@@ -52,8 +57,10 @@ Test(storage, writes_over_an_operand_that_is_read_for_the_last_time)
 static const char *totals(const char *stores, const char *after_them)
 {
     return after("storage", AVX512,
-                 base_format(cx, "program p(A: f32[8192], out B: f32[8192]) {\n"
-                                 "  allocate P: f32[8192] { allocate Q: f32[8192] {\n" COPY("A", "P") "%s" COPY("Q", "B") "%s  } }\n}\n",
+                 base_format(cx,
+                             "program p(A: f32[8192], out B: f32[8192]) {\n"
+                             "  allocate P: f32[8192] { allocate Q: f32[8192] {\n" COPY("A", "P") "%s" COPY(
+                                 "Q", "B") "%s  } }\n}\n",
                              stores, after_them));
 }
 
@@ -61,7 +68,8 @@ Test(storage, does_not_write_over_what_is_still_read)
 {
     HAS("@workspace(65536) {", totals("    for i in 0..8192 { Q[i] = P[8191 - i] }\n", ""));
     HAS("@workspace(65536) {", totals("    for i in 0..8192 { Q[i] = P[i] + P[0] }\n", ""));
-    HAS("@workspace(65536) {", totals("    for i in 0..64 { for j in 0..128 { Q[i*64 + j] = P[i*64 + j] } }\n", ""));
+    HAS("@workspace(65536) {",
+        totals("    for i in 0..64 { for j in 0..128 { Q[i*64 + j] = P[i*64 + j] } }\n", ""));
     HAS("@workspace(65536) {", totals("    for k in 0..2 { for i in 0..8192 { Q[i] = P[i] } }\n", ""));
     HAS("@workspace(65536) {", totals("    for i in 0..8192 { Q[i] = P[i] }\n", "    B[0] = P[0]\n"));
     HAS("@workspace(32768) {", totals("    for i in 0..8192 { Q[i] = P[i] }\n", ""));
@@ -82,15 +90,16 @@ Test(storage, gives_threads_their_own)
 
 Test(storage, leaves_small_local_buffers_on_the_stack)
 {
-    const char *now = after("storage", AVX512,
-                            "program p(A: f32[8192], out B: f32[8192]) {\n"
-                            "  allocate S: f32[16] @local { allocate L: f32[4096] @local { allocate M: f32[16] @local {\n"
-                            "    S[0] = 1.0\n"
-                            "    L[0] = 1.0\n"
-                            "    M[0] = S[0] + L[0]\n"
-                            "    B[0] = M[0]\n"
-                            "  } } }\n"
-                            "}\n");
+    const char *now =
+        after("storage", AVX512,
+              "program p(A: f32[8192], out B: f32[8192]) {\n"
+              "  allocate S: f32[16] @local { allocate L: f32[4096] @local { allocate M: f32[16] @local {\n"
+              "    S[0] = 1.0\n"
+              "    L[0] = 1.0\n"
+              "    M[0] = S[0] + L[0]\n"
+              "    B[0] = M[0]\n"
+              "  } } }\n"
+              "}\n");
 
     HAS("allocate S: f32[16] @local {", now);
     HAS("allocate M: f32[16] @local {", now);
@@ -99,14 +108,13 @@ Test(storage, leaves_small_local_buffers_on_the_stack)
 
 Test(storage, puts_what_threads_share_into_the_workspace)
 {
-    HAS("allocate S: f32[16] @workspace(0) {",
-        after("storage", AVX512,
-              "program p(out B: f32[16]) {\n"
-              "  allocate S: f32[16] @local {\n"
-              "    for i in 0..16 parallel { S[i] = 1.0 }\n"
-              "    for i in 0..16 parallel { B[i] = S[i] }\n"
-              "  }\n"
-              "}\n"));
+    HAS("allocate S: f32[16] @workspace(0) {", after("storage", AVX512,
+                                                     "program p(out B: f32[16]) {\n"
+                                                     "  allocate S: f32[16] @local {\n"
+                                                     "    for i in 0..16 parallel { S[i] = 1.0 }\n"
+                                                     "    for i in 0..16 parallel { B[i] = S[i] }\n"
+                                                     "  }\n"
+                                                     "}\n"));
 }
 
 Test(storage, plans_symbolic_sizes_behind_the_constant_ones)
@@ -135,10 +143,11 @@ Test(storage, bounds_a_size_by_the_loops_around)
               "program p(symbol n, out B: f32[8]) {\n"
               "  for i in 0..8 { allocate T: f32[i*2 + n] { T[0] = 1.0 B[i] = T[0] } }\n"
               "}\n"));
-    HAS("@workspace(floordiv(", after("storage", AVX512,
-                                      "program p(symbol n, out B: f32[8]) {\n"
-                                      "  for i in 0..8 { allocate T: f32[i*2 + n] { T[0] = 1.0 B[i] = T[0] } }\n"
-                                      "}\n"));
+    HAS("@workspace(floordiv(",
+        after("storage", AVX512,
+              "program p(symbol n, out B: f32[8]) {\n"
+              "  for i in 0..8 { allocate T: f32[i*2 + n] { T[0] = 1.0 B[i] = T[0] } }\n"
+              "}\n"));
 }
 
 Test(storage, refuses_a_size_that_only_data_decide)

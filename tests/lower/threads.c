@@ -6,15 +6,16 @@ TestSuite(threads, .init = open_context, .fini = close_context);
 /* Row sums of A: `how` runs the inner loop of the reduction; its extent does not divide the row. */
 static const char *row_sums(int threads, const char *how, const char *around)
 {
-    return base_format(cx,
-                       "program p(symbol n, A: f32[n, 70], out C: f32[n]) {\n"
-                       "  for y in 0..n %s { for k.0 in 0..%d { for k.1 in 0..%d %s {\n"
-                       "    block C(y = y in 0..n, k reduce = k.0*%d + k.1 in 0..70) where k.0*%d + k.1 < 70 {\n"
-                       "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
-                       "    }\n"
-                       "  } } }\n"
-                       "}\n",
-                       around, (70 + threads - 1) / threads, threads, how, threads, threads);
+    return base_format(
+        cx,
+        "program p(symbol n, A: f32[n, 70], out C: f32[n]) {\n"
+        "  for y in 0..n %s { for k.0 in 0..%d { for k.1 in 0..%d %s {\n"
+        "    block C(y = y in 0..n, k reduce = k.0*%d + k.1 in 0..70) where k.0*%d + k.1 < 70 {\n"
+        "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
+        "    }\n"
+        "  } } }\n"
+        "}\n",
+        around, (70 + threads - 1) / threads, threads, how, threads, threads);
 }
 
 /* The same as the serial loop. */
@@ -61,7 +62,8 @@ Test(threads, keep_an_order_that_must_be_kept)
     lower_options o = {.cx = cx, .target = target_parse(cx, "cuda"), .strict = true};
 
     cr_assert_not(lower_run(&o, parse(row_sums(32, "threadIdx.x", "blockIdx.x"))));
-    HAS("the reduction of 'C' cannot be shared between the threads of loop 'k.1': the floating-point policy is strict",
+    HAS("the reduction of 'C' cannot be shared between the threads of loop 'k.1': the floating-point policy "
+        "is strict",
         tec_context_error(cx));
 }
 
@@ -85,7 +87,8 @@ Test(threads, are_of_the_elements_that_a_fused_tail_leaves)
     static const char *const axes[] = {"threadIdx.x", "threadIdx.y"}, tail[] = "f.0*16 + f.1*8 + f.2 < 24";
 
     for (int i = 0; i < 2; i++) {
-        const ir_program *p = through("all", "cuda", parse(behind_a_tail("blockIdx.x", axes[i], tail)), false);
+        const ir_program *p =
+            through("all", "cuda", parse(behind_a_tail("blockIdx.x", axes[i], tail)), false);
 
         cr_assert(p, "%s", tec_context_error(cx));
         same_results(parse(behind_a_tail("", "", tail)), p, 1, 5, "all");
@@ -94,14 +97,16 @@ Test(threads, are_of_the_elements_that_a_fused_tail_leaves)
 
 Test(threads, of_elements_that_no_comparison_tells_are_refused)
 {
-    HAS("the reduction of 'C' cannot be shared between the threads of loop 'f.2': a condition on its elements and its "
+    HAS("the reduction of 'C' cannot be shared between the threads of loop 'f.2': a condition on its "
+        "elements and its "
         "terms at once is no comparison of sums",
         refusal("all", "cuda", behind_a_tail("blockIdx.x", "threadIdx.x", "f.0 < 1 || f.1*8 + f.2 < 8")));
 }
 
 Test(threads, of_a_reduction_without_blocks_become_a_launch_of_one)
 {
-    const ir_program *serial = parse(row_sums(32, "", "")), *p = through("all", "cuda", parse(row_sums(32, "threadIdx.x", "")), false);
+    const ir_program *serial = parse(row_sums(32, "", "")),
+                     *p = through("all", "cuda", parse(row_sums(32, "threadIdx.x", "")), false);
 
     cr_assert(p, "%s", tec_context_error(cx));
     HAS("for once in 0..1 blockIdx.x {", ir_program_text(cx, p));
@@ -109,32 +114,71 @@ Test(threads, of_a_reduction_without_blocks_become_a_launch_of_one)
         same_results(serial, p, n, 5, "all");
 }
 
-Test(threads, of_a_reduction_are_in_no_launch_beside_other_work)
+/* A sum over two loops with other work between them; `how` runs the inner one. */
+static const char *beside_other_work(const char *how)
 {
-    HAS("the reduction of 'C' cannot be shared between the threads of loop 'k.1': it stands in no loop over blockIdx",
-        refusal("all", "cuda",
-                "program p(A: f32[64], out C: f32[1], out D: f32[2]) {\n"
-                "  for k.0 in 0..2 {\n"
-                "    block D(d = k.0 in 0..2) { reads A[d] writes D[d] D[d] = A[d] }\n"
-                "    for k.1 in 0..32 threadIdx.x {\n"
-                "      block C(y = 0 in 0..1, k reduce = k.0*32 + k.1 in 0..64) {\n"
-                "        reads A[k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[k]\n"
-                "      }\n"
-                "    }\n"
-                "  }\n"
-                "}\n"));
+    return base_format(cx,
+                       "program p(A: f32[64], out C: f32[1], out D: f32[2]) {\n"
+                       "  for k.0 in 0..2 {\n"
+                       "    block D(d = k.0 in 0..2) { reads A[d] writes D[d] D[d] = A[d] }\n"
+                       "    for k.1 in 0..32 %s {\n"
+                       "      block C(y = 0 in 0..1, k reduce = k.0*32 + k.1 in 0..64) {\n"
+                       "        reads A[k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[k]\n"
+                       "      }\n"
+                       "    }\n"
+                       "  }\n"
+                       "}\n",
+                       how);
+}
+
+Test(threads, of_a_reduction_take_the_work_beside_it_into_their_launch)
+{
+    const ir_program *p = through("all", "cuda", parse(beside_other_work("threadIdx.y")), false);
+
+    cr_assert(p, "%s", tec_context_error(cx));
+    HAS("for once in 0..1 blockIdx.x {", ir_program_text(cx, p));
+    same_results(parse(beside_other_work("")), p, 1, 5, "all");
+}
+
+/* Rows of four that a vector adds up, then the rows by threads. */
+static const char *vectors_of_threads(const char *threads, const char *lanes)
+{
+    return base_format(cx,
+                       "program p(symbol n, A: f32[n, 32], out C: f32[n]) {\n"
+                       "  for y in 0..n %s { for k.0 in 0..8 %s { for k.1 in 0..4 %s {\n"
+                       "    block C(y = y in 0..n, k reduce = k.0*4 + k.1 in 0..32) { reads A[y, k] writes "
+                       "C[y] init { C[y] = 1.0 } C[y] sum= A[y, k] }\n"
+                       "  } } }\n"
+                       "}\n",
+                       *threads ? "blockIdx.x" : "", threads, lanes);
+}
+
+Test(threads, of_a_reduction_may_each_add_up_a_vector)
+{
+    static const char *const axes[] = {"threadIdx.x", "threadIdx.y"};
+
+    for (int i = 0; i < 2; i++) {
+        const ir_program *p = through("all", "cuda", parse(vectors_of_threads(axes[i], "vectorised")), false);
+
+        cr_assert(p, "%s", tec_context_error(cx));
+        for (int64_t n = 0; n <= 3; n++)
+            same_results(parse(vectors_of_threads("", "")), p, n, 5, "all");
+    }
 }
 
 Test(threads, of_a_reduction_beside_other_blocks_have_no_launch)
 {
-    HAS("the reduction of 'C' cannot be shared between the threads of loop 'k': the loop over blockIdx that it stands in holds another one",
+    HAS("the reduction of 'C' cannot be shared between the threads of loop 'k': the loop over blockIdx that "
+        "it stands in holds another one",
         refusal("all", "cuda",
                 "program p(A: f32[4, 32], out C: f32[4], out D: f32[4, 8]) {\n"
                 "  for y in 0..4 blockIdx.x {\n"
                 "    for k in 0..32 threadIdx.x {\n"
-                "      block C(y = y in 0..4, k reduce = k in 0..32) { reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] }\n"
+                "      block C(y = y in 0..4, k reduce = k in 0..32) { reads A[y, k] writes C[y] init { C[y] "
+                "= 0.0 } C[y] sum= A[y, k] }\n"
                 "    }\n"
-                "    for x in 0..8 blockIdx.y { block D(y = y in 0..4, x = x in 0..8) { writes D[y, x] D[y, x] = 1.0 } }\n"
+                "    for x in 0..8 blockIdx.y { block D(y = y in 0..4, x = x in 0..8) { writes D[y, x] D[y, "
+                "x] = 1.0 } }\n"
                 "  }\n"
                 "}\n"));
 }
@@ -142,21 +186,24 @@ Test(threads, of_a_reduction_beside_other_blocks_have_no_launch)
 /* Rows of argmax, and of its inits, on `how`. */
 static const char *row_maxima(int threads, const char *how, const char *around)
 {
-    return base_format(cx,
-                       "program p(symbol n, A: f32[n, 70], out C: f32[n], out I: i64[n]) {\n"
-                       "  for y in 0..n %s { for k.0 in 0..%d { for k.1 in 0..%d %s {\n"
-                       "    block C(y = y in 0..n, k reduce = k.0*%d + k.1 in 0..70) where k.0*%d + k.1 < 70 {\n"
-                       "      reads A[y, k] writes C[y], I[y] init { C[y] = -100.0\n I[y] = 7 } (C[y], I[y]) argmax= (A[y, k], k)\n"
-                       "    }\n"
-                       "  } } }\n"
-                       "}\n",
-                       around, (70 + threads - 1) / threads, threads, how, threads, threads);
+    return base_format(
+        cx,
+        "program p(symbol n, A: f32[n, 70], out C: f32[n], out I: i64[n]) {\n"
+        "  for y in 0..n %s { for k.0 in 0..%d { for k.1 in 0..%d %s {\n"
+        "    block C(y = y in 0..n, k reduce = k.0*%d + k.1 in 0..70) where k.0*%d + k.1 < 70 {\n"
+        "      reads A[y, k] writes C[y], I[y] init { C[y] = -100.0\n I[y] = 7 } (C[y], I[y]) argmax= (A[y, "
+        "k], k)\n"
+        "    }\n"
+        "  } } }\n"
+        "}\n",
+        around, (70 + threads - 1) / threads, threads, how, threads, threads);
 }
 
 Test(threads, combine_the_components_of_a_tuple_together)
 {
     for (int threads = 4; threads <= 64; threads *= 2) {
-        const ir_program *p = through("all", "cuda", parse(row_maxima(threads, "threadIdx.x", "blockIdx.x")), false);
+        const ir_program *p =
+            through("all", "cuda", parse(row_maxima(threads, "threadIdx.x", "blockIdx.x")), false);
 
         cr_assert(p, "%s", tec_context_error(cx));
         for (int64_t n = 0; n <= 3; n++)
@@ -169,8 +216,10 @@ static const char *beside(const char *spatial, const char *reducing, int nk, con
 {
     return base_format(cx,
                        "program p(symbol n, A: f32[n, 70], out C: f32[n]) {\n"
-                       "  for y.0 in 0..floordiv(n + 3, 4) %s { for y.1 in 0..4 %s { for k.0 in 0..%d { for k.1 in 0..%d %s {\n"
-                       "    block C(y = y.0*4 + y.1 in 0..n, k reduce = k.0*%d + k.1 in 0..70) where y.0*4 + y.1 < n && k.0*%d + k.1 < 70 {\n"
+                       "  for y.0 in 0..floordiv(n + 3, 4) %s { for y.1 in 0..4 %s { for k.0 in 0..%d { for "
+                       "k.1 in 0..%d %s {\n"
+                       "    block C(y = y.0*4 + y.1 in 0..n, k reduce = k.0*%d + k.1 in 0..70) where y.0*4 + "
+                       "y.1 < n && k.0*%d + k.1 < 70 {\n"
                        "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
                        "    }\n"
                        "  } } } }\n"
@@ -178,28 +227,35 @@ static const char *beside(const char *spatial, const char *reducing, int nk, con
                        around, spatial, (70 + nk - 1) / nk, nk, reducing, nk, nk);
 }
 
-/* A register of a thread holds its own element alone; of shared memory the threads of the other axis have an element each. */
+/* A register of a thread holds its own element alone; of shared memory the threads of the other axis have an
+ * element each. */
 Test(threads, keep_no_more_than_their_own_element)
 {
-    HAS("buffer C.lanes: f32[1] @local\n", after("threads", "cuda", beside("threadIdx.y", "threadIdx.x", 8, "blockIdx.x")));
-    HAS("buffer C.lanes: f32[n, 8] @shared\n", after("threads", "cuda", beside("threadIdx.x", "threadIdx.y", 8, "blockIdx.x")));
-    HAS("buffer C.lanes: f32[n] @local\n", after("threads", "cuda",
-        "program p(symbol n, A: f32[n, 64], out C: f32[n]) {\n"
-        "  for b in 0..1 blockIdx.x { for k.0 in 0..2 { for y in 0..n { for k.1 in 0..32 threadIdx.x {\n"
-        "    block C(y = y in 0..n, k reduce = k.0*32 + k.1 in 0..64) {\n"
-        "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
-        "    }\n"
-        "  } } } }\n"
-        "}\n"));
+    HAS("buffer C.lanes: f32[1] @local\n",
+        after("threads", "cuda", beside("threadIdx.y", "threadIdx.x", 8, "blockIdx.x")));
+    HAS("buffer C.lanes: f32[n, 8] @shared\n",
+        after("threads", "cuda", beside("threadIdx.x", "threadIdx.y", 8, "blockIdx.x")));
+    HAS("buffer C.lanes: f32[n] @local\n",
+        after(
+            "threads", "cuda",
+            "program p(symbol n, A: f32[n, 64], out C: f32[n]) {\n"
+            "  for b in 0..1 blockIdx.x { for k.0 in 0..2 { for y in 0..n { for k.1 in 0..32 threadIdx.x {\n"
+            "    block C(y = y in 0..n, k reduce = k.0*32 + k.1 in 0..64) {\n"
+            "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
+            "    }\n"
+            "  } } } }\n"
+            "}\n"));
 }
 
 Test(threads, stand_beside_threads_over_the_elements)
 {
-    static const char *const axes[][2] = {{"threadIdx.y", "threadIdx.x"}, {"threadIdx.x", "threadIdx.y"}, {"threadIdx.x", "threadIdx.z"}};
+    static const char *const axes[][2] = {
+        {"threadIdx.y", "threadIdx.x"}, {"threadIdx.x", "threadIdx.y"}, {"threadIdx.x", "threadIdx.z"}};
 
     for (int i = 0; i < 3; i++)
         for (int nk = 5; nk <= 64; nk += nk < 8 ? 3 : nk) {
-            const ir_program *p = through("all", "cuda", parse(beside(axes[i][0], axes[i][1], nk, "blockIdx.x")), false);
+            const ir_program *p =
+                through("all", "cuda", parse(beside(axes[i][0], axes[i][1], nk, "blockIdx.x")), false);
 
             cr_assert(p, "%s", tec_context_error(cx));
             for (int64_t n = 0; n <= 9; n += 3)
@@ -213,12 +269,14 @@ static const char *on_two_axes(int ny, const char *outer, int nx, const char *in
     return base_format(cx,
                        "program p(symbol n, A: f32[n, 70], out C: f32[n]) {\n"
                        "  for y in 0..n %s { for k.0 in 0..%d { for k.1 in 0..%d %s { for k.2 in 0..%d %s {\n"
-                       "    block C(y = y in 0..n, k reduce = k.0*%d + k.1*%d + k.2 in 0..70) where k.0*%d + k.1*%d + k.2 < 70 {\n"
+                       "    block C(y = y in 0..n, k reduce = k.0*%d + k.1*%d + k.2 in 0..70) where k.0*%d + "
+                       "k.1*%d + k.2 < 70 {\n"
                        "      reads A[y, k] writes C[y] init { C[y] = 1.0 } C[y] sum= A[y, k]\n"
                        "    }\n"
                        "  } } } }\n"
                        "}\n",
-                       around, (70 + nx * ny - 1) / (nx * ny), ny, outer, nx, inner, nx * ny, nx, nx * ny, nx);
+                       around, (70 + nx * ny - 1) / (nx * ny), ny, outer, nx, inner, nx * ny, nx, nx * ny,
+                       nx);
 }
 
 Test(threads, of_two_axes_reduce_together)
@@ -228,8 +286,10 @@ Test(threads, of_two_axes_reduce_together)
     for (int i = 0; i < 4; i++)
         for (int turn = 0; turn < 2; turn++) {
             int ny = sizes[i][turn], nx = sizes[i][1 - turn];
-            const char *outer = turn ? "threadIdx.x" : "threadIdx.y", *inner = turn ? "threadIdx.y" : "threadIdx.x";
-            const ir_program *p = through("all", "cuda", parse(on_two_axes(ny, outer, nx, inner, "blockIdx.x")), false);
+            const char *outer = turn ? "threadIdx.x" : "threadIdx.y",
+                       *inner = turn ? "threadIdx.y" : "threadIdx.x";
+            const ir_program *p =
+                through("all", "cuda", parse(on_two_axes(ny, outer, nx, inner, "blockIdx.x")), false);
 
             cr_assert(p, "%s", tec_context_error(cx));
             for (int64_t n = 0; n <= 2; n++)
@@ -242,5 +302,6 @@ Test(threads, random_shapes)
     uint64_t state = 77;
 
     for (int i = 0; i < 25; i++)
-        same_as_serial(1 + (int)base_random_below(&state, 70), base_random_below(&state, 2) ? "threadIdx.x" : "threadIdx.y");
+        same_as_serial(1 + (int)base_random_below(&state, 70),
+                       base_random_below(&state, 2) ? "threadIdx.x" : "threadIdx.y");
 }

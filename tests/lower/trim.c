@@ -22,7 +22,8 @@ Test(trim, skips_padding_taps)
 
 Test(trim, shortens_a_tail)
 {
-    const char *text = PROGRAM("  for x.0 in 0..floordiv(n + 3, 4) { for x.1 in 0..4 { if x.0*4 + x.1 < n { B[x.0*4 + x.1] = A[x.0*4 + x.1] } } }\n");
+    const char *text = PROGRAM("  for x.0 in 0..floordiv(n + 3, 4) { for x.1 in 0..4 { if x.0*4 + x.1 < n { "
+                               "B[x.0*4 + x.1] = A[x.0*4 + x.1] } } }\n");
 
     HAS_NOT("if", after("trim", AVX512, text));
     same_meaning("trim", AVX512, text, SIZES(0, 1, 3, 4, 9));
@@ -40,7 +41,8 @@ Test(trim, understands_negative_and_large_coefficients)
 Test(trim, moves_a_condition_out_of_loops_that_it_does_not_use)
 {
     const char *text = PROGRAM("  for x in 0..n { B[x] = 0.0 }\n"
-                               "  for i in 0..9 { for x in 0..1 { for j in 0..3 unrolled { if i*4 + x < n { B[i*4 + x] = 1.0 } } } }\n");
+                               "  for i in 0..9 { for x in 0..1 { for j in 0..3 unrolled { if i*4 + x < n { "
+                               "B[i*4 + x] = 1.0 } } } }\n");
 
     HAS("for j in 0..3 unrolled {\n          B[", after("trim", AVX512, text));
     same_meaning("trim", AVX512, text, SIZES(0, 1, 30));
@@ -48,10 +50,11 @@ Test(trim, moves_a_condition_out_of_loops_that_it_does_not_use)
 
 Test(trim, takes_the_common_conjuncts_of_a_sequence_outside)
 {
-    const char *text = PROGRAM("  for x.0 in 0..floordiv(n + 3, 4) { for x.1 in 0..4 {\n"
-                               "    if x.0*4 + x.1 < n { B[x.0*4 + x.1] = 0.0 }\n"
-                               "    for k in 0..3 { if x.0*4 + x.1 < n { B[x.0*4 + x.1] = B[x.0*4 + x.1] + A[x.0*4 + x.1] } }\n"
-                               "  } }\n");
+    const char *text = PROGRAM(
+        "  for x.0 in 0..floordiv(n + 3, 4) { for x.1 in 0..4 {\n"
+        "    if x.0*4 + x.1 < n { B[x.0*4 + x.1] = 0.0 }\n"
+        "    for k in 0..3 { if x.0*4 + x.1 < n { B[x.0*4 + x.1] = B[x.0*4 + x.1] + A[x.0*4 + x.1] } }\n"
+        "  } }\n");
 
     HAS_NOT("if", after("trim", AVX512, text));
     same_meaning("trim", AVX512, text, SIZES(0, 1, 3, 4, 9));
@@ -72,8 +75,9 @@ Test(trim, leaves_conditions_of_vectorised_loops_and_of_loads)
 
 Test(trim, trims_a_vectorised_loop_to_constants)
 {
-    HAS("for x in 1..+6 vectorised",
-        after("trim", AVX512, "program p(out B: f32[8]) {\n  for x in 0..8 vectorised { if 1 <= x && x < 7 { B[x] = 1.0 } }\n}\n"));
+    HAS("for x in 1..+6 vectorised", after("trim", AVX512,
+                                           "program p(out B: f32[8]) {\n  for x in 0..8 vectorised { if 1 <= "
+                                           "x && x < 7 { B[x] = 1.0 } }\n}\n"));
 }
 
 Test(trim, keeps_an_else)
@@ -84,7 +88,8 @@ Test(trim, keeps_an_else)
     same_meaning("trim", AVX512, text, SIZES(0, 3, 9));
 }
 
-/* Threads in pairs hand each other a value: a loop with bounds of its own for each pair would have no place where all meet. */
+/* Threads in pairs hand each other a value: a loop with bounds of its own for each pair would have no place
+ * where all meet. */
 Test(trim, keeps_the_bounds_of_loops_in_which_threads_meet)
 {
     static const char text[] = "program p(A: f32[8, 8], out B: f32[8, 8]) {\n"
@@ -99,6 +104,8 @@ Test(trim, keeps_the_bounds_of_loops_in_which_threads_meet)
 
     HAS("for k in 0..8 {", after("trim", "cuda", meet));
     same_meaning("trim,barriers", "cuda", base_format(cx, text, "local", "tx"), SIZES(1));
-    HAS("for k in 0..min(8, 9 - floordiv(tx, 2))", after("trim", "cuda", base_format(cx, text, "local", "tx")));
-    same_results(through("barriers", "cuda", parse(meet), false), through("trim,barriers", "cuda", parse(meet), false), 1, 3, "trim");
+    HAS("for k in 0..min(8, 9 - floordiv(tx, 2))",
+        after("trim", "cuda", base_format(cx, text, "local", "tx")));
+    same_results(through("barriers", "cuda", parse(meet), false),
+                 through("trim,barriers", "cuda", parse(meet), false), 1, 3, "trim");
 }

@@ -39,14 +39,15 @@ Test(vthread, keeps_one_copy_of_what_is_the_same_for_all)
 
 Test(vthread, copies_lets_conditions_and_loops_that_differ)
 {
-    const char *text = "program p(symbol n, A: f32[n, 3], out B: f32[n, 3]) {\n"
-                       "  for y in 0..n { for v in 0..3 vthread {\n"
-                       "    let d = A[y, v] + 1.0 {\n"
-                       "      B[y, v] = d\n"
-                       "      if v < 2 { for i in 0..v { B[y, v] = B[y, v]*d + f32(i) } } else { B[y, v] = d*d }\n"
-                       "    }\n"
-                       "  } }\n"
-                       "}\n";
+    const char *text =
+        "program p(symbol n, A: f32[n, 3], out B: f32[n, 3]) {\n"
+        "  for y in 0..n { for v in 0..3 vthread {\n"
+        "    let d = A[y, v] + 1.0 {\n"
+        "      B[y, v] = d\n"
+        "      if v < 2 { for i in 0..v { B[y, v] = B[y, v]*d + f32(i) } } else { B[y, v] = d*d }\n"
+        "    }\n"
+        "  } }\n"
+        "}\n";
 
     HAS_NOT("vthread", after("vthread", AVX512, text));
     same_meaning("vthread", AVX512, text, SIZES(0, 1, 4));
@@ -64,7 +65,8 @@ Test(vthread, nests)
                  "      for k in 0..8 { B[u, v, k] = T[7 - k] }\n"
                  "    } }\n"
                  "  } }\n"
-                 "}\n", SIZES(1));
+                 "}\n",
+                 SIZES(1));
 }
 
 /* The inner loop leaves two lets of one variable behind. */
@@ -79,7 +81,8 @@ Test(vthread, nests_around_a_let)
     same_meaning("vthread", AVX512, text, SIZES(1));
 }
 
-/* Copies of one shape are one array; of several shapes each thread has its own, and what holds it is written out. */
+/* Copies of one shape are one array; of several shapes each thread has its own, and what holds it is written
+ * out. */
 Test(vthread, writes_out_what_holds_buffers_of_several_shapes)
 {
     const char *text = "program p(A: f32[3, 8], out B: f32[3, 8]) {\n"
@@ -97,23 +100,34 @@ Test(vthread, writes_out_what_holds_buffers_of_several_shapes)
 Test(vthread, refuses_an_extent_that_is_no_constant)
 {
     HAS("cannot interleave 'v': expected a constant extent up to 256, found 'n'",
-        refusal("vthread", AVX512, "program p(symbol n, A: f32[n], out B: f32[n]) {\n  for v in 0..n vthread { B[v] = A[v] }\n}\n"));
+        refusal(
+            "vthread", AVX512,
+            "program p(symbol n, A: f32[n], out B: f32[n]) {\n  for v in 0..n vthread { B[v] = A[v] }\n}\n"));
 }
 
-/* Blocks of random statements over a buffer of the thread, one common input, and the thread's row of the output. */
+/* Blocks of random statements over a buffer of the thread, one common input, and the thread's row of the
+ * output. */
 static const char *random_program(uint64_t *state)
 {
     base_text t = {0};
     int threads = 1 + (int)base_random_below(state, 4), stages = 1 + (int)base_random_below(state, 3);
 
-    base_addf(cx, &t, "program p(A: f32[8], B: f32[4, 8], out C: f32[4, 8]) {\n  for y in 0..4 { for x in 0..8 { C[y, x] = 0.0 } }\n");
-    base_addf(cx, &t, "  for v in %d..+%d vthread { allocate T: f32[8] @local { for i in 0..8 { T[i] = %s }\n", threads < 4 ? 1 : 0,
-              threads < 4 ? threads : 4, base_random_below(state, 2) ? "A[i]" : "B[v, i]");
+    base_addf(cx, &t,
+              "program p(A: f32[8], B: f32[4, 8], out C: f32[4, 8]) {\n  for y in 0..4 { for x in 0..8 { "
+              "C[y, x] = 0.0 } }\n");
+    base_addf(
+        cx, &t, "  for v in %d..+%d vthread { allocate T: f32[8] @local { for i in 0..8 { T[i] = %s }\n",
+        threads < 4 ? 1 : 0, threads < 4 ? threads : 4, base_random_below(state, 2) ? "A[i]" : "B[v, i]");
     for (int i = 0; i < stages; i++)
         switch (base_random_below(state, 4)) {
-        case 0: base_addf(cx, &t, "    for k in 0..8 { if (k + v) %% 2 == 0 { C[v, k] = C[v, k] + T[7 - k] } }\n"); break;
+        case 0:
+            base_addf(cx, &t,
+                      "    for k in 0..8 { if (k + v) %% 2 == 0 { C[v, k] = C[v, k] + T[7 - k] } }\n");
+            break;
         case 1: base_addf(cx, &t, "    for k in 0..v + 2 { T[k] = T[k + 1] + A[k] }\n"); break;
-        case 2: base_addf(cx, &t, "    let d = T[v] { for k in 0..8 { C[v, k] = C[v, k] + d*B[v, k] } }\n"); break;
+        case 2:
+            base_addf(cx, &t, "    let d = T[v] { for k in 0..8 { C[v, k] = C[v, k] + d*B[v, k] } }\n");
+            break;
         default: base_addf(cx, &t, "    for k in 0..8 { T[k] = A[k] + 1.0\n C[v, k] = T[k] }\n"); break;
         }
     base_addf(cx, &t, "  } }\n}\n");

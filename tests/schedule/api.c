@@ -1,4 +1,5 @@
-/* tests/schedule/api.c -- each function of tec/schedule.h takes the step that its line in a trace says, and gives the names that it made. */
+/* tests/schedule/api.c -- each function of tec/schedule.h takes the step that its line in a trace says, and
+ * gives the names that it made. */
 #include "ir/build.h"
 #include "tec/schedule.h"
 #include "tests/schedule/run.h"
@@ -10,7 +11,8 @@ static const char two[] = "def f(n, A: f32[24, 30], B: f32[30, 16]) {\n"
                           "  C[y, x] = sum[k](P[y, k] * B[k, x])\n"
                           "  D[y, x] = C[y, x] + 1\n"
                           "  return D\n}";
-static const char stencil[] = "def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 1] + P[i + 2] return C }";
+static const char stencil[] =
+    "def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 1] + P[i + 2] return C }";
 
 /* The trace is this, and a replay of it gives the same tree. */
 static void traces(const sched *s, const char *text, const char *expected)
@@ -46,13 +48,14 @@ Test(schedule_api, loops)
     const char *fused = tec_fuse(s, d[0], d[1]);
     are_loops(s, &fused, 1);
     cr_assert(tec_parallel(s, fused) && tec_vectorize(s, d[3]) && tec_unroll(s, d[2]));
-    traces(s, two, "C.k.0, C.k.1, C.k.2 = split(C.k, _, 5, 2)\n"
-                   "C.y.0, C.y.1 = split(C.y, _, 12, shift_inwards)\n"
-                   "reorder(C.y.0, C.k.0, C.y.1, C.k.1)\n"
-                   "D.y.0, D.x.0, D.y.1, D.x.1 = tile(D.y, D.x, 6, 8)\n"
-                   "P.y.0, P.y.1 = cut(P.y, 10)\n"
-                   "D.y.0~D.x.0 = fuse(D.y.0, D.x.0)\n"
-                   "parallel(D.y.0~D.x.0)\nvectorize(D.x.1)\nunroll(D.y.1)\n");
+    traces(s, two,
+           "C.k.0, C.k.1, C.k.2 = split(C.k, _, 5, 2)\n"
+           "C.y.0, C.y.1 = split(C.y, _, 12, shift_inwards)\n"
+           "reorder(C.y.0, C.k.0, C.y.1, C.k.1)\n"
+           "D.y.0, D.x.0, D.y.1, D.x.1 = tile(D.y, D.x, 6, 8)\n"
+           "P.y.0, P.y.1 = cut(P.y, 10)\n"
+           "D.y.0~D.x.0 = fuse(D.y.0, D.x.0)\n"
+           "parallel(D.y.0~D.x.0)\nvectorize(D.x.1)\nunroll(D.y.1)\n");
 }
 
 Test(schedule_api, a_refused_step_gives_no_names)
@@ -72,7 +75,8 @@ Test(schedule_api, places)
 {
     sched *s = schedule_of(two);
 
-    cr_assert(tec_compute_at(s, "P", "C.y") && tec_reverse_compute_at(s, "D", "C.y") && tec_compute_root(s, "P") && tec_compute_inline(s, "P"));
+    cr_assert(tec_compute_at(s, "P", "C.y") && tec_reverse_compute_at(s, "D", "C.y") &&
+              tec_compute_root(s, "P") && tec_compute_inline(s, "P"));
     traces(s, two, "compute_at(P, C.y)\nreverse_compute_at(D, C.y)\ncompute_root(P)\ncompute_inline(P)\n");
     s = schedule_of(two);
     cr_assert_str_eq(tec_cache_write(s, "C", "local"), "C.cache.local");
@@ -88,8 +92,9 @@ Test(schedule_api, caches)
     cr_assert_str_eq(tec_cache_read_n(s, "B", "global", NULL, 0), "B.cache.global");
     cr_assert_str_eq(tec_cache_write_at(s, "C", "local", "C.y"), "C.cache.local");
     cr_assert(tec_set_scope(s, "P", "shared"));
-    traces(s, two, "P.cache.local = cache_read(P, local, C)\nB.cache.global = cache_read(B, global)\n"
-                   "C.cache.local = cache_write(C, local, C.y)\nset_scope(P, shared)\n");
+    traces(s, two,
+           "P.cache.local = cache_read(P, local, C)\nB.cache.global = cache_read(B, global)\n"
+           "C.cache.local = cache_write(C, local, C.y)\nset_scope(P, shared)\n");
 }
 
 Test(schedule_api, reductions)
@@ -100,7 +105,9 @@ Test(schedule_api, reductions)
     cr_assert(tec_split(s, "C.k", k, TEC_INFER, 5));
     cr_assert_str_eq(tec_rfactor(s, k[0], 1), "C.rf");
     cr_assert_str_eq(tec_decompose_reduction(s, "C", "C.y"), "C.init");
-    traces(s, two, "C.k.0, C.k.1 = split(C.k, _, 5)\nC.rf = rfactor(C.k.0, 1)\nC.init = decompose_reduction(C, C.y)\n");
+    traces(
+        s, two,
+        "C.k.0, C.k.1 = split(C.k, _, 5)\nC.rf = rfactor(C.k.0, 1)\nC.init = decompose_reduction(C, C.y)\n");
 }
 
 Test(schedule_api, memory)
@@ -109,7 +116,9 @@ Test(schedule_api, memory)
 
     cr_assert(tec_storage_align(s, "P", 0, 32, 1) && tec_prefetch(s, "B", "C.k", 2));
     cr_assert(tec_transform_layout(s, "C", "(y, x) -> (floordiv(x, 8), y, x % 8)", NULL));
-    traces(s, two, "storage_align(P, 0, 32, 1)\nprefetch(B, C.k, 2)\ntransform_layout(C, (y, x) -> (floordiv(x, 8), y, x % 8))\n");
+    traces(s, two,
+           "storage_align(P, 0, 32, 1)\nprefetch(B, C.k, 2)\ntransform_layout(C, (y, x) -> (floordiv(x, 8), "
+           "y, x % 8))\n");
     s = schedule_of(two);
     cr_assert(tec_buffer_bind(s, "P", "(32, 1)", 4, 16) && tec_pragma(s, "C", "note", ir_int(cx, 3)));
     cr_assert_str_eq(tec_blockize(s, "D.x"), "D");
@@ -135,7 +144,8 @@ Test(schedule_api, steps_in_time)
 
 Test(schedule_api, threads)
 {
-    static const char sums[] = "def f(n, m, A: f32[n, 7]) { P[y] = sum[k](A[y, k]) C[y, x: m] = P[y] * 2.0 return C }";
+    static const char sums[] =
+        "def f(n, m, A: f32[n, 7]) { P[y] = sum[k](A[y, k]) C[y, x: m] = P[y] * 2.0 return C }";
     sched *s = schedule_of(two);
     const char *out[2], *y[2];
 
@@ -143,8 +153,9 @@ Test(schedule_api, threads)
     cr_assert(tec_bind(s, y[1], "threadIdx.y") && tec_bind(s, "D.x", "threadIdx.x"));
     cr_assert(tec_env_threads(s, y[0], out, "threadIdx.y", "threadIdx.x"));
     are_loops(s, out, 2);
-    traces(s, two, "D.y.0, D.y.1 = split(D.y, _, 4)\nbind(D.y.1, threadIdx.y)\nbind(D.x, threadIdx.x)\n"
-                   "D.y.0.threadIdx.y, D.y.0.threadIdx.x = env_threads(D.y.0, threadIdx.y, threadIdx.x)\n");
+    traces(s, two,
+           "D.y.0, D.y.1 = split(D.y, _, 4)\nbind(D.y.1, threadIdx.y)\nbind(D.x, threadIdx.x)\n"
+           "D.y.0.threadIdx.y, D.y.0.threadIdx.x = env_threads(D.y.0, threadIdx.y, threadIdx.x)\n");
     s = schedule_of(sums);
     cr_assert(tec_compute_at(s, "P", "C.x") && tec_store_predicate(s, "P", "C.x"));
     traces(s, sums, "compute_at(P, C.x)\nstore_predicate(P, C.x)\n");

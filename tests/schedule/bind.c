@@ -3,7 +3,8 @@
 
 TestSuite(bind, .init = open_context, .fini = close_context);
 
-static const char matmul[] = "def mm(n, A: f32[n, 24], B: f32[24, 40]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char matmul[] =
+    "def mm(n, A: f32[n, 24], B: f32[24, 40]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
 static const char sums[] = "def f(n, A: f32[n, 37]) { S[y] = sum[k](A[y, k]) return S }";
 
 Test(bind, takes_blocks_and_threads)
@@ -14,7 +15,8 @@ Test(bind, takes_blocks_and_threads)
 Test(bind, refuses_an_unknown_axis)
 {
     refuses(schedule_of(matmul), "bind(C.y, lane)",
-            "'lane' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z or "
+            "'lane' is no thread axis: expected blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, "
+            "threadIdx.y, threadIdx.z or "
             "vthread");
 }
 
@@ -23,7 +25,8 @@ Test(bind, refuses_a_block_inside_threads)
     sched *s = schedule_of(matmul);
 
     does(s, "bind(C.x, threadIdx.x)\nsplit(C.k, _, 4)");
-    refuses(s, "bind(C.k.0, blockIdx.x)", "'C.k.0' would run as blockIdx.x inside 'C.x', which is threadIdx.x");
+    refuses(s, "bind(C.k.0, blockIdx.x)",
+            "'C.k.0' would run as blockIdx.x inside 'C.x', which is threadIdx.x");
 }
 
 Test(bind, refuses_two_extents_of_one_axis)
@@ -39,18 +42,25 @@ Test(bind, refuses_two_extents_of_one_axis)
 Test(bind, lets_threads_reduce_together)
 {
     does(schedule_of(sums), "ko, ki = split(S.k, _, 8)\nbind(S.y, blockIdx.x)\nbind(ki, threadIdx.x)");
-    does(schedule_of(sums), "ko, ki = split(S.k, 8, _)\nbind(ko, threadIdx.y)\nyo, yi = split(S.y, _, 4)\nbind(yi, threadIdx.x)");
-    does(schedule_of(sums), "k0, k1, k2 = split(S.k, _, 4, 8)\nbind(S.y, blockIdx.x)\nbind(k1, threadIdx.y)\nbind(k2, threadIdx.x)");
+    does(
+        schedule_of(sums),
+        "ko, ki = split(S.k, 8, _)\nbind(ko, threadIdx.y)\nyo, yi = split(S.y, _, 4)\nbind(yi, threadIdx.x)");
+    does(schedule_of(sums), "k0, k1, k2 = split(S.k, _, 4, 8)\nbind(S.y, blockIdx.x)\nbind(k1, "
+                            "threadIdx.y)\nbind(k2, threadIdx.x)");
     does(schedule_of("def f(A: f32[3, 20]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"),
          "ko, ki = split(S.k, _, 8)\nbind(S.y, blockIdx.x)\nbind(ki, threadIdx.x)");
 }
 
 Test(bind, hands_the_result_of_threads_to_others_through_shared_memory)
 {
-    sched *s = schedule_of("def f(n, A: f32[n, 32]) { S[y] = sum[k](A[y, k]) D[y, x] = A[y, x] / S[y] return D }");
+    sched *s =
+        schedule_of("def f(n, A: f32[n, 32]) { S[y] = sum[k](A[y, k]) D[y, x] = A[y, x] / S[y] return D }");
 
-    does(s, "bind(D.y, blockIdx.x)\ncompute_at(S, D.y)\nset_scope(S, shared)\nbind(S.k, threadIdx.x)\nbind(D.x, threadIdx.x)");
-    refuses(s, "set_scope(S, local)", "'S' is a reduction over the threads of 'S.k', and its result 'S' is not where all of them see it");
+    does(s, "bind(D.y, blockIdx.x)\ncompute_at(S, D.y)\nset_scope(S, shared)\nbind(S.k, "
+            "threadIdx.x)\nbind(D.x, threadIdx.x)");
+    refuses(
+        s, "set_scope(S, local)",
+        "'S' is a reduction over the threads of 'S.k', and its result 'S' is not where all of them see it");
 }
 
 Test(bind, refuses_a_reduction_whose_result_its_threads_do_not_see)
@@ -58,8 +68,9 @@ Test(bind, refuses_a_reduction_whose_result_its_threads_do_not_see)
     sched *s = schedule_of("def f(n, A: f32[n, 32]) { S[y] = sum[k](A[y, k]) D[y] = S[y] + 1.0 return D }");
 
     does(s, "compute_at(S, D.y)\nyo, yi = split(D.y, _, 4)\nbind(yo, blockIdx.x)\nbind(yi, threadIdx.y)");
-    refuses(s, "bind(S.k, threadIdx.x)",
-            "'S' is a reduction over the threads of 'S.k', and its result 'S' is not where all of them see it");
+    refuses(
+        s, "bind(S.k, threadIdx.x)",
+        "'S' is a reduction over the threads of 'S.k', and its result 'S' is not where all of them see it");
 }
 
 Test(bind, refuses_threads_that_share_an_ordered_reduction)
@@ -69,11 +80,13 @@ Test(bind, refuses_threads_that_share_an_ordered_reduction)
                              "  for S.k in 0..8 { block S(y = 0 in 0..1, k reduce = S.k in 0..8) {\n"
                              "    reads A[k] writes S[y] init { S[y] = 0.0 } S[y] horner= A[k] } }\n"
                              "}\n"),
-            "bind(S.k, threadIdx.x)", "'S.k' is a reduction loop of 'S', whose combiner is not declared associative and commutative");
-    refuses(schedule_of("def f(A: f32[4, 6]) { S[y] = sum[k](A[y, k]) return S }"), "y = fuse(S.y, S.k)\nbind(y, threadIdx.x)",
+            "bind(S.k, threadIdx.x)",
+            "'S.k' is a reduction loop of 'S', whose combiner is not declared associative and commutative");
+    refuses(schedule_of("def f(A: f32[4, 6]) { S[y] = sum[k](A[y, k]) return S }"),
+            "y = fuse(S.y, S.k)\nbind(y, threadIdx.x)",
             "loop 'S.y~S.k' runs over a spatial and a reduction axis of 'S'");
-    refuses(schedule_of("def f(n, m, A: f32[n, m]) { S[y] = sum[k](A[y, k]) return S }"), "bind(S.k, threadIdx.x)",
-            "the extent 'm' of 'S.k' is not a constant");
+    refuses(schedule_of("def f(n, m, A: f32[n, m]) { S[y] = sum[k](A[y, k]) return S }"),
+            "bind(S.k, threadIdx.x)", "the extent 'm' of 'S.k' is not a constant");
     refuses(schedule_of(sums), "bind(S.k, blockIdx.x)", "'S.k' is a reduction loop of 'S'");
 }
 
@@ -83,7 +96,8 @@ Test(bind, refuses_a_result_that_others_use_before_it_is_complete)
 
     does(s, "ko, ki = split(S.k, _, 8)\ncache_write(S, shared, ko)");
     refuses(s, "bind(S.k.1, threadIdx.x)",
-            "'S.k.1' is a reduction loop of 'S', and 'S.cache.shared.load' uses 'S.cache.shared' before the reduction is complete");
+            "'S.k.1' is a reduction loop of 'S', and 'S.cache.shared.load' uses 'S.cache.shared' before the "
+            "reduction is complete");
 }
 
 Test(bind, keeps_the_reading_of_one_thread_apart_from_what_others_fill)
@@ -92,11 +106,12 @@ Test(bind, keeps_the_reading_of_one_thread_apart_from_what_others_fill)
 
     does(s, "cache_read(A, warp)\nbind(C.y, blockIdx.x)\nbind(C.x, threadIdx.x)");
     refuses(s, "compute_at(A.cache.warp, C.x)",
-            "'C.x' is threadIdx.x, and it is not proven that iterations of 'C.x' write distinct elements of 'A.cache.warp'");
+            "'C.x' is threadIdx.x, and it is not proven that iterations of 'C.x' write distinct elements of "
+            "'A.cache.warp'");
 }
 
-/* Sums in registers over all of k, tiles of both operands fetched by all threads at each block of k: whether the threads are bound before
- * the tiles get their place or after it, the tree is the same. */
+/* Sums in registers over all of k, tiles of both operands fetched by all threads at each block of k: whether
+ * the threads are bound before the tiles get their place or after it, the tree is the same. */
 Test(bind, shares_tiles_of_a_product_among_threads_in_either_order)
 {
     static const char tiles[] = "cache_write(C, local)\n"
@@ -106,13 +121,15 @@ Test(bind, shares_tiles_of_a_product_among_threads_in_either_order)
                                 "compute_at(C, xt)\n"
                                 "k0, k1 = split(C.k, _, 8)\n"
                                 "reorder(k0, k1, C.y, C.x)\n";
-    static const char threads[] = "bind(y0, blockIdx.y)\nbind(x0, blockIdx.x)\nbind(yt, threadIdx.y)\nbind(xt, threadIdx.x)\n";
+    static const char threads[] =
+        "bind(y0, blockIdx.y)\nbind(x0, blockIdx.x)\nbind(yt, threadIdx.y)\nbind(xt, threadIdx.x)\n";
     static const char shared[] = "cache_read(A, shared)\ncache_read(B, shared)\n"
                                  "compute_at(A.cache.shared, k0)\ncompute_at(B.cache.shared, k0)\n";
-    static const char fetch[] = "fa = fuse(A.cache.shared.ax0, A.cache.shared.ax1)\na0, a1, a2 = split(fa, _, 4, 4)\n"
-                                "bind(a1, threadIdx.y)\nbind(a2, threadIdx.x)\n"
-                                "fb = fuse(B.cache.shared.ax0, B.cache.shared.ax1)\nb0, b1, b2 = split(fb, _, 4, 4)\n"
-                                "bind(b1, threadIdx.y)\nbind(b2, threadIdx.x)\n";
+    static const char fetch[] =
+        "fa = fuse(A.cache.shared.ax0, A.cache.shared.ax1)\na0, a1, a2 = split(fa, _, 4, 4)\n"
+        "bind(a1, threadIdx.y)\nbind(a2, threadIdx.x)\n"
+        "fb = fuse(B.cache.shared.ax0, B.cache.shared.ax1)\nb0, b1, b2 = split(fb, _, 4, 4)\n"
+        "bind(b1, threadIdx.y)\nbind(b2, threadIdx.x)\n";
     const char *tree[2];
 
     for (int late = 0; late < 2; late++) {
@@ -122,5 +139,6 @@ Test(bind, shares_tiles_of_a_product_among_threads_in_either_order)
         tree[late] = ir_program_text(cx, sched_tree(s));
     }
     cr_assert_str_eq(tree[0], tree[1]);
-    cr_assert(strstr(tree[0], "for A.cache.shared.ax0~A.cache.shared.ax1.2 in 0..4 threadIdx.x {"), "%s", tree[0]);
+    cr_assert(strstr(tree[0], "for A.cache.shared.ax0~A.cache.shared.ax1.2 in 0..4 threadIdx.x {"), "%s",
+              tree[0]);
 }

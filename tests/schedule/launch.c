@@ -12,16 +12,20 @@ static const char rnn[] = "def rnn(t, n, X: f32[t, n, 5], U: f32[5, 5]) where t 
 /* A recurrence in which each element goes its own way. */
 static const char decay[] = "def decay(t, X: f32[t, 6, 7]) where t >= 1 {\n"
                             "  scan cell[s: t + 1] {\n    init c[s: 1, i: 6, j: 7] = 1.0\n"
-                            "    update d[s, i: 6, j: 7] = c[s - 1, i, j] * 0.5\n    update c[s, i, j] = d[s, i, j] + X[s - 1, i, j]\n  }\n  return c\n}\n";
+                            "    update d[s, i: 6, j: 7] = c[s - 1, i, j] * 0.5\n    update c[s, i, j] = "
+                            "d[s, i, j] + X[s - 1, i, j]\n  }\n  return c\n}\n";
 
 Test(launch, the_blocks_of_all_steps_are_one_loop_around)
 {
     sched *s = schedule_of(rnn);
 
-    does(s, "set_scope(g, shared)\nbind(g.i, blockIdx.x)\nbind(h.i, blockIdx.x)\nbind(g.j, threadIdx.x)\nbind(h.j, threadIdx.x)\n"
+    does(s, "set_scope(g, shared)\nbind(g.i, blockIdx.x)\nbind(h.i, blockIdx.x)\nbind(g.j, "
+            "threadIdx.x)\nbind(h.j, threadIdx.x)\n"
             "b = env_threads(cell.s, blockIdx.x)");
-    cr_assert(strstr(tree_text(s), "for cell.s.blockIdx.x in 0..n blockIdx.x {\n  for cell.s in"), "%s", tree_text(s));
-    cr_assert(strstr(sched_trace_text(cx, s), "cell.s.blockIdx.x = env_threads(cell.s, blockIdx.x)\n"), "%s", sched_trace_text(cx, s));
+    cr_assert(strstr(tree_text(s), "for cell.s.blockIdx.x in 0..n blockIdx.x {\n  for cell.s in"), "%s",
+              tree_text(s));
+    cr_assert(strstr(sched_trace_text(cx, s), "cell.s.blockIdx.x = env_threads(cell.s, blockIdx.x)\n"), "%s",
+              sched_trace_text(cx, s));
     cr_assert_null(sched_loop(s, "g.i"));
 }
 
@@ -38,9 +42,12 @@ Test(launch, can_be_replayed)
 
 Test(launch, threads_that_keep_to_their_elements_go_around_time)
 {
-    does(schedule_of(decay), "bind(d.j, threadIdx.x)\nbind(c.j, threadIdx.x)\nenv_threads(cell.s, threadIdx.x)");
-    does(schedule_of(decay), "d0, d1 = split(d.j, 4, _)\nbind(d0, threadIdx.x)\nc0, c1 = split(c.j, 4, _)\nbind(c0, threadIdx.x)\n"
-                             "env_threads(cell.s, threadIdx.x)");
+    does(schedule_of(decay),
+         "bind(d.j, threadIdx.x)\nbind(c.j, threadIdx.x)\nenv_threads(cell.s, threadIdx.x)");
+    does(
+        schedule_of(decay),
+        "d0, d1 = split(d.j, 4, _)\nbind(d0, threadIdx.x)\nc0, c1 = split(c.j, 4, _)\nbind(c0, threadIdx.x)\n"
+        "env_threads(cell.s, threadIdx.x)");
 }
 
 /* Loops in the way are crossed, as long as nothing is handed on across. */
@@ -54,7 +61,8 @@ Test(launch, without_loops_over_blocks_there_is_one_block)
 {
     sched *s = schedule_of(rnn);
 
-    does(s, "set_scope(g, shared)\nbind(g.j, threadIdx.x)\nbind(h.j, threadIdx.x)\nenv_threads(cell.s, blockIdx.x)");
+    does(s, "set_scope(g, shared)\nbind(g.j, threadIdx.x)\nbind(h.j, threadIdx.x)\nenv_threads(cell.s, "
+            "blockIdx.x)");
     cr_assert(strstr(tree_text(s), "for cell.s.blockIdx.x in 0..1 blockIdx.x {"), "%s", tree_text(s));
 }
 
@@ -66,7 +74,8 @@ Test(launch, keeps_to_the_rules_of_bind)
     refuses(s, "env_threads(cell.s, threadIdx.x, blockIdx.x)",
             "'cell.s.blockIdx.x' would run as blockIdx.x inside 'cell.s.threadIdx.x', which is threadIdx.x");
     does(s, "bind(c.first.i, blockIdx.x)");
-    refuses(s, "env_threads(cell.s, blockIdx.x)", "blockIdx.x has 1 iterations at 'cell.s.blockIdx.x', but 6 at 'c.first.i'");
+    refuses(s, "env_threads(cell.s, blockIdx.x)",
+            "blockIdx.x has 1 iterations at 'cell.s.blockIdx.x', but 6 at 'c.first.i'");
     refuses(s, "env_threads(c.i, threadIdx.x)", "loop 'c.i' is threadIdx.y already");
 }
 

@@ -5,7 +5,8 @@ TestSuite(loops, .init = open_context, .fini = close_context);
 
 static const char copy10[] = "def f(A: f32[10]) { C[i] = A[i] * 2 return C }";
 static const char copy24[] = "def f(A: f32[24]) { C[i] = A[i] * 2 return C }";
-static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char matmul[] =
+    "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
 static const char rows[] = "def f(A: f32[6, 10]) { C[y] = sum[k](A[y, k]) return C }";
 
 /* ---- split ---- */
@@ -47,17 +48,19 @@ Test(loops, a_second_split_compares_with_the_loop_and_not_with_the_domain)
     sched *s = schedule_of(copy24);
 
     does(s, "a, b = split(C.i, _, 12)\nsplit(b, _, 5)");
-    looks(s, "for C.i.0 in 0..2 {\n"
-             "  for C.i.1.0 in 0..3 {\n"
-             "    for C.i.1.1 in 0..5 {\n"
-             "      block C(i = C.i.0 * 12 + C.i.1.0 * 5 + C.i.1.1 in 0..24) where C.i.1.0 * 5 + C.i.1.1 < 12 {\n"
-             "        reads A[i]\n"
-             "        writes C[i]\n"
-             "        C[i] = A[i] * 2.0\n"
-             "      }\n"
-             "    }\n"
-             "  }\n"
-             "}\n");
+    looks(
+        s,
+        "for C.i.0 in 0..2 {\n"
+        "  for C.i.1.0 in 0..3 {\n"
+        "    for C.i.1.1 in 0..5 {\n"
+        "      block C(i = C.i.0 * 12 + C.i.1.0 * 5 + C.i.1.1 in 0..24) where C.i.1.0 * 5 + C.i.1.1 < 12 {\n"
+        "        reads A[i]\n"
+        "        writes C[i]\n"
+        "        C[i] = A[i] * 2.0\n"
+        "      }\n"
+        "    }\n"
+        "  }\n"
+        "}\n");
 }
 
 Test(loops, split_into_three_guards_the_whole_sum)
@@ -68,7 +71,8 @@ Test(loops, split_into_three_guards_the_whole_sum)
     looks(s, "for C.i.0 in 0..2 {\n"
              "  for C.i.1 in 0..2 {\n"
              "    for C.i.2 in 0..3 {\n"
-             "      block C(i = (C.i.0 * 2 + C.i.1) * 3 + C.i.2 in 0..10) where C.i.0 * 6 + C.i.1 * 3 + C.i.2 < 10 {\n"
+             "      block C(i = (C.i.0 * 2 + C.i.1) * 3 + C.i.2 in 0..10) where C.i.0 * 6 + C.i.1 * 3 + "
+             "C.i.2 < 10 {\n"
              "        reads A[i]\n"
              "        writes C[i]\n"
              "        C[i] = A[i] * 2.0\n"
@@ -96,7 +100,8 @@ Test(loops, split_of_a_symbolic_extent_rounds_up)
              "  for C.y.1 in 0..4 {\n"
              "    for C.x in 0..16 {\n"
              "      for C.k in 0..12 {\n"
-             "        block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) where C.y.0 * 4 + C.y.1 "
+             "        block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) "
+             "where C.y.0 * 4 + C.y.1 "
              "< n {\n"
              "          reads A[y, k], B[k, x]\n"
              "          writes C[y, x]\n"
@@ -140,12 +145,13 @@ Test(loops, split_refuses_a_single_factor)
 
 Test(loops, split_refuses_products_that_overflow)
 {
-    refuses(schedule_of(copy10), "split(C.i, _, 4000000000, 4000000000)", "the product of the factors is too large");
+    refuses(schedule_of(copy10), "split(C.i, _, 4000000000, 4000000000)",
+            "the product of the factors is too large");
 }
 
 Test(loops, split_refuses_a_loop_that_does_not_exist)
 {
-    refuses(schedule_of(copy10), "split(C.j, _, 2)", "there is no loop 'C.j'");
+    refuses(schedule_of(copy10), "split(C.j, _, 2)", "there is no loop 'C.j'; did you mean 'C.i'?");
 }
 
 Test(loops, split_refuses_an_annotated_loop_and_later_steps_go_on)
@@ -260,8 +266,9 @@ Test(loops, shift_inwards_refuses_loops_shorter_than_a_tile)
 
 Test(loops, shift_inwards_refuses_a_reduction_loop)
 {
-    refuses(schedule_of(rows), "split(C.k, _, 4, shift_inwards)",
-            "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.k'");
+    refuses(
+        schedule_of(rows), "split(C.k, _, 4, shift_inwards)",
+        "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.k'");
 }
 
 Test(loops, shift_inwards_refuses_a_spatial_loop_inside_a_reduction)
@@ -269,8 +276,9 @@ Test(loops, shift_inwards_refuses_a_spatial_loop_inside_a_reduction)
     sched *s = schedule_of("def f(A: f32[6, 10]) { C[y] = sum[k](A[y, k]) return C }");
 
     does(s, "reorder(C.k, C.y)");
-    refuses(s, "split(C.y, _, 4, shift_inwards)",
-            "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.y'");
+    refuses(
+        s, "split(C.y, _, 4, shift_inwards)",
+        "shift_inwards repeats instances of 'C', but its reduction over 'C.k' is not completed inside 'C.y'");
 }
 
 Test(loops, a_shifted_reduction_that_completes_inside_keeps_its_meaning)
@@ -278,7 +286,8 @@ Test(loops, a_shifted_reduction_that_completes_inside_keeps_its_meaning)
     sched *s = schedule_of(rows);
 
     does(s, "split(C.y, _, 4, shift_inwards)");
-    refuses(s, "parallel(C.y.0)", "it is not proven that iterations of 'C.y.0' write distinct elements of 'C'");
+    refuses(s, "parallel(C.y.0)",
+            "it is not proven that iterations of 'C.y.0' write distinct elements of 'C'");
 }
 
 /* ---- cut ---- */
@@ -332,7 +341,8 @@ Test(loops, cut_of_a_reduction_initialises_once)
 
 Test(loops, cut_refuses_a_point_outside)
 {
-    refuses(schedule_of(copy10), "cut(C.i, 11)", "it is not proven that 11 lies within 0..10, the range of 'C.i'");
+    refuses(schedule_of(copy10), "cut(C.i, 11)",
+            "it is not proven that 11 lies within 0..10, the range of 'C.i'");
 }
 
 Test(loops, cut_refuses_empty_parts)
@@ -344,14 +354,18 @@ Test(loops, cut_refuses_empty_parts)
 /* The first part has no term; its init runs all the same. */
 Test(loops, cut_keeps_the_init_of_a_part_without_terms)
 {
-    static const char *const axes[] = {"y = C.y in 0..4, k reduce = C.k in 0..8", "k reduce = C.k in 0..8, y = C.y in 0..4"};
+    static const char *const axes[] = {"y = C.y in 0..4, k reduce = C.k in 0..8",
+                                       "k reduce = C.k in 0..8, y = C.y in 0..4"};
 
     for (int i = 0; i < BASE_COUNT(axes); i++)
-        does(schedule_of_tree(base_format(cx, "program f(A: f32[4, 8], out C: f32[4]) {\n"
-                                              "  for C.y in 0..4 { for C.k in 0..8 {\n"
-                                              "    block C(%s) where C.k >= 3 {\n"
-                                              "      reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] } } }\n"
-                                              "}\n", axes[i])),
+        does(schedule_of_tree(
+                 base_format(cx,
+                             "program f(A: f32[4, 8], out C: f32[4]) {\n"
+                             "  for C.y in 0..4 { for C.k in 0..8 {\n"
+                             "    block C(%s) where C.k >= 3 {\n"
+                             "      reads A[y, k] writes C[y] init { C[y] = 0.0 } C[y] sum= A[y, k] } } }\n"
+                             "}\n",
+                             axes[i])),
              "cut(C.k, 3)");
 }
 
@@ -376,7 +390,8 @@ Test(loops, fuse_takes_the_variables_apart_again)
     does(s, "C.y~C.x = fuse(C.y, C.x)");
     looks(s, "for C.y~C.x in 0..n * 16 {\n"
              "  for C.k in 0..12 {\n"
-             "    block C(y = floordiv(C.y~C.x, 16) in 0..n, x = C.y~C.x % 16 in 0..16, k reduce = C.k in 0..12) {\n"
+             "    block C(y = floordiv(C.y~C.x, 16) in 0..n, x = C.y~C.x % 16 in 0..16, k reduce = C.k in "
+             "0..12) {\n"
              "      reads A[y, k], B[k, x]\n"
              "      writes C[y, x]\n"
              "      init {\n"
@@ -408,16 +423,18 @@ Test(loops, fuse_takes_three_loops)
 }
 
 /* Extents of a tree may be negative where nothing runs: -2 times -4 iterations are none. */
-static const char maybe_negative[] = "program f(symbol n, symbol m, A: f32[n, m], out S: f32[1]) {\n"
-                                     "  for S.init.x in 0..1 { block S.init(x = S.init.x in 0..1) { writes S[x] S[x] = 0.0 } }\n"
-                                     "  for S.k in 0..n - 5 { for S.l in 0..m - 7 {\n"
-                                     "    block S(x = 0 in 0..1, k reduce = S.k in 0..n - 5, l reduce = S.l in 0..m - 7) {\n"
-                                     "      reads A[k, l] writes S[x] S[x] sum= A[k, l] } } }\n"
-                                     "}\n";
+static const char maybe_negative[] =
+    "program f(symbol n, symbol m, A: f32[n, m], out S: f32[1]) {\n"
+    "  for S.init.x in 0..1 { block S.init(x = S.init.x in 0..1) { writes S[x] S[x] = 0.0 } }\n"
+    "  for S.k in 0..n - 5 { for S.l in 0..m - 7 {\n"
+    "    block S(x = 0 in 0..1, k reduce = S.k in 0..n - 5, l reduce = S.l in 0..m - 7) {\n"
+    "      reads A[k, l] writes S[x] S[x] sum= A[k, l] } } }\n"
+    "}\n";
 
 Test(loops, fuse_of_two_extents_that_may_be_negative_runs_only_where_both_run)
 {
-    const char *const traces[] = {"fuse(S.k, S.l)", "split(S.l, _, 3)\nfuse(S.k, S.l.0, S.l.1)", "reorder(S.l, S.k)\nsplit(S.k, _, 2)\nfuse(S.l, S.k.0)",
+    const char *const traces[] = {"fuse(S.k, S.l)", "split(S.l, _, 3)\nfuse(S.k, S.l.0, S.l.1)",
+                                  "reorder(S.l, S.k)\nsplit(S.k, _, 2)\nfuse(S.l, S.k.0)",
                                   "tile(S.k, S.l, 2, 3)\nfuse(S.k.0, S.l.0)", "rfactor(S.l, 0)"};
 
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
@@ -438,7 +455,8 @@ Test(loops, fuse_cuts_an_extent_off_only_where_both_may_be_negative)
     sched *s = schedule_of_tree(maybe_negative), *t = schedule_of(matmul);
 
     does(s, "fuse(S.k, S.l)");
-    cr_assert(strstr(tree_text(s), "for S.k~S.l in 0..max(0, n - 5) * m - max(0, n - 5) * 7 {"), "%s", tree_text(s));
+    cr_assert(strstr(tree_text(s), "for S.k~S.l in 0..max(0, n - 5) * m - max(0, n - 5) * 7 {"), "%s",
+              tree_text(s));
     does(t, "fuse(C.y, C.x)");
     cr_assert(strstr(tree_text(t), "for C.y~C.x in 0..n * 16 {"), "%s", tree_text(t));
 }
@@ -451,12 +469,14 @@ Test(loops, fuse_refuses_loops_that_are_not_nested_directly)
 Test(loops, fuse_refuses_a_spatial_loop_with_a_reduction_that_may_be_empty)
 {
     refuses(schedule_of("def f(n, A: f32[6, n]) { C[y] = sum[k](A[y, k]) return C }"), "fuse(C.y, C.k)",
-            "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would initialise 'C'");
+            "it is not proven that reduction loop 'C.k' runs at all; fused with a spatial loop nothing would "
+            "initialise 'C'");
 }
 
 Test(loops, cut_gives_each_part_its_own_halo_of_a_parallel_loop)
 {
-    sched *s = schedule_of("def f(A: f32[7, 8]) { P[y, x] = A[y, x] * 2 Q[y, x: 7] = P[y, x] + P[y, x + 1] return Q }");
+    sched *s = schedule_of(
+        "def f(A: f32[7, 8]) { P[y, x] = A[y, x] * 2 Q[y, x: 7] = P[y, x] + P[y, x + 1] return Q }");
 
     does(s, "compute_at(P, Q.x)\nparallel(Q.x)\ncut(Q.y, 3)");
     cr_assert(sched_tree(s)->n_buffers == 2, "%s", tree_text(s));
@@ -468,7 +488,8 @@ Test(loops, fuse_refuses_a_part_of_a_reduction_that_may_be_empty_behind_one_that
 
     does(s, "C.k.0, C.k.1 = split(C.k, 3, _)\nfuse(C.y, C.k.0)");
     refuses(s, "fuse(C.y~C.k.0, C.k.1)",
-            "it is not proven that reduction loop 'C.k.1' runs at all; fused with a spatial loop nothing would initialise 'C'");
+            "it is not proven that reduction loop 'C.k.1' runs at all; fused with a spatial loop nothing "
+            "would initialise 'C'");
 }
 
 Test(loops, fuse_refuses_a_reduction_with_a_loop_that_repeats_points)
@@ -479,7 +500,8 @@ Test(loops, fuse_refuses_a_reduction_with_a_loop_that_repeats_points)
     does(s, "split(C.y, _, 4, shift_inwards)\nreorder(C.y.0, C.y.1, C.k)");
     before = sched_tree(s);
     cr_assert_not(sched_replay(s, "test", "fuse(C.y.1, C.k)\nfuse(C.y.0, C.y.1~C.k)"));
-    cr_assert(strstr(sched_error(s), "the instances of 'C' are not proven to be distinct"), "%s", sched_error(s));
+    cr_assert(strstr(sched_error(s), "the instances of 'C' are not proven to be distinct"), "%s",
+              sched_error(s));
     cr_assert(sched_tree(s) == before);
 }
 
@@ -516,12 +538,14 @@ Test(loops, tile_needs_two_factors)
 
 Test(loops, cut_leaves_a_buffer_that_nothing_reads_whole)
 {
-    does(schedule_of("def f(A: f32[10]) { P[i] = A[i] * 2 C[i] = A[i] + 1 return C }"), "cut(P.i, 4)\ncache_write(P'2, global)");
+    does(schedule_of("def f(A: f32[10]) { P[i] = A[i] * 2 C[i] = A[i] + 1 return C }"),
+         "cut(P.i, 4)\ncache_write(P'2, global)");
 }
 
 Test(loops, cut_gives_each_part_its_own_private_buffers)
 {
-    sched *s = schedule_of("def f(A: f32[10, 8]) { P[y, x] = A[y, x] * 2 C[y: 9, x] = P[y, x] + P[y + 1, x] return C }");
+    sched *s = schedule_of(
+        "def f(A: f32[10, 8]) { P[y, x] = A[y, x] * 2 C[y: 9, x] = P[y, x] + P[y + 1, x] return C }");
 
     does(s, "compute_at(P, C.x)\nvectorize(C.x)\ncut(C.y, 4)");
     cr_assert(sched_tree(s)->n_buffers == 2, "%s", tree_text(s));
@@ -531,7 +555,8 @@ Test(loops, fuse_keeps_what_guards_the_initialisation)
 {
     sched *s = schedule_of("def f(n, A: f32[n, 3]) { C[y] = sum[k](A[y, k]) return C }");
 
-    does(s, "C.k.0, C.k.1 = split(C.k, _, 4)\nC.k.0.0, C.k.0.1 = split(C.k.0, _, 3)\na, b, c = split(C.k.0.0, _, 5, 2)");
+    does(s, "C.k.0, C.k.1 = split(C.k, _, 4)\nC.k.0.0, C.k.0.1 = split(C.k.0, _, 3)\na, b, c = "
+            "split(C.k.0.0, _, 5, 2)");
     refuses(s, "a = fuse(C.k.0.0.2, C.k.0.1)",
             "a condition on 'C.k.0.0.2' guards the initialisation of 'C', and 'C.k.0.1' is a reduction loop");
 }

@@ -3,14 +3,15 @@
 
 TestSuite(order, .init = open_context, .fini = close_context);
 
-static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char matmul[] =
+    "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
 
 /* ---- reorder ---- */
 
 Test(order, parallel_refuses_a_reduction_that_nobody_reads)
 {
-    refuses(schedule_of("def f(A: f32[4]) { S[y: 1] = sum[k: 4](A[k]) T[x: 3] = A[x] return T }"), "parallel(S.k)",
-            "'S.k' is a reduction loop of 'S'");
+    refuses(schedule_of("def f(A: f32[4]) { S[y: 1] = sum[k: 4](A[k]) T[x: 3] = A[x] return T }"),
+            "parallel(S.k)", "'S.k' is a reduction loop of 'S'");
 }
 
 Test(order, reorder_permutes_a_nest)
@@ -55,7 +56,8 @@ Test(order, the_order_of_the_milestone_keeps_its_meaning)
              "    for C.k in 0..12 {\n"
              "      for C.y.1 in 0..4 unrolled {\n"
              "        for C.x.1 in 0..8 vectorised {\n"
-             "          block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x.0 * 8 + C.x.1 in 0..16, k reduce = C.k in 0..12) where "
+             "          block C(y = C.y.0 * 4 + C.y.1 in 0..n, x = C.x.0 * 8 + C.x.1 in 0..16, k reduce = "
+             "C.k in 0..12) where "
              "C.y.0 * 4 + C.y.1 < n {\n"
              "            reads A[y, k], B[k, x]\n"
              "            writes C[y, x]\n"
@@ -113,26 +115,28 @@ Test(order, reorder_refuses_to_leave_a_loop_that_the_bounds_use)
 }
 
 /* C[0] = sum over k of A[k] * x^k in Horner's way: the combiner is neither associative nor commutative. */
-static const char horner[] = "program f(A: f32[3, 4], out C: f32[5]) {\n"
-                             "  combiner horner(x: f32; y: f32) = (x * 2.0 + y) identity (0.0)\n"
-                             "  for C.i in 0..5 {\n"
-                             "    for C.k in 0..3 {\n"
-                             "      for C.l in 0..4 {\n"
-                             "        block C(i = C.i in 0..5, k reduce = C.k in 0..3, l reduce = C.l in 0..4) {\n"
-                             "          reads A[k, l]\n"
-                             "          writes C[i]\n"
-                             "          init { C[i] = 0.0 }\n"
-                             "          C[i] horner= A[k, l]\n"
-                             "        }\n"
-                             "      }\n"
-                             "    }\n"
-                             "  }\n"
-                             "}\n";
+static const char horner[] =
+    "program f(A: f32[3, 4], out C: f32[5]) {\n"
+    "  combiner horner(x: f32; y: f32) = (x * 2.0 + y) identity (0.0)\n"
+    "  for C.i in 0..5 {\n"
+    "    for C.k in 0..3 {\n"
+    "      for C.l in 0..4 {\n"
+    "        block C(i = C.i in 0..5, k reduce = C.k in 0..3, l reduce = C.l in 0..4) {\n"
+    "          reads A[k, l]\n"
+    "          writes C[i]\n"
+    "          init { C[i] = 0.0 }\n"
+    "          C[i] horner= A[k, l]\n"
+    "        }\n"
+    "      }\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
 
 Test(order, reorder_refuses_to_change_the_order_of_horners_terms)
 {
     refuses(schedule_of_tree(horner), "reorder(C.l, C.k)",
-            "it would exchange the reduction loops 'C.k' and 'C.l' of 'C', whose combiner is not declared associative and "
+            "it would exchange the reduction loops 'C.k' and 'C.l' of 'C', whose combiner is not declared "
+            "associative and "
             "commutative");
 }
 
@@ -163,8 +167,8 @@ Test(order, parallel_takes_a_fused_loop)
 
 Test(order, parallel_takes_a_fused_loop_of_tiles_with_its_init_apart)
 {
-    does(schedule_of(matmul),
-         "tile(C.y, C.x, 4, 8)\nf = fuse(C.y.0, C.x.0)\nreorder(C.k, C.y.1, C.x.1)\ndecompose_reduction(C, C.k)\nparallel(f)");
+    does(schedule_of(matmul), "tile(C.y, C.x, 4, 8)\nf = fuse(C.y.0, C.x.0)\nreorder(C.k, C.y.1, "
+                              "C.x.1)\ndecompose_reduction(C, C.k)\nparallel(f)");
 }
 
 Test(order, parallel_refuses_a_parallel_loop_inside)
@@ -210,29 +214,35 @@ static const char neighbours[] = "program f(A: f32[8], out Q: f32[8]) {\n"
 
 Test(order, parallel_refuses_iterations_that_read_what_others_write)
 {
-    refuses(schedule_of_tree(neighbours), "parallel(i)",
-            "it is not proven that each iteration of 'i' uses only its own elements of 'P', which 'P' writes");
+    refuses(
+        schedule_of_tree(neighbours), "parallel(i)",
+        "it is not proven that each iteration of 'i' uses only its own elements of 'P', which 'P' writes");
 }
 
 Test(order, vectorize_refuses_iterations_that_read_what_others_write)
 {
-    refuses(schedule_of_tree(neighbours), "vectorize(i)",
-            "it is not proven that each iteration of 'i' uses only its own elements of 'P', which 'P' writes");
+    refuses(
+        schedule_of_tree(neighbours), "vectorize(i)",
+        "it is not proven that each iteration of 'i' uses only its own elements of 'P', which 'P' writes");
 }
 
 Test(order, parallel_takes_recomputed_halos)
 {
-    sched *s = schedule_of("def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 1] + P[i + 2] return C }");
+    sched *s =
+        schedule_of("def f(A: f32[34]) { P[i] = A[i] * 2 C[i: 32] = P[i] + P[i + 1] + P[i + 2] return C }");
 
     does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nparallel(C.i.0)");
 }
 
-/* The parallel loop fuses tiles of both axes, so what it owns is no box of its own; but each inner tile makes its halo anew. */
+/* The parallel loop fuses tiles of both axes, so what it owns is no box of its own; but each inner tile makes
+ * its halo anew. */
 Test(order, parallel_takes_halos_of_an_inner_loop)
 {
-    sched *s = schedule_of("def f(A: f32[10, 10]) { P[y, x] = A[y, x] * 2 C[y: 8, x: 8] = P[y, x] + P[y + 2, x + 2] return C }");
+    sched *s = schedule_of(
+        "def f(A: f32[10, 10]) { P[y, x] = A[y, x] * 2 C[y: 8, x: 8] = P[y, x] + P[y + 2, x + 2] return C }");
 
-    does(s, "split(C.y, _, 2, 2)\nsplit(C.x, _, 2)\nreorder(C.y.0, C.x.0, C.y.1, C.y.2, C.x.1)\nfuse(C.y.0, C.x.0)\n"
+    does(s, "split(C.y, _, 2, 2)\nsplit(C.x, _, 2)\nreorder(C.y.0, C.x.0, C.y.1, C.y.2, C.x.1)\nfuse(C.y.0, "
+            "C.x.0)\n"
             "compute_at(P, C.y.1)\nparallel(C.y.0~C.x.0)");
 }
 
@@ -241,7 +251,9 @@ Test(order, parallel_refuses_halos_that_an_earlier_iteration_made)
     sched *s = schedule_of("def f(A: f32[10]) { P[x] = A[x] * 2 C[x: 8] = P[x] + P[x + 2] return C }");
 
     does(s, "split(C.x, _, 2)\ncompute_at(P, C.x.0)\ncut(P.x, 2)");
-    refuses(s, "parallel(C.x.0)", "it is not proven that each iteration of 'C.x.0' uses only its own elements of 'P', which 'P' writes");
+    refuses(s, "parallel(C.x.0)",
+            "it is not proven that each iteration of 'C.x.0' uses only its own elements of 'P', which 'P' "
+            "writes");
 }
 
 /* Whatever its iterations would do to each other, a loop that runs once has no others. */
@@ -251,12 +263,14 @@ Test(order, a_loop_of_one_iteration_runs_at_the_same_time_as_itself)
 
     does(schedule_of(vector), "split(C.i, _, 8)\nparallel(C.i.0)\nvectorize(C.i.1)");
     does(schedule_of("def f(A: f32[1, 8]) { S[k: 1] = sum[j: 8](A[k, j]) return S }"), "parallel(S.k)");
-    does(schedule_of("def f(A: f32[1]) { S[i: 2] = sum[k: 1](A[k]) return S }"), "reorder(S.k, S.i)\nparallel(S.k)");
+    does(schedule_of("def f(A: f32[1]) { S[i: 2] = sum[k: 1](A[k]) return S }"),
+         "reorder(S.k, S.i)\nparallel(S.k)");
 }
 
 Test(order, a_guarded_split_of_a_loop_that_runs_once_runs_once)
 {
-    sched *s = schedule_of("def f(A: f32[1, 34]) { P[b: 1, i: 34] = A[b, i] * 2.0 C[b: 1, i: 32] = P[b, i] + P[b, i + 2] return C }");
+    sched *s = schedule_of("def f(A: f32[1, 34]) { P[b: 1, i: 34] = A[b, i] * 2.0 C[b: 1, i: 32] = P[b, i] + "
+                           "P[b, i + 2] return C }");
 
     does(s, "split(C.i, _, 8)\ncompute_at(P, C.i.0)\nsplit(P.b, _, 4)\nparallel(C.i.0)\nsplit(C.b, _, 4)\n");
     s = schedule_of("def f(A: f32[1, 8]) { C[b: 1, i: 8] = A[b, i] + 1.0 return C }");
@@ -308,7 +322,8 @@ Test(order, parallel_takes_tiles_of_a_fused_halo)
 
 Test(order, parallel_takes_parts_of_a_fused_loop_of_unknown_size)
 {
-    static const char rows[] = "def f(n, m, A: f32[n, m]) where n >= 1 && m >= 1 { C[y, x] = A[y, x] + 1.0 return C }";
+    static const char rows[] =
+        "def f(n, m, A: f32[n, m]) where n >= 1 && m >= 1 { C[y, x] = A[y, x] + 1.0 return C }";
 
     does(schedule_of("def f(n, A: f32[n, 32]) where n >= 1 { C[y, x] = A[y, x] + 1.0 return C }"),
          "all = fuse(C.y, C.x)\na, b = split(all, 8, _)\nparallel(a)");
@@ -338,7 +353,8 @@ Test(order, vectorize_gives_lanes_of_a_reduction_a_result_each)
     looks(s, "for S.y in 0..3 {\n"
              "  for S.k.0 in 0..5 {\n"
              "    for S.k.1 in 0..8 vectorised {\n"
-             "      block S(y = S.y in 0..3, k reduce = S.k.0 * 8 + S.k.1 in 0..37) where S.k.0 * 8 + S.k.1 < 37 {\n"
+             "      block S(y = S.y in 0..3, k reduce = S.k.0 * 8 + S.k.1 in 0..37) where S.k.0 * 8 + S.k.1 "
+             "< 37 {\n"
              "        reads A[y, k]\n"
              "        writes S[y]\n"
              "        init {\n"
@@ -353,7 +369,8 @@ Test(order, vectorize_gives_lanes_of_a_reduction_a_result_each)
 
 Test(order, vectorize_takes_the_lanes_of_a_tuple)
 {
-    does(schedule_of("def f(A: f32[3, 16]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"), "vectorize(S.k)");
+    does(schedule_of("def f(A: f32[3, 16]) { S(V, I)[y] = argmax[k](A[y, k], k) return V, I }"),
+         "vectorize(S.k)");
 }
 
 Test(order, vectorize_refuses_the_lanes_of_a_combiner_that_keeps_its_order)

@@ -1,10 +1,12 @@
-/* tests/schedule/pipeline.c -- pipeline and double_buffer: what they note; tests/error has what is refused. */
+/* tests/schedule/pipeline.c -- pipeline and double_buffer: what they note; tests/error has what is
+ * refused. */
 #include "tests/schedule/run.h"
 
 TestSuite(pipeline, .init = open_context, .fini = close_context);
 
 /* Two stages of work for each row: P is private to an iteration of C.y, Q to one of its own. */
-static const char rows[] = "def f(n, A: f32[n, 12]) { P[y, x] = A[y, x] * 2.0 Q[y, x: 12] = P[y, x] + P[y, 11 - x] C[y, x: 12] = Q[y, 11 - x] return C }";
+static const char rows[] = "def f(n, A: f32[n, 12]) { P[y, x] = A[y, x] * 2.0 Q[y, x: 12] = P[y, x] + P[y, "
+                           "11 - x] C[y, x: 12] = Q[y, 11 - x] return C }";
 
 #define INSIDE "compute_at(Q, C.y)\ncompute_at(P, C.y)\n"
 

@@ -4,7 +4,8 @@
 
 TestSuite(prefetch, .init = open_context, .fini = close_context);
 
-static const char product[] = "def f(n, A: f32[n, 20], B: f32[20, 7]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char product[] =
+    "def f(n, A: f32[n, 20], B: f32[20, 7]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
 
 Test(prefetch, notes_the_distance)
 {

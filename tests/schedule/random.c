@@ -1,8 +1,8 @@
-/* tests/schedule/random.c -- random definitions under random steps: whatever is accepted keeps the meaning, whatever is
- * refused changes nothing.
+/* tests/schedule/random.c -- random definitions under random steps: whatever is accepted keeps the meaning,
+ * whatever is refused changes nothing.
  *
- * A failure prints the seed, the definition, and the trace up to the first step that breaks it. TEC_SEED and TEC_CASES choose
- * others, TEC_TRACE=1 prints each case before its next step.
+ * A failure prints the seed, the definition, and the trace up to the first step that breaks it. TEC_SEED and
+ * TEC_CASES choose others, TEC_TRACE=1 prints each case before its next step.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -43,26 +43,33 @@ static void add_matmul(base_text *t)
 
 static void add_conv(base_text *t)
 {
-    int h = 3 + below(5), kernel = 1 + below(3), stride = 1 + below(2), pad = below(2), out = (h + 2 * pad - kernel) / stride + 1;
+    int h = 3 + below(5), kernel = 1 + below(3), stride = 1 + below(2), pad = below(2),
+        out = (h + 2 * pad - kernel) / stride + 1;
 
-    base_addf(cx, t, "def conv(A: f32[%d, %d, 2], W: f32[%d, %d, 2, 3], B: f32[3]) {\n", h, h, kernel, kernel);
-    base_addf(cx, t, "  P[y: %d, x: %d, c] = select(y >= %d && y < %d && x >= %d && x < %d, A[y - %d, x - %d, c], 0)\n",
-              h + 2 * pad, h + 2 * pad, pad, h + pad, pad, h + pad, pad, pad);
-    base_addf(cx, t, "  C[y: %d, x: %d, o] = sum[i: %d, j: %d, c](P[y * %d + i, x * %d + j, c] * W[i, j, c, o])\n", out, out,
-              kernel, kernel, stride, stride);
+    base_addf(cx, t, "def conv(A: f32[%d, %d, 2], W: f32[%d, %d, 2, 3], B: f32[3]) {\n", h, h, kernel,
+              kernel);
+    base_addf(
+        cx, t,
+        "  P[y: %d, x: %d, c] = select(y >= %d && y < %d && x >= %d && x < %d, A[y - %d, x - %d, c], 0)\n",
+        h + 2 * pad, h + 2 * pad, pad, h + pad, pad, h + pad, pad, pad);
+    base_addf(cx, t,
+              "  C[y: %d, x: %d, o] = sum[i: %d, j: %d, c](P[y * %d + i, x * %d + j, c] * W[i, j, c, o])\n",
+              out, out, kernel, kernel, stride, stride);
     base_add(cx, t, "  E[y, x, o] = C[y, x, o] + B[o]\n  R[y, x, o] = max(E[y, x, o], 0)\n  return R\n}");
 }
 
 static void add_normalise(base_text *t)
 {
     base_addf(cx, t,
-              "def norm(n, A: f32[n, %d]) {\n  M[y] = max[k](A[y, k])\n  D[y, x] = A[y, x] - M[y]\n  S[y] = sum[k](D[y, k] * "
+              "def norm(n, A: f32[n, %d]) {\n  M[y] = max[k](A[y, k])\n  D[y, x] = A[y, x] - M[y]\n  S[y] = "
+              "sum[k](D[y, k] * "
               "D[y, k])\n",
               1 + below(9));
     base_add(cx, t, "  Z[y, x] = D[y, x] + S[y]\n  return Z\n}");
 }
 
-/* A read of one-dimensional stage k (extent from[k]) by one of extent n: shifted, strided, reversed, or guarded. */
+/* A read of one-dimensional stage k (extent from[k]) by one of extent n: shifted, strided, reversed, or
+ * guarded. */
 static void add_read(base_text *t, int k, int from, int n)
 {
     int way = below(5), slack = from - n;
@@ -127,23 +134,28 @@ static const char *step_back(const char *name, int back)
     }
 }
 
-/* Two states of different dtypes, with what is computed within a step; or one that a row at a time adds up. */
+/* Two states of different dtypes, with what is computed within a step; or one that a row at a time adds
+ * up. */
 static void add_recurrence(base_text *t)
 {
     int first = 1 + below(2);
 
     if (below(3) == 0) {
-        base_add(cx, t, "def prefix(n, m, A: i32[n, m]) where n >= 1 {\n  scan S[t: n] {\n    init h[t: 1, j: m] = A[0, j]\n");
+        base_add(cx, t,
+                 "def prefix(n, m, A: i32[n, m]) where n >= 1 {\n  scan S[t: n] {\n    init h[t: 1, j: m] = "
+                 "A[0, j]\n");
         base_addf(cx, t, "    update h[t, j] = %s[t, j] + h[t - 1, j]\n  }\n", below(2) ? "A" : "2 * A");
         base_add(cx, t, below(2) ? "  R[t, j] = h[t, j] - 1\n  return R\n}" : "  return h\n}");
         return;
     }
-    base_addf(cx, t, "def rec(n, m, A: i32[n, m], W: i32[m, m]) where n >= %d, m >= 2 {\n  scan S[t: n] {\n", first);
-    base_addf(cx, t, "    init g[t: %d, j: m] = A[0, j] + i32(t)\n    init h[t: %d, j: m] = i64(A[t, j])\n", first, first);
+    base_addf(cx, t, "def rec(n, m, A: i32[n, m], W: i32[m, m]) where n >= %d, m >= 2 {\n  scan S[t: n] {\n",
+              first);
+    base_addf(cx, t, "    init g[t: %d, j: m] = A[0, j] + i32(t)\n    init h[t: %d, j: m] = i64(A[t, j])\n",
+              first, first);
     base_addf(cx, t, "    update x[t, j: m] = A[t, j] * %s\n", below(2) ? "2" : step_back("g", first));
     base_addf(cx, t, "    update g[t, j] = x[t, j] + %s\n", step_back("g", 1));
-    base_addf(cx, t, "    update h[t, j] = i64(%s) + h[t - %d, j] + i64(g[t, %s])\n  }\n", step_back("g", first), first,
-              below(2) ? "j" : "(j + 1) % m");
+    base_addf(cx, t, "    update h[t, j] = i64(%s) + h[t - %d, j] + i64(g[t, %s])\n  }\n",
+              step_back("g", first), first, below(2) ? "j" : "(j + 1) % m");
     base_add(cx, t, below(2) ? "  R[j] = h[n - 1, j] * 2\n  return R\n}" : "  return h, g\n}");
 }
 
@@ -255,7 +267,8 @@ static void random_split(sched *s)
                 NULL);
 }
 
-/* A dimension tiled, its remainder going last; the last one swizzled by the first; or all the other way round. */
+/* A dimension tiled, its remainder going last; the last one swizzled by the first; or all the other way
+ * round. */
 static void random_layout(sched *s)
 {
     const char *name = any_buffer(s);
@@ -280,7 +293,8 @@ static void random_layout(sched *s)
     }
     if (way == 0)
         base_addf(cx, &map, ", i%d %% %d", tiled, by);
-    sched_transform_layout(s, name, base_format(cx, "(%s) -> (%s)", vars.data, map.data), below(3) ? NULL : "1");
+    sched_transform_layout(s, name, base_format(cx, "(%s) -> (%s)", vars.data, map.data),
+                           below(3) ? NULL : "1");
 }
 
 static void random_step(sched *s)
@@ -359,8 +373,8 @@ static const char *blame(const char *text, const char *trace, uint64_t data)
             return base_format(cx, "the trace does not replay: %s\n%s", sched_error(t), trace);
         const char *d = difference(before, sched_tree(t), data);
         if (d)
-            return base_format(cx, "%s\n%s\nafter:\n%s\n%s", text, base_strndup(cx, trace, (size_t)(end - trace)), tree_text(t),
-                               d);
+            return base_format(cx, "%s\n%s\nafter:\n%s\n%s", text,
+                               base_strndup(cx, trace, (size_t)(end - trace)), tree_text(t), d);
     }
     return "it works when it is replayed";
 }
@@ -381,15 +395,16 @@ static int run_case(uint64_t seed)
             fprintf(stderr, "%s\n%s", text, sched_trace_text(cx, s));
         random_step(s);
         if (sched_failed(s))
-            cr_assert(sched_tree(s) == was, "seed %llu: a refused step changed the tree: %s", (unsigned long long)seed,
-                      sched_error(s));
-        cr_assert(tec_context_status(cx) == TEC_OK, "seed %llu: %s\n%s%s", (unsigned long long)seed, tec_context_error(cx), text,
-                  sched_trace_text(cx, s));
+            cr_assert(sched_tree(s) == was, "seed %llu: a refused step changed the tree: %s",
+                      (unsigned long long)seed, sched_error(s));
+        cr_assert(tec_context_status(cx) == TEC_OK, "seed %llu: %s\n%s%s", (unsigned long long)seed,
+                  tec_context_error(cx), text, sched_trace_text(cx, s));
         accepted += !sched_failed(s);
         sched_clear(s);
     }
     const char *d = difference(before, sched_tree(s), seed);
-    cr_assert(!d, "seed %llu: %s\n%s", (unsigned long long)seed, d, blame(text, sched_trace_text(cx, s), seed));
+    cr_assert(!d, "seed %llu: %s\n%s", (unsigned long long)seed, d,
+              blame(text, sched_trace_text(cx, s), seed));
     return accepted;
 }
 

@@ -41,8 +41,10 @@ Test(rfactor, makes_partial_results_that_a_second_block_reduces)
 
 Test(rfactor, starts_partial_results_that_have_no_point)
 {
-    does(schedule_of("def f(A: f32[3, 2]) { S[y] = sum[k](A[y, k]) return S }"), "ko, ki = split(S.k, _, 4)\nrfactor(ki, 0)");
-    does(schedule_of("def f(A: f32[3, 2]) { S[y] = prod[k](A[y, k]) return S }"), "ko, ki = split(S.k, _, 4)\nrfactor(ki, 0)");
+    does(schedule_of("def f(A: f32[3, 2]) { S[y] = sum[k](A[y, k]) return S }"),
+         "ko, ki = split(S.k, _, 4)\nrfactor(ki, 0)");
+    does(schedule_of("def f(A: f32[3, 2]) { S[y] = prod[k](A[y, k]) return S }"),
+         "ko, ki = split(S.k, _, 4)\nrfactor(ki, 0)");
     does(schedule_of("def f(A: f32[3, 0]) { S[y] = max[k](A[y, k]) return S }"), "rfactor(S.k, 1)");
 }
 
@@ -63,7 +65,8 @@ Test(rfactor, gives_lanes_and_threads_a_result_each)
 
 Test(rfactor, copies_spatial_loops_inside_the_reduction)
 {
-    sched *s = schedule_of("def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+    sched *s = schedule_of(
+        "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
 
     does(s, "xo, xi = split(C.x, _, 5)\nko, ki = split(C.k, _, 4)\nreorder(ko, ki, xi)\nvectorize(xi)\n"
             "rfactor(ko, 2)\ndecompose_reduction(C, C.k.0'2)");

@@ -4,11 +4,15 @@
 
 TestSuite(rolling, .init = open_context, .fini = close_context);
 
-static const char blur[] = "def f(n, A: f32[n + 2, 6]) { P[y, x] = A[y, x] * 2 C[y: n, x] = P[y, x] + P[y + 1, x] * 3 + P[y + 2, x] return C }";
-static const char strided[] = "def f(A: f32[21]) { P[y] = A[y] * A[y] C[y: 9] = sum[k: 5](P[y * 2 + k]) return C }";
-static const char padded[] = "def f(A: f32[12, 5]) { P[y, x] = A[y, x] * 2 "
-                             "C[y, x] = select(y >= 1, P[y - 1, x], 0) + P[y, x] + select(y < 11, P[y + 1, x], 0) return C }";
-static const char chain[] = "def f(A: f32[16]) { O[y] = A[y] + 1 P[y: 14] = O[y] + O[y + 2] C[y: 12] = P[y] + P[y + 2] return C }";
+static const char blur[] = "def f(n, A: f32[n + 2, 6]) { P[y, x] = A[y, x] * 2 C[y: n, x] = P[y, x] + P[y + "
+                           "1, x] * 3 + P[y + 2, x] return C }";
+static const char strided[] =
+    "def f(A: f32[21]) { P[y] = A[y] * A[y] C[y: 9] = sum[k: 5](P[y * 2 + k]) return C }";
+static const char padded[] =
+    "def f(A: f32[12, 5]) { P[y, x] = A[y, x] * 2 "
+    "C[y, x] = select(y >= 1, P[y - 1, x], 0) + P[y, x] + select(y < 11, P[y + 1, x], 0) return C }";
+static const char chain[] =
+    "def f(A: f32[16]) { O[y] = A[y] + 1 P[y: 14] = O[y] + O[y + 2] C[y: 12] = P[y] + P[y + 2] return C }";
 
 Test(rolling, computes_the_new_rows_only)
 {
@@ -58,13 +62,15 @@ Test(rolling, takes_a_window_that_reaches_over_both_edges)
 
 Test(rolling, starts_anew_in_each_tile)
 {
-    does(schedule_of(blur), "split(C.y, _, 4)\ncompute_at(P, C.y.1)\nparallel(C.y.0)\nrolling_buffer(P, C.y.1)\nvectorize(C.x)");
+    does(schedule_of(blur),
+         "split(C.y, _, 4)\ncompute_at(P, C.y.1)\nparallel(C.y.0)\nrolling_buffer(P, C.y.1)\nvectorize(C.x)");
     does(schedule_of(padded), "split(C.y, _, 5)\ncompute_at(P, C.y.1)\nrolling_buffer(P, C.y.1)");
 }
 
 Test(rolling, takes_reductions_that_are_complete)
 {
-    does(schedule_of("def f(A: f32[10, 7]) { P[y] = sum[k](A[y, k]) C[y: 8] = P[y] + P[y + 1] + P[y + 2] return C }"),
+    does(schedule_of(
+             "def f(A: f32[10, 7]) { P[y] = sum[k](A[y, k]) C[y: 8] = P[y] + P[y + 1] + P[y + 2] return C }"),
          "compute_at(P, C.y)\nrolling_buffer(P, C.y)");
 }
 
@@ -78,7 +84,8 @@ Test(rolling, keeps_the_order_of_the_loop)
     does(s, "split(C.y, _, 4)\nparallel(P.x)\nvectorize(C.x)");
     s = schedule_of(strided);
     does(s, "compute_at(P, C.y)\nrolling_buffer(P, C.y)");
-    refuses(s, "split(C.y, _, 4, shift_inwards)", "shift_inwards repeats instances of 'P', but later ones overwrite what they left in 'P'");
+    refuses(s, "split(C.y, _, 4, shift_inwards)",
+            "shift_inwards repeats instances of 'P', but later ones overwrite what they left in 'P'");
     does(s, "cut(C.y, 4)\nunroll(C.y.0)");
 }
 
@@ -87,9 +94,12 @@ Test(rolling, a_window_stays_in_one_stage_of_a_pipeline)
     sched *s = schedule_of(blur);
 
     does(s, "compute_at(P, C.y)\nrolling_buffer(P, C.y)");
-    refuses(s, "pipeline(C.y, P, C, 0, 1)", "'P' (stage 0) would run before 'C' (stage 1) of an earlier iteration, and both use 'P'");
-    s = schedule_of("def f(A: f32[18, 6]) { P[y, x] = A[y, x] * 2 C[y: 16, x] = P[y, x] + P[y + 2, x] D[y, x] = C[y, x] + 1 return D }");
-    does(s, "compute_at(C, D.y)\ncompute_at(P, D.y)\nrolling_buffer(P, D.y)\npipeline(D.y, P, C, D, 0, 0, 1)");
+    refuses(s, "pipeline(C.y, P, C, 0, 1)",
+            "'P' (stage 0) would run before 'C' (stage 1) of an earlier iteration, and both use 'P'");
+    s = schedule_of("def f(A: f32[18, 6]) { P[y, x] = A[y, x] * 2 C[y: 16, x] = P[y, x] + P[y + 2, x] D[y, "
+                    "x] = C[y, x] + 1 return D }");
+    does(s,
+         "compute_at(C, D.y)\ncompute_at(P, D.y)\nrolling_buffer(P, D.y)\npipeline(D.y, P, C, D, 0, 0, 1)");
     s = schedule_of(blur);
     does(s, "compute_at(P, C.y)\npipeline(C.y, P, C, 0, 1)");
     refuses(s, "rolling_buffer(P, C.y)", "the pipeline in which 'P'2' has a stage would be gone");
@@ -111,19 +121,25 @@ Test(rolling, refuses_what_has_no_window)
     refuses(s, "rolling_buffer(A, C.y)", "'A' is an argument of the program, which has its layout");
     refuses(s, "rolling_buffer(P, C.y)", "'P' is not computed in 'C.y'");
     does(s, "compute_at(P, C.y)");
-    refuses(s, "rolling_buffer(P, P.y)", "it is not proven that each iteration of 'P.y' computes all of 'P' that it reads");
+    refuses(s, "rolling_buffer(P, P.y)",
+            "it is not proven that each iteration of 'P.y' computes all of 'P' that it reads");
     does(s, "split(P.y, _, 2)");
-    refuses(s, "rolling_buffer(P, C.y)", "dimension 0 of 'P' is not one serial loop of 'P': roll the buffer before its loops change");
+    refuses(s, "rolling_buffer(P, C.y)",
+            "dimension 0 of 'P' is not one serial loop of 'P': roll the buffer before its loops change");
     s = schedule_of(blur);
     does(s, "split(C.y, _, 4)\ncompute_at(P, C.y.0)\nparallel(C.y.0)");
     refuses(s, "rolling_buffer(P, C.y.0)", "loop 'C.y.0' is parallel; only a serial loop carries a window");
-    s = schedule_of("def f(A: f32[8, 8]) { P[y, x] = A[y, x] * 2 C[y: 8, x] = P[y, x] + P[y, 7 - x] return C }");
+    s = schedule_of(
+        "def f(A: f32[8, 8]) { P[y, x] = A[y, x] * 2 C[y: 8, x] = P[y, x] + P[y, 7 - x] return C }");
     does(s, "compute_at(P, C.y)");
-    refuses(s, "rolling_buffer(P, C.y)", "an iteration of 'C.y' needs 1 elements of 'P' and moves by 1: it shares none with the one before");
+    refuses(
+        s, "rolling_buffer(P, C.y)",
+        "an iteration of 'C.y' needs 1 elements of 'P' and moves by 1: it shares none with the one before");
     s = schedule_of("def f(A: f32[8]) { P[y] = A[y] * 2 C[y: 4, x: 3] = P[x] + P[x + 1] return C }");
     does(s, "compute_at(P, C.y)");
     refuses(s, "rolling_buffer(P, C.y)", "no dimension of 'P' moves with 'C.y'");
-    s = schedule_of("def f(A: f32[9, 9]) { P[y, x] = A[y, x] * 2 C[y: 8] = P[y, y] + P[y + 1, y + 1] return C }");
+    s = schedule_of(
+        "def f(A: f32[9, 9]) { P[y, x] = A[y, x] * 2 C[y: 8] = P[y, y] + P[y + 1, y + 1] return C }");
     does(s, "compute_at(P, C.y)");
     refuses(s, "rolling_buffer(P, C.y)", "dimensions 0 and 1 of 'P' move with 'C.y'");
 }

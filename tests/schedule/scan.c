@@ -1,4 +1,5 @@
-/* tests/schedule/scan.c -- recurrences under every primitive: what moves within a step, what leaves the scan, what crosses time. */
+/* tests/schedule/scan.c -- recurrences under every primitive: what moves within a step, what leaves the scan,
+ * what crosses time. */
 #include "tests/schedule/run.h"
 
 TestSuite(scan, .init = open_context, .fini = close_context);
@@ -17,9 +18,10 @@ static const char two_states[] = "def f(n, m, A: i32[n, m], W: i32[m, m]) where 
                                  "  return R, g\n}\n";
 
 /* A prefix sum of each column. */
-static const char prefix[] = "def f(n, m, A: i32[n, m]) where n >= 1 {\n"
-                             "  scan S[t: n] { init h[t: 1, j: m] = A[0, j] update h[t, j] = h[t - 1, j] + A[t, j] }\n"
-                             "  return h\n}\n";
+static const char prefix[] =
+    "def f(n, m, A: i32[n, m]) where n >= 1 {\n"
+    "  scan S[t: n] { init h[t: 1, j: m] = A[0, j] update h[t, j] = h[t - 1, j] + A[t, j] }\n"
+    "  return h\n}\n";
 
 /* The same with its right neighbour's. */
 static const char neighbours[] =
@@ -54,10 +56,10 @@ Test(scan, a_state_moves_within_its_step)
 
 Test(scan, a_moved_state_keeps_its_step_without_a_loop)
 {
-    sched *s = schedule_of(
-        "def f(n, A: i32[n, 6]) where n >= 1 {\n"
-        "  scan S[t: n] { init h[t: 1, j: 6] = A[0, j] update x[t, j: 6] = A[t, j] * 2 update h[t, j] = h[t - 1, j] + x[t, j] }\n"
-        "  return h }");
+    sched *s = schedule_of("def f(n, A: i32[n, 6]) where n >= 1 {\n"
+                           "  scan S[t: n] { init h[t: 1, j: 6] = A[0, j] update x[t, j: 6] = A[t, j] * 2 "
+                           "update h[t, j] = h[t - 1, j] + x[t, j] }\n"
+                           "  return h }");
 
     does(s, "reverse_compute_at(h, x.j)");
     cr_assert(strstr(tree_text(s), "    for h.j in 0..1 {\n"
@@ -133,10 +135,11 @@ Test(scan, given_steps_are_not_rounded_up)
 /* Where the first steps end, the others begin: together they fill the state. */
 Test(scan, a_state_can_be_read_behind_the_end_of_an_axis)
 {
-    sched *s = schedule_of("def f(A: i32[6, 13]) {\n"
-                           "  scan S[t: 6] { init h[t: 1, j: 13] = A[0, j] update h[t, j] = h[t - 1, j] + A[t, j] }\n"
-                           "  C[t: 6, j: 10] = h[t, j] + 1\n"
-                           "  D[t: 6, j: 10] = C[t, j] + 1 return D }");
+    sched *s = schedule_of(
+        "def f(A: i32[6, 13]) {\n"
+        "  scan S[t: 6] { init h[t: 1, j: 13] = A[0, j] update h[t, j] = h[t - 1, j] + A[t, j] }\n"
+        "  C[t: 6, j: 10] = h[t, j] + 1\n"
+        "  D[t: 6, j: 10] = C[t, j] + 1 return D }");
 
     does(s, "transform_layout(C, (t, j) -> (t, floordiv(j, 4), j % 4))");
     does(s, "split(C.j, _, 4, round_up)");
@@ -163,8 +166,9 @@ Test(scan, steps_that_read_their_neighbours_do_not)
 
 Test(scan, time_keeps_its_place_among_reductions)
 {
-    sched *s = schedule_of("def f(n, m, A: i32[n, m]) where n >= 1 {\n"
-                           "  scan S[t: n] { init h[t: 1] = A[0, 0] update h[t] = sum[k: m](A[t, k] + h[t - 1]) } return h }");
+    sched *s = schedule_of(
+        "def f(n, m, A: i32[n, m]) where n >= 1 {\n"
+        "  scan S[t: n] { init h[t: 1] = A[0, 0] update h[t] = sum[k: m](A[t, k] + h[t - 1]) } return h }");
 
     refuses(s, "reorder(h.k, S.t)", "'S.t' is a loop of the scan 'h' and keeps its place");
     refuses(s, "parallel(S.t)", "'S.t' is a scan loop of 'h'");
@@ -182,7 +186,8 @@ Test(scan, a_step_is_written_whole)
                            "  }\n"
                            "  return h }");
 
-    refuses(s, "compute_at(g, h.j)", "it is not proven that 'g' would still write all of 'g' in each step of 'S.t'");
+    refuses(s, "compute_at(g, h.j)",
+            "it is not proven that 'g' would still write all of 'g' in each step of 'S.t'");
 }
 
 Test(scan, the_copy_of_an_accumulating_cache_does_not_overtake_its_load)
@@ -202,11 +207,14 @@ Test(scan, a_block_that_reads_its_own_step_stays)
         "  for g.first.j in 0..4 { block g.first(j = g.first.j in 0..4) { writes g[j] g[j] = 0 } }\n"
         "  for t in 0..n {\n"
         "    for g.j in 0..4 {\n"
-        "      block g(t scan = t in 0..n, j = g.j in 0..4) { reads g[j], A[t, j] writes g[j] g[j] = g[j] + A[t, j] }\n"
+        "      block g(t scan = t in 0..n, j = g.j in 0..4) { reads g[j], A[t, j] writes g[j] g[j] = g[j] + "
+        "A[t, j] }\n"
         "    }\n"
-        "    for B.j in 0..4 { block B(t = t in 0..n, j = B.j in 0..4) { reads g[j] writes B[t, j] B[t, j] = g[j] } }\n"
+        "    for B.j in 0..4 { block B(t = t in 0..n, j = B.j in 0..4) { reads g[j] writes B[t, j] B[t, j] = "
+        "g[j] } }\n"
         "  }\n"
         "}\n");
 
-    refuses(s, "compute_at(g, B.j)", "'g' cannot move: it is not proven that it reads only what earlier steps wrote");
+    refuses(s, "compute_at(g, B.j)",
+            "'g' cannot move: it is not proven that it reads only what earlier steps wrote");
 }

@@ -1,11 +1,13 @@
-/* tests/schedule/stages.c -- compute_inline, reverse_inline, cache_read, cache_write, set_scope, decompose_reduction. */
+/* tests/schedule/stages.c -- compute_inline, reverse_inline, cache_read, cache_write, set_scope,
+ * decompose_reduction. */
 #include "tests/schedule/run.h"
 
 TestSuite(stages, .init = open_context, .fini = close_context);
 
-static const char matmul[] = "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
-static const char relu[] =
-    "def f(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) R[y, x] = max(C[y, x], 0) return R }";
+static const char matmul[] =
+    "def mm(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char relu[] = "def f(n, A: f32[n, 12], B: f32[12, 16]) { C[y, x] = sum[k](A[y, k] * B[k, x]) "
+                           "R[y, x] = max(C[y, x], 0) return R }";
 
 /* ---- compute_inline ---- */
 
@@ -53,8 +55,8 @@ Test(stages, chains_of_squares_stay_small)
 
 Test(stages, a_value_under_a_condition_stays_there)
 {
-    sched *s =
-        schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 10] = select(i >= 1 && i < 9, P[i - 1] * P[i - 1], 0) return C }");
+    sched *s = schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 C[i: 10] = select(i >= 1 && i < 9, P[i - 1] * "
+                           "P[i - 1], 0) return C }");
 
     does(s, "compute_inline(P)");
     looks(s, "for C.i in 0..10 {\n"
@@ -68,19 +70,21 @@ Test(stages, a_value_under_a_condition_stays_there)
 
 Test(stages, inlined_values_keep_the_dtype_of_their_buffer)
 {
-    does(schedule_of("def f(A: i32[8]) { P[i] = i8(A[i] * 100) C[i] = i32(P[i]) + 1 return C }"), "compute_inline(P)");
+    does(schedule_of("def f(A: i32[8]) { P[i] = i8(A[i] * 100) C[i] = i32(P[i]) + 1 return C }"),
+         "compute_inline(P)");
 }
 
 Test(stages, a_padding_stage_goes_into_a_reduction)
 {
-    does(schedule_of(
-             "def f(A: f32[8]) { P[i: 10] = select(i >= 1 && i < 9, A[i - 1], 0) C[i: 8] = sum[k: 3](P[i + k]) return C }"),
+    does(schedule_of("def f(A: f32[8]) { P[i: 10] = select(i >= 1 && i < 9, A[i - 1], 0) C[i: 8] = sum[k: "
+                     "3](P[i + k]) return C }"),
          "compute_inline(P)");
 }
 
 Test(stages, chains_go_away_from_either_end)
 {
-    const char *chain = "def f(A: f32[8]) { P[i] = A[i] + 1 Q[i] = P[i] * P[i] R[i] = Q[i] + P[i] + Q[i] return R }";
+    const char *chain =
+        "def f(A: f32[8]) { P[i] = A[i] + 1 Q[i] = P[i] * P[i] R[i] = Q[i] + P[i] + Q[i] return R }";
 
     does(schedule_of(chain), "compute_inline(P)\ncompute_inline(Q)");
     does(schedule_of(chain), "compute_inline(Q)\ncompute_inline(P)");
@@ -88,7 +92,8 @@ Test(stages, chains_go_away_from_either_end)
 
 Test(stages, compute_inline_refuses_a_reduction)
 {
-    refuses(schedule_of(relu), "compute_inline(C)", "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
+    refuses(schedule_of(relu), "compute_inline(C)",
+            "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
 }
 
 Test(stages, compute_inline_refuses_an_output)
@@ -108,7 +113,8 @@ Test(stages, compute_inline_refuses_a_cut_stage)
 
 Test(stages, reverse_inline_moves_the_epilogue_into_the_store)
 {
-    sched *s = schedule_of("def f(A: f32[8, 4]) { P[i, j] = A[i, j] * 2 Q[j: 4, i: 8] = P[i, j] + P[i, j] * P[i, j] return Q }");
+    sched *s = schedule_of(
+        "def f(A: f32[8, 4]) { P[i, j] = A[i, j] * 2 Q[j: 4, i: 8] = P[i, j] + P[i, j] * P[i, j] return Q }");
 
     does(s, "reverse_inline(Q)");
     looks(s, "for P.i in 0..8 {\n"
@@ -129,13 +135,14 @@ Test(stages, reverse_inline_takes_the_copy_of_a_cached_reduction)
 
 Test(stages, reverse_inline_refuses_a_reduction)
 {
-    refuses(schedule_of(relu), "reverse_inline(R)", "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
+    refuses(schedule_of(relu), "reverse_inline(R)",
+            "'k' is no spatial axis of 'C'; only spatial stages can be inlined");
 }
 
 Test(stages, reverse_inline_refuses_another_reader)
 {
-    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i] = P[i] S[i] = P[i] return Q, S }"), "reverse_inline(Q)",
-            "'S' reads 'P' too");
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i] = P[i] S[i] = P[i] return Q, S }"),
+            "reverse_inline(Q)", "'S' reads 'P' too");
 }
 
 Test(stages, reverse_inline_refuses_a_part)
@@ -146,8 +153,8 @@ Test(stages, reverse_inline_refuses_a_part)
 
 Test(stages, reverse_inline_refuses_two_indices)
 {
-    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 8] = P[i] + P[7 - i] return Q }"), "reverse_inline(Q)",
-            "'Q' does not read 'P' at exactly one index, in any case");
+    refuses(schedule_of("def f(A: f32[8]) { P[i] = A[i] * 2 Q[i: 8] = P[i] + P[7 - i] return Q }"),
+            "reverse_inline(Q)", "'Q' does not read 'P' at exactly one index, in any case");
 }
 
 /* ---- caches ---- */
@@ -183,7 +190,8 @@ Test(stages, cache_read_copies_the_buffer_before_its_readers)
 Test(stages, a_read_cache_moves_into_a_tile)
 {
     does(schedule_of(matmul),
-         "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.y.1, C.k.1, C.x.1)\ncache_read(B, local)\n"
+         "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.y.1, C.k.1, "
+         "C.x.1)\ncache_read(B, local)\n"
          "compute_at(B.cache.local, C.k.0)\nvectorize(B.cache.local.ax1)\nparallel(C.y.0)");
 }
 
@@ -237,29 +245,30 @@ Test(stages, cache_write_writes_through_a_copy)
     sched *s = schedule_of(matmul);
 
     does(s, "cache_write(C, local)");
-    looks(s, "for C.y in 0..n {\n"
-             "  for C.x in 0..16 {\n"
-             "    for C.k in 0..12 {\n"
-             "      block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) {\n"
-             "        reads A[y, k], B[k, x]\n"
-             "        writes C.cache.local[y, x]\n"
-             "        init {\n"
-             "          C.cache.local[y, x] = 0.0\n"
-             "        }\n"
-             "        C.cache.local[y, x] sum= A[y, k] * B[k, x]\n"
-             "      }\n"
-             "    }\n"
-             "  }\n"
-             "}\n"
-             "for C.cache.local.y in 0..n {\n"
-             "  for C.cache.local.x in 0..16 {\n"
-             "    block C.cache.local(y = C.cache.local.y in 0..n, x = C.cache.local.x in 0..16) role copy {\n"
-             "      reads C.cache.local[y, x]\n"
-             "      writes C[y, x]\n"
-             "      C[y, x] = C.cache.local[y, x]\n"
-             "    }\n"
-             "  }\n"
-             "}\n");
+    looks(s,
+          "for C.y in 0..n {\n"
+          "  for C.x in 0..16 {\n"
+          "    for C.k in 0..12 {\n"
+          "      block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k in 0..12) {\n"
+          "        reads A[y, k], B[k, x]\n"
+          "        writes C.cache.local[y, x]\n"
+          "        init {\n"
+          "          C.cache.local[y, x] = 0.0\n"
+          "        }\n"
+          "        C.cache.local[y, x] sum= A[y, k] * B[k, x]\n"
+          "      }\n"
+          "    }\n"
+          "  }\n"
+          "}\n"
+          "for C.cache.local.y in 0..n {\n"
+          "  for C.cache.local.x in 0..16 {\n"
+          "    block C.cache.local(y = C.cache.local.y in 0..n, x = C.cache.local.x in 0..16) role copy {\n"
+          "      reads C.cache.local[y, x]\n"
+          "      writes C[y, x]\n"
+          "      C[y, x] = C.cache.local[y, x]\n"
+          "    }\n"
+          "  }\n"
+          "}\n");
 }
 
 Test(stages, cache_write_takes_an_init_of_its_own_along)
@@ -269,10 +278,10 @@ Test(stages, cache_write_takes_an_init_of_its_own_along)
 
 Test(stages, a_written_cache_follows_the_tiles)
 {
-    does(
-        schedule_of(matmul),
-        "cache_write(C, local)\ntile(C.y, C.x, 4, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\n"
-        "reverse_compute_at(C.cache.local, C.x.0)\nvectorize(C.cache.local.x)\nvectorize(C.x.1)\nunroll(C.y.1)\nparallel(C.y.0)");
+    does(schedule_of(matmul),
+         "cache_write(C, local)\ntile(C.y, C.x, 4, 8)\nreorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1)\n"
+         "reverse_compute_at(C.cache.local, "
+         "C.x.0)\nvectorize(C.cache.local.x)\nvectorize(C.x.1)\nunroll(C.y.1)\nparallel(C.y.0)");
 }
 
 Test(stages, cache_write_keeps_the_outputs_of_a_tuple_together)
@@ -299,7 +308,8 @@ Test(stages, an_accumulating_cache_takes_up_what_is_there)
              "  for C.y in 0..n {\n"
              "    for C.cache.local.load.y in 0..1 {\n"
              "      for C.cache.local.load.x in 0..16 {\n"
-             "        block C.cache.local.load(y = C.y + C.cache.local.load.y in 0..n, x = C.cache.local.load.x in 0..16, step0 "
+             "        block C.cache.local.load(y = C.y + C.cache.local.load.y in 0..n, x = "
+             "C.cache.local.load.x in 0..16, step0 "
              "scan = C.k.0 in 0..3) role cache {\n"
              "          reads C[y, x]\n"
              "          writes C.cache.local[y, x]\n"
@@ -309,7 +319,8 @@ Test(stages, an_accumulating_cache_takes_up_what_is_there)
              "    }\n"
              "    for C.x in 0..16 {\n"
              "      for C.k.1 in 0..5 {\n"
-             "        block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k.0 * 5 + C.k.1 in 0..12) where C.k.0 * 5 + C.k.1 "
+             "        block C(y = C.y in 0..n, x = C.x in 0..16, k reduce = C.k.0 * 5 + C.k.1 in 0..12) "
+             "where C.k.0 * 5 + C.k.1 "
              "< 12 {\n"
              "          reads A[y, k], B[k, x]\n"
              "          writes C.cache.local[y, x]\n"
@@ -319,7 +330,8 @@ Test(stages, an_accumulating_cache_takes_up_what_is_there)
              "    }\n"
              "    for C.cache.local.y in 0..1 {\n"
              "      for C.cache.local.x in 0..16 {\n"
-             "        block C.cache.local(y = C.y + C.cache.local.y in 0..n, x = C.cache.local.x in 0..16, step0 scan = C.k.0 in "
+             "        block C.cache.local(y = C.y + C.cache.local.y in 0..n, x = C.cache.local.x in 0..16, "
+             "step0 scan = C.k.0 in "
              "0..3) role copy {\n"
              "          reads C.cache.local[y, x]\n"
              "          writes C[y, x]\n"
@@ -335,9 +347,11 @@ Test(stages, the_epilogue_of_an_accumulating_cache_runs_last)
 {
     sched *s = schedule_of(relu);
 
-    does(s, "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.k.0, C.x.0, C.k.1, C.y.1, C.x.1)\ncache_write(C, local, "
+    does(s, "tile(C.y, C.x, 4, 8)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.k.0, C.x.0, C.k.1, C.y.1, "
+            "C.x.1)\ncache_write(C, local, "
             "C.x.0)\n"
-            "reverse_compute_at(R, C.x.0)\nparallel(C.y.0)\nvectorize(C.x.1)\nunroll(C.y.1)\nvectorize(C.cache.local.x)");
+            "reverse_compute_at(R, "
+            "C.x.0)\nparallel(C.y.0)\nvectorize(C.x.1)\nunroll(C.y.1)\nvectorize(C.cache.local.x)");
     refuses(s, "parallel(C.k.0)", "'C.k.0' lies inside 'C.y.0', which is parallel already");
 }
 
@@ -367,10 +381,12 @@ Test(stages, an_accumulating_cache_refuses_a_reduction_that_may_be_empty)
 
 Test(stages, a_cache_refuses_tiles_of_which_some_lie_outside_of_a_domain_of_one)
 {
-    sched *s = schedule_of("def mm(A: f32[3, 8], B: f32[8, 1]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+    sched *s =
+        schedule_of("def mm(A: f32[3, 8], B: f32[8, 1]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
 
     does(s, "split(C.x, _, 5, 4)\nreorder(C.x.0, C.k, C.y, C.x.2, C.x.1)");
-    refuses(s, "cache_write(C, local, C.x.2)", "what 'C' writes in one iteration of 'C.x.2' is not proven to be a box");
+    refuses(s, "cache_write(C, local, C.x.2)",
+            "what 'C' writes in one iteration of 'C.x.2' is not proven to be a box");
 }
 
 Test(stages, an_accumulating_cache_refuses_an_init_elsewhere)
@@ -378,7 +394,8 @@ Test(stages, an_accumulating_cache_refuses_an_init_elsewhere)
     sched *s = schedule_of(matmul);
 
     does(s, "decompose_reduction(C, C.k)");
-    refuses(s, "cache_write(C, local, C.k)", "'C' cannot be cached: it does not initialise its reduction itself");
+    refuses(s, "cache_write(C, local, C.k)",
+            "'C' cannot be cached: it does not initialise its reduction itself");
 }
 
 Test(stages, set_scope_moves_a_buffer)
@@ -391,7 +408,8 @@ Test(stages, set_scope_moves_a_buffer)
 
 Test(stages, set_scope_refuses_an_argument)
 {
-    refuses(schedule_of(relu), "set_scope(A, local)", "'A' is an argument of the program, which lives in global memory");
+    refuses(schedule_of(relu), "set_scope(A, local)",
+            "'A' is an argument of the program, which lives in global memory");
 }
 
 /* ---- decompose_reduction ---- */
@@ -422,8 +440,9 @@ Test(stages, decompose_reduction_puts_the_init_before_the_loop)
 
 Test(stages, the_init_of_tiles_keeps_their_predicates)
 {
-    does(schedule_of(matmul), "tile(C.y, C.x, 4, 5)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.k.1, C.y.1, "
-                              "C.x.1)\ndecompose_reduction(C, C.k.0)");
+    does(schedule_of(matmul),
+         "tile(C.y, C.x, 4, 5)\nsplit(C.k, _, 5)\nreorder(C.y.0, C.x.0, C.k.0, C.k.1, C.y.1, "
+         "C.x.1)\ndecompose_reduction(C, C.k.0)");
 }
 
 Test(stages, decompose_at_an_outer_spatial_loop)
@@ -444,7 +463,8 @@ Test(stages, decompose_refuses_a_loop_that_mixes_spatial_and_reduction)
     sched *s = schedule_of(matmul);
 
     does(s, "fuse(C.x, C.k)");
-    refuses(s, "decompose_reduction(C, C.x~C.k)", "loop 'C.x~C.k' runs over a spatial and a reduction axis of 'C'");
+    refuses(s, "decompose_reduction(C, C.x~C.k)",
+            "loop 'C.x~C.k' runs over a spatial and a reduction axis of 'C'");
 }
 
 Test(stages, decompose_refuses_a_second_time)
@@ -462,7 +482,8 @@ Test(stages, decompose_refuses_a_stage_without_reduction)
 
 Test(stages, an_empty_reduction_still_initialises)
 {
-    does(schedule_of("def f(A: f32[4, 0]) { C[y] = sum[k](A[y, k]) return C }"), "decompose_reduction(C, C.k)\nsplit(C.k, _, 4)");
+    does(schedule_of("def f(A: f32[4, 0]) { C[y] = sum[k](A[y, k]) return C }"),
+         "decompose_reduction(C, C.k)\nsplit(C.k, _, 4)");
 }
 
 Test(stages, decompose_refuses_a_loop_of_another_nest)
@@ -473,8 +494,8 @@ Test(stages, decompose_refuses_a_loop_of_another_nest)
 /* ---- conditions inside of reductions ---- */
 
 /* The first tap of the first row is masked by the padding; the init runs all the same. */
-static const char masked[] =
-    "def f(A: f32[8]) { C[i: 8] = sum[k: 3](A[i + k - 1] * 2 where i + k >= 1 && i + k < 9) R[i] = max(C[i], 0) return R }";
+static const char masked[] = "def f(A: f32[8]) { C[i: 8] = sum[k: 3](A[i + k - 1] * 2 where i + k >= 1 && i "
+                             "+ k < 9) R[i] = max(C[i], 0) return R }";
 
 Test(stages, a_masked_first_tap_does_not_keep_the_init_from_running)
 {
@@ -490,9 +511,12 @@ Test(stages, cache_read_copies_under_the_condition_of_its_readers)
     does(schedule_of_tree("program f(A: f32[8, 4], out C: f32[8, 4]) {\n"
                           "  buffer P: f32[8, 4]\n"
                           "  for y in 0..8 {\n"
-                          "    for p in 0..4 { block P(y = y in 0..8, x = p in 0..4) where y >= 3 { reads A[y, x] writes P[y, x] P[y, x] = A[y, x] } }\n"
-                          "    for c in 0..4 { block C(y = y in 0..8, x = c in 0..4) where y >= 3 { reads P[y, x] writes C[y, x] C[y, x] = P[y, x] } }\n"
-                          "    for d in 0..4 { block D(y = y in 0..8, x = d in 0..4) where y < 3 { writes C[y, x] C[y, x] = 0.0 } }\n"
+                          "    for p in 0..4 { block P(y = y in 0..8, x = p in 0..4) where y >= 3 { reads "
+                          "A[y, x] writes P[y, x] P[y, x] = A[y, x] } }\n"
+                          "    for c in 0..4 { block C(y = y in 0..8, x = c in 0..4) where y >= 3 { reads "
+                          "P[y, x] writes C[y, x] C[y, x] = P[y, x] } }\n"
+                          "    for d in 0..4 { block D(y = y in 0..8, x = d in 0..4) where y < 3 { writes "
+                          "C[y, x] C[y, x] = 0.0 } }\n"
                           "  }\n"
                           "}\n"),
          "cache_read(P, local, C)");

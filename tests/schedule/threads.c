@@ -3,7 +3,8 @@
 
 TestSuite(schedule_threads, .init = open_context, .fini = close_context);
 
-static const char chain[] = "def f(A: f32[8, 6]) { P[y, x] = A[y, x] + 1.0 C[y, x] = P[y, x] * 2.0 return C }";
+static const char chain[] =
+    "def f(A: f32[8, 6]) { P[y, x] = A[y, x] + 1.0 C[y, x] = P[y, x] * 2.0 return C }";
 
 /* P inside the blocks of rows, its columns on threads. */
 static sched *inside_blocks(const char *scope)
@@ -23,7 +24,8 @@ Test(schedule_threads, keep_local_memory_to_themselves)
 {
     sched *s = inside_blocks("local");
 
-    refuses(s, "bind(P.x, threadIdx.x)", "'C' uses 'P', which 'P' writes in other loops of threads: it would have to be shared memory");
+    refuses(s, "bind(P.x, threadIdx.x)",
+            "'C' uses 'P', which 'P' writes in other loops of threads: it would have to be shared memory");
     does(s, "bind(C.x, threadIdx.x)");
 }
 
@@ -33,7 +35,8 @@ Test(schedule_threads, hand_nothing_over_in_global_memory)
             "'C' uses 'P', which 'P' writes in other loops of threads: it would have to be shared memory");
 }
 
-static const char window[] = "def f(A: f32[8, 7]) { P[y, x] = A[y, x] + 1.0 C[y: 8, x: 6] = P[y, x] + P[y, x + 1] return C }";
+static const char window[] =
+    "def f(A: f32[8, 7]) { P[y, x] = A[y, x] + 1.0 C[y: 8, x: 6] = P[y, x] + P[y, x + 1] return C }";
 
 Test(schedule_threads, need_what_overlaps_as_their_own)
 {
@@ -49,5 +52,6 @@ Test(schedule_threads, all_write_what_each_reads)
     sched *s = schedule_of(chain);
 
     does(s, "bind(C.y, threadIdx.x)\ncompute_at(P, C.y)");
-    refuses(s, "bind(C.x, threadIdx.y)", "'C' uses 'P', which 'P' writes in other loops of threads: it would have to be shared memory");
+    refuses(s, "bind(C.x, threadIdx.y)",
+            "'C' uses 'P', which 'P' writes in other loops of threads: it would have to be shared memory");
 }

@@ -4,16 +4,19 @@
 
 TestSuite(transform, .init = open_context, .fini = close_context);
 
-static const char shifted[] = "def f(n, A: f32[n, 30]) { P[i, j] = A[i, j] * 2 C[i, j: 29] = P[i, j + 1] return C }";
+static const char shifted[] =
+    "def f(n, A: f32[n, 30]) { P[i, j] = A[i, j] * 2 C[i, j: 29] = P[i, j + 1] return C }";
 static const char even[] = "def f(A: f32[16, 32]) { P[i, j] = A[i, j] * 2 C[i, j] = P[i, j] + 1 return C }";
-static const char window[] = "def f(A: f32[18, 32]) { P[i, j] = A[i, j] * 2 C[i: 16, j] = P[i, j] + P[i + 1, j] + P[i + 2, j] return C }";
+static const char window[] = "def f(A: f32[18, 32]) { P[i, j] = A[i, j] * 2 C[i: 16, j] = P[i, j] + P[i + 1, "
+                             "j] + P[i + 2, j] return C }";
 
 #define TILED "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8))\n"
 #define SWIZZLED "transform_layout(P, (i, j) -> (i, j ^ (i % 8)))\n"
 
 static void has_text(const sched *s, const char *text)
 {
-    cr_assert(strstr(ir_program_text(cx, sched_tree(s)), text), "no '%s' in\n%s", text, ir_program_text(cx, sched_tree(s)));
+    cr_assert(strstr(ir_program_text(cx, sched_tree(s)), text), "no '%s' in\n%s", text,
+              ir_program_text(cx, sched_tree(s)));
 }
 
 Test(transform, tiles_a_buffer_of_unknown_length)
@@ -46,7 +49,8 @@ Test(transform, swizzles)
 
 Test(transform, follows_a_reduction_and_its_cache)
 {
-    does(schedule_of("def f(A: f32[9, 12], B: f32[12, 7]) { C[y, x] = sum[k](A[y, k] * B[k, x]) E[y, x] = C[y, x] + 1 return E }"),
+    does(schedule_of("def f(A: f32[9, 12], B: f32[12, 7]) { C[y, x] = sum[k](A[y, k] * B[k, x]) E[y, x] = "
+                     "C[y, x] + 1 return E }"),
          "transform_layout(C, (y, x) -> (floordiv(x, 4), y, x % 4))\ncache_read(B, local)\n"
          "transform_layout(B.cache.local, (k, x) -> (x, k))\ndecompose_reduction(C, C.k)");
 }
@@ -94,10 +98,13 @@ Test(transform, compute_at_inverts_tiles_of_up_to_65536)
 {
     sched *s = schedule_of("def f(A: f32[70000]) { P[i] = A[i] * 2 C[i] = P[i] + 1 return C }");
 
-    does(s, "transform_layout(P, (i) -> (floordiv(i, 65536), i % 65536))\nsplit(C.i, _, 65536)\ncompute_at(P, C.i.0)\nparallel(C.i.0)");
-    refuses(schedule_of("def f(A: f32[140000]) { P[i] = A[i] * 2 C[i] = P[i] + 1 return C }"),
-            "transform_layout(P, (i) -> (floordiv(i, 131072), i % 131072))",
-            "the map is not proven to be one-to-one: the digits in use split 'i' into 262144 values, but it takes 140000");
+    does(s, "transform_layout(P, (i) -> (floordiv(i, 65536), i % 65536))\nsplit(C.i, _, "
+            "65536)\ncompute_at(P, C.i.0)\nparallel(C.i.0)");
+    refuses(
+        schedule_of("def f(A: f32[140000]) { P[i] = A[i] * 2 C[i] = P[i] + 1 return C }"),
+        "transform_layout(P, (i) -> (floordiv(i, 131072), i % 131072))",
+        "the map is not proven to be one-to-one: the parts of 'i' in use tell 262144 values apart, but it "
+        "takes 140000");
 }
 
 Test(transform, compute_at_inverts_a_swizzle)
@@ -160,10 +167,11 @@ Test(transform, reverse_inline_inverts_a_packed_store)
 
 Test(transform, a_store_that_is_not_one_to_one_is_not_inverted)
 {
-    static const char folded[] =
-        "program f(A: f32[16], out C: f32[16]) {\n  buffer P: f32[8]\n"
-        "  for i in 0..16 {\n    block P(v = i in 0..16) {\n      reads A[v]\n      writes P[v % 8]\n      P[v % 8] = A[v]\n    }\n  }\n"
-        "  for j in 0..16 {\n    block C(v = j in 0..16) {\n      reads P[v % 8]\n      writes C[v]\n      C[v] = P[v % 8]\n    }\n  }\n}\n";
+    static const char folded[] = "program f(A: f32[16], out C: f32[16]) {\n  buffer P: f32[8]\n"
+                                 "  for i in 0..16 {\n    block P(v = i in 0..16) {\n      reads A[v]\n      "
+                                 "writes P[v % 8]\n      P[v % 8] = A[v]\n    }\n  }\n"
+                                 "  for j in 0..16 {\n    block C(v = j in 0..16) {\n      reads P[v % 8]\n  "
+                                 "    writes C[v]\n      C[v] = P[v % 8]\n    }\n  }\n}\n";
 
     refuses(schedule_of_tree(folded), "compute_inline(P)", "the store of 'P' cannot be inverted");
     refuses(schedule_of_tree(folded), "compute_at(P, j)", "the store of 'P' to 'P' cannot be inverted");
@@ -172,7 +180,8 @@ Test(transform, a_store_that_is_not_one_to_one_is_not_inverted)
 
 /* ---- padding ---- */
 
-static const char thirteen[] = "def f(A: f32[13, 6]) { P[i, j] = A[i, j] * 2 C[i, j] = P[i, j] + 1 S[i, j] = C[i, j] return S }";
+static const char thirteen[] =
+    "def f(A: f32[13, 6]) { P[i, j] = A[i, j] * 2 C[i, j] = P[i, j] + 1 S[i, j] = C[i, j] return S }";
 
 Test(transform, the_writer_fills_the_padding)
 {
@@ -182,21 +191,25 @@ Test(transform, the_writer_fills_the_padding)
     has_text(s, "buffer P: f32[2, 6, 8] pad(7.0)\n");
     has_text(s, "P[floordiv(i, 8), j, i % 8] = select(i < 13, A[i, j] * 2.0, 7.0)");
     has_text(s, "for P.i in 0..16 {");
-    cr_assert_str_eq(sched_trace_text(cx, s), "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 7)\n");
+    cr_assert_str_eq(sched_trace_text(cx, s),
+                     "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 7)\n");
 }
 
 Test(transform, readers_span_padding_that_is_filled)
 {
-    does(schedule_of(thirteen), "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 0)\n"
-                                "transform_layout(C, (i, j) -> (floordiv(i, 8), j, i % 8))\nsplit(C.i, _, 8, round_up)");
+    does(schedule_of(thirteen),
+         "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 0)\n"
+         "transform_layout(C, (i, j) -> (floordiv(i, 8), j, i % 8))\nsplit(C.i, _, 8, round_up)");
 }
 
 Test(transform, readers_do_not_span_what_nobody_fills)
 {
     sched *s = schedule_of(thirteen);
 
-    does(s, "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8))\ntransform_layout(C, (i, j) -> (floordiv(i, 8), j, i % 8))");
-    refuses(s, "split(C.i, _, 8, round_up)", "rounded up, 'C' would read the padding of 'P', which nothing fills");
+    does(s, "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8))\ntransform_layout(C, (i, j) -> "
+            "(floordiv(i, 8), j, i % 8))");
+    refuses(s, "split(C.i, _, 8, round_up)",
+            "rounded up, 'C' would read the padding of 'P', which nothing fills");
 }
 
 Test(transform, caches_do_not_copy_what_nobody_fills)
@@ -208,7 +221,8 @@ Test(transform, caches_do_not_copy_what_nobody_fills)
     refuses(s, "cache_read(P, local)", reason);
     refuses(s, "cache_write(P, local)", reason);
     refuses(s, "cache_write(P, local, P.i)", reason);
-    does(schedule_of(thirteen), "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 1)\ncache_read(P, local)");
+    does(schedule_of(thirteen),
+         "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 1)\ncache_read(P, local)");
 }
 
 Test(transform, refuses_a_writer_that_cannot_fill)
@@ -230,8 +244,10 @@ Test(transform, refuses_a_writer_that_cannot_fill)
     does(s, "cut(P.i, 4)");
     refuses(s, "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 0)",
             "'P' and 'P'2' write 'P'; only one can fill its padding");
-    refuses(schedule_of(thirteen), "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 0, 1)", "the padding of 'P' has one value");
-    refuses(schedule_of("def f(n, A: f32[n]) { P[i] = A[i] C[i] = P[i] return C }"), "transform_layout(P, (i) -> (floordiv(i, 8), i % 8), n)",
+    refuses(schedule_of(thirteen), "transform_layout(P, (i, j) -> (floordiv(i, 8), j, i % 8), 0, 1)",
+            "the padding of 'P' has one value");
+    refuses(schedule_of("def f(n, A: f32[n]) { P[i] = A[i] C[i] = P[i] return C }"),
+            "transform_layout(P, (i) -> (floordiv(i, 8), i % 8), n)",
             "the padding of 'P' is filled with a number, not with 'n'");
 }
 
@@ -242,12 +258,14 @@ Test(transform, refuses_maps_that_do_not_fit)
     sched *s = schedule_of(shifted);
 
     refuses(s, "transform_layout(Q, (i, j) -> (j, i))", "there is no buffer 'Q'");
-    refuses(s, "transform_layout(A, (i, j) -> (j, i))", "'A' is an argument of the program, which has its layout");
-    refuses(s, "transform_layout(C, (i, j) -> (j, i))", "'C' is an argument of the program, which has its layout");
+    refuses(s, "transform_layout(A, (i, j) -> (j, i))",
+            "'A' is an argument of the program, which has its layout");
+    refuses(s, "transform_layout(C, (i, j) -> (j, i))",
+            "'C' is an argument of the program, which has its layout");
     refuses(s, "transform_layout(P, (i) -> (i))", "the map has 1 variables, 'P' has 2 dimensions");
     refuses(s, "transform_layout(P, (i, j) -> (i + 1, j))", "'i + 1' begins at 1 and not at 0");
-    refuses(schedule_of("def f(A: f32[8]) { P[] = A[3] C[i: 4] = P[] return C }"), "transform_layout(P, (i) -> (i))",
-            "'P' is one element and has no dimensions");
+    refuses(schedule_of("def f(A: f32[8]) { P[] = A[3] C[i: 4] = P[] return C }"),
+            "transform_layout(P, (i) -> (i))", "'P' is one element and has no dimensions");
     does(s, "storage_align(P, 0, 16, 4)");
     refuses(s, "transform_layout(P, (i, j) -> (j, i))", "'P' has strides already");
 }
@@ -256,20 +274,25 @@ Test(transform, refuses_maps_that_are_not_one_to_one)
 {
     sched *s = schedule_of(even);
 
-    refuses(s, "transform_layout(P, (i, j) -> (i))",
-            "the map is not proven to be one-to-one: no binding uses 'j', which takes 32 values: points repeat");
+    refuses(
+        s, "transform_layout(P, (i, j) -> (i))",
+        "the map is not proven to be one-to-one: no binding uses 'j', which takes 32 values: points repeat");
     refuses(s, "transform_layout(P, (i, j) -> (i, j % 8))",
-            "the map is not proven to be one-to-one: the digits in use split 'j' into 8 values, but it takes 32");
+            "the map is not proven to be one-to-one: the parts of 'j' in use tell 8 values apart, but it "
+            "takes 32");
     refuses(s, "transform_layout(P, (i, j) -> (i ^ (j % 8), j ^ (i % 8)))",
             "the map is not proven to be one-to-one: its swizzles follow from one another");
     refuses(s, "transform_layout(P, (i, j) -> (i, j ^ (i * 3)))",
             "the map is not proven to be one-to-one: 'j' takes 32 values, but its domain has 64");
-    refuses(s, "transform_layout(P, (i, j) -> (i * 2, j))",
-            "the map is not proven to be one-to-one: 'i * 2': no loop steps by 1, so there are gaps");
+    refuses(
+        s, "transform_layout(P, (i, j) -> (i * 2, j))",
+        "the map is not proven to be one-to-one: 'i * 2' leaves gaps, since none of its terms steps by 1");
 }
 
 Test(transform, refuses_what_others_share)
 {
-    refuses(schedule_of("def f(A: f32[4, 6]) { S(V, I)[y] = argmax[k](A[y, k], k) W[y] = V[y] + 1 return W, I }"),
-            "transform_layout(V, (y) -> (floordiv(y, 2), y % 2))", "'V' is updated together with others, which keep their layout");
+    refuses(
+        schedule_of("def f(A: f32[4, 6]) { S(V, I)[y] = argmax[k](A[y, k], k) W[y] = V[y] + 1 return W, I }"),
+        "transform_layout(V, (y) -> (floordiv(y, 2), y % 2))",
+        "'V' is updated together with others, which keep their layout");
 }

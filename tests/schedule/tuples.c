@@ -1,30 +1,33 @@
-/* tests/schedule/tuples.c -- reductions of tuples and with combiners of one's own, under the steps that re-associate them. */
+/* tests/schedule/tuples.c -- reductions of tuples and with combiners of one's own, under the steps that
+ * re-associate them. */
 #include <math.h>
 
 #include "tests/schedule/run.h"
 
 TestSuite(tuples, .init = open_context, .fini = close_context);
 
-/* Mean and sum of squared deviations of each row in one pass (Welford, Chan): partial results are (count, mean, squares). */
-static const char variance[] =
-    "def f(n, m, A: f64[n, m]) where n >= 1, m >= 1 {\n"
-    "  combiner welford(c: f64, a: f64, q: f64; d: f64, b: f64, r: f64) =\n"
-    "    (c + d, a + (b - a) * (d / max(c + d, f64(1.0))), q + r + (b - a) * (b - a) * (c * d / max(c + d, f64(1.0))))\n"
-    "    identity (f64(0.0), f64(0.0), f64(0.0)) reorders\n"
-    "  S(count, mean, squares)[i] = welford[k](f64(1.0), A[i, k], f64(0.0))\n"
-    "  V[i] = squares[i] / count[i]\n"
-    "  return mean, V\n}\n";
+/* Mean and sum of squared deviations of each row in one pass (Welford, Chan): partial results are (count,
+ * mean, squares). */
+static const char variance[] = "def f(n, m, A: f64[n, m]) where n >= 1, m >= 1 {\n"
+                               "  combiner welford(c: f64, a: f64, q: f64; d: f64, b: f64, r: f64) =\n"
+                               "    (c + d, a + (b - a) * (d / max(c + d, f64(1.0))), q + r + (b - a) * (b - "
+                               "a) * (c * d / max(c + d, f64(1.0))))\n"
+                               "    identity (f64(0.0), f64(0.0), f64(0.0)) reorders\n"
+                               "  S(count, mean, squares)[i] = welford[k](f64(1.0), A[i, k], f64(0.0))\n"
+                               "  V[i] = squares[i] / count[i]\n"
+                               "  return mean, V\n}\n";
 
 /* log of the sum of exponentials: partial results are (maximum, sum of the exponentials below it). */
-static const char log_sum_exp[] =
-    "def f(n, m, A: f64[n, m]) where n >= 1, m >= 1 {\n"
-    "  combiner lse(a: f64, s: f64; b: f64, t: f64) =\n"
-    "    (max(a, b), s * exp(a - max(a, b)) + t * exp(b - max(a, b))) identity (f64(-1e300), f64(0.0)) reorders\n"
-    "  S(top, rest)[i] = lse[k](A[i, k], f64(1.0))\n"
-    "  L[i] = top[i] + log(rest[i])\n"
-    "  return L\n}\n";
+static const char log_sum_exp[] = "def f(n, m, A: f64[n, m]) where n >= 1, m >= 1 {\n"
+                                  "  combiner lse(a: f64, s: f64; b: f64, t: f64) =\n"
+                                  "    (max(a, b), s * exp(a - max(a, b)) + t * exp(b - max(a, b))) identity "
+                                  "(f64(-1e300), f64(0.0)) reorders\n"
+                                  "  S(top, rest)[i] = lse[k](A[i, k], f64(1.0))\n"
+                                  "  L[i] = top[i] + log(rest[i])\n"
+                                  "  return L\n}\n";
 
-/* Equal values: the smaller index wins, however the loop is cut. Elements may be left out, all of them too. */
+/* Equal values: the smaller index wins, however the loop is cut. Elements may be left out, all of them
+ * too. */
 static const char ties[] = "def f(n, m, l, A: i32[n, m]) where n >= 1, m >= 1, l <= m {\n"
                            "  S(low, at)[i] = argmin[k](A[i, k] % 3, k)\n"
                            "  T(high, where_)[i] = argmax[k](A[i, k] % 3, k where k < l && A[i, k] > 0)\n"
@@ -49,7 +52,8 @@ static void stays_close(sched *s, const char *trace)
 
             memcpy(&x, a.data + i, sizeof x);
             memcpy(&y, b.data + i, sizeof y);
-            cr_assert(fabs(x - y) <= 1e-12 * (1 + fabs(x)), "seed %d: %g, expected %g\n%s", (int)seed, y, x, tree_text(s));
+            cr_assert(fabs(x - y) <= 1e-12 * (1 + fabs(x)), "seed %d: %g, expected %g\n%s", (int)seed, y, x,
+                      tree_text(s));
         }
     }
 }

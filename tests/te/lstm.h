@@ -12,14 +12,16 @@ static const char *const lstm_text =
     "    init h[t: 1, j: 5] = h0[j]\n"
     "    init c[t: 1, j: 5] = c0[j]\n"
     "    update gate[t, g: 20] = b[g] + sum[k](W[g, k] * X[t - 1, k]) + sum[k](U[g, k] * h[t - 1, k])\n"
-    "    update c[t, j] = sigmoid(gate[t, j + 5]) * c[t - 1, j] + sigmoid(gate[t, j]) * tanh(gate[t, j + 10])\n"
+    "    update c[t, j] = sigmoid(gate[t, j + 5]) * c[t - 1, j] + sigmoid(gate[t, j]) * tanh(gate[t, j + "
+    "10])\n"
     "    update h[t, j] = sigmoid(gate[t, j + 15]) * tanh(c[t, j])\n"
     "  }\n"
     "  return h, c\n"
     "}\n";
 
 typedef struct {
-    float X[LSTM_STEPS][LSTM_IN], W[4 * LSTM_HIDDEN][LSTM_IN], U[4 * LSTM_HIDDEN][LSTM_HIDDEN], b[4 * LSTM_HIDDEN];
+    float X[LSTM_STEPS][LSTM_IN], W[4 * LSTM_HIDDEN][LSTM_IN], U[4 * LSTM_HIDDEN][LSTM_HIDDEN],
+        b[4 * LSTM_HIDDEN];
     float h0[LSTM_HIDDEN], c0[LSTM_HIDDEN];
     float h[LSTM_STEPS + 1][LSTM_HIDDEN], c[LSTM_STEPS + 1][LSTM_HIDDEN];
 } lstm_data;
@@ -59,12 +61,14 @@ static inline void lstm_step(const lstm_data *d, int t, double h[LSTM_HIDDEN], d
             gate[g] += (double)d->U[g][k] * h[k];
     }
     for (int j = 0; j < LSTM_HIDDEN; j++) {
-        c[j] = lstm_sigmoid(gate[j + LSTM_HIDDEN]) * c[j] + lstm_sigmoid(gate[j]) * tanh(gate[j + 2 * LSTM_HIDDEN]);
+        c[j] = lstm_sigmoid(gate[j + LSTM_HIDDEN]) * c[j] +
+               lstm_sigmoid(gate[j]) * tanh(gate[j + 2 * LSTM_HIDDEN]);
         h[j] = lstm_sigmoid(gate[j + 3 * LSTM_HIDDEN]) * tanh(c[j]);
     }
 }
 
-/* The largest difference between d->h, d->c and what this computes in double; infinite where one is no number. */
+/* The largest difference between d->h, d->c and what this computes in double; infinite where one is no
+ * number. */
 static inline double lstm_error(const lstm_data *d)
 {
     double h[LSTM_HIDDEN], c[LSTM_HIDDEN], worst = 0;

@@ -1,7 +1,7 @@
 /* tests/te/scan.c -- recurrences: what they compute, their trees and text, and what is refused. */
 #include <stdio.h>
 
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "tests/te/kit.h"
 #include "tests/te/lstm.h"
 
@@ -57,8 +57,9 @@ Test(te_scan, has_one_loop_over_time_around_all_updates)
                                              "        reads x[t + 1, j], h[t, j]\n"
                                              "        writes z[t + 1, j]\n"),
               "%s", ir_program_text(cx, p));
-    cr_assert(strstr(ir_program_text(cx, p), "    for h.r.k in 0..4 {\n"
-                                             "      block h.r(t = S.t in 0..n - 1, k reduce = h.r.k in 0..4) {\n"),
+    cr_assert(strstr(ir_program_text(cx, p),
+                     "    for h.r.k in 0..4 {\n"
+                     "      block h.r(t = S.t in 0..n - 1, k reduce = h.r.k in 0..4) {\n"),
               "%s", ir_program_text(cx, p));
     cr_assert(strstr(ir_program_text(cx, p), "    for h.j in 0..4 {\n"
                                              "      block h(t scan = S.t in 0..n - 1, j = h.j in 0..4) {\n"),
@@ -68,7 +69,8 @@ Test(te_scan, has_one_loop_over_time_around_all_updates)
 Test(te_scan, round_trips)
 {
     round_trips(fibonacci, fibonacci);
-    round_trips("def f(n, x: f32[n, 4]) where n >= 1 { scan S[t: n] { init h[s: 1, j: 4] = x[0, j] @role(copy) update h[t, j] = "
+    round_trips("def f(n, x: f32[n, 4]) where n >= 1 { scan S[t: n] { init h[s: 1, j: 4] = x[0, j] "
+                "@role(copy) update h[t, j] = "
                 "sum[k](h[t - 1, k]) * x[t, j] @role(anchor) @keep(1) } y[t, j] = h[t, j] + 1.0 return y }",
                 "def f(n, x: f32[n, 4]) where n >= 1 {\n"
                 "  scan S[t: n] {\n"
@@ -85,8 +87,9 @@ Test(te_scan, round_trips)
 static void run_lstm(const te_def *d, lstm_data *x)
 {
     lstm_make(x);
-    RUN(d, F32(x->X, LSTM_STEPS, LSTM_IN), F32(x->W, 4 * LSTM_HIDDEN, LSTM_IN), F32(x->U, 4 * LSTM_HIDDEN, LSTM_HIDDEN),
-        F32(x->b, 4 * LSTM_HIDDEN), F32(x->h0, LSTM_HIDDEN), F32(x->c0, LSTM_HIDDEN), F32(x->h, LSTM_STEPS + 1, LSTM_HIDDEN),
+    RUN(d, F32(x->X, LSTM_STEPS, LSTM_IN), F32(x->W, 4 * LSTM_HIDDEN, LSTM_IN),
+        F32(x->U, 4 * LSTM_HIDDEN, LSTM_HIDDEN), F32(x->b, 4 * LSTM_HIDDEN), F32(x->h0, LSTM_HIDDEN),
+        F32(x->c0, LSTM_HIDDEN), F32(x->h, LSTM_STEPS + 1, LSTM_HIDDEN),
         F32(x->c, LSTM_STEPS + 1, LSTM_HIDDEN));
     cr_assert_lt(lstm_error(x), 1e-5);
 }
@@ -125,12 +128,14 @@ Test(te_scan, names_what_is_wrong)
             "t:1: error: the number of first steps of 'h' must be a positive constant, found 'n'");
     refuses(F("init h[t: 0] = 0.0 update h[t] = h[t - 1]"),
             "t:1: error: the number of first steps of 'h' must be a positive constant, found '0'");
-    refuses(F("init h[t: 1] = 0.0 init g[t: 2] = 0.0"), "t:1: error: 'g' has 2 first steps, other states of scan 'S' have 1");
+    refuses(F("init h[t: 1] = 0.0 init g[t: 2] = 0.0"),
+            "t:1: error: 'g' has 2 first steps, other states of scan 'S' have 1");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 1] init g[t: 1] = 0.0"),
             "t:1: error: the first steps of 'g' come behind an update of scan 'S'");
     refuses(F("init h[] = 0.0"), "t:1: error: state 'h' of scan 'S' has no time axis");
-    refuses(F("init h[t: 2] = 0.0 update h[t] = h[t - 2]"),
-            "t:1: error: scan 'S' runs over 'n' steps, which is not proven to be at least the 2 that are given");
+    refuses(
+        F("init h[t: 2] = 0.0 update h[t] = h[t - 2]"),
+        "t:1: error: scan 'S' runs over 'n' steps, which is not proven to be at least the 2 that are given");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 1] update h[t] = h[t - 1]"),
             "t:1: error: 'h' is updated twice by scan 'S'");
     refuses(F("init h[t: 1] = 0.0 update h[t, j: 2] = h[t - 1]"),
@@ -147,8 +152,10 @@ Test(te_scan, names_what_is_wrong)
 
 Test(te_scan, refuses_steps_that_are_not_there)
 {
-    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t]"), "t:1: error: 'h' is read at step 't' before scan 'S' computes it");
-    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t + 1]"), "t:1: error: 'h' is read at step 't + 1', which is later than 't'");
+    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t]"),
+            "t:1: error: 'h' is read at step 't' before scan 'S' computes it");
+    refuses(F("init h[t: 1] = 0.0 update h[t] = h[t + 1]"),
+            "t:1: error: 'h' is read at step 't + 1', which is later than 't'");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t - 2]"),
             "t:1: error: 'h' is read 2 steps back, but scan 'S' has 1 first steps");
     refuses(F("init h[t: 1] = 0.0 update h[t] = h[t * 2]"),
@@ -157,10 +164,12 @@ Test(te_scan, refuses_steps_that_are_not_there)
             "t:1: error: 'h' is read at step 't - k', which is not 't' less a constant");
     refuses(F("init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t - 1]"),
             "t:1: error: 'z' has no first steps, so it can be read at step 't' only");
-    refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t] } y[t] = z[t] "
+    refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = "
+            "z[t] } y[t] = z[t] "
             "return y }",
             "t:1: error: 'z' has no first steps, so only its scan 'S' may read it");
-    refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = z[t] } return z }",
+    refuses("def f(n) where n >= 1 { scan S[t: n] { init h[t: 1] = 0.0 update z[t] = h[t - 1] update h[t] = "
+            "z[t] } return z }",
             "t:1: error: 'z' cannot be an output of 'f': it has no first steps");
 }
 
@@ -200,7 +209,8 @@ Test(te_scan, the_interpreter_reports_a_step_that_is_not_computed_yet)
 
     cr_assert(p, "%s", tec_context_error(cx));
     cr_assert_not(ir_interpret(cx, p, &(ir_run){.args = &arg}));
-    cr_assert(strstr(tec_context_error(cx), "read of 'h'[1], which nothing has written"), "%s", tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), "read of 'h'[1], which nothing has written"), "%s",
+              tec_context_error(cx));
 }
 
 Test(te_scan, several_outputs_of_one_update)

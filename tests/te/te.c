@@ -18,7 +18,9 @@ static void open_definition(void)
 
 TestSuite(te, .init = open_definition, .fini = close_context);
 
-#define AXES(...) (const ir_expr *[]){__VA_ARGS__}, (int)(sizeof((const ir_expr *[]){__VA_ARGS__}) / sizeof(const ir_expr *))
+#define AXES(...)                                                                                            \
+    (const ir_expr *[]){__VA_ARGS__},                                                                        \
+        (int)(sizeof((const ir_expr *[]){__VA_ARGS__}) / sizeof(const ir_expr *))
 
 /* ---- errors ---- */
 
@@ -140,7 +142,8 @@ Test(te, nothing_gives_nothing)
 
 Test(te, a_reduction_below_the_root_becomes_a_stage)
 {
-    te_tensor *B = te_compute(d, "B", AXES(y), ir_add(cx, te_sum(cx, te_at(A, y, k), k), ir_imm(cx, BASE_F32, 1)));
+    te_tensor *B =
+        te_compute(d, "B", AXES(y), ir_add(cx, te_sum(cx, te_at(A, y, k), k), ir_imm(cx, BASE_F32, 1)));
 
     te_output(d, B);
     cr_assert_str_eq(te_text(cx, d), "def f(n, A: f32[n, 4]) {\n"
@@ -152,7 +155,9 @@ Test(te, a_reduction_below_the_root_becomes_a_stage)
 Test(te, equal_reductions_become_one_stage)
 {
     const ir_expr *sum = te_sum(cx, te_at(A, y, k), k);
-    te_tensor *B = te_compute(d, "B", AXES(y), ir_mul(cx, sum, ir_add(cx, sum, te_sum(cx, ir_mul(cx, te_at(A, y, k), te_at(A, y, k)), k))));
+    te_tensor *B = te_compute(
+        d, "B", AXES(y),
+        ir_mul(cx, sum, ir_add(cx, sum, te_sum(cx, ir_mul(cx, te_at(A, y, k), te_at(A, y, k)), k))));
 
     te_output(d, B);
     cr_assert_str_eq(te_text(cx, d), "def f(n, A: f32[n, 4]) {\n"
@@ -190,7 +195,8 @@ Test(te, names_that_are_taken_are_not_taken_again)
 Test(te, default_tree)
 {
     const ir_expr *j = te_axis(cx, "j", n);
-    te_tensor *S = te_compute(d, "S", AXES(y), te_sum(cx, te_at(A, y, k), k)), *B = te_compute(d, "B", AXES(j), ir_neg(cx, te_at(S, j)));
+    te_tensor *S = te_compute(d, "S", AXES(y), te_sum(cx, te_at(A, y, k), k)),
+              *B = te_compute(d, "B", AXES(j), ir_neg(cx, te_at(S, j)));
 
     te_note(S, "keep", ir_bool(cx, true));
     te_output(d, B);
@@ -217,7 +223,8 @@ Test(te, default_tree)
                      "      B[j] = -S[j]\n"
                      "    }\n"
                      "  }\n"
-                     "}\n", "%s", text);
+                     "}\n",
+                     "%s", text);
 }
 
 /* ---- runs ---- */
@@ -231,7 +238,8 @@ Test(te, computes_what_it_says)
     RUN(mm, F32(a, 2, 3), F32(b, 3, 2), {.scalar_float = 2}, F32(c, 2, 2));
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++)
-            cr_assert_eq(c[i * 2 + j], 2 * (a[i * 3] * b[j] + a[i * 3 + 1] * b[2 + j] + a[i * 3 + 2] * b[4 + j]));
+            cr_assert_eq(c[i * 2 + j],
+                         2 * (a[i * 3] * b[j] + a[i * 3 + 1] * b[2 + j] + a[i * 3 + 2] * b[4 + j]));
 }
 
 Test(te, computes_tuples_and_conditions)
@@ -243,7 +251,11 @@ Test(te, computes_tuples_and_conditions)
     const ir_program *p = te_tree(cx, f);
     ir_arg args[] = {F32(a, 3, 4), F32(v, 3), I64(at, 3)};
 
-    cr_assert(ir_interpret(cx, p, &(ir_run){.args = args, .symbol_name = (const char *const[]){"m"}, .symbol_value = (const int64_t[]){3}, .n_symbols = 1}),
+    cr_assert(ir_interpret(cx, p,
+                           &(ir_run){.args = args,
+                                     .symbol_name = (const char *const[]){"m"},
+                                     .symbol_value = (const int64_t[]){3},
+                                     .n_symbols = 1}),
               "%s", tec_context_error(cx));
     cr_assert(v[0] == 9 && v[1] == 3 && v[2] == -1);
     cr_assert(at[0] == 2 && at[1] == 0 && at[2] == 0);
@@ -251,7 +263,8 @@ Test(te, computes_tuples_and_conditions)
 
 Test(te, reductions_over_nothing_give_the_identity)
 {
-    const te_def *f = defined("def f(n, A: f32[2, n]) { S[i] = sum[k](A[i, k]) P[i] = prod[k](A[i, k]) return S, P }");
+    const te_def *f =
+        defined("def f(n, A: f32[2, n]) { S[i] = sum[k](A[i, k]) P[i] = prod[k](A[i, k]) return S, P }");
     float none[1], s[2], p[2];
 
     RUN(f, F32(none, 2, 0), F32(s, 2), F32(p, 2));

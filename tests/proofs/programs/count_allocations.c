@@ -1,4 +1,5 @@
-/* count_allocations.c -- a library to preload: counts the calls of the allocator, by any thread, between watch_begin and watch_end. */
+/* count_allocations.c -- a library to preload: counts the calls of the allocator, by any thread, between
+ * watch_begin and watch_end. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>

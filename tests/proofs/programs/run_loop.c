@@ -1,10 +1,11 @@
-/* run_loop.c -- runs a module again and again between two marks, for whoever watches what the process does meanwhile.
+/* run_loop.c -- runs a module again and again between two marks, for whoever watches what the process does
+ * meanwhile.
  *
  *     run_loop MODULE THREADS [disturb]
  *
- * The marks are calls of getppid, which nothing else makes, and of watch_begin and watch_end where a preloaded library has them. Between
- * them inputs are set, the module runs, outputs are read. `disturb`: each round allocates and calls the system as well, to show that
- * the watcher sees it.
+ * The marks are calls of getppid, which nothing else makes, and of watch_begin and watch_end where a
+ * preloaded library has them. Between them inputs are set, the module runs, outputs are read. `disturb`: each
+ * round allocates and calls the system as well, to show that the watcher sees it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,8 @@ int main(int argc, char **argv)
 {
     static float pixels[IMAGES * 8 * 8];
     int64_t shape[] = {IMAGES, 1, 8, 8};
-    DLTensor image = {.data = pixels, .ndim = 4, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = shape};
+    DLTensor image = {
+        .data = pixels, .ndim = 4, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = shape};
     tec_error err = {0};
 
     if (argc < 3)

@@ -1,37 +1,38 @@
-/* schedule/box.c -- what holds at a block, and which box of a buffer it touches while its outer loops stand still.
+/* tree/box.c -- what holds at a block, and which box of a buffer it touches while its outer loops stand
+ * still.
  *
- * Most indices are sums of loops with constant factors, and most loops have constant extents: then the box is read off the sum.
- * Everything else is ir_region_over's.
+ * Most indices are sums of loops with constant factors, and most loops have constant extents: then the box is
+ * read off the sum. Everything else is ir_region_over's.
  */
-#include "ir/facts.h"
-#include "schedule/state.h"
+#include "ir/reason/facts.h"
+#include "tree/touch.h"
 
-ir_iter_kind sched_kind_for(tec_context *cx, const sched_site *site, const ir_expr *var)
+ir_iter_kind tree_kind_for(tec_context *cx, const tree_site *site, const ir_expr *var)
 {
     ir_iter_kind kind = IR_SPATIAL;
 
     for (int i = 0; i < site->block->n_iters; i++)
-        if (site->block->iters[i].kind > kind && sched_mentions(cx, site->stmt->block.bind[i], var))
+        if (site->block->iters[i].kind > kind && ir_uses_var(cx, site->stmt->block.bind[i], var))
             kind = site->block->iters[i].kind;
     return kind;
 }
 
-const ir_facts *sched_site_facts(const sched *s, const sched_site *site, int fixed)
+const ir_facts *tree_site_facts(const tree_view *v, const tree_site *site, int fixed)
 {
     if (fixed == 0)
-        return s->facts;
+        return v->facts;
     if (!site->facts[fixed]) {
-        ir_facts *f = ir_facts_new(s->cx, sched_site_facts(s, site, fixed - 1));
+        ir_facts *f = ir_facts_new(v->cx, tree_site_facts(v, site, fixed - 1));
 
         const ir_stmt *l = site->loop[fixed - 1];
 
-        sched_know_loop(f, l->loop.var, l->loop.extent, sched_may_be_empty(s->cx, l));
+        tree_know_loop(f, l->loop.var, l->loop.extent, tree_may_be_empty(v->cx, l));
         site->facts[fixed] = f;
     }
     return site->facts[fixed];
 }
 
-ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed)
+ir_ranges tree_inner_ranges(tec_context *cx, const tree_site *site, int fixed)
 {
     int n = site->n_loops - fixed;
     const ir_expr **var = base_array(cx, const ir_expr *, n), **min = base_array(cx, const ir_expr *, n),
@@ -47,7 +48,7 @@ ir_ranges sched_inner_ranges(tec_context *cx, const sched_site *site, int fixed)
     return (ir_ranges){.var = var, .min = min, .extent = extent, .n = n};
 }
 
-ir_subst sched_bindings(tec_context *cx, const sched_site *site)
+ir_subst tree_bindings(tec_context *cx, const tree_site *site)
 {
     ir_subst map = {0};
 
@@ -57,42 +58,44 @@ ir_subst sched_bindings(tec_context *cx, const sched_site *site)
 }
 
 /* The condition says that one value is less than its extent, word for word. */
-static bool is_end_of_domain(const sched_site *site, const ir_expr *condition)
+static bool is_end_of_domain(const tree_site *site, const ir_expr *condition)
 {
     for (int i = 0; condition->op == IR_LT && i < site->block->n_iters; i++)
-        if (ir_same(condition->arg[0], site->stmt->block.bind[i]) && ir_same(condition->arg[1], site->block->iters[i].extent))
+        if (ir_same(condition->arg[0], site->stmt->block.bind[i]) &&
+            ir_same(condition->arg[1], site->block->iters[i].extent))
             return true;
     return false;
 }
 
-static const ir_expr *find_loop_guards(const sched *s, const sched_site *site)
+static const ir_expr *find_loop_guards(const tree_view *v, const tree_site *site)
 {
     const ir_expr *kept = NULL;
     base_vec conjuncts = {0}, all = {0};
 
-    sched_conjuncts(s->cx, site->stmt->block.where, &conjuncts);
+    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &conjuncts);
     for (int i = 0; i < conjuncts.n; i++)
         if (!is_end_of_domain(site, conjuncts.at[i]))
-            base_push(s->cx, &all, conjuncts.at[i]);
+            base_push(v->cx, &all, conjuncts.at[i]);
     if (all.n == 0)
         return NULL;
-    ir_facts *domain = ir_facts_new(s->cx, sched_site_facts(s, site, site->n_loops));
+    ir_facts *domain = ir_facts_new(v->cx, tree_site_facts(v, site, site->n_loops));
     for (int i = 0; i < site->block->n_iters; i++) {
-        ir_facts_assume(domain, ir_ge(s->cx, site->stmt->block.bind[i], ir_int(s->cx, 0)));
-        ir_facts_assume(domain, ir_lt(s->cx, site->stmt->block.bind[i], site->block->iters[i].extent));
+        ir_facts_assume(domain, ir_ge(v->cx, site->stmt->block.bind[i], ir_int(v->cx, 0)));
+        ir_facts_assume(domain, ir_lt(v->cx, site->stmt->block.bind[i], site->block->iters[i].extent));
     }
     for (int i = 0; i < all.n; i++)
         if (!ir_prove(domain, all.at[i]))
-            kept = ir_all(s->cx, kept, all.at[i]);
+            kept = ir_all(v->cx, kept, all.at[i]);
     return kept;
 }
 
-const ir_expr *sched_loop_guards(const sched *s, const sched_site *site)
+const ir_expr *tree_loop_guards(const tree_view *v, const tree_site *site)
 {
     if (!site->stmt->block.where)
         return NULL;
     if (!*site->guards)
-        *site->guards = base_copy(s->cx, &(const ir_expr *){find_loop_guards(s, site)}, sizeof **site->guards);
+        *site->guards =
+            base_copy(v->cx, &(const ir_expr *){find_loop_guards(v, site)}, sizeof **site->guards);
     return **site->guards;
 }
 
@@ -101,7 +104,7 @@ const ir_expr *sched_loop_guards(const sched *s, const sched_site *site)
 /* A sum over the inner loops: their factors, and what is left. */
 typedef struct {
     tec_context *cx;
-    const sched_site *site;
+    const tree_site *site;
     int fixed;
     int64_t *factor; /* of each inner loop */
     int64_t constant;
@@ -156,7 +159,8 @@ static bool add_terms(loop_sum *l, const ir_expr *e, int64_t by)
 }
 
 /* The interval of one index; false: not such a sum, or loops of other extents. */
-static bool read_off(loop_sum *l, const ir_expr *index, const ir_expr *shape, const ir_expr **min, const ir_expr **extent)
+static bool read_off(loop_sum *l, const ir_expr *index, const ir_expr *shape, const ir_expr **min,
+                     const ir_expr **extent)
 {
     int64_t width, whole, n;
 
@@ -181,13 +185,18 @@ static bool read_off(loop_sum *l, const ir_expr *index, const ir_expr *shape, co
     return true;
 }
 
-static bool read_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, ir_region *out)
+static bool read_box(const tree_view *v, const tree_site *site, const ir_region *access, int fixed,
+                     ir_region *out)
 {
     int n = access->buffer->n;
-    const ir_expr **min = base_array(s->cx, const ir_expr *, n), **extent = base_array(s->cx, const ir_expr *, n);
+    const ir_expr **min = base_array(v->cx, const ir_expr *, n),
+                  **extent = base_array(v->cx, const ir_expr *, n);
 
     for (int d = 0; d < n; d++) {
-        loop_sum l = {.cx = s->cx, .site = site, .fixed = fixed, .factor = base_array(s->cx, int64_t, site->n_loops - fixed)};
+        loop_sum l = {.cx = v->cx,
+                      .site = site,
+                      .fixed = fixed,
+                      .factor = base_array(v->cx, int64_t, site->n_loops - fixed)};
 
         extent[d] = access->extent[d];
         if (!read_off(&l, access->min[d], access->buffer->shape[d], &min[d], &extent[d]))
@@ -197,17 +206,18 @@ static bool read_box(const sched *s, const sched_site *site, const ir_region *ac
     return true;
 }
 
-ir_region sched_box(const sched *s, const sched_site *site, const ir_region *access, int fixed, bool covering)
+ir_region tree_box(const tree_view *v, const tree_site *site, const ir_region *access, int fixed,
+                   bool covering)
 {
-    const ir_expr *where = covering ? sched_loop_guards(s, site) : site->stmt->block.where;
-    ir_subst map = sched_bindings(s->cx, site);
-    const ir_region *over = ir_apply_region(s->cx, &map, access);
-    ir_ranges inner = sched_inner_ranges(s->cx, site, fixed);
+    const ir_expr *where = covering ? tree_loop_guards(v, site) : site->stmt->block.where;
+    ir_subst map = tree_bindings(v->cx, site);
+    const ir_region *over = ir_apply_region(v->cx, &map, access);
+    ir_ranges inner = tree_inner_ranges(v->cx, site, fixed);
     ir_region box;
 
-    if (!where && read_box(s, site, over, fixed, &box))
+    if (!where && read_box(v, site, over, fixed, &box))
         return box;
-    return ir_region_over(sched_site_facts(s, site, fixed), over, &inner, where);
+    return ir_region_over(tree_site_facts(v, site, fixed), over, &inner, where);
 }
 
 /* ---- filling a box ---- */
@@ -218,7 +228,8 @@ static bool take_digit(loop_sum *l, bool *taken, int64_t *radix)
     for (int i = 0; i < l->site->n_loops - l->fixed; i++) {
         int64_t n;
 
-        if (l->factor[i] != *radix || taken[i] || !ir_is_int(l->site->loop[l->fixed + i]->loop.extent, &n) || n < 2)
+        if (l->factor[i] != *radix || taken[i] || !ir_is_int(l->site->loop[l->fixed + i]->loop.extent, &n) ||
+            n < 2)
             continue;
         taken[i] = true;
         l->factor[i] = 0;
@@ -237,16 +248,19 @@ static bool nothing_left(const loop_sum *l)
     return true;
 }
 
-static bool counts_through(const sched *s, const sched_site *site, const ir_expr *bind, const ir_expr *min, const ir_expr *extent,
-                           int fixed, bool *taken)
+static bool counts_through(const tree_view *v, const tree_site *site, const ir_expr *bind, const ir_expr *min,
+                           const ir_expr *extent, int fixed, bool *taken)
 {
-    loop_sum l = {.cx = s->cx, .site = site, .fixed = fixed, .factor = base_array(s->cx, int64_t, site->n_loops - fixed)};
+    loop_sum l = {.cx = v->cx,
+                  .site = site,
+                  .fixed = fixed,
+                  .factor = base_array(v->cx, int64_t, site->n_loops - fixed)};
     int64_t whole, radix = 1;
 
     if (!ir_is_int(extent, &whole) || !add_terms(&l, bind, 1))
         return false;
-    const ir_expr *base = ir_int(s->cx, l.constant);
-    if (!ir_same(l.rest ? ir_add(s->cx, l.rest, base) : base, min))
+    const ir_expr *base = ir_int(v->cx, l.constant);
+    if (!ir_same(l.rest ? ir_add(v->cx, l.rest, base) : base, min))
         return false;
     while (radix < whole)
         if (!take_digit(&l, taken, &radix))
@@ -254,60 +268,59 @@ static bool counts_through(const sched *s, const sched_site *site, const ir_expr
     return radix == whole && nothing_left(&l);
 }
 
-const ir_expr *sched_stored_at(tec_context *cx, const sched_site *site, const ir_region *access, int d)
+const ir_expr *tree_stored_at(tec_context *cx, const tree_site *site, const ir_region *access, int d)
 {
-    ir_subst map = sched_bindings(cx, site);
+    ir_subst map = tree_bindings(cx, site);
 
     return ir_apply(cx, &map, access->min[d]);
 }
 
-bool sched_counts_box(const sched *s, const sched_site *site, const ir_region *access, const int *dim_of, const ir_region *box,
-                      int fixed)
+bool tree_counts_box(const tree_view *v, const tree_site *site, const ir_region *access, const int *dim_of,
+                     const ir_region *box, int fixed)
 {
-    bool *taken = base_array(s->cx, bool, site->n_loops - fixed);
+    bool *taken = base_array(v->cx, bool, site->n_loops - fixed);
 
     for (int i = 0; i < site->block->n_iters; i++)
-        if (dim_of[i] >= 0 &&
-            !counts_through(s, site, sched_stored_at(s->cx, site, access, dim_of[i]), box->min[dim_of[i]], box->extent[dim_of[i]],
-                            fixed, taken))
+        if (dim_of[i] >= 0 && !counts_through(v, site, tree_stored_at(v->cx, site, access, dim_of[i]),
+                                              box->min[dim_of[i]], box->extent[dim_of[i]], fixed, taken))
             return false;
     return true;
 }
 
 /* ---- conditions over outer loops ---- */
 
-void sched_outer_guards(const sched *s, const sched_site *site, int fixed, base_vec *out)
+void tree_outer_guards(const tree_view *v, const tree_site *site, int fixed, base_vec *out)
 {
     base_vec all = {0};
 
-    sched_conjuncts(s->cx, site->stmt->block.where, &all);
+    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
     for (int i = 0; i < all.n; i++) {
         bool inner = false;
 
         for (int j = fixed; j < site->n_loops; j++)
-            inner = inner || sched_mentions(s->cx, all.at[i], site->loop[j]->loop.var);
+            inner = inner || ir_uses_var(v->cx, all.at[i], site->loop[j]->loop.var);
         if (!inner)
-            base_push(s->cx, out, all.at[i]);
+            base_push(v->cx, out, all.at[i]);
     }
 }
 
-const ir_expr *sched_outer_guard(const sched *s, const sched_site *site, int fixed)
+const ir_expr *tree_outer_guard(const tree_view *v, const tree_site *site, int fixed)
 {
     const ir_expr *guard = NULL;
     base_vec all = {0};
 
-    sched_outer_guards(s, site, fixed, &all);
+    tree_outer_guards(v, site, fixed, &all);
     for (int i = 0; i < all.n; i++)
-        guard = ir_all(s->cx, guard, all.at[i]);
+        guard = ir_all(v->cx, guard, all.at[i]);
     return guard;
 }
 
-bool sched_has_guard(const sched *s, const sched_site *site, const ir_expr *guard)
+bool tree_has_guard(const tree_view *v, const tree_site *site, const ir_expr *guard)
 {
     base_vec all = {0}, wanted = {0};
 
-    sched_conjuncts(s->cx, site->stmt->block.where, &all);
-    sched_conjuncts(s->cx, guard, &wanted);
+    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    ir_conjuncts(v->cx, guard, IR_KEEP_LIKELY, &wanted);
     for (int i = 0; i < wanted.n; i++) {
         bool found = false;
 

@@ -1,0 +1,55 @@
+/* schedule/loops.h -- inside the room: how loops run: kinds of loops, what may stand in or around each,
+ * threads, pipelines.
+ *
+ *     return sched_need_independent(c, c->tree, l) ? sched_annotate_loop(c, &at, IR_PARALLEL) : NULL;
+ */
+#ifndef SCHEDULE_LOOPS_H
+#define SCHEDULE_LOOPS_H
+
+#include "schedule/state.h"
+
+static inline bool sched_is_blocks(ir_how how)
+{
+    return how >= IR_BLOCK_X && how <= IR_BLOCK_Z;
+}
+static inline bool sched_is_threads(ir_how how)
+{
+    return how >= IR_THREAD_X && how <= IR_THREAD_Z;
+}
+/* Over threads of any kind, of the host or of a device, virtual ones among them: lanes stay inside of
+ * these. */
+static inline bool sched_is_parallel(ir_how how)
+{
+    return how == IR_PARALLEL || how >= IR_BLOCK_X;
+}
+/* blockIdx.x, threadIdx.y, vthread, ...; false: none of them */
+bool sched_thread_axis(const char *word, ir_how *how);
+/* These refuse: where the loop at the end of the path would run as `how` inside or around what it may not;
+ * where another loop over that axis below s has another extent than l. */
+bool sched_nesting_fits(sched_call *c, const sched_path *at, ir_how how);
+bool sched_axis_agrees(sched_call *c, const ir_stmt *s, const ir_stmt *l, ir_how how);
+
+/* The program with the loop at the end of the path running as `how`. */
+const ir_program *sched_annotate_loop(sched_call *c, const sched_path *at, ir_how how);
+/* These refuse: a loop that is not serial; whose iterations are not independent in p; of more than `limit`
+ * iterations or of no constant number; that has a loop of that kind around or below. */
+bool sched_need_plain(sched_call *c, const ir_stmt *l);
+bool sched_need_independent(sched_call *c, const ir_program *p, const ir_stmt *l);
+bool sched_need_constant(sched_call *c, const ir_stmt *l, int64_t limit);
+bool sched_need_none_around(sched_call *c, const sched_path *at, ir_how how);
+/* Refuses where the iterations of l, a reduction loop of that block, may not have a partial result each. */
+bool sched_need_partial_results(sched_call *c, const ir_stmt *l, const tree_site *site);
+/* A loop below s, or around the end of a path, that runs as `how`; NULL: none. */
+const ir_stmt *sched_loop_below(const ir_stmt *s, ir_how how);
+const ir_stmt *sched_loop_above(const sched_path *at, ir_how how);
+/* The innermost loop over threads that reduces at the block; NULL: none. */
+const ir_stmt *sched_reducing_threads(tec_context *cx, const tree_site *site);
+/* Why some reduction over threads has its result where not all of them see it; NULL: none has. */
+const char *sched_hidden_result(tec_context *cx, const ir_program *p);
+/* Whether what threads of a GPU have of their own is theirs in the new tree (threads.c); refuses. */
+bool sched_threads_fit(sched_call *c, const ir_program *after);
+
+/* Why some pipeline of the tree breaks the rules; NULL: all stand (pipeline.c). */
+const char *sched_broken_pipeline(const sched *s, const ir_program *tree);
+
+#endif

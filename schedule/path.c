@@ -1,0 +1,247 @@
+/* schedule/path.c -- finding loops and blocks by name, and what is known where they stand.
+ *
+ * Trees are small (tens of nodes), so a search walks them; no index has to be kept in step with the rewrites.
+ * Children are numbered in order of execution.
+ */
+#include <string.h>
+
+#include "ir/reason/facts.h"
+#include "schedule/rewrite.h"
+
+bool sched_is_nothing(const ir_stmt *s)
+{
+    return s->kind == IR_SEQ && s->seq.n == 0;
+}
+
+static const ir_stmt *replace_in_seq(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child)
+{
+    const ir_stmt **stmt = base_array(cx, const ir_stmt *, s->seq.n);
+
+    for (int j = 0; j < s->seq.n; j++)
+        stmt[j] = j == i ? child : s->seq.stmt[j];
+    return ir_seq(cx, stmt, s->seq.n);
+}
+
+const ir_stmt *sched_with_child(tec_context *cx, const ir_stmt *s, int i, const ir_stmt *child)
+{
+    if (!child || child == tree_child(s, i))
+        return child ? s : NULL;
+    if (s->kind == IR_SEQ)
+        return replace_in_seq(cx, s, i, child);
+    if (s->kind != IR_IF && sched_is_nothing(child))
+        return child;
+
+    ir_stmt *copy = ir_stmt_copy(cx, s);
+    if (s->kind == IR_FOR)
+        copy->loop.body = child;
+    else if (s->kind == IR_LET_STMT)
+        copy->let.body = child;
+    else if (s->kind == IR_ALLOCATE)
+        copy->allocate.body = child;
+    else if (s->kind == IR_ATTRIBUTE)
+        copy->attribute.body = child;
+    else if (i)
+        copy->branch.otherwise = child;
+    else
+        copy->branch.then = child;
+    return copy;
+}
+
+const ir_stmt *sched_rebuild(tec_context *cx, const sched_path *p, int depth, const ir_stmt *node)
+{
+    for (int i = depth - 1; node && i >= 0; i--)
+        node = sched_with_child(cx, p->link[i].stmt, p->link[i].child, node);
+    return node;
+}
+
+/* ---- search ---- */
+
+typedef struct {
+    ir_stmt_kind kind;
+    const char *name;   /* of a loop or block, or */
+    const ir_expr *var; /* of a loop */
+} wanted;
+
+static const char *name_of(const ir_stmt *s)
+{
+    if (s->kind == IR_FOR)
+        return s->loop.var->var.name;
+    return s->kind == IR_BLOCK ? s->block.block->name : NULL;
+}
+
+static bool matches(const ir_stmt *s, const wanted *w)
+{
+    if (s->kind != w->kind)
+        return false;
+    return w->var ? s->loop.var == w->var : strcmp(name_of(s), w->name) == 0;
+}
+
+static bool find(tec_context *cx, const ir_stmt *s, const wanted *w, int depth, sched_path *out)
+{
+    bool here = matches(s, w);
+
+    if (here) {
+        out->n = depth + 1;
+        out->link = base_array(cx, sched_link, depth + 1);
+        out->link[depth].stmt = s;
+    }
+    for (int i = 0, n = tree_n_children(s); !here && i < n; i++)
+        if (find(cx, tree_child(s, i), w, depth + 1, out)) {
+            out->link[depth] = (sched_link){s, i};
+            return true;
+        }
+    return here;
+}
+
+bool sched_find_loop(tec_context *cx, const ir_stmt *root, const char *name, sched_path *out)
+{
+    return find(cx, root, &(wanted){.kind = IR_FOR, .name = name}, 0, out);
+}
+
+bool sched_find_block(tec_context *cx, const ir_stmt *root, const char *name, sched_path *out)
+{
+    return find(cx, root, &(wanted){.kind = IR_BLOCK, .name = name}, 0, out);
+}
+
+bool sched_find_var(tec_context *cx, const ir_stmt *root, const ir_expr *var, sched_path *out)
+{
+    return find(cx, root, &(wanted){.kind = IR_FOR, .var = var}, 0, out);
+}
+
+typedef struct {
+    ir_walk w;
+    ir_stmt_kind kind;
+    base_vec names;
+} name_list;
+
+static bool list_name(ir_walk *w, const ir_stmt *s)
+{
+    name_list *l = (name_list *)w;
+
+    if (s->kind == l->kind)
+        base_push(w->cx, &l->names,
+                  (void *)(uintptr_t)(s->kind == IR_FOR ? s->loop.var->var.name : s->block.block->name));
+    return true;
+}
+
+/* "; did you mean 'C.x.0'?", a loop or a block of the tree. */
+static const char *nearest(sched_call *c, const char *name, ir_stmt_kind kind)
+{
+    name_list l = {.w = {.stmt = list_name, .cx = c->cx}, .kind = kind};
+
+    ir_walk_stmt(&l.w, c->tree->body);
+    return base_did_you_mean(c->cx, name, &l.names);
+}
+
+bool sched_need_loop(sched_call *c, const char *name, sched_path *out)
+{
+    if (!sched_find_loop(c->cx, c->tree->body, name, out)) {
+        sched_refuse(c, "there is no loop '%s'%s", name, nearest(c, name, IR_FOR));
+        return false;
+    }
+    if (!ir_is_value(sched_end(out)->loop.min, 0)) {
+        sched_refuse(c, "loop '%s' does not start at 0", name);
+        return false;
+    }
+    return true;
+}
+
+bool sched_need_block(sched_call *c, const char *name, sched_path *out)
+{
+    if (sched_find_block(c->cx, c->tree->body, name, out))
+        return true;
+    sched_no_block(c, name);
+    return false;
+}
+
+void *sched_no_block(sched_call *c, const char *name)
+{
+    return sched_refuse(c, "there is no block '%s'%s", name, nearest(c, name, IR_BLOCK));
+}
+
+void *sched_no_buffer(sched_call *c, const char *name)
+{
+    base_vec names = {0};
+
+    for (int i = 0; i < c->tree->n_params; i++)
+        if (c->tree->params[i].buffer)
+            base_push(c->cx, &names, c->tree->params[i].buffer->name);
+    for (int i = 0; i < c->tree->n_buffers; i++)
+        base_push(c->cx, &names, c->tree->buffers[i]->name);
+    return sched_refuse(c, "there is no buffer '%s'%s", name, base_did_you_mean(c->cx, name, &names));
+}
+
+/* ---- names ---- */
+
+bool sched_name_taken(const ir_stmt *root, const char *name)
+{
+    const char *own = name_of(root);
+
+    if (own && strcmp(own, name) == 0)
+        return true;
+    for (int i = 0, n = tree_n_children(root); i < n; i++)
+        if (sched_name_taken(tree_child(root, i), name))
+            return true;
+    return false;
+}
+
+const char *sched_fresh_name(sched_call *c, const ir_stmt *also, const char *name)
+{
+    const char *fresh = name;
+
+    for (int i = 2; sched_name_taken(c->tree->body, fresh) || (also && sched_name_taken(also, fresh)); i++)
+        fresh = base_format(c->cx, "%s'%d", name, i);
+    return fresh;
+}
+
+int sched_child_with(const ir_stmt *body, const char *name)
+{
+    if (body->kind != IR_SEQ)
+        return sched_name_taken(body, name) ? 0 : -1;
+    for (int i = 0; i < body->seq.n; i++)
+        if (sched_name_taken(body->seq.stmt[i], name))
+            return i;
+    return -1;
+}
+
+bool sched_is_named(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- facts ---- */
+
+static void enter(ir_facts *f, const ir_stmt *s, int child)
+{
+    if (s->kind == IR_FOR)
+        tree_know_loop(f, s->loop.var, s->loop.extent, tree_may_be_empty(ir_facts_context(f), s));
+    else if (s->kind == IR_LET_STMT)
+        ir_facts_value(f, s->let.var, s->let.value);
+    else if (s->kind == IR_IF && child == 0)
+        ir_facts_assume(f, s->branch.cond);
+}
+
+ir_facts *sched_facts_at(const sched *s, const sched_path *p, int depth)
+{
+    ir_facts *f = ir_facts_new(s->view.cx, s->view.facts);
+
+    for (int i = 0; i < depth; i++)
+        enter(f, p->link[i].stmt, p->link[i].child);
+    return f;
+}
+
+/* ---- buffers ---- */
+
+const ir_buffer *sched_buffer_named(const ir_program *p, const char *name)
+{
+    for (int i = 0; i < p->n_params; i++)
+        if (p->params[i].buffer && strcmp(p->params[i].buffer->name, name) == 0)
+            return p->params[i].buffer;
+    for (int i = 0; i < p->n_buffers; i++)
+        if (strcmp(p->buffers[i]->name, name) == 0)
+            return p->buffers[i];
+    return NULL;
+}

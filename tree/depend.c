@@ -1,0 +1,308 @@
+/* tree/depend.c -- independence of iterations.
+ *
+ * All answers are proofs: "no" means that the fact was not proven. An iteration of a loop can only be
+ * disturbed by another one where an element crosses between them, and none does where
+ * - the buffer is private to the loop (private.c), or
+ * - one block owns it: distinct iterations of that block write distinct elements (fill.c), and everything
+ *   else in an iteration stays within what the owner writes in the same iteration, or
+ * - the loop runs at most once.
+ *
+ * Lowering does not prove this again: lower/reasons.c notes on the loop which of these it was, and
+ * lower/compact.c reads the note.
+ */
+#include "tree/depend.h"
+#include "ir/reason/facts.h"
+#include "tree/touch.h"
+
+typedef struct {
+    ir_walk w;
+    bool found;
+} effect_search;
+
+const char *tree_kind_text(ir_iter_kind kind)
+{
+    switch (kind) {
+    case IR_SPATIAL: return "a spatial";
+    case IR_REDUCE_ITER: return "a reduction";
+    case IR_SCAN: return "a scan";
+    case IR_OPAQUE: return "an opaque";
+    }
+    return NULL;
+}
+
+const char *tree_not_idempotent(tec_context *cx, const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SCAN || b->iters[i].kind == IR_OPAQUE)
+            return b->iters[i].kind == IR_SCAN ? "it is a step of a scan" : "it is opaque";
+    for (int i = 0; i < b->n_reads; i++)
+        if (tree_writes(b, b->reads[i].buffer))
+            return base_format(cx, "it reads '%s', which it writes", b->reads[i].buffer->name);
+    if (tree_adds(cx, b))
+        return "it does not initialise its reduction itself";
+    return tree_has_effect(cx, b->body) ? "it calls a function with an effect" : NULL;
+}
+
+static bool look_for_effect(ir_walk *w, const ir_expr *e)
+{
+    ((effect_search *)w)->found |= (e->has & IR_HAS_EFFECT) != 0;
+    return false;
+}
+
+bool tree_has_effect(tec_context *cx, const ir_stmt *body)
+{
+    effect_search x = {.w = {.cx = cx, .expr = look_for_effect}};
+
+    ir_walk_stmt(&x.w, body);
+    return x.found;
+}
+
+/* ---- independence ---- */
+
+/* Distinct iterations of the loop write distinct elements: one index moves by at least the width of its
+ * box. */
+static bool strides_apart(const tree_view *v, const tree_site *site, const ir_region *box, const ir_expr *var,
+                          int depth)
+{
+    const ir_facts *f = tree_site_facts(v, site, depth);
+
+    for (int d = 0; d < box->buffer->n; d++) {
+        const ir_expr *rest;
+        int64_t step;
+
+        if (!ir_linear(f, box->min[d], &var, 1, &step, &rest) || step == 0)
+            continue;
+        if (ir_prove_le(f, box->extent[d], ir_int(v->cx, step < 0 ? -step : step)))
+            return true;
+    }
+    return false;
+}
+
+/* An iteration of the loop touches a box of the buffer that no other one does: it may read there what it
+ * wrote, as the steps of a scan do. */
+static bool all_apart(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    ir_region *box = base_array(v->cx, ir_region, 2 * all->n);
+    const tree_site *site = NULL;
+    int n = 0, depth = 0;
+
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+        const ir_region *access[] = {tree_access(block->reads, block->n_reads, b),
+                                     tree_access(block->writes, block->n_writes, b)};
+        int below = tree_depth_under(&all->at[i], var);
+
+        for (int k = 0; below && k < 2; k++)
+            if (access[k]) {
+                site = &all->at[i];
+                depth = below;
+                box[n++] = tree_box(v, site, access[k], depth, true);
+            }
+    }
+    ir_region hull = ir_region_union(tree_site_facts(v, site, depth), box, n);
+    return strides_apart(v, site, &hull, var, depth);
+}
+
+bool tree_shared_under(const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    int n = 0;
+
+    for (int i = 0; i < all->n; i++)
+        n += tree_depth_under(&all->at[i], var) &&
+             (tree_reads(all->at[i].block, b) || tree_writes(all->at[i].block, b));
+    return n > 1;
+}
+
+/* A spatial axis is empty, so that neither the block nor its init ever runs. */
+static bool has_no_points(const tree_view *v, const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL && ir_prove_le(v->facts, b->iters[i].extent, ir_int(v->cx, 0)))
+            return true;
+    return false;
+}
+
+/* The block runs in the first iteration of its loop at most: the extent or the predicate sees to that, or the
+ * block never runs. */
+static bool runs_once(const tree_view *v, const tree_site *site, const ir_expr *var)
+{
+    int depth = tree_depth_under(site, var);
+
+    if (has_no_points(v, site->block))
+        return true;
+    if (ir_prove_le(tree_site_facts(v, site, depth - 1), site->loop[depth - 1]->loop.extent,
+                    ir_int(v->cx, 1)))
+        return true;
+    if (!ir_uses_var(v->cx, site->stmt->block.where, var))
+        return false;
+    ir_facts *inside = ir_facts_new(v->cx, tree_site_facts(v, site, site->n_loops));
+    ir_facts_assume(inside, site->stmt->block.where);
+    return ir_prove_le(inside, var, ir_int(v->cx, 0));
+}
+
+static bool all_run_once(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+
+        if (tree_depth_under(&all->at[i], var) && (tree_reads(block, b) || tree_writes(block, b)) &&
+            !runs_once(v, &all->at[i], var))
+            return false;
+    }
+    return true;
+}
+
+static const char *conflict(const tree_view *v, const tree_sites *all, const tree_site *w,
+                            const ir_region *access, const ir_expr *var)
+{
+    const ir_buffer *b = access->buffer;
+    const ir_region *own = tree_access(w->block->reads, w->block->n_reads, b);
+    bool shared = tree_shared_under(all, b, var);
+    int depth = tree_depth_under(w, var);
+    ir_iter_kind kind = tree_kind_for(v->cx, w, var);
+
+    if (kind != IR_SPATIAL)
+        return base_format(v->cx, "'%s' is %s loop of '%s'", var->var.name, tree_kind_text(kind),
+                           w->block->name);
+    ir_region box = tree_box(v, w, access, depth, true);
+    bool apart = strides_apart(v, w, &box, var, depth);
+    if ((own || shared) && all_apart(v, all, b, var)) /* otherwise the box is all that the loop touches */
+        return NULL;
+    if (!apart && !tree_digits_apart(v, w, access, var, depth) && !runs_once(v, w, var))
+        return base_format(v->cx, "it is not proven that iterations of '%s' write distinct elements of '%s'",
+                           var->var.name, b->name);
+    if (own && tree_never_meets(v, w, own, w, var))
+        own = NULL;
+    if (!shared)
+        return own ? base_format(v->cx, "'%s' reads what it writes, '%s'", w->block->name, b->name) : NULL;
+    if (own || !tree_all_within(v, all, w, b, var, &box, true) ||
+        !(apart || tree_fills(v, w, access, &box, depth) || all_run_once(v, all, b, var)))
+        return base_format(v->cx,
+                           "it is not proven that each iteration of '%s' uses only its own elements of '%s', "
+                           "which '%s' writes",
+                           var->var.name, b->name, w->block->name);
+    return NULL;
+}
+
+static const char *aliased(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; b->alias && i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+
+        if (!tree_depth_under(&all->at[i], var))
+            continue;
+        for (int j = 0; j < block->n_reads + block->n_writes; j++) {
+            const ir_buffer *other =
+                j < block->n_reads ? block->reads[j].buffer : block->writes[j - block->n_reads].buffer;
+
+            if (other != b && other->alias == b->alias)
+                return base_format(v->cx, "'%s' and '%s' may share memory", b->name, other->name);
+        }
+    }
+    return NULL;
+}
+
+/* Some writer must own the buffer; the reason that the first one gives is the one to read. */
+const char *tree_buffer_dependence(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+                                   const ir_expr *var)
+{
+    const char *reason = NULL;
+
+    for (int i = 0; i < all->n; i++) {
+        const tree_site *w = &all->at[i];
+        const ir_region *access =
+            tree_depth_under(w, var) ? tree_access(w->block->writes, w->block->n_writes, b) : NULL;
+
+        if (!access)
+            continue;
+        const char *why = conflict(v, all, w, access, var);
+        if (!why)
+            return aliased(v, all, b, var);
+        reason = reason ? reason : why;
+    }
+    return reason;
+}
+
+/* The block runs once for all iterations of its loop `depth`: its threads share the work (bind.c,
+ * need_common_work). */
+static bool is_common_work(const tree_site *site, int depth)
+{
+    for (int i = depth; i < site->n_loops; i++)
+        if (site->loop[i]->loop.how == site->loop[depth - 1]->loop.how)
+            return true;
+    return false;
+}
+
+/* Memory that the threads of a block share is no thread's own, whatever each of them writes first, unless
+ * they fill it together. */
+static bool is_shared_by_threads(const tree_sites *all, const ir_buffer *b, const ir_expr *var)
+{
+    for (int i = 0; i < all->n && (b->scope == IR_SHARED || b->scope == IR_WARP); i++) {
+        int depth = tree_depth_under(&all->at[i], var);
+        ir_how how = depth ? all->at[i].loop[depth - 1]->loop.how : IR_SERIAL;
+
+        if (how >= IR_THREAD_X && how <= IR_THREAD_Z && tree_writes(all->at[i].block, b) &&
+            !is_common_work(&all->at[i], depth))
+            return true;
+    }
+    return false;
+}
+
+/* No two iterations of the loop run a block. */
+static bool runs_at_most_once(const tree_view *v, const tree_sites *all, const ir_expr *var)
+{
+    for (int i = 0; i < all->n; i++)
+        if (tree_depth_under(&all->at[i], var) && !runs_once(v, &all->at[i], var))
+            return false;
+    return true;
+}
+
+tree_reason tree_reason_for(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var,
+                            const char **why)
+{
+    *why = NULL;
+    if (!is_shared_by_threads(all, b, var) && tree_private(v, all, b, var))
+        return TREE_PRIVATE;
+    *why = tree_buffer_dependence(v, all, b, var);
+    if (!*why)
+        return TREE_OWNED;
+    return runs_at_most_once(v, all, var) ? TREE_ONCE : TREE_DEPENDS;
+}
+
+const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_expr *var)
+{
+    base_map done = {0};
+
+    for (int i = 0; i < all->n; i++) {
+        const ir_block *block = all->at[i].block;
+
+        if (!tree_depth_under(&all->at[i], var))
+            continue;
+        for (int j = 0; j < block->n_writes; j++) {
+            const ir_buffer *b = block->writes[j].buffer;
+            const char *why;
+
+            if (base_map_has(&done, b))
+                continue;
+            base_map_put(v->cx, &done, b, b);
+            if (tree_reason_for(v, all, b, var, &why) == TREE_DEPENDS)
+                return why;
+        }
+        if (tree_has_effect(v->cx, block->body))
+            return runs_at_most_once(v, all, var)
+                       ? NULL
+                       : base_format(v->cx, "'%s' calls a function with an effect", block->name);
+    }
+    return NULL;
+}
+
+const char *tree_reason_text(tree_reason reason)
+{
+    switch (reason) {
+    case TREE_DEPENDS: return "depends";
+    case TREE_PRIVATE: return "private";
+    case TREE_OWNED: return "owned";
+    case TREE_ONCE: return "once";
+    }
+    return NULL;
+}

@@ -1,0 +1,75 @@
+/* tree/depend.h -- what iterations of a loop, or steps of a scan, hand on to each other
+ * (depend.c, private.c, scan.c).
+ *
+ *     // NULL: the iterations may run in any order
+ *     const char *reason = tree_dependence(&view, &all, loop->loop.var);
+ */
+#ifndef TREE_DEPEND_H
+#define TREE_DEPEND_H
+
+#include "tree/sites.h"
+
+/* ---- what an iteration reads of its own (private.c) ---- */
+
+/* that of the buffer itself; NULL: none */
+const ir_region *tree_access(const ir_region *r, int n, const ir_buffer *b);
+/* While their `fixed` common loops stand still, all that q reads lies in what w writes, and w writes every
+ * element of that. */
+bool tree_reads_within(const tree_view *v, const tree_site *q, const ir_region *read, const tree_site *w,
+                       const ir_region *write, int fixed);
+/* No iteration of the loop of `var` reads in this access what any iteration writes in the owner's. */
+bool tree_never_meets(const tree_view *v, const tree_site *site, const ir_region *read,
+                      const tree_site *owner, const ir_expr *var);
+/* Whether all accesses of other blocks below the loop stay within box; `var`'s loop and those around stand
+ * still. `but_earlier`: what the owner does not write anywhere in the loop may be read, too. */
+bool tree_all_within(const tree_view *v, const tree_sites *all, const tree_site *owner, const ir_buffer *b,
+                     const ir_expr *var, const ir_region *box, bool but_earlier);
+/* Whether each iteration of the loop of `var` writes all that it reads of the buffer before it reads it, and
+ * nothing else uses it. */
+bool tree_private(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var);
+
+/* ---- dependence (depend.c) ---- */
+
+/* More than one block below the loop of `var` touches the buffer. */
+bool tree_shared_under(const tree_sites *all, const ir_buffer *b, const ir_expr *var);
+/* NULL where no iteration of the loop writes an element of the buffer that another one reads or writes;
+ * otherwise the reason. */
+const char *tree_buffer_dependence(const tree_view *v, const tree_sites *all, const ir_buffer *b,
+                                   const ir_expr *var);
+/* Why iterations of a loop that run at the same time do not disturb each other in a buffer. */
+typedef enum {
+    TREE_DEPENDS, /* it is not proven that they do not */
+    TREE_PRIVATE, /* each reads only what it wrote itself before: each may have a buffer of its own */
+    TREE_OWNED,   /* no two write one element, and none reads what another one writes */
+    TREE_ONCE     /* no two iterations run a block */
+} tree_reason;
+/* The first of these that is proven. `why`, for the reader: what keeps the buffer from being owned; NULL for
+ * an owned or a private one. */
+tree_reason tree_reason_for(const tree_view *v, const tree_sites *all, const ir_buffer *b, const ir_expr *var,
+                            const char **why);
+const char *tree_reason_text(tree_reason reason); /* "private" */
+/* The same for all buffers that are not private to the loop. NULL where no iteration of the loop writes what
+ * another one reads or writes; otherwise the reason, for the reader. */
+const char *tree_dependence(const tree_view *v, const tree_sites *all, const ir_expr *var);
+/* for messages: "a reduction", of a loop that binds such a variable, or of the variable */
+const char *tree_kind_text(ir_iter_kind kind);
+/* NULL where instances of the block may run again, or in another place; otherwise why not. */
+const char *tree_not_idempotent(tec_context *cx, const ir_block *b);
+bool tree_has_effect(tec_context *cx, const ir_stmt *body); /* an impure call */
+
+/* ---- steps of scan loops (scan.c) ---- */
+
+/* The outer loops up to the innermost that a scan variable of the block is bound to; 0: it has none. */
+int tree_step_depth(const tree_view *v, const tree_site *site);
+int tree_common_loops(const tree_site *a, const tree_site *b); /* from the outermost on */
+/* While the outer `fixed` loops, which the sites have in common, stand still, the accesses touch no element
+ * of a buffer both. NULL: no access. */
+bool tree_apart(const tree_view *v, const tree_site *a, const ir_region *at_a, const tree_site *b,
+                const ir_region *at_b, int fixed);
+/* The same of all that the block reads and all that it writes. */
+bool tree_reads_other_steps(const tree_view *v, const tree_site *site, int fixed);
+/* NULL where instances of the block may run again within their step, or in another place there; without scan
+ * variables, as tree_not_idempotent. Otherwise why not. */
+const char *tree_not_repeatable(const tree_view *v, const tree_site *site);
+
+#endif

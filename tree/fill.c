@@ -1,0 +1,477 @@
+/* tree/fill.c -- which elements the instances of a block write: whether a box is filled, whether distinct
+ * instances have their own.
+ *
+ *     for i in 0..4 { for j in 0..8 { block P(v = i*8 + j) writes P[v] } }
+ *         with i standing still: all of P[i*8:+8]
+ *
+ * All answers are proofs: "no" means that the fact was not proven. They rest on the iterator map
+ * (ir/reason/itermap.h) from the inner loops, under the predicate, to the elements: through the store's own
+ * map, which may be a layout. Points outside a block's domain are no instances and count as filled.
+ */
+#include "ir/reason/facts.h"
+#include "ir/reason/itermap.h"
+#include "tree/touch.h"
+
+const ir_combiner *tree_combiner(const ir_block *b)
+{
+    const ir_stmt *s = b->body;
+
+    while (s && (s->kind == IR_IF || s->kind == IR_LET_STMT))
+        s = s->kind == IR_IF ? s->branch.then : s->let.body;
+    return s && s->kind == IR_UPDATE ? s->update.combiner : NULL;
+}
+
+typedef struct {
+    ir_walk w;
+    base_map stored; /* buffers that the body has stored to by now */
+    bool found;
+} update_search;
+
+static bool look_for_update(ir_walk *w, const ir_stmt *s)
+{
+    update_search *x = (update_search *)w;
+
+    if (s->kind == IR_STORE)
+        base_map_put(w->cx, &x->stored, s->store.buffer, s->store.buffer);
+    for (int i = 0; s->kind == IR_UPDATE && i < s->update.combiner->n; i++)
+        x->found = x->found || !base_map_has(&x->stored, s->update.buffer[i]);
+    return !x->found;
+}
+
+bool tree_adds(tec_context *cx, const ir_block *b)
+{
+    update_search x = {.w = {.cx = cx, .expr = ir_skip_expr, .stmt = look_for_update}};
+
+    if (!b->init)
+        ir_walk_stmt(&x.w, b->body);
+    return x.found;
+}
+
+/* Whether instances of the block add to what others of it wrote. */
+bool tree_accumulates(tec_context *cx, const ir_block *b)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_REDUCE_ITER || b->iters[i].kind == IR_OPAQUE)
+            return true;
+    return tree_adds(cx, b);
+}
+
+/* The reduction is whole inside the inner loops: init, and every reduce iteration variable free of the outer
+ * ones. */
+bool tree_completes_inside(tec_context *cx, const tree_site *site, int fixed)
+{
+    if (!site->block->init)
+        return false;
+    for (int i = 0; i < site->block->n_iters; i++) {
+        if (site->block->iters[i].kind != IR_SPATIAL && site->block->iters[i].kind != IR_REDUCE_ITER)
+            return false;
+        for (int j = 0; j < fixed && site->block->iters[i].kind == IR_REDUCE_ITER; j++)
+            if (ir_uses_var(cx, site->stmt->block.bind[i], site->loop[j]->loop.var))
+                return false;
+    }
+    return true;
+}
+
+/* e is a variable, or a variable and a constant. */
+static const ir_expr *shifted_variable(const ir_expr *e, int64_t *shift)
+{
+    *shift = 0;
+    if (e->op == IR_ADD && ir_is_int(e->arg[1], shift))
+        e = e->arg[0];
+    return e->op == IR_VAR ? e : NULL;
+}
+
+/* The spatial or scan variable that index d of a written box is, up to a constant; -1: something else. */
+static int written_iter(const ir_block *b, const ir_region *w, int d)
+{
+    int64_t shift;
+    const ir_expr *var = ir_is_value(w->extent[d], 1) ? shifted_variable(w->min[d], &shift) : NULL;
+
+    for (int i = 0; var && i < b->n_iters; i++)
+        if (b->iters[i].var == var && (b->iters[i].kind == IR_SPATIAL || b->iters[i].kind == IR_SCAN))
+            return i;
+    return -1;
+}
+
+int64_t tree_store_shift(const ir_region *w, int d)
+{
+    int64_t shift;
+
+    shifted_variable(w->min[d], &shift);
+    return shift;
+}
+
+/* The same element in all instances. */
+static bool is_one_element(tec_context *cx, const ir_block *b, const ir_region *w, int d)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        if (ir_uses_var(cx, w->min[d], b->iters[i].var))
+            return false;
+    return ir_is_value(w->extent[d], 1);
+}
+
+bool tree_plain_store(const tree_view *v, const ir_block *b, const ir_region *w, int *dim_of)
+{
+    for (int i = 0; i < b->n_iters; i++)
+        dim_of[i] = -1;
+    for (int d = 0; d < w->buffer->n; d++) {
+        int i = written_iter(b, w, d);
+
+        if (i >= 0 && dim_of[i] < 0)
+            dim_of[i] = d;
+        else if (!is_one_element(v->cx, b, w, d))
+            return false;
+    }
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_SPATIAL && dim_of[i] < 0 &&
+            !ir_prove_equal(v->facts, b->iters[i].extent, ir_int(v->cx, 1)))
+            return false;
+    return true;
+}
+
+/* How a block's spatial variables index what it writes: as they are, or through a layout. */
+typedef struct {
+    const ir_region *access;
+    bool plain;
+    const int *dim_of; /* plain: as of tree_plain_store */
+    tree_layout layout;
+    bool *used; /* iteration variables that index */
+} store_map;
+
+static bool read_store(const tree_view *v, const ir_block *b, const ir_region *w, store_map *m)
+{
+    int *dim_of = base_array(v->cx, int, b->n_iters);
+
+    *m = (store_map){.access = w,
+                     .plain = tree_plain_store(v, b, w, dim_of),
+                     .dim_of = dim_of,
+                     .used = base_array(v->cx, bool, b->n_iters)};
+    if (!m->plain && !tree_invert_store(v, b, w, &m->layout))
+        return false;
+    for (int i = 0; i < b->n_iters; i++)
+        m->used[i] = m->plain ? dim_of[i] >= 0 : m->layout.var[i] != NULL;
+    return true;
+}
+
+/* The spatial part of a block's bindings over its inner loops. */
+typedef struct {
+    const ir_expr **bind, **dom, **loop, **extent;
+    int n, n_loops;
+    const ir_expr *where;
+    bool unclear;
+} spatial_map;
+
+static bool any_mentions(tec_context *cx, const ir_expr *const *e, int n, const ir_expr *var)
+{
+    for (int i = 0; i < n; i++)
+        if (ir_uses_var(cx, e[i], var))
+            return true;
+    return false;
+}
+
+/* Which loops a condition is about. */
+typedef struct {
+    /* others: inner loops that neither reduce nor occur in the spatial bindings */
+    bool outer, reduces, spatial, others;
+} condition_loops;
+
+static condition_loops loops_of(const tree_view *v, const tree_site *site, const ir_expr *e, int fixed,
+                                const spatial_map *m)
+{
+    condition_loops about = {0};
+
+    for (int j = 0; j < site->n_loops; j++) {
+        const ir_expr *var = site->loop[j]->loop.var;
+
+        if (!ir_uses_var(v->cx, e, var))
+            continue;
+        if (j < fixed)
+            about.outer = true;
+        else if (any_mentions(v->cx, m->bind, m->n, var))
+            about.spatial = true;
+        else if (tree_kind_for(v->cx, site, var) == IR_REDUCE_ITER)
+            about.reduces = true;
+        else
+            about.others = true;
+    }
+    return about;
+}
+
+/* Conjuncts without an inner loop of the spatial variables guard updates, or single out one of many equal
+ * runs, but not the first write; those over the outer loops alone decide whether the block runs at all, which
+ * runs_with looks at. A mixture of the two may leave iterations of the outer loops without any run:
+ * m->unclear. */
+static const ir_expr *spatial_guards(const tree_view *v, const tree_site *site, const ir_expr *where,
+                                     int fixed, spatial_map *m)
+{
+    const ir_expr *kept = NULL;
+    base_vec all = {0};
+
+    ir_conjuncts(v->cx, where, IR_KEEP_LIKELY, &all);
+    for (int i = 0; i < all.n; i++) {
+        condition_loops about = loops_of(v, site, all.at[i], fixed, m);
+
+        if (about.spatial)
+            kept = ir_all(v->cx, kept, all.at[i]);
+        else if (about.others && (about.outer || about.reduces))
+            m->unclear = true;
+    }
+    return kept;
+}
+
+static void add_spatial(const tree_view *v, const ir_facts *f, spatial_map *m, const ir_expr *bind,
+                        const ir_expr *min, const ir_expr *extent)
+{
+    m->bind[m->n] = min ? ir_simplify(f, ir_sub(v->cx, bind, min)) : bind;
+    m->dom[m->n++] = extent;
+}
+
+/* The indices, counted from the corner of the box. A mask only permutes whole runs of its unit. */
+static void layout_part(const tree_view *v, const tree_site *site, const store_map *store,
+                        const ir_region *box, const ir_facts *f, spatial_map *m)
+{
+    const tree_layout *l = &store->layout;
+    ir_subst map = tree_bindings(v->cx, site);
+
+    for (int d = 0; d < l->n; d++) {
+        const ir_expr *unit = ir_int(v->cx, l->unit[d]), *zero = ir_int(v->cx, 0);
+
+        if (l->mask[d] && !(ir_prove_equal(f, ir_floormod(v->cx, box->min[d], unit), zero) &&
+                            ir_prove_equal(f, ir_floormod(v->cx, box->extent[d], unit), zero)))
+            m->unclear = true;
+        add_spatial(v, f, m, ir_apply(v->cx, &map, l->index[d]), box->min[d], box->extent[d]);
+    }
+}
+
+/* A loop that is all of a variable may run on as far as the layout is padded: those points are no
+ * instances. */
+static const ir_expr *padded_extent(const tree_site *site, const ir_stmt *loop, const store_map *store)
+{
+    for (int i = 0; i < site->block->n_iters && !store->plain; i++)
+        if (store->used[i] && site->stmt->block.bind[i] == loop->loop.var &&
+            ir_same(loop->loop.extent, site->block->iters[i].extent))
+            return store->layout.extent[i];
+    return loop->loop.extent;
+}
+
+/* The box NULL: the variables as they are. */
+static spatial_map spatial_part(const tree_view *v, const tree_site *site, const ir_expr *where,
+                                const store_map *store, const ir_region *box, int fixed)
+{
+    const ir_block *b = site->block;
+    const ir_facts *f = tree_site_facts(v, site, fixed);
+    int most = b->n_iters + (box ? box->buffer->n : 0);
+    spatial_map m = {0};
+
+    m.bind = base_array(v->cx, const ir_expr *, most);
+    m.dom = base_array(v->cx, const ir_expr *, most);
+    m.loop = base_array(v->cx, const ir_expr *, site->n_loops);
+    m.extent = base_array(v->cx, const ir_expr *, site->n_loops);
+    for (int i = 0; i < b->n_iters; i++) {
+        int d = store->dim_of[i];
+
+        if (store->used[i] && !box)
+            add_spatial(v, f, &m, site->stmt->block.bind[i], NULL, b->iters[i].extent);
+        else if (store->plain && d >= 0)
+            add_spatial(v, f, &m, tree_stored_at(v->cx, site, store->access, d), box->min[d], box->extent[d]);
+    }
+    if (box && !store->plain)
+        layout_part(v, site, store, box, f, &m);
+    m.where = spatial_guards(v, site, where, fixed, &m);
+    for (int j = fixed; j < site->n_loops; j++)
+        if (any_mentions(v->cx, m.bind, m.n, site->loop[j]->loop.var) ||
+            ir_uses_var(v->cx, m.where, site->loop[j]->loop.var)) {
+            m.loop[m.n_loops] = site->loop[j]->loop.var;
+            m.extent[m.n_loops++] =
+                box ? padded_extent(site, site->loop[j], store) : site->loop[j]->loop.extent;
+        }
+    return m;
+}
+
+static bool onto_box(const tree_view *v, const tree_site *site, const ir_expr *where, const store_map *store,
+                     const ir_region *box, int fixed)
+{
+    spatial_map m = spatial_part(v, site, where, store, box, fixed);
+    ir_iter_map map;
+
+    return !m.unclear && ir_iter_map_detect(tree_site_facts(v, site, fixed), m.loop, m.extent, m.n_loops,
+                                            m.bind, m.dom, m.n, m.where, &map);
+}
+
+/* Some inner loop of this variable's binding occurs in that of another one. */
+static bool shares_loops(const tree_view *v, const tree_site *site, int iter, int fixed)
+{
+    const ir_expr *const *bind = site->stmt->block.bind;
+
+    for (int j = fixed; j < site->n_loops; j++)
+        for (int i = 0; i < site->block->n_iters; i++)
+            if (i != iter && ir_uses_var(v->cx, bind[iter], site->loop[j]->loop.var) &&
+                ir_uses_var(v->cx, bind[i], site->loop[j]->loop.var))
+                return true;
+    return false;
+}
+
+/* Where the inner loops of a variable of one value are at 0, it has that value, and no condition on them
+ * keeps the block from running: a split of such a loop, guarded, runs once. */
+static bool runs_at_zero(const tree_view *v, const tree_site *site, int iter, int fixed)
+{
+    const ir_facts *f = tree_site_facts(v, site, fixed);
+    const ir_expr *bind = site->stmt->block.bind[iter];
+    ir_subst zeros = {0};
+    base_vec conditions = {0};
+
+    if (shares_loops(v, site, iter, fixed))
+        return false;
+    for (int j = fixed; j < site->n_loops; j++)
+        if (ir_uses_var(v->cx, bind, site->loop[j]->loop.var))
+            base_map_put(v->cx, &zeros.vars, site->loop[j]->loop.var, ir_int(v->cx, 0));
+    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &conditions);
+    for (int i = 0; i < conditions.n; i++) {
+        const ir_expr *there = ir_apply(v->cx, &zeros, conditions.at[i]);
+
+        if (there != conditions.at[i] && !ir_prove(f, there))
+            return false;
+    }
+    return ir_prove_equal(f, ir_apply(v->cx, &zeros, bind), ir_int(v->cx, 0));
+}
+
+/* Variables of one value, which index nothing, have it: where a tile of them lies outside the domain, nothing
+ * runs. */
+static bool single_values_hold(const tree_view *v, const tree_site *site, const store_map *store, int fixed)
+{
+    for (int i = 0; i < site->block->n_iters; i++)
+        if (!store->used[i] && site->block->iters[i].kind == IR_SPATIAL &&
+            !ir_prove_equal(tree_site_facts(v, site, site->n_loops), site->stmt->block.bind[i],
+                            ir_int(v->cx, 0)) &&
+            !runs_at_zero(v, site, i, fixed))
+            return false;
+    return true;
+}
+
+/* Most loops: there is nothing to prove. */
+static bool all_count(const tree_site *site, int fixed)
+{
+    int64_t n;
+
+    for (int j = fixed; j < site->n_loops; j++)
+        if (!ir_is_int(site->loop[j]->loop.extent, &n) || n < 1)
+            return false;
+    return true;
+}
+
+/* Where the box has elements, the loops run at least once, unless they only reduce: an empty reduction
+ * initialises. */
+static bool loops_run(const tree_view *v, const tree_site *site, const store_map *store, const ir_region *box,
+                      int fixed)
+{
+    ir_facts *f = ir_facts_new(v->cx, tree_site_facts(v, site, fixed));
+    const ir_expr *one = ir_int(v->cx, 1);
+
+    if (all_count(site, fixed))
+        return true;
+    for (int d = 0; d < box->buffer->n; d++) {
+        if (ir_prove_lt(f, box->extent[d], one))
+            return true;
+        ir_facts_assume(f, ir_le(v->cx, one, box->extent[d]));
+    }
+    for (int j = fixed; j < site->n_loops; j++) {
+        const ir_stmt *l = site->loop[j];
+        bool reduces = tree_kind_for(v->cx, site, l->loop.var) == IR_REDUCE_ITER;
+
+        for (int i = 0; reduces && i < site->block->n_iters; i++)
+            reduces = !(store->used[i] && ir_uses_var(v->cx, site->stmt->block.bind[i], l->loop.var));
+        if (!reduces && !ir_prove_le(f, one, l->loop.extent))
+            return false;
+        tree_know_loop(f, l->loop.var, l->loop.extent, reduces);
+    }
+    return true;
+}
+
+/* Tiles may reach over the domain, where nothing is; or the predicate may cut them to the box exactly. */
+bool tree_fills(const tree_view *v, const tree_site *site, const ir_region *access, const ir_region *box,
+                int fixed)
+{
+    const ir_expr *where = site->stmt->block.where, *guards = tree_loop_guards(v, site);
+    store_map store;
+
+    if (site->branches || !read_store(v, site->block, access, &store) ||
+        !loops_run(v, site, &store, box, fixed) || !single_values_hold(v, site, &store, fixed))
+        return false;
+    if (store.plain && !guards && tree_counts_box(v, site, access, store.dim_of, box, fixed))
+        return true;
+    return onto_box(v, site, guards, &store, box, fixed) ||
+           (guards != where && onto_box(v, site, where, &store, box, fixed));
+}
+
+bool tree_covers(const tree_view *v, const tree_site *site, const ir_region *access, const ir_region *box,
+                 int fixed)
+{
+    return (!tree_accumulates(v->cx, site->block) || tree_completes_inside(v->cx, site, fixed)) &&
+           tree_fills(v, site, access, box, fixed);
+}
+
+bool tree_injective(const tree_view *v, const tree_site *site, int fixed, const char **reason)
+{
+    const ir_block *b = site->block;
+    const ir_facts *f = tree_site_facts(v, site, fixed);
+    ir_ranges inner = tree_inner_ranges(v->cx, site, fixed);
+    const ir_expr **dom = base_array(v->cx, const ir_expr *, b->n_iters);
+    ir_iter_map m;
+
+    for (int i = 0; i < b->n_iters; i++)
+        dom[i] = b->iters[i].extent;
+    ir_iter_map_detect(f, inner.var, inner.extent, inner.n, site->stmt->block.bind, dom, b->n_iters,
+                       site->stmt->block.where, &m);
+    if (m.injective)
+        return true;
+    *reason = m.reason;
+    return false;
+}
+
+/* The conjuncts over loops of the spatial bindings alone. */
+static const ir_expr *purely_spatial(const tree_view *v, const tree_site *site, int fixed,
+                                     const spatial_map *m)
+{
+    const ir_expr *kept = NULL;
+    base_vec all = {0};
+
+    ir_conjuncts(v->cx, site->stmt->block.where, IR_KEEP_LIKELY, &all);
+    for (int i = 0; i < all.n; i++) {
+        bool pure = true;
+
+        for (int j = fixed; j < site->n_loops; j++) {
+            const ir_expr *var = site->loop[j]->loop.var;
+            pure = pure && (any_mentions(v->cx, m->bind, m->n, var) || !ir_uses_var(v->cx, all.at[i], var));
+        }
+        if (pure)
+            kept = ir_all(v->cx, kept, all.at[i]);
+    }
+    return kept;
+}
+
+/* The spatial bindings take distinct values at distinct points of the loops that they use, from loop `first`
+ * on. */
+static bool distinct_from(const tree_view *v, const tree_site *site, const store_map *store,
+                          const ir_expr *var, int first)
+{
+    spatial_map m = spatial_part(v, site, NULL, store, NULL, first);
+    ir_iter_map map;
+
+    if (!any_mentions(v->cx, m.bind, m.n, var))
+        return false;
+    ir_iter_map_detect(tree_site_facts(v, site, first), m.loop, m.extent, m.n_loops, m.bind, m.dom, m.n,
+                       purely_spatial(v, site, first, &m), &map);
+    return map.bijective || map.injective;
+}
+
+/* The spatial bindings tell this loop's variable: with the outer loops fixed, or, where a fused loop was
+ * split across them, with all in view. */
+bool tree_digits_apart(const tree_view *v, const tree_site *site, const ir_region *access, const ir_expr *var,
+                       int depth)
+{
+    store_map store;
+
+    return read_store(v, site->block, access, &store) &&
+           (distinct_from(v, site, &store, var, depth - 1) ||
+            (depth > 1 && distinct_from(v, site, &store, var, 0)));
+}

@@ -1,0 +1,70 @@
+/* tree/scan.c -- blocks under scan loops: what holds within one step.
+ *
+ *     for t in 0..n - 1 {
+ *       for j in 0..8 { block c(s scan = t, j) { c[s + 1, j] = c[s, j] * 0.5 + x[s, j] } }
+ *       for i in 0..8 { block h(s scan = t, i) { h[s + 1, i] = tanh(c[s + 1, i]) } }
+ *     }
+ *
+ * While the scan loop stands still, a block reads of its own buffers what earlier steps wrote and writes what
+ * only this step does. Then its instances are as free as those of any other block: c may move under i, if all
+ * of a step is still written for the next one. What two blocks touch in one iteration of some loops is
+ * compared as boxes; those that are apart concern each other only from one iteration to another.
+ */
+#include "tree/depend.h"
+#include "tree/touch.h"
+
+int tree_step_depth(const tree_view *v, const tree_site *site)
+{
+    int depth = 0;
+
+    for (int i = 0; i < site->n_loops; i++)
+        if (tree_kind_for(v->cx, site, site->loop[i]->loop.var) == IR_SCAN)
+            depth = i + 1;
+    return depth;
+}
+
+int tree_common_loops(const tree_site *a, const tree_site *b)
+{
+    int n = 0;
+
+    while (n < a->n_loops && n < b->n_loops && a->loop[n]->loop.var == b->loop[n]->loop.var)
+        n++;
+    return n;
+}
+
+bool tree_apart(const tree_view *v, const tree_site *a, const ir_region *at_a, const tree_site *b,
+                const ir_region *at_b, int fixed)
+{
+    if (!at_a || !at_b)
+        return true;
+    ir_region box_a = tree_box(v, a, at_a, fixed, false), box_b = tree_box(v, b, at_b, fixed, false);
+    return ir_region_disjoint(tree_site_facts(v, a, fixed), &box_a, &box_b);
+}
+
+bool tree_reads_other_steps(const tree_view *v, const tree_site *site, int fixed)
+{
+    const ir_block *b = site->block;
+
+    for (int i = 0; i < b->n_writes; i++)
+        if (!tree_apart(v, site, &b->writes[i], site, tree_access(b->reads, b->n_reads, b->writes[i].buffer),
+                        fixed))
+            return false;
+    return true;
+}
+
+const char *tree_not_repeatable(const tree_view *v, const tree_site *site)
+{
+    const ir_block *b = site->block;
+    int step = tree_step_depth(v, site);
+
+    if (!step)
+        return tree_not_idempotent(v->cx, b);
+    for (int i = 0; i < b->n_iters; i++)
+        if (b->iters[i].kind == IR_OPAQUE)
+            return "it is opaque";
+    if (!tree_reads_other_steps(v, site, step))
+        return "it is not proven that it reads only what earlier steps wrote";
+    if (tree_adds(v->cx, b))
+        return "it does not initialise its reduction itself";
+    return tree_has_effect(v->cx, b->body) ? "it calls a function with an effect" : NULL;
+}
