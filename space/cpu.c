@@ -1,12 +1,25 @@
-/* space/cpu.c -- the template for CPUs: heavy stages with their surroundings, then the nests, readers before what they read. */
+/* space/cpu.c -- the template for CPUs: tiled stages with their surroundings, then the nests, readers before
+ * what they read.
+ *
+ *     P = pad(X);  C = conv(P, W);  R = relu(C + bias);  M = max over x of R
+ *
+ *     C  is tiled: the loops of R, its output, are cut into tiles, and C is computed in each
+ *     P  is a prologue of C: its knob says at which loop of the tile it is computed
+ *     M  is a nest: its knob says whether it stands alone or in the loops of its reader
+ *
+ * Readers come first because a stage can only be moved into loops that have their final form.
+ */
 #include "space/master.h"
 
 typedef struct {
-    const space_heavy_choice **heavy;
+    const space_tiled_choice **tiled;
     space_nest_choice *nest;
 } choices;
 
-static int place_of(const space_shape *shape, const space_stage *g) { return (int)(g - shape->stage); }
+static int place_of(const space_shape *shape, const space_stage *g)
+{
+    return (int)(g - shape->stage);
+}
 
 /* What is computed inside a nest is read there alone. */
 static void require_readers(tec_knobs *k, const space_shape *shape, choices *c, int i)
@@ -18,25 +31,34 @@ static void require_readers(tec_knobs *k, const space_shape *shape, choices *c, 
     space_nest_choice *reader = &c->nest[place_of(shape, g->reader)];
 
     for (int r = 0; r < g->n_readers; r++)
-        tec_knob_require(k, g->readers[r] == g->reader || c->nest[place_of(shape, g->readers[r])].place >= c->nest[i].place,
-                         "'%s' cannot be computed in the nest of '%s': '%s' reads it elsewhere", g->name, g->reader->name, g->readers[r]->name);
-    tec_knob_require(k, !reader->place && !reader->factor, "'%s' cannot be computed in the nest of '%s', which is none of its own", g->name,
+        tec_knob_require(k,
+                         g->readers[r] == g->reader ||
+                             c->nest[place_of(shape, g->readers[r])].place >= c->nest[i].place,
+                         "'%s' cannot be computed in the nest of '%s': '%s' reads it elsewhere", g->name,
+                         g->reader->name, g->readers[r]->name);
+    tec_knob_require(k, !reader->place && !reader->factor,
+                     "'%s' cannot be computed in the nest of '%s', which is none of its own", g->name,
                      g->reader->name);
     if (c->nest[i].place == SPACE_IN_ROW) {
         reader->by_rows = true;
-        tec_knob_require(k, reader->tile == 1, "'%s' cannot be computed in the rows of '%s', which are cut into tiles", g->name, g->reader->name);
+        tec_knob_require(k, reader->tile == 1,
+                         "'%s' cannot be computed in the rows of '%s', which are cut into tiles", g->name,
+                         g->reader->name);
     }
 }
 
+/* Declares the knobs of all stages before any step is taken: a point is known to be sound or not without
+ * making a schedule. */
 static choices declare(tec_knobs *k, const space_shape *shape)
 {
-    choices c = {base_array(k->cx, const space_heavy_choice *, shape->n), base_array(k->cx, space_nest_choice, shape->n)};
+    choices c = {base_array(k->cx, const space_tiled_choice *, shape->n),
+                 base_array(k->cx, space_nest_choice, shape->n)};
 
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
 
-        if (g->part == SPACE_HEAVY)
-            c.heavy[i] = space_declare_heavy(k, shape, g);
+        if (g->part == SPACE_TILED)
+            c.tiled[i] = space_declare_tiled(k, shape, g);
         if (g->part == SPACE_NEST)
             c.nest[i] = space_declare_nest(k, g);
     }
@@ -45,7 +67,8 @@ static choices declare(tec_knobs *k, const space_shape *shape)
     return c;
 }
 
-/* Prologues that stay outside of the tiles of their heavy stage are nests like others, as they would start. */
+/* Prologues that stay outside of the tiles of their tiled stage are nests like others, as they would
+ * start. */
 static bool apply_prologue(tec_knobs *k, sched *s, const space_stage *g)
 {
     const char **loop;
@@ -59,6 +82,8 @@ static bool apply_prologue(tec_knobs *k, sched *s, const space_stage *g)
     return space_apply_nest(s, g, &c, NULL);
 }
 
+/* outer[i]: the outermost loop of nest i, in which stages that it reads may be computed; NULL where that nest
+ * has none. */
 static bool apply_nests(sched *s, const space_shape *shape, const choices *c)
 {
     const char **outer = base_array(sched_context(s), const char *, shape->n);
@@ -73,15 +98,19 @@ static bool apply_nests(sched *s, const space_shape *shape, const choices *c)
                 return false;
             continue;
         }
-        const char *at = c->nest[i].place == SPACE_IN_ROW ? space_row_loop(s, g->reader) : outer[place_of(shape, g->reader)];
+        const char *at = c->nest[i].place == SPACE_IN_ROW ? space_row_loop(s, g->reader)
+                                                          : outer[place_of(shape, g->reader)];
         if (!at)
-            return sched_reject(s, "'%s' cannot be computed in the nest of '%s': that has no outer loop", g->name, g->reader->name);
+            return sched_reject(s, "'%s' cannot be computed in the nest of '%s': that has no outer loop",
+                                g->name, g->reader->name);
         if (!space_apply_inside(s, g, &c->nest[i], at))
             return false;
     }
     return true;
 }
 
+/* Called twice: to learn the knobs (tec_knobs_done is then false), and with the values of a point to make its
+ * schedule. */
 bool space_cpu_template(tec_knobs *k, sched *s, void *user)
 {
     const space_shape *shape = user;
@@ -90,7 +119,7 @@ bool space_cpu_template(tec_knobs *k, sched *s, void *user)
     if (!tec_knobs_done(k))
         return true;
     for (int i = 0; i < shape->n; i++)
-        if (c.heavy[i] && !space_apply_heavy(s, &shape->stage[i], c.heavy[i]))
+        if (c.tiled[i] && !space_apply_tiled(s, &shape->stage[i], c.tiled[i]))
             return false;
     for (int i = 0; i < shape->n; i++)
         if (shape->stage[i].part == SPACE_PROLOGUE && !apply_prologue(k, s, &shape->stage[i]))

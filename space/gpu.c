@@ -1,5 +1,5 @@
-/* space/gpu.c -- the template for GPUs: what a block of threads computes at once, what each thread and virtual thread has of it, and what
- * the threads fetch together into shared memory.
+/* space/gpu.c -- the template for GPUs: what a block of threads computes at once, what each thread and
+ * virtual thread has of it, and what the threads fetch together into shared memory.
  *
  *     for tiles blockIdx.x
  *       for k.0                                     blocks of the reduction
@@ -7,17 +7,34 @@
  *         for ... vthread { for ... threadIdx.x { sums in registers: for k.1 { for inner } } }
  *       output: for ... { for ... threadIdx.x }
  *
- * The sums of a tile lie in shared memory between the blocks of the reduction, and in registers within one. Limits of the device
- * (threads, shared memory) are requirements: a point beyond them is refused before a schedule is made.
+ * For example a product of two matrices with the knobs tile.y = [_, 1, 8, 2], tile.x = [_, 2, 8, 2],
+ * reduce_block 16:
+ *
+ *     one block    16 rows of 32 columns by 8 * 8 = 64 threads; each has 2 * (2 * 2) = 8 sums in registers
+ *     vthread      the two halves of the columns: in each, neighbouring threads read neighbouring elements
+ *     shared       16 * 16 elements of A and 16 * 32 of B, fetched once per block of 16 steps by all threads
+ *
+ * Each element of the shared copy of A is used by all threads of a row: without the copy, every thread would
+ * load it from global memory. The sums of a tile lie in shared memory between the blocks of the reduction,
+ * and in registers within one. Limits of the device (threads, shared memory) are requirements: a point beyond
+ * them is refused before a schedule is made.
  */
 #include <string.h>
 
 #include "ir/build.h"
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 #include "space/master.h"
 
-enum { MAX_LOOPS = 48, TILED_AXES = 2, MOST_THREADS = 32, MOST_INNER = 8, MOST_VTHREADS = 4, MOST_SUMS = 64, MIN_THREADS = 4 };
+enum {
+    MAX_LOOPS = 48,
+    TILED_AXES = 2,
+    MOST_THREADS = 32,
+    MOST_INNER = 8,
+    MOST_VTHREADS = 4,
+    MOST_SUMS = 64,
+    MIN_THREADS = 4
+};
 enum { USUAL_THREADS = 1024, USUAL_SHARED = 32 << 10 };
 enum { THREADS_ON_RESULTS, THREADS_ON_REDUCTION };
 
@@ -27,7 +44,7 @@ typedef struct {
     const int64_t *tile[SPACE_MAX_AXES]; /* [_, vthreads, threads, inner]; NULL: one element at a time */
     int64_t reduce_block, unroll;
     bool share[SPACE_MAX_OPERANDS];
-} gpu_heavy;
+} gpu_tiled;
 
 typedef struct {
     int64_t threads;
@@ -48,9 +65,11 @@ static int64_t shared_bytes(const space_shape *shape)
     return t && t->shared_bytes ? t->shared_bytes : USUAL_SHARED;
 }
 
-/* ---- heavy stages: declaring ---- */
+/* ---- tiled stages: declaring ---- */
 
-static const space_loop *longest(const space_heavy *h)
+/* The reduction loop that is cut into blocks; loops of unknown extent cannot be, since a block must divide
+ * its loop. */
+static const space_loop *longest(const space_tiled *h)
 {
     const space_loop *best = NULL;
 
@@ -60,9 +79,14 @@ static const space_loop *longest(const space_heavy *h)
     return best;
 }
 
-static int64_t tile_of(const gpu_heavy *c, int i) { return c->tile[i] ? c->tile[i][1] * c->tile[i][2] * c->tile[i][3] : 1; }
+static int64_t tile_of(const gpu_tiled *c, int i)
+{
+    return c->tile[i] ? c->tile[i][1] * c->tile[i][2] * c->tile[i][3] : 1;
+}
 
-static int64_t product_of(const gpu_heavy *c, const space_heavy *h, int part)
+/* The product of part number `part` over all tiled axes: threads for part 2, sums of one thread for parts 1
+ * and 3. */
+static int64_t product_of(const gpu_tiled *c, const space_tiled *h, int part)
 {
     int64_t n = 1;
 
@@ -72,7 +96,7 @@ static int64_t product_of(const gpu_heavy *c, const space_heavy *h, int part)
 }
 
 /* Values of a variable of the sums while a block works on one block of the reduction. */
-static int64_t span_of(const gpu_heavy *c, const space_heavy *h, const ir_iter *iter)
+static int64_t span_of(const gpu_tiled *c, const space_tiled *h, const ir_iter *iter)
 {
     const space_loop *blocked = longest(h);
     int64_t n;
@@ -88,7 +112,8 @@ static int64_t span_of(const gpu_heavy *c, const space_heavy *h, const ir_iter *
 }
 
 /* Elements of an operand that a tile reads: the box of each index. */
-static int64_t elements_of(const space_shape *shape, const gpu_heavy *c, const space_heavy *h, const ir_expr *load)
+static int64_t elements_of(const space_shape *shape, const gpu_tiled *c, const space_tiled *h,
+                           const ir_expr *load)
 {
     const ir_facts *f = ir_facts_of_program(sched_context(shape->base), sched_tree(shape->base));
     const ir_block *b = h->sums->block;
@@ -99,13 +124,17 @@ static int64_t elements_of(const space_shape *shape, const gpu_heavy *c, const s
         const ir_expr *rest;
 
         for (int i = 0; i < b->n_iters; i++)
-            extent += ir_linear(f, load->load.index[d], &b->iters[i].var, 1, &by, &rest) ? (by < 0 ? -by : by) * (span_of(c, h, &b->iters[i]) - 1) : INT32_MAX;
+            extent += ir_linear(f, load->load.index[d], &b->iters[i].var, 1, &by, &rest)
+                          ? (by < 0 ? -by : by) * (span_of(c, h, &b->iters[i]) - 1)
+                          : INT32_MAX;
         all *= (double)(ir_is_int(load->load.buffer->shape[d], &whole) && whole < extent ? whole : extent);
     }
     return all > 1e15 ? (int64_t)1e15 : (int64_t)all;
 }
 
-static int64_t shared_of(const space_shape *shape, const gpu_heavy *c, const space_heavy *h)
+/* Bytes of shared memory: the sums of a tile, and the shared copies of operands for one block of the
+ * reduction. */
+static int64_t shared_of(const space_shape *shape, const gpu_tiled *c, const space_tiled *h)
 {
     int64_t bytes = base_dtype_bytes(h->sums->block->writes[0].buffer->dtype);
 
@@ -117,30 +146,44 @@ static int64_t shared_of(const space_shape *shape, const gpu_heavy *c, const spa
     return bytes;
 }
 
-static void require_limits(tec_knobs *k, const space_shape *shape, const gpu_heavy *c, const space_heavy *h)
+/* Everything that a device refuses, or that hardly ever pays, as requirements on the knobs: too many threads,
+ * sums in registers or bytes of shared memory; tiles that cut packed panels; copies whose elements cannot be
+ * dealt out evenly. */
+static void require_limits(tec_knobs *k, const space_shape *shape, const gpu_tiled *c, const space_tiled *h)
 {
-    int64_t threads = product_of(c, h, 2), sums = product_of(c, h, 1) * product_of(c, h, 3), bytes = shared_of(shape, c, h);
+    int64_t threads = product_of(c, h, 2), sums = product_of(c, h, 1) * product_of(c, h, 3),
+            bytes = shared_of(shape, c, h);
 
     for (int i = 0; i < h->n_axes; i++)
-        tec_knob_require(k, !h->axis[i].column || !h->panel || tile_of(c, i) % h->panel == 0 || h->panel % tile_of(c, i) == 0,
+        tec_knob_require(k,
+                         !h->axis[i].column || !h->panel || tile_of(c, i) % h->panel == 0 ||
+                             h->panel % tile_of(c, i) == 0,
                          "a tile of '%s' cuts panels of %lld", h->axis[i].loop->name, (long long)h->panel);
     for (int i = 0; i < h->n_axes; i++)
-        tec_knob_require(k, !h->axis[i].loop->extent || tile_of(c, i) <= h->axis[i].loop->extent, "a tile is larger than '%s'", h->axis[i].loop->name);
-    tec_knob_require(k, threads >= MIN_THREADS, "a block of %lld threads is less than %d", (long long)threads, MIN_THREADS);
-    tec_knob_require(k, threads <= max_threads(shape), "a block of %lld threads is more than the device's %lld", (long long)threads,
+        tec_knob_require(k, !h->axis[i].loop->extent || tile_of(c, i) <= h->axis[i].loop->extent,
+                         "a tile is larger than '%s'", h->axis[i].loop->name);
+    tec_knob_require(k, threads >= MIN_THREADS, "a block of %lld threads is less than %d", (long long)threads,
+                     MIN_THREADS);
+    tec_knob_require(k, threads <= max_threads(shape),
+                     "a block of %lld threads is more than the device's %lld", (long long)threads,
                      (long long)max_threads(shape));
-    tec_knob_require(k, sums <= MOST_SUMS, "%lld sums of one thread are more than %d", (long long)sums, MOST_SUMS);
+    tec_knob_require(k, sums <= MOST_SUMS, "%lld sums of one thread are more than %d", (long long)sums,
+                     MOST_SUMS);
     for (int i = 0; i < h->n_loads; i++)
-        tec_knob_require(k, !c->share[i] || elements_of(shape, c, h, h->load[i]) % threads == 0, "%lld threads do not share the copy of '%s' evenly",
-                         (long long)threads, h->load[i]->load.buffer->name);
-    tec_knob_require(k, bytes <= shared_bytes(shape), "%lld bytes of shared memory are more than the device's %lld", (long long)bytes,
+        tec_knob_require(k, !c->share[i] || elements_of(shape, c, h, h->load[i]) % threads == 0,
+                         "%lld threads do not share the copy of '%s' evenly", (long long)threads,
+                         h->load[i]->load.buffer->name);
+    tec_knob_require(k, bytes <= shared_bytes(shape),
+                     "%lld bytes of shared memory are more than the device's %lld", (long long)bytes,
                      (long long)shared_bytes(shape));
 }
 
+/* Lengths of a block that divide the reduction, 0 for no blocks. Starts at no more than 8, which little
+ * shared memory holds. */
 static int64_t pick_reduce_block(tec_knobs *k, const space_stage *g)
 {
     static const int64_t all[] = {1, 2, 4, 8, 16, 32, 64};
-    const space_loop *l = longest(g->heavy);
+    const space_loop *l = longest(g->tiled);
     int64_t value[BASE_COUNT(all) + 1] = {0}, start = 0;
     int n = 1;
 
@@ -158,26 +201,26 @@ static bool fits_threads(const int64_t *inner, int n, void *user)
     return inner[0] <= MOST_VTHREADS && inner[1] * inner[2] <= *(const int64_t *)user;
 }
 
-static const int64_t *split_axis(tec_knobs *k, const space_shape *shape, const space_stage *g, const space_axis *a)
+/* [_, vthreads, threads, inner] for one axis. The start gives each thread a few neighbouring values, fewer
+ * for short axes. */
+static const int64_t *split_axis(tec_knobs *k, const space_shape *shape, const space_stage *g,
+                                 const space_axis *a)
 {
-    int64_t n = a->loop->extent, t = n && n < 16 ? (n < 4 ? 1 : 4) : 8, limit = max_threads(shape) * MOST_INNER;
+    int64_t n = a->loop->extent, t = n && n < 16 ? (n < 4 ? 1 : 4) : 8,
+            limit = max_threads(shape) * MOST_INNER;
     int64_t most[] = {MOST_VTHREADS, MOST_THREADS, MOST_INNER}, start[] = {1, t, n && n < 2 * t ? 1 : 2};
 
     return space_pick_split(k, g, "tile", a->loop->iter, n,
-                            &(tec_split_domain){.parts = 4, .policy = TEC_SPLIT_POWERS, .most = most, .start = start, .keep = fits_threads, .user = &limit});
-}
-
-/* Prologues are computed where they are read, since all of a definition runs in one launch. */
-static bool is_inlined(const space_heavy *h, const ir_buffer *b)
-{
-    for (int i = 0; i < h->n_producers; i++)
-        if (h->producer[i]->block->writes[0].buffer == b)
-            return true;
-    return false;
+                            &(tec_split_domain){.parts = 4,
+                                                .policy = TEC_SPLIT_POWERS,
+                                                .most = most,
+                                                .start = start,
+                                                .keep = fits_threads,
+                                                .user = &limit});
 }
 
 /* What of it a tile reads is a box of known size, for the threads to share out. */
-static bool may_be_shared(tec_context *cx, const space_heavy *h, const ir_expr *load)
+static bool may_be_shared(tec_context *cx, const space_tiled *h, const ir_expr *load)
 {
     const ir_block *b = h->sums->block;
     int64_t n;
@@ -186,14 +229,15 @@ static bool may_be_shared(tec_context *cx, const space_heavy *h, const ir_expr *
         for (int d = 0; d < load->load.n && !ir_is_int(b->iters[i].extent, &n); d++)
             if (ir_uses_var(cx, load->load.index[d], b->iters[i].var))
                 return false;
-    return !is_inlined(h, load->load.buffer);
+    return !space_is_produced(h, load->load.buffer);
 }
 
-static const gpu_heavy *declare_heavy(tec_knobs *k, const space_shape *shape, const space_stage *g)
+/* Only the last TILED_AXES axes are split among threads; outer ones become part of the grid of blocks. */
+static const gpu_tiled *declare_tiled(tec_knobs *k, const space_shape *shape, const space_stage *g)
 {
     static const int64_t both[] = {0, 1}, unrolls[] = {0, 16, 64, 512};
-    const space_heavy *h = g->heavy;
-    gpu_heavy *c = base_new(k->cx, gpu_heavy);
+    const space_tiled *h = g->tiled;
+    gpu_tiled *c = base_new(k->cx, gpu_tiled);
 
     for (int i = 0; i < h->n_axes; i++)
         if (i >= h->n_axes - TILED_AXES && h->axis[i].iter)
@@ -201,25 +245,32 @@ static const gpu_heavy *declare_heavy(tec_knobs *k, const space_shape *shape, co
     c->reduce_block = pick_reduce_block(k, g);
     c->unroll = space_pick(k, g, "unroll", unrolls, BASE_COUNT(unrolls), 16);
     for (int i = 0; i < h->n_loads; i++)
-        c->share[i] = may_be_shared(k->cx, h, h->load[i]) && space_pick(k, g, base_format(k->cx, "share.%s", h->load[i]->load.buffer->name), both, 2, 0) != 0;
+        c->share[i] =
+            may_be_shared(k->cx, h, h->load[i]) &&
+            space_pick(k, g, base_format(k->cx, "share.%s", h->load[i]->load.buffer->name), both, 2, 0) != 0;
     require_limits(k, shape, c, h);
     return c;
 }
 
 /* ---- applying ---- */
 
-static bool bind(sched *s, const char *loop, ir_how how) { return sched_annotate(s, loop, how); }
+static bool bind(sched *s, const char *loop, ir_how how)
+{
+    return sched_annotate(s, loop, how);
+}
 
 /* The loops as one, its elements dealt out to the threads of a block. */
 static bool deal_out(sched *s, const char *const *loop, int n, int64_t threads)
 {
     const char *one = space_fuse(s, loop, n), *part[2];
 
-    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) && bind(s, part[1], IR_THREAD_X);
+    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+           bind(s, part[1], IR_THREAD_X);
 }
 
 /* The tiles of the output: *block becomes the loop of blocks. */
-static bool tile_output(sched *s, const space_heavy *h, const gpu_heavy *c, int64_t threads, const char **block)
+static bool tile_output(sched *s, const space_tiled *h, const gpu_tiled *c, int64_t threads,
+                        const char **block)
 {
     const char *order[MAX_LOOPS], *part[SPACE_MAX_AXES][2];
     int n = 0, outer;
@@ -228,7 +279,8 @@ static bool tile_output(sched *s, const space_heavy *h, const gpu_heavy *c, int6
         if (h->out->loop[i].extent == 1)
             order[n++] = h->out->loop[i].name;
     for (int i = 0; i < h->n_axes; i++) {
-        if (!sched_split(s, h->axis[i].loop->name, (int64_t[]){SCHED_INFER, tile_of(c, i)}, 2, SCHED_GUARD, part[i]))
+        if (!sched_split(s, h->axis[i].loop->name, (int64_t[]){SCHED_INFER, tile_of(c, i)}, 2, SCHED_GUARD,
+                         part[i]))
             return false;
         order[n++] = part[i][0];
     }
@@ -238,17 +290,20 @@ static bool tile_output(sched *s, const space_heavy *h, const gpu_heavy *c, int6
     if (!sched_reorder(s, order, n))
         return false;
     *block = space_fuse(s, order, outer);
-    /* Only what a block has of the sums fits into shared memory, and threads may not hand on anything else. */
-    return *block && sched_compute_at(s, h->sums->name, *block) && sched_set_scope(s, h->sums->block->writes[0].buffer->name, IR_SHARED) &&
+    /* Only what a block has of the sums fits into shared memory, and threads may not hand on anything
+     * else. */
+    return *block && sched_compute_at(s, h->sums->name, *block) &&
+           sched_set_scope(s, h->sums->block->writes[0].buffer->name, IR_SHARED) &&
            deal_out(s, order + outer, n - outer, threads);
 }
 
 typedef struct {
-    const char *k0, *reduce[MAX_LOOPS], *vthread[TILED_AXES], *thread[TILED_AXES], *inner[MAX_LOOPS], *rest[MAX_LOOPS];
+    const char *k0, *reduce[MAX_LOOPS], *vthread[TILED_AXES], *thread[TILED_AXES], *inner[MAX_LOOPS],
+        *rest[MAX_LOOPS];
     int n_reduce, n_tiled, n_inner, n_rest;
 } thread_loops;
 
-static int axis_of(const space_heavy *h, const char *iter)
+static int axis_of(const space_tiled *h, const char *iter)
 {
     for (int i = 0; i < h->n_axes; i++)
         if (base_same(h->axis[i].iter, iter))
@@ -256,12 +311,15 @@ static int axis_of(const space_heavy *h, const char *iter)
     return -1;
 }
 
-static bool cut_loop(sched *s, const space_heavy *h, const gpu_heavy *c, const space_loop *l, thread_loops *t)
+/* Cuts one loop of the sums by its kind: a tiled axis into vthread, thread and inner part, the longest
+ * reduction loop at the block that is fetched into shared memory, all others not at all. */
+static bool cut_loop(sched *s, const space_tiled *h, const gpu_tiled *c, const space_loop *l, thread_loops *t)
 {
     const char *own = space_loop_of(s, h->sums->name, l->iter), *part[3];
     int axis = axis_of(h, l->iter);
 
-    if (l->kind == IR_SPATIAL && axis >= 0 && c->tile[axis] && t->n_tiled < TILED_AXES && space_extent(s, own) == tile_of(c, axis)) {
+    if (l->kind == IR_SPATIAL && axis >= 0 && c->tile[axis] && t->n_tiled < TILED_AXES &&
+        space_extent(s, own) == tile_of(c, axis)) {
         if (!sched_split(s, own, c->tile[axis] + 1, 3, SCHED_GUARD, part))
             return false;
         t->vthread[t->n_tiled] = part[0];
@@ -291,7 +349,7 @@ static int append(const char **order, int n, const char *const *loop, int count)
 }
 
 /* The sums' own loops of a tile; those of the blocks around are not theirs. */
-static bool cut_sums(sched *s, const space_heavy *h, const gpu_heavy *c, thread_loops *t)
+static bool cut_sums(sched *s, const space_tiled *h, const gpu_tiled *c, thread_loops *t)
 {
     const char **around;
     int n = sched_loops_of(s, h->out->name, &around);
@@ -308,6 +366,7 @@ static bool cut_sums(sched *s, const space_heavy *h, const gpu_heavy *c, thread_
     return true;
 }
 
+/* Outer parts, the block of the reduction, virtual threads, threads, then what one thread does by itself. */
 static bool order_sums(sched *s, const thread_loops *t)
 {
     const char *order[MAX_LOOPS];
@@ -322,7 +381,8 @@ static bool order_sums(sched *s, const thread_loops *t)
 }
 
 /* The copies that the threads make together, in each block of the reduction. */
-static bool share_operands(sched *s, const space_heavy *h, const gpu_heavy *c, int64_t threads, const char *at)
+static bool share_operands(sched *s, const space_tiled *h, const gpu_tiled *c, int64_t threads,
+                           const char *at)
 {
     for (int i = 0; i < h->n_loads; i++) {
         const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *copy;
@@ -340,7 +400,7 @@ static bool share_operands(sched *s, const space_heavy *h, const gpu_heavy *c, i
     return true;
 }
 
-static bool inline_producers(sched *s, const space_heavy *h)
+static bool inline_producers(sched *s, const space_tiled *h)
 {
     for (int i = 0; i < h->n_producers; i++)
         if (!sched_compute_inline(s, h->producer[i]->name))
@@ -348,14 +408,18 @@ static bool inline_producers(sched *s, const space_heavy *h)
     return true;
 }
 
-static bool apply_heavy(sched *s, const space_stage *g, const gpu_heavy *c)
+/* The schedule of a tiled stage, from the outside in: tile the output, compute the sums in each tile, deal
+ * the sums out to threads, put them into registers, fetch operands into shared memory, and bind the loops
+ * last. */
+static bool apply_tiled(sched *s, const space_stage *g, const gpu_tiled *c)
 {
-    const space_heavy *h = g->heavy;
+    const space_tiled *h = g->tiled;
     int64_t threads = product_of(c, h, 2);
     thread_loops t = {0};
     const char *block;
 
-    if (!inline_producers(s, h) || !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) || !order_sums(s, &t))
+    if (!inline_producers(s, h) || !tile_output(s, h, c, threads, &block) || !cut_sums(s, h, c, &t) ||
+        !order_sums(s, &t))
         return false;
     if (t.n_tiled == 0)
         return sched_reject(s, "no loop of '%s' is dealt out to threads", g->name);
@@ -366,13 +430,15 @@ static bool apply_heavy(sched *s, const space_stage *g, const gpu_heavy *c)
     for (int i = 0; i < t.n_tiled; i++)
         if (space_extent(s, t.vthread[i]) > 1 && !bind(s, t.vthread[i], IR_VTHREAD))
             return false;
-    if (c->unroll && t.n_reduce && !sched_pragma(s, t.reduce[0], "auto_unroll", ir_int(sched_context(s), c->unroll)))
+    if (c->unroll && t.n_reduce &&
+        !sched_pragma(s, t.reduce[0], "auto_unroll", ir_int(sched_context(s), c->unroll)))
         return false;
     return bind(s, block, IR_BLOCK_X);
 }
 
 /* ---- nests ---- */
 
+/* How many results the stage has; 0 where an extent is unknown. */
 static int64_t results_of(const space_stage *g)
 {
     int64_t n = 1;
@@ -387,11 +453,15 @@ static bool may_share_reduction(const space_stage *g)
 {
     const ir_stmt *body = g->block->body;
 
-    return g->n_reduce > 0 && body->kind == IR_UPDATE && body->update.combiner->n == 1 && body->update.combiner->reorders;
+    return g->n_reduce > 0 && body->kind == IR_UPDATE && body->update.combiner->n == 1 &&
+           body->update.combiner->reorders;
 }
 
 /* The stage that has the loop of blocks: the last one. */
-static const space_stage *root_of(const space_shape *shape) { return &shape->stage[shape->n - 1]; }
+static const space_stage *root_of(const space_shape *shape)
+{
+    return &shape->stage[shape->n - 1];
+}
 
 /* The threads are those of the launch. */
 static gpu_nest declare_nest(tec_knobs *k, const space_shape *shape, const space_stage *g, int64_t threads)
@@ -407,7 +477,8 @@ static gpu_nest declare_nest(tec_knobs *k, const space_shape *shape, const space
     return c;
 }
 
-/* Nests that have others inside give a block one value of each loop but the last; the others deal out all results. */
+/* Nests that have others inside give a block one value of each loop but the last; the others deal out all
+ * results. */
 static bool has_guests(const space_shape *shape)
 {
     for (int i = 0; i < shape->n - 1; i++)
@@ -416,6 +487,7 @@ static bool has_guests(const space_shape *shape)
     return false;
 }
 
+/* Threads of a block for stages without tiles; no more than there are results to compute. */
 static int64_t pick_threads(tec_knobs *k, const space_shape *shape)
 {
     static const int64_t all[] = {4, 32, 64, 128, 256, 512, 1024};
@@ -434,7 +506,8 @@ static bool share_reduction(sched *s, const char *const *reduce, int n_reduce, i
 {
     const char *part[2];
 
-    return sched_split(s, reduce[n_reduce - 1], (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) && bind(s, part[1], IR_THREAD_X);
+    return sched_split(s, reduce[n_reduce - 1], (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+           bind(s, part[1], IR_THREAD_X);
 }
 
 static bool bind_blocks(sched *s, const char *const *loop, int n, const char **block)
@@ -443,6 +516,9 @@ static bool bind_blocks(sched *s, const char *const *loop, int n, const char **b
     return n == 0 || (*block && (space_extent(s, *block) == 1 || bind(s, *block, IR_BLOCK_X)));
 }
 
+/* The stage whose result is asked for makes the launch: either its results or the elements of its reduction
+ * are dealt out to the threads. *block becomes the loop over blocks, in which other stages may be computed.
+ */
 static bool apply_root(sched *s, const space_shape *shape, const gpu_nest *c, const char **block)
 {
     const space_stage *g = root_of(shape);
@@ -454,8 +530,8 @@ static bool apply_root(sched *s, const space_shape *shape, const gpu_nest *c, co
     if (has_guests(shape))
         return deal_out(s, spatial + n - 1, 1, c->threads) && bind_blocks(s, spatial, n - 1, block);
     const char *one = space_fuse(s, spatial, n);
-    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, c->threads}, 2, SCHED_GUARD, part) && bind(s, part[1], IR_THREAD_X) &&
-           bind_blocks(s, part, 1, block);
+    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, c->threads}, 2, SCHED_GUARD, part) &&
+           bind(s, part[1], IR_THREAD_X) && bind_blocks(s, part, 1, block);
 }
 
 /* In the block of its reader; its results are handed on through shared memory. */
@@ -472,11 +548,13 @@ static bool apply_guest(sched *s, const space_stage *g, const gpu_nest *c, const
     if (!sched_compute_at(s, g->name, block))
         return false;
     n = space_own_loops(s, g->name, block, spatial, reduce, &n_reduce);
-    return c->on == THREADS_ON_REDUCTION ? share_reduction(s, reduce, n_reduce, c->threads) : deal_out(s, spatial, n, c->threads);
+    return c->on == THREADS_ON_REDUCTION ? share_reduction(s, reduce, n_reduce, c->threads)
+                                         : deal_out(s, spatial, n, c->threads);
 }
 
 /* ---- all of it ---- */
 
+/* Stages that others read go into the launch of the root, readers first. */
 static bool apply_nests(sched *s, const space_shape *shape, const gpu_nest *nest)
 {
     const char *block = NULL;
@@ -491,27 +569,30 @@ static bool apply_nests(sched *s, const space_shape *shape, const gpu_nest *nest
     return true;
 }
 
+/* One launch computes the whole definition, so a tiled stage must be the one whose output is asked for. */
 bool space_gpu_template(tec_knobs *k, sched *s, void *user)
 {
     const space_shape *shape = user;
-    const gpu_heavy **heavy = base_array(k->cx, const gpu_heavy *, shape->n);
+    const gpu_tiled **tiled = base_array(k->cx, const gpu_tiled *, shape->n);
     gpu_nest *nest = base_array(k->cx, gpu_nest, shape->n);
     int64_t threads = root_of(shape)->part == SPACE_NEST ? pick_threads(k, shape) : 0;
 
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
 
-        if (g->part == SPACE_HEAVY)
-            heavy[i] = declare_heavy(k, shape, g);
-        if (g->part == SPACE_HEAVY)
-            tec_knob_require(k, g->heavy->out == root_of(shape), "'%s' would need a launch of its own, beside that of '%s'", g->name, root_of(shape)->name);
+        if (g->part == SPACE_TILED)
+            tiled[i] = declare_tiled(k, shape, g);
+        if (g->part == SPACE_TILED)
+            tec_knob_require(k, g->tiled->out == root_of(shape),
+                             "'%s' would need a launch of its own, beside that of '%s'", g->name,
+                             root_of(shape)->name);
         if (g->part == SPACE_NEST || g->part == SPACE_FIXED)
             nest[i] = declare_nest(k, shape, g, threads);
     }
     if (!tec_knobs_done(k))
         return true;
     for (int i = 0; i < shape->n; i++)
-        if (heavy[i] && !apply_heavy(s, &shape->stage[i], heavy[i]))
+        if (tiled[i] && !apply_tiled(s, &shape->stage[i], tiled[i]))
             return false;
     return apply_nests(s, shape, nest);
 }

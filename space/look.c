@@ -1,4 +1,6 @@
-/* space/look.c -- what a tree tells a schedule: loops of iteration variables, what is cheap to compute again, how memory is walked. */
+/* space/look.c -- what a tree tells a schedule: loops of iteration variables, what is cheap to compute again,
+ * how memory is walked.
+ */
 #include <string.h>
 
 #include "space/look.h"
@@ -17,6 +19,8 @@ static const ir_block *block_of(const sched *s, const char *name)
     return b ? b->block.block : NULL;
 }
 
+/* The innermost loop that the block's variable `iter` is bound to by now: after a split, the inner part.
+ * NULL: no loop feeds the variable, as where its extent is 1. */
 const char *space_loop_of(const sched *s, const char *block, const char *iter)
 {
     const ir_stmt *b = sched_block(s, block);
@@ -50,6 +54,7 @@ bool space_reduces(const ir_block *b)
     return false;
 }
 
+/* The update of a block's body, behind conditions without an else; NULL: the block does not reduce. */
 const ir_stmt *space_update_of(const ir_block *b)
 {
     const ir_stmt *s = b->body;
@@ -67,6 +72,7 @@ typedef struct {
     bool math;
 } cost;
 
+/* Index arithmetic inside of loads is not counted: it is shared or free. */
 static bool count_node(ir_walk *w, const ir_expr *e)
 {
     cost *c = (cost *)w;
@@ -126,6 +132,7 @@ static bool is_among(const char *name, const char *const *list, int n)
     return false;
 }
 
+/* Inlines every cheap stage but those named; a stage that cannot be inlined stays, which is no failure. */
 void space_inline_cheap(sched *s, const char *const *but, int n_but)
 {
     tec_context *cx = sched_context(s);
@@ -133,7 +140,8 @@ void space_inline_cheap(sched *s, const char *const *but, int n_but)
     int n = sched_blocks(s, &name);
 
     for (int i = 0; i < n; i++)
-        if (!is_among(name[i], but, n_but) && wants_inline(cx, s, name[i]) && !sched_compute_inline(s, name[i]))
+        if (!is_among(name[i], but, n_but) && wants_inline(cx, s, name[i]) &&
+            !sched_compute_inline(s, name[i]))
             sched_clear(s);
 }
 
@@ -146,6 +154,8 @@ typedef struct {
     bool flat;
 } flat_check;
 
+/* A stage is flat if it reads every tensor at its own index and uses no index otherwise: then one loop over
+ * all elements would do. */
 static bool check_load(ir_walk *w, const ir_expr *e)
 {
     flat_check *c = (flat_check *)w;
@@ -167,14 +177,15 @@ static bool same_shape(const ir_buffer *a, const ir_buffer *b)
     return a->n == b->n;
 }
 
-/* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on the position: one loop over
- * all elements will do. */
+/* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on
+ * the position: one loop over all elements will do. */
 bool space_is_flat(tec_context *cx, const ir_block *b)
 {
     if (b->body->kind != IR_STORE)
         return false;
     const ir_stmt *st = b->body;
-    flat_check c = {.w = {.expr = check_load, .cx = cx}, .index = st->store.index, .n = st->store.n, .flat = true};
+    flat_check c = {
+        .w = {.expr = check_load, .cx = cx}, .index = st->store.index, .n = st->store.n, .flat = true};
 
     ir_walk_expr(&c.w, st->store.value);
     for (int i = 0; i < b->n_iters; i++)
@@ -195,6 +206,7 @@ int space_constant_suffix(const sched *s, const char *const *loop, int n)
     return k;
 }
 
+/* The dimension whose neighbours lie side by side in memory; trailing dimensions of extent 1 do not count. */
 int space_row_dimension(const ir_expr *load)
 {
     int d = load->load.n - 1;
@@ -210,6 +222,8 @@ typedef struct {
     bool side_by_side;
 } column_check;
 
+/* Whether neighbouring values of the variable read neighbouring elements: only the row dimension may depend
+ * on it. */
 static bool check_column(ir_walk *w, const ir_expr *e)
 {
     column_check *c = (column_check *)w;
@@ -247,8 +261,8 @@ static bool uses_axis(tec_context *cx, const row_check *c, const ir_expr *e)
     return false;
 }
 
-/* Each load steps through memory one by one: its last indices are the axes, all but the first of them over the whole dimension. Or it
- * stays where it is. */
+/* Each load steps through memory one by one: its last indices are the axes, all but the first of them over
+ * the whole dimension. Or it stays where it is. */
 static bool check_row(ir_walk *w, const ir_expr *e)
 {
     row_check *c = (row_check *)w;
@@ -262,13 +276,16 @@ static bool check_row(ir_walk *w, const ir_expr *e)
         if (first < 0 || !axis)
             c->along_rows = first >= 0 && !uses_axis(w->cx, c, e->load.index[i]);
         else
-            c->along_rows = e->load.index[i] == axis->var && (i == first || ir_same(e->load.buffer->shape[i], axis->extent));
+            c->along_rows = e->load.index[i] == axis->var &&
+                            (i == first || ir_same(e->load.buffer->shape[i], axis->extent));
     }
     return true;
 }
 
-/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums pay. */
-int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce, int n_reduce)
+/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial sums
+ * pay. */
+int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce,
+                     int n_reduce)
 {
     ir_iter *axis = base_array(cx, ir_iter, b->n_iters);
     int n = 0;
@@ -278,8 +295,10 @@ int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const c
             axis[n++] = b->iters[i];
     if (n != n_reduce || b->body->kind != IR_UPDATE || !b->body->update.combiner->reorders)
         return 0;
-    for (int take = space_constant_suffix(s, reduce, n) > 1 ? space_constant_suffix(s, reduce, n) : 1; take > 0; take--) {
-        row_check c = {.w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
+    for (int take = space_constant_suffix(s, reduce, n) > 1 ? space_constant_suffix(s, reduce, n) : 1;
+         take > 0; take--) {
+        row_check c = {
+            .w = {.expr = check_row, .cx = cx}, .axis = axis + n - take, .n = take, .along_rows = true};
 
         ir_walk_stmt(&c.w, b->body);
         if (c.along_rows)

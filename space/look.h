@@ -1,7 +1,9 @@
-/* space/look.h -- what a tree tells a template.
+/* space/look.h -- inside the room: what a tree tells a template.
  *
- *     const char *loop = space_loop_of(s, "conv1.acc", "ib");                      // "conv1.acc.ib", wherever it is now
- *     space_tile t = space_tile_choose(sched_target(s), rows, vectors);            // sums that fit in registers
+ *     // "conv1.acc.ib", wherever it is now
+ *     const char *loop = space_loop_of(s, "conv1.acc", "ib");
+ *     // sums that fit in registers
+ *     space_tile t = space_tile_choose(sched_target(s), rows, vectors);
  *
  * Errors: none; what is not there is NULL, 0 or false. The rest as schedule/sched.h.
  */
@@ -10,40 +12,49 @@
 
 #include "schedule/sched.h"
 
-/* The innermost loop that iteration variable `iter` of a block depends on, by the variable's name; NULL: none. */
+/* The innermost loop that iteration variable `iter` of a block depends on, by the variable's name; NULL:
+ * none. */
 const char *space_loop_of(const sched *s, const char *block, const char *iter);
-bool space_has_note(const sched *s, const char *block, const char *key); /* the block has a note of that key that is true */
+/* the block has a note of that key that is true */
+bool space_has_note(const sched *s, const char *block, const char *key);
 bool space_reduces(const ir_block *b);
 /* The one update of a reduction, which may stand under a condition; NULL: the body is something else. */
 const ir_stmt *space_update_of(const ir_block *b);
 
-/* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays, and the blocks of `but`. */
+/* Producers are computed where they are read if that computes nothing dear twice; what cannot be moved stays,
+ * and the blocks of `but`. */
 void space_inline_cheap(sched *s, const char *const *but, int n_but);
 
-bool space_has_math(tec_context *cx, const ir_block *b); /* the store of an element-wise block computes a root, an exponential, ... */
+/* the store of an element-wise block computes a root, an exponential, ... */
+bool space_has_math(tec_context *cx, const ir_block *b);
 
-/* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on the position: one loop over
- * all elements will do. */
+/* Every access is the element at the same position of a tensor of the same shape, and nothing else depends on
+ * the position: one loop over all elements will do. */
 bool space_is_flat(tec_context *cx, const ir_block *b);
-int space_constant_suffix(const sched *s, const char *const *loop, int n); /* how many of the innermost loops have constant extents */
-/* The dimension along which neighbouring elements of what is loaded lie in memory: the last one that has more than one element. */
+/* how many of the innermost loops have constant extents */
+int space_constant_suffix(const sched *s, const char *const *loop, int n);
+/* The dimension along which neighbouring elements of what is loaded lie in memory: the last one that has more
+ * than one element. */
 int space_row_dimension(const ir_expr *load);
 /* Neighbouring results read elements that lie side by side, or the same ones: vectors of results pay. */
 bool space_has_columns(tec_context *cx, const ir_block *b);
-/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial results pay. */
-int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce, int n_reduce);
+/* How many of the last reduction loops run along rows of what is read, as one loop: vectors of partial
+ * results pay. */
+int space_count_rows(tec_context *cx, const sched *s, const ir_block *b, const char *const *reduce,
+                     int n_reduce);
 
 bool space_unroll(sched *s, const char *loop); /* nothing where the loop is NULL or runs once */
 bool space_vectorise(sched *s, const char *loop);
-/* The results of one vector stay in a register while the loops inside `loop` run; where that is refused, in memory. */
+/* The results of one vector stay in a register while the loops inside `loop` run; where that is refused, in
+ * memory. */
 bool space_keep_in_register(sched *s, const char *block, const char *loop);
 
 /* A register tile of `rows` broadcast operands times `vectors` vectors of sums. */
 typedef struct {
     int rows, vectors;
 } space_tile;
-/* The tile with the least time for a problem of so many rows (0: unknown) and vectors, by counting multiply-adds and loads; never more sums
- * than the target's registers hold safely. */
+/* The tile with the least time for a problem of so many rows (0: unknown) and vectors, by counting
+ * multiply-adds and loads; never more sums than the target's registers hold safely. */
 space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors);
 
 #endif

@@ -1,18 +1,28 @@
-/* space/master.c -- the analysis of a definition for the templates that fit every one (see space/master.h). */
+/* space/master.c -- the analysis of a definition for the templates that fit every one (see space/master.h).
+ *
+ *     P[y, x] = select(x < 1, 0, X[y, x - 1])          prologue  only C reads it, and C is tiled
+ *     C[y, x] = sum[k](P[y, k] * W[k, x])              tiled     each element of P and W is used many times
+ *     R[y, x] = max(C[y, x] + b[x], 0)                 output    takes up the sums of C, one by one
+ *     S[y]    = sum[x](R[y, x])                        nest      each element is used once
+ *
+ *     column    x: neighbouring x read neighbouring elements of W and the same of P, so vectors run along x
+ *     rows      y: the same elements of W serve several y, so a register tile has several rows
+ *
+ * A wrong guess here costs speed and never correctness: the templates take only steps that schedule/ checks.
+ */
 #include "space/master.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "ir/build.h"
-#include "ir/facts.h"
-#include "ir/reason.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 
 enum {
-    KNOBS_OF_HEAVY = 22, /* the most that one may have */
+    KNOBS_OF_TILED = 22, /* the most that one may have */
     KNOBS_OF_NEST = 6,
-    PANEL = 8            /* vectors: an operand whose rows are no longer lies together already */
+    PANEL = 8 /* vectors: an operand whose rows are no longer lies together already */
 };
 
 const space_stage *space_stage_named(const space_shape *shape, const char *name)
@@ -25,6 +35,7 @@ const space_stage *space_stage_named(const space_shape *shape, const char *name)
 
 /* ---- loops ---- */
 
+/* The block's variable that is bound to the loop; "" where none is, as for a loop of one iteration. */
 static const char *iter_of(const sched *s, const char *block, const char *loop)
 {
     const ir_stmt *b = sched_block(s, block);
@@ -36,6 +47,7 @@ static const char *iter_of(const sched *s, const char *block, const char *loop)
     return "";
 }
 
+/* The loops around the block, outermost first, with the variable of the block that each one runs. */
 static void read_loops(const sched *s, space_stage *g)
 {
     const char **name;
@@ -43,7 +55,8 @@ static void read_loops(const sched *s, space_stage *g)
     space_loop *loop = base_array(sched_context(s), space_loop, n);
 
     for (int i = 0; i < n; i++) {
-        loop[i] = (space_loop){.name = name[i], .iter = iter_of(s, g->name, name[i]), .kind = sched_loop_kind(s, name[i])};
+        loop[i] = (space_loop){
+            .name = name[i], .iter = iter_of(s, g->name, name[i]), .kind = sched_loop_kind(s, name[i])};
         if (!sched_extent(s, name[i], &loop[i].extent))
             loop[i].extent = 0;
         g->n_spatial += loop[i].kind == IR_SPATIAL;
@@ -65,7 +78,8 @@ static const ir_iter *iter_named(const ir_block *b, const char *name)
 
 typedef struct {
     ir_walk w;
-    const ir_expr *load[16];
+    base_vec found;
+    const ir_expr *const *load;
     int n;
 } load_list;
 
@@ -73,16 +87,19 @@ static bool list_load(ir_walk *w, const ir_expr *e)
 {
     load_list *l = (load_list *)w;
 
-    if (e->op == IR_LOAD && e->load.n > 0 && l->n < BASE_COUNT(l->load))
-        l->load[l->n++] = e;
+    if (e->op == IR_LOAD && e->load.n > 0)
+        base_push(w->cx, &l->found, (void *)(uintptr_t)e);
     return true;
 }
 
+/* The loads of a block's body, in the order in which they stand there. */
 static load_list loads_of(tec_context *cx, const ir_block *b)
 {
     load_list l = {.w = {.expr = list_load, .cx = cx}};
 
     ir_walk_stmt(&l.w, b->body);
+    l.load = (const ir_expr *const *)l.found.at;
+    l.n = l.found.n;
     return l;
 }
 
@@ -108,7 +125,8 @@ static bool load_uses(tec_context *cx, const ir_expr *load, const ir_expr *var)
     return false;
 }
 
-/* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3 elements far apart. */
+/* Neighbouring values of the variable read: 0 the same element, 1 neighbouring ones, 2 some of a row, 3
+ * elements far apart. */
 static int distance(const ir_facts *f, const ir_expr *load, const ir_expr *var)
 {
     tec_context *cx = ir_facts_context(f);
@@ -133,30 +151,35 @@ static bool uses_again(tec_context *cx, const space_stage *g)
 
     for (int i = 0; i < l.n; i++)
         for (int j = 0; j < g->block->n_iters; j++)
-            if (g->block->iters[j].kind == IR_SPATIAL && !ir_is_value(g->block->iters[j].extent, 1) && !load_uses(cx, l.load[i], g->block->iters[j].var))
+            if (g->block->iters[j].kind == IR_SPATIAL && !ir_is_value(g->block->iters[j].extent, 1) &&
+                !load_uses(cx, l.load[i], g->block->iters[j].var))
                 return l.n > 1;
     return false;
 }
 
 /* ---- what a stage is ---- */
 
+/* Whether the stage has a nest of its own and a form that templates know. Scans and stages that share loops
+ * do not. */
 static bool stands_alone(const sched *s, const space_stage *g)
 {
     for (int i = 0; i < g->n_loops; i++)
-        if (g->loop[i].kind == IR_SCAN || g->loop[i].kind == IR_OPAQUE || sched_loop(s, g->loop[i].name)->loop.body->kind == IR_SEQ)
+        if (g->loop[i].kind == IR_SCAN || g->loop[i].kind == IR_OPAQUE ||
+            sched_loop(s, g->loop[i].name)->loop.body->kind == IR_SEQ)
             return false;
     return g->block->n_writes > 0 && (g->block->body->kind == IR_STORE || space_update_of(g->block));
 }
 
-static bool is_heavy(tec_context *cx, const sched *s, const space_stage *g)
+static bool is_tiled(tec_context *cx, const sched *s, const space_stage *g)
 {
     const ir_stmt *update = space_update_of(g->block);
 
-    return stands_alone(s, g) && update && update->update.combiner->n == 1 && update->update.combiner->reorders && g->n_spatial > 0 && g->n_reduce > 0 &&
-           uses_again(cx, g);
+    return stands_alone(s, g) && update && update->update.combiner->n == 1 &&
+           update->update.combiner->reorders && g->n_spatial > 0 && g->n_reduce > 0 && uses_again(cx, g);
 }
 
-/* What one heavy stage alone reads, computed element by element, keeps a place of its own: where is for the tuner to find out. */
+/* What one tiled stage alone reads, computed element by element, keeps a place of its own: where is for the
+ * tuner to find out. */
 static void inline_others(tec_context *cx, const space_shape *shape, sched *s)
 {
     const char **kept = base_array(cx, const char *, shape->n), **reader;
@@ -165,7 +188,8 @@ static void inline_others(tec_context *cx, const space_shape *shape, sched *s)
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
 
-        if (stands_alone(s, g) && g->n_reduce == 0 && sched_readers_of(s, g->name, &reader) == 1 && is_heavy(cx, s, space_stage_named(shape, reader[0])))
+        if (stands_alone(s, g) && g->n_reduce == 0 && sched_readers_of(s, g->name, &reader) == 1 &&
+            is_tiled(cx, s, space_stage_named(shape, reader[0])))
             kept[n++] = g->name;
     }
     space_inline_cheap(s, kept, n);
@@ -186,7 +210,8 @@ static const ir_expr *only_load(tec_context *cx, const ir_block *b, const ir_buf
     return found;
 }
 
-/* Each element of `out` takes up elements of the sums that no other one does, so that tiles of `out` are tiles of sums. */
+/* Each element of `out` takes up elements of the sums that no other one does, so that tiles of `out` are
+ * tiles of sums. */
 static bool takes_up(tec_context *cx, const space_stage *out, const ir_buffer *sums)
 {
     const ir_expr *load = only_load(cx, out->block, sums);
@@ -197,6 +222,7 @@ static bool takes_up(tec_context *cx, const space_stage *out, const ir_buffer *s
     return load && out->n_reduce == 0 && out->block->n_writes == 1 && out->block->body->kind == IR_STORE;
 }
 
+/* What is seen of a stage by itself; its part is refined when its readers are known. */
 static void read_stage(const sched *s, const char *name, space_stage *g)
 {
     const target *t = sched_target(s);
@@ -236,7 +262,7 @@ static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
     for (int i = 0; i < shape->n; i++) {
         const space_stage *g = &shape->stage[i];
 
-        if (!is_heavy(cx, s, g) || output_of(cx, shape, g))
+        if (!is_tiled(cx, s, g) || output_of(cx, shape, g))
             continue;
         added = sched_cache_write(s, g->name, IR_GLOBAL) || added;
         sched_clear(s);
@@ -244,10 +270,10 @@ static bool add_copies(tec_context *cx, const space_shape *shape, sched *s)
     return added;
 }
 
-/* ---- heavy stages ---- */
+/* ---- tiled stages ---- */
 
 /* The variable of the sums that is the last one to follow an axis of the output. */
-static const ir_iter *sums_iter(tec_context *cx, const space_heavy *h, const space_loop *axis)
+static const ir_iter *sums_iter(tec_context *cx, const space_tiled *h, const space_loop *axis)
 {
     const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
     const ir_iter *var = iter_named(h->out->block, axis->iter);
@@ -266,6 +292,8 @@ typedef struct {
     int64_t run; /* 0: all values; 1: each value counts */
 } run_finder;
 
+/* How many neighbouring values of the variable give the same index: i//4 has runs of 4, i alone runs of 1, no
+ * mention 0. */
 static bool find_run(ir_walk *w, const ir_expr *e)
 {
     run_finder *r = (run_finder *)w;
@@ -279,7 +307,8 @@ static bool find_run(ir_walk *w, const ir_expr *e)
     return false;
 }
 
-/* How many neighbouring values of the variable give an expression one value: `v / 5 * 5 + k` is the same for 5 values of v. 0: for all of them. */
+/* How many neighbouring values of the variable give an expression one value: `v / 5 * 5 + k` is the same for
+ * 5 values of v. 0: for all of them. */
 static int64_t run_in(tec_context *cx, const ir_expr *e, const ir_expr *var)
 {
     run_finder r = {.w = {.expr = find_run, .cx = cx}, .var = var};
@@ -288,6 +317,7 @@ static int64_t run_in(tec_context *cx, const ir_expr *e, const ir_expr *var)
     return r.run;
 }
 
+/* The common divisor over all indices: 0 where the load does not depend on the variable. */
 static int64_t run_of_load(tec_context *cx, const ir_expr *load, const ir_expr *var)
 {
     int64_t run = 0;
@@ -297,8 +327,9 @@ static int64_t run_of_load(tec_context *cx, const ir_expr *load, const ir_expr *
     return run;
 }
 
-/* An index `c % 20 % 16` counts up within pieces of gcd(20, 16) = 4 values of c and may jump between them; `c % 4 % 16` within pieces of 4,
- * because the second modulus changes nothing. *range is the number of values that the index has. 0: no piece ends, or a modulus is unknown. */
+/* An index `c % 20 % 16` counts up within pieces of gcd(20, 16) = 4 values of c and may jump between them; `c
+ * % 4 % 16` within pieces of 4, because the second modulus changes nothing. *range is the number of values
+ * that the index has. 0: no piece ends, or a modulus is unknown. */
 static int64_t piece_of(const ir_expr *index, int64_t *range)
 {
     int64_t by, piece;
@@ -315,7 +346,7 @@ static int64_t piece_of(const ir_expr *index, int64_t *range)
 }
 
 /* An operand that the lanes share depends on the variable. */
-static bool is_shared_by_lanes(tec_context *cx, const space_heavy *h, const ir_iter *lane, const ir_expr *var)
+static bool is_shared_by_lanes(tec_context *cx, const space_tiled *h, const ir_iter *lane, const ir_expr *var)
 {
     load_list l = loads_of(cx, h->sums->block);
 
@@ -325,7 +356,10 @@ static bool is_shared_by_lanes(tec_context *cx, const space_heavy *h, const ir_i
     return false;
 }
 
-static void list_followers(tec_context *cx, space_heavy *h, const space_loop *column, const ir_iter *lane)
+/* Which variables of the sums move with the column. Where the output writes in packed panels (an index x %
+ * 16) the panel's length limits the tiles; where lanes share an operand, `run` says over how many
+ * neighbouring values. */
+static void list_followers(tec_context *cx, space_tiled *h, const space_loop *column, const ir_iter *lane)
 {
     const ir_expr *load = only_load(cx, h->out->block, h->sums->block->writes[0].buffer);
     const ir_iter *var = iter_named(h->out->block, column->iter);
@@ -352,7 +386,7 @@ static void list_followers(tec_context *cx, space_heavy *h, const space_loop *co
 }
 
 /* How well lanes along this axis read memory; negative: badly. */
-static int merit(const ir_facts *f, const space_heavy *h, const space_loop *axis)
+static int merit(const ir_facts *f, const space_tiled *h, const space_loop *axis)
 {
     static const int points[] = {0, 4, -2, -6};
     tec_context *cx = ir_facts_context(f);
@@ -367,7 +401,9 @@ static int merit(const ir_facts *f, const space_heavy *h, const space_loop *axis
     return sum;
 }
 
-static const space_loop *choose_column(const ir_facts *f, const space_heavy *h)
+/* The loop that vectors run along: the one with the most merit, the innermost among equals. Loops of one
+ * iteration are taken only where there is nothing else. */
+static const space_loop *choose_column(const ir_facts *f, const space_tiled *h)
 {
     const space_loop *best = NULL;
     int most = -100;
@@ -384,7 +420,7 @@ static const space_loop *choose_column(const ir_facts *f, const space_heavy *h)
 }
 
 /* Rows reuse a vector that was loaded: some operand depends on the lane and not on them. */
-static bool shares_vectors(tec_context *cx, const space_heavy *h, const space_loop *axis, const ir_iter *lane)
+static bool shares_vectors(tec_context *cx, const space_tiled *h, const space_loop *axis, const ir_iter *lane)
 {
     const ir_iter *iter = sums_iter(cx, h, axis);
     load_list l = loads_of(cx, h->sums->block);
@@ -395,22 +431,25 @@ static bool shares_vectors(tec_context *cx, const space_heavy *h, const space_lo
     return false;
 }
 
-static void add_axis(space_heavy *h, space_axis axis)
+static void add_axis(space_tiled *h, space_axis axis)
 {
     if (h->n_axes < SPACE_MAX_AXES)
         h->axis[h->n_axes++] = axis;
 }
 
-/* Where a column is no longer than one vector: the last axis along which vectors share an operand that does not depend on the lane, for *run
- * neighbouring values (0: for all of them). */
-static const space_loop *find_wide(tec_context *cx, const space_heavy *h, const space_loop *column, const ir_iter *lane, const space_loop *const *row,
-                                   int64_t *run)
+/* Where a column is no longer than one vector: the last axis along which vectors share an operand that does
+ * not depend on the lane, for *run neighbouring values (0: for all of them). */
+static const space_loop *find_wide(tec_context *cx, const space_tiled *h, const space_loop *column,
+                                   const ir_iter *lane, const space_loop *const *row, int64_t *run)
 {
     load_list l = loads_of(cx, h->sums->block);
 
-    for (int i = h->out->n_loops - 1; lane && column && column->extent && column->extent <= h->sums->lanes && i >= 0; i--) {
+    for (int i = h->out->n_loops - 1;
+         lane && column && column->extent && column->extent <= h->sums->lanes && i >= 0; i--) {
         const space_loop *loop = &h->out->loop[i];
-        const ir_iter *iter = loop->extent == 1 || loop == column || loop == row[0] || loop == row[1] ? NULL : sums_iter(cx, h, loop);
+        const ir_iter *iter = loop->extent == 1 || loop == column || loop == row[0] || loop == row[1]
+                                  ? NULL
+                                  : sums_iter(cx, h, loop);
 
         for (int j = 0; iter && j < l.n; j++)
             if (!load_uses(cx, l.load[j], lane->var) && (*run = run_of_load(cx, l.load[j], iter->var)) != 1)
@@ -419,7 +458,7 @@ static const space_loop *find_wide(tec_context *cx, const space_heavy *h, const 
     return NULL;
 }
 
-static void name_iters(tec_context *cx, space_heavy *h)
+static void name_iters(tec_context *cx, space_tiled *h)
 {
     for (int i = 0; i < h->n_axes; i++) {
         const ir_iter *iter = sums_iter(cx, h, h->axis[i].loop);
@@ -428,7 +467,8 @@ static void name_iters(tec_context *cx, space_heavy *h)
     }
 }
 
-static void list_loads(tec_context *cx, space_heavy *h)
+/* One load of each buffer stands for all: templates ask about buffers. */
+static void list_loads(tec_context *cx, space_tiled *h)
 {
     load_list l = loads_of(cx, h->sums->block);
 
@@ -442,8 +482,9 @@ static void list_loads(tec_context *cx, space_heavy *h)
     }
 }
 
-/* Others, the wide one, the column, then at most two rows: the last axes that share vectors, or the last axis where none does. */
-static void order_axes(tec_context *cx, space_heavy *h, const space_loop *column, const ir_iter *lane)
+/* Others, the wide one, the column, then at most two rows: the last axes that share vectors, or the last axis
+ * where none does. */
+static void order_axes(tec_context *cx, space_tiled *h, const space_loop *column, const ir_iter *lane)
 {
     const space_loop *row[2] = {NULL, NULL}, *last = NULL;
 
@@ -476,7 +517,7 @@ static void order_axes(tec_context *cx, space_heavy *h, const space_loop *column
 }
 
 /* The last reduction loop runs along what is read, for at least one vector. */
-static bool along_reduction(const ir_facts *f, const space_heavy *h)
+static bool along_reduction(const ir_facts *f, const space_tiled *h)
 {
     load_list l = loads_of(ir_facts_context(f), h->sums->block);
     const space_loop *last = h->n_reduce ? h->reduce[h->n_reduce - 1] : NULL;
@@ -498,7 +539,8 @@ static bool is_prologue(const space_shape *shape, const space_stage *g, const sp
     return g->part == SPACE_NEST && g->n_reduce == 0 && n == 1 && strcmp(reader[0], of->name) == 0;
 }
 
-static void find_producers(const space_shape *shape, space_heavy *h)
+/* Marks the stages that only this tiled stage reads; they are computed with it. */
+static void find_producers(const space_shape *shape, space_tiled *h)
 {
     for (int i = 0; i < shape->n && h->n_producers < SPACE_MAX_OPERANDS; i++) {
         space_stage *g = &shape->stage[i];
@@ -530,7 +572,8 @@ static const space_loop *last_spatial(const space_stage *g)
     return NULL;
 }
 
-/* The loop along which something lies that is read across: neighbouring results read elements of different rows. */
+/* The loop along which something lies that is read across: neighbouring results read elements of different
+ * rows. */
 static const space_loop *find_transposed(tec_context *cx, const space_stage *g)
 {
     load_list l = loads_of(cx, g->block);
@@ -541,15 +584,17 @@ static const space_loop *find_transposed(tec_context *cx, const space_stage *g)
         for (int j = 0; j < g->n_loops; j++) {
             const ir_iter *iter = iter_named(g->block, g->loop[j].iter);
 
-            if (&g->loop[j] != last && g->loop[j].extent != 1 && iter && l.load[i]->load.index[l.load[i]->load.n - 1] == iter->var &&
+            if (&g->loop[j] != last && g->loop[j].extent != 1 && iter &&
+                l.load[i]->load.index[l.load[i]->load.n - 1] == iter->var &&
                 load_uses(cx, l.load[i], across->var))
                 return &g->loop[j];
         }
     return NULL;
 }
 
-/* The sums read each element of the prologue a few times, and side by side: to store it for them costs more than it gives. */
-static bool is_read_in_passing(tec_context *cx, const space_heavy *h, const space_stage *g)
+/* The sums read each element of the prologue a few times, and side by side: to store it for them costs more
+ * than it gives. */
+static bool is_read_in_passing(tec_context *cx, const space_tiled *h, const space_stage *g)
 {
     enum { FEW = 4 };
     double reads = count_elements(h->sums), elements = count_elements(g);
@@ -557,16 +602,17 @@ static bool is_read_in_passing(tec_context *cx, const space_heavy *h, const spac
     return reads > 0 && reads <= FEW * elements && !space_has_math(cx, g->block) && !find_transposed(cx, g);
 }
 
-/* Each element of what the prologues make is read a few times only, by vectors that lie inside of one pixel: computing it there costs less than
- * storing it. */
-static bool is_seldom_read(tec_context *cx, const space_heavy *h)
+/* Each element of what the prologues make is read a few times only, by vectors that lie inside of one pixel:
+ * computing it there costs less than storing it. */
+static bool is_seldom_read(tec_context *cx, const space_tiled *h)
 {
     enum { SELDOM = 16 };
     double reads = count_elements(h->sums), elements = 0;
     bool narrow = false, math = false;
 
     for (int i = 0; i < h->n_axes; i++)
-        narrow = narrow || (h->axis[i].column && h->axis[i].loop->extent && h->axis[i].loop->extent <= h->sums->lanes);
+        narrow = narrow ||
+                 (h->axis[i].column && h->axis[i].loop->extent && h->axis[i].loop->extent <= h->sums->lanes);
     for (int i = 0; i < h->n_producers; i++) {
         elements = fmax(elements, count_elements(h->producer[i]));
         math = math || space_has_math(cx, h->producer[i]->block);
@@ -574,7 +620,7 @@ static bool is_seldom_read(tec_context *cx, const space_heavy *h)
     return narrow && !math && reads > 0 && reads <= SELDOM * elements;
 }
 
-static bool is_produced(const space_heavy *h, const ir_buffer *b)
+bool space_is_produced(const space_tiled *h, const ir_buffer *b)
 {
     for (int i = 0; i < h->n_producers; i++)
         if (h->producer[i]->block->writes[0].buffer == b)
@@ -582,7 +628,7 @@ static bool is_produced(const space_heavy *h, const ir_buffer *b)
     return false;
 }
 
-static bool is_listed(const space_heavy *h, const char *name)
+static bool is_listed(const space_tiled *h, const char *name)
 {
     for (int i = 0; i < h->n_operands; i++)
         if (strcmp(h->operand[i], name) == 0)
@@ -590,8 +636,9 @@ static bool is_listed(const space_heavy *h, const char *name)
     return false;
 }
 
-/* Operands of which a tile uses pieces of long rows. A copy under a reduction of unknown length is not proven to be the tile's own. */
-static void find_operands(tec_context *cx, space_heavy *h)
+/* Operands of which a tile uses pieces of long rows. A copy under a reduction of unknown length is not proven
+ * to be the tile's own. */
+static void find_operands(tec_context *cx, space_tiled *h)
 {
     load_list l = loads_of(cx, h->sums->block);
     bool known = true;
@@ -603,25 +650,27 @@ static void find_operands(tec_context *cx, space_heavy *h)
         int64_t row;
         bool panel = ir_is_int(b->shape[b->n - 1], &row) && row <= PANEL * h->sums->lanes;
 
-        if (b->n >= 2 && !panel && !is_produced(h, b) && !is_listed(h, b->name))
+        if (b->n >= 2 && !panel && !space_is_produced(h, b) && !is_listed(h, b->name))
             h->operand[h->n_operands++] = b->name;
     }
 }
 
-static void list_reduction(space_heavy *h)
+static void list_reduction(space_tiled *h)
 {
     for (int i = 0; i < h->sums->n_loops && h->n_reduce < SPACE_MAX_AXES; i++)
         if (h->sums->loop[i].kind == IR_REDUCE_ITER && h->sums->loop[i].extent != 1)
             h->reduce[h->n_reduce++] = &h->sums->loop[i];
 }
 
-/* The vectors that share an operand for h->run values: whole ones, or with a shorter one at the end where the panels are uneven as well. */
-static int64_t vectors_of_run(const space_heavy *h, int64_t lanes)
+/* The vectors that share an operand for h->run values: whole ones, or with a shorter one at the end where the
+ * panels are uneven as well. */
+static int64_t vectors_of_run(const space_tiled *h, int64_t lanes)
 {
     return h->uneven ? (h->run + lanes - 1) / lanes : h->run % lanes == 0 ? h->run / lanes : 1;
 }
 
-/* At most so many rows, all of them, or a little fewer that divide them: tiles of 8 for 128 rows in place of tiles of 12 with a rest. */
+/* At most so many rows, all of them, or a little fewer that divide them: tiles of 8 for 128 rows in place of
+ * tiles of 12 with a rest. */
 static int even_rows(int64_t rows, int most)
 {
     if (rows && rows < most)
@@ -632,7 +681,9 @@ static int even_rows(int64_t rows, int most)
     return most;
 }
 
-static void choose_tile(const space_shape *shape, space_heavy *h)
+/* The register tile where the search starts: from the model of space/tile.c, then made to fit panels, lanes
+ * along the reduction, and stages with many versions of their edges. */
+static void choose_tile(const space_shape *shape, space_tiled *h)
 {
     enum { SMALL = 8, SMALL_WIDE = 6, MOST_COLUMNS = 8 };
     int64_t rows = 1, columns = 0, wide = 0, lanes = h->sums->lanes;
@@ -647,7 +698,10 @@ static void choose_tile(const space_shape *shape, space_heavy *h)
     }
     if (h->panel && h->panel < lanes)
         lanes = h->panel;
-    int64_t vectors = h->run ? vectors_of_run(h, wide ? 1 : lanes) : wide ? wide : columns ? (columns + lanes - 1) / lanes : 2;
+    int64_t vectors = h->run    ? vectors_of_run(h, wide ? 1 : lanes)
+                      : wide    ? wide
+                      : columns ? (columns + lanes - 1) / lanes
+                                : 2;
     h->tile = space_tile_choose(sched_target(shape->base), rows, vectors);
     if (h->on_reduction) { /* a vector of partial sums for each column: any number of columns will do */
         space_tile across = space_tile_choose(sched_target(shape->base), columns, rows ? rows : SMALL);
@@ -659,19 +713,24 @@ static void choose_tile(const space_shape *shape, space_heavy *h)
         h->tile.vectors = (int)(h->panel / lanes);
         h->tile.rows = even_rows(rows, fit > 1 ? fit : 1);
     }
-    if (h->seldom) { /* edges of padding, and rests of a wide axis, stand beside the interior in several versions: few sums in each */
+    /* edges of padding, and rests of a wide axis, stand beside the interior in several versions: few sums in
+     * each */
+    if (h->seldom) {
         int fit = wide && h->tile.vectors > 1 ? SMALL_WIDE / h->tile.vectors : SMALL;
 
         h->tile.rows = rows && rows < fit ? (int)rows : fit > 1 ? fit : 1;
     }
 }
 
-static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const space_stage *g, const space_stage *out)
+/* Everything that the templates want to know of a tiled stage and its output `out`. The order matters: the
+ * column decides which axes are rows, and both decide what the operands look like from a tile. */
+static space_tiled *read_tiled(tec_context *cx, const space_shape *shape, const space_stage *g,
+                               const space_stage *out)
 {
     const ir_facts *f = ir_facts_of_program(cx, sched_tree(shape->base));
-    space_heavy *h = base_new(cx, space_heavy);
+    space_tiled *h = base_new(cx, space_tiled);
 
-    *h = (space_heavy){.sums = g, .out = out};
+    *h = (space_tiled){.sums = g, .out = out};
     list_reduction(h);
     h->along_reduction = along_reduction(f, h);
     const space_loop *column = choose_column(f, h);
@@ -694,6 +753,8 @@ static space_heavy *read_heavy(tec_context *cx, const space_shape *shape, const 
 
 /* ---- nests ---- */
 
+/* Of a reduction, whether vectors may run along its results or along its rows; of an element-wise stage,
+ * whether its loops can be fused into one, or what it reads lies across. */
 static void read_nest(tec_context *cx, const space_shape *shape, space_stage *g)
 {
     const char **reduce = base_array(cx, const char *, g->n_loops);
@@ -711,7 +772,8 @@ static void read_nest(tec_context *cx, const space_shape *shape, space_stage *g)
     }
 }
 
-/* The nest that a stage could be computed in: that of its reader, or where several read it, the one that all are or could be in. */
+/* The nest that a stage could be computed in: that of its reader, or where several read it, the one that all
+ * are or could be in. */
 static const space_stage *common_reader(const space_shape *shape, space_stage *g)
 {
     const char **reader;
@@ -737,7 +799,8 @@ static const space_stage *common_reader(const space_shape *shape, space_stage *g
     return last && last->reader ? last->reader : last;
 }
 
-/* The last reader is the one whose rows are meant: the others are computed in them as well. The stage has a row for each of its rows. */
+/* The last reader is the one whose rows are meant: the others are computed in them as well. The stage has a
+ * row for each of its rows. */
 static bool is_row_by_row(tec_context *cx, const space_stage *g)
 {
     int rows = g->reader && g->block->n_writes == 1 ? g->reader->n_spatial - 1 : 0;
@@ -751,23 +814,27 @@ static bool is_row_by_row(tec_context *cx, const space_stage *g)
         for (int i = 0; i < l.n; i++)
             if (l.load[i]->load.buffer == g->block->writes[0].buffer)
                 for (int d = 0; d < rows; d++)
-                    if (d >= l.load[i]->load.n || b->iters[d].kind != IR_SPATIAL || l.load[i]->load.index[d] != b->iters[d].var)
+                    if (d >= l.load[i]->load.n || b->iters[d].kind != IR_SPATIAL ||
+                        l.load[i]->load.index[d] != b->iters[d].var)
                         return false;
     }
     return rows > 0;
 }
 
+/* Whether some chain of row-by-row readers ends in a reduction: such rows are worth keeping in the cache. */
 static bool leads_to_reduction(const space_stage *g)
 {
     bool found = g->n_reduce > 0;
 
     for (int r = 0; r < g->n_readers; r++)
-        found = found || (g->readers[r] != g->reader && g->readers[r]->row_by_row && leads_to_reduction(g->readers[r]));
+        found = found || (g->readers[r] != g->reader && g->readers[r]->row_by_row &&
+                          leads_to_reduction(g->readers[r]));
     return found;
 }
 
-/* A row stays in the first cache between the stages that are computed in it. There must be rows enough for the threads; and the stages of a short
- * row wait for each other's last vector, while nests of their own work on the next row. */
+/* A row stays in the first cache between the stages that are computed in it. There must be rows enough for
+ * the threads; and the stages of a short row wait for each other's last vector, while nests of their own work
+ * on the next row. */
 static bool pays_in_rows(const space_stage *g)
 {
     enum { ROWS = 16, VECTORS = 16 };
@@ -795,6 +862,8 @@ static bool is_small_plane(const space_stage *g)
     return bytes > 0 && bytes <= BYTES;
 }
 
+/* Where a nest is computed at the start of the search. A note of the operator wins; otherwise a stage joins
+ * the rows of its reader if that saves a trip through memory. */
 static space_place place_at_start(const space_shape *shape, const space_stage *g)
 {
     if (!g->reader)
@@ -809,7 +878,7 @@ static space_place place_at_start(const space_shape *shape, const space_stage *g
 
 /* ---- all of it ---- */
 
-/* Stages get knobs while there are some left: heavy ones first, then from the last on. */
+/* Stages get knobs while there are some left: tiled ones first, then from the last on. */
 static void share_knobs(space_shape *shape)
 {
     int left = TEC_MAX_KNOBS;
@@ -817,15 +886,17 @@ static void share_knobs(space_shape *shape)
     for (int pass = 0; pass < 2; pass++)
         for (int i = shape->n - 1; i >= 0; i--) {
             space_stage *g = &shape->stage[i];
-            int cost = g->heavy ? KNOBS_OF_HEAVY : KNOBS_OF_NEST;
+            int cost = g->tiled ? KNOBS_OF_TILED : KNOBS_OF_NEST;
 
-            if ((pass == 0) != (g->heavy != NULL) || (!g->heavy && g->part != SPACE_NEST) || left < cost)
+            if ((pass == 0) != (g->tiled != NULL) || (!g->tiled && g->part != SPACE_NEST) || left < cost)
                 continue;
             g->open = true;
             left -= cost;
         }
 }
 
+/* Reads the stages three times, since inlining and added copies change the tree. Tiled stages are found
+ * first: what they read and write decides the part of the others. */
 const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const target *t)
 {
     space_shape *shape = base_new(cx, space_shape);
@@ -838,13 +909,13 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
     if (add_copies(cx, shape, s))
         read_stages(cx, shape);
     for (int i = 0; i < shape->n; i++) {
-        space_stage *g = &shape->stage[i], *out = is_heavy(cx, s, g) ? output_of(cx, shape, g) : NULL;
+        space_stage *g = &shape->stage[i], *out = is_tiled(cx, s, g) ? output_of(cx, shape, g) : NULL;
 
         if (!out)
             continue;
-        g->part = SPACE_HEAVY;
+        g->part = SPACE_TILED;
         out->part = SPACE_OUTPUT;
-        g->heavy = read_heavy(cx, shape, g, out);
+        g->tiled = read_tiled(cx, shape, g, out);
     }
     for (int i = 0; i < shape->n; i++)
         shape->stage[i].cycles = space_cycles(cx, shape, &shape->stage[i]);
@@ -861,7 +932,8 @@ const space_shape *space_analyse(tec_context *cx, const ir_program *tree, const 
     return shape;
 }
 
-/* The template of a kind of target: the first row whose features the target offers. The last one asks for nothing. */
+/* The template of a kind of target: the first row whose features the target offers. The last one asks for
+ * nothing. */
 static const struct {
     unsigned features;
     tec_template *template;
@@ -870,6 +942,7 @@ static const struct {
     {0, space_cpu_template},
 };
 
+/* The first template whose features the target has; the last one asks for none. */
 static tec_template *template_of(const target *t)
 {
     int i = 0;
@@ -892,6 +965,7 @@ sched *space_default(tec_context *cx, const ir_program *tree, const target *t)
 {
     const space *sp = space_master(cx, tree, t);
     const space_point start = sp ? space_start(sp) : (space_point){0};
+    sched *s = sp ? space_apply(cx, sp, &start) : NULL;
 
-    return sp ? space_apply(cx, sp, &start) : NULL;
+    return s && sched_failed(s) && target_offers(t, TARGET_THREADS) ? space_gpu_plain(cx, sp->user) : s;
 }

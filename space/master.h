@@ -1,16 +1,19 @@
-/* space/master.h -- inside the room: templates that fit every definition, one for each kind of target, and what they know of it.
+/* space/master.h -- inside the room: templates that fit every definition, one for each kind of target, and
+ * what they know of it.
  *
  *     const space_shape *shape = space_analyse(cx, tree, target);
  *     space_new(cx, shape->base, space_cpu_template, (void *)shape);
  *
- * The analysis takes the steps that every point shares (cheap stages are inlined; a heavy stage whose result no one stage takes up
- * gets a copy behind it) and says what each remaining block is:
+ * The analysis takes the steps that every point shares (cheap stages are inlined; a tiled stage whose result
+ * no one stage takes up gets a copy behind it) and says what each remaining block is:
  *
- *     prologue   read by one heavy stage alone: packed or padded operands
- *     heavy      a reduction that uses operands again: convolutions, matrix products
- *     output     takes up the sums of a heavy stage, element by element; the tiles of its loops are what the heavy stage computes at once
- *     nest       anything else: a nest of its own, or computed inside the nest of its reader
- *     fixed      scans, extern calls, what shares loops with others: left as it is
+ *     prologue  read by one tiled stage alone: packed or padded operands
+ *     tiled     a reduction that uses its operands many times, so that tiles pay: convolutions, matrix
+ *                 products
+ *     output    takes up the sums of a tiled stage, element by element;
+ *                 the tiles of its loops are what the tiled stage computes at once
+ *     nest      anything else: a nest of its own, or computed inside the nest of its reader
+ *     fixed     scans, extern calls, what shares loops with others: left as it is
  */
 #ifndef SPACE_MASTER_H
 #define SPACE_MASTER_H
@@ -18,9 +21,10 @@
 #include "space/knobs.h"
 #include "space/look.h"
 
-enum { SPACE_MAX_AXES = 8, SPACE_MAX_OPERANDS = 4, SPACE_TASKS = 64 }; /* tasks: enough for the threads of any machine */
+/* tasks: enough for the threads of any machine */
+enum { SPACE_MAX_AXES = 8, SPACE_MAX_OPERANDS = 4, SPACE_TASKS = 64 };
 
-typedef enum { SPACE_FIXED, SPACE_NEST, SPACE_PROLOGUE, SPACE_HEAVY, SPACE_OUTPUT } space_part;
+typedef enum { SPACE_FIXED, SPACE_NEST, SPACE_PROLOGUE, SPACE_TILED, SPACE_OUTPUT } space_part;
 
 /* A loop of a block's own. */
 typedef struct {
@@ -31,46 +35,56 @@ typedef struct {
 
 typedef struct space_stage space_stage;
 
-/* Where a nest is computed: in a nest of its own, in the outer loop of the nest of its reader, or in the loop over the rows of that. */
+/* Where a nest is computed: in a nest of its own, in the outer loop of the nest of its reader, or in the loop
+ * over the rows of that. */
 typedef enum { SPACE_AT_ROOT, SPACE_IN_READER, SPACE_IN_ROW } space_place;
 
-/* An axis of the output of a heavy stage; those of extent 1 are left out. */
+/* An axis of the output of a tiled stage; those of extent 1 are left out. */
 typedef struct {
     const space_loop *loop;
     const char *iter; /* the variable of the sums that follows it last; NULL: none does alone */
-    bool column; /* its innermost part is a vector */
-    bool row;    /* a register tile has several of its values */
-    bool wide;   /* a row whose values have vectors of their own: the column is no longer than one vector */
+    bool column;      /* its innermost part is a vector */
+    bool row;         /* a register tile has several of its values */
+    bool wide; /* a row whose values have vectors of their own: the column is no longer than one vector */
 } space_axis;
 
-/* A heavy stage with its surroundings. */
+/* A tiled stage with its surroundings. */
 typedef struct {
     const space_stage *sums, *out;
     space_axis axis[SPACE_MAX_AXES]; /* in the order in which they start: others, the column, rows */
     int n_axes;
     const char *follows[SPACE_MAX_AXES]; /* variables of the sums that follow the column */
     int n_follows;
-    int64_t panel;          /* the last of these repeats after so many elements of the column: a tile holds whole panels, or divides one; 0: no */
-    int64_t run;            /* an operand that lanes share is the same for so many neighbouring values of the column or the wide axis; 0: for all */
-    const char *lane;       /* the variable of the sums that the lanes of a vector run over; NULL: no axis is fit for it */
-    const char *row;        /* the variable of the sums that follows the last row; NULL: there is no row */
-    const char *group;      /* the variable of the sums by which that operand changes then; NULL: there is none */
-    bool uneven;            /* some panels are shorter: those at the end of a group of channels */
-    bool along_reduction;   /* operands lie side by side along the last reduction loop: lanes may be partial sums */
-    bool on_reduction;      /* they start as these, since along the column operands lie far apart */
+    /* the last of these repeats after so many elements of the column: a tile holds whole panels, or divides
+     * one; 0: no */
+    int64_t panel;
+    /* an operand that lanes share is the same for so many neighbouring values of the column or the wide axis;
+     * 0: for all */
+    int64_t run;
+    /* the variable of the sums that the lanes of a vector run over; NULL: no axis is fit for it */
+    const char *lane;
+    const char *row; /* the variable of the sums that follows the last row; NULL: there is no row */
+    /* the variable of the sums by which that operand changes then; NULL: there is none */
+    const char *group;
+    bool uneven; /* some panels are shorter: those at the end of a group of channels */
+    /* operands lie side by side along the last reduction loop: lanes may be partial sums */
+    bool along_reduction;
+    bool on_reduction; /* they start as these, since along the column operands lie far apart */
     const space_loop *reduce[SPACE_MAX_AXES]; /* of more than one step */
     int n_reduce;
     const space_stage *producer[SPACE_MAX_OPERANDS]; /* prologues, in order of execution */
-    bool in_passing[SPACE_MAX_OPERANDS]; /* it starts computed where it is read */
+    bool in_passing[SPACE_MAX_OPERANDS];             /* it starts computed where it is read */
     int n_producers;
-    const char *operand[SPACE_MAX_OPERANDS]; /* buffers that might be copied so that a tile's part lies together */
+    /* buffers that might be copied so that a tile's part lies together */
+    const char *operand[SPACE_MAX_OPERANDS];
     int n_operands;
     const ir_expr *load[SPACE_MAX_OPERANDS]; /* one of each buffer that the sums read */
     int n_loads;
-    bool seldom;     /* prologues start where they are read: each element is read a few times only. Loops over rows start apart, for edges
-                        are cut from these */
+    /* prologues start where they are read: each element is read a few times only. Loops over rows start
+     * apart, for edges are cut from these */
+    bool seldom;
     space_tile tile; /* where it starts */
-} space_heavy;
+} space_tiled;
 
 struct space_stage {
     const char *name;
@@ -78,20 +92,23 @@ struct space_stage {
     space_part part;
     const space_loop *loop; /* outermost first */
     int n_loops, n_spatial, n_reduce;
-    double cycles;     /* of all its work on one core, roughly; INFINITY where an extent is not constant */
-    int lanes;         /* of its element in one vector of the target */
-    bool open;         /* has knobs; otherwise it takes what the start would be, because there are too many stages */
-    bool conditional;  /* of a prologue: it chooses by its indices, as padding does */
-    bool flat;         /* one loop over all elements would do */
-    bool columns;      /* of a reduction: neighbouring results read neighbouring elements */
-    int rows;          /* of a reduction: so many last loops run along rows of what it reads */
-    const space_loop *transposed; /* the axis along which something that it reads lies, where that is not the last; NULL */
-    const space_stage *reader; /* the nest that all its readers are in, or may be in; NULL: there is no one nest */
+    double cycles; /* of all its work on one core, roughly; INFINITY where an extent is not constant */
+    int lanes;     /* of its element in one vector of the target */
+    /* has knobs; otherwise it takes what the start would be, because there are too many stages */
+    bool open;
+    bool conditional; /* of a prologue: it chooses by its indices, as padding does */
+    bool flat;        /* one loop over all elements would do */
+    bool columns;     /* of a reduction: neighbouring results read neighbouring elements */
+    int rows;         /* of a reduction: so many last loops run along rows of what it reads */
+    /* the axis along which something that it reads lies, where that is not the last; NULL */
+    const space_loop *transposed;
+    /* the nest that all its readers are in, or may be in; NULL: there is no one nest */
+    const space_stage *reader;
     const space_stage *readers[SPACE_MAX_AXES]; /* with a reader: all of them */
     int n_readers;
-    bool row_by_row;       /* all readers read of it the row that they compute, and nothing of other rows */
+    bool row_by_row; /* all readers read of it the row that they compute, and nothing of other rows */
     space_place start_place;
-    space_heavy *heavy;    /* HEAVY */
+    space_tiled *tiled; /* TILED */
 };
 
 typedef struct {
@@ -106,13 +123,20 @@ const space_stage *space_stage_named(const space_shape *shape, const char *name)
 
 tec_template space_cpu_template, space_gpu_template;
 
+/* What a GPU gets where the start of its template's space is refused. */
+sched *space_gpu_plain(tec_context *cx, const space_shape *shape);
+
 /* ---- knobs of a stage, named STAGE.WHAT; a stage that is not open takes the start ---- */
 
-int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const int64_t *value, int n, int64_t start);
+int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const int64_t *value, int n,
+                   int64_t start);
 /* The place in the list of words. */
-int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n, int start);
-const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis, int64_t extent, const tec_split_domain *d);
-const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what, const char *const *name, int n);
+int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n,
+                    int start);
+const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis,
+                                int64_t extent, const tec_split_domain *d);
+const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what,
+                                    const char *const *name, int n);
 /* What has the same effect at this point: an order by the groups of its n names, a value, any value. */
 void space_group_order(tec_knobs *k, const space_stage *g, const char *what, const int *group, int n);
 void space_leave_alias(tec_knobs *k, const space_stage *g, const char *what, int64_t value, int64_t other);
@@ -121,9 +145,11 @@ void space_leave_idle(tec_knobs *k, const space_stage *g, const char *what, bool
 /* ---- pieces of schedules; false where a step was refused ---- */
 
 int64_t space_extent(const sched *s, const char *loop); /* 0: not constant */
-const char *space_fuse(sched *s, const char *const *loop, int n); /* the loop; of one, itself; NULL: refused */
+/* the loop; of one, itself; NULL: refused */
+const char *space_fuse(sched *s, const char *const *loop, int n);
 /* The loops of a block inside the loop `outer` (NULL: all), spatial ones and reduction ones. */
-int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial, const char **reduce, int *n_reduce);
+int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial,
+                    const char **reduce, int *n_reduce);
 /* The last spatial loop of a spatial block inside `outer`, as vectors of at most `lanes`. */
 bool space_vectorise_inside(sched *s, const char *block, const char *outer, int64_t lanes);
 
@@ -131,14 +157,19 @@ bool space_vectorise_inside(sched *s, const char *block, const char *outer, int6
 
 double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *g);
 bool space_pays_in_parallel(const space_stage *g);
-/* Into how many pieces each of so many tasks is to be cut; 1 where there are enough, or where pieces would be too small. */
+/* Into how many pieces each of so many tasks is to be cut; 1 where there are enough, or where pieces would be
+ * too small. */
 int64_t space_more_tasks(const space_stage *g, int64_t tasks);
 
 /* ---- stages on a CPU ---- */
 
-typedef struct space_heavy_choice space_heavy_choice;
-const space_heavy_choice *space_declare_heavy(tec_knobs *k, const space_shape *shape, const space_stage *g);
-bool space_apply_heavy(sched *s, const space_stage *g, const space_heavy_choice *c);
+/* Whether a stage that goes into the tiled one, a prologue, writes the buffer: such stages are computed where
+ * they are read. */
+bool space_is_produced(const space_tiled *h, const ir_buffer *b);
+
+typedef struct space_tiled_choice space_tiled_choice;
+const space_tiled_choice *space_declare_tiled(tec_knobs *k, const space_shape *shape, const space_stage *g);
+bool space_apply_tiled(sched *s, const space_stage *g, const space_tiled_choice *c);
 
 typedef struct {
     int64_t lanes, unroll, parallel, tile, factor;

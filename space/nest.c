@@ -1,4 +1,5 @@
-/* space/nest.c -- stages that are not heavy, on a CPU: element-wise ones, transposes, reductions along rows or columns.
+/* space/nest.c -- stages that are not tiled, on a CPU: element-wise ones, transposes, reductions along rows
+ * or columns.
  *
  *     for outer loops parallel { for reduction { for some vectors unrolled { for lane vectorised } } }
  *
@@ -30,6 +31,7 @@ static int count_tasks(const space_stage *g, int most)
     return seen;
 }
 
+/* How many outer loops are fused and run in parallel; 0 where the work is too little for threads. */
 static int64_t pick_parallel(tec_knobs *k, const space_stage *g)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -41,6 +43,7 @@ static int64_t pick_parallel(tec_knobs *k, const space_stage *g)
     return space_pick(k, g, "parallel", counts, most + 1, start);
 }
 
+/* The target's lanes, half of them, none, or two vectors at once. */
 static int64_t pick_lanes(tec_knobs *k, const space_stage *g)
 {
     int64_t value[4], n = 0;
@@ -76,9 +79,12 @@ static int64_t pick_unroll(tec_knobs *k, const space_stage *g)
         return space_pick(k, g, "unroll", vectors, BASE_COUNT(vectors), 1);
     while (most < 3 && most < g->n_reduce && steps_of(g, most + 1) > 0 && steps_of(g, most + 1) <= MAX_TAPS)
         most++;
-    return space_pick(k, g, "unroll", taps, most + 1, most == g->n_reduce && steps_of(g, most) <= MAX_TAPS / 2 ? most : 0);
+    return space_pick(k, g, "unroll", taps, most + 1,
+                      most == g->n_reduce && steps_of(g, most) <= MAX_TAPS / 2 ? most : 0);
 }
 
+/* Which directions a reduction may have its vectors along; the start prefers columns, which need no final sum
+ * over lanes. */
 static int pick_how(tec_knobs *k, const space_stage *g)
 {
     const char *word[3] = {how_words[LANES_NOWHERE]};
@@ -102,7 +108,9 @@ static int64_t pick_factor(tec_knobs *k, const space_stage *g)
         if (g->loop[i].kind == IR_SPATIAL)
             results *= g->loop[i].extent;
     bool few = results > 0 && results < SPACE_TASKS && space_pays_in_parallel(g);
-    return few && body->kind == IR_UPDATE && body->update.combiner->reorders ? space_pick(k, g, "partial", counts, BASE_COUNT(counts), 0) : 0;
+    return few && body->kind == IR_UPDATE && body->update.combiner->reorders
+               ? space_pick(k, g, "partial", counts, BASE_COUNT(counts), 0)
+               : 0;
 }
 
 /* What is read across is read in whole cache lines where the tile has one of each row. */
@@ -113,7 +121,8 @@ static int64_t start_tile(const space_stage *g)
 
     for (int i = 0; i < g->n_loops; i++)
         last = g->loop[i].kind == IR_SPATIAL ? &g->loop[i] : last;
-    bool small = (last->extent && last->extent < LINE) || (g->transposed->extent && g->transposed->extent < LINE);
+    bool small =
+        (last->extent && last->extent < LINE) || (g->transposed->extent && g->transposed->extent < LINE);
     return small ? 1 : LINE;
 }
 
@@ -125,13 +134,16 @@ static bool has_one_core(const tec_knobs *k)
     return t && t->num_cores == 1;
 }
 
+/* The knobs of a stage that is not tiled. Most have no effect beside some value of another (`idle`), which
+ * keeps the space small. */
 space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g)
 {
     static const int64_t tiles[] = {1, 4, 8, 16, 32};
     space_nest_choice c = {.tile = 1};
 
     if (g->reader)
-        c.place = space_pick_word(k, g, "place", place_words, g->reader->n_spatial > 1 ? 3 : 2, g->start_place);
+        c.place =
+            space_pick_word(k, g, "place", place_words, g->reader->n_spatial > 1 ? 3 : 2, g->start_place);
     c.how = g->n_reduce ? pick_how(k, g) : LANES_NOWHERE;
     c.lanes = g->n_spatial || g->n_reduce ? pick_lanes(k, g) : 1;
     c.unroll = pick_unroll(k, g);
@@ -152,6 +164,7 @@ space_nest_choice space_declare_nest(tec_knobs *k, const space_stage *g)
 
 /* ---- element-wise ---- */
 
+/* Fuses the first n loops into one parallel loop; a loop of one iteration stays serial. */
 static bool run_in_parallel(sched *s, const char *const *loop, int n, const char **outer)
 {
     const char *one = n > 0 ? space_fuse(s, loop, n) : NULL;
@@ -199,7 +212,8 @@ static bool tile_transposed(sched *s, const space_stage *g, int64_t tile, const 
     return sched_reorder(s, order, m);
 }
 
-/* How many of n spatial loops may run in parallel: where others are computed row by row, those of the rows. */
+/* How many of n spatial loops may run in parallel: where others are computed row by row, those of the
+ * rows. */
 static int most_parallel(const space_stage *g, const space_nest_choice *c, int n)
 {
     int most = c->by_rows ? g->n_spatial - 1 : n;
@@ -207,6 +221,9 @@ static int most_parallel(const space_stage *g, const space_nest_choice *c, int n
     return most < n ? most : n;
 }
 
+/* A stage without reuse: fuses the loops where the order of elements does not matter, makes vectors of the
+ * last one, and runs the outer ones in parallel. *outer: a loop where stages that it reads may be computed.
+ */
 static bool apply_pointwise(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
 {
     const char *loop[MAX_LOOPS], *reduce[MAX_LOOPS], *left;
@@ -249,6 +266,8 @@ static bool unroll_taps(sched *s, const char *const *reduce, int n, int64_t taps
     return true;
 }
 
+/* The sums of a block in registers inside `loop`. A refused step is no failure: the sums then stay in memory.
+ */
 bool space_keep_in_register(sched *s, const char *block, const char *loop)
 {
     const char *copy = sched_cache_write_at(s, block, IR_LOCAL, loop), **all;
@@ -262,7 +281,8 @@ bool space_keep_in_register(sched *s, const char *block, const char *loop)
 }
 
 /* The last spatial loop becomes the innermost, as vectors of results. */
-static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial, int *n, const char *const *reduce, int n_reduce)
+static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial,
+                             int *n, const char *const *reduce, int n_reduce)
 {
     const char *part[2], *order[MAX_LOOPS];
     int64_t extent;
@@ -273,12 +293,14 @@ static bool lanes_on_columns(sched *s, const space_stage *g, const space_nest_ch
     part[0] = NULL, part[1] = spatial[*n - 1];
     extent = space_extent(s, part[1]);
 
-    if ((extent == 0 || extent > c->lanes) && !sched_split(s, part[1], (int64_t[]){SCHED_INFER, c->lanes}, 2, SCHED_GUARD, part))
+    if ((extent == 0 || extent > c->lanes) &&
+        !sched_split(s, part[1], (int64_t[]){SCHED_INFER, c->lanes}, 2, SCHED_GUARD, part))
         return false;
     for (int i = 0; i < n_reduce; i++)
         order[m++] = reduce[i];
     order[m++] = part[1];
-    if (!sched_reorder(s, order, m) || !space_vectorise(s, part[1]) || !unroll_taps(s, reduce, n_reduce, c->unroll))
+    if (!sched_reorder(s, order, m) || !space_vectorise(s, part[1]) ||
+        !unroll_taps(s, reduce, n_reduce, c->unroll))
         return false;
     spatial[*n - 1] = part[0];
     *n -= part[0] == NULL;
@@ -293,10 +315,13 @@ static bool lanes_on_rows(sched *s, const char *const *row, int n, int64_t lanes
 
     if (!one || lanes < 2 || (extent > 0 && extent < lanes))
         return one != NULL;
-    return (extent == lanes || sched_split(s, one, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part)) && space_vectorise(s, part[1]);
+    return (extent == lanes || sched_split(s, one, (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part)) &&
+           space_vectorise(s, part[1]);
 }
 
-static bool reduce_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial, int *n, const char **reduce, int n_reduce)
+/* Vectors of a reduction by the choice; *n is how many spatial loops are left around them. */
+static bool reduce_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char **spatial,
+                          int *n, const char **reduce, int n_reduce)
 {
     int rows = g->rows < n_reduce ? g->rows : n_reduce;
 
@@ -307,6 +332,7 @@ static bool reduce_inside(sched *s, const space_stage *g, const space_nest_choic
     return unroll_taps(s, reduce, n_reduce, c->unroll);
 }
 
+/* *outer: the outermost spatial loop, in which stages that it reads may be computed. */
 static bool apply_reduction(sched *s, const space_stage *g, const space_nest_choice *c, const char **outer)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];
@@ -320,7 +346,8 @@ static bool apply_reduction(sched *s, const space_stage *g, const space_nest_cho
     return run_in_parallel(s, spatial, c->parallel < n ? (int)c->parallel : n, outer);
 }
 
-/* Partial results in parallel, each over a part of the first reduction loop; then what is left of the reduction, over them. */
+/* Partial results in parallel, each over a part of the first reduction loop; then what is left of the
+ * reduction, over them. */
 static bool apply_partial(sched *s, const space_stage *g, const space_nest_choice *c)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2];
@@ -350,6 +377,7 @@ bool space_apply_nest(sched *s, const space_stage *g, const space_nest_choice *c
     return g->n_reduce ? apply_reduction(s, g, c, outer) : apply_pointwise(s, g, c, outer);
 }
 
+/* Stages that are computed row by row go into this loop. */
 const char *space_row_loop(const sched *s, const space_stage *g)
 {
     const char *row = NULL, *last = NULL;
@@ -362,6 +390,7 @@ const char *space_row_loop(const sched *s, const space_stage *g)
     return row ? space_loop_of(s, g->name, row) : NULL;
 }
 
+/* The stage's own loops begin inside of `outer`, so only these get vectors. */
 bool space_apply_inside(sched *s, const space_stage *g, const space_nest_choice *c, const char *outer)
 {
     const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS];

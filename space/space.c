@@ -1,7 +1,8 @@
 /* space/space.c -- spaces and their points: counting, indexing, drawing, changing, crossing, applying.
  *
- * Random choices come from the caller's state alone. A point that sampling or mutating makes is first made canonical: where the template says
- * that a knob has the same effect with several values at this point, it gets the one that counts.
+ * Random choices come from the caller's state alone. A point that sampling or mutating makes is first made
+ * canonical: where the template says that a knob has the same effect with several values at this point, it
+ * gets the one that counts.
  */
 #include "space/space.h"
 
@@ -13,6 +14,7 @@ enum { MAX_TRIES = 2000 };
 
 /* ---- making ---- */
 
+/* Runs the template once on a fork of the base to learn its knobs; nothing of that schedule is kept. */
 static space *learn(space *sp)
 {
     tec_knobs k = {.cx = sp->cx, .mode = SPACE_LEARN, .learnt = sp, .sp = sp};
@@ -22,7 +24,9 @@ static space *learn(space *sp)
     space_run(&k, s);
     if (base_failed(sp->cx))
         return NULL;
-    return k.done ? sp : base_fail(sp->cx, TEC_INVALID, base_where(sp->cx), "the template of '%s' never asked tec_knobs_done", sched_tree(sp->base)->name);
+    return k.done ? sp
+                  : base_fail(sp->cx, TEC_INVALID, base_where(sp->cx),
+                              "the template of '%s' never asked tec_knobs_done", sched_tree(sp->base)->name);
 }
 
 space *space_new(tec_context *cx, const sched *base, tec_template *f, void *user)
@@ -37,10 +41,22 @@ space *space_new(tec_context *cx, const sched *base, tec_template *f, void *user
 
 /* ---- looking ---- */
 
-const sched *space_base(const space *sp) { return sp->base; }
-int space_n_knobs(const space *sp) { return sp->n; }
-const space_knob *space_knob_at(const space *sp, int i) { return &sp->knob[i]; }
-space_number space_count(const space *sp) { return sp->count; }
+const sched *space_base(const space *sp)
+{
+    return sp->base;
+}
+int space_n_knobs(const space *sp)
+{
+    return sp->n;
+}
+const space_knob *space_knob_at(const space *sp, int i)
+{
+    return &sp->knob[i];
+}
+space_number space_count(const space *sp)
+{
+    return sp->count;
+}
 
 int space_knob_named(const space *sp, const char *name)
 {
@@ -55,6 +71,7 @@ const int64_t *space_value(const space *sp, const space_point *p, int knob)
     return sp->knob[knob].number + (int64_t)p->value[knob] * sp->knob[knob].parts;
 }
 
+/* Mixed radix: the number of the point among all, refused ones included. */
 space_number space_index(const space *sp, const space_point *p)
 {
     space_number index = 0;
@@ -64,6 +81,7 @@ space_number space_index(const space *sp, const space_point *p)
     return index;
 }
 
+/* The reverse of space_index. */
 space_point space_at(const space *sp, space_number index)
 {
     space_point p = {.n = sp->n};
@@ -107,6 +125,8 @@ static const char *misfit(tec_context *cx, const space *sp, const space_point *p
     return NULL;
 }
 
+/* Why the template refuses the point, NULL where it does not. No step is taken: knobs and requirements
+ * suffice. */
 static const char *why_not(tec_context *cx, const space *sp, const space_point *p, tec_knobs *k)
 {
     *k = (tec_knobs){.cx = cx, .mode = SPACE_CHECK, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
@@ -116,6 +136,7 @@ static const char *why_not(tec_context *cx, const space *sp, const space_point *
     return k->reason;
 }
 
+/* The memory of a check is given back, unless the reason lies in it. */
 bool space_check(tec_context *cx, const space *sp, const space_point *p, const char **reason)
 {
     base_mark mark = base_arena_mark(cx);
@@ -149,6 +170,8 @@ bool space_settle(tec_context *cx, const space *sp, space_point *p)
     return false;
 }
 
+/* The schedule of a point, on a fork of the base; a refused point gives a schedule that carries the reason.
+ */
 sched *space_apply(tec_context *cx, const space *sp, const space_point *p)
 {
     tec_knobs k = {.cx = cx, .mode = SPACE_APPLY, .sp = sp, .p = p, .reason = misfit(cx, sp, p)};
@@ -164,6 +187,7 @@ sched *space_apply(tec_context *cx, const space *sp, const space_point *p)
 
 /* ---- walking ---- */
 
+/* A random point that the template accepts; false after MAX_TRIES attempts. */
 bool space_sample(tec_context *cx, const space *sp, uint64_t *state, space_point *out)
 {
     for (int try = 0; try < MAX_TRIES; try++) {
@@ -198,7 +222,8 @@ static int next_in_part(const space_knob *k, int v, int part, bool larger)
         int64_t there = k->number[w * k->parts + part];
 
         if ((larger ? there > here : there < here) && differ_at(k, v, w, part) &&
-            (best < 0 || (larger ? there < k->number[best * k->parts + part] : there > k->number[best * k->parts + part])))
+            (best < 0 || (larger ? there < k->number[best * k->parts + part]
+                                 : there > k->number[best * k->parts + part])))
             best = w;
     }
     return best;
@@ -235,6 +260,7 @@ static int any_knob(const space *sp, uint64_t *state)
     return n ? open[base_random_below(state, n)] : -1;
 }
 
+/* Changes one knob at a time until the template accepts the point; false after MAX_TRIES attempts. */
 bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space_point *p, space_point *out)
 {
     for (int try = 0; try < MAX_TRIES; try++) {
@@ -252,7 +278,9 @@ bool space_mutate(tec_context *cx, const space *sp, uint64_t *state, const space
     return false;
 }
 
-bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *a, const space_point *b, space_point *out)
+/* Each knob from one of the parents at random; a child equal to a parent is possible. */
+bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_point *a,
+                 const space_point *b, space_point *out)
 {
     for (int try = 0; try < MAX_TRIES; try++) {
         space_point q = {.n = sp->n};
@@ -267,6 +295,7 @@ bool space_cross(tec_context *cx, const space *sp, uint64_t *state, const space_
     return false;
 }
 
+/* For spaces that are small enough to go through. */
 bool space_next(tec_context *cx, const space *sp, space_number *index, space_point *out)
 {
     while (*index < sp->count) {

@@ -2,8 +2,8 @@
  *
  *     extent 12, three parts, factors:   [_, 1, 1] [_, 1, 2] [_, 1, 3] ... [_, 12, 1]
  *
- * Inner parts are chosen from the second on; each divides (or cuts) what the parts chosen before it left of the extent. The last
- * part is innermost.
+ * Inner parts are chosen from the second on; each divides (or cuts) what the parts chosen before it left of
+ * the extent. The last part is innermost.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,7 @@ typedef struct {
     bool overflow;
 } lister;
 
+/* Adds a list of inner parts if the domain's own rule (`keep`) accepts it. */
 static void add_list(lister *l, const int64_t *inner)
 {
     if (l->d->keep && !l->d->keep(inner, l->inner, l->d->user))
@@ -42,7 +43,10 @@ static void add_list(lister *l, const int64_t *inner)
     memcpy(l->list + l->n++ * l->inner, inner, (size_t)l->inner * sizeof *inner);
 }
 
-static bool is_power_of_two(int64_t f) { return (f & (f - 1)) == 0; }
+static bool is_power_of_two(int64_t f)
+{
+    return (f & (f - 1)) == 0;
+}
 
 /* f cuts n into pieces as equal as can be. */
 static bool is_balanced(int64_t n, int64_t f)
@@ -64,6 +68,8 @@ static bool fits(const lister *l, int64_t left, int64_t f)
     return false;
 }
 
+/* All lists in the order of dictionaries, part by part. `left` is what remains of the extent, 0 where the
+ * extent is unknown: then any factor up to a limit may be right. */
 static void list_parts(lister *l, int part, int64_t left)
 {
     if (part == l->inner) {
@@ -118,7 +124,7 @@ static int find_list(lister *l, const int64_t *inner)
 /* The lists with SCHED_INFER in front of each. */
 static const int64_t *with_outer(const lister *l)
 {
-    int64_t *all = base_array(l->cx, int64_t, l->n * (l->inner + 1));
+    int64_t *all = base_array(l->cx, int64_t, l->n *(l->inner + 1));
 
     for (int i = 0; i < l->n; i++) {
         all[i * (l->inner + 1)] = SCHED_INFER;
@@ -127,19 +133,27 @@ static const int64_t *with_outer(const lister *l)
     return all;
 }
 
+/* Refuses what only a mistake in a template can ask for; the message names the knob. */
 static bool check_domain(tec_context *cx, const char *name, int64_t extent, const tec_split_domain *d)
 {
     if (d->parts < 2 || d->parts > TEC_MAX_PARTS)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' splits into %d parts: 2 to %d are possible", name, d->parts, TEC_MAX_PARTS) != NULL;
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "knob '%s' splits into %d parts: 2 to %d are possible", name, d->parts,
+                         TEC_MAX_PARTS) != NULL;
     if (extent < 0)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' splits an extent of %lld", name, (long long)extent) != NULL;
+        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' splits an extent of %lld", name,
+                         (long long)extent) != NULL;
     for (int i = 0; i < d->n_candidates * (d->parts - 1); i++)
         if (d->candidate[i] < 1)
-            return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' has a candidate with factor %lld", name, (long long)d->candidate[i]) != NULL;
+            return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' has a candidate with factor %lld",
+                             name, (long long)d->candidate[i]) != NULL;
     return true;
 }
 
-const int64_t *space_split_values(tec_context *cx, const char *name, int64_t extent, const tec_split_domain *d, int *count, int *start)
+/* All values of a split knob and the index of its start. The start and the candidates are values even where
+ * the policy would leave them out. */
+const int64_t *space_split_values(tec_context *cx, const char *name, int64_t extent,
+                                  const tec_split_domain *d, int *count, int *start)
 {
     lister l = {.cx = cx, .d = d, .inner = d->parts - 1};
 
@@ -152,11 +166,13 @@ const int64_t *space_split_values(tec_context *cx, const char *name, int64_t ext
     if (d->start)
         add_list(&l, d->start);
     if (l.overflow)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' has more than %d values", name, MAX_VALUES);
+        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' has more than %d values", name,
+                         MAX_VALUES);
     put_in_order(&l);
     *count = l.n;
     *start = d->start ? find_list(&l, d->start) : 0;
     if (*start < 0)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "knob '%s' starts at a value that it leaves out", name);
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "knob '%s': its start is a value that 'keep' leaves out", name);
     return with_outer(&l);
 }

@@ -1,6 +1,7 @@
 /* space/task.c -- the keys of tuning tasks (see space/task.h).
  *
- *     b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1, v2 reduce      the family of a matrix product
+ *     b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1,
+ *         v2 reduce  the family of a matrix product
  */
 #include "space/task.h"
 
@@ -8,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "te/te.h"
@@ -33,12 +34,15 @@ static const ir_expr *renamed(shape_text *t, const ir_expr *extent)
     ir_free_vars(t->cx, extent, &vars);
     for (int i = 0; i < vars.n; i++)
         if (!base_map_has(&t->names.vars, vars.at[i])) {
-            base_map_put(t->cx, &t->names.vars, vars.at[i], ir_var(t->cx, base_format(t->cx, "s%d", t->symbols.n), BASE_I64));
+            base_map_put(t->cx, &t->names.vars, vars.at[i],
+                         ir_var(t->cx, base_format(t->cx, "s%d", t->symbols.n), BASE_I64));
             base_push(t->cx, &t->symbols, vars.at[i]);
         }
     return ir_apply(t->cx, &t->names, extent);
 }
 
+/* A number that stands for a symbolic extent when shapes are compared: the geometric middle of its bounds; 0
+ * where it has none. */
 static double size_of(const ir_facts *f, const ir_expr *extent)
 {
     ir_interval r = ir_bounds(f, extent);
@@ -48,6 +52,7 @@ static double size_of(const ir_facts *f, const ir_expr *extent)
     return r.min == r.max ? (double)r.min : sqrt((double)(r.min > 1 ? r.min : 1) * (double)r.max);
 }
 
+/* The extent as text for the key, and as number for distances between shapes. */
 static void add_extent(shape_text *t, const ir_expr *extent)
 {
     base_addf(t->cx, &t->extents, "%s%s", t->n ? ", " : "", ir_expr_text(t->cx, renamed(t, extent)));
@@ -82,6 +87,7 @@ static const char *ranges(shape_text *t)
 
 /* ---- the anchor stage of a definition ---- */
 
+/* Points of the block, twice for a reduction: only to find the stage with the most work. */
 static double work_of(const ir_facts *f, const ir_block *b)
 {
     double work = 1;
@@ -94,6 +100,7 @@ static double work_of(const ir_facts *f, const ir_block *b)
     return work;
 }
 
+/* The stage that gives the task its family: the one with the role, otherwise the one with the most work. */
 static const ir_block *anchor_of(const sched *s, const ir_facts *f)
 {
     const char **name, *anchor = sched_block_with_role(s, IR_ROLE_ANCHOR);
@@ -115,6 +122,8 @@ typedef struct {
     base_map names;
 } nameless;
 
+/* Buffers are named by the order in which they are met, so that equal computations under other names have one
+ * key. */
 static const ir_buffer *number_buffer(ir_rewrite *rw, const ir_buffer *b)
 {
     nameless *n = (nameless *)rw;
@@ -145,10 +154,14 @@ static const char *body_text(tec_context *cx, const ir_block *b)
     for (int i = 0; i < n.seen.n; i++) {
         char dtype[24];
 
-        base_addf(cx, &t, "%s b%d: %s", i ? "," : " with", i, base_dtype_print(((const ir_buffer *)n.seen.at[i])->dtype, dtype, sizeof dtype));
+        base_addf(cx, &t, "%s b%d: %s", i ? "," : " with", i,
+                  base_dtype_print(((const ir_buffer *)n.seen.at[i])->dtype, dtype, sizeof dtype));
     }
     for (int i = 0; i < b->n_iters; i++)
-        base_addf(cx, &t, "%s v%d%s", i ? "," : " over", i, b->iters[i].kind == IR_REDUCE_ITER ? " reduce" : b->iters[i].kind == IR_SPATIAL ? "" : " in order");
+        base_addf(cx, &t, "%s v%d%s", i ? "," : " over", i,
+                  b->iters[i].kind == IR_REDUCE_ITER ? " reduce"
+                  : b->iters[i].kind == IR_SPATIAL   ? ""
+                                                     : " in order");
     return base_text_str(cx, &t);
 }
 
@@ -161,6 +174,8 @@ static void read_stage(tec_context *cx, const ir_block *b, shape_text *shape, sp
 
 /* ---- the anchor that an operator names ---- */
 
+/* The key of an operator: its implementation and version, the types of its operands, its attributes. Extents
+ * go into the shape, so that a convolution of another size belongs to the same family. */
 static void read_anchor(tec_context *cx, const space_anchor *a, shape_text *shape, space_task *t)
 {
     base_text family = {0};
@@ -170,7 +185,8 @@ static void read_anchor(tec_context *cx, const space_anchor *a, shape_text *shap
         const ir_buffer *b = a->operand[i];
         char dtype[24];
 
-        base_addf(cx, &family, "%s%s of rank %d", i ? ", " : "", base_dtype_print(b->dtype, dtype, sizeof dtype), b->n);
+        base_addf(cx, &family, "%s%s of rank %d", i ? ", " : "",
+                  base_dtype_print(b->dtype, dtype, sizeof dtype), b->n);
         for (int d = 0; d < b->n; d++)
             add_extent(shape, b->shape[d]);
     }
@@ -178,6 +194,8 @@ static void read_anchor(tec_context *cx, const space_anchor *a, shape_text *shap
     t->family = base_text_str(cx, &family);
 }
 
+/* Three keys from coarse to fine: the family (same kind of computation), the anchor (and the same extents),
+ * the exact one (the very same tree). Records are looked up by the finest key that matches. */
 const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor)
 {
     const ir_program *tree = d ? te_tree(cx, d) : NULL;

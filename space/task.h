@@ -1,14 +1,16 @@
-/* space/task.h -- tuning tasks: what a schedule is looked for, under two keys; and where a schedule for a task comes from.
+/* space/task.h -- tuning tasks: what a schedule is looked for, under two keys; and where a schedule for a
+ * task comes from.
  *
  *     const space_task *t = space_task_new(cx, def, NULL);
  *     char *trace = source->best(source, cx, t, target, &origin);
  *
- * The anchor key names the computation that decides the time: implementation and version, dtypes, shapes with the ranges of
- * symbols, attributes; nothing of names, layouts of other stages, or the epilogue. The exact key adds everything else of the
- * definition. The family is the anchor key without extents; extents are `shape`, so that tasks of one family can be compared.
- * For an operator of a graph, the caller says what the anchor is, and changing the te body of its implementation orphans no record as
- * long as the version stays. For a definition that was written by hand, the keys follow from its anchor stage: the one with that
- * role, or else the one with the most work.
+ * The anchor key names the computation that decides the time: implementation and version, dtypes, shapes with
+ * the ranges of symbols, attributes; nothing of names, layouts of other stages, or the epilogue. The exact
+ * key adds everything else of the definition. The family is the anchor key without extents; extents are
+ * `shape`, so that tasks of one family can be compared. For an operator of a graph, the caller says what the
+ * anchor is, and changing the te body of its implementation orphans no record as long as the version stays.
+ * For a definition that was written by hand, the keys follow from its anchor stage: the one with that role,
+ * or else the one with the most work.
  * Lifetime: the context's. Errors: as everywhere. Threads: as schedule/sched.h.
  */
 #ifndef SPACE_TASK_H
@@ -29,18 +31,24 @@ typedef struct {
 typedef struct {
     const te_def *def;
     const char *anchor_key, *exact_key, *family;
-    const char *summary;  /* for people: operands of the anchor */
-    const double *shape;  /* extents of the anchor; a symbol counts as the geometric mean of its range, or 0 where that has no end */
+    const char *summary; /* for people: operands of the anchor */
+    /* extents of the anchor; a symbol counts as the geometric mean of its range, or 0 where that has no
+     * end */
+    const double *shape;
     int n_shape;
 } space_task;
 
-const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor); /* anchor NULL: written by hand */
+/* anchor NULL: written by hand */
+const space_task *space_task_new(tec_context *cx, const te_def *d, const space_anchor *anchor);
 
-/* Implemented over the record store by autotune/. Where it has no trace, the default schedule stands in (space_default). */
+/* Implemented over the record store by autotune/. Where it has no trace, the default schedule stands in
+ * (space_default). */
 typedef struct tec_records space_source; /* public: tec/records.h */
 struct tec_records {
-    /* The best trace for the task, in cx; NULL: this source has none. *origin (may be NULL): a word on where it came from. */
-    const char *(*best)(const space_source *self, tec_context *cx, const space_task *task, const target *t, const char **origin);
+    /* The best trace for the task, in cx; NULL: this source has none. *origin (may be NULL): a word on where
+     * it came from. */
+    const char *(*best)(const space_source *self, tec_context *cx, const space_task *task, const target *t,
+                        const char **origin);
     void *data;
 };
 

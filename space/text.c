@@ -2,8 +2,8 @@
  *
  *     {"C.y": [4, 12], "unroll": 4, "outer": ["C.x", "C.y"], "pack": "panel"}
  *
- * A split lists its inner parts, an order its names. Values stand there by what they are and not by their place, so that a text
- * means the same for another version of the space, or is refused.
+ * A split lists its inner parts, an order its names. Values stand there by what they are and not by their
+ * place, so that a text means the same for another version of the space, or is refused.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,6 +23,8 @@ static void add_string(tec_context *cx, base_text *t, const char *s)
     base_add(cx, t, "\"");
 }
 
+/* The value as it stands in a point's text. The outermost part of a split follows from the others and is left
+ * out. */
 static void add_value(tec_context *cx, base_text *t, const space_knob *k, int v)
 {
     const int64_t *number = k->number + (int64_t)v * k->parts;
@@ -111,9 +113,11 @@ static int value_of(tec_context *cx, const space_knob *k, const char *text)
 static bool find_value(tec_context *cx, const space_knob *k, const char *text, int32_t *out)
 {
     *out = value_of(cx, k, text);
-    return *out >= 0 || base_fail(cx, TEC_INVALID, (base_loc){0}, "knob '%s' has no value %s", k->name, text) != NULL;
+    return *out >= 0 ||
+           base_fail(cx, TEC_INVALID, (base_loc){0}, "knob '%s' has no value %s", k->name, text) != NULL;
 }
 
+/* "NAME": VALUE. `seen` has a bit for each knob, to find the ones that the text leaves out. */
 static bool parse_member(base_lexer *lx, tec_context *cx, const space *sp, space_point *out, uint64_t *seen)
 {
     const char *name = lx->tok.kind == BASE_TOK_STRING ? lx->tok.text : NULL;
@@ -134,6 +138,8 @@ static bool parse_member(base_lexer *lx, tec_context *cx, const space *sp, space
     return true;
 }
 
+/* The text must name every knob of the space once: a record of another version of the space is refused rather
+ * than read in part. */
 bool space_point_parse(tec_context *cx, const space *sp, const char *text, space_point *out)
 {
     base_lexer *lx = base_lexer_new(cx, NULL, text);
@@ -149,7 +155,8 @@ bool space_point_parse(tec_context *cx, const space *sp, const char *text, space
     base_expect(lx, "}");
     for (int i = 0; i < space_n_knobs(sp) && !base_failed(cx); i++)
         if (!(seen >> i & 1))
-            base_fail(cx, TEC_INVALID, (base_loc){0}, "the point says nothing about knob '%s'", space_knob_at(sp, i)->name);
+            base_fail(cx, TEC_INVALID, (base_loc){0}, "the point says nothing about knob '%s'",
+                      space_knob_at(sp, i)->name);
     return !base_failed(cx);
 }
 
@@ -164,7 +171,8 @@ static double distance(const space_knob *k, int v, const char *text)
         char *end;
 
         text += strspn(text, "[, ");
-        sum += fabs(log2((double)strtoll(text, &end, 10) + 1) - log2((double)k->number[(int64_t)v * k->parts + i] + 1));
+        sum += fabs(log2((double)strtoll(text, &end, 10) + 1) -
+                    log2((double)k->number[(int64_t)v * k->parts + i] + 1));
         if (end == text)
             return INFINITY;
         text = end;
@@ -193,6 +201,8 @@ static void take_nearest(tec_context *cx, const space_knob *k, const char *text,
     }
 }
 
+/* As space_point_parse for a point of another space: unknown knobs are skipped, values become the nearest
+ * here. */
 static bool read_near(base_lexer *lx, tec_context *cx, const space *sp, space_point *out)
 {
     base_expect(lx, "{");
@@ -212,6 +222,7 @@ static bool read_near(base_lexer *lx, tec_context *cx, const space *sp, space_po
     return !base_failed(cx);
 }
 
+/* Everything is parsed in a context of its own: a text that is not understood leaves no error behind. */
 bool space_point_near(tec_context *cx, const space *sp, const char *text, space_point *out)
 {
     tec_context *own = base_child(cx);

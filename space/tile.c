@@ -1,24 +1,37 @@
-/* space/tile.c -- the size of a register tile, from counting multiply-adds and loads. */
+/* space/tile.c -- the size of a register tile, from counting multiply-adds and loads.
+ *
+ *     rows r, vectors v:   r*v sums in registers;  a step loads v vectors and r scalars for r*v multiply-adds
+ *     16 registers:        6 x 2 = 12 sums, 2 + 1 registers for operands: loads hide behind multiply-adds
+ *
+ * A larger tile loads less for each multiply-add, but must leave registers for its operands, and should
+ * divide the problem: what is left over is computed by smaller tiles at lower speed.
+ */
 #include "space/look.h"
 
-/* Cycles for one step of the reduction: two multiply-adds and two loads a cycle, and sums that depend on themselves. Each vector costs a
- * little more, since it comes from further away than the row's element: among equals, the tile that uses it for more rows wins. */
+/* Cycles for one step of the reduction: two multiply-adds and two loads a cycle, and sums that depend on
+ * themselves. Each vector costs a little more, since it comes from further away than the row's element: among
+ * equals, the tile that uses it for more rows wins. */
 static double step_time(const target *t, int rows, int vectors)
 {
     double fma = (double)rows * vectors / (t->fma_ports ? t->fma_ports : 1);
-    double load = (double)(rows + vectors) / (t->load_ports ? t->load_ports : 1), latency = 4, away = vectors / 8.0;
+    double load = (double)(rows + vectors) / (t->load_ports ? t->load_ports : 1), latency = 4,
+           away = vectors / 8.0;
 
     return away + (fma > load ? (fma > latency ? fma : latency) : (load > latency ? load : latency));
 }
 
+/* Full tiles, and a shorter one for the rows that are left, for each column of tiles. */
 static double problem_time(const target *t, int64_t rows, int64_t vectors, space_tile tile)
 {
     int64_t full = rows / tile.rows, rest = rows % tile.rows;
-    double one_column = (double)full * step_time(t, tile.rows, tile.vectors) + (rest ? step_time(t, (int)rest, tile.vectors) : 0);
+    double one_column = (double)full * step_time(t, tile.rows, tile.vectors) +
+                        (rest ? step_time(t, (int)rest, tile.vectors) : 0);
 
     return one_column * (double)((vectors + tile.vectors - 1) / tile.vectors);
 }
 
+/* Tries every tile that fits the registers and takes the one with the least time for the whole problem. rows
+ * 0: their number is unknown, and 120, which many heights divide, stands for it. */
 space_tile space_tile_choose(const target *t, int64_t rows, int64_t vectors)
 {
     int registers = t && t->vector_registers ? t->vector_registers : 16;

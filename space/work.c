@@ -1,10 +1,12 @@
-/* space/work.c -- whether a nest pays in parallel, and into how many tasks it is cut: one rule for all stages, from their work and the cost of a fork.
+/* space/work.c -- whether a nest pays in parallel, and into how many tasks it is cut: one rule for all
+ * stages, from their work and the cost of a fork.
  *
  *     512 rows of 1000 maxima    96,000 cycles: parallel, over the rows
  *     a product of 1 x 512 x 10     160 cycles: on one thread
  *
- * The number of threads plays no part: a module runs on other machines than the one that builds it. A parallel loop hands each thread a range of its
- * tasks, so small tasks cost little, and too few leave threads idle.
+ * The number of threads plays no part: a module runs on other machines than the one that builds it. A
+ * parallel loop hands each thread a range of its tasks, so small tasks cost little, and too few leave threads
+ * idle.
  */
 #include <math.h>
 
@@ -12,10 +14,11 @@
 #include "space/master.h"
 
 enum {
-    FORK_CYCLES = 4096, /* starting threads and waiting for them takes as long as this work, about a microsecond */
-    TASK_CYCLES = 512,  /* pieces of less than this are not worth their calls */
-    MEMORY_CYCLES = 2,  /* for one vector that is read or written, from the second cache */
-    MATH_CYCLES = 16    /* for one vector of roots, exponentials, ... */
+    /* starting threads and waiting for them takes as long as this work, about a microsecond */
+    FORK_CYCLES = 4096,
+    TASK_CYCLES = 512, /* pieces of less than this are not worth their calls */
+    MEMORY_CYCLES = 2, /* for one vector that is read or written, from the second cache */
+    MATH_CYCLES = 16   /* for one vector of roots, exponentials, ... */
 };
 
 typedef struct {
@@ -33,7 +36,7 @@ static bool count_node(ir_walk *w, const ir_expr *e)
     return e->op != IR_LOAD;
 }
 
-/* Of one vector of a stage that is not heavy. */
+/* Of one vector of a stage that is not tiled. */
 static double cycles_of_vector(tec_context *cx, const ir_block *b)
 {
     cost c = {.w = {.expr = count_node, .cx = cx}};
@@ -42,6 +45,7 @@ static double cycles_of_vector(tec_context *cx, const ir_block *b)
     return MEMORY_CYCLES * (c.loads + 1) + 0.5 * (c.ops - c.math) + MATH_CYCLES * c.math;
 }
 
+/* Only to decide whether threads pay and how many tasks there should be, so rough is enough. */
 double space_cycles(tec_context *cx, const space_shape *shape, const space_stage *g)
 {
     const target *t = sched_target(shape->base);
@@ -52,7 +56,7 @@ double space_cycles(tec_context *cx, const space_shape *shape, const space_stage
             return INFINITY;
         elements *= (double)g->loop[i].extent;
     }
-    return elements / g->lanes * (g->heavy ? 1 / ports : cycles_of_vector(cx, g->block));
+    return elements / g->lanes * (g->tiled ? 1 / ports : cycles_of_vector(cx, g->block));
 }
 
 bool space_pays_in_parallel(const space_stage *g)
@@ -60,6 +64,7 @@ bool space_pays_in_parallel(const space_stage *g)
     return g->cycles >= FORK_CYCLES;
 }
 
+/* Tasks must outnumber threads for balance, and each must be long enough to pay for its start. */
 int64_t space_more_tasks(const space_stage *g, int64_t tasks)
 {
     double most = g->cycles / TASK_CYCLES / (double)tasks, wanted = ceil((double)SPACE_TASKS / (double)tasks);

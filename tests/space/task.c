@@ -7,8 +7,14 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(task, .init = open_context, .fini = close_context);
 
 static const space_task *task_of(const char *text)
@@ -21,13 +27,16 @@ static const space_task *task_of(const char *text)
     return t;
 }
 
-static const char *const product = "def mm(A: f32[24, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
+static const char *const product =
+    "def mm(A: f32[24, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }";
 
 Test(task, the_anchor_key_says_what_is_computed_and_how_large)
 {
     const space_task *t = task_of(product);
 
-    cr_assert_str_eq(t->family, "b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1, v2 reduce");
+    cr_assert_str_eq(
+        t->family,
+        "b0[v0, v1] sum= b1[v0, v2] * b2[v2, v1] with b0: f32, b1: f32, b2: f32 over v0, v1, v2 reduce");
     cr_assert_str_eq(t->summary, "[24, 36, 20]");
     cr_assert_str_eq(t->anchor_key, base_format(cx, "%s %s", t->family, t->summary));
     cr_assert(t->n_shape == 3 && t->shape[0] == 24 && t->shape[1] == 36 && t->shape[2] == 20);
@@ -36,7 +45,8 @@ Test(task, the_anchor_key_says_what_is_computed_and_how_large)
 Test(task, names_are_not_in_the_keys)
 {
     const space_task *a = task_of(product);
-    const space_task *b = task_of("def other(P: f32[24, 20], Q: f32[20, 36]) { C[y, x] = sum[k](P[y, k] * Q[k, x]) return C }");
+    const space_task *b =
+        task_of("def other(P: f32[24, 20], Q: f32[20, 36]) { C[y, x] = sum[k](P[y, k] * Q[k, x]) return C }");
 
     cr_assert_str_eq(a->anchor_key, b->anchor_key);
     cr_assert_str_eq(a->exact_key, b->exact_key);
@@ -58,7 +68,8 @@ Test(task, an_epilogue_is_in_the_exact_key_alone)
 Test(task, another_shape_is_another_task_of_the_same_family)
 {
     const space_task *a = task_of(product);
-    const space_task *b = task_of("def mm(A: f32[48, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+    const space_task *b =
+        task_of("def mm(A: f32[48, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
 
     cr_assert_str_eq(a->family, b->family);
     cr_assert_str_neq(a->anchor_key, b->anchor_key);
@@ -68,8 +79,10 @@ Test(task, another_shape_is_another_task_of_the_same_family)
 Test(task, another_dtype_or_stride_is_another_family)
 {
     const space_task *a = task_of(product);
-    const space_task *b = task_of("def mm(A: f64[24, 20], B: f64[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
-    const space_task *c = task_of("def mm(A: f32[48, 20], B: f32[20, 36]) { C[y: 24, x] = sum[k](A[2 * y, k] * B[k, x]) return C }");
+    const space_task *b =
+        task_of("def mm(A: f64[24, 20], B: f64[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+    const space_task *c = task_of(
+        "def mm(A: f32[48, 20], B: f32[20, 36]) { C[y: 24, x] = sum[k](A[2 * y, k] * B[k, x]) return C }");
 
     cr_assert_str_neq(a->family, b->family);
     cr_assert_str_neq(a->family, c->family);
@@ -77,11 +90,13 @@ Test(task, another_dtype_or_stride_is_another_family)
 
 Test(task, symbols_are_named_by_their_order_and_have_their_ranges)
 {
-    const space_task *a = task_of("def f(n, A: f32[n, 20], B: f32[20, 36]) where n >= 1, n <= 64, n % 8 == 0 {\n"
-                                  "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
-                                  "  return C\n"
-                                  "}");
-    const space_task *b = task_of("def f(m, A: f32[m, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
+    const space_task *a =
+        task_of("def f(n, A: f32[n, 20], B: f32[20, 36]) where n >= 1, n <= 64, n % 8 == 0 {\n"
+                "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
+                "  return C\n"
+                "}");
+    const space_task *b =
+        task_of("def f(m, A: f32[m, 20], B: f32[20, 36]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }");
 
     cr_assert_str_eq(a->summary, "[s0, 36, 20] where s0 in 8..64 % 8 == 0");
     cr_assert_str_eq(b->summary, "[s0, 36, 20] where s0 in 0..");
@@ -105,7 +120,11 @@ Test(task, an_operator_says_what_its_anchor_is)
     te_file *f = te_parse(cx, "test.te", product);
     const ir_expr *shape[] = {ir_int(cx, 24), ir_int(cx, 20)};
     const ir_buffer *operand[] = {ir_buffer_new(cx, "in", BASE_F32, shape, 2)};
-    space_anchor a = {.impl = "matmul.packed", .version = 2, .operand = operand, .n_operands = 1, .attributes = "trans_a=0"};
+    space_anchor a = {.impl = "matmul.packed",
+                      .version = 2,
+                      .operand = operand,
+                      .n_operands = 1,
+                      .attributes = "trans_a=0"};
     const space_task *t = space_task_new(cx, f->defs.at[0], &a);
 
     cr_assert_str_eq(t->anchor_key, "matmul.packed@2(f32 of rank 2) trans_a=0 [24, 20]");

@@ -1,4 +1,4 @@
-/* space/pieces.c -- knobs named after stages, and the small pieces that the master templates are made of. */
+/* space/steps.c -- knobs named after stages, and steps of schedules that several templates take. */
 #include <string.h>
 
 #include "ir/build.h"
@@ -11,7 +11,10 @@ static const char *knob_name(tec_knobs *k, const space_stage *g, const char *wha
     return base_format(k->cx, "%s.%s", g->name, what);
 }
 
-int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const int64_t *value, int n, int64_t start)
+/* The value of knob STAGE.WHAT. A stage that is not open has no knobs and takes the start, as does a knob
+ * with one value. */
+int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const int64_t *value, int n,
+                   int64_t start)
 {
     if (!g->open || n < 2)
         return start;
@@ -22,7 +25,9 @@ int64_t space_pick(tec_knobs *k, const space_stage *g, const char *what, const i
     return v;
 }
 
-int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n, int start)
+/* As space_pick, giving the place of the word in the list. */
+int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const char *const *word, int n,
+                    int start)
 {
     if (!g->open || n < 2)
         return start;
@@ -35,7 +40,9 @@ int space_pick_word(tec_knobs *k, const space_stage *g, const char *what, const 
     return place;
 }
 
-const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis, int64_t extent, const tec_split_domain *d)
+/* As space_pick, for a split of the loop `axis`. */
+const int64_t *space_pick_split(tec_knobs *k, const space_stage *g, const char *what, const char *axis,
+                                int64_t extent, const tec_split_domain *d)
 {
     if (g->open)
         return tec_knob_split(k, base_format(k->cx, "%s.%s.%s", g->name, what, axis), extent, d);
@@ -52,7 +59,8 @@ static bool has_order(const space_stage *g, int n)
     return g->open && n > 1 && n <= MOST;
 }
 
-const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what, const char *const *name, int n)
+const char *const *space_pick_order(tec_knobs *k, const space_stage *g, const char *what,
+                                    const char *const *name, int n)
 {
     return has_order(g, n) ? tec_knob_order_n(k, knob_name(k, g, what), name, n) : name;
 }
@@ -99,7 +107,10 @@ const char *space_fuse(sched *s, const char *const *loop, int n)
     return n > 1 ? sched_fuse(s, loop, n) : n == 1 ? loop[0] : NULL;
 }
 
-int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial, const char **reduce, int *n_reduce)
+/* Loops inside `outer` are those of the block after it was computed there; the loops above belong to its
+ * reader. */
+int space_own_loops(const sched *s, const char *block, const char *outer, const char **spatial,
+                    const char **reduce, int *n_reduce)
 {
     const char **all;
     int n = sched_loops_of(s, block, &all), first = 0, n_spatial = 0;
@@ -118,6 +129,7 @@ int space_own_loops(const sched *s, const char *block, const char *outer, const 
     return n_spatial;
 }
 
+/* A loop no longer than the lanes becomes one vector; a longer one is cut, the rest being guarded. */
 bool space_vectorise_inside(sched *s, const char *block, const char *outer, int64_t lanes)
 {
     const char *spatial[64], *reduce[64], *part[2];
@@ -128,5 +140,6 @@ bool space_vectorise_inside(sched *s, const char *block, const char *outer, int6
     int64_t extent = space_extent(s, spatial[n - 1]);
     if (extent > 0 && extent <= lanes)
         return space_vectorise(s, spatial[n - 1]);
-    return sched_split(s, spatial[n - 1], (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part) && space_vectorise(s, part[1]);
+    return sched_split(s, spatial[n - 1], (int64_t[]){SCHED_INFER, lanes}, 2, SCHED_GUARD, part) &&
+           space_vectorise(s, part[1]);
 }

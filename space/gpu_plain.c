@@ -1,0 +1,77 @@
+/* space/gpu_plain.c -- a schedule for GPUs that any definition takes: each stage is a launch of its own.
+ *
+ *     for y in 0..n { for x in 0..70 { A } }        for a.0 blockIdx.x { for a.1 in 0..64 threadIdx.x { A } }
+ *     for k in 0..900 { S += ... }            =>    for k.0 { for k.1 in 0..64 threadIdx.x { S += ... } }
+ *     for y in 0..n { scan ... }                    for y in 0..n { scan ... }
+ *
+ * Results are dealt out to threads, one each; of a stage with one result, the reduction. Stages hand on their
+ * results through the device's memory. What takes neither step (a scan, an extern call) stays as it is: one
+ * thread does all of it. The start of the template's space is better wherever it may be taken: this is what
+ * a small or odd definition gets instead, whose tiles would be too small, or whose stages do not fit into
+ * the blocks of one launch.
+ */
+#include "space/master.h"
+
+enum { PLAIN_THREADS = 64, MAX_LOOPS = 48 };
+
+typedef bool try_fn(sched *s, const char *block, int64_t threads);
+
+/* All results as one loop, a thread for each; reductions stay inside. */
+static bool deal_out_results(sched *s, const char *block, int64_t threads)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *order[MAX_LOOPS], *part[2], *one;
+    int n_reduce, n = space_own_loops(s, block, NULL, spatial, reduce, &n_reduce), at = 0;
+
+    if (n == 0)
+        return sched_reject(s, "'%s' has one result", block);
+    for (int i = 0; i < n; i++)
+        order[at++] = spatial[i];
+    for (int i = 0; i < n_reduce; i++)
+        order[at++] = reduce[i];
+    if (n_reduce && !sched_reorder(s, order, at))
+        return false;
+    one = space_fuse(s, spatial, n);
+    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+           sched_annotate(s, part[1], IR_THREAD_X) &&
+           (space_extent(s, part[0]) == 1 || sched_annotate(s, part[0], IR_BLOCK_X));
+}
+
+/* One block, whose threads have a share of the reduction each. */
+static bool deal_out_reduction(sched *s, const char *block, int64_t threads)
+{
+    const char *spatial[MAX_LOOPS], *reduce[MAX_LOOPS], *part[2], *one;
+    int n_reduce, n = space_own_loops(s, block, NULL, spatial, reduce, &n_reduce);
+
+    if (n > 0 || n_reduce == 0)
+        return sched_reject(s, "'%s' has no reduction of one result", block);
+    one = space_fuse(s, reduce, n_reduce);
+    return one && sched_split(s, one, (int64_t[]){SCHED_INFER, threads}, 2, SCHED_GUARD, part) &&
+           sched_annotate(s, part[1], IR_THREAD_X);
+}
+
+/* The schedule with the steps; as it was where one of them is refused. */
+static sched *attempt(tec_context *cx, sched *s, try_fn *steps, const char *block, int64_t threads,
+                      bool *took)
+{
+    sched *next = sched_fork(cx, s);
+
+    *took = steps(next, block, threads) && !sched_failed(next);
+    return *took ? next : s;
+}
+
+/* Each stage for itself, since one that takes no step must not take the steps of others with it. */
+sched *space_gpu_plain(tec_context *cx, const space_shape *shape)
+{
+    static try_fn *const all[] = {deal_out_results, deal_out_reduction};
+    const target *t = sched_target(shape->base);
+    int64_t threads = t && t->max_threads && t->max_threads < PLAIN_THREADS ? t->max_threads : PLAIN_THREADS;
+    sched *s = sched_fork(cx, shape->base);
+
+    for (int i = 0; i < shape->n; i++) {
+        bool took = false;
+
+        for (int k = 0; k < BASE_COUNT(all) && !took; k++)
+            s = attempt(cx, s, all[k], shape->stage[i].name, threads, &took);
+    }
+    return s;
+}
