@@ -96,6 +96,8 @@ static rt_chunk *push_chunk(rt_arena *arena, size_t size, tec_error *err)
     return chunk;
 }
 
+/* Room for n things of `size` bytes, not cleared, until rt_arena_free. NULL with an error, also where n *
+ * size overflows: counts come from files. */
 void *rt_arena_alloc(rt_arena *arena, int64_t n, size_t size, tec_error *err)
 {
     const size_t align = _Alignof(max_align_t);

@@ -19,7 +19,8 @@ void *rt_alloc_aligned(size_t size, tec_error *err); /* 64-byte aligned, not zer
 char *rt_strdup(const char *s, tec_error *err);
 void rt_free(void *p);
 
-/* Whether a resource that is no memory (a thread, a mapping) may be made now: takes part in the failures that tests plan. */
+/* Whether a resource that is no memory (a thread, a mapping) may be made now: takes part in the failures that
+ * tests plan. */
 bool rt_may_allocate(void);
 /* The n-th allocation from now on fails, once (1: the next); 0: none. For tests. */
 void rt_alloc_fail_at(int64_t n);
@@ -30,7 +31,8 @@ struct rt_arena {
     struct rt_chunk *top;
 };
 typedef struct rt_arena rt_arena;
-void *rt_arena_alloc(rt_arena *arena, int64_t n, size_t size, tec_error *err); /* zeroed, aligned for any type */
+/* zeroed, aligned for any type */
+void *rt_arena_alloc(rt_arena *arena, int64_t n, size_t size, tec_error *err);
 void rt_arena_free(rt_arena *arena);
 
 #endif

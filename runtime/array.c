@@ -1,7 +1,7 @@
 /* array.c -- arrays in main memory: a DLTensor with an owner and a count of references.
  *
- * The bytes belong to the array itself, to another array that a view keeps, or to a foreign DLPack array whose deleter runs at
- * the end.
+ * The bytes belong to the array itself, to another array that a view keeps, or to a foreign DLPack array
+ * whose deleter runs at the end.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -21,12 +21,16 @@ struct tec_array {
     DLManagedTensorVersioned *foreign; /* that was taken over */
 };
 
+/* An array without memory of its own yet; shape and dtype are checked here for all ways to make one. */
 static tec_array *new_array(base_dtype dtype, int ndim, const int64_t *shape, tec_error *err)
 {
     tec_array *a;
 
     if (ndim < 0 || ndim > RT_MAX_RANK)
-        return rt_fail(err, TEC_INVALID, "an array of %d dimensions; expected 0 to %d", ndim, RT_MAX_RANK), NULL;
+        return rt_fail(err, TEC_INVALID, "an array of %d dimensions; expected 0 to %d", ndim, RT_MAX_RANK),
+               NULL;
+    if (ndim && !shape)
+        return rt_fail(err, TEC_INVALID, "an array of %d dimensions and no shape", ndim), NULL;
     if (base_dtype_bytes(dtype) == 0 || rt_shape_bytes(dtype, ndim, shape) < 0)
         return rt_fail(err, TEC_INVALID, "an array whose shape or dtype makes no sense"), NULL;
     a = rt_alloc(sizeof *a, err);
@@ -39,6 +43,7 @@ static tec_array *new_array(base_dtype dtype, int ndim, const int64_t *shape, te
     return a;
 }
 
+/* In main memory, zeroed. */
 tec_array *tec_array_new(DLDataType dtype, int ndim, const int64_t *shape, tec_error *err)
 {
     tec_array *a = new_array(dtype, ndim, shape, err);
@@ -66,6 +71,7 @@ static bool clear(tec_device *d, void *handle, int64_t bytes, tec_error *err)
     return ok;
 }
 
+/* In the device's memory, zeroed; the array keeps the device open. */
 tec_array *tec_array_new_on(tec_device *d, DLDataType dtype, int ndim, const int64_t *shape, tec_error *err)
 {
     tec_array *a;
@@ -128,8 +134,9 @@ static bool lies_within(const DLTensor *t, int64_t byte_offset, const DLTensor *
     return begin >= of_begin && end <= of_end && begin <= end;
 }
 
-tec_array *tec_array_view(tec_array *of, DLDataType dtype, int ndim, const int64_t *shape, const int64_t *strides,
-                          int64_t byte_offset, tec_error *err)
+/* Shares the memory of `of` and keeps it alive. The view must lie within it, whatever its strides are. */
+tec_array *tec_array_view(tec_array *of, DLDataType dtype, int ndim, const int64_t *shape,
+                          const int64_t *strides, int64_t byte_offset, tec_error *err)
 {
     tec_array *a;
     char found[160], whole[160];
@@ -155,6 +162,8 @@ tec_array *tec_array_view(tec_array *of, DLDataType dtype, int ndim, const int64
     return NULL;
 }
 
+/* Takes the foreign array over: its deleter runs when the last reference goes. On an error the caller keeps
+ * it. */
 tec_array *tec_array_from_dlpack(DLManagedTensorVersioned *from, tec_error *err)
 {
     const DLTensor *t = from ? &from->dl_tensor : NULL;
@@ -162,7 +171,8 @@ tec_array *tec_array_from_dlpack(DLManagedTensorVersioned *from, tec_error *err)
 
     if (from && from->version.major != DLPACK_MAJOR_VERSION)
         return rt_fail(err, TEC_UNSUPPORTED, "a DLPack array of version %u; expected %d", from->version.major,
-                       DLPACK_MAJOR_VERSION), NULL;
+                       DLPACK_MAJOR_VERSION),
+               NULL;
     if (!rt_tensor_check(t, "DLPack array", err))
         return NULL;
     a = new_array(t->dtype, t->ndim, t->shape, err);
@@ -185,6 +195,7 @@ static void give_back(DLManagedTensorVersioned *self)
     rt_free(self);
 }
 
+/* The result holds a reference until its deleter is called. */
 DLManagedTensorVersioned *tec_array_to_dlpack(tec_array *a, tec_error *err)
 {
     DLManagedTensorVersioned *d;

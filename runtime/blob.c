@@ -1,4 +1,5 @@
-/* blob.c -- ranges of a file as read-only bytes: mapped, read, or read to huge pages. */
+/* blob.c -- ranges of a file, or of the caller's memory, as read-only bytes: mapped, read, or read to huge
+ * pages. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,32 +15,42 @@ static bool give_mapping(rt_blob *b, void *base, size_t length, size_t skip)
     return true;
 }
 
-bool rt_blob_map(rt_blob *b, int fd, uint64_t offset, uint64_t size, const char *path, tec_error *err)
+/* Maps the range, which need not begin on a page. Bytes in memory are used where they lie. */
+bool rt_blob_map(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     size_t skip = offset % (uint64_t)sysconf(_SC_PAGESIZE);
     void *base;
 
     if (size == 0)
         return true;
-    base = rt_may_allocate() ? mmap(NULL, size + skip, PROT_READ, MAP_PRIVATE, fd, (off_t)(offset - skip)) : MAP_FAILED;
+    if (from->bytes) {
+        *b = (rt_blob){from->bytes + offset, NULL, size, RT_BLOB_NONE};
+        return true;
+    }
+    base = rt_may_allocate()
+               ? mmap(NULL, size + skip, PROT_READ, MAP_PRIVATE, from->fd, (off_t)(offset - skip))
+               : MAP_FAILED;
     if (base == MAP_FAILED)
-        return rt_fail(err, TEC_NO_MEMORY, "%s: cannot map %llu bytes", path, (unsigned long long)size);
+        return rt_fail(err, TEC_NO_MEMORY, "%s: cannot map %llu bytes", from->name, (unsigned long long)size);
     return give_mapping(b, base, size + skip, skip);
 }
 
-static bool read_range(void *to, int fd, uint64_t offset, uint64_t size, const char *path, tec_error *err)
+/* Reads all bytes or fails; signals do not cut a read short. */
+static bool read_range(void *to, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     char *at = to;
 
+    if (from->bytes)
+        return memcpy(to, from->bytes + offset, size), true;
     while (size > 0) {
-        ssize_t n = pread(fd, at, size, (off_t)offset);
+        ssize_t n = pread(from->fd, at, size, (off_t)offset);
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return rt_fail_io(err, path, "read it", errno);
+            return rt_fail_io(err, from->name, "read it", errno);
         if (n == 0)
-            return rt_fail(err, TEC_IO, "%s: was cut off while it was read", path);
+            return rt_fail(err, TEC_IO, "%s: was cut off while it was read", from->name);
         at += n;
         offset += (uint64_t)n;
         size -= (uint64_t)n;
@@ -47,7 +58,8 @@ static bool read_range(void *to, int fd, uint64_t offset, uint64_t size, const c
     return true;
 }
 
-bool rt_blob_read(rt_blob *b, int fd, uint64_t offset, uint64_t size, const char *path, tec_error *err)
+/* A copy in memory, aligned as weights are. */
+bool rt_blob_read(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     void *data;
 
@@ -57,27 +69,30 @@ bool rt_blob_read(rt_blob *b, int fd, uint64_t offset, uint64_t size, const char
     if (!data)
         return false;
     *b = (rt_blob){data, data, size, RT_BLOB_ALLOCATED};
-    if (read_range(data, fd, offset, size, path, err))
+    if (read_range(data, from, offset, size, err))
         return true;
     rt_blob_free(b);
     return false;
 }
 
-bool rt_blob_read_huge(rt_blob *b, int fd, uint64_t offset, uint64_t size, const char *path, tec_error *err)
+/* A copy on huge pages, which saves misses of the address cache for large weights. The memory is read-only
+ * afterwards. */
+bool rt_blob_read_huge(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err)
 {
     size_t length = size + HUGE_PAGE, skip;
     void *base;
 
     if (size == 0)
         return true;
-    base = rt_may_allocate() ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    base = rt_may_allocate() ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                             : MAP_FAILED;
     if (base == MAP_FAILED)
         return rt_fail_memory(err, length);
     skip = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
     give_mapping(b, base, length, skip);
     /* A kernel without huge pages refuses; ordinary ones do as well. */
     madvise((char *)base + skip, size, MADV_HUGEPAGE);
-    if (read_range((char *)base + skip, fd, offset, size, path, err) && mprotect(base, length, PROT_READ) == 0)
+    if (read_range((char *)base + skip, from, offset, size, err) && mprotect(base, length, PROT_READ) == 0)
         return true;
     rt_blob_free(b);
     return rt_fail_memory(err, length);

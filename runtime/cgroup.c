@@ -1,8 +1,10 @@
-/* cgroup.c -- how many threads this process may run at once: the affinity mask, cut by the CPU bandwidth of its control groups.
+/* cgroup.c -- how many threads this process may run at once: the affinity mask, cut by the CPU bandwidth of
+ * its control groups.
  *
- * Version 2 states "quota period" in cpu.max of the group and of each group above it; version 1 states cpu.cfs_quota_us and
- * cpu.cfs_period_us under the mount of the cpu controller. The smallest ratio counts, rounded up. Inside a container, the group's
- * path may not be visible: then the root of the mount is the container's own group.
+ * Version 2 states "quota period" in cpu.max of the group and of each group above it; version 1 states
+ * cpu.cfs_quota_us and cpu.cfs_period_us under the mount of the cpu controller. The smallest ratio counts,
+ * rounded up. Inside a container, the group's path may not be visible: then the root of the mount is the
+ * container's own group.
  */
 #include <fcntl.h>
 #include <limits.h>

@@ -1,17 +1,20 @@
 /* code.c -- loads the shared object of a module file, and makes sure that it is the one of this file.
  *
- * dlopen knows objects by name and inode: when a module was replaced by a new file of its name while the old one is still in use,
- * it would give the old code. So the result is compared with the file, and another spelling of the path ("./" added) is tried
- * until they agree. What is compared are the program headers, which tell how the object lies in memory, and then all segments
- * that are not writable: code, constants, symbol and relocation tables.
+ * dlopen knows objects by name and inode: when a module was replaced by a new file of its name while the old
+ * one is still in use, it would give the old code. So the result is compared with the file, and another
+ * spelling of the path ("./" added) is tried until they agree. What is compared are the program headers,
+ * which tell how the object lies in memory, and then all segments that are not writable: code, constants,
+ * symbol and relocation tables.
  */
 #include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/file.h"
 
@@ -19,7 +22,7 @@ enum { MAX_SPELLINGS = 64 };
 
 typedef struct {
     ElfW(Addr) base;
-    const ElfW(Phdr) *headers;
+    const ElfW(Phdr) * headers;
     int n;
 } image;
 
@@ -40,11 +43,11 @@ static bool has_headers(const rt_blob *elf, uint64_t size, const image *i)
     const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)elf->data;
     uint64_t bytes = (uint64_t)i->n * sizeof *i->headers;
 
-    return size >= sizeof *header && header->e_phnum == i->n && header->e_phoff <= size && size - header->e_phoff >= bytes &&
-           memcmp(elf->data + header->e_phoff, i->headers, bytes) == 0;
+    return size >= sizeof *header && header->e_phnum == i->n && header->e_phoff <= size &&
+           size - header->e_phoff >= bytes && memcmp(elf->data + header->e_phoff, i->headers, bytes) == 0;
 }
 
-static bool same_segment(const rt_blob *elf, uint64_t size, const image *i, const ElfW(Phdr) *h)
+static bool same_segment(const rt_blob *elf, uint64_t size, const image *i, const ElfW(Phdr) * h)
 {
     if (h->p_type != PT_LOAD || (h->p_flags & PF_W) || !(h->p_flags & PF_R))
         return true;
@@ -52,6 +55,8 @@ static bool same_segment(const rt_blob *elf, uint64_t size, const image *i, cons
            memcmp(elf->data + h->p_offset, (const void *)(uintptr_t)(i->base + h->p_vaddr), h->p_filesz) == 0;
 }
 
+/* Whether the loaded object is the one whose bytes are in `elf`: program headers and all segments that are
+ * not writable. */
 static bool is_code_of(void *handle, const rt_blob *elf)
 {
     struct link_map *map;
@@ -83,6 +88,7 @@ static bool spell(char name[PATH_MAX], const char *path, int spelling)
     return true;
 }
 
+/* The handle of dlopen. The path is spelled in other ways until the loader gives the object of this file. */
 void *rt_code_open(const char *path, const rt_blob *elf, tec_error *err)
 {
     char whole[PATH_MAX], name[PATH_MAX];
@@ -100,4 +106,35 @@ void *rt_code_open(const char *path, const rt_blob *elf, tec_error *err)
         dlclose(handle);
     }
     return rt_fail(err, TEC_IO, "%s: was replaced while it was opened", path), NULL;
+}
+
+/* The code as a file in memory, which is mapped as that of a module file is: the caller's bytes may lie at
+ * any address. */
+static void *open_copy(int fd, const char *name, const rt_blob *elf, tec_error *err)
+{
+    rt_source file = {.name = name, .size = elf->length, .fd = fd};
+    rt_blob copy = {0};
+    char path[40];
+    void *handle;
+
+    if (write(fd, elf->data, elf->length) != (ssize_t)elf->length)
+        return rt_fail(err, TEC_IO, "%s: its code cannot be written to a file in memory", name), NULL;
+    if (!rt_blob_map(&copy, &file, 0, elf->length, err))
+        return NULL;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    handle = rt_code_open(path, &copy, err);
+    rt_blob_free(&copy);
+    return handle;
+}
+
+void *rt_code_open_bytes(const char *name, const rt_blob *elf, tec_error *err)
+{
+    int fd = memfd_create("module", MFD_CLOEXEC);
+    void *handle;
+
+    if (fd < 0)
+        return rt_fail(err, TEC_IO, "%s: no file in memory can be made for its code", name), NULL;
+    handle = open_copy(fd, name, elf, err);
+    close(fd);
+    return handle;
 }

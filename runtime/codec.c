@@ -1,10 +1,11 @@
 /* codec.c -- descriptions <-> bytes: the metadata sections of a module file.
  *
- * Each struct has one function that names its fields in the order of the file. It runs in both directions, on a local copy of the
- * struct: a writer's stream takes each field, a reader's stream sets it. So the two cannot drift apart.
+ * Each struct has one function that names its fields in the order of the file. It runs in both directions, on
+ * a local copy of the struct: a writer's stream takes each field, a reader's stream sets it. So the two
+ * cannot drift apart.
  *
- * All numbers are little-endian. A text is its length plus one as u32 (0: no text), its bytes and a NUL; an array is its count as
- * i32 and its items; dimension code is an array of i64.
+ * All numbers are little-endian. A text is its length plus one as u32 (0: no text), its bytes and a NUL; an
+ * array is its count as i32 and its items; dimension code is an array of i64.
  */
 #include <string.h>
 
@@ -21,6 +22,7 @@ typedef struct {
 
 /* ---- growing bytes ---- */
 
+/* Room for n more bytes; after a failure everything written is dropped, which the caller sees at the end. */
 static bool reserve(rt_bytes *b, size_t n)
 {
     size_t cap = b->cap ? b->cap : 256;
@@ -148,6 +150,7 @@ static void write_text(stream *s, const char *text)
     rt_bytes_add(s->out, text, text ? n + 1 : 0);
 }
 
+/* NULL for no text. The bytes stay in the file's memory, so they must end with a NUL there. */
 static const char *read_text(stream *s)
 {
     uint64_t n = number(s, 0, 4);
@@ -162,7 +165,7 @@ static const char *read_text(stream *s)
     if (!take(s, n, &bytes))
         return NULL;
     if (memchr(bytes, '\0', n) != bytes + n - 1) {
-        refuse(s, "a text does not end where it should");
+        refuse(s, "a text has a zero byte inside, or none at its end");
         return NULL;
     }
     return (const char *)bytes;
@@ -183,7 +186,8 @@ typedef void io_fn(stream *s, void *item);
 enum { MAX_ITEM_BYTES = 256 };
 _Static_assert(sizeof(rt_function_desc) <= MAX_ITEM_BYTES, "the largest item must fit");
 
-/* The array behind `given` when writing, a new zeroed one when reading. Each item takes at least 4 bytes of the file. */
+/* The array behind `given` when writing, a new zeroed one when reading. Each item takes at least 4 bytes of
+ * the file. */
 static void *open_array(stream *s, const void *given, int32_t *n, size_t size, int32_t max)
 {
     void *items;
@@ -250,6 +254,7 @@ static void io_shape(stream *s, const rt_dim **shape, int32_t *rank)
 
 /* ---- the structs ---- */
 
+/* Strides are an empty list where the parameter has none. */
 static void io_param(stream *s, void *item)
 {
     rt_param_desc *p = item;
@@ -296,6 +301,7 @@ static void io_arg(stream *s, void *item)
     io_dim(s, &a->value);
 }
 
+/* A grid has three sizes, always. */
 static void io_launch(stream *s, void *item)
 {
     rt_launch_desc *l = item;
@@ -312,6 +318,17 @@ static void io_launch(stream *s, void *item)
     l->args = io_array(s, l->args, &l->n_args, sizeof *l->args, RT_MAX_PARAMS, io_arg);
 }
 
+static void io_loop(stream *s, void *item)
+{
+    rt_loop_desc *l = item;
+
+    io_i32(s, &l->first);
+    io_i32(s, &l->end);
+    io_dim(s, &l->min);
+    io_dim(s, &l->extent);
+}
+
+/* The fields in the order of format version RT_FORMAT_VERSION. */
 static void io_function(stream *s, void *item)
 {
     rt_function_desc *f = item;
@@ -320,6 +337,7 @@ static void io_function(stream *s, void *item)
     io_text(s, &f->symbol);
     io_text(s, &f->device);
     f->launches = io_array(s, f->launches, &f->n_launches, sizeof *f->launches, RT_MAX_LAUNCHES, io_launch);
+    f->loops = io_array(s, f->loops, &f->n_loops, sizeof *f->loops, RT_MAX_LOOPS, io_loop);
     f->params = io_array(s, f->params, &f->n_params, sizeof *f->params, RT_MAX_PARAMS, io_param);
     f->symbols = io_array(s, f->symbols, &f->n_symbols, sizeof *f->symbols, RT_MAX_SYMBOLS, item_text);
     f->facts = io_array(s, f->facts, &f->n_facts, sizeof *f->facts, RT_MAX_SYMBOLS, io_fact);
@@ -369,6 +387,15 @@ static void io_value(stream *s, void *item)
     v->storage = (rt_storage)storage;
     io_i32(s, &v->index);
     io_dim(s, &v->offset);
+    io_i32(s, &v->site);
+}
+
+static void io_site(stream *s, void *item)
+{
+    rt_site_desc *d = item;
+
+    io_text(s, &d->device);
+    io_dim(s, &d->pool_size);
 }
 
 static void io_step(stream *s, void *item)
@@ -393,6 +420,7 @@ static void io_graph(stream *s, void *item)
     g->outputs = io_array(s, g->outputs, &g->n_outputs, sizeof *g->outputs, RT_MAX_PARAMS, io_tensor);
     g->values = io_array(s, g->values, &g->n_values, sizeof *g->values, RT_MAX_STEPS, io_value);
     io_dim(s, &g->pool_size);
+    g->sites = io_array(s, g->sites, &g->n_sites, sizeof *g->sites, RT_MAX_SITES, io_site);
     g->steps = io_array(s, g->steps, &g->n_steps, sizeof *g->steps, RT_MAX_STEPS, io_step);
 }
 
@@ -413,6 +441,7 @@ static void io_kernel(stream *s, void *item)
     k->args = io_array(s, k->args, &k->n_args, sizeof *k->args, RT_MAX_PARAMS, item_i32);
 }
 
+/* The code's bytes stay where they were read. */
 static void io_code(stream *s, void *item)
 {
     rt_code_desc *c = item;
@@ -431,17 +460,86 @@ static void io_code(stream *s, void *item)
         c->bytes = bytes;
 }
 
+/* ---- programs ---- */
+
+static void io_type(stream *s, void *item)
+{
+    rt_type_desc *t = item;
+    int32_t kind = (int32_t)t->kind;
+
+    io_i32(s, &kind);
+    t->kind = (rt_type_kind)kind;
+    io_dtype(s, &t->dtype);
+    t->extents = io_array(s, t->extents, &t->rank, sizeof *t->extents, RT_MAX_RANK, item_i64);
+    io_i32(s, &t->data);
+    t->parts = io_array(s, t->parts, &t->n_parts, sizeof *t->parts, RT_MAX_FIELDS, item_i32);
+    io_i32(s, &t->n_params);
+}
+
+static void io_constructor(stream *s, void *item)
+{
+    rt_constructor_desc *c = item;
+
+    io_text(s, &c->name);
+    c->fields = io_array(s, c->fields, &c->n_fields, sizeof *c->fields, RT_MAX_FIELDS, item_i32);
+}
+
+static void io_data(stream *s, void *item)
+{
+    rt_data_desc *d = item;
+
+    io_text(s, &d->name);
+    d->constructors = io_array(s, d->constructors, &d->n_constructors, sizeof *d->constructors, RT_MAX_FIELDS,
+                               io_constructor);
+}
+
+static void io_line(stream *s, void *item)
+{
+    rt_line_desc *l = item;
+
+    io_i32(s, &l->word);
+    io_i32(s, &l->line);
+}
+
+static void io_routine(stream *s, void *item)
+{
+    rt_routine_desc *f = item;
+
+    io_text(s, &f->name);
+    io_text(s, &f->file);
+    f->registers =
+        io_array(s, f->registers, &f->n_registers, sizeof *f->registers, RT_MAX_REGISTERS, item_i32);
+    io_i32(s, &f->n_params);
+    f->params = io_array(s, f->params, &f->n_names, sizeof *f->params, RT_MAX_FIELDS, item_text);
+    f->results = io_array(s, f->results, &f->n_results, sizeof *f->results, RT_MAX_FIELDS, item_i32);
+    f->words = io_array(s, f->words, &f->n_words, sizeof *f->words, RT_MAX_WORDS, item_i32);
+    f->lines = io_array(s, f->lines, &f->n_lines, sizeof *f->lines, RT_MAX_WORDS, io_line);
+}
+
+static void io_program(stream *s, rt_program_desc *p)
+{
+    p->types = io_array(s, p->types, &p->n_types, sizeof *p->types, RT_MAX_TYPES, io_type);
+    p->data = io_array(s, p->data, &p->n_data, sizeof *p->data, RT_MAX_TYPES, io_data);
+    p->dims = io_array(s, p->dims, &p->n_dims, sizeof *p->dims, RT_MAX_STEPS, item_dim);
+    p->dim_symbols =
+        io_array(s, p->dim_symbols, &p->n_dim_symbols, sizeof *p->dim_symbols, RT_MAX_STEPS, item_i32);
+    p->texts = io_array(s, p->texts, &p->n_texts, sizeof *p->texts, RT_MAX_STEPS, item_text);
+    p->functions =
+        io_array(s, p->functions, &p->n_functions, sizeof *p->functions, RT_MAX_FUNCTIONS, io_routine);
+}
+
+/* Which lists of the description a section holds. */
 static void io_section(stream *s, rt_module_desc *m, rt_section_kind kind)
 {
     switch (kind) {
-    case RT_SECTION_INFO:
-        io_info(s, m);
-        break;
+    case RT_SECTION_INFO: io_info(s, m); break;
     case RT_SECTION_FUNCTIONS:
-        m->functions = io_array(s, m->functions, &m->n_functions, sizeof *m->functions, RT_MAX_FUNCTIONS, io_function);
+        m->functions =
+            io_array(s, m->functions, &m->n_functions, sizeof *m->functions, RT_MAX_FUNCTIONS, io_function);
         break;
     case RT_SECTION_CONSTANTS:
-        m->constants = io_array(s, m->constants, &m->n_constants, sizeof *m->constants, RT_MAX_STEPS, io_constant);
+        m->constants =
+            io_array(s, m->constants, &m->n_constants, sizeof *m->constants, RT_MAX_STEPS, io_constant);
         break;
     case RT_SECTION_GRAPHS:
         m->graphs = io_array(s, m->graphs, &m->n_graphs, sizeof *m->graphs, RT_MAX_GRAPHS, io_graph);
@@ -449,11 +547,10 @@ static void io_section(stream *s, rt_module_desc *m, rt_section_kind kind)
     case RT_SECTION_CODE:
         m->codes = io_array(s, m->codes, &m->n_codes, sizeof *m->codes, RT_MAX_CODES, io_code);
         break;
+    case RT_SECTION_PROGRAM: io_program(s, &m->program); break;
     case RT_SECTION_WEIGHTS:
     case RT_SECTION_BESIDE:
-    case RT_SECTION_END:
-        refuse(s, "not a section of metadata");
-        break;
+    case RT_SECTION_END: refuse(s, "not a section of metadata"); break;
     }
 }
 
@@ -489,8 +586,8 @@ bool rt_module_encode(const rt_module_desc *m, rt_section_kind kind, rt_bytes *o
     return finish_writing(&s);
 }
 
-bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size, struct rt_arena *arena,
-                      tec_error *err)
+bool rt_module_decode(rt_module_desc *m, rt_section_kind kind, const void *data, size_t size,
+                      struct rt_arena *arena, tec_error *err)
 {
     stream s = {.at = data, .end = (const uint8_t *)data + size, .arena = arena, .err = err};
 

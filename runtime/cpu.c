@@ -1,7 +1,7 @@
 /* cpu.c -- what this machine's CPU can do: cpuid and xgetbv on x86, the auxiliary vector on aarch64.
  *
- * One table for each architecture says where a feature's bit is. On x86 a row also says which registers the operating system must
- * save for it.
+ * One table for each architecture says where a feature's bit is. On x86 a row also says which registers the
+ * operating system must save for it.
  */
 #include "runtime/cpu.h"
 
@@ -109,10 +109,11 @@ typedef struct {
 } feature_row;
 
 static const feature_row features[] = {
-    {"fp-armv8", AT_HWCAP, 0},  {"neon", AT_HWCAP, 1},     {"aes", AT_HWCAP, 3},   {"sha2", AT_HWCAP, 6},
-    {"crc", AT_HWCAP, 7},       {"lse", AT_HWCAP, 8},      {"fullfp16", AT_HWCAP, 10}, {"rdm", AT_HWCAP, 12},
-    {"rcpc", AT_HWCAP, 15},     {"dotprod", AT_HWCAP, 20}, {"sve", AT_HWCAP, 22},  {"fp16fml", AT_HWCAP, 23},
-    {"sve2", AT_HWCAP2, 1},     {"i8mm", AT_HWCAP2, 13},   {"bf16", AT_HWCAP2, 14},
+    {"fp-armv8", AT_HWCAP, 0},  {"neon", AT_HWCAP, 1},   {"aes", AT_HWCAP, 3},
+    {"sha2", AT_HWCAP, 6},      {"crc", AT_HWCAP, 7},    {"lse", AT_HWCAP, 8},
+    {"fullfp16", AT_HWCAP, 10}, {"rdm", AT_HWCAP, 12},   {"rcpc", AT_HWCAP, 15},
+    {"dotprod", AT_HWCAP, 20},  {"sve", AT_HWCAP, 22},   {"fp16fml", AT_HWCAP, 23},
+    {"sve2", AT_HWCAP2, 1},     {"i8mm", AT_HWCAP2, 13}, {"bf16", AT_HWCAP2, 14},
 };
 
 static bool has_feature(const feature_row *f)

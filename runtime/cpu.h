@@ -25,7 +25,8 @@ const char *rt_cpu_feature(int i);
 /* Threads that may run at once: the affinity mask, cut by the cgroup limits (version 1 and 2); at least 1. */
 int rt_cpu_threads(void);
 
-/* The same from a given cgroup tree and /proc/self/cgroup text; 0 where it sets no limit. For rt_cpu_threads and its test. */
+/* The same from a given cgroup tree and /proc/self/cgroup text; 0 where it sets no limit. For rt_cpu_threads
+ * and its test. */
 int rt_cgroup_threads(const char *proc_cgroup, const char *mount);
 
 #endif

@@ -101,6 +101,7 @@ static tec_device *find_open(const rt_device_kind *kind, int index)
     return NULL;
 }
 
+/* Opens device `index` of a kind; NULL with an error that says how many there are. */
 static tec_device *make_device(const rt_device_kind *kind, int index, tec_error *err)
 {
     int n = kind->count(err);
@@ -125,6 +126,7 @@ static tec_device *make_device(const rt_device_kind *kind, int index, tec_error 
     return NULL;
 }
 
+/* "opencl:0", or "opencl" for the first. Devices are shared: the same name gives the same object. */
 tec_device *tec_device_open(const char *name, tec_error *err)
 {
     int index;

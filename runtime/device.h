@@ -1,9 +1,10 @@
-/* runtime/device.h -- the table of devices: what each kind of device offers to the runtime.
+/* runtime/device.h -- inside the room: the table of devices: what each kind of device offers to the runtime.
  *
  *     rt_stream s;
  *     if (!rt_stream_open(&s, device, err))
  *         return false;
- *     ok = device->kind->upload(&s, (rt_place){handle, 256}, data, bytes, err) && device->kind->wait(&s, err);
+ *     ok = device->kind->upload(&s, (rt_place){handle, 256}, data, bytes, err) && device->kind->wait(&s,
+ *         err);
  *     rt_stream_close(&s);
  *
  * A kind is one const struct in a file of its own (runtime/device_KIND.c) and one row of

@@ -125,6 +125,7 @@ static bool has_extension(const state *s, const char *name)
     return strstr(text, whole) != NULL;
 }
 
+/* Asks the driver for everything that tec_device_info shows. */
 static void describe(tec_device *d)
 {
     const state *s = d->state;
@@ -152,6 +153,7 @@ static void describe(tec_device *d)
             info->max_block[i] = sizes[i] > INT32_MAX ? INT32_MAX : (int32_t)sizes[i];
 }
 
+/* Devices may have gone since they were counted. */
 static bool open_opencl(tec_device *d, tec_error *err)
 {
     const rt_opencl *cl = rt_opencl_driver(err);
@@ -297,6 +299,7 @@ static bool refuse_build(const tec_device *d, void *program, int32_t status, tec
     return false;
 }
 
+/* Compiles the module's OpenCL C; a failure shows the driver's build log. */
 static void *load(tec_device *d, const rt_code_desc *code, tec_error *err)
 {
     const state *s = d->state;
@@ -340,6 +343,7 @@ static void drop(tec_device *d, void *kernel)
 
 /* ---- launches ---- */
 
+/* Buffers are two arguments, the memory object and the offset; a scalar is one. */
 static bool set_args(const rt_opencl *cl, const rt_kernel_call *call, int32_t *status)
 {
     uint32_t at = 0;
@@ -359,6 +363,7 @@ static bool set_args(const rt_opencl *cl, const rt_kernel_call *call, int32_t *s
     return *status == RT_CL_SUCCESS;
 }
 
+/* Queues the kernel and returns: its errors may show up at a later wait. */
 static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
 {
     const rt_opencl *cl = cl_of(s->device);

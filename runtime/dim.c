@@ -1,7 +1,8 @@
 /* dim.c -- dimension expressions: making, verifying, evaluating and printing stack code.
  *
- * A value on the evaluation stack that could not be computed carries its fault along, and a fault that reaches the top fails the
- * evaluation. Verification runs the same code over stack depths alone, so that evaluation need not check anything but values.
+ * A value on the evaluation stack that could not be computed carries its fault along, and a fault that
+ * reaches the top fails the evaluation. Verification runs the same code over stack depths alone, so that
+ * evaluation need not check anything but values.
  */
 #include "runtime/dim.h"
 
@@ -65,11 +66,15 @@ static int verify_op(rt_dim d, int32_t i, int depth, int n_symbols, tec_error *e
     int64_t op = d.word[i];
 
     if (op < 0 || op >= RT_DIM_N_OPS)
-        return rt_fail(err, TEC_INVALID, "dimension code: unknown operation %lld at word %d", (long long)op, (int)i), -1;
+        return rt_fail(err, TEC_INVALID, "dimension code: unknown operation %lld at word %d", (long long)op,
+                       (int)i),
+               -1;
     if (has_operand(op) && i + 1 >= d.n)
         return rt_fail(err, TEC_INVALID, "dimension code: ends inside an operation"), -1;
     if (op == RT_DIM_SYMBOL && (d.word[i + 1] < 0 || d.word[i + 1] >= n_symbols))
-        return rt_fail(err, TEC_INVALID, "dimension code: symbol %lld of %d", (long long)d.word[i + 1], n_symbols), -1;
+        return rt_fail(err, TEC_INVALID, "dimension code: symbol %lld of %d", (long long)d.word[i + 1],
+                       n_symbols),
+               -1;
     if (depth < op_table[op].takes)
         return rt_fail(err, TEC_INVALID, "dimension code: '%s' lacks an operand", op_table[op].text), -1;
     depth += 1 - op_table[op].takes;
@@ -83,7 +88,8 @@ bool rt_dim_verify(rt_dim d, int n_symbols, tec_error *err)
     int depth = 0;
 
     if (d.n < 1 || d.n > RT_DIM_MAX_WORDS)
-        return rt_fail(err, TEC_INVALID, "dimension code: %d words; expected 1 to %d", (int)d.n, RT_DIM_MAX_WORDS);
+        return rt_fail(err, TEC_INVALID, "dimension code: %d words; expected 1 to %d", (int)d.n,
+                       RT_DIM_MAX_WORDS);
     for (int32_t i = 0; i < d.n; i += has_operand(d.word[i]) ? 2 : 1) {
         depth = verify_op(d, i, depth, n_symbols, err);
         if (depth < 0)
@@ -124,6 +130,7 @@ static slot floor_mod(int64_t a, int64_t b)
     return (slot){a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0), FAULT_NONE};
 }
 
+/* One operation on two values, with a fault where the result does not fit or the divisor is 0. */
 static slot arithmetic(rt_dim_opcode op, int64_t a, int64_t b)
 {
     int64_t r = 0;
@@ -147,8 +154,7 @@ static slot arithmetic(rt_dim_opcode op, int64_t a, int64_t b)
     case RT_DIM_SYMBOL:
     case RT_DIM_NOT:
     case RT_DIM_SELECT:
-    case RT_DIM_N_OPS:
-        break;
+    case RT_DIM_N_OPS: break;
     }
     return checked(overflow, r);
 }
@@ -178,6 +184,8 @@ static slot apply(rt_dim_opcode op, const slot *top)
     return binary(op, top[-2], top[-1]);
 }
 
+/* The value of the code for these symbols; false with an error. The code was verified when the module was
+ * read. */
 bool rt_dim_eval(rt_dim d, const int64_t *symbols, int64_t *value, tec_error *err)
 {
     slot stack[RT_DIM_MAX_DEPTH + 1];
@@ -199,8 +207,9 @@ bool rt_dim_eval(rt_dim d, const int64_t *symbols, int64_t *value, tec_error *er
     *value = stack[0].v;
     if (stack[0].fault == FAULT_NONE)
         return true;
-    return rt_fail(err, TEC_INVALID, "%s", stack[0].fault == FAULT_ZERO ? "division by zero in a dimension"
-                                                                       : "a dimension overflows 64 bits");
+    return rt_fail(err, TEC_INVALID, "%s",
+                   stack[0].fault == FAULT_ZERO ? "division by zero in a dimension"
+                                                : "a dimension overflows 64 bits");
 }
 
 /* ---- asking ---- */
@@ -314,6 +323,7 @@ static void print_call(const printer *p, const int32_t *operand, int n, const ch
     rt_put(p->out, ")");
 }
 
+/* Parentheses only where precedence asks for them: an operand of equal strength on the right gets them. */
 static void print_infix(const printer *p, int32_t root, const int32_t *operand, int outer)
 {
     int own = strength(p->d.word[root]);
@@ -332,6 +342,7 @@ static void print_infix(const printer *p, int32_t root, const int32_t *operand, 
     rt_put(p->out, own < outer ? ")" : "");
 }
 
+/* Prints the expression whose last operation is at `root`, which stands behind its operands. */
 static void print(const printer *p, int32_t root, int outer)
 {
     int64_t op = p->d.word[root];

@@ -99,12 +99,14 @@ static void *find_extern(const tec_env *env, const char *name)
 
 /* ---- life ---- */
 
+/* Which threads run parallel loops: the caller's pool, the process's, or none for one thread. */
 static bool take_pool(rt_env *e, const tec_run_options *o, tec_error *err)
 {
     int limit = o ? o->threads : 0;
 
     if (limit < 0)
-        return rt_fail(err, TEC_INVALID, "%d threads; expected a positive number, or 0 for all of the pool's", limit);
+        return rt_fail(err, TEC_INVALID, "%d threads; expected a positive number, or 0 for all of the pool's",
+                       limit);
     if (limit != 1) {
         e->pool = o && o->pool ? tec_pool_ref(o->pool) : tec_pool_default(err);
         if (!e->pool)
@@ -116,6 +118,7 @@ static bool take_pool(rt_env *e, const tec_run_options *o, tec_error *err)
     return true;
 }
 
+/* Fills in what kernels call back. rt_env_close gives everything back, also after a failure. */
 bool rt_env_open(rt_env *e, const tec_run_options *options, bool keep_denormals, tec_error *err)
 {
     memset(e, 0, sizeof *e);
@@ -155,13 +158,14 @@ static bool grow(char **bytes, int64_t *size, int64_t needed, tec_error *err)
     return true;
 }
 
+/* Grows the workspaces; they never shrink, so that calls in turn allocate nothing. */
 bool rt_env_reserve(rt_env *e, int64_t workspace, int64_t thread_workspace, tec_error *err)
 {
     int64_t stride = e->env.thread_stride, all;
 
     if (workspace < 0 || thread_workspace < 0 || thread_workspace > INT64_MAX - 63)
-        return rt_fail(err, TEC_INVALID, "a workspace of %lld and %lld bytes for each thread", (long long)workspace,
-                       (long long)thread_workspace);
+        return rt_fail(err, TEC_INVALID, "a workspace of %lld and %lld bytes for each thread",
+                       (long long)workspace, (long long)thread_workspace);
     if (thread_workspace > stride)
         stride = (thread_workspace + 63) / 64 * 64;
     if (__builtin_mul_overflow(stride, (int64_t)e->env.n_workers, &all))
@@ -187,5 +191,7 @@ bool rt_env_fail(const rt_env *e, int32_t status, const char *who, tec_error *er
     bool known = status > 0 && status <= TEC_INTERNAL;
 
     return rt_fail(err, known ? (tec_status)status : TEC_INTERNAL, "%s: %s", who,
-                   text ? text : known ? tec_status_text((tec_status)status) : "the kernel failed");
+                   text    ? text
+                   : known ? tec_status_text((tec_status)status)
+                           : "the kernel failed");
 }

@@ -1,4 +1,5 @@
-/* runtime/env.h -- what a kernel is given: a tec_env over a pool, with workspace that grows on demand.
+/* runtime/env.h -- inside the room: what a kernel is given: a tec_env over a pool, with workspace that
+ * grows on demand.
  *
  *     rt_env e;
  *     if (!rt_env_open(&e, options, false, err))

@@ -21,7 +21,8 @@ bool rt_fail_io(tec_error *err, const char *path, const char *what, int system_e
 {
     char reason[128];
 
-    return rt_fail(err, TEC_IO, "%s: cannot %s: %s", path, what, strerror_r(system_error, reason, sizeof reason));
+    return rt_fail(err, TEC_IO, "%s: cannot %s: %s", path, what,
+                   strerror_r(system_error, reason, sizeof reason));
 }
 
 bool rt_fail_memory(tec_error *err, size_t bytes)

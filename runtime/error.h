@@ -15,12 +15,14 @@
 /* Always false. */
 bool rt_fail(tec_error *err, tec_status status, const char *fmt, ...) BASE_PRINTF(3, 4);
 
-/* The system's reason for a failed call on a file: "PATH: cannot WHAT: No such file or directory". Always false. */
+/* The system's reason for a failed call on a file: "PATH: cannot WHAT: No such file or directory". Always
+ * false. */
 bool rt_fail_io(tec_error *err, const char *path, const char *what, int system_error);
 
 bool rt_fail_memory(tec_error *err, size_t bytes);
 
-/* A line of text in a buffer of fixed size; what does not fit is dropped, and the end is always terminated. */
+/* A line of text in a buffer of fixed size; what does not fit is dropped, and the end is always
+ * terminated. */
 typedef struct {
     char *data;
     size_t size, n;

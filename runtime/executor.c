@@ -1,6 +1,7 @@
 /* executor.c -- running planned graphs: life, inputs and outputs, the run itself.
  *
- * All that a run needs lies in arrays that were filled beforehand (plan.c), so a run with unchanged shapes is a loop over calls.
+ * All that a run needs lies in arrays that were filled beforehand (plan.c), so a run with unchanged shapes is
+ * a loop over calls.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,7 @@ const char *rt_step_text(const tec_executor *ex, int32_t step, char *buffer, siz
 
 /* ---- making ---- */
 
+/* By name, or the only one where no name is given. */
 static const rt_graph_desc *find_graph(const tec_module *m, const char *name, tec_error *err)
 {
     const rt_module_desc *d = rt_module_describe(m);
@@ -43,20 +45,27 @@ static rt_port *new_ports(tec_executor *ex, const rt_tensor_desc *d, int32_t n, 
     rt_port *ports = rt_arena_alloc(&ex->arena, n, sizeof *ports, err);
 
     for (int32_t i = 0; ports && i < n; i++) {
-        ports[i].tensor = (DLTensor){.device = {kDLCPU, 0}, .ndim = d[i].rank, .dtype = d[i].dtype, .shape = ports[i].shape};
+        ports[i].tensor = (DLTensor){
+            .device = {kDLCPU, 0}, .ndim = d[i].rank, .dtype = d[i].dtype, .shape = ports[i].shape};
         ports[i].alignment = (d[i].dtype.bits + 7) / 8;
     }
     return ports;
 }
 
+/* Values know their device and rank from the start; extents and places come with the shapes. */
 static bool make_values(tec_executor *ex, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
 
     ex->values = rt_arena_alloc(&ex->arena, g->n_values, sizeof *ex->values, err);
-    for (int32_t i = 0; ex->values && i < g->n_values; i++)
-        ex->values[i].tensor = (DLTensor){
-            .device = {kDLCPU, 0}, .ndim = g->values[i].rank, .dtype = g->values[i].dtype, .shape = ex->values[i].shape};
+    for (int32_t i = 0; ex->values && i < g->n_values; i++) {
+        const tec_device *d = g->values[i].site ? ex->sites[g->values[i].site - 1].device : NULL;
+
+        ex->values[i].tensor = (DLTensor){.device = {d ? d->kind->type : kDLCPU, d ? d->index : 0},
+                                          .ndim = g->values[i].rank,
+                                          .dtype = g->values[i].dtype,
+                                          .shape = ex->values[i].shape};
+    }
     return ex->values != NULL;
 }
 
@@ -74,6 +83,19 @@ static void note_alignment(tec_executor *ex, const rt_step_desc *s)
     }
 }
 
+/* A step that is launches on a device. */
+static bool open_launches(tec_executor *ex, int32_t i, tec_error *err)
+{
+    const rt_step_desc *s = &ex->graph->steps[i];
+    rt_step *step = &ex->steps[i];
+
+    step->site = &ex->sites[ex->graph->values[s->values[0]].site - 1];
+    step->params = rt_arena_alloc(&ex->arena, s->n_values, sizeof *step->params, err);
+    return step->params && rt_launcher_open(&step->launcher, ex->module, &ex->desc->functions[s->function],
+                                            step->site->device, err);
+}
+
+/* Memory for the arguments and dimensions of every step, and the address of its code. */
 static bool make_steps(tec_executor *ex, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
@@ -87,15 +109,15 @@ static bool make_steps(tec_executor *ex, tec_error *err)
         step->dims = rt_arena_alloc(&ex->arena, s->n_dims, sizeof *step->dims, err);
         if (!step->args || !step->dims)
             return false;
-        if (s->function != RT_STEP_COPY) {
-            const rt_function_desc *f = &ex->desc->functions[s->function];
-
-            if (f->device)
-                return rt_fail(err, TEC_UNSUPPORTED, "step %d of '%s' calls '%s', code for %s; executors run code for the host", (int)i, g->name,
-                               f->name, f->device);
-            step->code = rt_module_code(ex->module, s->function);
-            note_alignment(ex, s);
+        if (s->function == RT_STEP_COPY)
+            continue;
+        if (ex->desc->functions[s->function].device) {
+            if (!open_launches(ex, i, err))
+                return false;
+            continue;
         }
+        step->code = rt_module_code(ex->module, s->function);
+        note_alignment(ex, s);
     }
     return ex->steps != NULL;
 }
@@ -108,11 +130,14 @@ static bool set_up(tec_executor *ex, const tec_run_options *options, tec_error *
     ex->inputs = new_ports(ex, g->inputs, g->n_inputs, err);
     ex->outputs = new_ports(ex, g->outputs, g->n_outputs, err);
     ex->symbols = rt_arena_alloc(&ex->arena, g->n_symbols, sizeof *ex->symbols, err);
-    return ex->inputs && ex->outputs && ex->symbols && make_values(ex, err) && make_steps(ex, err) &&
-           rt_env_open(&ex->env, options, strict, err) && rt_observe_open(ex, options, err);
+    return ex->inputs && ex->outputs && ex->symbols && rt_sites_open(ex, options, err) &&
+           make_values(ex, err) && make_steps(ex, err) && rt_env_open(&ex->env, options, strict, err) &&
+           rt_observe_open(ex, options, err);
 }
 
-tec_executor *tec_executor_new(tec_module *m, const char *graph, const tec_run_options *options, tec_error *err)
+/* NULL with an error. The executor keeps the module; it may be used by one thread at a time. */
+tec_executor *tec_executor_new(tec_module *m, const char *graph, const tec_run_options *options,
+                               tec_error *err)
 {
     const rt_graph_desc *g;
     tec_executor *ex;
@@ -132,10 +157,16 @@ tec_executor *tec_executor_new(tec_module *m, const char *graph, const tec_run_o
     return NULL;
 }
 
+/* NULL is allowed. Tensors that were bound stay the caller's. */
 void tec_executor_free(tec_executor *ex)
 {
     if (!ex)
         return;
+    if (ex->running)
+        rt_sites_wait(ex, NULL); /* nobody is left to hear of an error */
+    for (int32_t i = 0; ex->steps && i < ex->graph->n_steps; i++)
+        rt_launcher_close(&ex->steps[i].launcher);
+    rt_sites_close(ex);
     for (int32_t i = 0; ex->inputs && i < ex->graph->n_inputs; i++)
         rt_free(ex->inputs[i].own);
     for (int32_t i = 0; ex->outputs && i < ex->graph->n_outputs; i++)
@@ -232,39 +263,64 @@ bool tec_executor_output_info(const tec_executor *ex, int i, tec_tensor_info *in
 
 int64_t tec_executor_pool_bytes(const tec_executor *ex)
 {
-    return ex ? ex->pool_capacity : 0;
+    int64_t bytes = ex ? ex->pool_capacity : 0;
+
+    for (int32_t i = 0; ex && i < ex->graph->n_sites; i++)
+        bytes += ex->sites[i].pool_capacity;
+    return bytes;
 }
 
 const DLTensor *tec_executor_output(const tec_executor *ex, int i)
 {
-    if (!ex || i < 0 || i >= ex->graph->n_outputs || !ex->shapes_ready || !ex->addresses_ready)
+    if (!ex || i < 0 || i >= ex->graph->n_outputs || !ex->shapes_ready || !ex->addresses_ready || ex->running)
         return NULL;
     return &ex->outputs[i].tensor;
 }
 
 /* ---- inputs and outputs ---- */
 
-static bool check_tensor(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, const char *kind, tec_error *err)
+/* Dtype and rank now; extents when shapes are planned, since other inputs may bind the symbols. */
+static bool check_type(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, const char *who,
+                       tec_error *err)
 {
     tec_tensor_info info;
-    char who[160], found[100];
+    char found[100];
 
-    snprintf(who, sizeof who, "%s '%s'", kind, d->name);
-    if (!rt_tensor_check(t, who, err))
-        return false;
     if (base_dtype_same(t->dtype, d->dtype) && t->ndim == d->rank)
         return true;
     describe(ex->graph, d, &info);
-    return rt_fail(err, TEC_INVALID, "%s: expected %s, found %s", who, info.text, tec_tensor_text(t, found, sizeof found));
+    return rt_fail(err, TEC_INVALID, "%s: expected %s, found %s", who, info.text,
+                   tec_tensor_text(t, found, sizeof found));
 }
 
-static bool check_binding(const DLTensor *t, const rt_port *p, const char *kind, const char *name, tec_error *err)
+/* A tensor whose bytes the executor reads or writes at each run. */
+static bool check_tensor(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, const char *kind,
+                         tec_error *err)
+{
+    char who[160];
+
+    snprintf(who, sizeof who, "%s '%s'", kind, d->name);
+    return rt_tensor_check(t, who, err) && check_type(ex, t, d, who, err);
+}
+
+/* An input that is copied now may lie on a device. */
+static bool check_copied(const tec_executor *ex, const DLTensor *t, const rt_tensor_desc *d, tec_error *err)
+{
+    char who[160];
+
+    snprintf(who, sizeof who, "input '%s'", d->name);
+    return rt_tensor_sane(t, who, err) && check_type(ex, t, d, who, err);
+}
+
+static bool check_binding(const DLTensor *t, const rt_port *p, const char *kind, const char *name,
+                          tec_error *err)
 {
     if (!tec_tensor_is_compact(t))
-        return rt_fail(err, TEC_INVALID, "%s '%s': expected compact row-major strides, found others", kind, name);
+        return rt_fail(err, TEC_INVALID, "%s '%s': expected compact row-major strides, found others", kind,
+                       name);
     if (tec_tensor_bytes(t) > 0 && (uintptr_t)rt_tensor_data(t) % (uintptr_t)p->alignment)
-        return rt_fail(err, TEC_INVALID, "%s '%s': expected an address that is a multiple of %lld, found %p", kind, name,
-                       (long long)p->alignment, (void *)rt_tensor_data(t));
+        return rt_fail(err, TEC_INVALID, "%s '%s': expected an address that is a multiple of %lld, found %p",
+                       kind, name, (long long)p->alignment, (void *)rt_tensor_data(t));
     return true;
 }
 
@@ -280,13 +336,22 @@ static void set_shape(tec_executor *ex, rt_port *p, const DLTensor *t)
     ex->shapes_ready = false;
 }
 
+/* While a run is under way its tensors are its own. */
+static bool check_idle(const tec_executor *ex, tec_error *err)
+{
+    return !ex || !ex->running ||
+           rt_fail(err, TEC_INVALID,
+                   "a run of this executor is under way: wait for it with tec_executor_wait");
+}
+
+/* Copies the tensor, so that the caller may reuse it at once. A new shape is planned at the next run. */
 bool tec_executor_set_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
 {
     rt_port *p;
     void *before;
 
-    if (!check_index(ex, i, tec_executor_n_inputs(ex), "input", err) ||
-        !check_tensor(ex, t, &ex->graph->inputs[i], "input", err))
+    if (!check_idle(ex, err) || !check_index(ex, i, tec_executor_n_inputs(ex), "input", err) ||
+        !check_copied(ex, t, &ex->graph->inputs[i], err))
         return false;
     p = &ex->inputs[i];
     before = p->tensor.data;
@@ -300,11 +365,12 @@ bool tec_executor_set_input(tec_executor *ex, int i, const DLTensor *t, tec_erro
     return tec_tensor_copy(&p->tensor, t, err);
 }
 
+/* Reads the caller's memory in place, which must stay until it is bound anew; NULL ends the binding. */
 bool tec_executor_bind_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
 {
     rt_port *p;
 
-    if (!check_index(ex, i, tec_executor_n_inputs(ex), "input", err))
+    if (!check_idle(ex, err) || !check_index(ex, i, tec_executor_n_inputs(ex), "input", err))
         return false;
     p = &ex->inputs[i];
     ex->addresses_ready = false;
@@ -324,12 +390,13 @@ bool tec_executor_bind_input(tec_executor *ex, int i, const DLTensor *t, tec_err
     return true;
 }
 
+/* Writes to the caller's memory in place; NULL ends the binding. */
 bool tec_executor_bind_output(tec_executor *ex, int i, const DLTensor *t, tec_error *err)
 {
     rt_port *p;
     size_t bytes;
 
-    if (!check_index(ex, i, tec_executor_n_outputs(ex), "output", err))
+    if (!check_idle(ex, err) || !check_index(ex, i, tec_executor_n_outputs(ex), "output", err))
         return false;
     p = &ex->outputs[i];
     if (t && (!check_tensor(ex, t, &ex->graph->outputs[i], "output", err) ||
@@ -342,7 +409,8 @@ bool tec_executor_bind_output(tec_executor *ex, int i, const DLTensor *t, tec_er
         p->bound = rt_tensor_data(t);
     if (bytes)
         memcpy(p->bound_shape, t->shape, bytes);
-    /* A bound output of the planned shape needs no new plan, so that binding another buffer for each run costs little. */
+    /* A bound output of the planned shape needs no new plan, so that binding another buffer for each run
+     * costs little. */
     if (!t || memcmp(p->shape, p->bound_shape, bytes) != 0)
         ex->shapes_ready = false;
     return true;
@@ -354,52 +422,107 @@ bool tec_executor_prepare(tec_executor *ex, tec_error *err)
 {
     if (!ex)
         return rt_fail(err, TEC_INVALID, "no executor");
+    if (!check_idle(ex, err))
+        return false;
     if (!ex->shapes_ready && !rt_plan_shapes(ex, err))
         return false;
     return ex->addresses_ready || rt_plan_addresses(ex, err);
 }
 
+/* Puts a step of a device into its stream; runs one of the host, once no copy touches main memory. */
 static bool run_step(tec_executor *ex, int32_t i, tec_error *err)
 {
-    const rt_step *s = &ex->steps[i];
+    const rt_step_desc *d = &ex->graph->steps[i];
+    rt_step *s = &ex->steps[i];
     int32_t status;
     char who[200];
 
-    if (!s->code) {
-        int64_t bytes = ex->values[ex->graph->steps[i].values[0]].bytes;
-
-        if (bytes > 0)
-            memmove(s->args[1], s->args[0], (size_t)bytes);
-        return true;
-    }
+    if (s->site)
+        return rt_launcher_run(&s->launcher, &s->site->stream, s->params, (rt_place){s->site->workspace, 0},
+                               s->dims, err);
+    if (!s->code)
+        return rt_site_copy(ex, d->values[0], d->values[1], err);
+    if (ex->graph->n_sites && !rt_sites_settle(ex, err))
+        return false;
     status = rt_env_call(&ex->env, s->code, s->args, s->dims);
     return status == 0 || rt_env_fail(&ex->env, status, rt_step_text(ex, i, who, sizeof who), err);
 }
 
-static bool run_observed(tec_executor *ex, int32_t i, tec_error *err)
+/* The device's own time for a step there. */
+static bool time_launches(tec_executor *ex, int32_t i, double *seconds, tec_error *err)
+{
+    rt_stream *stream = &ex->steps[i].site->stream;
+    const rt_device_kind *kind = stream->device->kind;
+    void *from = kind->mark(stream, err);
+    bool ok = from && run_step(ex, i, err);
+    void *to = ok ? kind->mark(stream, err) : NULL;
+
+    ok = kind->wait(stream, ok ? err : NULL) && to && kind->between(stream->device, from, to, seconds, err);
+    kind->drop_mark(stream->device, from);
+    kind->drop_mark(stream->device, to);
+    return ok;
+}
+
+static bool time_step(tec_executor *ex, int32_t i, double *seconds, tec_error *err)
 {
     double start = tec_clock();
 
-    if (!run_step(ex, i, err))
+    if (ex->steps[i].site)
+        return time_launches(ex, i, seconds, err);
+    if (!run_step(ex, i, err) || !rt_sites_settle(ex, err))
+        return false;
+    *seconds = tec_clock() - start;
+    return true;
+}
+
+/* Each step to its end, so that what is seen is that step's alone. */
+static bool run_observed(tec_executor *ex, int32_t i, tec_error *err)
+{
+    double seconds;
+
+    if (!time_step(ex, i, &seconds, err))
         return false;
     if (ex->profile)
-        rt_observe_time(ex, i, tec_clock() - start);
-    if (ex->kept)
-        rt_observe_keep(ex, i);
+        rt_observe_time(ex, i, seconds);
+    if (ex->kept && !rt_observe_keep(ex, i, err))
+        return false;
     return !ex->check_nan || rt_observe_nan(ex, i, err);
 }
 
-bool tec_executor_run(tec_executor *ex, tec_error *err)
+static bool run_steps(tec_executor *ex, tec_error *err)
 {
-    bool observed, ok = true;
-    unsigned mode;
+    bool observed = ex->profile || ex->kept || ex->check_nan, ok = true;
+    unsigned mode = rt_env_enter(&ex->env);
 
-    if (!tec_executor_prepare(ex, err))
-        return false;
-    observed = ex->profile || ex->kept || ex->check_nan;
-    mode = rt_env_enter(&ex->env);
     for (int32_t i = 0; i < ex->graph->n_steps && ok; i++)
         ok = observed ? run_observed(ex, i, err) : run_step(ex, i, err);
     rt_env_leave(&ex->env, mode);
     return ok;
+}
+
+bool tec_executor_run_async(tec_executor *ex, tec_error *err)
+{
+    if (!tec_executor_prepare(ex, err))
+        return false;
+    if (run_steps(ex, err)) {
+        ex->running = ex->graph->n_sites > 0;
+        return true;
+    }
+    rt_sites_wait(ex, NULL); /* the first error is the one to tell */
+    return false;
+}
+
+bool tec_executor_wait(tec_executor *ex, tec_error *err)
+{
+    if (!ex)
+        return rt_fail(err, TEC_INVALID, "no executor");
+    if (!ex->running)
+        return true;
+    ex->running = false;
+    return rt_sites_wait(ex, err);
+}
+
+bool tec_executor_run(tec_executor *ex, tec_error *err)
+{
+    return tec_executor_run_async(ex, err) && tec_executor_wait(ex, err);
 }

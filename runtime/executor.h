@@ -1,40 +1,47 @@
-/* runtime/executor.h -- the executor's inside, shared by executor.c (life, inputs, running), plan.c (what depends on shapes) and
- * observe.c (profile, kept values, NaNs).
+/* runtime/executor.h -- inside the room: the executor, shared by executor.c (life, inputs, running),
+ * plan.c (what depends on shapes) and observe.c (profile, kept values, NaNs).
  *
- * Invariant: `shapes_ready` says that everything derived from the inputs' shapes is up to date, `addresses_ready` the same of all
- * that is derived from addresses; running needs both, and changing an input or a binding clears what it must.
+ * Invariant: `shapes_ready` says that everything derived from the inputs' shapes is up to date,
+ * `addresses_ready` the same of all that is derived from addresses; running needs both, and changing an input
+ * or a binding clears what it must.
  */
 #ifndef RUNTIME_EXECUTOR_H
 #define RUNTIME_EXECUTOR_H
 
 #include "runtime/alloc.h"
 #include "runtime/env.h"
+#include "runtime/launch.h"
 #include "runtime/module.h"
+#include "runtime/site.h"
 
 /* An input or an output: where its bytes are. */
 typedef struct {
     int64_t shape[RT_MAX_RANK];
-    DLTensor tensor;   /* over `shape`; data as below */
-    void *own;         /* 64-byte aligned; grows */
+    DLTensor tensor; /* over `shape`; data as below */
+    void *own;       /* 64-byte aligned; grows */
     int64_t own_size;
-    void *bound;       /* the user's bytes */
+    void *bound; /* the user's bytes */
     bool is_bound;
-    bool is_set;       /* an input has a shape; an output that is bound has the user's in bound_shape */
+    bool is_set; /* an input has a shape; an output that is bound has the user's in bound_shape */
     int64_t bound_shape[RT_MAX_RANK];
     int64_t alignment; /* that the steps which use it ask */
 } rt_port;
 
 typedef struct {
     int64_t offset, bytes;
-    void *address;
+    void *address;   /* in main memory */
+    rt_place place;  /* at a site */
     DLTensor tensor; /* for the observers */
     int64_t shape[RT_MAX_RANK];
 } rt_value;
 
 typedef struct {
-    tec_kernel_fn *code; /* NULL: a copy */
+    tec_kernel_fn *code; /* NULL: a copy, or a function of a device */
     void **args;
     int64_t *dims;
+    rt_site *site; /* of a function of a device; else NULL */
+    rt_launcher launcher;
+    rt_launch_param *params; /* for the launcher */
 } rt_step;
 
 enum { RT_SAMPLES = 256 };
@@ -67,10 +74,13 @@ struct tec_executor {
     char *pool;
     int64_t pool_size, pool_capacity;
     bool shapes_ready, addresses_ready;
+    bool running;   /* a run was begun and not waited for */
+    rt_site *sites; /* [graph->n_sites] */
     bool check_nan;
     rt_step_profile *profile; /* [n_steps]; NULL: off */
     rt_kept_value *kept;      /* [n_kept]; NULL: off */
     int32_t n_kept;
+    void *fetched; /* room for a value of a device in main memory, where NaNs are looked for */
 };
 
 /* "step 3 'Conv+Relu' (conv1, relu1)", cut to size; gives buffer. */
@@ -86,7 +96,8 @@ bool rt_observe_open(tec_executor *ex, const tec_run_options *options, tec_error
 void rt_observe_close(tec_executor *ex);
 bool rt_observe_plan(tec_executor *ex, tec_error *err); /* after shapes changed */
 void rt_observe_time(tec_executor *ex, int32_t step, double seconds);
-void rt_observe_keep(tec_executor *ex, int32_t step);
-bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err); /* false with an error where one was written */
+bool rt_observe_keep(tec_executor *ex, int32_t step, tec_error *err);
+/* false with an error where one was written */
+bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err);
 
 #endif

@@ -1,8 +1,9 @@
-/* file.c -- opens a module file and holds every byte of it against what it claims to be.
+/* file.c -- opens a module file, or its bytes in memory, and holds every byte of it against what it claims to
+ * be.
  *
- * Footer, then table, then the shared object and the metadata by their checksums, then the description as a whole: nothing is
- * allocated for a count or a size before it has been held against the size of the file. The weights' place is checked always,
- * their bytes on request.
+ * Footer, then table, then the shared object and the metadata by their checksums, then the description as a
+ * whole: nothing is allocated for a count or a size before it has been held against the size of the file. The
+ * weights' place is checked always, their bytes on request.
  */
 #include "runtime/file.h"
 
@@ -14,9 +15,7 @@
 
 typedef struct {
     rt_file *out;
-    const char *path;
-    int fd;
-    uint64_t size;
+    rt_source source;
     rt_footer footer;
     rt_section section[RT_SECTION_END];
     const rt_section *of[RT_SECTION_END]; /* by kind; NULL: absent */
@@ -24,58 +23,66 @@ typedef struct {
     tec_error *err;
 } reader;
 
-#define DAMAGED(r, fmt, ...) rt_fail((r)->err, TEC_INVALID, "%s: damaged module: " fmt, (r)->path, __VA_ARGS__)
+#define DAMAGED(r, fmt, ...)                                                                                 \
+    rt_fail((r)->err, TEC_INVALID, "%s: damaged module: " fmt, (r)->source.name, __VA_ARGS__)
 
-static int open_regular(const char *path, uint64_t *size, tec_error *err)
+static bool open_regular(rt_source *s, const char *path, tec_error *err)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    if (fd < 0)
-        return rt_fail_io(err, path, "open it", errno), -1;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return rt_fail(err, TEC_IO, "%s: is not a file", path), -1;
+    *s = (rt_source){.name = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (s->fd < 0)
+        return rt_fail_io(err, path, "open it", errno);
+    if (fstat(s->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(s->fd);
+        return rt_fail(err, TEC_IO, "%s: is not a file", path);
     }
-    *size = (uint64_t)st.st_size;
-    return fd;
+    s->size = (uint64_t)st.st_size;
+    return true;
 }
 
 /* ---- footer and table ---- */
 
+/* Versions first, so that a newer file is reported as newer and not as damaged. */
 static bool check_footer(reader *r)
 {
     const rt_footer *f = &r->footer;
 
     if (f->version != RT_FORMAT_VERSION)
-        return rt_fail(r->err, TEC_UNSUPPORTED, "%s: module format version %u; this runtime reads version %d", r->path,
-                       f->version, RT_FORMAT_VERSION);
+        return rt_fail(r->err, TEC_UNSUPPORTED, "%s: module format version %u; this runtime reads version %d",
+                       r->source.name, f->version, RT_FORMAT_VERSION);
     if (f->abi != TEC_KERNEL_ABI)
-        return rt_fail(r->err, TEC_UNSUPPORTED, "%s: kernels of ABI version %u; this runtime calls version %d", r->path, f->abi,
+        return rt_fail(r->err, TEC_UNSUPPORTED,
+                       "%s: kernels of ABI version %u; this runtime calls version %d", r->source.name, f->abi,
                        TEC_KERNEL_ABI);
-    if (f->file_size != r->size)
-        return DAMAGED(r, "says that it has %llu bytes, has %llu", (unsigned long long)f->file_size, (unsigned long long)r->size);
+    if (f->file_size != r->source.size)
+        return DAMAGED(r, "says that it has %llu bytes, has %llu", (unsigned long long)f->file_size,
+                       (unsigned long long)r->source.size);
     if (f->n_sections >= RT_SECTION_END)
         return DAMAGED(r, "has %llu sections", (unsigned long long)f->n_sections);
-    if (f->table_offset > r->size || r->size - f->table_offset != f->n_sections * RT_ROW_BYTES + RT_FOOTER_BYTES ||
+    if (f->table_offset > r->source.size ||
+        r->source.size - f->table_offset != f->n_sections * RT_ROW_BYTES + RT_FOOTER_BYTES ||
         f->elf_size > f->table_offset)
         return DAMAGED(r, "%s", "its section table does not lie before its footer");
     return true;
 }
 
+/* The footer lies at the end of the file, behind the shared object and the sections. */
 static bool read_footer(reader *r)
 {
     rt_blob bytes = {0};
     rt_footer_state state;
 
-    if (r->size < RT_FOOTER_BYTES)
-        return rt_fail(r->err, TEC_INVALID, "%s: not a module: %llu bytes are too few", r->path, (unsigned long long)r->size);
-    if (!rt_blob_read(&bytes, r->fd, r->size - RT_FOOTER_BYTES, RT_FOOTER_BYTES, r->path, r->err))
+    if (r->source.size < RT_FOOTER_BYTES)
+        return rt_fail(r->err, TEC_INVALID, "%s: not a module: %llu bytes are too few", r->source.name,
+                       (unsigned long long)r->source.size);
+    if (!rt_blob_read(&bytes, &r->source, r->source.size - RT_FOOTER_BYTES, RT_FOOTER_BYTES, r->err))
         return false;
     state = rt_footer_read(&r->footer, bytes.data);
     rt_blob_free(&bytes);
     if (state == RT_FOOTER_ABSENT)
-        return rt_fail(r->err, TEC_INVALID, "%s: not a module, or cut off: there is no footer at its end", r->path);
+        return rt_fail(r->err, TEC_INVALID, "%s: not a module, or cut off: there is no footer at its end",
+                       r->source.name);
     if (state == RT_FOOTER_DAMAGED)
         return DAMAGED(r, "%s", "its footer does not match its checksum");
     return check_footer(r);
@@ -96,6 +103,7 @@ static bool check_row(reader *r, uint64_t i, uint64_t end)
     return true;
 }
 
+/* Sections lie in order without overlaps or holes, and the required ones are there. */
 static bool check_rows(reader *r, const uint8_t *rows)
 {
     uint64_t end = r->footer.elf_size;
@@ -123,7 +131,7 @@ static bool read_table(reader *r)
 
     if (r->footer.n_sections == 0)
         return DAMAGED(r, "%s", "has no sections");
-    if (!rt_blob_read(&rows, r->fd, r->footer.table_offset, r->footer.n_sections * RT_ROW_BYTES, r->path, r->err))
+    if (!rt_blob_read(&rows, &r->source, r->footer.table_offset, r->footer.n_sections * RT_ROW_BYTES, r->err))
         return false;
     ok = check_rows(r, rows.data);
     rt_blob_free(&rows);
@@ -136,7 +144,7 @@ static bool read_elf(reader *r)
 {
     rt_blob *elf = &r->out->elf;
 
-    if (!rt_blob_map(elf, r->fd, 0, r->footer.elf_size, r->path, r->err))
+    if (!rt_blob_map(elf, &r->source, 0, r->footer.elf_size, r->err))
         return false;
     if (rt_checksum(elf->data, r->footer.elf_size) != r->footer.elf_checksum)
         return DAMAGED(r, "%s", "its code does not match its checksum");
@@ -149,12 +157,13 @@ static bool check_gap(reader *r, uint64_t begin, uint64_t end)
     rt_blob gap = {0};
     bool zero = true;
 
-    if (!rt_blob_read(&gap, r->fd, begin, end - begin, r->path, r->err))
+    if (!rt_blob_read(&gap, &r->source, begin, end - begin, r->err))
         return false;
     for (uint64_t i = 0; i < end - begin; i++)
         zero = zero && gap.data[i] == 0;
     rt_blob_free(&gap);
-    return zero || DAMAGED(r, "bytes %llu to %llu are not zero", (unsigned long long)begin, (unsigned long long)end);
+    return zero ||
+           DAMAGED(r, "bytes %llu to %llu are not zero", (unsigned long long)begin, (unsigned long long)end);
 }
 
 static bool check_gaps(reader *r)
@@ -185,10 +194,11 @@ static bool decode_section(reader *r, rt_section_kind kind)
     if (rt_module_decode(&r->out->desc, kind, section_bytes(r, s), s->size, &r->out->arena, &inner))
         return true;
     if (inner.status == TEC_NO_MEMORY)
-        return rt_fail(r->err, inner.status, "%s: %s", r->path, inner.text);
+        return rt_fail(r->err, inner.status, "%s: %s", r->source.name, inner.text);
     return DAMAGED(r, "section '%s' %s", rt_section_name(kind), inner.text);
 }
 
+/* All sections of metadata are one range, which is read at once and decoded section by section. */
 static bool read_metadata(reader *r)
 {
     const rt_section *last = r->of[r->of[RT_SECTION_BESIDE] ? RT_SECTION_BESIDE : RT_SECTION_LAST];
@@ -197,23 +207,30 @@ static bool read_metadata(reader *r)
 
     if (r->of[RT_SECTION_BESIDE] && r->of[RT_SECTION_WEIGHTS])
         return DAMAGED(r, "%s", "its weights are both inside and beside it");
-    if (!rt_blob_read(&r->out->meta, r->fd, begin, last->offset + last->size - begin, r->path, r->err))
+    if (!rt_blob_read(&r->out->meta, &r->source, begin, last->offset + last->size - begin, r->err))
         return false;
     for (int kind = RT_SECTION_INFO; kind <= RT_SECTION_LAST; kind++)
         if (!decode_section(r, (rt_section_kind)kind))
             return false;
     if (!rt_module_check(&r->out->desc, &inner))
-        return DAMAGED(r, "%s", inner.text);
-    return (!rt_has_host_code(&r->out->desc) || r->footer.elf_size > 0) || DAMAGED(r, "%s", "has functions but no code");
+        return inner.status == TEC_NO_MEMORY
+                   ? rt_fail(r->err, inner.status, "%s: %s", r->source.name, inner.text)
+                   : DAMAGED(r, "%s", inner.text);
+    return (!rt_has_host_code(&r->out->desc) || r->footer.elf_size > 0) ||
+           DAMAGED(r, "%s", "has functions but no code");
 }
 
 /* ---- weights ---- */
 
-static bool load_weights(reader *r, int fd, uint64_t offset, uint64_t size, const char *path)
+/* Weights of a file stay where they are unless the caller wants a copy; those in the caller's memory are
+ * copied. */
+static bool load_weights(reader *r, const rt_source *from, uint64_t offset, uint64_t size)
 {
     if (r->options && r->options->copy_weights)
-        return rt_blob_read_huge(&r->out->weights, fd, offset, size, path, r->err);
-    return rt_blob_map(&r->out->weights, fd, offset, size, path, r->err);
+        return rt_blob_read_huge(&r->out->weights, from, offset, size, r->err);
+    if (from->bytes)
+        return rt_blob_read(&r->out->weights, from, offset, size, r->err);
+    return rt_blob_map(&r->out->weights, from, offset, size, r->err);
 }
 
 static bool verify_weights(reader *r, uint64_t checksum, const char *path)
@@ -223,7 +240,8 @@ static bool verify_weights(reader *r, uint64_t checksum, const char *path)
     if (!r->options || !r->options->verify_weights)
         return true;
     if (rt_weights_checksum(&r->out->desc, r->out->weights.data, &padded) != checksum || !padded)
-        return rt_fail(r->err, TEC_INVALID, "%s: damaged module: its weights do not match their checksum", path);
+        return rt_fail(r->err, TEC_INVALID, "%s: damaged module: its weights do not match their checksum",
+                       path);
     return true;
 }
 
@@ -237,52 +255,57 @@ static bool read_inside(reader *r)
                        (unsigned long long)size);
     if (!s)
         return true;
-    return load_weights(r, r->fd, s->offset, s->size, r->path) && verify_weights(r, s->checksum, r->path);
+    return load_weights(r, &r->source, s->offset, s->size) && verify_weights(r, s->checksum, r->source.name);
 }
 
 /* The path of the file that is called `name` in the module's folder. */
 static char *path_beside(const reader *r, const char *name)
 {
-    const char *slash = strrchr(r->path, '/');
-    size_t folder = slash ? (size_t)(slash - r->path) + 1 : 0;
+    const char *slash = strrchr(r->source.name, '/');
+    size_t folder = slash ? (size_t)(slash - r->source.name) + 1 : 0;
     char *path = rt_alloc(folder + strlen(name) + 1, r->err);
 
     if (path) {
-        memcpy(path, r->path, folder);
+        memcpy(path, r->source.name, folder);
         strcpy(path + folder, name);
     }
     return path;
 }
 
-static bool check_beside(reader *r, int fd, uint64_t file_size, const rt_beside *b, const char *path)
+/* The weights' file must be the one that the module was written with: its header is compared by checksum. */
+static bool check_beside(reader *r, const rt_source *file, const rt_beside *b)
 {
     rt_blob head = {0};
     bool same;
 
-    if (b->offset > file_size || file_size - b->offset != b->size || b->offset % RT_WEIGHT_ALIGN)
-        return rt_fail(r->err, TEC_INVALID, "%s: has %llu bytes; '%s' expects weights of %llu bytes from %llu on", path,
-                       (unsigned long long)file_size, r->path, (unsigned long long)b->size, (unsigned long long)b->offset);
-    if (!rt_blob_map(&head, fd, 0, b->offset, path, r->err))
+    if (b->offset > file->size || file->size - b->offset != b->size || b->offset % RT_WEIGHT_ALIGN)
+        return rt_fail(r->err, TEC_INVALID,
+                       "%s: has %llu bytes; '%s' expects weights of %llu bytes from %llu on", file->name,
+                       (unsigned long long)file->size, r->source.name, (unsigned long long)b->size,
+                       (unsigned long long)b->offset);
+    if (!rt_blob_map(&head, file, 0, b->offset, r->err))
         return false;
     same = rt_checksum(head.data, b->offset) == b->head_checksum;
     rt_blob_free(&head);
-    return same || rt_fail(r->err, TEC_INVALID, "%s: holds other weights than those that '%s' was made with", path, r->path);
+    return same || rt_fail(r->err, TEC_INVALID, "%s: holds other weights than those that '%s' was made with",
+                           file->name, r->source.name);
 }
 
 static bool open_beside(reader *r, const rt_beside *b, const char *path)
 {
-    uint64_t size;
-    int fd = open_regular(path, &size, r->err);
+    rt_source file;
     bool ok;
 
-    if (fd < 0)
+    if (!open_regular(&file, path, r->err))
         return false;
-    ok = check_beside(r, fd, size, b, path) && load_weights(r, fd, b->offset, b->size, path) &&
+    ok = check_beside(r, &file, b) && load_weights(r, &file, b->offset, b->size) &&
          verify_weights(r, b->checksum, path);
-    close(fd);
+    close(file.fd);
     return ok;
 }
 
+/* Finds the file of weights beside the module by its name alone: a module cannot name a file in another
+ * folder. */
 static bool read_beside(reader *r)
 {
     const rt_section *s = r->of[RT_SECTION_BESIDE];
@@ -290,9 +313,14 @@ static bool read_beside(reader *r)
     char *path;
     bool ok;
 
-    if (rt_checksum(section_bytes(r, s), s->size) != s->checksum || !rt_beside_decode(&b, section_bytes(r, s), s->size, NULL) ||
-        !b.name || !*b.name || strchr(b.name, '/') || b.size != rt_weights_size(&r->out->desc))
+    if (rt_checksum(section_bytes(r, s), s->size) != s->checksum ||
+        !rt_beside_decode(&b, section_bytes(r, s), s->size, NULL) || !b.name || !*b.name ||
+        strchr(b.name, '/') || b.size != rt_weights_size(&r->out->desc))
         return DAMAGED(r, "%s", "it does not say well where its weights are");
+    if (r->source.bytes)
+        return rt_fail(r->err, TEC_UNSUPPORTED,
+                       "%s: its weights lie in a file of their own, '%s': open the module by its path",
+                       r->source.name, b.name);
     path = path_beside(r, b.name);
     ok = path && open_beside(r, &b, path);
     rt_free(path);
@@ -328,18 +356,29 @@ static bool read_all(reader *r)
 
 bool rt_file_open(rt_file *f, const char *path, const tec_module_options *options, tec_error *err)
 {
-    reader r = {.out = f, .path = path, .options = options, .err = err};
+    reader r = {.out = f, .options = options, .err = err};
     bool ok;
 
     *f = (rt_file){0};
-    r.fd = open_regular(path, &r.size, err);
-    if (r.fd < 0)
+    if (!open_regular(&r.source, path, err))
         return false;
     ok = read_all(&r);
-    close(r.fd);
+    close(r.source.fd);
     if (!ok)
         rt_file_close(f);
     return ok;
+}
+
+bool rt_file_open_bytes(rt_file *f, const void *data, size_t size, const tec_module_options *options,
+                        tec_error *err)
+{
+    reader r = {.out = f, .source = {"module in memory", size, data, -1}, .options = options, .err = err};
+
+    *f = (rt_file){0};
+    if (read_all(&r))
+        return true;
+    rt_file_close(f);
+    return false;
 }
 
 void rt_file_close(rt_file *f)

@@ -1,4 +1,5 @@
-/* runtime/file.h -- the frame of a module file, shared by its writer and its reader: footer, section table, checksums.
+/* runtime/file.h -- inside the room: the frame of a module file, shared by its writer and its reader:
+ * footer, section table, checksums.
  *
  *     [ELF shared object] [zeros] [section] [zeros] [section] ... [section table] [footer]
  *
@@ -12,7 +13,7 @@
 #include "runtime/format.h"
 
 enum {
-    RT_FORMAT_VERSION = 2,
+    RT_FORMAT_VERSION = 4,
     RT_FOOTER_BYTES = 72,
     RT_ROW_BYTES = 32,
     RT_PAGE = 4096, /* the weights begin at a multiple; so do the sections as a whole */
@@ -37,8 +38,8 @@ void rt_section_write(const rt_section *s, uint8_t bytes[RT_ROW_BYTES]);
 rt_section rt_section_read(const uint8_t bytes[RT_ROW_BYTES]);
 
 uint64_t rt_checksum(const void *data, size_t size);
-/* Over the constants' bytes alone, in their order; *padded says whether the bytes between them are zero, where `weights` holds
- * them all as in the file. weights NULL: the bytes behind each constant's `data`. */
+/* Over the constants' bytes alone, in their order; *padded says whether the bytes between them are zero,
+ * where `weights` holds them all as in the file. weights NULL: the bytes behind each constant's `data`. */
 uint64_t rt_weights_checksum(const rt_module_desc *m, const uint8_t *weights, bool *padded);
 uint64_t rt_weights_size(const rt_module_desc *m);
 const char *rt_section_name(uint64_t kind);
@@ -71,26 +72,40 @@ typedef struct {
     size_t length;
     enum { RT_BLOB_NONE, RT_BLOB_MAPPED, RT_BLOB_ALLOCATED } how;
 } rt_blob;
-bool rt_blob_map(rt_blob *b, int fd, uint64_t offset, uint64_t size, const char *path, tec_error *err);
-bool rt_blob_read(rt_blob *b, int fd, uint64_t offset, uint64_t size, const char *path, tec_error *err);
+/* Where the bytes come from: an open file, or the caller's memory. */
+typedef struct {
+    const char *name; /* in messages */
+    uint64_t size;
+    const uint8_t *bytes; /* NULL: a file */
+    int fd;
+} rt_source;
+
+/* Of memory: a view of the source's bytes, which must stay while the view is used. */
+bool rt_blob_map(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
+bool rt_blob_read(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
 /* Read to huge pages where the system has some. */
-bool rt_blob_read_huge(rt_blob *b, int fd, uint64_t offset, uint64_t size, const char *path, tec_error *err);
+bool rt_blob_read_huge(rt_blob *b, const rt_source *from, uint64_t offset, uint64_t size, tec_error *err);
 void rt_blob_free(rt_blob *b);
 
 /* A module file, opened and checked; `desc` points into it. */
 typedef struct {
     rt_module_desc desc;
     rt_arena arena;
-    rt_blob meta;    /* the bytes of the metadata sections */
-    rt_blob elf;     /* mapped; given back once the code is loaded */
+    rt_blob meta; /* the bytes of the metadata sections */
+    rt_blob elf;  /* mapped; given back once the code is loaded */
     rt_blob weights;
 } rt_file;
 bool rt_file_open(rt_file *f, const char *path, const tec_module_options *options, tec_error *err);
+/* The same of a file's bytes in memory. They are copied, but for `elf`, which is a view of them. */
+bool rt_file_open_bytes(rt_file *f, const void *data, size_t size, const tec_module_options *options,
+                        tec_error *err);
 void rt_file_close(rt_file *f);
 /* Points each constant at its bytes. The constants are the arena's, or another copy that may be changed. */
 void rt_place_constants(const rt_module_desc *m, const uint8_t *weights);
 
 /* The loaded code of a module file: what dlclose takes. The file's first bytes must be those of `elf`. */
 void *rt_code_open(const char *path, const rt_blob *elf, tec_error *err);
+/* The same of code that lies in memory alone; `name` is for messages. */
+void *rt_code_open_bytes(const char *name, const rt_blob *elf, tec_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* frame.c -- the frame of a module file: footer, section rows, checksums, and a sink that writes whole files or none. */
+/* frame.c -- the frame of a module file: footer, section rows, checksums, and a sink that writes whole files
+ * or none. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static uint64_t get_number(const uint8_t *from, int bytes)
 
 void rt_footer_write(const rt_footer *f, uint8_t bytes[RT_FOOTER_BYTES])
 {
-    const uint64_t words[] = {f->file_size, f->elf_size, f->elf_checksum, f->table_offset, f->n_sections, f->table_checksum};
+    const uint64_t words[] = {f->file_size,    f->elf_size,   f->elf_checksum,
+                              f->table_offset, f->n_sections, f->table_checksum};
 
     memcpy(bytes, magic, sizeof magic);
     put_number(bytes + 8, f->version, 4);
@@ -39,9 +41,11 @@ void rt_footer_write(const rt_footer *f, uint8_t bytes[RT_FOOTER_BYTES])
     put_number(bytes + 64, rt_checksum(bytes, 64), 8);
 }
 
+/* Tells apart "no module at all" (no magic) from "a damaged one" (wrong checksum). */
 rt_footer_state rt_footer_read(rt_footer *f, const uint8_t bytes[RT_FOOTER_BYTES])
 {
-    uint64_t *words[] = {&f->file_size, &f->elf_size, &f->elf_checksum, &f->table_offset, &f->n_sections, &f->table_checksum};
+    uint64_t *words[] = {&f->file_size,    &f->elf_size,   &f->elf_checksum,
+                         &f->table_offset, &f->n_sections, &f->table_checksum};
 
     if (memcmp(bytes, magic, sizeof magic) != 0)
         return RT_FOOTER_ABSENT;
@@ -64,12 +68,14 @@ void rt_section_write(const rt_section *s, uint8_t bytes[RT_ROW_BYTES])
 
 rt_section rt_section_read(const uint8_t bytes[RT_ROW_BYTES])
 {
-    return (rt_section){get_number(bytes, 8), get_number(bytes + 8, 8), get_number(bytes + 16, 8), get_number(bytes + 24, 8)};
+    return (rt_section){get_number(bytes, 8), get_number(bytes + 8, 8), get_number(bytes + 16, 8),
+                        get_number(bytes + 24, 8)};
 }
 
 const char *rt_section_name(uint64_t kind)
 {
-    static const char *const names[RT_SECTION_END] = {NULL, "info", "functions", "constants", "graphs", "code", "weights", "beside"};
+    static const char *const names[RT_SECTION_END] = {NULL,   "info",    "functions", "constants", "graphs",
+                                                      "code", "program", "weights",   "beside"};
 
     return kind < RT_SECTION_END && names[kind] ? names[kind] : "unknown";
 }
@@ -88,6 +94,8 @@ static bool all_zero(const uint8_t *data, uint64_t n)
     return n == 0;
 }
 
+/* The checksum of all constants in order, taken from their own data or from a file's bytes (`weights`).
+ * *padded: the bytes between them are zero, as the writer leaves them. */
 uint64_t rt_weights_checksum(const rt_module_desc *m, const uint8_t *weights, bool *padded)
 {
     uint64_t sum = BASE_HASH_SEED, end = 0;
@@ -123,14 +131,6 @@ uint64_t rt_weights_size(const rt_module_desc *m)
 
 enum { MAX_ATTEMPTS = 100 };
 
-/* A device or a pipe is written into; a file renamed to its name would take its place. */
-static bool is_special(const char *path)
-{
-    struct stat s;
-
-    return stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
-}
-
 static bool open_special(rt_sink *s)
 {
     s->fd = open(s->path, O_WRONLY | O_CLOEXEC);
@@ -156,7 +156,7 @@ bool rt_sink_open(rt_sink *s, const char *path, tec_error *err)
     size_t size = strlen(path) + 48;
 
     *s = (rt_sink){.path = path, .fd = -1, .err = err};
-    if (is_special(path))
+    if (base_is_special(path))
         return open_special(s);
     s->temporary = rt_alloc(size, err);
     if (s->temporary && open_temporary(s, size))
@@ -170,6 +170,7 @@ rt_sink rt_sink_bytes(rt_bytes *bytes, tec_error *err)
     return (rt_sink){.path = "module in memory", .bytes = bytes, .fd = -1, .err = err};
 }
 
+/* After a failure nothing more is written; rt_sink_close reports it. */
 void rt_sink_put(rt_sink *s, const void *data, size_t n)
 {
     const char *from = data;
@@ -203,6 +204,7 @@ void rt_sink_pad(rt_sink *s, uint64_t align)
         rt_sink_put(s, zeros, align - s->at % align);
 }
 
+/* Renames the finished file to its name, or removes it: nobody sees half a file. */
 bool rt_sink_close(rt_sink *s)
 {
     if (s->bytes)

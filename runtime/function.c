@@ -1,7 +1,8 @@
 /* function.c -- one function of a module, called on tensors with every check that the metadata allows.
  *
- * The order of the checks: each argument by itself; symbols take their values from dimensions (runtime/solve.h); then each
- * shape as a whole, the conditions, strides, alignment, overlap. So a message can show the values that the symbols took.
+ * The order of the checks: each argument by itself; symbols take their values from dimensions
+ * (runtime/solve.h); then each shape as a whole, the conditions, strides, alignment, overlap. So a message
+ * can show the values that the symbols took.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,14 +29,15 @@ struct tec_function {
     const rt_function_desc *desc;
     tec_kernel_fn *code;
     rt_env env;
-    int64_t *symbols; /* [n_symbols] values in the call under way */
+    int64_t *symbols;       /* [n_symbols] values in the call under way */
     rt_solution *solutions; /* [n_symbols] where they come from */
-    void **args;      /* [n_params] */
-    device_part on;   /* of a function of a device */
+    void **args;            /* [n_params] */
+    device_part on;         /* of a function of a device */
 };
 
 /* ---- making ---- */
 
+/* By name, or the only one where no name is given; -1 with an error. */
 static int find_function(const tec_module *m, const char *name, tec_error *err)
 {
     const rt_module_desc *d = rt_module_describe(m);
@@ -64,7 +66,8 @@ static bool check_symbols(tec_function *f, tec_error *err)
         for (int k = 0; k < n; k++)
             told = told || f->solutions[k].symbol == i;
         if (!told)
-            return rt_fail(err, TEC_INVALID, "%s: no dimension of a parameter tells the value of '%s'", d->name, d->symbols[i]);
+            return rt_fail(err, TEC_INVALID, "%s: no dimension of a parameter tells the value of '%s'",
+                           d->name, d->symbols[i]);
     }
     return true;
 }
@@ -75,7 +78,8 @@ static bool open_device(tec_function *f, tec_device *chosen, tec_error *err)
     bool ok;
 
     f->on.params = rt_alloc_array(f->desc->n_params, sizeof *f->on.params, err);
-    ok = d && f->on.params && rt_launcher_open(&f->on.launcher, f->module, f->desc, d, err) && rt_stream_open(&f->on.stream, d, err);
+    ok = d && f->on.params && rt_launcher_open(&f->on.launcher, f->module, f->desc, d, err) &&
+         rt_stream_open(&f->on.stream, d, err);
     tec_device_free(d);
     return ok;
 }
@@ -99,10 +103,13 @@ static bool set_up(tec_function *f, const tec_run_options *options, tec_error *e
     f->solutions = rt_alloc_array(f->desc->n_symbols, sizeof *f->solutions, err);
     f->args = rt_alloc_array(f->desc->n_params, sizeof *f->args, err);
     return f->symbols && f->solutions && f->args && check_symbols(f, err) &&
-           (f->desc->device ? open_device(f, options ? options->device : NULL, err) : rt_env_open(&f->env, options, strict, err));
+           (f->desc->device ? open_device(f, options ? options->device : NULL, err)
+                            : rt_env_open(&f->env, options, strict, err));
 }
 
-tec_function *tec_function_new(tec_module *m, const char *name, const tec_run_options *options, tec_error *err)
+/* NULL with an error. The function keeps the module; it may be used by one thread at a time. */
+tec_function *tec_function_new(tec_module *m, const char *name, const tec_run_options *options,
+                               tec_error *err)
 {
     tec_function *f;
     int i;
@@ -145,12 +152,35 @@ const char *tec_function_param_text(const tec_function *f, int i, char *buffer, 
     char shape[200];
     const rt_param_desc *p;
 
-    if (!f || i < 0 || i >= f->desc->n_params)
+    if (!f || i < 0 || i >= f->desc->n_params || !buffer)
         return NULL;
     p = &f->desc->params[i];
     snprintf(buffer, size, "%s: %s", p->name,
              rt_shape_text(p->dtype, p->shape, p->rank, f->desc->symbols, shape, sizeof shape));
     return buffer;
+}
+
+/* Extents that depend on symbols are -1; the text shows them as expressions. */
+bool tec_function_param_info(const tec_function *f, int i, tec_param_info *info, tec_error *err)
+{
+    const rt_param_desc *p;
+
+    if (!f)
+        return rt_fail(err, TEC_INVALID, "no function");
+    if (i < 0 || i >= f->desc->n_params || !info)
+        return rt_fail(err, TEC_INVALID, info ? "parameter %d of %d" : "no place for parameter %d of %d", i,
+                       (int)f->desc->n_params);
+    p = &f->desc->params[i];
+    *info = (tec_param_info){.name = p->name,
+                             .dtype = p->dtype,
+                             .ndim = p->rank,
+                             .is_output = p->is_output,
+                             .is_scalar = p->kind == RT_PARAM_SCALAR};
+    for (int32_t k = 0; k < p->rank; k++)
+        if (!rt_dim_is_const(p->shape[k], &info->shape[k]))
+            info->shape[k] = -1;
+    rt_shape_text(p->dtype, p->shape, p->rank, f->desc->symbols, info->text, sizeof info->text);
+    return true;
 }
 
 /* ---- checking the arguments of a call ---- */
@@ -173,10 +203,11 @@ static bool refuse_shape(const tec_function *f, int32_t i, const DLTensor *t, bo
 
     where[0] = '\0';
     if (bound)
-        rt_where_text(p->shape, p->rank, f->desc->symbols, f->symbols, f->desc->n_symbols, where, sizeof where);
+        rt_where_text(p->shape, p->rank, f->desc->symbols, f->symbols, f->desc->n_symbols, where,
+                      sizeof where);
     return rt_fail(err, TEC_INVALID, "%s: expected %s%s, found %s", name_argument(f, i, who),
-                   rt_shape_text(p->dtype, p->shape, p->rank, f->desc->symbols, expected, sizeof expected), where,
-                   tec_tensor_text(t, found, sizeof found));
+                   rt_shape_text(p->dtype, p->shape, p->rank, f->desc->symbols, expected, sizeof expected),
+                   where, tec_tensor_text(t, found, sizeof found));
 }
 
 /* A tensor that makes sense, and lies where the function reads it. */
@@ -192,8 +223,8 @@ static bool check_place(const tec_function *f, int32_t i, const DLTensor *t, tec
         return false;
     if (t->device.device_type == (int32_t)d->kind->type && t->device.device_id == d->index)
         return true;
-    return rt_fail(err, TEC_INVALID, "%s: expected a tensor on %s, found one on %s", name_argument(f, i, who), d->info.name,
-                   rt_device_text(t->device, found, sizeof found));
+    return rt_fail(err, TEC_INVALID, "%s: expected a tensor on %s, found one on %s", name_argument(f, i, who),
+                   d->info.name, rt_device_text(t->device, found, sizeof found));
 }
 
 static bool check_argument(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
@@ -219,14 +250,17 @@ static bool check_shape(tec_function *f, int32_t i, const DLTensor *t, tec_error
            refuse_shape(f, i, t, true, err);
 }
 
+/* Where the function asks for strides the tensor must have exactly these, otherwise it must be compact.
+ * Dimensions of one element may have any stride. */
 static bool check_strides(tec_function *f, int32_t i, const DLTensor *t, tec_error *err)
 {
     const rt_param_desc *p = &f->desc->params[i];
     label who;
 
     if (!p->strides)
-        return tec_tensor_is_compact(t) || rt_fail(err, TEC_INVALID, "%s: expected compact row-major strides, found others",
-                                                   name_argument(f, i, who));
+        return tec_tensor_is_compact(t) ||
+               rt_fail(err, TEC_INVALID, "%s: expected compact row-major strides, found others",
+                       name_argument(f, i, who));
     for (int32_t k = 0; k < p->rank; k++) {
         int64_t expected, found = t->strides ? t->strides[k] : 1;
 
@@ -235,8 +269,8 @@ static bool check_strides(tec_function *f, int32_t i, const DLTensor *t, tec_err
         if (!rt_size_eval(p->strides[k], f->symbols, &expected, name_argument(f, i, who), err))
             return false;
         if (t->shape[k] != 1 && expected != found)
-            return rt_fail(err, TEC_INVALID, "%s: expected stride %lld in dimension %d, found %lld", name_argument(f, i, who),
-                           (long long)expected, (int)k, (long long)found);
+            return rt_fail(err, TEC_INVALID, "%s: expected stride %lld in dimension %d, found %lld",
+                           name_argument(f, i, who), (long long)expected, (int)k, (long long)found);
     }
     return true;
 }
@@ -255,12 +289,12 @@ static bool check_alignment(tec_function *f, int32_t i, const DLTensor *t, tec_e
     label who;
 
     if (f->on.launcher.device && t->byte_offset % (uint64_t)align)
-        return rt_fail(err, TEC_INVALID, "%s: expected a byte offset that is a multiple of %lld, found %llu", name_argument(f, i, who),
-                       (long long)align, (unsigned long long)t->byte_offset);
+        return rt_fail(err, TEC_INVALID, "%s: expected a byte offset that is a multiple of %lld, found %llu",
+                       name_argument(f, i, who), (long long)align, (unsigned long long)t->byte_offset);
     if (f->on.launcher.device || (uintptr_t)rt_tensor_data(t) % (uintptr_t)align == 0)
         return true;
-    return rt_fail(err, TEC_INVALID, "%s: expected an address that is a multiple of %lld, found %p", name_argument(f, i, who),
-                   (long long)align, (void *)rt_tensor_data(t));
+    return rt_fail(err, TEC_INVALID, "%s: expected an address that is a multiple of %lld, found %p",
+                   name_argument(f, i, who), (long long)align, (void *)rt_tensor_data(t));
 }
 
 static bool overlap(const tec_device *d, const DLTensor *a, const DLTensor *b)
@@ -281,11 +315,13 @@ static bool check_overlap(tec_function *f, DLTensor *const *args, tec_error *err
     for (int32_t a = 0; a < d->n_params; a++)
         for (int32_t b = a + 1; b < d->n_params; b++)
             if (!rt_may_alias(d, a, b) && overlap(f->on.launcher.device, args[a], args[b]))
-                return rt_fail(err, TEC_INVALID, "%s: arguments '%s' and '%s' overlap in memory, but one of them is written",
+                return rt_fail(err, TEC_INVALID,
+                               "%s: arguments '%s' and '%s' overlap in memory, but one of them is written",
                                d->name, d->params[a].name, d->params[b].name);
     return true;
 }
 
+/* After this, generated code may trust its arguments. */
 static bool check_arguments(tec_function *f, DLTensor *const *args, int n, tec_error *err)
 {
     const rt_function_desc *d = f->desc;
@@ -318,6 +354,7 @@ static bool reserve(tec_function *f, tec_error *err)
            rt_env_reserve(&f->env, bytes, thread_bytes, err);
 }
 
+/* Workspace in the device's memory, which only grows. */
 static bool reserve_on_device(tec_function *f, tec_error *err)
 {
     tec_device *d = f->on.launcher.device;
@@ -344,13 +381,16 @@ static bool call_on_device(tec_function *f, DLTensor *const *args, tec_error *er
     bool ok = reserve_on_device(f, err);
 
     for (int32_t i = 0; i < d->n_params; i++)
-        f->on.params[i] = d->params[i].kind == RT_PARAM_SCALAR ? (rt_launch_param){.scalar = rt_tensor_data(args[i])}
-                                                               : (rt_launch_param){.place = {args[i]->data, (int64_t)args[i]->byte_offset}};
-    ok = ok && rt_launcher_run(&f->on.launcher, &f->on.stream, f->on.params, (rt_place){f->on.workspace, 0}, f->symbols, err);
+        f->on.params[i] = d->params[i].kind == RT_PARAM_SCALAR
+                              ? (rt_launch_param){.scalar = rt_tensor_data(args[i])}
+                              : (rt_launch_param){.place = {args[i]->data, (int64_t)args[i]->byte_offset}};
+    ok = ok && rt_launcher_run(&f->on.launcher, &f->on.stream, f->on.params, (rt_place){f->on.workspace, 0},
+                               f->symbols, err);
     /* What was begun must end before the caller may touch its tensors, whatever went wrong. */
     return f->on.launcher.device->kind->wait(&f->on.stream, err) && ok;
 }
 
+/* Runs the function on n tensors in the order of its parameters, and returns when it has ended. */
 bool tec_function_call(tec_function *f, DLTensor *const *args, int n, tec_error *err)
 {
     int32_t status;

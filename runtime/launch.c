@@ -1,5 +1,5 @@
 /* launch.c -- lists of launches: sizes from the symbols, arguments from the function's parameters, one
- * kernel after the other. */
+ * kernel after the other, the launches inside of a loop once for each of its iterations. */
 #include "runtime/launch.h"
 
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 /* ---- making ---- */
 
+/* What this device refuses, told by name before anything is launched. */
 static bool within_limits(const rt_launcher *l, const rt_launch_desc *d, tec_error *err)
 {
     const tec_device_info *info = &l->device->info;
@@ -32,6 +33,7 @@ static bool within_limits(const rt_launcher *l, const rt_launch_desc *d, tec_err
     return true;
 }
 
+/* Loads the code where no earlier function of the module did, and takes memory for arguments once. */
 static bool find_kernels(rt_launcher *l, tec_module *m, tec_error *err)
 {
     int32_t most = 0;
@@ -49,7 +51,8 @@ static bool find_kernels(rt_launcher *l, tec_module *m, tec_error *err)
             return false;
     }
     l->args = rt_alloc_array(most, sizeof *l->args, err);
-    return l->kernels && l->args;
+    l->values = l->args ? rt_alloc_array(l->f->n_symbols + l->f->n_loops, sizeof *l->values, err) : NULL;
+    return l->kernels && l->values;
 }
 
 bool rt_launcher_open(rt_launcher *l, tec_module *m, const rt_function_desc *f, tec_device *d, tec_error *err)
@@ -74,12 +77,14 @@ void rt_launcher_close(rt_launcher *l)
             l->device->kind->drop(l->device, l->kernels[i]);
     rt_free(l->kernels);
     rt_free(l->args);
+    rt_free(l->values);
     tec_device_free(l->device);
     *l = (rt_launcher){0};
 }
 
 /* ---- running ---- */
 
+/* A parameter of the call, a place in the workspace, or a size computed from the symbols. */
 static bool set_arg(const rt_launcher *l, const rt_arg_desc *d, const rt_launch_param *params,
                     rt_place workspace, const int64_t *symbols, rt_kernel_arg *out, tec_error *err)
 {
@@ -130,23 +135,74 @@ static bool size_grid(const rt_launcher *l, const rt_launch_desc *d, const int64
     return true;
 }
 
-bool rt_launcher_run(rt_launcher *l, rt_stream *s, const rt_launch_param *params, rt_place workspace,
-                     const int64_t *symbols, tec_error *err)
-{
-    for (int32_t i = 0; i < l->f->n_launches; i++) {
-        const rt_launch_desc *d = &l->f->launches[i];
-        rt_kernel_call call = {
-            .kernel = l->kernels[i], .name = d->kernel, .args = l->args, .n_args = d->n_args};
-        bool empty;
+/* What a run hands down. */
+typedef struct {
+    rt_stream *stream;
+    const rt_launch_param *params;
+    rt_place workspace;
+    tec_error *err;
+} run;
 
-        memcpy(call.block, d->block, sizeof call.block);
-        if (!size_grid(l, d, symbols, call.grid, &empty, err))
+/* Queues one launch; an empty grid is left out. */
+static bool start(rt_launcher *l, const run *r, int32_t i)
+{
+    const rt_launch_desc *d = &l->f->launches[i];
+    rt_kernel_call call = {.kernel = l->kernels[i], .name = d->kernel, .args = l->args, .n_args = d->n_args};
+    bool empty;
+
+    memcpy(call.block, d->block, sizeof call.block);
+    if (!size_grid(l, d, l->values, call.grid, &empty, r->err))
+        return false;
+    for (int32_t k = 0; k < d->n_args && !empty; k++)
+        if (!set_arg(l, &d->args[k], r->params, r->workspace, l->values, &l->args[k], r->err))
             return false;
-        for (int32_t k = 0; k < d->n_args && !empty; k++)
-            if (!set_arg(l, &d->args[k], params, workspace, symbols, &l->args[k], err))
-                return false;
-        if (!empty && !l->device->kind->launch(s, &call, err))
+    return empty || l->device->kind->launch(r->stream, &call, r->err);
+}
+
+static bool run_launches(rt_launcher *l, const run *r, int32_t first, int32_t end, int32_t loop);
+
+/* All iterations of a loop, with the loops and launches inside. */
+static bool run_loop(rt_launcher *l, const run *r, int32_t loop)
+{
+    const rt_loop_desc *d = &l->f->loops[loop];
+    int64_t *value = &l->values[l->f->n_symbols + loop], min, extent;
+
+    if (!rt_dim_eval(d->min, l->values, &min, r->err) || !rt_dim_eval(d->extent, l->values, &extent, r->err))
+        return false;
+    for (int64_t i = 0; i < extent; i++) {
+        *value = min + i;
+        if (!run_launches(l, r, d->first, d->end, loop + 1))
             return false;
     }
     return true;
+}
+
+/* Launches first to end - 1. `loop` is the next loop of the list that may begin there. */
+static bool run_launches(rt_launcher *l, const run *r, int32_t first, int32_t end, int32_t loop)
+{
+    while (first < end) {
+        if (loop < l->f->n_loops && l->f->loops[loop].first == first) {
+            int32_t behind = l->f->loops[loop].end;
+
+            if (!run_loop(l, r, loop))
+                return false;
+            while (loop < l->f->n_loops && l->f->loops[loop].first < behind)
+                loop++;
+            first = behind;
+        } else if (!start(l, r, first++)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Queues all launches in order; a stream runs them one after the other. */
+bool rt_launcher_run(rt_launcher *l, rt_stream *s, const rt_launch_param *params, rt_place workspace,
+                     const int64_t *symbols, tec_error *err)
+{
+    const run r = {.stream = s, .params = params, .workspace = workspace, .err = err};
+
+    for (int32_t i = 0; i < l->f->n_symbols; i++)
+        l->values[i] = symbols[i];
+    return run_launches(l, &r, 0, l->f->n_launches, 0);
 }

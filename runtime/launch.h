@@ -1,4 +1,5 @@
-/* runtime/launch.h -- a function of a device: its kernels, loaded, and the run of its list of launches.
+/* runtime/launch.h -- inside the room: a function of a device: its kernels, loaded, and the run of its
+ * list of launches.
  *
  *     rt_launcher l;
  *     if (!rt_launcher_open(&l, module, desc, device, err))
@@ -27,6 +28,7 @@ typedef struct {
     const rt_function_desc *f;
     void **kernels;      /* [n_launches] */
     rt_kernel_arg *args; /* as many as the launch with the most has */
+    int64_t *values;     /* of the run under way: symbols, then variables of the loops */
 } rt_launcher;
 
 bool rt_launcher_open(rt_launcher *l, tec_module *m, const rt_function_desc *f, tec_device *d,

@@ -1,4 +1,5 @@
-/* module.c -- modules: files and in-process code behind one object, and the checks that this machine can run them.
+/* module.c -- modules: files and in-process code behind one object, and the checks that this machine can run
+ * them.
  *
  * A module is immutable once made; only its count of references changes.
  */
@@ -14,11 +15,11 @@
 
 struct tec_module {
     atomic_int references;
-    rt_file file;         /* its description, for modules in memory as well */
+    rt_file file;                     /* its description, for modules in memory as well */
     rt_bytes encoded[RT_SECTION_END]; /* in memory: what the description's texts point into */
-    tec_kernel_fn **code; /* [n_functions]; NULL: of a device */
+    tec_kernel_fn **code;             /* [n_functions]; NULL: of a device */
     rt_programs *programs;
-    void *library;        /* what dlclose takes */
+    void *library; /* what dlclose takes */
     rt_memory_code memory;
     char *path;
 };
@@ -28,23 +29,23 @@ struct tec_module {
 static bool check_feature(const rt_module_desc *m, const char *path, const char *feature, tec_error *err)
 {
     switch (rt_cpu_has(feature)) {
-    case RT_CPU_HAS:
-        return true;
+    case RT_CPU_HAS: return true;
     case RT_CPU_LACKS:
-        return rt_fail(err, TEC_UNSUPPORTED, "%s: needs CPU feature '%s' (target '%s'), which this %s CPU lacks", path, feature,
+        return rt_fail(err, TEC_UNSUPPORTED,
+                       "%s: needs CPU feature '%s' (target '%s'), which this %s CPU lacks", path, feature,
                        m->target, rt_cpu_arch());
-    case RT_CPU_UNKNOWN:
-        break;
+    case RT_CPU_UNKNOWN: break;
     }
-    return rt_fail(err, TEC_UNSUPPORTED, "%s: needs CPU feature '%s' (target '%s'), which this runtime does not know on %s", path,
+    return rt_fail(err, TEC_UNSUPPORTED,
+                   "%s: needs CPU feature '%s' (target '%s'), which this runtime does not know on %s", path,
                    feature, m->target, rt_cpu_arch());
 }
 
 static bool check_machine(const rt_module_desc *m, const char *path, tec_error *err)
 {
     if (m->arch && strcmp(m->arch, rt_cpu_arch()) != 0)
-        return rt_fail(err, TEC_UNSUPPORTED, "%s: is code for %s (target '%s'); this machine is %s", path, m->arch, m->target,
-                       rt_cpu_arch());
+        return rt_fail(err, TEC_UNSUPPORTED, "%s: is code for %s (target '%s'); this machine is %s", path,
+                       m->arch, m->target, rt_cpu_arch());
     for (int32_t i = 0; i < m->n_features; i++)
         if (!check_feature(m, path, m->features[i], err))
             return false;
@@ -53,6 +54,7 @@ static bool check_machine(const rt_module_desc *m, const char *path, tec_error *
 
 /* ---- making ---- */
 
+/* `path` is what messages call the module. */
 static tec_module *new_module(const char *path, tec_error *err)
 {
     tec_module *m = rt_alloc(sizeof *m, err);
@@ -77,11 +79,13 @@ static tec_kernel_fn *find_code(const tec_module *m, const char *symbol)
     if (!m->library)
         return m->memory.resolve ? m->memory.resolve(m->memory.user, symbol) : NULL;
     found = dlsym(m->library, symbol);
-    /* ISO C has no cast from an object's address to a function's; POSIX promises that they have one representation. */
+    /* ISO C has no cast from an object's address to a function's; POSIX promises that they have one
+     * representation. */
     memcpy(&code, &found, sizeof code);
     return code;
 }
 
+/* The address of each function's code; functions of devices have none here. */
 static bool find_functions(tec_module *m, tec_error *err)
 {
     const rt_module_desc *d = &m->file.desc;
@@ -94,18 +98,19 @@ static bool find_functions(tec_module *m, tec_error *err)
             continue;
         m->code[i] = find_code(m, d->functions[i].symbol);
         if (!m->code[i])
-            return rt_fail(err, TEC_INVALID, "%s: function '%s' should be symbol '%s', which its code lacks", m->path,
-                           d->functions[i].name, d->functions[i].symbol);
+            return rt_fail(err, TEC_INVALID, "%s: function '%s' should be symbol '%s', which its code lacks",
+                           m->path, d->functions[i].name, d->functions[i].symbol);
     }
     return true;
 }
 
-static bool load_file(tec_module *m, const tec_module_options *options, tec_error *err)
+/* Of a module whose file has been read. */
+static bool load_code(tec_module *m, void *open(const char *, const rt_blob *, tec_error *), tec_error *err)
 {
-    if (!rt_file_open(&m->file, m->path, options, err) || !check_machine(&m->file.desc, m->path, err))
+    if (!check_machine(&m->file.desc, m->path, err))
         return false;
     if (rt_has_host_code(&m->file.desc)) {
-        m->library = rt_code_open(m->path, &m->file.elf, err);
+        m->library = open(m->path, &m->file.elf, err);
         if (!m->library)
             return false;
     }
@@ -120,7 +125,22 @@ tec_module *tec_module_open(const char *path, const tec_module_options *options,
     if (!path)
         return rt_fail(err, TEC_INVALID, "no path of a module"), NULL;
     m = new_module(path, err);
-    if (!m || load_file(m, options, err))
+    if (!m || (rt_file_open(&m->file, path, options, err) && load_code(m, rt_code_open, err)))
+        return m;
+    tec_module_free(m);
+    return NULL;
+}
+
+tec_module *tec_module_open_bytes(const void *data, size_t size, const tec_module_options *options,
+                                  tec_error *err)
+{
+    tec_module *m;
+
+    if (!data)
+        return rt_fail(err, TEC_INVALID, "no bytes of a module"), NULL;
+    m = new_module("module in memory", err);
+    if (!m ||
+        (rt_file_open_bytes(&m->file, data, size, options, err) && load_code(m, rt_code_open_bytes, err)))
         return m;
     tec_module_free(m);
     return NULL;
@@ -133,12 +153,14 @@ static bool copy_description(tec_module *m, const rt_module_desc *d, tec_error *
         rt_bytes *bytes = &m->encoded[kind];
 
         if (!rt_module_encode(d, (rt_section_kind)kind, bytes, err) ||
-            !rt_module_decode(&m->file.desc, (rt_section_kind)kind, bytes->data, bytes->n, &m->file.arena, err))
+            !rt_module_decode(&m->file.desc, (rt_section_kind)kind, bytes->data, bytes->n, &m->file.arena,
+                              err))
             return false;
     }
     return true;
 }
 
+/* Modules in memory may borrow constants from their maker, who then keeps them alive. */
 static bool copy_constants(tec_module *m, const rt_module_desc *d, unsigned flags, tec_error *err)
 {
     rt_constant_desc *own = (rt_constant_desc *)(uintptr_t)m->file.desc.constants;
@@ -167,11 +189,14 @@ static bool load_memory(tec_module *m, const rt_module_desc *d, unsigned flags, 
 
     given.arch = d->arch ? d->arch : rt_cpu_arch();
     given.target = d->target ? d->target : "native";
-    return rt_module_check(&given, err) && check_machine(&given, m->path, err) && copy_description(m, &given, err) &&
-           copy_constants(m, &given, flags, err) && find_functions(m, err);
+    return rt_module_check(&given, err) && check_machine(&given, m->path, err) &&
+           copy_description(m, &given, err) && copy_constants(m, &given, flags, err) &&
+           find_functions(m, err);
 }
 
-tec_module *rt_module_from_memory(const rt_module_desc *d, const rt_memory_code *code, unsigned flags, tec_error *err)
+/* Takes `code` over in any case: it is released with the module, or now after an error. */
+tec_module *rt_module_from_memory(const rt_module_desc *d, const rt_memory_code *code, unsigned flags,
+                                  tec_error *err)
 {
     tec_module *m = new_module("module in memory", err);
 
@@ -197,6 +222,7 @@ tec_module *tec_module_ref(tec_module *m)
     return m;
 }
 
+/* The last reference unloads the code, so nothing may run in it any more. */
 void tec_module_free(tec_module *m)
 {
     if (!m || atomic_fetch_sub(&m->references, 1) != 1)

@@ -1,4 +1,5 @@
-/* runtime/module.h -- modules from the inside: those that compilers make in memory, and what a module says about itself.
+/* runtime/module.h -- modules from the inside: those that compilers make in memory, and what a module says
+ * about itself.
  *
  *     rt_memory_code code = {.resolve = jit_symbol, .release = jit_free, .user = jit};
  *     tec_module *m = rt_module_from_memory(&desc, &code, 0, err);
@@ -20,15 +21,17 @@ typedef struct {
     void *user;
 } rt_memory_code;
 
-enum { RT_BORROW_CONSTANTS = 1 }; /* the constants' data outlives the module and is 64-byte aligned: do not copy it */
+/* the constants' data outlives the module and is 64-byte aligned: do not copy it */
+enum { RT_BORROW_CONSTANTS = 1 };
 
 /* A module without a file. Takes `code` (see release) whatever the result. */
-TEC_GIVE tec_module *rt_module_from_memory(const rt_module_desc *m, const rt_memory_code *code, unsigned flags, tec_error *err);
+TEC_GIVE tec_module *rt_module_from_memory(const rt_module_desc *m, const rt_memory_code *code,
+                                           unsigned flags, tec_error *err);
 
 /* What the module says about itself; constants have their data. Lives as long as the module. */
 const rt_module_desc *rt_module_describe(const tec_module *m);
 tec_kernel_fn *rt_module_code(const tec_module *m, int function); /* NULL for a function of a device */
-struct rt_programs *rt_module_programs(const tec_module *m); /* runtime/launch.h */
-const char *rt_module_path(const tec_module *m); /* "module in memory" without a file */
+struct rt_programs *rt_module_programs(const tec_module *m);      /* runtime/launch.h */
+const char *rt_module_path(const tec_module *m);                  /* "module in memory" without a file */
 
 #endif

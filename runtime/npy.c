@@ -2,8 +2,8 @@
  *
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
  *
- * The reader takes the dictionary's three keys in any order, and its input for hostile: the shape must fit the bytes that are
- * there before anything is allocated.
+ * The reader takes the dictionary's three keys in any order, and its input for hostile: the shape must fit
+ * the bytes that are there before anything is allocated.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -22,8 +22,9 @@ static const struct {
     uint8_t code, bits;
     char letter; /* of numpy */
 } dtypes[] = {
-    {kDLBool, 8, 'b'},  {kDLInt, 8, 'i'},   {kDLInt, 16, 'i'},  {kDLInt, 32, 'i'},   {kDLInt, 64, 'i'},   {kDLUInt, 8, 'u'},
-    {kDLUInt, 16, 'u'}, {kDLUInt, 32, 'u'}, {kDLUInt, 64, 'u'}, {kDLFloat, 16, 'f'}, {kDLFloat, 32, 'f'}, {kDLFloat, 64, 'f'},
+    {kDLBool, 8, 'b'},  {kDLInt, 8, 'i'},    {kDLInt, 16, 'i'},   {kDLInt, 32, 'i'},
+    {kDLInt, 64, 'i'},  {kDLUInt, 8, 'u'},   {kDLUInt, 16, 'u'},  {kDLUInt, 32, 'u'},
+    {kDLUInt, 64, 'u'}, {kDLFloat, 16, 'f'}, {kDLFloat, 32, 'f'}, {kDLFloat, 64, 'f'},
 };
 
 /* ---- the header as text ---- */
@@ -119,6 +120,7 @@ static bool read_dtype(cursor *c, header *h)
     return h->has_dtype;
 }
 
+/* One 'key': value of the dictionary; each key may stand there once. */
 static bool read_entry(cursor *c, header *h)
 {
     char key[16];
@@ -199,6 +201,7 @@ static bool fill(tec_array *a, const header *h, const char *elements, tec_error 
     return true;
 }
 
+/* The array in the file's bytes; big-endian and Fortran order are turned round. */
 static tec_array *decode(const char *name, const void *data, size_t size, tec_error *err)
 {
     header h = {0};
@@ -210,11 +213,13 @@ static tec_array *decode(const char *name, const void *data, size_t size, tec_er
         return rt_fail(err, TEC_INVALID, "%s: not a .npy file of version 1 to 3, or cut off", name), NULL;
     if (!read_dictionary(&text, &h))
         return rt_fail(err, TEC_INVALID, "%s: its header is not one of bool, integers or floats: %.*s", name,
-                       (int)(text.end - text.at < 80 ? text.end - text.at : 80), text.at), NULL;
+                       (int)(text.end - text.at < 80 ? text.end - text.at : 80), text.at),
+               NULL;
     bytes = rt_shape_bytes(h.dtype, h.ndim, h.shape);
     if (bytes < 0 || (int64_t)(elements.end - elements.at) != bytes)
         return rt_fail(err, TEC_INVALID, "%s: has %lld bytes of elements; its shape asks for %lld", name,
-                       (long long)(elements.end - elements.at), (long long)bytes), NULL;
+                       (long long)(elements.end - elements.at), (long long)bytes),
+               NULL;
     a = tec_array_new(h.dtype, h.ndim, h.shape, err);
     if (a && fill(a, &h, elements.at, err))
         return a;
@@ -227,6 +232,7 @@ tec_array *tec_npy_decode(const void *data, size_t size, tec_error *err)
     return decode("npy", data, size, err);
 }
 
+/* NULL with an error that names the file. Opened so that a pipe or device does not block. */
 tec_array *tec_npy_read(const char *path, tec_error *err)
 {
     struct stat st;
@@ -238,7 +244,7 @@ tec_array *tec_npy_read(const char *path, tec_error *err)
         return rt_fail_io(err, path, "open it", errno), NULL;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         rt_fail(err, TEC_IO, "%s: is not a file", path);
-    else if (rt_blob_read(&bytes, fd, 0, (uint64_t)st.st_size, path, err))
+    else if (rt_blob_read(&bytes, &(rt_source){.name = path, .fd = fd}, 0, (uint64_t)st.st_size, err))
         a = decode(path, bytes.data, (size_t)st.st_size, err);
     close(fd);
     rt_blob_free(&bytes);
@@ -262,8 +268,8 @@ static void put_header(rt_sink *s, const DLTensor *t, char letter)
     rt_line line = {text, sizeof text, 0};
     uint8_t prefix[PREFIX + 4] = {0};
 
-    rt_put(&line, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", t->dtype.bits == 8 ? '|' : '<', letter,
-           t->dtype.bits / 8);
+    rt_put(&line, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", t->dtype.bits == 8 ? '|' : '<',
+           letter, t->dtype.bits / 8);
     for (int i = 0; i < t->ndim; i++)
         rt_put(&line, i ? ", %lld" : "%lld", (long long)t->shape[i]);
     rt_put(&line, t->ndim == 1 ? ",), }" : "), }");
@@ -278,6 +284,7 @@ static void put_header(rt_sink *s, const DLTensor *t, char letter)
     rt_sink_put(s, text, line.n);
 }
 
+/* Writes a draft and renames it. The tensor may be strided. */
 bool tec_npy_write(const char *path, const DLTensor *t, tec_error *err)
 {
     char dtype[24], letter;

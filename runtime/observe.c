@@ -62,10 +62,12 @@ void rt_observe_close(tec_executor *ex)
 {
     for (int32_t i = 0; i < ex->n_kept; i++)
         rt_free(ex->kept[i].own);
+    rt_free(ex->fetched);
 }
 
 /* ---- planning ---- */
 
+/* Room in main memory for the copy, wherever the value itself lies. */
 static bool plan_kept(tec_executor *ex, rt_kept_value *kept, tec_error *err)
 {
     const rt_value *v = value_of(ex, kept->step, kept->param);
@@ -77,7 +79,22 @@ static bool plan_kept(tec_executor *ex, rt_kept_value *kept, tec_error *err)
         kept->own_size = v->bytes;
     }
     kept->tensor.data = kept->own;
+    kept->tensor.byte_offset = 0;
+    kept->tensor.device = (DLDevice){kDLCPU, 0};
     return kept->own != NULL;
+}
+
+/* Room for the largest value that lies on a device. */
+static bool plan_fetched(tec_executor *ex, tec_error *err)
+{
+    int64_t most = 0;
+
+    for (int32_t i = 0; i < ex->graph->n_values; i++)
+        if (ex->graph->values[i].site && ex->values[i].bytes > most)
+            most = ex->values[i].bytes;
+    rt_free(ex->fetched);
+    ex->fetched = most ? rt_alloc_aligned((size_t)most, err) : NULL;
+    return !most || ex->fetched;
 }
 
 /* A count that cannot be computed is unknown, which is no error. */
@@ -88,6 +105,8 @@ static double count(rt_dim d, const int64_t *dims)
     return d.n && rt_dim_eval(d, dims, &n, NULL) ? (double)n : 0;
 }
 
+/* Counts of operations and bytes for the shapes of this plan, and memory for the copies that were asked for.
+ */
 bool rt_observe_plan(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; ex->profile && i < ex->graph->n_steps; i++) {
@@ -103,7 +122,7 @@ bool rt_observe_plan(tec_executor *ex, tec_error *err)
     for (int32_t i = 0; i < ex->n_kept; i++)
         if (!plan_kept(ex, &ex->kept[i], err))
             return false;
-    return true;
+    return !ex->check_nan || plan_fetched(ex, err);
 }
 
 /* ---- time ---- */
@@ -137,6 +156,7 @@ static double median(const rt_step_profile *p)
     return sorted[n / 2];
 }
 
+/* Row i of the profile, in the order of steps; false past the last one or where nothing is profiled. */
 bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row)
 {
     const rt_step_desc *s;
@@ -149,7 +169,8 @@ bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row)
     p = &ex->profile[i];
     for (int32_t k = 0; k < ex->graph->n_steps; k++)
         all += ex->profile[k].total_s;
-    *row = (tec_profile_row){.name = s->name, .nodes = s->nodes, .calls = p->calls, .min_s = p->min_s, .total_s = p->total_s};
+    *row = (tec_profile_row){
+        .name = s->name, .nodes = s->nodes, .calls = p->calls, .min_s = p->min_s, .total_s = p->total_s};
     row->median_s = median(p);
     if (row->median_s > 0) {
         row->gflops = p->flops / row->median_s * 1e-9;
@@ -173,14 +194,15 @@ void tec_executor_profile_reset(tec_executor *ex)
 
 /* ---- kept values ---- */
 
-void rt_observe_keep(tec_executor *ex, int32_t step)
+bool rt_observe_keep(tec_executor *ex, int32_t step, tec_error *err)
 {
     for (int32_t i = 0; i < ex->n_kept; i++) {
-        const rt_value *v = value_of(ex, ex->kept[i].step, ex->kept[i].param);
+        const rt_kept_value *k = &ex->kept[i];
 
-        if (ex->kept[i].step == step && v->bytes > 0)
-            memcpy(ex->kept[i].own, v->address, (size_t)v->bytes);
+        if (k->step == step && !rt_site_fetch(ex, ex->graph->steps[step].values[k->param], k->own, err))
+            return false;
     }
+    return true;
 }
 
 int tec_executor_n_kept(const tec_executor *ex)
@@ -198,7 +220,8 @@ bool tec_executor_kept(const tec_executor *ex, int i, tec_kept *kept)
     k = &ex->kept[i];
     s = &ex->graph->steps[k->step];
     *kept = (tec_kept){.step = k->step, .name = s->name, .nodes = s->nodes, .tensor = &k->tensor};
-    kept->param = s->function == RT_STEP_COPY ? "copy" : ex->desc->functions[s->function].params[k->param].name;
+    kept->param =
+        s->function == RT_STEP_COPY ? "copy" : ex->desc->functions[s->function].params[k->param].name;
     return true;
 }
 
@@ -215,41 +238,45 @@ static bool is_nan(base_dtype t, const void *element)
     case 16:
         memcpy(&half, element, sizeof half);
         return (half & 0x7fff) > (t.code == kDLBfloat ? 0x7f80 : 0x7c00);
-    case 32:
-        memcpy(&single, element, sizeof single);
-        return (single & 0x7fffffff) > 0x7f800000;
-    case 64:
-        memcpy(&whole, element, sizeof whole);
-        return (whole & 0x7fffffffffffffff) > 0x7ff0000000000000;
-    default:
-        return false;
+    case 32: memcpy(&single, element, sizeof single); return (single & 0x7fffffff) > 0x7f800000;
+    case 64: memcpy(&whole, element, sizeof whole); return (whole & 0x7fffffffffffffff) > 0x7ff0000000000000;
+    default: return false;
     }
 }
 
-static int64_t find_nan(const rt_value *v)
+static int64_t find_nan(const rt_value *v, const void *data)
 {
     int64_t size = (v->tensor.dtype.bits + 7) / 8, n = v->bytes / size;
 
     if (!base_is_float(v->tensor.dtype))
         return -1;
     for (int64_t i = 0; i < n; i++)
-        if (is_nan(v->tensor.dtype, (const char *)v->address + i * size))
+        if (is_nan(v->tensor.dtype, (const char *)data + i * size))
             return i;
     return -1;
 }
 
+/* Looks at what the step wrote; the error names the step and the first element that is NaN. */
 bool rt_observe_nan(const tec_executor *ex, int32_t step, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
     char who[200];
 
     for (int32_t k = 0; k < s->n_values; k++) {
-        int64_t at = is_written(ex, step, k) ? find_nan(value_of(ex, step, k)) : -1;
+        const rt_value *v = value_of(ex, step, k);
+        bool away = ex->graph->values[s->values[k]].site;
+        int64_t at;
 
+        if (!is_written(ex, step, k))
+            continue;
+        if (away && !rt_site_fetch(ex, s->values[k], ex->fetched, err))
+            return false;
+        at = find_nan(v, away ? ex->fetched : v->address);
         if (at >= 0)
-            return rt_fail(err, TEC_INVALID, "%s: wrote a NaN at element %lld of '%s'", rt_step_text(ex, step, who, sizeof who),
-                           (long long)at,
-                           s->function == RT_STEP_COPY ? "copy" : ex->desc->functions[s->function].params[k].name);
+            return rt_fail(err, TEC_INVALID, "%s: wrote a NaN at element %lld of '%s'",
+                           rt_step_text(ex, step, who, sizeof who), (long long)at,
+                           s->function == RT_STEP_COPY ? "copy"
+                                                       : ex->desc->functions[s->function].params[k].name);
     }
     return true;
 }

@@ -16,6 +16,7 @@ static struct {
 } driver;
 static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
 
+/* The driver's loader under its usual names; on failure the reason is kept for messages. */
 static void *open_library(void)
 {
     rt_line line = {driver.failure, sizeof driver.failure, 0};
@@ -67,6 +68,7 @@ const rt_opencl *rt_opencl_driver(tec_error *err)
     return rt_fail(err, TEC_DEVICE, "%s", driver.failure), NULL;
 }
 
+/* CL_INVALID_... for a number of OpenCL, "status N" for others. */
 const char *rt_opencl_status(int32_t status, char *buffer, size_t size)
 {
     static const struct {

@@ -1,8 +1,9 @@
-/* plan.c -- what an executor derives from the shapes of its inputs: symbols, extents, sizes, offsets, then addresses.
+/* plan.c -- what an executor derives from the shapes of its inputs: symbols, extents, sizes, offsets, then
+ * addresses.
  *
- * The compiler has planned all of it as expressions; here they get values, and each is held against what it must agree with:
- * every extent of every input, the conditions, each value against its storage, each argument of a step against its parameter.
- * After that, running needs no checks.
+ * The compiler has planned all of it as expressions; here they get values, and each is held against what it
+ * must agree with: every extent of every input, the conditions, each value against its storage, each argument
+ * of a step against its parameter. After that, running needs no checks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 
 /* ---- inputs and outputs ---- */
 
-static bool refuse_port(const tec_executor *ex, const rt_tensor_desc *d, const char *kind, const DLTensor *found, tec_error *err)
+static bool refuse_port(const tec_executor *ex, const rt_tensor_desc *d, const char *kind,
+                        const DLTensor *found, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
     char expected[160], where[100], text[100];
@@ -44,6 +46,7 @@ static bool same_extents(const int64_t *a, const int64_t *b, int32_t rank)
     return rank == 0 || memcmp(a, b, (size_t)rank * sizeof *a) == 0;
 }
 
+/* Symbols were bound by some input; here all inputs must agree with them. */
 static bool check_inputs(tec_executor *ex, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
@@ -70,6 +73,7 @@ static bool check_facts(const tec_executor *ex, tec_error *err)
     return rt_facts_hold(g->facts, g->n_facts, names, ex->symbols, g->n_symbols, g->name, err);
 }
 
+/* Memory of the executor's own for an input or output; it only grows. */
 bool rt_port_reserve(rt_port *p, int64_t bytes, tec_error *err)
 {
     void *larger;
@@ -87,6 +91,7 @@ bool rt_port_reserve(rt_port *p, int64_t bytes, tec_error *err)
     return true;
 }
 
+/* The shape of an output, and memory for it unless the caller's was bound. */
 static bool plan_output(tec_executor *ex, int32_t i, tec_error *err)
 {
     const rt_tensor_desc *d = &ex->graph->outputs[i];
@@ -113,11 +118,12 @@ static int64_t storage_bytes(const tec_executor *ex, const rt_value_desc *v)
     case RT_IN_INPUT: return tec_tensor_bytes(&ex->inputs[v->index].tensor);
     case RT_IN_OUTPUT: return tec_tensor_bytes(&ex->outputs[v->index].tensor);
     case RT_IN_CONSTANT: return rt_constant_bytes(&ex->desc->constants[v->index]);
-    case RT_IN_POOL: return ex->pool_size;
+    case RT_IN_POOL: return v->site ? ex->sites[v->site - 1].pool_size : ex->pool_size;
     }
     return -1;
 }
 
+/* Where the value lies in its storage. The compiler's plan is not trusted: the place must fit the storage. */
 static bool plan_value(tec_executor *ex, int32_t i, tec_error *err)
 {
     const rt_value_desc *d = &ex->graph->values[i];
@@ -129,11 +135,26 @@ static bool plan_value(tec_executor *ex, int32_t i, tec_error *err)
         return false;
     v->bytes = rt_shape_bytes(d->dtype, d->rank, v->shape);
     if (v->bytes < 0 || v->offset > room || v->bytes > room - v->offset || v->offset % align)
-        return rt_fail(err, TEC_INVALID, "graph '%s': value %d needs %lld bytes at %lld, but its storage has %lld",
+        return rt_fail(err, TEC_INVALID,
+                       "graph '%s': value %d needs %lld bytes at %lld, but its storage has %lld",
                        ex->graph->name, (int)i, (long long)v->bytes, (long long)v->offset, (long long)room);
     return true;
 }
 
+static bool plan_site_pools(tec_executor *ex, tec_error *err)
+{
+    for (int32_t i = 0; i < ex->graph->n_sites; i++) {
+        rt_site *s = &ex->sites[i];
+
+        if (!rt_size_eval(ex->graph->sites[i].pool_size, ex->symbols, &s->pool_size, "the size of the pool",
+                          err) ||
+            !rt_site_reserve(s, &s->pool, &s->pool_capacity, s->pool_size, err))
+            return false;
+    }
+    return true;
+}
+
+/* The pool is allocated anew only where it must grow. */
 static bool plan_pool(tec_executor *ex, tec_error *err)
 {
     char *larger;
@@ -153,7 +174,10 @@ static bool plan_pool(tec_executor *ex, tec_error *err)
 
 /* ---- steps ---- */
 
-static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, const int64_t *dims, tec_error *err)
+/* The value that a step hands in has the shape and alignment that the parameter asks for with these symbols.
+ */
+static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, const int64_t *dims,
+                           tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
     const rt_param_desc *p = &ex->desc->functions[s->function].params[param];
@@ -164,11 +188,11 @@ static bool check_argument(const tec_executor *ex, int32_t step, int32_t param, 
     if (!rt_shape_eval(p->shape, p->rank, dims, extents, p->name, err))
         return false;
     if (!same_extents(extents, v->shape, p->rank))
-        return rt_fail(err, TEC_INVALID, "%s: '%s' cannot be %s", rt_step_text(ex, step, who, sizeof who), p->name,
-                       tec_tensor_text(&v->tensor, found, sizeof found));
+        return rt_fail(err, TEC_INVALID, "%s: '%s' cannot be %s", rt_step_text(ex, step, who, sizeof who),
+                       p->name, tec_tensor_text(&v->tensor, found, sizeof found));
     if (p->alignment && v->offset % p->alignment)
-        return rt_fail(err, TEC_INVALID, "%s: '%s' must be aligned to %d bytes", rt_step_text(ex, step, who, sizeof who), p->name,
-                       (int)p->alignment);
+        return rt_fail(err, TEC_INVALID, "%s: '%s' must be aligned to %d bytes",
+                       rt_step_text(ex, step, who, sizeof who), p->name, (int)p->alignment);
     return true;
 }
 
@@ -177,8 +201,8 @@ static bool values_overlap(const tec_executor *ex, int32_t a, int32_t b)
     const rt_value_desc *da = &ex->graph->values[a], *db = &ex->graph->values[b];
     const rt_value *va = &ex->values[a], *vb = &ex->values[b];
 
-    return da->storage == db->storage && da->index == db->index && va->offset < vb->offset + vb->bytes &&
-           vb->offset < va->offset + va->bytes;
+    return da->storage == db->storage && da->index == db->index && da->site == db->site &&
+           va->offset < vb->offset + vb->bytes && vb->offset < va->offset + va->bytes;
 }
 
 /* Kernels are compiled in the belief that what they write overlaps nothing but what their metadata says. */
@@ -191,11 +215,22 @@ static bool check_overlap(const tec_executor *ex, int32_t step, tec_error *err)
     for (int32_t a = 0; a < s->n_values; a++)
         for (int32_t b = a + 1; b < s->n_values; b++)
             if (!rt_may_alias(f, a, b) && values_overlap(ex, s->values[a], s->values[b]))
-                return rt_fail(err, TEC_INVALID, "%s: '%s' and '%s' overlap in memory, but one of them is written",
+                return rt_fail(err, TEC_INVALID,
+                               "%s: '%s' and '%s' overlap in memory, but one of them is written",
                                rt_step_text(ex, step, who, sizeof who), f->params[a].name, f->params[b].name);
     return true;
 }
 
+static bool reserve_workspace(tec_executor *ex, int32_t step, int64_t bytes, int64_t thread_bytes,
+                              tec_error *err)
+{
+    rt_site *s = ex->steps[step].site;
+
+    return s ? rt_site_reserve(s, &s->workspace, &s->workspace_capacity, bytes, err)
+             : rt_env_reserve(&ex->env, bytes, thread_bytes, err);
+}
+
+/* The symbols of one call, its arguments, its facts, and room for its workspace. */
 static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
 {
     const rt_step_desc *s = &ex->graph->steps[step];
@@ -214,7 +249,7 @@ static bool plan_call(tec_executor *ex, int32_t step, tec_error *err)
            rt_facts_hold(f->facts, f->n_facts, f->symbols, dims, f->n_symbols, who, err) &&
            rt_size_eval(f->workspace, dims, &bytes, who, err) &&
            rt_size_eval(f->thread_workspace, dims, &thread_bytes, who, err) &&
-           rt_env_reserve(&ex->env, bytes, thread_bytes, err);
+           reserve_workspace(ex, step, bytes, thread_bytes, err);
 }
 
 static bool plan_copy(tec_executor *ex, int32_t step, tec_error *err)
@@ -230,17 +265,20 @@ static bool plan_copy(tec_executor *ex, int32_t step, tec_error *err)
 static bool plan_steps(tec_executor *ex, tec_error *err)
 {
     for (int32_t i = 0; i < ex->graph->n_steps; i++)
-        if (!(ex->steps[i].code ? plan_call(ex, i, err) : plan_copy(ex, i, err)))
+        if (!(ex->graph->steps[i].function == RT_STEP_COPY ? plan_copy(ex, i, err) : plan_call(ex, i, err)))
             return false;
     return true;
 }
 
+/* Runs once for each new set of input shapes. After a failure nothing is ready and the next run plans again.
+ */
 bool rt_plan_shapes(tec_executor *ex, tec_error *err)
 {
     const rt_graph_desc *g = ex->graph;
 
     ex->addresses_ready = false;
-    if (!bind_symbols(ex, err) || !check_inputs(ex, err) || !check_facts(ex, err) || !plan_pool(ex, err))
+    if (!bind_symbols(ex, err) || !check_inputs(ex, err) || !check_facts(ex, err) || !plan_pool(ex, err) ||
+        !plan_site_pools(ex, err))
         return false;
     for (int32_t i = 0; i < g->n_outputs; i++)
         if (!plan_output(ex, i, err))
@@ -289,7 +327,8 @@ static bool check_output_overlap(const tec_executor *ex, int32_t i, tec_error *e
 
     for (int32_t k = 0; k < g->n_inputs; k++)
         if (overlap(out, &ex->inputs[k].tensor))
-            return rt_fail(err, TEC_INVALID, "output '%s' overlaps input '%s' in memory", g->outputs[i].name, g->inputs[k].name);
+            return rt_fail(err, TEC_INVALID, "output '%s' overlaps input '%s' in memory", g->outputs[i].name,
+                           g->inputs[k].name);
     for (int32_t k = 0; k < g->n_outputs; k++)
         if (k != i && overlap(out, &ex->outputs[k].tensor))
             return rt_fail(err, TEC_INVALID, "output '%s' overlaps output '%s' in memory", g->outputs[i].name,
@@ -297,11 +336,28 @@ static bool check_output_overlap(const tec_executor *ex, int32_t i, tec_error *e
     return true;
 }
 
+/* Of a value at a site. */
+static void place_at_site(tec_executor *ex, int32_t i)
+{
+    const rt_value_desc *d = &ex->graph->values[i];
+    const rt_site *s = &ex->sites[d->site - 1];
+    rt_value *v = &ex->values[i];
+
+    v->place = (rt_place){d->storage == RT_IN_POOL ? s->pool : s->constants[d->index], v->offset};
+    v->tensor.data = v->place.handle;
+    v->tensor.byte_offset = (uint64_t)v->offset;
+}
+
+/* Addresses of values in main memory, places of those at sites, and the arguments of steps from both. */
 static void place_values(tec_executor *ex)
 {
     const rt_graph_desc *g = ex->graph;
 
     for (int32_t i = 0; i < g->n_values; i++) {
+        if (g->values[i].site) {
+            place_at_site(ex, i);
+            continue;
+        }
         char *base = storage_address(ex, &g->values[i]);
 
         ex->values[i].address = base ? base + ex->values[i].offset : NULL;
@@ -310,6 +366,9 @@ static void place_values(tec_executor *ex)
     for (int32_t i = 0; i < g->n_steps; i++)
         for (int32_t k = 0; k < g->steps[i].n_values; k++)
             ex->steps[i].args[k] = ex->values[g->steps[i].values[k]].address;
+    for (int32_t i = 0; i < g->n_steps; i++)
+        for (int32_t k = 0; ex->steps[i].site && k < g->steps[i].n_values; k++)
+            ex->steps[i].params[k].place = ex->values[g->steps[i].values[k]].place;
 }
 
 bool rt_plan_addresses(tec_executor *ex, tec_error *err)

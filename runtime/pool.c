@@ -1,15 +1,17 @@
 /* pool.c -- the thread pool: fork-join loops over cut-up ranges.
  *
- * One word of state says all about the loop that is running: its number, whom it concerns, whether threads may still enter, and
- * how many are in. A thread enters by adding one to the word while the loop is open, so the caller, who closes the loop when no
- * iterations are left and then waits until nobody is in, never waits for a thread that sleeps or has not been scheduled.
+ * One word of state says all about the loop that is running: its number, whom it concerns, whether threads
+ * may still enter, and how many are in. A thread enters by adding one to the word while the loop is open, so
+ * the caller, who closes the loop when no iterations are left and then waits until nobody is in, never waits
+ * for a thread that sleeps or has not been scheduled.
  *
- * Each worker begins with a range of its own, the same one for loops of the same length, so that a worker finds in its cache what
- * it wrote in the loop before; then it takes slices of the others' ranges.
+ * Each worker begins with a range of its own, the same one for loops of the same length, so that a worker
+ * finds in its cache what it wrote in the loop before; then it takes slices of the others' ranges.
  *
- * Idle threads look at the word for a few microseconds, then sleep, each under a condition of its own, so that a loop wakes those
- * alone whom it concerns. Both sides first announce themselves (a sleeper in `sleeps`, a new loop in `state`) and then look at
- * the other's word, all sequentially consistent, so no wake-up is lost.
+ * Idle threads look at the word for a few microseconds, then sleep, each under a condition of its own, so
+ * that a loop wakes those alone whom it concerns. Both sides first announce themselves (a sleeper in
+ * `sleeps`, a new loop in `state`) and then look at the other's word, all sequentially consistent, so no
+ * wake-up is lost.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -28,7 +30,8 @@ enum {
     SPINS_JOIN = 4000  /* of a caller that waits for the last slices */
 };
 
-/* state: number of the loop << 32 | OPEN while threads may enter | its number of workers << 16 | how many threads are in */
+/* state: number of the loop << 32 | OPEN while threads may enter | its number of workers << 16 | how many
+ * threads are in */
 #define STATE_OPEN ((uint64_t)1 << 31)
 #define STATE_INSIDE ((uint64_t)0xffff)
 #define STATE_NUMBER(s) ((uint32_t)((s) >> 32))
@@ -77,7 +80,8 @@ static _Thread_local bool in_loop;
 static atomic_uint forks;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/* The one pool that all share who ask for none of their own; the lock guards the pointer and the last references of all pools. */
+/* The one pool that all share who ask for none of their own; the lock guards the pointer and the last
+ * references of all pools. */
 static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 static tec_pool *default_pool;
 
@@ -216,6 +220,7 @@ static void wait_for_news(worker *w, uint32_t seen)
     pthread_mutex_unlock(&w->pool->lock);
 }
 
+/* A thread of the pool: waits for a loop that concerns it, works, and leaves. */
 static void *run_worker(void *user)
 {
     worker *w = user;
@@ -259,7 +264,8 @@ static bool start_threads(tec_pool *p, tec_error *err)
         p->workers[i].pool = p;
         p->workers[i].index = i;
         if (start_thread(&p->workers[i]) != 0)
-            return rt_fail(err, TEC_NO_MEMORY, "the system lets no more than %d of %d threads start", i, p->n_threads);
+            return rt_fail(err, TEC_NO_MEMORY, "the system lets no more than %d of %d threads start", i,
+                           p->n_threads);
         p->n_started = i;
     }
     return true;
@@ -285,6 +291,7 @@ static bool is_empty(tec_pool *p)
     return (atomic_load(&p->state) & STATE_INSIDE) == 0;
 }
 
+/* Nobody may enter from here on; waits a little by looking, then asleep, until the last thread has left. */
 static void close_loop(tec_pool *p)
 {
     atomic_fetch_and(&p->state, ~STATE_OPEN);
@@ -301,6 +308,7 @@ static void close_loop(tec_pool *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* One loop at a time: other callers wait for their turn. The status is the first that is not 0. */
 static int32_t run_shared(tec_pool *p, tec_loop_fn *body, void *user, int64_t n, int n_workers)
 {
     int32_t status;
@@ -319,12 +327,16 @@ static int32_t run_shared(tec_pool *p, tec_loop_fn *body, void *user, int64_t n,
     return status;
 }
 
+/* body(user, begin, end, worker) over 0..n, each iteration once, in any order and in parallel. A loop inside
+ * a loop runs in its thread alone, as does a loop in a forked child. */
 int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t n, int max_workers)
 {
     int n_workers = pool ? pool->n_threads : 1;
 
     if (n <= 0)
         return 0;
+    if (!body)
+        return TEC_INVALID;
     if (max_workers > 0 && max_workers < n_workers)
         n_workers = max_workers;
     if (n < n_workers)
@@ -367,6 +379,7 @@ static void end_pool(tec_pool *p)
     free_memory(p);
 }
 
+/* Aligned so that workers do not share cache lines. */
 static tec_pool *alloc_pool(int n_threads, tec_error *err)
 {
     tec_pool *p = rt_alloc_aligned(sizeof *p, err);
@@ -384,13 +397,16 @@ static tec_pool *alloc_pool(int n_threads, tec_error *err)
     return NULL;
 }
 
+/* 0 threads: as many as the process may use. The caller is one of the workers, so threads - 1 are started. */
 tec_pool *tec_pool_new(int threads, tec_error *err)
 {
     int n = threads > 0 ? threads : rt_cpu_threads();
     tec_pool *p;
 
     if (threads < 0 || threads > MAX_THREADS)
-        return rt_fail(err, TEC_INVALID, "a pool of %d threads; expected 1 to %d, or 0", threads, MAX_THREADS), NULL;
+        return rt_fail(err, TEC_INVALID, "a pool of %d threads; expected 1 to %d, or 0", threads,
+                       MAX_THREADS),
+               NULL;
     n = n < MAX_THREADS ? n : MAX_THREADS;
     p = alloc_pool(n, err);
     if (!p)
@@ -410,6 +426,7 @@ tec_pool *tec_pool_new(int threads, tec_error *err)
     return NULL;
 }
 
+/* The pool of the process, made at first use and shared; the caller frees the reference that is returned. */
 tec_pool *tec_pool_default(tec_error *err)
 {
     tec_pool *p;

@@ -52,6 +52,8 @@ static bool has_kernel(const rt_code_desc *c, const char *name)
     return false;
 }
 
+/* Among the pieces of code for this kind of device one that fits it and has the kernel. NULL with an error.
+ */
 static const rt_code_desc *find_code(const rt_module_desc *m, const tec_device *d, const char *name,
                                      tec_error *err)
 {

@@ -1,7 +1,8 @@
 /* safetensors.c -- the weights of a large module as a .safetensors file beside it.
  *
- * The format knows no holes: the bytes that align a tensor are themselves tensors of bytes, "pad.N". The header is padded with
- * spaces, so that the data begin on a page. Tools of others can read the file; the module needs only offset and checksums.
+ * The format knows no holes: the bytes that align a tensor are themselves tensors of bytes, "pad.N". The
+ * header is padded with spaces, so that the data begin on a page. Tools of others can read the file; the
+ * module needs only offset and checksums.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,15 +10,16 @@
 
 #include "runtime/file.h"
 
+/* NULL where the format has no name for the type; its bytes are then stored as U8. */
 static const char *dtype_name(base_dtype t)
 {
     const struct {
         base_dtype dtype;
         const char *name;
     } names[] = {
-        {BASE_F64, "F64"}, {BASE_F32, "F32"}, {BASE_F16, "F16"}, {BASE_BF16, "BF16"}, {BASE_I64, "I64"}, {BASE_I32, "I32"},
-        {BASE_I16, "I16"}, {BASE_I8, "I8"},   {BASE_U64, "U64"}, {BASE_U32, "U32"},   {BASE_U16, "U16"}, {BASE_U8, "U8"},
-        {BASE_BOOL, "BOOL"},
+        {BASE_F64, "F64"}, {BASE_F32, "F32"}, {BASE_F16, "F16"},   {BASE_BF16, "BF16"}, {BASE_I64, "I64"},
+        {BASE_I32, "I32"}, {BASE_I16, "I16"}, {BASE_I8, "I8"},     {BASE_U64, "U64"},   {BASE_U32, "U32"},
+        {BASE_U16, "U16"}, {BASE_U8, "U8"},   {BASE_BOOL, "BOOL"},
     };
 
     for (int i = 0; i < BASE_COUNT(names); i++)
@@ -83,6 +85,7 @@ static void add_range(rt_bytes *out, uint64_t begin, uint64_t end)
     add_text(out, "]}");
 }
 
+/* One member of the header: "name":{"dtype":...,"shape":...,"data_offsets":[begin,end]}. */
 static void add_constant(rt_bytes *out, const rt_module_desc *m, int32_t i, uint64_t begin, uint64_t end)
 {
     const rt_constant_desc *c = &m->constants[i];
@@ -111,6 +114,7 @@ static void add_padding(rt_bytes *out, int32_t i, uint64_t begin, uint64_t end)
     add_range(out, begin, end);
 }
 
+/* All constants in the order in which the module has them. */
 static void add_header(rt_bytes *out, const rt_module_desc *m)
 {
     uint64_t end = 0;
@@ -144,6 +148,7 @@ static bool make_head(const rt_module_desc *m, rt_bytes *head, tec_error *err)
     return true;
 }
 
+/* Writes the weights beside the module; *b is what the module keeps of them. */
 bool rt_safetensors_write(const rt_module_desc *m, const char *path, rt_beside *b, tec_error *err)
 {
     rt_bytes head = {0};

@@ -15,7 +15,8 @@ bool rt_size_eval(rt_dim d, const int64_t *symbols, int64_t *size, const char *w
     return *size >= 0 || rt_fail(err, TEC_INVALID, "%s: %lld is negative", what, (long long)*size);
 }
 
-bool rt_shape_eval(const rt_dim *shape, int32_t rank, const int64_t *symbols, int64_t *extents, const char *what, tec_error *err)
+bool rt_shape_eval(const rt_dim *shape, int32_t rank, const int64_t *symbols, int64_t *extents,
+                   const char *what, tec_error *err)
 {
     for (int32_t i = 0; i < rank; i++)
         if (!rt_size_eval(shape[i], symbols, &extents[i], what, err))
@@ -23,8 +24,8 @@ bool rt_shape_eval(const rt_dim *shape, int32_t rank, const int64_t *symbols, in
     return true;
 }
 
-const char *rt_shape_text(base_dtype dtype, const rt_dim *shape, int32_t rank, const char *const *names, char *buffer,
-                          size_t size)
+const char *rt_shape_text(base_dtype dtype, const rt_dim *shape, int32_t rank, const char *const *names,
+                          char *buffer, size_t size)
 {
     char text[128];
     rt_line line = {buffer, size, 0};
@@ -45,8 +46,9 @@ static bool uses(rt_dim d, int32_t symbol, int32_t n_symbols)
     return !rt_dim_is_known(d, known);
 }
 
-const char *rt_where_text(const rt_dim *dims, int32_t n, const char *const *names, const int64_t *symbols, int32_t n_symbols,
-                          char *buffer, size_t size)
+/* " where n = 3, m = 4": the symbols that the dimensions mention. For messages. */
+const char *rt_where_text(const rt_dim *dims, int32_t n, const char *const *names, const int64_t *symbols,
+                          int32_t n_symbols, char *buffer, size_t size)
 {
     rt_line line = {buffer, size, 0};
 
@@ -63,8 +65,9 @@ const char *rt_where_text(const rt_dim *dims, int32_t n, const char *const *name
     return buffer;
 }
 
-bool rt_facts_hold(const rt_fact_desc *facts, int32_t n, const char *const *names, const int64_t *symbols, int32_t n_symbols,
-                   const char *who, tec_error *err)
+/* Checks the conditions of a function or graph; the error says which one fails for which sizes. */
+bool rt_facts_hold(const rt_fact_desc *facts, int32_t n, const char *const *names, const int64_t *symbols,
+                   int32_t n_symbols, const char *who, tec_error *err)
 {
     for (int32_t i = 0; i < n; i++) {
         tec_error inner = {0};
@@ -74,8 +77,9 @@ bool rt_facts_hold(const rt_fact_desc *facts, int32_t n, const char *const *name
         if (!rt_dim_eval(facts[i].condition, symbols, &holds, &inner))
             return rt_fail(err, TEC_INVALID, "%s: condition '%s': %s", who, facts[i].text, inner.text);
         if (!holds)
-            return rt_fail(err, TEC_INVALID, "%s: needs %s, which does not hold%s", who, facts[i].text,
-                           rt_where_text(&facts[i].condition, 1, names, symbols, n_symbols, where, sizeof where));
+            return rt_fail(
+                err, TEC_INVALID, "%s: needs %s, which does not hold%s", who, facts[i].text,
+                rt_where_text(&facts[i].condition, 1, names, symbols, n_symbols, where, sizeof where));
     }
     return true;
 }

@@ -1,4 +1,5 @@
-/* solve.c -- values of symbols from extents: a dimension that is linear in one unknown symbol is turned round.
+/* solve.c -- values of symbols from extents: a dimension that is linear in one unknown symbol is turned
+ * round.
  *
  *     n*2 + m with m known to be 3 and the extent 13:    by = 2, the rest at n = 0 is 3, n = (13 - 3) / 2 = 5
  */
@@ -8,7 +9,8 @@
 
 #include "tec/base.h"
 
-/* What is on the stack as far as the unknown symbol goes: by * symbol + something, which is `value` where it is a constant. */
+/* What is on the stack as far as the unknown symbol goes: by * symbol + something, which is `value` where it
+ * is a constant. */
 typedef struct {
     int64_t by, value;
     bool constant;
@@ -17,8 +19,10 @@ typedef struct {
 static bool add_parts(part a, part b, bool minus, part *out)
 {
     *out = (part){.constant = a.constant && b.constant};
-    return minus ? !__builtin_sub_overflow(a.by, b.by, &out->by) && !__builtin_sub_overflow(a.value, b.value, &out->value)
-                 : !__builtin_add_overflow(a.by, b.by, &out->by) && !__builtin_add_overflow(a.value, b.value, &out->value);
+    return minus ? !__builtin_sub_overflow(a.by, b.by, &out->by) &&
+                       !__builtin_sub_overflow(a.value, b.value, &out->value)
+                 : !__builtin_add_overflow(a.by, b.by, &out->by) &&
+                       !__builtin_add_overflow(a.value, b.value, &out->value);
 }
 
 static bool scale_part(part a, part by, part *out)
@@ -26,7 +30,8 @@ static bool scale_part(part a, part by, part *out)
     *out = (part){.constant = a.constant && by.constant};
     if (!by.constant)
         return a.by == 0;
-    return !__builtin_mul_overflow(a.by, by.value, &out->by) && !__builtin_mul_overflow(a.value, by.value, &out->value);
+    return !__builtin_mul_overflow(a.by, by.value, &out->by) &&
+           !__builtin_mul_overflow(a.value, by.value, &out->value);
 }
 
 /* One operation on the top of the stack; false where the result is not linear in the symbol. */
@@ -100,6 +105,8 @@ static bool find_linear(const rt_function_desc *d, int32_t symbol, bool *known, 
     return found;
 }
 
+/* Prepares which symbol is found from which extent. Symbols that are an extent by themselves come first, then
+ * those linear in one unknown. Fewer solutions than symbols: the caller must give the others. */
 int rt_solve(const rt_function_desc *d, rt_solution *out)
 {
     bool known[RT_MAX_SYMBOLS] = {false};
@@ -127,7 +134,9 @@ static int64_t turn_round(int64_t extent, int64_t rest, int64_t by)
     return n / by > 0 ? n / by : 0;
 }
 
-void rt_take_symbols(const rt_function_desc *d, const rt_solution *s, int n, DLTensor *const *args, int64_t *symbols)
+/* The symbols of one call. Whether all extents agree with them is checked afterwards. */
+void rt_take_symbols(const rt_function_desc *d, const rt_solution *s, int n, DLTensor *const *args,
+                     int64_t *symbols)
 {
     for (int i = 0; i < n; i++) {
         rt_dim e = d->params[s[i].param].shape[s[i].dim];

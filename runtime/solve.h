@@ -3,11 +3,13 @@
  *     X: f32[n + 2, 3*m]        n is the extent less 2, m a third of the extent
  *
  *     rt_solution s[RT_MAX_SYMBOLS];
- *     int n = rt_solve(desc, s);                  each symbol that some dimension tells, in an order in which they can be taken
+ *     int n = rt_solve(desc, s);                  each symbol that some dimension tells,
+ *                                                   in an order in which they can be taken
  *     rt_take_symbols(desc, s, n, args, symbols);
  *
- * A symbol is told by a dimension that is the symbol alone, or else by one that is a constant times the symbol plus what earlier
- * symbols tell. An extent that the symbol cannot give (n + 2 of 1, 3*m of 4) gives it another value, which the check of shapes refuses.
+ * A symbol is told by a dimension that is the symbol alone, or else by one that is a constant times the
+ * symbol plus what earlier symbols tell. An extent that the symbol cannot give (n + 2 of 1, 3*m of 4) gives
+ * it another value, which the check of shapes refuses.
  * Errors: none. Threads: plain data.
  */
 #ifndef RUNTIME_SOLVE_H
@@ -22,6 +24,7 @@ typedef struct {
 
 /* Fills out[] with one solution for each symbol that has one, and says how many. */
 int rt_solve(const rt_function_desc *d, rt_solution *out);
-void rt_take_symbols(const rt_function_desc *d, const rt_solution *s, int n, DLTensor *const *args, int64_t *symbols);
+void rt_take_symbols(const rt_function_desc *d, const rt_solution *s, int n, DLTensor *const *args,
+                     int64_t *symbols);
 
 #endif

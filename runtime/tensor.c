@@ -7,6 +7,7 @@
 #include "runtime/device.h"
 #include "runtime/format.h"
 
+/* Bytes of a compact tensor; -1 where an extent is negative or the size does not fit. */
 int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape)
 {
     int64_t bytes = base_dtype_bytes(dtype);
@@ -37,10 +38,13 @@ int64_t tec_tensor_bytes(const DLTensor *t)
     return rt_shape_bytes(t->dtype, t->ndim, t->shape);
 }
 
+/* Whether elements lie row by row without gaps; strides of dimensions with one element do not matter. */
 bool tec_tensor_is_compact(const DLTensor *t)
 {
     int64_t step = 1;
 
+    if (!t)
+        return false;
     if (!t->strides || tec_tensor_bytes(t) == 0)
         return true;
     for (int i = t->ndim - 1; i >= 0; i--) {
@@ -54,8 +58,10 @@ bool tec_tensor_is_compact(const DLTensor *t)
 const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size)
 {
     char dtype[24];
-    rt_line line = {buffer, size, 0};
+    rt_line line = {buffer, buffer ? size : 0, 0};
 
+    if (!t)
+        return rt_put(&line, "no tensor"), buffer;
     rt_put(&line, "%s[", base_dtype_print(t->dtype, dtype, sizeof dtype));
     for (int i = 0; i < t->ndim; i++)
         rt_put(&line, i ? ", %lld" : "%lld", (long long)t->shape[i]);
@@ -78,7 +84,8 @@ bool rt_tensor_sane(const DLTensor *t, const char *what, tec_error *err)
     if (!t)
         return rt_fail(err, TEC_INVALID, "%s: no tensor", what);
     if (t->ndim < 0 || t->ndim > RT_MAX_RANK || (t->ndim > 0 && !t->shape))
-        return rt_fail(err, TEC_INVALID, "%s: %d dimensions; expected 0 to %d, with a shape", what, (int)t->ndim, RT_MAX_RANK);
+        return rt_fail(err, TEC_INVALID, "%s: %d dimensions; expected 0 to %d, with a shape", what,
+                       (int)t->ndim, RT_MAX_RANK);
     if (tec_tensor_bytes(t) < 0)
         return rt_fail(err, TEC_INVALID, "%s: its shape or dtype makes no sense", what);
     if (!t->data && tec_tensor_bytes(t) > 0)
@@ -86,6 +93,7 @@ bool rt_tensor_sane(const DLTensor *t, const char *what, tec_error *err)
     return true;
 }
 
+/* The bytes that the tensor touches, begin included, end not. Strides may be negative. */
 void rt_tensor_range(const DLTensor *t, uintptr_t *begin, uintptr_t *end)
 {
     int64_t size = base_dtype_bytes(t->dtype), first = 0, last = 0;
@@ -126,6 +134,7 @@ static void set_steps(const DLTensor *t, int64_t *step)
     }
 }
 
+/* How to copy between two layouts: inner dimensions that are compact in both become one block. */
 static walk plan_walk(const DLTensor *to, const DLTensor *from)
 {
     walk w = {.n_outer = to->ndim, .shape = to->shape, .block = (size_t)base_dtype_bytes(to->dtype)};
@@ -143,6 +152,7 @@ static walk plan_walk(const DLTensor *to, const DLTensor *from)
     return w;
 }
 
+/* Copies block by block, counting the outer indices like an odometer. */
 static void copy_blocks(const walk *w, char *to, const char *from)
 {
     int64_t index[RT_MAX_RANK] = {0};
@@ -164,7 +174,8 @@ static void copy_blocks(const walk *w, char *to, const char *from)
 
 static bool same_shape(const DLTensor *a, const DLTensor *b)
 {
-    return a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
 }
 
 static rt_place place_of(const DLTensor *t)
@@ -179,7 +190,8 @@ static bool open_stream_at(rt_stream *s, const DLTensor *t, const char *what, te
     bool ok;
 
     if (!tec_tensor_is_compact(t))
-        return rt_fail(err, TEC_UNSUPPORTED, "%s: expected compact row-major strides on a device, found others", what);
+        return rt_fail(err, TEC_UNSUPPORTED,
+                       "%s: expected compact row-major strides on a device, found others", what);
     d = rt_device_of(t, what, err);
     ok = d && rt_stream_open(s, d, err);
     tec_device_free(d);
@@ -201,9 +213,11 @@ static bool upload(const DLTensor *to, const DLTensor *from, tec_error *err)
     return ok;
 }
 
+/* From a device to main memory, by way of a compact array where the target is strided. */
 static bool download(const DLTensor *to, const DLTensor *from, tec_error *err)
 {
-    tec_array *compact = tec_tensor_is_compact(to) ? NULL : tec_array_new(to->dtype, to->ndim, to->shape, err);
+    tec_array *compact =
+        tec_tensor_is_compact(to) ? NULL : tec_array_new(to->dtype, to->ndim, to->shape, err);
     void *bytes = compact ? tec_array_data(compact) : rt_tensor_data(to);
     rt_stream s = {0};
     bool ok = (compact || tec_tensor_is_compact(to)) && open_stream_at(&s, from, "copy from", err) &&
@@ -219,7 +233,9 @@ static bool download(const DLTensor *to, const DLTensor *from, tec_error *err)
 static bool copy_on_device(const DLTensor *to, const DLTensor *from, tec_error *err)
 {
     rt_stream s = {0};
-    bool ok = tec_tensor_is_compact(to) || rt_fail(err, TEC_UNSUPPORTED, "copy to: expected compact row-major strides on a device, found others");
+    bool ok = tec_tensor_is_compact(to) ||
+              rt_fail(err, TEC_UNSUPPORTED,
+                      "copy to: expected compact row-major strides on a device, found others");
 
     ok = ok && open_stream_at(&s, from, "copy from", err) &&
          s.device->kind->copy(&s, place_of(to), place_of(from), tec_tensor_bytes(to), err);
@@ -232,7 +248,8 @@ static bool copy_on_device(const DLTensor *to, const DLTensor *from, tec_error *
 static bool copy_through_host(const DLTensor *to, const DLTensor *from, tec_error *err)
 {
     tec_array *between = tec_array_new(from->dtype, from->ndim, from->shape, err);
-    bool ok = between && download(tec_array_tensor(between), from, err) && upload(to, tec_array_tensor(between), err);
+    bool ok = between && download(tec_array_tensor(between), from, err) &&
+              upload(to, tec_array_tensor(between), err);
 
     tec_array_free(between);
     return ok;
@@ -249,6 +266,7 @@ static bool copy_devices(const DLTensor *to, const DLTensor *from, tec_error *er
     return copy_through_host(to, from, err);
 }
 
+/* Shapes and types must be equal; layouts and devices may differ. The two must not overlap. */
 bool tec_tensor_copy(const DLTensor *to, const DLTensor *from, tec_error *err)
 {
     char a[160], b[160];

@@ -1,4 +1,4 @@
-/* runtime/tensor.h -- questions about DLTensors that several files ask.
+/* runtime/tensor.h -- inside the room: questions about DLTensors that several files ask.
  *
  * Threads: plain data.
  */
@@ -16,7 +16,8 @@ static inline char *rt_tensor_data(const DLTensor *t)
 /* Bytes of a compact tensor of this shape; -1 where an extent is negative or they do not fit. */
 int64_t rt_shape_bytes(base_dtype dtype, int ndim, const int64_t *shape);
 
-/* A tensor in main memory with a sane rank, shape and size, and with data unless it is empty. `what` begins the message: "x". */
+/* A tensor in main memory with a sane rank, shape and size, and with data unless it is empty. `what` begins
+ * the message: "x". */
 bool rt_tensor_check(const DLTensor *t, const char *what, tec_error *err);
 
 /* The same of a tensor on any device. */

@@ -1,4 +1,5 @@
-/* timer.c -- honest timing: warm-up, measurements long enough for the clock, caches flushed on request, order statistics. */
+/* timer.c -- honest timing: warm-up, measurements long enough for the clock, caches flushed on request, order
+ * statistics. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -73,24 +74,18 @@ static bool choose_inner(stopwatch *w)
     return true;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The element of a sorted sample below which `share` of the sample lies. */
 static double quantile(const double *sample, int n, double share)
 {
     return sample[(int)((double)(n - 1) * share + 0.5)];
 }
 
+/* Sorts the samples, which are seconds per call. */
 static void summarise(double *sample, int n, int64_t inner, tec_timing *out)
 {
     double sum = 0;
 
-    qsort(sample, (size_t)n, sizeof *sample, compare_doubles);
+    qsort(sample, (size_t)n, sizeof *sample, base_compare_doubles);
     for (int i = 0; i < n; i++)
         sum += sample[i];
     *out = (tec_timing){.min_s = sample[0],
@@ -116,6 +111,7 @@ static tec_time_options with_defaults(const tec_time_options *given)
     return o;
 }
 
+/* At least `repeats` samples, more while less than min_seconds have been measured. */
 static bool take_samples(stopwatch *w, const tec_time_options *o, double *sample, tec_timing *out)
 {
     double total = 0;
@@ -134,10 +130,17 @@ static bool take_samples(stopwatch *w, const tec_time_options *o, double *sample
     return true;
 }
 
-bool tec_time(tec_status (*fn)(void *user), void *user, const tec_time_options *options, tec_timing *out, tec_error *err)
+/* Times fn with warm-up; each sample is many calls where one is too short for the clock. False where fn
+ * failed. */
+bool tec_time(tec_status (*fn)(void *user), void *user, const tec_time_options *options, tec_timing *out,
+              tec_error *err)
 {
     tec_time_options o = with_defaults(options);
-    stopwatch w = {.fn = fn, .user = user, .inner = 1, .err = err, .flush_bytes = o.flush_bytes > 0 ? o.flush_bytes : 0};
+
+    if (!fn || !out)
+        return rt_fail(err, TEC_INVALID, fn ? "no place for the timing" : "no function to time");
+    stopwatch w = {
+        .fn = fn, .user = user, .inner = 1, .err = err, .flush_bytes = o.flush_bytes > 0 ? o.flush_bytes : 0};
     double *sample = rt_alloc_array(o.max_repeats, sizeof *sample, err);
     char *flush = rt_alloc((size_t)w.flush_bytes, err);
     bool ok;

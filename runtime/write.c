@@ -16,7 +16,8 @@ typedef struct {
 static void add_section(writer *w, rt_section_kind kind, const rt_bytes *bytes)
 {
     rt_sink_pad(&w->sink, RT_SECTION_ALIGN);
-    w->section[w->n_sections++] = (rt_section){kind, w->sink.at, bytes->n, rt_checksum(bytes->data, bytes->n)};
+    w->section[w->n_sections++] =
+        (rt_section){kind, w->sink.at, bytes->n, rt_checksum(bytes->data, bytes->n)};
     rt_sink_put(&w->sink, bytes->data, bytes->n);
 }
 
@@ -40,8 +41,8 @@ static void add_weights(writer *w)
     bool padded;
 
     rt_sink_pad(&w->sink, RT_PAGE);
-    w->section[w->n_sections++] =
-        (rt_section){RT_SECTION_WEIGHTS, w->sink.at, rt_weights_size(w->m), rt_weights_checksum(w->m, NULL, &padded)};
+    w->section[w->n_sections++] = (rt_section){RT_SECTION_WEIGHTS, w->sink.at, rt_weights_size(w->m),
+                                               rt_weights_checksum(w->m, NULL, &padded)};
     rt_sink_put_weights(&w->sink, w->m);
 }
 
@@ -56,12 +57,16 @@ static bool add_beside(writer *w, const rt_beside *b)
     return ok;
 }
 
+/* Table and footer; the table begins aligned, so readers can use it in place. */
 static void add_table(writer *w, const void *elf, size_t elf_size)
 {
     uint8_t rows[RT_SECTION_END * RT_ROW_BYTES], footer[RT_FOOTER_BYTES];
     size_t size = w->n_sections * RT_ROW_BYTES;
-    rt_footer f = {.version = RT_FORMAT_VERSION, .abi = TEC_KERNEL_ABI, .elf_size = elf_size,
-                   .elf_checksum = rt_checksum(elf, elf_size), .n_sections = w->n_sections};
+    rt_footer f = {.version = RT_FORMAT_VERSION,
+                   .abi = TEC_KERNEL_ABI,
+                   .elf_size = elf_size,
+                   .elf_checksum = rt_checksum(elf, elf_size),
+                   .n_sections = w->n_sections};
 
     for (uint64_t i = 0; i < w->n_sections; i++)
         rt_section_write(&w->section[i], rows + i * RT_ROW_BYTES);
@@ -114,7 +119,10 @@ static bool write_beside(writer *w, const void *elf, size_t elf_size, const char
     return ok;
 }
 
-bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, const char *path, unsigned flags, tec_error *err)
+/* Large weights go to a file beside the module unless the flags say where. False with an error; no file is
+ * left then. */
+bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, const char *path,
+                     unsigned flags, tec_error *err)
 {
     writer w = {.m = m, .err = err};
     uint64_t weights;
@@ -124,7 +132,8 @@ bool rt_module_write(const rt_module_desc *m, const void *elf, size_t elf_size, 
     if (rt_has_host_code(m) && elf_size == 0)
         return rt_fail(err, TEC_INVALID, "%s: has functions but no shared object", path);
     weights = rt_weights_size(m);
-    if (weights > 0 && ((flags & RT_WEIGHTS_BESIDE) || (weights >= BESIDE_FROM && !(flags & RT_WEIGHTS_INSIDE))))
+    if (weights > 0 &&
+        ((flags & RT_WEIGHTS_BESIDE) || (weights >= BESIDE_FROM && !(flags & RT_WEIGHTS_INSIDE))))
         return write_beside(&w, elf, elf_size, path);
     return write_module(&w, elf, elf_size, path, NULL);
 }

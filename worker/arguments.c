@@ -5,15 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "worker/tensors.h"
 #include "runtime/shape.h"
+#include "worker/tensors.h"
 
 /* Of the largest pages in use, those of aarch64. */
 enum { PAGE = 1 << 16 };
 
 /* Memory between two pages that cannot be touched. */
 typedef struct run_region {
-    char *base; /* of the first page; NULL: none */
+    char *base;  /* of the first page; NULL: none */
     size_t size; /* in all */
 } region;
 
@@ -61,7 +61,8 @@ static bool read_symbols(const rt_function_desc *f, const run_job *j, int64_t *s
         while (k < j->n_dims && strcmp(j->dims[k].name, f->symbols[s]) != 0)
             k++;
         if (k == j->n_dims)
-            return rt_fail(err, TEC_INVALID, "%s: symbol '%s' has no value to measure with", f->name, f->symbols[s]);
+            return rt_fail(err, TEC_INVALID, "%s: symbol '%s' has no value to measure with", f->name,
+                           f->symbols[s]);
         symbols[s] = j->dims[k].value;
     }
     return true;
@@ -90,7 +91,8 @@ static DLTensor *like(run_arguments *a, const DLTensor *of, tec_error *err)
 }
 
 /* Compact, whatever the parameter asks for: of all candidates of a task the arguments are the same. */
-static DLTensor *new_argument(run_arguments *a, const rt_param_desc *p, const int64_t *symbols, tec_error *err)
+static DLTensor *new_argument(run_arguments *a, const rt_param_desc *p, const int64_t *symbols,
+                              tec_error *err)
 {
     DLTensor *t = new_tensor(a, p->dtype, p->rank, err);
 
@@ -102,6 +104,8 @@ static DLTensor *new_argument(run_arguments *a, const rt_param_desc *p, const in
     return t->data ? t : NULL;
 }
 
+/* Tensors for every parameter with the job's sizes. Inputs are random from the seed and then protected: a
+ * kernel that writes to one ends the process, which is the candidate's failure. */
 static bool make(run_arguments *a, const rt_function_desc *f, const run_job *j, tec_error *err)
 {
     int64_t symbols[RT_MAX_SYMBOLS];
@@ -127,7 +131,10 @@ static bool make(run_arguments *a, const rt_function_desc *f, const run_job *j, 
     return true;
 }
 
-run_arguments *run_arguments_for(run_shelf *shelf, const rt_function_desc *f, const run_job *j, tec_error *err)
+/* Arguments of recent jobs are kept on a shelf by their key; the one that was unused for longest gives way.
+ */
+run_arguments *run_arguments_for(run_shelf *shelf, const rt_function_desc *f, const run_job *j,
+                                 tec_error *err)
 {
     run_arguments *oldest = &shelf->slot[0];
 
@@ -165,6 +172,7 @@ void run_arguments_blank(run_arguments *a, int byte)
             memset(a->args[i]->data, byte, (size_t)tec_tensor_bytes(a->args[i]));
 }
 
+/* What the outputs hold now becomes the reference that later runs are compared with. */
 bool run_arguments_keep(run_arguments *a, tec_error *err)
 {
     for (int i = 0; i < a->n && !a->has_kept; i++)

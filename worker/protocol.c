@@ -1,6 +1,7 @@
 /* worker/protocol.c -- see protocol.h. */
 #include "worker/protocol.h"
 
+/* Fields in the order in which run_get_job reads them. */
 void run_put_job(rt_bytes *b, const run_job *j)
 {
     run_put_i64(b, (int64_t)j->arguments);
@@ -32,6 +33,8 @@ static double get_seconds(run_reader *r)
     return s;
 }
 
+/* False where the message is not a whole job within its limits. Texts and modules stay in the message's
+ * memory. */
 bool run_get_job(run_reader *r, run_job *j, run_dim *dims)
 {
     *j = (run_job){.dims = dims};
@@ -56,6 +59,7 @@ bool run_get_job(run_reader *r, run_job *j, run_dim *dims)
     return run_read_all(r) && j->n_modules > 0 && j->repeats > 0;
 }
 
+/* All modules have as many costs. */
 void run_put_answer(rt_bytes *b, const run_answer *a)
 {
     run_put_i64(b, a->outcome);
@@ -72,6 +76,7 @@ void run_put_answer(rt_bytes *b, const run_answer *a)
             run_put_f64(b, a->costs[m] ? a->costs[m][i] : 0);
 }
 
+/* `costs` has room for RUN_MODULES times RUN_MAX_COSTS numbers. False for a damaged message. */
 bool run_get_answer(run_reader *r, run_answer *a, double *costs)
 {
     a->outcome = (run_outcome)run_get_count(r, RUN_N_OUTCOMES - 1, 0);

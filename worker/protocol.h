@@ -1,15 +1,16 @@
 /* worker/protocol.h -- what a runner is asked and what it answers, as frames of worker/wire.h.
  *
- *     run_job j = {.arguments = key, .seed = 1, .modules = {{bytes, n}}, .n_modules = 1, .repeats = 5, .min_seconds = 0.02};
+ *     run_job j = {.arguments = key, .seed = 1, .modules = {{bytes, n}}, .n_modules = 1, .repeats = 5,
+ *         .min_seconds = 0.02};
  *     run_put_job(&body, &j);
  *     run_send(fd, RUN_MEASURE, &body, deadline);
  *     run_receive(fd, &kind, &body, RUN_MAX_ANSWER, deadline);
  *     run_answer a;
  *     if (!run_get_answer(&r, &a)) ... garbled
  *
- * One question, one answer, in turns. RUN_KEEP runs the first module once and keeps its outputs: those that RUN_MEASURE with `check`
- * holds others against. What is kept is found by `arguments` and `seed`, and forgotten when other arguments need the place: the answer
- * RUN_NO_REFERENCE asks for a RUN_KEEP.
+ * One question, one answer, in turns. RUN_KEEP runs the first module once and keeps its outputs: those that
+ * RUN_MEASURE with `check` holds others against. What is kept is found by `arguments` and `seed`, and
+ * forgotten when other arguments need the place: the answer RUN_NO_REFERENCE asks for a RUN_KEEP.
  */
 #ifndef WORKER_PROTOCOL_H
 #define WORKER_PROTOCOL_H
@@ -52,13 +53,7 @@ typedef struct {
     } modules[RUN_MODULES];
 } run_job;
 
-typedef enum {
-    RUN_OK,
-    RUN_ERROR,
-    RUN_WRONG,
-    RUN_NO_REFERENCE,
-    RUN_N_OUTCOMES
-} run_outcome;
+typedef enum { RUN_OK, RUN_ERROR, RUN_WRONG, RUN_NO_REFERENCE, RUN_N_OUTCOMES } run_outcome;
 
 typedef struct {
     run_outcome outcome;
@@ -71,7 +66,8 @@ typedef struct {
 } run_answer;
 
 void run_put_job(rt_bytes *b, const run_job *j);
-/* False: it is none. `dims` have room for RT_MAX_SYMBOLS. Texts and modules lie in the bytes that are read. */
+/* False: it is none. `dims` have room for RT_MAX_SYMBOLS. Texts and modules lie in the bytes that are
+ * read. */
 bool run_get_job(run_reader *r, run_job *j, run_dim *dims);
 void run_put_answer(rt_bytes *b, const run_answer *a);
 /* costs: room for RUN_MODULES * RUN_MAX_COSTS. */

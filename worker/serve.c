@@ -5,15 +5,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/module.h"
 #include "worker/arguments.h"
 #include "worker/time.h"
-#include "runtime/module.h"
 
 typedef struct {
     run_shelf shelf;
@@ -90,23 +89,6 @@ static bool fail(server *s, const char *stage, int culprit, const tec_error *err
     return false;
 }
 
-/* The bytes as a file in memory, which the loader reads by its name. */
-static tec_module *open_module(const void *data, size_t size, tec_error *err)
-{
-    char path[40];
-    int fd = memfd_create("module", MFD_CLOEXEC);
-    tec_module *m = NULL;
-
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd >= 0 && write(fd, data, size) == (ssize_t)size)
-        m = tec_module_open(path, NULL, err);
-    else
-        rt_fail(err, TEC_IO, "the module cannot be written to a file in memory");
-    if (fd >= 0)
-        close(fd);
-    return m;
-}
-
 /* Threads last from job to job. */
 static bool set_threads(server *s, int threads, tec_error *err)
 {
@@ -121,25 +103,32 @@ static bool load(server *s, const run_job *j, int i, loaded *l, tec_error *err)
 {
     bool ready = set_threads(s, j->threads, err);
 
-    l->module = ready ? open_module(j->modules[i].data, j->modules[i].size, err) : NULL;
-    l->function = l->module ? tec_function_new(l->module, NULL, &(tec_run_options){.pool = s->pool, .threads = j->threads}, err) : NULL;
+    l->module = ready ? tec_module_open_bytes(j->modules[i].data, j->modules[i].size, NULL, err) : NULL;
+    l->function = l->module
+                      ? tec_function_new(l->module, NULL,
+                                         &(tec_run_options){.pool = s->pool, .threads = j->threads}, err)
+                      : NULL;
     if (!l->function)
         return false;
     l->desc = &rt_module_describe(l->module)->functions[0];
     return true;
 }
 
-/* Different bytes for what is kept and what is held against it, so that an element that neither writes is seen. */
+/* Different bytes for what is kept and what is held against it, so that an element that neither writes is
+ * seen. */
 enum { BLANK_KEPT = 0xa5, BLANK_CHECKED = 0x5a };
 
 static bool check_outputs(server *s, const loaded *l, run_arguments *a, int i)
 {
     if (run_arguments_check(a, l->desc, s->error, sizeof s->error))
         return true;
-    s->answer = (run_answer){.outcome = RUN_WRONG, .culprit = i, .stage = "check", .kind = "wrong answer", .error = s->error};
+    s->answer = (run_answer){
+        .outcome = RUN_WRONG, .culprit = i, .stage = "check", .kind = "wrong answer", .error = s->error};
     return false;
 }
 
+/* Runs each module once on outputs that were blanked, checks them, and only then times all modules in turns.
+ */
 static bool measure_loaded(server *s, const run_job *j, const loaded *l, run_arguments *a)
 {
     run_call call[RUN_MODULES];
@@ -175,6 +164,7 @@ static bool keep_loaded(server *s, const loaded *l, run_arguments *a)
     return good || fail(s, "reference", 0, &err);
 }
 
+/* The memory limit holds while code of the candidate runs, and no longer. */
 static bool do_loaded(server *s, uint32_t kind, const run_job *j, const loaded *l)
 {
     tec_error err = {0};
@@ -192,6 +182,7 @@ static bool do_loaded(server *s, uint32_t kind, const run_job *j, const loaded *
     return good;
 }
 
+/* Loads the modules, does the job, and unloads them; what went wrong stands in s->answer. */
 static void do_job(server *s, uint32_t kind, const run_job *j)
 {
     loaded l[RUN_MODULES] = {0};
@@ -229,6 +220,7 @@ static bool serve_one(server *s, int fd, uint32_t kind, const rt_bytes *question
     return sent;
 }
 
+/* Serves jobs until the other side closes the socket. The result is the exit status of the process. */
 int run_serve(int fd)
 {
     server *s = rt_alloc(sizeof *s, NULL);

@@ -1,9 +1,10 @@
-/* worker/serve.h -- a runner: a process that loads modules, calls them and measures them, for as long as its socket is open.
+/* worker/serve.h -- a runner: a process that loads modules, calls them and measures them, for as long as its
+ * socket is open.
  *
  *     int main(void) { return run_serve(RUN_SOCKET); }
  *
- * It links base, runtime and runner alone. It does not survive a module that crashes, and does not end one that hangs: who asks
- * does that, and starts another. Memory that a module allocates is limited by the job.
+ * It links base, runtime and runner alone. It does not survive a module that crashes, and does not end one
+ * that hangs: who asks does that, and starts another. Memory that a module allocates is limited by the job.
  */
 #ifndef WORKER_SERVE_H
 #define WORKER_SERVE_H
@@ -11,10 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { RUN_SOCKET = 3, RUN_HELLO = 0x74656301 }; /* the first frame of a worker, of this kind, says that it is there */
+/* the first frame of a worker, of this kind, says that it is there */
+enum { RUN_SOCKET = 3, RUN_HELLO = 0x74656301 };
 
-/* What every worker process does first: it dies with its parent, and of a crash without a core file or handlers of libraries. False:
- * `fd` is no socket. */
+/* What every worker process does first: it dies with its parent, and of a crash without a core file or
+ * handlers of libraries. False: `fd` is no socket. */
 bool run_become_worker(int fd);
 
 /* From now on so many bytes more may be allocated; negative: any. */

@@ -21,6 +21,7 @@ static void set_float(const DLTensor *t, int64_t i, double v)
         *(double *)(void *)p = v;
 }
 
+/* Floats between -1 and 1, integers from 0 to 7: equal seeds give equal data on every machine. */
 void run_fill_random(DLTensor *t, uint64_t seed)
 {
     int64_t n = tec_tensor_elements(t);
@@ -41,6 +42,7 @@ void run_fill_random(DLTensor *t, uint64_t seed)
 
 /* ---- comparing ---- */
 
+/* Element i of a float tensor of any width. */
 static double get_float(const DLTensor *t, int64_t i)
 {
     const char *p = (const char *)t->data + t->byte_offset + i * base_dtype_bytes(t->dtype);
@@ -89,7 +91,8 @@ typedef struct {
     double relative, absolute, scale;
 } tolerance;
 
-/* The neighbour of a bfloat16 lies up to 2^-7 of its value away: another order of additions, or another rounding, gives that. */
+/* The neighbour of a bfloat16 lies up to 2^-7 of its value away: another order of additions, or another
+ * rounding, gives that. */
 static tolerance tolerance_of(base_dtype t)
 {
     if (t.code == kDLBfloat)
@@ -120,6 +123,8 @@ static double greatest_finite(const DLTensor *t)
     return most;
 }
 
+/* Near is relative to the value, with an absolute part that grows with the largest value: sums of many terms
+ * lose digits where they cancel. `text`: the first element that differs, and how many do. */
 static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text, size_t size)
 {
     int64_t n = tec_tensor_elements(want), differ = 0, first = -1;
@@ -132,8 +137,9 @@ static bool compare_floats(const DLTensor *got, const DLTensor *want, char *text
         if (!is_near(get_float(got, i), get_float(want, i), t.relative, absolute) && differ++ == 0)
             first = i;
     if (differ)
-        snprintf(text, size, "[%s] is %.*g, expected %.*g (%lld of %lld elements differ)", position(want, first, at, sizeof at), digits,
-                 get_float(got, first), digits, get_float(want, first), (long long)differ, (long long)n);
+        snprintf(text, size, "[%s] is %.*g, expected %.*g (%lld of %lld elements differ)",
+                 position(want, first, at, sizeof at), digits, get_float(got, first), digits,
+                 get_float(want, first), (long long)differ, (long long)n);
     return differ == 0;
 }
 
@@ -161,11 +167,13 @@ static bool compare_ints(const DLTensor *got, const DLTensor *want, char *text, 
         if (get_int(got, i) != get_int(want, i) && differ++ == 0)
             first = i;
     if (differ)
-        snprintf(text, size, "[%s] is %s, expected %s (%lld of %lld elements differ)", position(want, first, at, sizeof at),
-                 int_text(got, first, a, sizeof a), int_text(want, first, b, sizeof b), (long long)differ, (long long)n);
+        snprintf(text, size, "[%s] is %s, expected %s (%lld of %lld elements differ)",
+                 position(want, first, at, sizeof at), int_text(got, first, a, sizeof a),
+                 int_text(want, first, b, sizeof b), (long long)differ, (long long)n);
     return differ == 0;
 }
 
+/* Whether both tensors agree, within the tolerance of their type; `text` says where they do not. */
 bool run_compare(const DLTensor *got, const DLTensor *want, char *text, size_t size)
 {
     char a[160], b[160];
@@ -174,8 +182,10 @@ bool run_compare(const DLTensor *got, const DLTensor *want, char *text, size_t s
     for (int d = 0; same && d < want->ndim; d++)
         same = got->shape[d] == want->shape[d];
     if (!same) {
-        snprintf(text, size, "is %s, expected %s", tec_tensor_text(got, a, sizeof a), tec_tensor_text(want, b, sizeof b));
+        snprintf(text, size, "is %s, expected %s", tec_tensor_text(got, a, sizeof a),
+                 tec_tensor_text(want, b, sizeof b));
         return false;
     }
-    return base_is_float(want->dtype) ? compare_floats(got, want, text, size) : compare_ints(got, want, text, size);
+    return base_is_float(want->dtype) ? compare_floats(got, want, text, size)
+                                      : compare_ints(got, want, text, size);
 }

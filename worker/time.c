@@ -53,7 +53,8 @@ bool run_call_once(const run_call *c, double *seconds, tec_error *err)
 
 /* ---- before ---- */
 
-/* Calls for as long as the job wants, at least one where the first one tells too little; the shortest is the estimate. */
+/* Calls for as long as the job wants, at least one where the first one tells too little; the shortest is the
+ * estimate. */
 static bool warm_up(stopwatch *w, pace *p)
 {
     double begun = tec_clock(), took;
@@ -64,7 +65,9 @@ static bool warm_up(stopwatch *w, pace *p)
         p->estimate = fmin(p->estimate, took);
     }
     double sample = fmax(SHORTEST, w->part / MAX_SAMPLES);
-    p->inner = w->job->flush_bytes || p->estimate >= sample ? 1 : (int)fmin(ceil(sample / fmax(p->estimate, 1e-9)), 1e6);
+    p->inner = w->job->flush_bytes || p->estimate >= sample
+                   ? 1
+                   : (int)fmin(ceil(sample / fmax(p->estimate, 1e-9)), 1e6);
     return true;
 }
 
@@ -76,20 +79,14 @@ static void flush_caches(const stopwatch *w)
         w->flush[i] = (char)(w->flush[i] + 1);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double median(double *v, int n)
 {
-    qsort(v, (size_t)n, sizeof *v, by_size);
+    qsort(v, (size_t)n, sizeof *v, base_compare_doubles);
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* Emptying the caches takes longer than most calls, so then a part ends after a few times its length, however little was timed. */
+/* Emptying the caches takes longer than most calls, so then a part ends after a few times its length, however
+ * little was timed. */
 static bool measure_part(stopwatch *w, const pace *p, double *cost)
 {
     double begun = tec_clock(), timed = 0, took;
@@ -110,7 +107,8 @@ static int count_parts(const stopwatch *w, double estimate)
 {
     double budget = w->job->repeats * w->job->min_seconds;
 
-    return estimate <= w->part ? w->job->repeats : (int)fmax(1, fmin(w->job->repeats, ceil(budget / estimate)));
+    return estimate <= w->part ? w->job->repeats
+                               : (int)fmax(1, fmin(w->job->repeats, ceil(budget / estimate)));
 }
 
 static bool measure_all(stopwatch *w, const pace *p, int n, int parts, double *costs)
@@ -125,12 +123,16 @@ static bool measure_all(stopwatch *w, const pace *p, int n, int parts, double *c
     return true;
 }
 
-/* Where a call takes longer than all parts together should, the first one was enough, if nothing else was to come before. */
+/* Where a call takes longer than all parts together should, the first one was enough, if nothing else was to
+ * come before. */
 static bool is_enough(const run_job *j, int n, double first)
 {
-    return n == 1 && first >= j->repeats * j->min_seconds && j->warm_up <= 0 && j->cool_down <= 0 && !j->flush_bytes;
+    return n == 1 && first >= j->repeats * j->min_seconds && j->warm_up <= 0 && j->cool_down <= 0 &&
+           !j->flush_bytes;
 }
 
+/* Times n functions in turns, in as many parts as the slowest needs. How many parts; 0 where a call failed.
+ */
 static int run_stopwatch(stopwatch *w, const run_call *c, int n, const double *first, double *costs)
 {
     pace p[RUN_MODULES];
@@ -147,6 +149,8 @@ static int run_stopwatch(stopwatch *w, const run_call *c, int n, const double *f
     return measure_all(w, p, n, parts, costs) ? parts : 0;
 }
 
+/* Costs in seconds per call, for function k from costs[k * RUN_MAX_COSTS] on. A first call that took long
+ * enough is the measurement. */
 int run_time(const run_call *c, int n, const run_job *j, const double *first, double *costs, tec_error *err)
 {
     if (is_enough(j, n, first[0])) {

@@ -125,6 +125,8 @@ bool run_read_all(const run_reader *r)
 
 /* ---- frames ---- */
 
+/* RUN_DONE when the socket is ready, RUN_LATE at the deadline. Long waits are not rounded to poll's
+ * milliseconds. */
 static run_state wait_for(int fd, short event, double deadline)
 {
     for (;;) {
@@ -146,6 +148,7 @@ static bool is_passing(ssize_t n)
     return n < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
+/* Sends all bytes before the deadline; a closed socket is no signal. */
 static run_state send_all(int fd, const uint8_t *from, size_t n, double deadline)
 {
     while (n > 0) {
@@ -162,6 +165,7 @@ static run_state send_all(int fd, const uint8_t *from, size_t n, double deadline
     return RUN_DONE;
 }
 
+/* Receives just n bytes. */
 static run_state receive_all(int fd, uint8_t *to, size_t n, double deadline)
 {
     while (n > 0) {
@@ -191,6 +195,8 @@ run_state run_send(int fd, uint32_t kind, const rt_bytes *body, double deadline)
     return s == RUN_DONE ? send_all(fd, body->data, body->n, deadline) : s;
 }
 
+/* One message. *body is the caller's to free; on a failure it is empty. A size over the limit is refused
+ * before memory is taken. */
 run_state run_receive(int fd, uint32_t *kind, rt_bytes *body, size_t limit, double deadline)
 {
     uint8_t header[HEADER];

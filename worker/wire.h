@@ -1,15 +1,16 @@
-/* worker/wire.h -- framed messages between processes: fields into bytes and back, whole frames through a socket with a deadline.
+/* worker/wire.h -- framed messages between processes: fields into bytes and back, whole frames through a
+ * socket with a deadline.
  *
  *     rt_bytes body = {0};                              run_reader r = run_read(body.data, body.n);
  *     run_put_text(&body, "C[y, x] = ...");             const char *text = run_get_text(&r);
  *     run_put_f64(&body, 0.02);                         double seconds = run_get_f64(&r);
  *     run_send(fd, kind, &body, deadline);              if (!run_read_all(&r)) ... garbled
  *
- * A frame is a mark, a kind, the length of its body and the body. What comes in is taken for hostile: a length is held against the
- * caller's limit before anything is allocated, a field against the bytes that are there; a reader that went wrong gives zeros and
- * empty texts from then on.
- * Lifetime: texts and arrays that a reader gives lie in the bytes that it reads. Errors: states; a broken connection is one like the
- * others. Threads: one reader and one writer of a socket at a time.
+ * A frame is a mark, a kind, the length of its body and the body. What comes in is taken for hostile: a
+ * length is held against the caller's limit before anything is allocated, a field against the bytes that are
+ * there; a reader that went wrong gives zeros and empty texts from then on.
+ * Lifetime: texts and arrays that a reader gives lie in the bytes that it reads. Errors: states; a broken
+ * connection is one like the others. Threads: one reader and one writer of a socket at a time.
  */
 #ifndef WORKER_WIRE_H
 #define WORKER_WIRE_H

@@ -7,8 +7,9 @@
  *     tec_context_free(cx);
  *
  * Lifetime: everything that is built in a context lives in it and dies with it.
- * Errors: the context keeps the first message of a chain, with its notes; later ones are dropped until it is cleared.
- *   The compile-time side ends the process when the system has no memory left; the run-time side reports it.
+ * Errors: the context keeps the first message of a chain, with its notes; later ones are dropped until it is
+ *   cleared. After NO_MEMORY, CANCELLED and TIMEOUT what the call was making or changing is incomplete: ask
+ *   the context for its error and free it.
  * Threads: one context, one thread. What was finished in it may be read by many.
  */
 #ifndef TEC_BASE_H
@@ -18,6 +19,21 @@
 #include <stdint.h>
 
 #include "tec/dlpack.h"
+
+/* A list of arguments as an array, and their number; the arguments are evaluated once. In C++ the array lives
+ * to the end of the whole expression: hand the list to a call at once. */
+#ifdef __cplusplus
+#include <initializer_list>
+template <int N> struct tec_list_size {
+    char bytes[N + 1];
+};
+template <class... T> tec_list_size<sizeof...(T)> tec_measure_list(T...);
+#define TEC_LIST(type, ...) (std::initializer_list<type>{__VA_ARGS__}.begin())
+#define TEC_LIST_COUNT(type, ...) ((int)sizeof(tec_measure_list(__VA_ARGS__).bytes) - 1)
+#else
+#define TEC_LIST(type, ...) ((type[]){__VA_ARGS__})
+#define TEC_LIST_COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,22 +45,28 @@ extern "C" {
 #define TEC_API __attribute__((visibility("default")))
 #endif
 
-/* Ownership words, worn only by prototypes that deal in run-time objects. GIVE: the caller owns the result. TAKE: the
- * callee owns the argument from now on. KEEP: the callee adds a reference of its own. */
+/* Ownership words, worn only by prototypes that deal in run-time objects. GIVE: the caller owns the result.
+ * TAKE: the callee owns the argument from now on. KEEP: the callee adds a reference of its own. */
 #define TEC_GIVE
 #define TEC_TAKE
 #define TEC_KEEP
 
 /* name, what it says to a reader */
-#define TEC_STATUS_LIST(X)                                                    \
-    X(OK, "ok")                                                               \
-    X(INVALID, "invalid input")              /* the user's mistake */         \
-    X(UNSUPPORTED, "not supported")          /* true input, beyond us */      \
-    X(IO, "input or output failed")          /* the world: files, network */  \
-    X(NO_MEMORY, "out of memory")                                             \
-    X(DEVICE, "device failed")                                                \
-    X(TIMEOUT, "timed out")                                                   \
-    X(INTERNAL, "internal error")            /* our bug */
+#define TEC_STATUS_LIST(X)                                                                                   \
+    X(OK, "ok")                                                                                              \
+    X(INVALID, "invalid input")     /* the user's mistake */                                                 \
+    X(UNSUPPORTED, "not supported") /* true input, beyond us */                                              \
+    X(IO, "input or output failed") /* the world: files, network */                                          \
+    X(NO_MEMORY, "out of memory")                                                                            \
+    X(DEVICE, "device failed")                                                                               \
+    X(TIMEOUT, "timed out")                                                                                  \
+    X(INTERNAL, "internal error") /* our bug */                                                              \
+    X(CANCELLED, "cancelled")                                                                                \
+    X(CRASHED, "crashed")          /* a process, by a signal */                                              \
+    X(PROTOCOL, "protocol broken") /* bytes that mean nothing */                                             \
+    X(DENIED, "access denied")     /* a key, or what it may do */                                            \
+    X(REFUSED, "refused")          /* by the other side, now */                                              \
+    X(LOST, "connection lost")
 
 typedef enum {
 #define X(name, text) TEC_##name,
@@ -59,25 +81,43 @@ TEC_API const char *tec_version(void);
 
 typedef struct tec_context tec_context;
 
+/* NULL where there is no memory. */
 TEC_API tec_context *tec_context_new(void);
 TEC_API void tec_context_free(tec_context *cx);
 
 /* The first error since the context was made or cleared; TEC_OK and NULL when there is none. The text reads
- * "FILE:LINE: error: what" with one line for each note, without a final newline; it lives until the next clear. */
+ * "FILE:LINE: error: what" with one line for each note, without a final newline; it lives until the next
+ * clear. */
 TEC_API tec_status tec_context_status(const tec_context *cx);
 TEC_API const char *tec_context_error(const tec_context *cx);
 TEC_API void tec_context_clear(tec_context *cx);
 
-/* Progress and decisions. Level 1: decisions and timings; 2: schedules; 3: IR after each pass; 4: generated code. */
+/* Long calls (compiling, building, importing, searching) end early: a call that is under way, or else the
+ * next one, fails with CANCELLED or TIMEOUT, and leaves nothing behind. It notices within 100 ms, but for the
+ * bounds in docs/embedding.md. Any thread may cancel; a cancel stands for the rest of the context's life. A
+ * deadline is set by the thread that makes the calls: seconds from now, for all calls that follow; 0 or less:
+ * none. */
+TEC_API void tec_context_cancel(tec_context *cx);
+TEC_API void tec_context_set_deadline(tec_context *cx, double seconds);
+
+/* Progress and decisions. Level 1: decisions and timings; 2: schedules; 3: IR after each pass; 4: generated
+ * code. */
 typedef void tec_log_fn(void *user, int level, const char *text);
 TEC_API void tec_context_set_log(tec_context *cx, tec_log_fn *fn, void *user, int level);
 
-/* Remembers where the caller stands, for the errors of the next constructor; gives the context back. The public
- * constructors are macros that call this with __FILE__ and __LINE__. `file` must outlive the context. */
+/* The folder of NVRTC (libnvrtc.so.*, also in its lib64/ or lib/), which compiling for CUDA loads; borrowed
+ * for
+ * as long as the context lives. NULL: where the system's loader looks, then /usr/local/cuda. */
+TEC_API void tec_context_set_cuda(tec_context *cx, const char *folder);
+
+/* Remembers where the caller stands, for the errors of the next constructor; gives the context back. The
+ * public constructors are macros that call this with __FILE__ and __LINE__. `file` must outlive the
+ * context. */
 TEC_API tec_context *tec_here(tec_context *cx, const char *file, int line);
 #define TEC_HERE(cx) tec_here((cx), __FILE__, __LINE__)
 
-/* An error of the run-time side, which has no context: the caller's own struct, filled by the first failure. */
+/* An error of the run-time side, which has no context: the caller's own struct, filled by the first
+ * failure. */
 typedef struct {
     tec_status status;
     char text[500];

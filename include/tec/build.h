@@ -1,14 +1,17 @@
-/* tec/build.h -- scheduled definitions to modules: in this process, or in a file.
+/* tec/build.h -- makes modules of scheduled definitions: in memory, to call at once, or as a file.
  *
  *     tec_module *m = tec_build(s, NULL);                       // run it with tec/runtime.h
  *     if (!m) fprintf(stderr, "%s\n", tec_context_error(cx));
  *     tec_build_file(s, NULL, "matmul.tec");                    // the same, for tec_module_open
  *     puts(tec_build_text(s, NULL, TEC_TEXT_ASM));              // what was made of it
  *
- * Lifetime: a module is the caller's and does not need the context that it was built in; texts are the context's.
- * Errors: in the context. A schedule of which a step was refused is not built until tec_schedule_clear has been called: whoever built it
- *   would get another program than the steps say.
- * Threads: as the context: one. Compiling uses threads of its own; its result does not depend on how many.
+ * Lifetime: a module is the caller's and does not need the context that it was built in; texts are the
+ * context's.
+ * Errors: in the context. If a step of a schedule was refused, the schedule lacks that step, and building it
+ *   is an error: it would make another program than its author wrote. tec_schedule_clear says that this is
+ *   intended.
+ * Threads: one context, one thread. Compiling uses threads of its own; its result does not depend on how
+ *   many.
  */
 #ifndef TEC_BUILD_H
 #define TEC_BUILD_H
@@ -26,14 +29,22 @@ typedef struct tec_records tec_records; /* tec/records.h */
 
 /* Zero is the default. */
 typedef struct {
-    const char *target;   /* NULL: the schedule's; native where it has none */
-    int threads;          /* whose records to take; 0: as many as the target has cores. A module runs with any number */
-    int jobs;             /* threads that compile; 0: one for each core */
-    bool strict;          /* no fused multiply-add, no re-association, denormals kept */
-    const char *dispatch; /* "n%8": also versions for each remainder of symbol n by 8, or "n%8=0,4" for these; the call picks one. NULL: none */
-    const char *dump_dir; /* the program after each pass that changed it goes there */
-    const tec_records *records; /* of graphs: measured schedules, looked for before the default ones. NULL: none */
-    bool weights_beside;  /* weights of a module file as .safetensors beside it (they are from 2 GB on) */
+    const char *target; /* NULL: the schedule's; native where it has none */
+    /* Takes records that were measured with this number of threads; 0: as many as the target has cores. The
+     * module itself runs with any number. */
+    int threads;
+    int jobs;    /* threads that compile; 0: one for each core */
+    bool strict; /* no fused multiply-add, no re-association, denormals kept */
+    /* More than one version of the code, among which each call chooses by the remainder of a symbol: "n%8"
+     * makes one for each remainder of n by 8, "n%8=0,4" one each for remainders 0 and 4 and one for the
+     * rest. NULL: a single version. */
+    const char *dispatch;
+    const char *dump_dir; /* a directory for the program as text, after each pass that changed it */
+    /* For graphs: kernels take their schedules from these records, and a default one where there is none.
+     * NULL: always the default. */
+    const tec_records *records;
+    /* Writes the weights to a .safetensors file beside the module file; above 2 GB this is always so. */
+    bool weights_beside;
 } tec_build_options;
 
 typedef enum { TEC_TEXT_LOWERED, TEC_TEXT_LLVM, TEC_TEXT_ASM } tec_text_kind;
@@ -42,10 +53,13 @@ typedef enum { TEC_TEXT_LOWERED, TEC_TEXT_LLVM, TEC_TEXT_ASM } tec_text_kind;
 TEC_API TEC_GIVE tec_module *tec_build(const tec_schedule *s, const tec_build_options *options);
 TEC_API bool tec_build_file(const tec_schedule *s, const tec_build_options *options, const char *path);
 /* Several functions in one module. Names must differ; schedules of one target. */
-TEC_API TEC_GIVE tec_module *tec_build_n(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options);
-TEC_API bool tec_build_file_n(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options, const char *path);
+TEC_API TEC_GIVE tec_module *tec_build_n(tec_context *cx, const tec_schedule *const *s, int n,
+                                         const tec_build_options *options);
+TEC_API bool tec_build_file_n(tec_context *cx, const tec_schedule *const *s, int n,
+                              const tec_build_options *options, const char *path);
 /* The loop AST after the last pass, LLVM's IR, or assembly. */
-TEC_API const char *tec_build_text(const tec_schedule *s, const tec_build_options *options, tec_text_kind kind);
+TEC_API const char *tec_build_text(const tec_schedule *s, const tec_build_options *options,
+                                   tec_text_kind kind);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* tec/device.h -- the devices of this machine: which there are, their memory, arrays on them.
+/* tec/device.h -- the devices of this machine: finding them, and putting arrays into their memory.
  *
  *     tec_error err = {0};
  *     tec_device *d = tec_device_open("opencl:0", &err);
@@ -42,13 +42,13 @@ typedef struct {
     char hardware[128]; /* "NVIDIA H100 80GB HBM3" */
     char driver[128];   /* platform and version */
     int64_t memory_bytes;
-    int64_t largest_bytes; /* of one array */
-    int64_t shared_bytes;  /* that one block of threads may use */
-    int32_t max_threads;   /* of one block */
-    int32_t max_block[3];  /* of one block, along x, y and z */
+    int64_t largest_bytes; /* the largest possible array */
+    int64_t shared_bytes;  /* shared memory that one block of threads may use */
+    int32_t max_threads;   /* threads of one block */
+    int32_t max_block[3];  /* threads of one block along x, y and z */
     int32_t units;         /* multiprocessors, or cores */
     int32_t clock_mhz;
-    int32_t alignment; /* bytes that an array's offset is to be a multiple of */
+    int32_t alignment; /* an array's offset must be a multiple of so many bytes */
     bool has_f16, has_f64;
 } tec_device_info;
 TEC_API bool tec_device_describe(const tec_device *d, tec_device_info *info, tec_error *err);

@@ -1,11 +1,13 @@
 /* tec/dlpack.h -- the in-memory array of the C ABI, after the published DLPack layout, version 1.
  *
  *     float data[6]; int64_t shape[2] = {2, 3};
- *     DLTensor t = { .data = data, .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1}, .shape = shape };
+ *     DLTensor t = { .data = data, .device = {kDLCPU, 0}, .ndim = 2, .dtype = {kDLFloat, 32, 1},
+ *         .shape = shape };
  *
- * Layout facts only: names, order and widths of the fields are DLPack's, so that arrays cross to other libraries
- * without a copy. `strides` counts elements, NULL means compact row-major.
- * Lifetime: a DLTensor borrows data, shape and strides; a DLManagedTensorVersioned owns them until its deleter runs.
+ * Layout facts only: names, order and widths of the fields are DLPack's, so that arrays cross to other
+ * libraries without a copy. `strides` counts elements, NULL means compact row-major.
+ * Lifetime: a DLTensor borrows data, shape and strides; a DLManagedTensorVersioned owns them until its
+ * deleter runs.
  * Errors, Threads: plain data; nothing here fails or locks.
  */
 #ifndef TEC_DLPACK_H
@@ -23,13 +25,7 @@ extern "C" {
 #define DLPACK_MAJOR_VERSION 1
 #define DLPACK_MINOR_VERSION 0
 
-typedef enum {
-    kDLCPU = 1,
-    kDLCUDA = 2,
-    kDLCUDAHost = 3,
-    kDLOpenCL = 4,
-    kDLExtDev = 12
-} DLDeviceType;
+typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLOpenCL = 4, kDLExtDev = 12 } DLDeviceType;
 
 typedef struct {
     int32_t device_type; /* a DLDeviceType; stored with a fixed width */

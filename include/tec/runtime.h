@@ -1,4 +1,5 @@
-/* tec/runtime.h -- running compiled modules: arrays, thread pool, modules, functions, graph executors, timing.
+/* tec/runtime.h -- running compiled modules: arrays, thread pool, modules, functions, graph executors,
+ * timing.
  *
  *     tec_error err = {0};
  *     tec_module *m = tec_module_open("resnet.so", NULL, &err);
@@ -9,11 +10,13 @@
  *     tec_executor_free(ex);
  *     tec_module_free(m);
  *
- * Lifetime: objects are reference-counted (ref, free) or owned by one caller (free). NULL may be freed. An executor or a
- *   function keeps what it uses.
- * Errors: functions that can fail take a tec_error, which may be NULL; on failure constructors give NULL, actions false. A NULL
- *   object is refused, so a chain may be checked once, at its end: a tec_error keeps the first failure until it is zeroed.
- * Threads: any number may use a module or a pool at once; an array, a function or an executor is used by one at a time.
+ * Lifetime: objects are reference-counted (ref, free) or owned by one caller (free). NULL may be freed. An
+ *   executor or a function keeps what it uses.
+ * Errors: functions that can fail take a tec_error, which may be NULL; on failure constructors give NULL,
+ *   actions false. A NULL object is refused, so a chain may be checked once, at its end: a tec_error keeps
+ *   the first failure until it is zeroed.
+ * Threads: any number may use a module or a pool at once; an array, a function or an executor is used by one
+ * at a time.
  */
 #ifndef TEC_RUNTIME_H
 #define TEC_RUNTIME_H
@@ -39,15 +42,17 @@ typedef struct tec_device tec_device;
 TEC_API TEC_GIVE tec_array *tec_array_new(DLDataType dtype, int ndim, const int64_t *shape, tec_error *err);
 /* A compact copy, in main memory, of any tensor; one on a device must be compact. */
 TEC_API TEC_GIVE tec_array *tec_array_copy(const DLTensor *from, tec_error *err);
-/* Other shape, strides (NULL: compact) and offset (in bytes, from the first element of `of`) over the same bytes, which must lie
- * within those of `of`. */
-TEC_API TEC_GIVE tec_array *tec_array_view(TEC_KEEP tec_array *of, DLDataType dtype, int ndim, const int64_t *shape,
-                                           const int64_t *strides, int64_t byte_offset, tec_error *err);
-/* Takes over a DLPack array; its deleter runs with the last reference. On failure the caller still owns it. */
+/* An array over the bytes of another one, with its own dtype, shape and strides (NULL: compact). It begins
+ * byte_offset bytes behind the first element of `of`, and must end within it. */
+TEC_API TEC_GIVE tec_array *tec_array_view(TEC_KEEP tec_array *of, DLDataType dtype, int ndim,
+                                           const int64_t *shape, const int64_t *strides, int64_t byte_offset,
+                                           tec_error *err);
+/* Takes over a DLPack array; its deleter runs with the last reference. On failure the caller still owns
+ * it. */
 TEC_API TEC_GIVE tec_array *tec_array_from_dlpack(TEC_TAKE DLManagedTensorVersioned *from, tec_error *err);
 /* Hands out a reference as DLPack; calling its deleter gives the reference back. */
 TEC_API TEC_GIVE DLManagedTensorVersioned *tec_array_to_dlpack(TEC_KEEP tec_array *a, tec_error *err);
-/* The same for a library that asks for a managed tensor of DLPack before version 1.0. */
+/* The same for libraries that use DLPack before version 1.0. */
 TEC_API TEC_GIVE DLManagedTensor *tec_array_to_dlpack_unversioned(TEC_KEEP tec_array *a, tec_error *err);
 TEC_API TEC_GIVE tec_array *tec_array_ref(tec_array *a);
 TEC_API void tec_array_free(TEC_TAKE tec_array *a);
@@ -55,30 +60,34 @@ TEC_API void tec_array_free(TEC_TAKE tec_array *a);
 TEC_API const DLTensor *tec_array_tensor(const tec_array *a);
 TEC_API void *tec_array_data(const tec_array *a);
 
-/* Elements and bytes of a tensor when compact; -1 where they do not fit. */
+/* The number of elements of a tensor, and of bytes if it is compact; -1 if the number exceeds an int64_t. */
 TEC_API int64_t tec_tensor_elements(const DLTensor *t);
 TEC_API int64_t tec_tensor_bytes(const DLTensor *t);
 /* Whether strides are those of compact row-major order (dimensions of extent 1 may have any). */
 TEC_API bool tec_tensor_is_compact(const DLTensor *t);
-/* Equal dtype and shape, any strides in main memory and compact ones on devices, which must be open; the bytes must not overlap. Done
- * when it returns. */
+/* Copies the elements of `from` to `to`, also from and to devices. Both need the same dtype and shape, and
+ * must not overlap. In main memory any strides are allowed; on a device a tensor must be compact, and the
+ * device open. The copy is complete when the call returns. */
 TEC_API bool tec_tensor_copy(const DLTensor *to, const DLTensor *from, tec_error *err);
-/* "f32[2, 3]", cut to size, always terminated; gives buffer. */
+/* Writes dtype and shape, as "f32[2, 3]", to buffer, cut to its size and terminated; gives buffer. */
 TEC_API const char *tec_tensor_text(const DLTensor *t, char *buffer, size_t size);
 
-/* .npy files: versions 1 to 3, either byte order and order of dimensions when read; bool, integers and floats, no bfloat16. */
+/* .npy files: versions 1 to 3, either byte order and order of dimensions when read; bool, integers and
+ * floats, no bfloat16. */
 TEC_API TEC_GIVE tec_array *tec_npy_read(const char *path, tec_error *err);
 TEC_API TEC_GIVE tec_array *tec_npy_decode(const void *data, size_t size, tec_error *err);
 TEC_API bool tec_npy_write(const char *path, const DLTensor *t, tec_error *err);
 
 /* ---- thread pool ---- */
 
-/* Threads for fork-join loops. The caller of a loop works too, so a pool of n has n-1 threads of its own; they wait a few
- * microseconds for the next loop, then sleep. One loop runs at a time: a loop that another thread starts meanwhile waits for its
- * turn, and a loop inside a loop runs on its caller alone. After a fork, the child's copy runs loops on the caller alone. */
+/* Threads for fork-join loops. The caller of a loop works too, so a pool of n has n-1 threads of its own;
+ * they wait a few microseconds for the next loop, then sleep. One loop runs at a time: a loop that another
+ * thread starts meanwhile waits for its turn, and a loop inside a loop runs on its caller alone. After a
+ * fork, the child's copy runs loops on the caller alone. */
 typedef struct tec_pool tec_pool;
 
-/* Iterations begin .. end-1 on worker 0 .. n_workers-1; the caller is worker 0. Not 0: an error, a tec_status. */
+/* Iterations begin .. end-1 on worker 0 .. n_workers-1; the caller is worker 0. Not 0: an error, a
+ * tec_status. */
 typedef int32_t tec_loop_fn(void *user, int64_t begin, int64_t end, int32_t worker);
 
 /* threads 0: as many as affinity mask and cgroup limits let run at once. */
@@ -88,21 +97,25 @@ TEC_API TEC_GIVE tec_pool *tec_pool_default(tec_error *err);
 TEC_API TEC_GIVE tec_pool *tec_pool_ref(tec_pool *pool);
 TEC_API void tec_pool_free(TEC_TAKE tec_pool *pool);
 TEC_API int tec_pool_threads(const tec_pool *pool);
-/* Runs body over 0..n-1 in slices on at most max_workers workers (0: all); the first status that is not 0, after which no new
- * slice begins. */
+/* Runs body for iterations 0..n-1, cut into slices, on at most max_workers workers (0: all). Gives 0, or the
+ * first other status that a slice returned; after that no new slice begins. */
 TEC_API int32_t tec_pool_run(tec_pool *pool, tec_loop_fn *body, void *user, int64_t n, int max_workers);
 
 /* How functions and executors run. Zero is the default. */
 typedef struct {
-    tec_pool *pool;  /* borrowed by reference; NULL: the default pool */
-    int threads;     /* at most so many of the pool's; 0: all; 1: no pool at all */
-    bool profile;    /* executors measure each step */
-    bool keep;       /* executors keep a copy of what each step wrote */
-    bool check_nan;  /* executors fail at the first step that writes a NaN */
-    /* Functions of the user's that kernels call by name; NULL where unknown. May itself be NULL: there are none. */
+    tec_pool *pool; /* borrowed by reference; NULL: the default pool */
+    int threads;    /* at most so many of the pool's; 0: all; 1: no pool at all */
+    bool profile;   /* executors measure each step */
+    bool keep;      /* executors keep a copy of what each step wrote */
+    bool check_nan; /* executors fail at the first step that writes a NaN */
+    /* Functions of the user's that kernels call by name; NULL where unknown. May itself be NULL: there are
+     * none. */
     void *(*extern_function)(void *user, const char *name);
     void *extern_user;
-    tec_device *device; /* where functions of devices run; NULL: on the first device of their kind */
+    /* where functions of devices, and what graphs run on devices of its kind, run; NULL: on the first device
+     * of
+     * the kind */
+    tec_device *device;
 } tec_run_options;
 
 /* ---- modules ---- */
@@ -110,13 +123,20 @@ typedef struct {
 typedef struct tec_module tec_module;
 
 typedef struct {
-    bool verify_weights; /* hold the weights against their checksum too, which reads them all */
-    bool copy_weights;   /* read them into memory, on huge pages where there are some, instead of mapping the file */
+    bool verify_weights; /* compares the weights with their checksum; this reads all of them */
+    /* Reads the weights into memory, on huge pages if the system has some, instead of mapping the file. */
+    bool copy_weights;
 } tec_module_options;
 
-/* Opens a module file. Refuses, with the reason: a damaged file, another ABI version, another architecture, a CPU without the
- * features that the code needs. options may be NULL. While it is open, the file may be replaced but not changed in place. */
-TEC_API TEC_GIVE tec_module *tec_module_open(const char *path, const tec_module_options *options, tec_error *err);
+/* Opens a module file. Refuses, with the reason: a damaged file, another ABI version, another architecture, a
+ * CPU without the features that the code needs. options may be NULL. While it is open, the file may be
+ * replaced but not changed in place. */
+TEC_API TEC_GIVE tec_module *tec_module_open(const char *path, const tec_module_options *options,
+                                             tec_error *err);
+/* The same of a module file's bytes in memory, which may be freed afterwards: code and weights are copied.
+ * Refuses a module whose weights lie in a file of their own. */
+TEC_API TEC_GIVE tec_module *tec_module_open_bytes(const void *data, size_t size,
+                                                   const tec_module_options *options, tec_error *err);
 TEC_API TEC_GIVE tec_module *tec_module_ref(tec_module *m);
 TEC_API void tec_module_free(TEC_TAKE tec_module *m);
 TEC_API const char *tec_module_target(const tec_module *m);
@@ -127,30 +147,46 @@ TEC_API const char *tec_module_graph_name(const tec_module *m, int i);
 
 /* ---- functions ---- */
 
-/* One function of a module, ready to be called by one thread at a time: it holds the workspace that calls need. */
+/* One function of a module, ready to be called by one thread at a time: it holds the workspace that calls
+ * need. */
 typedef struct tec_function tec_function;
 
 /* name NULL: the module's only function. options may be NULL. */
-TEC_API TEC_GIVE tec_function *tec_function_new(TEC_KEEP tec_module *m, const char *name, const tec_run_options *options,
-                                                tec_error *err);
+TEC_API TEC_GIVE tec_function *tec_function_new(TEC_KEEP tec_module *m, const char *name,
+                                                const tec_run_options *options, tec_error *err);
 TEC_API void tec_function_free(TEC_TAKE tec_function *f);
 TEC_API int tec_function_n_params(const tec_function *f);
 /* "x: f32[n, 1024]", cut to size; gives buffer. */
 TEC_API const char *tec_function_param_text(const tec_function *f, int i, char *buffer, size_t size);
 
-/* Calls it on tensors, one for each parameter in order, outputs included; a scalar is a tensor of rank 0. Checks count, device,
- * dtype, rank, shape, strides, alignment, overlap and the function's conditions, and names the argument that fails. Symbols take
- * their values from the shapes. Allocates only when the workspace must grow. The tensors of a function of a device lie on that device,
- * scalars in main memory; nothing is copied. Done when it returns. */
+/* What a parameter looks like: extents that depend on symbols are -1 in shape; text shows them: "f32[n,
+ * 1024]". */
+typedef struct {
+    const char *name; /* lives as long as the function */
+    DLDataType dtype;
+    int ndim;
+    int64_t shape[16];
+    char text[160];
+    bool is_output, is_scalar; /* a scalar is read from a tensor of rank 0 in main memory */
+} tec_param_info;
+TEC_API bool tec_function_param_info(const tec_function *f, int i, tec_param_info *info, tec_error *err);
+
+/* Calls the function on tensors, one for each parameter in order, outputs included; a scalar is a tensor of
+ * rank 0. Symbols take their values from the shapes. Before the code runs, the call checks count, device,
+ * dtype, rank, shape, strides, alignment, overlap and the function's conditions; the error names the
+ * argument that is wrong. For a function that runs on a device, tensors must lie on that device and scalars
+ * in main memory: the call copies nothing. It allocates memory only when the workspace must grow. The
+ * results are complete when it returns. */
 TEC_API bool tec_function_call(tec_function *f, DLTensor *const *args, int n, tec_error *err);
 
 /* ---- graph executors ---- */
 
 typedef struct tec_executor tec_executor;
 
-/* graph NULL: the module's only graph. options may be NULL. Several executors share a module, its weights and a pool. */
-TEC_API TEC_GIVE tec_executor *tec_executor_new(TEC_KEEP tec_module *m, const char *graph, const tec_run_options *options,
-                                                tec_error *err);
+/* graph NULL: the module's only graph. options may be NULL. Several executors share a module, its weights and
+ * a pool. */
+TEC_API TEC_GIVE tec_executor *tec_executor_new(TEC_KEEP tec_module *m, const char *graph,
+                                                const tec_run_options *options, tec_error *err);
 TEC_API void tec_executor_free(TEC_TAKE tec_executor *ex);
 
 TEC_API int tec_executor_n_inputs(const tec_executor *ex);
@@ -160,7 +196,8 @@ TEC_API const char *tec_executor_output_name(const tec_executor *ex, int i);
 TEC_API int tec_executor_find_input(const tec_executor *ex, const char *name); /* -1 where there is none */
 TEC_API int tec_executor_find_output(const tec_executor *ex, const char *name);
 
-/* What an input or output looks like: extents that depend on symbols are -1 in shape; text shows them: "f32[n, 3, 224, 224]". */
+/* What an input or output looks like: extents that depend on symbols are -1 in shape; text shows them:
+ * "f32[n, 3, 224, 224]". */
 typedef struct {
     const char *name;
     DLDataType dtype;
@@ -171,19 +208,28 @@ typedef struct {
 TEC_API bool tec_executor_input_info(const tec_executor *ex, int i, tec_tensor_info *info, tec_error *err);
 TEC_API bool tec_executor_output_info(const tec_executor *ex, int i, tec_tensor_info *info, tec_error *err);
 
-/* Copies a tensor (any strides) into the executor's own memory. */
+/* Copies a tensor (any strides; compact where it lies on a device) into the executor's own memory. */
 TEC_API bool tec_executor_set_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err);
-/* Reads the caller's bytes at each run instead; they stay the caller's, and alive while bound. Compact, and aligned as the steps
- * that read them ask (naturally, unless they say more). NULL: back to own memory. */
+/* Makes each run read this input directly from the caller's memory, without a copy. The memory must stay
+ * alive as long as it is bound. It must be compact, and aligned as the kernels that read it ask: to its
+ * elements, unless a kernel asks for more. NULL: back to the executor's own memory. */
 TEC_API bool tec_executor_bind_input(tec_executor *ex, int i, const DLTensor *t, tec_error *err);
-/* Writes to the caller's bytes (as for bind_input) instead of own memory. NULL: back to own memory. */
+/* Makes each run write this output directly to the caller's memory, under the same conditions. */
 TEC_API bool tec_executor_bind_output(tec_executor *ex, int i, const DLTensor *t, tec_error *err);
 
-/* Works out all that depends on the shapes of the inputs, and allocates it. Nothing to do when they have not changed. */
+/* Computes everything that depends on the shapes of the inputs (values of symbols, shapes, places in memory)
+ * and allocates the memory. Does nothing if the shapes have not changed. */
 TEC_API bool tec_executor_prepare(tec_executor *ex, tec_error *err);
-/* Prepares, then runs. With unchanged shapes: no allocation, no lock and no system call but the pool's own. */
+/* Prepares, then runs. With unchanged shapes: no allocation, no lock and no system call but the pool's
+ * own. */
 TEC_API bool tec_executor_run(tec_executor *ex, tec_error *err);
-/* Valid until the next change of an input's shape or of the output's binding; NULL before the first prepare. */
+/* Begins a run and returns when all that the host does is done; what devices do may be under way. Inputs and
+ * bindings may not change, and outputs not be read, before tec_executor_wait, which reports what went wrong
+ * there; it does nothing where no run is under way. A graph without devices has run when this returns. */
+TEC_API bool tec_executor_run_async(tec_executor *ex, tec_error *err);
+TEC_API bool tec_executor_wait(tec_executor *ex, tec_error *err);
+/* Valid until the next change of an input's shape or of the output's binding; NULL before the first
+ * prepare. */
 TEC_API const DLTensor *tec_executor_output(const tec_executor *ex, int i);
 
 /* Bytes that the executor holds for intermediate values. */
@@ -205,12 +251,13 @@ TEC_API int tec_executor_n_steps(const tec_executor *ex);
 TEC_API bool tec_executor_profile(const tec_executor *ex, int i, tec_profile_row *row);
 TEC_API void tec_executor_profile_reset(tec_executor *ex);
 
-/* What one step wrote in the last run, when options.keep was set. */
+/* A copy of a tensor that one step wrote in the last run; there is one for each output of each step if
+ * options.keep was set. */
 typedef struct {
     int step;
-    const char *name;  /* of the step */
+    const char *name; /* of the step */
     const char *nodes;
-    const char *param; /* the function's parameter */
+    const char *param;      /* the function's parameter */
     const DLTensor *tensor; /* until the next run */
 } tec_kept;
 TEC_API int tec_executor_n_kept(const tec_executor *ex);
@@ -219,21 +266,24 @@ TEC_API bool tec_executor_kept(const tec_executor *ex, int i, tec_kept *kept);
 /* ---- timing ---- */
 
 typedef struct {
-    double min_seconds; /* of all measurements together; 0: 0.1 */
-    int repeats;        /* at least so many measurements; 0: 10 */
-    int max_repeats;    /* and at most; 0: 100000 */
-    int warmup;         /* unmeasured calls first; 0: 1, negative: none */
+    double min_seconds;  /* of all measurements together; 0: 0.1 */
+    int repeats;         /* at least so many measurements; 0: 10 */
+    int max_repeats;     /* and at most; 0: 100000 */
+    int warmup;          /* unmeasured calls first; 0: 1, negative: none */
     int64_t flush_bytes; /* memory written before each measurement, to empty the caches; 0: none */
 } tec_time_options;
 
 typedef struct {
     double min_s, median_s, p90_s, p95_s, p99_s, mean_s; /* of one call */
-    int repeats;        /* measurements */
-    int64_t inner;      /* calls in each: more than 1 where one is too short for the clock and nothing is flushed */
+    int repeats;                                         /* measurements */
+    /* calls in each: more than 1 where one is too short for the clock and nothing is flushed */
+    int64_t inner;
 } tec_timing;
 
-/* Calls fn until the options are satisfied; stops with an error when it gives anything but TEC_OK. options may be NULL. */
-TEC_API bool tec_time(tec_status (*fn)(void *user), void *user, const tec_time_options *options, tec_timing *out, tec_error *err);
+/* Calls fn until the options are satisfied; stops with an error when it gives anything but TEC_OK. options
+ * may be NULL. */
+TEC_API bool tec_time(tec_status (*fn)(void *user), void *user, const tec_time_options *options,
+                      tec_timing *out, tec_error *err);
 TEC_API double tec_clock(void); /* seconds, monotonic, from an arbitrary start */
 
 #ifdef __cplusplus

@@ -1,9 +1,13 @@
-/* tec/space.h -- spaces of schedules: a template makes a schedule and leaves choices open, its knobs; a point chooses.
+/* tec/space.h -- spaces of schedules, which a tuner searches. A template is a function that makes a
+ * schedule, but leaves some choices open, such as tile sizes: its knobs. A point has one value for each
+ * knob, and so stands for one schedule. The space is the set of all points.
  *
  *     static bool tiles(tec_knobs *k, tec_schedule *s, void *user)
  *     {
- *         const int64_t *y = tec_knob_split(k, "y", 960, &(tec_split_domain){.parts = 2, .policy = TEC_SPLIT_FACTORS});
- *         const int64_t *x = tec_knob_split(k, "x", 960, &(tec_split_domain){.parts = 2, .policy = TEC_SPLIT_POWERS});
+ *         const int64_t *y = tec_knob_split(k, "y", 960, &(tec_split_domain){.parts = 2,
+ *             .policy = TEC_SPLIT_FACTORS});
+ *         const int64_t *x = tec_knob_split(k, "x", 960, &(tec_split_domain){.parts = 2,
+ *             .policy = TEC_SPLIT_POWERS});
  *         tec_knob_require(k, y[1] * x[1] <= 384, "a tile of %d elements is too large", (int)(y[1] * x[1]));
  *         if (!tec_knobs_done(k))
  *             return true;
@@ -19,12 +23,15 @@
  *     if (tec_space_sample(cx, sp, &state, &p))
  *         puts(tec_schedule_trace(tec_space_apply(cx, sp, &p)));
  *
- * A template is run often: once to learn the knobs, then to check points, then to apply them. It declares its knobs, always the
- * same in the same order; states what it requires of their values; asks tec_knobs_done; and only then rewrites the schedule.
- * Without a template, the space follows from the definition and the target (docs/space.md).
- * Lifetime: a space is its context's and never changes; a point is a value. What is made from a point belongs to the context that
- *   the call names. Errors: a definition or template that makes no sense fails in the context; a point that does not fit is
- *   refused with a reason. Threads: any number may read one space, each with a context of its own.
+ * The library calls a template many times: once to learn which knobs there are, then to check points, then
+ * to make their schedules. Each call goes through the same steps: declare the knobs, always the same ones in
+ * the same order; say with tec_knob_require which values do not go together; return if tec_knobs_done says
+ * so; rewrite the schedule. Without a template, the library derives a space from the definition and the
+ * target (docs/space.md).
+ * Lifetime: a space is its context's and never changes; a point is a value. What is made from a point
+ *   belongs to the context that the call names. Errors: a definition or template that makes no sense fails
+ *   in the context; a point that does not fit is refused with a reason. Threads: any number may read one
+ *   space, each with a context of its own.
  */
 #ifndef TEC_SPACE_H
 #define TEC_SPACE_H
@@ -43,87 +50,115 @@ typedef struct tec_knobs tec_knobs;
 
 enum { TEC_MAX_KNOBS = 64, TEC_MAX_PARTS = 8 };
 
-/* The value of each knob, by its place in the knob's list of values. */
+/* One value for each knob: value[i] is the place of knob i's value in its list of values, from 0. */
 typedef struct {
     int n;
     int32_t value[TEC_MAX_KNOBS];
 } tec_point;
 
-/* False where a step was refused, or after tec_knob_require. */
+/* Gives false if a step of the schedule was refused or if tec_knob_require refused the point. */
 typedef bool tec_template(tec_knobs *k, tec_schedule *s, void *user);
 
 /* ---- declaring knobs (in a template) ---- */
 
 typedef enum {
-    TEC_SPLIT_FACTORS,   /* the product of all parts is the extent */
-    TEC_SPLIT_POWERS,    /* inner parts are powers of two */
-    TEC_SPLIT_VERBOSE,   /* inner parts are factors, powers of two, or cut what is left into nearly equal pieces */
-    TEC_SPLIT_CANDIDATES /* what the list says */
+    TEC_SPLIT_FACTORS, /* the product of all parts is the extent */
+    TEC_SPLIT_POWERS,  /* inner parts are powers of two */
+    /* inner parts are factors or powers of two, or cut the extent that is left into nearly equal parts: 100
+     * into 3 parts of 34 */
+    TEC_SPLIT_VERBOSE,
+    TEC_SPLIT_CANDIDATES /* inner parts are those of the list `candidate` */
 } tec_split_policy;
 
-/* How a loop may be split. The first part always follows from the others and is TEC_INFER; the others are the inner parts. Of an
- * unknown extent (0), inner parts are powers of two up to 64, or `most`, or those of the list. */
+/* How a loop may be split. The first part is the outermost loop: it is always TEC_INFER and follows from the
+ * others, which are called the inner parts. If the extent is not known when compiling (extent 0), inner
+ * parts are powers of two up to 64 or up to `most`, or those of the list. */
 typedef struct {
     tec_split_policy policy;
-    int parts;                /* loops that come out, 2 to TEC_MAX_PARTS */
-    const int64_t *most;      /* of each inner part, 0: any; NULL: no limits */
-    const int64_t *candidate; /* n_candidates times parts - 1 inner parts: for TEC_SPLIT_CANDIDATES; with others, added */
+    int parts;           /* loops that come out, 2 to TEC_MAX_PARTS */
+    const int64_t *most; /* the largest value of each inner part, 0: any; NULL: no limits */
+    /* n_candidates rows of parts - 1 inner parts. TEC_SPLIT_CANDIDATES has these alone; the other policies
+     * have them as well. */
+    const int64_t *candidate;
     int n_candidates;
-    const int64_t *start;     /* inner parts of the space's start, added where they are missing; NULL: the first value */
-    bool (*keep)(const int64_t *inner, int n, void *user); /* leaves others out; NULL: all stay */
+    /* The inner parts that the start of the space has; they are added to the values if the policy does not
+     * give them. NULL: the first value. */
+    const int64_t *start;
+    bool (*keep)(const int64_t *inner, int n, void *user); /* false: this value is left out; NULL: none is */
     void *user;
 } tec_split_domain;
 
-/* Each gives the value at the point: `parts` factors for tec_split_n; a number; a word; the names in their order. While knobs are
- * learnt, the first. */
-TEC_API const int64_t *tec_knob_split(tec_knobs *k, const char *name, int64_t extent, const tec_split_domain *d);
+/* Declares a knob and gives its value at the point: the `parts` factors for tec_split_n; a number; a word;
+ * the names in some order. In the call that learns the knobs, each gives its first value. */
+TEC_API const int64_t *tec_knob_split(tec_knobs *k, const char *name, int64_t extent,
+                                      const tec_split_domain *d);
 TEC_API int64_t tec_knob_choice_n(tec_knobs *k, const char *name, const int64_t *value, int n);
 TEC_API const char *tec_knob_word_n(tec_knobs *k, const char *name, const char *const *word, int n);
-TEC_API const char *const *tec_knob_order_n(tec_knobs *k, const char *name, const char *const *loop, int n); /* permutations; n <= 5 */
-#define tec_knob_choice(k, name, ...) tec_knob_choice_n((k), (name), TEC_FACTORS(__VA_ARGS__), TEC_FACTOR_COUNT(__VA_ARGS__))
-#define tec_knob_word(k, name, ...) tec_knob_word_n((k), (name), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
-#define tec_knob_order(k, name, ...) tec_knob_order_n((k), (name), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
+/* The values are all orders of the names; n <= 5. */
+TEC_API const char *const *tec_knob_order_n(tec_knobs *k, const char *name, const char *const *loop, int n);
+#define tec_knob_choice(k, name, ...)                                                                        \
+    tec_knob_choice_n((k), (name), TEC_FACTORS(__VA_ARGS__), TEC_FACTOR_COUNT(__VA_ARGS__))
+#define tec_knob_word(k, name, ...)                                                                          \
+    tec_knob_word_n((k), (name), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
+#define tec_knob_order(k, name, ...)                                                                         \
+    tec_knob_order_n((k), (name), TEC_NAMES(__VA_ARGS__), TEC_NAME_COUNT(__VA_ARGS__))
 
-/* The start of the space has this value of the choice (for words: this place in the list); otherwise it has the first one. */
+/* The value that a choice has at the start of the space; for words, its place in the list. Without this call
+ * it is the first one. */
 TEC_API void tec_knob_start(tec_knobs *k, const char *name, int64_t value);
-/* Of points with the same effect one alone is to be tried: only that one counts, the check refuses the others, and sampling makes them that one.
+/* These tell the library that different points make the same schedule, so that a tuner does not measure it
+ * twice. One of such points represents them: the check refuses the others, and sampling replaces them by it.
  *
- *     tec_knob_idle(k, "steps");                                                     // no effect here: only the value that it starts with counts
- *     tec_knob_alias(k, "place", INNER, OUTER);                                      // INNER has the effect of OUTER here, which counts
- *     tec_knob_order_groups(k, "order", (int[]){0, 0, xs[0] == 1 ? 1 : 0});          // a loop that runs once may stand anywhere
+ *     // at this point the knob has no effect: the value of the start represents all of its values
+ *     tec_knob_idle(k, "steps");
+ *     // at this point the value INNER has the same effect as OUTER, which represents both
+ *     tec_knob_alias(k, "place", INNER, OUTER);
+ *     // the third loop may run only once; then it has the same effect wherever it stands
+ *     tec_knob_order_groups(k, "order", (int[]){0, 0, xs[0] == 1 ? 1 : 0});
  *
- * Values are numbers of a choice, or places in a list of words. group[i] is that of the i-th name of an order: where names of different groups
- * stand towards each other has no effect here; of the orders with the same effect the first in the list counts. */
+ * A value is the number of a choice, or the place in a list of words. group[i] belongs to the i-th name of
+ * an order. Only the order of names within a group has an effect; the first order in the list of values
+ * represents those with the same effect. */
 TEC_API void tec_knob_idle(tec_knobs *k, const char *name);
 TEC_API void tec_knob_alias(tec_knobs *k, const char *name, int64_t value, int64_t other);
 TEC_API void tec_knob_order_groups(tec_knobs *k, const char *name, const int *group);
-/* The point is refused unless ok. */
-TEC_API void tec_knob_require(tec_knobs *k, bool ok, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* All knobs are declared and all that is required is said. False: there is no schedule to rewrite, the template returns. */
+/* Refuses the point unless `ok`; the text is the reason. */
+TEC_API void tec_knob_require(tec_knobs *k, bool ok, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* To be asked after the last knob and the last requirement. False: this call only learns the knobs or checks
+ * a point, there is no schedule to rewrite, and the template must return. */
 TEC_API bool tec_knobs_done(tec_knobs *k);
 
-/* Marks a loop as a word says: "serial" (nothing happens), "parallel", "vectorised", "unrolled" or a thread axis. */
+/* Says how a loop runs by a word, such as the value of a knob: "parallel", "vectorised", "unrolled", or a
+ * thread axis as tec_bind takes it. "serial" changes nothing. */
 TEC_API bool tec_annotate(tec_schedule *s, const char *loop, const char *word);
 
 /* ---- spaces and points ---- */
 
-/* template NULL: derived from the definition for this kind of target. target NULL: no limits of a device are known. */
-TEC_API tec_space *tec_space_new(tec_context *cx, const tec_def *d, const char *target, tec_template *f, void *user);
+/* f NULL: the space is derived from the definition and the kind of target. target NULL: schedules are not
+ * checked against the limits of a device. */
+TEC_API tec_space *tec_space_new(tec_context *cx, const tec_def *d, const char *target, tec_template *f,
+                                 void *user);
 TEC_API int tec_space_knobs(const tec_space *sp);
 TEC_API const char *tec_space_knob_name(const tec_space *sp, int knob);
 TEC_API int tec_space_knob_values(const tec_space *sp, int knob);
 TEC_API double tec_space_count(const tec_space *sp); /* points, refused ones included */
-TEC_API tec_point tec_space_start(const tec_space *sp); /* what is best without measuring, as far as the template knows */
+/* The point that the template believes to be best, before anything was measured. */
+TEC_API tec_point tec_space_start(const tec_space *sp);
 
-/* Whether the template accepts the values; fast. reason (may be NULL) says why not. */
+/* Whether the template accepts the values. This takes microseconds, since it stops at tec_knobs_done; a step
+ * of the schedule may still be refused later. reason (may be NULL) says why not. */
 TEC_API bool tec_space_check(tec_context *cx, const tec_space *sp, const tec_point *p, const char **reason);
-/* A point that the check accepts. The next number of the generator comes from *state alone. False: none was found. */
+/* A random point that the check accepts. All random numbers follow from *state, which the call changes: the
+ * same state gives the same point. False: none was found. */
 TEC_API bool tec_space_sample(tec_context *cx, const tec_space *sp, uint64_t *state, tec_point *out);
-/* Another value for one knob, often a neighbouring one. */
-TEC_API bool tec_space_mutate(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *p, tec_point *out);
-/* Each knob from one of the parents. */
-TEC_API bool tec_space_cross(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *a, const tec_point *b, tec_point *out);
-/* The schedule of a point; a refusal is its tec_schedule_error. */
+/* p with another value for one knob; half of the time a neighbouring one, such as the next larger tile. */
+TEC_API bool tec_space_mutate(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *p,
+                              tec_point *out);
+/* Takes the value of each knob from a or from b. */
+TEC_API bool tec_space_cross(tec_context *cx, const tec_space *sp, uint64_t *state, const tec_point *a,
+                             const tec_point *b, tec_point *out);
+/* Makes the schedule of a point. If a step is refused, tec_schedule_error says so. */
 TEC_API tec_schedule *tec_space_apply(tec_context *cx, const tec_space *sp, const tec_point *p);
 /* A point as JSON, and back: {"y": [10], "x": [32], "unroll": 4}. */
 TEC_API const char *tec_point_text(tec_context *cx, const tec_space *sp, const tec_point *p);

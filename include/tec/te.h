@@ -4,13 +4,15 @@
  *     const tec_expr *n = tec_symbol(d, "n"), *m = tec_int(cx, 1024);
  *     tec_tensor *A = tec_input(d, "A", TEC_F32, n, m), *B = tec_input(d, "B", TEC_F32, m, m);
  *     const tec_expr *y = tec_axis(cx, "y", n), *x = tec_axis(cx, "x", m), *k = tec_reduce_axis(cx, "k", m);
- *     tec_tensor *C = tec_compute(d, "C", tec_sum(cx, tec_mul(cx, tec_at(A, y, k), tec_at(B, k, x)), k), y, x);
+ *     tec_tensor *C = tec_compute(d, "C", tec_sum(cx, tec_mul(cx, tec_at(A, y, k), tec_at(B, k, x)), k), y,
+ *         x);
  *     tec_output(d, C);
  *
  * The constructors are macros around functions of the same name, which remember the caller's line.
  * Lifetime: everything belongs to the context and dies with it.
- * Errors: a constructor that cannot make sense of its operands records a message with the caller's line and returns NULL; NULL operands
- *   give NULL, so a whole definition is checked once, at its end. The first message wins.
+ * Errors: a constructor that cannot make sense of its operands records a message with the caller's line and
+ *   returns NULL; NULL operands give NULL, so a whole definition is checked once, at its end. The first
+ *   message wins.
  * Threads: one context, one thread; a finished definition may be read by many.
  */
 #ifndef TEC_TE_H
@@ -29,44 +31,72 @@ typedef struct tec_tensor tec_tensor;
 typedef struct tec_def tec_def;
 typedef struct te_scan tec_scan;
 
-/* dtypes of one element. */
-typedef enum { TEC_BOOL, TEC_I8, TEC_I16, TEC_I32, TEC_I64, TEC_U8, TEC_U16, TEC_U32, TEC_U64, TEC_F16, TEC_BF16, TEC_F32, TEC_F64 } tec_dtype;
+/* The data type of an element: signed and unsigned integers of 8 to 64 bits, floats, and bfloat16. */
+typedef enum {
+    TEC_BOOL,
+    TEC_I8,
+    TEC_I16,
+    TEC_I32,
+    TEC_I64,
+    TEC_U8,
+    TEC_U16,
+    TEC_U32,
+    TEC_U64,
+    TEC_F16,
+    TEC_BF16,
+    TEC_F32,
+    TEC_F64
+} tec_dtype;
 
 /* ---- definitions ---- */
 
 TEC_API tec_def *tec_def_new(tec_context *cx, const char *name);
-/* Reads definitions from `.te` text; `file` is named in errors. The k-th definition of the text. */
+/* Reads `.te` text and gives its k-th definition, k from 0. Errors name `file`. */
 TEC_API tec_def *tec_def_parse(tec_context *cx, const char *file, const char *text, int k);
+/* The definition as `.te` text, which tec_def_parse reads back. */
 TEC_API const char *tec_def_text(tec_context *cx, const tec_def *d);
 
 /* A dimension that is known when the function is called; the same name gives the same symbol. */
 TEC_API const tec_expr *tec_symbol(tec_def *d, const char *name);
-/* A promise of the caller about symbols, checked at each call: n % 8 == 0. */
+/* A condition on symbols that callers promise to meet, such as n % 8 == 0. Each call is checked against it;
+ * the compiler relies on it, for example to leave out the code for a remainder. */
 TEC_API void tec_fact(tec_def *d, const tec_expr *condition);
-/* Parameters, in order: inputs, then scalars, then outputs. Shape: i64 expressions over symbols. */
-TEC_API tec_tensor *tec_input_n(tec_def *d, const char *name, tec_dtype t, const tec_expr *const *shape, int n);
+/* The parameters of the function: first the inputs, then the scalars, then the outputs, each in the order in
+ * which they were declared. The extents in `shape` are i64 expressions over symbols. */
+TEC_API tec_tensor *tec_input_n(tec_def *d, const char *name, tec_dtype t, const tec_expr *const *shape,
+                                int n);
 TEC_API const tec_expr *tec_scalar(tec_def *d, const char *name, tec_dtype t);
 TEC_API void tec_output(tec_def *d, tec_tensor *t);
 
-/* An axis runs over 0..extent-1. A tensor has one axis for each dimension; reduction axes are bound by tec_sum and its like. */
+/* An axis runs over 0..extent-1. A tensor has one axis for each dimension; reduction axes are bound by
+ * tec_sum and its like. */
 TEC_API const tec_expr *tec_axis(tec_context *cx, const char *name, const tec_expr *extent);
 TEC_API const tec_expr *tec_reduce_axis(tec_context *cx, const char *name, const tec_expr *extent);
 
 /* The tensor whose element at (axis...) is body. */
-TEC_API tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body, const tec_expr *const *axis, int n);
+TEC_API tec_tensor *tec_compute_n(tec_def *d, const char *name, const tec_expr *body,
+                                  const tec_expr *const *axis, int n);
 
-/* A recurrence over `time`, an axis. States come first, each with a constant number of given steps (over an axis of that extent), then what
- * is computed in each further step, in order; that reads states at time - 1, time - 2, ... and what stands before it at time. The first
- * axis of an update is `time`; the name of a state updates the state. tec_scan_close gives false, with an error, where a state has no update.
+/* A recurrence over the axis `time`, such as h[t] = tanh(x[t] + h[t - 1]). Three calls make one:
+ * tec_scan_state declares a tensor that is carried from step to step. Its body gives the values of the first
+ * steps, as many as its first axis is long (a constant): here one, h[0]. tec_scan_step says what each later
+ * step computes; its first axis is `time`. If its name is that of a state, it computes the state's next
+ * value. Its body may read states at earlier times (time - 1, time - 2, ...), and the results of steps that
+ * were declared before it at the same time. tec_scan_close ends the recurrence. It gives false, with an
+ * error, if no step computes some state.
  *
+ *     const tec_expr *t0 = tec_axis(cx, "t0", tec_int(cx, 1)); // h[0] is given
  *     tec_scan *s = tec_scan_new(d, "S", t);
  *     tec_tensor *h = tec_scan_state(s, "h", tec_at(h0, j), t0, j);
- *     tec_scan_step(s, "h", tec_tanh(cx, tec_add(cx, tec_at(x, t, j), tec_at(h, tec_sub(cx, t, tec_int(cx, 1)), j))), t, j);
+ *     tec_scan_step(s, "h", tec_tanh(cx, tec_add(cx, tec_at(x, t, j), tec_at(h, tec_sub(cx, t, tec_int(cx,
+ *         1)), j))), t, j);
  *     tec_scan_close(s);
  */
 TEC_API tec_scan *tec_scan_new(tec_def *d, const char *name, const tec_expr *time);
-TEC_API tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n);
-TEC_API tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body, const tec_expr *const *axis, int n);
+TEC_API tec_tensor *tec_scan_state_n(tec_scan *s, const char *name, const tec_expr *body,
+                                     const tec_expr *const *axis, int n);
+TEC_API tec_tensor *tec_scan_step_n(tec_scan *s, const char *name, const tec_expr *body,
+                                    const tec_expr *const *axis, int n);
 TEC_API bool tec_scan_close(tec_scan *s);
 
 typedef struct {
@@ -76,10 +106,12 @@ typedef struct {
     int n;
 } tec_extern_output;
 
-/* A function of the user's that generated code finds by its name, in tec_run_options.extern_function:
+/* A call of a C function of the user's, as a stage of the definition:
  *     int32_t f(const T *input..., T *output..., argument...)
- * gets compact row-major tensors, and arguments as the C types of their dtypes (bool: uint8_t; float16 and bfloat16: uint16_t). It writes all
- * of its outputs and nothing else, and gives 0; anything else fails the call. */
+ * Generated code asks tec_run_options.extern_function for the function of this name. The tensors that it gets
+ * are compact and row-major; an argument has the C type of its dtype (bool: uint8_t; float16 and bfloat16:
+ * uint16_t). The function must write all of its outputs and nothing else. It gives 0 for success; any other
+ * result fails the call. */
 typedef struct {
     const char *function; /* a C identifier */
     tec_tensor *const *input;
@@ -88,11 +120,15 @@ typedef struct {
     int n_outputs;
     const tec_expr *const *arg; /* over symbols and scalars */
     int n_args;
-    const tec_def *meaning; /* what it computes, for checks: inputs and outputs as here; its symbols, then scalars, are the arguments. May be NULL */
+    /* A definition that computes the same, so that tests can compare the function's results with it. It has
+     * the same inputs and outputs; the arguments are its symbols, followed by its scalars. May be NULL. */
+    const tec_def *meaning;
 } tec_extern_call;
-TEC_API bool tec_extern(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out); /* out: n_outputs */
+/* Adds the call; out receives the n_outputs tensors that it writes. */
+TEC_API bool tec_extern(tec_def *d, const char *name, const tec_extern_call *call, tec_tensor **out);
 
-/* Declarations of tensor intrinsics, from `.te` text: what an instruction does, and the texts that write it. */
+/* A table of tensor intrinsics, declared in `.te` text. A declaration says what an instruction computes, as a
+ * definition, and which text (C, LLVM IR or assembly) makes code of it (docs/tensorize.md). */
 typedef struct te_intrinsics tec_intrinsics;
 TEC_API tec_intrinsics *tec_intrinsics_parse(tec_context *cx, const char *file, const char *text);
 TEC_API int tec_intrinsics_count(const tec_intrinsics *t);
@@ -100,14 +136,19 @@ TEC_API const char *tec_intrinsics_text(tec_context *cx, const tec_intrinsics *t
 
 /* ---- expressions ---- */
 
-TEC_API const tec_expr *tec_int(tec_context *cx, int64_t value);                      /* i64, the type of indices */
+/* i64, the type of indices */
+TEC_API const tec_expr *tec_int(tec_context *cx, int64_t value);
 TEC_API const tec_expr *tec_const(tec_context *cx, tec_dtype t, double value);
 TEC_API const tec_expr *tec_cast(tec_context *cx, tec_dtype t, const tec_expr *e);
 TEC_API const tec_expr *tec_at_n(tec_tensor *t, const tec_expr *const *index, int n); /* an element */
-/* "sum", "prod", "min", "max", "any", "all" over reduction axes. */
-TEC_API const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *e, const tec_expr *const *axis, int n);
+/* Combines the values of e at all points of the reduction axes. combiner: "sum", "prod", "min", "max", "any"
+ * or "all". */
+TEC_API const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, const tec_expr *e,
+                                     const tec_expr *const *axis, int n);
 
-/* Arithmetic takes operands of one dtype; an integer constant beside another dtype takes that. Semantics: docs/ir.md. */
+/* Both operands have the same dtype; an integer constant takes the dtype of the operand beside it. docs/ir.md
+ * says what each operator computes, also on overflow and for NaN. */
+/* clang-format off */
 #define TEC_UNARY_LIST(X) \
     X(neg) X(abs) X(floor) X(ceil) X(trunc) X(round) X(sqrt) X(rsqrt) X(exp) X(exp2) \
     X(log) X(log2) X(tanh) X(sigmoid) X(erf) X(sin) X(cos) X(tan) X(asin) X(acos) \
@@ -117,15 +158,17 @@ TEC_API const tec_expr *tec_reduce_n(tec_context *cx, const char *combiner, cons
     X(add) X(sub) X(mul) X(div) X(mod) X(floordiv) X(floormod) X(min) X(max) X(eq) \
     X(ne) X(lt) X(le) X(gt) X(ge) X(and) X(or) X(bitand) X(bitor) X(bitxor) \
     X(shl) X(shr) X(pow) X(copysign)
-#define TEC_TERNARY_LIST(X) \
-    X(select) X(fma)
+/* clang-format on */
+#define TEC_TERNARY_LIST(X) X(select) X(fma)
 #define X(name) TEC_API const tec_expr *tec_##name(tec_context *cx, const tec_expr *a);
 TEC_UNARY_LIST(X)
 #undef X
 #define X(name) TEC_API const tec_expr *tec_##name(tec_context *cx, const tec_expr *a, const tec_expr *b);
 TEC_BINARY_LIST(X)
 #undef X
-#define X(name) TEC_API const tec_expr *tec_##name(tec_context *cx, const tec_expr *a, const tec_expr *b, const tec_expr *c);
+#define X(name)                                                                                              \
+    TEC_API const tec_expr *tec_##name(tec_context *cx, const tec_expr *a, const tec_expr *b,                \
+                                       const tec_expr *c);
 TEC_TERNARY_LIST(X)
 #undef X
 
@@ -137,25 +180,31 @@ TEC_API tec_tensor *tec_here_tensor(tec_tensor *t, const char *file, int line);
 #define TEC_HERE_DEF(d) tec_here_def((d), __FILE__, __LINE__)
 #define TEC_HERE_SCAN(s) tec_here_scan((s), __FILE__, __LINE__)
 
-#define TEC_EXPRS(...) (const tec_expr *const[]){__VA_ARGS__}
-#define TEC_COUNT(...) ((int)(sizeof((const tec_expr *const[]){__VA_ARGS__}) / sizeof(const tec_expr *)))
+#define TEC_EXPRS(...) TEC_LIST(const tec_expr *const, __VA_ARGS__)
+#define TEC_COUNT(...) TEC_LIST_COUNT(const tec_expr *const, __VA_ARGS__)
 
 #define tec_def_new(cx, name) (tec_def_new)(TEC_HERE(cx), (name))
 #define tec_fact(d, condition) (tec_fact)(TEC_HERE_DEF(d), (condition))
-#define tec_input(d, name, t, ...) tec_input_n(TEC_HERE_DEF(d), (name), (t), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_input(d, name, t, ...)                                                                           \
+    tec_input_n(TEC_HERE_DEF(d), (name), (t), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_scalar(d, name, t) (tec_scalar)(TEC_HERE_DEF(d), (name), (t))
 #define tec_output(d, t) (tec_output)(TEC_HERE_DEF(d), (t))
 #define tec_axis(cx, name, extent) (tec_axis)(TEC_HERE(cx), (name), (extent))
 #define tec_reduce_axis(cx, name, extent) (tec_reduce_axis)(TEC_HERE(cx), (name), (extent))
-#define tec_compute(d, name, body, ...) tec_compute_n(TEC_HERE_DEF(d), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_compute(d, name, body, ...)                                                                      \
+    tec_compute_n(TEC_HERE_DEF(d), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_scan_new(d, name, time) (tec_scan_new)(TEC_HERE_DEF(d), (name), (time))
-#define tec_scan_state(s, name, body, ...) tec_scan_state_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
-#define tec_scan_step(s, name, body, ...) tec_scan_step_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_scan_state(s, name, body, ...)                                                                   \
+    tec_scan_state_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_scan_step(s, name, body, ...)                                                                    \
+    tec_scan_step_n(TEC_HERE_SCAN(s), (name), (body), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_scan_close(s) (tec_scan_close)(TEC_HERE_SCAN(s))
 #define tec_extern(d, name, call, out) (tec_extern)(TEC_HERE_DEF(d), (name), (call), (out))
-#define tec_at(t, ...) tec_at_n(tec_here_tensor((t), __FILE__, __LINE__), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_at(t, ...)                                                                                       \
+    tec_at_n(tec_here_tensor((t), __FILE__, __LINE__), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_cast(cx, t, e) (tec_cast)(TEC_HERE(cx), (t), (e))
-#define tec_reduce(cx, combiner, e, ...) tec_reduce_n(TEC_HERE(cx), (combiner), (e), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
+#define tec_reduce(cx, combiner, e, ...)                                                                     \
+    tec_reduce_n(TEC_HERE(cx), (combiner), (e), TEC_EXPRS(__VA_ARGS__), TEC_COUNT(__VA_ARGS__))
 #define tec_sum(cx, e, ...) tec_reduce(cx, "sum", e, __VA_ARGS__)
 #define tec_max_over(cx, e, ...) tec_reduce(cx, "max", e, __VA_ARGS__)
 #define tec_min_over(cx, e, ...) tec_reduce(cx, "min", e, __VA_ARGS__)

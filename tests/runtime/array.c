@@ -155,7 +155,7 @@ Test(array, refuses_dlpack_that_it_cannot_use)
     d->version.major = 1;
     d->dl_tensor.device.device_type = kDLCUDA;
     cr_assert_null(tec_array_from_dlpack(d, &err[1]));
-    cr_assert_str_eq(err[1].text, "DLPack array: expected a tensor in main memory, found one on device 2:0");
+    cr_assert_str_eq(err[1].text, "DLPack array: expected a tensor in main memory, found one on cuda:0");
     d->deleter(d);
     tec_array_free(a);
 }

@@ -47,12 +47,12 @@ static void assert_says(const parts *p, const char *text)
 }
 
 /* One change to the module, and what must be said about it. */
-#define REFUSES(change, text)   \
-    do {                        \
-        parts p;                \
-        take_apart(&p);         \
-        change;                 \
-        assert_says(&p, text);  \
+#define REFUSES(change, text)                                                                                \
+    do {                                                                                                     \
+        parts p;                                                                                             \
+        take_apart(&p);                                                                                      \
+        change;                                                                                              \
+        assert_says(&p, text);                                                                               \
     } while (0)
 
 Test(check, accepts_the_module_of_the_tests)
@@ -69,7 +69,8 @@ Test(check, wants_what_a_module_must_say)
     REFUSES(p.m.target = NULL, "module: names no target");
     REFUSES(p.m.arch = NULL, "module: has functions but names no architecture");
     REFUSES(p.m.flags = 6, "module: unknown flags 0x6");
-    REFUSES((p.m.features = (const char *const[]){""}, p.m.n_features = 1), "module: CPU feature 0 has no name");
+    REFUSES((p.m.features = (const char *const[]){""}, p.m.n_features = 1),
+            "module: CPU feature 0 has no name");
     REFUSES(p.m.n_graphs = -3, "module 'test': -3 graphs; expected 0 to 1024");
 }
 
@@ -77,8 +78,10 @@ Test(check, wants_well_formed_functions)
 {
     REFUSES(p.functions[0].symbol = "", "function 'relu': has no name or no symbol");
     REFUSES(p.functions[0].n_params = 5000, "function 'relu': 5000 parameters; expected 0 to 4096");
-    REFUSES((p.functions[0].symbols = (const char *const[]){"n", NULL}), "function 'relu': symbol 1 has no name");
-    REFUSES(p.functions[2].aliases = (&(const rt_alias_desc){0, 3}), "function 'scale': alias pair (0, 3) of 3 parameters");
+    REFUSES((p.functions[0].symbols = (const char *const[]){"n", NULL}),
+            "function 'relu': symbol 1 has no name");
+    REFUSES(p.functions[2].aliases = (&(const rt_alias_desc){0, 3}),
+            "function 'scale': alias pair (0, 3) of 3 parameters");
     REFUSES(p.functions[0].n_symbols = 1, "function 'relu': x: dimension code: symbol 1 of 1");
     REFUSES(p.functions[1].workspace = ((rt_dim){(const int64_t[]){99}, 1}),
             "function 'matmul': workspace: dimension code: unknown operation 99 at word 0");
@@ -92,8 +95,10 @@ Test(check, wants_well_formed_parameters)
     REFUSES(p.relu[0].dtype.bits = 33, "function 'relu': parameter 'x' has no valid dtype");
     REFUSES(p.relu[0].dtype.lanes = 0, "function 'relu': parameter 'x' has no valid dtype");
     REFUSES(p.relu[0].kind = (rt_param_kind)7, "function 'relu': parameter 'x' is of unknown kind 7");
-    REFUSES(p.relu[0].kind = RT_PARAM_SCALAR, "function 'relu': parameter 'x' is a scalar with dimensions or written");
-    REFUSES(p.relu[0].alignment = 24, "function 'relu': parameter 'x' is aligned to 24; expected a power of two up to 64");
+    REFUSES(p.relu[0].kind = RT_PARAM_SCALAR,
+            "function 'relu': parameter 'x' is a scalar with dimensions or written");
+    REFUSES(p.relu[0].alignment = 24,
+            "function 'relu': parameter 'x' is aligned to 24; expected a power of two up to 64");
     REFUSES(p.relu[0].rank = 17, "function 'relu': 17 dimensions; expected 0 to 16");
     REFUSES(p.relu[0].shape = ((const rt_dim[]){SYMBOL(0), {NULL, 0}}),
             "function 'relu': x: dimension code: 0 words; expected 1 to 1024");
@@ -113,8 +118,10 @@ Test(check, wants_graphs_whose_symbols_are_bound)
     REFUSES(p.symbol.name = NULL, "graph 'net': symbol 0 has no name");
     REFUSES(p.symbol.input = 1,
             "graph 'net': symbol 'n' is bound to dimension 0 of input 1, which is not there");
-    REFUSES(p.symbol.dim = 2, "graph 'net': symbol 'n' is bound to dimension 2 of input 0, which is not there");
-    REFUSES(p.symbol.dim = 1, "graph 'net': symbol 'n' is bound to dimension 1 of input 'x', which is something else");
+    REFUSES(p.symbol.dim = 2,
+            "graph 'net': symbol 'n' is bound to dimension 2 of input 0, which is not there");
+    REFUSES(p.symbol.dim = 1,
+            "graph 'net': symbol 'n' is bound to dimension 1 of input 'x', which is something else");
     REFUSES(p.inputs[0].name = NULL, "graph 'net': an input or output has no name");
     REFUSES(p.inputs[0].dtype.code = 9, "graph 'net': 'x' has no valid dtype");
 }
@@ -122,8 +129,10 @@ Test(check, wants_graphs_whose_symbols_are_bound)
 Test(check, wants_values_that_lie_somewhere)
 {
     REFUSES(p.values[1].index = 2, "graph 'net': value 1 lies in storage 2 of kind 2, of which there are 2");
-    REFUSES(p.values[1].index = -1, "graph 'net': value 1 lies in storage -1 of kind 2, of which there are 2");
-    REFUSES(p.values[1].storage = (rt_storage)5, "graph 'net': value 1 lies in storage 1 of kind 5, of which there are 0");
+    REFUSES(p.values[1].index = -1,
+            "graph 'net': value 1 lies in storage -1 of kind 2, of which there are 2");
+    REFUSES(p.values[1].storage = (rt_storage)5,
+            "graph 'net': value 1 lies in storage 1 of kind 5, of which there are 0");
     REFUSES(p.values[1].dtype.bits = 7, "graph 'net': value 1 has no valid dtype");
 }
 
@@ -132,12 +141,16 @@ Test(check, wants_steps_that_fit_their_functions)
     REFUSES(p.steps[0].function = 4, "graph 'net': step 0 calls function 4 of 4");
     REFUSES(p.steps[0].function = -2, "graph 'net': step 0 calls function -2 of 4");
     REFUSES(p.steps[0].name = NULL, "graph 'net': step 0 has no name");
-    REFUSES(p.steps[0].n_values = 2, "graph 'net': step 0 gives 'matmul' 2 values and 3 dimensions; expected 3 and 3");
+    REFUSES(p.steps[0].n_values = 2,
+            "graph 'net': step 0 gives 'matmul' 2 values and 3 dimensions; expected 3 and 3");
     REFUSES(p.steps[0].values = ((const int32_t[]){0, 1, 6}), "graph 'net': step 0 uses value 6 of 6");
     REFUSES(p.steps[0].values = ((const int32_t[]){0, 1, 4}),
             "graph 'net': step 0: value 4 has not the dtype and rank of 'c' of 'matmul'");
-    REFUSES(p.steps[0].values = ((const int32_t[]){0, 1, 1}), "graph 'net': step 0 writes value 1, an input or a constant");
-    REFUSES(p.steps[2].values = ((const int32_t[]){3, 0}), "graph 'net': step 2 writes value 0, an input or a constant");
+    REFUSES(p.steps[0].values = ((const int32_t[]){0, 1, 1}),
+            "graph 'net': step 0 writes value 1, an input or a constant");
+    REFUSES(p.steps[2].values = ((const int32_t[]){3, 0}),
+            "graph 'net': step 2 writes value 0, an input or a constant");
     REFUSES(p.steps[2].n_values = 1, "graph 'net': step 2 copies 1 values; expected 2");
-    REFUSES(p.relu[0].strides = p.relu[0].shape, "graph 'net': step 1: 'x' of 'relu' is strided; values are compact");
+    REFUSES(p.relu[0].strides = p.relu[0].shape,
+            "graph 'net': step 1: 'x' of 'relu' is strided; values are compact");
 }

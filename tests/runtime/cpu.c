@@ -23,12 +23,14 @@ Test(cpu, agrees_with_the_compilers_view_of_this_machine)
 Test(cpu, knows_every_feature_of_the_architecture_levels)
 {
 #if defined(__x86_64__)
-    static const char *const names[] = {
-        "cmov", "cx8",    "fxsr",   "mmx",   "sse", "sse2",  "x87",   "cx16",  "popcnt",   "sahf",     "sse3",     "sse4.1",
-        "avx",  "sse4.2", "ssse3",  "avx2",  "bmi", "bmi2",  "f16c",  "fma",   "lzcnt",    "movbe",    "xsave",    "avx512bw",
-        "avx512cd", "avx512dq", "avx512f", "avx512vl"};
+    static const char *const names[] = {"cmov",     "cx8",      "fxsr",    "mmx",     "sse",   "sse2",
+                                        "x87",      "cx16",     "popcnt",  "sahf",    "sse3",  "sse4.1",
+                                        "avx",      "sse4.2",   "ssse3",   "avx2",    "bmi",   "bmi2",
+                                        "f16c",     "fma",      "lzcnt",   "movbe",   "xsave", "avx512bw",
+                                        "avx512cd", "avx512dq", "avx512f", "avx512vl"};
 #else
-    static const char *const names[] = {"fp-armv8", "neon", "crc", "dotprod", "fullfp16", "lse", "rdm", "bf16", "i8mm"};
+    static const char *const names[] = {"fp-armv8", "neon", "crc",  "dotprod", "fullfp16",
+                                        "lse",      "rdm",  "bf16", "i8mm"};
 #endif
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

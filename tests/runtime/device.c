@@ -1,4 +1,5 @@
-/* Devices: names, memory, copies, launches. What needs a driver runs on the first OpenCL device, which the packages of the tests bring. */
+/* Devices: names, memory, copies, launches. What needs a driver runs on the first OpenCL device, which the
+ * packages of the tests bring. */
 #include "tec/device.h"
 
 #include <unistd.h>
@@ -8,7 +9,8 @@
 #include "tests/runtime/kit.h"
 
 static const char program[] =
-    "__kernel void scale(__global char *x_base, long x_at, __global char *y_base, long y_at, float factor, long n)\n"
+    "__kernel void scale(__global char *x_base, long x_at, __global char *y_base, long y_at, float factor, "
+    "long n)\n"
     "{\n"
     "    const __global float *x = (const __global float *)(x_base + x_at);\n"
     "    __global float *y = (__global float *)(y_base + y_at);\n"
@@ -32,10 +34,18 @@ static const char program[] =
 static const rt_dim grid[] = {N_BY_16, CONST(1), CONST(1)};
 
 static const rt_launch_desc launches[] = {
-    {.kernel = "scale", .grid = grid, .block = {16, 1, 1}, .n_args = 4,
+    {.kernel = "scale",
+     .grid = grid,
+     .block = {16, 1, 1},
+     .n_args = 4,
      .args = (const rt_arg_desc[]){{.index = 0}, {.index = 2}, {.index = 1}, {RT_ARG_SIZE, 0, SYMBOL(0)}}},
-    {.kernel = "add", .guard = WORDS(RT_DIM_CONST, 20, RT_DIM_SYMBOL, 0, RT_DIM_LT), .grid = grid, .block = {16, 1, 1}, .n_args = 3,
-     .args = (const rt_arg_desc[]){{.index = 2}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}}},
+    {.kernel = "add",
+     .guard = WORDS(RT_DIM_CONST, 20, RT_DIM_SYMBOL, 0, RT_DIM_LT),
+     .grid = grid,
+     .block = {16, 1, 1},
+     .n_args = 3,
+     .args =
+         (const rt_arg_desc[]){{.index = 2}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}}},
 };
 
 static const rt_kernel_desc kernels[] = {
@@ -45,8 +55,14 @@ static const rt_kernel_desc kernels[] = {
 
 /* y = x * factor, and 1 more where n is over 20. */
 static const rt_function_desc scale_function = {
-    .name = "scale", .device = "opencl", .launches = launches, .n_launches = 2, .params = scale_params, .n_params = 3,
-    .symbols = (const char *const[]){"n"}, .n_symbols = 1,
+    .name = "scale",
+    .device = "opencl",
+    .launches = launches,
+    .n_launches = 2,
+    .params = scale_params,
+    .n_params = 3,
+    .symbols = (const char *const[]){"n"},
+    .n_symbols = 1,
     .workspace = WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 4, RT_DIM_MUL, RT_DIM_CONST, 64, RT_DIM_ADD)};
 
 /* The description of a module with that function; the parts may be changed. */
@@ -61,9 +77,15 @@ static void describe(description *d)
 {
     *d = (description){.f = scale_function, .launches = {launches[0], launches[1]}};
     d->f.launches = d->launches;
-    d->code = (rt_code_desc){.target = "opencl", .device = "opencl", .format = RT_CODE_OPENCL_C, .kernels = kernels, .n_kernels = 2,
-                             .bytes = program, .size = sizeof program - 1};
-    d->m = (rt_module_desc){.target = "opencl", .functions = &d->f, .n_functions = 1, .codes = &d->code, .n_codes = 1};
+    d->code = (rt_code_desc){.target = "opencl",
+                             .device = "opencl",
+                             .format = RT_CODE_OPENCL_C,
+                             .kernels = kernels,
+                             .n_kernels = 2,
+                             .bytes = program,
+                             .size = sizeof program - 1};
+    d->m = (rt_module_desc){
+        .target = "opencl", .functions = &d->f, .n_functions = 1, .codes = &d->code, .n_codes = 1};
 }
 
 static tec_module *open_module(const description *d, tec_error *err)
@@ -84,7 +106,8 @@ static tec_device *open_device(tec_error *err)
 Test(device, lists_its_kinds)
 {
     cr_assert_str_eq(tec_device_kind(0), "cpu");
-    cr_assert_str_eq(tec_device_kind(1), "opencl");
+    cr_assert_str_eq(tec_device_kind(1), "cuda");
+    cr_assert_str_eq(tec_device_kind(2), "opencl");
     cr_assert_null(tec_device_kind(-1));
     cr_assert_eq(tec_device_count("cpu", NULL), 1);
 }
@@ -94,7 +117,7 @@ Test(device, refuses_names_that_no_device_has)
     static const struct {
         const char *name, *text;
     } cases[] = {
-        {"gpu", "no kind of device is called 'gpu'; there are cpu, opencl"},
+        {"gpu", "no kind of device is called 'gpu'; there are cpu, cuda, opencl"},
         {"cpu:1", "there is no device 'cpu:1': this machine has 1 of that kind"},
         {"cpu:", "the device 'cpu:' has no number: expected a name like 'opencl:0'"},
         {"cpu:x", "the device 'cpu:x' has no number"},
@@ -135,7 +158,8 @@ static void copies_both_ways(const char *name)
     float data[12], back[12] = {0};
     int64_t shape[] = {3, 4}, strides[] = {1, 3};
     DLTensor from = tensor_of(data, 2, shape), to = tensor_of(back, 2, shape);
-    tec_array *a = tec_array_new_on(d, from.dtype, 2, shape, &err), *b = tec_array_new_on(d, from.dtype, 2, shape, &err);
+    tec_array *a = tec_array_new_on(d, from.dtype, 2, shape, &err),
+              *b = tec_array_new_on(d, from.dtype, 2, shape, &err);
 
     cr_assert(a && b, "%s", err.text);
     for (int i = 0; i < 12; i++)
@@ -144,8 +168,10 @@ static void copies_both_ways(const char *name)
     for (int i = 0; i < 12; i++)
         cr_assert_eq(back[i], 0);
     from.strides = strides; /* element (i, j) is number i + 3j */
-    cr_assert(tec_tensor_copy(tec_array_tensor(a), &from, &err) && tec_tensor_copy(tec_array_tensor(b), tec_array_tensor(a), &err) &&
-                  tec_tensor_copy(&to, tec_array_tensor(b), &err), "%s", err.text);
+    cr_assert(tec_tensor_copy(tec_array_tensor(a), &from, &err) &&
+                  tec_tensor_copy(tec_array_tensor(b), tec_array_tensor(a), &err) &&
+                  tec_tensor_copy(&to, tec_array_tensor(b), &err),
+              "%s", err.text);
     for (int i = 0; i < 12; i++)
         cr_assert_eq(back[i], (float)(i / 4 + i % 4 * 3));
     to.strides = strides;
@@ -195,13 +221,15 @@ Test(device, refuses_copies_that_it_cannot_do)
 /* ---- functions ---- */
 
 /* x[i] = i, in the middle of a larger array, so that it has an offset. */
-static void call_scale(tec_function *f, tec_device *d, int64_t n)
+static void call_scale_times(tec_function *f, tec_device *d, int64_t n, int added)
 {
     tec_error err = {0};
     float data[200] = {0}, back[200], factor = 3;
     int64_t whole[] = {200}, shape[] = {n};
-    DLTensor host = tensor_of(data, 1, whole), back_host = tensor_of(back, 1, whole), scalar = tensor_of(&factor, 0, NULL);
-    tec_array *x = tec_array_new_on(d, host.dtype, 1, whole, &err), *y = tec_array_new_on(d, host.dtype, 1, whole, &err);
+    DLTensor host = tensor_of(data, 1, whole), back_host = tensor_of(back, 1, whole),
+             scalar = tensor_of(&factor, 0, NULL);
+    tec_array *x = tec_array_new_on(d, host.dtype, 1, whole, &err),
+              *y = tec_array_new_on(d, host.dtype, 1, whole, &err);
     DLTensor tx = *tec_array_tensor(x), ty = *tec_array_tensor(y);
 
     for (int i = 0; i < 200; i++)
@@ -213,9 +241,39 @@ static void call_scale(tec_function *f, tec_device *d, int64_t n)
     cr_assert(tec_function_call(f, (DLTensor *[]){&tx, &scalar, &ty}, 3, &err), "%s", err.text);
     cr_assert(tec_tensor_copy(&back_host, tec_array_tensor(y), &err), "%s", err.text);
     for (int64_t i = 0; i < 200; i++)
-        cr_assert_eq(back[i], i >= 7 && i < 7 + n ? (float)(i - 2) * 3 + (n > 20) : 0, "n = %d, element %d is %g", (int)n, (int)i, back[i]);
+        cr_assert_eq(back[i], i >= 7 && i < 7 + n ? (float)(i - 2) * 3 + (float)(n > 20 ? added : 0) : 0,
+                     "n = %d, element %d is %g", (int)n, (int)i, back[i]);
     tec_array_free(x);
     tec_array_free(y);
+}
+
+static void call_scale(tec_function *f, tec_device *d, int64_t n)
+{
+    call_scale_times(f, d, n, 1);
+}
+
+/* `add` runs n - 30 times, in a loop around which another one is done twice. */
+static const rt_loop_desc twice[] = {{0, 2, CONST(5), CONST(2)},
+                                     {1, 2, CONST(1), WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 30, RT_DIM_SUB)}};
+
+Test(device, runs_launches_in_loops)
+{
+    tec_error err = {0};
+    description desc;
+    tec_device *d = open_device(&err);
+
+    describe(&desc);
+    desc.f.loops = twice;
+    desc.f.n_loops = 2;
+    tec_module *m = open_module(&desc, &err);
+    tec_function *f = tec_function_new(m, NULL, &(tec_run_options){.device = d}, &err);
+
+    cr_assert(f, "%s", err.text);
+    call_scale_times(f, d, 33, 3); /* `scale` begins anew in each of the two */
+    call_scale_times(f, d, 29, 0);
+    tec_function_free(f);
+    tec_module_free(m);
+    tec_device_free(d);
 }
 
 Test(device, runs_lists_of_launches_of_any_size)
@@ -248,7 +306,8 @@ Test(device, names_the_argument_that_lies_elsewhere)
     describe(&desc);
     tec_module *m = open_module(&desc, &err);
     tec_function *f = tec_function_new(m, "scale", NULL, &err);
-    tec_array *a = tec_array_new_on(d, host.dtype, 1, shape, &err), *b = tec_array_new_on(d, host.dtype, 1, shape, &err),
+    tec_array *a = tec_array_new_on(d, host.dtype, 1, shape, &err),
+              *b = tec_array_new_on(d, host.dtype, 1, shape, &err),
               *c = tec_array_new_on(d, host.dtype, 0, NULL, &err);
     DLTensor x = *tec_array_tensor(a), y = *tec_array_tensor(b);
 
@@ -256,7 +315,8 @@ Test(device, names_the_argument_that_lies_elsewhere)
     ASSERT_SAYS(where, "scale: argument 'x': expected a tensor on opencl:0, found one on cpu");
     one = *tec_array_tensor(c);
     cr_assert_not(tec_function_call(f, (DLTensor *[]){&x, &one, &y}, 3, &scalar_where));
-    ASSERT_SAYS(scalar_where, "scale: argument 'factor': expected a tensor in main memory, found one on opencl:0");
+    ASSERT_SAYS(scalar_where,
+                "scale: argument 'factor': expected a tensor in main memory, found one on opencl:0");
     odd = x;
     odd.byte_offset = 2;
     cr_assert_not(tec_function_call(f, (DLTensor *[]){&odd, &scalar, &y}, 3, &align));
@@ -325,7 +385,8 @@ Test(device, code_goes_through_a_file)
     cr_assert(m, "%s", err.text);
     const rt_module_desc *back = rt_module_describe(m);
     cr_assert_eq(back->n_codes, 1);
-    cr_assert(back->codes[0].size == sizeof program - 1 && memcmp(back->codes[0].bytes, program, sizeof program - 1) == 0);
+    cr_assert(back->codes[0].size == sizeof program - 1 &&
+              memcmp(back->codes[0].bytes, program, sizeof program - 1) == 0);
     cr_assert_eq(back->functions[0].n_launches, 2);
     cr_assert_str_eq(back->functions[0].launches[1].kernel, "add");
     tec_device *d = open_device(&err);
@@ -346,37 +407,55 @@ static void refuses(const description *d, const char *says)
     ASSERT_SAYS(err, says);
 }
 
-#define CHANGED(says, ...)  \
-    do {                    \
-        describe(&d);       \
-        __VA_ARGS__;        \
-        refuses(&d, says);  \
+#define CHANGED(says, ...)                                                                                   \
+    do {                                                                                                     \
+        describe(&d);                                                                                        \
+        __VA_ARGS__;                                                                                         \
+        refuses(&d, says);                                                                                   \
     } while (0)
 
-static const rt_arg_desc beyond[] = {{.index = 3}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
-static const rt_arg_desc swapped[] = {{RT_ARG_SIZE, 0, SYMBOL(0)}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {.index = 2}};
-static const rt_arg_desc odd[] = {{.kind = (rt_arg_kind)9}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
+static const rt_arg_desc beyond[] = {
+    {.index = 3}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
+static const rt_arg_desc swapped[] = {
+    {RT_ARG_SIZE, 0, SYMBOL(0)}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {.index = 2}};
+static const rt_arg_desc odd[] = {
+    {.kind = (rt_arg_kind)9}, {RT_ARG_WORKSPACE, 0, CONST(64)}, {RT_ARG_SIZE, 0, SYMBOL(0)}};
 static const rt_dim wide[] = {SYMBOL(4), CONST(1), CONST(1)};
-static const rt_kernel_desc long_arg[] = {{"scale", (const int32_t[]){0, 0, 4, 16}, 4}}, nameless[] = {{NULL, NULL, 0}};
+static const rt_kernel_desc long_arg[] = {{"scale", (const int32_t[]){0, 0, 4, 16}, 4}},
+                            nameless[] = {{NULL, NULL, 0}};
+
+static const rt_loop_desc too_far[] = {{0, 3, CONST(0), CONST(1)}}, empty[] = {{1, 1, CONST(0), CONST(1)}},
+                          crossing[] = {{1, 2, CONST(0), CONST(1)}, {0, 2, CONST(0), CONST(1)}},
+                          unbound[] = {{0, 1, CONST(0), SYMBOL(1)}};
 
 Test(device, holds_launches_against_the_code)
 {
     description d;
 
-    CHANGED("function 'scale': launches kernel 'mul', which no code for 'opencl' has", d.launches[0].kernel = "mul");
+    CHANGED("function 'scale': launches kernel 'mul', which no code for 'opencl' has",
+            d.launches[0].kernel = "mul");
     CHANGED("function 'scale': launches 'scale' with 0 threads along an axis", d.launches[0].block[1] = 0);
-    CHANGED("function 'scale': launches 'scale' with -1 bytes of shared memory", d.launches[0].shared_bytes = -1);
+    CHANGED("function 'scale': launches 'scale' with -1 bytes of shared memory",
+            d.launches[0].shared_bytes = -1);
     CHANGED("function 'scale': gives kernel 'add' 2 arguments; expected 3", d.launches[1].n_args = 2);
-    CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes", d.launches[1].args = beyond);
-    CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes", d.launches[1].args = swapped);
+    CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes",
+            d.launches[1].args = beyond);
+    CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes",
+            d.launches[1].args = swapped);
     CHANGED("function 'scale': argument 0 of kernel 'add' is not what that takes", d.launches[1].args = odd);
     CHANGED("function 'scale': the grid of a launch: ", d.launches[0].grid = wide);
-    CHANGED("function 'scale': launches kernels, but names no device", d.f.device = NULL, d.f.symbol = "f", d.m.arch = "x86_64");
+    CHANGED("function 'scale': a loop around launches 0 to 2 of 2", d.f.loops = too_far, d.f.n_loops = 1);
+    CHANGED("function 'scale': a loop around launches 1 to 0 of 2", d.f.loops = empty, d.f.n_loops = 1);
+    CHANGED("function 'scale': loops 0 and 1 around launches overlap", d.f.loops = crossing, d.f.n_loops = 2);
+    CHANGED("function 'scale': the extent of a loop around launches: ", d.f.loops = unbound, d.f.n_loops = 1);
+    CHANGED("function 'scale': launches kernels, but names no device", d.f.device = NULL, d.f.symbol = "f",
+            d.m.arch = "x86_64");
     CHANGED("function 'scale': is for a device without a name, or has host code as well", d.f.symbol = "f");
     CHANGED("device code 'opencl': names no target or no device", d.code.target = NULL);
     CHANGED("device code 'opencl': is of unknown format 77", d.code.format = (rt_code_format)77);
     CHANGED("device code 'opencl': is empty", d.code.size = 0);
-    CHANGED("device code 'opencl': argument 3 of kernel 'scale' has 16 bytes; expected 0 to 8", d.code.kernels = long_arg, d.code.n_kernels = 1);
+    CHANGED("device code 'opencl': argument 3 of kernel 'scale' has 16 bytes; expected 0 to 8",
+            d.code.kernels = long_arg, d.code.n_kernels = 1);
     CHANGED("device code 'opencl': a kernel has no name", d.code.kernels = nameless, d.code.n_kernels = 1);
 }
 

@@ -64,7 +64,8 @@ Test(dim, divides_towards_minus_infinity)
             int64_t q = binary(RT_DIM_FLOORDIV, a, b), r = binary(RT_DIM_FLOORMOD, a, b);
 
             cr_assert_eq(q * b + r, a);
-            cr_assert(r == 0 || ((r < 0) == (b < 0) && llabs(r) < llabs(b)), "%d %% %d = %d", (int)a, (int)b, (int)r);
+            cr_assert(r == 0 || ((r < 0) == (b < 0) && llabs(r) < llabs(b)), "%d %% %d = %d", (int)a, (int)b,
+                      (int)r);
         }
     cr_assert_eq(binary(RT_DIM_FLOORMOD, INT64_MIN, -1), 0);
 }

@@ -100,6 +100,176 @@ static bool use_device(tec_error *err)
     return ok;
 }
 
+/* ---- graphs ---- */
+
+static const rt_param_desc three[] = {
+    {.name = "a", .dtype = F32, .rank = 1, .shape = (const rt_dim[]){CONST(8)}},
+    {.name = "b", .dtype = F32, .rank = 1, .shape = (const rt_dim[]){CONST(8)}},
+    {.name = "c", .dtype = F32, .rank = 1, .shape = (const rt_dim[]){CONST(8)}, .is_output = true}};
+static const rt_launch_desc add_launch = {
+    .kernel = "k",
+    .grid = (const rt_dim[]){CONST(2), CONST(1), CONST(1)},
+    .block = {4, 1, 1},
+    .n_args = 4,
+    .args = (const rt_arg_desc[]){{.index = 0}, {.index = 1}, {.index = 2}, {RT_ARG_WORKSPACE, 0, CONST(0)}}};
+static const rt_kernel_desc add_kernel = {"k", (const int32_t[]){0, 0, 0, 0}, 4};
+static const rt_code_desc add_code = {.target = "opencl",
+                                      .device = "opencl",
+                                      .format = RT_CODE_OPENCL_C,
+                                      .kernels = &add_kernel,
+                                      .n_kernels = 1,
+                                      .bytes = "text",
+                                      .size = 4};
+static const rt_function_desc add_function = {.name = "add",
+                                              .device = "opencl",
+                                              .launches = &add_launch,
+                                              .n_launches = 1,
+                                              .params = three,
+                                              .n_params = 3,
+                                              .workspace = CONST(64)};
+static const float add_weights[8] = {1, 2, 3};
+static const rt_constant_desc add_constant = {
+    .name = "w", .dtype = F32, .rank = 1, .shape = (const int64_t[]){8}, .data = add_weights};
+
+enum { GIVEN, THERE, WEIGHTS, SUM, RESULT, N_VALUES };
+
+/* x to the device, add there to the constant, back to y. */
+static tec_module *open_graph(tec_error *err)
+{
+    const rt_dim shape[] = {CONST(8)};
+    const rt_tensor_desc x = {"x", F32, 1, shape}, y = {"y", F32, 1, shape};
+    const rt_value_desc values[N_VALUES] = {[GIVEN] = {F32, 1, shape, RT_IN_INPUT, 0, {0}, 0},
+                                            [THERE] = {F32, 1, shape, RT_IN_POOL, 0, CONST(0), 1},
+                                            [WEIGHTS] = {F32, 1, shape, RT_IN_CONSTANT, 0, {0}, 1},
+                                            [SUM] = {F32, 1, shape, RT_IN_POOL, 0, CONST(64), 1},
+                                            [RESULT] = {F32, 1, shape, RT_IN_OUTPUT, 0, {0}, 0}};
+    const rt_step_desc steps[] = {
+        {.function = RT_STEP_COPY, .values = (const int32_t[]){GIVEN, THERE}, .n_values = 2, .name = "copy"},
+        {.function = 0, .values = (const int32_t[]){THERE, WEIGHTS, SUM}, .n_values = 3, .name = "Add"},
+        {.function = RT_STEP_COPY, .values = (const int32_t[]){SUM, RESULT}, .n_values = 2, .name = "copy"}};
+    const rt_site_desc site = {"opencl", CONST(128)};
+    const rt_graph_desc g = {.name = "net",
+                             .inputs = &x,
+                             .n_inputs = 1,
+                             .outputs = &y,
+                             .n_outputs = 1,
+                             .values = values,
+                             .n_values = N_VALUES,
+                             .sites = &site,
+                             .n_sites = 1,
+                             .steps = steps,
+                             .n_steps = 3};
+    const rt_module_desc m = {.target = "opencl",
+                              .functions = &add_function,
+                              .n_functions = 1,
+                              .constants = &add_constant,
+                              .n_constants = 1,
+                              .codes = &add_code,
+                              .n_codes = 1,
+                              .graphs = &g,
+                              .n_graphs = 1};
+
+    return rt_module_from_memory(&m, NULL, 0, err);
+}
+
+/* Runs it twice: plainly, and watched from all sides. */
+static bool use_graph(tec_error *err)
+{
+    float data[8] = {1, 2};
+    int64_t shape[] = {8};
+    DLTensor x = tensor_of(data, 1, shape);
+    tec_module *m = open_graph(err);
+    bool ok = m != NULL;
+
+    for (int watched = 0; watched < 2 && ok; watched++) {
+        const tec_run_options options = {.profile = watched, .keep = watched, .check_nan = watched};
+        tec_executor *ex = tec_executor_new(m, NULL, &options, err);
+
+        ok = ex && tec_executor_set_input(ex, 0, &x, err) && tec_executor_run_async(ex, err) &&
+             tec_executor_wait(ex, err);
+        tec_executor_free(ex);
+    }
+    tec_module_free(m);
+    return ok;
+}
+
+Test(driver, whatever_call_fails_a_graph_says_so_and_leaves_nothing)
+{
+    tec_error err = {0};
+    int64_t before = rt_alloc_live(), total;
+
+    fail_at(0, 0, 0);
+    cr_assert(use_graph(&err), "%s", err.text);
+    total = calls();
+    cr_assert_gt(total, 30);
+    cr_assert_eq(live(), 0);
+    cr_assert_eq(rt_alloc_live(), before);
+    for (int lasting = 0; lasting < 2; lasting++)
+        for (int64_t n = 1; n <= total; n++) {
+            tec_error failed = {0};
+            bool ok;
+
+            fail_at(n, OUT_OF_RESOURCES, lasting);
+            ok = use_graph(&failed);
+            cr_assert(ok == (failed.status == TEC_OK), "call %d: '%s'", (int)n, failed.text);
+            cr_assert(ok || strstr(failed.text, "opencl"), "call %d: '%s'", (int)n, failed.text);
+            cr_assert_eq(live(), 0, "call %d leaves %d objects: %s", (int)n, (int)live(), failed.text);
+            cr_assert_eq(rt_alloc_live(), before, "call %d leaves memory: %s", (int)n, failed.text);
+        }
+}
+
+Test(driver, whatever_allocation_fails_a_graph_leaves_nothing)
+{
+    tec_error err = {0};
+    int64_t before;
+
+    fail_at(0, 0, 0);
+    cr_assert(use_graph(&err), "%s", err.text);
+    before = rt_alloc_live();
+    for (int64_t n = 1; n < 600; n++) {
+        tec_error failed = {0};
+        bool ok;
+
+        rt_alloc_fail_at(n);
+        ok = use_graph(&failed);
+        rt_alloc_fail_at(0);
+        cr_assert_eq(live(), 0, "allocation %d leaves objects: %s", (int)n, failed.text);
+        cr_assert_eq(rt_alloc_live(), before, "allocation %d leaves memory: %s", (int)n, failed.text);
+        if (ok)
+            return;
+        cr_assert_eq(failed.status, TEC_NO_MEMORY, "%s", failed.text);
+    }
+    cr_assert_fail("it never succeeds");
+}
+
+Test(driver, while_a_run_is_under_way_nothing_may_be_changed)
+{
+    tec_error err = {0};
+    float data[8] = {1, 2};
+    int64_t shape[] = {8};
+    DLTensor x = tensor_of(data, 1, shape);
+
+    fail_at(0, 0, 0);
+    tec_module *m = open_graph(&err);
+    tec_executor *ex = tec_executor_new(m, NULL, NULL, &err);
+    cr_assert(ex && tec_executor_set_input(ex, 0, &x, &err) && tec_executor_run_async(ex, &err), "%s",
+              err.text);
+    cr_assert_null(tec_executor_output(ex, 0));
+    cr_assert(!tec_executor_set_input(ex, 0, &x, &err));
+    cr_assert_str_eq(err.text, "a run of this executor is under way: wait for it with tec_executor_wait");
+    cr_assert(!tec_executor_bind_output(ex, 0, NULL, &err) && !tec_executor_run(ex, &err));
+    cr_assert(tec_executor_wait(ex, &err) && tec_executor_wait(ex, &err));
+    cr_assert(tec_executor_output(ex, 0));
+
+    DLTensor there = x;
+    err = (tec_error){0};
+    there.device = (DLDevice){kDLOpenCL, 0};
+    cr_assert(!tec_executor_bind_input(ex, 0, &there, &err));
+    cr_assert_str_eq(err.text, "input 'x': expected a tensor in main memory, found one on opencl:0");
+    tec_executor_free(ex);
+    tec_module_free(m);
+}
+
 Test(driver, whatever_call_fails_says_so_and_leaves_nothing)
 {
     tec_error err = {0};

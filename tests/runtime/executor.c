@@ -211,7 +211,8 @@ Test(executor, measures_each_step_when_asked)
     for (int i = 0; i < 3; i++) {
         cr_assert(tec_executor_profile(t.ex, i, &row));
         cr_assert_eq(row.calls, 300);
-        cr_assert(row.min_s > 0 && row.min_s <= row.median_s * 1.0001 && row.total_s >= 300 * row.min_s * 0.9999);
+        cr_assert(row.min_s > 0 && row.min_s <= row.median_s * 1.0001 &&
+                  row.total_s >= 300 * row.min_s * 0.9999);
         share += row.share;
     }
     cr_assert(fabs(share - 1) < 1e-9);
@@ -269,10 +270,20 @@ static tec_module *open_copier(base_dtype dtype)
 {
     const rt_dim shape[] = {SYMBOL(0)};
     rt_tensor_desc in = {"x", dtype, 1, shape}, out = {"y", dtype, 1, shape};
-    rt_value_desc values[] = {{dtype, 1, shape, RT_IN_INPUT, 0, {0}}, {dtype, 1, shape, RT_IN_OUTPUT, 0, {0}}};
-    rt_step_desc step = {.function = RT_STEP_COPY, .values = (const int32_t[]){0, 1}, .n_values = 2, .name = "Identity"};
-    rt_graph_desc g = {.name = "copier", .symbols = (const rt_symbol_desc[]){{"n", 0, 0}}, .n_symbols = 1, .inputs = &in,
-                       .n_inputs = 1, .outputs = &out, .n_outputs = 1, .values = values, .n_values = 2, .steps = &step,
+    rt_value_desc values[] = {{dtype, 1, shape, RT_IN_INPUT, 0, {0}, 0},
+                              {dtype, 1, shape, RT_IN_OUTPUT, 0, {0}, 0}};
+    rt_step_desc step = {
+        .function = RT_STEP_COPY, .values = (const int32_t[]){0, 1}, .n_values = 2, .name = "Identity"};
+    rt_graph_desc g = {.name = "copier",
+                       .symbols = (const rt_symbol_desc[]){{"n", 0, 0}},
+                       .n_symbols = 1,
+                       .inputs = &in,
+                       .n_inputs = 1,
+                       .outputs = &out,
+                       .n_outputs = 1,
+                       .values = values,
+                       .n_values = 2,
+                       .steps = &step,
                        .n_steps = 1};
     rt_module_desc m = {.graphs = &g, .n_graphs = 1};
     tec_error err = {0};
@@ -307,7 +318,9 @@ Test(executor, knows_the_nans_of_every_float)
     const struct {
         base_dtype dtype;
         uint64_t infinity, nan;
-    } floats[] = {{BASE_F16, 0xfc00, 0xfc01}, {BASE_BF16, 0x7f80, 0x7f81}, {BASE_F32, 0xff800000, 0x7fc00000},
+    } floats[] = {{BASE_F16, 0xfc00, 0xfc01},
+                  {BASE_BF16, 0x7f80, 0x7f81},
+                  {BASE_F32, 0xff800000, 0x7fc00000},
                   {BASE_F64, 0x7ff0000000000000, 0xfff0000000000001}};
 
     for (int i = 0; i < BASE_COUNT(floats); i++) {
@@ -335,7 +348,8 @@ Test(executor, is_found_by_the_name_of_its_graph)
     tec_module_free(m);
 }
 
-/* relu on a pool of three threads, limited to two: the kernel may count on no more workers than it was told. */
+/* relu on a pool of three threads, limited to two: the kernel may count on no more workers than it was
+ * told. */
 Test(executor, uses_no_more_threads_than_it_may)
 {
     tec_pool *pool = tec_pool_new(3, NULL);
@@ -414,12 +428,23 @@ Test(executor, two_share_a_module_and_a_pool_from_two_threads)
 
 Test(executor, blames_the_step_whose_kernel_fails)
 {
-    rt_value_desc values[] = {{F32, 1, (const rt_dim[]){SYMBOL(0)}, RT_IN_INPUT, 0, {0}}};
-    rt_step_desc step = {.function = 3, .values = (const int32_t[]){0}, .n_values = 1, .dims = (const rt_dim[]){SYMBOL(0)},
-                         .n_dims = 1, .name = "Check", .nodes = "check7"};
-    rt_graph_desc g = {.name = "g", .symbols = (const rt_symbol_desc[]){{"n", 0, 0}}, .n_symbols = 1,
-                       .inputs = (const rt_tensor_desc[]){{"x", F32, 1, (const rt_dim[]){SYMBOL(0)}}}, .n_inputs = 1,
-                       .values = values, .n_values = 1, .steps = &step, .n_steps = 1};
+    rt_value_desc values[] = {{F32, 1, (const rt_dim[]){SYMBOL(0)}, RT_IN_INPUT, 0, {0}, 0}};
+    rt_step_desc step = {.function = 3,
+                         .values = (const int32_t[]){0},
+                         .n_values = 1,
+                         .dims = (const rt_dim[]){SYMBOL(0)},
+                         .n_dims = 1,
+                         .name = "Check",
+                         .nodes = "check7"};
+    rt_graph_desc g = {.name = "g",
+                       .symbols = (const rt_symbol_desc[]){{"n", 0, 0}},
+                       .n_symbols = 1,
+                       .inputs = (const rt_tensor_desc[]){{"x", F32, 1, (const rt_dim[]){SYMBOL(0)}}},
+                       .n_inputs = 1,
+                       .values = values,
+                       .n_values = 1,
+                       .steps = &step,
+                       .n_steps = 1};
     rt_module_desc m = kit_module();
     tec_error err = {0};
     float x[2] = {-1, 0};
@@ -489,7 +514,8 @@ Test(executor, refuses_a_plan_that_writes_over_what_a_step_reads)
     steps[1].values = (const int32_t[]){VALUE_PRODUCT, VALUE_PRODUCT};
     g.steps = steps;
     err = prepare_changed(&g);
-    cr_assert_str_eq(err.text, "step 1 'Relu' (relu1): 'x' and 'y' overlap in memory, but one of them is written");
+    cr_assert_str_eq(err.text,
+                     "step 1 'Relu' (relu1): 'x' and 'y' overlap in memory, but one of them is written");
 }
 
 Test(executor, a_chain_of_nulls_keeps_the_first_error)

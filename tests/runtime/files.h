@@ -1,4 +1,5 @@
-/* tests/runtime/files.h -- a folder for a test's files, and the shared object of kernels.c made by the system's C compiler. */
+/* tests/runtime/files.h -- a folder for a test's files, and the shared object of kernels.c made by the
+ * system's C compiler. */
 #ifndef TESTS_RUNTIME_FILES_H
 #define TESTS_RUNTIME_FILES_H
 
@@ -77,7 +78,8 @@ static inline bytes compile_kernels(const folder *f, const char *flags)
     char command[4 * PATH_MAX];
 
     snprintf(command, sizeof command,
-             "cc -std=c11 -O1 -fPIC -shared -nostdlib %s -I'%s' -I'%s/include' -o '%s' '%s/tests/runtime/kernels/kernels.c'",
+             "cc -std=c11 -O1 -fPIC -shared -nostdlib %s -I'%s' -I'%s/include' -o '%s' "
+             "'%s/tests/runtime/kernels/kernels.c'",
              flags, TEC_SOURCE_DIR, TEC_SOURCE_DIR, path, TEC_SOURCE_DIR);
     cr_assert_eq(system(command), 0, "%s", command);
     return read_bytes(path);

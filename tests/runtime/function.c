@@ -60,7 +60,8 @@ Test(function, multiplies_matrices_of_any_size)
         cr_assert(tec_function_call(t.f, (DLTensor *[]){&ta, &tb, &tc}, 3, &t.err), "%s", t.err.text);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < 8; j++)
-                cr_assert_eq(c[i * 8 + j], a[i * 3] * b[j] + a[i * 3 + 1] * b[8 + j] + a[i * 3 + 2] * b[16 + j]);
+                cr_assert_eq(c[i * 8 + j],
+                             a[i * 3] * b[j] + a[i * 3 + 1] * b[8 + j] + a[i * 3 + 2] * b[16 + j]);
     }
     close_function(&t);
 }
@@ -70,7 +71,8 @@ Test(function, says_which_argument_has_the_wrong_shape)
     tec_error err = call_matmul((int64_t[]){2, 3, 4, 4, 2, 4});
 
     cr_assert_eq(err.status, TEC_INVALID);
-    cr_assert_str_eq(err.text, "matmul: argument 'b': expected f32[k, m] where k = 3, m = 4, found f32[4, 4]");
+    cr_assert_str_eq(err.text,
+                     "matmul: argument 'b': expected f32[k, m] where k = 3, m = 4, found f32[4, 4]");
 }
 
 Test(function, quotes_the_condition_that_does_not_hold)
@@ -115,7 +117,7 @@ Test(function, refuses_arguments_that_the_kernel_could_not_use)
 
     assert_refused(&t, NULL, &y, "relu: argument 'x': no tensor");
     x.device.device_type = kDLCUDA;
-    assert_refused(&t, &x, &y, "relu: argument 'x': expected a tensor in main memory, found one on device 2:0");
+    assert_refused(&t, &x, &y, "relu: argument 'x': expected a tensor in main memory, found one on cuda:0");
     x = good;
     x.data = NULL;
     assert_refused(&t, &x, &y, "relu: argument 'x': has no data");
@@ -238,10 +240,16 @@ Test(function, is_found_by_name)
 
 Test(function, refuses_a_symbol_that_no_shape_tells)
 {
-    rt_param_desc param = {.name = "x", .dtype = F32, .rank = 1,
+    rt_param_desc param = {.name = "x",
+                           .dtype = F32,
+                           .rank = 1,
                            .shape = (const rt_dim[]){WORDS(RT_DIM_SYMBOL, 0, RT_DIM_SYMBOL, 0, RT_DIM_MUL)}};
-    rt_function_desc f = {.name = "f", .symbol = "kernel_refuse", .params = &param, .n_params = 1,
-                          .symbols = (const char *const[]){"n"}, .n_symbols = 1};
+    rt_function_desc f = {.name = "f",
+                          .symbol = "kernel_refuse",
+                          .params = &param,
+                          .n_params = 1,
+                          .symbols = (const char *const[]){"n"},
+                          .n_symbols = 1};
     rt_module_desc m = {.functions = &f, .n_functions = 1};
     tec_error err = {0};
     tec_module *module = rt_module_from_memory(&m, &kit_code, 0, &err);
@@ -254,16 +262,25 @@ Test(function, refuses_a_symbol_that_no_shape_tells)
 
 /* X: f32[n*2 + 3, m + n] */
 static const rt_dim linear_shape[] = {
-    WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 2, RT_DIM_MUL, RT_DIM_CONST, 3, RT_DIM_ADD), WORDS(RT_DIM_SYMBOL, 1, RT_DIM_SYMBOL, 0, RT_DIM_ADD)};
+    WORDS(RT_DIM_SYMBOL, 0, RT_DIM_CONST, 2, RT_DIM_MUL, RT_DIM_CONST, 3, RT_DIM_ADD),
+    WORDS(RT_DIM_SYMBOL, 1, RT_DIM_SYMBOL, 0, RT_DIM_ADD)};
 
 Test(function, turns_linear_dimensions_round)
 {
     rt_param_desc param = {.name = "x", .dtype = F32, .rank = 2, .shape = linear_shape};
-    rt_function_desc f = {.name = "f", .symbol = "kernel_refuse", .params = &param, .n_params = 1,
-                          .symbols = (const char *const[]){"n", "m"}, .n_symbols = 2};
+    rt_function_desc f = {.name = "f",
+                          .symbol = "kernel_refuse",
+                          .params = &param,
+                          .n_params = 1,
+                          .symbols = (const char *const[]){"n", "m"},
+                          .n_symbols = 2};
     const struct {
         int64_t shape[2], n, m;
-    } cases[] = {{{13, 9}, 5, 4}, {{3, 0}, 0, 0}, {{1, 7}, 0, 7}, {{14, 2}, 5, 0}, {{INT64_MAX, 1}, (INT64_MAX - 3) / 2, 0}};
+    } cases[] = {{{13, 9}, 5, 4},
+                 {{3, 0}, 0, 0},
+                 {{1, 7}, 0, 7},
+                 {{14, 2}, 5, 0},
+                 {{INT64_MAX, 1}, (INT64_MAX - 3) / 2, 0}};
     rt_solution s[2];
 
     cr_assert_eq(rt_solve(&f, s), 2);
@@ -281,27 +298,40 @@ Test(function, refuses_extents_that_no_symbol_gives)
 {
     float data[64];
     rt_param_desc param = {.name = "x", .dtype = F32, .rank = 2, .shape = linear_shape};
-    rt_function_desc f = {.name = "f", .symbol = "kernel_refuse", .params = &param, .n_params = 1,
-                          .symbols = (const char *const[]){"n", "m"}, .n_symbols = 2};
+    rt_function_desc f = {.name = "f",
+                          .symbol = "kernel_refuse",
+                          .params = &param,
+                          .n_params = 1,
+                          .symbols = (const char *const[]){"n", "m"},
+                          .n_symbols = 2};
     rt_module_desc m = {.functions = &f, .n_functions = 1};
     tec_error err = {0};
     tec_module *module = rt_module_from_memory(&m, &kit_code, 0, &err);
     tec_function *function = tec_function_new(module, "f", NULL, &err);
-    DLTensor x = {.data = data, .ndim = 2, .dtype = F32, .device = {kDLCPU, 0}, .shape = (int64_t[]){6, 4}}, *args[] = {&x};
+    DLTensor x = {.data = data, .ndim = 2, .dtype = F32, .device = {kDLCPU, 0}, .shape = (int64_t[]){6, 4}},
+             *args[] = {&x};
 
     cr_assert(function, "%s", err.text);
     cr_assert_not(tec_function_call(function, args, 1, &err));
-    cr_assert_str_eq(err.text, "f: argument 'x': expected f32[n*2 + 3, m + n] where n = 1, m = 3, found f32[6, 4]");
+    cr_assert_str_eq(err.text,
+                     "f: argument 'x': expected f32[n*2 + 3, m + n] where n = 1, m = 3, found f32[6, 4]");
     tec_function_free(function);
     tec_module_free(module);
 }
 
 Test(function, checks_strides_that_the_metadata_names)
 {
-    rt_param_desc param = {.name = "x", .dtype = F32, .rank = 2, .shape = (const rt_dim[]){SYMBOL(0), CONST(2)},
+    rt_param_desc param = {.name = "x",
+                           .dtype = F32,
+                           .rank = 2,
+                           .shape = (const rt_dim[]){SYMBOL(0), CONST(2)},
                            .strides = (const rt_dim[]){CONST(4), CONST(1)}};
-    rt_function_desc f = {.name = "f", .symbol = "kernel_refuse", .params = &param, .n_params = 1,
-                          .symbols = (const char *const[]){"n"}, .n_symbols = 1};
+    rt_function_desc f = {.name = "f",
+                          .symbol = "kernel_refuse",
+                          .params = &param,
+                          .n_params = 1,
+                          .symbols = (const char *const[]){"n"},
+                          .n_symbols = 1};
     rt_module_desc m = {.functions = &f, .n_functions = 1};
     tec_error err = {0};
     tec_module *module = rt_module_from_memory(&m, &kit_code, 0, &err);
@@ -381,4 +411,27 @@ Test(function, refuses_a_workspace_of_negative_size)
     cr_assert_str_eq(err.text, "refuse: -3 is negative");
     tec_function_free(function);
     tec_module_free(module);
+}
+
+Test(function, tells_its_parameters_as_data)
+{
+    fixture t = open_function("scale", NULL);
+    tec_param_info x, factor, y;
+    tec_error err = {0}, none = {0};
+
+    cr_assert(tec_function_param_info(t.f, 0, &x, &t.err) &&
+                  tec_function_param_info(t.f, 1, &factor, &t.err) &&
+                  tec_function_param_info(t.f, 2, &y, &t.err),
+              "%s", t.err.text);
+    cr_assert_str_eq(x.name, "x");
+    cr_assert_str_eq(x.text, "f32[n]");
+    cr_assert(x.dtype.code == kDLFloat && x.dtype.bits == 32 && x.ndim == 1 && x.shape[0] == -1);
+    cr_assert(!x.is_output && !x.is_scalar && factor.is_scalar && !factor.is_output && y.is_output &&
+              !y.is_scalar);
+    cr_assert_eq(factor.ndim, 0);
+    cr_assert(!tec_function_param_info(t.f, 3, &x, &err));
+    cr_assert_str_eq(err.text, "parameter 3 of 3");
+    cr_assert(!tec_function_param_info(NULL, 0, &x, &none));
+    cr_assert_str_eq(none.text, "no function");
+    close_function(&t);
 }

@@ -42,10 +42,9 @@ static const char *write_module(fixture *t, const char *name, unsigned flags)
     return path;
 }
 
-static void run_net(const char *path, const tec_module_options *options)
+/* Runs the graph of a module that was just opened, and closes the module. */
+static void run_module(tec_module *m, tec_error err)
 {
-    tec_error err = {0};
-    tec_module *m = tec_module_open(path, options, &err);
     tec_executor *ex = tec_executor_new(m, NULL, NULL, &err);
     float x[6 * 8];
     int64_t shape[] = {6, 8};
@@ -56,6 +55,14 @@ static void run_net(const char *path, const tec_module_options *options)
     cr_assert(tec_executor_set_input(ex, 0, &input, &err) && tec_executor_run(ex, &err), "%s", err.text);
     kit_check(tec_executor_output(ex, 0), 6);
     tec_executor_free(ex);
+}
+
+static void run_net(const char *path, const tec_module_options *options)
+{
+    tec_error err = {0};
+    tec_module *m = tec_module_open(path, options, &err);
+
+    run_module(m, err);
 }
 
 static tec_error open_error(const char *path, const tec_module_options *options)
@@ -73,7 +80,8 @@ static tec_error open_error(const char *path, const tec_module_options *options)
 Test(module, a_file_runs_with_mapped_or_copied_weights)
 {
     fixture t = set_up();
-    tec_module_options copied = {.copy_weights = true, .verify_weights = true}, verified = {.verify_weights = true};
+    tec_module_options copied = {.copy_weights = true, .verify_weights = true},
+                       verified = {.verify_weights = true};
     const char *path = write_module(&t, "net.so", 0);
     int64_t before = rt_alloc_live();
 
@@ -155,10 +163,12 @@ Test(module, weights_may_lie_beside_it)
     tear_down(&t);
 }
 
-/* The error of a module whose weights beside it have byte `at` changed (no byte where that is past the end) and this size. */
+/* The error of a module whose weights beside it have byte `at` changed (no byte where that is past the end)
+ * and this size. */
 static tec_error open_beside(fixture *t, size_t at, size_t cut, const tec_module_options *options)
 {
-    const char *path = write_module(t, "net.so", RT_WEIGHTS_BESIDE), *beside = in_folder(&t->dir, "net.so.safetensors");
+    const char *path = write_module(t, "net.so", RT_WEIGHTS_BESIDE),
+               *beside = in_folder(&t->dir, "net.so.safetensors");
     bytes b = read_bytes(beside);
     tec_error err = {0};
     tec_module *m;
@@ -291,7 +301,7 @@ Test(module, refuses_another_abi_or_format_version)
 
     ASSERT_SAYS(err, "kernels of ABI version 7; this runtime calls version 1");
     cr_assert_eq(err.status, TEC_UNSUPPORTED);
-    ASSERT_SAYS(open_with_footer(&t, other_version), "module format version 9; this runtime reads version 2");
+    ASSERT_SAYS(open_with_footer(&t, other_version), "module format version 9; this runtime reads version 4");
     tear_down(&t);
 }
 
@@ -354,10 +364,10 @@ Test(module, refuses_sections_that_are_not_where_they_should_be)
     ASSERT_SAYS(open_with_row(&t, 0, 9, 0), "section 0 is of kind 9");
     ASSERT_SAYS(open_with_row(&t, 2, 2, 0), "section 2 is of kind 2");
     ASSERT_SAYS(open_with_row(&t, 3, 5, 0), "section 4 is of kind 5");
-    ASSERT_SAYS(open_with_row(&t, 5, 7, 0), "it does not say well where its weights are");
+    ASSERT_SAYS(open_with_row(&t, 6, 8, 0), "it does not say well where its weights are");
     ASSERT_SAYS(open_with_row(&t, 1, 2, 1 << 20), "section 'functions' does not lie inside the file");
     ASSERT_SAYS(open_with_row(&t, 1, 2, -64), "section 'functions' does not lie inside the file");
-    ASSERT_SAYS(open_with_row(&t, 5, 6, -8), "section 'weights' is not where it should be");
+    ASSERT_SAYS(open_with_row(&t, 6, 7, -8), "section 'weights' is not where it should be");
     tear_down(&t);
 }
 
@@ -372,12 +382,19 @@ Test(module, refuses_to_write_functions_without_code)
 
 Test(module, may_have_constants_and_graphs_without_code)
 {
-    rt_step_desc step = {.function = RT_STEP_COPY, .values = (const int32_t[]){0, 1}, .n_values = 2, .name = "Identity"};
-    rt_value_desc values[] = {{F32, 1, (const rt_dim[]){CONST(3)}, RT_IN_CONSTANT, 0, {0}},
-                              {F32, 1, (const rt_dim[]){CONST(3)}, RT_IN_OUTPUT, 0, {0}}};
-    rt_graph_desc g = {.name = "g", .outputs = (const rt_tensor_desc[]){{"y", F32, 1, (const rt_dim[]){CONST(3)}}},
-                       .n_outputs = 1, .values = values, .n_values = 2, .steps = &step, .n_steps = 1};
-    rt_module_desc m = {.target = "any", .constants = kit_constants, .n_constants = 1, .graphs = &g, .n_graphs = 1};
+    rt_step_desc step = {
+        .function = RT_STEP_COPY, .values = (const int32_t[]){0, 1}, .n_values = 2, .name = "Identity"};
+    rt_value_desc values[] = {{F32, 1, (const rt_dim[]){CONST(3)}, RT_IN_CONSTANT, 0, {0}, 0},
+                              {F32, 1, (const rt_dim[]){CONST(3)}, RT_IN_OUTPUT, 0, {0}, 0}};
+    rt_graph_desc g = {.name = "g",
+                       .outputs = (const rt_tensor_desc[]){{"y", F32, 1, (const rt_dim[]){CONST(3)}}},
+                       .n_outputs = 1,
+                       .values = values,
+                       .n_values = 2,
+                       .steps = &step,
+                       .n_steps = 1};
+    rt_module_desc m = {
+        .target = "any", .constants = kit_constants, .n_constants = 1, .graphs = &g, .n_graphs = 1};
     folder dir = folder_new();
     const char *path = in_folder(&dir, "data.tec");
     tec_error err = {0};
@@ -399,7 +416,8 @@ Test(module, refuses_what_is_no_module)
 
     write_bytes(path, "hello", 5);
     ASSERT_SAYS(open_error(path, NULL), "not a module: 5 bytes are too few");
-    ASSERT_SAYS(open_error(in_folder(&t.dir, "kernels.so"), NULL), "not a module, or cut off: there is no footer at its end");
+    ASSERT_SAYS(open_error(in_folder(&t.dir, "kernels.so"), NULL),
+                "not a module, or cut off: there is no footer at its end");
     ASSERT_SAYS(open_error(t.dir.path, NULL), "is not a file");
     tear_down(&t);
 }
@@ -532,7 +550,8 @@ Test(module, names_of_weights_beside_it_are_escaped_and_unique)
     const char *json = (const char *)b.data + 8;
     cr_assert(strstr(json, "\"a \\u0022quoted\\u0022 name\":{\"dtype\":\"F32\""), "%s", json);
     cr_assert(strstr(json, "\"bias\":{") && strstr(json, "\"bias.2\":{"), "%s", json);
-    cr_assert(strstr(json, "\"constant.3\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[192,195]}"), "%s", json);
+    cr_assert(strstr(json, "\"constant.3\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[192,195]}"),
+              "%s", json);
     free(b.data);
     folder_remove(&dir);
 }
@@ -596,8 +615,9 @@ Test(module, constants_in_memory_are_copied_unless_borrowed)
     tec_module_free(borrowed);
 }
 
-/* What is written to memory is what would be written to a file, and a file in memory is opened like one with a name. */
-Test(module, opens_from_memory)
+/* What is written to memory is what would be written to a file, and a file in memory is opened like one with
+ * a name. */
+Test(module, opens_from_a_file_in_memory)
 {
     fixture t = set_up();
     size_t size;
@@ -616,5 +636,71 @@ Test(module, opens_from_memory)
     }
     tec_context_free(cx);
     rt_bytes_free(&b);
+    tear_down(&t);
+}
+
+Test(module, opens_from_bytes_at_any_address_that_are_freed_afterwards)
+{
+    fixture t = set_up();
+    rt_bytes b = {0};
+    int64_t before;
+
+    cr_assert(rt_module_bytes(&t.desc, t.elf.data, t.elf.size, &b, &t.err), "%s", t.err.text);
+    before = rt_alloc_live();
+    for (size_t shift = 0; shift < 9; shift++) {
+        tec_module_options options = {.verify_weights = true, .copy_weights = shift % 2};
+        uint8_t *given = malloc(b.n + shift);
+        tec_error err = {0};
+        tec_module *m;
+
+        memcpy(given + shift, b.data, b.n);
+        m = tec_module_open_bytes(given + shift, b.n, &options, &err);
+        memset(given, 0xff, b.n + shift);
+        free(given);
+        run_module(m, err);
+    }
+    cr_assert_eq(rt_alloc_live(), before);
+    rt_bytes_free(&b);
+    tear_down(&t);
+}
+
+/* Two modules of other weights at once: neither is taken for the other. */
+Test(module, bytes_of_two_modules_stay_apart)
+{
+    fixture t = set_up();
+    bytes stripped = compile_kernels(&t.dir, "-s");
+    rt_bytes a = {0}, b = {0};
+    tec_error err = {0};
+    tec_module *first, *second;
+
+    cr_assert(rt_module_bytes(&t.desc, t.elf.data, t.elf.size, &a, &err) &&
+              rt_module_bytes(&t.desc, stripped.data, stripped.size, &b, &err));
+    first = tec_module_open_bytes(a.data, a.n, NULL, &err);
+    second = tec_module_open_bytes(b.data, b.n, NULL, &err);
+    cr_assert(first && second, "%s", err.text);
+    cr_assert(rt_module_code(first, 0) != rt_module_code(second, 0));
+    run_module(second, err);
+    run_module(first, err);
+    rt_bytes_free(&a);
+    rt_bytes_free(&b);
+    free(stripped.data);
+    tear_down(&t);
+}
+
+Test(module, bytes_without_their_weights_are_refused)
+{
+    fixture t = set_up();
+    bytes b = read_bytes(write_module(&t, "net.so", RT_WEIGHTS_BESIDE));
+    tec_error err = {0}, none = {0};
+
+    cr_assert_null(tec_module_open_bytes(b.data, b.size, NULL, &err));
+    cr_assert_eq(err.status, TEC_UNSUPPORTED);
+    cr_assert_str_eq(
+        err.text,
+        "module in memory: its weights lie in a file of their own, 'net.so.safetensors': open the module by "
+        "its path");
+    cr_assert_null(tec_module_open_bytes(NULL, 0, NULL, &none));
+    cr_assert_str_eq(none.text, "no bytes of a module");
+    free(b.data);
     tear_down(&t);
 }

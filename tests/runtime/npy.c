@@ -30,7 +30,7 @@ static tec_array *decode(const char *header, const void *elements, size_t size, 
 
 Test(npy, round_trips_every_dtype)
 {
-    const base_dtype dtypes[] = {BASE_BOOL, BASE_I8, BASE_I16, BASE_I32, BASE_I64, BASE_U8,
+    const base_dtype dtypes[] = {BASE_BOOL, BASE_I8,  BASE_I16, BASE_I32, BASE_I64, BASE_U8,
                                  BASE_U16,  BASE_U32, BASE_U64, BASE_F16, BASE_F32, BASE_F64};
     folder dir = folder_new();
     const char *path = in_folder(&dir, "a.npy");
@@ -85,7 +85,9 @@ Test(npy, writes_the_bytes_that_numpy_writes)
     cr_assert(tec_npy_write(path, tec_array_tensor(a), NULL));
     b = read_bytes(path);
     cr_assert_eq(b.size, 128 + 8);
-    cr_assert(memcmp(b.data, "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } ", 68) == 0);
+    cr_assert(memcmp(b.data,
+                     "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } ",
+                     68) == 0);
     cr_assert_eq(b.data[127], '\n');
     free(b.data);
     tec_array_free(a);
@@ -119,14 +121,21 @@ Test(npy, refuses_what_it_cannot_read)
 {
     assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 8,
                    "has 8 bytes of elements; its shape asks for 12");
-    assert_refused("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8, "its header is not one of bool");
-    assert_refused("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8, "its header is not one of bool");
+    assert_refused("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8,
+                   "its header is not one of bool");
+    assert_refused("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", 8,
+                   "its header is not one of bool");
     assert_refused("{'descr': '<f4', 'shape': (2,), }", 8, "its header is not one of bool");
-    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8, "its header is not one of bool");
-    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8, "its header");
-    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9), }", 8, "has 8 bytes of elements");
-    assert_refused("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8, "its header");
-    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2), }", 8, "its header");
+    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", 8,
+                   "its header is not one of bool");
+    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8,
+                   "its header");
+    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9), }", 8,
+                   "has 8 bytes of elements");
+    assert_refused("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 8,
+                   "its header");
+    assert_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2), }",
+                   8, "its header");
     assert_refused("", 8, "its header");
 }
 

@@ -9,7 +9,9 @@
 RT_OPENCL_NUMBERS(X)
 #undef X
 _Static_assert(RT_CL_DEVICE_TYPE_ALL == CL_DEVICE_TYPE_ALL, "all devices");
-_Static_assert(sizeof(cl_int) == 4 && sizeof(cl_bitfield) == 8 && sizeof(cl_context_properties) == sizeof(intptr_t), "widths");
+_Static_assert(sizeof(cl_int) == 4 && sizeof(cl_bitfield) == 8 &&
+                   sizeof(cl_context_properties) == sizeof(intptr_t),
+               "widths");
 
 Test(opencl, names_a_status_or_gives_its_number)
 {

@@ -33,7 +33,8 @@ static void assert_once_each(tally *t, int64_t n)
 {
     cr_assert_eq(atomic_load(&t->bad_worker), 0);
     for (int64_t i = 0; i < LENGTH; i++)
-        cr_assert_eq(atomic_load(&t->seen[i]), i < n ? 1 : 0, "iteration %d ran %d times", (int)i, atomic_load(&t->seen[i]));
+        cr_assert_eq(atomic_load(&t->seen[i]), i < n ? 1 : 0, "iteration %d ran %d times", (int)i,
+                     atomic_load(&t->seen[i]));
 }
 
 Test(pool, runs_each_iteration_once_for_every_length)
@@ -213,8 +214,8 @@ Test(pool, the_default_pool_is_one_and_ends_with_its_last_reference)
     cr_assert_eq(rt_alloc_live(), before);
 }
 
-/* The address sanitizer's allocator has locks of its own, which a child gets in the state that they are in: the workers are
- * asleep when the process forks, not on their way into their first wait. */
+/* The address sanitizer's allocator has locks of its own, which a child gets in the state that they are in:
+ * the workers are asleep when the process forks, not on their way into their first wait. */
 Test(pool, a_forked_child_runs_loops_on_its_caller)
 {
     tec_pool *p = tec_pool_new(3, NULL);

@@ -1,4 +1,5 @@
-/* A running graph allocates nothing: malloc and its kin are counted here, below the runtime's own allocator. */
+/* A running graph allocates nothing: malloc and its kin are counted here, below the runtime's own
+ * allocator. */
 #include "tests/runtime/kit.h"
 
 #include <stdatomic.h>
@@ -85,5 +86,6 @@ Test(quiet, runs_allocate_nothing_on_a_pool)
 
 Test(quiet, observed_runs_allocate_nothing_either)
 {
-    run_without_allocation(&(tec_run_options){.threads = 1, .profile = true, .keep = true, .check_nan = true});
+    run_without_allocation(
+        &(tec_run_options){.threads = 1, .profile = true, .keep = true, .check_nan = true});
 }

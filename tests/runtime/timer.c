@@ -29,7 +29,8 @@ Test(timer, measures_what_a_call_takes)
 
     cr_assert(tec_time(run_work, &w, &options, &t, NULL));
     cr_assert(t.min_s >= 1e-3 && t.min_s < 2e-3, "%g", t.min_s);
-    cr_assert(t.min_s <= t.median_s && t.median_s <= t.p90_s && t.p90_s <= t.p95_s && t.p95_s <= t.p99_s && t.mean_s >= t.min_s);
+    cr_assert(t.min_s <= t.median_s && t.median_s <= t.p90_s && t.p90_s <= t.p95_s && t.p95_s <= t.p99_s &&
+              t.mean_s >= t.min_s);
     cr_assert_eq(t.inner, 1);
     cr_assert(t.repeats >= 5 && t.repeats <= 20, "%d", t.repeats);
     cr_assert_eq(w.calls, 3 + 1 + t.repeats);
@@ -50,7 +51,9 @@ Test(timer, measures_single_calls_on_flushed_caches)
     work w = {0};
     tec_timing t;
 
-    cr_assert(tec_time(run_work, &w, &(tec_time_options){.min_seconds = 1e-9, .repeats = 7, .flush_bytes = 1 << 20}, &t, NULL));
+    cr_assert(tec_time(run_work, &w,
+                       &(tec_time_options){.min_seconds = 1e-9, .repeats = 7, .flush_bytes = 1 << 20}, &t,
+                       NULL));
     cr_assert_eq(t.inner, 1);
     cr_assert_eq(w.calls, 1 + t.repeats);
 }

@@ -1,4 +1,5 @@
-/* tests/worker/time.c -- how often a call is made, by how long it takes. The "module" is a clock: its calls take as long as the test says. */
+/* tests/worker/time.c -- how often a call is made, by how long it takes. The "module" is a clock: its calls
+ * take as long as the test says. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <time.h>
@@ -31,7 +32,8 @@ static tec_module *clock_module(void)
 {
     static const rt_function_desc f = {.name = "spin", .symbol = "spin"};
     tec_error err = {0};
-    tec_module *m = rt_module_from_memory(&(rt_module_desc){.n_functions = 1, .functions = &f}, &(rt_memory_code){.resolve = resolve}, 0, &err);
+    tec_module *m = rt_module_from_memory(&(rt_module_desc){.n_functions = 1, .functions = &f},
+                                          &(rt_memory_code){.resolve = resolve}, 0, &err);
 
     cr_assert(m, "%s", err.text);
     return m;

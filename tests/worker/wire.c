@@ -1,4 +1,5 @@
-/* tests/worker/wire.c -- messages between processes: what goes in comes out, and what is hostile, late or cut off is seen. */
+/* tests/worker/wire.c -- messages between processes: what goes in comes out, and what is hostile, late or cut
+ * off is seen. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
@@ -52,7 +53,8 @@ Test(wire, fields_come_back)
 Test(wire, what_is_cut_off_is_no_message)
 {
     double costs[] = {1, 2, 3}, room[RUN_MODULES * RUN_MAX_COSTS];
-    run_answer a = {.stage = "run", .kind = "error", .error = "no", .n_costs = 3, .costs = {costs, costs}}, got;
+    run_answer a = {.stage = "run", .kind = "error", .error = "no", .n_costs = 3, .costs = {costs, costs}},
+               got;
     rt_bytes b = {0};
 
     run_put_answer(&b, &a);
@@ -70,7 +72,13 @@ Test(wire, what_is_cut_off_is_no_message)
 Test(wire, damaged_messages_do_no_harm)
 {
     run_dim dims[RT_MAX_SYMBOLS], d = {"n", 8};
-    run_job j = {.dims = &d, .n_dims = 1, .repeats = 5, .threads = 1, .n_modules = 2, .modules = {{"abc", 3}, {"defg", 4}}}, got;
+    run_job j = {.dims = &d,
+                 .n_dims = 1,
+                 .repeats = 5,
+                 .threads = 1,
+                 .n_modules = 2,
+                 .modules = {{"abc", 3}, {"defg", 4}}},
+            got;
     uint64_t seed = 7;
     rt_bytes b = {0};
 
@@ -92,17 +100,32 @@ Test(wire, damaged_messages_do_no_harm)
 Test(wire, jobs_come_back)
 {
     run_dim dims[RT_MAX_SYMBOLS], d[2] = {{"n", 8}, {"m", -1}};
-    run_job j = {.arguments = ~0ull, .seed = 3, .dims = d, .n_dims = 2, .check = true, .threads = 2, .min_seconds = 0.02, .warm_up = 1, .cool_down = 2,
-                 .repeats = 5, .flush_bytes = 64, .memory_limit = 1 << 20, .n_modules = 1, .modules = {{"abc", 3}}};
+    run_job j = {.arguments = ~0ull,
+                 .seed = 3,
+                 .dims = d,
+                 .n_dims = 2,
+                 .check = true,
+                 .threads = 2,
+                 .min_seconds = 0.02,
+                 .warm_up = 1,
+                 .cool_down = 2,
+                 .repeats = 5,
+                 .flush_bytes = 64,
+                 .memory_limit = 1 << 20,
+                 .n_modules = 1,
+                 .modules = {{"abc", 3}}};
     run_job got;
     rt_bytes b = {0};
 
     run_put_job(&b, &j);
     run_reader r = run_read(b.data, b.n);
     cr_assert(run_get_job(&r, &got, dims));
-    cr_assert(got.arguments == j.arguments && got.seed == 3 && got.n_dims == 2 && got.check && got.threads == 2 && got.min_seconds == 0.02);
-    cr_assert(got.warm_up == 1 && got.cool_down == 2 && got.repeats == 5 && got.flush_bytes == 64 && got.memory_limit == 1 << 20);
-    cr_assert(strcmp(dims[1].name, "m") == 0 && dims[1].value == -1 && got.modules[0].size == 3 && memcmp(got.modules[0].data, "abc", 3) == 0);
+    cr_assert(got.arguments == j.arguments && got.seed == 3 && got.n_dims == 2 && got.check &&
+              got.threads == 2 && got.min_seconds == 0.02);
+    cr_assert(got.warm_up == 1 && got.cool_down == 2 && got.repeats == 5 && got.flush_bytes == 64 &&
+              got.memory_limit == 1 << 20);
+    cr_assert(strcmp(dims[1].name, "m") == 0 && dims[1].value == -1 && got.modules[0].size == 3 &&
+              memcmp(got.modules[0].data, "abc", 3) == 0);
     rt_bytes_free(&b);
 }
 

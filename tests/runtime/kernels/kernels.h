@@ -37,9 +37,10 @@ KERNEL int32_t kernel_relu(const tec_env *env, void *const *args, const int64_t 
     return env->parallel(env, relu_rows, &c, dims[0]);
 }
 
-/* matmul(a: f32[n, k], b: f32[k, m]) -> c: f32[n, m]; dims n, k, m. Each worker sums a row in its own workspace of m floats; the
- * call's workspace of 8 bytes must be there too. */
-static inline int32_t matmul_rows(const tec_env *env, void *closure, int64_t begin, int64_t end, int32_t worker)
+/* matmul(a: f32[n, k], b: f32[k, m]) -> c: f32[n, m]; dims n, k, m. Each worker sums a row in its own
+ * workspace of m floats; the call's workspace of 8 bytes must be there too. */
+static inline int32_t matmul_rows(const tec_env *env, void *closure, int64_t begin, int64_t end,
+                                  int32_t worker)
 {
     const kernel_closure *c = closure;
     int64_t k = c->dims[1], m = c->dims[2];

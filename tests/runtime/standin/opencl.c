@@ -60,8 +60,8 @@ static int32_t gone(void *what)
 }
 
 /* The functions of the interface, by their published names. */
-#define API(result, name, ...) \
-    SHOWN result name(__VA_ARGS__); \
+#define API(result, name, ...)                                                                               \
+    SHOWN result name(__VA_ARGS__);                                                                          \
     result name(__VA_ARGS__)
 
 API(int32_t, clGetPlatformIDs, uint32_t n, void **out, uint32_t *found)
@@ -104,25 +104,36 @@ API(int32_t, clGetDeviceInfo, void *d, uint32_t what, size_t size, void *out, si
         return give(size, out, needed, "stand-in", 9);
     return give(size, out, needed, large, what == 0x1005 ? sizeof large : sizeof large[0]);
 }
-API(void *, clCreateContext, const intptr_t *p, uint32_t n, void *const *d, void (*f)(const char *, const void *, size_t, void *), void *u, int32_t *status)
+API(void *, clCreateContext, const intptr_t *p, uint32_t n, void *const *d,
+    void (*f)(const char *, const void *, size_t, void *), void *u, int32_t *status)
 {
     (void)p, (void)n, (void)d, (void)f, (void)u;
     return object(1, status);
 }
-API(int32_t, clReleaseContext, void *c) { return gone(c); }
+API(int32_t, clReleaseContext, void *c)
+{
+    return gone(c);
+}
 API(void *, clCreateCommandQueue, void *c, void *d, uint64_t p, int32_t *status)
 {
     (void)c, (void)d, (void)p;
     return object(1, status);
 }
-API(int32_t, clReleaseCommandQueue, void *q) { return gone(q); }
+API(int32_t, clReleaseCommandQueue, void *q)
+{
+    return gone(q);
+}
 API(void *, clCreateBuffer, void *c, uint64_t f, size_t size, void *host, int32_t *status)
 {
     (void)c, (void)f, (void)host;
     return object(size, status);
 }
-API(int32_t, clReleaseMemObject, void *m) { return gone(m); }
-API(int32_t, clEnqueueWriteBuffer, void *q, void *m, uint32_t b, size_t at, size_t n, const void *from, uint32_t w, void *const *l, void **e)
+API(int32_t, clReleaseMemObject, void *m)
+{
+    return gone(m);
+}
+API(int32_t, clEnqueueWriteBuffer, void *q, void *m, uint32_t b, size_t at, size_t n, const void *from,
+    uint32_t w, void *const *l, void **e)
 {
     int32_t status = status_now();
 
@@ -131,7 +142,8 @@ API(int32_t, clEnqueueWriteBuffer, void *q, void *m, uint32_t b, size_t at, size
         memcpy((char *)m + at, from, n);
     return status;
 }
-API(int32_t, clEnqueueReadBuffer, void *q, void *m, uint32_t b, size_t at, size_t n, void *to, uint32_t w, void *const *l, void **e)
+API(int32_t, clEnqueueReadBuffer, void *q, void *m, uint32_t b, size_t at, size_t n, void *to, uint32_t w,
+    void *const *l, void **e)
 {
     int32_t status = status_now();
 
@@ -140,7 +152,8 @@ API(int32_t, clEnqueueReadBuffer, void *q, void *m, uint32_t b, size_t at, size_
         memcpy(to, (char *)m + at, n);
     return status;
 }
-API(int32_t, clEnqueueCopyBuffer, void *q, void *from, void *to, size_t a, size_t b, size_t n, uint32_t w, void *const *l, void **e)
+API(int32_t, clEnqueueCopyBuffer, void *q, void *from, void *to, size_t a, size_t b, size_t n, uint32_t w,
+    void *const *l, void **e)
 {
     int32_t status = status_now();
 
@@ -149,7 +162,8 @@ API(int32_t, clEnqueueCopyBuffer, void *q, void *from, void *to, size_t a, size_
         memmove((char *)to + b, (char *)from + a, n);
     return status;
 }
-API(int32_t, clEnqueueFillBuffer, void *q, void *m, const void *p, size_t ps, size_t at, size_t n, uint32_t w, void *const *l, void **e)
+API(int32_t, clEnqueueFillBuffer, void *q, void *m, const void *p, size_t ps, size_t at, size_t n, uint32_t w,
+    void *const *l, void **e)
 {
     int32_t status = status_now();
 
@@ -166,12 +180,14 @@ API(int32_t, clEnqueueMarkerWithWaitList, void *q, uint32_t w, void *const *l, v
     *e = object(1, &status);
     return status;
 }
-API(void *, clCreateProgramWithSource, void *c, uint32_t n, const char **text, const size_t *size, int32_t *status)
+API(void *, clCreateProgramWithSource, void *c, uint32_t n, const char **text, const size_t *size,
+    int32_t *status)
 {
     (void)c, (void)n, (void)text, (void)size;
     return object(1, status);
 }
-API(int32_t, clBuildProgram, void *p, uint32_t n, void *const *d, const char *o, void (*f)(void *, void *), void *u)
+API(int32_t, clBuildProgram, void *p, uint32_t n, void *const *d, const char *o, void (*f)(void *, void *),
+    void *u)
 {
     (void)p, (void)n, (void)d, (void)o, (void)f, (void)u;
     return status_now();
@@ -181,19 +197,26 @@ API(int32_t, clGetProgramBuildInfo, void *p, void *d, uint32_t what, size_t size
     (void)p, (void)d, (void)what;
     return give(size, out, needed, "first line\nan error here\n", 26);
 }
-API(int32_t, clReleaseProgram, void *p) { return gone(p); }
+API(int32_t, clReleaseProgram, void *p)
+{
+    return gone(p);
+}
 API(void *, clCreateKernel, void *p, const char *name, int32_t *status)
 {
     (void)p, (void)name;
     return object(1, status);
 }
-API(int32_t, clReleaseKernel, void *k) { return gone(k); }
+API(int32_t, clReleaseKernel, void *k)
+{
+    return gone(k);
+}
 API(int32_t, clSetKernelArg, void *k, uint32_t i, size_t n, const void *v)
 {
     (void)k, (void)i, (void)n, (void)v;
     return status_now();
 }
-API(int32_t, clEnqueueNDRangeKernel, void *q, void *k, uint32_t d, const size_t *o, const size_t *g, const size_t *b, uint32_t w, void *const *l, void **e)
+API(int32_t, clEnqueueNDRangeKernel, void *q, void *k, uint32_t d, const size_t *o, const size_t *g,
+    const size_t *b, uint32_t w, void *const *l, void **e)
 {
     (void)q, (void)k, (void)d, (void)o, (void)g, (void)b, (void)w, (void)l, (void)e;
     return status_now();
@@ -204,7 +227,10 @@ API(int32_t, clGetEventProfilingInfo, void *e, uint32_t what, size_t size, void 
     memset(out, 0, 8);
     return status_now();
 }
-API(int32_t, clReleaseEvent, void *e) { return gone(e); }
+API(int32_t, clReleaseEvent, void *e)
+{
+    return gone(e);
+}
 API(int32_t, clFinish, void *q)
 {
     (void)q;

@@ -1,0 +1,89 @@
+/* tec/program.h -- running compiled programs: values (lists, trees, tuples), instances, limits.
+ *
+ *     tec_module *m = tec_module_open("tree.tec", NULL, &err);
+ *     tec_program *p = tec_program_new(m, NULL, NULL, &err);
+ *     tec_object *x = tec_object_tensor(p, &vector, &err);
+ *     tec_object *leaf = tec_object_data(p, "Leaf", &x, 1, &err), *y;
+ *     if (tec_program_run(p, &leaf, 1, &y, 1, &err))
+ *         use(tec_object_dltensor(y));
+ *     tec_object_free(y), tec_object_free(leaf), tec_object_free(x);
+ *     tec_program_free(p), tec_module_free(m);
+ *
+ * Lifetime: values count their references, and are freed before their instance. What is put into a value is
+ *   kept by it, and stays the caller's too.
+ * Errors: as in tec/runtime.h. An error of a run names the line of the program.
+ * Threads: an instance and the values made for it are used by one thread at a time; any number of instances
+ *   share a module. tec_program_cancel may be called by any thread.
+ */
+#ifndef TEC_PROGRAM_H
+#define TEC_PROGRAM_H
+
+#include "tec/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tec_program tec_program;
+typedef struct tec_object tec_object;
+
+/* Zero is the default. */
+typedef struct {
+    tec_run_options run;
+    int64_t max_steps; /* instructions of one run; 0: no limit */
+    int64_t max_depth; /* calls inside of calls; 0: 2^21 */
+    int64_t max_bytes; /* of all values of the instance; 0: no limit */
+    double deadline;   /* seconds for one run; 0: none */
+} tec_program_options;
+
+/* An instance: runs one function of the module's program, and owns the memory for that. function NULL: the
+ * first. */
+TEC_API TEC_GIVE tec_program *tec_program_new(TEC_KEEP tec_module *m, const char *function,
+                                              const tec_program_options *options, tec_error *err);
+TEC_API void tec_program_free(TEC_TAKE tec_program *p);
+TEC_API int tec_program_n_inputs(const tec_program *p);
+TEC_API int tec_program_n_outputs(const tec_program *p);
+TEC_API const char *tec_program_input_name(const tec_program *p, int i); /* NULL: there is no such input */
+/* "(f32[?, 4], Tree)", cut to size; gives buffer. */
+TEC_API const char *tec_program_input_text(const tec_program *p, int i, char *buffer, size_t size);
+
+/* Runs it on values, one for each input; gives one value for each output, which are the caller's. */
+TEC_API bool tec_program_run(tec_program *p, tec_object *const *in, int n_in, TEC_GIVE tec_object **out,
+                             int n_out, tec_error *err);
+/* The run under way ends with an error soon; where there is none, the next run does. The run after that is
+ * not affected. */
+TEC_API void tec_program_cancel(tec_program *p);
+
+/* What the last run did. */
+typedef struct {
+    int64_t steps;       /* instructions */
+    int64_t kernels;     /* calls of kernels */
+    int64_t allocations; /* objects that were made */
+    int64_t from_system; /* of those, how many the system had to give memory for */
+    int64_t bytes;       /* of the values that live now */
+} tec_program_counts;
+TEC_API bool tec_program_count(const tec_program *p, tec_program_counts *out);
+
+/* ---- values ---- */
+
+/* A copy of a tensor in main memory, any strides. */
+TEC_API TEC_GIVE tec_object *tec_object_tensor(tec_program *p, const DLTensor *t, tec_error *err);
+TEC_API TEC_GIVE tec_object *tec_object_tuple(tec_program *p, tec_object *const *part, int n, tec_error *err);
+/* By a constructor of a data type of the program. Refuses fields of other types. */
+TEC_API TEC_GIVE tec_object *tec_object_data(tec_program *p, const char *constructor,
+                                             tec_object *const *field, int n, tec_error *err);
+TEC_API TEC_GIVE tec_object *tec_object_ref(tec_object *o);
+TEC_API void tec_object_free(TEC_TAKE tec_object *o);
+
+/* NULL: the value is no tensor. Lives as long as the value; not to be changed. */
+TEC_API const DLTensor *tec_object_dltensor(const tec_object *o);
+/* Of a tuple or a data value: how many parts, and part i, which lives as long as the value. */
+TEC_API int tec_object_n_parts(const tec_object *o);
+TEC_API tec_object *tec_object_part(const tec_object *o, int i);
+/* Of a data value: its constructor; NULL for others. */
+TEC_API const char *tec_object_constructor(const tec_program *p, const tec_object *o);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,116 @@
+/* runtime/bytecode.c -- instructions as words and as text.
+ *
+ *     get_field 4 1 1 0      r4 = get_field r1 1 0
+ *     invoke 1 1 7 1 8       r8 = invoke @fold r7
+ */
+#include "runtime/bytecode.h"
+
+#include <string.h>
+
+#include "runtime/error.h"
+
+static const struct {
+    const char *name, *operands;
+} instructions[] = {
+#define RT_INSTRUCTION(name, text, operands) {text, operands},
+#include "runtime/instructions.def"
+};
+
+const char *rt_instruction_name(int op)
+{
+    return op >= 0 && op < RT_N_INSTRUCTIONS ? instructions[op].name : "?";
+}
+
+const char *rt_instruction_operands(int op)
+{
+    return op >= 0 && op < RT_N_INSTRUCTIONS ? instructions[op].operands : "";
+}
+
+static bool is_list(char letter)
+{
+    return letter >= 'A' && letter <= 'Z';
+}
+
+/* Follows the letters of the operands; a list is as long as its first word says. */
+int32_t rt_instruction_words(const int32_t *words, int32_t at, int32_t n)
+{
+    int64_t end = (int64_t)at + 1;
+
+    if (at < 0 || at >= n || words[at] < 0 || words[at] >= RT_N_INSTRUCTIONS)
+        return 0;
+    for (const char *c = instructions[words[at]].operands; *c; c++) {
+        if (end >= n)
+            return 0;
+        if (is_list(*c) && words[end] < 0)
+            return 0;
+        end += is_list(*c) ? 1 + (int64_t)words[end] : 1;
+    }
+    return end <= n ? (int32_t)(end - at) : 0;
+}
+
+int32_t rt_line_of(const rt_routine_desc *f, int32_t word)
+{
+    int32_t line = 0;
+
+    for (int32_t i = 0; i < f->n_lines && f->lines[i].word <= word; i++)
+        line = f->lines[i].line;
+    return line;
+}
+
+/* ---- text ---- */
+
+/* One operand, by its letter. */
+static void put_operand(rt_line *line, const rt_program_desc *p, char letter, int32_t word)
+{
+    char text[256];
+
+    switch (letter | 0x20) {
+    case 'd':
+    case 's': rt_put(line, "r%d", (int)word); break;
+    case 'f': rt_put(line, "@%s", p->functions[word].name); break;
+    case 'm': rt_put(line, "\"%s\"", p->texts[word]); break;
+    case 'e': rt_put(line, "{%s}", rt_dim_text(p->dims[word], NULL, text, sizeof text)); break;
+    case 'j': rt_put(line, "L%d", (int)word); break;
+    case 'k': rt_put(line, "kernel %d", (int)word); break;
+    case 'c': rt_put(line, "const %d", (int)word); break;
+    default: rt_put(line, "%d", (int)word); break;
+    }
+}
+
+/* The operands of one kind: those that are written, or the others. */
+static int put_operands(rt_line *line, const rt_program_desc *p, const int32_t *words, bool written)
+{
+    const int32_t *at = words + 1;
+    int n = 0;
+
+    for (const char *c = instructions[words[0]].operands; *c; c++) {
+        int32_t count = is_list(*c) ? *at++ : 1;
+        bool shown = ((*c | 0x20) == 'd') == written;
+
+        if (shown && is_list(*c) && !written)
+            rt_put(line, "%s(", n++ ? " " : "");
+        for (int32_t i = 0; i < count && shown; i++) {
+            rt_put(line, "%s", i > 0 ? ", " : is_list(*c) && !written ? "" : n ? " " : "");
+            put_operand(line, p, *c, at[i]);
+            n++;
+        }
+        if (shown && is_list(*c) && !written)
+            rt_put(line, ")");
+        at += count;
+    }
+    return n;
+}
+
+const char *rt_instruction_text(const rt_program_desc *p, const rt_routine_desc *f, int32_t at, char *buffer,
+                                size_t size)
+{
+    const int32_t *words = f->words + at;
+    rt_line line = {buffer, size, 0};
+
+    buffer[0] = '\0';
+    if (put_operands(&line, p, words, true))
+        rt_put(&line, " = ");
+    rt_put(&line, "%s ", rt_instruction_name(words[0]));
+    put_operands(&line, p, words, false);
+    return buffer;
+}

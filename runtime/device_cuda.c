@@ -1,0 +1,390 @@
+/* device_cuda.c -- the row `cuda`: NVIDIA GPUs, by the driver's interface.
+ *
+ * Devices are numbered as the driver numbers them. An open device holds the device's primary context, which
+ * is the one that other libraries of the process use, so that memory can be shared with them. Every call is
+ * made with this context on top of the calling thread's stack of contexts, and takes it off again.
+ *
+ * A handle is an address, so a kernel takes a buffer as one pointer: handle plus offset.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "runtime/cuda.h"
+#include "runtime/device.h"
+
+enum { MOST_BLOCKS_Y_Z = 65535, MOST_ARGS = 512 };
+
+typedef struct {
+    const rt_cuda *cuda;
+    int id;
+    void *context;
+    int capability; /* 80: sm_80 */
+} state;
+
+static state *state_of(const tec_device *d)
+{
+    return d->state;
+}
+
+/* Errors after which every call of this process fails on this device. */
+static bool is_lost(int status)
+{
+    return status == RT_CUDA_ILLEGAL_ADDRESS || status == RT_CUDA_LAUNCH_FAILED;
+}
+
+/* "cuda:0: cannot WHAT: CUDA_ERROR_OUT_OF_MEMORY". Always false. */
+static bool refuse(const tec_device *d, const char *what, int status, tec_error *err)
+{
+    char text[80];
+
+    return rt_fail(err, status == RT_CUDA_OUT_OF_MEMORY ? TEC_NO_MEMORY : TEC_DEVICE, "%s: cannot %s: %s%s",
+                   d->info.name, what, rt_cuda_status(state_of(d)->cuda, status, text, sizeof text),
+                   is_lost(status) ? "; a kernel went wrong, and the device is lost to this process" : "");
+}
+
+/* What the call gives once the device's context is current; the caller's own is current again behind it. */
+#define WITH_CONTEXT(d, status, call)                                                                        \
+    do {                                                                                                     \
+        const rt_cuda *cuda = state_of(d)->cuda;                                                             \
+        void *popped;                                                                                        \
+                                                                                                             \
+        (status) = cuda->PushCurrent(state_of(d)->context);                                                  \
+        if ((status) == RT_CUDA_SUCCESS) {                                                                   \
+            (status) = cuda->call;                                                                           \
+            cuda->PopCurrent(&popped);                                                                       \
+        }                                                                                                    \
+    } while (0)
+
+static bool done(const tec_device *d, const char *what, int status, tec_error *err)
+{
+    return status == RT_CUDA_SUCCESS || refuse(d, what, status, err);
+}
+
+static uint64_t address(rt_place p)
+{
+    return (uint64_t)(uintptr_t)p.handle + (uint64_t)p.offset;
+}
+
+/* ---- which there are ---- */
+
+/* A machine without GPUs has 0 devices, which is no error; only a driver that is missing or broken gives -1.
+ */
+static int count(tec_error *err)
+{
+    const rt_cuda *cuda = rt_cuda_driver(err);
+    int n = 0, status;
+    char text[80];
+
+    if (!cuda)
+        return -1;
+    status = cuda->DeviceGetCount(&n);
+    if (status == RT_CUDA_NO_DEVICE)
+        return 0;
+    if (status != RT_CUDA_SUCCESS)
+        return rt_fail(err, TEC_DEVICE, "cuda: cannot count devices: %s",
+                       rt_cuda_status(cuda, status, text, sizeof text)),
+               -1;
+    return n;
+}
+
+static int32_t ask(const state *s, int what)
+{
+    int value = 0;
+
+    return s->cuda->DeviceGetAttribute(&value, what, s->id) == RT_CUDA_SUCCESS ? (int32_t)value : 0;
+}
+
+/* Asks the driver for the properties of a device. The name of a device and its memory are nice to know, so
+ * that failures here are ignored and leave 0 or "". */
+static void describe(tec_device *d)
+{
+    state *s = d->state;
+    tec_device_info *info = &d->info;
+    size_t memory = 0;
+    int version = 0;
+
+    s->cuda->DeviceGetName(info->hardware, sizeof info->hardware - 1, s->id);
+    s->cuda->DeviceTotalMem(&memory, s->id);
+    s->cuda->DriverGetVersion(&version);
+    s->capability = ask(s, RT_CUDA_MAJOR) * 10 + ask(s, RT_CUDA_MINOR);
+    snprintf(info->driver, sizeof info->driver, "CUDA %d.%d, compute capability %d.%d", version / 1000,
+             version % 1000 / 10, s->capability / 10, s->capability % 10);
+    info->memory_bytes = info->largest_bytes = (int64_t)memory;
+    info->shared_bytes = ask(s, RT_CUDA_SHARED_BYTES);
+    info->max_threads = ask(s, RT_CUDA_MAX_THREADS);
+    info->max_block[0] = ask(s, RT_CUDA_MAX_BLOCK_X);
+    info->max_block[1] = ask(s, RT_CUDA_MAX_BLOCK_Y);
+    info->max_block[2] = ask(s, RT_CUDA_MAX_BLOCK_Z);
+    info->units = ask(s, RT_CUDA_UNITS);
+    info->clock_mhz = ask(s, RT_CUDA_CLOCK_KHZ) / 1000;
+    info->alignment = 256;
+    info->has_f16 = info->has_f64 = true;
+}
+
+/* Takes a reference to the primary context, which the last free of the device gives back. */
+static bool open_cuda(tec_device *d, tec_error *err)
+{
+    const rt_cuda *cuda = rt_cuda_driver(err);
+    state *s;
+    int status, id = 0;
+
+    if (!cuda)
+        return false;
+    s = d->state = rt_alloc(sizeof *s, err);
+    if (!s)
+        return false;
+    *s = (state){.cuda = cuda};
+    status = cuda->DeviceGet(&id, d->index);
+    s->id = id;
+    if (status == RT_CUDA_SUCCESS)
+        status = cuda->PrimaryRetain(&s->context, id);
+    if (status != RT_CUDA_SUCCESS) {
+        refuse(d, "open it", status, err);
+        rt_free(s);
+        return false;
+    }
+    describe(d);
+    return true;
+}
+
+static void close_cuda(tec_device *d)
+{
+    state_of(d)->cuda->PrimaryRelease(state_of(d)->id);
+    rt_free(d->state);
+}
+
+/* ---- memory ---- */
+
+static void *allocate(tec_device *d, int64_t bytes, tec_error *err)
+{
+    uint64_t at = 0;
+    int status = RT_CUDA_OUT_OF_MEMORY;
+    char what[60];
+
+    if (rt_may_allocate())
+        WITH_CONTEXT(d, status, MemAlloc(&at, (size_t)(bytes ? bytes : 1)));
+    snprintf(what, sizeof what, "allocate %lld bytes", (long long)bytes);
+    if (status != RT_CUDA_SUCCESS)
+        return refuse(d, what, status, err), NULL;
+    return (void *)(uintptr_t)at; /* NOLINT: an address of the device, which nobody dereferences here */
+}
+
+static void release(tec_device *d, void *handle)
+{
+    int status;
+
+    if (handle)
+        WITH_CONTEXT(d, status, MemFree((uint64_t)(uintptr_t)handle));
+}
+
+static bool open_queue(rt_stream *s, tec_error *err)
+{
+    int status;
+
+    WITH_CONTEXT(s->device, status, StreamCreate(&s->queue, RT_CUDA_NON_BLOCKING));
+    return done(s->device, "make a stream", status, err);
+}
+
+static void close_queue(rt_stream *s)
+{
+    int status;
+
+    WITH_CONTEXT(s->device, status, StreamSynchronize(s->queue));
+    WITH_CONTEXT(s->device, status, StreamDestroy(s->queue));
+}
+
+static bool upload(rt_stream *s, rt_place to, const void *from, int64_t bytes, tec_error *err)
+{
+    int status = RT_CUDA_SUCCESS;
+
+    if (bytes > 0)
+        WITH_CONTEXT(s->device, status, CopyToDevice(address(to), from, (size_t)bytes, s->queue));
+    return done(s->device, "copy to it", status, err);
+}
+
+static bool download(rt_stream *s, void *to, rt_place from, int64_t bytes, tec_error *err)
+{
+    int status = RT_CUDA_SUCCESS;
+
+    if (bytes > 0)
+        WITH_CONTEXT(s->device, status, CopyToHost(to, address(from), (size_t)bytes, s->queue));
+    return done(s->device, "copy from it", status, err);
+}
+
+static bool copy(rt_stream *s, rt_place to, rt_place from, int64_t bytes, tec_error *err)
+{
+    int status = RT_CUDA_SUCCESS;
+
+    if (bytes > 0 && address(to) != address(from))
+        WITH_CONTEXT(s->device, status, CopyWithin(address(to), address(from), (size_t)bytes, s->queue));
+    return done(s->device, "copy within it", status, err);
+}
+
+static bool clear(rt_stream *s, rt_place to, int64_t bytes, tec_error *err)
+{
+    int status = RT_CUDA_SUCCESS;
+
+    if (bytes > 0)
+        WITH_CONTEXT(s->device, status, SetBytes(address(to), 0, (size_t)bytes, s->queue));
+    return done(s->device, "clear its memory", status, err);
+}
+
+static bool wait_for(rt_stream *s, tec_error *err)
+{
+    int status;
+
+    WITH_CONTEXT(s->device, status, StreamSynchronize(s->queue));
+    return done(s->device, "finish its work", status, err);
+}
+
+/* ---- code ---- */
+
+/* Machine code for sm_XY runs on devices of the same X and of Y or more. */
+static bool fits(const tec_device *d, const rt_code_desc *code)
+{
+    const char *arch = strstr(code->target, "sm_");
+    int made_for = arch ? atoi(arch + 3) : 0, own = state_of(d)->capability;
+
+    return code->format == RT_CODE_CUBIN && made_for / 10 == own / 10 && made_for <= own;
+}
+
+static void *load(tec_device *d, const rt_code_desc *code, tec_error *err)
+{
+    void *program = NULL;
+    int status;
+
+    WITH_CONTEXT(d, status, ModuleLoadData(&program, code->bytes));
+    return done(d, "load the module's code", status, err) ? program : NULL;
+}
+
+static void unload(tec_device *d, void *program)
+{
+    int status;
+
+    WITH_CONTEXT(d, status, ModuleUnload(program));
+    (void)status;
+}
+
+static void *find(tec_device *d, void *program, const char *kernel, tec_error *err)
+{
+    void *found = NULL;
+    int status;
+    char what[120];
+
+    snprintf(what, sizeof what, "find the kernel '%.80s' in its code", kernel);
+    WITH_CONTEXT(d, status, ModuleGetFunction(&found, program, kernel));
+    return done(d, what, status, err) ? found : NULL;
+}
+
+/* A function belongs to its module. */
+static void drop(tec_device *d, void *kernel)
+{
+    (void)d, (void)kernel;
+}
+
+/* ---- launches ---- */
+
+/* The driver takes as many blocks along x as 31 bits hold, fewer along the others. */
+static bool fits_grid(const rt_stream *s, const rt_kernel_call *call, tec_error *err)
+{
+    for (int i = 0; i < 3; i++) {
+        int64_t most = i == 0 ? INT32_MAX : MOST_BLOCKS_Y_Z;
+
+        if (call->grid[i] > most)
+            return rt_fail(err, TEC_UNSUPPORTED, "%s: '%s' has %lld blocks along %c; CUDA takes %lld at most",
+                           s->device->info.name, call->name, (long long)call->grid[i], "xyz"[i],
+                           (long long)most);
+    }
+    return true;
+}
+
+/* Starts a kernel on the stream and returns before it ends. The driver wants the address of each argument:
+ * that of the scalar's value, or that of a pointer into the device's memory (`place`). It copies them before
+ * it returns, so that they may lie on the stack. */
+static bool launch(rt_stream *s, const rt_kernel_call *call, tec_error *err)
+{
+    uint64_t place[MOST_ARGS];
+    void *args[MOST_ARGS];
+    int status;
+    char what[160];
+
+    if (call->n_args > MOST_ARGS)
+        return rt_fail(err, TEC_UNSUPPORTED, "%s: '%s' has %d arguments; at most %d are taken",
+                       s->device->info.name, call->name, (int)call->n_args, MOST_ARGS);
+    if (!fits_grid(s, call, err))
+        return false;
+    for (int32_t i = 0; i < call->n_args; i++) {
+        place[i] = address(call->args[i].place);
+        args[i] = call->args[i].size ? (void *)&call->args[i].value : (void *)&place[i];
+    }
+    WITH_CONTEXT(s->device, status,
+                 LaunchKernel(call->kernel, (unsigned)call->grid[0], (unsigned)call->grid[1],
+                              (unsigned)call->grid[2], (unsigned)call->block[0], (unsigned)call->block[1],
+                              (unsigned)call->block[2], 0, s->queue, args, NULL));
+    snprintf(what, sizeof what, "launch '%.60s' with blocks of %d x %d x %d threads", call->name,
+             (int)call->block[0], (int)call->block[1], (int)call->block[2]);
+    return done(s->device, what, status, err);
+}
+
+/* ---- time ---- */
+
+static void drop_mark(tec_device *d, void *event)
+{
+    int status;
+
+    if (event)
+        WITH_CONTEXT(d, status, EventDestroy(event));
+}
+
+static void *mark(rt_stream *s, tec_error *err)
+{
+    void *event = NULL;
+    int status;
+
+    WITH_CONTEXT(s->device, status, EventCreate(&event, 0));
+    if (status == RT_CUDA_SUCCESS)
+        WITH_CONTEXT(s->device, status, EventRecord(event, s->queue));
+    if (done(s->device, "mark a time", status, err))
+        return event;
+    drop_mark(s->device, event);
+    return NULL;
+}
+
+static bool between(tec_device *d, void *from, void *to, double *seconds, tec_error *err)
+{
+    float milliseconds = 0;
+    int status;
+
+    WITH_CONTEXT(d, status, EventElapsedTime(&milliseconds, from, to));
+    *seconds = (double)milliseconds * 1e-3;
+    return done(d, "read a time", status, err);
+}
+
+const rt_device_kind rt_device_cuda = {
+    .name = "cuda",
+    .type = kDLCUDA,
+    .has_addresses = true,
+    .count = count,
+    .open = open_cuda,
+    .close = close_cuda,
+    .allocate = allocate,
+    .release = release,
+    .open_queue = open_queue,
+    .close_queue = close_queue,
+    .upload = upload,
+    .download = download,
+    .copy = copy,
+    .clear = clear,
+    .wait = wait_for,
+    .fits = fits,
+    .load = load,
+    .unload = unload,
+    .find = find,
+    .drop = drop,
+    .launch = launch,
+    .mark = mark,
+    .between = between,
+    .drop_mark = drop_mark,
+};

@@ -1,0 +1,249 @@
+/* runtime/object.c -- see object.h. Blocks are powers of two from 64 bytes on, 64-byte aligned; a storage's
+ * bytes follow its head in one block. */
+#include "runtime/object.h"
+
+#include <string.h>
+
+#include "runtime/tensor.h"
+
+enum { FIRST_CLASS = 6, N_CLASSES = 48 };
+
+typedef struct block {
+    struct block *next;
+} block;
+
+struct rt_heap {
+    block *free[N_CLASSES];
+    int64_t bytes, max_bytes, live, system_calls;
+    bool closed;
+};
+
+/* ---- blocks ---- */
+
+rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err)
+{
+    rt_heap *h = rt_alloc(sizeof *h, err);
+
+    if (h)
+        h->max_bytes = max_bytes;
+    return h;
+}
+
+static void free_heap(rt_heap *h)
+{
+    for (int k = 0; k < N_CLASSES; k++)
+        while (h->free[k]) {
+            block *b = h->free[k];
+
+            h->free[k] = b->next;
+            rt_free(b);
+        }
+    rt_free(h);
+}
+
+void rt_heap_close(rt_heap *h)
+{
+    if (!h)
+        return;
+    h->closed = true;
+    if (h->live == 0)
+        free_heap(h);
+}
+
+int64_t rt_heap_bytes(const rt_heap *h)
+{
+    return h->bytes;
+}
+
+int64_t rt_heap_system_calls(const rt_heap *h)
+{
+    return h->system_calls;
+}
+
+static int class_of(size_t size)
+{
+    int k = FIRST_CLASS;
+
+    while (k < N_CLASSES && (size_t)1 << k < size)
+        k++;
+    return k;
+}
+
+/* Its head is filled, the rest is not. */
+static void *new_object(rt_heap *h, rt_object_kind kind, size_t size, tec_error *err)
+{
+    int k = class_of(size);
+    rt_object *o;
+
+    if (k == N_CLASSES)
+        return rt_fail_memory(err, size), NULL;
+    if (h->max_bytes && ((int64_t)1 << k) > h->max_bytes - h->bytes)
+        return rt_fail(err, TEC_NO_MEMORY, "the limit of %lld bytes of memory is reached",
+                       (long long)h->max_bytes),
+               NULL;
+    o = (rt_object *)(void *)h->free[k];
+    if (o) {
+        h->free[k] = h->free[k]->next;
+    } else {
+        o = rt_alloc_aligned((size_t)1 << k, err);
+        h->system_calls++;
+    }
+    if (!o)
+        return NULL;
+    *o = (rt_object){.heap = h, .refs = 1, .kind = (uint8_t)kind, .size_class = (uint8_t)k};
+    h->bytes += (int64_t)1 << k;
+    h->live++;
+    return o;
+}
+
+static void free_object(rt_object *o)
+{
+    rt_heap *h = o->heap;
+    int k = o->size_class;
+    block *b = (block *)(void *)o;
+
+    h->bytes -= (int64_t)1 << k;
+    h->live--;
+    b->next = h->free[k];
+    h->free[k] = b;
+    if (h->closed && h->live == 0)
+        free_heap(h);
+}
+
+/* ---- references ---- */
+
+static rt_object *drop(rt_object *o, rt_object *dead)
+{
+    if (!o || o->refs < 0 || --o->refs > 0)
+        return dead;
+    o->next = dead;
+    return o;
+}
+
+static rt_object *drop_parts(rt_object *o, rt_object *dead)
+{
+    if (o->kind == RT_OBJECT_STORAGE)
+        return dead;
+    if (o->kind == RT_OBJECT_TENSOR)
+        return drop(rt_as_tensor(o)->storage ? &rt_as_tensor(o)->storage->head : NULL, dead);
+    for (int32_t i = 0; i < rt_as_node(o)->n; i++)
+        dead = drop(rt_as_node(o)->part[i], dead);
+    return dead;
+}
+
+void rt_release(rt_object *o)
+{
+    rt_object *dead = drop(o, NULL);
+
+    while (dead) {
+        rt_object *first = dead;
+
+        dead = drop_parts(first, first->next);
+        free_object(first);
+    }
+}
+
+/* ---- objects ---- */
+
+/* The head and the bytes are one block; the bytes begin 64 bytes behind its start. */
+rt_object *rt_new_storage(rt_heap *h, int64_t bytes, tec_error *err)
+{
+    rt_storage_object *s;
+
+    if (bytes < 0)
+        return rt_fail(err, TEC_INVALID, "a storage of %lld bytes", (long long)bytes), NULL;
+    if (bytes > INT64_MAX / 2)
+        return rt_fail_memory(err, (size_t)bytes), NULL;
+    s = new_object(h, RT_OBJECT_STORAGE, 64 + (size_t)bytes, err);
+    if (!s)
+        return NULL;
+    s->bytes = bytes;
+    s->data = (char *)s + 64;
+    return &s->head;
+}
+
+static void fill_tensor(rt_tensor_object *t, base_dtype dtype, int32_t rank, const int64_t *shape, void *data)
+{
+    if (rank)
+        memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+    t->tensor =
+        (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = rank, .dtype = dtype, .shape = t->shape};
+    t->bytes = rt_shape_bytes(dtype, rank, shape);
+}
+
+/* A tensor over `room` bytes at `data`. Whatever the extents are, the tensor does not reach past them. */
+static rt_object *tensor_at(rt_heap *h, rt_storage_object *s, char *data, int64_t room, base_dtype dtype,
+                            int32_t rank, const int64_t *shape, tec_error *err)
+{
+    int64_t bytes = rt_shape_bytes(dtype, rank, shape);
+    rt_tensor_object *t;
+
+    for (int32_t d = 0; d < rank; d++)
+        if (shape[d] < 0)
+            return rt_fail(err, TEC_INVALID, "a tensor with extent %lld", (long long)shape[d]), NULL;
+    if (bytes < 0 || bytes > room)
+        return rt_fail(err, TEC_INVALID, "a tensor of %lld bytes does not fit into %lld", (long long)bytes,
+                       (long long)room),
+               NULL;
+    t = new_object(h, RT_OBJECT_TENSOR, sizeof *t + (size_t)rank * sizeof *shape, err);
+    if (!t)
+        return NULL;
+    fill_tensor(t, dtype, rank, shape, data);
+    t->storage = s;
+    rt_retain(s ? &s->head : NULL);
+    return &t->head;
+}
+
+rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dtype t, int32_t rank,
+                         const int64_t *shape, tec_error *err)
+{
+    rt_storage_object *s = (rt_storage_object *)(void *)storage;
+
+    if (offset < 0 || offset > s->bytes || offset % 64)
+        return rt_fail(err, TEC_INVALID, "a tensor at offset %lld of %lld bytes", (long long)offset,
+                       (long long)s->bytes),
+               NULL;
+    return tensor_at(h, s, s->data + offset, s->bytes - offset, t, rank, shape, err);
+}
+
+rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err)
+{
+    rt_tensor_object *of = rt_as_tensor(tensor);
+    rt_object *v = tensor_at(h, of->storage, of->tensor.data, of->bytes, of->tensor.dtype, rank, shape, err);
+
+    if (!v || rt_as_tensor(v)->bytes == of->bytes)
+        return v;
+    rt_fail(err, TEC_INVALID, "a view of %lld bytes on a tensor of %lld", (long long)rt_as_tensor(v)->bytes,
+            (long long)of->bytes);
+    rt_release(v);
+    return NULL;
+}
+
+rt_node_object *rt_new_node(rt_heap *h, rt_object_kind kind, int32_t what, int32_t tag, int32_t n,
+                            tec_error *err)
+{
+    rt_node_object *o = new_object(h, kind, sizeof *o + (size_t)n * sizeof *o->part, err);
+
+    if (!o)
+        return NULL;
+    o->what = what;
+    o->tag = tag;
+    o->n = n;
+    memset(o->part, 0, (size_t)n * sizeof *o->part);
+    return o;
+}
+
+size_t rt_constant_object_bytes(int32_t rank)
+{
+    return sizeof(rt_tensor_object) + (size_t)rank * sizeof(int64_t);
+}
+
+void rt_constant_object(void *memory, base_dtype t, int32_t rank, const int64_t *shape, const void *data)
+{
+    rt_tensor_object *o = memory;
+
+    memset(o, 0, sizeof *o);
+    o->head.refs = -1;
+    o->head.kind = RT_OBJECT_TENSOR;
+    fill_tensor(o, t, rank, shape, (void *)(uintptr_t)data);
+}

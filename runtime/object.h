@@ -1,0 +1,102 @@
+/* runtime/object.h -- inside the room: what registers of the VM hold: storages, tensors, tuples, data
+ * values, closures; and the heap that their memory comes from.
+ *
+ *     rt_object *s = rt_new_storage(heap, 64, err), *t = rt_new_tensor(heap, s, 0, BASE_F32, 1, shape, err);
+ *     rt_release(s);           // the tensor keeps it
+ *     rt_release(t);           // frees both
+ *
+ * Objects count their references and make no cycles. Freeing a value frees what it alone refers to, without
+ * recursion: a list of any length. Blocks that are freed wait in the heap for the next object of their size,
+ * so
+ * that a run that has seen its shapes asks the system for nothing.
+ * Lifetime: a heap lives until it is closed and its last object is released. Constants belong to the module:
+ * they
+ * are never counted nor freed, and have no storage.
+ * Errors: into the caller's tec_error; a size past the heap's limit is NO_MEMORY.
+ * Threads: one at a time for a heap and its objects.
+ */
+#ifndef RUNTIME_OBJECT_H
+#define RUNTIME_OBJECT_H
+
+#include "runtime/alloc.h"
+#include "runtime/bytecode.h"
+#include "tec/runtime.h"
+
+typedef enum {
+    RT_OBJECT_STORAGE,
+    RT_OBJECT_TENSOR,
+    RT_OBJECT_TUPLE,
+    RT_OBJECT_DATA,
+    RT_OBJECT_CLOSURE
+} rt_object_kind;
+
+typedef struct rt_heap rt_heap;
+typedef struct tec_object rt_object;
+
+struct tec_object {
+    rt_heap *heap;
+    rt_object *next; /* of those that are about to be freed */
+    int32_t refs;    /* -1: a constant */
+    uint8_t kind, size_class;
+};
+
+typedef struct {
+    rt_object head;
+    int64_t bytes;
+    char *data;
+} rt_storage_object;
+
+typedef struct {
+    rt_object head;
+    rt_storage_object *storage; /* NULL: a constant */
+    int64_t bytes;
+    DLTensor tensor; /* compact, over `shape` */
+    int64_t shape[];
+} rt_tensor_object;
+
+/* A tuple, a data value, a closure. */
+typedef struct {
+    rt_object head;
+    int32_t what; /* which data type; which function */
+    int32_t tag;  /* which constructor; 0 for others */
+    int32_t n;
+    rt_object *part[];
+} rt_node_object;
+
+/* max_bytes: of all objects together; 0: no limit. */
+rt_heap *rt_heap_new(int64_t max_bytes, tec_error *err);
+void rt_heap_close(rt_heap *h);
+int64_t rt_heap_bytes(const rt_heap *h);        /* of the objects that live */
+int64_t rt_heap_system_calls(const rt_heap *h); /* how often the system was asked for memory */
+
+rt_object *rt_new_storage(rt_heap *h, int64_t bytes, tec_error *err);
+/* Refuses what does not fit into the storage, and negative extents. */
+rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dtype t, int32_t rank,
+                         const int64_t *shape, tec_error *err);
+/* The same elements with another shape of equal size. */
+rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
+/* Parts are NULL. */
+rt_node_object *rt_new_node(rt_heap *h, rt_object_kind kind, int32_t what, int32_t tag, int32_t n,
+                            tec_error *err);
+/* In memory of the caller's, which holds so many bytes. */
+size_t rt_constant_object_bytes(int32_t rank);
+void rt_constant_object(void *memory, base_dtype t, int32_t rank, const int64_t *shape, const void *data);
+
+static inline rt_object *rt_retain(rt_object *o)
+{
+    if (o && o->refs >= 0)
+        o->refs++;
+    return o;
+}
+void rt_release(rt_object *o);
+
+static inline rt_tensor_object *rt_as_tensor(rt_object *o)
+{
+    return (rt_tensor_object *)(void *)o;
+}
+static inline rt_node_object *rt_as_node(rt_object *o)
+{
+    return (rt_node_object *)(void *)o;
+}
+
+#endif

@@ -1,0 +1,216 @@
+/* site.c -- see site.h. */
+#include "runtime/site.h"
+
+#include <string.h>
+
+#include "runtime/executor.h"
+
+/* ---- making ---- */
+
+/* The caller's device where it is of that kind, else the first one. */
+static tec_device *choose_device(const char *kind, const tec_run_options *options, tec_error *err)
+{
+    tec_device *given = options ? options->device : NULL;
+
+    if (given && strcmp(given->kind->name, kind) == 0)
+        return tec_device_ref(given);
+    return tec_device_open(kind, err);
+}
+
+/* A device that was asked for must be of use. */
+static bool check_choice(const tec_executor *ex, const tec_run_options *options, tec_error *err)
+{
+    const tec_device *given = options ? options->device : NULL;
+
+    if (!given || given->kind->type == kDLCPU)
+        return true;
+    for (int32_t i = 0; i < ex->graph->n_sites; i++)
+        if (strcmp(ex->graph->sites[i].device, given->kind->name) == 0)
+            return true;
+    return rt_fail(err, TEC_UNSUPPORTED, "graph '%s' was compiled for '%s' and has nothing to run on %s",
+                   ex->graph->name, ex->desc->target, given->info.name);
+}
+
+/* What is there is kept where it is large enough, so that a run with known shapes allocates nothing. */
+bool rt_site_reserve(rt_site *s, void **memory, int64_t *capacity, int64_t bytes, tec_error *err)
+{
+    void *larger;
+
+    if (*memory && bytes <= *capacity)
+        return true;
+    larger = s->device->kind->allocate(s->device, bytes, err);
+    if (!larger)
+        return false;
+    if (*memory)
+        s->device->kind->release(s->device, *memory);
+    *memory = larger;
+    *capacity = bytes;
+    return true;
+}
+
+/* Puts a constant's bytes on the device, unless they are there. */
+static bool place_constant(const tec_executor *ex, rt_site *s, int32_t index, tec_error *err)
+{
+    const rt_constant_desc *c = &ex->desc->constants[index];
+    int64_t bytes = rt_constant_bytes(c);
+
+    if (s->constants[index])
+        return true;
+    s->constants[index] = s->device->kind->allocate(s->device, bytes, err);
+    s->busy = true;
+    return s->constants[index] &&
+           (bytes == 0 ||
+            s->device->kind->upload(&s->stream, (rt_place){s->constants[index], 0}, c->data, bytes, err));
+}
+
+static bool place_constants(tec_executor *ex, tec_error *err)
+{
+    for (int32_t i = 0; i < ex->graph->n_values; i++) {
+        const rt_value_desc *v = &ex->graph->values[i];
+
+        if (v->site && v->storage == RT_IN_CONSTANT &&
+            !place_constant(ex, &ex->sites[v->site - 1], v->index, err))
+            return false;
+    }
+    return rt_sites_settle(ex, err);
+}
+
+/* What was opened before an error is closed with the executor. */
+bool rt_sites_open(tec_executor *ex, const tec_run_options *options, tec_error *err)
+{
+    int32_t n = ex->graph->n_sites;
+
+    if (!check_choice(ex, options, err))
+        return false;
+    ex->sites = rt_arena_alloc(&ex->arena, n, sizeof *ex->sites, err);
+    for (int32_t i = 0; ex->sites && i < n; i++) {
+        rt_site *s = &ex->sites[i];
+
+        s->constants = rt_arena_alloc(&ex->arena, ex->desc->n_constants, sizeof *s->constants, err);
+        s->device = s->constants ? choose_device(ex->graph->sites[i].device, options, err) : NULL;
+        if (!s->device || !rt_stream_open(&s->stream, s->device, err))
+            return false;
+    }
+    return ex->sites && place_constants(ex, err);
+}
+
+static void close_site(const tec_executor *ex, rt_site *s)
+{
+    const rt_device_kind *kind = s->device->kind;
+
+    rt_stream_close(&s->stream);
+    for (int32_t i = 0; s->constants && i < ex->desc->n_constants; i++)
+        if (s->constants[i])
+            kind->release(s->device, s->constants[i]);
+    if (s->pool)
+        kind->release(s->device, s->pool);
+    if (s->workspace)
+        kind->release(s->device, s->workspace);
+    tec_device_free(s->device);
+}
+
+void rt_sites_close(tec_executor *ex)
+{
+    for (int32_t i = 0; ex->sites && i < ex->graph->n_sites; i++)
+        if (ex->sites[i].device)
+            close_site(ex, &ex->sites[i]);
+}
+
+/* ---- copies ---- */
+
+bool rt_sites_settle(tec_executor *ex, tec_error *err)
+{
+    bool ok = true;
+
+    for (int32_t i = 0; i < ex->graph->n_sites; i++) {
+        rt_site *s = &ex->sites[i];
+
+        ok = (!s->busy || s->device->kind->wait(&s->stream, ok ? err : NULL)) && ok;
+        s->busy = false;
+    }
+    return ok;
+}
+
+bool rt_sites_wait(tec_executor *ex, tec_error *err)
+{
+    bool ok = true;
+
+    for (int32_t i = 0; i < ex->graph->n_sites; i++) {
+        rt_site *s = &ex->sites[i];
+
+        ok = s->device->kind->wait(&s->stream, ok ? err : NULL) && ok;
+        s->busy = false;
+    }
+    return ok;
+}
+
+static rt_site *site_of(const tec_executor *ex, int32_t value)
+{
+    int32_t site = ex->graph->values[value].site;
+
+    return site ? &ex->sites[site - 1] : NULL;
+}
+
+bool rt_site_fetch(const tec_executor *ex, int32_t value, void *to, tec_error *err)
+{
+    const rt_value *v = &ex->values[value];
+    rt_site *s = site_of(ex, value);
+
+    if (v->bytes == 0)
+        return true;
+    if (s)
+        return s->device->kind->download(&s->stream, to, v->place, v->bytes, err) &&
+               s->device->kind->wait(&s->stream, err);
+    memcpy(to, v->address, (size_t)v->bytes);
+    return true;
+}
+
+/* Between devices the bytes pass through main memory. */
+static bool copy_across(const tec_executor *ex, int32_t from, int32_t to, tec_error *err)
+{
+    const rt_value *v = &ex->values[to];
+    rt_site *s = site_of(ex, to);
+    void *bounce = rt_alloc_aligned((size_t)v->bytes, err);
+    bool ok = bounce && rt_site_fetch(ex, from, bounce, err) &&
+              s->device->kind->upload(&s->stream, v->place, bounce, v->bytes, err);
+
+    ok = ok && s->device->kind->wait(&s->stream, err);
+    rt_free(bounce);
+    return ok;
+}
+
+/* Bytes of main memory that another stream still writes or reads are waited for. */
+static bool settle_others(tec_executor *ex, const rt_site *mine, tec_error *err)
+{
+    bool others = false;
+
+    for (int32_t i = 0; i < ex->graph->n_sites; i++)
+        others = others || (ex->sites[i].busy && &ex->sites[i] != mine);
+    return !others || rt_sites_settle(ex, err);
+}
+
+/* Copies that touch main memory wait for the other streams first, which may still use the same bytes. */
+bool rt_site_copy(tec_executor *ex, int32_t from, int32_t to, tec_error *err)
+{
+    const rt_value *a = &ex->values[from], *b = &ex->values[to];
+    rt_site *s = site_of(ex, from), *t = site_of(ex, to);
+
+    if (a->bytes == 0)
+        return true;
+    if (s && s == t)
+        return s->device->kind->copy(&s->stream, b->place, a->place, a->bytes, err);
+    if (s && t)
+        return copy_across(ex, from, to, err);
+    if (!settle_others(ex, s ? s : t, err))
+        return false;
+    if (!s && !t) {
+        memmove(b->address, a->address, (size_t)a->bytes);
+        return true;
+    }
+    if (s) {
+        s->busy = true;
+        return s->device->kind->download(&s->stream, b->address, a->place, a->bytes, err);
+    }
+    t->busy = true;
+    return t->device->kind->upload(&t->stream, b->place, a->address, a->bytes, err);
+}

@@ -1,0 +1,501 @@
+/* tests/runtime/bytecode.c -- bytecode: its text, what the verifier refuses and why, what the VM refuses
+ * while it runs, and damaged code: refused, or run within its limits. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "runtime/module.h"
+#include "tec/program.h"
+
+static tec_error err;
+
+static void clear(void)
+{
+    err = (tec_error){0};
+}
+
+TestSuite(bytecode, .init = clear);
+
+/* ---- a program by hand ---- */
+
+/* y[i] = x[i] + 1 over f32[n]. */
+static int32_t add_one(const tec_env *env, void *const *args, const int64_t *dims)
+{
+    (void)env;
+    for (int64_t i = 0; i < dims[0]; i++)
+        ((float *)args[1])[i] = ((const float *)args[0])[i] + 1;
+    return 0;
+}
+
+static tec_kernel_fn *resolve(void *user, const char *symbol)
+{
+    (void)user;
+    return strcmp(symbol, "add_one") == 0 ? add_one : NULL;
+}
+
+enum { NUMBER, STORAGE, VECTOR, LIST, PAIR, FUNCTION, FLAG, N_TYPES };
+
+static const int64_t any[] = {-1};
+static const int32_t pair_parts[] = {VECTOR, LIST}, function_parts[] = {VECTOR, VECTOR};
+static const rt_type_desc types[N_TYPES] = {
+    [NUMBER] = {.kind = RT_TYPE_NUMBER},
+    [STORAGE] = {.kind = RT_TYPE_STORAGE},
+    [VECTOR] = {.kind = RT_TYPE_TENSOR, .dtype = {kDLFloat, 32, 1}, .rank = 1, .extents = any},
+    [LIST] = {.kind = RT_TYPE_DATA},
+    [PAIR] = {.kind = RT_TYPE_TUPLE, .parts = pair_parts, .n_parts = 2},
+    [FUNCTION] = {.kind = RT_TYPE_FUNCTION, .parts = function_parts, .n_parts = 2, .n_params = 1},
+    [FLAG] = {.kind = RT_TYPE_TENSOR, .dtype = {kDLBool, 8, 1}},
+};
+static const rt_constructor_desc cases[] = {{"Nil", NULL, 0}, {"Cons", pair_parts, 2}};
+static const rt_data_desc list_type[] = {{"List", cases, 2}};
+
+/* main(l: List, x: vector) -> vector: x + 1 for each cell of the list, by tail calls. */
+static const int32_t main_registers[] = {LIST,   VECTOR, NUMBER,  VECTOR, LIST, NUMBER,
+                                         NUMBER, NUMBER, STORAGE, VECTOR, PAIR, FUNCTION};
+static const int32_t main_code[] = {
+    RT_GET_TAG,
+    2,
+    0, /* 0 */
+    RT_SWITCH,
+    2,
+    2,
+    8,
+    11, /* 3 */
+    RT_RET,
+    1,
+    1, /* 8 */
+    RT_GET_FIELD,
+    3,
+    0,
+    1,
+    0, /* 11 */
+    RT_GET_FIELD,
+    4,
+    0,
+    1,
+    1, /* 16 */
+    RT_EXTENT,
+    5,
+    1,
+    0, /* 21 */
+    RT_DIM,
+    6,
+    0,
+    1,
+    5, /* 25 */
+    RT_LOAD_CONSTI,
+    7,
+    0, /* 30 */
+    RT_ALLOC_STORAGE,
+    8,
+    6,
+    0, /* 33 */
+    RT_ALLOC_TENSOR_REG,
+    9,
+    8,
+    7,
+    1,
+    5, /* 37 */
+    RT_FREE_STORAGE,
+    8, /* 43 */
+    RT_INVOKE_PACKED,
+    0,
+    1,
+    5,
+    2,
+    1,
+    9, /* 45 */
+    RT_ALLOC_ADT,
+    10,
+    0,
+    2,
+    9,
+    4, /* 52 */
+    RT_GET_FIELD,
+    1,
+    10,
+    0,
+    0, /* 58 */
+    RT_ALLOC_CLOSURE,
+    11,
+    1,
+    0, /* 63 */
+    RT_INVOKE_CLOSURE,
+    11,
+    1,
+    1,
+    1,
+    1, /* 67 */
+    RT_IF,
+    5,
+    77,
+    85, /* 73 */
+    RT_CHECK,
+    6,
+    0, /* 77 */
+    RT_TAIL,
+    0,
+    2,
+    4,
+    1, /* 80 */
+    RT_FATAL,
+    1, /* 85 */
+};
+static const int32_t same_registers[] = {VECTOR};
+static const int32_t same_code[] = {RT_RET, 1, 0};
+static const int32_t vector_result[] = {VECTOR};
+static const char *const main_params[] = {"l", "x"}, *const same_params[] = {"x"};
+static const rt_line_desc lines[] = {{0, 3}, {45, 5}};
+static const int64_t times_four[] = {RT_DIM_SYMBOL, 0, RT_DIM_CONST, 4, RT_DIM_MUL};
+static const rt_dim dims[] = {{times_four, 5}};
+static const int32_t dim_symbols[] = {1};
+static const char *const texts[] = {"the size is not 0", "no way"};
+static const int64_t symbol_n[] = {RT_DIM_SYMBOL, 0};
+static const rt_dim n_shape[] = {{symbol_n, 2}};
+static const rt_param_desc kernel_params[] = {
+    {.name = "x", .dtype = {kDLFloat, 32, 1}, .rank = 1, .shape = n_shape},
+    {.name = "y", .dtype = {kDLFloat, 32, 1}, .is_output = true, .rank = 1, .shape = n_shape}};
+static const char *const kernel_symbols[] = {"n"};
+static const rt_function_desc kernels[] = {{.name = "add_one",
+                                            .symbol = "add_one",
+                                            .params = kernel_params,
+                                            .n_params = 2,
+                                            .symbols = kernel_symbols,
+                                            .n_symbols = 1}};
+
+/* A copy that a test may change. */
+typedef struct {
+    int32_t code[256];
+    rt_routine_desc functions[2];
+    rt_module_desc m;
+} program;
+
+static void set_up(program *p)
+{
+    memset(p, 0, sizeof *p);
+    memcpy(p->code, main_code, sizeof main_code);
+    p->functions[0] = (rt_routine_desc){.name = "main",
+                                        .file = "p.tecp",
+                                        .registers = main_registers,
+                                        .n_registers = 12,
+                                        .n_params = 2,
+                                        .params = main_params,
+                                        .n_names = 2,
+                                        .results = vector_result,
+                                        .n_results = 1,
+                                        .words = p->code,
+                                        .n_words = BASE_COUNT(main_code),
+                                        .lines = lines,
+                                        .n_lines = 2};
+    p->functions[1] = (rt_routine_desc){.name = "same",
+                                        .registers = same_registers,
+                                        .n_registers = 1,
+                                        .n_params = 1,
+                                        .params = same_params,
+                                        .n_names = 1,
+                                        .results = vector_result,
+                                        .n_results = 1,
+                                        .words = same_code,
+                                        .n_words = 3};
+    p->m = (rt_module_desc){.target = "test", .functions = kernels, .n_functions = 1};
+    p->m.program = (rt_program_desc){.types = types,
+                                     .n_types = N_TYPES,
+                                     .data = list_type,
+                                     .n_data = 1,
+                                     .dims = dims,
+                                     .n_dims = 1,
+                                     .dim_symbols = dim_symbols,
+                                     .n_dim_symbols = 1,
+                                     .texts = texts,
+                                     .n_texts = 2,
+                                     .functions = p->functions,
+                                     .n_functions = 2};
+}
+
+static tec_module *load(const program *p)
+{
+    const rt_memory_code code = {.resolve = resolve};
+
+    return rt_module_from_memory(&p->m, &code, 0, &err);
+}
+
+/* A list of n cells, and a vector of `extent` elements. */
+static bool make_inputs(tec_program *s, int n, int64_t extent, tec_object **in)
+{
+    float zeros[64] = {0};
+    DLTensor t = {.data = zeros, .device = {kDLCPU, 0}, .ndim = 1, .dtype = BASE_F32, .shape = &extent};
+
+    in[0] = tec_object_data(s, "Nil", NULL, 0, NULL);
+    in[1] = tec_object_tensor(s, &t, NULL);
+    for (int i = 0; i < n && in[0] && in[1]; i++) {
+        tec_object *cell = tec_object_data(s, "Cons", (tec_object *[]){in[1], in[0]}, 2, NULL);
+
+        tec_object_free(in[0]);
+        in[0] = cell;
+    }
+    return in[0] && in[1];
+}
+
+/* Runs it on a list of n cells: the first element of the result. */
+static bool run(tec_module *m, int n, int64_t extent, const tec_program_options *o, float *first)
+{
+    tec_program *s = tec_program_new(m, NULL, o, &err);
+    tec_object *in[2] = {NULL, NULL}, *out = NULL;
+    bool ok = s && make_inputs(s, n, extent, in) && tec_program_run(s, in, 2, &out, 1, &err);
+
+    if (ok && tec_object_dltensor(out) && extent && tec_tensor_elements(tec_object_dltensor(out)) > 0)
+        *first = *(const float *)tec_object_dltensor(out)->data;
+    tec_object_free(out);
+    tec_object_free(in[0]);
+    tec_object_free(in[1]);
+    tec_program_free(s);
+    return ok;
+}
+
+static const tec_program_options alone = {.run = {.threads = 1}};
+
+Test(bytecode, runs)
+{
+    program p;
+    float first = 0;
+
+    set_up(&p);
+    tec_module *m = load(&p);
+    cr_assert(m, "%s", err.text);
+    cr_assert(run(m, 5, 3, &alone, &first), "%s", err.text);
+    cr_assert_float_eq(first, 5, 0);
+    tec_module_free(m);
+}
+
+Test(bytecode, has_a_text)
+{
+    static const char *const expected[] = {
+        "r2 = get_tag r0",
+        "switch r2 (L8, L11)",
+        "ret (r1)",
+        "r3 = get_field r0 1 0",
+        "r4 = get_field r0 1 1",
+        "r5 = extent r1 0",
+        "r6 = dim {s0*4} (r5)",
+        "r7 = load_consti 0",
+        "r8 = alloc_storage r6 0",
+        "r9 = alloc_tensor_reg r8 r7 (r5)",
+        "free_storage r8",
+        "invoke_packed kernel 0 (r5) (r1, r9)",
+        "r10 = alloc_adt 0 (r9, r4)",
+        "r1 = get_field r10 0 0",
+        "r11 = alloc_closure @same ()",
+        "r1 = invoke_closure r11 (r1)",
+        "if r5 L77 L85",
+        "check r6 \"the size is not 0\"",
+        "tail @main (r4, r1)",
+        "fatal \"no way\"",
+    };
+    program p;
+    char text[256];
+    int k = 0;
+
+    set_up(&p);
+    const rt_routine_desc *f = &p.functions[0];
+    for (int32_t at = 0; at < f->n_words; at += rt_instruction_words(f->words, at, f->n_words))
+        cr_assert_str_eq(rt_instruction_text(&p.m.program, f, at, text, sizeof text), expected[k++]);
+    cr_assert_eq(k, BASE_COUNT(expected));
+    cr_assert_eq(rt_line_of(f, 44), 3);
+    cr_assert_eq(rt_line_of(f, 45), 5);
+}
+
+/* ---- refused before it runs ---- */
+
+static void refuses(int word, int32_t by, const char *message)
+{
+    program p;
+
+    clear();
+    set_up(&p);
+    p.code[word] = by;
+    cr_assert(!rt_program_check(&p.m, &err), "word %d = %d is not refused", word, (int)by);
+    cr_assert(strstr(err.text, message), "found: %s\nexpected: %s", err.text, message);
+}
+
+Test(bytecode, words_are_held_against_types)
+{
+    refuses(0, 99, "bytecode of 'main', word 0 (?): no whole instruction (99)");
+    refuses(5, 1000000, "no whole instruction");
+    refuses(1, 12, "word 0 (get_tag): operand 12 of 12");
+    refuses(1, -1, "operand -1 of 12");
+    refuses(2, 1, "word 0 (get_tag): r1 is of the wrong kind");
+    refuses(6, 9, "word 3 (switch): no instruction begins at word 9");
+    refuses(10, 0, "word 8 (ret): r0 has another type than is expected there");
+    refuses(14, 2, "word 11 (get_field): r0 has no constructor 2");
+    refuses(15, 2, "field 2 of 2");
+    refuses(15, 1, "r3 has another type");
+    refuses(24, 1, "word 21 (extent): axis 1 of r1");
+    refuses(27, 1, "word 25 (dim): operand 1 of 1");
+    refuses(36, 1, "device 1; there is the host alone");
+    refuses(46, 1, "word 45 (invoke_packed): operand 1 of 1");
+    refuses(50, 0, "r0 is of the wrong kind");
+    refuses(54, 1, "r10 has no constructor 1");
+    refuses(65, 0, "'main' has other parameters or results");
+    refuses(79, 2, "operand 2 of 2");
+    refuses(83, 1, "word 80 (tail): r1 has another type");
+}
+
+Test(bytecode, registers_are_read_where_they_are_set_on_every_way)
+{
+    refuses(8 + 2, 3, "word 8 (ret): r3 is read before it is set");
+    refuses(4, 5, "word 3 (switch): r5 is read before it is set");
+    refuses(44, 9, "word 43 (free_storage): r9 is of the wrong kind");
+}
+
+Test(bytecode, code_does_not_run_behind_its_end)
+{
+    program p;
+
+    set_up(&p);
+    p.functions[0].n_words -= 2;
+    cr_assert(!rt_program_check(&p.m, &err));
+    set_up(&p);
+    p.functions[1].n_words = 0;
+    clear();
+    cr_assert(!rt_program_check(&p.m, &err));
+    cr_assert(strstr(err.text, "the code goes on behind its end"), "%s", err.text);
+}
+
+/* ---- refused while it runs ---- */
+
+static void fails(int word, int32_t by, const char *message)
+{
+    program p;
+    float first;
+
+    clear();
+    set_up(&p);
+    p.code[word] = by;
+    tec_module *m = load(&p);
+    cr_assert(m, "%s", err.text);
+    cr_assert(!run(m, 2, 3, &alone, &first), "word %d = %d runs", word, (int)by);
+    cr_assert(strstr(err.text, message), "found: %s\nexpected: %s", err.text, message);
+    tec_module_free(m);
+}
+
+Test(bytecode, what_depends_on_values_is_checked_while_it_runs)
+{
+    fails(6, 11, "p.tecp:3: in 'main': a field of another constructor is read");
+    fails(35, 7, "a tensor of 12 bytes does not fit into 0");
+    fails(40, 5, "a tensor at offset 3 of 12 bytes");
+    fails(48, 6, "p.tecp:5: in 'main': 'x' of add_one: expected f32[n] where n = 12, found f32[3]");
+    fails(51, 1, "a kernel writes where another of its arguments lies");
+    fails(78, 7, "the size is not 0");
+    fails(74, 7, "no way");
+}
+
+/* ---- damage ---- */
+
+/* A small generator of its own: the seed is all that a failure needs. */
+static uint64_t next(uint64_t *s)
+{
+    *s ^= *s << 13;
+    *s ^= *s >> 7;
+    *s ^= *s << 17;
+    return *s;
+}
+
+static int64_t setting(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* Small numbers, since most operands are. */
+static void damage(program *p, uint64_t *s)
+{
+    int n = 1 + (int)(next(s) % 3);
+
+    for (int i = 0; i < n; i++) {
+        int word = (int)(next(s) % BASE_COUNT(main_code));
+
+        switch (next(s) % 4) {
+        case 0: p->code[word] = (int32_t)next(s); break;
+        case 1: p->code[word] += 1 - (int32_t)(next(s) % 3); break;
+        case 2: p->code[word] = p->code[next(s) % BASE_COUNT(main_code)]; break;
+        default: p->code[word] = (int32_t)(next(s) % 30); break;
+        }
+    }
+}
+
+Test(bytecode, damaged_code_is_refused_or_runs_within_its_limits)
+{
+    const tec_program_options limits = {
+        .run = {.threads = 1}, .max_steps = 2000, .max_depth = 50, .max_bytes = 1 << 20};
+    int64_t n = setting("TEC_MUTATIONS", 4000), refused = 0, ran = 0, failed = 0;
+    uint64_t seed = (uint64_t)setting("TEC_MUTATION_SEED", 1);
+
+    for (int64_t i = 0; i < n; i++, seed++) {
+        uint64_t s = seed * 0x9e3779b97f4a7c15u + 1;
+        program p;
+        float first;
+
+        clear();
+        set_up(&p);
+        damage(&p, &s);
+        tec_module *m = load(&p);
+        if (!m) {
+            refused++;
+            continue;
+        }
+        int64_t before = rt_alloc_live();
+        if (run(m, (int)(next(&s) % 4), (int64_t)(next(&s) % 4), &limits, &first))
+            ran++;
+        else
+            failed++;
+        cr_assert_eq(rt_alloc_live(), before, "seed %llu leaks", (unsigned long long)seed);
+        tec_module_free(m);
+    }
+    cr_assert_gt(refused, n / 4);
+    cr_assert_gt(ran, n / 100);
+    cr_assert_gt(failed, n / 1000);
+}
+
+/* The same with any byte of the section: types, counts, names. */
+Test(bytecode, a_damaged_section_is_refused_or_runs_within_its_limits)
+{
+    const tec_program_options limits = {
+        .run = {.threads = 1}, .max_steps = 2000, .max_depth = 50, .max_bytes = 1 << 20};
+    int64_t n = setting("TEC_MUTATIONS", 4000), refused = 0, loaded = 0;
+    uint64_t seed = (uint64_t)setting("TEC_MUTATION_SEED", 1);
+    rt_bytes bytes = {0};
+    program p;
+
+    set_up(&p);
+    cr_assert(rt_module_encode(&p.m, RT_SECTION_PROGRAM, &bytes, &err), "%s", err.text);
+    uint8_t *damaged = malloc(bytes.n);
+    for (int64_t i = 0; i < n; i++, seed++) {
+        uint64_t s = seed * 0x9e3779b97f4a7c15u + 7;
+        rt_arena arena = {0};
+        program other = p;
+        float first;
+
+        memcpy(damaged, bytes.data, bytes.n);
+        for (int k = 1 + (int)(next(&s) % 3); k > 0; k--)
+            damaged[next(&s) % bytes.n] = (uint8_t)(next(&s) % 2 ? next(&s) : next(&s) % 16);
+        clear();
+        tec_module *m = rt_module_decode(&other.m, RT_SECTION_PROGRAM, damaged, bytes.n, &arena, &err)
+                            ? load(&other)
+                            : NULL;
+        if (m) {
+            loaded++;
+            run(m, (int)(next(&s) % 4), (int64_t)(next(&s) % 4), &limits, &first);
+            tec_module_free(m);
+        } else {
+            refused++;
+            cr_assert(err.text[0], "seed %llu: refused without a reason", (unsigned long long)seed);
+        }
+        rt_arena_free(&arena);
+    }
+    free(damaged);
+    rt_bytes_free(&bytes);
+    cr_assert_gt(refused, n / 4);
+    cr_assert_gt(loaded, n / 100);
+}
