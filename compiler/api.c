@@ -1,12 +1,15 @@
 /* compiler/api.c -- the public face of compiler/: include/tec/build.h over compiler/compiler.h. */
 #include "tec/build.h"
 
+#include "base/guard.h"
 #include "compiler/dispatch.h"
 #include "compiler/options.h"
 #include "schedule/sched.h"
 
 /* ---- options ---- */
 
+/* `known` is the target of the schedules, NULL where there are none; the options may only repeat it or choose
+ * the number of threads. Everything absent gets its usual value. */
 bool comp_read_options(tec_context *cx, const tec_build_options *o, const target *known, comp_options *out)
 {
     static const tec_build_options none;
@@ -32,18 +35,21 @@ unsigned comp_write_flags(const tec_build_options *o)
 
 /* ---- schedules to units ---- */
 
+/* A schedule with a refused step would be built as if the step had not been asked for, so it is an error. */
 static bool check_schedule(tec_context *cx, const tec_schedule *s, const tec_schedule *first)
 {
     const target *t = sched_target(s), *other = sched_target(first);
     const ir_program *p = sched_tree(s);
 
     if (sched_error(s)) {
-        base_fail(cx, TEC_INVALID, base_where(cx), "the schedule of '%s' has a step that was refused", p->name);
+        base_fail(cx, TEC_INVALID, base_where(cx), "the schedule of '%s' has a step that was refused",
+                  p->name);
         base_note(cx, (base_loc){0}, "%s", sched_error(s));
         return false;
     }
     if (t && other && target_fingerprint(t) != target_fingerprint(other)) {
-        base_fail(cx, TEC_INVALID, base_where(cx), "'%s' is scheduled for '%s' and '%s' for '%s': one module has one target", p->name,
+        base_fail(cx, TEC_INVALID, base_where(cx),
+                  "'%s' is scheduled for '%s' and '%s' for '%s': one module has one target", p->name,
                   target_text(cx, t), sched_tree(first)->name, target_text(cx, other));
         return false;
     }
@@ -51,7 +57,8 @@ static bool check_schedule(tec_context *cx, const tec_schedule *s, const tec_sch
 }
 
 /* False with an error; without a request it does nothing. */
-static bool add_versions(tec_context *cx, const tec_schedule *s, const tec_build_options *options, comp_unit *u)
+static bool add_versions(tec_context *cx, const tec_schedule *s, const tec_build_options *options,
+                         comp_unit *u)
 {
     if (!options || !options->dispatch)
         return true;
@@ -59,18 +66,25 @@ static bool add_versions(tec_context *cx, const tec_schedule *s, const tec_build
     return u->dispatch != NULL;
 }
 
-static bool make_units(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options, comp_unit *units)
+/* One unit per schedule, with its versions for remainders; names must differ, since they become symbols. */
+static bool make_units(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options,
+                       comp_unit *units)
 {
     base_dict names = {0};
 
     for (int i = 0; i < n; i++) {
-        if (!s[i] || !check_schedule(cx, s[i], s[0]))
+        if (!s || !s[i])
+            return base_fail(cx, TEC_INVALID, base_where(cx), "function %d of %d has no schedule", i, n),
+                   false;
+        if (!check_schedule(cx, s[i], s[0]))
             return false;
-        units[i] = (comp_unit){.name = sched_tree(s[i])->name, .tree = sched_tree(s[i]), .origin = "schedule"};
+        units[i] =
+            (comp_unit){.name = sched_tree(s[i])->name, .tree = sched_tree(s[i]), .origin = "schedule"};
         if (!add_versions(cx, s[i], options, &units[i]))
             return false;
         if (base_dict_has(&names, units[i].name)) {
-            base_fail(cx, TEC_INVALID, base_where(cx), "two functions of one module are named '%s'", units[i].name);
+            base_fail(cx, TEC_INVALID, base_where(cx), "two functions of one module are named '%s'",
+                      units[i].name);
             return false;
         }
         base_dict_put(cx, &names, units[i].name, &units[i]);
@@ -78,16 +92,21 @@ static bool make_units(tec_context *cx, const tec_schedule *const *s, int n, con
     return true;
 }
 
-static comp_code *compile(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options, int text)
+/* Common to modules and texts: `text` says which form is wanted besides the code. */
+static comp_code *compile(tec_context *cx, const tec_schedule *const *s, int n,
+                          const tec_build_options *options, int text)
 {
     comp_unit *units = base_array(cx, comp_unit, n);
     comp_options o;
 
     if (options && options->records)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "a schedule is built as it is: 'records' is for graphs; tec_records_trace gives steps to replay");
+        return base_fail(
+            cx, TEC_INVALID, base_where(cx),
+            "a schedule is built as it is: 'records' is for graphs; tec_records_trace gives steps to replay");
     if (n < 1)
         return base_fail(cx, TEC_INVALID, base_where(cx), "a module needs at least one function");
-    if (base_failed(cx) || !make_units(cx, s, n, options, units) || !comp_read_options(cx, options, sched_target(s[0]), &o))
+    if (base_failed(cx) || !make_units(cx, s, n, options, units) ||
+        !comp_read_options(cx, options, sched_target(s[0]), &o))
         return NULL;
     o.want_lowered = o.lower_only = text == TEC_TEXT_LOWERED;
     o.text = text == TEC_TEXT_LLVM ? "llvm" : text == TEC_TEXT_ASM ? "asm" : NULL;
@@ -96,15 +115,19 @@ static comp_code *compile(tec_context *cx, const tec_schedule *const *s, int n, 
 
 /* ---- the API ---- */
 
-TEC_GIVE tec_module *tec_build_n(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options)
+TEC_GIVE tec_module *tec_build_n(tec_context *cx, const tec_schedule *const *s, int n,
+                                 const tec_build_options *options)
 {
+    BASE_GUARD(cx, NULL);
     comp_code *code = compile(cx, s, n, options, -1);
 
     return code ? comp_load(cx, code, NULL) : NULL;
 }
 
-bool tec_build_file_n(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options, const char *path)
+bool tec_build_file_n(tec_context *cx, const tec_schedule *const *s, int n, const tec_build_options *options,
+                      const char *path)
 {
+    BASE_GUARD(cx, false);
     comp_code *code = compile(cx, s, n, options, -1);
 
     return code && comp_write(cx, code, NULL, path, comp_write_flags(options));
@@ -112,16 +135,19 @@ bool tec_build_file_n(tec_context *cx, const tec_schedule *const *s, int n, cons
 
 TEC_GIVE tec_module *tec_build(const tec_schedule *s, const tec_build_options *options)
 {
+    BASE_GUARD(s ? sched_context(s) : NULL, NULL);
     return s ? tec_build_n(sched_context(s), &s, 1, options) : NULL;
 }
 
 bool tec_build_file(const tec_schedule *s, const tec_build_options *options, const char *path)
 {
+    BASE_GUARD(s ? sched_context(s) : NULL, false);
     return s && tec_build_file_n(sched_context(s), &s, 1, options, path);
 }
 
 const char *tec_build_text(const tec_schedule *s, const tec_build_options *options, tec_text_kind kind)
 {
+    BASE_GUARD(s ? sched_context(s) : NULL, NULL);
     comp_code *code = s ? compile(sched_context(s), &s, 1, options, (int)kind) : NULL;
 
     if (!code)

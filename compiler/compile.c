@@ -1,7 +1,8 @@
 /* compiler/compile.c -- lowers units and generates code of them, in parallel, and collects what came out.
  *
- * Each unit is compiled in a scratch context of its own by whichever thread takes it next; what lasts is copied to the caller's context after
- * all threads ended, in the order of the units, so that neither the result nor the first error depends on how many threads there were.
+ * Each unit is compiled in a scratch context of its own by whichever thread takes it next; what lasts is
+ * copied to the caller's context after all threads ended, in the order of the units, so that neither the
+ * result nor the first error depends on how many threads there were.
  */
 #define _GNU_SOURCE
 #include "compiler/compile.h"
@@ -11,6 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "compiler/describe.h"
 #include "compiler/dispatch.h"
 #include "compiler/generators.h"
@@ -41,12 +43,17 @@ typedef struct {
     pthread_mutex_t log; /* one message at a time reaches the caller's log */
 } work;
 
+static const target *target_of(const comp_unit *u, const comp_options *o)
+{
+    return u->target ? u->target : o->target;
+}
+
 static void forward_log(void *user, int level, const char *text)
 {
     work *w = user;
 
     pthread_mutex_lock(&w->log);
-    base_log(w->cx, level, "%s", text);
+    base_forward_log(w->cx, level, text);
     pthread_mutex_unlock(&w->log);
 }
 
@@ -58,7 +65,8 @@ static const char *body_text(tec_context *cx, const ir_program *p)
     return end ? end : text;
 }
 
-/* Lowers the versions; program[r] becomes the number of the one that remainder r runs. Equal bodies over the same parameters are one. */
+/* Lowers the versions; program[r] becomes the number of the one that remainder r runs. Equal bodies over the
+ * same parameters are one. */
 static bool lower_versions(job *j, const lower_options *o, const comp_dispatch *d, int *program)
 {
     base_dict known = {0};
@@ -90,7 +98,8 @@ static const char **version_symbols(const job *j)
     const char **symbol = base_array(j->scratch, const char *, j->n_lowered);
 
     for (int i = 0; i < j->n_lowered; i++)
-        symbol[i] = i ? base_format(j->scratch, "%s_%d", j->symbol, i) : base_format(j->scratch, "%s_any", j->symbol);
+        symbol[i] =
+            i ? base_format(j->scratch, "%s_%d", j->symbol, i) : base_format(j->scratch, "%s_any", j->symbol);
     return symbol;
 }
 
@@ -103,12 +112,19 @@ static void keep_lowered_text(job *j)
     j->lowered_text = base_text_str(j->scratch, &all);
 }
 
+/* In whichever thread: giving up ends this unit alone, with the error in its scratch context. */
 static void compile_unit(work *w, int k)
 {
     job *j = &w->jobs[k];
+    BASE_GUARD(j->scratch, );
     const comp_options *o = w->options;
     const comp_dispatch *d = w->units[k].dispatch;
-    lower_options lower = {.cx = j->scratch, .target = o->target, .strict = o->strict, .no_verify = o->no_verify, .dump_dir = o->dump_dir};
+    const target *t = target_of(&w->units[k], o);
+    lower_options lower = {.cx = j->scratch,
+                           .target = t,
+                           .strict = o->strict,
+                           .no_verify = o->no_verify,
+                           .dump_dir = o->dump_dir};
     target_codegen_options generate = {
         .symbols = &j->symbol, .texts = (const char *const[]){o->text, NULL}, .keep_denormals = o->strict};
     target_dispatch choose = {.symbol = j->symbol};
@@ -131,12 +147,12 @@ static void compile_unit(work *w, int k)
     if (o->want_lowered)
         keep_lowered_text(j);
     if (!o->lower_only)
-        j->code =
-            comp_codegen(o->target)->generate(j->scratch, j->lowered, j->n_lowered, o->target, &generate);
+        j->code = comp_codegen(t)->generate(j->scratch, j->lowered, j->n_lowered, t, &generate);
     j->done = o->lower_only || j->code;
 }
 
-/* Later units are not begun once one has failed; earlier ones were, so the first failure in order is always found. */
+/* Later units are not begun once one has failed; earlier ones were, so the first failure in order is always
+ * found. */
 static void *work_through(void *arg)
 {
     work *w = arg;
@@ -156,6 +172,7 @@ static int available_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+/* This thread works too, so a failure to start others only makes it slower. */
 static void run_jobs(work *w)
 {
     enum { MAX_THREADS = 64 };
@@ -164,7 +181,8 @@ static void run_jobs(work *w)
 
     if (wanted > w->n)
         wanted = w->n;
-    while (started < wanted - 1 && started < MAX_THREADS && pthread_create(&thread[started], NULL, work_through, w) == 0)
+    while (started < wanted - 1 && started < MAX_THREADS &&
+           pthread_create(&thread[started], NULL, work_through, w) == 0)
         started++;
     work_through(w);
     for (int i = 0; i < started; i++)
@@ -191,7 +209,12 @@ static void open_jobs(work *w)
     }
 }
 
-static const char *keep(tec_context *cx, const char *text)
+static void close_log(void *lock)
+{
+    pthread_mutex_destroy(lock);
+}
+
+static const char *copied(tec_context *cx, const char *text)
 {
     return text ? base_strdup(cx, text) : NULL;
 }
@@ -205,13 +228,15 @@ static const target_code *keep_code(tec_context *cx, const target_code *code, co
     c->symbols = base_copy(cx, symbol, sizeof *symbol);
     c->n = 1;
     c->bytes = base_copy(cx, code->bytes, code->size);
-    c->helpers = keep(cx, code->helpers);
+    c->helpers = copied(cx, code->helpers);
     c->forms = forms;
     for (int i = 0; i < code->n_forms; i++)
-        forms[i] = (target_code_form){code->forms[i].name, keep(cx, code->forms[i].text)};
+        forms[i] = (target_code_form){code->forms[i].name, copied(cx, code->forms[i].text)};
     return c;
 }
 
+/* Copies what job k made into the caller's context, or the first error with a note of the unit that it is
+ * about. */
 static bool collect(work *w, int k, comp_code *out)
 {
     tec_context *cx = w->cx;
@@ -225,13 +250,16 @@ static bool collect(work *w, int k, comp_code *out)
         }
         return false;
     }
+    const target_codegen *codegen = comp_codegen(out->targets[k]);
     out->codes[k] = j->code ? keep_code(cx, j->code, &j->symbol) : NULL;
-    out->lowered[k] = keep(cx, j->lowered_text);
+    out->lowered[k] = copied(cx, j->lowered_text);
     return comp_describe(cx, &w->units[k], j->lowered[0], j->version, j->symbol, &out->functions[k]) &&
-           (!out->codegen->device || !j->code ||
-            comp_describe_launches(cx, w->units[k].tree, j->lowered[0], j->symbol, out->codegen->device, &out->functions[k]));
+           (!codegen->device || !j->code ||
+            comp_describe_launches(cx, w->units[k].tree, j->lowered[0], j->symbol, codegen->device,
+                                   &out->functions[k]));
 }
 
+/* Room for what each unit becomes, and which target each is for. */
 static comp_code *new_code(work *w)
 {
     comp_code *code = base_new(w->cx, comp_code);
@@ -239,6 +267,9 @@ static comp_code *new_code(work *w)
     code->options = *w->options;
     code->codegen = comp_codegen(w->options->target);
     code->n = w->n;
+    code->targets = base_array(w->cx, const target *, w->n);
+    for (int k = 0; k < w->n; k++)
+        code->targets[k] = target_of(&w->units[k], w->options);
     code->codes = base_array(w->cx, const target_code *, w->n);
     code->lowered = base_array(w->cx, const char *, w->n);
     code->functions = base_array(w->cx, rt_function_desc, w->n);
@@ -260,26 +291,49 @@ static const char **feature_names(tec_context *cx, const target *t, int *n)
     return (const char **)names.at;
 }
 
+/* The target of the units that run on the host; NULL: none does. */
+static const target *host_of(const comp_code *code)
+{
+    if (!code->codegen->device)
+        return code->options.target;
+    for (int k = 0; k < code->n; k++)
+        if (!comp_codegen(code->targets[k])->device)
+            return code->targets[k];
+    return NULL;
+}
+
+const target_code **comp_codes(tec_context *cx, const comp_code *code, bool of_device, int *n)
+{
+    const target_code **codes = base_array(cx, const target_code *, code->n);
+
+    *n = 0;
+    for (int k = 0; k < code->n; k++)
+        if ((comp_codegen(code->targets[k])->device != NULL) == of_device)
+            codes[(*n)++] = code->codes[k];
+    return codes;
+}
+
+/* What the loader must know before it loads: target, features that code needs, floating-point mode. */
 static bool describe_module(tec_context *cx, comp_code *code)
 {
-    const target *t = code->options.target;
-    bool device = code->codegen->device;
+    const target *t = code->options.target, *host = host_of(code);
     int n = 0;
-    const char **features = device ? NULL : feature_names(cx, t, &n);
+    const char **features = host ? feature_names(cx, host, &n) : NULL;
 
     code->desc = (rt_module_desc){.target = target_text(cx, t),
-                                  .arch = device ? NULL : target_arch_name(t),
+                                  .arch = host ? target_arch_name(host) : NULL,
                                   .features = features,
                                   .n_features = n,
                                   .flags = code->options.strict ? RT_MODULE_KEEP_DENORMALS : 0,
                                   .producer = base_format(cx, "tec %s", tec_version()),
                                   .functions = code->functions,
                                   .n_functions = code->n};
-    return !device || code->options.lower_only || code->n == 0 || comp_describe_device(cx, code);
+    return !code->codegen->device || code->options.lower_only || code->n == 0 ||
+           comp_describe_device(cx, code);
 }
 
-/* Whether code can be made, in the form of text that is asked for; false with an error. */
-static bool can_generate(tec_context *cx, const comp_options *o)
+/* Of the options' own target; that of the host beside it always has a generator. */
+bool comp_can_generate(tec_context *cx, const comp_options *o)
 {
     const target_codegen *g = comp_codegen(o->target);
     base_text names = {0};
@@ -302,30 +356,52 @@ static bool can_generate(tec_context *cx, const comp_options *o)
     return !o->text;
 }
 
+/* Compiles n units, in any number of threads, with equal results. NULL with the first error in the order of
+ * the units. */
 comp_code *comp_compile(tec_context *cx, const comp_unit *units, int n, const comp_options *o)
 {
     work w = {.cx = cx, .units = units, .options = o, .n = n, .jobs = base_array(cx, job, n)};
     comp_code *code = new_code(&w);
     bool good = true;
+    base_held log;
 
-    if (base_failed(cx) || (n && !o->lower_only && !can_generate(cx, o)))
+    if (base_failed(cx) || (n && !o->lower_only && !comp_can_generate(cx, o)))
         return NULL;
     pthread_mutex_init(&w.log, NULL);
+    base_hold(cx, &log, close_log, &w.log);
     open_jobs(&w);
     run_jobs(&w);
     for (int k = 0; k < n; k++) {
         good = good && collect(&w, k, code);
         tec_context_free(w.jobs[k].scratch);
     }
-    pthread_mutex_destroy(&w.log);
+    base_drop(&log);
     if (!good)
         return NULL;
     return describe_module(cx, code) ? code : NULL;
 }
 
-const char *comp_lowered_text(const comp_code *code, int k) { return code->lowered[k]; }
+bool comp_can_compile(tec_context *cx, const comp_unit *unit, const comp_options *o)
+{
+    job j = {.scratch = base_child(cx), .symbol = "probe"};
+    work w = {.cx = cx, .units = unit, .options = o, .jobs = &j, .n = 1};
+
+    compile_unit(&w, 0);
+    if (!j.done)
+        base_adopt(cx, j.scratch);
+    tec_context_free(j.scratch);
+    return j.done;
+}
+
+const char *comp_lowered_text(const comp_code *code, int k)
+{
+    return code->lowered[k];
+}
 const char *comp_code_text(const comp_code *code, int k)
 {
     return target_code_text(code->codes[k], code->options.text);
 }
-const rt_module_desc *comp_desc(const comp_code *code) { return &code->desc; }
+const rt_module_desc *comp_desc(const comp_code *code)
+{
+    return &code->desc;
+}

@@ -9,7 +9,7 @@
 #include "compiler/compiler.h"
 
 /* version: the lowered versions of u->dispatch, in its order. */
-bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowered, const ir_program *const *version, const char *symbol,
-                   rt_function_desc *out);
+bool comp_describe(tec_context *cx, const comp_unit *u, const ir_program *lowered,
+                   const ir_program *const *version, const char *symbol, rt_function_desc *out);
 
 #endif

@@ -1,4 +1,10 @@
-/* compiler/dim.c -- index expressions as the runtime's dimension code. */
+/* compiler/dim.c -- index expressions as the runtime's dimension code.
+ *
+ *     ceildiv(n, 8) * 64, n being symbol 0    =>    sym 0, const 7, add, const 8, floordiv, const 64, mul
+ *
+ * The code runs on a small stack in the runtime (runtime/dim.h), which has no IR: it computes shapes, offsets
+ * and conditions from the symbols of a call.
+ */
 #include "compiler/compiler.h"
 #include "ir/build.h"
 #include "ir/text.h"
@@ -14,8 +20,11 @@ static bool write(writer *w, const ir_expr *e);
 
 static bool refuse(writer *w, const ir_expr *e)
 {
-    base_fail(w->cx, TEC_UNSUPPORTED, e->loc, "'%s' cannot be worked out when the function is called: sizes may use symbols, integers, + - * // %% min max, "
-              "comparisons and select", ir_expr_text(w->cx, e));
+    base_fail(w->cx, TEC_UNSUPPORTED, e->loc,
+              "'%s' cannot be worked out when the function is called: sizes may use symbols, integers, + - * "
+              "// %% min max, "
+              "comparisons and select",
+              ir_expr_text(w->cx, e));
     return false;
 }
 
@@ -63,6 +72,8 @@ static bool write_select(writer *w, const ir_expr *e)
     return true;
 }
 
+/* Emits operands first, then the operation. Widening casts need nothing, since the stack holds int64. > and
+ * >= are < and <= with swapped operands. */
 static bool write(writer *w, const ir_expr *e)
 {
     if (e->op == IR_INT) {
@@ -71,7 +82,8 @@ static bool write(writer *w, const ir_expr *e)
     }
     if (e->op == IR_VAR)
         return write_symbol(w, e);
-    if (e->op == IR_CAST && !base_is_float(e->dtype) && !base_is_float(e->arg[0]->dtype) && e->dtype.bits >= e->arg[0]->dtype.bits)
+    if (e->op == IR_CAST && !base_is_float(e->dtype) && !base_is_float(e->arg[0]->dtype) &&
+        e->dtype.bits >= e->arg[0]->dtype.bits)
         return write(w, e->arg[0]);
     if (e->op == IR_LIKELY)
         return write(w, e->arg[0]);
@@ -87,10 +99,20 @@ static bool write(writer *w, const ir_expr *e)
         rt_dim_opcode code;
         bool swapped;
     } binary[] = {
-        {IR_ADD, RT_DIM_ADD, false}, {IR_SUB, RT_DIM_SUB, false}, {IR_MUL, RT_DIM_MUL, false},
-        {IR_FLOORDIV, RT_DIM_FLOORDIV, false}, {IR_FLOORMOD, RT_DIM_FLOORMOD, false}, {IR_MIN, RT_DIM_MIN, false},
-        {IR_MAX, RT_DIM_MAX, false}, {IR_EQ, RT_DIM_EQ, false}, {IR_NE, RT_DIM_NE, false}, {IR_LT, RT_DIM_LT, false},
-        {IR_LE, RT_DIM_LE, false}, {IR_GT, RT_DIM_LT, true}, {IR_GE, RT_DIM_LE, true}, {IR_AND, RT_DIM_AND, false},
+        {IR_ADD, RT_DIM_ADD, false},
+        {IR_SUB, RT_DIM_SUB, false},
+        {IR_MUL, RT_DIM_MUL, false},
+        {IR_FLOORDIV, RT_DIM_FLOORDIV, false},
+        {IR_FLOORMOD, RT_DIM_FLOORMOD, false},
+        {IR_MIN, RT_DIM_MIN, false},
+        {IR_MAX, RT_DIM_MAX, false},
+        {IR_EQ, RT_DIM_EQ, false},
+        {IR_NE, RT_DIM_NE, false},
+        {IR_LT, RT_DIM_LT, false},
+        {IR_LE, RT_DIM_LE, false},
+        {IR_GT, RT_DIM_LT, true},
+        {IR_GE, RT_DIM_LE, true},
+        {IR_AND, RT_DIM_AND, false},
         {IR_OR, RT_DIM_OR, false},
     };
     for (int i = 0; i < BASE_COUNT(binary); i++)
@@ -99,6 +121,7 @@ static bool write(writer *w, const ir_expr *e)
     return refuse(w, e);
 }
 
+/* False with an error where an operation has no code or the expression is too long. */
 bool comp_dim(tec_context *cx, const ir_expr *e, const ir_expr *const *symbols, int n, rt_dim *out)
 {
     writer w = {.cx = cx, .symbols = symbols, .n = n};
@@ -108,7 +131,8 @@ bool comp_dim(tec_context *cx, const ir_expr *e, const ir_expr *const *symbols, 
         return false;
     rt_dim d = rt_dim_of(&w.w);
     if (d.n == 0) {
-        base_fail(cx, TEC_UNSUPPORTED, e->loc, "a size has over %d terms: %s", RT_DIM_MAX_WORDS / 2, ir_expr_text(cx, e));
+        base_fail(cx, TEC_UNSUPPORTED, e->loc, "a size has over %d terms: %s", RT_DIM_MAX_WORDS / 2,
+                  ir_expr_text(cx, e));
         return false;
     }
     *out = (rt_dim){base_copy(cx, d.word, (size_t)d.n * sizeof *d.word), d.n};

@@ -1,7 +1,9 @@
-/* compiler/dispatch.c -- residue dispatch: versions of a function for some remainders of a symbolic extent by a tile.
+/* compiler/dispatch.c -- residue dispatch: versions of a function for some remainders of a symbolic extent by
+ * a tile.
  *
- * A version is the definition specialised (te/specialise.c) and scheduled by the same trace; names of loops and blocks follow from the
- * steps alone, so the trace means the same there. How one of them is chosen at run time is targets/llvm/dispatch.c.
+ * A version is the definition specialised (te/specialise.c) and scheduled by the same trace; names of loops
+ * and blocks follow from the steps alone, so the trace means the same there. How one of them is chosen at run
+ * time is targets/llvm/dispatch.c.
  */
 #include "compiler/dispatch.h"
 
@@ -9,13 +11,14 @@
 #include <string.h>
 
 #include "ir/build.h"
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 
 static comp_dispatch *malformed(tec_context *cx, const char *text)
 {
-    return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': expected a symbol and a tile, and remainders if not all: n%%8 or n%%8=0,4",
-                     text);
+    return base_fail(
+        cx, TEC_INVALID, base_where(cx),
+        "dispatch '%s': expected a symbol and a tile, and remainders if not all: n%%8 or n%%8=0,4", text);
 }
 
 /* A number that ends with the text or at `end`; -1: none. Those past all limits are cut to one past them. */
@@ -30,17 +33,22 @@ static int64_t read_number(const char **at, char end)
     return n <= COMP_MAX_MODULUS ? n : COMP_MAX_MODULUS + 1;
 }
 
+/* Adds one remainder of the list; each may stand there once. */
 static bool add_residue(tec_context *cx, comp_dispatch *out, const char *text, int64_t residue)
 {
     if (residue >= out->modulus)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': %lld is no remainder by %lld", text, (long long)residue,
-                         (long long)out->modulus);
+        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': %lld is no remainder by %lld", text,
+                         (long long)residue, (long long)out->modulus);
     for (int i = 0; i < out->n; i++)
         if (out->version[i].residue == residue)
-            return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': the remainder %lld stands there twice", text, (long long)residue);
+            return base_fail(cx, TEC_INVALID, base_where(cx),
+                             "dispatch '%s': the remainder %lld stands there twice", text,
+                             (long long)residue);
     if (out->n == COMP_MAX_VERSIONS)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s' asks for more than %d versions: name the remainders that matter, as in n%%64=0,32",
-                         text, COMP_MAX_VERSIONS);
+        return base_fail(
+            cx, TEC_INVALID, base_where(cx),
+            "dispatch '%s' asks for more than %d versions: name the remainders that matter, as in n%%64=0,32",
+            text, COMP_MAX_VERSIONS);
     out->version[out->n++].residue = residue;
     return true;
 }
@@ -57,7 +65,8 @@ static bool read_text(tec_context *cx, const char *text, const char **symbol, co
     if (out->modulus < 0)
         return malformed(cx, text);
     if (out->modulus < 2 || out->modulus > COMP_MAX_MODULUS)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': a tile is from 2 to %d", text, COMP_MAX_MODULUS);
+        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': a tile is from 2 to %d", text,
+                         COMP_MAX_MODULUS);
     for (int64_t r = 0; !*at && r < out->modulus; r++)
         if (!add_residue(cx, out, text, r))
             return false;
@@ -91,7 +100,8 @@ static const char *quotient_name(tec_context *cx, const ir_program *p, const cha
 }
 
 /* Whether the facts of the definition say that this remainder never comes. */
-static bool excluded(tec_context *cx, const ir_program *p, const ir_expr *symbol, const ir_expr *quotient, const ir_expr *value)
+static bool excluded(tec_context *cx, const ir_program *p, const ir_expr *symbol, const ir_expr *quotient,
+                     const ir_expr *value)
 {
     ir_facts *f = ir_facts_new(cx, NULL);
     int64_t holds;
@@ -103,10 +113,10 @@ static bool excluded(tec_context *cx, const ir_program *p, const ir_expr *symbol
     return false;
 }
 
-/* The symbols in the order of the general tree, the quotient in the place of the symbol: what is called passes them by position. The name
- * tells the version apart in what is printed. */
-static const ir_program *as_version(tec_context *cx, const ir_program *tree, const ir_program *general, int symbol, const ir_expr *quotient,
-                                    int64_t residue)
+/* The symbols in the order of the general tree, the quotient in the place of the symbol: what is called
+ * passes them by position. The name tells the version apart in what is printed. */
+static const ir_program *as_version(tec_context *cx, const ir_program *tree, const ir_program *general,
+                                    int symbol, const ir_expr *quotient, int64_t residue)
 {
     ir_program *out = ir_program_copy(cx, tree);
     const ir_expr **symbols = base_array(cx, const ir_expr *, general->n_symbols);
@@ -119,28 +129,36 @@ static const ir_program *as_version(tec_context *cx, const ir_program *tree, con
     return out;
 }
 
-static bool make_version(tec_context *cx, const te_def *d, const sched *s, comp_dispatch *out, const ir_expr *quotient, comp_version *v)
+/* The definition with symbol = quotient * modulus + residue, scheduled by the same trace. Facts that exclude
+ * the remainder make it an error to ask for. */
+static bool make_version(tec_context *cx, const te_def *d, const sched *s, comp_dispatch *out,
+                         const ir_expr *quotient, comp_version *v)
 {
     const ir_program *general = sched_tree(s);
     const ir_expr *symbol = general->symbols[out->symbol];
     const ir_expr *value = ir_add(cx, ir_mul(cx, quotient, ir_int(cx, out->modulus)), ir_int(cx, v->residue));
 
     if (excluded(cx, general, symbol, quotient, value))
-        return base_fail(cx, TEC_INVALID, d->loc, "the facts of '%s' exclude %s %% %lld == %lld, which dispatch asks for", general->name,
-                         symbol->var.name, (long long)out->modulus, (long long)v->residue);
+        return base_fail(cx, TEC_INVALID, d->loc,
+                         "the facts of '%s' exclude %s %% %lld == %lld, which dispatch asks for",
+                         general->name, symbol->var.name, (long long)out->modulus, (long long)v->residue);
     te_def *special = te_specialise(cx, d, &symbol, &value, 1);
     const ir_program *tree = special ? te_tree(cx, special) : NULL;
-    sched *copy = tree ? sched_new(cx, as_version(cx, tree, general, out->symbol, quotient, v->residue), sched_target(s)) : NULL;
+    sched *copy = tree ? sched_new(cx, as_version(cx, tree, general, out->symbol, quotient, v->residue),
+                                   sched_target(s))
+                       : NULL;
     if (!copy)
         return false;
     sched_use_intrinsics(copy, sched_intrinsics(s));
     if (!sched_replay(copy, "the schedule", sched_trace_text(cx, s)))
-        return base_fail(cx, TEC_INVALID, d->loc, "the version of '%s' for %s %% %lld == %lld cannot be scheduled: %s", general->name,
+        return base_fail(cx, TEC_INVALID, d->loc,
+                         "the version of '%s' for %s %% %lld == %lld cannot be scheduled: %s", general->name,
                          symbol->var.name, (long long)out->modulus, (long long)v->residue, sched_error(copy));
     v->tree = sched_tree(copy);
     return true;
 }
 
+/* text: "n%64=0,32" asks for two versions of a function with the symbol n. NULL with an error. */
 comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *d, const sched *s, const char *text)
 {
     comp_dispatch *out = base_new(cx, comp_dispatch);
@@ -148,12 +166,14 @@ comp_dispatch *comp_dispatch_new(tec_context *cx, const te_def *d, const sched *
     const char *name = NULL;
 
     if (!d)
-        return base_fail(cx, TEC_INVALID, base_where(cx), "dispatch '%s': the schedule was not made from a definition", text);
+        return base_fail(cx, TEC_INVALID, base_where(cx),
+                         "dispatch '%s': the schedule was not made from a definition", text);
     if (!p || !read_text(cx, text, &name, out))
         return NULL;
     out->symbol = find_symbol(p, name);
     if (out->symbol < 0)
-        return base_fail(cx, TEC_INVALID, d->loc, "dispatch '%s': '%s' has no symbol '%s'", text, p->name, name);
+        return base_fail(cx, TEC_INVALID, d->loc, "dispatch '%s': '%s' has no symbol '%s'", text, p->name,
+                         name);
     const ir_expr *quotient = ir_var(cx, quotient_name(cx, p, name), BASE_I64);
     for (int i = 0; i < out->n; i++)
         if (!make_version(cx, d, s, out, quotient, &out->version[i]))

@@ -1,7 +1,8 @@
-/* compiler/flops.c -- how much arithmetic a definition asks for: floating-point operations of each stage's instance times its instances.
+/* compiler/flops.c -- how much arithmetic a definition asks for: floating-point operations of each stage's
+ * instance times its instances.
  *
- * A multiply-add counts two, a math function one. Counted over domains, not over loops: what a schedule recomputes is not more work, and
- * taps on padding count as the direct algorithm counts them.
+ * A multiply-add counts two, a math function one. Counted over domains, not over loops: what a schedule
+ * recomputes is not more work, and taps on padding count as the direct algorithm counts them.
  */
 #include "compiler/compiler.h"
 #include "ir/build.h"
@@ -64,7 +65,8 @@ static bool count_body(ir_walk *w, const ir_stmt *s)
 
 static const ir_expr *body_flops(tec_context *cx, const ir_stmt *s)
 {
-    counter c = {.w = {.expr = count_expr, .stmt = count_body, .cx = cx, .every = true}, .total = ir_int(cx, 0)};
+    counter c = {.w = {.expr = count_expr, .stmt = count_body, .cx = cx, .every = true},
+                 .total = ir_int(cx, 0)};
 
     ir_walk_stmt(&c.w, s);
     return ir_add(cx, c.total, ir_int(cx, c.n));

@@ -15,6 +15,7 @@ const target_codegen *comp_codegen(const target *t)
     return generators[target_kind_number(t)];
 }
 
+/* The words that --emit accepts, from all generators, each once, NULL at the end. */
 const char *const *comp_code_forms(tec_context *cx)
 {
     base_vec all = {0};

@@ -1,5 +1,5 @@
-/* compiler/launches.h -- what a module says about functions of a device: their launches, and the code that
- * has the kernels.
+/* compiler/launches.h -- inside the room: what a module says about functions of a device: their launches,
+ * and the code that has the kernels.
  *
  *     comp_describe_launches(cx, tree, lowered, symbol, "opencl", &function);
  *     comp_describe_device(cx, code);                                        // code->desc.codes

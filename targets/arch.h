@@ -38,9 +38,9 @@ typedef struct {
     const char *vector_operands; /* parts of which a vector multiply-add has one; "": any is one */
     const char *scalar_operands; /* parts of which a vector multiply-add has none */
     const char *stack,
-        *frame; /* parts of a reference to the stack by its pointer, and by the frame pointer */
-    const char *keeps_frame;     /* a part of the instruction that sets the frame pointer */
-    const char *stores; /* how instructions begin that write memory; NULL: the last operand is written */
+        *frame;              /* parts of a reference to the stack by its pointer, and by the frame pointer */
+    const char *keeps_frame; /* a part of the instruction that sets the frame pointer */
+    const char *stores;      /* how instructions begin that write memory; NULL: the last operand is written */
 } target_assembly;
 
 /* What this machine has (targets/native.c). */
@@ -56,10 +56,10 @@ typedef struct target_arch {
     const char *triples; /* how its triples begin: "aarch64- arm64-" */
     const char *triple;  /* of Linux */
     int pointer_bits;
-    int elf_machine;           /* e_machine of its ELF files */
-    const char *plain_cpu; /* LLVM's name of the CPU that brings no feature of its own: code has the features
+    int elf_machine;        /* e_machine of its ELF files */
+    const char *plain_cpu;  /* LLVM's name of the CPU that brings no feature of its own: code has the features
                               of its description alone */
-    const target_cpu *cpus;    /* the first row is meant where a description names no CPU */
+    const target_cpu *cpus; /* the first row is meant where a description names no CPU */
     int n_cpus;
     const char *more_features; /* which -mattr may name, beside those of the CPUs */
     const char *helpers; /* how functions begin that LLVM calls for what has no instruction, beside memcpy and
@@ -80,7 +80,7 @@ const target_arch *target_arch_find(const char *name); /* NULL: none */
 #define TARGET_ARCH(name, component) extern const target_arch target_arch_##name;
 #include "targets/archs.def"
 
-#define TARGET_KIB(n) ((int64_t)(n)*1024)
-#define TARGET_MIB(n) ((int64_t)(n)*1024 * 1024)
+#define TARGET_KIB(n) ((int64_t)(n) * 1024)
+#define TARGET_MIB(n) ((int64_t)(n) * 1024 * 1024)
 
 #endif

@@ -43,7 +43,7 @@ typedef struct {
 
 /* Bits of the kernel's hardware capability words. */
 static const feature_bit feature_bits[] = {
-    {"neon", AT_HWCAP, 12},     {"vfp3", AT_HWCAP, 13},  {"vfp4", AT_HWCAP, 16}, {"fp16", AT_HWCAP, 16},
+    {"neon", AT_HWCAP, 12},      {"vfp3", AT_HWCAP, 13},  {"vfp4", AT_HWCAP, 16}, {"fp16", AT_HWCAP, 16},
     {"hwdiv-arm", AT_HWCAP, 17}, {"hwdiv", AT_HWCAP, 18}, {"crc", AT_HWCAP2, 4},
 };
 

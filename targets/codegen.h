@@ -1,6 +1,7 @@
 /* targets/codegen.h -- the seam between the compiler and what makes code: a code generator is a const struct.
  *
- *     const target_codegen *g = comp_codegen(t);               // compiler/generators.h; a row of targets/kinds.def
+ *     // compiler/generators.h; a row of targets/kinds.def
+ *     const target_codegen *g = comp_codegen(t);
  *     const target_code *code = g->generate(cx, &program, 1, t, NULL);
  *     const void *file = g->link(cx, &code, 1, &size);         // the shared object of a module file, or
  *     void *loaded = g->load(cx, &code, 1);                    // functions of this process
@@ -21,8 +22,8 @@
 
 typedef struct ir_program ir_program; /* ir/ir.h, which this room may not include */
 
-/* A function that runs one of the programs by the remainder of a symbol. The chosen program gets the symbols of
- * the call, with the quotient in the place of that symbol. */
+/* A function that runs one of the programs by the remainder of a symbol. The chosen program gets the symbols
+ * of the call, with the quotient in the place of that symbol. */
 typedef struct {
     const char *symbol; /* of that function */
     int dim;            /* which symbol the remainder is taken of */
@@ -33,7 +34,8 @@ typedef struct {
 typedef struct {
     const char *const *symbols;      /* the name of each program's function; NULL: the programs' names */
     const target_dispatch *dispatch; /* NULL: none */
-    /* Which forms of text to keep beside the bytes, of the generator's `texts`; ends with NULL; NULL: none. */
+    /* Which forms of text to keep beside the bytes, of the generator's `texts`; ends with NULL; NULL:
+     * none. */
     const char *const *texts;
     bool keep_denormals; /* strict floating point: kernels leave the caller's mode as it is */
     bool unoptimised;    /* leave the generator's own optimisation out, for looking at what was generated */
@@ -51,7 +53,8 @@ typedef struct {
     const char *format; /* of the bytes: "elf" is a relocatable object */
     const void *bytes;
     size_t size;
-    /* Functions of the architecture that the bytes call and do not hold, "__aeabi_ldivmod, ..."; NULL: none. */
+    /* Functions of the architecture that the bytes call and do not hold, "__aeabi_ldivmod, ..."; NULL:
+     * none. */
     const char *helpers;
     const target_code_form *forms; /* the texts that were asked for */
     int n_forms;
@@ -68,9 +71,11 @@ typedef struct {
     void *(*load)(tec_context *cx, const target_code *const *codes, int n);
     tec_kernel_fn *(*find)(void *loaded, const char *symbol); /* NULL: no such function */
     void (*unload)(void *loaded);
-    /* The kind of device of runtime/devices.def that runs the code; NULL: the host. Its `link` gives the bytes of one piece of device code, its
-     * `load`, `find` and `unload` are NULL: the functions are lists of launches (lower/launches.h). Kernels are called SYMBOL_NUMBER. */
+    /* The kind of device of runtime/devices.def that runs the code; NULL: the host. Its `link` gives the
+     * bytes of one piece of device code, its `load`, `find` and `unload` are NULL: the functions are lists of
+     * launches (lower/launches.h). Kernels are called SYMBOL_NUMBER. */
     const char *device;
+    int device_format; /* of that piece: an rt_code_format of runtime/format.h */
 } target_codegen;
 
 /* Of a kind that has no generator: all its fields are NULL. */

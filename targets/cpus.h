@@ -29,6 +29,7 @@ typedef struct {
     const char *kind, *name; /* "cuda", "sm_90" */
     int max_threads, warp_size;
     int64_t shared_bytes, register_bytes;
+    bool no_f64; /* it cannot compute in doubles */
 } target_device;
 extern const target_device target_devices[];
 extern const int target_n_devices;

@@ -1,20 +1,22 @@
 /* targets/devices.c -- the table of GPUs and accelerators; the first row of a kind is its default.
  *
- * shared_bytes is the most that one block may ask for, register_bytes the register file of one multiprocessor.
+ * shared_bytes is the most that one block may ask for, register_bytes the register file of one
+ * multiprocessor.
  */
 #include "targets/cpus.h"
 
 enum { KIB = 1024 };
 
 const target_device target_devices[] = {
-    {"cuda", "sm_70", 1024, 32, 96 * KIB, 256 * KIB},
-    {"cuda", "sm_75", 1024, 32, 64 * KIB, 256 * KIB},
-    {"cuda", "sm_80", 1024, 32, 163 * KIB, 256 * KIB},
-    {"cuda", "sm_86", 1024, 32, 99 * KIB, 256 * KIB},
-    {"cuda", "sm_89", 1024, 32, 99 * KIB, 256 * KIB},
-    {"cuda", "sm_90", 1024, 32, 227 * KIB, 256 * KIB},
-    {"opencl", "generic", 256, 1, 32 * KIB, 64 * KIB},
-    {"opencl", "mali", 256, 16, 32 * KIB, 64 * KIB},
-    {"vdla", "pynq", 0, 0, 0, 0},
+    {"cuda", "sm_80", 1024, 32, 163 * KIB, 256 * KIB, false},
+    {"cuda", "sm_70", 1024, 32, 96 * KIB, 256 * KIB, false},
+    {"cuda", "sm_75", 1024, 32, 64 * KIB, 256 * KIB, false},
+    {"cuda", "sm_86", 1024, 32, 99 * KIB, 256 * KIB, false},
+    {"cuda", "sm_89", 1024, 32, 99 * KIB, 256 * KIB, false},
+    {"cuda", "sm_90", 1024, 32, 227 * KIB, 256 * KIB, false},
+    {"opencl", "generic", 256, 1, 32 * KIB, 64 * KIB, false},
+    {"opencl", "mali", 256, 16, 32 * KIB, 64 * KIB, true},
+    {"opencl", "pocl", 256, 1, 256 * KIB, 64 * KIB, false},
+    {"vdla", "pynq", 0, 0, 0, 0, true},
 };
 const int target_n_devices = BASE_COUNT(target_devices);

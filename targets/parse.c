@@ -1,8 +1,8 @@
 /* targets/parse.c -- from text to a complete description, and back.
  *
- * A CPU description starts from a row of the table of CPUs; -mattr adds and removes features, and what follows from the features
- * (vector width, registers) is derived, so that nothing can disagree. The canonical text is the row's name plus what differs
- * from the row.
+ * A CPU description starts from a row of the table of CPUs; -mattr adds and removes features, and what
+ * follows from the features (vector width, registers) is derived, so that nothing can disagree. The canonical
+ * text is the row's name plus what differs from the row.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ typedef struct {
     tec_context *cx;
     const char *text;
     const target_kind *kind;
-    const char *triple, *cpu, *attributes, *device;
+    const char *triple, *cpu, *attributes, *device, *host;
     int64_t num_cores, l1, l2, l3;
     bool failed;
 } words;
@@ -42,14 +42,18 @@ static const option cpu_options[] = {
 static option option_at(const target_kind *kind, int i)
 {
     option device = {kind->option, TEXT(device), kind->wants};
+    static const option host = {"-host", TEXT(host), "the CPU beside the device, as -mcpu takes it"};
     if (kind->features & TARGET_CPU)
         return i < BASE_COUNT(cpu_options) ? cpu_options[i] : (option){0};
-    return i == 0 ? device : (option){0};
+    if (!kind->option)
+        i++;
+    return i == 0 ? device : i == 1 && kind->features & TARGET_THREADS ? host : (option){0};
 }
 
 static void complain(words *w, const char *what, const char *word, const char *exists)
 {
-    base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': unknown %s '%s'; there are %s", w->text, what, word, exists);
+    base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': unknown %s '%s'; there are %s", w->text, what,
+              word, exists);
     w->failed = true;
 }
 
@@ -87,6 +91,7 @@ static const char *kind_names(tec_context *cx)
     return base_text_str(cx, &list);
 }
 
+/* Stores the value of an option where its row of the table says: a text, or a positive number. */
 static void set_option(words *w, const option *o, const char *value)
 {
     if (o->text) {
@@ -97,13 +102,15 @@ static void set_option(words *w, const option *o, const char *value)
     errno = 0;
     long long n = strtoll(value, &end, 10);
     if (errno || *end || end == value || n <= 0) {
-        base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, found '%s'", w->text, o->name, o->what, value);
+        base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': %s wants %s, found '%s'", w->text, o->name,
+                  o->what, value);
         w->failed = true;
         return;
     }
     *(int64_t *)((char *)w + o->number - 1) = n;
 }
 
+/* One word NAME=VALUE of a target's text. The message about an unknown option lists those of the kind. */
 static void read_option(words *w, const char *word)
 {
     const char *value = strchr(word, '=');
@@ -134,6 +141,7 @@ static const char *feature_names(tec_context *cx, const base_vec *known)
     return base_text_str(cx, &list);
 }
 
+/* -mattr=+a,-b: the features on top of the CPU's row, and those taken away from it. */
 static void apply_attributes(words *w, const target_arch *arch, base_vec *on, base_vec *off)
 {
     base_vec known = target_known_features(w->cx, arch);
@@ -141,8 +149,8 @@ static void apply_attributes(words *w, const target_arch *arch, base_vec *on, ba
         size_t n = strcspn(p, ",");
         const char *word = base_strndup(w->cx, p, n);
         if ((word[0] != '+' && word[0] != '-') || !word[1]) {
-            base_fail(w->cx, TEC_INVALID, (base_loc){0}, "target '%s': -mattr wants features as +a,-b, found '%s'", w->text,
-                      word);
+            base_fail(w->cx, TEC_INVALID, (base_loc){0},
+                      "target '%s': -mattr wants features as +a,-b, found '%s'", w->text, word);
             w->failed = true;
             return;
         }
@@ -162,7 +170,8 @@ static const char *feature_text(tec_context *cx, const base_vec *on, const base_
     base_text t = {0};
     for (int i = 0, j = 0; i < on->n || j < off->n;) {
         bool plus = j == off->n || (i < on->n && strcmp(on->at[i], off->at[j]) < 0);
-        base_addf(cx, &t, "%s%c%s", t.n ? "," : "", plus ? '+' : '-', (const char *)(plus ? on->at[i++] : off->at[j++]));
+        base_addf(cx, &t, "%s%c%s", t.n ? "," : "", plus ? '+' : '-',
+                  (const char *)(plus ? on->at[i++] : off->at[j++]));
     }
     return base_text_str(cx, &t);
 }
@@ -224,6 +233,8 @@ static const target_cpu *choose_cpu(words *w, const target_arch **arch)
     return cpu;
 }
 
+/* A complete description: the row of the CPU, the user's changes, and what follows from both (vector width,
+ * registers). */
 static target *make_cpu(words *w, const target_arch *arch, const target_cpu *cpu)
 {
     base_vec on = target_cpu_features(w->cx, arch, cpu), off = {0};
@@ -268,6 +279,7 @@ static const target_cpu *nearest_row(tec_context *cx, const target_machine *m)
     return best;
 }
 
+/* This machine as the nearest row of the table plus what it has besides. Options that the user gave win. */
 static target *make_native(words *w)
 {
     target_machine m = target_this_machine(w->cx);
@@ -310,9 +322,13 @@ static const target *make_device(words *w, const target_kind *kind)
         complain(w, "device", w->device, base_text_str(w->cx, &names));
         return NULL;
     }
+    const target *host = w->host ? target_parse(w->cx, base_format(w->cx, "llvm -mcpu=%s", w->host)) : NULL;
+    if (w->host && !host)
+        return NULL;
     target *t = base_new(w->cx, target);
     *t = (target){.kind = kind,
                   .offers = kind->features,
+                  .host = host,
                   .triple = "",
                   .cpu = found->name,
                   .features = "",
@@ -320,7 +336,8 @@ static const target *make_device(words *w, const target_kind *kind)
                   .max_threads = found->max_threads,
                   .warp_size = found->warp_size,
                   .shared_bytes = found->shared_bytes,
-                  .register_bytes = found->register_bytes};
+                  .register_bytes = found->register_bytes,
+                  .no_f64 = found->no_f64};
     return t;
 }
 
@@ -335,6 +352,7 @@ static const char *next_word(tec_context *cx, const char **p)
     return word;
 }
 
+/* From a text such as "llvm -mcpu=skylake-avx512 -num-cores=4". NULL with an error that quotes the text. */
 const target *target_parse(tec_context *cx, const char *text)
 {
     if (!text)
@@ -402,6 +420,8 @@ bool target_is_cpu_with(const target *t, const char *arch, const char *feature, 
     return !feature || target_has(t, feature) || (or_feature && target_has(t, or_feature));
 }
 
+/* Leaves out what the CPU's row says already, so that equal targets have equal texts whatever the user wrote.
+ */
 const char *target_text(tec_context *cx, const target *t)
 {
     base_text out = {0};
@@ -409,6 +429,8 @@ const char *target_text(tec_context *cx, const target *t)
     if (!target_offers(t, TARGET_CPU)) {
         if (t->kind->option)
             base_addf(cx, &out, " %s=%s", t->kind->option, t->cpu);
+        if (t->host)
+            base_addf(cx, &out, " -host=%s", t->host->cpu);
         return base_text_str(cx, &out);
     }
     const target_cpu *cpu = target_cpu_of(t->arch, t->cpu);
@@ -427,6 +449,11 @@ const char *target_text(tec_context *cx, const target *t)
     return base_text_str(cx, &out);
 }
 
+const target *target_host(tec_context *cx, const target *t)
+{
+    return target_offers(t, TARGET_HOST) ? t : t->host ? t->host : target_native(cx);
+}
+
 uint64_t target_fingerprint(const target *t)
 {
     const char *parts[] = {t->kind->name, t->triple, t->cpu, t->features};
@@ -436,6 +463,7 @@ uint64_t target_fingerprint(const target *t)
     return h;
 }
 
+/* Why code for the target cannot run on this machine, in a sentence; NULL where it can. */
 const char *target_unfit(tec_context *cx, const target *t)
 {
     if (!target_offers(t, TARGET_CPU))

@@ -18,8 +18,8 @@ typedef struct target target;
 /* What a kind of target has, and its code generator takes: the rows of targets/kinds.def. Who schedules,
  * lowers or tunes asks for a feature. */
 typedef enum {
-    /* Code is functions of tec/kernel.h that a CPU calls: parallel loops run on its pool, memory is its stack and
-     * a workspace. */
+    /* Code is functions of tec/kernel.h that a CPU calls: parallel loops run on its pool, memory is its stack
+     * and a workspace. */
     TARGET_HOST = 1 << 0,
     TARGET_CPU = 1 << 1,     /* described by -mcpu and by features of an architecture */
     TARGET_FLOATS = 1 << 2,  /* arithmetic on floating-point numbers */
@@ -38,10 +38,11 @@ typedef enum {
 struct target {
     const struct target_kind *kind; /* for the rooms targets/ and below it */
     unsigned offers;                /* the kind's target_feature */
-    const char *triple; /* "x86_64-linux-gnu" */
+    const char *triple;             /* "x86_64-linux-gnu" */
     const struct target_arch *arch; /* for the rooms targets/ and below it; NULL: not a CPU */
-    const char *cpu;    /* LLVM's name of the CPU, or of the level */
-    /* LLVM's feature text, explicit and complete for the kernels: "+avx2,+fma,...,-avx512f"; sorted by name. */
+    const char *cpu;                /* LLVM's name of the CPU, or of the level */
+    /* LLVM's feature text, explicit and complete for the kernels: "+avx2,+fma,...,-avx512f"; sorted by
+     * name. */
     const char *features;
     int num_cores; /* threads to schedule for */
     bool native;   /* code for it runs here */
@@ -57,12 +58,19 @@ struct target {
     /* GPU */
     int max_threads, warp_size;
     int64_t shared_bytes, register_bytes;
+    bool no_f64; /* the device cannot compute in doubles */
+
+    /* of a device: the CPU beside it, as -host names it; NULL: this machine's, or it is a CPU itself */
+    const struct target *host;
 };
 
 const target *target_parse(tec_context *cx, const char *text);
 const target *target_native(tec_context *cx);
+/* What runs on the host where t is a device; t itself where it is a CPU. */
+const target *target_host(tec_context *cx, const target *t);
 const char *target_text(tec_context *cx, const target *t);
-uint64_t target_fingerprint(const target *t); /* of what decides the generated code */
+uint64_t
+target_fingerprint(const target *t); /* of what decides the generated code; not of the host beside it */
 
 /* Why code for t cannot run on this machine, naming both and the missing features; NULL where it can. */
 const char *target_unfit(tec_context *cx, const target *t);

@@ -1,9 +1,9 @@
 /* targets/llvm/alias.c -- what never overlaps, told to LLVM as alias scopes.
  *
- * Each buffer belongs to a class; accesses of different classes never overlap. Parameters share a class where their alias class
- * (not 0) is the same. Temporaries that a plan put on the same bytes of a workspace share one, even though they live at
- * different times: otherwise LLVM could move a store of the second before a load of the first. Local buffers lie on the stack
- * and need no help.
+ * Each buffer belongs to a class; accesses of different classes never overlap. Parameters share a class where
+ * their alias class (not 0) is the same. Temporaries that a plan put on the same bytes of a workspace share
+ * one, even though they live at different times: otherwise LLVM could move a store of the second before a
+ * load of the first. Local buffers lie on the stack and need no help.
  */
 #include <string.h>
 
@@ -12,7 +12,8 @@
 #include "ir/build.h"
 #include "ir/walk.h"
 
-/* A buffer, the bytes that it takes of a workspace (kind 1 or 2; 0: none), and the first member of its class. */
+/* A buffer, the bytes that it takes of a workspace (kind 1 or 2; 0: none), and the first member of its
+ * class. */
 typedef struct {
     const ir_buffer *buffer;
     int kind, leader;
@@ -30,13 +31,6 @@ static bool collect(ir_walk *w, const ir_stmt *s)
     if (s->kind == IR_ALLOCATE && s->allocate.buffer->scope != IR_LOCAL)
         base_push(w->cx, &c->allocations, s);
     return true;
-}
-
-static bool no_expressions(ir_walk *w, const ir_expr *e)
-{
-    (void)w;
-    (void)e;
-    return false;
 }
 
 /* A size that is no constant reaches to the end. */
@@ -94,6 +88,8 @@ static LLVMMetadataRef node(llvm_gen *g, const char *text, LLVMMetadataRef domai
     return LLVMMDNodeInContext2(g->c, parts, domain ? 2 : 1);
 }
 
+/* One scope per class of buffers. An access is in the scope of its class and declared not to alias the scopes
+ * of all others. */
 static void make_lists(llvm_gen *g, member *m, int n)
 {
     LLVMMetadataRef domain = node(g, g->symbol, NULL), *scope = base_array(g->cx, LLVMMetadataRef, n);
@@ -114,7 +110,7 @@ static void make_lists(llvm_gen *g, member *m, int n)
 
 void llvm_alias_scopes(llvm_gen *g)
 {
-    collector c = {.walk = {.cx = g->cx, .expr = no_expressions, .stmt = collect}};
+    collector c = {.walk = {.cx = g->cx, .expr = ir_skip_expr, .stmt = collect}};
     int n = 0;
     ir_walk_stmt(&c.walk, g->p->body);
     member *m = base_array(g->cx, member, g->p->n_params + c.allocations.n);

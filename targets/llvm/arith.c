@@ -61,15 +61,21 @@ static LLVMValueRef fused(llvm_gen *g, LLVMValueRef *v)
 {
     LLVMTypeRef type = LLVMTypeOf(v[0]);
     if (!g->t->has_fma)
-        return BASE_BUG(g->cx, "a fused multiply-add reached code generation for '%s', which has none", g->t->cpu);
+        return BASE_BUG(g->cx, "a fused multiply-add reached code generation for '%s', which has none",
+                        g->t->cpu);
     return llvm_intrinsic(g, "llvm.fma", &type, 1, v, 3);
 }
 
 static const char *rounding(ir_op op)
 {
-    return op == IR_FLOOR ? "llvm.floor" : op == IR_CEIL ? "llvm.ceil" : op == IR_TRUNC ? "llvm.trunc" : "llvm.roundeven";
+    return op == IR_FLOOR   ? "llvm.floor"
+           : op == IR_CEIL  ? "llvm.ceil"
+           : op == IR_TRUNC ? "llvm.trunc"
+                            : "llvm.roundeven";
 }
 
+/* `v` are the operands in their own width; 16-bit floats were widened before. Functions such as exp do not
+ * come here: lower/ writes them out. */
 static LLVMValueRef float_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef *v)
 {
     LLVMTypeRef type = LLVMTypeOf(v[0]);
@@ -91,7 +97,9 @@ static LLVMValueRef float_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef 
     case IR_ROUND: return llvm_intrinsic1(g, rounding(e->op), type, v[0]);
     case IR_SQRT: return llvm_intrinsic1(g, "llvm.sqrt", type, v[0]);
     case IR_COPYSIGN: return llvm_intrinsic2(g, "llvm.copysign", type, v[0], v[1]);
-    default: return BASE_BUG(g->cx, "the operation '%s' reached code generation; it must be expanded before", ir_ops[e->op].text);
+    default:
+        return BASE_BUG(g->cx, "the operation '%s' reached code generation; it must be expanded before",
+                        ir_ops[e->op].text);
     }
 }
 
@@ -101,9 +109,12 @@ static LLVMValueRef compare(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMV
 {
     base_dtype t = e->arg[0]->dtype;
     int k = e->op - IR_EQ; /* EQ, NE, LT, LE, GT, GE */
-    static const LLVMRealPredicate of_floats[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
-    static const LLVMIntPredicate of_signed[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
-    static const LLVMIntPredicate of_unsigned[] = {LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
+    static const LLVMRealPredicate of_floats[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+                                                  LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+    static const LLVMIntPredicate of_signed[] = {LLVMIntEQ,  LLVMIntNE,  LLVMIntSLT,
+                                                 LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
+    static const LLVMIntPredicate of_unsigned[] = {LLVMIntEQ,  LLVMIntNE,  LLVMIntULT,
+                                                   LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
     if (base_is_float(t))
         return LLVMBuildFCmp(g->b, of_floats[k], llvm_widen(g, t, a), llvm_widen(g, t, b), "");
     return LLVMBuildICmp(g->b, base_is_signed(t) ? of_signed[k] : of_unsigned[k], a, b, "");
@@ -140,6 +151,7 @@ static LLVMValueRef on_floats(llvm_gen *g, const ir_expr *e, LLVMValueRef *v)
     return result ? llvm_narrow(g, e->dtype, result) : NULL;
 }
 
+/* An operation of the table: operands first, then by the type of the result. */
 LLVMValueRef llvm_operation(llvm_gen *g, const ir_expr *e)
 {
     LLVMValueRef v[3] = {NULL, NULL, NULL};

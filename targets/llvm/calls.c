@@ -1,12 +1,13 @@
-/* targets/llvm/calls.c -- calls: the table of intrinsics that have instructions, and extern functions through the environment.
+/* targets/llvm/calls.c -- calls: the table of intrinsics that have instructions, and extern functions through
+ * the environment.
  *
- * An extern function NAME is a C function that is imported (import.c) or else one that the environment knows. Its parameters are the
- * operands in their order: a buffer as a pointer to the element at the operand's offset, others as the C types of their dtypes (bool: uint8_t; float16 and
- * bfloat16: uint16_t); its result is of the C type of the call's dtype. A vector call is one call for each lane under
- * evaluation.
+ * An extern function NAME is a C function that is imported (import.c) or else one that the environment knows.
+ * Its parameters are the operands in their order: a buffer as a pointer to the element at the operand's
+ * offset, others as the C types of their dtypes (bool: uint8_t; float16 and bfloat16: uint16_t); its result
+ * is of the C type of the call's dtype. A vector call is one call for each lane under evaluation.
  *
- * In a call's operands the element offsets of its buffers stand where the parameters of its meaning are buffers; without a
- * meaning, first.
+ * In a call's operands the element offsets of its buffers stand where the parameters of its meaning are
+ * buffers; without a meaning, first.
  */
 #include <ctype.h>
 #include <string.h>
@@ -33,8 +34,8 @@ static LLVMValueRef emit_prefetch(llvm_gen *g, const ir_expr *e, LLVMValueRef *v
     LLVMTypeRef type = g->ptr;
     if (!ir_is_int(e->call.arg[1], &locality) || locality < 0 || locality > 3)
         return base_fail(g->cx, TEC_INVALID, e->loc, "prefetch wants a constant locality from 0 to 3");
-    LLVMValueRef args[] = {v[0], LLVMConstInt(g->i32, 0, 0), LLVMConstInt(g->i32, (unsigned long long)locality, 0),
-                           LLVMConstInt(g->i32, 1, 0)};
+    LLVMValueRef args[] = {v[0], LLVMConstInt(g->i32, 0, 0),
+                           LLVMConstInt(g->i32, (unsigned long long)locality, 0), LLVMConstInt(g->i32, 1, 0)};
     llvm_intrinsic(g, "llvm.prefetch", &type, 1, args, 4);
     return LLVMConstInt(g->i32, 0, 0);
 }
@@ -45,7 +46,8 @@ static LLVMValueRef emit_vpdpbusd(llvm_gen *g, const ir_expr *e, LLVMValueRef *v
     int lanes = e->dtype.lanes;
     LLVMTypeRef type = LLVMVectorType(g->i32, (unsigned)lanes);
     const char *name = base_format(g->cx, "llvm.x86.avx512.vpdpbusd.%d", lanes * 32);
-    LLVMValueRef args[] = {v[0], LLVMBuildBitCast(g->b, v[1], type, ""), LLVMBuildBitCast(g->b, v[2], type, "")};
+    LLVMValueRef args[] = {v[0], LLVMBuildBitCast(g->b, v[1], type, ""),
+                           LLVMBuildBitCast(g->b, v[2], type, "")};
     bool wide = target_has(g->t, "avx512vnni");
     if (lanes != 4 && lanes != 8 && !(lanes == 16 && wide))
         return base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' has 4%s lanes on '%s', found %d", e->call.name,
@@ -57,8 +59,10 @@ static LLVMValueRef emit_arm_dot(llvm_gen *g, const ir_expr *e, LLVMValueRef *v)
 {
     int lanes = e->dtype.lanes;
     if (lanes != 4 && lanes != 2)
-        return base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' has 2 or 4 lanes, found %d", e->call.name, lanes);
-    LLVMTypeRef types[] = {LLVMVectorType(g->i32, (unsigned)lanes), LLVMVectorType(g->i8, (unsigned)lanes * 4)};
+        return base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' has 2 or 4 lanes, found %d", e->call.name,
+                         lanes);
+    LLVMTypeRef types[] = {LLVMVectorType(g->i32, (unsigned)lanes),
+                           LLVMVectorType(g->i8, (unsigned)lanes * 4)};
     const char *name = strstr(e->call.name, "udot") ? "llvm.aarch64.neon.udot" : "llvm.aarch64.neon.sdot";
     return llvm_intrinsic(g, name, types, 2, v, 3);
 }
@@ -75,7 +79,8 @@ static const intrinsic *find_intrinsic(const char *name)
 {
     for (int i = 0; i < BASE_COUNT(intrinsics); i++) {
         size_t n = strlen(intrinsics[i].name);
-        if (strncmp(intrinsics[i].name, name, n) == 0 && (!name[n] || (name[n] == '.' && isdigit((unsigned char)name[n + 1]))))
+        if (strncmp(intrinsics[i].name, name, n) == 0 &&
+            (!name[n] || (name[n] == '.' && isdigit((unsigned char)name[n + 1]))))
             return &intrinsics[i];
     }
     return NULL;
@@ -84,14 +89,14 @@ static const intrinsic *find_intrinsic(const char *name)
 static bool fits(llvm_gen *g, const ir_expr *e, const intrinsic *row)
 {
     if (e->call.n != row->n_args || e->call.n_buffers != row->n_buffers) {
-        base_fail(g->cx, TEC_INVALID, e->loc, "'%s' takes %d operands, %d of them buffers; found %d and %d", row->name,
-                  row->n_args, row->n_buffers, e->call.n, e->call.n_buffers);
+        base_fail(g->cx, TEC_INVALID, e->loc, "'%s' takes %d operands, %d of them buffers; found %d and %d",
+                  row->name, row->n_args, row->n_buffers, e->call.n, e->call.n_buffers);
         return false;
     }
     if (target_is_cpu_with(g->t, row->arch, row->feature, row->or_feature))
         return true;
-    base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' needs an %s CPU with %s; the target is '%s'", row->name, row->arch,
-              row->feature ? row->feature : "nothing more", target_text(g->cx, g->t));
+    base_fail(g->cx, TEC_UNSUPPORTED, e->loc, "'%s' needs an %s CPU with %s; the target is '%s'", row->name,
+              row->arch, row->feature ? row->feature : "nothing more", target_text(g->cx, g->t));
     return false;
 }
 
@@ -140,6 +145,8 @@ static LLVMValueRef lane_of(llvm_gen *g, LLVMValueRef v, int k)
     return vector ? LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, (unsigned long long)k, 0), "") : v;
 }
 
+/* Calls an extern function for lane k. Its C type follows from the operands; an imported function must have
+ * just that type. */
 static LLVMValueRef call_lane(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLVMValueRef *v, int k)
 {
     LLVMTypeRef *types = base_array(g->cx, LLVMTypeRef, e->call.n);
@@ -151,7 +158,8 @@ static LLVMValueRef call_lane(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLV
         types[i] = LLVMTypeOf(args[i]);
     }
     base_dtype one = base_dtype_lanes(e->dtype, 1);
-    LLVMTypeRef result = base_is_bool(one) ? g->i8 : llvm_type(g, one), type = LLVMFunctionType(result, types, (unsigned)e->call.n, 0);
+    LLVMTypeRef result = base_is_bool(one) ? g->i8 : llvm_type(g, one),
+                type = LLVMFunctionType(result, types, (unsigned)e->call.n, 0);
     if (LLVMIsAFunction(f) && !llvm_imported_fits(g, e, f, type))
         return LLVMConstNull(llvm_type(g, one));
     LLVMValueRef r = LLVMBuildCall2(g->b, type, f, args, (unsigned)e->call.n, "");
@@ -161,23 +169,27 @@ static LLVMValueRef call_lane(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLV
 }
 
 /* A lane that is off is not called; its value is 0. */
-static LLVMValueRef call_if(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLVMValueRef *v, int k, LLVMValueRef on)
+static LLVMValueRef call_if(llvm_gen *g, const ir_expr *e, LLVMValueRef f, LLVMValueRef *v, int k,
+                            LLVMValueRef on)
 {
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), call = llvm_block(g, "call"), after = llvm_block(g, "called");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), call = llvm_block(g, "call"),
+                      after = llvm_block(g, "called");
     LLVMBuildCondBr(g->b, on, call, after);
     LLVMPositionBuilderAtEnd(g->b, call);
     LLVMValueRef r = call_lane(g, e, f, v, k);
     LLVMBuildBr(g->b, after);
     LLVMPositionBuilderAtEnd(g->b, after);
     LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(r), "");
-    LLVMAddIncoming(phi, (LLVMValueRef[]){LLVMConstNull(LLVMTypeOf(r)), r}, (LLVMBasicBlockRef[]){before, call}, 2);
+    LLVMAddIncoming(phi, (LLVMValueRef[]){LLVMConstNull(LLVMTypeOf(r)), r},
+                    (LLVMBasicBlockRef[]){before, call}, 2);
     return phi;
 }
 
 static LLVMValueRef call_extern(llvm_gen *g, const ir_expr *e, LLVMValueRef *v)
 {
     LLVMValueRef own = LLVMGetNamedFunction(g->m, e->call.name);
-    LLVMValueRef f = own && !LLVMIsDeclaration(own) ? own : find_extern(g, e->call.name), mask = llvm_mask_for(g, e->dtype.lanes), all = NULL;
+    LLVMValueRef f = own && !LLVMIsDeclaration(own) ? own : find_extern(g, e->call.name),
+                 mask = llvm_mask_for(g, e->dtype.lanes), all = NULL;
     if (e->dtype.lanes == 1)
         return mask ? call_if(g, e, f, v, 0, mask) : call_lane(g, e, f, v, 0);
     all = LLVMGetPoison(llvm_type(g, e->dtype));

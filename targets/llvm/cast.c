@@ -1,9 +1,9 @@
 /* targets/llvm/cast.c -- conversions between dtypes.
  *
- * float -> int truncates, saturates and takes NaN to 0. The value is first brought into the range that converts (NaN to 0), so
- * that LLVM's conversion, which is undefined outside, is never outside; where the largest int is no float, values beyond the
- * largest float below it are replaced afterwards. To a 16-bit float from a wider one rounds twice unless the first step keeps
- * what the second needs: it rounds to odd.
+ * float -> int truncates, saturates and takes NaN to 0. The value is first brought into the range that
+ * converts (NaN to 0), so that LLVM's conversion, which is undefined outside, is never outside; where the
+ * largest int is no float, values beyond the largest float below it are replaced afterwards. To a 16-bit
+ * float from a wider one rounds twice unless the first step keeps what the second needs: it rounds to odd.
  */
 #include <math.h>
 
@@ -25,6 +25,8 @@ static LLVMValueRef clamp(llvm_gen *g, LLVMValueRef v, double low, double high)
     return LLVMBuildSelect(g->b, LLVMBuildFCmp(g->b, LLVMRealOLT, v, hi, ""), v, hi, "");
 }
 
+/* For integers narrower than 32 bits the conversion goes through 32 bits: the clamp has made the value fit.
+ * `limit` is 2^bits, which is a float, while 2^bits - 1 may be none. */
 static LLVMValueRef float_to_int(llvm_gen *g, base_dtype from, base_dtype to, LLVMValueRef v)
 {
     bool is_signed = base_is_signed(to), is_double = from.bits == 64;
@@ -35,7 +37,8 @@ static LLVMValueRef float_to_int(llvm_gen *g, base_dtype from, base_dtype to, LL
     bool direct_unsigned = !is_signed && to.bits > 32;
     LLVMValueRef in = clamp(g, v, is_signed ? -limit : 0, high);
     LLVMTypeRef type = like(wide == 64 ? g->i64 : g->i32, v);
-    LLVMValueRef out = direct_unsigned ? LLVMBuildFPToUI(g->b, in, type, "") : LLVMBuildFPToSI(g->b, in, type, "");
+    LLVMValueRef out =
+        direct_unsigned ? LLVMBuildFPToUI(g->b, in, type, "") : LLVMBuildFPToSI(g->b, in, type, "");
     if (to.bits < wide)
         out = LLVMBuildTrunc(g->b, out, llvm_type(g, to), "");
     if (bits <= precision)
@@ -47,13 +50,14 @@ static LLVMValueRef float_to_int(llvm_gen *g, base_dtype from, base_dtype to, LL
 
 /* ---- float -> float ---- */
 
-/* double -> float, where inexact toward the neighbour with an odd last bit; a later rounding to fewer bits is then as
- * if direct. */
+/* double -> float, where inexact toward the neighbour with an odd last bit; a later rounding to fewer bits is
+ * then as if direct. */
 static LLVMValueRef round_to_odd(llvm_gen *g, LLVMValueRef v)
 {
     LLVMTypeRef f32 = like(g->f32, v), i32 = like(g->i32, v), f64 = LLVMTypeOf(v);
     LLVMValueRef near = LLVMBuildFPTrunc(g->b, v, f32, ""), back = LLVMBuildFPExt(g->b, near, f64, "");
-    LLVMValueRef size = llvm_intrinsic1(g, "llvm.fabs", f64, v), near_size = llvm_intrinsic1(g, "llvm.fabs", f64, back);
+    LLVMValueRef size = llvm_intrinsic1(g, "llvm.fabs", f64, v),
+                 near_size = llvm_intrinsic1(g, "llvm.fabs", f64, back);
     LLVMValueRef above = LLVMBuildFCmp(g->b, LLVMRealOGT, near_size, size, ""),
                  inexact = LLVMBuildFCmp(g->b, LLVMRealONE, back, v, "");
     LLVMValueRef bits = LLVMBuildBitCast(g->b, near, i32, "");
@@ -73,13 +77,16 @@ static LLVMValueRef float_to_float(llvm_gen *g, base_dtype from, base_dtype to, 
 
 /* ---- int -> float ---- */
 
-/* 64 bits become a multiple of 2^16 whose last kept bit says whether something was dropped: few enough for an exact double. */
+/* 64 bits become a multiple of 2^16 whose last kept bit says whether something was dropped: few enough for an
+ * exact double. */
 static LLVMValueRef sticky(llvm_gen *g, LLVMValueRef v)
 {
     LLVMTypeRef type = LLVMTypeOf(v);
-    LLVMValueRef low = LLVMBuildAnd(g->b, v, llvm_int_like(g, type, 0xffff), ""), high = LLVMBuildXor(g->b, v, low, "");
+    LLVMValueRef low = LLVMBuildAnd(g->b, v, llvm_int_like(g, type, 0xffff), ""),
+                 high = LLVMBuildXor(g->b, v, low, "");
     LLVMValueRef dropped = LLVMBuildICmp(g->b, LLVMIntNE, low, LLVMConstNull(type), "");
-    LLVMValueRef bit = LLVMBuildSelect(g->b, dropped, llvm_int_like(g, type, 0x10000), LLVMConstNull(type), "");
+    LLVMValueRef bit =
+        LLVMBuildSelect(g->b, dropped, llvm_int_like(g, type, 0x10000), LLVMConstNull(type), "");
     LLVMValueRef size = LLVMBuildAdd(g->b, v, llvm_int_like(g, type, INT64_C(1) << 40), "");
     LLVMValueRef large = LLVMBuildICmp(g->b, LLVMIntUGE, size, llvm_int_like(g, type, INT64_C(1) << 41), "");
     return LLVMBuildSelect(g->b, large, LLVMBuildOr(g->b, high, bit, ""), v, "");
@@ -103,7 +110,8 @@ static LLVMValueRef int_to_int(llvm_gen *g, base_dtype from, base_dtype to, LLVM
         return v;
     if (to.bits < from.bits && !base_is_bool(from))
         return LLVMBuildTrunc(g->b, v, llvm_type(g, to), "");
-    return base_is_signed(from) ? LLVMBuildSExt(g->b, v, llvm_type(g, to), "") : LLVMBuildZExt(g->b, v, llvm_type(g, to), "");
+    return base_is_signed(from) ? LLVMBuildSExt(g->b, v, llvm_type(g, to), "")
+                                : LLVMBuildZExt(g->b, v, llvm_type(g, to), "");
 }
 
 /* ---- all ---- */

@@ -1,8 +1,9 @@
 /* targets/llvm/clang.c -- a user's C to LLVM's text, by running clang-19.
  *
- * Source, result and messages go through files without a name, so that nothing is left behind whatever happens. The code sees the features of
- * the target and no library: headers of the compiler itself (stdint.h, immintrin.h, arm_neon.h) are there, those of libc are not promised.
- * Equal sources give equal text. Errors carry clang's messages, which name the user's file and line: a #line stands in front of the source.
+ * Source, result and messages go through files without a name, so that nothing is left behind whatever
+ * happens. The code sees the features of the target and no library: headers of the compiler itself (stdint.h,
+ * immintrin.h, arm_neon.h) are there, those of libc are not promised. Equal sources give equal text. Errors
+ * carry clang's messages, which name the user's file and line: a #line stands in front of the source.
  */
 #include <errno.h>
 #include <spawn.h>
@@ -29,10 +30,12 @@ static void add_features(tec_context *cx, base_vec *args, const char *features)
     }
 }
 
+/* Freestanding C for exactly the target's features. A strict build forbids fusing of multiply-adds. */
 static char *const *arguments(tec_context *cx, const target *t, bool strict)
 {
-    static const char *const fixed[] = {"-x",  "c",  "-std=gnu11", "-O2", "-ffreestanding", "-fPIC", "-fno-math-errno",
-                                        "-g0", "-w", "-fno-ident", "-S",  "-emit-llvm",     "-o",    "-"};
+    static const char *const fixed[] = {
+        "-x",  "c",  "-std=gnu11", "-O2", "-ffreestanding", "-fPIC", "-fno-math-errno",
+        "-g0", "-w", "-fno-ident", "-S",  "-emit-llvm",     "-o",    "-"};
     base_vec args = {0};
 
     base_push(cx, &args, (void *)clang);
@@ -47,11 +50,11 @@ static char *const *arguments(tec_context *cx, const target *t, bool strict)
 }
 
 /* The exit status of clang; -1: it did not run, errno says why. */
-static int run(char *const *args, FILE *const file[3])
+static int run(tec_context *cx, char *const *args, FILE *const file[3])
 {
     posix_spawn_file_actions_t actions;
     pid_t child;
-    int status, failed;
+    int failed;
 
     posix_spawn_file_actions_init(&actions);
     for (int i = 0; i < 3; i++)
@@ -62,9 +65,7 @@ static int run(char *const *args, FILE *const file[3])
         errno = failed;
         return -1;
     }
-    while (waitpid(child, &status, 0) < 0)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    return llvm_wait(cx, child);
 }
 
 static char *read_all(tec_context *cx, FILE *f, size_t *size)
@@ -74,43 +75,60 @@ static char *read_all(tec_context *cx, FILE *f, size_t *size)
 
     rewind(f);
     if (!text || fread(text, 1, (size_t)end, f) != (size_t)end)
-        return base_fail(cx, TEC_IO, (base_loc){0}, "cannot read what %s wrote", clang);
+        return base_fail(cx, TEC_IO, (base_loc){0}, "cannot read the file that %s wrote", clang);
     text[end] = '\0';
     *size = (size_t)end;
     return text;
 }
 
-static const char *compile(tec_context *cx, const target *t, bool strict, FILE *const file[3], base_loc loc, size_t *size)
+/* Runs clang on file[0] with its output to file[1] and messages to file[2]; a failure shows the user clang's
+ * own words. */
+static const char *compile(tec_context *cx, const target *t, bool strict, FILE *const file[3], base_loc loc,
+                           size_t *size)
 {
-    int status = run(arguments(cx, t, strict), file);
+    int status = run(cx, arguments(cx, t, strict), file);
     size_t n;
 
     if (status == -1)
-        return base_fail(cx, TEC_UNSUPPORTED, loc, "importing C needs the program %s, which cannot be run: %s (package %s)", clang, strerror(errno),
-                         clang);
+        return base_fail(cx, TEC_UNSUPPORTED, loc,
+                         "importing C needs the program %s, which cannot be run: %s (package %s)", clang,
+                         strerror(errno), clang);
     if (status == 0)
         return read_all(cx, file[1], size);
     char *messages = read_all(cx, file[2], &n);
     if (messages && n && messages[n - 1] == '\n')
         messages[n - 1] = '\0';
-    return messages ? base_fail(cx, TEC_INVALID, loc, "%s does not take the imported C:\n%s", clang, messages) : NULL;
+    return messages ? base_fail(cx, TEC_INVALID, loc, "%s does not take the imported C:\n%s", clang, messages)
+                    : NULL;
 }
 
-const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char *source, base_loc loc, size_t *size)
+static void close_files(void *files)
+{
+    FILE **file = files;
+
+    for (int i = 0; i < 3; i++)
+        if (file[i])
+            fclose(file[i]);
+}
+
+/* The text of the LLVM module, `size` bytes, or NULL with an error at `loc`. */
+const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char *source, base_loc loc,
+                       size_t *size)
 {
     FILE *file[3] = {tmpfile(), tmpfile(), tmpfile()};
     const char *text = NULL;
+    base_held files;
     bool good = file[0] && file[1] && file[2];
 
-    good = good && (!loc.file || fprintf(file[0], "#line %d \"%s\"\n", loc.line > 0 ? loc.line : 1, loc.file) > 0);
+    base_hold(cx, &files, close_files, file);
+    good = good &&
+           (!loc.file || fprintf(file[0], "#line %d \"%s\"\n", loc.line > 0 ? loc.line : 1, loc.file) > 0);
     good = good && fputs(source, file[0]) >= 0 && fflush(file[0]) == 0;
     if (good) {
         lseek(fileno(file[0]), 0, SEEK_SET);
         text = compile(cx, t, strict, file, loc, size);
     } else
         base_fail(cx, TEC_IO, loc, "cannot write temporary files: %s", strerror(errno));
-    for (int i = 0; i < 3; i++)
-        if (file[i])
-            fclose(file[i]);
+    base_drop(&files);
     return text;
 }

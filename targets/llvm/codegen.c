@@ -28,5 +28,10 @@ static void unload(void *jit)
 
 static const char *const texts[] = {"llvm", "asm", NULL};
 const target_codegen llvm_codegen = {
-    .texts = texts, .generate = llvm_generate, .link = llvm_link, .load = load, .find = find, .unload = unload,
+    .texts = texts,
+    .generate = llvm_generate,
+    .link = llvm_link,
+    .load = load,
+    .find = find,
+    .unload = unload,
 };

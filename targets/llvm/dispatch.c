@@ -1,4 +1,5 @@
-/* targets/llvm/dispatch.c -- the function that chooses among versions of a kernel by the remainder of an extent.
+/* targets/llvm/dispatch.c -- the function that chooses among versions of a kernel by the remainder of an
+ * extent.
  *
  *     i32 f(env, args, dims) {
  *       switch (dims[d] % 8) {                             // an extent is never negative
@@ -21,7 +22,8 @@ static void call_kernel(llvm_gen *g, LLVMValueRef f, const char *symbol, LLVMVal
 {
     LLVMValueRef arg[3] = {LLVMGetParam(f, 0), LLVMGetParam(f, 1), dims};
 
-    LLVMBuildRet(g->b, LLVMBuildCall2(g->b, llvm_kernel_type(g), LLVMGetNamedFunction(g->m, symbol), arg, 3, ""));
+    LLVMBuildRet(g->b,
+                 LLVMBuildCall2(g->b, llvm_kernel_type(g), LLVMGetNamedFunction(g->m, symbol), arg, 3, ""));
 }
 
 /* The extents with the quotient in place of the symbol. */
@@ -35,6 +37,8 @@ static void fill_dims(llvm_gen *g, const target_dispatch *d, LLVMValueRef to, LL
     }
 }
 
+/* The function that callers see. Version k gets the extent divided by the modulus, the form in which its
+ * program has the symbol. */
 void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *const *symbols, int n, int n_dims)
 {
     LLVMValueRef f = LLVMAddFunction(g->m, d->symbol, llvm_kernel_type(g)), dims = LLVMGetParam(f, 2);
@@ -43,10 +47,12 @@ void llvm_write_dispatch(llvm_gen *g, const target_dispatch *d, const char *cons
     g->symbol = d->symbol;
     llvm_set_attributes(g, f);
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, f, "entry"));
-    LLVMValueRef slot = LLVMBuildArrayAlloca(g->b, g->i64, LLVMConstInt(g->i64, (unsigned long long)n_dims, 0), "dims");
+    LLVMValueRef slot =
+        LLVMBuildArrayAlloca(g->b, g->i64, LLVMConstInt(g->i64, (unsigned long long)n_dims, 0), "dims");
     LLVMValueRef extent = LLVMBuildLoad2(g->b, g->i64, at_dim(g, dims, d->dim), "extent");
     LLVMValueRef modulus = LLVMConstInt(g->i64, (unsigned long long)d->modulus, 0);
-    LLVMValueRef quotient = LLVMBuildUDiv(g->b, extent, modulus, "quotient"), rest = LLVMBuildURem(g->b, extent, modulus, "rest");
+    LLVMValueRef quotient = LLVMBuildUDiv(g->b, extent, modulus, "quotient"),
+                 rest = LLVMBuildURem(g->b, extent, modulus, "rest");
     for (int k = 0; k < n; k++)
         call[k] = LLVMAppendBasicBlockInContext(g->c, f, k ? "version" : "general");
     LLVMValueRef choice = LLVMBuildSwitch(g->b, rest, call[0], (unsigned)d->modulus);

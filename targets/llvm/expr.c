@@ -1,18 +1,20 @@
 /* targets/llvm/expr.c -- expressions to values: leaves, vectors, lets, and the lazy operations.
  *
- * Laziness. An operand of select, and, or that may trap or touch memory is evaluated under its condition: behind a branch where
- * the condition is scalar, under a lane mask where it is a vector. Loads combine that mask with their own; divisions put 1 in
- * place of the divisors of lanes that are off. An operand without risk is evaluated always, since a select is cheaper than a
- * branch.
+ * Laziness. An operand of select, and, or that may trap or touch memory is evaluated under its condition:
+ * behind a branch where the condition is scalar, under a lane mask where it is a vector. Loads combine that
+ * mask with their own; divisions put 1 in place of the divisors of lanes that are off. An operand without
+ * risk is evaluated always, since a select is cheaper than a branch.
  *
- * Shared nodes are emitted once: values are remembered in scopes that end with the block (or mask) under which they were made.
+ * Shared nodes are emitted once: values are remembered in scopes that end with the block (or mask) under
+ * which they were made.
  */
 #include <string.h>
 
 #include "ir/build.h"
 #include "targets/llvm/gen.h"
 
-void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple, bool nonnegative)
+void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple,
+               bool nonnegative)
 {
     llvm_binding *v = base_new(g->cx, llvm_binding);
     *v = (llvm_binding){value, expr, multiple, nonnegative};
@@ -44,6 +46,7 @@ void llvm_leave(llvm_gen *g, int scope)
     }
 }
 
+/* Values are a stack with hash chains through it: leaving a scope cuts the stack, and the chains with it. */
 static void remember(llvm_gen *g, const ir_expr *e, LLVMValueRef v)
 {
     llvm_memo *m = &g->memo;
@@ -75,7 +78,8 @@ LLVMValueRef llvm_any(llvm_gen *g, LLVMValueRef mask)
     return llvm_intrinsic1(g, "llvm.vector.reduce.or", LLVMTypeOf(mask), mask);
 }
 
-/* A mask over other lanes than the operation's own can only be honoured as a whole: all lanes are on where any is. */
+/* A mask over other lanes than the operation's own can only be honoured as a whole: all lanes are on where
+ * any is. */
 LLVMValueRef llvm_mask_for(llvm_gen *g, int lanes)
 {
     if (!g->mask || g->mask_lanes == lanes)
@@ -100,9 +104,11 @@ static LLVMValueRef masked(llvm_gen *g, const ir_expr *e, LLVMValueRef mask)
 /* ---- lazy operations ---- */
 
 /* c ? a : b behind a branch; a or b NULL: the constant `otherwise`. */
-static LLVMValueRef branch(llvm_gen *g, LLVMValueRef c, const ir_expr *a, const ir_expr *b, LLVMValueRef otherwise)
+static LLVMValueRef branch(llvm_gen *g, LLVMValueRef c, const ir_expr *a, const ir_expr *b,
+                           LLVMValueRef otherwise)
 {
-    LLVMBasicBlockRef blocks[2] = {llvm_block(g, "chosen"), llvm_block(g, "other")}, join = llvm_block(g, "join");
+    LLVMBasicBlockRef blocks[2] = {llvm_block(g, "chosen"), llvm_block(g, "other")},
+                      join = llvm_block(g, "join");
     const ir_expr *arms[2] = {a, b};
     LLVMValueRef values[2];
     LLVMBuildCondBr(g->b, c, blocks[0], blocks[1]);
@@ -122,18 +128,24 @@ static LLVMValueRef branch(llvm_gen *g, LLVMValueRef c, const ir_expr *a, const 
     return phi;
 }
 
-/* Neighbours of one local buffer, or one element: they are there, whichever of them are wanted. A masked load would keep the buffer in memory. */
+/* Neighbours of one local buffer, or one element: they are there, whichever of them are wanted. A masked load
+ * would keep the buffer in memory. */
 static bool is_there(const ir_expr *e)
 {
-    const ir_expr *i = e->op == IR_LOAD && e->load.n == 1 && !e->load.mask && e->load.buffer->scope == IR_LOCAL ? e->load.index[0] : NULL;
+    const ir_expr *i =
+        e->op == IR_LOAD && e->load.n == 1 && !e->load.mask && e->load.buffer->scope == IR_LOCAL
+            ? e->load.index[0]
+            : NULL;
     int64_t first, size;
 
     if (i && i->op == IR_RAMP)
         i = ir_is_value(i->ramp.stride, 1) ? i->ramp.base : NULL;
-    return i && ir_is_int(i, &first) && e->load.buffer->n == 1 && ir_is_int(e->load.buffer->shape[0], &size) && first >= 0 &&
-           first + e->dtype.lanes <= size;
+    return i && ir_is_int(i, &first) && e->load.buffer->n == 1 &&
+           ir_is_int(e->load.buffer->shape[0], &size) && first >= 0 && first + e->dtype.lanes <= size;
 }
 
+/* A scalar condition with risky operands becomes a branch; a vector condition a mask on the risky operand's
+ * accesses. */
 static LLVMValueRef emit_select(llvm_gen *g, const ir_expr *e)
 {
     LLVMValueRef c = llvm_expr(g, e->arg[0]);
@@ -142,11 +154,16 @@ static LLVMValueRef emit_select(llvm_gen *g, const ir_expr *e)
         return NULL;
     if (risky && e->arg[0]->dtype.lanes == 1)
         return branch(g, c, e->arg[1], e->arg[2], NULL);
-    LLVMValueRef a = llvm_risky(g, e->arg[1]) && !is_there(e->arg[1]) ? masked(g, e->arg[1], c) : llvm_expr(g, e->arg[1]);
-    LLVMValueRef b = llvm_risky(g, e->arg[2]) && !is_there(e->arg[2]) ? masked(g, e->arg[2], LLVMBuildNot(g->b, c, "")) : llvm_expr(g, e->arg[2]);
+    LLVMValueRef a =
+        llvm_risky(g, e->arg[1]) && !is_there(e->arg[1]) ? masked(g, e->arg[1], c) : llvm_expr(g, e->arg[1]);
+    LLVMValueRef b = llvm_risky(g, e->arg[2]) && !is_there(e->arg[2])
+                         ? masked(g, e->arg[2], LLVMBuildNot(g->b, c, ""))
+                         : llvm_expr(g, e->arg[2]);
     return a && b ? LLVMBuildSelect(g->b, c, a, b, "") : NULL;
 }
 
+/* && and || evaluate their second operand only where it decides; without risk both are evaluated and
+ * combined. */
 static LLVMValueRef emit_logic(llvm_gen *g, const ir_expr *e)
 {
     bool is_and = e->op == IR_AND;
@@ -177,7 +194,8 @@ static LLVMValueRef emit_ramp(llvm_gen *g, const ir_expr *e)
         return BASE_BUG(g->cx, "a ramp of %d lanes", lanes);
     for (int i = 0; i < lanes; i++)
         steps[i] = LLVMConstInt(LLVMTypeOf(base), (unsigned long long)i, 0);
-    LLVMValueRef offsets = LLVMBuildMul(g->b, llvm_splat(g, stride, lanes), LLVMConstVector(steps, (unsigned)lanes), "");
+    LLVMValueRef offsets =
+        LLVMBuildMul(g->b, llvm_splat(g, stride, lanes), LLVMConstVector(steps, (unsigned)lanes), "");
     return LLVMBuildAdd(g->b, llvm_splat(g, base, lanes), offsets, "");
 }
 
@@ -193,7 +211,8 @@ static LLVMValueRef lengthen(llvm_gen *g, LLVMValueRef v, int lanes)
                                       LLVMConstInt(g->i32, 0, 0), "");
     for (int i = 0; i < lanes; i++)
         pick[i] = i < n ? LLVMConstInt(g->i32, (unsigned long long)i, 0) : LLVMGetPoison(g->i32);
-    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, (unsigned)lanes), "");
+    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(LLVMTypeOf(v)),
+                                  LLVMConstVector(pick, (unsigned)lanes), "");
 }
 
 /* a's lanes, then b's. */
@@ -220,10 +239,12 @@ static LLVMValueRef pick_lanes(llvm_gen *g, LLVMValueRef v, const int *pick, int
         return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, (unsigned long long)pick[0], 0), "");
     for (int i = 0; i < lanes; i++)
         index[i] = LLVMConstInt(g->i32, (unsigned long long)pick[i], 0);
-    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(index, (unsigned)lanes), "");
+    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(LLVMTypeOf(v)),
+                                  LLVMConstVector(index, (unsigned)lanes), "");
 }
 
-/* An operand of a shuffle. Its lanes are others than the result's, even where they are as many: of a mask counts whether any is on. */
+/* An operand of a shuffle. Its lanes are others than the result's, even where they are as many: of a mask
+ * counts whether any is on. */
 static LLVMValueRef shuffled(llvm_gen *g, const ir_expr *e)
 {
     LLVMValueRef outer = g->mask, v;
@@ -240,6 +261,7 @@ static LLVMValueRef shuffled(llvm_gen *g, const ir_expr *e)
     return v;
 }
 
+/* LLVM shuffles two vectors at a time, so all operands are laid one behind the other first. */
 static LLVMValueRef emit_shuffle(llvm_gen *g, const ir_expr *e)
 {
     LLVMValueRef all = NULL;
@@ -273,7 +295,8 @@ static LLVMValueRef emit_let(llvm_gen *g, const ir_expr *e)
     if (!value)
         return NULL;
     int scope = llvm_enter(g);
-    llvm_bind(g, e->let.var, value, e->let.value, llvm_multiple(g, e->let.value), llvm_nonnegative(g, e->let.value));
+    llvm_bind(g, e->let.var, value, e->let.value, llvm_multiple(g, e->let.value),
+              llvm_nonnegative(g, e->let.value));
     LLVMValueRef body = llvm_expr(g, e->let.body);
     llvm_unbind(g, e->let.var);
     llvm_leave(g, scope);
@@ -296,6 +319,7 @@ static LLVMValueRef emit_cast(llvm_gen *g, const ir_expr *e)
     return from.lanes == e->dtype.lanes ? v : llvm_splat(g, v, e->dtype.lanes);
 }
 
+/* One case per kind of expression. */
 static LLVMValueRef emit(llvm_gen *g, const ir_expr *e)
 {
     switch ((int)e->op) {
@@ -322,6 +346,8 @@ static LLVMValueRef emit(llvm_gen *g, const ir_expr *e)
     }
 }
 
+/* The value of an expression; one that was computed before in this scope is used again. NULL after an error.
+ */
 LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e)
 {
     bool leaf = e->op == IR_INT || e->op == IR_FLOAT || e->op == IR_VAR;
@@ -329,7 +355,8 @@ LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e)
     if (v || base_failed(g->cx))
         return v;
     bool index = g->index;
-    g->index = index && !(e->has & IR_HAS_DATA); /* parts of what wraps may have been put together anew: they may wrap too */
+    /* parts of what wraps may have been put together anew: they may wrap too */
+    g->index = index && !(e->has & IR_HAS_DATA);
     v = emit(g, e);
     g->index = index;
     if (v && !leaf)
@@ -337,7 +364,8 @@ LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e)
     return v;
 }
 
-/* In a scope of its own: what is known not to overflow here must not be taken for a wrapping value elsewhere. */
+/* In a scope of its own: what is known not to overflow here must not be taken for a wrapping value
+ * elsewhere. */
 LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e)
 {
     if (g->index)

@@ -1,8 +1,9 @@
-/* targets/llvm/facts.c -- what address arithmetic relies on: multiples, signs, ramps; and which expressions must wait for their
- * condition.
+/* targets/llvm/facts.c -- what address arithmetic relies on: multiples, signs, ramps; and which expressions
+ * must wait for their condition.
  *
- * These are cheap structural answers about index expressions, whose arithmetic is assumed not to overflow; that of data may. The
- * thorough proofs were made by the passes before; "no knowledge" (1, false) is always a right answer.
+ * These are cheap structural answers about index expressions, whose arithmetic is assumed not to overflow;
+ * that of data may. The thorough proofs were made by the passes before; "no knowledge" (1, false) is always a
+ * right answer.
  */
 #include "targets/llvm/gen.h"
 
@@ -52,6 +53,7 @@ int64_t llvm_multiple(llvm_gen *g, const ir_expr *e)
     return m == 0 ? MOST : m;
 }
 
+/* Whether the index is never negative, by its structure alone. False says nothing. */
 bool llvm_nonnegative(llvm_gen *g, const ir_expr *e)
 {
     const llvm_binding *v;
@@ -79,9 +81,11 @@ bool llvm_nonnegative(llvm_gen *g, const ir_expr *e)
 static bool divides(const ir_expr *e)
 {
     int64_t value;
-    return ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && !base_is_float(e->dtype) && !ir_is_int(e->arg[1], &value);
+    return ir_is_op(e->op) && (ir_ops[e->op].flags & IR_ZERO_FAILS) && !base_is_float(e->dtype) &&
+           !ir_is_int(e->arg[1], &value);
 }
 
+/* Whether evaluating e where the program would not may trap or touch memory. */
 static bool find_risk(llvm_gen *g, const ir_expr *e)
 {
     bool risk = e->op == IR_LOAD || e->op == IR_CALL || divides(e);
@@ -134,6 +138,7 @@ static bool ramp_of_product(llvm_gen *g, const ir_expr *e, const ir_expr **base,
     return true;
 }
 
+/* Whether the lanes of e are base, base + stride, base + 2*stride, ... with a constant stride. */
 bool llvm_as_ramp(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *stride)
 {
     if (e->op == IR_RAMP) {

@@ -1,9 +1,9 @@
 /* targets/llvm/fmod.c -- the exact floating-point remainder, as a function inside the module.
  *
- * LLVM's frem is a call of libm's fmod, which kernels must not import. The remainder is found by long division of the
- * significands: with x = mx * 2^ex and y = my * 2^ey, ex >= ey, it is ((mx * 2^(ex - ey)) mod my) * 2^ey, and the power is
- * multiplied in as many bits at a time as 64-bit integers hold beside my. Lanes go through it one by one. Denormals count as
- * zero, as everywhere in kernels.
+ * LLVM's frem is a call of libm's fmod, which kernels must not import. The remainder is found by long
+ * division of the significands: with x = mx * 2^ex and y = my * 2^ey, ex >= ey, it is ((mx * 2^(ex - ey)) mod
+ * my) * 2^ey, and the power is multiplied in as many bits at a time as 64-bit integers hold beside my. Lanes
+ * go through it one by one. Denormals count as zero, as everywhere in kernels.
  */
 #include <math.h>
 
@@ -35,12 +35,14 @@ static LLVMValueRef mantissa_of(llvm_gen *g, const layout *l, LLVMValueRef u)
 /* The remainder of r * 2^left by my, where r < my. */
 static LLVMValueRef divide(llvm_gen *g, const layout *l, LLVMValueRef r0, LLVMValueRef left0, LLVMValueRef my)
 {
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "divide"), after = llvm_block(g, "divided");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "divide"),
+                      after = llvm_block(g, "divided");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSGT, left0, u64(g, 0), ""), loop, after);
     LLVMPositionBuilderAtEnd(g->b, loop);
     LLVMValueRef r = LLVMBuildPhi(g->b, g->i64, ""), left = LLVMBuildPhi(g->b, g->i64, "");
     LLVMValueRef step = llvm_intrinsic2(g, "llvm.umin", g->i64, left, u64(g, (uint64_t)l->step));
-    LLVMValueRef next = LLVMBuildURem(g->b, LLVMBuildShl(g->b, r, step, ""), my, ""), rest = LLVMBuildSub(g->b, left, step, "");
+    LLVMValueRef next = LLVMBuildURem(g->b, LLVMBuildShl(g->b, r, step, ""), my, ""),
+                 rest = LLVMBuildSub(g->b, left, step, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, u64(g, 0), ""), loop, after);
     LLVMAddIncoming(r, (LLVMValueRef[]){r0, next}, (LLVMBasicBlockRef[]){before, loop}, 2);
     LLVMAddIncoming(left, (LLVMValueRef[]){left0, rest}, (LLVMBasicBlockRef[]){before, loop}, 2);
@@ -66,13 +68,15 @@ static LLVMValueRef compose(llvm_gen *g, const layout *l, LLVMValueRef r, LLVMVa
     return LLVMBuildBitCast(g->b, LLVMBuildTrunc(g->b, u, l->bits, ""), l->real, "");
 }
 
+/* The body of the remainder function: NaN for a zero divisor or an operand that is no number, x itself where
+ * it is the smaller, otherwise the long division of the significands. */
 static void write(llvm_gen *g, const layout *l, LLVMValueRef f)
 {
     LLVMValueRef x = LLVMGetParam(f, 0), y = LLVMGetParam(f, 1), bx = wide_bits(g, l, x);
     LLVMValueRef ux = LLVMBuildAnd(g->b, bx, u64(g, ~l->sign), ""),
                  uy = LLVMBuildAnd(g->b, wide_bits(g, l, y), u64(g, ~l->sign), "");
-    LLVMBasicBlockRef bad = llvm_block(g, "nan"), good = llvm_block(g, "numbers"), less = llvm_block(g, "less"),
-                      more = llvm_block(g, "more");
+    LLVMBasicBlockRef bad = llvm_block(g, "nan"), good = llvm_block(g, "numbers"),
+                      less = llvm_block(g, "less"), more = llvm_block(g, "more");
     LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntULT, uy, u64(g, l->one), ""),
                  no_y = LLVMBuildICmp(g->b, LLVMIntUGT, uy, u64(g, l->infinity), "");
     LLVMValueRef no_x = LLVMBuildICmp(g->b, LLVMIntUGE, ux, u64(g, l->infinity), "");
@@ -91,6 +95,7 @@ static void write(llvm_gen *g, const layout *l, LLVMValueRef f)
     LLVMBuildRet(g->b, compose(g, l, r, ey, LLVMBuildAnd(g->b, bx, u64(g, l->sign), "")));
 }
 
+/* One function per module and type, made at its first use. */
 static LLVMValueRef remainder_function(llvm_gen *g, LLVMTypeRef real)
 {
     bool wide = real == g->f64;
@@ -98,8 +103,9 @@ static LLVMValueRef remainder_function(llvm_gen *g, LLVMTypeRef real)
     LLVMValueRef f = LLVMGetNamedFunction(g->m, name);
     if (f)
         return f;
-    layout l = wide ? (layout){g->f64, g->i64, 52, 11, UINT64_C(1) << 63, UINT64_C(0x7ff) << 52, UINT64_C(1) << 52}
-                    : (layout){g->f32, g->i32, 23, 40, UINT64_C(1) << 31, UINT64_C(0xff) << 23, UINT64_C(1) << 23};
+    layout l =
+        wide ? (layout){g->f64, g->i64, 52, 11, UINT64_C(1) << 63, UINT64_C(0x7ff) << 52, UINT64_C(1) << 52}
+             : (layout){g->f32, g->i32, 23, 40, UINT64_C(1) << 31, UINT64_C(0xff) << 23, UINT64_C(1) << 23};
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     llvm_function own = {0}, *outer = g->f;
     f = own.function = LLVMAddFunction(g->m, name, LLVMFunctionType(real, (LLVMTypeRef[]){real, real}, 2, 0));
@@ -113,18 +119,21 @@ static LLVMValueRef remainder_function(llvm_gen *g, LLVMTypeRef real)
     return f;
 }
 
+/* The remainder of two floats, lane by lane for vectors. */
 LLVMValueRef llvm_fmod(llvm_gen *g, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMTypeRef type = LLVMTypeOf(a);
     int lanes = llvm_lanes(type);
     bool vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
-    LLVMValueRef f = remainder_function(g, vector ? LLVMGetElementType(type) : type), all = LLVMGetPoison(type);
+    LLVMValueRef f = remainder_function(g, vector ? LLVMGetElementType(type) : type),
+                 all = LLVMGetPoison(type);
     LLVMTypeRef function = LLVMGlobalGetValueType(f);
     if (!vector)
         return LLVMBuildCall2(g->b, function, f, (LLVMValueRef[]){a, b}, 2, "");
     for (int k = 0; k < lanes; k++) {
         LLVMValueRef at = LLVMConstInt(g->i32, (unsigned long long)k, 0);
-        LLVMValueRef args[] = {LLVMBuildExtractElement(g->b, a, at, ""), LLVMBuildExtractElement(g->b, b, at, "")};
+        LLVMValueRef args[] = {LLVMBuildExtractElement(g->b, a, at, ""),
+                               LLVMBuildExtractElement(g->b, b, at, "")};
         all = LLVMBuildInsertElement(g->b, all, LLVMBuildCall2(g->b, function, f, args, 2, ""), at, "");
     }
     return all;

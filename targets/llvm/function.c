@@ -1,4 +1,5 @@
-/* targets/llvm/function.c -- the frame of every function: attributes, stack slots, floating-point mode, the one way out.
+/* targets/llvm/function.c -- the frame of every function: attributes, stack slots, floating-point mode, the
+ * one way out.
  *
  *     entry:  stack slots only, then a jump to start
  *     start:  keep the caller's floating-point mode, switch denormals off; the body
@@ -27,7 +28,8 @@ LLVMBasicBlockRef llvm_block(llvm_gen *g, const char *name)
 
 static void set_text(llvm_gen *g, LLVMValueRef f, const char *key, const char *value)
 {
-    LLVMAttributeRef a = LLVMCreateStringAttribute(g->c, key, (unsigned)strlen(key), value, (unsigned)strlen(value));
+    LLVMAttributeRef a =
+        LLVMCreateStringAttribute(g->c, key, (unsigned)strlen(key), value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, a);
 }
 
@@ -102,7 +104,9 @@ static void restore_mode(llvm_gen *g)
 
 /* ---- begin and end ---- */
 
-LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported, LLVMTypeRef type)
+/* Opens a function and its frame; the builder stands at its body. llvm_end_function closes the way out. */
+LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported,
+                                 LLVMTypeRef type)
 {
     *f = (llvm_function){.function = LLVMAddFunction(g->m, name, type)};
     g->f = f;
@@ -153,7 +157,8 @@ LLVMValueRef llvm_env_field(llvm_gen *g, LLVMTypeRef type, llvm_env field)
 {
     LLVMValueRef at =
         LLVMConstInt(g->i64, LLVMOffsetOfElement(g->layout, llvm_env_type(g), (unsigned)field), 0);
-    LLVMValueRef v = LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, g->f->env, &at, 1, ""), "");
+    LLVMValueRef v =
+        LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, g->f->env, &at, 1, ""), "");
     LLVMSetMetadata(v, LLVMGetMDKindIDInContext(g->c, "invariant.load", 14),
                     LLVMMetadataAsValue(g->c, LLVMMDNodeInContext2(g->c, NULL, 0)));
     return v;

@@ -1,15 +1,19 @@
 /* targets/llvm/gen.h -- inside the room: the state of one generation, and what its files offer each other.
  *
- * One llvm_gen per module; its `f` is the function being written. Values in registers have the dtype's own LLVM type, with two
- * exceptions: bool is i1 (a byte in memory), and float16 and bfloat16 are their bits, i16; arithmetic on them converts (half.c).
- * Invariant: the builder stands in a block without terminator whenever a statement or expression is about to be emitted.
+ * One llvm_gen per module; its `f` is the function being written. Values in registers have the dtype's own
+ * LLVM type, with two exceptions: bool is i1 (a byte in memory), and float16 and bfloat16 are their bits,
+ * i16; arithmetic on them converts (half.c). Invariant: the builder stands in a block without terminator
+ * whenever a statement or expression is about to be emitted.
  */
 #ifndef TARGETS_LLVM_GEN_H
 #define TARGETS_LLVM_GEN_H
 
 #include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
 #include <llvm-c/TargetMachine.h>
+#include <sys/types.h>
 
+#include "base/guard.h"
 #include "ir/ir.h"
 #include "targets/arch.h"
 #include "targets/llvm/llvm.h"
@@ -65,7 +69,8 @@ enum { LLVM_MEMO_BUCKETS = 1024 };
 
 /* The function being written. */
 typedef struct {
-    LLVMValueRef function, env, status, worker; /* status: an alloca; worker: an i32, NULL outside parallel bodies */
+    /* status: an alloca; worker: an i32, NULL outside parallel bodies */
+    LLVMValueRef function, env, status, worker;
     LLVMBasicBlockRef entry, exit;
     LLVMValueRef saved_mode; /* where the caller's floating-point mode is kept; NULL: not changed */
 } llvm_function;
@@ -85,38 +90,42 @@ typedef struct {
     bool floats; /* the program computes with floats, and kernels switch denormals off for that */
     int n_bodies;
     llvm_function *f;
-    base_map vars;   /* variable -> llvm_binding * */
-    base_map places; /* buffer -> llvm_place * */
-    base_map scopes; /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
-    base_map others; /* buffer -> the list of all other scopes */
-    base_map risky;  /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
+    base_map vars;    /* variable -> llvm_binding * */
+    base_map places;  /* buffer -> llvm_place * */
+    base_map scopes;  /* buffer -> its alias scope list (LLVMMetadataRef as value), alias.c */
+    base_map others;  /* buffer -> the list of all other scopes */
+    base_map risky;   /* expression -> 1 or 2: whether evaluating it may trap or touch what it must not */
     base_vec imports; /* values of notes (ir_expr *) whose functions are in the module */
     llvm_memo memo;
     llvm_walkers *walkers; /* of the loop being written; NULL: none */
-    LLVMValueRef mask; /* lanes under evaluation; NULL: all */
+    LLVMValueRef mask;     /* lanes under evaluation; NULL: all */
     int mask_lanes;
     bool index; /* inside an index or bound: no overflow */
 } llvm_gen;
 
 /* ---- types.c ---- */
-LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);                        /* in registers */
-LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t);                 /* in arrays */
-LLVMTypeRef llvm_float_type(llvm_gen *g, base_dtype t);                  /* what arithmetic on a float dtype is done in */
+LLVMTypeRef llvm_type(llvm_gen *g, base_dtype t);        /* in registers */
+LLVMTypeRef llvm_memory_type(llvm_gen *g, base_dtype t); /* in arrays */
+/* what arithmetic on a float dtype is done in */
+LLVMTypeRef llvm_float_type(llvm_gen *g, base_dtype t);
 LLVMValueRef llvm_constant(llvm_gen *g, base_dtype t, const ir_expr *e); /* IR_INT or IR_FLOAT */
 LLVMValueRef llvm_splat(llvm_gen *g, LLVMValueRef scalar, int lanes);    /* lanes 1: itself */
-LLVMValueRef llvm_int_like(llvm_gen *g, LLVMTypeRef t, int64_t value);   /* a constant of a scalar or vector int type */
+/* a constant of a scalar or vector int type */
+LLVMValueRef llvm_int_like(llvm_gen *g, LLVMTypeRef t, int64_t value);
 LLVMValueRef llvm_float_like(llvm_gen *g, LLVMTypeRef t, double value);
 LLVMTypeRef llvm_with_lanes(LLVMTypeRef scalar, int lanes);
 int llvm_lanes(LLVMTypeRef t);
 /* Calls the intrinsic NAME overloaded on the given types. */
-LLVMValueRef llvm_intrinsic(llvm_gen *g, const char *name, LLVMTypeRef *types, int n_types, LLVMValueRef *args, int n);
+LLVMValueRef llvm_intrinsic(llvm_gen *g, const char *name, LLVMTypeRef *types, int n_types,
+                            LLVMValueRef *args, int n);
 LLVMValueRef llvm_intrinsic1(llvm_gen *g, const char *name, LLVMTypeRef type, LLVMValueRef a);
 LLVMValueRef llvm_intrinsic2(llvm_gen *g, const char *name, LLVMTypeRef type, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- expr.c ---- */
 LLVMValueRef llvm_expr(llvm_gen *g, const ir_expr *e);
 LLVMValueRef llvm_index(llvm_gen *g, const ir_expr *e); /* the same; overflow is assumed not to happen */
-void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple, bool nonnegative);
+void llvm_bind(llvm_gen *g, const ir_expr *var, LLVMValueRef value, const ir_expr *expr, int64_t multiple,
+               bool nonnegative);
 void llvm_unbind(llvm_gen *g, const ir_expr *var);
 int llvm_enter(llvm_gen *g);             /* a new memo scope; */
 void llvm_leave(llvm_gen *g, int scope); /* ... and its end */
@@ -135,7 +144,8 @@ bool llvm_as_ramp(llvm_gen *g, const ir_expr *e, const ir_expr **base, int64_t *
 LLVMValueRef llvm_operation(llvm_gen *g, const ir_expr *e);
 LLVMValueRef llvm_int_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef llvm_cast(llvm_gen *g, base_dtype from, base_dtype to, LLVMValueRef v);
-LLVMValueRef llvm_widen(llvm_gen *g, base_dtype t, LLVMValueRef v);  /* to the type that arithmetic is done in */
+/* to the type that arithmetic is done in */
+LLVMValueRef llvm_widen(llvm_gen *g, base_dtype t, LLVMValueRef v);
 LLVMValueRef llvm_narrow(llvm_gen *g, base_dtype t, LLVMValueRef v); /* ... and back, rounding */
 LLVMValueRef llvm_fmod(llvm_gen *g, LLVMValueRef a, LLVMValueRef b);
 
@@ -165,30 +175,38 @@ void llvm_alias_scopes(llvm_gen *g);
 /* ---- stmt.c, parallel.c, calls.c ---- */
 void llvm_stmt(llvm_gen *g, const ir_stmt *s);
 /* walkers: found for this loop. */
-void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add,
-               bool nonnegative, const ir_stmt *body, llvm_walkers *walkers);
+void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var,
+               LLVMValueRef add, bool nonnegative, const ir_stmt *body, llvm_walkers *walkers);
 void llvm_parallel(llvm_gen *g, const ir_stmt *s);
 LLVMValueRef llvm_call(llvm_gen *g, const ir_expr *e);
 void llvm_give_up(llvm_gen *g,
-                  LLVMValueRef status); /* leaves the function with this status; the builder then stands in a dead block */
+                  /* leaves the function with this status; the builder then stands in a dead block */
+                  LLVMValueRef status);
 
 /* ---- walkers.c ---- */
-void llvm_find_walkers(llvm_gen *g, const ir_stmt *loop, llvm_walkers *out); /* none where a loop lies inside */
-void llvm_start_walkers(llvm_gen *g, llvm_walkers *all, LLVMValueRef begin);        /* in front of the loop, */
-void llvm_enter_walkers(llvm_gen *g, llvm_walkers *all, LLVMBasicBlockRef before);  /* at its beginning */
-void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all);                          /* and at its end */
-LLVMValueRef llvm_walker_at(llvm_gen *g, const ir_buffer *b, const ir_expr *index); /* the element's address; NULL: no pointer walks there */
+/* none where a loop lies inside */
+void llvm_find_walkers(llvm_gen *g, const ir_stmt *loop, llvm_walkers *out);
+/* in front of the loop, */
+void llvm_start_walkers(llvm_gen *g, llvm_walkers *all, LLVMValueRef begin);
+void llvm_enter_walkers(llvm_gen *g, llvm_walkers *all, LLVMBasicBlockRef before); /* at its beginning */
+void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all);                         /* and at its end */
+/* the element's address; NULL: no pointer walks there */
+LLVMValueRef llvm_walker_at(llvm_gen *g, const ir_buffer *b, const ir_expr *index);
 
 /* ---- import.c, clang.c ---- */
-bool llvm_import(llvm_gen *g, const ir_program *p); /* the functions that the notes of p bring; false with an error */
+/* the functions that the notes of p bring; false with an error */
+bool llvm_import(llvm_gen *g, const ir_program *p);
 /* Whether a function that was imported has the type of a call; false with an error. */
 bool llvm_imported_fits(llvm_gen *g, const ir_expr *call, LLVMValueRef f, LLVMTypeRef type);
 void llvm_copy_attributes(LLVMValueRef f, LLVMValueRef call); /* how arguments are handed over */
-/* C as LLVM's text for the target, by the program clang-19; NULL with an error. `loc` is that of its first line. */
-const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char *source, base_loc loc, size_t *size);
+/* C as LLVM's text for the target, by the program clang-19; NULL with an error. `loc` is that of its first
+ * line. */
+const char *llvm_clang(tec_context *cx, const target *t, bool strict, const char *source, base_loc loc,
+                       size_t *size);
 
 /* ---- function.c ---- */
-LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported, LLVMTypeRef type);
+LLVMValueRef llvm_begin_function(llvm_gen *g, llvm_function *f, const char *name, bool exported,
+                                 LLVMTypeRef type);
 void llvm_end_function(llvm_gen *g);
 void llvm_set_attributes(llvm_gen *g, LLVMValueRef f);
 LLVMValueRef llvm_entry_alloca(llvm_gen *g, LLVMTypeRef type, int64_t align, const char *name);
@@ -198,9 +216,15 @@ LLVMBasicBlockRef llvm_block(llvm_gen *g, const char *name);
 
 /* ---- emit.c ---- */
 const char *llvm_triple(tec_context *cx, const target *t);
+/* A copy in the context of a text that LLVM gives, which is disposed of. NULL gives NULL. */
+const char *llvm_take_message(tec_context *cx, char *message);
+const char *llvm_take_error(tec_context *cx, LLVMErrorRef error);
+/* The exit status of a child process when it ends; 128: a signal ended it. */
+int llvm_wait(tec_context *cx, pid_t pid);
 LLVMTargetMachineRef llvm_target_machine(tec_context *cx, const target *t);
 bool llvm_optimise(llvm_gen *g);
-bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size); /* of a copy of the module: it stays as it is */
+/* of a copy of the module: it stays as it is */
+bool llvm_emit(llvm_gen *g, bool assembly, const void **data, size_t *size);
 
 /* ---- link.c ---- */
 /* That the object is one of the architecture, and needs nothing but memcpy, memset, memmove and the

@@ -1,11 +1,13 @@
-/* targets/llvm/import.c -- functions that a schedule imports: from C or from LLVM's text, into the module of the kernel.
+/* targets/llvm/import.c -- functions that a schedule imports: from C or from LLVM's text, into the module of
+ * the kernel.
  *
- *     pragma(C.y, import_c, "dot.c")                          a file, by its ending; relative to the working directory
+ *     pragma(C.y, import_c, "dot.c")                          a file, by its ending;
+ *                                                               relative to the working directory
  *     pragma(C.y, import_llvm, "define i32 @dot(ptr %a) { ... }")
  *
- * lower/imports.c has put them on the program. They become the module's own: internal, with the CPU and the features of the kernel, so that LLVM
- * may inline and drop them. They may call what kernels may (memcpy, memset, memmove) and each other. What the text says of its target gives way
- * to the module's.
+ * lower/imports.c has put them on the program. They become the module's own: internal, with the CPU and the
+ * features of the kernel, so that LLVM may inline and drop them. They may call what kernels may (memcpy,
+ * memset, memmove) and each other. What the text says of its target gives way to the module's.
  */
 #include <string.h>
 
@@ -31,7 +33,7 @@ static const char *source(tec_context *cx, const ir_expr *value, const char *end
     *loc = value->loc;
     if (!is_file(value->string, ending))
         return value->string;
-    *loc = (base_loc){value->string, 1};
+    *loc = (base_loc){.file = value->string, .line = 1};
     return base_read_file(cx, value->string, &size);
 }
 
@@ -40,15 +42,15 @@ static const char *source(tec_context *cx, const ir_expr *value, const char *end
 static LLVMModuleRef parse(llvm_gen *g, const char *text, size_t size, base_loc loc)
 {
     /* The reader takes the buffer. */
-    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, size, loc.file ? loc.file : "import");
+    LLVMMemoryBufferRef buffer =
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(text, size, loc.file ? loc.file : "import");
     LLVMModuleRef m = NULL;
     char *message = NULL;
 
     if (!LLVMParseIRInContext(g->c, buffer, &m, &message))
         return m;
-    base_fail(g->cx, TEC_INVALID, loc, "LLVM does not take the imported text:\n%s", message);
-    LLVMDisposeMessage(message);
-    return NULL;
+    return base_fail(g->cx, TEC_INVALID, loc, "LLVM does not take the imported text:\n%s",
+                     llvm_take_message(g->cx, message));
 }
 
 static bool may_call(const char *name)
@@ -61,6 +63,8 @@ static bool may_call(const char *name)
     return !strncmp(name, "llvm.", 5);
 }
 
+/* Imported code may call what it defines, and the few functions that kernels may import; it must define
+ * something. */
 static bool check_functions(llvm_gen *g, LLVMModuleRef m, base_loc loc)
 {
     int defined = 0;
@@ -73,7 +77,8 @@ static bool check_functions(llvm_gen *g, LLVMModuleRef m, base_loc loc)
 
         defined += !is_declared;
         if (is_declared && LLVMGetFirstUse(f) && !may_call(name) && !known)
-            base_fail(g->cx, TEC_INVALID, loc, "the imported code calls '%s', which it does not define", name);
+            base_fail(g->cx, TEC_INVALID, loc, "the imported code calls '%s', which it does not define",
+                      name);
         else if (!is_declared && known && !LLVMIsDeclaration(known))
             base_fail(g->cx, TEC_INVALID, loc, "two imports define '%s'", name);
     }
@@ -99,6 +104,8 @@ static void make_internal(llvm_gen *g, const base_vec *names)
         LLVMSetLinkage(LLVMGetNamedFunction(g->m, names->at[i]), LLVMInternalLinkage);
 }
 
+/* Links the user's module into the kernel's. LLVMLinkModules2 takes `m` in any case, so it is disposed of
+ * only before that. */
 static bool add_module(llvm_gen *g, LLVMModuleRef m, base_loc loc)
 {
     base_vec names = {0};
@@ -161,10 +168,11 @@ bool llvm_imported_fits(llvm_gen *g, const ir_expr *call, LLVMValueRef f, LLVMTy
 {
     if (LLVMGlobalGetValueType(f) == type)
         return true;
-    char *have = LLVMPrintTypeToString(LLVMGlobalGetValueType(f)), *want = LLVMPrintTypeToString(type);
-    base_fail(g->cx, TEC_INVALID, call->loc, "the imported function '%s' has the type '%s', it is called as '%s'", call->call.name, have, want);
-    LLVMDisposeMessage(have);
-    LLVMDisposeMessage(want);
+    const char *have = llvm_take_message(g->cx, LLVMPrintTypeToString(LLVMGlobalGetValueType(f)));
+    const char *want = llvm_take_message(g->cx, LLVMPrintTypeToString(type));
+    base_fail(g->cx, TEC_INVALID, call->loc,
+              "the imported function '%s' has the type '%s', it is called as '%s'", call->call.name, have,
+              want);
     return false;
 }
 

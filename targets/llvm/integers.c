@@ -1,8 +1,10 @@
-/* targets/llvm/integers.c -- integer operations: the divisions of IR_DIV, IR_MOD, IR_FLOORDIV, IR_FLOORMOD, shifts, bits.
+/* targets/llvm/integers.c -- integer operations: the divisions of IR_DIV, IR_MOD, IR_FLOORDIV, IR_FLOORMOD,
+ * shifts, bits.
  *
- * LLVM's sdiv truncates and leaves INT_MIN / -1 undefined, so a divisor that may be -1 is dealt with apart. Floor division
- * corrects the truncated quotient by one where the remainder's sign differs from the divisor's; for constant divisors and
- * operands that are known not to be negative most of it falls away. A power of two becomes a shift.
+ * LLVM's sdiv truncates and leaves INT_MIN / -1 undefined, so a divisor that may be -1 is dealt with apart.
+ * Floor division corrects the truncated quotient by one where the remainder's sign differs from the
+ * divisor's; for constant divisors and operands that are known not to be negative most of it falls away. A
+ * power of two becomes a shift.
  */
 #include "targets/llvm/gen.h"
 
@@ -34,7 +36,8 @@ static LLVMValueRef unsigned_division(llvm_gen *g, bool quotient, LLVMValueRef a
 }
 
 /* Truncated; -1 as a divisor wraps instead of trapping. */
-static LLVMValueRef signed_division(llvm_gen *g, bool quotient, LLVMValueRef a, LLVMValueRef b, bool may_be_minus_one)
+static LLVMValueRef signed_division(llvm_gen *g, bool quotient, LLVMValueRef a, LLVMValueRef b,
+                                    bool may_be_minus_one)
 {
     if (!may_be_minus_one)
         return quotient ? LLVMBuildSDiv(g->b, a, b, "") : LLVMBuildSRem(g->b, a, b, "");
@@ -45,21 +48,27 @@ static LLVMValueRef signed_division(llvm_gen *g, bool quotient, LLVMValueRef a, 
     return LLVMBuildSelect(g->b, minus, quotient ? LLVMBuildNeg(g->b, a, "") : zero_like(a), plain, "");
 }
 
+/* For a positive constant c. The sign of the truncated remainder is 0 or -1: added to the quotient it floors,
+ * and as a mask it adds c to a negative remainder. */
 static LLVMValueRef floor_by_constant(llvm_gen *g, bool quotient, LLVMValueRef a, int64_t c)
 {
     LLVMTypeRef type = LLVMTypeOf(a);
     LLVMValueRef b = llvm_int_like(g, type, c);
-    int bits = (int)LLVMGetIntTypeWidth(LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type);
+    int bits = (int)LLVMGetIntTypeWidth(LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type)
+                                                                                    : type);
     int shift;
     if (power_of_two(c, &shift))
         return quotient ? LLVMBuildAShr(g->b, a, llvm_int_like(g, type, shift), "")
                         : LLVMBuildAnd(g->b, a, llvm_int_like(g, type, c - 1), "");
-    LLVMValueRef q = LLVMBuildSDiv(g->b, a, b, ""), r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
+    LLVMValueRef q = LLVMBuildSDiv(g->b, a, b, ""),
+                 r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
     LLVMValueRef sign = LLVMBuildAShr(g->b, r, llvm_int_like(g, type, bits - 1), "");
-    return quotient ? LLVMBuildAdd(g->b, q, sign, "") : LLVMBuildAdd(g->b, r, LLVMBuildAnd(g->b, b, sign, ""), "");
+    return quotient ? LLVMBuildAdd(g->b, q, sign, "")
+                    : LLVMBuildAdd(g->b, r, LLVMBuildAnd(g->b, b, sign, ""), "");
 }
 
-static LLVMValueRef floor_division(llvm_gen *g, bool quotient, LLVMValueRef a, LLVMValueRef b, bool may_be_minus_one)
+static LLVMValueRef floor_division(llvm_gen *g, bool quotient, LLVMValueRef a, LLVMValueRef b,
+                                   bool may_be_minus_one)
 {
     LLVMValueRef q = signed_division(g, true, a, b, may_be_minus_one);
     LLVMValueRef r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
@@ -71,9 +80,11 @@ static LLVMValueRef floor_division(llvm_gen *g, bool quotient, LLVMValueRef a, L
     return LLVMBuildAdd(g->b, r, LLVMBuildSelect(g->b, off, b, zero_like(b), ""), "");
 }
 
+/* The cheapest form that what is known allows: unsigned, a shift, with or without a test for -1. */
 static LLVMValueRef division(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b)
 {
-    bool quotient = e->op == IR_DIV || e->op == IR_FLOORDIV, floors = e->op == IR_FLOORDIV || e->op == IR_FLOORMOD;
+    bool quotient = e->op == IR_DIV || e->op == IR_FLOORDIV,
+         floors = e->op == IR_FLOORDIV || e->op == IR_FLOORMOD;
     int64_t c = 0;
     bool constant = ir_is_int(e->arg[1], &c);
     bool positive = constant ? c > 0 : llvm_nonnegative(g, e->arg[1]);
@@ -86,7 +97,8 @@ static LLVMValueRef division(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVM
     if (floors && constant && c > 0)
         return floor_by_constant(g, quotient, a, c);
     bool may_be_minus_one = !positive && !(constant && c != -1);
-    return floors ? floor_division(g, quotient, a, b, may_be_minus_one) : signed_division(g, quotient, a, b, may_be_minus_one);
+    return floors ? floor_division(g, quotient, a, b, may_be_minus_one)
+                  : signed_division(g, quotient, a, b, may_be_minus_one);
 }
 
 /* The amount is taken modulo the width. */
@@ -125,6 +137,7 @@ static LLVMValueRef linear(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMVa
     return exact ? LLVMBuildNSWMul(g->b, a, b, "") : LLVMBuildMul(g->b, a, b, "");
 }
 
+/* Operations on integers of any width; `a` and `b` are their operands, b NULL for one operand. */
 LLVMValueRef llvm_int_operation(llvm_gen *g, const ir_expr *e, LLVMValueRef a, LLVMValueRef b)
 {
     bool is_signed = base_is_signed(e->dtype);

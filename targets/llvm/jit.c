@@ -1,7 +1,7 @@
 /* targets/llvm/jit.c -- objects loaded into this process.
  *
- * The very bytes that would be linked into a module are loaded, so tuning measures what is released. The only symbols that they
- * may import are given by address; nothing is looked up in the process.
+ * The very bytes that would be linked into a module are loaded, so tuning measures what is released. The only
+ * symbols that they may import are given by address; nothing is looked up in the process.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +24,13 @@ struct llvm_jit {
 
 static void *fail(tec_context *cx, const char *what, LLVMErrorRef error)
 {
-    char *message = LLVMGetErrorMessage(error);
-    base_fail(cx, TEC_INTERNAL, (base_loc){0}, "%s: %s", what, message);
-    LLVMDisposeErrorMessage(message);
-    return NULL;
+    return base_fail(cx, TEC_INTERNAL, (base_loc){0}, "%s: %s", what, llvm_take_error(cx, error));
 }
 
 static LLVMOrcCSymbolMapPair import(LLVMOrcLLJITRef jit, const char *name, LLVMOrcExecutorAddress address)
 {
-    LLVMJITEvaluatedSymbol s = {address, {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}};
+    LLVMJITEvaluatedSymbol s = {address,
+                                {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}};
     return (LLVMOrcCSymbolMapPair){LLVMOrcLLJITMangleAndIntern(jit, name), s};
 }
 
@@ -40,10 +38,11 @@ static LLVMOrcCSymbolMapPair import(LLVMOrcLLJITRef jit, const char *name, LLVMO
 
 static bool define_imports(tec_context *cx, LLVMOrcLLJITRef jit)
 {
-    LLVMOrcCSymbolMapPair pairs[] = {import(jit, "memcpy", ADDRESS(memcpy)), import(jit, "memset", ADDRESS(memset)),
+    LLVMOrcCSymbolMapPair pairs[] = {import(jit, "memcpy", ADDRESS(memcpy)),
+                                     import(jit, "memset", ADDRESS(memset)),
                                      import(jit, "memmove", ADDRESS(memmove))};
-    LLVMErrorRef error =
-        LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcAbsoluteSymbols(pairs, BASE_COUNT(pairs)));
+    LLVMErrorRef error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit),
+                                               LLVMOrcAbsoluteSymbols(pairs, BASE_COUNT(pairs)));
     return !error || fail(cx, "cannot define the imports of kernels", error);
 }
 
@@ -58,17 +57,19 @@ static bool add_object(tec_context *cx, LLVMOrcLLJITRef jit, const target_code *
 static bool find_symbols(tec_context *cx, llvm_jit *jit, const target_code *code)
 {
     for (int i = 0; i < code->n; i++) {
+        const char *name = code->symbols[i],
+                   *what = base_format(cx, "cannot find '%s' in generated code", name);
         entry *e = &jit->entries[jit->n];
-        LLVMErrorRef error = LLVMOrcLLJITLookup(jit->lljit, &e->address, code->symbols[i]);
+        LLVMErrorRef error = LLVMOrcLLJITLookup(jit->lljit, &e->address, name);
         if (error)
-            return fail(cx, base_format(cx, "cannot find '%s' in generated code", code->symbols[i]), error);
-        if (!(e->name = strdup(code->symbols[i])))
-            return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "no memory for the names of kernels");
+            return fail(cx, what, error);
+        e->name = strcpy(base_calloc(cx, strlen(name) + 1, 1), name);
         jit->n++;
     }
     return true;
 }
 
+/* The imports are defined before any object is added, since nothing is looked up in the process. */
 static bool fill(tec_context *cx, llvm_jit *jit, const target_code *const *codes, int n)
 {
     LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
@@ -85,6 +86,12 @@ static bool fill(tec_context *cx, llvm_jit *jit, const target_code *const *codes
     return true;
 }
 
+static void close_jit(void *jit)
+{
+    llvm_jit_close(jit);
+}
+
+/* Loads the objects into this process; the caller closes the result. Code for another machine is refused. */
 TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *codes, int n)
 {
     int total = 0;
@@ -95,16 +102,15 @@ TEC_GIVE llvm_jit *llvm_jit_open(tec_context *cx, const target_code *const *code
             return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "%s", target_unfit(cx, codes[i]->target));
         total += codes[i]->n;
     }
-    llvm_jit *jit = calloc(1, sizeof *jit);
-    if (jit)
-        jit->entries = calloc((size_t)total + 1, sizeof *jit->entries);
-    if (!jit || !jit->entries) {
-        free(jit);
-        return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "no memory to load generated code");
-    }
-    if (fill(cx, jit, codes, n))
+    base_held held;
+    llvm_jit *jit = base_calloc(cx, 1, sizeof *jit);
+    base_hold(cx, &held, close_jit, jit);
+    jit->entries = base_calloc(cx, (size_t)total, sizeof *jit->entries);
+    if (fill(cx, jit, codes, n)) {
+        base_keep(&held);
         return jit;
-    llvm_jit_close(jit);
+    }
+    base_drop(&held);
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* targets/llvm/link.c -- objects to one ELF shared object, by running ld.lld-19; and what an object imports.
  *
- * The linker reads the objects as one archive, and writes to its standard output: files in memory, so that nothing is left behind even
- * where this process is killed.
+ * The linker reads the objects as one archive, and writes to its standard output: files in memory, so that
+ * nothing is left behind even where this process is killed.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -76,6 +76,8 @@ static void find_imports(imports *all, const char *object)
     }
 }
 
+/* Kernels may import a handful of functions, which every loader provides. *helpers: functions of the
+ * compiler's own library that the architecture needs, or NULL. */
 bool llvm_check_imports(tec_context *cx, const target_arch *arch, const void *object, size_t size,
                         const char **helpers)
 {
@@ -143,11 +145,11 @@ static bool write_archive(const job *j, const target_code *const *codes, int n)
 /* The exit status of the linker; 127: it did not run. */
 static int run_linker(const job *j)
 {
-    const char *const args[] = {linker, "-shared", "--build-id=none", "--hash-style=gnu", "--threads=1", "-z", "noexecstack", "-o", "-", "--whole-archive",
-                                "/proc/self/fd/3", NULL};
+    const char *const args[] = {
+        linker, "-shared", "--build-id=none", "--hash-style=gnu", "--threads=1", "-z", "noexecstack",
+        "-o",   "-",       "--whole-archive", "/proc/self/fd/3",  NULL};
     posix_spawn_file_actions_t files;
     pid_t child;
-    int status;
 
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, j->output, 1);
@@ -157,9 +159,7 @@ static int run_linker(const job *j)
     posix_spawn_file_actions_destroy(&files);
     if (failed)
         return 127;
-    while (waitpid(child, &status, 0) < 0)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    return llvm_wait(j->cx, child);
 }
 
 /* All that was written to a file, terminated; NULL with an error. */
@@ -172,26 +172,41 @@ static const char *contents(const job *j, int fd, size_t *size)
         ssize_t n = pread(fd, bytes + at, (size_t)(end - at), at);
 
         if (n <= 0)
-            return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot read what the linker '%s' wrote", linker);
+            return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot read the file that the linker '%s' wrote",
+                             linker);
         at += n;
     }
     *size = (size_t)end;
     return bytes;
 }
 
+/* Runs the linker on the archive in memory; its messages become the error. */
 static const void *link_in(const job *j, const target_code *const *codes, int n, size_t *size)
 {
     if (j->archive < 0 || j->output < 0 || j->messages < 0 || !write_archive(j, codes, n))
-        return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot write the objects to files in memory for the linker");
+        return base_fail(j->cx, TEC_IO, (base_loc){0},
+                         "cannot write the objects to files in memory for the linker");
     int status = run_linker(j);
     if (status == 127)
-        return base_fail(j->cx, TEC_IO, (base_loc){0}, "cannot run the linker '%s'; is it installed (package lld-19)?", linker);
+        return base_fail(j->cx, TEC_IO, (base_loc){0},
+                         "cannot run the linker '%s'; is it installed (package lld-19)?", linker);
     if (status == 0)
         return contents(j, j->output, size);
     const char *why = contents(j, j->messages, size);
-    return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "the linker '%s' failed: %s", linker, why && *size ? why : "it said nothing");
+    return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "the linker '%s' failed: %s", linker,
+                     why && *size ? why : "it said nothing");
 }
 
+static void close_files(void *files)
+{
+    const job *j = files;
+
+    close(j->archive);
+    close(j->output);
+    close(j->messages);
+}
+
+/* The bytes of one shared object, in the context's arena. */
 const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size)
 {
     for (int i = 0; i < n; i++) {
@@ -204,10 +219,10 @@ const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, s
                              codes[i]->symbols[0], target_text(cx, codes[i]->target), codes[i]->helpers);
     }
     job j = {cx, memory_file("objects"), memory_file("linked"), memory_file("messages")};
-    const void *bytes = link_in(&j, codes, n, size);
+    base_held files;
 
-    close(j.archive);
-    close(j.output);
-    close(j.messages);
+    base_hold(cx, &files, close_files, &j);
+    const void *bytes = link_in(&j, codes, n, size);
+    base_drop(&files);
     return bytes;
 }

@@ -1,4 +1,5 @@
-/* targets/llvm/llvm.h -- CPU code from lowered programs: objects, assembly, shared objects, functions in this process.
+/* targets/llvm/llvm.h -- CPU code from lowered programs: objects, assembly, shared objects, functions in this
+ * process.
  *
  *     const target_code *code = llvm_generate(cx, &program, 1, t, NULL);
  *     llvm_jit *jit = llvm_jit_open(cx, &code, 1);
@@ -6,10 +7,12 @@
  *     ... f(env, args, dims) ...
  *     llvm_jit_close(jit);
  *
- * The input is the flat form that lower/pass.h describes. Each program becomes one function of the ABI in include/tec/kernel.h.
- * The passes of LLVM are a fixed list (no vectoriser, no unrolling), so equal input gives equal bytes.
+ * The input is the flat form that lower/pass.h describes. Each program becomes one function of the ABI in
+ * include/tec/kernel.h. The passes of LLVM are a fixed list (no vectoriser, no unrolling), so equal input
+ * gives equal bytes.
  * Lifetime: code is plain data in the context; a JIT is closed by its owner, and its functions die with it.
- * Errors: in the context. What the target cannot do is UNSUPPORTED; a module that LLVM refuses is our bug (INTERNAL).
+ * Errors: in the context. What the target cannot do is UNSUPPORTED; a module that LLVM refuses is our bug
+ * (INTERNAL).
  * Threads: several threads may generate at once, each with a context of its own.
  */
 #ifndef TARGETS_LLVM_LLVM_H
@@ -24,8 +27,8 @@ extern const target_codegen llvm_codegen; /* the functions below, as the compile
 const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
                                  const target_codegen_options *o);
 
-/* One ELF shared object of several codes for one target, by running ld.lld-19: its bytes, in the context. It imports nothing but
- * memcpy, memset and memmove; an object that needs more is refused, by name. */
+/* One ELF shared object of several codes for one target, by running ld.lld-19: its bytes, in the context. It
+ * imports nothing but memcpy, memset and memmove; an object that needs more is refused, by name. */
 const void *llvm_link(tec_context *cx, const target_code *const *codes, int n, size_t *size);
 
 /* The functions of several codes, in this process. The target must run here. */

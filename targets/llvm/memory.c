@@ -1,8 +1,10 @@
-/* targets/llvm/memory.c -- loads and stores: scalar, contiguous, strided, gathered, with and without lane masks.
+/* targets/llvm/memory.c -- loads and stores: scalar, contiguous, strided, gathered, with and without lane
+ * masks.
  *
- * A vector index that is a ramp of stride 1 is one wide access; small strides load what lies between and pick the lanes (the
- * range that is read ends with the last lane, so nothing outside is touched); anything else is a gather or scatter. Masked-off
- * lanes touch nothing and load 0. Alignment comes from the buffer's and from what divides the index.
+ * A vector index that is a ramp of stride 1 is one wide access; small strides load what lies between and pick
+ * the lanes (the range that is read ends with the last lane, so nothing outside is touched); anything else is
+ * a gather or scatter. Masked-off lanes touch nothing and load 0. Alignment comes from the buffer's and from
+ * what divides the index.
  */
 #include "targets/llvm/gen.h"
 
@@ -50,15 +52,18 @@ static LLVMValueRef wide_index(llvm_gen *g, const ir_expr *e)
     return base_is_signed(e->dtype) ? LLVMBuildSExt(g->b, v, type, "") : LLVMBuildZExt(g->b, v, type, "");
 }
 
-static LLVMValueRef element(llvm_gen *g, const ir_buffer *b, const llvm_place *p, LLVMValueRef index, bool inside)
+static LLVMValueRef element(llvm_gen *g, const ir_buffer *b, const llvm_place *p, LLVMValueRef index,
+                            bool inside)
 {
     LLVMTypeRef type = llvm_memory_type(g, b->dtype);
     return inside ? LLVMBuildInBoundsGEP2(g->b, type, p->address, &index, 1, "")
                   : LLVMBuildGEP2(g->b, type, p->address, &index, 1, "");
 }
 
-/* The address of an element by its index: from a pointer that walks there, or computed; NULL with an error. */
-static LLVMValueRef address_of(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, bool inside)
+/* The address of an element by its index: from a pointer that walks there, or computed; NULL with an
+ * error. */
+static LLVMValueRef address_of(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index,
+                               bool inside)
 {
     LLVMValueRef walked = llvm_walker_at(g, b, index), i = walked ? NULL : wide_index(g, index);
     return walked ? walked : i ? element(g, b, p, i, inside) : NULL;
@@ -67,7 +72,8 @@ static LLVMValueRef address_of(llvm_gen *g, const ir_buffer *b, const llvm_place
 LLVMValueRef llvm_address(llvm_gen *g, const ir_buffer *b, LLVMValueRef index)
 {
     const llvm_place *p = place_of(g, b);
-    return p ? element(g, b, p, index, false) : NULL; /* what a call gets without elements may begin anywhere */
+    /* what a call gets without elements may begin anywhere */
+    return p ? element(g, b, p, index, false) : NULL;
 }
 
 static unsigned align_of(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base)
@@ -89,23 +95,24 @@ static LLVMValueRef tag(llvm_gen *g, const llvm_place *p, LLVMValueRef access)
     return access;
 }
 
-static LLVMValueRef plain_load(llvm_gen *g, const llvm_place *p, LLVMTypeRef type, LLVMValueRef address, unsigned align)
+static LLVMValueRef plain_load(llvm_gen *g, const llvm_place *p, LLVMTypeRef type, LLVMValueRef address,
+                               unsigned align)
 {
     LLVMValueRef v = LLVMBuildLoad2(g->b, type, address, "");
     LLVMSetAlignment(v, align);
     return tag(g, p, v);
 }
 
-static LLVMValueRef masked_load(llvm_gen *g, const llvm_place *p, LLVMTypeRef type, LLVMValueRef address, unsigned align,
-                                LLVMValueRef mask)
+static LLVMValueRef masked_load(llvm_gen *g, const llvm_place *p, LLVMTypeRef type, LLVMValueRef address,
+                                unsigned align, LLVMValueRef mask)
 {
     LLVMTypeRef types[] = {type, g->ptr};
     LLVMValueRef args[] = {address, LLVMConstInt(g->i32, align, 0), mask, LLVMConstNull(type)};
     return tag(g, p, llvm_intrinsic(g, "llvm.masked.load", types, 2, args, 4));
 }
 
-static void masked_store(llvm_gen *g, const llvm_place *p, LLVMValueRef v, LLVMValueRef address, unsigned align,
-                         LLVMValueRef mask)
+static void masked_store(llvm_gen *g, const llvm_place *p, LLVMValueRef v, LLVMValueRef address,
+                         unsigned align, LLVMValueRef mask)
 {
     LLVMTypeRef types[] = {LLVMTypeOf(v), g->ptr};
     LLVMValueRef args[] = {v, address, LLVMConstInt(g->i32, align, 0), mask};
@@ -115,7 +122,8 @@ static void masked_store(llvm_gen *g, const llvm_place *p, LLVMValueRef v, LLVMV
 /* ---- loads ---- */
 
 /* One element under an optional i1. */
-static LLVMValueRef load_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef mask)
+static LLVMValueRef load_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index,
+                             LLVMValueRef mask)
 {
     LLVMTypeRef type = llvm_memory_type(g, b->dtype);
     LLVMValueRef address = address_of(g, b, p, index, !mask), v;
@@ -130,8 +138,8 @@ static LLVMValueRef load_one(llvm_gen *g, const ir_buffer *b, const llvm_place *
     return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
 }
 
-static LLVMValueRef load_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int lanes,
-                                    LLVMValueRef mask)
+static LLVMValueRef load_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base,
+                                    int lanes, LLVMValueRef mask)
 {
     LLVMTypeRef type = llvm_memory_type(g, base_dtype_lanes(b->dtype, lanes));
     LLVMValueRef address = address_of(g, b, p, base, !mask);
@@ -141,8 +149,8 @@ static LLVMValueRef load_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_
     return mask ? masked_load(g, p, type, address, align, mask) : plain_load(g, p, type, address, align);
 }
 
-static LLVMValueRef splat_load(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int lanes,
-                               LLVMValueRef mask)
+static LLVMValueRef splat_load(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base,
+                               int lanes, LLVMValueRef mask)
 {
     LLVMValueRef v = load_one(g, b, p, base, mask ? llvm_any(g, mask) : NULL);
     if (!v)
@@ -151,10 +159,10 @@ static LLVMValueRef splat_load(llvm_gen *g, const ir_buffer *b, const llvm_place
     return mask ? LLVMBuildSelect(g->b, mask, v, LLVMConstNull(LLVMTypeOf(v)), "") : v;
 }
 
-/* Lanes at base + stride*k, |stride| from 1 to MOST_STRIDE: |stride| overlapping loads of consecutive elements, the last one
- * ending with the last lane; lane k is then at k*|stride| of them together. */
-static LLVMValueRef load_strided(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, int64_t stride,
-                                 int lanes)
+/* Lanes at base + stride*k, |stride| from 1 to MOST_STRIDE: |stride| overlapping loads of consecutive
+ * elements, the last one ending with the last lane; lane k is then at k*|stride| of them together. */
+static LLVMValueRef load_strided(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base,
+                                 int64_t stride, int lanes)
 {
     int64_t step = stride < 0 ? -stride : stride, span = (lanes - 1) * step + 1;
     LLVMTypeRef type = llvm_memory_type(g, base_dtype_lanes(b->dtype, lanes));
@@ -187,7 +195,8 @@ static LLVMValueRef all_lanes(llvm_gen *g, int lanes)
     return LLVMConstAllOnes(LLVMVectorType(g->i1, (unsigned)lanes));
 }
 
-static LLVMValueRef gather(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef mask)
+static LLVMValueRef gather(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index,
+                           LLVMValueRef mask)
 {
     int lanes = index->dtype.lanes;
     LLVMTypeRef type = llvm_memory_type(g, base_dtype_lanes(b->dtype, lanes));
@@ -195,7 +204,8 @@ static LLVMValueRef gather(llvm_gen *g, const ir_buffer *b, const llvm_place *p,
     if (!i)
         return NULL;
     LLVMTypeRef types[] = {type, LLVMVectorType(g->ptr, (unsigned)lanes)};
-    LLVMValueRef args[] = {element(g, b, p, i, false), LLVMConstInt(g->i32, (unsigned)natural_align(b->dtype), 0),
+    LLVMValueRef args[] = {element(g, b, p, i, false),
+                           LLVMConstInt(g->i32, (unsigned)natural_align(b->dtype), 0),
                            mask ? mask : all_lanes(g, lanes), LLVMConstNull(type)};
     return tag(g, p, llvm_intrinsic(g, "llvm.masked.gather", types, 2, args, 4));
 }
@@ -222,7 +232,10 @@ static const ir_expr *index_of(llvm_gen *g, const ir_buffer *b, const ir_expr *c
     return n ? index[0] : ir_int(g->cx, 0);
 }
 
-static LLVMValueRef load_vector(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef mask)
+/* Picks the cheapest way for the index: one wide load, one load spread to all lanes, a wide load with lanes
+ * picked from it, or a gather. */
+static LLVMValueRef load_vector(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index,
+                                LLVMValueRef mask)
 {
     const ir_expr *base;
     int64_t stride;
@@ -252,8 +265,9 @@ LLVMValueRef llvm_load(llvm_gen *g, const ir_expr *e)
 
 /* ---- stores ---- */
 
-static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef v,
-                      LLVMValueRef mask)
+/* A scalar store under a mask is a masked store of a vector of one lane: no branch is needed. */
+static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index,
+                      LLVMValueRef v, LLVMValueRef mask)
 {
     LLVMValueRef address = address_of(g, b, p, index, !mask);
     if (!address)
@@ -269,8 +283,9 @@ static void store_one(llvm_gen *g, const ir_buffer *b, const llvm_place *p, cons
     tag(g, p, s);
 }
 
-static void store_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base, LLVMValueRef v,
-                             LLVMValueRef mask)
+/* One wide store; with a mask only its lanes are written. */
+static void store_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *base,
+                             LLVMValueRef v, LLVMValueRef mask)
 {
     LLVMValueRef address = address_of(g, b, p, base, !mask);
     if (!address)
@@ -285,18 +300,21 @@ static void store_contiguous(llvm_gen *g, const ir_buffer *b, const llvm_place *
     tag(g, p, s);
 }
 
-static void scatter(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index, LLVMValueRef v, LLVMValueRef mask)
+static void scatter(llvm_gen *g, const ir_buffer *b, const llvm_place *p, const ir_expr *index,
+                    LLVMValueRef v, LLVMValueRef mask)
 {
     int lanes = index->dtype.lanes;
     LLVMValueRef i = wide_index(g, index);
     if (!i)
         return;
     LLVMTypeRef types[] = {LLVMTypeOf(v), LLVMVectorType(g->ptr, (unsigned)lanes)};
-    LLVMValueRef args[] = {v, element(g, b, p, i, false), LLVMConstInt(g->i32, (unsigned)natural_align(b->dtype), 0),
+    LLVMValueRef args[] = {v, element(g, b, p, i, false),
+                           LLVMConstInt(g->i32, (unsigned)natural_align(b->dtype), 0),
                            mask ? mask : all_lanes(g, lanes)};
     tag(g, p, llvm_intrinsic(g, "llvm.masked.scatter", types, 2, args, 4));
 }
 
+/* A scalar value stored at a vector index goes to all lanes. */
 void llvm_store(llvm_gen *g, const ir_stmt *s)
 {
     const ir_buffer *b = s->store.buffer;

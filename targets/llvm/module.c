@@ -1,8 +1,8 @@
 /* targets/llvm/module.c -- lowered programs to one LLVM module, and that to an object.
  *
- * Each program becomes a kernel: the addresses of its buffers and the values of its scalars are read from `args`, its symbols
- * from `dims`, all at the start; then comes the body. The module lives in an LLVM context of its own and is gone when
- * llvm_generate returns.
+ * Each program becomes a kernel: the addresses of its buffers and the values of its scalars are read from
+ * `args`, its symbols from `dims`, all at the start; then comes the body. The module lives in an LLVM context
+ * of its own and is gone when llvm_generate returns.
  */
 #include <string.h>
 
@@ -24,7 +24,8 @@ static bool find_float(ir_walk *w, const ir_expr *e)
 {
     finder *f = (finder *)w;
     bool computes = ir_is_op(e->op) || e->op == IR_CAST || e->op == IR_CALL;
-    f->found |= computes && (base_is_float(e->dtype) || (e->op != IR_CALL && e->arg[0] && base_is_float(e->arg[0]->dtype)));
+    f->found |= computes && (base_is_float(e->dtype) ||
+                             (e->op != IR_CALL && e->arg[0] && base_is_float(e->arg[0]->dtype)));
     return !f->found;
 }
 
@@ -41,14 +42,16 @@ static void set_fact(llvm_gen *g, LLVMValueRef load, const char *kind, int64_t v
 {
     LLVMMetadataRef number = LLVMValueAsMetadata(LLVMConstInt(g->i64, (unsigned long long)value, 0));
     LLVMMetadataRef node = LLVMMDNodeInContext2(g->c, value ? &number : NULL, value ? 1 : 0);
-    LLVMSetMetadata(load, LLVMGetMDKindIDInContext(g->c, kind, (unsigned)strlen(kind)), LLVMMetadataAsValue(g->c, node));
+    LLVMSetMetadata(load, LLVMGetMDKindIDInContext(g->c, kind, (unsigned)strlen(kind)),
+                    LLVMMetadataAsValue(g->c, node));
 }
 
 static int64_t constant_bytes(const ir_buffer *b)
 {
     int64_t n = base_dtype_bytes(b->dtype), extent;
     for (int i = 0; i < b->n; i++) {
-        if (b->strides || b->offset || !ir_is_int(b->shape[i], &extent) || extent <= 0 || n > INT64_MAX / extent)
+        if (b->strides || b->offset || !ir_is_int(b->shape[i], &extent) || extent <= 0 ||
+            n > INT64_MAX / extent)
             return 0;
         n *= extent;
     }
@@ -112,6 +115,7 @@ static void bind_parameters(llvm_gen *g, const ir_program *p, LLVMValueRef f)
     }
 }
 
+/* State of the program before is dropped: kernels share the module and nothing else. */
 static void write_kernel(llvm_gen *g, const ir_program *p, const char *symbol)
 {
     llvm_function f;
@@ -130,6 +134,7 @@ static void write_kernel(llvm_gen *g, const ir_program *p, const char *symbol)
 
 /* ---- the module ---- */
 
+/* A context of LLVM's own per module, so that threads compile side by side. */
 static void open_module(llvm_gen *g)
 {
     g->c = LLVMContextCreate();
@@ -150,11 +155,14 @@ static void open_module(llvm_gen *g)
     LLVMSetModuleDataLayout(g->m, g->layout);
 }
 
-static void close_module(llvm_gen *g)
+/* What was not opened yet is NULL, which LLVM takes. */
+static void close_module(void *gen)
 {
+    llvm_gen *g = gen;
+
     LLVMDisposeBuilder(g->b);
     LLVMDisposeModule(g->m);
-    LLVMContextDispose(g->c);
+    LLVMContextDispose(g->c); /* and with it modules that were parsed for imports and not linked */
     LLVMDisposeTargetData(g->layout);
     LLVMDisposeTargetMachine(g->machine);
 }
@@ -163,20 +171,13 @@ static bool verify(llvm_gen *g)
 {
     char *message = NULL;
     bool bad = LLVMVerifyModule(g->m, LLVMReturnStatusAction, &message);
+    const char *text = llvm_take_message(g->cx, message);
     if (bad)
-        BASE_BUG(g->cx, "LLVM refuses the module of '%s': %s", g->symbol, message);
-    LLVMDisposeMessage(message);
+        BASE_BUG(g->cx, "LLVM refuses the module of '%s': %s", g->symbol, text);
     return !bad;
 }
 
-static const char *module_text(llvm_gen *g)
-{
-    char *text = LLVMPrintModuleToString(g->m);
-    const char *copy = base_strdup(g->cx, text);
-    LLVMDisposeMessage(text);
-    return copy;
-}
-
+/* Verifies, optimises, and writes the forms that were asked for; the object is always made. */
 static bool finish(llvm_gen *g, const target_codegen_options *o, target_code *code)
 {
     target_code_form *form = base_array(g->cx, target_code_form, 2);
@@ -186,7 +187,8 @@ static bool finish(llvm_gen *g, const target_codegen_options *o, target_code *co
     if (!verify(g) || (!o->unoptimised && !llvm_optimise(g)))
         return false;
     if (target_wants_text(o, "llvm"))
-        form[code->n_forms++] = (target_code_form){"llvm", module_text(g)};
+        form[code->n_forms++] =
+            (target_code_form){"llvm", llvm_take_message(g->cx, LLVMPrintModuleToString(g->m))};
     if (target_wants_text(o, "asm")) {
         if (!llvm_emit(g, true, &text, &size))
             return false;
@@ -196,6 +198,8 @@ static bool finish(llvm_gen *g, const target_codegen_options *o, target_code *co
            llvm_check_imports(g->cx, g->t->arch, code->bytes, code->size, &code->helpers);
 }
 
+/* All programs become functions of one module and one object. NULL with the first error; LLVM's memory is
+ * freed in any case. */
 const target_code *llvm_generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
                                  const target_codegen_options *o)
 {
@@ -203,10 +207,12 @@ const target_code *llvm_generate(tec_context *cx, const ir_program *const *progr
     llvm_gen g = {.cx = cx, .t = t};
     target_code *code = base_new(cx, target_code);
     const char **symbols = base_array(cx, const char *, n);
+    base_held module;
     o = o ? o : &defaults;
     g.keep_denormals = o->keep_denormals;
     if (!(g.machine = llvm_target_machine(cx, t)))
         return NULL;
+    base_hold(cx, &module, close_module, &g);
     open_module(&g);
     for (int i = 0; i < n && !base_failed(cx); i++) {
         symbols[i] = o->symbols ? o->symbols[i] : programs[i]->name;
@@ -219,6 +225,6 @@ const target_code *llvm_generate(tec_context *cx, const ir_program *const *progr
         llvm_write_dispatch(&g, o->dispatch, symbols, n, programs[0]->n_symbols);
     *code = (target_code){.target = t, .symbols = symbols, .n = n, .format = "elf"};
     bool ok = !base_failed(cx) && finish(&g, o, code);
-    close_module(&g);
+    base_drop(&module);
     return ok ? code : NULL;
 }

@@ -1,4 +1,5 @@
-/* targets/llvm/parallel.c -- parallel loops: the body becomes a function of its own, called through the environment.
+/* targets/llvm/parallel.c -- parallel loops: the body becomes a function of its own, called through the
+ * environment.
  *
  *     for i in m..m+n parallel { S }     =>     closure = {what S uses from outside}
  *                                               status = env->parallel(env, body, &closure, n)
@@ -78,14 +79,16 @@ static LLVMValueRef fill_closure(const captures *c, LLVMTypeRef type)
     return closure;
 }
 
-/* Binds everything captured again, in the body's own function. The maps of the outer function are still in `outer`. */
+/* Binds everything captured again, in the body's own function. The maps of the outer function are still in
+ * `outer`. */
 static void open_closure(const captures *c, const llvm_gen *outer, LLVMTypeRef type)
 {
     llvm_gen *g = c->g;
     LLVMValueRef closure = LLVMGetParam(g->f->function, 1);
     for (int i = 0; i < count(c); i++) {
         LLVMTypeRef field = LLVMStructGetTypeAtIndex(type, (unsigned)i);
-        LLVMValueRef v = LLVMBuildLoad2(g->b, field, LLVMBuildStructGEP2(g->b, type, closure, (unsigned)i, ""), "");
+        LLVMValueRef v =
+            LLVMBuildLoad2(g->b, field, LLVMBuildStructGEP2(g->b, type, closure, (unsigned)i, ""), "");
         if (i < c->vars.n) {
             const llvm_binding *b = base_map_get(&outer->vars, c->vars.at[i]);
             LLVMValueRef value = LLVMIsConstant(b->value) ? b->value : v;
@@ -97,6 +100,8 @@ static void open_closure(const captures *c, const llvm_gen *outer, LLVMTypeRef t
     }
 }
 
+/* The body as a function of its own: what it uses from outside comes out of the closure, and the state of the
+ * function around it is put back afterwards. */
 static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef closure)
 {
     llvm_gen *g = c->g, outer = *g;
@@ -105,8 +110,8 @@ static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef 
     int64_t min;
     g->vars = (base_map){0};
     g->places = (base_map){0};
-    LLVMValueRef function =
-        llvm_begin_function(g, &f, base_format(g->cx, "%s.body.%d", g->symbol, g->n_bodies++), false, llvm_body_type(g));
+    LLVMValueRef function = llvm_begin_function(
+        g, &f, base_format(g->cx, "%s.body.%d", g->symbol, g->n_bodies++), false, llvm_body_type(g));
     f.worker = LLVMGetParam(function, 4);
     open_closure(c, &outer, closure);
     int scope = llvm_enter(g);
@@ -115,7 +120,8 @@ static LLVMValueRef write_body(const captures *c, const ir_stmt *s, LLVMTypeRef 
     bool nonnegative = (ir_is_int(s->loop.min, &min) && min >= 0) || llvm_nonnegative(g, s->loop.min);
     llvm_walkers walkers;
     llvm_find_walkers(g, s, &walkers);
-    llvm_loop(g, LLVMGetParam(function, 2), LLVMGetParam(function, 3), false, s->loop.var, add, nonnegative, s->loop.body, &walkers);
+    llvm_loop(g, LLVMGetParam(function, 2), LLVMGetParam(function, 3), false, s->loop.var, add, nonnegative,
+              s->loop.body, &walkers);
     llvm_end_function(g);
     g->vars = outer.vars;
     g->places = outer.places;
@@ -131,6 +137,7 @@ static LLVMValueRef call_parallel(llvm_gen *g, LLVMValueRef body, LLVMValueRef c
     return LLVMBuildCall2(g->b, type, llvm_env_field(g, g->ptr, LLVM_ENV_PARALLEL), args, 4, "");
 }
 
+/* The call in place of the loop. A negative extent is no iteration. */
 void llvm_parallel(llvm_gen *g, const ir_stmt *s)
 {
     captures c = {.walk = {.cx = g->cx, .expr = in_expr, .stmt = in_stmt}, .g = g};
@@ -150,7 +157,8 @@ void llvm_parallel(llvm_gen *g, const ir_stmt *s)
         n = llvm_intrinsic2(g, "llvm.smax", g->i64, n, LLVMConstInt(g->i64, 0, 0));
     LLVMValueRef status = call_parallel(g, body, closure, n);
     LLVMBasicBlockRef failed = llvm_block(g, "failed"), after = llvm_block(g, "after");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, status, LLVMConstInt(g->i32, 0, 0), ""), after, failed);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, status, LLVMConstInt(g->i32, 0, 0), ""), after,
+                    failed);
     LLVMPositionBuilderAtEnd(g->b, failed);
     LLVMBuildStore(g->b, status, g->f->status);
     LLVMBuildBr(g->b, g->f->exit);

@@ -1,8 +1,9 @@
 /* targets/llvm/spills.c -- reads an assembly text for what its hot loops do to the stack.
  *
- * A loop is a jump back to a label before it; it is innermost where no other jump back lies between. Hot are innermost loops
- * with vector multiply-adds. A reference to the stack pointer (or, in a function that keeps one, the frame pointer) in such a
- * loop is a spill: what the loop works on was brought into registers before.
+ * A loop is a jump back to a label before it; it is innermost where no other jump back lies between. Hot are
+ * innermost loops with vector multiply-adds. A reference to the stack pointer (or, in a function that keeps
+ * one, the frame pointer) in such a loop is a spill: what the loop works on was brought into registers
+ * before.
  */
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct {
     base_dict labels; /* label -> its line number + 1, as a pointer into `lines` */
 } listing;
 
+/* Lines without leading blanks and comments; they point into `text`, which must stay. */
 static void split(listing *l, const char *text)
 {
     const char *ends = base_format(l->cx, "\n%s", l->words->comment);
@@ -78,14 +80,16 @@ static bool begins(const line *s, const char *list)
 static bool is_label(const line *s)
 {
     const char *colon = memchr(s->text, ':', s->n);
-    return colon && !memchr(s->text, ' ', (size_t)(colon - s->text)) && !memchr(s->text, '\t', (size_t)(colon - s->text));
+    return colon && !memchr(s->text, ' ', (size_t)(colon - s->text)) &&
+           !memchr(s->text, '\t', (size_t)(colon - s->text));
 }
 
 static void find_labels(listing *l)
 {
     for (int i = 0; i < l->n; i++)
         if (is_label(&l->lines[i])) {
-            size_t n = (size_t)((const char *)memchr(l->lines[i].text, ':', l->lines[i].n) - l->lines[i].text);
+            size_t n =
+                (size_t)((const char *)memchr(l->lines[i].text, ':', l->lines[i].n) - l->lines[i].text);
             base_dict_put(l->cx, &l->labels, base_strndup(l->cx, l->lines[i].text, n), &l->lines[i]);
         }
 }
@@ -127,6 +131,7 @@ static bool is_store(const listing *l, const line *s)
     return n && s->text[n - 1] == ')' && strncmp(s->text, "cmp", 3) && strncmp(s->text, "test", 4);
 }
 
+/* Adds the loop from line `begin` to `end`. A loop without vector multiply-adds is not counted. */
 static void count_loop(const listing *l, int begin, int end, bool frame, llvm_spills *out)
 {
     int adds = 0, loads = 0, stores = 0;
@@ -144,6 +149,7 @@ static void count_loop(const listing *l, int begin, int end, bool frame, llvm_sp
     out->worst = loads + stores > out->worst ? loads + stores : out->worst;
 }
 
+/* What the hot loops of an assembly text do to the stack. `assembly` is LLVM's output for the target. */
 llvm_spills llvm_count_spills(tec_context *cx, const target *t, const char *assembly)
 {
     listing l = {.cx = cx, .words = &t->arch->assembly};

@@ -1,6 +1,7 @@
 /* targets/llvm/stmt.c -- statements: loops, conditions, lets, allocations, assertions.
  *
- * A serial loop tests at its end; where it may have no iteration, a test stands before it. Nothing is evaluated twice for that.
+ * A serial loop tests at its end; where it may have no iteration, a test stands before it. Nothing is
+ * evaluated twice for that.
  */
 #include "targets/llvm/gen.h"
 
@@ -9,11 +10,15 @@
 /* The program's blocks keep these bytes on the stack at most. */
 enum { MOST_STACK = 64 * 1024 };
 
-void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var, LLVMValueRef add,
-               bool nonnegative, const ir_stmt *body, llvm_walkers *walkers)
+/* for var' in begin..end with var = var' + add. `runs`: there is at least one iteration, so no test stands in
+ * front. `nonnegative`: var is never negative. `walkers` are pointers that advance with the loop (walkers.c).
+ */
+void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, const ir_expr *var,
+               LLVMValueRef add, bool nonnegative, const ir_stmt *body, llvm_walkers *walkers)
 {
     llvm_start_walkers(g, walkers, add ? LLVMBuildNSWAdd(g->b, begin, add, "") : begin);
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "loop"), after = llvm_block(g, "after");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), loop = llvm_block(g, "loop"),
+                      after = llvm_block(g, "after");
     if (runs)
         LLVMBuildBr(g->b, loop);
     else
@@ -33,6 +38,7 @@ void llvm_loop(llvm_gen *g, LLVMValueRef begin, LLVMValueRef end, bool runs, con
     LLVMPositionBuilderAtEnd(g->b, after);
 }
 
+/* A loop of one iteration is only a binding of its variable. */
 static void emit_serial(llvm_gen *g, const ir_stmt *s)
 {
     int64_t extent = -1, min;
@@ -53,7 +59,8 @@ static void emit_serial(llvm_gen *g, const ir_stmt *s)
     }
     llvm_walkers walkers;
     llvm_find_walkers(g, s, &walkers);
-    llvm_loop(g, begin, LLVMBuildNSWAdd(g->b, begin, n, ""), constant, s->loop.var, NULL, nonnegative, s->loop.body, &walkers);
+    llvm_loop(g, begin, LLVMBuildNSWAdd(g->b, begin, n, ""), constant, s->loop.var, NULL, nonnegative,
+              s->loop.body, &walkers);
 }
 
 static void emit_for(llvm_gen *g, const ir_stmt *s)
@@ -63,10 +70,12 @@ static void emit_for(llvm_gen *g, const ir_stmt *s)
     else if (s->loop.how == IR_PARALLEL && !g->f->worker)
         llvm_parallel(g, s);
     else
-        BASE_BUG(g->cx, "a loop over '%s' that is %s reached code generation%s", s->loop.var->var.name, ir_how_text(s->loop.how),
-                 g->f->worker ? " inside a parallel loop" : "");
+        BASE_BUG(g->cx, "a loop over '%s' that is %s reached code generation%s", s->loop.var->var.name,
+                 ir_how_text(s->loop.how), g->f->worker ? " inside a parallel loop" : "");
 }
 
+/* The condition's values are forgotten behind it, since they were computed in a block that need not run
+ * again. */
 static void emit_if(llvm_gen *g, const ir_stmt *s)
 {
     int scope = llvm_enter(g);
@@ -97,11 +106,13 @@ static void emit_let(llvm_gen *g, const ir_stmt *s)
         return;
     /* Seeing through a load would read it again, perhaps after a store. */
     const ir_expr *transparent = llvm_risky(g, s->let.value) ? NULL : s->let.value;
-    llvm_bind(g, s->let.var, v, transparent, llvm_multiple(g, s->let.value), llvm_nonnegative(g, s->let.value));
+    llvm_bind(g, s->let.var, v, transparent, llvm_multiple(g, s->let.value),
+              llvm_nonnegative(g, s->let.value));
     llvm_stmt(g, s->let.body);
     llvm_unbind(g, s->let.var);
 }
 
+/* A failed assertion hands its message to the environment and leaves the function through its exit. */
 static void emit_assert(llvm_gen *g, const ir_stmt *s)
 {
     int scope = llvm_enter(g);
@@ -140,7 +151,8 @@ static LLVMValueRef on_stack(llvm_gen *g, const ir_stmt *s)
     int64_t n;
     if (!constant_size(b, &n) || n * base_dtype_bytes(b->dtype) > MOST_STACK)
         return BASE_BUG(g->cx, "local buffer '%s' has no small constant size", b->name);
-    return llvm_entry_alloca(g, LLVMArrayType2(llvm_memory_type(g, b->dtype), (uint64_t)(n ? n : 1)), 64, b->name);
+    return llvm_entry_alloca(g, LLVMArrayType2(llvm_memory_type(g, b->dtype), (uint64_t)(n ? n : 1)), 64,
+                             b->name);
 }
 
 /* `offset` bytes into the caller's workspace, or into the worker's own. */
@@ -184,6 +196,8 @@ static void emit_allocate(llvm_gen *g, const ir_stmt *s)
 
 /* ---- all ---- */
 
+/* Does nothing after an error, so callers need not look. Values computed for one statement are forgotten
+ * after it. */
 void llvm_stmt(llvm_gen *g, const ir_stmt *s)
 {
     int scope;

@@ -65,7 +65,8 @@ LLVMValueRef llvm_splat(llvm_gen *g, LLVMValueRef scalar, int lanes)
     LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), (unsigned)lanes);
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
     LLVMValueRef one = LLVMBuildInsertElement(g->b, LLVMGetPoison(type), scalar, zero, "");
-    return LLVMBuildShuffleVector(g->b, one, LLVMGetPoison(type), LLVMConstNull(LLVMVectorType(g->i32, (unsigned)lanes)), "");
+    return LLVMBuildShuffleVector(g->b, one, LLVMGetPoison(type),
+                                  LLVMConstNull(LLVMVectorType(g->i32, (unsigned)lanes)), "");
 }
 
 LLVMValueRef llvm_int_like(llvm_gen *g, LLVMTypeRef t, int64_t value)
@@ -85,10 +86,12 @@ LLVMValueRef llvm_constant(llvm_gen *g, base_dtype t, const ir_expr *e)
         return llvm_int_like(g, type, base_is_bool(t) ? e->i != 0 : e->i);
     if (t.bits >= 32)
         return llvm_float_like(g, type, e->f);
-    return llvm_int_like(g, type, t.code == kDLBfloat ? base_double_to_bfloat(e->f) : base_double_to_half(e->f));
+    return llvm_int_like(g, type,
+                         t.code == kDLBfloat ? base_double_to_bfloat(e->f) : base_double_to_half(e->f));
 }
 
-LLVMValueRef llvm_intrinsic(llvm_gen *g, const char *name, LLVMTypeRef *types, int n_types, LLVMValueRef *args, int n)
+LLVMValueRef llvm_intrinsic(llvm_gen *g, const char *name, LLVMTypeRef *types, int n_types,
+                            LLVMValueRef *args, int n)
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     if (!id) {

@@ -3,9 +3,10 @@
  *     for k in 0..n {                              p = &A[i*64], q = &A[i*64 + 4096]
  *       ... A[i*64 + k*4] ... A[i*64 + k*4 + 32]   =>    for k in 0..n { ... p[0] ... p[32] ...; p += 4 }
  *
- * Accesses of one buffer whose indices differ by a constant share a pointer: an induction variable for each operand, and constant
- * displacements, is what processors address best. LLVM's own strength reduction is switched off (emit.c): it makes a pointer for each
- * displacement of a large tile, which then lie on the stack.
+ * Accesses of one buffer whose indices differ by a constant share a pointer: an induction variable for each
+ * operand, and constant displacements, is what processors address best. LLVM's own strength reduction is
+ * switched off (emit.c): it makes a pointer for each displacement of a large tile, which then lie on the
+ * stack.
  */
 #include "targets/llvm/gen.h"
 
@@ -31,7 +32,8 @@ static bool add_terms(const ir_expr *e, int64_t factor, llvm_sum *s)
     int64_t value;
 
     if (ir_is_int(e, &value))
-        return !__builtin_mul_overflow(value, factor, &value) && !__builtin_add_overflow(s->offset, value, &s->offset);
+        return !__builtin_mul_overflow(value, factor, &value) &&
+               !__builtin_add_overflow(s->offset, value, &s->offset);
     if (e->op == IR_ADD || e->op == IR_SUB)
         return add_terms(e->arg[0], factor, s) && add_terms(e->arg[1], e->op == IR_ADD ? factor : -factor, s);
     if (e->op == IR_MUL && add_product(e, factor, s))
@@ -66,7 +68,8 @@ static bool take_step(tec_context *cx, llvm_sum *s, const ir_expr *var)
 static bool read_sum(tec_context *cx, const ir_expr *index, const ir_expr *var, llvm_sum *s)
 {
     *s = (llvm_sum){.n = 0};
-    return index->dtype.lanes == 1 && index->dtype.bits == 64 && add_terms(index, 1, s) && take_step(cx, s, var);
+    return index->dtype.lanes == 1 && index->dtype.bits == 64 && add_terms(index, 1, s) &&
+           take_step(cx, s, var);
 }
 
 static bool same_but_offset(const llvm_sum *a, const llvm_sum *b)
@@ -111,6 +114,8 @@ static llvm_walker *walker_of(llvm_walkers *all, const ir_buffer *b, const llvm_
     return NULL;
 }
 
+/* Gives the access a walker unless one that differs by a constant is there already. Only indices that are
+ * linear in the loop, with everything else computed before it, can have one. */
 static void add_access(search *f, const ir_buffer *b, const ir_expr *index)
 {
     const ir_expr *base = index;
@@ -121,7 +126,8 @@ static void add_access(search *f, const ir_buffer *b, const ir_expr *index)
         return;
     if (index->dtype.lanes > 1 && (!llvm_as_ramp(f->g, index, &base, &stride) || stride > 1 || stride < 0))
         return;
-    if (!read_sum(f->g->cx, base, f->found->var, &s) || s.step == 0 || walker_of(f->found, b, &s) || !is_ready(f->g, &s))
+    if (!read_sum(f->g->cx, base, f->found->var, &s) || s.step == 0 || walker_of(f->found, b, &s) ||
+        !is_ready(f->g, &s))
         return;
     f->found->at[f->found->n++] = (llvm_walker){.buffer = b, .start = s};
 }
@@ -146,7 +152,8 @@ static bool see_stmt(ir_walk *w, const ir_stmt *s)
 void llvm_find_walkers(llvm_gen *g, const ir_stmt *loop, llvm_walkers *out)
 {
     *out = (llvm_walkers){.var = loop->loop.var};
-    search f = {.w = {.expr = see_expr, .stmt = see_stmt, .cx = g->cx}, .g = g, .found = out, .innermost = true};
+    search f = {
+        .w = {.expr = see_expr, .stmt = see_stmt, .cx = g->cx}, .g = g, .found = out, .innermost = true};
 
     ir_walk_stmt(&f.w, loop->loop.body);
     if (!f.innermost)
@@ -172,8 +179,10 @@ static bool holds_data(const llvm_sum *s)
 static LLVMValueRef start_of(llvm_gen *g, const llvm_sum *s, LLVMValueRef begin)
 {
     bool wraps = holds_data(s);
-    LLVMValueRef (*add)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) = wraps ? LLVMBuildAdd : LLVMBuildNSWAdd;
-    LLVMValueRef (*mul)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) = wraps ? LLVMBuildMul : LLVMBuildNSWMul;
+    LLVMValueRef (*add)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) =
+        wraps ? LLVMBuildAdd : LLVMBuildNSWAdd;
+    LLVMValueRef (*mul)(LLVMBuilderRef, LLVMValueRef, LLVMValueRef, const char *) =
+        wraps ? LLVMBuildMul : LLVMBuildNSWMul;
     LLVMValueRef at = mul(g->b, begin, llvm_int_like(g, g->i64, s->step), "");
 
     for (int k = 0; k < s->n; k++) {
@@ -217,7 +226,8 @@ void llvm_advance_walkers(llvm_gen *g, llvm_walkers *all)
 
     g->walkers = all->outer;
     for (int i = 0; i < all->n; i++) {
-        LLVMValueRef next = step_by(g, &all->at[i], all->at[i].pointer, llvm_int_like(g, g->i64, all->at[i].start.step));
+        LLVMValueRef next =
+            step_by(g, &all->at[i], all->at[i].pointer, llvm_int_like(g, g->i64, all->at[i].start.step));
 
         LLVMAddIncoming(all->at[i].pointer, &next, &here, 1);
     }

@@ -20,6 +20,12 @@ static const char *type(base_dtype t)
     return t.code == kDLInt ? ints[width] : t.code == kDLUInt ? uints[width] : NULL;
 }
 
+/* Of a device without doubles. */
+static const char *type_without_f64(base_dtype t)
+{
+    return base_is_float(t) && t.bits == 64 ? NULL : type(t);
+}
+
 /* Kernels take no bool, and a 16-bit float is its bits. */
 static const char *memory_type(base_dtype t)
 {
@@ -28,42 +34,15 @@ static const char *memory_type(base_dtype t)
     return base_is_float(t) && t.bits == 16 ? "ushort" : type(t);
 }
 
+static const char *memory_type_without_f64(base_dtype t)
+{
+    return base_is_float(t) && t.bits == 64 ? NULL : memory_type(t);
+}
+
 static const char *function(ir_op op, base_dtype t)
 {
     (void)t;
-    switch (op) {
-    case IR_ABS: return "fabs";
-    case IR_FMA: return "fma";
-    case IR_FLOOR: return "floor";
-    case IR_CEIL: return "ceil";
-    case IR_TRUNC: return "trunc";
-    case IR_ROUND: return "rint";
-    case IR_SQRT: return "sqrt";
-    case IR_RSQRT: return "tec_rsqrt";
-    case IR_EXP: return "exp";
-    case IR_EXP2: return "exp2";
-    case IR_LOG: return "log";
-    case IR_LOG2: return "log2";
-    case IR_POW: return "pow";
-    case IR_TANH: return "tanh";
-    case IR_SIGMOID: return "tec_sigmoid";
-    case IR_ERF: return "erf";
-    case IR_SIN: return "sin";
-    case IR_COS: return "cos";
-    case IR_TAN: return "tan";
-    case IR_ASIN: return "asin";
-    case IR_ACOS: return "acos";
-    case IR_ATAN: return "atan";
-    case IR_SINH: return "sinh";
-    case IR_COSH: return "cosh";
-    case IR_ASINH: return "asinh";
-    case IR_ACOSH: return "acosh";
-    case IR_ATANH: return "atanh";
-    case IR_COPYSIGN: return "copysign";
-    case IR_ISNAN: return "isnan";
-    case IR_ISINF: return "isinf";
-    default: return NULL;
-    }
+    return op == IR_ISNAN ? "isnan" : op == IR_ISINF ? "isinf" : source_function(op);
 }
 
 static const char *index_of(ir_how how)
@@ -102,14 +81,24 @@ static const char *reinterpret(tec_context *cx, base_dtype to, const char *value
     return base_format(cx, "as_%s(%s)", type(to), value);
 }
 
-const source_dialect opencl_dialect = {
-    .what = "OpenCL C",
-    .type = type,
-    .memory_type = memory_type,
-    .space = {"__global", "__local", ""},
-    .function = function,
-    .index = index_of,
-    .call = call,
-    .to_int = to_int,
-    .reinterpret = reinterpret,
-};
+static const char *kernel(tec_context *cx, const int block[3])
+{
+    return base_format(cx, "__kernel __attribute__((reqd_work_group_size(%d, %d, %d)))", block[0], block[1],
+                       block[2]);
+}
+
+#define DIALECT(what_it_is, type_of, memory_type_of)                                                         \
+    {.what = what_it_is,                                                                                     \
+     .type = type_of,                                                                                        \
+     .memory_type = memory_type_of,                                                                          \
+     .space = {"__global", "__local", ""},                                                                   \
+     .restricted = "restrict",                                                                               \
+     .kernel = kernel,                                                                                       \
+     .function = function,                                                                                   \
+     .index = index_of,                                                                                      \
+     .call = call,                                                                                           \
+     .to_int = to_int,                                                                                       \
+     .reinterpret = reinterpret}
+const source_dialect opencl_dialect = DIALECT("OpenCL C", type, memory_type);
+const source_dialect opencl_dialect_without_f64 =
+    DIALECT("OpenCL C for a device without f64", type_without_f64, memory_type_without_f64);

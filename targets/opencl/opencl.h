@@ -1,4 +1,4 @@
-/* targets/opencl/opencl.h -- OpenCL C of lowered programs.
+/* targets/opencl/opencl.h -- inside the room: OpenCL C of lowered programs.
  *
  *     extern const target_codegen opencl_codegen;                  // the row of targets/kinds.def
  *
@@ -13,7 +13,7 @@
 #include "targets/source/source.h"
 
 extern const target_codegen opencl_codegen;
-extern const source_dialect opencl_dialect;
+extern const source_dialect opencl_dialect, opencl_dialect_without_f64;
 extern const char *const opencl_prelude[]; /* what the text of kernels calls, in pieces; ends with NULL */
 
 #endif

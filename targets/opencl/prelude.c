@@ -1,4 +1,5 @@
-/* targets/opencl/prelude.c -- the functions that the text of kernels calls: what OpenCL C has no operation of the same meaning for. */
+/* targets/opencl/prelude.c -- the functions that the text of kernels calls: what OpenCL C has no operation of
+ * the same meaning for. */
 #include "targets/opencl/opencl.h"
 
 /* Division by zero is the program's error; INT_MIN / -1 wraps. -0 counts as less than +0, and NaN wins. */
@@ -94,7 +95,8 @@ static const char halves[] =
     "    inline float tec_##H##_from_long(long a) { return tec_##H##_round(tec_odd_from_long(a)); } \\\n"
     "    inline float tec_##H##_from_ulong(ulong a) \\\n"
     "    { \\\n"
-    "        return a >> 63 ? tec_##H##_round(2 * tec_odd_from_long((long)(a >> 1 | (a & 1)))) : tec_##H##_round(tec_odd_from_long((long)a)); \\\n"
+    "        return a >> 63 ? tec_##H##_round(2 * tec_odd_from_long((long)(a >> 1 | (a & 1)))) : "
+    "tec_##H##_round(tec_odd_from_long((long)a)); \\\n"
     "    }\n"
     "TEC_HALF(f16)\n"
     "TEC_HALF(bf16)\n"
@@ -110,7 +112,8 @@ static const char halves[] =
     "    return as_float(bits | 1);\n"
     "}\n"
     "inline float tec_f16_from_double(double a) { return tec_f16_round(tec_odd_from_double(a)); }\n"
-    "inline float tec_bf16_from_double(double a) { return isinf((float)a) ? (float)a : tec_bf16_round(tec_odd_from_double(a)); }\n"
+    "inline float tec_bf16_from_double(double a) { return isinf((float)a) ? (float)a : "
+    "tec_bf16_round(tec_odd_from_double(a)); }\n"
     "#endif\n";
 
 const char *const opencl_prelude[] = {ints, floats, halves, NULL};

@@ -26,6 +26,7 @@ static int n_args(const ir_expr *e)
     return e->op == IR_CAST || e->op == IR_REINTERPRET ? 1 : ir_is_op(e->op) ? ir_ops[e->op].arity : 0;
 }
 
+/* Counts how often each node is used: one that is used more than once becomes a named value. */
 void source_count(source_printer *p, const ir_expr *e)
 {
     int *n = base_map_get(&p->uses, e);
@@ -45,6 +46,8 @@ void source_count(source_printer *p, const ir_expr *e)
         source_count(p, e->let.value);
         source_count(p, e->let.body);
     }
+    for (int i = 0; e->op == IR_CALL && i < e->call.n; i++)
+        source_count(p, e->call.arg[i]);
 }
 
 void source_forget(source_printer *p)
@@ -81,6 +84,7 @@ static const char *new_value(source_printer *p)
 
 /* ---- signs ---- */
 
+/* Whether an index is never negative: division is then the language's own. */
 bool source_nonnegative(source_printer *p, const ir_expr *e)
 {
     int64_t v;
@@ -153,6 +157,8 @@ static const char *print_var(source_printer *p, const ir_expr *e)
     return name ? name : BASE_BUG(p->cx, "variable '%s' has no name in the text", e->var.name);
 }
 
+/* 16-bit floats are loaded by a helper, since they may be no type of the language; bools are bytes in memory.
+ */
 static const char *print_load(source_printer *p, const ir_expr *e)
 {
     const char *name = base_map_get(&p->names, e->load.buffer), *index;
@@ -229,6 +235,7 @@ static const char *print_sum(source_printer *p, const ir_expr *e, const char *op
     return rounded(p, e->dtype, infix(p, e, op, own));
 }
 
+/* C's division truncates, so other divisions and those of signed numbers go through helpers. */
 static const char *print_division(source_printer *p, const ir_expr *e, int *level)
 {
     bool floats = base_is_float(e->dtype), rest = e->op == IR_MOD || e->op == IR_FLOORMOD;
@@ -292,6 +299,7 @@ static const char *print_negated(source_printer *p, const ir_expr *e, int *level
 
 /* ---- functions ---- */
 
+/* A function of the dialect; one it does not have is refused by name. */
 static const char *print_function(source_printer *p, const ir_expr *e)
 {
     const char *name = p->d->function(e->op, e->arg[0]->dtype), *arg;
@@ -309,6 +317,7 @@ static const char *print_function(source_printer *p, const ir_expr *e)
     return rounded(p, e->dtype, base_text_str(p->cx, &t));
 }
 
+/* Floats to integers saturate in the IR, so the dialect writes that conversion. */
 static const char *print_cast(source_printer *p, const ir_expr *e, int *level)
 {
     base_dtype from = e->arg[0]->dtype, to = e->dtype;
@@ -394,6 +403,7 @@ static const char *print_select(source_printer *p, const ir_expr *e)
     return base_format(p->cx, "(%s ? %s : %s)", cond, text[0], text[1]);
 }
 
+/* An operand that needs statements of its own must not run where the first operand decides. */
 static const char *print_logic(source_printer *p, const ir_expr *e, int own, int *level)
 {
     bool is_and = e->op == IR_AND;
@@ -424,8 +434,22 @@ static const char *print_let(source_printer *p, const ir_expr *e, int *level)
     return source_expr(p, e->let.body, SOURCE_ANY);
 }
 
+/* An intrinsic with a value: all threads of a warp come to a shuffle together, so it stands in the value of a
+ * let (ir/calls.h). */
+static const char *print_call(source_printer *p, const ir_expr *e)
+{
+    const char **arg = base_array(p->cx, const char *, e->call.n), *text;
+
+    for (int i = 0; i < e->call.n; i++)
+        if (!(arg[i] = source_expr(p, e->call.arg[i], SOURCE_ANY)))
+            return NULL;
+    text = p->d->value ? p->d->value(p->cx, e, arg) : NULL;
+    return text || base_failed(p->cx) ? text : refuse(p, e);
+}
+
 /* ---- all ---- */
 
+/* The operation's text; *level is how tightly it binds, for the parentheses around it. */
 static const char *print_op(source_printer *p, const ir_expr *e, int *level)
 {
     switch (e->op) {
@@ -477,10 +501,12 @@ static const char *print_node(source_printer *p, const ir_expr *e, int *level)
     case IR_CAST: return print_cast(p, e, level);
     case IR_REINTERPRET: return print_reinterpret(p, e);
     case IR_LET: return print_let(p, e, level);
+    case IR_CALL: return print_call(p, e);
     default: return ir_is_op(e->op) && e->dtype.lanes == 1 ? print_op(p, e, level) : refuse(p, e);
     }
 }
 
+/* The text of e, in parentheses where it binds less tightly than `level`. NULL after an error. */
 const char *source_expr(source_printer *p, const ir_expr *e, int level)
 {
     const int *uses = base_map_get(&p->uses, e);

@@ -19,6 +19,7 @@ const char *source_text(source_printer *p)
     return base_text_str(p->cx, &p->out);
 }
 
+/* One line at the current indentation. */
 void source_line(source_printer *p, const char *fmt, ...)
 {
     va_list args, again;
@@ -52,19 +53,32 @@ void source_set_axis(source_printer *p, ir_how how, int64_t size)
     p->axis[how] = size;
 }
 
+/* Whether the language calls a function of its own so: what is named after an operator often is ("acos"). */
+static bool is_function(const source_dialect *d, const char *name)
+{
+    for (int op = 0; op < IR_N_OPS; op++) {
+        const char *single = d->function((ir_op)op, BASE_F32), *twice = d->function((ir_op)op, BASE_F64);
+
+        if ((single && strcmp(single, name) == 0) || (twice && strcmp(twice, name) == 0))
+            return true;
+    }
+    return false;
+}
+
 /* Letters and digits, a letter first; an underscore ends what would be a word of the language ("in",
  * "float", "local"). */
 static char *legal_name(source_printer *p, const char *wanted)
 {
     static const char *const words[] = {
-        "auto",    "bool",     "break",   "case",     "char",     "const",  "constant", "continue",
-        "default", "do",       "double",  "else",     "enum",     "extern", "float",    "for",
-        "global",  "goto",     "half",    "if",       "inline",   "int",    "kernel",   "local",
-        "long",    "main",     "private", "register", "restrict", "return", "short",    "signed",
-        "sizeof",  "static",   "struct",  "switch",   "typedef",  "uchar",  "uint",     "ulong",
-        "union",   "unsigned", "ushort",  "void",     "volatile", "while",  "min",      "max",
-        "floor",   "ceil",     "round",   "exp",      "log",      "select", "shuffle",  "dot",
-        "step",    "sign",     "any",     "all",      "size_t",   "NAN",    "INFINITY", "M_PI",
+        "auto",     "bool",     "break",  "case",  "char",   "const",    "constant", "continue",  "default",
+        "do",       "double",   "else",   "enum",  "extern", "float",    "for",      "global",    "goto",
+        "half",     "if",       "inline", "int",   "kernel", "local",    "long",     "main",      "private",
+        "register", "restrict", "return", "short", "signed", "sizeof",   "static",   "struct",    "switch",
+        "typedef",  "uchar",    "uint",   "ulong", "union",  "unsigned", "ushort",   "void",      "volatile",
+        "while",    "min",      "max",    "floor", "ceil",   "round",    "exp",      "log",       "select",
+        "shuffle",  "dot",      "step",   "sign",  "any",    "all",      "size_t",   "NAN",       "INFINITY",
+        "M_PI",     "abs",      "clamp",  "mix",   "length", "distance", "cross",    "normalize", "fmin",
+        "fmax",     "fmod",     "hypot",  "mad",   "rotate", "barrier",  "event_t",  "printf",
     };
     char *name = base_format(p->cx, "%s%s", isalpha((unsigned char)wanted[0]) ? "" : "v", wanted);
     bool clash = strncmp(name, "tec_", 4) == 0 || strncmp(name, "get_", 4) == 0;
@@ -74,6 +88,7 @@ static char *legal_name(source_printer *p, const char *wanted)
             *c = '_';
     for (int i = 0; i < BASE_COUNT(words); i++)
         clash |= strcmp(words[i], name) == 0;
+    clash |= is_function(p->d, name);
     return clash ? base_format(p->cx, "%s_", name) : name;
 }
 

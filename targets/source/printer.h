@@ -23,6 +23,7 @@ struct source_printer {
     int n_known, cap_known;
     int n_values; /* named so far */
     int64_t axis[IR_N_HOWS];
+    bool copies;          /* inside of `attribute async_copy` */
     base_map nonnegative; /* variables that are never negative */
 };
 

@@ -33,18 +33,36 @@ typedef struct {
     const char *(*type)(base_dtype t);
     const char *(*memory_type)(base_dtype t);
     const char *space[3]; /* qualifiers by source_space: "__global" */
+    /* A buffer of a kernel is one argument, its address; otherwise two: memory and a `long` offset. */
+    bool has_addresses;
+    int64_t shared_bytes;   /* of a block, that arrays in a kernel may take; 0: as the target says */
+    const char *restricted; /* qualifier of a pointer to memory that no other one points to */
+    /* The line in front of `void NAME(...)` of a kernel for blocks of so many threads. */
+    const char *(*kernel)(tec_context *cx, const int block[3]);
     /* The function that an operation on floats is: "exp"; NULL: none. */
     const char *(*function)(ir_op op, base_dtype t);
     /* The index of this thread or block along an axis: "get_group_id(0)"; NULL: the language has none. */
     const char *(*index)(ir_how how);
     /* The statement that a call of an intrinsic (tec.barrier) is, without its semicolon; NULL: none. */
     const char *(*call)(tec_context *cx, const ir_expr *e);
+    /* The value of a call of an intrinsic (tec.shuffle_xor) whose arguments are these texts; NULL: no call
+     * has
+     * a value. */
+    const char *(*value)(tec_context *cx, const ir_expr *e, const char *const *arg);
+    /* The statement that begins an asynchronous copy of one element, so many bytes wide, from global to
+     * shared
+     * memory, given both addresses; NULL, also where the hook is: the element is copied at once. */
+    const char *(*copy)(tec_context *cx, int bytes, const char *to, const char *from);
     /* Casts from floats to ints saturate and take NaN to 0. */
     const char *(*to_int)(tec_context *cx, base_dtype from, base_dtype to, const char *value);
     const char *(*reinterpret)(tec_context *cx, base_dtype to, const char *value);
 } source_dialect;
 
 typedef struct source_printer source_printer;
+
+/* The usual name of the function that an operation on floats is, for a dialect's `function`; NULL: there is
+ * none. */
+const char *source_function(ir_op op);
 
 source_printer *source_new(tec_context *cx, const source_dialect *d);
 const char *source_text(source_printer *p); /* all lines so far */
@@ -60,6 +78,11 @@ void source_close(source_printer *p);
 /* How many iterations the launch has along an axis; a loop over it that has fewer is a condition. 0: not
  * known. */
 void source_set_axis(source_printer *p, ir_how how, int64_t size);
+
+/* All kernels of a program whose launches were split (lower/launches.h), called SYMBOL_0, SYMBOL_1, ... NULL
+ * with an error. */
+const char *source_kernels(tec_context *cx, const source_dialect *d, const ir_program *program,
+                           const char *symbol);
 
 void source_stmt(source_printer *p, const ir_stmt *s);
 /* Elements of shared memory are declared once for a function: all that s allocates. */

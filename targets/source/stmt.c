@@ -7,7 +7,10 @@
  *                                                        A[t] = 0.0f;
  *                                                    }
  */
+#include <string.h>
+
 #include "ir/build.h"
+#include "ir/calls.h"
 #include "ir/text.h"
 #include "ir/walk.h"
 #include "targets/source/printer.h"
@@ -38,6 +41,7 @@ static void note_sign(source_printer *p, const ir_expr *var, bool nonnegative)
     base_map_put(p->cx, &p->nonnegative, var, nonnegative ? var : NULL);
 }
 
+/* The index comes from the language; a condition leaves out threads beyond the extent. */
 static void print_axis(source_printer *p, const ir_stmt *s)
 {
     const char *index = p->d->index(s->loop.how), *min, *extent, *name;
@@ -72,6 +76,7 @@ static void print_axis(source_printer *p, const ir_stmt *s)
     source_line(p, "}");
 }
 
+/* A loop of the language, unless it is over an axis of threads. */
 static void print_for(source_printer *p, const ir_stmt *s)
 {
     const char *type = p->d->type(s->loop.var->dtype), *min, *end, *name;
@@ -94,6 +99,7 @@ static void print_for(source_printer *p, const ir_stmt *s)
     source_line(p, "}");
 }
 
+/* One element; vectors were taken apart by lower/. */
 static void print_store(source_printer *p, const ir_stmt *s)
 {
     base_dtype t = s->store.value->dtype;
@@ -119,6 +125,36 @@ static void print_store(source_printer *p, const ir_stmt *s)
         source_line(p, "%s[%s] = %s;", name, index, value);
 }
 
+/* Whether the store copies an element of global memory to shared memory as it is. */
+static bool is_copy(const ir_stmt *s)
+{
+    const ir_expr *from = s->kind == IR_STORE ? s->store.value : NULL;
+
+    return from && from->op == IR_LOAD && !from->load.mask && !s->store.mask && from->dtype.lanes == 1 &&
+           from->load.buffer->scope == IR_GLOBAL && s->store.buffer->scope == IR_SHARED;
+}
+
+/* A store inside `attribute async_copy`: begun by the dialect's own statement, where it has one. */
+static void print_copy(source_printer *p, const ir_stmt *s)
+{
+    const char *name = base_map_get(&p->names, s->store.buffer), *index, *source, *from, *text = NULL;
+    int known = p->n_known, bytes = base_dtype_bytes(s->store.value->dtype);
+
+    begin(p, s->store.value->load.index[0], s->store.index[0]);
+    index = source_expr(p, s->store.index[0], SOURCE_ANY);
+    from = source_expr(p, s->store.value->load.index[0], SOURCE_ANY);
+    source_forget(p);
+    source = base_map_get(&p->names, s->store.value->load.buffer);
+    if (name && index && from && source)
+        text = p->d->copy(p->cx, bytes, base_format(p->cx, "&%s[%s]", name, index),
+                          base_format(p->cx, "&%s[%s]", source, from));
+    if (text)
+        source_line(p, "%s;", text);
+    p->n_known = known;
+    if (!text && !base_failed(p->cx))
+        print_store(p, s);
+}
+
 static void print_let(source_printer *p, const ir_stmt *s)
 {
     const char *value, *name;
@@ -133,6 +169,7 @@ static void print_let(source_printer *p, const ir_stmt *s)
     source_stmt(p, s->let.body);
 }
 
+/* Values named for the condition are forgotten behind it. */
 static void print_if(source_printer *p, const ir_stmt *s)
 {
     const char *cond;
@@ -165,6 +202,7 @@ static int64_t elements_of(const ir_buffer *b)
     return n > 0 ? n : 1;
 }
 
+/* An array of constant size in the memory that the space names. */
 static void declare(source_printer *p, const ir_buffer *b, source_space space)
 {
     const char *type = p->d->memory_type(b->dtype), *qualifier = p->d->space[space];
@@ -205,15 +243,9 @@ static bool declare_stmt(ir_walk *w, const ir_stmt *s)
     return true;
 }
 
-static bool skip_expr(ir_walk *w, const ir_expr *e)
-{
-    (void)w, (void)e;
-    return false;
-}
-
 void source_declare_shared(source_printer *p, const ir_stmt *s)
 {
-    declarer d = {.walk = {.cx = p->cx, .stmt = declare_stmt, .expr = skip_expr}, .p = p};
+    declarer d = {.walk = {.cx = p->cx, .stmt = declare_stmt, .expr = ir_skip_expr}, .p = p};
 
     ir_walk_stmt(&d.walk, s);
 }
@@ -232,6 +264,17 @@ static void print_evaluate(source_printer *p, const ir_stmt *s)
                   p->d->what);
 }
 
+/* Copies inside `attribute async_copy` begin here and are waited for later. */
+static void print_attribute(source_printer *p, const ir_stmt *s)
+{
+    bool before = p->copies;
+
+    if (p->d->copy && strcmp(s->attribute.key, IR_ASYNC_COPY) == 0)
+        p->copies = true;
+    source_stmt(p, s->attribute.body);
+    p->copies = before;
+}
+
 /* A value that is named inside a condition or loop is not known behind it; so it is for statements that
  * stand alone. */
 static void print_alone(source_printer *p, const ir_stmt *s, void (*print)(source_printer *, const ir_stmt *))
@@ -242,13 +285,14 @@ static void print_alone(source_printer *p, const ir_stmt *s, void (*print)(sourc
     p->n_known = known;
 }
 
+/* One case per kind of statement; those that lowering removes are bugs here. */
 void source_stmt(source_printer *p, const ir_stmt *s)
 {
     if (base_failed(p->cx))
         return;
     switch (s->kind) {
     case IR_FOR: print_alone(p, s, print_for); return;
-    case IR_STORE: print_alone(p, s, print_store); return;
+    case IR_STORE: print_alone(p, s, p->copies && is_copy(s) ? print_copy : print_store); return;
     case IR_LET_STMT: print_alone(p, s, print_let); return;
     case IR_IF: print_alone(p, s, print_if); return;
     case IR_ALLOCATE:
@@ -262,7 +306,7 @@ void source_stmt(source_printer *p, const ir_stmt *s)
         for (int i = 0; i < s->seq.n; i++)
             source_stmt(p, s->seq.stmt[i]);
         return;
-    case IR_ATTRIBUTE: source_stmt(p, s->attribute.body); return;
+    case IR_ATTRIBUTE: print_attribute(p, s); return;
     case IR_EVALUATE: print_evaluate(p, s); return;
     case IR_ASSERT:
         base_fail(p->cx, TEC_UNSUPPORTED, s->loc, "the check '%s' has no words in %s", s->check.message,

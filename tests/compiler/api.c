@@ -8,8 +8,14 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(build_api, .init = open_context, .fini = close_context);
 
 /* B[i] = A[i] * factor, over n elements. */
@@ -29,7 +35,8 @@ static void check_scales(tec_module *m, const char *name, float factor)
     tec_function *f = tec_function_new(m, name, NULL, &err);
     float a[5] = {1, 2, 3, 4, 5}, b[5] = {0};
     int64_t n = 5;
-    DLTensor A = {.data = a, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = &n}, B = A;
+    DLTensor A = {.data = a, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = &n},
+             B = A;
 
     B.data = b;
     cr_assert(tec_function_call(f, (DLTensor *[]){&A, &B}, 2, &err), "%s", err.text);
@@ -79,7 +86,9 @@ Test(build_api, writes_several_functions_into_one_file)
 Test(build_api, prints_what_was_made)
 {
     const tec_schedule *s = scale("twice", 2, "native");
-    const char *lowered = tec_build_text(s, NULL, TEC_TEXT_LOWERED), *llvm = tec_build_text(s, NULL, TEC_TEXT_LLVM), *assembly = tec_build_text(s, NULL, TEC_TEXT_ASM);
+    const char *lowered = tec_build_text(s, NULL, TEC_TEXT_LOWERED),
+               *llvm = tec_build_text(s, NULL, TEC_TEXT_LLVM),
+               *assembly = tec_build_text(s, NULL, TEC_TEXT_ASM);
 
     cr_assert(lowered && strstr(lowered, "program twice"), "%s", lowered);
     cr_assert(llvm && strstr(llvm, "define"), "%s", llvm);
@@ -88,7 +97,9 @@ Test(build_api, prints_what_was_made)
 
 Test(build_api, takes_the_target_that_the_options_name)
 {
-    const char *assembly = tec_build_text(scale("thrice", 3, NULL), &(tec_build_options){.target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"}, TEC_TEXT_ASM);
+    const char *assembly = tec_build_text(
+        scale("thrice", 3, NULL),
+        &(tec_build_options){.target = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"}, TEC_TEXT_ASM);
 
     cr_assert(assembly && strstr(assembly, "fmul"), "%s", tec_context_error(cx));
     cr_assert_null(tec_build(scale("thrice", 3, NULL), &(tec_build_options){.target = "abacus"}));
@@ -98,14 +109,17 @@ Test(build_api, takes_the_target_that_the_options_name)
 static void refused(tec_module *m, const char *words)
 {
     cr_assert_null(m);
-    cr_assert(tec_context_error(cx) && strstr(tec_context_error(cx), words), "expected '%s', found '%s'", words, tec_context_error(cx));
+    cr_assert(tec_context_error(cx) && strstr(tec_context_error(cx), words), "expected '%s', found '%s'",
+              words, tec_context_error(cx));
 }
 
 Test(build_api, takes_no_records_for_a_schedule)
 {
     int none;
 
-    refused(tec_build(scale("twice", 2, "native"), &(tec_build_options){.records = (const tec_records *)(void *)&none}), "'records' is for graphs");
+    refused(tec_build(scale("twice", 2, "native"),
+                      &(tec_build_options){.records = (const tec_records *)(void *)&none}),
+            "'records' is for graphs");
 }
 
 Test(build_api, builds_nothing_after_a_refused_step)
@@ -124,7 +138,8 @@ Test(build_api, builds_nothing_after_a_refused_step)
 
 Test(build_api, names_a_function_that_is_there_twice)
 {
-    refused(tec_build_n(cx, (const tec_schedule *[]){scale("f", 2, NULL), scale("f", 3, NULL)}, 2, NULL), "two functions of one module are named 'f'");
+    refused(tec_build_n(cx, (const tec_schedule *[]){scale("f", 2, NULL), scale("f", 3, NULL)}, 2, NULL),
+            "two functions of one module are named 'f'");
 }
 
 Test(build_api, one_module_has_one_target)
@@ -154,15 +169,18 @@ Test(build_api, refuses_a_function_whose_symbols_no_call_can_tell)
 
     tec_output(d, tec_compute(d, "B", tec_mul(cx, tec_at(A, i), tec_const(cx, TEC_F32, 2)), i));
     cr_assert_null(tec_build(tec_schedule_new(cx, d, "native"), NULL));
-    cr_assert(strstr(tec_context_error(cx), "'square' could never be called: no dimension of a parameter tells the value of 'n'") != NULL, "%s",
-              tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx),
+                     "'square' could never be called: no dimension of a parameter tells the value of 'n'") !=
+                  NULL,
+              "%s", tec_context_error(cx));
 }
 
 Test(build_api, takes_a_symbol_from_a_dimension_that_is_linear_in_it)
 {
     tec_error err = {0};
     tec_def *d = tec_def_new(cx, "halo");
-    const tec_expr *n = tec_symbol(d, "n"), *i = tec_axis(cx, "i", tec_add(cx, tec_mul(cx, n, tec_int(cx, 3)), tec_int(cx, 2)));
+    const tec_expr *n = tec_symbol(d, "n"),
+                   *i = tec_axis(cx, "i", tec_add(cx, tec_mul(cx, n, tec_int(cx, 3)), tec_int(cx, 2)));
     tec_tensor *A = tec_input(d, "A", TEC_F32, tec_add(cx, tec_mul(cx, n, tec_int(cx, 3)), tec_int(cx, 2)));
 
     tec_output(d, tec_compute(d, "B", tec_mul(cx, tec_at(A, i), tec_const(cx, TEC_F32, 2)), i));
@@ -170,7 +188,12 @@ Test(build_api, takes_a_symbol_from_a_dimension_that_is_linear_in_it)
     cr_assert(m, "%s", tec_context_error(cx));
     tec_function *f = tec_function_new(m, "halo", NULL, &err);
     float a[5] = {1, 2, 3, 4, 5}, b[5] = {0};
-    DLTensor x = {.data = a, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = (int64_t[]){5}}, y = x;
+    DLTensor x = {.data = a,
+                  .ndim = 1,
+                  .dtype = {kDLFloat, 32, 1},
+                  .device = {kDLCPU, 0},
+                  .shape = (int64_t[]){5}},
+             y = x;
 
     y.data = b;
     cr_assert(tec_function_call(f, (DLTensor *[]){&x, &y}, 2, &err), "%s", err.text);

@@ -9,8 +9,14 @@ enum { K = 12, M = 32, MOST = 40 };
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(dispatch, .init = open_context, .fini = close_context);
 
 /* Rows in tiles of 8, which n need not be a multiple of. */
@@ -27,23 +33,30 @@ static const char *const tiles = "C.y.0, C.y.1 = split(C.y, _, 8)\n"
 static tec_schedule *matmul(const char *trace)
 {
     tec_def *d = tec_def_new(cx, "mm");
-    const tec_expr *m = tec_symbol(d, "m"), *n = tec_symbol(d, "n"), *y = tec_axis(cx, "y", n), *x = tec_axis(cx, "x", tec_int(cx, M));
+    const tec_expr *m = tec_symbol(d, "m"), *n = tec_symbol(d, "n"), *y = tec_axis(cx, "y", n),
+                   *x = tec_axis(cx, "x", tec_int(cx, M));
     const tec_expr *k = tec_reduce_axis(cx, "k", tec_int(cx, K));
-    tec_tensor *A = tec_input(d, "A", TEC_F32, n, tec_int(cx, K)), *B = tec_input(d, "B", TEC_F32, tec_int(cx, K), tec_int(cx, M));
+    tec_tensor *A = tec_input(d, "A", TEC_F32, n, tec_int(cx, K)),
+               *B = tec_input(d, "B", TEC_F32, tec_int(cx, K), tec_int(cx, M));
     tec_tensor *D = tec_input(d, "D", TEC_F32, m);
 
     tec_fact(d, tec_ge(cx, m, tec_int(cx, 1)));
-    tec_tensor *C = tec_compute(d, "C", tec_sum(cx, tec_mul(cx, tec_mul(cx, tec_at(A, y, k), tec_at(B, k, x)), tec_at(D, tec_int(cx, 0))), k), y, x);
+    tec_tensor *C = tec_compute(
+        d, "C",
+        tec_sum(cx, tec_mul(cx, tec_mul(cx, tec_at(A, y, k), tec_at(B, k, x)), tec_at(D, tec_int(cx, 0))), k),
+        y, x);
     tec_output(d, C);
     tec_schedule *s = tec_schedule_new(cx, d, "native");
 
-    cr_assert(s && tec_schedule_replay(s, "trace", trace), "%s %s", tec_context_error(cx), s ? tec_schedule_error(s) : "");
+    cr_assert(s && tec_schedule_replay(s, "trace", trace), "%s %s", tec_context_error(cx),
+              s ? tec_schedule_error(s) : "");
     return s;
 }
 
 static DLTensor tensor(float *data, int64_t *shape, int n)
 {
-    return (DLTensor){.data = data, .ndim = n, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = shape};
+    return (DLTensor){
+        .data = data, .ndim = n, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = shape};
 }
 
 static void check_rows(tec_function *f, int64_t n)
@@ -51,7 +64,8 @@ static void check_rows(tec_function *f, int64_t n)
     static float a[MOST * K], b[K * M], c[(MOST + 1) * M];
     float two = 2;
     tec_error err = {0};
-    DLTensor A = tensor(a, (int64_t[]){n, K}, 2), B = tensor(b, (int64_t[]){K, M}, 2), C = tensor(c, (int64_t[]){n, M}, 2);
+    DLTensor A = tensor(a, (int64_t[]){n, K}, 2), B = tensor(b, (int64_t[]){K, M}, 2),
+             C = tensor(c, (int64_t[]){n, M}, 2);
     DLTensor D = tensor(&two, (int64_t[]){1}, 1);
 
     for (int i = 0; i < MOST * K; i++)
@@ -86,9 +100,18 @@ static void check_all_rows(const char *dispatch)
     tec_module_free(m);
 }
 
-Test(dispatch, gives_the_same_results_for_every_remainder) { check_all_rows("n%8"); }
-Test(dispatch, leaves_other_remainders_to_the_general_version) { check_all_rows("n%8=0,5"); }
-Test(dispatch, works_where_the_tile_is_another_than_the_schedules) { check_all_rows("n%3"); }
+Test(dispatch, gives_the_same_results_for_every_remainder)
+{
+    check_all_rows("n%8");
+}
+Test(dispatch, leaves_other_remainders_to_the_general_version)
+{
+    check_all_rows("n%8=0,5");
+}
+Test(dispatch, works_where_the_tile_is_another_than_the_schedules)
+{
+    check_all_rows("n%3");
+}
 
 static int count(const char *text, const char *part)
 {
@@ -101,7 +124,8 @@ static int count(const char *text, const char *part)
 
 Test(dispatch, versions_test_nothing)
 {
-    const char *text = tec_build_text(matmul(tiles), &(tec_build_options){.dispatch = "n%8"}, TEC_TEXT_LOWERED);
+    const char *text =
+        tec_build_text(matmul(tiles), &(tec_build_options){.dispatch = "n%8"}, TEC_TEXT_LOWERED);
 
     cr_assert(text, "%s", tec_context_error(cx));
     const char *versions = strstr(text, "program mm_r0(symbol m, symbol n_q,");
@@ -121,7 +145,8 @@ Test(dispatch, compiles_equal_versions_once)
     tec_tensor *A = tec_input(d, "A", TEC_F32, n, tec_int(cx, 4));
 
     tec_fact(d, tec_ge(cx, n, tec_int(cx, 1)));
-    tec_output(d, tec_compute(d, "B", tec_mul(cx, tec_at(A, tec_int(cx, 0), x), tec_const(cx, TEC_F32, 2)), x));
+    tec_output(d,
+               tec_compute(d, "B", tec_mul(cx, tec_at(A, tec_int(cx, 0), x), tec_const(cx, TEC_F32, 2)), x));
     tec_schedule *s = tec_schedule_new(cx, d, "native");
     const char *text = tec_build_text(s, &(tec_build_options){.dispatch = "n%8"}, TEC_TEXT_LOWERED);
 
@@ -133,7 +158,8 @@ Test(dispatch, knows_the_schedule_that_a_fork_continues)
 {
     tec_schedule *s = tec_schedule_fork(matmul(tiles));
 
-    cr_assert(tec_build_text(s, &(tec_build_options){.dispatch = "n%8=1"}, TEC_TEXT_LOWERED), "%s", tec_context_error(cx));
+    cr_assert(tec_build_text(s, &(tec_build_options){.dispatch = "n%8=1"}, TEC_TEXT_LOWERED), "%s",
+              tec_context_error(cx));
 }
 
 /* ---- what is refused ---- */
@@ -141,8 +167,10 @@ Test(dispatch, knows_the_schedule_that_a_fork_continues)
 static void refused(const char *dispatch, const char *message)
 {
     tec_context_clear(cx);
-    cr_assert_null(tec_build_text(matmul(tiles), &(tec_build_options){.dispatch = dispatch}, TEC_TEXT_LOWERED));
-    cr_assert(strstr(tec_context_error(cx), message), "%s: expected '%s', found '%s'", dispatch, message, tec_context_error(cx));
+    cr_assert_null(
+        tec_build_text(matmul(tiles), &(tec_build_options){.dispatch = dispatch}, TEC_TEXT_LOWERED));
+    cr_assert(strstr(tec_context_error(cx), message), "%s: expected '%s', found '%s'", dispatch, message,
+              tec_context_error(cx));
 }
 
 Test(dispatch, says_what_the_text_should_be)
@@ -164,7 +192,9 @@ Test(dispatch, refuses_tiles_and_remainders_out_of_range)
 
 Test(dispatch, refuses_more_versions_than_its_budget)
 {
-    refused("n%64", "dispatch 'n%64' asks for more than 32 versions: name the remainders that matter, as in n%64=0,32");
+    refused(
+        "n%64",
+        "dispatch 'n%64' asks for more than 32 versions: name the remainders that matter, as in n%64=0,32");
 }
 
 Test(dispatch, refuses_a_symbol_that_is_none)
@@ -179,8 +209,10 @@ Test(dispatch, refuses_a_remainder_that_the_facts_exclude)
 
     tec_fact(d, tec_eq(cx, tec_mod(cx, n, tec_int(cx, 4)), tec_int(cx, 0)));
     tec_output(d, tec_compute(d, "B", tec_at(tec_input(d, "A", TEC_F32, n), i), i));
-    cr_assert_null(tec_build_text(tec_schedule_new(cx, d, "native"), &(tec_build_options){.dispatch = "n%8=0,2"}, TEC_TEXT_LOWERED));
-    cr_assert(strstr(tec_context_error(cx), "the facts of 'f' exclude n % 8 == 2, which dispatch asks for"), "%s", tec_context_error(cx));
+    cr_assert_null(tec_build_text(tec_schedule_new(cx, d, "native"),
+                                  &(tec_build_options){.dispatch = "n%8=0,2"}, TEC_TEXT_LOWERED));
+    cr_assert(strstr(tec_context_error(cx), "the facts of 'f' exclude n % 8 == 2, which dispatch asks for"),
+              "%s", tec_context_error(cx));
 }
 
 /* Its trace speaks of n, which the versions do not have. */
@@ -189,5 +221,6 @@ Test(dispatch, names_the_version_that_cannot_be_scheduled)
     tec_schedule *s = matmul("pragma(C.y, hint, n)\n");
 
     cr_assert_null(tec_build_text(s, &(tec_build_options){.dispatch = "n%8=2"}, TEC_TEXT_LOWERED));
-    cr_assert(strstr(tec_context_error(cx), "the version of 'mm' for n % 8 == 2 cannot be scheduled: "), "%s", tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), "the version of 'mm' for n % 8 == 2 cannot be scheduled: "), "%s",
+              tec_context_error(cx));
 }

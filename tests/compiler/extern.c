@@ -57,7 +57,8 @@ static bool call(tec_schedule *s, const tec_run_options *options, float *c, int6
     tec_function *f = tec_function_new(m, "f", options, err);
     float a[5] = {1, -4, 2, 3, -9}, by = 0.5f;
     int64_t n = 5, one = 1;
-    DLTensor A = {.data = a, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = &n}, C = A, T = A, BY = A;
+    DLTensor A = {.data = a, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = &n},
+             C = A, T = A, BY = A;
 
     cr_assert(f, "%s", err->text);
     C.data = c;
@@ -83,7 +84,8 @@ static void check_calls(tec_schedule *s)
     int64_t t;
     tec_error err = {0};
 
-    cr_assert(call(s, &(tec_run_options){.extern_function = find, .extern_user = &works}, c, &t, &err), "%s", err.text);
+    cr_assert(call(s, &(tec_run_options){.extern_function = find, .extern_user = &works}, c, &t, &err), "%s",
+              err.text);
     for (int i = 0; i < 5; i++)
         cr_assert_eq(c[i], want[i]);
     cr_assert_eq(t, 3);
@@ -108,10 +110,11 @@ Test(build_extern, the_stages_around_can_be_scheduled)
 /* The same from the C API, with a meaning, which generated code does without. */
 Test(build_extern, takes_a_meaning)
 {
-    const tec_def *meaning = tec_def_parse(cx, "m.te",
-                                           "def sums(n, X: f32[n], by: f32) { S[i: n] = sum[k: n](X[k] * by where k <= i) "
-                                           "T[i: 1] = sum[k: n](i64(S[k] > 0.0)) return S, T }",
-                                           0);
+    const tec_def *meaning =
+        tec_def_parse(cx, "m.te",
+                      "def sums(n, X: f32[n], by: f32) { S[i: n] = sum[k: n](X[k] * by where k <= i) "
+                      "T[i: 1] = sum[k: n](i64(S[k] > 0.0)) return S, T }",
+                      0);
     tec_def *d = tec_def_new(cx, "f");
     const tec_expr *n = tec_symbol(d, "n"), *one = tec_int(cx, 1), *i = tec_axis(cx, "i", n);
     tec_tensor *A = tec_input(d, "A", TEC_F32, n), *out[2];
@@ -119,14 +122,15 @@ Test(build_extern, takes_a_meaning)
     tec_tensor *B = tec_compute(d, "B", tec_add(cx, tec_at(A, i), tec_const(cx, TEC_F32, 1)), i);
 
     cr_assert(tec_extern(d, "P",
-                         (&(tec_extern_call){.function = "prefix_sums",
-                                             .input = &B,
-                                             .n_inputs = 1,
-                                             .output = (tec_extern_output[]){{"S", TEC_F32, &n, 1}, {"T", TEC_I64, &one, 1}},
-                                             .n_outputs = 2,
-                                             .arg = (const tec_expr *[]){n, by},
-                                             .n_args = 2,
-                                             .meaning = meaning}),
+                         (&(tec_extern_call){
+                             .function = "prefix_sums",
+                             .input = &B,
+                             .n_inputs = 1,
+                             .output = (tec_extern_output[]){{"S", TEC_F32, &n, 1}, {"T", TEC_I64, &one, 1}},
+                             .n_outputs = 2,
+                             .arg = (const tec_expr *[]){n, by},
+                             .n_args = 2,
+                             .meaning = meaning}),
                          out),
               "%s", tec_context_error(cx));
     const tec_expr *j = tec_axis(cx, "j", n);
@@ -142,7 +146,8 @@ Test(build_extern, reports_a_function_that_fails)
     int64_t t;
     tec_error err = {0};
 
-    cr_assert_not(call(plain(), &(tec_run_options){.extern_function = find, .extern_user = &works}, c, &t, &err));
+    cr_assert_not(
+        call(plain(), &(tec_run_options){.extern_function = find, .extern_user = &works}, c, &t, &err));
     cr_assert(strstr(err.text, "the extern function 'prefix_sums' of stage 'P' failed"), "%s", err.text);
 }
 

@@ -81,13 +81,13 @@ Test(lowered, code_of_a_kind_without_a_generator_is_refused)
 {
     for (int i = 0; i < target_n_kinds; i++) {
         sched *s = scheduled(target_kinds[i].name);
-        bool made = compile(s, (comp_options){0});
 
-        cr_assert_eq(made, comp_codegen(sched_target(s))->generate != NULL, "%s", target_kinds[i].name);
-        cr_assert(
-            made || strstr(tec_context_error(cx), base_format(cx, "there is no code generator for target '%s",
-                                                              target_kinds[i].name)),
-            "%s", tec_context_error(cx));
+        if (comp_codegen(sched_target(s))->generate)
+            continue;
+        cr_assert_null(compile(s, (comp_options){0}), "%s", target_kinds[i].name);
+        cr_assert(strstr(tec_context_error(cx),
+                         base_format(cx, "there is no code generator for target '%s", target_kinds[i].name)),
+                  "%s", tec_context_error(cx));
         tec_context_clear(cx);
     }
 }

@@ -19,14 +19,14 @@ static void close_context(void)
 }
 TestSuite(build_scan, .init = open_context, .fini = close_context);
 
-#define TENSOR(x, ...)                                                                                                           \
-    &(DLTensor)                                                                                                                  \
-    {                                                                                                                            \
-        .data = (x), .ndim = (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0},     \
-        .shape = (int64_t[])                                                                                                     \
-        {                                                                                                                        \
-            __VA_ARGS__                                                                                                          \
-        }                                                                                                                        \
+#define TENSOR(x, ...)                                                                                       \
+    &(DLTensor)                                                                                              \
+    {                                                                                                        \
+        .data = (x), .ndim = (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), .dtype = {kDLFloat, 32, 1},        \
+        .device = {kDLCPU, 0}, .shape = (int64_t[])                                                          \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
     }
 
 static void run_lstm(tec_schedule *s)
@@ -62,7 +62,8 @@ Test(build_scan, an_lstm_is_that_in_c)
 Test(build_scan, a_filter_from_the_c_api)
 {
     tec_def *d = tec_def_new(cx, "filter");
-    const tec_expr *n = tec_symbol(d, "n"), *t = tec_axis(cx, "t", n), *t0 = tec_axis(cx, "t", tec_int(cx, 1));
+    const tec_expr *n = tec_symbol(d, "n"), *t = tec_axis(cx, "t", n),
+                   *t0 = tec_axis(cx, "t", tec_int(cx, 1));
     tec_tensor *x = tec_input(d, "x", TEC_F32, n);
     float in[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, out[9];
 
@@ -98,7 +99,8 @@ Test(build_scan, the_inside_of_a_step_can_be_scheduled)
     run_lstm(s);
 }
 
-/* ---- examples/lstm.te: its own schedule, the number of steps and of sequences known at the call only ---- */
+/* ---- examples/lstm.te: its own schedule, the number of steps and of sequences known at the call only
+ * ---- */
 
 enum { IN = 48, HIDDEN = 32, MOST_STEPS = 64, MOST_ROWS = 9 };
 
@@ -149,9 +151,10 @@ static void example_row(const example_data *d, int steps, int rows, int row, dou
 static void check_example(tec_function *f, example_data *d, int steps, int rows)
 {
     tec_error err = {0};
-    DLTensor *args[] = {TENSOR(d->X, steps, rows, IN), TENSOR(d->W, IN, 4, HIDDEN), TENSOR(d->U, HIDDEN, 4, HIDDEN),
-                        TENSOR(d->b, 4, HIDDEN),       TENSOR(d->h0, rows, HIDDEN), TENSOR(d->c0, rows, HIDDEN),
-                        TENSOR(d->h, rows, HIDDEN),    TENSOR(d->c, rows, HIDDEN)};
+    DLTensor *args[] = {TENSOR(d->X, steps, rows, IN),   TENSOR(d->W, IN, 4, HIDDEN),
+                        TENSOR(d->U, HIDDEN, 4, HIDDEN), TENSOR(d->b, 4, HIDDEN),
+                        TENSOR(d->h0, rows, HIDDEN),     TENSOR(d->c0, rows, HIDDEN),
+                        TENSOR(d->h, rows, HIDDEN),      TENSOR(d->c, rows, HIDDEN)};
 
     example_fill(d);
     cr_assert(tec_function_call(f, args, 8, &err), "%s", err.text);
@@ -160,10 +163,10 @@ static void check_example(tec_function *f, example_data *d, int steps, int rows)
 
         example_row(d, steps, rows, row, h, c);
         for (int j = 0; j < HIDDEN; j++) {
-            cr_assert_lt(fabs(h[j] - (double)d->h[row * HIDDEN + j]), 1e-5, "h of %d steps, %d rows at %d, %d", steps, rows, row,
-                         j);
-            cr_assert_lt(fabs(c[j] - (double)d->c[row * HIDDEN + j]), 1e-5, "c of %d steps, %d rows at %d, %d", steps, rows, row,
-                         j);
+            cr_assert_lt(fabs(h[j] - (double)d->h[row * HIDDEN + j]), 1e-5,
+                         "h of %d steps, %d rows at %d, %d", steps, rows, row, j);
+            cr_assert_lt(fabs(c[j] - (double)d->c[row * HIDDEN + j]), 1e-5,
+                         "c of %d steps, %d rows at %d, %d", steps, rows, row, j);
         }
     }
 }

@@ -150,8 +150,8 @@ Test(parse, the_canonical_text_parses_back_to_the_same_target)
         cr_assert(eq(str, (char *)target_text(cx, a), (char *)target_text(cx, b)));
         cr_assert(eq(str, (char *)a->features, (char *)b->features));
         cr_assert(eq(u64, target_fingerprint(a), target_fingerprint(b)));
-        cr_assert(a->num_cores == b->num_cores && a->vector_bits == b->vector_bits && a->l2_bytes == b->l2_bytes &&
-                  a->native == b->native);
+        cr_assert(a->num_cores == b->num_cores && a->vector_bits == b->vector_bits &&
+                  a->l2_bytes == b->l2_bytes && a->native == b->native);
     }
 }
 
@@ -171,7 +171,8 @@ Test(parse, the_fingerprint_follows_the_code_and_not_the_cores)
 {
     cr_assert(eq(u64, target_fingerprint(parsed("llvm -mcpu=x86-64-v3 -num-cores=2")),
                  target_fingerprint(parsed("llvm -mcpu=x86-64-v3 -num-cores=9"))));
-    cr_assert(ne(u64, target_fingerprint(parsed("llvm -mcpu=x86-64-v3")), target_fingerprint(parsed("llvm -mcpu=x86-64-v2"))));
+    cr_assert(ne(u64, target_fingerprint(parsed("llvm -mcpu=x86-64-v3")),
+                 target_fingerprint(parsed("llvm -mcpu=x86-64-v2"))));
 }
 
 Test(parse, unfit_names_what_is_missing)

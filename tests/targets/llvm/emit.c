@@ -1,5 +1,5 @@
-/* What comes out: objects for other CPUs, shared objects, equal bytes, refused imports; and the shape of the hot loop of a
- * matrix product. */
+/* What comes out: objects for other CPUs, shared objects, equal bytes, refused imports; and the shape of the
+ * hot loop of a matrix product. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
@@ -69,11 +69,12 @@ Test(emit, an_object_for_another_architecture)
 
 Test(emit, equal_input_gives_equal_bytes)
 {
-    static const char *const words[] = {"llvm -mcpu=x86-64-v3", "llvm -mcpu=sapphirerapids", "llvm -mcpu=neoverse-n1"};
+    static const char *const words[] = {"llvm -mcpu=x86-64-v3", "llvm -mcpu=sapphirerapids",
+                                        "llvm -mcpu=neoverse-n1"};
     for (int i = 0; i < BASE_COUNT(words); i++) {
         tec_context *other = tec_context_new();
         const target_code *a = generated(cx, doubling(cx, "twice", 8), words[i], NULL),
-                        *b = generated(other, doubling(other, "twice", 8), words[i], NULL);
+                          *b = generated(other, doubling(other, "twice", 8), words[i], NULL);
         size_t n, m;
         const void *x = llvm_link(cx, &a, 1, &n), *y = llvm_link(other, &b, 1, &m);
         cr_assert(a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0);
@@ -129,9 +130,12 @@ static const void *object_that_needs(const char *name, size_t *size)
     o->header.e_machine = EM_AARCH64;
     o->header.e_shoff = offsetof(struct image, section);
     o->header.e_shnum = 3;
-    o->section[1] = (Elf64_Shdr){
-        .sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct image, symbol), .sh_size = sizeof o->symbol, .sh_link = 2};
-    o->section[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, names), .sh_size = sizeof o->names};
+    o->section[1] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+                                 .sh_offset = offsetof(struct image, symbol),
+                                 .sh_size = sizeof o->symbol,
+                                 .sh_link = 2};
+    o->section[2] = (Elf64_Shdr){
+        .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct image, names), .sh_size = sizeof o->names};
     o->symbol[1].st_name = 1;
     memcpy(o->names + 1, name, strlen(name));
     *size = sizeof *o;
@@ -152,11 +156,14 @@ Test(emit, only_memcpy_memset_and_memmove_may_be_imported)
 
 Test(emit, what_the_target_lacks_is_named)
 {
-    const ir_expr *acc = ir_imm(cx, base_dtype_lanes(BASE_I32, 8), 0), *v = ir_imm(cx, base_dtype_lanes(BASE_I8, 32), 1);
+    const ir_expr *acc = ir_imm(cx, base_dtype_lanes(BASE_I32, 8), 0),
+                  *v = ir_imm(cx, base_dtype_lanes(BASE_I8, 32), 1);
     const ir_expr *args[] = {acc, v, v};
     const ir_buffer *out = array(cx, "out", BASE_I32, 8), *buffers[] = {out};
-    const ir_expr *dot = ir_call(cx, base_dtype_lanes(BASE_I32, 8), "x86.vpdpbusd", NULL, args, 3, NULL, 0, true);
-    const ir_program *p = program_of(cx, "dot", buffers, 1, store_at(cx, out, ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), 8), dot));
+    const ir_expr *dot =
+        ir_call(cx, base_dtype_lanes(BASE_I32, 8), "x86.vpdpbusd", NULL, args, 3, NULL, 0, true);
+    const ir_program *p = program_of(cx, "dot", buffers, 1,
+                                     store_at(cx, out, ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), 8), dot));
     cr_assert(llvm_generate(cx, &p, 1, target_parse(cx, "llvm -mcpu=haswell"), NULL) == NULL);
     cr_assert(strstr(tec_context_error(cx), "avx512vnni") != NULL, "%s", tec_context_error(cx));
     tec_context_clear(cx);
@@ -201,13 +208,14 @@ Test(emit, several_threads_generate_at_once)
 
 /* ---- the hot loop ---- */
 
-/* A tile of rows x vectors accumulators over `depth` steps, `unroll` at a time: C = A B, A strided by rows, B packed in
- * panels. Only the first `used` lanes of each vector are stored. */
+/* A tile of rows x vectors accumulators over `depth` steps, `unroll` at a time: C = A B, A strided by rows, B
+ * packed in panels. Only the first `used` lanes of each vector are stored. */
 static const ir_program *tile_of(int rows, int vectors, int lanes, int used, int depth, int unroll)
 {
     int n = rows * vectors, width = vectors * lanes;
     const ir_expr *none = ir_imm(cx, base_dtype_lanes(BASE_F32, lanes), 0);
-    const ir_expr *mask = ir_lt(cx, ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), lanes), ir_broadcast(cx, ir_int(cx, used), lanes));
+    const ir_expr *mask = ir_lt(cx, ir_ramp(cx, ir_int(cx, 0), ir_int(cx, 1), lanes),
+                                ir_broadcast(cx, ir_int(cx, used), lanes));
     const ir_buffer *a = array(cx, "A", BASE_F32, rows * depth), *b = array(cx, "B", BASE_F32, depth * width),
                     *c = array(cx, "C", BASE_F32, n * lanes);
     const ir_buffer **acc = base_array(cx, const ir_buffer *, n), *buffers[] = {a, b, c};
@@ -216,28 +224,36 @@ static const ir_program *tile_of(int rows, int vectors, int lanes, int used, int
     for (int i = 0; i < n; i++) {
         acc[i] = local_array(cx, base_format(cx, "acc%d", i), BASE_F32, lanes);
         base_push(cx, &before, store_at(cx, acc[i], all, ir_imm(cx, base_dtype_lanes(BASE_F32, lanes), 0)));
-        const ir_expr *to = ir_ramp(cx, ir_int(cx, i * lanes), ir_int(cx, 1), lanes), *sum = load_at(cx, acc[i], all);
-        base_push(cx, &after, used == lanes ? store_at(cx, c, to, sum) : ir_store_masked(cx, c, ir_select(cx, mask, sum, none), &to, 1, mask));
+        const ir_expr *to = ir_ramp(cx, ir_int(cx, i * lanes), ir_int(cx, 1), lanes),
+                      *sum = load_at(cx, acc[i], all);
+        base_push(cx, &after,
+                  used == lanes ? store_at(cx, c, to, sum)
+                                : ir_store_masked(cx, c, ir_select(cx, mask, sum, none), &to, 1, mask));
     }
     for (int i = 0; i < n * unroll; i++) {
         const ir_expr *at = ir_add(cx, ir_mul(cx, k, ir_int(cx, unroll)), ir_int(cx, i / n));
         const ir_expr *x = load_at(cx, a, ir_add(cx, ir_int(cx, (int64_t)(i % n / vectors) * depth), at));
-        const ir_expr *column = ir_add(cx, ir_mul(cx, at, ir_int(cx, width)), ir_int(cx, i % vectors * lanes));
+        const ir_expr *column =
+            ir_add(cx, ir_mul(cx, at, ir_int(cx, width)), ir_int(cx, i % vectors * lanes));
         const ir_expr *y = load_at(cx, b, ir_ramp(cx, column, ir_int(cx, 1), lanes));
         base_push(cx, &step,
-                  store_at(cx, acc[i % n], all, ir_fma(cx, ir_broadcast(cx, x, lanes), y, load_at(cx, acc[i % n], all))));
+                  store_at(cx, acc[i % n], all,
+                           ir_fma(cx, ir_broadcast(cx, x, lanes), y, load_at(cx, acc[i % n], all))));
     }
-    const ir_stmt *parts[] = {
-        ir_seq(cx, (const ir_stmt *const *)before.at, before.n),
-        ir_for(cx, k, ir_int(cx, 0), ir_int(cx, depth / unroll), IR_SERIAL, ir_seq(cx, (const ir_stmt *const *)step.at, step.n)),
-        ir_seq(cx, (const ir_stmt *const *)after.at, after.n)};
+    const ir_stmt *parts[] = {ir_seq(cx, (const ir_stmt *const *)before.at, before.n),
+                              ir_for(cx, k, ir_int(cx, 0), ir_int(cx, depth / unroll), IR_SERIAL,
+                                     ir_seq(cx, (const ir_stmt *const *)step.at, step.n)),
+                              ir_seq(cx, (const ir_stmt *const *)after.at, after.n)};
     const ir_stmt *body = ir_seq(cx, parts, 3);
     for (int i = 0; i < n; i++)
         body = ir_allocate(cx, acc[i], body);
     return program_of(cx, "tile", buffers, 3, body);
 }
 
-static const ir_program *tile(int rows, int vectors, int lanes, int depth, int unroll) { return tile_of(rows, vectors, lanes, lanes, depth, unroll); }
+static const ir_program *tile(int rows, int vectors, int lanes, int depth, int unroll)
+{
+    return tile_of(rows, vectors, lanes, lanes, depth, unroll);
+}
 
 static llvm_spills count_spills(const ir_program *p, const char *words)
 {
@@ -261,11 +277,13 @@ Test(emit, tiles_that_fit_the_registers_do_not_spill)
                  {"llvm -mcpu=neoverse-n1", 6, 4, 4}};
     for (int i = 0; i < BASE_COUNT(cases); i++)
         for (int unroll = 1; unroll <= 4; unroll *= 2) {
-            llvm_spills s = spills_of(cases[i].words, cases[i].rows, cases[i].vectors, cases[i].lanes, unroll);
+            llvm_spills s =
+                spills_of(cases[i].words, cases[i].rows, cases[i].vectors, cases[i].lanes, unroll);
             cr_assert(eq(int, s.loops, 1));
             cr_assert(eq(int, s.multiply_adds, cases[i].rows *cases[i].vectors *unroll));
-            cr_assert(s.stack_loads == 0 && s.stack_stores == 0, "%s %dx%d, unrolled by %d: %d loads, %d stores", cases[i].words,
-                      cases[i].rows, cases[i].vectors, unroll, s.stack_loads, s.stack_stores);
+            cr_assert(s.stack_loads == 0 && s.stack_stores == 0,
+                      "%s %dx%d, unrolled by %d: %d loads, %d stores", cases[i].words, cases[i].rows,
+                      cases[i].vectors, unroll, s.stack_loads, s.stack_stores);
         }
 }
 
@@ -274,7 +292,8 @@ Test(emit, a_tile_that_is_stored_under_a_mask_stays_in_registers)
 {
     llvm_spills s = count_spills(tile_of(16, 1, 16, 14, 252, 9), "llvm -mcpu=skylake-avx512");
     cr_assert(s.loops == 1 && s.multiply_adds == 144);
-    cr_assert(s.stack_loads == 0 && s.stack_stores == 0, "%d loads, %d stores", s.stack_loads, s.stack_stores);
+    cr_assert(s.stack_loads == 0 && s.stack_stores == 0, "%d loads, %d stores", s.stack_loads,
+              s.stack_stores);
 }
 
 Test(emit, a_tile_that_does_not_fit_is_seen_to_spill)
@@ -293,8 +312,8 @@ Test(emit, the_hot_loop_uses_whole_vectors_and_constant_displacements)
     cr_assert(loop != NULL && end != NULL);
     int other = 0;
     for (const char *p = loop; p < end; p = strchr(p, '\n') + 1)
-        other += strncmp(p, "\tvfmadd", 7) && strncmp(p, "\tvbroadcastss", 13) && strncmp(p, "\tvmovups", 8) &&
-                 strncmp(p, "vbroad", 6);
+        other += strncmp(p, "\tvfmadd", 7) && strncmp(p, "\tvbroadcastss", 13) &&
+                 strncmp(p, "\tvmovups", 8) && strncmp(p, "vbroad", 6);
     cr_assert(other <= 4, "%d instructions beside the arithmetic\n%.*s", other, (int)(end - loop), loop);
     cr_assert(strstr(target_code_text(code, "asm"), "%ymm0, %ymm1") == NULL);
 }

@@ -1,8 +1,9 @@
-/* Accuracy of the expanded math functions, in units of the last place, against the C library in a wider format.
+/* Accuracy of the expanded math functions, in units of the last place, against the C library in a wider
+ * format.
  *
- * The quick sweep takes every exponent and sign with random significands; TEC_TEST_FULL=1 takes every float32 for the functions
- * that models use, and every 37th for the others. Denormal arguments count as zero and denormal results may be zero, as kernels
- * flush them.
+ * The quick sweep takes every exponent and sign with random significands; TEC_TEST_FULL=1 takes every float32
+ * for the functions that models use, and every 37th for the others. Denormal arguments count as zero and
+ * denormal results may be zero, as kernels flush them.
  */
 #include <float.h>
 #include <math.h>
@@ -146,7 +147,9 @@ static void sweep(const char *words, const function *f)
 {
     static float in[BATCH], out[BATCH];
     const target *t = target_parse(cx, words);
-    kernel k = compile(cx, map_program(cx, f->name, &BASE_F32, 1, BASE_F32, BATCH, target_lanes(t, BASE_F32), apply, f), words);
+    kernel k = compile(
+        cx, map_program(cx, f->name, &BASE_F32, 1, BASE_F32, BATCH, target_lanes(t, BASE_F32), apply, f),
+        words);
     uint64_t state = 11, step = f->common ? 1 : 37, batches = full() ? (UINT64_C(1) << 16) / step : 1;
     double worst = 0;
     float at = 0;
@@ -162,8 +165,8 @@ static void sweep(const char *words, const function *f)
     }
     close_kernel(&k);
     cr_log_info("%-8s f32 %-22s %.3f ulp at %a", f->name, words, worst, (double)at);
-    cr_assert(worst <= f->single, "%s of float32 on '%s': %.3f ulp at %a, limit %.1f", f->name, words, worst, (double)at,
-              f->single);
+    cr_assert(worst <= f->single, "%s of float32 on '%s': %.3f ulp at %a, limit %.1f", f->name, words, worst,
+              (double)at, f->single);
 }
 
 /* ---- float64 ---- */
@@ -172,7 +175,9 @@ static void sweep_double(const char *words, const function *f)
 {
     static double in[BATCH], out[BATCH];
     const target *t = target_parse(cx, words);
-    kernel k = compile(cx, map_program(cx, f->name, &BASE_F64, 1, BASE_F64, BATCH, target_lanes(t, BASE_F64), apply, f), words);
+    kernel k = compile(
+        cx, map_program(cx, f->name, &BASE_F64, 1, BASE_F64, BATCH, target_lanes(t, BASE_F64), apply, f),
+        words);
     uint64_t state = 12;
     double worst = 0, at = 0;
     for (int i = 0; i < BATCH; i++) {
@@ -191,7 +196,8 @@ static void sweep_double(const char *words, const function *f)
     }
     close_kernel(&k);
     cr_log_info("%-8s f64 %-22s %.3f ulp at %a", f->name, words, worst, at);
-    cr_assert(worst <= f->twice, "%s of float64 on '%s': %.3f ulp at %a, limit %.1f", f->name, words, worst, at, f->twice);
+    cr_assert(worst <= f->twice, "%s of float64 on '%s': %.3f ulp at %a, limit %.1f", f->name, words, worst,
+              at, f->twice);
 }
 
 static void all_functions(const char *words)
@@ -229,8 +235,9 @@ static const ir_expr *apply_pow(tec_context *c, const void *what, const ir_expr 
     return ir_pow(c, in[0], in[1]);
 }
 
-static const double corners[] = {0.0,       -0.0, 1,    -1,    0.5,   -0.5, 2,  -2,  3,        -3,       INFINITY,
-                                 -INFINITY, NAN,  1e30, -1e30, 1e-30, 7,    -8, 0.1, 16777217, 1.0000001};
+static const double corners[] = {0.0,   -0.0,  1,  -1,       0.5,       -0.5,     2,
+                                 -2,    3,     -3, INFINITY, -INFINITY, NAN,      1e30,
+                                 -1e30, 1e-30, 7,  -8,       0.1,       16777217, 1.0000001};
 
 static void power_pair(uint64_t *state, int i, double scale, double *x, double *y)
 {
@@ -277,9 +284,10 @@ static void powers(const char *words)
     double worst = 0, worst_wide = 0;
     for (int i = 0; i < BATCH; i++) {
         double e = single_ulps(z[i], powl(x[i], y[i])), d = double_ulps(dz[i], powl(dx[i], dy[i]));
-        cr_assert(e <= 2, "pow(%a, %a) of float32 on '%s' gives %a, %.3f ulp off", (double)x[i], (double)y[i], words,
-                  (double)z[i], e);
-        cr_assert(d <= 2, "pow(%a, %a) of float64 on '%s' gives %a, %.3f ulp off", dx[i], dy[i], words, dz[i], d);
+        cr_assert(e <= 2, "pow(%a, %a) of float32 on '%s' gives %a, %.3f ulp off", (double)x[i], (double)y[i],
+                  words, (double)z[i], e);
+        cr_assert(d <= 2, "pow(%a, %a) of float64 on '%s' gives %a, %.3f ulp off", dx[i], dy[i], words, dz[i],
+                  d);
         worst = e > worst ? e : worst;
         worst_wide = d > worst_wide ? d : worst_wide;
     }
@@ -307,7 +315,8 @@ static void fused_operands(uint64_t *state, int i, double *v)
 {
     v[0] = (base_random_unit(state) + 0.5) * (i % 2 ? 1 : -1);
     v[1] = base_random_unit(state) + 0.5;
-    v[2] = i % 3 ? -v[0] * v[1] * (i % 5 ? 1 : 1 + base_random_unit(state)) : ldexp(base_random_unit(state), i % 200 - 100);
+    v[2] = i % 3 ? -v[0] * v[1] * (i % 5 ? 1 : 1 + base_random_unit(state))
+                 : ldexp(base_random_unit(state), i % 200 - 100);
     v[0] = ldexp(v[0], i % 61 - 30);
     v[2] = ldexp(v[2], i % 61 - 30);
 }
@@ -335,10 +344,10 @@ static void fused(const char *words)
     for (int i = 0; i < BATCH; i++) {
         float e = fmaf(in[0][i], in[1][i], in[2][i]);
         double d = fma(wide_in[0][i], wide_in[1][i], wide_in[2][i]);
-        cr_assert(out[i] == e || fabsf(e) < FLT_MIN, "fma of float32 on '%s': case %d gives %a, not %a", words, i, (double)out[i],
-                  (double)e);
-        cr_assert(wide_out[i] == d || fabs(d) < DBL_MIN, "fma of float64 on '%s': case %d gives %a, not %a", words, i,
-                  wide_out[i], d);
+        cr_assert(out[i] == e || fabsf(e) < FLT_MIN, "fma of float32 on '%s': case %d gives %a, not %a",
+                  words, i, (double)out[i], (double)e);
+        cr_assert(wide_out[i] == d || fabs(d) < DBL_MIN, "fma of float64 on '%s': case %d gives %a, not %a",
+                  words, i, wide_out[i], d);
     }
     close_kernel(&single);
     close_kernel(&wide);
@@ -366,13 +375,16 @@ Test(math, strict_kernels_keep_denormals)
         in[i] = ldexpf(1.0f + (float)i / BATCH, -126 - i % 20);
     for (int w = 0; w < 2 * BASE_COUNT(ops); w++) {
         ir_op op = ops[w / 2];
-        kernel k = compile_as(cx, map_program(cx, "strict", &f32, 1, BASE_F32, BATCH, 8, apply_to_half, &ops[w / 2]),
-                              w % 2 ? "native" : test_targets[3], true);
+        kernel k =
+            compile_as(cx, map_program(cx, "strict", &f32, 1, BASE_F32, BATCH, 8, apply_to_half, &ops[w / 2]),
+                       w % 2 ? "native" : test_targets[3], true);
         cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
         for (int i = 0; i < BATCH; i++) {
-            double half = (double)(in[i] * 0.5f), want = op == IR_LOG ? log(half) : op == IR_LOG2 ? log2(half) : half;
-            cr_assert(fabs((double)out[i] - want) <= fabs(want) * 0x1p-22, "%s of %a is %a, not %a", ir_ops[op].name, half,
-                      (double)out[i], want);
+            double half = (double)(in[i] * 0.5f), want = op == IR_LOG    ? log(half)
+                                                         : op == IR_LOG2 ? log2(half)
+                                                                         : half;
+            cr_assert(fabs((double)out[i] - want) <= fabs(want) * 0x1p-22, "%s of %a is %a, not %a",
+                      ir_ops[op].name, half, (double)out[i], want);
         }
         close_kernel(&k);
     }
@@ -387,14 +399,16 @@ Test(math, rounds_16_bit_floats_once_at_the_end)
         if (!runs_here(cx, test_targets[i]))
             continue;
         kernel k =
-            compile(cx, map_program(cx, "tanh", &BASE_F16, 1, BASE_F16, 1 << 16, 16, apply, &functions[4]), test_targets[i]);
+            compile(cx, map_program(cx, "tanh", &BASE_F16, 1, BASE_F16, 1 << 16, 16, apply, &functions[4]),
+                    test_targets[i]);
         for (int h = 0; h < 1 << 16; h++)
             in[h] = (uint16_t)h;
         cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
         for (int h = 0; h < 1 << 16; h++) {
             float got = base_half_to_float(out[h]);
             double exact = tanh((double)base_half_to_float(in[h]));
-            cr_assert(isnan(exact) ? isnan(got) : fabs(got - exact) <= 0.502 * fmax(ldexp(fabs(exact), -10), 0x1p-24),
+            cr_assert(isnan(exact) ? isnan(got)
+                                   : fabs(got - exact) <= 0.502 * fmax(ldexp(fabs(exact), -10), 0x1p-24),
                       "%a: %a, not %a", (double)base_half_to_float(in[h]), (double)got, exact);
         }
         close_kernel(&k);

@@ -1,9 +1,10 @@
-/* Every scalar operation and cast, on every dtype and several vector lengths, against the evaluator of the interpreter. */
+/* Every scalar operation and cast, on every dtype and several vector lengths, against the evaluator of the
+ * interpreter. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "ir/interp.h"
+#include "ir/eval.h"
 #include "tests/targets/llvm/run.h"
 
 static tec_context *cx;
@@ -31,17 +32,21 @@ static const base_dtype dtypes[] = {
 
 static ir_value int_value(uint64_t *state, base_dtype t, int i)
 {
-    static const int64_t corners[] = {0, 1, -1, 2, -2, 3, 7, 8, -8, INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN, 127, -128};
-    int64_t v = i < BASE_COUNT(corners) ? corners[i] : (int64_t)base_random(state) >> (base_random(state) % 64);
+    static const int64_t corners[] = {0,  1,         -1,        2,         -2,        3,   7,   8,
+                                      -8, INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN, 127, -128};
+    int64_t v =
+        i < BASE_COUNT(corners) ? corners[i] : (int64_t)base_random(state) >> (base_random(state) % 64);
     return ir_eval_cast(BASE_I64, t, (ir_value){.i = v});
 }
 
 static ir_value float_value(uint64_t *state, base_dtype t, int i)
 {
-    static const double corners[] = {0,         -0.0, 1,     -1,    0.5,    1.5,          2.5,  -2.5,  INFINITY,
-                                     -INFINITY, NAN,  127.5, 255.9, -128.9, 2147483648.0, 1e19, -1e19, 65504};
-    double v =
-        i < BASE_COUNT(corners) ? corners[i] : (base_random_unit(state) - 0.5) * exp2((double)(int)(base_random(state) % 24) - 6);
+    static const double corners[] = {0,        -0.0,      1,   -1,    0.5,   1.5,    2.5,          -2.5,
+                                     INFINITY, -INFINITY, NAN, 127.5, 255.9, -128.9, 2147483648.0, 1e19,
+                                     -1e19,    65504};
+    double v = i < BASE_COUNT(corners)
+                   ? corners[i]
+                   : (base_random_unit(state) - 0.5) * exp2((double)(int)(base_random(state) % 24) - 6);
     return ir_eval_cast(BASE_F64, t, (ir_value){.f = v});
 }
 
@@ -62,7 +67,11 @@ static void put(void *array, base_dtype t, int i, ir_value v)
     uint16_t half = t.code == kDLBfloat ? base_double_to_bfloat(v.f) : base_double_to_half(v.f);
     float single = (float)v.f;
     if (base_is_float(t))
-        memcpy(at, t.bits == 16 ? (void *)&half : t.bits == 32 ? (void *)&single : (void *)&v.f, (size_t)t.bits / 8);
+        memcpy(at,
+               t.bits == 16   ? (void *)&half
+               : t.bits == 32 ? (void *)&single
+                              : (void *)&v.f,
+               (size_t)t.bits / 8);
     else
         memcpy(at, &v.i, (size_t)base_dtype_bytes(t));
 }
@@ -92,7 +101,8 @@ static bool agrees(base_dtype t, ir_value got, ir_value want)
     if (!base_is_float(t))
         return got.i == want.i;
     double least = t.bits == 64 ? DBL_MIN : FLT_MIN;
-    return (isnan(got.f) && isnan(want.f)) || got.f == want.f || (fabs(want.f) < least && fabs(got.f) <= least);
+    return (isnan(got.f) && isnan(want.f)) || got.f == want.f ||
+           (fabs(want.f) < least && fabs(got.f) <= least);
 }
 
 /* ---- operations ---- */
@@ -131,7 +141,8 @@ static base_dtype result_of(ir_op op, base_dtype t)
 static const ir_program *all_ops(base_dtype t, const ir_op *ops, int n, int lanes)
 {
     const ir_buffer **buffers = base_array(cx, const ir_buffer *, n + 4);
-    const ir_expr *i = ir_var(cx, "i", BASE_I64), *at = lanes_from(cx, ir_mul(cx, i, ir_int(cx, lanes)), lanes), *in[4];
+    const ir_expr *i = ir_var(cx, "i", BASE_I64),
+                  *at = lanes_from(cx, ir_mul(cx, i, ir_int(cx, lanes)), lanes), *in[4];
     const ir_stmt **stores = base_array(cx, const ir_stmt *, n);
     for (int k = 0; k < 4; k++) {
         buffers[k] = array(cx, base_format(cx, "in%d", k), k == 3 ? BASE_BOOL : t, N);
@@ -143,7 +154,8 @@ static const ir_program *all_ops(base_dtype t, const ir_op *ops, int n, int lane
         buffers[k + 4] = array(cx, base_format(cx, "out%d", k), result_of(ops[k], t), N);
         stores[k] = store_at(cx, buffers[k + 4], at, ir_op_raw(cx, ops[k], args));
     }
-    const ir_stmt *body = ir_for(cx, i, ir_int(cx, 0), ir_int(cx, N / lanes), IR_SERIAL, ir_seq(cx, stores, n));
+    const ir_stmt *body =
+        ir_for(cx, i, ir_int(cx, 0), ir_int(cx, N / lanes), IR_SERIAL, ir_seq(cx, stores, n));
     return program_of(cx, base_format(cx, "ops_%s", base_dtype_text(cx, t)), buffers, n + 4, body);
 }
 
@@ -152,13 +164,15 @@ static void check_op(const char *words, base_dtype t, ir_op op, int lanes, void 
     bool select = ir_ops[op].operands == IR_COND;
     for (int i = 0; i < N; i++) {
         ir_value v[3] = {get(in[0], t, i), get(in[1], t, i), get(in[2], t, i)}, want;
-        ir_value args[] = {select ? get(in[3], BASE_BOOL, i) : v[0], select ? v[0] : v[1], select ? v[1] : v[2]};
+        ir_value args[] = {select ? get(in[3], BASE_BOOL, i) : v[0], select ? v[0] : v[1],
+                           select ? v[1] : v[2]};
         cr_assert(ir_eval_op(op, t, args, &want), "%s has no value", ir_ops[op].name);
         ir_value got = get(out, result_of(op, t), i);
         cr_assert(agrees(result_of(op, t), got, want),
-                  "%s of %s x %d on '%s', case %d: (%lld %a, %lld %a, %lld %a) gives %lld %a, not %lld %a", ir_ops[op].name,
-                  base_dtype_text(cx, t), lanes, words, i, (long long)v[0].i, v[0].f, (long long)v[1].i, v[1].f,
-                  (long long)v[2].i, v[2].f, (long long)got.i, got.f, (long long)want.i, want.f);
+                  "%s of %s x %d on '%s', case %d: (%lld %a, %lld %a, %lld %a) gives %lld %a, not %lld %a",
+                  ir_ops[op].name, base_dtype_text(cx, t), lanes, words, i, (long long)v[0].i, v[0].f,
+                  (long long)v[1].i, v[1].f, (long long)v[2].i, v[2].f, (long long)got.i, got.f,
+                  (long long)want.i, want.f);
     }
 }
 
@@ -251,15 +265,17 @@ static const ir_program *all_casts(base_dtype t, int lanes)
 {
     int n = BASE_COUNT(dtypes);
     const ir_buffer **buffers = base_array(cx, const ir_buffer *, n + 1);
-    const ir_expr *i = ir_var(cx, "i", BASE_I64), *at = lanes_from(cx, ir_mul(cx, i, ir_int(cx, lanes)), lanes);
+    const ir_expr *i = ir_var(cx, "i", BASE_I64),
+                  *at = lanes_from(cx, ir_mul(cx, i, ir_int(cx, lanes)), lanes);
     const ir_stmt **stores = base_array(cx, const ir_stmt *, n);
     buffers[0] = array(cx, "in", t, N);
     for (int k = 0; k < n; k++) {
         buffers[k + 1] = array(cx, base_format(cx, "out%d", k), dtypes[k], N);
-        stores[k] =
-            store_at(cx, buffers[k + 1], at, ir_cast(cx, base_dtype_lanes(dtypes[k], lanes), load_at(cx, buffers[0], at)));
+        stores[k] = store_at(cx, buffers[k + 1], at,
+                             ir_cast(cx, base_dtype_lanes(dtypes[k], lanes), load_at(cx, buffers[0], at)));
     }
-    const ir_stmt *body = ir_for(cx, i, ir_int(cx, 0), ir_int(cx, N / lanes), IR_SERIAL, ir_seq(cx, stores, n));
+    const ir_stmt *body =
+        ir_for(cx, i, ir_int(cx, 0), ir_int(cx, N / lanes), IR_SERIAL, ir_seq(cx, stores, n));
     return program_of(cx, base_format(cx, "casts_%s", base_dtype_text(cx, t)), buffers, n + 1, body);
 }
 
@@ -275,9 +291,11 @@ static void casts_from(const char *words, base_dtype t, int lanes)
     cr_assert(eq(int, call(&k, args, NULL), 0));
     for (int j = 0; j < BASE_COUNT(dtypes); j++)
         for (int i = 0; i < N; i++) {
-            ir_value v = get(args[0], t, i), want = ir_eval_cast(t, dtypes[j], v), got = get(args[j + 1], dtypes[j], i);
-            cr_assert(agrees(dtypes[j], got, want), "%s to %s x %d on '%s': %lld %a gives %lld %a, not %lld %a",
-                      base_dtype_text(cx, t), base_dtype_text(cx, dtypes[j]), lanes, words, (long long)v.i, v.f, (long long)got.i,
+            ir_value v = get(args[0], t, i), want = ir_eval_cast(t, dtypes[j], v),
+                     got = get(args[j + 1], dtypes[j], i);
+            cr_assert(agrees(dtypes[j], got, want),
+                      "%s to %s x %d on '%s': %lld %a gives %lld %a, not %lld %a", base_dtype_text(cx, t),
+                      base_dtype_text(cx, dtypes[j]), lanes, words, (long long)v.i, v.f, (long long)got.i,
                       got.f, (long long)want.i, want.f);
         }
     close_kernel(&k);
@@ -315,15 +333,18 @@ Test(operations, every_half_survives_the_way_through_a_float)
         const ir_expr *there = ir_cast(cx, base_dtype_lanes(BASE_F32, 8), load_at(cx, a, at));
         const ir_stmt *body = store_at(cx, b, at, ir_cast(cx, base_dtype_lanes(t, 8), there));
         const ir_buffer *buffers[] = {a, b};
-        kernel k = compile(
-            cx, program_of(cx, "through", buffers, 2, ir_for(cx, v, ir_int(cx, 0), ir_int(cx, 1 << 13), IR_SERIAL, body)), words);
+        kernel k = compile(cx,
+                           program_of(cx, "through", buffers, 2,
+                                      ir_for(cx, v, ir_int(cx, 0), ir_int(cx, 1 << 13), IR_SERIAL, body)),
+                           words);
         for (int h = 0; h < 1 << 16; h++)
             in[h] = (uint16_t)h;
         cr_assert(eq(int, call(&k, (void *[]){in, out}, NULL), 0));
         for (int h = 0; h < 1 << 16; h++) {
             float f = t.code == kDLBfloat ? base_bfloat_to_float(in[h]) : base_half_to_float(in[h]);
             float g = t.code == kDLBfloat ? base_bfloat_to_float(out[h]) : base_half_to_float(out[h]);
-            bool kept = (isnan(f) && isnan(g)) || f == g || (t.code == kDLBfloat && fabsf(f) < FLT_MIN && g == 0);
+            bool kept =
+                (isnan(f) && isnan(g)) || f == g || (t.code == kDLBfloat && fabsf(f) < FLT_MIN && g == 0);
             cr_assert(kept, "%s %#x on '%s' becomes %#x", base_dtype_text(cx, t), h, words, out[h]);
         }
         close_kernel(&k);

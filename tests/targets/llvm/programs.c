@@ -1,4 +1,5 @@
-/* Statements and memory: generated code against the interpreter on the same flat programs, and what only a real run shows. */
+/* Statements and memory: generated code against the interpreter on the same flat programs, and what only a
+ * real run shows. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include <xmmintrin.h>
 #endif
 
-#include "ir/interp.h"
+#include "ir/eval.h"
+#include "ir/interp/interp.h"
 #include "tests/targets/llvm/run.h"
 
 static tec_context *cx;
@@ -65,7 +67,8 @@ static const ir_buffer *floats(const char *name, int64_t n)
 
 enum { N = 96 };
 
-/* in: 96 floats and 96 indices below 96; out: 96 floats, all of which the program writes. Compares with the interpreter. */
+/* in: 96 floats and 96 indices below 96; out: 96 floats, all of which the program writes. Compares with the
+ * interpreter. */
 typedef struct {
     const ir_buffer *in, *index, *out;
 } arrays;
@@ -93,8 +96,9 @@ static void check_on(const arrays *a, const ir_stmt *body, const char *words)
     kernel k = compile(cx, p, words);
     cr_assert(eq(int, call(&k, (void *[]){in, index, out}, NULL), 0));
     for (int i = 0; i < N; i++)
-        cr_assert(out[i] == want[i] || (isnan(out[i]) && isnan(want[i])), "on '%s', out[%d] is %g, not %g\n%s", words, i,
-                  (double)out[i], (double)want[i], target_code_text(k.code, "llvm"));
+        cr_assert(out[i] == want[i] || (isnan(out[i]) && isnan(want[i])),
+                  "on '%s', out[%d] is %g, not %g\n%s", words, i, (double)out[i], (double)want[i],
+                  target_code_text(k.code, "llvm"));
     close_kernel(&k);
 }
 
@@ -111,7 +115,9 @@ Test(programs, contiguous_and_unaligned_vectors)
 {
     arrays a = make_arrays();
     const ir_expr *i = index_var("i"), *j = index_var("j");
-    check(&a, loop(i, N / 8, set(a.out, ramp(ir_mul(cx, i, num(8)), 1, 8), at(a.in, ramp(ir_mul(cx, i, num(8)), 1, 8)))));
+    check(&a,
+          loop(i, N / 8,
+               set(a.out, ramp(ir_mul(cx, i, num(8)), 1, 8), at(a.in, ramp(ir_mul(cx, i, num(8)), 1, 8)))));
     const ir_expr *end = ir_sub(cx, num(N - 16), ir_mul(cx, j, num(16)));
     check(&a, loop(j, N / 16, set(a.out, ramp(end, 1, 16), at(a.in, ramp(ir_mul(cx, j, num(16)), 1, 16)))));
 }
@@ -121,10 +127,14 @@ Test(programs, strided_loads_and_stores_of_every_small_stride)
     for (int stride = -5; stride <= 5; stride++) {
         arrays a = make_arrays();
         const ir_expr *i = index_var("i"), *base = stride < 0 ? ir_add(cx, i, num(-7 * stride)) : i;
-        const ir_stmt *fill = loop(index_var("j"), 1, set(a.out, ramp(num(0), 1, N), ir_broadcast(cx, real(9), N)));
-        check(&a, both(fill, loop(i, 3, set(a.out, ramp(ir_mul(cx, i, num(8)), 1, 8), at(a.in, ramp(base, stride, 8))))));
+        const ir_stmt *fill =
+            loop(index_var("j"), 1, set(a.out, ramp(num(0), 1, N), ir_broadcast(cx, real(9), N)));
+        check(&a, both(fill,
+                       loop(i, 3,
+                            set(a.out, ramp(ir_mul(cx, i, num(8)), 1, 8), at(a.in, ramp(base, stride, 8))))));
         if (stride != 0)
-            check(&a, both(fill, set(a.out, ramp(num(stride < 0 ? 40 : 3), stride, 8), at(a.in, ramp(num(5), 1, 8)))));
+            check(&a, both(fill, set(a.out, ramp(num(stride < 0 ? 40 : 3), stride, 8),
+                                     at(a.in, ramp(num(5), 1, 8)))));
     }
 }
 
@@ -133,8 +143,9 @@ Test(programs, a_ramp_is_seen_through_sums_products_and_lets)
     arrays a = make_arrays();
     const ir_expr *i = index_var("i"), *v = ir_var(cx, "v", base_dtype_lanes(BASE_I64, 8));
     const ir_expr *lanes = ir_add(cx, ir_broadcast(cx, ir_mul(cx, i, num(8)), 8), ramp(num(0), 1, 8));
-    const ir_stmt *body =
-        loop(i, N / 8, ir_let_stmt(cx, v, lanes, set(a.out, v, at(a.in, ir_sub(cx, ir_broadcast(cx, num(N - 1), 8), v)))));
+    const ir_stmt *body = loop(
+        i, N / 8,
+        ir_let_stmt(cx, v, lanes, set(a.out, v, at(a.in, ir_sub(cx, ir_broadcast(cx, num(N - 1), 8), v)))));
     check(&a, body);
     const ir_buffer *buffers[] = {a.in, a.index, a.out};
     kernel k = compile(cx, program_of(cx, "program", buffers, 3, body), "native");
@@ -150,7 +161,8 @@ Test(programs, gathers_and_scatters_through_an_index_array)
     const ir_expr *i = index_var("i"), *here = ramp(ir_mul(cx, i, num(16)), 1, 16);
     const ir_expr *there = ir_cast(cx, base_dtype_lanes(BASE_I64, 16), at(a.index, here));
     check(&a, loop(i, N / 16, set(a.out, here, at(a.in, there))));
-    check(&a, loop(i, N, set(a.out, ir_cast(cx, BASE_I64, at(a.index, i)), ir_mul(cx, at(a.in, i), at(a.in, i)))));
+    check(&a, loop(i, N,
+                   set(a.out, ir_cast(cx, BASE_I64, at(a.index, i)), ir_mul(cx, at(a.in, i), at(a.in, i)))));
 }
 
 /* Arrays that end at a page that may not be touched. */
@@ -165,21 +177,26 @@ static float *before_a_wall(int n, void **mapping)
 }
 
 /* out[k] = k < n ? in[k] : -1, 16 lanes at a time, in a way that the case chooses. */
-typedef const ir_stmt *tail_fn(const ir_buffer *in, const ir_buffer *out, const ir_expr *k, const ir_expr *inside);
+typedef const ir_stmt *tail_fn(const ir_buffer *in, const ir_buffer *out, const ir_expr *k,
+                               const ir_expr *inside);
 
-static const ir_stmt *masked_tail(const ir_buffer *in, const ir_buffer *out, const ir_expr *k, const ir_expr *inside)
+static const ir_stmt *masked_tail(const ir_buffer *in, const ir_buffer *out, const ir_expr *k,
+                                  const ir_expr *inside)
 {
-    return ir_store_masked(cx, out, ir_add(cx, ir_load_masked(cx, in, &k, 1, inside), real(1)), &k, 1, inside);
+    return ir_store_masked(cx, out, ir_add(cx, ir_load_masked(cx, in, &k, 1, inside), real(1)), &k, 1,
+                           inside);
 }
 
-static const ir_stmt *select_tail(const ir_buffer *in, const ir_buffer *out, const ir_expr *k, const ir_expr *inside)
+static const ir_stmt *select_tail(const ir_buffer *in, const ir_buffer *out, const ir_expr *k,
+                                  const ir_expr *inside)
 {
-    const ir_expr *v =
-        ir_select(cx, inside, ir_add(cx, at(in, k), real(1)), ir_imm(cx, base_dtype_lanes(BASE_F32, k->dtype.lanes), 0));
+    const ir_expr *v = ir_select(cx, inside, ir_add(cx, at(in, k), real(1)),
+                                 ir_imm(cx, base_dtype_lanes(BASE_F32, k->dtype.lanes), 0));
     return ir_store_masked(cx, out, v, &k, 1, inside);
 }
 
-static const ir_stmt *and_tail(const ir_buffer *in, const ir_buffer *out, const ir_expr *k, const ir_expr *inside)
+static const ir_stmt *and_tail(const ir_buffer *in, const ir_buffer *out, const ir_expr *k,
+                               const ir_expr *inside)
 {
     const ir_expr *safe = ir_and(cx, inside, ir_gt(cx, at(in, k), real(-1000)));
     return ir_store_masked(cx, out, ir_add(cx, ir_load_masked(cx, in, &k, 1, safe), real(1)), &k, 1, inside);
@@ -216,13 +233,16 @@ Test(programs, lanes_that_are_off_touch_nothing)
 
 Test(programs, a_select_divides_only_where_its_condition_holds)
 {
-    const ir_buffer *in = array(cx, "in", BASE_I32, 16), *out = array(cx, "out", BASE_I32, 16), *buffers[] = {in, out};
+    const ir_buffer *in = array(cx, "in", BASE_I32, 16), *out = array(cx, "out", BASE_I32, 16),
+                    *buffers[] = {in, out};
     for (int lanes = 1; lanes <= 16; lanes *= 16) {
-        const ir_expr *i = index_var("i"), *k = lanes_from(cx, ir_mul(cx, i, num(lanes)), lanes), *d = at(in, k);
+        const ir_expr *i = index_var("i"), *k = lanes_from(cx, ir_mul(cx, i, num(lanes)), lanes),
+                      *d = at(in, k);
         const ir_expr *q = ir_div(cx, ir_imm_int(cx, BASE_I32, 100), d),
                       *minus = ir_imm_int(cx, base_dtype_lanes(BASE_I32, lanes), -1);
         const ir_expr *v = ir_select(cx, ir_ne(cx, d, ir_imm_int(cx, BASE_I32, 0)), q, minus);
-        kernel code = compile(cx, program_of(cx, "divide", buffers, 2, loop(i, 16 / lanes, set(out, k, v))), "native");
+        kernel code =
+            compile(cx, program_of(cx, "divide", buffers, 2, loop(i, 16 / lanes, set(out, k, v))), "native");
         int32_t x[16], y[16];
         for (int j = 0; j < 16; j++)
             x[j] = j % 4 * (j - 8);
@@ -250,14 +270,15 @@ Test(programs, divisions_by_constants_floor_and_truncate)
             buffers[k + 1] = array(cx, base_format(cx, "out%d", k), BASE_I64, COUNT);
             stores[k] = set(buffers[k + 1], i, ir_op2(cx, ops[k], at(in, i), num(divisors[d])));
         }
-        kernel code = compile(cx, program_of(cx, "divide", buffers, 5, loop(i, COUNT, ir_seq(cx, stores, 4))), "native");
+        kernel code = compile(cx, program_of(cx, "divide", buffers, 5, loop(i, COUNT, ir_seq(cx, stores, 4))),
+                              "native");
         cr_assert(eq(int, call(&code, (void *[]){x, y[0], y[1], y[2], y[3]}, NULL), 0));
         for (int j = 0; j < COUNT; j++)
             for (int k = 0; k < 4; k++) {
                 ir_value want, args[] = {{.i = x[j]}, {.i = divisors[d]}};
                 cr_assert(ir_eval_op(ops[k], BASE_I64, args, &want));
-                cr_assert(want.i == y[k][j], "%s(%lld, %lld) gives %lld, not %lld", ir_ops[ops[k]].name, (long long)x[j],
-                          (long long)divisors[d], (long long)y[k][j], (long long)want.i);
+                cr_assert(want.i == y[k][j], "%s(%lld, %lld) gives %lld, not %lld", ir_ops[ops[k]].name,
+                          (long long)x[j], (long long)divisors[d], (long long)y[k][j], (long long)want.i);
             }
         close_kernel(&code);
     }
@@ -266,20 +287,22 @@ Test(programs, divisions_by_constants_floor_and_truncate)
 Test(programs, shuffles_pick_from_concatenated_operands)
 {
     arrays a = make_arrays();
-    const ir_expr *vectors[] = {at(a.in, ramp(num(0), 1, 4)), at(a.in, ramp(num(10), 1, 2)), at(a.in, num(20)),
-                                at(a.in, ramp(num(30), 1, 8))};
+    const ir_expr *vectors[] = {at(a.in, ramp(num(0), 1, 4)), at(a.in, ramp(num(10), 1, 2)),
+                                at(a.in, num(20)), at(a.in, ramp(num(30), 1, 8))};
     const int pick[] = {6, 0, 5, 14, 7, 7, 3, 4};
     const ir_stmt *fill = set(a.out, ramp(num(0), 1, N), ir_broadcast(cx, real(2), N));
     check(&a, both(fill, set(a.out, ramp(num(8), 1, 8), ir_shuffle(cx, vectors, 4, pick, 8))));
     check(&a, both(fill, set(a.out, num(5), ir_shuffle(cx, vectors, 2, &pick[2], 1))));
     const ir_expr *scalars[] = {at(a.in, num(1)), at(a.in, num(2)), at(a.in, num(3))};
-    check(&a, both(fill, set(a.out, ramp(num(8), 1, 4), ir_shuffle(cx, scalars, 3, (const int[]){2, 0, 1, 2}, 4))));
+    check(&a, both(fill,
+                   set(a.out, ramp(num(8), 1, 4), ir_shuffle(cx, scalars, 3, (const int[]){2, 0, 1, 2}, 4))));
 }
 
 Test(programs, a_condition_of_lanes_ends_at_a_shuffle)
 {
     arrays a = make_arrays();
-    const ir_expr *v = at(a.in, ramp(num(0), 1, 8)), *high = ir_lt(cx, ir_broadcast(cx, num(3), 8), ramp(num(0), 1, 8));
+    const ir_expr *v = at(a.in, ramp(num(0), 1, 8)),
+                  *high = ir_lt(cx, ir_broadcast(cx, num(3), 8), ramp(num(0), 1, 8));
     const ir_expr *reversed = ir_shuffle(cx, &v, 1, (const int[]){7, 6, 5, 4, 3, 2, 1, 0}, 8),
                   *first = ir_broadcast(cx, ir_shuffle(cx, &v, 1, (const int[]){0}, 1), 8);
     const ir_stmt *fill = set(a.out, ramp(num(0), 1, N), ir_broadcast(cx, real(2), N));
@@ -294,9 +317,11 @@ Test(programs, loops_conditions_and_lets)
     const ir_expr *i = index_var("i"), *j = index_var("j"), *x = ir_var(cx, "x", BASE_F32),
                   *k = ir_add(cx, ir_mul(cx, i, num(8)), j);
     const ir_stmt *yes = set(a.out, k, ir_mul(cx, x, real(2))), *no = set(a.out, k, ir_neg(cx, x));
-    const ir_stmt *inner = ir_let_stmt(cx, x, at(a.in, k), ir_if(cx, ir_lt(cx, j, ir_floormod(cx, i, num(5))), yes, no));
+    const ir_stmt *inner =
+        ir_let_stmt(cx, x, at(a.in, k), ir_if(cx, ir_lt(cx, j, ir_floormod(cx, i, num(5))), yes, no));
     check(&a, loop(i, N / 8, loop(j, 8, inner)));
-    const ir_stmt *triangle = ir_for(cx, j, ir_neg(cx, i), i, IR_SERIAL, set(a.out, ir_add(cx, i, j), real(3)));
+    const ir_stmt *triangle =
+        ir_for(cx, j, ir_neg(cx, i), i, IR_SERIAL, set(a.out, ir_add(cx, i, j), real(3)));
     check(&a, both(set(a.out, ramp(num(0), 1, N), ir_broadcast(cx, real(1), N)), loop(i, N, triangle)));
 }
 
@@ -306,7 +331,8 @@ Test(programs, a_let_is_evaluated_once_even_when_memory_changes)
     const ir_expr *v = ir_var(cx, "v", BASE_I64), *i = index_var("i");
     const ir_buffer *cell = local_array(cx, "cell", BASE_I64, 1);
     const ir_stmt *after = set(a.out, v, at(a.in, v));
-    const ir_stmt *body = ir_let_stmt(cx, v, at(cell, num(0)), both(set(cell, num(0), ir_add(cx, v, num(1))), after));
+    const ir_stmt *body =
+        ir_let_stmt(cx, v, at(cell, num(0)), both(set(cell, num(0), ir_add(cx, v, num(1))), after));
     check(&a, ir_allocate(cx, cell, both(set(cell, num(0), num(0)), loop(i, N, body))));
 }
 
@@ -314,7 +340,8 @@ Test(programs, expression_lets_and_shared_nodes)
 {
     arrays a = make_arrays();
     const ir_expr *i = index_var("i"), *t = ir_var(cx, "t", BASE_F32), *x = at(a.in, i);
-    const ir_expr *square = ir_mul(cx, t, t), *once = ir_let(cx, t, ir_add(cx, x, real(1)), ir_add(cx, square, t));
+    const ir_expr *square = ir_mul(cx, t, t),
+                  *once = ir_let(cx, t, ir_add(cx, x, real(1)), ir_add(cx, square, t));
     check(&a, loop(i, N, set(a.out, i, ir_sub(cx, once, ir_mul(cx, once, real(3))))));
     /* One node under two lets of one variable has two values. */
     const ir_expr *twice = ir_add(cx, ir_let(cx, t, real(2), square), ir_let(cx, t, x, square));
@@ -331,18 +358,21 @@ Test(programs, expression_lets_and_shared_nodes)
 Test(programs, local_buffers_hold_values)
 {
     arrays a = make_arrays();
-    const ir_buffer *acc = local_array(cx, "acc", BASE_F32, 8), *table = local_array(cx, "table", BASE_F32, N);
+    const ir_buffer *acc = local_array(cx, "acc", BASE_F32, 8),
+                    *table = local_array(cx, "table", BASE_F32, N);
     const ir_expr *i = index_var("i"), *k = index_var("k"), *all = ramp(num(0), 1, 8);
     const ir_stmt *add = set(acc, all, ir_add(cx, at(acc, all), at(a.in, ramp(ir_mul(cx, k, num(8)), 1, 8))));
-    const ir_stmt *sum = both(both(set(acc, all, ir_imm(cx, base_dtype_lanes(BASE_F32, 8), 0)), loop(k, 12, add)),
-                              loop(i, N / 8, set(a.out, ramp(ir_mul(cx, i, num(8)), 1, 8), at(acc, all))));
+    const ir_stmt *sum =
+        both(both(set(acc, all, ir_imm(cx, base_dtype_lanes(BASE_F32, 8), 0)), loop(k, 12, add)),
+             loop(i, N / 8, set(a.out, ramp(ir_mul(cx, i, num(8)), 1, 8), at(acc, all))));
     check(&a, ir_allocate(cx, acc, sum));
     const ir_stmt *fill = loop(i, N, set(table, i, ir_mul(cx, at(a.in, i), real(2))));
     const ir_stmt *reverse = loop(k, N, set(a.out, k, at(table, ir_sub(cx, num(N - 1), k))));
     check(&a, ir_allocate(cx, table, both(fill, reverse)));
 }
 
-static const ir_stmt *allocate_with(const ir_buffer *b, const char *area, const ir_expr *offset, const ir_stmt *body)
+static const ir_stmt *allocate_with(const ir_buffer *b, const char *area, const ir_expr *offset,
+                                    const ir_stmt *body)
 {
     ir_stmt *s = ir_stmt_copy(cx, ir_allocate(cx, b, body));
     s->allocate.notes = ir_note_set(cx, NULL, area, offset);
@@ -354,7 +384,8 @@ static const ir_stmt *allocate_at(const ir_buffer *b, const char *area, int64_t 
     return allocate_with(b, area, num(offset), body);
 }
 
-/* Two buffers on the same bytes, one after the other: the second's stores must stay behind the first's loads. */
+/* Two buffers on the same bytes, one after the other: the second's stores must stay behind the first's
+ * loads. */
 Test(programs, workspaces_that_share_bytes_are_kept_apart_in_time)
 {
     arrays a = make_arrays();
@@ -368,18 +399,21 @@ Test(programs, workspaces_that_share_bytes_are_kept_apart_in_time)
     check(&a, allocate_at(first, "workspace", 0, allocate_at(second, "workspace", 512, body)));
     const ir_expr *v = index_var("v");
     check(&a, ir_let_stmt(cx, v, num(1),
-                          allocate_with(first, "workspace", ir_mul(cx, v, num(64)), allocate_at(second, "workspace", 64, body))));
+                          allocate_with(first, "workspace", ir_mul(cx, v, num(64)),
+                                        allocate_at(second, "workspace", 64, body))));
 }
 
 Test(programs, parallel_loops_see_what_is_outside)
 {
     arrays a = make_arrays();
-    const ir_expr *i = index_var("i"), *j = index_var("j"), *x = ir_var(cx, "x", BASE_F32), *n = ir_var(cx, "n", BASE_I64);
+    const ir_expr *i = index_var("i"), *j = index_var("j"), *x = ir_var(cx, "x", BASE_F32),
+                  *n = ir_var(cx, "n", BASE_I64);
     const ir_buffer *own = floats("own", 8), *table = local_array(cx, "table", BASE_F32, 8);
     const ir_expr *k = ir_add(cx, ir_mul(cx, i, num(8)), j);
     const ir_stmt *fill = loop(j, 8, set(own, j, ir_mul(cx, at(a.in, k), x)));
     const ir_stmt *use = loop(j, 8, set(a.out, k, ir_add(cx, at(own, ir_sub(cx, num(7), j)), at(table, j))));
-    const ir_stmt *body = ir_for(cx, i, num(0), n, IR_PARALLEL, allocate_at(own, "thread_workspace", 64, both(fill, use)));
+    const ir_stmt *body =
+        ir_for(cx, i, num(0), n, IR_PARALLEL, allocate_at(own, "thread_workspace", 64, both(fill, use)));
     body = ir_let_stmt(cx, n, ir_floordiv(cx, num(N), num(8)), ir_let_stmt(cx, x, at(a.in, num(9)), body));
     check(&a, ir_allocate(cx, table, both(loop(j, 8, set(table, j, ir_cast(cx, BASE_F32, j))), body)));
     const ir_stmt *from = ir_for(cx, i, num(5), num(N - 5), IR_PARALLEL, set(a.out, i, at(a.in, i)));
@@ -395,7 +429,9 @@ Test(programs, a_failed_assertion_leaves_with_its_text)
     const ir_stmt *body = both(ir_assert(cx, ir_lt(cx, i, num(4)), "i stays below 4"), set(out, i, real(1)));
     const ir_how hows[] = {IR_SERIAL, IR_PARALLEL};
     for (int h = 0; h < 2; h++) {
-        kernel k = compile(cx, program_of(cx, "asserts", buffers, 1, ir_for(cx, i, num(0), num(8), hows[h], body)), "native");
+        kernel k =
+            compile(cx, program_of(cx, "asserts", buffers, 1, ir_for(cx, i, num(0), num(8), hows[h], body)),
+                    "native");
         const char *message = NULL;
         float y[8] = {0};
         cr_assert(eq(int, call_env(&k, (void *[]){y}, NULL, &message), TEC_INVALID));
@@ -407,8 +443,8 @@ Test(programs, a_failed_assertion_leaves_with_its_text)
 
 Test(programs, symbols_and_scalars_are_read_from_their_places)
 {
-    const ir_expr *n = index_var("n"), *scale = ir_var(cx, "scale", BASE_F32), *flag = ir_var(cx, "flag", BASE_BOOL),
-                  *i = index_var("i");
+    const ir_expr *n = index_var("n"), *scale = ir_var(cx, "scale", BASE_F32),
+                  *flag = ir_var(cx, "flag", BASE_BOOL), *i = index_var("i");
     const ir_buffer *out = ir_buffer_new(cx, "out", BASE_F32, &n, 1);
     ir_program *p = base_new(cx, ir_program);
     p->name = "scalars";
@@ -444,12 +480,16 @@ Test(programs, extern_functions_come_through_the_environment)
     const ir_buffer *in = floats("in", 8), *out = floats("out", 8), *buffers[] = {in, out}, *operand[] = {in};
     for (int known = 0; known < 2; known++) {
         const ir_expr *i = index_var("i"), *args[] = {i, real(10)};
-        const ir_expr *v = ir_call(cx, BASE_F32, known ? "add_scaled" : "nobody", NULL, args, 2, operand, 1, true);
+        const ir_expr *v =
+            ir_call(cx, BASE_F32, known ? "add_scaled" : "nobody", NULL, args, 2, operand, 1, true);
         kernel k = compile(cx, program_of(cx, "calls", buffers, 2, loop(i, 8, set(out, i, v))), "native");
         const char *message = NULL;
         float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8] = {0};
-        tec_env env = {
-            .abi = TEC_KERNEL_ABI, .n_workers = 1, .fail = keep_message, .extern_function = find_function, .user = &message};
+        tec_env env = {.abi = TEC_KERNEL_ABI,
+                       .n_workers = 1,
+                       .fail = keep_message,
+                       .extern_function = find_function,
+                       .user = &message};
         int status = k.run(&env, (void *[]){x, y}, NULL);
         cr_assert(eq(int, status, known ? 0 : TEC_UNSUPPORTED));
         cr_assert(known ? y[7] == 18 : strstr(message, "'nobody' is not registered") != NULL);
@@ -475,7 +515,8 @@ Test(programs, flushes_denormals_and_gives_the_callers_mode_back)
     const ir_expr *i = index_var("i");
     const ir_how hows[] = {IR_SERIAL, IR_PARALLEL};
     for (int h = 0; h < 2; h++) {
-        const ir_stmt *body = ir_for(cx, i, num(0), num(8), hows[h], set(out, i, ir_mul(cx, at(in, i), real(0.5))));
+        const ir_stmt *body =
+            ir_for(cx, i, num(0), num(8), hows[h], set(out, i, ir_mul(cx, at(in, i), real(0.5))));
         kernel k = compile(cx, program_of(cx, "flush", buffers, 2, body), "native");
         float x[8], y[8];
         for (int j = 0; j < 8; j++)

@@ -1,13 +1,14 @@
-/* Random expressions and loops, generated code against the interpreter: how lets, shared nodes, lazy arms, masks and casts meet.
+/* Random expressions and loops, generated code against the interpreter: how lets, shared nodes, lazy arms,
+ * masks and casts meet.
  *
- * Each case stores a few expressions of random dtypes. Floats come from small integers by exactly rounded operations, so that
- * both sides agree to the bit. Loads that would leave their array stand under conditions only. A failure prints its seed and the
- * program.
+ * Each case stores a few expressions of random dtypes. Floats come from small integers by exactly rounded
+ * operations, so that both sides agree to the bit. Loads that would leave their array stand under conditions
+ * only. A failure prints its seed and the program.
  */
 #include <math.h>
 #include <stdio.h>
 
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "ir/text.h"
 #include "tests/targets/llvm/run.h"
 
@@ -56,8 +57,9 @@ static const ir_expr *whole(const maker *m, const ir_expr *e)
 static const ir_expr *constant(maker *m, base_dtype t)
 {
     return whole(m, ir_imm(m->cx, t,
-                           base_is_bool(t) ? (double)below(m, 2)
-                                           : (double)(below(m, 9) - (base_is_int(t) && !base_is_signed(t) ? 0 : 4))));
+                           base_is_bool(t)
+                               ? (double)below(m, 2)
+                               : (double)(below(m, 9) - (base_is_int(t) && !base_is_signed(t) ? 0 : 4))));
 }
 
 /* Near i: inside the array for the indices that the condition of `guarded` keeps. */
@@ -72,7 +74,8 @@ static const ir_expr *guarded(maker *m, base_dtype t, int depth)
 {
     int64_t shift = below(m, 40) - 20, stride = below(m, 5) - 2;
     const ir_expr *at = ir_add(m->cx, ir_mul(m->cx, m->i, ir_int(m->cx, stride)), ir_int(m->cx, shift));
-    const ir_expr *inside = ir_and(m->cx, ir_ge(m->cx, at, ir_int(m->cx, 0)), ir_lt(m->cx, at, ir_int(m->cx, N)));
+    const ir_expr *inside =
+        ir_and(m->cx, ir_ge(m->cx, at, ir_int(m->cx, 0)), ir_lt(m->cx, at, ir_int(m->cx, N)));
     const ir_expr *value = load_near(m, t, shift, stride), *other = any(m, t, depth - 1);
     if (below(m, 2))
         value = ir_op1(m->cx, base_is_bool(t) ? IR_NOT : IR_NEG, value);
@@ -103,11 +106,13 @@ static ir_op random_op(maker *m, base_dtype t)
 {
     static const ir_op of_bools[] = {IR_AND, IR_OR, IR_AND, IR_OR},
                        of_floats[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX, IR_FMA};
-    static const ir_op of_ints[] = {IR_ADD,      IR_SUB,    IR_MUL,    IR_MIN, IR_MAX, IR_DIV,      IR_FLOORDIV,
-                                    IR_FLOORMOD, IR_BITAND, IR_BITXOR, IR_SHL, IR_SHR, IR_FLOORMOD, IR_MOD};
+    static const ir_op of_ints[] = {IR_ADD, IR_SUB,      IR_MUL,      IR_MIN,    IR_MAX,
+                                    IR_DIV, IR_FLOORDIV, IR_FLOORMOD, IR_BITAND, IR_BITXOR,
+                                    IR_SHL, IR_SHR,      IR_FLOORMOD, IR_MOD};
     if (base_is_bool(t))
         return of_bools[below(m, BASE_COUNT(of_bools))];
-    return base_is_float(t) ? of_floats[below(m, BASE_COUNT(of_floats))] : of_ints[below(m, BASE_COUNT(of_ints))];
+    return base_is_float(t) ? of_floats[below(m, BASE_COUNT(of_floats))]
+                            : of_ints[below(m, BASE_COUNT(of_ints))];
 }
 
 /* A divisor is a constant, or guarded against 0 by the condition that it stands under. */
@@ -162,7 +167,8 @@ static const ir_expr *any(maker *m, base_dtype t, int depth)
     else if (choice == 4)
         e = ir_cast(m->cx, base_dtype_lanes(t, m->lanes), whole(m, any(m, random_type(m), depth - 1)));
     else if (choice == 5)
-        e = ir_select(m->cx, whole(m, compared(m, depth)), whole(m, any(m, t, depth - 1)), whole(m, any(m, t, depth - 1)));
+        e = ir_select(m->cx, whole(m, compared(m, depth)), whole(m, any(m, t, depth - 1)),
+                      whole(m, any(m, t, depth - 1)));
     else
         e = base_is_bool(t) && choice < 9 ? compared(m, depth) : operation(m, t, depth);
     if (m->vars.n == 0)
@@ -183,9 +189,14 @@ static const ir_program *random_program(maker *m)
         buffers[N_TYPES + k] = m->out[k] = array(m->cx, base_format(m->cx, "out%d", k), types[k], N);
     }
     for (int k = 0; k < N_TYPES; k++)
-        stores[k] = store_at(m->cx, m->out[k], m->i, whole(m, any(m, types[k], m->lanes <= 4 ? 5 : m->lanes <= 8 ? 4 : 3)));
+        stores[k] = store_at(m->cx, m->out[k], m->i,
+                             whole(m, any(m, types[k],
+                                          m->lanes <= 4   ? 5
+                                          : m->lanes <= 8 ? 4
+                                                          : 3)));
     ir_how how = below(m, 3) ? IR_SERIAL : IR_PARALLEL;
-    const ir_stmt *body = ir_for(m->cx, j, ir_int(m->cx, 0), ir_int(m->cx, N / m->lanes), how, ir_seq(m->cx, stores, N_TYPES));
+    const ir_stmt *body =
+        ir_for(m->cx, j, ir_int(m->cx, 0), ir_int(m->cx, N / m->lanes), how, ir_seq(m->cx, stores, N_TYPES));
     ir_program *p = ir_program_copy(m->cx, program_of(m->cx, "random", buffers, 2 * N_TYPES, body));
     for (int k = 0; k < N_TYPES; k++)
         ((ir_param *)(uintptr_t)p->params)[N_TYPES + k].output = true;
@@ -195,10 +206,13 @@ static const ir_program *random_program(maker *m)
 static void fill(maker *m, void *data, base_dtype t)
 {
     for (int i = 0; i < N; i++) {
-        int64_t v = base_is_bool(t) ? below(m, 2) : below(m, 17) - (base_is_int(t) && !base_is_signed(t) ? 0 : 8);
+        int64_t v =
+            base_is_bool(t) ? below(m, 2) : below(m, 17) - (base_is_int(t) && !base_is_signed(t) ? 0 : 8);
         float f = (float)v;
         uint16_t half = t.code == kDLBfloat ? base_float_to_bfloat(f) : base_float_to_half(f);
-        const void *from = !base_is_float(t) ? (const void *)&v : t.bits == 32 ? (const void *)&f : (const void *)&half;
+        const void *from = !base_is_float(t) ? (const void *)&v
+                           : t.bits == 32    ? (const void *)&f
+                                             : (const void *)&half;
         memcpy((char *)data + i * base_dtype_bytes(t), from, (size_t)base_dtype_bytes(t));
     }
 }
@@ -233,12 +247,15 @@ static void run_case(uint64_t seed)
         data[k] = base_alloc(cx, N * 8);
         if (k < N_TYPES)
             fill(&m, data[k], types[k]);
-        arrays[k] =
-            (ir_array){.dtype = types[k % N_TYPES], .n = 1, .shape = {N}, .data = k < N_TYPES ? data[k] : base_alloc(cx, N * 8)};
+        arrays[k] = (ir_array){.dtype = types[k % N_TYPES],
+                               .n = 1,
+                               .shape = {N},
+                               .data = k < N_TYPES ? data[k] : base_alloc(cx, N * 8)};
         args[k] = (ir_arg){.array = &arrays[k]};
     }
     if (runs_here(cx, words)) {
-        cr_assert(ir_interpret(cx, p, &(ir_run){.args = args}), "seed %llu: %s", (unsigned long long)seed, tec_context_error(cx));
+        cr_assert(ir_interpret(cx, p, &(ir_run){.args = args}), "seed %llu: %s", (unsigned long long)seed,
+                  tec_context_error(cx));
         kernel k = compile(cx, p, words);
         cr_assert(eq(int, call(&k, data, NULL), 0));
         for (int j = 0; j < N_TYPES; j++)

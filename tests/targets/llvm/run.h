@@ -1,4 +1,5 @@
-/* tests/targets/llvm/run.h -- what the tests of code generation share: small programs, compiling them, calling them.
+/* tests/targets/llvm/run.h -- what the tests of code generation share: small programs, compiling them,
+ * calling them.
  *
  *     kernel k = compile(cx, program, "native");
  *     cr_assert(eq(int, call(&k, (void *[]){a, b}, NULL), 0));
@@ -25,8 +26,8 @@ typedef struct {
 /* ---- programs ---- */
 
 /* Parameters, the last one written; buffers of one dimension. */
-static inline const ir_program *program_of(tec_context *cx, const char *name, const ir_buffer *const *buffers, int n,
-                                           const ir_stmt *body)
+static inline const ir_program *program_of(tec_context *cx, const char *name, const ir_buffer *const *buffers,
+                                           int n, const ir_stmt *body)
 {
     ir_program *p = base_new(cx, ir_program);
     ir_param *params = base_array(cx, ir_param, n);
@@ -58,7 +59,8 @@ static inline const ir_expr *load_at(tec_context *cx, const ir_buffer *b, const 
     return ir_load(cx, b, &index, 1);
 }
 
-static inline const ir_stmt *store_at(tec_context *cx, const ir_buffer *b, const ir_expr *index, const ir_expr *value)
+static inline const ir_stmt *store_at(tec_context *cx, const ir_buffer *b, const ir_expr *index,
+                                      const ir_expr *value)
 {
     return ir_store(cx, b, value, &index, 1);
 }
@@ -70,8 +72,9 @@ static inline const ir_expr *lanes_from(tec_context *cx, const ir_expr *base, in
 
 /* for i in 0..n/lanes { out[i*lanes ...] = value(in, i*lanes ...) } */
 typedef const ir_expr *value_fn(tec_context *cx, const void *what, const ir_expr *const *in);
-static inline const ir_program *map_program(tec_context *cx, const char *name, const base_dtype *in, int n_in, base_dtype out,
-                                            int64_t n, int lanes, value_fn *value, const void *what)
+static inline const ir_program *map_program(tec_context *cx, const char *name, const base_dtype *in, int n_in,
+                                            base_dtype out, int64_t n, int lanes, value_fn *value,
+                                            const void *what)
 {
     const ir_buffer *buffers[5];
     const ir_expr *loaded[4] = {NULL, NULL, NULL, NULL}, *i = ir_var(cx, "i", BASE_I64);
@@ -82,7 +85,8 @@ static inline const ir_program *map_program(tec_context *cx, const char *name, c
     }
     buffers[n_in] = array(cx, "out", out, n);
     const ir_stmt *body = store_at(cx, buffers[n_in], at, value(cx, what, loaded));
-    return program_of(cx, name, buffers, n_in + 1, ir_for(cx, i, ir_int(cx, 0), ir_int(cx, n / lanes), IR_SERIAL, body));
+    return program_of(cx, name, buffers, n_in + 1,
+                      ir_for(cx, i, ir_int(cx, 0), ir_int(cx, n / lanes), IR_SERIAL, body));
 }
 
 /* ---- running ---- */
@@ -148,7 +152,8 @@ static inline void close_kernel(kernel *k)
 }
 
 /* The targets that this machine can run, of those that differ most. */
-static const char *const test_targets[] = {"native", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64"};
+static const char *const test_targets[] = {"native", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2",
+                                           "llvm -mcpu=x86-64"};
 static inline bool runs_here(tec_context *cx, const char *target_words)
 {
     const target *t = target_parse(cx, target_words);

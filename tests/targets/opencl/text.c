@@ -1,5 +1,5 @@
-/* tests/targets/opencl/text.c -- the text of kernels: what statements and expressions become. That it means the same, tec fuzz and
- * tests/tools/te_opencl.sh show by running it. */
+/* tests/targets/opencl/text.c -- the text of kernels: what statements and expressions become. That it means
+ * the same, tec fuzz and tests/tools/te_opencl.sh show by running it. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -9,8 +9,14 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(opencl_text, .init = open_context, .fini = close_context);
 
 /* The kernels of a program that needs the pass `split` only; NULL with an error in cx. */
@@ -22,15 +28,20 @@ static const char *kernels(const char *text)
 
     p = p ? lower_run_passes(&(lower_options){.cx = cx, .target = t}, p, &pass, 1) : NULL;
     cr_assert(p, "%s", tec_context_error(cx));
-    const target_code *code = opencl_codegen.generate(cx, &p, 1, t, &(target_codegen_options){.symbols = &symbol});
+    const target_code *code =
+        opencl_codegen.generate(cx, &p, 1, t, &(target_codegen_options){.symbols = &symbol});
     return code ? code->bytes : NULL;
 }
 
-/* Of `body` over A: f32[64], I: i32[64], J: i64[64], H: f16[64], M: bool[64], out B: f32[64], out K: i32[64], out G: f16[64], in one launch. */
+/* Of `body` over A: f32[64], I: i32[64], J: i64[64], H: f16[64], M: bool[64], out B: f32[64], out K: i32[64],
+ * out G: f16[64], in one launch. */
 static const char *body_text(const char *body)
 {
-    return kernels(base_format(cx, "program p(symbol n, A: f32[64], I: i32[64], J: i64[64], H: f16[64], M: bool[64], out B: f32[64], out K: i32[64], "
-                                   "out G: f16[64], out N: bool[64]) {\nfor b in 0..64 blockIdx.x { %s }\n}\n", body));
+    return kernels(base_format(cx,
+                               "program p(symbol n, A: f32[64], I: i32[64], J: i64[64], H: f16[64], M: "
+                               "bool[64], out B: f32[64], out K: i32[64], "
+                               "out G: f16[64], out N: bool[64]) {\nfor b in 0..64 blockIdx.x { %s }\n}\n",
+                               body));
 }
 
 static void has(const char *body, const char *line)
@@ -44,26 +55,30 @@ static void has(const char *body, const char *line)
 Test(opencl_text, a_kernel_takes_places_and_values)
 {
     const char *text = kernels("program p(symbol n, A: f32[n], f: i32, out B: f32[n]) {\n"
-                               "  for b in 0..n blockIdx.x { for t in 0..4 threadIdx.x { B[b] = A[b] * f32(f) } for t in 0..2 threadIdx.x { B[b] = 1.0 } }\n"
+                               "  for b in 0..n blockIdx.x { for t in 0..4 threadIdx.x { B[b] = A[b] * "
+                               "f32(f) } for t in 0..2 threadIdx.x { B[b] = 1.0 } }\n"
                                "}\n");
 
-    cr_assert_str_eq(text, "\n__kernel __attribute__((reqd_work_group_size(4, 1, 1)))\n"
-                           "void k_0(__global char *restrict A_base, long A_at, int f, __global char *restrict B_base, long B_at)\n"
-                           "{\n"
-                           "    const __global float *A = (const __global float *)(A_base + A_at);\n"
-                           "    __global float *B = (__global float *)(B_base + B_at);\n"
-                           "    {\n"
-                           "        const long b = (long)get_group_id(0);\n"
-                           "        {\n"
-                           "            const long t = (long)get_local_id(0);\n"
-                           "            B[b] = A[b] * (float)f;\n"
-                           "        }\n"
-                           "        if ((long)get_local_id(0) < 2) {\n"
-                           "            const long t_2 = (long)get_local_id(0);\n"
-                           "            B[b] = 1.0f;\n"
-                           "        }\n"
-                           "    }\n"
-                           "}\n", "%s", text);
+    cr_assert_str_eq(text,
+                     "\n__kernel __attribute__((reqd_work_group_size(4, 1, 1)))\n"
+                     "void k_0(__global char *restrict A_base, long A_at, int f, __global char *restrict "
+                     "B_base, long B_at)\n"
+                     "{\n"
+                     "    const __global float *A = (const __global float *)(A_base + A_at);\n"
+                     "    __global float *B = (__global float *)(B_base + B_at);\n"
+                     "    {\n"
+                     "        const long b = (long)get_group_id(0);\n"
+                     "        {\n"
+                     "            const long t = (long)get_local_id(0);\n"
+                     "            B[b] = A[b] * (float)f;\n"
+                     "        }\n"
+                     "        if ((long)get_local_id(0) < 2) {\n"
+                     "            const long t_2 = (long)get_local_id(0);\n"
+                     "            B[b] = 1.0f;\n"
+                     "        }\n"
+                     "    }\n"
+                     "}\n",
+                     "%s", text);
 }
 
 Test(opencl_text, ints_wrap_and_indices_are_plain)
@@ -77,19 +92,23 @@ Test(opencl_text, ints_wrap_and_indices_are_plain)
 Test(opencl_text, what_is_lazy_stays_lazy)
 {
     has("B[b] = select(b < 3, A[b], 0.0)", "B[b] = (b < 3 ? A[b] : 0.0f);");
-    has("B[b] = select(b < 3, let x = A[b] in x * x, 0.0)", "float v1;\n        if (b < 3) {\n            const float x = A[b];\n            v1 = (x * x);\n        } else {\n");
+    has("B[b] = select(b < 3, let x = A[b] in x * x, 0.0)",
+        "float v1;\n        if (b < 3) {\n            const float x = A[b];\n            v1 = (x * x);\n     "
+        "   } else {\n");
 }
 
 Test(opencl_text, small_types_are_held_as_larger_ones)
 {
-    has("G[b] = H[b] + H[b + 1]", "G[b] = tec_f16_store(tec_f16_round(tec_f16_load(H[b]) + tec_f16_load(H[b + 1])));");
+    has("G[b] = H[b] + H[b + 1]",
+        "G[b] = tec_f16_store(tec_f16_round(tec_f16_load(H[b]) + tec_f16_load(H[b + 1])));");
     has("N[b] = M[b] && b < 3", "N[b] = (M[b] != 0) && b < 3;");
     has("K[b] = i32(A[b])", "K[b] = convert_int_sat(A[b]);");
 }
 
 Test(opencl_text, shared_memory_and_barriers)
 {
-    has("allocate S: f32[4] @shared { for t in 0..4 threadIdx.x { S[t] = A[t] } evaluate call<i32> tec.barrier(\"shared\") B[b] = S[1] }",
+    has("allocate S: f32[4] @shared { for t in 0..4 threadIdx.x { S[t] = A[t] } evaluate call<i32> "
+        "tec.barrier(\"shared\") B[b] = S[1] }",
         "    __local float S[4];\n");
     has("evaluate call<i32> tec.barrier(\"shared\")", "barrier(CLK_LOCAL_MEM_FENCE);");
     has("evaluate call<i32> tec.barrier(\"global\")", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
@@ -104,9 +123,11 @@ static void refuses(const char *body, const char *says)
 
 Test(opencl_text, refuses_what_the_language_has_no_words_for)
 {
-    refuses("let v = call<f32> tec.shuffle_xor(A[b], 1) { B[b] = v }", "'call<f32> tec.shuffle_xor(A[b], 1)' has no words in OpenCL C");
+    refuses("let v = call<f32> tec.shuffle_xor(A[b], 1) { B[b] = v }",
+            "'call<f32> tec.shuffle_xor(A[b], 1)' has no words in OpenCL C");
     refuses("evaluate call<i32> tec.barrier(\"warp\")", "has no words in OpenCL C");
     refuses("assert b < 3, \"b is small\"", "the check 'b is small' has no words in OpenCL C");
-    refuses("B[ramp(b, 1, 4)] = broadcast(1.0, 4)", "a store of several lanes to 'B' has no words in OpenCL C");
+    refuses("B[ramp(b, 1, 4)] = broadcast(1.0, 4)",
+            "a store of several lanes to 'B' has no words in OpenCL C");
     refuses("B[b] = shuffle([A[ramp(b, 1, 4)]], [2])", "has no words in OpenCL C");
 }

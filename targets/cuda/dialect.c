@@ -1,0 +1,123 @@
+/* targets/cuda/dialect.c -- what CUDA C calls things.
+ *
+ * Names of scalar types are one word each, because the prelude's functions are called after them: the
+ * signed `char` of 8 bits is `schar`, 64 bits are `long` and `ulong`.
+ */
+#include <string.h>
+
+#include "ir/build.h"
+#include "ir/calls.h"
+#include "targets/cuda/cuda.h"
+
+static const char *type(base_dtype t)
+{
+    static const char *const ints[] = {"schar", "short", "int", "long"}, *const uints[] = {"uchar", "ushort",
+                                                                                           "uint", "ulong"};
+    int width = t.bits == 8 ? 0 : t.bits == 16 ? 1 : t.bits == 32 ? 2 : t.bits == 64 ? 3 : -1;
+
+    if (base_is_bool(t))
+        return "bool";
+    if (width < 0 || t.lanes != 1)
+        return NULL;
+    if (base_is_float(t))
+        return width == 3 ? "double" : width >= 1 ? "float" : NULL;
+    return t.code == kDLInt ? ints[width] : t.code == kDLUInt ? uints[width] : NULL;
+}
+
+/* A bool is a byte, a 16-bit float is its bits. */
+static const char *memory_type(base_dtype t)
+{
+    if (base_is_bool(t))
+        return "uchar";
+    return base_is_float(t) && t.bits == 16 ? "ushort" : type(t);
+}
+
+/* Functions are overloaded for float and double. */
+static const char *function(ir_op op, base_dtype t)
+{
+    (void)t;
+    return op == IR_ISNAN ? "tec_isnan" : op == IR_ISINF ? "tec_isinf" : source_function(op);
+}
+
+static const char *index_of(ir_how how)
+{
+    switch (how) {
+    case IR_BLOCK_X: return "(long)blockIdx.x";
+    case IR_BLOCK_Y: return "(long)blockIdx.y";
+    case IR_BLOCK_Z: return "(long)blockIdx.z";
+    case IR_THREAD_X: return "(long)threadIdx.x";
+    case IR_THREAD_Y: return "(long)threadIdx.y";
+    case IR_THREAD_Z: return "(long)threadIdx.z";
+    default: return NULL;
+    }
+}
+
+static const char *barrier(const ir_expr *e)
+{
+    const char *memory = e->call.n == 1 && e->call.arg[0]->op == IR_STRING ? e->call.arg[0]->string : "";
+
+    /* __syncthreads orders accesses to shared and to global memory among the threads of a block. */
+    return strcmp(memory, "shared") == 0 || strcmp(memory, "global") == 0 ? "__syncthreads()"
+           : strcmp(memory, "warp") == 0                                  ? "__syncwarp()"
+                                                                          : NULL;
+}
+
+static const char *call(tec_context *cx, const ir_expr *e)
+{
+    int64_t n;
+
+    if (strcmp(e->call.name, IR_CALL_BARRIER) == 0)
+        return barrier(e);
+    if (strcmp(e->call.name, IR_CALL_COMMIT) == 0)
+        return "tec_async_commit()";
+    if (strcmp(e->call.name, IR_CALL_WAIT) == 0 && e->call.n == 1 && ir_is_int(e->call.arg[0], &n))
+        return base_format(cx, "tec_async_wait<%lld>()", (long long)n);
+    return NULL;
+}
+
+static const char *value(tec_context *cx, const ir_expr *e, const char *const *arg)
+{
+    return strcmp(e->call.name, IR_CALL_SHUFFLE) == 0
+               ? base_format(cx, "tec_shuffle_xor(%s, (int)(%s))", arg[0], arg[1])
+               : NULL;
+}
+
+/* cp.async copies 4, 8 or 16 bytes. */
+static const char *copy(tec_context *cx, int bytes, const char *to, const char *from)
+{
+    return bytes == 4 || bytes == 8 ? base_format(cx, "tec_async_copy<%d>(%s, %s)", bytes, to, from) : NULL;
+}
+
+static const char *to_int(tec_context *cx, base_dtype from, base_dtype to, const char *text)
+{
+    (void)from;
+    return base_format(cx, "tec_to_%s(%s)", type(to), text);
+}
+
+static const char *reinterpret(tec_context *cx, base_dtype to, const char *text)
+{
+    return base_format(cx, "tec_as<%s>(%s)", type(to), text);
+}
+
+static const char *kernel(tec_context *cx, const int block[3])
+{
+    return base_format(cx, "extern \"C\" __global__ __launch_bounds__(%d)", block[0] * block[1] * block[2]);
+}
+
+const source_dialect cuda_dialect = {
+    .what = "CUDA C",
+    .type = type,
+    .memory_type = memory_type,
+    .space = {"", "__shared__", ""},
+    .has_addresses = true,
+    .shared_bytes = 48 << 10,
+    .restricted = "__restrict__",
+    .kernel = kernel,
+    .function = function,
+    .index = index_of,
+    .call = call,
+    .value = value,
+    .copy = copy,
+    .to_int = to_int,
+    .reinterpret = reinterpret,
+};

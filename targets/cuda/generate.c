@@ -1,0 +1,56 @@
+/* targets/cuda/generate.c -- kernels of programs, and the one piece of device code of a module. */
+#include <string.h>
+
+#include "runtime/format.h"
+#include "targets/cuda/cuda.h"
+
+static const char *with_prelude(tec_context *cx, const target_code *const *codes, int n)
+{
+    base_text all = {0};
+
+    for (int i = 0; cuda_prelude[i]; i++)
+        base_add(cx, &all, cuda_prelude[i]);
+    for (int i = 0; i < n; i++)
+        base_addn(cx, &all, codes[i]->bytes, codes[i]->size);
+    return base_text_str(cx, &all);
+}
+
+/* One program becomes CUDA C text. Other targets choose among versions for the remainder of a symbol in host
+ * code, but a function for a device has none, so such versions are refused here. */
+static const target_code *generate(tec_context *cx, const ir_program *const *programs, int n, const target *t,
+                                   const target_codegen_options *o)
+{
+    target_code *code = base_new(cx, target_code);
+    target_code_form *form = base_new(cx, target_code_form);
+    const target_code *one = code;
+
+    if (n != 1 || o->dispatch)
+        return base_fail(
+            cx, TEC_UNSUPPORTED, (base_loc){0},
+            "'%s' has versions for remainders of a symbol, which target '%s' cannot choose among",
+            o->symbols[0], target_text(cx, t));
+    const char *text = source_kernels(cx, &cuda_dialect, programs[0], o->symbols[0]);
+    if (!text)
+        return NULL;
+    *code = (target_code){.target = t,
+                          .symbols = base_copy(cx, &o->symbols[0], sizeof o->symbols[0]),
+                          .n = 1,
+                          .format = "cuda",
+                          .bytes = text,
+                          .size = strlen(text)};
+    if (target_wants_text(o, "cuda")) {
+        *form = (target_code_form){"cuda", with_prelude(cx, &one, 1)};
+        code->forms = form;
+        code->n_forms = 1;
+    }
+    return code;
+}
+
+static const void *join(tec_context *cx, const target_code *const *codes, int n, size_t *size)
+{
+    return cuda_compile(cx, with_prelude(cx, codes, n), codes[0]->target->cpu, size);
+}
+
+static const char *const texts[] = {"cuda", NULL};
+const target_codegen cuda_codegen = {
+    .texts = texts, .generate = generate, .link = join, .device = "cuda", .device_format = RT_CODE_CUBIN};

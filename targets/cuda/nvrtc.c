@@ -1,0 +1,180 @@
+/* targets/cuda/nvrtc.c -- CUDA C to device code by NVRTC, NVIDIA's compiler as a library.
+ *
+ * The library is found with dlopen when a text is compiled, so that building tec and compiling for
+ * other targets needs no CUDA. Declared here after its published interface.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "targets/cuda/cuda.h"
+
+/* NAME without its nvrtc, parameters; each gives an nvrtcResult, 0: success. */
+#define NVRTC_FUNCTIONS(X)                                                                                   \
+    X(Version, (int *, int *))                                                                               \
+    X(CreateProgram, (void **, const char *, const char *, int, const char *const *, const char *const *))   \
+    X(DestroyProgram, (void **))                                                                             \
+    X(CompileProgram, (void *, int, const char *const *))                                                    \
+    X(GetProgramLogSize, (void *, size_t *))                                                                 \
+    X(GetProgramLog, (void *, char *))                                                                       \
+    X(GetCUBINSize, (void *, size_t *))                                                                      \
+    X(GetCUBIN, (void *, char *))
+
+enum { NVRTC_BAD_OPTION = 5 }; /* NVRTC_ERROR_INVALID_OPTION: an architecture that this release lacks */
+
+typedef struct {
+#define X(name, params) int(*name) params;
+    NVRTC_FUNCTIONS(X)
+#undef X
+    const char *(*error_text)(int);
+} nvrtc;
+
+/* ---- finding it ---- */
+
+static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
+
+/* Opens PREFIXNAME for each of the names; NULL: none is there. */
+static void *open_in(const char *prefix)
+{
+    void *found = NULL;
+
+    for (int i = 0; i < BASE_COUNT(names) && !found; i++) {
+        char path[600];
+
+        if (snprintf(path, sizeof path, "%s%s", prefix, names[i]) < (int)sizeof path)
+            found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return found;
+}
+
+/* In the folder of the user, or else where the loader looks and where the toolkit installs itself. */
+static void *open_library(tec_context *cx)
+{
+    static const char *const below[] = {"", "lib64/", "lib/"};
+    const char *folder = base_cuda(cx);
+    void *found = folder ? NULL : open_in("");
+
+    for (int i = 0; i < BASE_COUNT(below) && !found; i++)
+        found = open_in(base_format(cx, "%s/%s", folder ? folder : "/usr/local/cuda", below[i]));
+    if (!found)
+        base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
+                  "code for CUDA is made by NVRTC, which is not here: looked for '%s' in %s%s", names[1],
+                  folder ? folder : "the places of the system's loader and in /usr/local/cuda",
+                  folder ? "" : "; TEC_CUDA=FOLDER says where it is");
+    return found;
+}
+
+static bool find_function(tec_context *cx, void *from, const char *name, void *into)
+{
+    void *found = dlsym(from, name);
+
+    if (!found)
+        base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "the NVRTC that was found lacks '%s'; CUDA 11.2 has it",
+                  name);
+    /* ISO C has no cast from an object's address to a function's; POSIX promises that both look alike. */
+    memcpy(into, &found, sizeof found);
+    return found != NULL;
+}
+
+/* The library stays loaded for the rest of the process: loading its 100 MB again for each compilation would
+ * take
+ * longer than compiling. */
+static bool find_nvrtc(tec_context *cx, nvrtc *out)
+{
+    void *found = open_library(cx);
+
+    if (!found)
+        return false;
+#define X(name, params)                                                                                      \
+    if (!find_function(cx, found, "nvrtc" #name, &out->name))                                                \
+        return false;
+    NVRTC_FUNCTIONS(X)
+#undef X
+    return find_function(cx, found, "nvrtcGetErrorString", &out->error_text);
+}
+
+/* ---- compiling ---- */
+
+typedef struct {
+    tec_context *cx;
+    const nvrtc *rtc;
+    void *program;
+    const char *arch;
+} compilation;
+
+/* The first line of the log that names an error, else all of it. */
+static const char *log_of(compilation *c)
+{
+    size_t size = 0;
+    char *log, *line, *end;
+
+    if (c->rtc->GetProgramLogSize(c->program, &size) != 0 || size < 2)
+        return "";
+    log = base_alloc(c->cx, size + 1);
+    if (c->rtc->GetProgramLog(c->program, log) != 0)
+        return "";
+    line = strstr(log, "error");
+    if (!line)
+        return log;
+    while (line > log && line[-1] != '\n')
+        line--;
+    end = strchr(line, '\n');
+    if (end)
+        *end = '\0';
+    return line;
+}
+
+static const void *refuse(compilation *c, int status)
+{
+    int major = 0, minor = 0;
+
+    c->rtc->Version(&major, &minor);
+    if (status == NVRTC_BAD_OPTION)
+        return base_fail(c->cx, TEC_UNSUPPORTED, (base_loc){0}, "NVRTC %d.%d does not compile for '%s'",
+                         major, minor, c->arch);
+    return base_fail(c->cx, TEC_INTERNAL, (base_loc){0}, "NVRTC %d.%d refused the kernels for '%s': %s: %s",
+                     major, minor, c->arch, c->rtc->error_text(status), log_of(c));
+}
+
+/* Operations keep the meaning that the program gives them: no product and sum become one operation unless it
+ * says so, division and root are rounded correctly, denormals are kept. */
+static const void *compile(compilation *c, size_t *size)
+{
+    const char *const options[] = {base_format(c->cx, "--gpu-architecture=%s", c->arch),
+                                   "--std=c++17",
+                                   "--fmad=false",
+                                   "--prec-div=true",
+                                   "--prec-sqrt=true",
+                                   "--ftz=false",
+                                   "-w"};
+    int status = c->rtc->CompileProgram(c->program, BASE_COUNT(options), options);
+    char *bytes;
+
+    if (status != 0)
+        return refuse(c, status);
+    if ((status = c->rtc->GetCUBINSize(c->program, size)) != 0)
+        return refuse(c, status);
+    bytes = base_alloc(c->cx, *size);
+    status = c->rtc->GetCUBIN(c->program, bytes);
+    return status ? refuse(c, status) : bytes;
+}
+
+/* Gives the device code for architecture `arch` ("sm_80") in the context's memory. NVRTC is loaded by the
+ * first call; if the machine has none, each call fails with the same message. */
+const void *cuda_compile(tec_context *cx, const char *text, const char *arch, size_t *size)
+{
+    nvrtc functions;
+    compilation c = {.cx = cx, .rtc = &functions, .arch = arch};
+    const void *bytes;
+    int status;
+
+    if (!find_nvrtc(cx, &functions))
+        return NULL;
+    status = c.rtc->CreateProgram(&c.program, text, "tec.cu", 0, NULL, NULL);
+    if (status != 0)
+        return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "NVRTC cannot take the kernels: %s",
+                         c.rtc->error_text(status));
+    bytes = compile(&c, size);
+    c.rtc->DestroyProgram(&c.program);
+    return bytes;
+}

@@ -1,0 +1,570 @@
+/* tests/cuda/emulator/driver.c -- a stand-in for NVIDIA's driver: one device, whose memory is main memory,
+ * and
+ * whose kernels run on the CPU that calls them.
+ *
+ * A block's threads are fibers. A fiber runs until it ends or waits for others: at a barrier of the block or
+ * of
+ * its warp, or at a shuffle. The fibers take their turns in an order that is drawn anew for each turn, so a
+ * result that depends on the order among threads between two barriers differs from run to run. Shared memory
+ * holds NaN when a block begins, an asynchronous copy is made no earlier than its wait. A block in which some
+ * threads wait for others that never come is a failed launch, told on standard error.
+ *
+ * The compiled kernels reach the emulator through a table (device.h). One launch runs at a time.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    INVALID_IMAGE = 200,
+    NOT_FOUND = 500,
+    LAUNCH_FAILED = 719
+};
+enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 4096 };
+enum { RUNS, WAITS_FOR_BLOCK, WAITS_FOR_WARP, WAITS_FOR_SHUFFLE, ENDED };
+
+/* ---- fibers ---- */
+
+typedef struct {
+    unsigned x, y, z;
+} place;
+
+typedef struct {
+    void *to;
+    const void *from;
+    int bytes, group;
+} pending_copy;
+
+typedef struct {
+    place thread, block; /* first, as in device.h */
+    ucontext_t context;
+    int state;
+    const void *give; /* of a shuffle */
+    void *take;
+    int bytes, mask;
+    int group; /* of the copies that it begins now */
+    pending_copy *copies;
+    int n_copies;
+} fiber;
+
+/* As in device.h. */
+typedef struct {
+    const void *now;
+    void (*wait)(int kind, const void *give, void *take, int bytes, int mask);
+    void (*copy)(void *to, const void *from, int bytes);
+    void (*commit)(void);
+    void (*settle)(int groups);
+} emulator;
+
+static struct {
+    pthread_mutex_t lock;
+    fiber *fibers;
+    unsigned char *stacks;
+    ucontext_t scheduler;
+    fiber *now;
+    void (*call)(void **at);
+    void **args;
+    uint64_t random;
+    int64_t live; /* objects that were made and not ended */
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER, .random = 88172645463325252ull};
+
+static emulator table;
+
+static uint64_t draw(void)
+{
+    self.random ^= self.random << 13;
+    self.random ^= self.random >> 7;
+    return self.random ^= self.random << 17;
+}
+
+static void wait_for_others(int kind, const void *give, void *take, int bytes, int mask)
+{
+    fiber *f = self.now;
+
+    f->state = kind;
+    f->give = give;
+    f->take = take;
+    f->bytes = bytes;
+    f->mask = mask;
+    swapcontext(&f->context, &self.scheduler);
+}
+
+static void begin_copy(void *to, const void *from, int bytes)
+{
+    fiber *f = self.now;
+
+    if (!f->copies)
+        f->copies = malloc(MOST_COPIES * sizeof *f->copies);
+    if (!f->copies || f->n_copies == MOST_COPIES) {
+        fprintf(stderr, "emulator: a thread has more than %d copies under way\n", MOST_COPIES);
+        abort();
+    }
+    f->copies[f->n_copies++] = (pending_copy){to, from, bytes, f->group};
+}
+
+static void commit_copies(void)
+{
+    self.now->group++;
+}
+
+/* Makes the copies of all but the last `groups` groups. */
+static void settle_copies(int groups)
+{
+    fiber *f = self.now;
+    int kept = 0;
+
+    for (int i = 0; i < f->n_copies; i++) {
+        const pending_copy *c = &f->copies[i];
+
+        if (c->group < f->group - groups)
+            memcpy(c->to, c->from, (size_t)c->bytes);
+        else
+            f->copies[kept++] = *c;
+    }
+    f->n_copies = kept;
+}
+
+static void run_fiber(void)
+{
+    self.call(self.args);
+    self.now->state = ENDED;
+    swapcontext(&self.now->context, &self.scheduler);
+}
+
+/* ---- one block ---- */
+
+static int count_in(const fiber *f, int n, int state)
+{
+    int found = 0;
+
+    for (int i = 0; i < n; i++)
+        found += f[i].state == state;
+    return found;
+}
+
+static void release(fiber *f, int n)
+{
+    for (int i = 0; i < n; i++)
+        f[i].state = RUNS;
+}
+
+/* Each lane gets what its partner gives; a lane without a partner keeps its own. */
+static void exchange(fiber *f, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int other = i ^ f[i].mask;
+
+        memcpy(f[i].take, other < n ? f[other].give : f[i].give, (size_t)f[i].bytes);
+    }
+}
+
+/* Lets the warps and the block go on whose threads have all come; whether any did. */
+static int let_go(fiber *f, int n)
+{
+    int any = 0;
+
+    if (count_in(f, n, WAITS_FOR_BLOCK) == n) {
+        release(f, n);
+        return 1;
+    }
+    for (int w = 0; w < n; w += WARP) {
+        int lanes = n - w < WARP ? n - w : WARP;
+
+        if (count_in(f + w, lanes, WAITS_FOR_SHUFFLE) == lanes)
+            exchange(f + w, lanes);
+        else if (count_in(f + w, lanes, WAITS_FOR_WARP) != lanes)
+            continue;
+        release(f + w, lanes);
+        any = 1;
+    }
+    return any;
+}
+
+static void take_turns(fiber *f, int n)
+{
+    int order[MOST_THREADS];
+
+    for (int i = 0; i < n; i++) {
+        int k = (int)(draw() % (uint64_t)(i + 1));
+
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (int i = 0; i < n; i++)
+        if (f[order[i]].state == RUNS) {
+            self.now = &f[order[i]];
+            table.now = self.now;
+            swapcontext(&self.scheduler, &self.now->context);
+        }
+}
+
+static void start(fiber *f, int i, const unsigned size[3], const place *block)
+{
+    unsigned char *stack = self.stacks + (size_t)i * STACK_BYTES;
+
+    f->thread =
+        (place){(unsigned)i % size[0], (unsigned)i / size[0] % size[1], (unsigned)i / size[0] / size[1]};
+    f->block = *block;
+    f->state = RUNS;
+    f->group = f->n_copies = 0;
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = stack;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_link = NULL;
+    makecontext(&f->context, run_fiber, 0);
+}
+
+static int run_block(const unsigned size[3], const place *block)
+{
+    fiber *f = self.fibers;
+    int n = (int)(size[0] * size[1] * size[2]);
+
+    for (int i = 0; i < n; i++)
+        start(&f[i], i, size, block);
+    do
+        take_turns(f, n);
+    while (let_go(f, n));
+    if (count_in(f, n, ENDED) == n)
+        return SUCCESS;
+    fprintf(
+        stderr,
+        "emulator: in block (%u, %u, %u) %d of %d threads ended, the others wait for them at a barrier or "
+        "shuffle\n",
+        block->x, block->y, block->z, count_in(f, n, ENDED), n);
+    return LAUNCH_FAILED;
+}
+
+static int have_fibers(void)
+{
+    if (self.fibers)
+        return 1;
+    self.fibers = calloc(MOST_THREADS, sizeof *self.fibers);
+    self.stacks = mmap(NULL, (size_t)MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (self.stacks == MAP_FAILED)
+        self.stacks = NULL;
+    table = (emulator){NULL, wait_for_others, begin_copy, commit_copies, settle_copies};
+    return self.fibers && self.stacks;
+}
+
+/* ---- modules and launches ---- */
+
+typedef struct {
+    void *library;
+    char *shared_begin, *shared_end;
+} module;
+
+typedef struct {
+    module *of;
+    void (*call)(void **at);
+} function;
+
+/* The bytes of a shared object end with its table of sections. */
+static size_t size_of_image(const void *image)
+{
+    Elf64_Ehdr h;
+
+    memcpy(&h, image, sizeof h);
+    return memcmp(h.e_ident, ELFMAG, SELFMAG) == 0 ? h.e_shoff + (size_t)h.e_shnum * h.e_shentsize : 0;
+}
+
+static void *symbol(void *library, const char *name, void *into)
+{
+    void *found = dlsym(library, name);
+
+    memcpy(into, &found, sizeof found);
+    return found;
+}
+
+int cuModuleLoadData(void **out, const void *image);
+int cuModuleLoadData(void **out, const void *image)
+{
+    size_t size = size_of_image(image);
+    module *m = calloc(1, sizeof *m);
+    /* A new name each time: what was loaded under a name before may still be there. */
+    char path[] = "/tmp/tec-emulator-XXXXXX";
+    int fd, written;
+    emulator **its_table;
+    char *(*begin)(void), *(*end)(void);
+
+    *out = NULL;
+    if (!m || size == 0 || !have_fibers())
+        return free(m), INVALID_IMAGE;
+    fd = mkstemp(path);
+    written = fd >= 0 && write(fd, image, size) == (ssize_t)size;
+    m->library = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (fd >= 0) {
+        close(fd);
+        unlink(path);
+    }
+    if (!m->library || !symbol(m->library, "tec_emulated", &its_table) ||
+        !symbol(m->library, "tec_shared_begin", &begin) || !symbol(m->library, "tec_shared_end", &end)) {
+        fprintf(stderr, "emulator: %s\n", dlerror());
+        return INVALID_IMAGE;
+    }
+    *its_table = &table;
+    m->shared_begin = begin();
+    m->shared_end = end();
+    self.live++;
+    *out = m;
+    return SUCCESS;
+}
+
+int cuModuleUnload(void *of);
+int cuModuleUnload(void *of)
+{
+    module *m = of;
+
+    dlclose(m->library);
+    free(m);
+    self.live--;
+    return SUCCESS;
+}
+
+/* Lives as long as the process: a function belongs to its module, and nobody ends it. */
+int cuModuleGetFunction(void **out, void *of, const char *name);
+int cuModuleGetFunction(void **out, void *of, const char *name)
+{
+    static function all[1 << 16];
+    static int n;
+    char call[300];
+    function *f;
+
+    pthread_mutex_lock(&self.lock);
+    f = &all[n++ % (int)(sizeof all / sizeof *all)];
+    pthread_mutex_unlock(&self.lock);
+    snprintf(call, sizeof call, "%s__call", name);
+    f->of = of;
+    *out = f;
+    return symbol(f->of->library, call, &f->call) ? SUCCESS : NOT_FOUND;
+}
+
+static int run_grid(const function *f, const unsigned grid[3], const unsigned block[3])
+{
+    int status = SUCCESS;
+
+    for (place b = {0}; b.z < grid[2] && !status; b.z++)
+        for (b.y = 0; b.y < grid[1] && !status; b.y++)
+            for (b.x = 0; b.x < grid[0] && !status; b.x++) {
+                if (f->of->shared_begin)
+                    memset(f->of->shared_begin, 0xFF, (size_t)(f->of->shared_end - f->of->shared_begin));
+                status = run_block(block, &b);
+            }
+    return status;
+}
+
+int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **args, void **extra);
+int cuLaunchKernel(void *of, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **args, void **extra)
+{
+    const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+    function *f = of;
+    int status;
+
+    (void)stream, (void)extra;
+    if (!gx || !gy || !gz || !bx || !by || !bz || gy > 65535 || gz > 65535 || shared > 48 << 10 ||
+        (uint64_t)bx * by * bz > MOST_THREADS)
+        return INVALID_VALUE;
+    pthread_mutex_lock(&self.lock);
+    self.call = f->call;
+    self.args = args;
+    status = run_grid(f, grid, block);
+    pthread_mutex_unlock(&self.lock);
+    return status;
+}
+
+/* ---- the device ---- */
+
+int64_t standin_live(void); /* objects that were made and not ended */
+int64_t standin_live(void)
+{
+    return self.live;
+}
+
+#define CALL(name, ...)                                                                                      \
+    int name(__VA_ARGS__);                                                                                   \
+    int name(__VA_ARGS__)
+
+CALL(cuInit, unsigned flags)
+{
+    return flags ? INVALID_VALUE : SUCCESS;
+}
+CALL(cuDriverGetVersion, int *version)
+{
+    *version = 12000;
+    return SUCCESS;
+}
+CALL(cuGetErrorName, int status, const char **name)
+{
+    *name = status == SUCCESS         ? "CUDA_SUCCESS"
+            : status == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE"
+            : status == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : status == INVALID_IMAGE ? "CUDA_ERROR_INVALID_IMAGE"
+            : status == NOT_FOUND     ? "CUDA_ERROR_NOT_FOUND"
+            : status == LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED"
+                                      : NULL;
+    return *name ? SUCCESS : INVALID_VALUE;
+}
+CALL(cuDeviceGetCount, int *n)
+{
+    *n = 1;
+    return SUCCESS;
+}
+CALL(cuDeviceGet, int *out, int number)
+{
+    *out = number;
+    return number == 0 ? SUCCESS : INVALID_VALUE;
+}
+CALL(cuDeviceGetName, char *name, int size, int device)
+{
+    (void)device;
+    snprintf(name, (size_t)size, "emulated on the CPU");
+    return SUCCESS;
+}
+CALL(cuDeviceTotalMem_v2, size_t *bytes, int device)
+{
+    (void)device;
+    *bytes = (size_t)1 << 32;
+    return SUCCESS;
+}
+/* Of compute capability 8.0, or the one that TEC_EMULATED_CAPABILITY says ("90"). */
+CALL(cuDeviceGetAttribute, int *value, int what, int device)
+{
+    const char *said = getenv("TEC_EMULATED_CAPABILITY");
+    int capability = said ? atoi(said) : 80;
+
+    (void)device;
+    *value = what == 1 || what == 2 || what == 3 ? MOST_THREADS
+             : what == 4                         ? 64
+             : what == 8                         ? 48 << 10
+             : what == 13                        ? 1000000
+             : what == 16                        ? 1
+             : what == 75                        ? capability / 10
+             : what == 76                        ? capability % 10
+                                                 : 0;
+    return SUCCESS;
+}
+CALL(cuDevicePrimaryCtxRetain, void **context, int device)
+{
+    (void)device;
+    *context = &self;
+    self.live++;
+    return SUCCESS;
+}
+CALL(cuDevicePrimaryCtxRelease_v2, int device)
+{
+    (void)device;
+    self.live--;
+    return SUCCESS;
+}
+CALL(cuCtxPushCurrent_v2, void *context)
+{
+    return context == &self ? SUCCESS : INVALID_VALUE;
+}
+CALL(cuCtxPopCurrent_v2, void **context)
+{
+    *context = &self;
+    return SUCCESS;
+}
+
+/* ---- memory ---- */
+
+CALL(cuMemAlloc_v2, uint64_t *at, size_t bytes)
+{
+    void *memory = bytes > (size_t)1 << 32 ? NULL : aligned_alloc(256, (bytes + 255) / 256 * 256);
+
+    *at = (uint64_t)(uintptr_t)memory;
+    self.live += memory != NULL;
+    return memory ? SUCCESS : OUT_OF_MEMORY;
+}
+CALL(cuMemFree_v2, uint64_t at)
+{
+    free((void *)(uintptr_t)at);
+    self.live--;
+    return SUCCESS;
+}
+CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return SUCCESS;
+}
+CALL(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return SUCCESS;
+}
+CALL(cuMemcpyDtoDAsync_v2, uint64_t to, uint64_t from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return SUCCESS;
+}
+CALL(cuMemsetD8Async, uint64_t at, unsigned char value, size_t bytes, void *stream)
+{
+    (void)stream;
+    memset((void *)(uintptr_t)at, value, bytes);
+    return SUCCESS;
+}
+
+/* ---- streams and events ---- */
+
+CALL(cuStreamCreate, void **stream, unsigned flags)
+{
+    (void)flags;
+    *stream = malloc(1);
+    self.live++;
+    return *stream ? SUCCESS : OUT_OF_MEMORY;
+}
+CALL(cuStreamDestroy_v2, void *stream)
+{
+    free(stream);
+    self.live--;
+    return SUCCESS;
+}
+CALL(cuStreamSynchronize, void *stream)
+{
+    (void)stream;
+    return SUCCESS;
+}
+CALL(cuEventCreate, void **event, unsigned flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof(double));
+    self.live++;
+    return *event ? SUCCESS : OUT_OF_MEMORY;
+}
+CALL(cuEventRecord, void *event, void *stream)
+{
+    struct timespec now;
+
+    (void)stream;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *(double *)event = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return SUCCESS;
+}
+CALL(cuEventElapsedTime, float *milliseconds, void *from, void *to)
+{
+    *milliseconds = (float)(*(double *)to - *(double *)from);
+    return SUCCESS;
+}
+CALL(cuEventDestroy_v2, void *event)
+{
+    free(event);
+    self.live--;
+    return SUCCESS;
+}

@@ -1,0 +1,105 @@
+/* tests/targets/cuda/text.c -- the text of kernels in CUDA C: what differs from OpenCL C. That the text means
+ * what the program means is shown by running it. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "ir/text.h"
+#include "lower/pass.h"
+#include "targets/cuda/cuda.h"
+
+static tec_context *cx;
+
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
+TestSuite(cuda_text, .init = open_context, .fini = close_context);
+
+/* The kernels of a program that needs the pass `split` only; NULL with an error in cx. */
+static const char *kernels(const char *text)
+{
+    const ir_program *p = ir_parse_program(cx, "test.tir", text);
+    const target *t = target_parse(cx, "cuda");
+    const char *const pass = "split", *const symbol = "k";
+
+    p = p ? lower_run_passes(&(lower_options){.cx = cx, .target = t}, p, &pass, 1) : NULL;
+    cr_assert(p, "%s", tec_context_error(cx));
+    const target_code *code =
+        cuda_codegen.generate(cx, &p, 1, t, &(target_codegen_options){.symbols = &symbol});
+    return code ? code->bytes : NULL;
+}
+
+static void has(const char *body, const char *line)
+{
+    const char *text =
+        kernels(base_format(cx,
+                            "program p(symbol n, A: f32[64], I: i32[64], J: i64[64], "
+                            "H: f16[64], M: bool[64], out B: f32[64], out K: i32[64]) {\n"
+                            "for b in 0..2 blockIdx.x { for t in 0..32 threadIdx.x { %s } }\n}\n",
+                            body));
+
+    cr_assert(text, "%s", tec_context_error(cx));
+    cr_assert(strstr(text, line), "'%s' is not in\n%s", line, text);
+}
+
+Test(cuda_text, a_kernel_takes_pointers_and_values)
+{
+    cr_assert_str_eq(kernels("program p(symbol n, A: f32[n], f: i32, g: bool, out B: f32[n]) {\n"
+                             "  for b in 0..n blockIdx.x { for t in 0..4 threadIdx.x { "
+                             "B[b] = select(g, A[b], f32(f)) } }\n"
+                             "}\n"),
+                     "\nextern \"C\" __global__ __launch_bounds__(4)\n"
+                     "void k_0(const float *__restrict__ A, int f, uchar g, float *__restrict__ B)\n"
+                     "{\n"
+                     "    {\n"
+                     "        const long b = (long)blockIdx.x;\n"
+                     "        {\n"
+                     "            const long t = (long)threadIdx.x;\n"
+                     "            B[b] = (g ? A[b] : (float)f);\n"
+                     "        }\n"
+                     "    }\n"
+                     "}\n");
+}
+
+Test(cuda_text, types_are_named_by_one_word)
+{
+    has("B[t] = f32(i8(I[t]))", "(float)(schar)I[t]");
+    has("K[t] = i32(A[t])", "K[t] = tec_to_int(A[t]);");
+    has("B[t] = f32(H[t] + H[0])", "tec_f16_round(tec_f16_load(H[t]) + tec_f16_load(H[0]))");
+    has("B[t] = select(M[t], 1.0, 0.0)", "(M[t] != 0)");
+}
+
+Test(cuda_text, threads_meet)
+{
+    has("allocate S: f32[32] @shared { S[t] = A[t] evaluate call<i32> tec.barrier(\"shared\") B[t] = "
+        "S[0] }",
+        "__syncthreads();");
+    has("allocate S: f32[32] @shared { S[t] = A[t] B[t] = S[t] }", "__shared__ float S[32];");
+    has("let other = call<f32> tec.shuffle_xor(A[t], 4) { B[t] = other }",
+        "const float other = tec_shuffle_xor(A[t], (int)(4));");
+}
+
+Test(cuda_text, arrays_in_shared_memory_have_48_kib)
+{
+    cr_assert_null(kernels("program p(A: f32[64], out B: f32[64]) {\n"
+                           "for b in 0..2 blockIdx.x { for t in 0..32 threadIdx.x {\n"
+                           "allocate S: f32[12289] @shared { S[t] = A[t] B[t] = S[t] } } }\n}\n"));
+    cr_assert(strstr(tec_context_error(cx), "49216 bytes of shared memory"), "%s", tec_context_error(cx));
+}
+
+Test(cuda_text, copies_are_begun_where_the_element_has_four_or_eight_bytes)
+{
+    const char *begin = "allocate S: f32[32] @shared { attribute async_copy(1) { S[t] = A[t] } "
+                        "evaluate call<i32> tec.async_commit() "
+                        "evaluate call<i32> tec.async_wait(0) B[t] = S[t] }";
+
+    has(begin, "tec_async_copy<4>(&S[t], &A[t]);");
+    has(begin, "tec_async_commit();");
+    has(begin, "tec_async_wait<0>();");
+    has("allocate S: f16[32] @shared { attribute async_copy(1) { S[t] = H[t] } B[t] = f32(S[t]) }",
+        "S[t] = tec_f16_store(tec_f16_load(H[t]));");
+}
