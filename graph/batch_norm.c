@@ -4,8 +4,9 @@
  *  => s = gamma / sqrt(var + epsilon)
  *     y = conv(x, w * s[o, 1, ...], (b - mean) * s + beta)
  *
- * where the convolution has no other reader and all parameters are constant; otherwise y = x * s[c, 1, ...] + (beta - mean * s)[c, 1, ...].
- * The arithmetic on parameters is left as nodes, which constant folding computes.
+ * where the convolution has no other reader and all parameters are constant; otherwise y = x * s[c, 1, ...] +
+ * (beta - mean * s)[c, 1, ...]. The arithmetic on parameters is left as nodes, which constant folding
+ * computes.
  */
 #include "graph/pass.h"
 #include "graph/rewrite.h"
@@ -35,11 +36,15 @@ static graph_value *spread(graph_rewrite *rw, const graph_node *at, graph_value 
     return graph_emit(rw, at, "reshape", base_format(rw->cx, "%s.spread", at->name), &v, 1, &shape, 1);
 }
 
-static graph_value *binary(graph_rewrite *rw, const graph_node *at, const char *op, graph_value *a, graph_value *b)
+static graph_value *binary(graph_rewrite *rw, const graph_node *at, const char *op, graph_value *a,
+                           graph_value *b)
 {
-    return a && b ? graph_emit(rw, at, op, base_format(rw->cx, "%s.%s", at->name, op), (graph_value *[]){a, b}, 2, NULL, 0) : NULL;
+    return a && b ? graph_emit(rw, at, op, base_format(rw->cx, "%s.%s", at->name, op),
+                               (graph_value *[]){a, b}, 2, NULL, 0)
+                  : NULL;
 }
 
+/* A constant scalar of the tensor's own type, so that no cast appears in the graph. */
 static graph_value *float_constant(graph_rewrite *rw, base_dtype t, double value)
 {
     op_constant *c = base_new(rw->cx, op_constant);
@@ -62,20 +67,27 @@ static graph_value *scale(graph_rewrite *rw, const graph_node *bn, graph_value *
 {
     op_call c;
     graph_call(rw->from, bn, NULL, &c);
-    graph_value *var = binary(rw, bn, "add", in[4], float_constant(rw, in[4]->type.dtype, op_float(&c, "epsilon", 1e-5)));
-    graph_value *root = var ? graph_emit(rw, bn, "sqrt", base_format(rw->cx, "%s.sqrt", bn->name), &var, 1, NULL, 0) : NULL;
+    graph_value *var =
+        binary(rw, bn, "add", in[4], float_constant(rw, in[4]->type.dtype, op_float(&c, "epsilon", 1e-5)));
+    graph_value *root =
+        var ? graph_emit(rw, bn, "sqrt", base_format(rw->cx, "%s.sqrt", bn->name), &var, 1, NULL, 0) : NULL;
 
     return binary(rw, bn, "div", in[1], root);
 }
 
+/* The convolution with scaled weights and a bias of its own; a convolution without bias is treated as one
+ * with bias 0. The normalisation's result becomes the convolution's. */
 static bool into_conv(graph_rewrite *rw, const graph_node *bn, const graph_node *conv, graph_value *const *in)
 {
-    graph_value *s = scale(rw, bn, in), *bias = conv->n_in > 2 ? conv->in[2] : NULL, *operand[3] = {conv->in[0]};
+    graph_value *s = scale(rw, bn, in), *bias = conv->n_in > 2 ? conv->in[2] : NULL,
+                *operand[3] = {conv->in[0]};
 
     if (!s)
         return false;
     operand[1] = binary(rw, bn, "mul", conv->in[1], spread(rw, bn, s, conv->in[1]->type.n - 1));
-    graph_value *shift = bias ? binary(rw, bn, "sub", bias, in[3]) : graph_emit(rw, bn, "neg", base_format(rw->cx, "%s.neg", bn->name), &in[3], 1, NULL, 0);
+    graph_value *shift =
+        bias ? binary(rw, bn, "sub", bias, in[3])
+             : graph_emit(rw, bn, "neg", base_format(rw->cx, "%s.neg", bn->name), &in[3], 1, NULL, 0);
     operand[2] = binary(rw, bn, "add", binary(rw, bn, "mul", shift, s), in[2]);
     if (!operand[1] || !operand[2])
         return false;
@@ -88,14 +100,18 @@ static bool into_conv(graph_rewrite *rw, const graph_node *bn, const graph_node 
 static bool into_arithmetic(graph_rewrite *rw, const graph_node *bn, graph_value *const *in)
 {
     int after = in[0]->type.n - 2;
-    graph_value *s = scale(rw, bn, in), *shift = binary(rw, bn, "sub", in[2], binary(rw, bn, "mul", in[3], s));
-    graph_value *y = binary(rw, bn, "add", binary(rw, bn, "mul", in[0], spread(rw, bn, s, after)), spread(rw, bn, shift, after));
+    graph_value *s = scale(rw, bn, in),
+                *shift = binary(rw, bn, "sub", in[2], binary(rw, bn, "mul", in[3], s));
+    graph_value *y = binary(rw, bn, "add", binary(rw, bn, "mul", in[0], spread(rw, bn, s, after)),
+                            spread(rw, bn, shift, after));
 
     if (y)
         graph_replace(rw, bn->out[0], y);
     return y != NULL;
 }
 
+/* Rewrites a batch normalisation with constant parameters. A convolution whose result somebody else reads
+ * must stay as it is: then the normalisation becomes a multiplication and an addition. */
 static bool visit(graph_rewrite *rw, const graph_node *node)
 {
     state *st = rw->user;
@@ -109,7 +125,8 @@ static bool visit(graph_rewrite *rw, const graph_node *node)
         if (!in[k]->constant)
             return graph_keep(rw, node);
     const graph_node *conv = in[0]->node;
-    if (conv && conv->kind == GRAPH_OP && base_same(conv->op->name, "conv") && conv->in[1]->constant && graph_uses(&st->uses, node->in[0]) == 1)
+    if (conv && conv->kind == GRAPH_OP && base_same(conv->op->name, "conv") && conv->in[1]->constant &&
+        graph_uses(&st->uses, node->in[0]) == 1)
         return into_conv(rw, node, conv, in);
     return into_arithmetic(rw, node, in);
 }

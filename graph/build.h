@@ -10,20 +10,23 @@
 #include "compiler/compiler.h"
 #include "graph/graph.h"
 #include "graph/kernels.h"
+#include "graph/place.h"
 
 typedef struct {
     const target *target;
     const space_source *source; /* where schedules are looked for before the default ones; may be NULL */
-    int jobs;             /* 0: one for each core */
+    int jobs;                   /* 0: one for each core */
     bool strict;
     bool no_verify;
+    bool place_strict;      /* refuse what would run on the host beside the target's device */
     const char *dump_dir;   /* the program of each kernel after each pass of lower/ that changed it */
     const char *dump_graph; /* the graph after each pass of graph/ that changed it, and the planned form */
 } graph_build_options;
 
 typedef struct {
     tec_context *cx;
-    const graph_module *module;  /* after all passes */
+    const graph_module *module;  /* after all passes, each node with its device */
+    base_vec hosted;             /* graph_hosted *: nodes that the device cannot run */
     const graph_module *planned; /* its planned form, which desc was made of */
     const graph_kernels *kernels;
     comp_code *code;
@@ -32,7 +35,8 @@ typedef struct {
 
 /* Runs all passes, plans memory, compiles. */
 graph_built *graph_build(graph_module *m, const graph_build_options *o);
-/* What of the model can be tuned: the kernels that graph_build would make, each once with its task; its own passes have run. */
+/* What of the model can be tuned: the kernels that graph_build would make, each once with its task; its own
+ * passes have run. */
 graph_kernels *graph_tasks(graph_module *m, const target *t);
 bool graph_write(const graph_built *b, const char *path, unsigned rt_flags);
 TEC_GIVE tec_module *graph_load(const graph_built *b);

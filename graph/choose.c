@@ -1,27 +1,53 @@
-/* graph/choose.c -- an implementation for each operator; a packing node before each constant operand that the implementation wants packed. */
+/* graph/choose.c -- an implementation for each operator; a packing node before each constant operand that the
+ * implementation wants packed.
+ *
+ * A weight is packed once for all operators of a body that want it packed alike: the steps of a recurrence
+ * share one copy.
+ */
+#include <string.h>
+
 #include "graph/emit.h"
 #include "graph/pass.h"
 #include "graph/rewrite.h"
+#include "te/text.h"
 
 typedef struct {
     const target *t;
     base_map computable;
+    base_map packed; /* graph_body * of the new module -> base_dict: operand and packing -> graph_value * */
 } state;
 
-static graph_value *add_packing(graph_rewrite *rw, const graph_node *node, graph_node *plain, const target *t)
+/* Operators share a packed operand where they pack it by the same computation, which implementation,
+ * attributes and types decide. */
+static graph_value *add_packing(graph_rewrite *rw, const graph_node *node, graph_node *plain)
 {
+    state *st = rw->user;
+    graph_value **operand = &plain->in[plain->impl->packs];
+    base_dict *packed = base_map_get(&st->packed, rw->body);
     op_type type;
 
-    if (!graph_packed_type(rw->to, plain, t, &type))
+    const te_def *how = graph_packing(rw->to, plain, st->t, &type);
+    if (!how)
         return NULL;
+    /* the name aside */
+    const char *key = base_format(rw->cx, "%p %s", (void *)*operand, strchr(te_text(rw->cx, how), '('));
+    if (!packed)
+        base_map_put(rw->cx, &st->packed, rw->body, packed = base_new(rw->cx, base_dict));
+    graph_value *known = base_dict_get(packed, key);
+    if (known)
+        return known;
     base_set_where(rw->cx, node->loc);
-    graph_node *pack = graph_node_new(rw->cx, GRAPH_PACK, base_format(rw->cx, "%s.pack", node->name), &plain->in[plain->impl->packs], 1, &type, 1);
+    graph_node *pack =
+        graph_node_new(rw->cx, GRAPH_PACK, base_format(rw->cx, "%s.pack", node->name), operand, 1, &type, 1);
     pack->impl = plain->impl;
     pack->plain = plain;
     base_push(rw->cx, &rw->body->nodes, pack);
+    base_dict_put(rw->cx, packed, key, pack->out[0]);
     return pack->out[0];
 }
 
+/* Asks the operator's table for the implementation that suits the target. `plain` in the new node remembers
+ * the node with its operands as they were before packing: types and tuning keys are derived from that one. */
 static bool choose(graph_rewrite *rw, const graph_node *node)
 {
     state *st = rw->user;
@@ -42,7 +68,7 @@ static bool choose(graph_rewrite *rw, const graph_node *node)
     graph_node changed = *plain;
     int packs = plain->impl->packs;
     if (packs >= 0 && op_has_input(&c, packs) && graph_is_computable(rw->cx, in[packs], &st->computable)) {
-        graph_value *packed = add_packing(rw, node, plain, st->t);
+        graph_value *packed = add_packing(rw, node, plain);
 
         if (!packed)
             return false;

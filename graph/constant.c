@@ -24,6 +24,7 @@ static void add_constant(tec_context *cx, base_map *seen, base_vec *out, const g
     base_push(cx, out, v);
 }
 
+/* Every constant once, in the order of first use, regions included. */
 static void collect(tec_context *cx, const graph_body *body, base_map *seen, base_vec *out)
 {
     /* Inputs of a group that stand for constants are its operands, which were seen outside. */
@@ -68,6 +69,8 @@ static uint64_t bits_at(const void *data, int64_t i, int bytes)
     return bits;
 }
 
+/* Element i so that it reads back with the same bits; NaNs and infinities have no decimal form and are
+ * written as bits. */
 const char *graph_element_text(tec_context *cx, const op_constant *c, int64_t i)
 {
     base_dtype t = c->type.dtype;

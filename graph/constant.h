@@ -1,4 +1,5 @@
-/* graph/constant.h -- constants as text needs them: hashes, single elements, all constants of a body.
+/* graph/constant.h -- inside the room: constants as text needs them: hashes, single elements, all
+ * constants of a body.
  *
  *     base_vec all = {0};
  *     graph_collect_constants(cx, body, &all);             // graph_value *, each once, in order of first use

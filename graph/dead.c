@@ -1,4 +1,12 @@
-/* graph/dead.c -- drops nodes that no output needs, and computes equal expressions once. */
+/* graph/dead.c -- drops nodes that no output needs, and computes equal expressions once.
+ *
+ *     v1 = add(x, y)   v2 = mul(x, y)   v3 = add(x, y)   output sub(v1, v3)
+ *     =>  v1 = add(x, y)   output sub(v1, v1)
+ *
+ * Nodes are needed or not from the outputs backwards, so a chain that nobody reads goes as a whole. Two nodes
+ * are equal if they have the same operator, the same attributes and operands that are the same value; nodes
+ * with regions are never merged.
+ */
 #include <string.h>
 
 #include "graph/pass.h"
@@ -9,12 +17,40 @@
 
 static void mark(tec_context *cx, base_map *needed, const graph_value *v);
 
+static void mark_node(tec_context *cx, base_map *needed, const graph_node *node);
+
+/* Whether running the node may fail on purpose: a check, in it or in its regions. Such a node stays though no
+ * output needs it. */
+static bool has_check(const graph_node *node)
+{
+    for (int b = 0; b < node->n_bodies; b++)
+        for (int i = 0; i < node->body[b]->nodes.n; i++)
+            if (has_check(node->body[b]->nodes.at[i]))
+                return true;
+    return node->kind == GRAPH_CHECK;
+}
+
 static void mark_body(tec_context *cx, base_map *needed, const graph_body *body)
 {
     for (int i = 0; i < body->outputs.n; i++)
         mark(cx, needed, body->outputs.at[i]);
+    for (int i = 0; i < body->nodes.n; i++)
+        if (has_check(body->nodes.at[i]))
+            mark_node(cx, needed, body->nodes.at[i]);
 }
 
+static void mark_node(tec_context *cx, base_map *needed, const graph_node *node)
+{
+    if (base_map_has(needed, node))
+        return;
+    base_map_put(cx, needed, node, node);
+    for (int k = 0; k < node->n_in; k++)
+        mark(cx, needed, node->in[k]);
+    for (int k = 0; k < node->n_bodies; k++)
+        mark_body(cx, needed, node->body[k]);
+}
+
+/* Marks what v depends on, with a list instead of recursion: a graph of thousands of layers is that deep. */
 static void mark(tec_context *cx, base_map *needed, const graph_value *v)
 {
     base_vec todo = {0};
@@ -57,6 +93,7 @@ graph_module *graph_remove_dead(graph_module *m, const target *t)
 
 /* ---- common expressions ---- */
 
+/* Floats are compared as numbers: 0 and -0 count as equal here. */
 static bool same_attr(const op_attr *a, const op_attr *b)
 {
     if (!base_same(a->name, b->name) || a->kind != b->kind || a->n != b->n)
@@ -105,6 +142,7 @@ static uint64_t mix(uint64_t h, const void *data, size_t size)
     return base_hash(data, size, h);
 }
 
+/* Equal attributes must have equal hashes, so floats are left out. */
 static uint64_t hash_attr(const op_attr *a, uint64_t h)
 {
     h = mix(h, a->name, strlen(a->name));

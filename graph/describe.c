@@ -1,4 +1,6 @@
-/* graph/describe.c -- see describe.h. Values of the runtime get their numbers in the order in which steps first use them. */
+/* graph/describe.c -- see describe.h. Values of the runtime get their numbers in the order in which steps
+ * first use them.
+ */
 #include "graph/describe.h"
 
 #include "compiler/compiler.h"
@@ -11,15 +13,17 @@ typedef struct {
     rt_storage storage;
     int index;
     const ir_expr *offset; /* in the pool; NULL elsewhere */
+    int site;
 } location;
 
 typedef struct {
     tec_context *cx;
     const graph_module *m;
     const graph_body *body;
-    base_vec symbols; /* ir_expr *: those that inputs tell; their positions are the module's */
+    const char *device; /* the kind of the devices that are not the host */
+    base_vec symbols;   /* ir_expr *: those that inputs tell; their positions are the module's */
     const rt_symbol_desc *told;
-    const ir_expr *pool;
+    base_vec pools;     /* const ir_expr *: bytes of the pool of each device, the host's first */
     base_map where;     /* graph_value * -> location * */
     base_vec constants; /* graph_value *, in the order of their first use */
     base_map ids;       /* graph_value * -> id + 1 */
@@ -52,8 +56,10 @@ static bool dim(describer *b, const ir_expr *e, rt_dim *out)
     const ir_expr *unknown = untold(b, e);
 
     if (unknown) {
-        base_fail(b->cx, TEC_UNSUPPORTED, unknown->loc, "dimension '%s' is not the extent of any input: its value is not known before the model runs",
-                  unknown->var.name);
+        base_fail(
+            b->cx, TEC_UNSUPPORTED, unknown->loc,
+            "dimension '%s' is not the extent of any input: its value is not known before the model runs",
+            unknown->var.name);
         return false;
     }
     return comp_dim(b->cx, e, (const ir_expr *const *)b->symbols.at, b->symbols.n, out);
@@ -72,24 +78,32 @@ static bool dims(describer *b, const ir_expr *const *e, int n, const rt_dim **ou
 
 /* ---- where values lie ---- */
 
-static const location *place(describer *b, const graph_value *v, rt_storage storage, int index, const ir_expr *offset)
+static const location *place(describer *b, const graph_value *v, rt_storage storage, int index,
+                             const ir_expr *offset)
 {
     location *l = base_new(b->cx, location);
 
-    *l = (location){storage, index, offset};
+    *l =
+        (location){storage, index, offset, storage == RT_IN_INPUT || storage == RT_IN_OUTPUT ? 0 : v->device};
     base_map_put(b->cx, &b->where, v, l);
     return l;
 }
 
-/* Constants get their place when they are first asked for. */
+/* Constants get their place when they are first asked for. Those on a device have the same bytes in the
+ * module
+ * as in main memory. */
 static const location *location_of(describer *b, const graph_value *v)
 {
     const location *known = base_map_get(&b->where, v);
 
     if (known || !v->constant)
         return known;
-    base_push(b->cx, &b->constants, v);
-    return place(b, v, RT_IN_CONSTANT, b->constants.n - 1, NULL);
+    int i = 0;
+    while (i < b->constants.n && ((const graph_value *)b->constants.at[i])->constant != v->constant)
+        i++;
+    if (i == b->constants.n)
+        base_push(b->cx, &b->constants, v);
+    return place(b, v, RT_IN_CONSTANT, i, NULL);
 }
 
 static void place_storage(describer *b, const graph_node *node)
@@ -99,7 +113,7 @@ static void place_storage(describer *b, const graph_node *node)
     if (output)
         place(b, node->out[0], RT_IN_OUTPUT, (int)output->i, NULL);
     else {
-        b->pool = node->out[0]->type.dim[0];
+        base_push(b->cx, &b->pools, node->out[0]->type.dim[0]);
         place(b, node->out[0], RT_IN_POOL, 0, NULL);
     }
 }
@@ -109,7 +123,10 @@ static void place_tensor(describer *b, const graph_node *node)
     const op_attr *offset = graph_attribute(node, "offset");
     const location *of = location_of(b, node->in[0]);
 
-    place(b, node->out[0], of->storage, of->index, of->storage != RT_IN_POOL ? NULL : offset ? offset->exprs[0] : of->offset);
+    place(b, node->out[0], of->storage, of->index,
+          of->storage != RT_IN_POOL ? NULL
+          : offset                  ? offset->exprs[0]
+                                    : of->offset);
 }
 
 /* Before any value gets its number: a constant that only a view uses has a place too. */
@@ -132,6 +149,7 @@ static void place_values(describer *b)
 
 /* ---- values and steps ---- */
 
+/* The number of a value in the module's table; its description is added at first use. */
 static bool value_id(describer *b, const graph_value *v, int32_t *id)
 {
     intptr_t known = (intptr_t)base_map_get(&b->ids, v);
@@ -141,7 +159,11 @@ static bool value_id(describer *b, const graph_value *v, int32_t *id)
     *id = known ? (int32_t)known - 1 : b->values.n;
     if (known)
         return true;
-    *d = (rt_value_desc){.dtype = v->type.dtype, .rank = v->type.n, .storage = at->storage, .index = at->index};
+    *d = (rt_value_desc){.dtype = v->type.dtype,
+                         .rank = v->type.n,
+                         .storage = at->storage,
+                         .index = at->index,
+                         .site = at->site};
     if (!dims(b, v->type.dim, v->type.n, &d->shape) || (at->offset && !dim(b, at->offset, &d->offset)))
         return false;
     base_push(b->cx, &b->values, d);
@@ -170,6 +192,8 @@ static int kernel_index(const graph_module *m, const char *name)
     return i;
 }
 
+/* One step of the executor: a kernel with its arguments and the values of its symbols, or a copy between
+ * devices. */
 static bool add_step(describer *b, const graph_node *node)
 {
     rt_step_desc *s = base_new(b->cx, rt_step_desc);
@@ -183,7 +207,8 @@ static bool add_step(describer *b, const graph_node *node)
         s->n_dims = values ? values->n : 0;
     }
     base_push(b->cx, &b->steps, s);
-    return step_values(b, node, s) && (node->kind != GRAPH_INVOKE || dims(b, values ? values->exprs : NULL, s->n_dims, &s->dims));
+    return step_values(b, node, s) &&
+           (node->kind != GRAPH_INVOKE || dims(b, values ? values->exprs : NULL, s->n_dims, &s->dims));
 }
 
 static bool add_steps(describer *b)
@@ -214,7 +239,8 @@ static bool describe_symbol(const describer *b, const ir_expr *symbol, rt_symbol
     return false;
 }
 
-/* Symbols of the module that are no input's extent may be left over from what passes dropped; using one is an error. */
+/* Symbols of the module that are no input's extent may be left over from what passes dropped; using one is an
+ * error. */
 static const rt_symbol_desc *describe_symbols(describer *b)
 {
     rt_symbol_desc *symbols = base_array(b->cx, rt_symbol_desc, b->m->symbols.n);
@@ -240,7 +266,9 @@ static bool describe_facts(describer *b, rt_graph_desc *g)
     return true;
 }
 
-static bool describe_tensors(describer *b, const base_vec *values, const base_vec *names, const rt_tensor_desc **out, int32_t *n)
+/* Inputs or outputs as the runtime shows them to its caller; names NULL: the values' own. */
+static bool describe_tensors(describer *b, const base_vec *values, const base_vec *names,
+                             const rt_tensor_desc **out, int32_t *n)
 {
     rt_tensor_desc *t = base_array(b->cx, rt_tensor_desc, values->n);
 
@@ -249,7 +277,8 @@ static bool describe_tensors(describer *b, const base_vec *values, const base_ve
     for (int i = 0; i < values->n; i++) {
         const graph_value *v = values->at[i];
 
-        t[i] = (rt_tensor_desc){.name = names ? names->at[i] : v->name, .dtype = v->type.dtype, .rank = v->type.n};
+        t[i] = (rt_tensor_desc){
+            .name = names ? names->at[i] : v->name, .dtype = v->type.dtype, .rank = v->type.n};
         if (!dims(b, v->type.dim, v->type.n, &t[i].shape))
             return false;
     }
@@ -266,17 +295,39 @@ static void *flatten(tec_context *cx, const base_vec *v, size_t size)
     return all;
 }
 
-static bool describe_graph(describer *b, const char *name, rt_graph_desc *g)
+/* Each device but the host; what kind it is, the module's device code says. */
+static bool describe_sites(describer *b, rt_graph_desc *g)
 {
-    *g = (rt_graph_desc){.name = name, .values = flatten(b->cx, &b->values, sizeof(rt_value_desc)), .n_values = b->values.n,
-                         .steps = flatten(b->cx, &b->steps, sizeof(rt_step_desc)), .n_steps = b->steps.n};
-    g->symbols = b->told;
-    g->n_symbols = b->symbols.n;
-    return describe_facts(b, g) && describe_tensors(b, &b->body->inputs, NULL, &g->inputs, &g->n_inputs) &&
-           describe_tensors(b, &b->body->outputs, &b->body->output_names, &g->outputs, &g->n_outputs) &&
-           dim(b, b->pool ? b->pool : ir_int(b->cx, 0), &g->pool_size);
+    rt_site_desc *sites = base_array(b->cx, rt_site_desc, b->pools.n);
+
+    for (int i = 1; i < b->pools.n; i++) {
+        sites[i - 1].device = b->device;
+        if (!dim(b, b->pools.at[i], &sites[i - 1].pool_size))
+            return false;
+    }
+    g->sites = sites;
+    g->n_sites = b->pools.n > 1 ? b->pools.n - 1 : 0;
+    return true;
 }
 
+/* Values and steps are there already; the rest is read from the module and the body's ends. */
+static bool describe_graph(describer *b, const char *name, rt_graph_desc *g)
+{
+    *g = (rt_graph_desc){.name = name,
+                         .values = flatten(b->cx, &b->values, sizeof(rt_value_desc)),
+                         .n_values = b->values.n,
+                         .steps = flatten(b->cx, &b->steps, sizeof(rt_step_desc)),
+                         .n_steps = b->steps.n};
+    g->symbols = b->told;
+    g->n_symbols = b->symbols.n;
+    if (!describe_sites(b, g))
+        return false;
+    return describe_facts(b, g) && describe_tensors(b, &b->body->inputs, NULL, &g->inputs, &g->n_inputs) &&
+           describe_tensors(b, &b->body->outputs, &b->body->output_names, &g->outputs, &g->n_outputs) &&
+           dim(b, b->pools.n ? b->pools.at[0] : ir_int(b->cx, 0), &g->pool_size);
+}
+
+/* Constants have constant extents: their data lies in the module. */
 static const rt_constant_desc *describe_constants(describer *b)
 {
     rt_constant_desc *c = base_array(b->cx, rt_constant_desc, b->constants.n);
@@ -287,15 +338,29 @@ static const rt_constant_desc *describe_constants(describer *b)
 
         for (int d = 0; d < v->type.n; d++)
             ir_is_int(v->type.dim[d], &shape[d]);
-        c[i] = (rt_constant_desc){.name = v->name, .dtype = v->type.dtype, .rank = v->type.n, .shape = shape, .data = v->constant->data};
+        c[i] = (rt_constant_desc){.name = v->name,
+                                  .dtype = v->type.dtype,
+                                  .rank = v->type.n,
+                                  .shape = shape,
+                                  .data = v->constant->data};
     }
     return c;
 }
 
+/* The kind of device that functions of the module run on; NULL: none. */
+static const char *device_of(const rt_module_desc *m)
+{
+    for (int i = 0; i < m->n_functions; i++)
+        if (m->functions[i].device)
+            return m->functions[i].device;
+    return NULL;
+}
+
+/* Only the planned nodes of the first function are read: whatever the runtime is to do must stand there. */
 bool graph_describe(const graph_module *m, rt_module_desc *out)
 {
     const graph_function *main = m->functions.at[0];
-    describer b = {.cx = m->cx, .m = m, .body = main->body};
+    describer b = {.cx = m->cx, .m = m, .body = main->body, .device = device_of(out)};
     rt_graph_desc *g = base_new(m->cx, rt_graph_desc);
 
     b.told = describe_symbols(&b);

@@ -1,9 +1,11 @@
-/* graph/describe.h -- a planned function as the runtime's description of a graph: what the module file says of it.
+/* graph/describe.h -- inside the room: a planned function as the runtime's description of a graph: what
+ * the module file says of it.
  *
  *     rt_module_desc desc = *comp_desc(code);
  *     if (!graph_describe(planned, &desc)) return NULL;
  *
- * Reads the planned nodes and nothing else, so that the text of a planned module, parsed back, gives the same file.
+ * Reads the planned nodes and nothing else, so that the text of a planned module, parsed back, gives the same
+ * file.
  * Errors: in the context: a dimension that no input tells.
  */
 #ifndef GRAPH_DESCRIBE_H
@@ -12,7 +14,8 @@
 #include "graph/graph.h"
 #include "runtime/format.h"
 
-/* Adds the first function's graph and constants to a description of the module's kernels, which come in the order of m->kernels. */
+/* Adds the first function's graph and constants to a description of the module's kernels, which come in the
+ * order of m->kernels. */
 bool graph_describe(const graph_module *m, rt_module_desc *out);
 
 #endif

@@ -1,4 +1,13 @@
-/* graph/emit.c -- one te definition for a fused group, an operator, a packing, or a whole expression over constants. */
+/* graph/emit.c -- one te definition for a fused group, an operator, a packing, or a whole expression over
+ * constants.
+ *
+ *     group { v1 = conv(x, w);  v2 = relu(v1) }
+ *     =>  input x, input w;  stage "v1" role anchor = the body of conv's implementation;
+ *         stage "v2" = max(v1, 0);  output "v2"
+ *
+ * Operators add stages to one definition in the order in which they run. The role tells schedules which stage
+ * decides: the anchor, what stands before it (prologue), what takes up its result (epilogue).
+ */
 #include "graph/emit.h"
 
 #include <math.h>
@@ -48,7 +57,8 @@ static bool add_input(emitter *e, const graph_value *v, int k)
         return true;
     use_symbols(e, &v->type);
     /* Named by position: a trace that names it fits the same kernel of any model. */
-    te_tensor *t = te_input(e->def, op_stage_name(e->def, base_format(e->m->cx, "in%d", k)), v->type.dtype, v->type.dim, v->type.n);
+    te_tensor *t = te_input(e->def, op_stage_name(e->def, base_format(e->m->cx, "in%d", k)), v->type.dtype,
+                            v->type.dim, v->type.n);
     if (t)
         base_map_put(e->m->cx, &e->tensors, v, t);
     return t != NULL;
@@ -73,10 +83,12 @@ static te_tensor *tensor_of(const emitter *e, const graph_value *v)
     return v ? base_map_get(&e->tensors, v) : NULL;
 }
 
+/* Adds the stages of one operator. The stages of its operands are there already, or are inputs. */
 static bool emit_operator(emitter *e, const graph_node *node)
 {
     tec_context *cx = e->m->cx;
-    te_tensor **in = base_array(cx, te_tensor *, node->n_in), **out = base_array(cx, te_tensor *, node->n_out);
+    te_tensor **in = base_array(cx, te_tensor *, node->n_in),
+              **out = base_array(cx, te_tensor *, node->n_out);
     op_call c;
 
     graph_call(e->m, node, e->t, &c);
@@ -129,7 +141,10 @@ static bool emit_group(emitter *e, const graph_node *group)
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
         bool anchor = node->op->kind == OP_COMPLEX;
-        ir_role role = anchor ? IR_ROLE_ANCHOR : !has_anchor ? IR_ROLE_NONE : passed ? IR_ROLE_EPILOGUE : IR_ROLE_PROLOGUE;
+        ir_role role = anchor        ? IR_ROLE_ANCHOR
+                       : !has_anchor ? IR_ROLE_NONE
+                       : passed      ? IR_ROLE_EPILOGUE
+                                     : IR_ROLE_PROLOGUE;
 
         if (!emit_node(e, node, role))
             return false;
@@ -150,7 +165,8 @@ static te_tensor *as_output(emitter *e, te_tensor *t)
     const ir_expr **axis = base_array(cx, const ir_expr *, t->buffer->n);
     for (int i = 0; i < t->buffer->n; i++)
         axis[i] = te_axis(cx, base_format(cx, "a%d", i), t->buffer->shape[i]);
-    return te_compute(e->def, op_stage_name(e->def, base_format(cx, "%s.copy", t->buffer->name)), axis, t->buffer->n, te_read(t, axis, t->buffer->n));
+    return te_compute(e->def, op_stage_name(e->def, base_format(cx, "%s.copy", t->buffer->name)), axis,
+                      t->buffer->n, te_read(t, axis, t->buffer->n));
 }
 
 static emitter open_definition(const graph_module *m, const char *name, const target *t)
@@ -162,6 +178,8 @@ static emitter open_definition(const graph_module *m, const char *name, const ta
     return e;
 }
 
+/* The definition of one node: its distinct operands become inputs, its outputs the definition's outputs.
+ * Errors inside name the node, not the place in the model where the next one begins. */
 te_def *graph_definition(const graph_module *m, const graph_node *node, const target *t)
 {
     /* The definition itself stands where its node does. */
@@ -186,8 +204,8 @@ te_def *graph_definition(const graph_module *m, const graph_node *node, const ta
 
 /* ---- constants ---- */
 
-/* Constants are not made much larger than what they are made of, and not in more time than a model's user would wait for. What is past these
- * limits is computed when the model runs. */
+/* Constants are not made much larger than what they are made of, and not in more time than a model's user
+ * would wait for. What is past these limits is computed when the model runs. */
 enum { FOLD_ELEMENTS_LOG = 24, FOLD_WORK_LOG = 34 };
 
 static bool element_count(const op_type *t, int64_t *total)
@@ -201,8 +219,8 @@ static bool element_count(const op_type *t, int64_t *total)
     return true;
 }
 
-/* Multiplications of a matrix product [m, k] * [k, n]: the root of mk * kn * mn. A convolution's are about that; the work of other operators
- * is their elements. */
+/* Multiplications of a matrix product [m, k] * [k, n]: the root of mk * kn * mn. A convolution's are about
+ * that; the work of other operators is their elements. */
 static bool is_quick(const graph_node *node)
 {
     double work = 1, most = 1;
@@ -299,8 +317,10 @@ static bool emit_ancestors(emitter *e, const graph_value *v, const base_map *don
     return emit_node(e, v->node, IR_ROLE_NONE);
 }
 
-te_def *graph_constant_definition(const graph_module *m, const graph_value *v, const target *t, const base_map *done, base_vec *leaves)
+te_def *graph_constant_definition(const graph_module *m, const graph_value *v, const target *t,
+                                  const base_map *done, base_vec *leaves)
 {
+    base_set_where(m->cx, v->node->loc);
     emitter e = open_definition(m, v->node->name, t);
 
     if (!emit_ancestors(&e, v, done, leaves))
@@ -309,8 +329,9 @@ te_def *graph_constant_definition(const graph_module *m, const graph_value *v, c
     return base_failed(m->cx) ? NULL : e.def;
 }
 
-bool graph_packed_type(const graph_module *m, const graph_node *node, const target *t, op_type *out)
+const te_def *graph_packing(const graph_module *m, const graph_node *node, const target *t, op_type *out)
 {
+    base_set_where(m->cx, node->loc);
     emitter e = open_definition(m, node->name, t);
     const graph_value *operand = node->in[node->impl->packs];
     te_tensor *packed;
@@ -318,7 +339,7 @@ bool graph_packed_type(const graph_module *m, const graph_node *node, const targ
 
     graph_call(m, node, t, &c);
     if (!add_input(&e, operand, 0) || !node->impl->pack(&c, e.def, tensor_of(&e, operand), &packed))
-        return false;
+        return NULL;
     *out = (op_type){packed->buffer->dtype, packed->buffer->n, packed->buffer->shape};
-    return true;
+    return e.def;
 }

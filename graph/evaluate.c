@@ -1,6 +1,7 @@
 /* graph/evaluate.c -- compiles definitions for this machine, runs them on constants, keeps the results. */
 #include "graph/evaluate.h"
 
+#include "base/guard.h"
 #include "compiler/compiler.h"
 #include "graph/kernels.h"
 #include "runtime/module.h"
@@ -11,7 +12,8 @@ static void fill_tensor(tec_context *cx, DLTensor *t, const op_type *type, void 
 
     for (int i = 0; i < type->n; i++)
         ir_is_int(type->dim[i], &shape[i]);
-    *t = (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = type->n, .dtype = type->dtype, .shape = shape};
+    *t = (DLTensor){
+        .data = data, .device = {kDLCPU, 0}, .ndim = type->n, .dtype = type->dtype, .shape = shape};
 }
 
 /* Room for the output, aligned as the fastest code likes it. */
@@ -30,14 +32,27 @@ static op_constant *new_constant(tec_context *cx, const ir_buffer *b)
     return c;
 }
 
+static void free_module(void *m)
+{
+    tec_module_free(m);
+}
+
+static void free_function(void *f)
+{
+    tec_function_free(f);
+}
+
+/* Runs one compiled definition in this process. The result is a new constant in the context. */
 static bool run(tec_context *cx, tec_module *m, const char *name, graph_evaluation *e)
 {
     tec_error err = {0};
+    base_held held;
     int n = e->def->inputs.n;
     DLTensor *tensor = base_array(cx, DLTensor, n + 1);
     DLTensor **arg = base_array(cx, DLTensor *, n + 1);
     tec_function *f = tec_function_new(m, name, &(tec_run_options){.threads = 1}, &err);
 
+    base_hold(cx, &held, free_function, f);
     for (int i = 0; i < n; i++)
         fill_tensor(cx, &tensor[i], &e->in[i]->type, (void *)e->in[i]->data);
     e->out = new_constant(cx, ((te_tensor *)e->def->outputs.at[0])->buffer);
@@ -45,12 +60,14 @@ static bool run(tec_context *cx, tec_module *m, const char *name, graph_evaluati
     for (int i = 0; i <= n; i++)
         arg[i] = &tensor[i];
     bool good = tec_function_call(f, arg, n + 1, &err);
-    tec_function_free(f);
+    base_drop(&held);
     if (!good)
-        base_fail(cx, err.status, e->def->loc, "while computing the constant '%s': %s", e->def->name, err.text);
+        base_fail(cx, err.status, e->def->loc, "while computing the constant '%s': %s", e->def->name,
+                  err.text);
     return good;
 }
 
+/* All n definitions are compiled together, so that compiling runs in parallel; then each one is called. */
 bool graph_evaluate(tec_context *cx, graph_evaluation *e, int n)
 {
     graph_kernels kernels = {.cx = cx, .target = target_native(cx)};
@@ -68,9 +85,11 @@ bool graph_evaluate(tec_context *cx, graph_evaluation *e, int n)
     comp_code *code = graph_compile_kernels(&kernels, &(comp_options){.target = kernels.target});
     tec_module *m = code ? comp_load(cx, code, NULL) : NULL;
     bool good = m != NULL;
+    base_held held;
 
+    base_hold(cx, &held, free_module, m);
     for (int i = 0; good && i < n; i++)
         good = run(cx, m, name[i], &e[i]);
-    tec_module_free(m);
+    base_drop(&held);
     return good;
 }

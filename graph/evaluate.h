@@ -1,4 +1,4 @@
-/* graph/evaluate.h -- definitions over constants, computed now by compiled code.
+/* graph/evaluate.h -- inside the room: definitions over constants, computed now by compiled code.
  *
  *     graph_evaluation e[2] = {{.def = d0, .in = leaves0}, {.def = d1, .in = leaves1}};
  *     if (!graph_evaluate(cx, e, 2)) ...                 // e[k].out

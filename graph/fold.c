@@ -1,8 +1,9 @@
 /* graph/fold.c -- computes what depends on constants alone.
  *
- * Only values that something else needs are computed, each by one kernel that holds the expression behind it, cut where that expression has
- * too many terms (graph/terms.h). What is cut off is computed in an earlier round; all kernels of a round are compiled together. Nodes that
- * only served those are left to graph_remove_dead.
+ * Only values that something else needs are computed, each by one kernel that holds the expression behind it,
+ * cut where that expression has too many terms (graph/terms.h). What is cut off is computed in an earlier
+ * round; all kernels of a round are compiled together. Nodes that only served those are left to
+ * graph_remove_dead.
  */
 #include "graph/emit.h"
 #include "graph/evaluate.h"
@@ -71,6 +72,8 @@ static void measure(state *st, const graph_node *node)
     }
 }
 
+/* The frontier are the values that depend on constants alone and that something else reads: only those are
+ * computed. */
 static void find_frontier(state *st, const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++) {
@@ -103,6 +106,7 @@ static bool prepare_one(state *st, const graph_value *v, const target *t, graph_
     return e->def != NULL;
 }
 
+/* Computes the values of one round and remembers each result for the values that are built from it. */
 static bool compute_round(state *st, const base_vec *values, const target *t)
 {
     tec_context *cx = st->m->cx;
@@ -135,6 +139,7 @@ static bool compute(state *st, const target *t)
     return true;
 }
 
+/* A node whose outputs were all computed is left out; other nodes read the constants in its place. */
 static bool replace(graph_rewrite *rw, const graph_node *node)
 {
     state *st = rw->user;

@@ -1,12 +1,16 @@
-/* graph/fuse.c -- fuses operators into groups that become one kernel each, by kind (the TVM paper, section 3).
+/* graph/fuse.c -- fuses operators into groups that become one kernel each, by kind (the TVM paper, section
+ * 3).
  *
- * - injective operators fuse with injective ones;
- * - a reduction takes the injective operators in front of it;
- * - a complex operator takes the element-wise operators behind it that keep its shape;
- * - an opaque operator stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself.
+ *     v1 = conv(x, w)   v2 = add(v1, b)   v3 = relu(v2)   v4 = max_pool(v3)
+ *     =>  group "conv_add_relu" { v1, v2, v3 }    max_pool alone: it reads neighbours of v3
  *
- * A value moves into a kernel only where that kernel is its one reader: nothing is computed twice, nothing waits for itself.
- * A group stands where its last operator stood. Nor does it grow past what a kernel may hold (graph/terms.h).
+ * - injective operators fuse with injective ones; - a reduction takes the injective operators in front of it;
+ * - a complex operator takes the element-wise operators behind it that keep its shape; - an opaque operator
+ * stays alone; so does one that only renames its operand's elements (reshape), which costs nothing by itself.
+ *
+ * A value moves into a kernel only where that kernel is its one reader: nothing is computed twice, nothing
+ * waits for itself. A group stands where its last operator stood. Nor does it grow past what a kernel may
+ * hold (graph/terms.h).
  */
 #include "graph/pass.h"
 #include "graph/rewrite.h"
@@ -14,11 +18,11 @@
 #include "ir/walk.h"
 
 typedef struct {
-    base_vec nodes;        /* graph_node *, in order */
+    base_vec nodes;         /* graph_node *, in order */
     const graph_body *body; /* where they stand */
     op_kind kind;
     const graph_node *anchor; /* the complex operator, or NULL */
-    const op_type *shape;  /* of a complex group: what its epilogue must keep */
+    const op_type *shape;     /* of a complex group: what its epilogue must keep */
 } group;
 
 typedef struct {
@@ -48,12 +52,12 @@ static bool fits(const group *g, const graph_node *node, op_kind kind_so_far)
 {
     switch (g->kind) {
     case OP_INJECTIVE:
-        return kind_so_far == OP_INJECTIVE || kind_so_far == OP_REDUCTION || (kind_so_far == OP_COMPLEX && node->op->scalar);
+        return kind_so_far == OP_INJECTIVE || kind_so_far == OP_REDUCTION ||
+               (kind_so_far == OP_COMPLEX && node->op->scalar);
     case OP_COMPLEX:
         return kind_so_far == OP_INJECTIVE && node->op->scalar && same_shape(g->shape, &node->out[0]->type);
     case OP_REDUCTION:
-    case OP_OPAQUE:
-        return false;
+    case OP_OPAQUE: return false;
     }
     return false;
 }
@@ -85,13 +89,15 @@ static bool only_reader(const state *st, const graph_node *node, const graph_val
 static int64_t operand_terms(const state *st, const graph_node *node, int k, const group *mine)
 {
     const graph_node *before = node->in[k] ? node->in[k]->node : NULL;
-    const int64_t *terms = before && base_map_get(&st->groups, before) == mine ? base_map_get(&st->terms, before) : NULL;
+    const int64_t *terms =
+        before && base_map_get(&st->groups, before) == mine ? base_map_get(&st->terms, before) : NULL;
 
     return terms && before->op->kind != OP_COMPLEX ? *terms : 1;
 }
 
 /* Terms of the node where group `more` would be joined as well as what is joined already. */
-static int64_t terms_with(const state *st, const graph_node *node, const int *reads, int own, const group *mine, const group *more)
+static int64_t terms_with(const state *st, const graph_node *node, const int *reads, int own,
+                          const group *mine, const group *more)
 {
     int64_t terms = own;
 
@@ -103,6 +109,9 @@ static int64_t terms_with(const state *st, const graph_node *node, const int *re
     return terms;
 }
 
+/* Decides for one node, all before it being decided, which groups of its operands it joins. A complex
+ * operator starts a group and never joins one: what is in front of it would be computed again for each use.
+ */
 static void place(tec_context *cx, state *st, const graph_body *body, const graph_node *node)
 {
     group *g = base_new(cx, group);
@@ -114,7 +123,8 @@ static void place(tec_context *cx, state *st, const graph_body *body, const grap
         g->anchor = node;
         g->shape = &node->out[0]->type;
     }
-    int *reads = base_array(cx, int, node->n_in), own = can_join(node) ? graph_own_terms(st->m, node, reads) : 1;
+    int *reads = base_array(cx, int, node->n_in),
+        own = can_join(node) ? graph_own_terms(st->m, node, reads) : 1;
     for (int k = 0; can_join(node) && kind != OP_COMPLEX && k < node->n_in; k++) {
         const graph_node *before = node->in[k] ? node->in[k]->node : NULL;
         group *p = before ? base_map_get(&st->groups, before) : NULL;
@@ -196,6 +206,8 @@ static void copy_inside(graph_rewrite *rw, making *mk, const graph_node *node)
     base_map_put(rw->cx, &mk->inner, node->out[0], copy->out[0]);
 }
 
+/* Makes the node of a finished group at the place of its last operator. Values from outside become operands
+ * of the group and inputs of its body. */
 static bool make_group(graph_rewrite *rw, const group *g, const graph_node *last)
 {
     tec_context *cx = rw->cx;
@@ -207,7 +219,9 @@ static bool make_group(graph_rewrite *rw, const group *g, const graph_node *last
     base_push(cx, &mk.body->outputs, base_map_get(&mk.inner, last->out[0]));
 
     base_set_where(cx, g->anchor ? g->anchor->loc : last->loc);
-    graph_node *node = graph_node_new(cx, GRAPH_GROUP, group_name(cx, g), (graph_value *const *)mk.operands.at, mk.operands.n, &last->out[0]->type, 1);
+    graph_node *node =
+        graph_node_new(cx, GRAPH_GROUP, group_name(cx, g), (graph_value *const *)mk.operands.at,
+                       mk.operands.n, &last->out[0]->type, 1);
     node->body = base_array(cx, graph_body *, 1);
     node->body[0] = mk.body;
     node->n_bodies = 1;

@@ -1,7 +1,9 @@
-/* graph/graph.c -- making modules, functions, values and nodes. Types are inferred as nodes are added, so a graph is typed at every moment. */
+/* graph/graph.c -- making modules, functions, values and nodes. Types are inferred as nodes are added, so a
+ * graph is typed at every moment.
+ */
 #include "graph/graph.h"
 
-#include "graph/node.h"
+#include "graph/scope.h"
 
 graph_module *graph_new(tec_context *cx, const char *name)
 {
@@ -19,6 +21,7 @@ graph_function *graph_function_new(graph_module *m, const char *name)
     f->name = base_strdup(m->cx, name);
     f->module = m;
     f->body = base_new(m->cx, graph_body);
+    f->body->entry = m->functions.n == 0;
     base_push(m->cx, &m->functions, f);
     return f;
 }
@@ -28,30 +31,13 @@ const ir_expr *graph_symbol(graph_module *m, const char *name)
     if (name && base_dict_has(&m->symbol_by_name, name))
         return base_dict_get(&m->symbol_by_name, name);
     if (!name)
-        for (int i = 0; !name || base_dict_has(&m->symbol_by_name, name); i++)
+        for (int i = 0; !name || base_dict_has(&m->symbol_by_name, name) || base_dict_has(&m->fresh, name);
+             i++)
             name = base_format(m->cx, "d%d", i);
     const ir_expr *s = ir_var(m->cx, base_strdup(m->cx, name), BASE_I64);
     base_push(m->cx, &m->symbols, s);
     base_dict_put(m->cx, &m->symbol_by_name, s->var.name, s);
     return s;
-}
-
-/* Made again only where symbols or facts were added: most nodes ask for them. */
-const ir_facts *graph_facts(const graph_module *m)
-{
-    graph_module *mine = (graph_module *)m;
-
-    if (m->known && m->n_known_symbols == m->symbols.n && m->n_known_facts == m->facts.n)
-        return m->known;
-    ir_facts *f = ir_facts_new(m->cx, NULL);
-    for (int i = 0; i < m->symbols.n; i++)
-        ir_facts_assume(f, ir_ge(m->cx, m->symbols.at[i], ir_int(m->cx, 0)));
-    for (int i = 0; i < m->facts.n; i++)
-        ir_facts_assume(f, m->facts.at[i]);
-    mine->known = f;
-    mine->n_known_symbols = m->symbols.n;
-    mine->n_known_facts = m->facts.n;
-    return f;
 }
 
 /* ---- values ---- */
@@ -91,11 +77,14 @@ void graph_output(graph_function *f, const char *name, graph_value *v)
     if (!v)
         return;
     base_push(f->module->cx, &f->body->outputs, v);
-    base_push(f->module->cx, &f->body->output_names, base_strdup(f->module->cx, name ? name : base_format(f->module->cx, "output%d", f->body->outputs.n - 1)));
+    base_push(f->module->cx, &f->body->output_names,
+              base_strdup(f->module->cx,
+                          name ? name : base_format(f->module->cx, "output%d", f->body->outputs.n - 1)));
 }
 
 /* ---- nodes ---- */
 
+/* Fills in what operators see of a node. A node with a packed operand shows itself as before packing. */
 void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c)
 {
     tec_context *cx = m->cx;
@@ -108,14 +97,26 @@ void graph_call(const graph_module *m, const graph_node *node, const target *t, 
         types[k] = node->in[k] ? node->in[k]->type : (op_type){.n = -1};
         constants[k] = node->in[k] ? node->in[k]->constant : NULL;
     }
-    *c = (op_call){.cx = cx, .op = node->op, .target = t, .name = node->name, .loc = node->loc, .n_inputs = node->n_in, .n_attrs = node->n_attrs,
-                   .input = types, .constant = constants, .attr = node->attr, .facts = graph_facts(m), .n_outputs = node->n_out};
+    *c = (op_call){.cx = cx,
+                   .op = node->op,
+                   .target = t,
+                   .name = node->name,
+                   .loc = node->loc,
+                   .n_inputs = node->n_in,
+                   .n_attrs = node->n_attrs,
+                   .input = types,
+                   .constant = constants,
+                   .attr = node->attr,
+                   .facts = graph_facts(m),
+                   .n_outputs = node->n_out};
     c->output = base_array(cx, op_type, node->n_out);
     for (int k = 0; k < node->n_out; k++)
         c->output[k] = node->out[k]->type;
 }
 
-graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in, int n_in, const op_type *out, int n_out)
+/* A node whose result types the caller knows already; it is not added to any body. */
+graph_node *graph_typed_node(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in,
+                             int n_in, const graph_type *out, int n_out)
 {
     graph_node *node = base_new(cx, graph_node);
 
@@ -127,27 +128,51 @@ graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *na
     node->n_out = n_out;
     node->out = base_array(cx, graph_value *, n_out);
     for (int k = 0; k < n_out; k++) {
-        node->out[k] = graph_value_new(cx, NULL, out[k]);
+        node->out[k] = graph_typed_value(cx, NULL, &out[k]);
         node->out[k]->node = node;
         node->out[k]->which = k;
     }
     return node;
 }
 
-graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in,
+                           int n_in, const op_type *out, int n_out)
+{
+    graph_type *t = base_array(cx, graph_type, n_out);
+
+    for (int k = 0; k < n_out; k++)
+        t[k] = graph_tensor_type(&out[k]);
+    return graph_typed_node(cx, kind, name, in, n_in, t, n_out);
+}
+
+/* A node of an operator with inferred types. What the operator relies on (extents that must be equal) becomes
+ * a fact of the body. */
+graph_node *graph_node_of(graph_module *m, graph_body *body, const op_info *op, const char *name,
+                          graph_value *const *in, int n, const op_attr *attr, int n_attrs)
 {
     tec_context *cx = m->cx;
-    graph_node probe = {.op = op, .name = name ? name : "", .loc = base_where(cx), .n_in = n, .in = (graph_value **)in, .attr = attr, .n_attrs = n_attrs};
+    graph_node probe = {.op = op,
+                        .name = name ? name : "",
+                        .loc = base_where(cx),
+                        .n_in = n,
+                        .in = (graph_value **)in,
+                        .attr = attr,
+                        .n_attrs = n_attrs};
     op_call c;
 
     base_vec needs = {0};
 
+    for (int k = 0; k < n; k++)
+        if (in[k] && in[k]->compound)
+            return base_fail(cx, TEC_INVALID, probe.loc, "%s '%s': operand %d is %s, operators take tensors",
+                             op->name, probe.name, k, graph_type_text(cx, in[k]->compound));
     graph_call(m, &probe, NULL, &c);
+    c.facts = graph_facts_in(m, body);
     c.needs = &needs;
     if (!op_infer(&c))
         return NULL;
     for (int i = 0; i < needs.n; i++)
-        base_push(cx, &m->facts, needs.at[i]);
+        graph_need_in(m, body, needs.at[i]);
     for (int k = 0; k < c.n_outputs; k++) {
         const ir_expr **dim = base_array(cx, const ir_expr *, c.output[k].n);
 
@@ -163,19 +188,21 @@ graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, 
     return node;
 }
 
-graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+graph_node *graph_add_node(graph_function *f, const op_info *op, const char *name, graph_value *const *in,
+                           int n, const op_attr *attr, int n_attrs)
 {
     for (int k = 0; k < n; k++)
         if (!in[k] && k < op->min_inputs)
             return NULL;
-    graph_node *node = graph_node_of(f->module, op, name, in, n, attr, n_attrs);
+    graph_node *node = graph_node_of(f->module, f->body, op, name, in, n, attr, n_attrs);
 
     if (node)
         base_push(f->module->cx, &f->body->nodes, node);
     return node;
 }
 
-graph_value *graph_add(graph_function *f, const char *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs)
+graph_value *graph_add(graph_function *f, const char *op, const char *name, graph_value *const *in, int n,
+                       const op_attr *attr, int n_attrs)
 {
     tec_context *cx = f->module->cx;
     const op_info *info = op_find(op);

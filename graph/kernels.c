@@ -1,4 +1,6 @@
-/* graph/kernels.c -- schedules definitions and collects them as units; a definition that equals an earlier one gets its unit. */
+/* graph/kernels.c -- schedules definitions and collects them as units; a definition that equals an earlier
+ * one gets its unit.
+ */
 #include "graph/kernels.h"
 
 #include "graph/text.h"
@@ -10,10 +12,11 @@ const graph_kernel_entry *graph_kernel_at(const graph_kernels *k, int i)
     return k->entries.at[i];
 }
 
-static int find_equal(const graph_kernels *k, const ir_program *tree, uint64_t hash)
+static int find_equal(const graph_kernels *k, const target *t, const ir_program *tree, uint64_t hash)
 {
     for (int i = 0; i < k->entries.n; i++)
-        if (graph_kernel_at(k, i)->hash == hash && ir_same_program(k->cx, graph_kernel_at(k, i)->plain, tree))
+        if (graph_kernel_at(k, i)->hash == hash && graph_kernel_at(k, i)->unit.target == t &&
+            ir_same_program(k->cx, graph_kernel_at(k, i)->plain, tree))
             return i;
     return -1;
 }
@@ -41,6 +44,8 @@ static const graph_node *anchor_of(const graph_node *node)
     return NULL;
 }
 
+/* The tuning task that records are looked up by: the anchor operator as before packing, so that a record fits
+ * whether or not its weights were packed. */
 static const space_task *task_of(graph_kernels *k, const te_def *def, const graph_node *anchor)
 {
     if (!anchor || !anchor->impl)
@@ -51,8 +56,12 @@ static const space_task *task_of(graph_kernels *k, const te_def *def, const grap
 
     for (int i = 0; i < plain->n_in; i++)
         if (plain->in[i])
-            operand[n++] = ir_buffer_new(k->cx, "", plain->in[i]->type.dtype, plain->in[i]->type.dim, plain->in[i]->type.n);
-    space_anchor a = {.impl = anchor->impl->name, .version = anchor->impl->version, .operand = operand, .n_operands = n,
+            operand[n++] = ir_buffer_new(k->cx, "", plain->in[i]->type.dtype, plain->in[i]->type.dim,
+                                         plain->in[i]->type.n);
+    space_anchor a = {.impl = anchor->impl->name,
+                      .version = anchor->impl->version,
+                      .operand = operand,
+                      .n_operands = n,
                       .attributes = graph_attributes_text(k->cx, anchor->attr, anchor->n_attrs)};
     return space_task_new(k->cx, def, &a);
 }
@@ -62,8 +71,10 @@ static const space_task *task_of(graph_kernels *k, const te_def *def, const grap
 /* What the source knows; NULL: nothing, or nothing that fits (e->refused). */
 static const ir_program *from_source(graph_kernels *k, graph_kernel_entry *e)
 {
-    const char *origin = NULL, *trace = k->source ? k->source->best(k->source, k->cx, e->task, k->target, &origin) : NULL;
-    sched *s = trace ? sched_new(k->cx, e->plain, k->target) : NULL;
+    const char *origin = NULL,
+               *trace =
+                   k->source ? k->source->best(k->source, k->cx, e->task, e->unit.target, &origin) : NULL;
+    sched *s = trace ? sched_new(k->cx, e->plain, e->unit.target) : NULL;
 
     if (!s)
         return NULL;
@@ -77,32 +88,47 @@ static const ir_program *from_source(graph_kernels *k, graph_kernel_entry *e)
 
 static const ir_program *by_default(graph_kernels *k, graph_kernel_entry *e, const char *name)
 {
-    const sched *s = space_default(k->cx, e->plain, k->target);
+    const sched *s = space_default(k->cx, e->plain, e->unit.target);
 
     if (!s)
         return NULL;
     if (sched_failed(s))
-        return base_fail(k->cx, TEC_INTERNAL, e->plain->loc, "the default schedule of '%s' was refused: %s", name, sched_error(s));
+        return base_fail(k->cx, TEC_INTERNAL, e->plain->loc, "the default schedule of '%s' was refused: %s",
+                         name, sched_error(s));
     if (k->want_tasks)
         e->trace = sched_trace_text(k->cx, s);
     return sched_tree(s);
 }
 
+/* The number of the kernel for a definition; equal definitions share one. -1: an error, which the context
+ * has. */
 int graph_kernel(graph_kernels *k, const te_def *def, const graph_node *node, const char *name)
+{
+    return graph_kernel_for(k, k->target, def, node, name);
+}
+
+/* Equal definitions are one kernel for each target. */
+int graph_kernel_for(graph_kernels *k, const target *t, const te_def *def, const graph_node *node,
+                     const char *name)
 {
     const ir_program *plain = te_tree(k->cx, def);
 
     if (!plain)
         return -1;
     uint64_t hash = ir_hash_program(k->cx, plain);
-    int known = find_equal(k, plain, hash);
+    int known = find_equal(k, t, plain, hash);
     if (known >= 0) {
         ((graph_kernel_entry *)k->entries.at[known])->uses++;
         return known;
     }
     graph_kernel_entry *e = base_new(k->cx, graph_kernel_entry);
-    *e = (graph_kernel_entry){.unit = {.origin = "default", .of_graph = true}, .def = def, .impl = node ? node->impl : NULL, .plain = plain,
-                              .hash = hash, .uses = 1, .node = node ? node->name : name};
+    *e = (graph_kernel_entry){.unit = {.origin = "default", .of_graph = true, .target = t},
+                              .def = def,
+                              .impl = node ? node->impl : NULL,
+                              .plain = plain,
+                              .hash = hash,
+                              .uses = 1,
+                              .node = node ? node->name : name};
     if (k->source || k->want_tasks)
         e->task = task_of(k, def, anchor_of(node));
     e->unit.tree = from_source(k, e);

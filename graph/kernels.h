@@ -1,4 +1,5 @@
-/* graph/kernels.h -- the set of kernels of one compilation: definitions scheduled, equal ones once.
+/* graph/kernels.h -- inside the room: the set of kernels of one compilation: definitions scheduled, equal
+ * ones once.
  *
  *     graph_kernels k = {.cx = cx, .target = t, .source = source};
  *     int a = graph_kernel(&k, def, node, "conv1+relu1");      // its index; the same for an equal definition
@@ -16,27 +17,32 @@
 typedef struct {
     comp_unit unit;
     const te_def *def;
-    const op_impl *impl;    /* of its anchor; may be NULL */
-    const space_task *task; /* NULL where neither a source nor tasks are wanted */
+    const op_impl *impl;     /* of its anchor; may be NULL */
+    const space_task *task;  /* NULL where neither a source nor tasks are wanted */
     const ir_program *plain; /* the definition's own tree, by which equal ones are found */
     uint64_t hash;
-    int uses;               /* how often it was asked for */
-    const char *trace;      /* of its default schedule; NULL: not wanted */
-    const char *node;       /* the first that asked, by the user's name */
-    const char *refused;    /* why the source's schedule does not fit, so that the default stands in; NULL: it does */
+    int uses;          /* how often it was asked for */
+    const char *trace; /* of its default schedule; NULL: not wanted */
+    const char *node;  /* the first that asked, by the user's name */
+    /* why the source's schedule does not fit, so that the default stands in; NULL: it does */
+    const char *refused;
 } graph_kernel_entry;
 
 typedef struct {
     tec_context *cx;
     const target *target;
     const space_source *source; /* may be NULL */
-    bool want_tasks; /* with the traces of the default schedules */
-    base_vec entries; /* graph_kernel_entry * */
+    bool placed;                /* nodes have devices: those on device 0 are for the host */
+    bool want_tasks;            /* with the traces of the default schedules */
+    base_vec entries;           /* graph_kernel_entry * */
     base_dict names;
 } graph_kernels;
 
 /* The kernel of a node, or of a definition of the compiler's own (node NULL). -1 with an error. */
 int graph_kernel(graph_kernels *k, const te_def *def, const graph_node *node, const char *name);
+/* The same for that target: the set's own, or that of the host beside it. */
+int graph_kernel_for(graph_kernels *k, const target *t, const te_def *def, const graph_node *node,
+                     const char *name);
 const graph_kernel_entry *graph_kernel_at(const graph_kernels *k, int i);
 comp_code *graph_compile_kernels(graph_kernels *k, const comp_options *o);
 

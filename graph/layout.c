@@ -1,14 +1,17 @@
 /* graph/layout.c -- keeps channels packed between the operators that gain from it.
  *
- *     conv(x, w, b)                  =>  unpack(conv_packed(pack(x), w, b))
- *     relu(unpack(x))                =>  unpack(relu(x))             element-wise: operands of one shape, all packed or scalars
- *     max_pool(unpack(x))            =>  unpack(max_pool(x))         average_pool, and reductions over spatial dimensions, too
- *     concat(unpack(x), unpack(y))   =>  unpack(concat(x, y))        of channels
- *     pack(unpack(x))                =>  x                           equal blocks
+ *     conv(x, w, b)                 =>  unpack(conv_packed(pack(x), w, b))
+ *     relu(unpack(x))               =>  unpack(relu(x))             element-wise: operands of one shape,
+ *                                         all packed or scalars
+ *     max_pool(unpack(x))           =>  unpack(max_pool(x))         average_pool,
+ *                                         and reductions over spatial dimensions, too
+ *     concat(unpack(x), unpack(y))  =>  unpack(concat(x, y))        of channels
+ *     pack(unpack(x))               =>  x                           equal blocks
  *
- * Values go through the body as they are, plain; the pass remembers which of them are `unpack` of what, and nodes that nobody needs any more
- * are left to graph_remove_dead. A block is one vector of the target. The input of a convolution with few channels, an image, stays plain;
- * other channels that are no multiple of the block keep a convolution as it is.
+ * Values go through the body as they are, plain; the pass remembers which of them are `unpack` of what, and
+ * nodes that nobody needs any more are left to graph_remove_dead. A block is one vector of the target. The
+ * input of a convolution with few channels, an image, stays plain; other channels that are no multiple of the
+ * block keep a convolution as it is.
  */
 #include "graph/pass.h"
 #include "graph/rewrite.h"
@@ -58,7 +61,10 @@ static int64_t block_of(const graph_value *packed)
 /* `node` is replaced by what `packed` is, unpacked. */
 static bool replace_by(graph_rewrite *rw, const graph_node *node, graph_value *packed)
 {
-    graph_value *plain = packed ? graph_emit(rw, node, "unpack_channels", base_format(rw->cx, "%s.unpack", node->name), &packed, 1, NULL, 0) : NULL;
+    graph_value *plain = packed
+                             ? graph_emit(rw, node, "unpack_channels",
+                                          base_format(rw->cx, "%s.unpack", node->name), &packed, 1, NULL, 0)
+                             : NULL;
 
     if (!plain)
         return false;
@@ -74,7 +80,8 @@ static graph_value *pack(graph_rewrite *rw, const graph_node *node, graph_value 
 
     if (known && block_of(known) == block)
         return known;
-    graph_value *packed = graph_emit(rw, node, "pack_channels", base_format(rw->cx, "%s.pack_channels", node->name), &x, 1, &attr, 1);
+    graph_value *packed = graph_emit(rw, node, "pack_channels",
+                                     base_format(rw->cx, "%s.pack_channels", node->name), &x, 1, &attr, 1);
     if (packed && !known)
         note_form(rw, x, packed);
     return packed;
@@ -107,8 +114,8 @@ static bool read_channels(const graph_rewrite *rw, const graph_node *node, chann
 
     c->groups = group ? group->i : 1;
     c->block = target_lanes(st->t, x->dtype);
-    if (!base_dtype_same(x->dtype, BASE_F32) || c->block < 2 || !ir_is_int(x->dim[1], &c->in) || !ir_is_int(w->dim[0], &c->out) ||
-        !ir_is_int(w->dim[1], &per_group) || c->out % c->block)
+    if (!base_dtype_same(x->dtype, BASE_F32) || c->block < 2 || !ir_is_int(x->dim[1], &c->in) ||
+        !ir_is_int(w->dim[0], &c->out) || !ir_is_int(w->dim[1], &per_group) || c->out % c->block)
         return false;
     if (c->groups == 1 && c->in <= IMAGE_CHANNELS)
         return true;
@@ -118,6 +125,8 @@ static bool read_channels(const graph_rewrite *rw, const graph_node *node, chann
     return c->groups == 1 || depthwise || (per_group % c->block == 0 && c->out / c->groups % c->block == 0);
 }
 
+/* Packs the input unless it is an image with its few channels; the weights are packed later, by the
+ * implementation. */
 static bool visit_conv(graph_rewrite *rw, const graph_node *node)
 {
     channels c;
@@ -132,7 +141,8 @@ static bool visit_conv(graph_rewrite *rw, const graph_node *node)
     if (!in[0])
         return false;
     op_attr *attr = with_attr(rw, node, op_attr_int("block", c.block));
-    return replace_by(rw, node, graph_emit(rw, node, "conv_packed", node->name, in, node->n_in, attr, node->n_attrs + 1));
+    return replace_by(
+        rw, node, graph_emit(rw, node, "conv_packed", node->name, in, node->n_in, attr, node->n_attrs + 1));
 }
 
 /* ---- what goes through ---- */
@@ -150,8 +160,10 @@ static graph_value **packed_operands(graph_rewrite *rw, const graph_node *node)
     return node->n_in > 0 ? in : NULL;
 }
 
-/* [c, 1, ...] or [1, c, 1, ...] beside operands of rank n, as [1, c, 1, ...] packed; NULL: it is none such. */
-static graph_value *pack_per_channel(graph_rewrite *rw, const graph_node *node, graph_value *v, const ir_expr *c, int n, int64_t block)
+/* [c, 1, ...] or [1, c, 1, ...] beside operands of rank n, as [1, c, 1, ...] packed; NULL: it is none
+ * such. */
+static graph_value *pack_per_channel(graph_rewrite *rw, const graph_node *node, graph_value *v,
+                                     const ir_expr *c, int n, int64_t block)
 {
     const ir_expr **dim = base_array(rw->cx, const ir_expr *, n);
     int missing = n - v->type.n;
@@ -165,11 +177,13 @@ static graph_value *pack_per_channel(graph_rewrite *rw, const graph_node *node, 
     }
     op_attr shape = op_attr_exprs(rw->cx, "shape", dim, n);
     if (missing)
-        v = graph_emit(rw, node, "reshape", base_format(rw->cx, "%s.per_channel", node->name), &v, 1, &shape, 1);
+        v = graph_emit(rw, node, "reshape", base_format(rw->cx, "%s.per_channel", node->name), &v, 1, &shape,
+                       1);
     return v ? pack(rw, node, v, block) : NULL;
 }
 
-/* An operand of an element-wise operator: as it is where it has one element, otherwise packed; NULL: it cannot be. */
+/* An operand of an element-wise operator: as it is where it has one element, otherwise packed; NULL: it
+ * cannot be. */
 static graph_value *packed_operand(graph_rewrite *rw, const graph_node *node, graph_value *v, int64_t block)
 {
     const op_type *out = &node->out[0]->type;
@@ -182,6 +196,8 @@ static graph_value *packed_operand(graph_rewrite *rw, const graph_node *node, gr
     return pack_per_channel(rw, node, v, out->dim[1], out->n, block);
 }
 
+/* With one packed operand, an element-wise operator works on packed values: other operands are packed too, if
+ * they can be. Otherwise the node stays, and reads its operands unpacked. */
 static bool visit_elementwise(graph_rewrite *rw, const graph_node *node)
 {
     graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
@@ -198,7 +214,9 @@ static bool visit_elementwise(graph_rewrite *rw, const graph_node *node)
         if (!in[k])
             return graph_keep(rw, node);
     }
-    return replace_by(rw, node, graph_emit(rw, node, node->op->name, node->name, in, node->n_in, node->attr, node->n_attrs));
+    return replace_by(
+        rw, node,
+        graph_emit(rw, node, node->op->name, node->name, in, node->n_in, node->attr, node->n_attrs));
 }
 
 static bool visit_pool(graph_rewrite *rw, const graph_node *node)
@@ -208,7 +226,8 @@ static bool visit_pool(graph_rewrite *rw, const graph_node *node)
     if (!in)
         return graph_keep(rw, node);
     op_attr *attr = with_attr(rw, node, op_attr_int("packed", 1));
-    return replace_by(rw, node, graph_emit(rw, node, node->op->name, node->name, in, 1, attr, node->n_attrs + 1));
+    return replace_by(rw, node,
+                      graph_emit(rw, node, node->op->name, node->name, in, 1, attr, node->n_attrs + 1));
 }
 
 /* Reductions over spatial dimensions that keep them as 1. */
@@ -220,7 +239,10 @@ static bool visit_reduction(graph_rewrite *rw, const graph_node *node)
 
     for (int i = 0; spatial && i < axes->n; i++)
         spatial = axes->ints[i] >= 2;
-    return spatial ? replace_by(rw, node, graph_emit(rw, node, node->op->name, node->name, in, 1, node->attr, node->n_attrs)) : graph_keep(rw, node);
+    return spatial ? replace_by(
+                         rw, node,
+                         graph_emit(rw, node, node->op->name, node->name, in, 1, node->attr, node->n_attrs))
+                   : graph_keep(rw, node);
 }
 
 static bool visit_concat(graph_rewrite *rw, const graph_node *node)
@@ -228,7 +250,10 @@ static bool visit_concat(graph_rewrite *rw, const graph_node *node)
     const op_attr *axis = graph_attribute(node, "axis");
     graph_value **in = axis && axis->i == 1 ? packed_operands(rw, node) : NULL;
 
-    return in ? replace_by(rw, node, graph_emit(rw, node, "concat", node->name, in, node->n_in, node->attr, node->n_attrs)) : graph_keep(rw, node);
+    return in ? replace_by(
+                    rw, node,
+                    graph_emit(rw, node, "concat", node->name, in, node->n_in, node->attr, node->n_attrs))
+              : graph_keep(rw, node);
 }
 
 /* ---- the pass ---- */
@@ -237,8 +262,12 @@ static const struct {
     const char *op;
     bool (*visit)(graph_rewrite *rw, const graph_node *node);
 } rows[] = {
-    {"conv", visit_conv},        {"max_pool", visit_pool},         {"average_pool", visit_pool},
-    {"concat", visit_concat},    {"reduce_mean", visit_reduction}, {"reduce_max", visit_reduction},
+    {"conv", visit_conv},
+    {"max_pool", visit_pool},
+    {"average_pool", visit_pool},
+    {"concat", visit_concat},
+    {"reduce_mean", visit_reduction},
+    {"reduce_max", visit_reduction},
     {"reduce_sum", visit_reduction},
 };
 

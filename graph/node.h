@@ -11,14 +11,22 @@
 
 const ir_facts *graph_facts(const graph_module *m); /* symbols are at least 0; the module's facts */
 graph_value *graph_value_new(tec_context *cx, const char *name, op_type type);
-graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in, int n_in, const op_type *out, int n_out);
-/* An operator node with types inferred, in no body yet. Its dimensions are simplified. */
-graph_node *graph_node_of(graph_module *m, const op_info *op, const char *name, graph_value *const *in, int n, const op_attr *attr, int n_attrs);
+graph_node *graph_node_new(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in,
+                           int n_in, const op_type *out, int n_out);
+/* The same with results of any type. */
+graph_node *graph_typed_node(tec_context *cx, graph_node_kind kind, const char *name, graph_value *const *in,
+                             int n_in, const struct graph_type *out, int n_out);
+/* An operator node with types inferred, not in the body yet where it will stand. Its dimensions are
+ * simplified; what its operator relies on becomes a fact of that body. */
+graph_node *graph_node_of(graph_module *m, graph_body *body, const op_info *op, const char *name,
+                          graph_value *const *in, int n, const op_attr *attr, int n_attrs);
 bool graph_same_type(const ir_facts *f, const op_type *a, const op_type *b);
-/* Whether the regions and operands of a call, `if`, loop or scan fit each other and the outputs; otherwise an error. */
-bool graph_check_control(const graph_module *m, const graph_node *node);
+/* Whether the regions and operands of a call, `if`, loop or scan fit each other and the outputs; otherwise an
+ * error. The node stands in `body`. */
+bool graph_check_control(const graph_module *m, const graph_body *body, const graph_node *node);
 const op_attr *graph_attribute(const graph_node *node, const char *name); /* NULL: it has none */
-const char *graph_operators_text(tec_context *cx, const graph_node *node); /* "conv+relu": of an operator or a group */
+/* "conv+relu": of an operator or a group */
+const char *graph_operators_text(tec_context *cx, const graph_node *node);
 void graph_call(const graph_module *m, const graph_node *node, const target *t, op_call *c);
 
 #endif

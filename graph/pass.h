@@ -2,7 +2,8 @@
  *
  *     m = graph_optimise(m, t);                 // all rows
  *
- * A pass gives a new module, the same where nothing changed, or NULL with an error. Each recurses into regions.
+ * A pass gives a new module, the same where nothing changed, or NULL with an error. Each recurses into
+ * regions.
  */
 #ifndef GRAPH_PASS_H
 #define GRAPH_PASS_H
@@ -19,21 +20,24 @@ typedef struct {
 extern const graph_pass graph_passes[];
 extern const int graph_n_passes;
 
-graph_pass_fn graph_simplify;          /* what is the identity goes; chains of reshapes and transposes become one */
-graph_pass_fn graph_fold_batch_norm;   /* into the convolution before it, otherwise one multiplication and one addition */
-graph_pass_fn graph_remove_dead;       /* nodes that no output needs */
-graph_pass_fn graph_share_common;      /* equal operators on equal operands are one */
-graph_pass_fn graph_layout;            /* channels stay packed between convolutions */
-graph_pass_fn graph_choose;            /* implementations; constant operands get packing nodes */
-graph_pass_fn graph_fold_constants;    /* what depends on constants alone is computed now */
-graph_pass_fn graph_fuse;              /* operators into groups, one kernel each */
+/* what is the identity goes; chains of reshapes and transposes become one */
+graph_pass_fn graph_simplify;
+/* into the convolution before it, otherwise one multiplication and one addition */
+graph_pass_fn graph_fold_batch_norm;
+graph_pass_fn graph_remove_dead;    /* nodes that no output needs */
+graph_pass_fn graph_share_common;   /* equal operators on equal operands are one */
+graph_pass_fn graph_layout;         /* channels stay packed between convolutions */
+graph_pass_fn graph_choose;         /* implementations; constant operands get packing nodes */
+graph_pass_fn graph_fold_constants; /* what depends on constants alone is computed now */
+graph_pass_fn graph_fuse;           /* operators into groups, one kernel each */
 
 graph_module *graph_optimise(graph_module *m, const target *t);
 /* The same; after each pass that changed the module `watch` gets the new one. NULL where it gives false. */
 typedef bool graph_watch_fn(void *user, const char *pass, const graph_module *m);
 graph_module *graph_optimise_watched(graph_module *m, const target *t, graph_watch_fn *watch, void *user);
 
-/* How often each value of a body is used, in it and in its regions; outputs count. value -> count as intptr_t. */
+/* How often each value of a body is used, in it and in its regions; outputs count. value -> count as
+ * intptr_t. */
 void graph_count_uses(tec_context *cx, const graph_body *body, base_map *uses);
 int graph_uses(const base_map *uses, const graph_value *v);
 

@@ -1,8 +1,12 @@
 /* graph/passes.c -- the table of passes, and what they share. */
 #include "graph/pass.h"
 
-/* Batch normalisation folds before constants do, so that its arithmetic on weights is computed with the rest; layouts and implementations are
- * chosen before that, so that packing is. Dead nodes are removed where passes leave them behind, and fusion comes last: it sees each value's true uses. */
+#include "graph/plan_program.h"
+#include "graph/scope.h"
+
+/* Batch normalisation folds before constants do, so that its arithmetic on weights is computed with the rest;
+ * layouts and implementations are chosen before that, so that packing is. Dead nodes are removed where passes
+ * leave them behind, and fusion comes last: it sees each value's true uses. */
 const graph_pass graph_passes[] = {
     {"simplify", graph_simplify, "drop identities, merge chains of reshapes and transposes"},
     {"share-common", graph_share_common, "compute equal expressions once"},
@@ -37,11 +41,14 @@ graph_module *graph_optimise(graph_module *m, const target *t)
 
 graph_module *graph_optimise_watched(graph_module *m, const target *t, graph_watch_fn *watch, void *user)
 {
+    if (m && !graph_is_program(m)) /* in a program, other functions may have symbols of the same names */
+        m = graph_hoist_entry(m);
     for (int i = 0; m && i < graph_n_passes; i++) {
         const graph_module *before = m;
 
         m = graph_passes[i].run(m, t);
-        if (m && (!holds(m, graph_passes[i].name) || (watch && m != before && !watch(user, graph_passes[i].name, m))))
+        if (m && (!holds(m, graph_passes[i].name) ||
+                  (watch && m != before && !watch(user, graph_passes[i].name, m))))
             return NULL;
     }
     return m;

@@ -1,7 +1,8 @@
 /* graph/plan.c -- memory planning: lifetimes from the order of steps, then offsets.
  *
- * Values of constant size go first, the largest before the smaller, each to the lowest offset where nothing that lives at the same time
- * is in its way. Values whose size depends on symbols share places of equal size, behind the constant part.
+ * Values of constant size go first, the largest before the smaller, each to the lowest offset where nothing
+ * that lives at the same time is in its way. Values whose size depends on symbols share places of equal size,
+ * behind the constant part.
  */
 #include "graph/plan.h"
 
@@ -64,14 +65,22 @@ static void add_constant(graph_plan *p, const graph_value *v)
     base_push(p->cx, &p->constants, v);
 }
 
-static void place_inputs(graph_plan *p, const graph_body *body)
+static bool place_inputs(graph_plan *p, const graph_body *body)
 {
     for (int i = 0; i < body->inputs.n; i++) {
-        graph_place *at = place_for(p, body->inputs.at[i]);
+        const graph_value *v = body->inputs.at[i];
+        graph_place *at = place_for(p, v);
 
+        if (v->compound) {
+            base_fail(p->cx, TEC_UNSUPPORTED, v->loc,
+                      "input %d ('%s') is no tensor: a static graph cannot take it", i,
+                      v->name ? v->name : "");
+            return false;
+        }
         at->storage = RT_IN_INPUT;
         at->index = i;
     }
+    return true;
 }
 
 static bool place_steps(graph_plan *p, const graph_body *body)
@@ -79,8 +88,9 @@ static bool place_steps(graph_plan *p, const graph_body *body)
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
 
-        if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP) {
-            base_fail(p->cx, TEC_UNSUPPORTED, node->loc, "'%s': control flow and calls cannot run in a static graph", node->name);
+        if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP && node->kind != GRAPH_DEVICE_COPY) {
+            base_fail(p->cx, TEC_UNSUPPORTED, node->loc,
+                      "'%s': control flow and calls cannot run in a static graph", node->name);
             return false;
         }
         for (int k = 0; k < node->n_in; k++)
@@ -154,7 +164,9 @@ static const ir_expr *size_of(const graph_module *m, const ir_facts *f, const gr
     return ir_simplify(f, size);
 }
 
-static void collect_blocks(const graph_module *m, graph_plan *p, base_vec *constant, base_vec *symbolic)
+/* Of one device. */
+static void collect_blocks(const graph_module *m, graph_plan *p, int device, base_vec *constant,
+                           base_vec *symbolic)
 {
     const ir_facts *f = graph_facts(m);
 
@@ -164,7 +176,7 @@ static void collect_blocks(const graph_module *m, graph_plan *p, base_vec *const
         for (int k = 0; k < node->n_out; k++) {
             graph_place *at = base_map_get(&p->places, node->out[k]);
 
-            if (at->storage != RT_IN_POOL)
+            if (at->storage != RT_IN_POOL || node->out[k]->device != device)
                 continue;
             block *b = base_new(p->cx, block);
             b->place = at;
@@ -280,18 +292,38 @@ static const ir_expr *place_symbolic_sizes(tec_context *cx, const base_vec *bloc
     return total;
 }
 
-bool graph_plan_memory(const graph_module *m, const graph_body *body, graph_plan *out)
+/* The pool of one device; its bytes. */
+static const ir_expr *plan_pool(const graph_module *m, graph_plan *p, int device)
 {
     base_vec constant = {0}, symbolic = {0};
 
+    collect_blocks(m, p, device, &constant, &symbolic);
+    return place_symbolic_sizes(m->cx, &symbolic, place_constant_sizes(m->cx, &constant));
+}
+
+static int count_devices(const graph_plan *p)
+{
+    int most = 0;
+
+    for (int i = 0; i < p->steps.n; i++) {
+        const graph_node *node = p->steps.at[i];
+
+        for (int k = 0; k < node->n_out; k++)
+            most = node->out[k]->device > most ? node->out[k]->device : most;
+    }
+    return most + 1;
+}
+
+bool graph_plan_memory(const graph_module *m, const graph_body *body, graph_plan *out)
+{
     *out = (graph_plan){.cx = m->cx};
-    place_inputs(out, body);
-    if (!place_steps(out, body))
+    if (!place_inputs(out, body) || !place_steps(out, body))
         return false;
     place_outputs(out, body);
     extend_lifetimes(out);
-    collect_blocks(m, out, &constant, &symbolic);
-    int64_t bytes = place_constant_sizes(m->cx, &constant);
-    out->pool = place_symbolic_sizes(m->cx, &symbolic, bytes);
+    out->n_devices = count_devices(out);
+    out->pool = base_array(m->cx, const ir_expr *, out->n_devices);
+    for (int device = 0; device < out->n_devices; device++)
+        out->pool[device] = plan_pool(m, out, device);
     return true;
 }

@@ -1,12 +1,12 @@
-/* graph/plan.h -- where each value of a running graph lies.
+/* graph/plan.h -- inside the room: where each value of a running graph lies.
  *
  *     graph_plan p;
  *     if (!graph_plan_memory(m, body, &p)) return NULL;
  *     const graph_place *at = graph_place_of(&p, v);
  *
- * graph/planned.c makes nodes of what is planned here. A value that renames another's elements lies where that one
- * does. Pool offsets are multiples of 64 bytes; values that live at the same time never overlap. Offsets and the total
- * may be expressions over symbols.
+ * graph/planned.c makes nodes of what is planned here. A value that renames another's elements lies where
+ * that one does. Pool offsets are multiples of 64 bytes; values that live at the same time never overlap.
+ * Offsets and the total may be expressions over symbols.
  */
 #ifndef GRAPH_PLAN_H
 #define GRAPH_PLAN_H
@@ -16,19 +16,20 @@
 
 typedef struct {
     rt_storage storage;
-    int index;             /* of the input, output or constant */
-    const ir_expr *offset; /* bytes, in the pool */
+    int index;               /* of the input, output or constant */
+    const ir_expr *offset;   /* bytes, in the pool of its device */
     const graph_value *root; /* the value that this one renames, or itself */
-    int first, last;       /* steps between which it must be kept */
+    int first, last;         /* steps between which it must be kept */
 } graph_place;
 
 typedef struct {
     tec_context *cx;
-    base_vec steps;      /* graph_node *: what runs, in order */
-    base_vec constants;  /* graph_value *: in order of index */
-    base_vec copies;     /* graph_copy *: after all steps, outputs that are no step's own result */
-    base_map places;     /* graph_value * -> graph_place * */
-    const ir_expr *pool; /* bytes */
+    base_vec steps;     /* graph_node *: what runs, in order */
+    base_vec constants; /* graph_value *: in order of index */
+    base_vec copies;    /* graph_copy *: after all steps, outputs that are no step's own result */
+    base_map places;    /* graph_value * -> graph_place * */
+    int n_devices;
+    const ir_expr **pool; /* [n_devices] bytes */
 } graph_plan;
 
 typedef struct {

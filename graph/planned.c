@@ -1,4 +1,5 @@
-/* graph/planned.c -- from operators and groups to the planned form: kernels by graph/kernels.c, places by graph/plan.c, nodes here.
+/* graph/planned.c -- from operators and groups to the planned form: kernels by graph/kernels.c, places by
+ * graph/plan.c, nodes here.
  *
  *     v2: f32[n] = op neg "a"(v1)        v4: f32[n] = alloc_tensor "a"(v3) @offset(exprs [0])
  *     v3: f32[n] = op exp "b"(v2)   =>   invoke "neg" "a"(v1, v4) @dims(exprs [n]) @operators("neg")
@@ -20,13 +21,14 @@ typedef struct {
     const graph_body *body;
     graph_body *out;
     graph_plan plan;
-    graph_value *pool;
+    graph_value **pool;   /* of each device */
     graph_value **output; /* the storage of each output */
     base_map tensors;     /* graph_value * of the operators -> graph_value * of the plan */
     base_vec *ends;       /* for each step the tensors that it reads as the last one */
 } planner;
 
-static graph_node *add_node(planner *p, graph_node_kind kind, const char *name, base_loc loc, graph_value *const *in, int n, const op_type *out)
+static graph_node *add_node(planner *p, graph_node_kind kind, const char *name, base_loc loc,
+                            graph_value *const *in, int n, const op_type *out)
 {
     base_set_where(p->cx, loc);
     graph_node *node = graph_node_new(p->cx, kind, name, in, n, out, out ? 1 : 0);
@@ -43,28 +45,34 @@ static void set_attrs(planner *p, graph_node *node, const op_attr *attr, int n)
 
 /* ---- storages and tensors ---- */
 
-static graph_value *add_storage(planner *p, const char *name, const ir_expr *bytes)
+static graph_value *add_storage(planner *p, const char *name, const ir_expr *bytes, int device)
 {
     const op_type type = {BASE_U8, 1, &bytes};
+    graph_value *v = add_node(p, GRAPH_ALLOC_STORAGE, name, (base_loc){0}, NULL, 0, &type)->out[0];
 
-    return add_node(p, GRAPH_ALLOC_STORAGE, name, (base_loc){0}, NULL, 0, &type)->out[0];
+    v->device = device;
+    return v;
 }
 
 static void add_storages(planner *p)
 {
-    p->pool = add_storage(p, "pool", p->plan.pool);
+    p->pool = base_array(p->cx, graph_value *, p->plan.n_devices);
+    for (int d = 0; d < p->plan.n_devices; d++)
+        p->pool[d] = add_storage(p, d ? base_format(p->cx, "pool.%d", d) : "pool", p->plan.pool[d], d);
     p->output = base_array(p->cx, graph_value *, p->body->outputs.n);
     for (int i = 0; i < p->body->outputs.n; i++) {
         const graph_value *v = p->body->outputs.at[i];
         op_attr which = op_attr_int("output", i);
 
-        p->output[i] = add_storage(p, p->body->output_names.at[i], ir_simplify(graph_facts(p->from), graph_type_bytes(p->cx, &v->type)));
+        p->output[i] = add_storage(p, p->body->output_names.at[i],
+                                   ir_simplify(graph_facts(p->from), graph_type_bytes(p->cx, &v->type)), 0);
         set_attrs(p, p->output[i]->node, &which, 1);
     }
 }
 
 /* offset NULL: a view of the whole operand. */
-static graph_value *add_tensor(planner *p, const char *name, base_loc loc, graph_value *of, const ir_expr *offset, const op_type *type)
+static graph_value *add_tensor(planner *p, const char *name, base_loc loc, graph_value *of,
+                               const ir_expr *offset, const op_type *type)
 {
     graph_node *node = add_node(p, GRAPH_ALLOC_TENSOR, name, loc, &of, 1, type);
 
@@ -109,8 +117,9 @@ static graph_value *add_result(planner *p, const graph_node *node, int k)
 {
     const graph_place *at = graph_place_of(&p->plan, node->out[k]);
     bool pooled = at->storage == RT_IN_POOL;
-    graph_value *v = add_tensor(p, node->name, node->loc, pooled ? p->pool : p->output[at->index], pooled ? at->offset : ir_int(p->cx, 0),
-                                &node->out[k]->type);
+    graph_value *v =
+        add_tensor(p, node->name, node->loc, pooled ? p->pool[node->out[k]->device] : p->output[at->index],
+                   pooled ? at->offset : ir_int(p->cx, 0), &node->out[k]->type);
 
     v->name = node->out[k]->name;
     base_map_put(p->cx, &p->tensors, node->out[k], v);
@@ -136,8 +145,18 @@ static void invoke(planner *p, const graph_node *node, const te_def *d, int kern
 
 static bool plan_step(planner *p, const graph_node *node)
 {
-    te_def *d = graph_definition(p->from, node, p->kernels->target);
-    int kernel = d ? graph_kernel(p->kernels, d, node, graph_operators_text(p->cx, node)) : -1;
+    if (node->kind == GRAPH_DEVICE_COPY) {
+        graph_value *from = tensor_of(p, node->in[0]);
+
+        add_node(p, GRAPH_DEVICE_COPY, node->name, node->loc,
+                 (graph_value *const[]){from, add_result(p, node, 0)}, 2, NULL);
+        return true;
+    }
+    const target *t = p->kernels->target;
+    te_def *d = graph_definition(p->from, node, t);
+    if (p->kernels->placed && node->out[0]->device == 0)
+        t = target_host(p->cx, t);
+    int kernel = d ? graph_kernel_for(p->kernels, t, d, node, graph_operators_text(p->cx, node)) : -1;
     base_vec reads = {0};
 
     if (kernel < 0) {
@@ -172,8 +191,9 @@ static bool plan_nodes(planner *p)
                 return false;
             kill_tensors(p, &p->ends[step++]);
         } else /* only renames its operand's elements */
-            base_map_put(p->cx, &p->tensors, node->out[0],
-                         add_tensor(p, node->name, node->loc, tensor_of(p, node->in[0]), NULL, &node->out[0]->type));
+            base_map_put(
+                p->cx, &p->tensors, node->out[0],
+                add_tensor(p, node->name, node->loc, tensor_of(p, node->in[0]), NULL, &node->out[0]->type));
     }
     return true;
 }
@@ -188,10 +208,11 @@ static void plan_outputs(planner *p)
     for (int i = 0; i < p->plan.copies.n; i++) {
         const graph_copy *copy = p->plan.copies.at[i];
         graph_value *from = tensor_of(p, (graph_value *)copy->from);
-        graph_value *to = add_tensor(p, p->body->output_names.at[copy->output], copy->from->loc, p->output[copy->output], ir_int(p->cx, 0),
-                                     &copy->from->type);
+        graph_value *to = add_tensor(p, p->body->output_names.at[copy->output], copy->from->loc,
+                                     p->output[copy->output], ir_int(p->cx, 0), &copy->from->type);
 
-        add_node(p, GRAPH_DEVICE_COPY, copy->from->name, copy->from->loc, (graph_value *const[]){from, to}, 2, NULL);
+        add_node(p, GRAPH_DEVICE_COPY, copy->from->name, copy->from->loc, (graph_value *const[]){from, to}, 2,
+                 NULL);
         result[copy->output] = to;
     }
     for (int i = 0; i < p->body->outputs.n; i++) {
@@ -203,7 +224,8 @@ static void plan_outputs(planner *p)
 graph_module *graph_planned(const graph_module *m, graph_kernels *k)
 {
     const graph_function *main = m->functions.at[0];
-    planner p = {.cx = m->cx, .from = m, .to = base_copy(m->cx, m, sizeof *m), .kernels = k, .body = main->body};
+    planner p = {
+        .cx = m->cx, .from = m, .to = base_copy(m->cx, m, sizeof *m), .kernels = k, .body = main->body};
 
     if (!graph_plan_memory(m, p.body, &p.plan))
         return NULL;

@@ -1,4 +1,5 @@
-/* graph/planned.h -- the planned form: a function whose memory is allocated and whose kernels are chosen, as graph nodes.
+/* graph/planned.h -- inside the room: the planned form: a function whose memory is allocated and whose
+ * kernels are chosen, as graph nodes.
  *
  *     function "main" {
  *       input v1 "x": f32[n, 64]
@@ -11,9 +12,10 @@
  *       output "y" v5
  *     }
  *
- * Storages come first: one pool for each device, then one for each output. A tensor lies in a storage from its alloc_tensor to its kill; bytes
- * of a storage may hold another tensor afterwards. alloc_tensor of a tensor, an input or a constant is a view: the same elements, another shape.
- * Whatever a module file says of a running graph is read from these nodes (graph/describe.h).
+ * Storages come first: one pool for each device, then one for each output. A tensor lies in a storage from
+ * its alloc_tensor to its kill; bytes of a storage may hold another tensor afterwards. alloc_tensor of a
+ * tensor, an input or a constant is a view: the same elements, another shape. Whatever a module file says of
+ * a running graph is read from these nodes (graph/describe.h).
  * Lifetime: the context's. Errors: in the context, naming the node.
  */
 #ifndef GRAPH_PLANNED_H
@@ -21,15 +23,18 @@
 
 #include "graph/kernels.h"
 
-/* The planned form of the module's first function, its kernels added to `k`; symbols, facts and constants are those of m. NULL: control flow
- * and calls, which a static graph cannot run, or a kernel that cannot be made. */
+/* The planned form of the module's first function, whose nodes have a device (graph/place.h), its kernels
+ * added to `k`; symbols, facts and constants are
+ * those of m. NULL: control flow and calls, which a static graph cannot run, or a kernel that cannot be
+ * made. */
 graph_module *graph_planned(const graph_module *m, graph_kernels *k);
 
 /* Whether nodes of the planned form are in the body. */
 bool graph_is_planned(const graph_body *body);
 
-/* Whether each planned node may stand where it stands: tensors lie inside of their storage and apart from each other, are written before they
- * are read, belong to one device, and are not used after their kill; kernels get what their prototype asks for. */
+/* Whether each planned node may stand where it stands: tensors lie inside of their storage and apart from
+ * each other, are written before they are read, belong to one device, and are not used after their kill;
+ * kernels get what their prototype asks for. */
 bool graph_verify_planned(const graph_module *m, const graph_function *f);
 
 #endif

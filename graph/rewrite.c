@@ -17,6 +17,7 @@ void graph_replace(graph_rewrite *rw, const graph_value *old, graph_value *by)
 
 static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old);
 
+/* The node with new operands, at the end of the new body; its regions are rewritten as well. */
 graph_node *graph_copy_node(graph_rewrite *rw, const graph_node *node, graph_value *const *in)
 {
     tec_context *cx = rw->cx;
@@ -47,27 +48,38 @@ bool graph_keep(graph_rewrite *rw, const graph_node *node)
     return true;
 }
 
-graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name, graph_value *const *in, int n,
-                        const op_attr *attr, int n_attrs)
+graph_value *graph_emit(graph_rewrite *rw, const graph_node *at, const char *op, const char *name,
+                        graph_value *const *in, int n, const op_attr *attr, int n_attrs)
 {
     const op_info *info = op_find(op);
 
     if (!info)
         return BASE_BUG(rw->cx, "there is no operator '%s'", op);
     base_set_where(rw->cx, at->loc);
-    graph_node *node = graph_node_of(rw->to, info, name, in, n, attr, n_attrs);
+    graph_node *node = graph_node_of(rw->to, rw->body, info, name, in, n, attr, n_attrs);
     if (!node)
         return NULL;
     base_push(rw->cx, &rw->body->nodes, node);
     return node->out[0];
 }
 
+/* The same items; what is pushed to one of the two is not in the other. */
+static base_vec same_items(const base_vec *v)
+{
+    return (base_vec){v->at, v->n, v->n};
+}
+
+/* Runs the pass over the nodes of a body in order. Inputs keep their values, so that readers need no change.
+ */
 static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old)
 {
     graph_body *body = base_new(rw->cx, graph_body), *outer = rw->body;
     const graph_body *outer_old = rw->old;
 
     body->outer = outer;
+    body->entry = old->entry;
+    body->symbols = same_items(&old->symbols);
+    body->facts = same_items(&old->facts);
     body->output_names = old->output_names;
     rw->body = body;
     rw->old = old;
@@ -75,7 +87,8 @@ static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old)
         base_push(rw->cx, &body->inputs, old->inputs.at[i]);
     for (int i = 0; i < old->nodes.n && !base_failed(rw->cx); i++)
         if (!rw->node(rw, old->nodes.at[i]) && !base_failed(rw->cx))
-            BASE_BUG(rw->cx, "a pass failed without a reason at '%s'", ((graph_node *)old->nodes.at[i])->name);
+            BASE_BUG(rw->cx, "a pass failed without a reason at '%s'",
+                     ((graph_node *)old->nodes.at[i])->name);
     for (int i = 0; i < old->outputs.n; i++)
         base_push(rw->cx, &body->outputs, graph_new_value(rw, old->outputs.at[i]));
     rw->body = outer;
@@ -83,12 +96,14 @@ static graph_body *rewrite_body(graph_rewrite *rw, const graph_body *old)
     return body;
 }
 
+/* The same module where the pass changed nothing; otherwise a copy that shares what stayed. */
 graph_module *graph_rewrite_module(graph_module *m, bool (*node)(graph_rewrite *rw, const graph_node *node),
                                    void (*prepare)(graph_rewrite *rw, const graph_body *old), void *user)
 {
     if (!m)
         return NULL;
-    graph_rewrite rw = {.cx = m->cx, .from = m, .to = base_copy(m->cx, m, sizeof *m), .node = node, .user = user};
+    graph_rewrite rw = {
+        .cx = m->cx, .from = m, .to = base_copy(m->cx, m, sizeof *m), .node = node, .user = user};
 
     rw.to->functions = (base_vec){0};
     for (int i = 0; i < m->functions.n; i++) {

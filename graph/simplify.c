@@ -1,4 +1,5 @@
-/* graph/simplify.c -- drops operators that do nothing, and merges chains of operators that only move elements.
+/* graph/simplify.c -- drops operators that do nothing, and merges chains of operators that only move
+ * elements.
  *
  *     identity(x)                  =>  x
  *     cast(x, its own dtype)       =>  x
@@ -50,9 +51,11 @@ static bool merge_reshape(graph_rewrite *rw, const graph_node *node, graph_value
     return y != NULL;
 }
 
+/* Two transposes in a row become one; a transpose in the given order becomes its operand. */
 static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_value *x)
 {
-    const op_attr *outer = graph_attribute(node, "perm"), *inner = is(x->node, "transpose") ? graph_attribute(x->node, "perm") : NULL;
+    const op_attr *outer = graph_attribute(node, "perm"),
+                  *inner = is(x->node, "transpose") ? graph_attribute(x->node, "perm") : NULL;
 
     if (!outer || (!inner && !is_identity_order(outer->ints, outer->n)))
         return graph_keep(rw, node);
@@ -61,18 +64,22 @@ static bool merge_transpose(graph_rewrite *rw, const graph_node *node, graph_val
         order[i] = inner ? inner->ints[outer->ints[i]] : outer->ints[i];
     graph_value *from = inner ? x->node->in[0] : x;
     op_attr perm = op_attr_ints(rw->cx, "perm", order, outer->n);
-    graph_value *y = is_identity_order(order, outer->n) ? from : graph_emit(rw, node, "transpose", node->name, &from, 1, &perm, 1);
+    graph_value *y = is_identity_order(order, outer->n)
+                         ? from
+                         : graph_emit(rw, node, "transpose", node->name, &from, 1, &perm, 1);
 
     if (y)
         graph_replace(rw, node->out[0], y);
     return y != NULL;
 }
 
+/* Works on operands that were simplified before, so a chain shrinks in one pass. */
 static bool visit(graph_rewrite *rw, const graph_node *node)
 {
     graph_value *x = node->n_in ? graph_new_value(rw, node->in[0]) : NULL;
 
-    if (is(node, "identity") || (is(node, "cast") && base_dtype_same(x->type.dtype, node->out[0]->type.dtype))) {
+    if (is(node, "identity") ||
+        (is(node, "cast") && base_dtype_same(x->type.dtype, node->out[0]->type.dtype))) {
         graph_replace(rw, node->out[0], x);
         return true;
     }

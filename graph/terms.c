@@ -1,9 +1,11 @@
-/* graph/terms.c -- how large the expression of a kernel grows when the operators in front are written into it.
+/* graph/terms.c -- how large the expression of a kernel grows when the operators in front are written into
+ * it.
  *
- * An operator that reads an element twice doubles what stands behind it: after v = v + v, sixteen times, one element of the result is an
- * expression of 65,536 reads. So whoever joins operators counts terms:
+ * An operator that reads an element twice doubles what stands behind it: after v = v + v, sixteen times, one
+ * element of the result is an expression of 65,536 reads. So whoever joins operators counts terms:
  *
- *     terms(node) = its own + for each operand: how often it is read * (terms of the node that makes it, where that is joined, otherwise 1)
+ *     terms(node) = its own + for each operand: how often it is read * (terms of the node that makes it,
+ *         where that is joined, otherwise 1)
  */
 #include "graph/terms.h"
 
@@ -31,6 +33,7 @@ static bool count_one(ir_walk *w, const ir_expr *e)
     return true;
 }
 
+/* How large the operator's own expression is; reads[k]: how often it reads an element of operand k. */
 int graph_own_terms(const graph_module *m, const graph_node *node, int *reads)
 {
     enum { OTHER = 8 }; /* of operators that are no scalar functions: indices, conditions, a reduction */

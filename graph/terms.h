@@ -1,8 +1,10 @@
-/* graph/terms.h -- how large the expression of a kernel grows when the operators in front are written into it.
+/* graph/terms.h -- inside the room: how large the expression of a kernel grows when the operators in front
+ * are written into it.
  *
  *     int reads[n], own = graph_own_terms(m, node, reads);      // of v + v: 2 reads of v, each
  *     int64_t terms = own;
- *     for (int k = 0; k < n; k++) terms = graph_add_terms(terms, reads[k], joined(k) ? terms_of(node->in[k]) : 1);
+ *     for (int k = 0; k < n; k++) terms = graph_add_terms(terms, reads[k],
+ *         joined(k) ? terms_of(node->in[k]) : 1);
  *     if (terms <= GRAPH_MOST_TERMS) join ...
  */
 #ifndef GRAPH_TERMS_H

@@ -1,10 +1,13 @@
-/* graph/text.c -- graph modules as text. Values get their numbers in the order in which the text makes them. */
+/* graph/text.c -- graph modules as text. Values get their numbers in the order in which the text makes
+ * them.
+ */
 #include "graph/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/constant.h"
+#include "graph/type.h"
 #include "ir/text.h"
 
 typedef struct {
@@ -42,7 +45,8 @@ static void put_operand(printer *p, const graph_value *v)
     else if (id)
         base_addf(p->cx, &p->out, "v%d", (int)id - 1);
     else
-        base_addf(p->cx, &p->out, "unknown"); /* a broken graph: the text is for the one who looks for the reason */
+        /* a broken graph: the text is for the one who looks for the reason */
+        base_addf(p->cx, &p->out, "unknown");
 }
 
 /* v3 "name": f32[n, 2] device 1 */
@@ -52,8 +56,8 @@ static void put_new_value(printer *p, const graph_value *v)
     put_operand(p, v);
     if (v->name)
         base_addf(p->cx, &p->out, " %s", quoted(p, v->name));
-    base_add(p->cx, &p->out, ": ");
-    put_type(p, &v->type);
+    graph_type t = graph_type_of(v);
+    base_addf(p->cx, &p->out, ": %s", graph_type_text(p->cx, &t));
     if (v->device)
         base_addf(p->cx, &p->out, " device %d", v->device);
 }
@@ -68,6 +72,7 @@ static void put_operands(printer *p, graph_value *const *v, int n)
     base_add(p->cx, &p->out, ")");
 }
 
+/* Large constants are written as a hash of their data, unless the full text is asked for. */
 static void put_constant(printer *p, const graph_value *v)
 {
     int64_t n = graph_constant_count(v->constant);
@@ -76,7 +81,8 @@ static void put_constant(printer *p, const graph_value *v)
     base_add(p->cx, &p->out, "constant ");
     put_new_value(p, v);
     if (n > GRAPH_TEXT_SMALL && !(p->flags & GRAPH_TEXT_FULL)) {
-        base_addf(p->cx, &p->out, " = hash \"%016llx\"\n", (unsigned long long)graph_constant_hash(v->constant));
+        base_addf(p->cx, &p->out, " = hash \"%016llx\"\n",
+                  (unsigned long long)graph_constant_hash(v->constant));
         return;
     }
     base_add(p->cx, &p->out, " = [");
@@ -87,15 +93,21 @@ static void put_constant(printer *p, const graph_value *v)
 
 /* ---- nodes ---- */
 
+/* Lists of floats and of expressions name their kind, since [1, 2] alone is a list of integers. */
 static void put_list(printer *p, const op_attr *a)
 {
-    base_add(p->cx, &p->out, a->kind == OP_ATTR_INTS ? "[" : a->kind == OP_ATTR_FLOATS ? "floats [" : "exprs [");
+    base_add(p->cx, &p->out,
+             a->kind == OP_ATTR_INTS     ? "["
+             : a->kind == OP_ATTR_FLOATS ? "floats ["
+                                         : "exprs [");
     for (int i = 0; i < a->n; i++) {
         base_add(p->cx, &p->out, i ? ", " : "");
         if (a->kind == OP_ATTR_INTS)
             base_addf(p->cx, &p->out, "%lld", (long long)a->ints[i]);
         else
-            base_add(p->cx, &p->out, ir_expr_text(p->cx, a->kind == OP_ATTR_FLOATS ? ir_imm(p->cx, BASE_F64, a->floats[i]) : a->exprs[i]));
+            base_add(p->cx, &p->out,
+                     ir_expr_text(p->cx, a->kind == OP_ATTR_FLOATS ? ir_imm(p->cx, BASE_F64, a->floats[i])
+                                                                   : a->exprs[i]));
     }
     base_add(p->cx, &p->out, "]");
 }
@@ -144,6 +156,13 @@ static void put_kind(printer *p, const graph_node *node)
     case GRAPH_LOOP: base_add(p->cx, &p->out, "loop "); return;
     case GRAPH_SCAN: base_add(p->cx, &p->out, "scan "); return;
     case GRAPH_GROUP: base_add(p->cx, &p->out, "group "); return;
+    case GRAPH_MAKE_TUPLE: base_add(p->cx, &p->out, "tuple "); return;
+    case GRAPH_FIELD: base_add(p->cx, &p->out, "field "); return;
+    case GRAPH_CONSTRUCT: base_addf(p->cx, &p->out, "construct %s ", quoted(p, node->callee)); return;
+    case GRAPH_MATCH: base_add(p->cx, &p->out, "match "); return;
+    case GRAPH_CLOSURE: base_addf(p->cx, &p->out, "closure %s ", quoted(p, node->callee)); return;
+    case GRAPH_APPLY: base_add(p->cx, &p->out, "apply "); return;
+    case GRAPH_CHECK: base_add(p->cx, &p->out, "check "); return;
     case GRAPH_ALLOC_STORAGE: base_add(p->cx, &p->out, "alloc_storage "); return;
     case GRAPH_ALLOC_TENSOR: base_add(p->cx, &p->out, "alloc_tensor "); return;
     case GRAPH_INVOKE: base_addf(p->cx, &p->out, "invoke %s ", quoted(p, node->callee)); return;
@@ -166,8 +185,24 @@ static void put_plain(printer *p, const graph_node *plain)
     base_add(p->cx, &p->out, ")");
 }
 
+static void put_scope(printer *p, const base_vec *symbols, const base_vec *facts)
+{
+    for (int i = 0; i < symbols->n; i++) {
+        if (i == 0)
+            put_indent(p);
+        base_addf(p->cx, &p->out, "%s%s%s", i ? ", " : "symbols ",
+                  ((const ir_expr *)symbols->at[i])->var.name, i + 1 < symbols->n ? "" : "\n");
+    }
+    for (int i = 0; i < facts->n; i++) {
+        put_indent(p);
+        base_addf(p->cx, &p->out, "fact %s\n", ir_expr_text(p->cx, facts->at[i]));
+    }
+}
+
 static void put_lines(printer *p, const graph_body *body);
 
+/* The right side is written first: numbers are given to values in the order of use, operands before results.
+ */
 static void put_node(printer *p, const graph_node *node)
 {
     const graph_node *with_attrs = node->kind == GRAPH_PACK ? node->plain : node;
@@ -187,6 +222,7 @@ static void put_node(printer *p, const graph_node *node)
     for (int k = 0; k < node->n_bodies; k++) {
         base_add(p->cx, &p->out, " {\n");
         p->indent++;
+        put_scope(p, &node->body[k]->symbols, &node->body[k]->facts);
         put_lines(p, node->body[k]);
         p->indent--;
         put_indent(p);
@@ -201,6 +237,7 @@ static void put_node(printer *p, const graph_node *node)
     base_addf(p->cx, &p->out, "%s%s\n", node->n_out ? " = " : "", base_text_str(p->cx, &what));
 }
 
+/* Inputs, nodes and outputs; only functions name their outputs. */
 static void put_lines(printer *p, const graph_body *body)
 {
     for (int i = 0; i < body->inputs.n; i++) {
@@ -227,6 +264,7 @@ static void put_function(printer *p, const graph_function *f)
 
     base_addf(p->cx, &p->out, "  function %s {\n", quoted(p, f->name));
     p->indent = 2;
+    put_scope(p, &f->body->symbols, &f->body->facts);
     graph_collect_constants(p->cx, f->body, &constants);
     for (int i = 0; i < constants.n; i++)
         if (!base_map_has(&p->ids, constants.at[i]))
@@ -258,6 +296,26 @@ static void put_kernel(printer *p, const graph_kernel_type *k)
     base_add(p->cx, &p->out, "\n");
 }
 
+/* data "Tree" {
+ *   case "Leaf" over k (f32[k])
+ * } */
+static void put_data(printer *p, const graph_data *d)
+{
+    base_addf(p->cx, &p->out, "  data %s {\n", quoted(p, d->name));
+    for (int i = 0; i < d->cases.n; i++) {
+        const graph_case *c = d->cases.at[i];
+        graph_type fields = graph_tuple_type(p->cx, c->field, c->n);
+
+        base_addf(p->cx, &p->out, "    case %s", quoted(p, c->name));
+        for (int k = 0; k < c->symbols.n; k++)
+            base_addf(p->cx, &p->out, "%s%s", k ? ", " : " over ",
+                      ((const ir_expr *)c->symbols.at[k])->var.name);
+        base_addf(p->cx, &p->out, " %s\n", graph_type_text(p->cx, &fields));
+    }
+    base_add(p->cx, &p->out, "  }\n");
+}
+
+/* The module as graph/parse.c reads it. */
 const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags)
 {
     printer p = {.cx = cx, .flags = flags};
@@ -265,10 +323,10 @@ const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags)
     if (!m)
         return NULL;
     base_addf(cx, &p.out, "graph %s {\n", quoted(&p, m->name));
-    for (int i = 0; i < m->symbols.n; i++)
-        base_addf(cx, &p.out, "%s%s%s", i ? ", " : "  symbols ", ((const ir_expr *)m->symbols.at[i])->var.name, i + 1 < m->symbols.n ? "" : "\n");
-    for (int i = 0; i < m->facts.n; i++)
-        base_addf(cx, &p.out, "  fact %s\n", ir_expr_text(cx, m->facts.at[i]));
+    p.indent = 1;
+    put_scope(&p, &m->symbols, &m->facts);
+    for (int i = 0; i < m->data.n; i++)
+        put_data(&p, m->data.at[i]);
     for (int i = 0; i < m->kernels.n; i++)
         put_kernel(&p, m->kernels.at[i]);
     for (int i = 0; i < m->functions.n; i++)

@@ -13,7 +13,8 @@
  *     puts(graph_text(cx, m, 0));
  *     graph_module *same = graph_parse(cx, "net.graph", text, m);
  *
- * Values are numbered; their own names follow as strings. Locations are not kept: what is parsed stands where its text does.
+ * Values are numbered; their own names follow as strings. Locations are not kept: what is parsed stands where
+ * its text does.
  */
 #ifndef GRAPH_TEXT_H
 #define GRAPH_TEXT_H
@@ -29,7 +30,8 @@ const char *graph_text(tec_context *cx, const graph_module *m, unsigned flags);
 /* " @group(1) @strides([2, 2])": by name. */
 const char *graph_attributes_text(tec_context *cx, const op_attr *attr, int n);
 
-/* NULL with an error. Constants written as a hash are looked up among those of `constants` (may be NULL). The result is verified. */
+/* NULL with an error. Constants written as a hash are looked up among those of `constants` (may be NULL). The
+ * result is verified. */
 graph_module *graph_parse(tec_context *cx, const char *file, const char *text, const graph_module *constants);
 
 #endif

@@ -1,13 +1,14 @@
 /* graph/verify_planned.c -- what holds of the planned form, node by node in the order in which they run.
  *
- * The state is a record for each value: the storage that its bytes lie in, where they begin, whether something was written there, whether the
- * tensor still lives. Two tensors of one storage that live at the same time must lie apart:
+ * The state is a record for each value: the storage that its bytes lie in, where they begin, whether
+ * something was written there, whether the tensor still lives. Two tensors of one storage that live at the
+ * same time must lie apart:
  *
  *     v4: f32[16] = alloc_tensor "a"(v2) @offset(exprs [0])       bytes 0 to 63
  *     v5: f32[16] = alloc_tensor "b"(v2) @offset(exprs [32])      refused: bytes 32 to 95, while 'a' lives
  *
- * Bytes that depend on symbols are compared by the prover. What it cannot prove is tried at three sizes of all symbols; the executor, which
- * knows the real sizes, holds every tensor against its storage once more.
+ * Bytes that depend on symbols are compared by the prover. What it cannot prove is tried at three sizes of
+ * all symbols; the executor, which knows the real sizes, holds every tensor against its storage once more.
  */
 #include "graph/node.h"
 #include "graph/plan.h"
@@ -21,9 +22,9 @@ enum { ALIGN = 64 };
 /* What is known of a value. A view has the root of what it views. */
 typedef struct value_state {
     const graph_value *value;
-    struct value_state *root;       /* itself, unless it is a view */
-    const graph_node *storage;      /* its alloc_storage; NULL: an input or a constant */
-    const ir_expr *begin, *bytes;   /* in the storage */
+    struct value_state *root;     /* itself, unless it is a view */
+    const graph_node *storage;    /* its alloc_storage; NULL: an input or a constant */
+    const ir_expr *begin, *bytes; /* in the storage */
     bool is_storage, written, dead;
 } value_state;
 
@@ -41,8 +42,8 @@ static bool broken(const checker *c, const char *what)
 {
     const graph_node *node = c->node;
 
-    base_fail(c->cx, TEC_INTERNAL, node ? node->loc : (base_loc){0}, "graph '%s', function '%s'%s%s%s: %s", c->m->name, c->f->name,
-              node ? ", node '" : "", node ? node->name : "", node ? "'" : "", what);
+    base_fail(c->cx, TEC_INTERNAL, node ? node->loc : (base_loc){0}, "graph '%s', function '%s'%s%s%s: %s",
+              c->m->name, c->f->name, node ? ", node '" : "", node ? node->name : "", node ? "'" : "", what);
     return false;
 }
 
@@ -63,6 +64,9 @@ static int decide_at(const checker *c, const ir_expr *condition, int64_t size)
     return ir_is_int(ir_simplify(c->facts, condition), &holds) ? holds != 0 : -1;
 }
 
+/* Whether the condition holds for all sizes. Where the prover gives up, three sizes are tried that obey the
+ * facts. The runtime repeats the comparison with real sizes, so a mistake here is caught and not a
+ * corruption. */
 static bool holds(const checker *c, const ir_expr *condition)
 {
     static const int64_t sizes[] = {1, 3, 64};
@@ -82,7 +86,8 @@ static bool holds(const checker *c, const ir_expr *condition)
 
 static bool lie_apart(const checker *c, const value_state *a, const value_state *b)
 {
-    return holds(c, ir_le(c->cx, ir_add(c->cx, a->begin, a->bytes), b->begin)) || holds(c, ir_le(c->cx, ir_add(c->cx, b->begin, b->bytes), a->begin));
+    return holds(c, ir_le(c->cx, ir_add(c->cx, a->begin, a->bytes), b->begin)) ||
+           holds(c, ir_le(c->cx, ir_add(c->cx, b->begin, b->bytes), a->begin));
 }
 
 /* ---- values ---- */
@@ -129,7 +134,9 @@ static bool can_be_read(checker *c, const graph_value *v)
 {
     const value_state *s = live_tensor(c, v);
 
-    return s && (s->root->written || broken(c, base_format(c->cx, "'%s' is read before anything was written to it", name_of(c, v))));
+    return s &&
+           (s->root->written ||
+            broken(c, base_format(c->cx, "'%s' is read before anything was written to it", name_of(c, v))));
 }
 
 /* Marks the tensor as written. */
@@ -140,14 +147,15 @@ static bool can_be_written(checker *c, const graph_value *v)
     if (!s)
         return false;
     if (!s->root->storage)
-        return broken(c, base_format(c->cx, "'%s' is an input or a constant and cannot be written", name_of(c, v)));
+        return broken(
+            c, base_format(c->cx, "'%s' is an input or a constant and cannot be written", name_of(c, v)));
     s->root->written = true;
     return true;
 }
 
 static bool check_device(const checker *c, const graph_value *v)
 {
-    return v->device == 0 || broken(c, base_format(c->cx, "'%s' is on device %d, the module has one device", name_of(c, v), v->device));
+    return v->device >= 0 || broken(c, base_format(c->cx, "'%s' is on device %d", name_of(c, v), v->device));
 }
 
 /* ---- nodes ---- */
@@ -156,7 +164,8 @@ static bool check_counts(checker *c, int n_in, int n_out)
 {
     if (c->node->n_in == n_in && c->node->n_out == n_out)
         return true;
-    return broken(c, base_format(c->cx, "expected %d operands and %d results, found %d and %d", n_in, n_out, c->node->n_in, c->node->n_out));
+    return broken(c, base_format(c->cx, "expected %d operands and %d results, found %d and %d", n_in, n_out,
+                                 c->node->n_in, c->node->n_out));
 }
 
 /* The value of an attribute that is one extent; NULL: the node has none. */
@@ -167,6 +176,7 @@ static const ir_expr *extent_attribute(const graph_node *node, const char *name)
     return a && a->kind == OP_ATTR_EXPRS && a->n == 1 ? a->exprs[0] : NULL;
 }
 
+/* A storage is bytes on a device; one with @output is memory that the caller hands in. */
 static bool check_storage(checker *c)
 {
     const graph_node *node = c->node;
@@ -193,32 +203,39 @@ static bool check_view(checker *c, value_state *of)
     if (extent_attribute(c->node, "offset"))
         return broken(c, "a view of a tensor has no offset");
     if (!holds(c, ir_eq(c->cx, graph_type_bytes(c->cx, &v->type), graph_type_bytes(c->cx, &of->value->type))))
-        return broken(c, base_format(c->cx, "%s has another size than %s, which it views", op_type_text(c->cx, &v->type),
-                                     op_type_text(c->cx, &of->value->type)));
+        return broken(c, base_format(c->cx, "%s has another size than %s, which it views",
+                                     op_type_text(c->cx, &v->type), op_type_text(c->cx, &of->value->type)));
     value_state *s = add_state(c, v);
     s->root = of->root;
     s->storage = of->storage;
     return true;
 }
 
+/* The tensor's bytes lie in the storage, aligned, and apart from every tensor that still lives there. */
 static bool check_place(checker *c, const value_state *storage, value_state *s)
 {
     bool pooled = !graph_attribute(storage->storage, "output");
 
-    if (pooled && !holds(c, ir_eq(c->cx, ir_floormod(c->cx, s->begin, ir_int(c->cx, ALIGN)), ir_int(c->cx, 0))))
-        return broken(c, base_format(c->cx, "offset %s is no multiple of %d", ir_expr_text(c->cx, s->begin), ALIGN));
-    if (!holds(c, ir_le(c->cx, ir_add(c->cx, s->begin, s->bytes), storage->value->type.dim[0])) || !holds(c, ir_ge(c->cx, s->begin, ir_int(c->cx, 0))))
-        return broken(c, base_format(c->cx, "%s at offset %s does not fit into %s bytes", op_type_text(c->cx, &s->value->type),
-                                     ir_expr_text(c->cx, s->begin), ir_expr_text(c->cx, storage->value->type.dim[0])));
+    if (pooled &&
+        !holds(c, ir_eq(c->cx, ir_floormod(c->cx, s->begin, ir_int(c->cx, ALIGN)), ir_int(c->cx, 0))))
+        return broken(
+            c, base_format(c->cx, "offset %s is no multiple of %d", ir_expr_text(c->cx, s->begin), ALIGN));
+    if (!holds(c, ir_le(c->cx, ir_add(c->cx, s->begin, s->bytes), storage->value->type.dim[0])) ||
+        !holds(c, ir_ge(c->cx, s->begin, ir_int(c->cx, 0))))
+        return broken(c, base_format(c->cx, "%s at offset %s does not fit into %s bytes",
+                                     op_type_text(c->cx, &s->value->type), ir_expr_text(c->cx, s->begin),
+                                     ir_expr_text(c->cx, storage->value->type.dim[0])));
     for (int i = 0; i < c->live.n; i++) {
         const value_state *other = c->live.at[i];
 
         if (other->storage == s->storage && !lie_apart(c, other, s))
-            return broken(c, base_format(c->cx, "its bytes overlap those of '%s', which still lives", name_of(c, other->value)));
+            return broken(c, base_format(c->cx, "its bytes overlap those of '%s', which still lives",
+                                         name_of(c, other->value)));
     }
     return true;
 }
 
+/* A tensor lies in a storage at an offset, or is a view of a living tensor. */
 static bool check_tensor(checker *c)
 {
     if (!check_counts(c, 1, 1) || !c->node->in[0])
@@ -228,7 +245,8 @@ static bool check_tensor(checker *c)
     const graph_value *v = c->node->out[0];
 
     if (v->device != of->value->device)
-        return broken(c, base_format(c->cx, "it is on device %d, its storage on device %d", v->device, of->value->device));
+        return broken(c, base_format(c->cx, "it is on device %d, its storage on device %d", v->device,
+                                     of->value->device));
     if (!of->is_storage)
         return live_tensor(c, of->value) && check_view(c, of);
     if (!offset)
@@ -274,6 +292,7 @@ static op_type param_type(const checker *c, const graph_kernel_type *k, int i, c
     return t;
 }
 
+/* Kernels read operands that were written, and write operands that no other operand shares. */
 static bool check_operand(checker *c, const graph_kernel_type *k, int i, const op_attr *dims)
 {
     const graph_value *v = c->node->in[i];
@@ -281,20 +300,24 @@ static bool check_operand(checker *c, const graph_kernel_type *k, int i, const o
     if (!v)
         return broken(c, "an operand is left out");
     if (v->device != c->node->in[0]->device)
-        return broken(c, base_format(c->cx, "operand %d is on device %d, operand 0 on device %d, and no device_copy lies between", i, v->device,
-                                     c->node->in[0]->device));
+        return broken(
+            c,
+            base_format(c->cx,
+                        "operand %d is on device %d, operand 0 on device %d, and no device_copy lies between",
+                        i, v->device, c->node->in[0]->device));
     if (!(i < k->n_reads ? can_be_read(c, v) : can_be_written(c, v)))
         return false;
     const op_type t = param_type(c, k, i, dims);
     if (!graph_same_type(c->facts, &t, &v->type))
-        return broken(c, base_format(c->cx, "operand %d is %s, kernel '%s' takes %s there", i, op_type_text(c->cx, &v->type), k->name,
-                                     op_type_text(c->cx, &t)));
+        return broken(c, base_format(c->cx, "operand %d is %s, kernel '%s' takes %s there", i,
+                                     op_type_text(c->cx, &v->type), k->name, op_type_text(c->cx, &t)));
     for (int j = 0; j < i && i >= k->n_reads; j++)
         if (state_of(c, c->node->in[j])->root == state_of(c, v)->root)
             return broken(c, base_format(c->cx, "operand %d is written and is operand %d too", i, j));
     return true;
 }
 
+/* The kernel exists, and operands and symbols fit it in number and type. */
 static bool check_invoke(checker *c)
 {
     const graph_kernel_type *k = find_kernel(c, c->node->callee);
@@ -303,9 +326,11 @@ static bool check_invoke(checker *c)
     if (!k)
         return broken(c, base_format(c->cx, "there is no kernel '%s'", c->node->callee));
     if (c->node->n_out || c->node->n_in != k->n_params)
-        return broken(c, base_format(c->cx, "kernel '%s' takes %d operands, found %d", k->name, k->n_params, c->node->n_in));
+        return broken(c, base_format(c->cx, "kernel '%s' takes %d operands, found %d", k->name, k->n_params,
+                                     c->node->n_in));
     if ((dims ? dims->n : 0) != k->n_symbols || (dims && dims->kind != OP_ATTR_EXPRS && dims->n))
-        return broken(c, base_format(c->cx, "kernel '%s' has %d symbols, @dims gives %d", k->name, k->n_symbols, dims ? dims->n : 0));
+        return broken(c, base_format(c->cx, "kernel '%s' has %d symbols, @dims gives %d", k->name,
+                                     k->n_symbols, dims ? dims->n : 0));
     for (int i = 0; i < k->n_params; i++)
         if (!check_operand(c, k, i, dims))
             return false;
@@ -322,9 +347,11 @@ static bool check_copy(checker *c)
     if (state_of(c, from)->root == state_of(c, to)->root)
         return broken(c, "it copies a tensor to itself");
     return graph_same_type(c->facts, &from->type, &to->type) ||
-           broken(c, base_format(c->cx, "it copies %s to %s", op_type_text(c->cx, &from->type), op_type_text(c->cx, &to->type)));
+           broken(c, base_format(c->cx, "it copies %s to %s", op_type_text(c->cx, &from->type),
+                                 op_type_text(c->cx, &to->type)));
 }
 
+/* The end of a tensor's life: from here on its bytes may be used again. */
 static bool check_kill(checker *c)
 {
     value_state *s = check_counts(c, 1, 0) ? live_tensor(c, c->node->in[0]) : NULL;
@@ -332,7 +359,10 @@ static bool check_kill(checker *c)
     if (!s)
         return false;
     if (s != s->root || !s->storage || graph_attribute(s->storage, "output"))
-        return broken(c, base_format(c->cx, "'%s' is no tensor of a pool: views, inputs, constants and outputs are not killed", name_of(c, s->value)));
+        return broken(
+            c, base_format(c->cx,
+                           "'%s' is no tensor of a pool: views, inputs, constants and outputs are not killed",
+                           name_of(c, s->value)));
     s->dead = true;
     for (int i = 0; i < c->live.n; i++)
         if (c->live.at[i] == s)
@@ -340,6 +370,7 @@ static bool check_kill(checker *c)
     return true;
 }
 
+/* Only the five kinds of planned nodes may stand in a planned function. */
 static bool check_node(checker *c)
 {
     switch (c->node->kind) {
@@ -348,6 +379,13 @@ static bool check_node(checker *c)
     case GRAPH_INVOKE: return check_invoke(c);
     case GRAPH_DEVICE_COPY: return check_copy(c);
     case GRAPH_KILL: return check_kill(c);
+    case GRAPH_MAKE_TUPLE:
+    case GRAPH_FIELD:
+    case GRAPH_CONSTRUCT:
+    case GRAPH_MATCH:
+    case GRAPH_CLOSURE:
+    case GRAPH_APPLY:
+    case GRAPH_CHECK:
     case GRAPH_OP:
     case GRAPH_CALL:
     case GRAPH_IF:
@@ -391,9 +429,13 @@ static bool check_end(checker *c)
 
 bool graph_is_planned(const graph_body *body)
 {
-    for (int i = 0; i < body->nodes.n; i++)
-        if (((const graph_node *)body->nodes.at[i])->kind >= GRAPH_ALLOC_STORAGE)
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        /* a copy with a result is placed, not planned (graph/place.h) */
+        if (node->kind >= GRAPH_ALLOC_STORAGE && !(node->kind == GRAPH_DEVICE_COPY && node->n_out == 1))
             return true;
+    }
     return false;
 }
 

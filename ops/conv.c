@@ -1,15 +1,19 @@
-/* ops/conv.c -- N-dimensional convolution with groups, strides, dilations and padding, on N,C,spatial tensors.
+/* ops/conv.c -- N-dimensional convolution with groups, strides, dilations and padding, on N,C,spatial
+ * tensors.
  *
  * Inputs X[n, groups*in, spatial], W[groups*out, in, kernel], optional bias B[groups*out].
  *
- * Two implementations. `conv.direct` packs the input into blocks of channels, with its padding, and the weights into panels of one vector
- * of output channels, so that the inner loop broadcasts an input element and streams a vector of weights:
+ * Two implementations. `conv.direct` packs the input into blocks of channels, with its padding, and the
+ * weights into panels of one vector of output channels, so that the inner loop broadcasts an input element
+ * and streams a vector of weights:
  *
- *     P[n, g, ib, y, x, ii]     = X[n, (g*IB + ib)*bi + ii, y - pad, x - pad]   or 0
- *     A[n, g, ob, y, x, oi]     = sum[ib, ky, kx, ii](P[n, g, ib, y*s + ky*d, x*s + kx*d, ii] * Wp[g, ob, ib, ky, kx, ii, oi])
- *     Y[n, c, y, x]             = A[n, c / out, c % out / bo, y, x, c % bo] + B[c]
+ *     P[n, g, ib, y, x, ii]  = X[n, (g*IB + ib)*bi + ii, y - pad, x - pad]   or 0
+ *     A[n, g, ob, y, x, oi]  = sum[ib, ky, kx, ii](P[n, g, ib, y*s + ky*d, x*s + kx*d, ii] * Wp[g, ob, ib,
+ *         ky, kx, ii, oi])
+ *     Y[n, c, y, x]          = A[n, c / out, c % out / bo, y, x, c % bo] + B[c]
  *
- * `conv.depthwise` serves one input channel per group: padded planes, vectors along the last spatial dimension.
+ * `conv.depthwise` serves one input channel per group: padded planes, vectors along the last spatial
+ * dimension.
  */
 #include "ops/conv.h"
 #include "ops/families.h"
@@ -43,8 +47,8 @@ static int64_t choose_in_block(int64_t in)
     return WANTED;
 }
 
-/* Blocks that fill each group, so that no tile of neighbouring channels computes pieces of two groups: 24 channels are three blocks of 8. The
- * block stays where whole ones would be short. */
+/* Blocks that fill each group, so that no tile of neighbouring channels computes pieces of two groups: 24
+ * channels are three blocks of 8. The block stays where whole ones would be short. */
 static int64_t share_of_group(int64_t out, int64_t block)
 {
     enum { LEAST = 8 };
@@ -59,34 +63,44 @@ static bool constant_dim(const op_call *c, int operand, int dim, int64_t *out)
 {
     if (ir_is_int(c->input[operand].dim[dim], out) && *out >= 1)
         return true;
-    return op_fail(c, "operand %d is %s: dimension %d must be a positive constant", operand, op_type_text(c->cx, &c->input[operand]), dim);
+    return op_fail(c, "operand %d is %s: dimension %d must be a positive constant", operand,
+                   op_type_text(c->cx, &c->input[operand]), dim);
 }
 
+/* What the messages call rank is the number of dimensions; spatial dimensions are those after batch and
+ * channels. */
 static bool check_operands(const op_call *c)
 {
     const op_type *x = &c->input[0], *w = &c->input[1];
 
     if (x->n < 3)
-        return op_fail(c, "the input is %s: expected [n, channels, spatial dimensions...]", op_type_text(c->cx, x));
+        return op_fail(c, "the input is %s: expected [n, channels, spatial dimensions...]",
+                       op_type_text(c->cx, x));
     if (w->n != x->n)
-        return op_fail(c, "the input is %s, the weights are %s: their ranks differ", op_type_text(c->cx, x), op_type_text(c->cx, w));
+        return op_fail(c, "the input is %s, the weights are %s: their ranks differ", op_type_text(c->cx, x),
+                       op_type_text(c->cx, w));
     if (!base_dtype_same(x->dtype, w->dtype) || !base_is_float(x->dtype))
-        return op_fail(c, "the input is %s, the weights are %s: expected one float type", op_type_text(c->cx, x), op_type_text(c->cx, w));
+        return op_fail(c, "the input is %s, the weights are %s: expected one float type",
+                       op_type_text(c->cx, x), op_type_text(c->cx, w));
     return true;
 }
 
 static bool check_channels(const op_call *c, const op_conv *v, int64_t outputs)
 {
     if (v->groups < 1 || outputs % v->groups)
-        return op_fail(c, "%lld output channels do not fall into %lld groups", (long long)outputs, (long long)v->groups);
+        return op_fail(c, "%lld output channels do not fall into %lld groups", (long long)outputs,
+                       (long long)v->groups);
     if (!op_equal(c, c->input[0].dim[1], ir_int(c->cx, v->groups * v->in)))
-        return op_fail(c, "the input has %s channels, the weights take %lld groups of %lld", ir_expr_text(c->cx, c->input[0].dim[1]), (long long)v->groups,
-                       (long long)v->in);
+        return op_fail(c, "the input has %s channels, the weights take %lld groups of %lld",
+                       ir_expr_text(c->cx, c->input[0].dim[1]), (long long)v->groups, (long long)v->in);
     if (op_has_input(c, 2) && (c->input[2].n != 1 || !ir_is_value(c->input[2].dim[0], outputs)))
-        return op_fail(c, "the bias is %s, expected [%lld]", op_type_text(c->cx, &c->input[2]), (long long)outputs);
+        return op_fail(c, "the bias is %s, expected [%lld]", op_type_text(c->cx, &c->input[2]),
+                       (long long)outputs);
     return true;
 }
 
+/* Reads attributes and constant extents, and chooses the blocks: one vector of output channels of the target,
+ * input channels that divide well. False with an error. */
 bool op_conv_read(const op_call *c, op_conv *v)
 {
     int64_t outputs, kernel[OP_MAX_SPATIAL];
@@ -111,6 +125,7 @@ bool op_conv_read(const op_call *c, op_conv *v)
     return true;
 }
 
+/* The type of the result: spatial extents follow from the window and may be symbols. */
 static bool conv_relation(op_call *c)
 {
     op_conv v;
@@ -142,7 +157,8 @@ static const ir_expr *zero(tec_context *cx, base_dtype t)
 }
 
 /* block*size + inner, and the condition that it is below n where the blocks overshoot (joined to *inside). */
-static const ir_expr *unblock(tec_context *cx, const ir_expr *block, const ir_expr *inner, int64_t size, int64_t n, const ir_expr **inside)
+static const ir_expr *unblock(tec_context *cx, const ir_expr *block, const ir_expr *inner, int64_t size,
+                              int64_t n, const ir_expr **inside)
 {
     const ir_expr *i = ir_add(cx, ir_mul(cx, block, ir_int(cx, size)), inner);
 
@@ -158,6 +174,8 @@ static const ir_expr *guarded(tec_context *cx, const ir_expr *inside, const ir_e
 
 /* ---- direct ---- */
 
+/* W as panels [g, ob, ib, kernel, ii, oi], zero where a block reaches beyond the channels. `keep` holds the
+ * stage apart, so that it is computed once and not in every tile. */
 static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
 {
     op_conv v;
@@ -167,11 +185,13 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
 
     if (!op_conv_read(c, &v))
         return false;
-    const ir_expr *g = op_add_axis(&a, "g", ir_int(cx, v.groups)), *ob = op_add_axis(&a, "ob", blocks(cx, v.out, v.out_block));
+    const ir_expr *g = op_add_axis(&a, "g", ir_int(cx, v.groups)),
+                  *ob = op_add_axis(&a, "ob", blocks(cx, v.out, v.out_block));
     const ir_expr *ib = op_add_axis(&a, "ib", blocks(cx, v.in, v.in_block));
     for (int i = 0; i < v.window.rank; i++)
         k[i] = op_add_axis(&a, op_numbered(cx, "k", i), ir_int(cx, v.window.kernel[i]));
-    const ir_expr *ii = op_add_axis(&a, "ii", ir_int(cx, v.in_block)), *oi = op_add_axis(&a, "oi", ir_int(cx, v.out_block));
+    const ir_expr *ii = op_add_axis(&a, "ii", ir_int(cx, v.in_block)),
+                  *oi = op_add_axis(&a, "oi", ir_int(cx, v.out_block));
 
     index[0] = ir_add(cx, ir_mul(cx, g, ir_int(cx, v.out)), unblock(cx, ob, oi, v.out_block, v.out, &inside));
     index[1] = unblock(cx, ib, ii, v.in_block, v.in, &inside);
@@ -183,14 +203,17 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
     return *out != NULL;
 }
 
-static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_tensor *x, const ir_expr *const *out_extent)
+/* X as blocks of channels with its padding: [n, g, ib, spatial, ii]. Outside of the input it is 0. */
+static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_tensor *x,
+                             const ir_expr *const *out_extent)
 {
     op_axes a = {.cx = c->cx};
     const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL, *p[OP_MAX_SPATIAL];
     tec_context *cx = c->cx;
     ir_role role = d->role;
 
-    const ir_expr *n = op_add_axis(&a, "n", c->input[0].dim[0]), *g = op_add_axis(&a, "g", ir_int(cx, v->groups));
+    const ir_expr *n = op_add_axis(&a, "n", c->input[0].dim[0]),
+                  *g = op_add_axis(&a, "g", ir_int(cx, v->groups));
     const ir_expr *ib = op_add_axis(&a, "ib", blocks(cx, v->in, v->in_block));
     for (int i = 0; i < v->window.rank; i++)
         p[i] = op_add_axis(&a, op_numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
@@ -199,7 +222,9 @@ static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_t
     index[0] = n;
     index[1] = ir_add(cx, ir_mul(cx, g, ir_int(cx, v->in)), unblock(cx, ib, ii, v->in_block, v->in, &inside));
     for (int i = 0; i < v->window.rank; i++) {
-        inside = ir_all(cx, inside, op_window_inside(c, &v->window, i, p[i], c->input[0].dim[2 + i], te_axis_extent(p[i])));
+        inside =
+            ir_all(cx, inside,
+                   op_window_inside(c, &v->window, i, p[i], c->input[0].dim[2 + i], te_axis_extent(p[i])));
         index[2 + i] = ir_sub(cx, p[i], ir_int(cx, v->window.before[i]));
     }
     const ir_expr *e = guarded(cx, inside, te_read(x, index, 2 + v->window.rank));
@@ -210,18 +235,22 @@ static te_tensor *pack_input(const op_call *c, const op_conv *v, te_def *d, te_t
     return t;
 }
 
-static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_tensor *packed, te_tensor *weights, const ir_expr *const *out_extent)
+/* The sums of products in blocks of output channels, without bias; 16-bit floats are summed in float32. */
+static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_tensor *packed,
+                             te_tensor *weights, const ir_expr *const *out_extent)
 {
     op_axes a = {.cx = c->cx}, r = {.cx = c->cx};
     const ir_expr *x[OP_MAX_SPATIAL + 8], *w[OP_MAX_SPATIAL + 8], *y[OP_MAX_SPATIAL], *k;
     tec_context *cx = c->cx;
     int rank = v->window.rank;
 
-    const ir_expr *n = op_add_axis(&a, "n", c->input[0].dim[0]), *g = op_add_axis(&a, "g", ir_int(cx, v->groups));
+    const ir_expr *n = op_add_axis(&a, "n", c->input[0].dim[0]),
+                  *g = op_add_axis(&a, "g", ir_int(cx, v->groups));
     const ir_expr *ob = op_add_axis(&a, "ob", blocks(cx, v->out, v->out_block));
     for (int i = 0; i < rank; i++)
         y[i] = op_add_axis(&a, op_numbered(cx, "s", i), out_extent[i]);
-    const ir_expr *oi = op_add_axis(&a, "oi", ir_int(cx, v->out_block)), *ib = op_add_reduce(&r, "ib", blocks(cx, v->in, v->in_block));
+    const ir_expr *oi = op_add_axis(&a, "oi", ir_int(cx, v->out_block)),
+                  *ib = op_add_reduce(&r, "ib", blocks(cx, v->in, v->in_block));
 
     x[0] = n, x[1] = g, x[2] = ib;
     w[0] = g, w[1] = ob, w[2] = ib;
@@ -233,8 +262,10 @@ static te_tensor *accumulate(const op_call *c, const op_conv *v, te_def *d, te_t
     const ir_expr *ii = op_add_reduce(&r, "ii", ir_int(cx, v->in_block));
     x[3 + rank] = w[3 + rank] = ii;
     w[4 + rank] = oi;
-    const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(packed, x, 4 + rank)), ir_cast(cx, v->sum, te_read(weights, w, 5 + rank)));
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
+    const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(packed, x, 4 + rank)),
+                                    ir_cast(cx, v->sum, te_read(weights, w, 5 + rank)));
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), a.axis, a.n,
+                      te_reduce(cx, "sum", product, r.axis, r.n));
 }
 
 /* Y[n, c, s...] from the blocked sums, with the bias. */
@@ -245,8 +276,10 @@ static te_tensor *unpack(const op_call *c, const op_conv *v, te_def *d, te_tenso
     tec_context *cx = c->cx;
     int rank = v->window.rank;
 
-    const ir_expr *n = op_add_axis(&a, "n", c->output[0].dim[0]), *ch = op_add_axis(&a, "c", c->output[0].dim[1]);
-    const ir_expr *in_group = v->groups == 1 ? ch : ir_floormod(cx, ch, ir_int(cx, v->out)), *block = ir_int(cx, v->out_block);
+    const ir_expr *n = op_add_axis(&a, "n", c->output[0].dim[0]),
+                  *ch = op_add_axis(&a, "c", c->output[0].dim[1]);
+    const ir_expr *in_group = v->groups == 1 ? ch : ir_floormod(cx, ch, ir_int(cx, v->out)),
+                  *block = ir_int(cx, v->out_block);
 
     index[0] = n;
     index[1] = v->groups == 1 ? ir_int(cx, 0) : ir_floordiv(cx, ch, ir_int(cx, v->out));
@@ -259,7 +292,8 @@ static te_tensor *unpack(const op_call *c, const op_conv *v, te_def *d, te_tenso
         e = ir_add(cx, e, ir_cast(cx, v->sum, te_at(bias, ch)));
     ir_role role = d->role;
     d->role = IR_ROLE_EPILOGUE;
-    te_tensor *t = te_compute(d, op_stage_name(d, c->op->name), a.axis, a.n, ir_cast(cx, c->output[0].dtype, e));
+    te_tensor *t =
+        te_compute(d, op_stage_name(d, c->op->name), a.axis, a.n, ir_cast(cx, c->output[0].dtype, e));
     d->role = role;
     return t;
 }
@@ -292,7 +326,9 @@ static int prefer(const op_call *c)
     return 1;
 }
 
-static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_tensor *x, const ir_expr *const *out_extent)
+/* The input with zeros around, or the input itself where the window needs no padding. */
+static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_tensor *x,
+                             const ir_expr *const *out_extent)
 {
     op_axes a = {.cx = c->cx};
     const ir_expr *index[OP_MAX_SPATIAL + 2], *inside = NULL;
@@ -301,9 +337,11 @@ static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_t
     index[0] = op_add_axis(&a, "n", c->input[0].dim[0]);
     index[1] = op_add_axis(&a, "c", c->input[0].dim[1]);
     for (int i = 0; i < v->window.rank; i++) {
-        const ir_expr *p = op_add_axis(&a, op_numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
+        const ir_expr *p =
+            op_add_axis(&a, op_numbered(cx, "s", i), op_window_span(c, &v->window, i, out_extent[i]));
 
-        inside = ir_all(cx, inside, op_window_inside(c, &v->window, i, p, c->input[0].dim[2 + i], te_axis_extent(p)));
+        inside = ir_all(cx, inside,
+                        op_window_inside(c, &v->window, i, p, c->input[0].dim[2 + i], te_axis_extent(p)));
         index[2 + i] = ir_sub(cx, p, ir_int(cx, v->window.before[i]));
     }
     if (!inside)
@@ -317,6 +355,7 @@ static te_tensor *pad_planes(const op_call *c, const op_conv *v, te_def *d, te_t
     return t;
 }
 
+/* Each output channel reads one input channel, so packing channels would bring nothing. */
 static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     op_conv v;
@@ -339,7 +378,8 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
     }
     const ir_expr *product = ir_mul(cx, ir_cast(cx, v.sum, te_read(padded, x, 2 + v.window.rank)),
                                     ir_cast(cx, v.sum, te_read(in[1], w, 2 + v.window.rank)));
-    te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), a.axis, a.n, te_reduce(cx, "sum", product, r.axis, r.n));
+    te_tensor *sums = te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), a.axis, a.n,
+                                 te_reduce(cx, "sum", product, r.axis, r.n));
 
     op_axes b = {.cx = cx};
     const ir_expr *at[OP_MAX_SPATIAL + 2];
@@ -357,12 +397,25 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
 
 static const op_impl impls[] = {
     {.name = "conv.direct", .version = 1, .body = direct_body, .packs = 1, .pack = pack_weights},
-    {.name = "conv.depthwise", .version = 1, .applies = is_depthwise, .rank = prefer, .body = depthwise_body, .packs = -1},
+    {.name = "conv.depthwise",
+     .version = 1,
+     .applies = is_depthwise,
+     .rank = prefer,
+     .body = depthwise_body,
+     .packs = -1},
 };
 
 static const op_info rows[] = {
-    {.name = "conv", .min_inputs = 2, .max_inputs = 3, .n_outputs = 1, .kind = OP_COMPLEX, .relation = conv_relation, .impls = impls,
-     .n_impls = BASE_COUNT(impls), .in_place = -1,
-     .doc = "convolution of [n, c, spatial] with weights [o, c / group, kernel] and a bias; group (1), strides, dilations, pads"},
+    {.name = "conv",
+     .min_inputs = 2,
+     .max_inputs = 3,
+     .n_outputs = 1,
+     .kind = OP_COMPLEX,
+     .relation = conv_relation,
+     .impls = impls,
+     .n_impls = BASE_COUNT(impls),
+     .in_place = -1,
+     .doc = "convolution of [n, c, spatial] with weights [o, c / group, kernel] and a bias; group (1), "
+            "strides, dilations, pads"},
 };
 const op_family op_conv_family = {rows, BASE_COUNT(rows)};

@@ -1,4 +1,5 @@
-/* ops/conv.h -- inside the room: what the implementations of convolution share, on plain and on packed channels.
+/* ops/conv.h -- inside the room: what the implementations of convolution share, on plain and on packed
+ * channels.
  *
  *     op_conv v;
  *     if (!op_conv_read(c, &v)) return false;                  // geometry, groups, blocks of channels
@@ -12,8 +13,9 @@
 typedef struct {
     op_window window;
     int64_t groups, in, out;
-    base_dtype sum;    /* what products are added up in */
-    int64_t in_block;  /* channels that lie together in the packed input; divides nothing in particular: the rest is zero */
+    base_dtype sum; /* what products are added up in */
+    /* channels that lie together in the packed input; divides nothing in particular: the rest is zero */
+    int64_t in_block;
     int64_t out_block; /* lanes of the packed output */
 } op_conv;
 

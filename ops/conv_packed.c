@@ -1,14 +1,18 @@
-/* ops/conv_packed.c -- convolution that reads and writes packed channels, so that layers hand blocks of channels to each other.
+/* ops/conv_packed.c -- convolution that reads and writes packed channels, so that layers hand blocks of
+ * channels to each other.
  *
- * Inputs X[n, c / b, spatial, b] (or plain: X[n, c, spatial], for the few channels of an image), W[o, c / group, kernel], optional bias B[o].
- * Output [n, o / block, spatial, block].
+ * Inputs X[n, c / b, spatial, b] (or plain: X[n, c, spatial], for the few channels of an image), W[o, c /
+ * group, kernel], optional bias B[o]. Output [n, o / block, spatial, block].
  *
- *     P[n, ib, y, x, ii]    = X[n, ib, y, x - pad, ii]   or 0                     only where the last dimension is padded
- *     A[n, ob, y, x, oi]    = sum[ib, ky, kx, ii](P[n, ib, y*s + ky*d - pad, x*s + kx*d, ii] * Wp[ob, ib, ky, kx, ii, oi] where that row exists)
- *     Y[n, ob, y, x, oi]    = A[n, ob, y, x, oi] + B[ob*block + oi]
+ *     P[n, ib, y, x, ii]  = X[n, ib, y, x - pad, ii]   or 0                     only where the last
+ *                                                                                 dimension is padded
+ *     A[n, ob, y, x, oi]  = sum[ib, ky, kx, ii](P[n, ib, y*s + ky*d - pad, x*s + kx*d, ii] * Wp[ob, ib, ky,
+ *         kx, ii, oi] where that row exists)
+ *     Y[n, ob, y, x, oi]  = A[n, ob, y, x, oi] + B[ob*block + oi]
  *
- * Rows of padding are skipped by the loops over the kernel; columns are inside of a tile of sums, where skipping does not pay.
- * `conv_packed.depthwise` serves one channel per group: lanes are channels, padding is tested where it is read.
+ * Rows of padding are skipped by the loops over the kernel; columns are inside of a tile of sums, where
+ * skipping does not pay. `conv_packed.depthwise` serves one channel per group: lanes are channels, padding is
+ * tested where it is read.
  */
 #include "ops/conv.h"
 #include "ops/families.h"
@@ -22,20 +26,26 @@ typedef struct {
     int64_t in_block, out_block; /* in_block 1: plain */
 } packed_conv;
 
+/* A block must not reach from one group into the next: such a block would need weights that are mostly zero.
+ */
 static bool check_blocks(const op_call *c, const packed_conv *v)
 {
     const op_conv *p = &v->plain;
 
     if (v->out_block < 1 || (p->groups * p->out) % v->out_block)
-        return op_fail(c, "%lld output channels are no multiple of 'block', %lld", (long long)(p->groups * p->out), (long long)v->out_block);
+        return op_fail(c, "%lld output channels are no multiple of 'block', %lld",
+                       (long long)(p->groups * p->out), (long long)v->out_block);
     if (v->depthwise)
-        return (v->packed && v->in_block == v->out_block) || op_fail(c, "one channel per group: the input must be packed by %lld", (long long)v->out_block);
+        return (v->packed && v->in_block == v->out_block) ||
+               op_fail(c, "one channel per group: the input must be packed by %lld", (long long)v->out_block);
     if (p->groups > 1 && (p->out % v->out_block || p->in % v->in_block))
-        return op_fail(c, "groups of %lld to %lld channels are no multiples of the blocks, %lld and %lld", (long long)p->in, (long long)p->out,
-                       (long long)v->in_block, (long long)v->out_block);
+        return op_fail(c, "groups of %lld to %lld channels are no multiples of the blocks, %lld and %lld",
+                       (long long)p->in, (long long)p->out, (long long)v->in_block, (long long)v->out_block);
     return true;
 }
 
+/* The convolution as if its input were unpacked, and the blocks. An input with one dimension less is plain:
+ * an image. */
 static bool read_packed(const op_call *c, packed_conv *v)
 {
     op_call plain = *c;
@@ -43,9 +53,11 @@ static bool read_packed(const op_call *c, packed_conv *v)
 
     for (int i = 0; i < c->n_inputs; i++)
         input[i] = c->input[i];
-    *v = (packed_conv){.packed = input[0].n == input[1].n + 1, .in_block = 1, .out_block = op_int(c, "block", 0)};
+    *v = (packed_conv){
+        .packed = input[0].n == input[1].n + 1, .in_block = 1, .out_block = op_int(c, "block", 0)};
     if (v->packed && !op_unpacked_type(c->cx, &c->input[0], &input[0]))
-        return op_fail(c, "the input is %s: expected [n, blocks, spatial dimensions..., block]", op_type_text(c->cx, &c->input[0]));
+        return op_fail(c, "the input is %s: expected [n, blocks, spatial dimensions..., block]",
+                       op_type_text(c->cx, &c->input[0]));
     plain.input = input;
     if (!op_conv_read(&plain, &v->plain))
         return false;
@@ -55,6 +67,7 @@ static bool read_packed(const op_call *c, packed_conv *v)
     return check_blocks(c, v);
 }
 
+/* The result is packed by 'block' whatever the input is. */
 static bool packed_relation(op_call *c)
 {
     packed_conv v;
@@ -102,13 +115,15 @@ static bool pack_weights(const op_call *c, te_def *d, te_tensor *in, te_tensor *
         ii = op_add_axis(&a, "ii", ir_int(cx, v.in_block));
     index[0] = join(cx, ob, v.out_block, op_add_axis(&a, "oi", ir_int(cx, v.out_block)));
     index[1] = v.depthwise ? ir_int(cx, 0) : join(cx, ib, v.in_block, ii);
-    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.weights", c->op->name)), a.axis, a.n, te_read(in, index, 2 + rank));
+    *out = te_compute(d, op_stage_name(d, base_format(cx, "%s.weights", c->op->name)), a.axis, a.n,
+                      te_read(in, index, 2 + rank));
     te_note(*out, "keep", ir_bool(cx, true));
     return *out != NULL;
 }
 
-/* The input with zeros around it in spatial dimensions first..; itself where there are none. Padding in all dimensions is for a depthwise
- * convolution, which reads each element a few times only: it is tested where it is read, and loops are cut where it ends. */
+/* The input with zeros around it in spatial dimensions first..; itself where there are none. Padding in all
+ * dimensions is for a depthwise convolution, which reads each element a few times only: it is tested where it
+ * is read, and loops are cut where it ends. */
 static te_tensor *pad_input(const op_call *c, const packed_conv *v, te_def *d, te_tensor *x, int first)
 {
     const op_window *w = &v->plain.window;
@@ -119,7 +134,8 @@ static te_tensor *pad_input(const op_call *c, const packed_conv *v, te_def *d, t
     index[0] = op_add_axis(&a, "n", c->input[0].dim[0]);
     index[1] = op_add_axis(&a, "ib", c->input[0].dim[1]);
     for (int i = 0; i < w->rank; i++) {
-        const ir_expr *extent = c->input[0].dim[2 + i], *span = op_window_span(c, w, i, c->output[0].dim[2 + i]);
+        const ir_expr *extent = c->input[0].dim[2 + i],
+                      *span = op_window_span(c, w, i, c->output[0].dim[2 + i]);
         const ir_expr *p = op_add_axis(&a, op_numbered(cx, "s", i), i < first ? extent : span);
 
         index[2 + i] = p;
@@ -178,16 +194,22 @@ static void open_taps(const op_call *c, const packed_conv *v, windows *o, int pa
     }
 }
 
-static te_tensor *sum_up(const op_call *c, const packed_conv *v, te_def *d, const windows *o, const ir_expr *x, const ir_expr *w)
+static te_tensor *sum_up(const op_call *c, const packed_conv *v, te_def *d, const windows *o,
+                         const ir_expr *x, const ir_expr *w)
 {
     tec_context *cx = c->cx;
-    const ir_expr *product = x && w ? ir_mul(cx, ir_cast(cx, v->plain.sum, x), ir_cast(cx, v->plain.sum, w)) : NULL;
+    const ir_expr *product =
+        x && w ? ir_mul(cx, ir_cast(cx, v->plain.sum, x), ir_cast(cx, v->plain.sum, w)) : NULL;
     const ir_expr *sum = te_reduce_where(cx, "sum", product, o->reduce.axis, o->reduce.n, o->inside);
 
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), o->axis.axis, o->axis.n, sum);
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), o->axis.axis, o->axis.n,
+                      sum);
 }
 
-static bool finish(const op_call *c, const packed_conv *v, te_def *d, te_tensor *sums, te_tensor *bias, te_tensor **out)
+/* Bias and conversion to the result's type, in a stage of its own behind the sums, where fusion adds what
+ * follows. */
+static bool finish(const op_call *c, const packed_conv *v, te_def *d, te_tensor *sums, te_tensor *bias,
+                   te_tensor **out)
 {
     windows o = {.inside = NULL};
     tec_context *cx = c->cx;
@@ -195,16 +217,19 @@ static bool finish(const op_call *c, const packed_conv *v, te_def *d, te_tensor 
     if (!sums)
         return false;
     open_spatial(c, v, &o);
-    const ir_expr *e = te_read(sums, o.axis.axis, o.axis.n), *channel = join(cx, o.axis.axis[1], v->out_block, o.axis.axis[o.axis.n - 1]);
+    const ir_expr *e = te_read(sums, o.axis.axis, o.axis.n),
+                  *channel = join(cx, o.axis.axis[1], v->out_block, o.axis.axis[o.axis.n - 1]);
     if (bias)
         e = ir_add(cx, e, ir_cast(cx, v->plain.sum, te_read(bias, &channel, 1)));
     ir_role role = d->role;
     d->role = IR_ROLE_EPILOGUE;
-    *out = te_compute(d, op_stage_name(d, c->op->name), o.axis.axis, o.axis.n, ir_cast(cx, c->output[0].dtype, e));
+    *out = te_compute(d, op_stage_name(d, c->op->name), o.axis.axis, o.axis.n,
+                      ir_cast(cx, c->output[0].dtype, e));
     d->role = role;
     return *out != NULL;
 }
 
+/* Input channels of block ib at the window's place, times weights [ob, ib, kernel, ii, oi]. */
 static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     packed_conv v;
@@ -222,7 +247,8 @@ static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
     const ir_expr *ib = op_add_reduce(&o.reduce, "ib", ir_int(cx, v.plain.in / v.in_block));
     open_taps(c, &v, &o, rank - 1);
     const ir_expr *ii = v.packed ? op_add_reduce(&o.reduce, "ii", ir_int(cx, v.in_block)) : NULL;
-    const ir_expr *group = v.plain.groups == 1 ? ir_int(cx, 0) : ir_floordiv(cx, ob, ir_int(cx, v.plain.out / v.out_block));
+    const ir_expr *group =
+        v.plain.groups == 1 ? ir_int(cx, 0) : ir_floordiv(cx, ob, ir_int(cx, v.plain.out / v.out_block));
 
     x[0] = o.axis.axis[0];
     x[1] = ir_add(cx, ir_mul(cx, group, ir_int(cx, v.plain.in / v.in_block)), ib);
@@ -235,7 +261,8 @@ static bool direct_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
     if (ii)
         x[2 + rank] = w[n++] = ii;
     w[n++] = oi;
-    return finish(c, &v, d, sum_up(c, &v, d, &o, te_read(padded, x, c->input[0].n), te_read(in[1], w, n)), op_has_input(c, 2) ? in[2] : NULL, out);
+    return finish(c, &v, d, sum_up(c, &v, d, &o, te_read(padded, x, c->input[0].n), te_read(in[1], w, n)),
+                  op_has_input(c, 2) ? in[2] : NULL, out);
 }
 
 static bool is_depthwise(const op_call *c)
@@ -250,6 +277,7 @@ static bool is_direct(const op_call *c)
     return !is_depthwise(c);
 }
 
+/* The lanes of a vector are channels, which all have the same window. */
 static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     packed_conv v;
@@ -270,17 +298,36 @@ static bool depthwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
         w[1 + i] = o.tap[i];
     }
     x[2 + rank] = w[1 + rank] = o.axis.axis[2 + rank];
-    return finish(c, &v, d, sum_up(c, &v, d, &o, te_read(padded, x, rank + 3), te_read(in[1], w, rank + 2)), op_has_input(c, 2) ? in[2] : NULL, out);
+    return finish(c, &v, d, sum_up(c, &v, d, &o, te_read(padded, x, rank + 3), te_read(in[1], w, rank + 2)),
+                  op_has_input(c, 2) ? in[2] : NULL, out);
 }
 
 static const op_impl impls[] = {
-    {.name = "conv_packed.direct", .version = 1, .applies = is_direct, .body = direct_body, .packs = 1, .pack = pack_weights},
-    {.name = "conv_packed.depthwise", .version = 1, .applies = is_depthwise, .body = depthwise_body, .packs = 1, .pack = pack_weights},
+    {.name = "conv_packed.direct",
+     .version = 1,
+     .applies = is_direct,
+     .body = direct_body,
+     .packs = 1,
+     .pack = pack_weights},
+    {.name = "conv_packed.depthwise",
+     .version = 1,
+     .applies = is_depthwise,
+     .body = depthwise_body,
+     .packs = 1,
+     .pack = pack_weights},
 };
 
 static const op_info rows[] = {
-    {.name = "conv_packed", .min_inputs = 2, .max_inputs = 3, .n_outputs = 1, .kind = OP_COMPLEX, .relation = packed_relation, .impls = impls,
-     .n_impls = BASE_COUNT(impls), .in_place = -1,
-     .doc = "convolution of [n, c / b, spatial, b], or of plain [n, c, spatial], that gives [n, o / block, spatial, block]; block, and conv's"},
+    {.name = "conv_packed",
+     .min_inputs = 2,
+     .max_inputs = 3,
+     .n_outputs = 1,
+     .kind = OP_COMPLEX,
+     .relation = packed_relation,
+     .impls = impls,
+     .n_impls = BASE_COUNT(impls),
+     .in_place = -1,
+     .doc = "convolution of [n, c / b, spatial, b], or of plain [n, c, spatial], that gives [n, o / block, "
+            "spatial, block]; block, and conv's"},
 };
 const op_family op_conv_packed_family = {rows, BASE_COUNT(rows)};

@@ -1,6 +1,7 @@
 /* ops/einsum.c -- sums of products with named dimensions: "bij,bjk->bik".
  *
- * A letter is a dimension. One that the result does not have is summed over; one that an operand has twice is its diagonal.
+ * A letter is a dimension. One that the result does not have is summed over; one that an operand has twice is
+ * its diagonal.
  */
 #include <string.h>
 
@@ -11,8 +12,8 @@ enum { LETTERS = 128 };
 
 /* What the equation says, letter by letter. */
 typedef struct {
-    const char *result;            /* letters of the result */
-    const char *letters[LETTERS];  /* of each operand */
+    const char *result;           /* letters of the result */
+    const char *letters[LETTERS]; /* of each operand */
     const ir_expr *extent[LETTERS];
 } equation;
 
@@ -33,7 +34,8 @@ static bool read_equation(const op_call *c, equation *q)
         q->letters[k] = copy;
         copy = end ? end + 1 : NULL;
         if ((int)strlen(q->letters[k]) != c->input[k].n)
-            return op_fail(c, "'%s' does not name the dimensions of operand %d, which is %s", q->letters[k], k, op_type_text(c->cx, &c->input[k]));
+            return op_fail(c, "'%s' does not name the dimensions of operand %d, which is %s", q->letters[k],
+                           k, op_type_text(c->cx, &c->input[k]));
     }
     return (arrow && c->n_inputs <= LETTERS) || op_fail(c, "equation '%s' has no '->'", text);
 }
@@ -43,20 +45,23 @@ static bool read_extents(const op_call *c, equation *q)
 {
     for (int k = 0; k < c->n_inputs; k++)
         for (int i = 0; i < c->input[k].n; i++) {
-            const ir_expr **extent = &q->extent[(unsigned char)q->letters[k][i] % LETTERS], *mine = c->input[k].dim[i];
+            const ir_expr **extent = &q->extent[(unsigned char)q->letters[k][i] % LETTERS],
+                          *mine = c->input[k].dim[i];
 
             if (!*extent || ir_is_value(*extent, 1))
                 *extent = mine;
             else if (!ir_is_value(mine, 1) && !op_equal(c, *extent, mine))
-                return op_fail(c, "dimension '%c' of operand %d, which is %s, has another extent elsewhere", q->letters[k][i], k,
-                               op_type_text(c->cx, &c->input[k]));
+                return op_fail(c, "dimension '%c' of operand %d, which is %s, has another extent elsewhere",
+                               q->letters[k][i], k, op_type_text(c->cx, &c->input[k]));
         }
     for (const char *p = q->result; *p; p++)
         if (!q->extent[(unsigned char)*p % LETTERS] || strchr(p + 1, *p))
-            return op_fail(c, "dimension '%c' of the result is %s", *p, q->extent[(unsigned char)*p % LETTERS] ? "named twice" : "no operand's");
+            return op_fail(c, "dimension '%c' of the result is %s", *p,
+                           q->extent[(unsigned char)*p % LETTERS] ? "named twice" : "no operand's");
     return true;
 }
 
+/* All operands have one type; a letter has one extent wherever it stands, or 1. */
 static bool einsum_relation(op_call *c)
 {
     equation q;
@@ -69,11 +74,13 @@ static bool einsum_relation(op_call *c)
         dim[i] = q.extent[(unsigned char)q.result[i] % LETTERS];
     for (int k = 1; k < c->n_inputs; k++)
         if (!base_dtype_same(c->input[k].dtype, c->input[0].dtype))
-            return op_fail(c, "operand %d is %s, the first is %s: expected one type", k, op_type_text(c->cx, &c->input[k]), op_type_text(c->cx, &c->input[0]));
+            return op_fail(c, "operand %d is %s, the first is %s: expected one type", k,
+                           op_type_text(c->cx, &c->input[k]), op_type_text(c->cx, &c->input[0]));
     c->output[0] = (op_type){c->input[0].dtype, n, dim};
     return true;
 }
 
+/* One axis per letter: letters of the result are spatial, the others are reduced. */
 static bool einsum_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     tec_context *cx = c->cx;
@@ -96,7 +103,8 @@ static bool einsum_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
         const ir_expr **index = base_array(cx, const ir_expr *, c->input[k].n + 1);
 
         for (int i = 0; i < c->input[k].n; i++)
-            index[i] = ir_is_value(c->input[k].dim[i], 1) ? ir_int(cx, 0) : var[(unsigned char)q.letters[k][i] % LETTERS];
+            index[i] = ir_is_value(c->input[k].dim[i], 1) ? ir_int(cx, 0)
+                                                          : var[(unsigned char)q.letters[k][i] % LETTERS];
         const ir_expr *e = te_read(in[k], index, c->input[k].n);
         if (!e)
             return false;
@@ -111,7 +119,15 @@ static bool einsum_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 static const op_impl impls[] = {{.name = "einsum", .version = 1, .body = einsum_body, .packs = -1}};
 
 static const op_info rows[] = {
-    {.name = "einsum", .min_inputs = 1, .max_inputs = -1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = einsum_relation, .impls = impls,
-     .n_impls = BASE_COUNT(impls), .in_place = -1, .doc = "equation: letters of each operand's dimensions, \"->\", those of the result"},
+    {.name = "einsum",
+     .min_inputs = 1,
+     .max_inputs = -1,
+     .n_outputs = 1,
+     .kind = OP_REDUCTION,
+     .relation = einsum_relation,
+     .impls = impls,
+     .n_impls = BASE_COUNT(impls),
+     .in_place = -1,
+     .doc = "equation: letters of each operand's dimensions, \"->\", those of the result"},
 };
 const op_family op_einsum_family = {rows, BASE_COUNT(rows)};

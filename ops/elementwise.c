@@ -1,9 +1,11 @@
-/* ops/elementwise.c -- relations and the body of element-wise operators; arithmetic, comparison, logic, selection, casts.
+/* ops/elementwise.c -- relations and the body of element-wise operators; arithmetic, comparison, logic,
+ * selection, casts.
  *
- * A row gives a scalar function; operands are broadcast by NumPy's rules. Activations stand in ops/activation.c.
+ * A row gives a scalar function; operands are broadcast by NumPy's rules. Activations stand in
+ * ops/activation.c.
  */
-#include "ops/families.h"
 #include "ops/elementwise.h"
+#include "ops/families.h"
 
 /* ---- relations ---- */
 
@@ -11,8 +13,8 @@ static bool same_dtypes(const op_call *c, int from)
 {
     for (int k = from + 1; k < c->n_inputs; k++)
         if (!base_dtype_same(c->input[k].dtype, c->input[from].dtype))
-            return op_fail(c, "operand %d is %s, operand %d is %s: expected one type", from, op_type_text(c->cx, &c->input[from]), k,
-                           op_type_text(c->cx, &c->input[k]));
+            return op_fail(c, "operand %d is %s, operand %d is %s: expected one type", from,
+                           op_type_text(c->cx, &c->input[from]), k, op_type_text(c->cx, &c->input[k]));
     return true;
 }
 
@@ -65,7 +67,8 @@ static const ir_expr *read_broadcast(const op_call *c, int k, te_tensor *t, cons
 static bool pointwise_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     int n = c->output[0].n;
-    const ir_expr **axis = base_array(c->cx, const ir_expr *, n), **arg = base_array(c->cx, const ir_expr *, c->n_inputs);
+    const ir_expr **axis = base_array(c->cx, const ir_expr *, n),
+                  **arg = base_array(c->cx, const ir_expr *, c->n_inputs);
 
     for (int i = 0; i < n; i++)
         axis[i] = te_axis(c->cx, base_format(c->cx, "a%d", i), c->output[0].dim[i]);
@@ -76,22 +79,31 @@ static bool pointwise_body(const op_call *c, te_def *d, te_tensor *const *in, te
     return *out != NULL;
 }
 
-const op_impl op_pointwise_impls[] = {{.name = "pointwise", .version = 1, .body = pointwise_body, .packs = -1}};
+const op_impl op_pointwise_impls[] = {
+    {.name = "pointwise", .version = 1, .body = pointwise_body, .packs = -1}};
 
 /* ---- scalar functions ---- */
 
-#define ONE(name) \
-    static const ir_expr *name##_of(const op_call *c, const ir_expr *const *a) { return ir_##name(c->cx, a[0]); }
-#define TWO(name) \
-    static const ir_expr *name##_of(const op_call *c, const ir_expr *const *a) { return ir_##name(c->cx, a[0], a[1]); }
-ONE(neg) ONE(abs) ONE(floor) ONE(ceil) ONE(round) ONE(sqrt) ONE(exp) ONE(log) ONE(sin) ONE(cos) ONE(tan) ONE(asin) ONE(acos) ONE(atan)
-ONE(sinh) ONE(cosh) ONE(asinh) ONE(acosh) ONE(atanh) ONE(erf) ONE(isnan) ONE(not) ONE(bitnot)
-TWO(add) TWO(sub) TWO(mul) TWO(div) TWO(mod) TWO(floormod) TWO(eq) TWO(lt) TWO(le) TWO(gt) TWO(ge) TWO(and) TWO(or) TWO(ne)
-TWO(bitand) TWO(bitor) TWO(bitxor) TWO(shl) TWO(shr)
+#define ONE(name)                                                                                            \
+    static const ir_expr *name##_of(const op_call *c, const ir_expr *const *a)                               \
+    {                                                                                                        \
+        return ir_##name(c->cx, a[0]);                                                                       \
+    }
+#define TWO(name)                                                                                            \
+    static const ir_expr *name##_of(const op_call *c, const ir_expr *const *a)                               \
+    {                                                                                                        \
+        return ir_##name(c->cx, a[0], a[1]);                                                                 \
+    }
+/* clang-format off */
+ONE(neg) ONE(abs) ONE(floor) ONE(ceil) ONE(round) ONE(sqrt) ONE(exp) ONE(log) ONE(sin) ONE(cos) ONE(tan)
+ONE(asin) ONE(acos) ONE(atan) ONE(sinh) ONE(cosh) ONE(asinh) ONE(acosh) ONE(atanh) ONE(erf) ONE(isnan)
+ONE(not) ONE(bitnot) TWO(add) TWO(sub) TWO(mul) TWO(div) TWO(mod) TWO(floormod) TWO(eq) TWO(lt) TWO(le)
+TWO(gt) TWO(ge) TWO(and) TWO(or) TWO(ne) TWO(bitand) TWO(bitor) TWO(bitxor) TWO(shl) TWO(shr)
+/* clang-format on */
 #undef ONE
 #undef TWO
 
-static const ir_expr *min_of(const op_call *c, const ir_expr *const *a)
+                static const ir_expr *min_of(const op_call *c, const ir_expr *const *a)
 {
     const ir_expr *e = a[0];
 
@@ -144,7 +156,8 @@ static const ir_expr *reciprocal_of(const op_call *c, const ir_expr *const *a)
     return ir_div(c->cx, ir_imm(c->cx, a[0]->dtype, 1), a[0]);
 }
 
-/* By squaring for small whole exponents, which are exact and fast; ints by repeated squaring are not needed beyond float64's reach. */
+/* By squaring for small whole exponents, which are exact and fast; ints by repeated squaring are not needed
+ * beyond float64's reach. */
 static const ir_expr *pow_of(const op_call *c, const ir_expr *const *a)
 {
     tec_context *cx = c->cx;
@@ -158,7 +171,9 @@ static const ir_expr *sign_of(const op_call *c, const ir_expr *const *a)
 {
     tec_context *cx = c->cx;
     const ir_expr *zero = ir_imm(cx, a[0]->dtype, 0), *one = ir_imm(cx, a[0]->dtype, 1);
-    const ir_expr *below = a[0]->dtype.code == kDLUInt ? a[0] : ir_select(cx, ir_lt(cx, a[0], zero), ir_imm(cx, a[0]->dtype, -1), a[0]);
+    const ir_expr *below = a[0]->dtype.code == kDLUInt
+                               ? a[0]
+                               : ir_select(cx, ir_lt(cx, a[0], zero), ir_imm(cx, a[0]->dtype, -1), a[0]);
 
     return ir_select(cx, ir_gt(cx, a[0], zero), one, below);
 }
@@ -180,11 +195,12 @@ static const ir_expr *xor_of(const op_call *c, const ir_expr *const *a)
     return ir_ne(c->cx, a[0], a[1]);
 }
 
-#define TO_BOOL(inputs, function)                                                                                            \
-    .min_inputs = (inputs), .max_inputs = (inputs), .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op_compare_relation,   \
-    .impls = op_pointwise_impls, .n_impls = 1, .scalar = (function), .in_place = -1
-#define ANY_NUMBER(function)                                                                                                 \
-    .min_inputs = 1, .max_inputs = -1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op_same_relation,                   \
+#define TO_BOOL(inputs, function)                                                                            \
+    .min_inputs = (inputs), .max_inputs = (inputs), .n_outputs = 1, .kind = OP_INJECTIVE,                    \
+    .relation = op_compare_relation, .impls = op_pointwise_impls, .n_impls = 1, .scalar = (function),        \
+    .in_place = -1
+#define ANY_NUMBER(function)                                                                                 \
+    .min_inputs = 1, .max_inputs = -1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op_same_relation,   \
     .impls = op_pointwise_impls, .n_impls = 1, .scalar = (function), .in_place = 0
 
 static const op_info rows[] = {
@@ -215,10 +231,28 @@ static const op_info rows[] = {
     {.name = "bit_not", OP_POINTWISE(1, bitnot_of), .doc = "bits inverted"},
     {.name = "shift_left", OP_POINTWISE(2, shl_of), .doc = "a << b"},
     {.name = "shift_right", OP_POINTWISE(2, shr_of), .doc = "a >> b"},
-    {.name = "where", .min_inputs = 3, .max_inputs = 3, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op_where_relation,
-     .impls = op_pointwise_impls, .n_impls = 1, .scalar = where_of, .in_place = 1, .doc = "b where a holds, otherwise c"},
-    {.name = "cast", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op_cast_relation,
-     .impls = op_pointwise_impls, .n_impls = 1, .scalar = cast_of, .in_place = -1, .doc = "to: dtype of the result"},
+    {.name = "where",
+     .min_inputs = 3,
+     .max_inputs = 3,
+     .n_outputs = 1,
+     .kind = OP_INJECTIVE,
+     .relation = op_where_relation,
+     .impls = op_pointwise_impls,
+     .n_impls = 1,
+     .scalar = where_of,
+     .in_place = 1,
+     .doc = "b where a holds, otherwise c"},
+    {.name = "cast",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .n_outputs = 1,
+     .kind = OP_INJECTIVE,
+     .relation = op_cast_relation,
+     .impls = op_pointwise_impls,
+     .n_impls = 1,
+     .scalar = cast_of,
+     .in_place = -1,
+     .doc = "to: dtype of the result"},
     {.name = "identity", OP_POINTWISE(1, identity_of), .identity = true, .doc = "a"},
     {.name = "neg", OP_POINTWISE(1, neg_of), .doc = "-a"},
     {.name = "abs", OP_POINTWISE(1, abs_of), .doc = "|a|"},
@@ -243,7 +277,8 @@ static const op_info rows[] = {
     {.name = "atanh", OP_POINTWISE(1, atanh_of), .doc = "inverse hyperbolic tangent"},
     {.name = "erf", OP_POINTWISE(1, erf_of), .doc = "error function"},
     {.name = "isnan", TO_BOOL(1, isnan_of), .doc = "a is not a number"},
-    {.name = "isinf", TO_BOOL(1, isinf_of),
+    {.name = "isinf",
+     TO_BOOL(1, isinf_of),
      .doc = "a is infinite; positive, negative: which signs count (1)"},
 };
 const op_family op_elementwise_family = {rows, BASE_COUNT(rows)};

@@ -1,4 +1,5 @@
-/* ops/elementwise.h -- what families of element-wise operators share: types by broadcasting, one te stage.
+/* ops/elementwise.h -- inside the room: what families of element-wise operators share: types by
+ * broadcasting, one te stage.
  *
  *     {.name = "relu", OP_POINTWISE(1, relu), .doc = "max(x, 0)"},
  */
@@ -14,8 +15,9 @@ bool op_cast_relation(op_call *c);    /* attribute `to` */
 
 extern const op_impl op_pointwise_impls[];
 
-#define OP_POINTWISE(inputs, function)                                                                                       \
-    .min_inputs = (inputs), .max_inputs = (inputs), .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op_same_relation,      \
-    .impls = op_pointwise_impls, .n_impls = 1, .scalar = (function), .in_place = 0
+#define OP_POINTWISE(inputs, function)                                                                       \
+    .min_inputs = (inputs), .max_inputs = (inputs), .n_outputs = 1, .kind = OP_INJECTIVE,                    \
+    .relation = op_same_relation, .impls = op_pointwise_impls, .n_impls = 1, .scalar = (function),           \
+    .in_place = 0
 
 #endif

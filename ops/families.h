@@ -1,4 +1,4 @@
-/* ops/families.h -- the tables of operators, one for each family's file. */
+/* ops/families.h -- inside the room: the tables of operators, one for each family's file. */
 #ifndef OPS_FAMILIES_H
 #define OPS_FAMILIES_H
 

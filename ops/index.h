@@ -1,4 +1,4 @@
-/* ops/index.h -- indices that come from tensors: checked, and kept inside.
+/* ops/index.h -- inside the room: indices that come from tensors: checked, and kept inside.
  *
  *     index[axis] = op_inside(c, te_read(in[1], axes, n), c->input[0].dim[axis]);
  */

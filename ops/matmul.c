@@ -1,6 +1,7 @@
 /* ops/matmul.c -- matrix products of rank 2 and above, batches broadcast as NumPy's matmul does.
  *
- * B is packed into panels of a few vectors of columns, each panel row after row, so that the inner loop streams it:
+ * B is packed into panels of a few vectors of columns, each panel row after row, so that the inner loop
+ * streams it:
  *
  *     Bp[batch, nb, k, ni] = B[batch, k, nb*NI + ni]   or 0
  *     A[batch, m, nb, ni]  = sum[k](X[batch, m, k] * Bp[batch, nb, k, ni])
@@ -11,13 +12,14 @@
 #include "ir/text.h"
 #include "ir/walk.h"
 
-/* A[batch, m, k] (transposed: [batch, k, m]) times B[batch, k, n] (transposed: [batch, n, k]); batches broadcast. */
+/* A[batch, m, k] (transposed: [batch, k, m]) times B[batch, k, n] (transposed: [batch, n, k]); batches
+ * broadcast. */
 typedef struct {
     bool trans_a, trans_b;
     int batch; /* dimensions of the output before m and n */
     const ir_expr *m, *n, *k;
-    base_dtype sum;  /* what products are added up in */
-    int64_t panel;   /* columns of B that lie together */
+    base_dtype sum; /* what products are added up in */
+    int64_t panel;  /* columns of B that lie together */
 } op_matmul;
 
 static int64_t choose_panel(const op_call *c, const op_matmul *v)
@@ -46,26 +48,32 @@ static bool read_batches(const op_call *c, op_type *out)
     return op_broadcast(&only_batches, out);
 }
 
+/* The sizes of the product with transposed operands taken into account, and the width of B's panels. The
+ * extents must be equal or provably so. */
 static bool read_matmul(const op_call *c, op_matmul *v)
 {
     const op_type *a = &c->input[0], *b = &c->input[1];
 
     *v = (op_matmul){.trans_a = op_int(c, "trans_a", 0) != 0, .trans_b = op_int(c, "trans_b", 0) != 0};
     if (a->n < 2 || b->n < 2)
-        return op_fail(c, "the operands are %s and %s: expected matrices", op_type_text(c->cx, a), op_type_text(c->cx, b));
+        return op_fail(c, "the operands are %s and %s: expected matrices", op_type_text(c->cx, a),
+                       op_type_text(c->cx, b));
     if (!base_dtype_same(a->dtype, b->dtype) || base_is_bool(a->dtype))
-        return op_fail(c, "the operands are %s and %s: expected one numeric type", op_type_text(c->cx, a), op_type_text(c->cx, b));
+        return op_fail(c, "the operands are %s and %s: expected one numeric type", op_type_text(c->cx, a),
+                       op_type_text(c->cx, b));
     v->m = a->dim[a->n - 2 + v->trans_a];
     v->k = b->dim[b->n - 2 + v->trans_b]; /* of B, which may be packed before A's extents are known */
     v->n = b->dim[b->n - 1 - v->trans_b];
     if (!op_equal(c, a->dim[a->n - 1 - v->trans_a], v->k))
-        return op_fail(c, "%s times %s: the inner dimensions differ", op_type_text(c->cx, a), op_type_text(c->cx, b));
+        return op_fail(c, "%s times %s: the inner dimensions differ", op_type_text(c->cx, a),
+                       op_type_text(c->cx, b));
     v->batch = (a->n > b->n ? a->n : b->n) - 2;
     v->sum = base_is_float(a->dtype) && a->dtype.bits == 16 ? BASE_F32 : a->dtype;
     v->panel = choose_panel(c, v);
     return true;
 }
 
+/* [batch..., m, n], with batches broadcast against each other. */
 static bool matmul_relation(op_call *c)
 {
     op_matmul v;
@@ -85,7 +93,8 @@ static bool matmul_relation(op_call *c)
 /* ---- bodies ---- */
 
 /* Batch indices of an operand of rank n, from those of the output. */
-static int batch_index(const op_call *c, int operand, const ir_expr *const *batch, int n_batch, const ir_expr **index)
+static int batch_index(const op_call *c, int operand, const ir_expr *const *batch, int n_batch,
+                       const ir_expr **index)
 {
     const op_type *t = &c->input[operand];
     int n = t->n - 2;
@@ -95,12 +104,14 @@ static int batch_index(const op_call *c, int operand, const ir_expr *const *batc
     return n;
 }
 
-static void matrix_index(const ir_expr **index, int at, const ir_expr *row, const ir_expr *column, bool transposed)
+static void matrix_index(const ir_expr **index, int at, const ir_expr *row, const ir_expr *column,
+                         bool transposed)
 {
     index[at + transposed] = row;
     index[at + !transposed] = column;
 }
 
+/* B as panels [batch, nb, k, ni], with zeros in the last panel where n is no multiple of its width. */
 static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
 {
     op_matmul v;
@@ -109,11 +120,13 @@ static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
     if (!read_matmul(c, &v))
         return false;
     int batch = c->input[1].n - 2;
-    const ir_expr **axis = base_array(cx, const ir_expr *, batch + 3), **index = base_array(cx, const ir_expr *, batch + 2);
+    const ir_expr **axis = base_array(cx, const ir_expr *, batch + 3),
+                  **index = base_array(cx, const ir_expr *, batch + 2);
     for (int i = 0; i < batch; i++)
         index[i] = axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->input[1].dim[i]);
     const ir_expr *nb = axis[batch] = te_axis(cx, "nb", ir_ceildiv(cx, v.n, ir_int(cx, v.panel)));
-    const ir_expr *k = axis[batch + 1] = te_axis(cx, "k", v.k), *ni = axis[batch + 2] = te_axis(cx, "ni", ir_int(cx, v.panel));
+    const ir_expr *k = axis[batch + 1] = te_axis(cx, "k", v.k),
+                  *ni = axis[batch + 2] = te_axis(cx, "ni", ir_int(cx, v.panel));
     const ir_expr *column = ir_add(cx, ir_mul(cx, nb, ir_int(cx, v.panel)), ni);
     int64_t n;
 
@@ -126,31 +139,40 @@ static bool pack_b(const op_call *c, te_def *d, te_tensor *in, te_tensor **out)
     return *out != NULL;
 }
 
+/* The sums in panels; a batch dimension of extent 1 is read at 0. */
 static te_tensor *accumulate(const op_call *c, const op_matmul *v, te_def *d, te_tensor *a, te_tensor *panels)
 {
     tec_context *cx = c->cx;
     int n = v->batch;
-    const ir_expr **axis = base_array(cx, const ir_expr *, n + 3), **ia = base_array(cx, const ir_expr *, n + 2), **ib = base_array(cx, const ir_expr *, n + 3);
+    const ir_expr **axis = base_array(cx, const ir_expr *, n + 3),
+                  **ia = base_array(cx, const ir_expr *, n + 2),
+                  **ib = base_array(cx, const ir_expr *, n + 3);
 
     for (int i = 0; i < n; i++)
         axis[i] = te_axis(cx, base_format(cx, "b%d", i), c->output[0].dim[i]);
-    const ir_expr *m = axis[n] = te_axis(cx, "m", v->m), *nb = axis[n + 1] = te_axis(cx, "nb", ir_ceildiv(cx, v->n, ir_int(cx, v->panel)));
-    const ir_expr *ni = axis[n + 2] = te_axis(cx, "ni", ir_int(cx, v->panel)), *k = te_reduce_axis(cx, "k", v->k);
+    const ir_expr *m = axis[n] = te_axis(cx, "m", v->m),
+                  *nb = axis[n + 1] = te_axis(cx, "nb", ir_ceildiv(cx, v->n, ir_int(cx, v->panel)));
+    const ir_expr *ni = axis[n + 2] = te_axis(cx, "ni", ir_int(cx, v->panel)),
+                  *k = te_reduce_axis(cx, "k", v->k);
 
     int na = batch_index(c, 0, axis, n, ia), nbatch = batch_index(c, 1, axis, n, ib);
     matrix_index(ia, na, m, k, v->trans_a);
     ib[nbatch] = nb;
     ib[nbatch + 1] = k;
     ib[nbatch + 2] = ni;
-    const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(a, ia, na + 2)), ir_cast(cx, v->sum, te_read(panels, ib, nbatch + 3)));
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), axis, n + 3, te_sum(cx, product, k));
+    const ir_expr *product = ir_mul(cx, ir_cast(cx, v->sum, te_read(a, ia, na + 2)),
+                                    ir_cast(cx, v->sum, te_read(panels, ib, nbatch + 3)));
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.acc", c->op->name)), axis, n + 3,
+                      te_sum(cx, product, k));
 }
 
+/* From panels of columns back to a matrix, and to the type of the result. */
 static te_tensor *unpack(const op_call *c, const op_matmul *v, te_def *d, te_tensor *sums)
 {
     tec_context *cx = c->cx;
     int n = v->batch;
-    const ir_expr **axis = base_array(cx, const ir_expr *, n + 2), **index = base_array(cx, const ir_expr *, n + 3), *panel = ir_int(cx, v->panel);
+    const ir_expr **axis = base_array(cx, const ir_expr *, n + 2),
+                  **index = base_array(cx, const ir_expr *, n + 3), *panel = ir_int(cx, v->panel);
     ir_role role = d->role;
 
     for (int i = 0; i < n; i++)
@@ -160,7 +182,8 @@ static te_tensor *unpack(const op_call *c, const op_matmul *v, te_def *d, te_ten
     index[n + 1] = ir_floordiv(cx, axis[n + 1], panel);
     index[n + 2] = ir_floormod(cx, axis[n + 1], panel);
     d->role = IR_ROLE_EPILOGUE;
-    te_tensor *t = te_compute(d, op_stage_name(d, c->op->name), axis, n + 2, ir_cast(cx, c->output[0].dtype, te_read(sums, index, n + 3)));
+    te_tensor *t = te_compute(d, op_stage_name(d, c->op->name), axis, n + 2,
+                              ir_cast(cx, c->output[0].dtype, te_read(sums, index, n + 3)));
     d->role = role;
     return t;
 }
@@ -180,7 +203,15 @@ static const op_impl impls[] = {
 };
 
 static const op_info rows[] = {
-    {.name = "matmul", .min_inputs = 2, .max_inputs = 2, .n_outputs = 1, .kind = OP_COMPLEX, .relation = matmul_relation, .impls = impls,
-     .n_impls = BASE_COUNT(impls), .in_place = -1, .doc = "matrix product of the last two dimensions, batches broadcast; trans_a, trans_b (0)"},
+    {.name = "matmul",
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .n_outputs = 1,
+     .kind = OP_COMPLEX,
+     .relation = matmul_relation,
+     .impls = impls,
+     .n_impls = BASE_COUNT(impls),
+     .in_place = -1,
+     .doc = "matrix product of the last two dimensions, batches broadcast; trans_a, trans_b (0)"},
 };
 const op_family op_matmul_family = {rows, BASE_COUNT(rows)};

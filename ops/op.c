@@ -1,4 +1,5 @@
-/* ops/op.c -- finding operators, inferring types, choosing and emitting implementations; help for relations and bodies. */
+/* ops/op.c -- finding operators, inferring types, choosing and emitting implementations; help for relations
+ * and bodies. */
 #include "ops/op.h"
 
 #include <ctype.h>
@@ -55,6 +56,8 @@ static const ir_expr *broadcast_dim(const op_call *c, const ir_expr *a, const ir
     return c->facts && ir_prove_equal(c->facts, a, b) ? a : NULL;
 }
 
+/* The shape that all operands broadcast to, by NumPy's rule: dimensions are aligned at the end, and an extent
+ * of 1 fits any other. */
 bool op_broadcast(const op_call *c, op_type *out)
 {
     int n = 0;
@@ -65,11 +68,12 @@ bool op_broadcast(const op_call *c, op_type *out)
     for (int k = 0; k < c->n_inputs; k++)
         for (int i = 0; i < c->input[k].n; i++) {
             int at = n - c->input[k].n + i;
-            const ir_expr *mine = c->input[k].dim[i], *both = dim[at] ? broadcast_dim(c, dim[at], mine) : mine;
+            const ir_expr *mine = c->input[k].dim[i],
+                          *both = dim[at] ? broadcast_dim(c, dim[at], mine) : mine;
 
             if (!both)
-                return op_fail(c, "operand %d is %s: dimension %d does not broadcast with '%s'", k, op_type_text(c->cx, &c->input[k]), i,
-                               ir_expr_text(c->cx, dim[at]));
+                return op_fail(c, "operand %d is %s: dimension %d does not broadcast with '%s'", k,
+                               op_type_text(c->cx, &c->input[k]), i, ir_expr_text(c->cx, dim[at]));
             dim[at] = both;
         }
     *out = (op_type){c->input[0].dtype, n, dim};
@@ -78,7 +82,8 @@ bool op_broadcast(const op_call *c, op_type *out)
 
 /* ---- sizes ---- */
 
-/* A process addresses 2^47 bytes; a dimension that takes more terms than that would take longer to simplify than the model to run. */
+/* A process addresses 2^47 bytes; a dimension that takes more terms than that would take longer to simplify
+ * than the model to run. */
 enum { MOST_BYTES_LOG = 47, MOST_TERMS = 1000 };
 
 typedef struct {
@@ -106,6 +111,8 @@ bool op_is_short(const ir_expr *e, bool *large)
     return d.terms <= MOST_TERMS;
 }
 
+/* Whether tensors of the type may exist: limits keep damaged models from asking for terabytes. *why: the
+ * reason, without the name of the tensor. */
 bool op_check_size(tec_context *cx, const op_type *t, const char **why)
 {
     int64_t bytes = base_dtype_bytes(t->dtype), n;
@@ -120,7 +127,8 @@ bool op_check_size(tec_context *cx, const op_type *t, const char **why)
             *why = base_format(cx, "dimension %d is %lld", i, (long long)n);
             return false;
         }
-        if (large || (ir_is_int(t->dim[i], &n) && n > 0 && (__builtin_mul_overflow(bytes, n, &bytes) || bytes >> MOST_BYTES_LOG))) {
+        if (large || (ir_is_int(t->dim[i], &n) && n > 0 &&
+                      (__builtin_mul_overflow(bytes, n, &bytes) || bytes >> MOST_BYTES_LOG))) {
             *why = base_format(cx, "it would be larger than 2^%d bytes", MOST_BYTES_LOG);
             return false;
         }
@@ -150,10 +158,14 @@ static bool check_scalar(const op_call *c)
     return c->op->scalar(c, arg) != NULL;
 }
 
+/* Checks the number of operands, then asks the operator's relation for the result types. Fills c->output. */
 bool op_infer(op_call *c)
 {
     if (c->n_inputs < c->op->min_inputs || (c->op->max_inputs >= 0 && c->n_inputs > c->op->max_inputs)) {
-        const char *most = c->op->max_inputs < 0 ? " or more" : c->op->max_inputs == c->op->min_inputs ? "" : base_format(c->cx, " to %d", c->op->max_inputs);
+        const char *most = c->op->max_inputs < 0 ? " or more"
+                           : c->op->max_inputs == c->op->min_inputs
+                               ? ""
+                               : base_format(c->cx, " to %d", c->op->max_inputs);
 
         return op_fail(c, "takes %d%s operands, found %d", c->op->min_inputs, most, c->n_inputs);
     }
@@ -241,12 +253,14 @@ op_attr op_attr_string(const char *name, const char *v)
 
 op_attr op_attr_ints(tec_context *cx, const char *name, const int64_t *v, int n)
 {
-    return (op_attr){.name = name, .kind = OP_ATTR_INTS, .n = n, .ints = base_copy(cx, v, (size_t)n * sizeof *v)};
+    return (op_attr){
+        .name = name, .kind = OP_ATTR_INTS, .n = n, .ints = base_copy(cx, v, (size_t)n * sizeof *v)};
 }
 
 op_attr op_attr_exprs(tec_context *cx, const char *name, const ir_expr *const *v, int n)
 {
-    return (op_attr){.name = name, .kind = OP_ATTR_EXPRS, .n = n, .exprs = base_copy(cx, v, (size_t)n * sizeof *v)};
+    return (op_attr){
+        .name = name, .kind = OP_ATTR_EXPRS, .n = n, .exprs = base_copy(cx, v, (size_t)n * sizeof *v)};
 }
 
 op_attr op_attr_dtype(const char *name, base_dtype v)
@@ -256,6 +270,7 @@ op_attr op_attr_dtype(const char *name, base_dtype v)
 
 /* ---- implementations ---- */
 
+/* The implementation of highest rank among those that apply; with equal ranks the first in the table. */
 const op_impl *op_choose(const op_call *c)
 {
     const op_impl *best = NULL;
@@ -277,7 +292,10 @@ const op_impl *op_choose(const op_call *c)
     return best;
 }
 
-bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed, te_tensor **out)
+/* Adds the operator's stages to the definition. A constant operand that was not packed before is packed by a
+ * stage in front. */
+bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed,
+             te_tensor **out)
 {
     te_tensor **operands = base_copy(c->cx, in, (size_t)c->n_inputs * sizeof *in);
 
@@ -305,7 +323,8 @@ const ir_expr **op_axes_of(const op_call *c, const op_type *t)
 /* A node's name made fit for text forms: letters, digits, underscores. */
 const char *op_stage_name(te_def *d, const char *base)
 {
-    char *clean = base_format(d->cx, "%s%s", base && isalpha((unsigned char)*base) ? "" : "v", base ? base : "");
+    char *clean =
+        base_format(d->cx, "%s%s", base && isalpha((unsigned char)*base) ? "" : "v", base ? base : "");
 
     for (char *p = clean; *p; p++)
         if (!isalnum((unsigned char)*p) && *p != '_' && !(*p == '.' && isalnum((unsigned char)p[1])))
@@ -314,4 +333,10 @@ const char *op_stage_name(te_def *d, const char *base)
     for (int i = 2; base_dict_has(&d->names, name); i++)
         name = base_format(d->cx, "%s'%d", clean, i);
     return name;
+}
+
+bool op_compute(const op_call *c, te_def *d, const ir_expr *const *axis, const ir_expr *e, te_tensor **out)
+{
+    *out = te_compute(d, op_stage_name(d, c->op->name), axis, c->output[0].n, e);
+    return *out != NULL;
 }

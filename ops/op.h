@@ -1,22 +1,24 @@
 /* ops/op.h -- tensor operators as data: type relation, implementations in te, fusion kind.
  *
  *     const op_info *op = op_find("conv");
- *     op_call c = {.cx = cx, .op = op, .target = t, .n_inputs = 2, .input = types, .n_attrs = n, .attr = attrs};
+ *     op_call c = {.cx = cx, .op = op, .target = t, .n_inputs = 2, .input = types, .n_attrs = n,
+ *         .attr = attrs};
  *     if (op_infer(&c)) ... c.output[0] is the type of the result
  *     const op_impl *impl = op_choose(&c);
  *     impl->body(&c, def, in, out);                 // adds stages to the te definition of the group
  *
- * An operator says nothing of schedules: the default one is the start of the space of its definition (space/space.h), which reads the roles
- * and notes of the stages. A stage has the note "keep" where it is to stay a stage of its own, and "by_rows" where its reader wants one row
- * of its results at a time.
- * An operator is one row of its family's table (ops/table.c lists the families) and one file, or a piece of the family's. Operators are
- * tec's own: front ends map theirs to these, with normalised attributes (explicit pads, positive axes). Every dimension is an i64 expression over symbols.
+ * An operator says nothing of schedules: the default one is the start of the space of its definition
+ * (space/space.h), which reads the roles and notes of the stages. A stage has the note "keep" where it is to
+ * stay a stage of its own, and "by_rows" where its reader wants one row of its results at a time. An operator
+ * is one row of its family's table (ops/table.c lists the families) and one file, or a piece of the family's.
+ * Operators are tec's own: front ends map theirs to these, with normalised attributes (explicit pads,
+ * positive axes). Every dimension is an i64 expression over symbols.
  * Lifetime: the context's. Errors: user errors name the operator, the operand and c->loc.
  */
 #ifndef OPS_OP_H
 #define OPS_OP_H
 
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "targets/target.h"
 #include "te/te.h"
 
@@ -29,7 +31,15 @@ typedef struct {
     const ir_expr *const *dim;
 } op_type;
 
-typedef enum { OP_ATTR_INT, OP_ATTR_FLOAT, OP_ATTR_STRING, OP_ATTR_INTS, OP_ATTR_FLOATS, OP_ATTR_EXPRS, OP_ATTR_DTYPE } op_attr_kind;
+typedef enum {
+    OP_ATTR_INT,
+    OP_ATTR_FLOAT,
+    OP_ATTR_STRING,
+    OP_ATTR_INTS,
+    OP_ATTR_FLOATS,
+    OP_ATTR_EXPRS,
+    OP_ATTR_DTYPE
+} op_attr_kind;
 
 typedef struct {
     const char *name;
@@ -41,7 +51,8 @@ typedef struct {
         const char *string;
         const int64_t *ints;
         const double *floats;
-        const ir_expr *const *exprs; /* dimensions that depend on symbols: the shape of a reshape, bounds of a slice */
+        /* dimensions that depend on symbols: the shape of a reshape, bounds of a slice */
+        const ir_expr *const *exprs;
         base_dtype dtype;
     };
 } op_attr;
@@ -60,12 +71,15 @@ struct op_call {
     const char *name; /* the user's, of the node */
     base_loc loc;
     int n_inputs, n_outputs, n_attrs;
-    const op_type *input;                /* an operand that is left out has n = -1 */
-    const op_constant *const *constant;  /* for each input, NULL unless known at build time; the array may be NULL */
+    const op_type *input; /* an operand that is left out has n = -1 */
+    /* for each input, NULL unless known at build time; the array may be NULL */
+    const op_constant *const *constant;
     const op_attr *attr;
-    op_type *output; /* filled by op_infer */
+    op_type *output;       /* filled by op_infer */
     const ir_facts *facts; /* about symbols; may be NULL */
-    base_vec *needs;       /* takes conditions over symbols that the relation relies on, for the caller to check; NULL: none may be left open */
+    /* takes conditions over symbols that the relation relies on, for the caller to check; NULL: none may be
+     * left open */
+    base_vec *needs;
 };
 
 /* How an operator may fuse (the TVM paper, section 3). */
@@ -79,13 +93,16 @@ typedef enum {
 typedef struct op_impl {
     const char *name; /* "conv.direct" */
     int version;      /* of the meaning that records refer to */
-    bool (*applies)(const op_call *c); /* NULL: always. The first row that applies, by falling `rank`, is the default choice */
-    int (*rank)(const op_call *c);     /* NULL: 0 */
-    /* Adds stages to d. in[k] is NULL for an operand that is left out. Stages are named after c->name (unique in d by op_stage_name). The main
-     * stage has the role that d->role says; a body may set roles of helper stages (padding: prologue). */
+    /* NULL: always. The first row that applies, by falling `rank`, is the default choice */
+    bool (*applies)(const op_call *c);
+    int (*rank)(const op_call *c); /* NULL: 0 */
+    /* Adds stages to d. in[k] is NULL for an operand that is left out. Stages are named after c->name (unique
+     * in d by op_stage_name). The main stage has the role that d->role says; a body may set roles of helper
+     * stages (padding: prologue). */
     bool (*body)(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out);
-    /* A constant operand that the body wants transformed (packed): the graph computes it once, at build time; for an operand that is not
-     * constant, its stages go in front of the body. The body is handed the result in place of in[packs]. */
+    /* A constant operand that the body wants transformed (packed): the graph computes it once, at build time;
+     * for an operand that is not constant, its stages go in front of the body. The body is handed the result
+     * in place of in[packs]. */
     int packs; /* operand index, or -1 */
     bool (*pack)(const op_call *c, te_def *d, te_tensor *in, te_tensor **out);
 } op_impl;
@@ -97,10 +114,12 @@ struct op_info {
     bool (*relation)(op_call *c); /* fills c->output (allocated, n_outputs of them) or fails */
     const op_impl *impls;
     int n_impls;
-    /* Of element-wise operators: the scalar function over operands that were broadcast and are of one dtype. */
+    /* Of element-wise operators: the scalar function over operands that were broadcast and are of one
+     * dtype. */
     const ir_expr *(*scalar)(const op_call *c, const ir_expr *const *arg);
-    int in_place;    /* input whose storage the output may take, or -1 */
-    bool identity;   /* the same elements in the same order: storage may be shared (reshape, flatten, identity) */
+    int in_place; /* input whose storage the output may take, or -1 */
+    /* the same elements in the same order: storage may be shared (reshape, flatten, identity) */
+    bool identity;
     const char *doc; /* one line; attributes with their meaning */
 };
 
@@ -113,14 +132,16 @@ extern const op_family *const op_families[];
 extern const int op_n_families;
 const op_info *op_find(const char *name);
 
-bool op_infer(op_call *c);                      /* checks the number of inputs, runs the relation */
-/* Whether a tensor of this type could exist: no negative extent, less than 2^47 bytes, dimensions of at most 1000 terms; otherwise why not. */
+bool op_infer(op_call *c); /* checks the number of inputs, runs the relation */
+/* Whether a tensor of this type could exist: no negative extent, less than 2^47 bytes, dimensions of at most
+ * 1000 terms; otherwise why not. */
 bool op_check_size(tec_context *cx, const op_type *t, const char **why);
 /* Whether a dimension has at most 1000 terms. *large: a number beyond 2^47 is among them. */
 bool op_is_short(const ir_expr *e, bool *large);
-const op_impl *op_choose(const op_call *c);     /* NULL with an error: nothing applies */
+const op_impl *op_choose(const op_call *c); /* NULL with an error: nothing applies */
 /* body with packing: what the graph and tests call. packed: in[impl->packs] is packed already. */
-bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed, te_tensor **out);
+bool op_emit(const op_call *c, const op_impl *impl, te_def *d, te_tensor *const *in, bool packed,
+             te_tensor **out);
 
 /* ---- for relations and bodies ---- */
 const op_attr *op_attr_find(const op_call *c, const char *name);
@@ -129,13 +150,16 @@ double op_float(const op_call *c, const char *name, double otherwise);
 const char *op_string(const op_call *c, const char *name, const char *otherwise);
 int op_ints(const op_call *c, const char *name, const int64_t **out); /* count; 0 where absent */
 bool op_has_input(const op_call *c, int k);
-/* Extents that must be equal: proven, or left to the caller as a condition (see needs); false where neither is possible. */
+/* Extents that must be equal: proven, or left to the caller as a condition (see needs); false where neither
+ * is possible. */
 bool op_equal(const op_call *c, const ir_expr *a, const ir_expr *b);
 /* An error about this call: "conv 'layer1/conv': ..." at the user's node; always false. */
 bool op_fail(const op_call *c, const char *fmt, ...) BASE_PRINTF(2, 3);
-bool op_broadcast(const op_call *c, op_type *out); /* NumPy rules over all inputs */
+bool op_broadcast(const op_call *c, op_type *out);           /* NumPy rules over all inputs */
 const char *op_type_text(tec_context *cx, const op_type *t); /* "f32[n, 64]" */
 const char *op_stage_name(te_def *d, const char *base);      /* unique in d */
+/* The one stage of an operator with one output. */
+bool op_compute(const op_call *c, te_def *d, const ir_expr *const *axis, const ir_expr *e, te_tensor **out);
 const ir_expr **op_axes_of(const op_call *c, const op_type *t); /* a0, a1, ...: one for each dimension */
 
 /* Constructors of attributes. */

@@ -5,22 +5,25 @@
  *
  * graph/layout.c puts them around operators that work on packed channels, and takes away those that meet.
  */
-#include "ops/families.h"
 #include "ops/packing.h"
+#include "ops/families.h"
 
 #include "ir/text.h"
 
+/* [n, c, spatial] -> [n, c/block, spatial, block]: c must be a constant multiple of block. */
 static bool pack_relation(op_call *c)
 {
     const op_type *x = &c->input[0];
     int64_t block = op_int(c, "block", 0), channels;
 
     if (x->n < 2)
-        return op_fail(c, "the operand is %s: expected [n, channels, spatial dimensions...]", op_type_text(c->cx, x));
+        return op_fail(c, "the operand is %s: expected [n, channels, spatial dimensions...]",
+                       op_type_text(c->cx, x));
     if (block < 1)
         return op_fail(c, "'block' must be at least 1, found %lld", (long long)block);
     if (!ir_is_int(x->dim[1], &channels) || channels % block)
-        return op_fail(c, "the operand is %s: its channels must be a multiple of 'block', %lld", op_type_text(c->cx, x), (long long)block);
+        return op_fail(c, "the operand is %s: its channels must be a multiple of 'block', %lld",
+                       op_type_text(c->cx, x), (long long)block);
     const ir_expr **dim = base_array(c->cx, const ir_expr *, x->n + 1);
     for (int i = 0; i < x->n; i++)
         dim[i] = x->dim[i];
@@ -57,13 +60,15 @@ bool op_unpacked_type(tec_context *cx, const op_type *x, op_type *out)
 static bool unpack_relation(op_call *c)
 {
     return op_unpacked_type(c->cx, &c->input[0], &c->output[0]) ||
-           op_fail(c, "the operand is %s: expected [n, blocks, spatial dimensions..., block], both constant", op_type_text(c->cx, &c->input[0]));
+           op_fail(c, "the operand is %s: expected [n, blocks, spatial dimensions..., block], both constant",
+                   op_type_text(c->cx, &c->input[0]));
 }
 
 static bool unpack_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const op_type *x = &c->input[0];
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, x->n), *block = x->dim[x->n - 1];
+    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, x->n),
+                  *block = x->dim[x->n - 1];
 
     for (int i = 0; i < x->n - 1; i++)
         index[i] = axis[i];
@@ -74,12 +79,29 @@ static bool unpack_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
 }
 
 static const op_impl pack_impls[] = {{.name = "pack_channels", .version = 1, .body = pack_body, .packs = -1}};
-static const op_impl unpack_impls[] = {{.name = "unpack_channels", .version = 1, .body = unpack_body, .packs = -1}};
+static const op_impl unpack_impls[] = {
+    {.name = "unpack_channels", .version = 1, .body = unpack_body, .packs = -1}};
 
 static const op_info rows[] = {
-    {.name = "pack_channels", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = pack_relation, .impls = pack_impls,
-     .n_impls = 1, .in_place = -1, .doc = "[n, c, spatial] as [n, c / block, spatial, block]; block"},
-    {.name = "unpack_channels", .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_INJECTIVE, .relation = unpack_relation,
-     .impls = unpack_impls, .n_impls = 1, .in_place = -1, .doc = "[n, blocks, spatial, block] as [n, blocks * block, spatial]"},
+    {.name = "pack_channels",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .n_outputs = 1,
+     .kind = OP_INJECTIVE,
+     .relation = pack_relation,
+     .impls = pack_impls,
+     .n_impls = 1,
+     .in_place = -1,
+     .doc = "[n, c, spatial] as [n, c / block, spatial, block]; block"},
+    {.name = "unpack_channels",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .n_outputs = 1,
+     .kind = OP_INJECTIVE,
+     .relation = unpack_relation,
+     .impls = unpack_impls,
+     .n_impls = 1,
+     .in_place = -1,
+     .doc = "[n, blocks, spatial, block] as [n, blocks * block, spatial]"},
 };
 const op_family op_packing_family = {rows, BASE_COUNT(rows)};

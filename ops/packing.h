@@ -1,4 +1,4 @@
-/* ops/packing.h -- types of tensors whose channels are packed: [n, c / b, spatial, b].
+/* ops/packing.h -- inside the room: types of tensors whose channels are packed: [n, c / b, spatial, b].
  *
  *     op_type plain;
  *     if (!op_unpacked_type(cx, &c->input[0], &plain)) ...

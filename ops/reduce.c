@@ -18,6 +18,7 @@ static bool is_reduced(const op_call *c, int dim)
     return !op_attr_find(c, "axes");
 }
 
+/* Reduced dimensions go, or stay with extent 1. */
 static bool reduce_relation(op_call *c)
 {
     const op_type *t = &c->input[0];
@@ -55,13 +56,17 @@ typedef struct {
     const ir_expr *count; /* elements of one reduction */
 } reduction;
 
+/* Axes of the result and of the reduction, the index that reads the operand, and how many elements each
+ * result combines. */
 static reduction open_reduction(const op_call *c)
 {
     tec_context *cx = c->cx;
     int n = c->input[0].n;
     bool keep = op_int(c, "keepdims", 1);
-    reduction r = {.out = base_array(cx, const ir_expr *, n), .reduce = base_array(cx, const ir_expr *, n),
-                   .index = base_array(cx, const ir_expr *, n), .count = ir_int(cx, 1)};
+    reduction r = {.out = base_array(cx, const ir_expr *, n),
+                   .reduce = base_array(cx, const ir_expr *, n),
+                   .index = base_array(cx, const ir_expr *, n),
+                   .count = ir_int(cx, 1)};
 
     for (int i = 0; i < n; i++) {
         const ir_expr *extent = c->input[0].dim[i];
@@ -89,9 +94,18 @@ typedef struct {
     const ir_expr *(*after)(tec_context *cx, const ir_expr *e, const ir_expr *count);
 } reducer;
 
-static const ir_expr *square(tec_context *cx, const ir_expr *e) { return ir_mul(cx, e, e); }
-static const ir_expr *magnitude(tec_context *cx, const ir_expr *e) { return ir_abs(cx, e); }
-static const ir_expr *mean(tec_context *cx, const ir_expr *e, const ir_expr *count) { return ir_div(cx, e, ir_cast(cx, e->dtype, count)); }
+static const ir_expr *square(tec_context *cx, const ir_expr *e)
+{
+    return ir_mul(cx, e, e);
+}
+static const ir_expr *magnitude(tec_context *cx, const ir_expr *e)
+{
+    return ir_abs(cx, e);
+}
+static const ir_expr *mean(tec_context *cx, const ir_expr *e, const ir_expr *count)
+{
+    return ir_div(cx, e, ir_cast(cx, e->dtype, count));
+}
 
 static const ir_expr *root(tec_context *cx, const ir_expr *e, const ir_expr *count)
 {
@@ -110,11 +124,15 @@ static const ir_expr *logarithm(tec_context *cx, const ir_expr *e, const ir_expr
 }
 
 static const reducer reducers[] = {
-    {"reduce_sum", "sum", NULL, NULL},          {"reduce_mean", "sum", NULL, mean},         {"reduce_max", "max", NULL, NULL},
-    {"reduce_min", "min", NULL, NULL},          {"reduce_prod", "prod", NULL, NULL},        {"reduce_l1", "sum", magnitude, NULL},
-    {"reduce_l2", "sum", square, root},         {"reduce_sum_square", "sum", square, NULL}, {"reduce_log_sum", "sum", NULL, logarithm},
+    {"reduce_sum", "sum", NULL, NULL},          {"reduce_mean", "sum", NULL, mean},
+    {"reduce_max", "max", NULL, NULL},          {"reduce_min", "min", NULL, NULL},
+    {"reduce_prod", "prod", NULL, NULL},        {"reduce_l1", "sum", magnitude, NULL},
+    {"reduce_l2", "sum", square, root},         {"reduce_sum_square", "sum", square, NULL},
+    {"reduce_log_sum", "sum", NULL, logarithm},
 };
 
+/* before(x), combined, after(result, count): a mean is a sum divided by the count, an L2 norm the root of a
+ * sum of squares. */
 static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const reducer *how = NULL;
@@ -138,7 +156,8 @@ static bool reduce_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
     return *out != NULL;
 }
 
-/* What is subtracted from the exponents of one reduction: the greatest, so that none overflows; 0 where that is infinite. */
+/* What is subtracted from the exponents of one reduction: the greatest, so that none overflows; 0 where that
+ * is infinite. */
 static te_tensor *greatest_exponents(const op_call *c, te_def *d, te_tensor *x, base_dtype t)
 {
     tec_context *cx = c->cx;
@@ -146,7 +165,8 @@ static te_tensor *greatest_exponents(const op_call *c, te_def *d, te_tensor *x, 
     const ir_expr *e = te_read(x, r.index, c->input[0].n);
 
     e = e ? te_reduce(cx, "max", ir_cast(cx, t, e), r.reduce, r.n_reduce) : NULL;
-    te_tensor *top = te_compute(d, op_stage_name(d, base_format(cx, "%s.max", c->op->name)), r.out, r.n_out, e);
+    te_tensor *top =
+        te_compute(d, op_stage_name(d, base_format(cx, "%s.max", c->op->name)), r.out, r.n_out, e);
     e = te_read(top, own.out, own.n_out);
     return te_compute(d, op_stage_name(d, base_format(cx, "%s.shift", c->op->name)), own.out, own.n_out,
                       ir_select(cx, ir_isinf(cx, e), e ? ir_imm(cx, t, 0) : NULL, e));
@@ -163,8 +183,8 @@ static bool log_sum_exp_body(const op_call *c, te_def *d, te_tensor *const *in, 
     if (e && r.n_reduce) {
         te_tensor *shift = greatest_exponents(c, d, in[0], t);
         const ir_expr *power = ir_exp(cx, ir_sub(cx, ir_cast(cx, t, e), te_read(shift, r.out, r.n_out)));
-        te_tensor *sum = te_compute(d, op_stage_name(d, base_format(cx, "%s.sum", c->op->name)), r.out, r.n_out,
-                                    te_reduce(cx, "sum", power, r.reduce, r.n_reduce));
+        te_tensor *sum = te_compute(d, op_stage_name(d, base_format(cx, "%s.sum", c->op->name)), r.out,
+                                    r.n_out, te_reduce(cx, "sum", power, r.reduce, r.n_reduce));
 
         e = ir_add(cx, ir_log(cx, te_read(sum, own.out, own.n_out)), te_read(shift, own.out, own.n_out));
         r = own;
@@ -182,11 +202,13 @@ static bool arg_body(const op_call *c, te_def *d, te_tensor *const *in, te_tenso
     bool last = op_int(c, "select_last", 0);
 
     if (r.n_reduce != 1)
-        return op_fail(c, "one axis is searched, found %d", r.n_reduce);
+        return op_fail(c, "expected one axis to search, found %d", r.n_reduce);
     if (!value)
         return false;
-    const ir_expr *extent = te_axis_extent(r.reduce[0]), *at = last ? ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), r.reduce[0]) : r.reduce[0];
-    const ir_combiner *combiner = ir_combiner_named(cx, base_same(c->op->name, "arg_max") ? "argmax" : "argmin", value->dtype, BASE_I64);
+    const ir_expr *extent = te_axis_extent(r.reduce[0]),
+                  *at = last ? ir_sub(cx, ir_sub(cx, extent, ir_int(cx, 1)), r.reduce[0]) : r.reduce[0];
+    const ir_combiner *combiner = ir_combiner_named(
+        cx, base_same(c->op->name, "arg_max") ? "argmax" : "argmin", value->dtype, BASE_I64);
     const ir_expr *source[2] = {value, at};
     const ir_expr *e = ir_reduce(cx, combiner, source, r.reduce, &extent, 1, NULL, 1);
 
@@ -223,6 +245,7 @@ static bool is_normalised(const op_call *c, int i)
     return op_int(c, "flatten", 0) ? i >= axis : i == axis;
 }
 
+/* softmax has three stages over the same axes: the maximum, the sum of exponentials, and the quotient. */
 static softmax_axes open_axes(const op_call *c, bool reduce, const ir_expr **reduced, int *n_reduced)
 {
     tec_context *cx = c->cx;
@@ -233,7 +256,8 @@ static softmax_axes open_axes(const op_call *c, bool reduce, const ir_expr **red
         const ir_expr *extent = c->input[0].dim[i];
 
         if (is_normalised(c, i)) {
-            a.all[i] = reduce ? te_reduce_axis(cx, base_format(cx, "r%d", i), extent) : te_axis(cx, base_format(cx, "a%d", i), extent);
+            a.all[i] = reduce ? te_reduce_axis(cx, base_format(cx, "r%d", i), extent)
+                              : te_axis(cx, base_format(cx, "a%d", i), extent);
             if (reduce)
                 reduced[(*n_reduced)++] = a.all[i];
         } else
@@ -242,7 +266,8 @@ static softmax_axes open_axes(const op_call *c, bool reduce, const ir_expr **red
     return a;
 }
 
-static te_tensor *reduce_stage(const op_call *c, te_def *d, te_tensor *t, const char *combiner, const char *suffix)
+static te_tensor *reduce_stage(const op_call *c, te_def *d, te_tensor *t, const char *combiner,
+                               const char *suffix)
 {
     const ir_expr **reduced = base_array(c->cx, const ir_expr *, c->input[0].n);
     int n = 0;
@@ -250,7 +275,8 @@ static te_tensor *reduce_stage(const op_call *c, te_def *d, te_tensor *t, const 
     const ir_expr *e = te_read(t, a.all, c->input[0].n);
 
     e = e ? te_reduce(c->cx, combiner, ir_cast(c->cx, wide(e->dtype), e), reduced, n) : NULL;
-    return te_compute(d, op_stage_name(d, base_format(c->cx, "%s.%s", c->op->name, suffix)), a.outer, a.n_outer, e);
+    return te_compute(d, op_stage_name(d, base_format(c->cx, "%s.%s", c->op->name, suffix)), a.outer,
+                      a.n_outer, e);
 }
 
 static const ir_expr *shifted(const op_call *c, te_tensor *x, te_tensor *top, const softmax_axes *a)
@@ -263,7 +289,8 @@ static const ir_expr *shifted(const op_call *c, te_tensor *x, te_tensor *top, co
 static te_tensor *exponentials(const op_call *c, te_def *d, te_tensor *x, te_tensor *top)
 {
     softmax_axes a = open_axes(c, false, NULL, NULL);
-    te_tensor *t = te_compute(d, op_stage_name(d, base_format(c->cx, "%s.exp", c->op->name)), a.all, c->input[0].n, ir_exp(c->cx, shifted(c, x, top, &a)));
+    te_tensor *t = te_compute(d, op_stage_name(d, base_format(c->cx, "%s.exp", c->op->name)), a.all,
+                              c->input[0].n, ir_exp(c->cx, shifted(c, x, top, &a)));
 
     te_note(t, "keep", ir_bool(c->cx, true));
     return t;
@@ -274,7 +301,8 @@ static bool softmax_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
 {
     tec_context *cx = c->cx;
 
-    te_tensor *top = reduce_stage(c, d, in[0], "max", "max"), *exp = exponentials(c, d, in[0], top), *sum = reduce_stage(c, d, exp, "sum", "sum");
+    te_tensor *top = reduce_stage(c, d, in[0], "max", "max"), *exp = exponentials(c, d, in[0], top),
+              *sum = reduce_stage(c, d, exp, "sum", "sum");
     softmax_axes a = open_axes(c, false, NULL, NULL);
     const ir_expr *total = te_read(sum, a.outer, a.n_outer), *e;
 
@@ -282,25 +310,51 @@ static bool softmax_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
         e = ir_sub(cx, shifted(c, in[0], top, &a), ir_log(cx, total));
     else
         e = ir_div(cx, te_read(exp, a.all, c->input[0].n), total);
-    *out = te_compute(d, op_stage_name(d, c->op->name), a.all, c->input[0].n, ir_cast(cx, c->output[0].dtype, e));
+    *out = te_compute(d, op_stage_name(d, c->op->name), a.all, c->input[0].n,
+                      ir_cast(cx, c->output[0].dtype, e));
     return *out != NULL;
 }
 
 static const op_impl reduce_impls[] = {{.name = "reduce", .version = 1, .body = reduce_body, .packs = -1}};
-static const op_impl log_sum_exp_impls[] = {{.name = "log_sum_exp", .version = 1, .body = log_sum_exp_body, .packs = -1}};
+static const op_impl log_sum_exp_impls[] = {
+    {.name = "log_sum_exp", .version = 1, .body = log_sum_exp_body, .packs = -1}};
 static const op_impl arg_impls[] = {{.name = "arg", .version = 1, .body = arg_body, .packs = -1}};
 static const op_impl softmax_impls[] = {{.name = "softmax", .version = 1, .body = softmax_body, .packs = -1}};
 
-#define REDUCE_BY(op, how, text)                                                                                                     \
-    {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = reduce_relation,                \
-     .impls = how##_impls, .n_impls = 1, .in_place = -1, .doc = text "; axes (all), keepdims (1)"}
+#define REDUCE_BY(op, how, text)                                                                             \
+    {.name = op,                                                                                             \
+     .min_inputs = 1,                                                                                        \
+     .max_inputs = 1,                                                                                        \
+     .n_outputs = 1,                                                                                         \
+     .kind = OP_REDUCTION,                                                                                   \
+     .relation = reduce_relation,                                                                            \
+     .impls = how##_impls,                                                                                   \
+     .n_impls = 1,                                                                                           \
+     .in_place = -1,                                                                                         \
+     .doc = text "; axes (all), keepdims (1)"}
 #define REDUCE(op, text) REDUCE_BY(op, reduce, text)
-#define ARG(op, text)                                                                                                                \
-    {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_REDUCTION, .relation = arg_relation,                   \
-     .impls = arg_impls, .n_impls = 1, .in_place = -1, .doc = text "; axes (one), keepdims (1), select_last (0)"}
-#define SOFTMAX(op, text)                                                                                                            \
-    {.name = op, .min_inputs = 1, .max_inputs = 1, .n_outputs = 1, .kind = OP_OPAQUE, .relation = softmax_relation,                  \
-     .impls = softmax_impls, .n_impls = 1, .in_place = -1, .doc = text "; axis (the last), flatten (0): all axes from there on as one"}
+#define ARG(op, text)                                                                                        \
+    {.name = op,                                                                                             \
+     .min_inputs = 1,                                                                                        \
+     .max_inputs = 1,                                                                                        \
+     .n_outputs = 1,                                                                                         \
+     .kind = OP_REDUCTION,                                                                                   \
+     .relation = arg_relation,                                                                               \
+     .impls = arg_impls,                                                                                     \
+     .n_impls = 1,                                                                                           \
+     .in_place = -1,                                                                                         \
+     .doc = text "; axes (one), keepdims (1), select_last (0)"}
+#define SOFTMAX(op, text)                                                                                    \
+    {.name = op,                                                                                             \
+     .min_inputs = 1,                                                                                        \
+     .max_inputs = 1,                                                                                        \
+     .n_outputs = 1,                                                                                         \
+     .kind = OP_OPAQUE,                                                                                      \
+     .relation = softmax_relation,                                                                           \
+     .impls = softmax_impls,                                                                                 \
+     .n_impls = 1,                                                                                           \
+     .in_place = -1,                                                                                         \
+     .doc = text "; axis (the last), flatten (0): all axes from there on as one"}
 
 static const op_info rows[] = {
     REDUCE("reduce_sum", "sum"),

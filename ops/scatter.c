@@ -1,12 +1,14 @@
-/* ops/scatter.c -- a copy of data with elements replaced, or combined with, updates at places that a tensor of indices names.
+/* ops/scatter.c -- a copy of data with elements replaced, or combined with, updates at places that a tensor
+ * of indices names.
  *
- * A definition says for each element what it is, not where an update goes. So each element looks for its updates:
+ * A definition says for each element what it is, not where an update goes. So each element looks for its
+ * updates:
  *
  *     which[p] = max[j]( j where indices[j] == p, otherwise -1 )
  *     y[p]     = updates[which[p]] where which[p] >= 0, otherwise data[p]
  *
- * The last of several updates of one place wins. The work is elements times updates; that is little where few updates meet (a cache of
- * attention that gets a row), and parallel without races.
+ * The last of several updates of one place wins. The work is elements times updates; that is little where few
+ * updates meet (a cache of attention that gets a row), and parallel without races.
  */
 #include "ops/families.h"
 #include "ops/index.h"
@@ -31,11 +33,13 @@ static bool check_types(const op_call *c)
     const op_type *data = &c->input[0], *updates = &c->input[2];
 
     if (!base_dtype_same(data->dtype, updates->dtype))
-        return op_fail(c, "the updates are %s, the data %s: expected one type", op_type_text(c->cx, updates), op_type_text(c->cx, data));
+        return op_fail(c, "the updates are %s, the data %s: expected one type", op_type_text(c->cx, updates),
+                       op_type_text(c->cx, data));
     return op_check_indices(c, 1) && reduction_of(c) >= 0;
 }
 
-/* How the updates of one place are found: an axis for each dimension of the result, the axis over updates, where update j goes, and itself. */
+/* How the updates of one place are found: an axis for each dimension of the result, the axis over updates,
+ * where update j goes, and itself. */
 typedef struct {
     const ir_expr **axis, *j, *hits, *update;
     const ir_expr **at; /* index of an update, with j at `place` */
@@ -70,12 +74,16 @@ static te_tensor *gathered(const op_call *c, te_def *d, const search *s, int how
     if (how == 0)
         e = te_reduce(cx, "max", ir_select(cx, s->hits, s->j, ir_int(cx, -1)), &s->j, 1);
     else
-        e = te_reduce(cx, reductions[how].combiner, ir_select(cx, s->hits, s->update, identity_of(cx, how, c->input[0].dtype)), &s->j, 1);
-    return te_compute(d, op_stage_name(d, base_format(cx, "%s.%s", c->op->name, how ? "all" : "last")), s->axis, c->output[0].n, e);
+        e = te_reduce(cx, reductions[how].combiner,
+                      ir_select(cx, s->hits, s->update, identity_of(cx, how, c->input[0].dtype)), &s->j, 1);
+    return te_compute(d, op_stage_name(d, base_format(cx, "%s.%s", c->op->name, how ? "all" : "last")),
+                      s->axis, c->output[0].n, e);
 }
 
 typedef bool open_search(const op_call *c, te_tensor *const *in, search *s);
 
+/* `open` says which update hits an element and where the update lies. `how` 0 replaces elements, others
+ * combine all hits. */
 static bool scatter(const op_call *c, te_def *d, te_tensor *const *in, open_search *open, te_tensor **out)
 {
     tec_context *cx = c->cx;
@@ -99,6 +107,7 @@ static bool scatter(const op_call *c, te_def *d, te_tensor *const *in, open_sear
 
 /* ---- scatter_elements: axis, reduction; update [i, j] goes to [i, indices[i, j]] ---- */
 
+/* Indices and updates have one shape, of the rank of the data; the result is shaped like the data. */
 static bool scatter_elements_relation(op_call *c)
 {
     const op_type *data = &c->input[0], *at = &c->input[1], *updates = &c->input[2];
@@ -106,22 +115,27 @@ static bool scatter_elements_relation(op_call *c)
     if (!op_check_axis(c, op_int(c, "axis", 0)) || !check_types(c))
         return false;
     if (at->n != data->n || updates->n != data->n)
-        return op_fail(c, "the data are %s, the indices %s, the updates %s: expected one rank", op_type_text(c->cx, data), op_type_text(c->cx, at),
-                       op_type_text(c->cx, updates));
+        return op_fail(c, "the data are %s, the indices %s, the updates %s: expected one rank",
+                       op_type_text(c->cx, data), op_type_text(c->cx, at), op_type_text(c->cx, updates));
     for (int i = 0; i < at->n; i++)
         if (!op_equal(c, at->dim[i], updates->dim[i]))
-            return op_fail(c, "the indices are %s, the updates %s: expected one shape", op_type_text(c->cx, at), op_type_text(c->cx, updates));
+            return op_fail(c, "the indices are %s, the updates %s: expected one shape",
+                           op_type_text(c->cx, at), op_type_text(c->cx, updates));
     c->output[0] = *data;
     return true;
 }
 
+/* Update j hits the element where the index at j is the element's own place along the axis. */
 static bool search_elements(const op_call *c, te_tensor *const *in, search *s)
 {
     tec_context *cx = c->cx;
     int axis = (int)op_int(c, "axis", 0), n = c->output[0].n;
     const ir_expr *inside = NULL;
 
-    *s = (search){.axis = op_axes_of(c, &c->output[0]), .j = te_reduce_axis(cx, "j", c->input[1].dim[axis]), .place = axis, .n_at = n};
+    *s = (search){.axis = op_axes_of(c, &c->output[0]),
+                  .j = te_reduce_axis(cx, "j", c->input[1].dim[axis]),
+                  .place = axis,
+                  .n_at = n};
     s->at = base_array(cx, const ir_expr *, n);
     for (int i = 0; i < n; i++) {
         const ir_expr *extent = c->input[1].dim[i];
@@ -148,6 +162,7 @@ static bool scatter_elements_body(const op_call *c, te_def *d, te_tensor *const 
 
 /* ---- scatter_nd: reduction; indices [updates, tuple], updates [updates, rest of the data...] ---- */
 
+/* Row i of the indices names where update i, a whole slice, goes. */
 static bool scatter_nd_relation(op_call *c)
 {
     const op_type *data = &c->input[0], *at = &c->input[1], *updates = &c->input[2];
@@ -155,23 +170,27 @@ static bool scatter_nd_relation(op_call *c)
 
     if (!check_types(c))
         return false;
-    if (at->n != 2 || !ir_is_int(at->dim[1], &length) || length < 1 || length > data->n || updates->n != 1 + data->n - (int)length ||
-        !op_equal(c, at->dim[0], updates->dim[0]))
-        return op_fail(c, "the data are %s, the indices %s, the updates %s: they do not fit", op_type_text(c->cx, data), op_type_text(c->cx, at),
-                       op_type_text(c->cx, updates));
+    if (at->n != 2 || !ir_is_int(at->dim[1], &length) || length < 1 || length > data->n ||
+        updates->n != 1 + data->n - (int)length || !op_equal(c, at->dim[0], updates->dim[0]))
+        return op_fail(c, "the data are %s, the indices %s, the updates %s: they do not fit",
+                       op_type_text(c->cx, data), op_type_text(c->cx, at), op_type_text(c->cx, updates));
     for (int i = 1; i < updates->n; i++)
         if (!op_equal(c, updates->dim[i], data->dim[(int)length + i - 1]))
-            return op_fail(c, "dimension %d of the updates %s is not that of the data %s", i, op_type_text(c->cx, updates), op_type_text(c->cx, data));
+            return op_fail(c, "dimension %d of the updates %s is not that of the data %s", i,
+                           op_type_text(c->cx, updates), op_type_text(c->cx, data));
     c->output[0] = *data;
     return true;
 }
 
+/* Update j hits the element where all components of its tuple are the element's first indices. */
 static bool search_tuples(const op_call *c, te_tensor *const *in, search *s)
 {
     tec_context *cx = c->cx;
     int n = c->output[0].n, length = 1 + n - c->input[2].n;
 
-    *s = (search){.axis = op_axes_of(c, &c->output[0]), .j = te_reduce_axis(cx, "j", c->input[1].dim[0]), .n_at = c->input[2].n};
+    *s = (search){.axis = op_axes_of(c, &c->output[0]),
+                  .j = te_reduce_axis(cx, "j", c->input[1].dim[0]),
+                  .n_at = c->input[2].n};
     s->at = base_array(cx, const ir_expr *, s->n_at);
     s->at[0] = s->j;
     for (int i = 1; i < s->n_at; i++)
@@ -192,15 +211,19 @@ static bool scatter_nd_body(const op_call *c, te_def *d, te_tensor *const *in, t
     return scatter(c, d, in, search_tuples, out);
 }
 
-static const op_impl scatter_elements_impls[] = {{.name = "scatter_elements", .version = 1, .body = scatter_elements_body, .packs = -1}};
-static const op_impl scatter_nd_impls[] = {{.name = "scatter_nd", .version = 1, .body = scatter_nd_body, .packs = -1}};
+static const op_impl scatter_elements_impls[] = {
+    {.name = "scatter_elements", .version = 1, .body = scatter_elements_body, .packs = -1}};
+static const op_impl scatter_nd_impls[] = {
+    {.name = "scatter_nd", .version = 1, .body = scatter_nd_body, .packs = -1}};
 
-#define ROW(op)                                                                                                              \
-    .name = #op, .min_inputs = 3, .max_inputs = 3, .n_outputs = 1, .kind = OP_OPAQUE, .relation = op##_relation,             \
-    .impls = op##_impls, .n_impls = 1, .in_place = -1
+#define ROW(op)                                                                                              \
+    .name = #op, .min_inputs = 3, .max_inputs = 3, .n_outputs = 1, .kind = OP_OPAQUE,                        \
+    .relation = op##_relation, .impls = op##_impls, .n_impls = 1, .in_place = -1
 
 static const op_info rows[] = {
-    {ROW(scatter_elements), .doc = "the first operand with elements from the third, placed along axis (0) by the second; reduction (none)"},
-    {ROW(scatter_nd), .doc = "the first operand with parts from the third, placed by the tuples [updates, tuple] of the second; reduction (none)"},
+    {ROW(scatter_elements), .doc = "the first operand with elements from the third, placed along axis (0) by "
+                                   "the second; reduction (none)"},
+    {ROW(scatter_nd), .doc = "the first operand with parts from the third, placed by the tuples [updates, "
+                             "tuple] of the second; reduction (none)"},
 };
 const op_family op_scatter_family = {rows, BASE_COUNT(rows)};

@@ -1,4 +1,5 @@
-/* ops/shape.c -- operators that move elements: reshape, transpose, slice, pad, concat, expand, tile, gather. */
+/* ops/shape.c -- operators that move elements: reshape, transpose, slice, pad, concat, expand, tile,
+ * gather. */
 #include "ops/families.h"
 #include "ops/op.h"
 
@@ -6,12 +7,6 @@
 #include "ir/walk.h"
 
 /* ---- help ---- */
-
-static bool finish(const op_call *c, te_def *d, const ir_expr *const *axis, const ir_expr *e, te_tensor **out)
-{
-    *out = te_compute(d, op_stage_name(d, c->op->name), axis, c->output[0].n, e);
-    return *out != NULL;
-}
 
 static const ir_expr *product(const op_call *c, const ir_expr *const *dim, int n)
 {
@@ -45,25 +40,31 @@ static const ir_expr *const *exprs_per_dim(const op_call *c, const char *name)
 
     if (a && a->kind == OP_ATTR_EXPRS && a->n == c->input[0].n)
         return a->exprs ? a->exprs : base_array(c->cx, const ir_expr *, 1);
-    op_fail(c, "'%s' must have one value for each dimension of the operand, which is %s", name, op_type_text(c->cx, &c->input[0]));
+    op_fail(c, "'%s' must have one value for each dimension of the operand, which is %s", name,
+            op_type_text(c->cx, &c->input[0]));
     return NULL;
 }
 
 /* ---- reshape: shape ---- */
 
+/* The numbers of elements must be equal, or provably so where they have symbols. */
 static bool reshape_relation(op_call *c)
 {
     const op_attr *shape = op_attr_find(c, "shape");
 
     if (!shape || shape->kind != OP_ATTR_EXPRS)
         return op_fail(c, "attribute 'shape' is missing");
-    const ir_expr *before = simple(c, product(c, c->input[0].dim, c->input[0].n)), *after = simple(c, product(c, shape->exprs, shape->n));
+    const ir_expr *before = simple(c, product(c, c->input[0].dim, c->input[0].n)),
+                  *after = simple(c, product(c, shape->exprs, shape->n));
     int64_t x, y;
-    bool same = ir_is_int(before, &x) && ir_is_int(after, &y) ? x == y : ir_same(before, after) || (c->facts && ir_prove_equal(c->facts, before, after));
+    bool same = ir_is_int(before, &x) && ir_is_int(after, &y)
+                    ? x == y
+                    : ir_same(before, after) || (c->facts && ir_prove_equal(c->facts, before, after));
 
     c->output[0] = (op_type){c->input[0].dtype, shape->n, shape->exprs};
-    return same || op_fail(c, "%s has %s elements, shape %s has %s", op_type_text(c->cx, &c->input[0]), ir_expr_text(c->cx, before),
-                           op_type_text(c->cx, &c->output[0]), ir_expr_text(c->cx, after));
+    return same || op_fail(c, "%s has %s elements, shape %s has %s", op_type_text(c->cx, &c->input[0]),
+                           ir_expr_text(c->cx, before), op_type_text(c->cx, &c->output[0]),
+                           ir_expr_text(c->cx, after));
 }
 
 /* Position in row-major order, and back. */
@@ -76,9 +77,11 @@ static const ir_expr *linear(const op_call *c, const ir_expr *const *index, cons
     return e;
 }
 
+/* The element number in the result, cut into indices of the operand and simplified: most divisions cancel. */
 static bool reshape_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]),
+                  **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     ir_facts *f = ir_facts_new(c->cx, c->facts);
     const ir_expr *at = linear(c, axis, &c->output[0]);
 
@@ -90,11 +93,12 @@ static bool reshape_body(const op_call *c, te_def *d, te_tensor *const *in, te_t
     }
     for (int i = 0; i < c->input[0].n; i++)
         index[i] = ir_simplify(f, index[i]);
-    return finish(c, d, axis, te_read(in[0], index, c->input[0].n), out);
+    return op_compute(c, d, axis, te_read(in[0], index, c->input[0].n), out);
 }
 
 /* ---- transpose: perm ---- */
 
+/* Dimension i of the result is dimension perm[i] of the operand. */
 static bool transpose_relation(op_call *c)
 {
     const int64_t *perm = ints_per_dim(c, "perm");
@@ -103,7 +107,8 @@ static bool transpose_relation(op_call *c)
 
     for (int i = 0; perm && i < c->input[0].n; i++) {
         if (perm[i] < 0 || perm[i] >= c->input[0].n || perm[i] >= BASE_COUNT(seen) || seen[perm[i]])
-            return op_fail(c, "'perm' is no permutation of the dimensions of %s", op_type_text(c->cx, &c->input[0]));
+            return op_fail(c, "'perm' is no permutation of the dimensions of %s",
+                           op_type_text(c->cx, &c->input[0]));
         seen[perm[i]] = true;
         dim[i] = c->input[0].dim[perm[i]];
     }
@@ -113,12 +118,13 @@ static bool transpose_relation(op_call *c)
 
 static bool transpose_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]),
+                  **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     const int64_t *perm = ints_per_dim(c, "perm");
 
     for (int i = 0; i < c->input[0].n; i++)
         index[perm[i]] = axis[i];
-    return finish(c, d, axis, te_read(in[0], index, c->input[0].n), out);
+    return op_compute(c, d, axis, te_read(in[0], index, c->input[0].n), out);
 }
 
 /* ---- slice: begin, extent (expressions), step ---- */
@@ -135,19 +141,22 @@ static bool slice_relation(op_call *c)
 
 static bool slice_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]),
+                  **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     const ir_expr *const *begin = exprs_per_dim(c, "begin");
     const int64_t *step = ints_per_dim(c, "step");
 
     for (int i = 0; i < c->input[0].n; i++)
         index[i] = ir_add(c->cx, begin[i], ir_mul(c->cx, axis[i], ir_int(c->cx, step[i])));
-    return finish(c, d, axis, te_read(in[0], index, c->input[0].n), out);
+    return op_compute(c, d, axis, te_read(in[0], index, c->input[0].n), out);
 }
 
 enum { MOST_PADDING = 1 << 30 };
 
-/* ---- pad: before, after; mode constant, reflect, edge or wrap; the value as a second operand or attribute ---- */
+/* ---- pad: before, after; mode constant, reflect, edge or wrap; the value as a second operand or attribute
+ * ---- */
 
+/* Negative padding crops. Modes other than constant need something to copy from. */
 static bool pad_relation(op_call *c)
 {
     const int64_t *before = ints_per_dim(c, "before"), *after = ints_per_dim(c, "after");
@@ -156,27 +165,35 @@ static bool pad_relation(op_call *c)
 
     if (!before || !after)
         return false;
-    if (!base_same(mode, "constant") && !base_same(mode, "reflect") && !base_same(mode, "edge") && !base_same(mode, "wrap"))
+    if (!base_same(mode, "constant") && !base_same(mode, "reflect") && !base_same(mode, "edge") &&
+        !base_same(mode, "wrap"))
         return op_fail(c, "mode '%s' is none of constant, reflect, edge, wrap", mode);
     if (op_has_input(c, 1) && (c->input[1].n != 0 || !base_dtype_same(c->input[1].dtype, c->input[0].dtype)))
-        return op_fail(c, "the padding value is %s, expected a single %s", op_type_text(c->cx, &c->input[1]), base_dtype_text(c->cx, c->input[0].dtype));
+        return op_fail(c, "the padding value is %s, expected a single %s", op_type_text(c->cx, &c->input[1]),
+                       base_dtype_text(c->cx, c->input[0].dtype));
     for (int i = 0; i < c->input[0].n; i++) {
         int64_t n, added;
 
-        if (__builtin_add_overflow(before[i], after[i], &added) || added > MOST_PADDING || added < -MOST_PADDING)
-            return op_fail(c, "%lld and %lld elements added to dimension %d: out of range", (long long)before[i], (long long)after[i], i);
-        if (ir_is_value(c->input[0].dim[i], 0) && !base_same(mode, "constant") && (before[i] > 0 || after[i] > 0))
-            return op_fail(c, "dimension %d is empty: there is nothing to fill the padding from in mode %s", i, mode);
+        if (__builtin_add_overflow(before[i], after[i], &added) || added > MOST_PADDING ||
+            added < -MOST_PADDING)
+            return op_fail(c, "%lld and %lld elements added to dimension %d: out of range",
+                           (long long)before[i], (long long)after[i], i);
+        if (ir_is_value(c->input[0].dim[i], 0) && !base_same(mode, "constant") &&
+            (before[i] > 0 || after[i] > 0))
+            return op_fail(c, "dimension %d is empty: there is nothing to fill the padding from in mode %s",
+                           i, mode);
         dim[i] = simple(c, ir_add(c->cx, c->input[0].dim[i], ir_int(c->cx, added)));
         if (ir_is_int(dim[i], &n) && n < 0)
-            return op_fail(c, "dimension %d of %s would have extent %lld", i, op_type_text(c->cx, &c->input[0]), (long long)n);
+            return op_fail(c, "dimension %d of %s would have extent %lld", i,
+                           op_type_text(c->cx, &c->input[0]), (long long)n);
     }
     c->output[0] = (op_type){c->input[0].dtype, c->input[0].n, dim};
     return true;
 }
 
-/* Element i of n, mirrored at both ends as often as it takes: 4 elements are read as ... 2 1 0 1 2 3 2 1 0 1 ..., with a period of 6. Where no
- * padding is longer than the operand, two mirrors are enough, and cheaper. */
+/* Element i of n, mirrored at both ends as often as it takes: 4 elements are read as ... 2 1 0 1 2 3 2 1 0 1
+ * ..., with a period of 6. Where no padding is longer than the operand, two mirrors are enough, and
+ * cheaper. */
 static const ir_expr *reflected(const op_call *c, const ir_expr *i, const ir_expr *n, int64_t padding)
 {
     tec_context *cx = c->cx;
@@ -184,16 +201,20 @@ static const ir_expr *reflected(const op_call *c, const ir_expr *i, const ir_exp
     int64_t extent;
 
     if (!ir_is_int(n, &extent) || padding >= extent) {
-        const ir_expr *period = ir_max(cx, ir_int(cx, 1), ir_mul(cx, last, ir_int(cx, 2))), *at = ir_floormod(cx, i, period);
+        const ir_expr *period = ir_max(cx, ir_int(cx, 1), ir_mul(cx, last, ir_int(cx, 2))),
+                      *at = ir_floormod(cx, i, period);
 
         return ir_min(cx, at, ir_sub(cx, period, at));
     }
     return ir_sub(c->cx, last, ir_abs(c->cx, ir_sub(c->cx, last, a)));
 }
 
+/* Each mode is another index into the operand: reflected at the ends, kept inside, or wrapped round; constant
+ * padding reads nothing outside. */
 static bool pad_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n), *inside = NULL;
+    const ir_expr **axis = op_axes_of(c, &c->output[0]),
+                  **index = base_array(c->cx, const ir_expr *, c->input[0].n), *inside = NULL;
     const int64_t *before = ints_per_dim(c, "before"), *after = ints_per_dim(c, "after");
     const char *mode = op_string(c, "mode", "constant");
     tec_context *cx = c->cx;
@@ -217,20 +238,23 @@ static bool pad_body(const op_call *c, te_def *d, te_tensor *const *in, te_tenso
     }
     const ir_expr *e = te_read(in[0], index, c->input[0].n);
     if (inside && e) {
-        const ir_expr *value = op_has_input(c, 1) ? te_read(in[1], NULL, 0) : ir_imm(cx, e->dtype, op_float(c, "value", 0));
+        const ir_expr *value =
+            op_has_input(c, 1) ? te_read(in[1], NULL, 0) : ir_imm(cx, e->dtype, op_float(c, "value", 0));
 
         e = ir_select(cx, inside, e, value);
     }
-    return finish(c, d, axis, e, out);
+    return op_compute(c, d, axis, e, out);
 }
 
 /* ---- concat: axis ---- */
 
+/* All operands agree but for the extent along the axis, which is the sum. */
 static bool concat_relation(op_call *c)
 {
     int64_t at = op_int(c, "axis", 0);
     const op_type *first = &c->input[0];
-    const ir_expr **dim = base_array(c->cx, const ir_expr *, first->n > 0 ? first->n : 1), *sum = ir_int(c->cx, 0);
+    const ir_expr **dim = base_array(c->cx, const ir_expr *, first->n > 0 ? first->n : 1),
+                  *sum = ir_int(c->cx, 0);
 
     if (at < 0 || at >= first->n)
         return op_fail(c, "axis %lld is none of %s", (long long)at, op_type_text(c->cx, first));
@@ -238,10 +262,13 @@ static bool concat_relation(op_call *c)
         const op_type *t = &c->input[k];
 
         if (t->n != first->n || !base_dtype_same(t->dtype, first->dtype))
-            return op_fail(c, "operand %d is %s, the first is %s", k, op_type_text(c->cx, t), op_type_text(c->cx, first));
+            return op_fail(c, "operand %d is %s, the first is %s", k, op_type_text(c->cx, t),
+                           op_type_text(c->cx, first));
         for (int i = 0; i < t->n; i++)
-            if (i != at && !ir_same(t->dim[i], first->dim[i]) && !(c->facts && ir_prove_equal(c->facts, t->dim[i], first->dim[i])))
-                return op_fail(c, "operand %d is %s, the first is %s: dimension %d differs", k, op_type_text(c->cx, t), op_type_text(c->cx, first), i);
+            if (i != at && !ir_same(t->dim[i], first->dim[i]) &&
+                !(c->facts && ir_prove_equal(c->facts, t->dim[i], first->dim[i])))
+                return op_fail(c, "operand %d is %s, the first is %s: dimension %d differs", k,
+                               op_type_text(c->cx, t), op_type_text(c->cx, first), i);
         sum = ir_add(c->cx, sum, t->dim[at]);
     }
     for (int i = 0; i < first->n; i++)
@@ -250,6 +277,7 @@ static bool concat_relation(op_call *c)
     return true;
 }
 
+/* A chain of conditions over the operands; each reads with its own start subtracted. */
 static bool concat_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     int at = (int)op_int(c, "axis", 0);
@@ -267,7 +295,7 @@ static bool concat_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
         const ir_expr *mine = te_read(in[k], index, c->output[0].n);
         e = e ? ir_select(cx, ir_lt(cx, axis[at], start[k + 1]), mine, e) : mine;
     }
-    return finish(c, d, axis, e, out);
+    return op_compute(c, d, axis, e, out);
 }
 
 /* ---- expand: shape; what broadcasting with that shape gives ---- */
@@ -287,12 +315,13 @@ static bool expand_relation(op_call *c)
 
 static bool expand_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]),
+                  **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     int shift = c->output[0].n - c->input[0].n;
 
     for (int i = 0; i < c->input[0].n; i++)
         index[i] = ir_is_value(c->input[0].dim[i], 1) ? ir_int(c->cx, 0) : axis[shift + i];
-    return finish(c, d, axis, te_read(in[0], index, c->input[0].n), out);
+    return op_compute(c, d, axis, te_read(in[0], index, c->input[0].n), out);
 }
 
 /* ---- tile: repeats ---- */
@@ -313,15 +342,17 @@ static bool tile_relation(op_call *c)
 
 static bool tile_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]),
+                  **index = base_array(c->cx, const ir_expr *, c->input[0].n);
 
     for (int i = 0; i < c->input[0].n; i++)
         index[i] = ir_floormod(c->cx, axis[i], c->input[0].dim[i]);
-    return finish(c, d, axis, te_read(in[0], index, c->input[0].n), out);
+    return op_compute(c, d, axis, te_read(in[0], index, c->input[0].n), out);
 }
 
 /* ---- gather: axis; data[..., indices, ...]; an index below zero counts from the end ---- */
 
+/* The shape of the indices stands in the place of the axis. */
 static bool gather_relation(op_call *c)
 {
     const op_type *data = &c->input[0], *at = &c->input[1];
@@ -343,10 +374,12 @@ static bool gather_relation(op_call *c)
     return true;
 }
 
+/* A negative index counts from the end. */
 static bool gather_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     int axis = (int)op_int(c, "axis", 0), n = c->input[1].n;
-    const ir_expr **all = op_axes_of(c, &c->output[0]), **index = base_array(c->cx, const ir_expr *, c->input[0].n);
+    const ir_expr **all = op_axes_of(c, &c->output[0]),
+                  **index = base_array(c->cx, const ir_expr *, c->input[0].n);
     tec_context *cx = c->cx;
     const ir_expr *at = te_read(in[1], all + axis, n);
 
@@ -354,10 +387,14 @@ static bool gather_body(const op_call *c, te_def *d, te_tensor *const *in, te_te
         return false;
     at = ir_cast(cx, BASE_I64, at);
     /* Out of bounds is the caller's mistake; it must not become ours: the index is kept inside. */
-    const ir_expr *extent = c->input[0].dim[axis], *from_end = ir_select(cx, ir_lt(cx, at, ir_int(cx, 0)), ir_add(cx, at, extent), at);
+    const ir_expr *extent = c->input[0].dim[axis],
+                  *from_end = ir_select(cx, ir_lt(cx, at, ir_int(cx, 0)), ir_add(cx, at, extent), at);
     for (int i = 0; i < c->input[0].n; i++)
-        index[i] = i < axis ? all[i] : i > axis ? all[i - 1 + n] : ir_max(cx, ir_int(cx, 0), ir_min(cx, from_end, ir_sub(cx, extent, ir_int(cx, 1))));
-    return finish(c, d, all, te_read(in[0], index, c->input[0].n), out);
+        index[i] = i < axis ? all[i]
+                   : i > axis
+                       ? all[i - 1 + n]
+                       : ir_max(cx, ir_int(cx, 0), ir_min(cx, from_end, ir_sub(cx, extent, ir_int(cx, 1))));
+    return op_compute(c, d, all, te_read(in[0], index, c->input[0].n), out);
 }
 
 /* ---- fill: shape, dtype; a constant ---- */
@@ -378,8 +415,10 @@ static bool fill_body(const op_call *c, te_def *d, te_tensor *const *in, te_tens
     base_dtype t = c->output[0].dtype;
 
     (void)in;
-    return finish(c, d, op_axes_of(c, &c->output[0]),
-                  value && value->kind == OP_ATTR_INT ? ir_imm_int(c->cx, t, value->i) : ir_imm(c->cx, t, op_float(c, "value", 0)), out);
+    return op_compute(c, d, op_axes_of(c, &c->output[0]),
+                      value && value->kind == OP_ATTR_INT ? ir_imm_int(c->cx, t, value->i)
+                                                          : ir_imm(c->cx, t, op_float(c, "value", 0)),
+                      out);
 }
 
 /* ---- values: a vector (or scalar) of expressions over symbols ---- */
@@ -399,17 +438,19 @@ static bool values_relation(op_call *c)
 static bool values_body(const op_call *c, te_def *d, te_tensor *const *in, te_tensor **out)
 {
     const op_attr *values = op_attr_find(c, "values");
-    const ir_expr **axis = op_axes_of(c, &c->output[0]), *e = values->n ? values->exprs[values->n - 1] : ir_int(c->cx, 0);
+    const ir_expr **axis = op_axes_of(c, &c->output[0]),
+                  *e = values->n ? values->exprs[values->n - 1] : ir_int(c->cx, 0);
 
     (void)in;
     for (int i = values->n - 2; i >= 0; i--)
         e = ir_select(c->cx, ir_eq(c->cx, axis[0], ir_int(c->cx, i)), values->exprs[i], e);
     for (int i = 0; i < values->n; i++)
         te_use_symbols(d, values->exprs[i]);
-    return finish(c, d, axis, e, out);
+    return op_compute(c, d, axis, e, out);
 }
 
-#define MOVES(op, body_) static const op_impl op##_impls[] = {{.name = #op, .version = 1, .body = body_, .packs = -1}}
+#define MOVES(op, body_)                                                                                     \
+    static const op_impl op##_impls[] = {{.name = #op, .version = 1, .body = body_, .packs = -1}}
 MOVES(reshape, reshape_body);
 MOVES(transpose, transpose_body);
 MOVES(slice, slice_body);
@@ -421,15 +462,19 @@ MOVES(gather, gather_body);
 MOVES(fill, fill_body);
 MOVES(values, values_body);
 
-#define ROW(op, least, most)                                                                                             \
-    .name = #op, .min_inputs = (least), .max_inputs = (most), .n_outputs = 1, .kind = OP_INJECTIVE, .relation = op##_relation, \
-    .impls = op##_impls, .n_impls = 1, .in_place = -1
+#define ROW(op, least, most)                                                                                 \
+    .name = #op, .min_inputs = (least), .max_inputs = (most), .n_outputs = 1, .kind = OP_INJECTIVE,          \
+    .relation = op##_relation, .impls = op##_impls, .n_impls = 1, .in_place = -1
 
 static const op_info rows[] = {
-    {ROW(reshape, 1, 1), .identity = true, .doc = "the same elements in row-major order; shape: the new extents"},
+    {ROW(reshape, 1, 1), .identity = true,
+     .doc = "the same elements in row-major order; shape: the new extents"},
     {ROW(transpose, 1, 1), .doc = "perm: dimension i of the result is dimension perm[i] of the operand"},
-    {ROW(slice, 1, 1), .doc = "begin, extent, step: for each dimension; a negative step runs backwards from begin"},
-    {ROW(pad, 1, 2), .doc = "before, after: elements added in each dimension (negative: removed); mode (constant), value (0)"},
+    {ROW(slice, 1, 1),
+     .doc = "begin, extent, step: for each dimension; a negative step runs backwards from begin"},
+    {ROW(pad, 1, 2),
+     .doc =
+         "before, after: elements added in each dimension (negative: removed); mode (constant), value (0)"},
     {ROW(concat, 1, -1), .doc = "operands one behind the other in dimension axis"},
     {ROW(expand, 1, 1), .doc = "broadcast with shape"},
     {ROW(tile, 1, 1), .doc = "repeats: how often in each dimension"},

@@ -1,4 +1,12 @@
-/* ops/window.c -- geometry of sliding windows. */
+/* ops/window.c -- geometry of sliding windows.
+ *
+ *     extent 7, kernel 3, stride 2, padding 1 and 1:     _ 0 1 2 3 4 5 6 _
+ *     windows begin at -1, 1, 3, 5: four results         [_ 0 1] [1 2 3] [3 4 5] [5 6 _]
+ *     results = (extent + before + after - ((kernel - 1) * dilation + 1)) // stride + 1
+ *
+ * With ceil_mode the division rounds up, so that a last window that reaches beyond the padding counts too.
+ * Extents may be symbols; kernels, strides and padding are constants.
+ */
 #include "ops/window.h"
 
 #include "ir/text.h"
@@ -12,10 +20,12 @@ static bool read_ints(const op_call *c, const char *name, int rank, int64_t leas
     if (n == 0)
         return true;
     if (n != rank)
-        return op_fail(c, "'%s' has %d values, the input has %d spatial dimension%s", name, n, rank, rank == 1 ? "" : "s");
+        return op_fail(c, "'%s' has %d values, the input has %d spatial dimension%s", name, n, rank,
+                       rank == 1 ? "" : "s");
     for (int i = 0; i < n; i++) {
         if (v[i] < least)
-            return op_fail(c, "'%s' must be at least %lld, found %lld", name, (long long)least, (long long)v[i]);
+            return op_fail(c, "'%s' must be at least %lld, found %lld", name, (long long)least,
+                           (long long)v[i]);
         if (v[i] > OP_MOST_WINDOW)
             return op_fail(c, "'%s' must be at most %d, found %lld", name, OP_MOST_WINDOW, (long long)v[i]);
         out[i] = v[i];
@@ -23,6 +33,7 @@ static bool read_ints(const op_call *c, const char *name, int rank, int64_t leas
     return true;
 }
 
+/* Absent pads are 0. Limits keep sums of sizes far from overflow. */
 static bool read_pads(const op_call *c, op_window *w)
 {
     const int64_t *v;
@@ -31,7 +42,9 @@ static bool read_pads(const op_call *c, op_window *w)
     if (n == 0)
         return true;
     if (n != 2 * w->rank)
-        return op_fail(c, "'pads' has %d values, expected %d: the begin of each spatial dimension, then the end of each", n, 2 * w->rank);
+        return op_fail(
+            c, "'pads' has %d values, expected %d: the begin of each spatial dimension, then the end of each",
+            n, 2 * w->rank);
     for (int i = 0; i < 2 * w->rank; i++)
         if (v[i] > OP_MOST_WINDOW || v[i] < -OP_MOST_WINDOW)
             return op_fail(c, "padding %lld is out of range: at most %d", (long long)v[i], OP_MOST_WINDOW);
@@ -42,6 +55,7 @@ static bool read_pads(const op_call *c, op_window *w)
     return true;
 }
 
+/* Reads and checks the attributes of a window over `rank` spatial dimensions. False with an error. */
 bool op_window_read(const op_call *c, const int64_t *kernel, int rank, op_window *w)
 {
     *w = (op_window){.rank = rank, .ceil_mode = op_int(c, "ceil_mode", 0) != 0};
@@ -53,16 +67,20 @@ bool op_window_read(const op_call *c, const int64_t *kernel, int rank, op_window
         if (kernel[i] < 1)
             return op_fail(c, "the kernel has extent %lld in spatial dimension %d", (long long)kernel[i], i);
         if (kernel[i] > OP_MOST_WINDOW)
-            return op_fail(c, "the kernel has extent %lld in spatial dimension %d: at most %d", (long long)kernel[i], i, OP_MOST_WINDOW);
+            return op_fail(c, "the kernel has extent %lld in spatial dimension %d: at most %d",
+                           (long long)kernel[i], i, OP_MOST_WINDOW);
     }
-    return read_ints(c, "strides", rank, 1, w->stride) && read_ints(c, "dilations", rank, 1, w->dilation) && read_pads(c, w);
+    return read_ints(c, "strides", rank, 1, w->stride) && read_ints(c, "dilations", rank, 1, w->dilation) &&
+           read_pads(c, w);
 }
 
+/* How many windows fit into the extent, as an expression. NULL with an error where none fits. */
 const ir_expr *op_window_out(const op_call *c, const op_window *w, int i, const ir_expr *extent)
 {
     tec_context *cx = c->cx;
     int64_t window = (w->kernel[i] - 1) * w->dilation[i] + 1, n;
-    const ir_expr *room = ir_add(cx, extent, ir_int(cx, w->before[i] + w->after[i] - window)), *stride = ir_int(cx, w->stride[i]);
+    const ir_expr *room = ir_add(cx, extent, ir_int(cx, w->before[i] + w->after[i] - window)),
+                  *stride = ir_int(cx, w->stride[i]);
     const ir_expr *last = w->ceil_mode ? ir_ceildiv(cx, room, stride) : ir_floordiv(cx, room, stride);
 
     /* A window that begins in the padding behind the input sees nothing and does not count. */
@@ -72,8 +90,9 @@ const ir_expr *op_window_out(const op_call *c, const op_window *w, int i, const 
     if (c->facts)
         out = ir_simplify(c->facts, out);
     if (ir_is_int(out, &n) && n < 1) {
-        op_fail(c, "a window of %lld does not fit into spatial dimension %d of extent %s (padding %lld and %lld)", (long long)window, i,
-                ir_expr_text(cx, extent), (long long)w->before[i], (long long)w->after[i]);
+        op_fail(
+            c, "a window of %lld does not fit into spatial dimension %d of extent %s (padding %lld and %lld)",
+            (long long)window, i, ir_expr_text(cx, extent), (long long)w->before[i], (long long)w->after[i]);
         return NULL;
     }
     return out;
@@ -93,7 +112,8 @@ const ir_expr *op_window_at(tec_context *cx, const op_window *w, int i, const ir
     return ir_add(cx, ir_mul(cx, y, ir_int(cx, w->stride[i])), ir_mul(cx, k, ir_int(cx, w->dilation[i])));
 }
 
-const ir_expr *op_window_inside(const op_call *c, const op_window *w, int i, const ir_expr *p, const ir_expr *extent, const ir_expr *span)
+const ir_expr *op_window_inside(const op_call *c, const op_window *w, int i, const ir_expr *p,
+                                const ir_expr *extent, const ir_expr *span)
 {
     tec_context *cx = c->cx;
     const ir_expr *before = ir_int(cx, w->before[i]), *end = ir_add(cx, before, extent), *inside = NULL;

@@ -1,10 +1,12 @@
-/* ops/window.h -- sliding windows over the spatial dimensions of N,C,spatial tensors: convolution and pooling share this.
+/* ops/window.h -- sliding windows over the spatial dimensions of N,C,spatial tensors: convolution and pooling
+ * share this.
  *
  *     op_window w;
  *     if (!op_window_read(c, kernel, rank, &w)) return false;
  *     dim[2 + i] = op_window_out(c, &w, i, c->input[0].dim[2 + i]);
  *
- * Attributes: strides, dilations (default 1), pads (begin of each dimension, then end of each; default 0), ceil_mode.
+ * Attributes: strides, dilations (default 1), pads (begin of each dimension, then end of each; default 0),
+ * ceil_mode.
  */
 #ifndef OPS_WINDOW_H
 #define OPS_WINDOW_H
@@ -18,7 +20,8 @@ enum {
 
 typedef struct {
     int rank;
-    int64_t kernel[OP_MAX_SPATIAL], stride[OP_MAX_SPATIAL], dilation[OP_MAX_SPATIAL], before[OP_MAX_SPATIAL], after[OP_MAX_SPATIAL];
+    int64_t kernel[OP_MAX_SPATIAL], stride[OP_MAX_SPATIAL], dilation[OP_MAX_SPATIAL], before[OP_MAX_SPATIAL],
+        after[OP_MAX_SPATIAL];
     bool ceil_mode; /* a last window that begins inside the padded input counts, though it sticks out */
 } op_window;
 
@@ -27,13 +30,15 @@ bool op_window_read(const op_call *c, const int64_t *kernel, int rank, op_window
 /* Extent of output dimension i for an input extent. */
 const ir_expr *op_window_out(const op_call *c, const op_window *w, int i, const ir_expr *extent);
 
-/* What the windows span in dimension i for `out` windows, from the first padded element: (out-1)*stride + (kernel-1)*dilation + 1. */
+/* What the windows span in dimension i for `out` windows, from the first padded element: (out-1)*stride +
+ * (kernel-1)*dilation + 1. */
 const ir_expr *op_window_span(const op_call *c, const op_window *w, int i, const ir_expr *out);
 
 /* y*stride + k*dilation in dimension i, counted from the first padded element. */
 const ir_expr *op_window_at(tec_context *cx, const op_window *w, int i, const ir_expr *y, const ir_expr *k);
 
 /* Condition that padded position p of dimension i lies in the input; NULL where it always does. */
-const ir_expr *op_window_inside(const op_call *c, const op_window *w, int i, const ir_expr *p, const ir_expr *extent, const ir_expr *span);
+const ir_expr *op_window_inside(const op_call *c, const op_window *w, int i, const ir_expr *p,
+                                const ir_expr *extent, const ir_expr *span);
 
 #endif

@@ -1,4 +1,5 @@
 /* graph/onnx/api.c -- importing of the public API: include/tec/graph.h over graph/onnx/onnx.h. */
+#include "base/guard.h"
 #include "graph/onnx/onnx.h"
 #include "tec/graph.h"
 
@@ -14,14 +15,21 @@ static onnx_options read_options(tec_context *cx, const tec_import_options *o)
 
 tec_graph *tec_graph_import(tec_context *cx, const char *path, const tec_import_options *options)
 {
+    BASE_GUARD(cx, NULL);
+    if (!path)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "no path of a model");
     onnx_options o = read_options(cx, options);
 
     return onnx_import(cx, path, &o);
 }
 
-tec_graph *tec_graph_import_bytes(tec_context *cx, const char *name, const void *data, size_t size, const tec_import_options *options)
+tec_graph *tec_graph_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
+                                  const tec_import_options *options)
 {
+    BASE_GUARD(cx, NULL);
+    if (!data)
+        return base_fail(cx, TEC_INVALID, base_where(cx), "no bytes of a model");
     onnx_options o = read_options(cx, options);
 
-    return onnx_import_bytes(cx, name, data, size, &o);
+    return onnx_import_bytes(cx, name ? name : "model", data, size, &o);
 }

@@ -1,7 +1,7 @@
 /* graph/onnx/arithmetic.c -- element-wise ONNX operators: arithmetic, comparison, logic, activations, casts.
  *
- * Most are one operator of tec's under another name: `as` in its row. Until opset 6, binary operators broadcast only on request, by
- * the attributes `broadcast` and `axis`.
+ * Most are one operator of tec's under another name: `as` in its row. Until opset 6, binary operators
+ * broadcast only on request, by the attributes `broadcast` and `axis`.
  */
 #include "graph/onnx/import.h"
 
@@ -42,7 +42,8 @@ static bool convert_binary(onnx_node *n)
 /* ---- with parameters ---- */
 
 /* Float attributes passed on under the same names. */
-static bool with_floats(onnx_node *n, const char *op, const char *const *names, const double *defaults, int count)
+static bool with_floats(onnx_node *n, const char *op, const char *const *names, const double *defaults,
+                        int count)
 {
     op_attr attr[4];
 
@@ -51,17 +52,21 @@ static bool with_floats(onnx_node *n, const char *op, const char *const *names, 
     return onnx_set(n, 0, ONNX_MAKE(n, op, attr, count, n->in[0]));
 }
 
-#define WITH_FLOATS(function, op, count, ...)                                                                       \
-    static bool function(onnx_node *n)                                                                              \
-    {                                                                                                               \
-        static const struct { const char *names[2]; double defaults[2]; } a = __VA_ARGS__;                          \
-        return with_floats(n, op, a.names, a.defaults, count);                                                      \
+#define WITH_FLOATS(function, op, count, ...)                                                                \
+    static bool function(onnx_node *n)                                                                       \
+    {                                                                                                        \
+        static const struct {                                                                                \
+            const char *names[2];                                                                            \
+            double defaults[2];                                                                              \
+        } a = __VA_ARGS__;                                                                                   \
+        return with_floats(n, op, a.names, a.defaults, count);                                               \
     }
 WITH_FLOATS(convert_leaky_relu, "leaky_relu", 1, {{"alpha", ""}, {0.01, 0}})
 WITH_FLOATS(convert_elu, "elu", 1, {{"alpha", ""}, {1, 0}})
 WITH_FLOATS(convert_celu, "celu", 1, {{"alpha", ""}, {1, 0}})
 WITH_FLOATS(convert_thresholded_relu, "thresholded_relu", 1, {{"alpha", ""}, {1, 0}})
-WITH_FLOATS(convert_selu, "selu", 2, {{"alpha", "gamma"}, {1.67326319217681884765625, 1.05070102214813232421875}})
+WITH_FLOATS(convert_selu, "selu", 2,
+            {{"alpha", "gamma"}, {1.67326319217681884765625, 1.05070102214813232421875}})
 WITH_FLOATS(convert_old_selu, "selu", 2, {{"alpha", "gamma"}, {1.6732, 1.0507}})
 WITH_FLOATS(convert_hard_sigmoid, "hard_sigmoid", 2, {{"alpha", "beta"}, {0.2, 0.5}})
 WITH_FLOATS(convert_shrink, "shrink", 2, {{"bias", "lambd"}, {0, 0.5}})
@@ -117,6 +122,7 @@ static bool convert_cast_like(onnx_node *n)
     return onnx_set(n, 0, ONNX_MAKE(n, "cast", &to, 1, n->in[0]));
 }
 
+/* ONNX lets base and exponent have different types; tec's operator wants one. */
 static bool convert_pow(onnx_node *n)
 {
     graph_value *b = n->in[1];
@@ -144,14 +150,16 @@ static bool convert_mod(onnx_node *n)
 
 static bool convert_isinf(onnx_node *n)
 {
-    op_attr attr[] = {op_attr_int("positive", onnx_int(n, "detect_positive", 1)), op_attr_int("negative", onnx_int(n, "detect_negative", 1))};
+    op_attr attr[] = {op_attr_int("positive", onnx_int(n, "detect_positive", 1)),
+                      op_attr_int("negative", onnx_int(n, "detect_negative", 1))};
 
     return onnx_emit(n, "isinf", attr, 2);
 }
 
 static bool convert_bit_shift(onnx_node *n)
 {
-    return onnx_emit(n, base_same(onnx_string(n, "direction", ""), "LEFT") ? "shift_left" : "shift_right", NULL, 0);
+    return onnx_emit(n, base_same(onnx_string(n, "direction", ""), "LEFT") ? "shift_left" : "shift_right",
+                     NULL, 0);
 }
 
 /* Inference: the operand itself; its mask holds everywhere. */
@@ -165,7 +173,8 @@ static bool convert_dropout(onnx_node *n)
     }
     if (n->n_out > 1 && *n->proto->output[1]) {
         op_attr attr[] = {op_attr_exprs(n->cx, "shape", n->in[0]->type.dim, n->in[0]->type.n),
-                          op_attr_dtype("dtype", n->opset >= 10 ? BASE_BOOL : n->in[0]->type.dtype), op_attr_float("value", 1)};
+                          op_attr_dtype("dtype", n->opset >= 10 ? BASE_BOOL : n->in[0]->type.dtype),
+                          op_attr_float("value", 1)};
 
         if (!onnx_set(n, 1, onnx_make(n, "fill", NULL, 0, attr, 3)))
             return false;
@@ -177,22 +186,56 @@ static bool convert_dropout(onnx_node *n)
 #define ANY(op, as) {op, convert_plain, 1, 0, "1-*>1", as}
 #define BINARY(op, since, as) {op, convert_binary, since, 0, "2>1 axis:i<7 broadcast:i<7", as}
 static const onnx_row rows[] = {
-    UNARY("Abs", 1, "abs"), UNARY("Acos", 7, "acos"), UNARY("Acosh", 9, "acosh"), UNARY("Asin", 7, "asin"),
-    UNARY("Asinh", 9, "asinh"), UNARY("Atan", 7, "atan"), UNARY("Atanh", 9, "atanh"),
-    UNARY("Ceil", 1, "ceil"), UNARY("Cos", 7, "cos"), UNARY("Cosh", 9, "cosh"), UNARY("Erf", 9, "erf"),
-    UNARY("Exp", 1, "exp"), UNARY("Floor", 1, "floor"), UNARY("Identity", 1, "identity"),
-    UNARY("IsNaN", 9, "isnan"), UNARY("Log", 1, "log"), UNARY("Neg", 1, "neg"), UNARY("Not", 1, "not"),
-    UNARY("Reciprocal", 1, "reciprocal"), UNARY("Relu", 1, "relu"), UNARY("Round", 11, "round"),
-    UNARY("Sigmoid", 1, "sigmoid"), UNARY("Sign", 9, "sign"), UNARY("Sin", 7, "sin"),
-    UNARY("Sinh", 9, "sinh"), UNARY("Softplus", 1, "softplus"), UNARY("Softsign", 1, "softsign"),
-    UNARY("Sqrt", 1, "sqrt"), UNARY("Tan", 7, "tan"), UNARY("Tanh", 1, "tanh"),
-    UNARY("BitwiseNot", 18, "bit_not"), ANY("Max", "max"), ANY("Min", "min"), ANY("Sum", "sum"),
-    ANY("Mean", "mean"), BINARY("Add", 1, "add"), BINARY("Sub", 1, "sub"), BINARY("Mul", 1, "mul"),
-    BINARY("Div", 1, "div"), BINARY("Equal", 1, "equal"), BINARY("Less", 1, "less"),
-    BINARY("Greater", 1, "greater"), BINARY("And", 1, "and"), BINARY("Or", 1, "or"),
-    BINARY("Xor", 1, "xor"), BINARY("LessOrEqual", 12, "less_equal"),
-    BINARY("GreaterOrEqual", 12, "greater_equal"), BINARY("BitwiseAnd", 18, "bit_and"),
-    BINARY("BitwiseOr", 18, "bit_or"), BINARY("BitwiseXor", 18, "bit_xor"),
+    UNARY("Abs", 1, "abs"),
+    UNARY("Acos", 7, "acos"),
+    UNARY("Acosh", 9, "acosh"),
+    UNARY("Asin", 7, "asin"),
+    UNARY("Asinh", 9, "asinh"),
+    UNARY("Atan", 7, "atan"),
+    UNARY("Atanh", 9, "atanh"),
+    UNARY("Ceil", 1, "ceil"),
+    UNARY("Cos", 7, "cos"),
+    UNARY("Cosh", 9, "cosh"),
+    UNARY("Erf", 9, "erf"),
+    UNARY("Exp", 1, "exp"),
+    UNARY("Floor", 1, "floor"),
+    UNARY("Identity", 1, "identity"),
+    UNARY("IsNaN", 9, "isnan"),
+    UNARY("Log", 1, "log"),
+    UNARY("Neg", 1, "neg"),
+    UNARY("Not", 1, "not"),
+    UNARY("Reciprocal", 1, "reciprocal"),
+    UNARY("Relu", 1, "relu"),
+    UNARY("Round", 11, "round"),
+    UNARY("Sigmoid", 1, "sigmoid"),
+    UNARY("Sign", 9, "sign"),
+    UNARY("Sin", 7, "sin"),
+    UNARY("Sinh", 9, "sinh"),
+    UNARY("Softplus", 1, "softplus"),
+    UNARY("Softsign", 1, "softsign"),
+    UNARY("Sqrt", 1, "sqrt"),
+    UNARY("Tan", 7, "tan"),
+    UNARY("Tanh", 1, "tanh"),
+    UNARY("BitwiseNot", 18, "bit_not"),
+    ANY("Max", "max"),
+    ANY("Min", "min"),
+    ANY("Sum", "sum"),
+    ANY("Mean", "mean"),
+    BINARY("Add", 1, "add"),
+    BINARY("Sub", 1, "sub"),
+    BINARY("Mul", 1, "mul"),
+    BINARY("Div", 1, "div"),
+    BINARY("Equal", 1, "equal"),
+    BINARY("Less", 1, "less"),
+    BINARY("Greater", 1, "greater"),
+    BINARY("And", 1, "and"),
+    BINARY("Or", 1, "or"),
+    BINARY("Xor", 1, "xor"),
+    BINARY("LessOrEqual", 12, "less_equal"),
+    BINARY("GreaterOrEqual", 12, "greater_equal"),
+    BINARY("BitwiseAnd", 18, "bit_and"),
+    BINARY("BitwiseOr", 18, "bit_or"),
+    BINARY("BitwiseXor", 18, "bit_xor"),
     {"Where", convert_plain, 9, 0, "3>1", "where"},
     {"HardSwish", convert_hard_swish, 14, 0, "1>1", NULL},
     {"Pow", convert_pow, 1, 0, "2>1 axis:i<7 broadcast:i<7", NULL},

@@ -35,7 +35,8 @@ graph_value *onnx_matmul(onnx_node *n, graph_value *a, graph_value *b, bool tran
     return a && b ? ONNX_MAKE(n, "matmul", &attr, 1, a, b) : NULL;
 }
 
-graph_value *onnx_reduce(onnx_node *n, const char *op, graph_value *v, const int64_t *axes, int count, bool keepdims)
+graph_value *onnx_reduce(onnx_node *n, const char *op, graph_value *v, const int64_t *axes, int count,
+                         bool keepdims)
 {
     op_attr attr[] = {op_attr_ints(n->cx, "axes", axes, count), op_attr_int("keepdims", keepdims)};
 
@@ -79,7 +80,8 @@ graph_value *onnx_pad_zeros(onnx_node *n, graph_value *v, const int64_t *before,
 {
     if (!v)
         return NULL;
-    op_attr attr[] = {op_attr_ints(n->cx, "before", before, v->type.n), op_attr_ints(n->cx, "after", after, v->type.n)};
+    op_attr attr[] = {op_attr_ints(n->cx, "before", before, v->type.n),
+                      op_attr_ints(n->cx, "after", after, v->type.n)};
 
     return ONNX_MAKE(n, "pad", attr, 2, v);
 }
@@ -96,13 +98,16 @@ graph_value *onnx_expand(onnx_node *n, graph_value *v, const ir_expr *const *dim
 /* Whether v has dimension `axis`; otherwise an error: an operand of another rank than its operator takes. */
 static bool has_dim(onnx_node *n, const graph_value *v, int axis)
 {
-    return axis < v->type.n || onnx_wrong(n, "an operand is %s, expected more dimensions", op_type_text(n->cx, &v->type));
+    return axis < v->type.n ||
+           onnx_wrong(n, "an operand is %s, expected more dimensions", op_type_text(n->cx, &v->type));
 }
 
-static graph_value *slice(onnx_node *n, graph_value *v, const ir_expr *const *begin, const ir_expr *const *extent, const int64_t *step)
+static graph_value *slice(onnx_node *n, graph_value *v, const ir_expr *const *begin,
+                          const ir_expr *const *extent, const int64_t *step)
 {
     int rank = v->type.n;
-    op_attr attr[] = {op_attr_exprs(n->cx, "begin", begin, rank), op_attr_exprs(n->cx, "extent", extent, rank), op_attr_ints(n->cx, "step", step, rank)};
+    op_attr attr[] = {op_attr_exprs(n->cx, "begin", begin, rank),
+                      op_attr_exprs(n->cx, "extent", extent, rank), op_attr_ints(n->cx, "step", step, rank)};
 
     return ONNX_MAKE(n, "slice", attr, 3, v);
 }
@@ -153,6 +158,7 @@ graph_value *onnx_along(onnx_node *n, graph_value *v, int axis, int rank)
     return onnx_reshape(n, v, dim, rank);
 }
 
+/* v with a new dimension of extent 1 at `axis`. NULL after an error, and for NULL. */
 graph_value *onnx_add_dim(onnx_node *n, graph_value *v, int axis)
 {
     const ir_expr *dim[ONNX_MAX_RANK + 1];
@@ -204,7 +210,8 @@ static graph_value *constant(onnx_node *n, base_dtype t, const void *data, int c
 
 graph_value *onnx_constant_i64(onnx_node *n, const int64_t *v, int count)
 {
-    return constant(n, BASE_I64, count ? base_copy(n->cx, v, (size_t)count * sizeof *v) : base_alloc(n->cx, 1), count);
+    return constant(n, BASE_I64,
+                    count ? base_copy(n->cx, v, (size_t)count * sizeof *v) : base_alloc(n->cx, 1), count);
 }
 
 graph_value *onnx_constant_floats(onnx_node *n, base_dtype t, const double *v, int count)

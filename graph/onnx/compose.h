@@ -1,9 +1,11 @@
-/* graph/onnx/compose.h -- operators put together from tec's: short names for the steps of a composition.
+/* graph/onnx/compose.h -- inside the room: operators put together from tec's: short names for the steps of
+ * a composition.
  *
  *     graph_value *mean = onnx_reduce(n, "reduce_mean", x, axes, 1, true);
  *     return onnx_set(n, 0, onnx_binary(n, "sub", x, mean));
  *
- * Each step gives NULL after an error, and passes a NULL operand on, so that a composition is checked once, at its end.
+ * Each step gives NULL after an error, and passes a NULL operand on, so that a composition is checked once,
+ * at its end.
  */
 #ifndef GRAPH_ONNX_COMPOSE_H
 #define GRAPH_ONNX_COMPOSE_H
@@ -17,7 +19,8 @@ graph_value *onnx_binary_number(onnx_node *n, const char *op, graph_value *a, do
 graph_value *onnx_where(onnx_node *n, graph_value *condition, graph_value *yes, graph_value *no);
 graph_value *onnx_cast(onnx_node *n, graph_value *v, base_dtype t);
 graph_value *onnx_matmul(onnx_node *n, graph_value *a, graph_value *b, bool trans_b);
-graph_value *onnx_reduce(onnx_node *n, const char *op, graph_value *v, const int64_t *axes, int count, bool keepdims);
+graph_value *onnx_reduce(onnx_node *n, const char *op, graph_value *v, const int64_t *axes, int count,
+                         bool keepdims);
 graph_value *onnx_transpose(onnx_node *n, graph_value *v, const int64_t *perm);
 graph_value *onnx_concat(onnx_node *n, graph_value *const *v, int count, int axis);
 graph_value *onnx_gather(onnx_node *n, graph_value *v, graph_value *index, int axis);

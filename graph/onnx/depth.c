@@ -1,6 +1,8 @@
-/* graph/onnx/depth.c -- how deep messages nest, found without unpacking them: unpacking recurses once for each level.
+/* graph/onnx/depth.c -- how deep messages nest, found without unpacking them: unpacking recurses once for
+ * each level.
  *
- * The walk follows the fields that the descriptors know as messages. Bytes that are no messages at all are left for unpacking to refuse.
+ * The walk follows the fields that the descriptors know as messages. Bytes that are no messages at all are
+ * left for unpacking to refuse.
  */
 #include "graph/onnx/import.h"
 
@@ -33,7 +35,8 @@ static bool skip(cursor *c, uint64_t n)
     return true;
 }
 
-/* Steps over one field; what is inside of it where it is a message, otherwise an empty cursor. False: damaged. */
+/* Steps over one field; what is inside of it where it is a message, otherwise an empty cursor. False:
+ * damaged. */
 static bool read_field(cursor *c, cursor *inside)
 {
     uint64_t key, n;
@@ -56,6 +59,8 @@ static bool read_field(cursor *c, cursor *inside)
     return true;
 }
 
+/* Whether unpacking `data` as a message of type d stays within DEEPEST levels. Walks with a stack of its own.
+ */
 bool onnx_is_shallow(const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t size)
 {
     cursor stack[DEEPEST];

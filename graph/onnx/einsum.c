@@ -1,4 +1,5 @@
-/* graph/onnx/einsum.c -- ONNX's Einsum: spaces and "..." resolved; a plain product of two operands becomes a matrix product.
+/* graph/onnx/einsum.c -- ONNX's Einsum: spaces and "..." resolved; a plain product of two operands becomes a
+ * matrix product.
  *
  *     "...ij, ...jk"   on ranks 4 and 3      =>   "ABij,Bjk->ABik"
  *     "bhqd,bhkd->bhqk"                      =>   matmul([b, h, q, d], [b, h, k, d] transposed)
@@ -15,7 +16,8 @@ typedef struct {
     int n_operands, ellipsis; /* the most dimensions that "..." stands for */
 } terms;
 
-/* One term: letters, and "..." for `count` dimensions, the last of the ellipsis. NULL with an error; otherwise behind the term. */
+/* One term: letters, and "..." for `count` dimensions, the last of the ellipsis. NULL with an error;
+ * otherwise behind the term. */
 static const char *read_term(onnx_node *n, const char *p, int count, int most, char *out)
 {
     int length = 0;
@@ -70,6 +72,8 @@ static void implicit_result(terms *t)
     t->result[length] = '\0';
 }
 
+/* Reads the equation twice: once to learn how many dimensions "..." stands for, then to give each dimension a
+ * letter. */
 static bool read_terms(onnx_node *n, terms *t)
 {
     const char *text = onnx_string(n, "equation", ""), *p = text;
@@ -84,7 +88,8 @@ static bool read_terms(onnx_node *n, terms *t)
 
         dims[k] = ellipsis ? onnx_rank(n, k) - letters : 0;
         if (dims[k] < 0 || letters + dims[k] != onnx_rank(n, k))
-            return onnx_wrong(n, "equation '%s' names %d dimensions of operand %d, which is %s", text, letters, k, op_type_text(n->cx, &n->in[k]->type));
+            return onnx_wrong(n, "equation '%s' names %d dimensions of operand %d, which is %s", text,
+                              letters, k, op_type_text(n->cx, &n->in[k]->type));
         t->ellipsis = dims[k] > t->ellipsis ? dims[k] : t->ellipsis;
         p += strcspn(p, ",-");
         if ((*p == ',') != (k < n->n_in - 1))
@@ -165,7 +170,8 @@ static const ir_expr *extents_of(onnx_node *n, const graph_value *v, const char 
 }
 
 /* The operand's dimensions in the order of three lists, each of the last two as one. */
-static graph_value *arranged(onnx_node *n, graph_value *v, const char *letters, const char *batch, const char *rows, const char *columns)
+static graph_value *arranged(onnx_node *n, graph_value *v, const char *letters, const char *batch,
+                             const char *rows, const char *columns)
 {
     const char *lists[3] = {batch, rows, columns};
     const ir_expr *dim[ONNX_MAX_RANK + 2];
@@ -184,10 +190,13 @@ static graph_value *arranged(onnx_node *n, graph_value *v, const char *letters, 
     return turned ? onnx_reshape(n, turned, dim, count) : NULL;
 }
 
+/* Both operands are transposed and reshaped to [batch, left, sum] and [batch, sum, right]; the product is
+ * shaped back and put into the order of the result. */
 static graph_value *as_product(onnx_node *n, const terms *t, const sorted *s)
 {
     const char *a = t->letters[0], *b = t->letters[1], *lists[3] = {s->batch, s->left, s->right};
-    graph_value *y = onnx_matmul(n, arranged(n, n->in[0], a, s->batch, s->left, s->sum), arranged(n, n->in[1], b, s->batch, s->sum, s->right), false);
+    graph_value *y = onnx_matmul(n, arranged(n, n->in[0], a, s->batch, s->left, s->sum),
+                                 arranged(n, n->in[1], b, s->batch, s->sum, s->right), false);
     char order[3 * ONNX_MAX_RANK + 1] = "";
     const ir_expr *dim[ONNX_MAX_RANK];
     int64_t perm[ONNX_MAX_RANK];
@@ -211,14 +220,18 @@ static bool has_equal_extents(const onnx_node *n, const terms *t, const sorted *
 
     for (int l = 0; l < 2; l++)
         for (const char *p = lists[l]; *p; p++) {
-            const ir_expr *a = extent_of(n->in[0], t->letters[0], *p), *b = extent_of(n->in[1], t->letters[1], *p);
+            const ir_expr *a = extent_of(n->in[0], t->letters[0], *p),
+                          *b = extent_of(n->in[1], t->letters[1], *p);
 
             if (ir_is_value(a, 1) != ir_is_value(b, 1))
                 return false;
         }
-    return strlen(t->result) == strlen(s->batch) + strlen(s->left) + strlen(s->right) && strlen(t->result) <= ONNX_MAX_RANK;
+    return strlen(t->result) == strlen(s->batch) + strlen(s->left) + strlen(s->right) &&
+           strlen(t->result) <= ONNX_MAX_RANK;
 }
 
+/* Two operands without repeated letters are a matrix product, which is fast; everything else goes to the
+ * operator `einsum`. */
 static bool convert_einsum(onnx_node *n)
 {
     base_text text = {0};

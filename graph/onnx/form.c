@@ -4,13 +4,14 @@
  *
  *     1-3>1 axis:i !kernel_shape:I mode:s(DCR|CRD)@11 broadcast:i<7
  *
- *     operands > results      a number or a range; `*` is any number
- *     name:type               an attribute: i int, f float, s string, t tensor, g graph; I, F, S: lists of those
- *     !name:type              it must be there
- *     (A|B)                   of a string: the values that it may have
- *     @11, <7                 it exists since opset 11, until opset 6
+ *     operands > results  a number or a range; `*` is any number
+ *     name:type           an attribute: i int, f float, s string, t tensor, g graph; I, F, S: lists of those
+ *     !name:type          it must be there
+ *     (A|B)               of a string: the values that it may have
+ *     @11, <7             it exists since opset 11, until opset 6
  *
- * So conversions find what the form promises: operands that must be there are, and attributes have their type.
+ * So conversions find what the form promises: operands that must be there are, and attributes have their
+ * type.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ enum { MOST_ATTRIBUTES = 64 };
 
 /* ---- operands and results ---- */
 
+/* "2", "1-3" or "0-*", where -1 stands for any number. */
 static const char *read_range(const char *p, int *least, int *most)
 {
     char *end;
@@ -76,6 +78,7 @@ typedef struct {
     int since, until;
 } field;
 
+/* One attribute of the form; f->name is NULL at its end. */
 static const char *read_field(const char *p, field *f)
 {
     *f = (field){.since = 1};
@@ -120,8 +123,11 @@ static const struct {
     int32_t type; /* AttributeProto.AttributeType */
     const char *name;
 } types[] = {
-    {'f', 1, "a float"},         {'i', 2, "an int"},          {'s', 3, "a string"},         {'t', 4, "a tensor"}, {'g', 5, "a graph"},
-    {'F', 6, "a list of floats"}, {'I', 7, "a list of ints"}, {'S', 8, "a list of strings"}, {'p', 11, "a sparse tensor"},
+    {'f', 1, "a float"},          {'i', 2, "an int"},
+    {'s', 3, "a string"},         {'t', 4, "a tensor"},
+    {'g', 5, "a graph"},          {'F', 6, "a list of floats"},
+    {'I', 7, "a list of ints"},   {'S', 8, "a list of strings"},
+    {'p', 11, "a sparse tensor"},
 };
 
 static const char *type_name(char letter)
@@ -132,7 +138,8 @@ static const char *type_name(char letter)
     return "of another type";
 }
 
-/* What the attribute holds: by its `type`, or in files from before that field by the value that is there; '?': something else. */
+/* What the attribute holds: by its `type`, or in files from before that field by the value that is there;
+ * '?': something else. */
 static char held(const Onnx__AttributeProto *a)
 {
     if (a->has_type && a->type != 0) {
@@ -160,23 +167,28 @@ static bool is_among(const field *f, const char *value, size_t n)
     return false;
 }
 
+/* The attribute has the type and, if it is a string, one of the values that the form lists. */
 static bool check_attribute(onnx_node *n, const field *f, const Onnx__AttributeProto *a)
 {
     char is = held(a);
 
     if (a->ref_attr_name && *a->ref_attr_name)
-        return onnx_wrong(n, "attribute '%s' refers to an attribute of a function, but this node is in none", a->name);
+        return onnx_wrong(n, "attribute '%s' refers to an attribute of a function, but this node is in none",
+                          a->name);
     if (is == '\0' ? f->type < 'A' || f->type > 'Z' : is != f->type)
-        return onnx_wrong(n, "attribute '%s' is %s, expected %s", a->name, is ? type_name(is) : "empty", type_name(f->type));
+        return onnx_wrong(n, "attribute '%s' is %s, expected %s", a->name, is ? type_name(is) : "empty",
+                          type_name(f->type));
     if (f->type == 't' && !a->t)
         return onnx_wrong(n, "attribute '%s' is empty, expected a tensor", a->name);
     if (f->values && !is_among(f, (const char *)a->s.data, a->s.len))
-        return onnx_wrong(n, "attribute '%s' is '%s', expected one of %s", a->name, onnx_string(n, a->name, ""),
+        return onnx_wrong(n, "attribute '%s' is '%s', expected one of %s", a->name,
+                          onnx_string(n, a->name, ""),
                           base_strndup(n->cx, f->values, (size_t)f->values_length));
     return true;
 }
 
-/* Until opset 5 an operator might say which operands it overwrites. Names that begin with two underscores are private to the exporter. */
+/* Until opset 5 an operator might say which operands it overwrites. Names that begin with two underscores are
+ * private to the exporter. */
 static bool is_ignored(const onnx_node *n, const char *name)
 {
     return strncmp(name, "__", 2) == 0 || (n->opset < 6 && base_same(name, "consumed_inputs"));
@@ -189,9 +201,11 @@ static bool is_known(onnx_node *n, const char *form, const Onnx__AttributeProto 
     for (const char *p = read_field(form, &f); f.name; p = read_field(p, &f))
         if (is_named(&f, a->name) && exists(&f, n->opset))
             return check_attribute(n, &f, a);
-    return is_ignored(n, a->name) || onnx_wrong(n, "there is no attribute '%s' in opset %lld", a->name, (long long)n->opset);
+    return is_ignored(n, a->name) ||
+           onnx_wrong(n, "there is no attribute '%s' in opset %lld", a->name, (long long)n->opset);
 }
 
+/* Attributes that are there must be known in this opset, and required ones must be there. */
 static bool check_attributes(onnx_node *n, const char *form)
 {
     const Onnx__NodeProto *p = n->proto;
@@ -209,7 +223,8 @@ static bool check_attributes(onnx_node *n, const char *form)
             return false;
     }
     for (const char *q = read_field(form, &f); f.name; q = read_field(q, &f))
-        if (f.required && exists(&f, n->opset) && !onnx_attr(n, base_strndup(n->cx, f.name, (size_t)f.length)))
+        if (f.required && exists(&f, n->opset) &&
+            !onnx_attr(n, base_strndup(n->cx, f.name, (size_t)f.length)))
             return onnx_wrong(n, "attribute '%.*s' is missing", f.length, f.name);
     return true;
 }
@@ -220,5 +235,6 @@ bool onnx_check_form(onnx_node *n, const char *form)
     const char *p = read_range(form, &least_in, &most_in);
 
     p = read_range(p + 1, &least_out, &most_out);
-    return check_operands(n, least_in, most_in) && check_results(n, least_out, most_out) && check_attributes(n, p);
+    return check_operands(n, least_in, most_in) && check_results(n, least_out, most_out) &&
+           check_attributes(n, p);
 }

@@ -1,12 +1,15 @@
-/* graph/onnx/import.c -- a model's graph: values by name, nodes in order, all that is unsupported collected and reported at once.
+/* graph/onnx/import.c -- a model's graph: values by name, nodes in order, all that is unsupported collected
+ * and reported at once.
  *
- * Integers that shapes are computed from are tracked as expressions while importing (onnx_known), so that a chain like
- * Shape -> Gather -> Concat -> Reshape works on symbolic dimensions.
+ * Integers that shapes are computed from are tracked as expressions while importing (onnx_known), so that a
+ * chain like Shape -> Gather -> Concat -> Reshape works on symbolic dimensions.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/onnx/import.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 
 /* ---- what is not supported ---- */
 
@@ -14,7 +17,8 @@ static const char *describe(const onnx_import_state *im, const Onnx__NodeProto *
 {
     if (p->name && *p->name)
         return base_format(im->cx, "node '%s' (%s)", p->name, p->op_type ? p->op_type : "");
-    return base_format(im->cx, "node '%s' (%s)", p->n_output ? p->output[0] : "", p->op_type ? p->op_type : "");
+    return base_format(im->cx, "node '%s' (%s)", p->n_output ? p->output[0] : "",
+                       p->op_type ? p->op_type : "");
 }
 
 static void add_unsupported(onnx_import_state *im, const Onnx__NodeProto *p, const char *text)
@@ -39,7 +43,8 @@ bool onnx_wrong(onnx_node *n, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    base_fail(n->cx, TEC_INVALID, (base_loc){n->im->path, 0}, "%s: %s", describe(n->im, n->proto), base_vformat(n->cx, fmt, args));
+    base_fail(n->cx, TEC_INVALID, (base_loc){.file = n->im->path}, "%s: %s", describe(n->im, n->proto),
+              base_vformat(n->cx, fmt, args));
     va_end(args);
     return false;
 }
@@ -48,9 +53,10 @@ static void *report_unsupported(onnx_import_state *im)
 {
     int n = im->unsupported.n;
 
-    base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){im->path, 0}, "%d part%s of the model %s not supported", n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+    base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path},
+              "%d part%s of the model %s not supported", n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
     for (int i = 0; i < n; i++)
-        base_note(im->cx, (base_loc){im->path, 0}, "%s", (const char *)im->unsupported.at[i]);
+        base_note(im->cx, (base_loc){.file = im->path}, "%s", (const char *)im->unsupported.at[i]);
     return NULL;
 }
 
@@ -68,8 +74,12 @@ static const onnx_shape *given_shape(const onnx_import_state *im, const char *in
     return NULL;
 }
 
+/* What the options say for that name, or what the symbol of that name is already; NULL: nothing. The name
+ * counts as one that options may give. */
 static const ir_expr *given_dim(onnx_import_state *im, const char *name)
 {
+    if (!base_dict_has(&im->open_dims, name))
+        base_dict_put(im->cx, &im->open_dims, name, name);
     for (int i = 0; im->options && i < im->options->n_dims; i++)
         if (base_same(im->options->dims[i].name, name))
             return ir_int(im->cx, im->options->dims[i].value);
@@ -77,13 +87,17 @@ static const ir_expr *given_dim(onnx_import_state *im, const char *name)
 }
 
 /* A symbol by the model's name, or "INPUT.AXIS"; its value where one was given. */
-static const ir_expr *symbolic_dim(onnx_import_state *im, const char *param, const char *input, int axis, const onnx_shape *shape)
+static const ir_expr *symbolic_dim(onnx_import_state *im, const char *param, const char *input, int axis,
+                                   const onnx_shape *shape)
 {
     const char *own = base_format(im->cx, "%s.%d", input, axis), *name = param && *param ? param : own;
-    const ir_expr *given = given_dim(im, name);
+    const ir_expr *given = given_dim(im, name), *here = given_dim(im, own);
 
-    if (!given)
-        given = given_dim(im, own);
+    if (given && here && !ir_same(given, here))
+        return base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path},
+                         "dimension '%s' is given as %s, and as '%s' it is %s", own,
+                         ir_expr_text(im->cx, here), name, ir_expr_text(im->cx, given));
+    given = given ? given : here;
     if (!given && shape)
         given = ir_int(im->cx, shape->shape[axis]);
     if (given) {
@@ -91,6 +105,27 @@ static const ir_expr *symbolic_dim(onnx_import_state *im, const char *param, con
         return given;
     }
     return graph_symbol(im->m, name);
+}
+
+/* Each value that the options give is that of a dimension which the model leaves open. */
+static bool check_given_dims(onnx_import_state *im)
+{
+    const base_vec *open = &im->open_dims.order;
+    base_text list = {0};
+
+    for (int i = 0; i < open->n; i++)
+        base_addf(im->cx, &list, "%s'%s'", i ? ", " : "", (const char *)open->at[i]);
+    for (int i = 0; im->options && i < im->options->n_dims; i++) {
+        const char *name = im->options->dims[i].name;
+
+        if (!base_dict_has(&im->open_dims, name))
+            base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path},
+                      "a value is given for dimension '%s', %s%s%s", name,
+                      open->n ? "but the model leaves only these open: "
+                              : "but the model leaves no dimension open",
+                      base_text_str(im->cx, &list), base_did_you_mean(im->cx, name, open));
+    }
+    return !base_failed(im->cx);
 }
 
 static void *refuse_input(onnx_import_state *im, const char *name, const char *text)
@@ -102,7 +137,7 @@ static void *refuse_input(onnx_import_state *im, const char *name, const char *t
 
 static void wrong_model(onnx_import_state *im, const char *text)
 {
-    base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "%s", text);
+    base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path}, "%s", text);
 }
 
 /* Each name is one value: an input, an initializer or a result of a node. */
@@ -111,6 +146,8 @@ static bool is_new_name(onnx_import_state *im, const char *name)
     return !base_dict_has(&im->values, name) && !base_dict_has(&im->skipped, name);
 }
 
+/* Extents of an input: constants, or symbols by the names that the model gives them; sizes that the caller
+ * gave win. */
 static const ir_expr **input_dims(onnx_import_state *im, const Onnx__ValueInfoProto *info, int position)
 {
     const Onnx__TensorShapeProto *s = info->type->tensor_type->shape;
@@ -128,6 +165,8 @@ static const ir_expr **input_dims(onnx_import_state *im, const Onnx__ValueInfoPr
     return dim;
 }
 
+/* NULL where the input cannot be had; whatever reads it is then skipped, so that all faults are reported at
+ * once. */
 static graph_value *import_input(onnx_import_state *im, const Onnx__ValueInfoProto *info, int position)
 {
     const Onnx__TypeProto *t = info->type;
@@ -136,7 +175,9 @@ static graph_value *import_input(onnx_import_state *im, const Onnx__ValueInfoPro
     if (!t || !t->tensor_type)
         return refuse_input(im, info->name, "it is no tensor");
     if (!onnx_dtype(t->tensor_type->elem_type, &dtype))
-        return refuse_input(im, info->name, base_format(im->cx, "elements of type %s", onnx_type_name(im->cx, t->tensor_type->elem_type)));
+        return refuse_input(
+            im, info->name,
+            base_format(im->cx, "elements of type %s", onnx_type_name(im->cx, t->tensor_type->elem_type)));
     if (!t->tensor_type->shape)
         return refuse_input(im, info->name, "its rank is not known");
     if (t->tensor_type->shape->n_dim > ONNX_MAX_RANK)
@@ -144,12 +185,14 @@ static graph_value *import_input(onnx_import_state *im, const Onnx__ValueInfoPro
     op_type type = {dtype, (int)t->tensor_type->shape->n_dim, input_dims(im, info, position)};
     const char *why;
     if (!op_check_size(im->cx, &type, &why))
-        wrong_model(im, base_format(im->cx, "input '%s' is %s: %s", info->name, op_type_text(im->cx, &type), why));
+        wrong_model(
+            im, base_format(im->cx, "input '%s' is %s: %s", info->name, op_type_text(im->cx, &type), why));
     return base_failed(im->cx) ? NULL : graph_input(im->f, info->name, type);
 }
 
 /* ---- graph ---- */
 
+/* Every initializer becomes a constant; one of an unknown type is noted and skipped. */
 static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_initializer && !base_failed(im->cx); i++) {
@@ -165,10 +208,12 @@ static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
             break;
         }
         if (!onnx_dtype(t->data_type, &dtype)) {
-            refuse_input(im, t->name, base_format(im->cx, "initializer with elements of type %s", onnx_type_name(im->cx, t->data_type)));
+            refuse_input(im, t->name,
+                         base_format(im->cx, "initializer with elements of type %s",
+                                     onnx_type_name(im->cx, t->data_type)));
             continue;
         }
-        base_set_where(im->cx, (base_loc){im->path, 0});
+        base_set_where(im->cx, (base_loc){.file = im->path});
         graph_value *v = graph_constant(im->f, t->name, onnx_tensor(im->cx, im->path, t, "initializer"));
         if (v)
             base_dict_put(im->cx, &im->values, t->name, v);
@@ -186,13 +231,14 @@ static bool import_inputs(onnx_import_state *im, const Onnx__GraphProto *g)
         const char *name = g->input[i]->name;
 
         if (!name || !*name || base_dict_has(&seen, name)) {
-            wrong_model(im, name && *name ? base_format(im->cx, "there are two inputs '%s'", name) : "an input has no name");
+            wrong_model(im, name && *name ? base_format(im->cx, "there are two inputs '%s'", name)
+                                          : "an input has no name");
             break;
         }
         base_dict_put(im->cx, &seen, name, g);
         if (!is_new_name(im, name))
             continue;
-        base_set_where(im->cx, (base_loc){im->path, 0});
+        base_set_where(im->cx, (base_loc){.file = im->path});
         graph_value *v = import_input(im, g->input[i], position++);
         if (v)
             base_dict_put(im->cx, &im->values, g->input[i]->name, v);
@@ -200,7 +246,8 @@ static bool import_inputs(onnx_import_state *im, const Onnx__GraphProto *g)
     return !base_failed(im->cx);
 }
 
-/* Its operands; false where one comes from an unsupported node (skipped silently: that node is named already) or from nowhere. */
+/* Its operands; false where one comes from an unsupported node (skipped silently: that node is named already)
+ * or from nowhere. */
 static bool find_operands(onnx_node *n)
 {
     for (int k = 0; k < n->n_in; k++) {
@@ -243,14 +290,23 @@ static bool is_default_domain(const char *domain)
     return !domain || !*domain || base_same(domain, "ai.onnx");
 }
 
+/* Converts one node, or notes why not. Errors while converting name the model, the node and its operator. */
 static void import_node(onnx_import_state *im, const Onnx__NodeProto *p)
 {
     const char *name = p->name && *p->name ? p->name : p->n_output ? p->output[0] : p->op_type;
-    const onnx_row *row = p->op_type && is_default_domain(p->domain) ? onnx_find(p->op_type, im->opset) : NULL;
-    onnx_node n = {.im = im, .cx = im->cx, .proto = p, .row = row, .name = name, .n_in = (int)p->n_input, .n_out = (int)p->n_output, .opset = im->opset};
+    const onnx_row *row =
+        p->op_type && is_default_domain(p->domain) ? onnx_find(p->op_type, im->opset) : NULL;
+    onnx_node n = {.im = im,
+                   .cx = im->cx,
+                   .proto = p,
+                   .row = row,
+                   .name = name,
+                   .n_in = (int)p->n_input,
+                   .n_out = (int)p->n_output,
+                   .opset = im->opset};
 
     n.in = base_array(im->cx, graph_value *, n.n_in);
-    base_set_where(im->cx, (base_loc){base_format(im->cx, "%s: %s", im->path, describe(im, p)), 0});
+    base_set_where(im->cx, (base_loc){.file = base_format(im->cx, "%s: %s", im->path, describe(im, p))});
     if (!p->op_type || !*p->op_type)
         onnx_wrong(&n, "the node names no operator");
     else if (!is_default_domain(p->domain))
@@ -263,6 +319,7 @@ static void import_node(onnx_import_state *im, const Onnx__NodeProto *p)
         row->convert(&n);
 }
 
+/* An output that was not made is an error only if nothing unsupported explains it. */
 static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
 {
     base_dict seen = {0};
@@ -275,17 +332,21 @@ static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
             wrong_model(im, base_format(im->cx, "there are two outputs '%s'", name));
         base_dict_put(im->cx, &seen, name, g);
         if (!v && !base_dict_has(&im->skipped, name))
-            base_fail(im->cx, TEC_INVALID, (base_loc){im->path, 0}, "output '%s' is made by no node", name);
+            base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path}, "output '%s' is made by no node",
+                      name);
         graph_output(im->f, name, v);
     }
     return !base_failed(im->cx);
 }
 
+/* Constants, inputs, nodes in the file's order, outputs. NULL with an error that lists everything
+ * unsupported. */
 static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto *g)
 {
     if (g->n_node > ONNX_MAX_NODES)
-        return base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){im->path, 0}, "%zu nodes; at most %d", g->n_node, ONNX_MAX_NODES);
-    if (!import_constants(im, g) || !import_inputs(im, g))
+        return base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path}, "%zu nodes; at most %d",
+                         g->n_node, ONNX_MAX_NODES);
+    if (!import_constants(im, g) || !import_inputs(im, g) || !check_given_dims(im))
         return NULL;
     for (size_t i = 0; i < g->n_node && !base_failed(im->cx); i++)
         import_node(im, g->node[i]);
@@ -305,34 +366,49 @@ static int64_t default_opset(tec_context *cx, const char *path, const Onnx__Mode
         if (!is_default_domain(model->opset_import[i]->domain))
             continue;
         if (version)
-            return base_fail(cx, TEC_INVALID, (base_loc){path, 0}, "the model imports two operator sets of the default domain"), 0;
+            return base_fail(cx, TEC_INVALID, (base_loc){.file = path},
+                             "the model imports two operator sets of the default domain"),
+                   0;
         version = model->opset_import[i]->version;
         if (version < 1)
-            return base_fail(cx, TEC_INVALID, (base_loc){path, 0}, "operator set %lld, expected 1 or later", (long long)version), 0;
+            return base_fail(cx, TEC_INVALID, (base_loc){.file = path},
+                             "operator set %lld, expected 1 or later", (long long)version),
+                   0;
     }
     if (version > ONNX_NEWEST_OPSET)
-        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){path, 0}, "operator set %lld; the newest that tec knows is %d", (long long)version,
-                         ONNX_NEWEST_OPSET), 0;
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = path},
+                         "operator set %lld; the newest that tec knows is %d", (long long)version,
+                         ONNX_NEWEST_OPSET),
+               0;
     return version ? version : 1;
 }
 
 static Onnx__ModelProto *unpack(tec_context *cx, const char *name, const void *data, size_t size)
 {
-    Onnx__ModelProto *model = onnx_is_shallow(&onnx__model_proto__descriptor, data, size) ? onnx__model_proto__unpack(onnx_allocator(cx), size, data) : NULL;
+    Onnx__ModelProto *model = onnx_is_shallow(&onnx__model_proto__descriptor, data, size)
+                                  ? onnx__model_proto__unpack(onnx_allocator(cx), size, data)
+                                  : NULL;
 
     if (!model || !model->graph)
-        return base_fail(cx, TEC_INVALID, (base_loc){name, 0}, model ? "the model has no graph" : "this is no ONNX model, or it is damaged");
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = name},
+                         model ? "the model has no graph" : "this is no ONNX model, or it is damaged");
     return model;
 }
 
-graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size, const onnx_options *o)
+/* The module with the one function "main". `name` is what messages call the model. */
+graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
+                                const onnx_options *o)
 {
     Onnx__ModelProto *model = unpack(cx, name, data, size);
 
     if (!model)
         return NULL;
     const char *title = model->graph->name && *model->graph->name ? model->graph->name : "main";
-    onnx_import_state im = {.cx = cx, .path = name, .options = o, .m = graph_new(cx, title), .opset = default_opset(cx, name, model)};
+    onnx_import_state im = {.cx = cx,
+                            .path = name,
+                            .options = o,
+                            .m = graph_new(cx, title),
+                            .opset = default_opset(cx, name, model)};
     if (!im.opset)
         return NULL;
     im.f = graph_function_new(im.m, "main");
@@ -359,6 +435,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(op_count *const *)a)->op, (*(op_count *const *)b)->op);
 }
 
+/* "12 Conv\n3 MaxPool\n...": which operators a model has how often, whether or not they are supported. */
 const char *onnx_summary(tec_context *cx, const char *path)
 {
     size_t size;

@@ -1,11 +1,13 @@
-/* graph/onnx/import.h -- inside the room: the state of an import, and what the conversion of a node may ask and do.
+/* graph/onnx/import.h -- inside the room: the state of an import, and what the conversion of a node may ask
+ * and do.
  *
  *     static bool convert_relu(onnx_node *n)
  *     {
  *         return onnx_emit(n, "relu", NULL, 0);
  *     }
  *
- * A conversion gives false after onnx_unsupported (the import goes on, to find all such nodes) or after an error in the context.
+ * A conversion gives false after onnx_unsupported (the import goes on, to find all such nodes) or after an
+ * error in the context.
  */
 #ifndef GRAPH_ONNX_IMPORT_H
 #define GRAPH_ONNX_IMPORT_H
@@ -36,10 +38,12 @@ typedef struct {
     base_dict values;  /* name -> graph_value * */
     base_dict skipped; /* names whose node was unsupported */
     base_map known;    /* graph_value * -> onnx_known * */
-    base_map long_ones; /* graph_value *: integers that would be known, but as expressions of too many terms */
-    base_dict dims;    /* name -> ir_expr *: dimensions with a given value */
+    /* graph_value *: integers that would be known, but as expressions of too many terms */
+    base_map long_ones;
+    base_dict dims;       /* name -> ir_expr *: dimensions with a given value */
+    base_dict open_dims;  /* names of dimensions without a value in the model, also as "INPUT.AXIS" */
     base_vec unsupported; /* char *: one line for each node */
-    int64_t opset;     /* of the default domain */
+    int64_t opset;        /* of the default domain */
 } onnx_import_state;
 
 typedef struct onnx_row onnx_row;
@@ -60,8 +64,10 @@ struct onnx_row {
     const char *op;
     bool (*convert)(onnx_node *n);
     int since, until; /* opsets that the row is for; until 0: no end */
-    const char *form; /* operands, results and attributes, see form.c: `convert` need not look whether those that must be there are */
-    const char *as;   /* of an operator that is one of tec's: its name there */
+    /* operands, results and attributes, see form.c: `convert` need not look whether those that must be there
+     * are */
+    const char *form;
+    const char *as; /* of an operator that is one of tec's: its name there */
 };
 
 /* The tables of the families, NULL-terminated lists of rows by op. */
@@ -69,7 +75,9 @@ typedef struct {
     const onnx_row *rows;
     int n;
 } onnx_rows;
-#define ONNX_FAMILY_LIST(X) X(arithmetic) X(shape) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
+#define ONNX_FAMILY_LIST(X)                                                                                  \
+    X(arithmetic)                                                                                            \
+    X(shape) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
 #define X(family) extern const onnx_rows onnx_##family##_rows;
 ONNX_FAMILY_LIST(X)
 #undef X
@@ -104,14 +112,18 @@ bool onnx_axis(onnx_node *n, int64_t axis, int rank, int64_t *out);
 /* ---- results ---- */
 /* Operator `op` on the node's operands, as output 0. */
 bool onnx_emit(onnx_node *n, const char *op, const op_attr *attr, int n_attrs);
-/* An operator in the graph; its result goes on to further steps. Where its elements follow from known ones they are known too. */
-graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs);
-#define ONNX_MAKE(n, op, attr, n_attrs, ...)                                                                                     \
-    onnx_make((n), (op), (graph_value *const[]){__VA_ARGS__}, (int)(sizeof((graph_value *const[]){__VA_ARGS__}) / sizeof(graph_value *)), (attr), (n_attrs))
+/* An operator in the graph; its result goes on to further steps. Where its elements follow from known ones
+ * they are known too. */
+graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr,
+                       int n_attrs);
+#define ONNX_MAKE(n, op, attr, n_attrs, ...)                                                                 \
+    onnx_make((n), (op), (graph_value *const[]){__VA_ARGS__},                                                \
+              (int)(sizeof((graph_value *const[]){__VA_ARGS__}) / sizeof(graph_value *)), (attr), (n_attrs))
 bool onnx_set(onnx_node *n, int k, graph_value *v); /* false for NULL */
 void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int count);
 /* Called by onnx_make: what is known of v, the result of operator `op` (known.c). */
-void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs);
+void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const *in, int n_in,
+                const op_attr *attr, int n_attrs);
 graph_value *onnx_scalar(onnx_node *n, base_dtype t, double value);
 graph_value *onnx_reshape(onnx_node *n, graph_value *v, const ir_expr *const *dim, int count);
 /* An i64 tensor of expressions over symbols: a vector, or a scalar where `scalar`. */
@@ -123,9 +135,11 @@ bool onnx_unsupported(onnx_node *n, const char *fmt, ...) BASE_PRINTF(2, 3);
 bool onnx_wrong(onnx_node *n, const char *fmt, ...) BASE_PRINTF(2, 3);
 
 /* ---- tensors (tensor.c) ---- */
-const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *t, const char *what);
+const op_constant *onnx_tensor(tec_context *cx, const char *path, const Onnx__TensorProto *t,
+                               const char *what);
 bool onnx_dtype(int64_t data_type, base_dtype *out);
-const char *onnx_type_name(tec_context *cx, int64_t data_type); /* "float8e4m3fn", whether tec has it or not */
+/* "float8e4m3fn", whether tec has it or not */
+const char *onnx_type_name(tec_context *cx, int64_t data_type);
 int32_t onnx_data_type(base_dtype t); /* 0: none */
 ProtobufCAllocator *onnx_allocator(tec_context *cx);
 /* Whether messages nest in each other no deeper than any honest file needs: unpacking recurses (depth.c). */

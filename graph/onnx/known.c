@@ -1,8 +1,9 @@
 /* graph/onnx/known.c -- small integer tensors as expressions: what shapes, pads and bounds are computed from.
  *
- * Exporters compute the shape of an Expand or the pads of a Pad by chains like Shape -> Gather -> Concat -> Where, over constants and
- * symbolic dimensions. So each operator that moves integers, or computes with them, is followed here too, element by element. What cannot
- * be followed (floats, large tensors, other operators) is simply not known.
+ * Exporters compute the shape of an Expand or the pads of a Pad by chains like Shape -> Gather -> Concat ->
+ * Where, over constants and symbolic dimensions. So each operator that moves integers, or computes with them,
+ * is followed here too, element by element. What cannot be followed (floats, large tensors, other operators)
+ * is simply not known.
  */
 #include "graph/onnx/import.h"
 
@@ -143,10 +144,10 @@ static const ir_expr *truth(tec_context *cx, const ir_expr *e)
     return ir_select(cx, e, ir_int(cx, 1), ir_int(cx, 0));
 }
 
-#define COMPARE(name, op)                                                                   \
-    static const ir_expr *name(tec_context *cx, const ir_expr *a, const ir_expr *b)         \
-    {                                                                                       \
-        return truth(cx, op(cx, a, b));                                                     \
+#define COMPARE(name, op)                                                                                    \
+    static const ir_expr *name(tec_context *cx, const ir_expr *a, const ir_expr *b)                          \
+    {                                                                                                        \
+        return truth(cx, op(cx, a, b));                                                                      \
     }
 COMPARE(is_equal, ir_eq)
 COMPARE(is_less, ir_lt)
@@ -169,13 +170,29 @@ static const struct {
     const ir_expr *(*binary)(tec_context *cx, const ir_expr *a, const ir_expr *b);
     bool same;
 } rules[] = {
-    {"identity", NULL, NULL, true}, {"reshape", NULL, NULL, true}, {"cast", NULL, NULL, true},
-    {"transpose", transposed, NULL, false}, {"slice", sliced, NULL, false}, {"expand", expanded, NULL, false}, {"tile", tiled, NULL, false},
-    {"concat", concatenated, NULL, false}, {"gather", gathered, NULL, false}, {"where", chosen, NULL, false},
-    {"add", NULL, ir_add, false}, {"sub", NULL, ir_sub, false}, {"mul", NULL, ir_mul, false}, {"div", NULL, quotient, false},
-    {"min", NULL, ir_min, false}, {"max", NULL, ir_max, false}, {"and", NULL, both, false}, {"or", NULL, ir_max, false},
-    {"equal", NULL, is_equal, false}, {"less", NULL, is_less, false}, {"less_equal", NULL, is_less_equal, false},
-    {"greater", NULL, is_greater, false}, {"greater_equal", NULL, is_greater_equal, false},
+    {"identity", NULL, NULL, true},
+    {"reshape", NULL, NULL, true},
+    {"cast", NULL, NULL, true},
+    {"transpose", transposed, NULL, false},
+    {"slice", sliced, NULL, false},
+    {"expand", expanded, NULL, false},
+    {"tile", tiled, NULL, false},
+    {"concat", concatenated, NULL, false},
+    {"gather", gathered, NULL, false},
+    {"where", chosen, NULL, false},
+    {"add", NULL, ir_add, false},
+    {"sub", NULL, ir_sub, false},
+    {"mul", NULL, ir_mul, false},
+    {"div", NULL, quotient, false},
+    {"min", NULL, ir_min, false},
+    {"max", NULL, ir_max, false},
+    {"and", NULL, both, false},
+    {"or", NULL, ir_max, false},
+    {"equal", NULL, is_equal, false},
+    {"less", NULL, is_less, false},
+    {"less_equal", NULL, is_less_equal, false},
+    {"greater", NULL, is_greater, false},
+    {"greater_equal", NULL, is_greater_equal, false},
 };
 
 static int rule_of(const char *op)
@@ -186,6 +203,8 @@ static int rule_of(const char *op)
     return -1;
 }
 
+/* Element number `flat` of the result by the operator's rule; NULL where an operand's element is not known.
+ */
 static const ir_expr *result(const tracked *t, int rule, int64_t flat)
 {
     int64_t at[ONNX_MAX_RANK + 1] = {0}, rest = flat;
@@ -208,7 +227,8 @@ static bool is_exact(const tracked *t, int rule)
     base_dtype to = t->type->dtype;
 
     if (rules[rule].binary)
-        return t->call.n_inputs == 2 && (base_dtype_same(t->call.input[0].dtype, BASE_I64) || base_dtype_same(t->call.input[0].dtype, BASE_BOOL));
+        return t->call.n_inputs == 2 && (base_dtype_same(t->call.input[0].dtype, BASE_I64) ||
+                                         base_dtype_same(t->call.input[0].dtype, BASE_BOOL));
     return !base_is_float(to) && (!base_same(t->call.op->name, "cast") || (base_is_int(to) && to.bits >= 32));
 }
 
@@ -226,15 +246,23 @@ static bool know_operands(tracked *t, graph_value *const *in, bool *is_long)
     return t->call.n_inputs > 0;
 }
 
-void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs)
+/* Called for each value that a conversion makes: notes its elements as expressions if they can be followed.
+ */
+void onnx_track(onnx_node *n, graph_value *v, const char *op, graph_value *const *in, int n_in,
+                const op_attr *attr, int n_attrs)
 {
     int rule = rule_of(op);
     tracked t = {.n = n, .type = v ? &v->type : NULL};
 
     if (!v || rule < 0 || n_in > BASE_COUNT(t.in) || !extents(t.type, t.dim, &t.count))
         return;
-    t.call = (op_call){.cx = n->cx, .op = op_find(op), .name = n->name, .n_inputs = n_in, .input = base_array(n->cx, op_type, n_in),
-                       .attr = attr, .n_attrs = n_attrs};
+    t.call = (op_call){.cx = n->cx,
+                       .op = op_find(op),
+                       .name = n->name,
+                       .n_inputs = n_in,
+                       .input = base_array(n->cx, op_type, n_in),
+                       .attr = attr,
+                       .n_attrs = n_attrs};
     bool is_long = false, known = know_operands(&t, in, &is_long);
     if (is_long)
         base_map_put(n->cx, &n->im->long_ones, v, v);

@@ -1,15 +1,18 @@
 /* graph/onnx/loss.c -- the losses of ONNX: models are exported with them when their training is. */
 #include "graph/onnx/compose.h"
 
-/* What each target counts: the weight of its class, nothing where it is to be ignored; NULL: all count one. */
-static graph_value *target_weights(onnx_node *n, graph_value *classes, graph_value *weight, base_dtype t, graph_value *ignored)
+/* What each target counts: the weight of its class, nothing where it is to be ignored; NULL: all count
+ * one. */
+static graph_value *target_weights(onnx_node *n, graph_value *classes, graph_value *weight, base_dtype t,
+                                   graph_value *ignored)
 {
     graph_value *w = weight ? onnx_gather(n, weight, classes, 0) : NULL;
 
     if (!ignored)
         return w;
     if (!w) {
-        op_attr attr[] = {op_attr_exprs(n->cx, "shape", classes->type.dim, classes->type.n), op_attr_dtype("dtype", t), op_attr_float("value", 1)};
+        op_attr attr[] = {op_attr_exprs(n->cx, "shape", classes->type.dim, classes->type.n),
+                          op_attr_dtype("dtype", t), op_attr_float("value", 1)};
 
         w = onnx_make(n, "fill", NULL, 0, attr, 3);
     }
@@ -17,11 +20,14 @@ static graph_value *target_weights(onnx_node *n, graph_value *classes, graph_val
 }
 
 /* -log_probability[n, target[n, ...], ...], weighted, then summed or averaged. */
-static graph_value *negative_log_likelihood(onnx_node *n, graph_value *log_probability, graph_value *classes, graph_value *weight)
+static graph_value *negative_log_likelihood(onnx_node *n, graph_value *log_probability, graph_value *classes,
+                                            graph_value *weight)
 {
     const char *how = onnx_string(n, "reduction", "mean");
     base_dtype t = log_probability->type.dtype;
-    graph_value *picked = onnx_drop_dim(n, onnx_gather_elements(n, log_probability, onnx_add_dim(n, classes, 1), 1), 1), *ignored = NULL;
+    graph_value *picked = onnx_drop_dim(
+                    n, onnx_gather_elements(n, log_probability, onnx_add_dim(n, classes, 1), 1), 1),
+                *ignored = NULL;
     graph_value *loss = onnx_unary(n, "neg", picked);
     int64_t all[ONNX_MAX_RANK];
     int rank = classes->type.n;
@@ -40,19 +46,22 @@ static graph_value *negative_log_likelihood(onnx_node *n, graph_value *log_proba
         loss = onnx_reduce(n, "reduce_sum", loss, all, rank, false);
     else
         loss = onnx_reduce(n, "reduce_mean", loss, all, rank, false);
-    return base_same(how, "mean") && w ? onnx_binary(n, "div", loss, onnx_reduce(n, "reduce_sum", w, all, rank, false)) : loss;
+    return base_same(how, "mean") && w
+               ? onnx_binary(n, "div", loss, onnx_reduce(n, "reduce_sum", w, all, rank, false))
+               : loss;
 }
 
 static bool check_ranks(onnx_node *n)
 {
     return (onnx_rank(n, 0) >= 2 && onnx_rank(n, 1) == onnx_rank(n, 0) - 1) ||
-           onnx_wrong(n, "the operand is %s, the target %s: expected the same dimensions without the second", op_type_text(n->cx, &n->in[0]->type),
-                      op_type_text(n->cx, &n->in[1]->type));
+           onnx_wrong(n, "the operand is %s, the target %s: expected the same dimensions without the second",
+                      op_type_text(n->cx, &n->in[0]->type), op_type_text(n->cx, &n->in[1]->type));
 }
 
 static bool convert_nll_loss(onnx_node *n)
 {
-    return check_ranks(n) && onnx_set(n, 0, negative_log_likelihood(n, n->in[0], n->in[1], onnx_has(n, 2) ? n->in[2] : NULL));
+    return check_ranks(n) &&
+           onnx_set(n, 0, negative_log_likelihood(n, n->in[0], n->in[1], onnx_has(n, 2) ? n->in[2] : NULL));
 }
 
 static bool convert_softmax_loss(onnx_node *n)
@@ -62,11 +71,14 @@ static bool convert_softmax_loss(onnx_node *n)
     if (!check_ranks(n))
         return false;
     graph_value *p = ONNX_MAKE(n, "log_softmax", &axis, 1, n->in[0]);
-    return p && onnx_set(n, 0, negative_log_likelihood(n, p, n->in[1], onnx_has(n, 2) ? n->in[2] : NULL)) && onnx_set(n, 1, p);
+    return p && onnx_set(n, 0, negative_log_likelihood(n, p, n->in[1], onnx_has(n, 2) ? n->in[2] : NULL)) &&
+           onnx_set(n, 1, p);
 }
 
 static const onnx_row rows[] = {
-    {"NegativeLogLikelihoodLoss", convert_nll_loss, 12, 0, "2-3>1 ignore_index:i reduction:s(none|sum|mean)", NULL},
-    {"SoftmaxCrossEntropyLoss", convert_softmax_loss, 12, 0, "2-3>1-2 ignore_index:i reduction:s(none|sum|mean)", NULL},
+    {"NegativeLogLikelihoodLoss", convert_nll_loss, 12, 0, "2-3>1 ignore_index:i reduction:s(none|sum|mean)",
+     NULL},
+    {"SoftmaxCrossEntropyLoss", convert_softmax_loss, 12, 0,
+     "2-3>1-2 ignore_index:i reduction:s(none|sum|mean)", NULL},
 };
 const onnx_rows onnx_loss_rows = {rows, BASE_COUNT(rows)};

@@ -18,7 +18,8 @@ static graph_value *insert_zeros(onnx_node *n, graph_value *x, const onnx_window
     tec_context *cx = n->cx;
 
     for (int i = 0; x && i < w->rank; i++) {
-        int64_t before[ONNX_MAX_RANK + 1] = {0}, after[ONNX_MAX_RANK + 1] = {0}, crop[ONNX_MAX_RANK + 1] = {0};
+        int64_t before[ONNX_MAX_RANK + 1] = {0}, after[ONNX_MAX_RANK + 1] = {0},
+                                       crop[ONNX_MAX_RANK + 1] = {0};
         const ir_expr *dim[ONNX_MAX_RANK];
 
         if (w->stride[i] == 1)
@@ -33,12 +34,14 @@ static graph_value *insert_zeros(onnx_node *n, graph_value *x, const onnx_window
     return x;
 }
 
-/* Weights [c, m/g, k...] of the transposed convolution as those [m, c/g, k...] of a plain one, windows backwards. */
+/* Weights [c, m/g, k...] of the transposed convolution as those [m, c/g, k...] of a plain one, windows
+ * backwards. */
 static graph_value *turn_weights(onnx_node *n, graph_value *weights, int64_t group)
 {
     tec_context *cx = n->cx;
     const op_type *t = &weights->type;
-    const ir_expr *g = ir_int(cx, group), *in = ir_floordiv(cx, t->dim[0], g), *dim[ONNX_MAX_RANK + 1] = {g, in, t->dim[1]};
+    const ir_expr *g = ir_int(cx, group), *in = ir_floordiv(cx, t->dim[0], g),
+                  *dim[ONNX_MAX_RANK + 1] = {g, in, t->dim[1]};
     int64_t perm[ONNX_MAX_RANK + 1] = {0, 2, 1};
 
     for (int i = 2; i < t->n; i++) {
@@ -53,7 +56,8 @@ static graph_value *turn_weights(onnx_node *n, graph_value *weights, int64_t gro
     return v ? onnx_reshape(n, v, dim, t->n) : NULL;
 }
 
-/* What the output loses at begin and end of each spatial dimension. output_shape and SAME say what is left, and so what is lost. */
+/* What the output loses at begin and end of each spatial dimension. output_shape and SAME say what is left,
+ * and so what is lost. */
 static bool transposed_pads(onnx_node *n, const graph_value *x, const int64_t *extra, onnx_window *w)
 {
     const char *mode = onnx_string(n, "auto_pad", "NOTSET");
@@ -82,17 +86,21 @@ static bool transposed_pads(onnx_node *n, const graph_value *x, const int64_t *e
     return true;
 }
 
-/* A plain convolution over the operand with zeros between its elements, padded by (kernel - 1) * dilation less what the output loses. */
+/* A plain convolution over the operand with zeros between its elements, padded by (kernel - 1) * dilation
+ * less what the output loses. */
 static bool convert_conv_transpose(onnx_node *n)
 {
     graph_value *x = n->in[0], *weights = n->in[1];
-    int64_t group = onnx_int(n, "group", 1), channels, extra[ONNX_MAX_RANK], before[ONNX_MAX_RANK] = {0}, after[ONNX_MAX_RANK] = {0}, ones[ONNX_MAX_RANK];
+    int64_t group = onnx_int(n, "group", 1), channels, extra[ONNX_MAX_RANK], before[ONNX_MAX_RANK] = {0},
+            after[ONNX_MAX_RANK] = {0}, ones[ONNX_MAX_RANK];
     onnx_window w = {.rank = 0};
 
-    if (!onnx_spatial_rank(n, x, &w) || !onnx_read_kernel(n, weights, &w) || !onnx_read_steps(n, &w) || !onnx_read_list(n, "output_padding", w.rank, 0, extra))
+    if (!onnx_spatial_rank(n, x, &w) || !onnx_read_kernel(n, weights, &w) || !onnx_read_steps(n, &w) ||
+        !onnx_read_list(n, "output_padding", w.rank, 0, extra))
         return false;
     if (!ir_is_int(weights->type.dim[0], &channels) || group < 1 || channels % group != 0)
-        return onnx_wrong(n, "%s weights do not fall into %lld groups", op_type_text(n->cx, &weights->type), (long long)group);
+        return onnx_wrong(n, "%s weights do not fall into %lld groups", op_type_text(n->cx, &weights->type),
+                          (long long)group);
     for (int i = 0; i < w.rank; i++)
         if (extra[i] < 0 || extra[i] > OP_MOST_WINDOW)
             return onnx_wrong(n, "output padding %lld", (long long)extra[i]);
@@ -108,19 +116,23 @@ static bool convert_conv_transpose(onnx_node *n)
         after[2 + i] = reach - w.pads[w.rank + i] + extra[i];
         ones[i] = 1;
     }
-    op_attr attr[] = {op_attr_ints(n->cx, "strides", ones, w.rank), op_attr_ints(n->cx, "dilations", w.dilation, w.rank), op_attr_int("group", group)};
-    graph_value *in[3] = {onnx_pad_zeros(n, insert_zeros(n, x, &w), before, after), turn_weights(n, weights, group), onnx_has(n, 2) ? n->in[2] : NULL};
+    op_attr attr[] = {op_attr_ints(n->cx, "strides", ones, w.rank),
+                      op_attr_ints(n->cx, "dilations", w.dilation, w.rank), op_attr_int("group", group)};
+    graph_value *in[3] = {onnx_pad_zeros(n, insert_zeros(n, x, &w), before, after),
+                          turn_weights(n, weights, group), onnx_has(n, 2) ? n->in[2] : NULL};
     return in[0] && in[1] && onnx_set(n, 0, onnx_make(n, "conv", in, in[2] ? 3 : 2, attr, 3));
 }
 
 /* ---- pooling ---- */
 
+/* Max and average pooling; the positions of maxima as a second result are refused. */
 static bool convert_pool(onnx_node *n, const char *op)
 {
     onnx_window w;
     op_attr attr[6];
 
-    if (!onnx_spatial_rank(n, n->in[0], &w) || !onnx_read_list(n, "kernel_shape", w.rank, 1, w.kernel) || !onnx_read_window(n, n->in[0], &w))
+    if (!onnx_spatial_rank(n, n->in[0], &w) || !onnx_read_list(n, "kernel_shape", w.rank, 1, w.kernel) ||
+        !onnx_read_window(n, n->in[0], &w))
         return false;
     if (n->n_out > 1 && *n->proto->output[1])
         return onnx_unsupported(n, "the positions of the greatest elements as a second result");
@@ -133,8 +145,14 @@ static bool convert_pool(onnx_node *n, const char *op)
     return onnx_emit(n, op, attr, count);
 }
 
-static bool convert_max_pool(onnx_node *n) { return convert_pool(n, "max_pool"); }
-static bool convert_average_pool(onnx_node *n) { return convert_pool(n, "average_pool"); }
+static bool convert_max_pool(onnx_node *n)
+{
+    return convert_pool(n, "max_pool");
+}
+static bool convert_average_pool(onnx_node *n)
+{
+    return convert_pool(n, "average_pool");
+}
 
 /* All spatial dimensions at once. */
 static bool global_pool(onnx_node *n, const char *op)
@@ -148,8 +166,14 @@ static bool global_pool(onnx_node *n, const char *op)
     return rank < 2 ? onnx_wrong(n, "the operand has %d dimensions", rank) : onnx_emit(n, op, attr, 2);
 }
 
-static bool convert_global_max(onnx_node *n) { return global_pool(n, "reduce_max"); }
-static bool convert_global_average(onnx_node *n) { return global_pool(n, "reduce_mean"); }
+static bool convert_global_max(onnx_node *n)
+{
+    return global_pool(n, "reduce_max");
+}
+static bool convert_global_average(onnx_node *n)
+{
+    return global_pool(n, "reduce_mean");
+}
 
 /* ---- matrix products ---- */
 
@@ -185,13 +209,16 @@ static graph_value *scaled(onnx_node *n, graph_value *v, double by)
 static bool convert_gemm(onnx_node *n)
 {
     double alpha = onnx_float(n, "alpha", 1), beta = onnx_float(n, "beta", 1);
-    op_attr attr[] = {op_attr_int("trans_a", onnx_int(n, "transA", 0)), op_attr_int("trans_b", onnx_int(n, "transB", 0))};
+    op_attr attr[] = {op_attr_int("trans_a", onnx_int(n, "transA", 0)),
+                      op_attr_int("trans_b", onnx_int(n, "transB", 0))};
 
     if (onnx_rank(n, 0) != 2 || onnx_rank(n, 1) != 2)
-        return onnx_wrong(n, "the operands have %d and %d dimensions, expected 2", onnx_rank(n, 0), onnx_rank(n, 1));
+        return onnx_wrong(n, "the operands have %d and %d dimensions, expected 2", onnx_rank(n, 0),
+                          onnx_rank(n, 1));
     base_dtype t = n->in[0]->type.dtype;
     bool fraction = !base_is_float(t) && (alpha != floor(alpha) || beta != floor(beta));
-    graph_value *y = ONNX_MAKE(n, "matmul", attr, 2, n->in[0], n->in[1]), *c = onnx_has(n, 2) && beta != 0 ? n->in[2] : NULL;
+    graph_value *y = ONNX_MAKE(n, "matmul", attr, 2, n->in[0], n->in[1]),
+                *c = onnx_has(n, 2) && beta != 0 ? n->in[2] : NULL;
 
     /* Integers are scaled by fractions in float64; the sum goes back toward zero. */
     if (fraction) {
@@ -232,9 +259,12 @@ static bool convert_instance_norm(onnx_node *n)
     if (rank < 3)
         return onnx_wrong(n, "the operand has %d dimensions, expected at least 3", rank);
     op_attr attr[] = {op_attr_ints(n->cx, "axes", axes, rank - 2), op_attr_int("keepdims", 1)};
-    graph_value *x = n->in[0], *mean = ONNX_MAKE(n, "reduce_mean", attr, 2, x), *d = ONNX_MAKE(n, "sub", NULL, 0, x, mean);
-    graph_value *square = ONNX_MAKE(n, "mul", NULL, 0, d, d), *var = ONNX_MAKE(n, "reduce_mean", attr, 2, square);
-    graph_value *safe = ONNX_MAKE(n, "add", NULL, 0, var, onnx_scalar(n, x->type.dtype, onnx_float(n, "epsilon", 1e-5)));
+    graph_value *x = n->in[0], *mean = ONNX_MAKE(n, "reduce_mean", attr, 2, x),
+                *d = ONNX_MAKE(n, "sub", NULL, 0, x, mean);
+    graph_value *square = ONNX_MAKE(n, "mul", NULL, 0, d, d),
+                *var = ONNX_MAKE(n, "reduce_mean", attr, 2, square);
+    graph_value *safe =
+        ONNX_MAKE(n, "add", NULL, 0, var, onnx_scalar(n, x->type.dtype, onnx_float(n, "epsilon", 1e-5)));
     graph_value *y = ONNX_MAKE(n, "div", NULL, 0, d, ONNX_MAKE(n, "sqrt", NULL, 0, safe));
     graph_value *scale = onnx_along(n, n->in[1], 1, rank), *bias = onnx_along(n, n->in[2], 1, rank);
 
@@ -242,20 +272,27 @@ static bool convert_instance_norm(onnx_node *n)
 }
 
 static const onnx_row rows[] = {
-    {"Conv", convert_conv, 1, 0, "2-3>1 " ONNX_AUTO_PAD "dilations:I group:i kernel_shape:I pads:I strides:I", NULL},
+    {"Conv", convert_conv, 1, 0, "2-3>1 " ONNX_AUTO_PAD "dilations:I group:i kernel_shape:I pads:I strides:I",
+     NULL},
     {"ConvTranspose", convert_conv_transpose, 1, 0,
-     "2-3>1 " ONNX_AUTO_PAD "dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I", NULL},
+     "2-3>1 " ONNX_AUTO_PAD
+     "dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I",
+     NULL},
     {"MaxPool", convert_max_pool, 1, 7, "1>1 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I", NULL},
     {"MaxPool", convert_max_pool, 8, 0,
-     "1>1-2 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I storage_order:i ceil_mode:i@10 dilations:I@10", NULL},
+     "1>1-2 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I storage_order:i ceil_mode:i@10 dilations:I@10",
+     NULL},
     {"AveragePool", convert_average_pool, 1, 0,
-     "1>1 " ONNX_AUTO_PAD "!kernel_shape:I pads:I strides:I count_include_pad:i@7 ceil_mode:i@10 dilations:I@19", NULL},
+     "1>1 " ONNX_AUTO_PAD
+     "!kernel_shape:I pads:I strides:I count_include_pad:i@7 ceil_mode:i@10 dilations:I@19",
+     NULL},
     {"GlobalMaxPool", convert_global_max, 1, 0, "1>1", NULL},
     {"GlobalAveragePool", convert_global_average, 1, 0, "1>1", NULL},
     {"MatMul", convert_matmul, 1, 0, "2>1", NULL},
     {"Gemm", convert_gemm, 1, 10, "3>1 alpha:f beta:f broadcast:i<7 transA:i transB:i", NULL},
     {"Gemm", convert_gemm, 11, 0, "2-3>1 alpha:f beta:f transA:i transB:i", NULL},
-    {"BatchNormalization", convert_batch_norm, 1, 13, "5>1-5 epsilon:f is_test:i<7 momentum:f spatial:i<9", NULL},
+    {"BatchNormalization", convert_batch_norm, 1, 13, "5>1-5 epsilon:f is_test:i<7 momentum:f spatial:i<9",
+     NULL},
     {"BatchNormalization", convert_batch_norm, 14, 0, "5>1-3 epsilon:f momentum:f training_mode:i", NULL},
     {"InstanceNormalization", convert_instance_norm, 1, 0, "3>1 epsilon:f", NULL},
 };

@@ -136,7 +136,8 @@ bool onnx_unknown(onnx_node *n, int k, const char *what)
 {
     if (onnx_has(n, k) && base_map_has(&n->im->long_ones, n->in[k]))
         return onnx_unsupported(n, "%s that is an expression of too many terms", what);
-    return onnx_unsupported(n, "%s that %s known at run time only", what, what[strlen(what) - 1] == 's' ? "are" : "is");
+    return onnx_unsupported(n, "%s that %s known at run time only", what,
+                            what[strlen(what) - 1] == 's' ? "are" : "is");
 }
 
 int onnx_constant_ints(onnx_node *n, int k, const int64_t **out)
@@ -151,6 +152,7 @@ int onnx_constant_ints(onnx_node *n, int k, const int64_t **out)
     return known ? known->n : -1;
 }
 
+/* The number in a constant operand of one element, of any type. False: it is none. */
 bool onnx_constant_float(onnx_node *n, int k, double *out)
 {
     const op_constant *c = onnx_has(n, k) ? n->in[k]->constant : NULL;
@@ -183,7 +185,8 @@ bool onnx_axis(onnx_node *n, int64_t axis, int rank, int64_t *out)
 
 /* ---- results ---- */
 
-graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr, int n_attrs)
+graph_value *onnx_make(onnx_node *n, const char *op, graph_value *const *in, int n_in, const op_attr *attr,
+                       int n_attrs)
 {
     for (int k = 0; k < n_in; k++)
         if (!in[k] && base_failed(n->cx))
@@ -210,6 +213,7 @@ bool onnx_emit(onnx_node *n, const char *op, const op_attr *attr, int n_attrs)
     return onnx_set(n, 0, onnx_make(n, op, n->in, n->n_in, attr, n_attrs));
 }
 
+/* Remembers the elements of v as expressions, unless they are many or grow too long. */
 void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int count)
 {
     if (!v || count > ONNX_MAX_KNOWN)
@@ -233,7 +237,8 @@ void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int 
 
 graph_value *onnx_scalar(onnx_node *n, base_dtype t, double value)
 {
-    op_attr attrs[] = {op_attr_exprs(n->cx, "shape", NULL, 0), op_attr_dtype("dtype", t), op_attr_float("value", value)};
+    op_attr attrs[] = {op_attr_exprs(n->cx, "shape", NULL, 0), op_attr_dtype("dtype", t),
+                       op_attr_float("value", value)};
 
     return onnx_make(n, "fill", NULL, 0, attrs, 3);
 }

@@ -1,4 +1,5 @@
-/* graph/onnx/norm.c -- ONNX normalisations and the activations of transformers, put together from tec's operators. */
+/* graph/onnx/norm.c -- ONNX normalisations and the activations of transformers, put together from tec's
+ * operators. */
 #include <math.h>
 
 #include "graph/onnx/compose.h"
@@ -20,8 +21,10 @@ static statistics measure(onnx_node *n, graph_value *x, const int64_t *axes, int
     statistics s = {.mean = onnx_reduce(n, "reduce_mean", x, axes, count, true)};
 
     s.centred = onnx_binary(n, "sub", x, s.mean);
-    graph_value *square = onnx_binary(n, "mul", s.centred, s.centred), *variance = onnx_reduce(n, "reduce_mean", square, axes, count, true);
-    s.inverse = onnx_unary(n, "reciprocal", onnx_unary(n, "sqrt", onnx_binary_number(n, "add", variance, epsilon)));
+    graph_value *square = onnx_binary(n, "mul", s.centred, s.centred),
+                *variance = onnx_reduce(n, "reduce_mean", square, axes, count, true);
+    s.inverse =
+        onnx_unary(n, "reciprocal", onnx_unary(n, "sqrt", onnx_binary_number(n, "add", variance, epsilon)));
     return s;
 }
 
@@ -33,6 +36,7 @@ static int axes_from(int from, int rank, int64_t *axes)
     return rank - from;
 }
 
+/* Mean and variance over all axes from `axis` on, in float32 for 16-bit floats, as ONNX demands. */
 static bool convert_layer_norm(onnx_node *n)
 {
     graph_value *x = n->in[0];
@@ -43,13 +47,15 @@ static bool convert_layer_norm(onnx_node *n)
         return false;
     int count = axes_from((int)axis, onnx_rank(n, 0), axes);
     statistics s = measure(n, onnx_cast(n, x, wide(t)), axes, count, onnx_float(n, "epsilon", 1e-5));
-    graph_value *y = onnx_binary(n, "mul", onnx_cast(n, onnx_binary(n, "mul", s.centred, s.inverse), t), n->in[1]);
+    graph_value *y =
+        onnx_binary(n, "mul", onnx_cast(n, onnx_binary(n, "mul", s.centred, s.inverse), t), n->in[1]);
 
     if (onnx_has(n, 2))
         y = onnx_binary(n, "add", y, n->in[2]);
     return onnx_set(n, 0, y) && onnx_set(n, 1, s.mean) && onnx_set(n, 2, s.inverse);
 }
 
+/* As layer normalisation, without subtracting the mean. */
 static bool convert_rms_norm(onnx_node *n)
 {
     graph_value *x = n->in[0];
@@ -60,13 +66,15 @@ static bool convert_rms_norm(onnx_node *n)
         return false;
     int count = axes_from((int)axis, onnx_rank(n, 0), axes);
     graph_value *w = onnx_cast(n, x, wide(t)), *square = onnx_binary(n, "mul", w, w);
-    graph_value *safe = onnx_binary_number(n, "add", onnx_reduce(n, "reduce_mean", square, axes, count, true), onnx_float(n, "epsilon", 1e-5));
+    graph_value *safe = onnx_binary_number(n, "add", onnx_reduce(n, "reduce_mean", square, axes, count, true),
+                                           onnx_float(n, "epsilon", 1e-5));
     graph_value *y = onnx_cast(n, onnx_binary(n, "div", w, onnx_unary(n, "sqrt", safe)), t);
 
     return onnx_set(n, 0, onnx_binary(n, "mul", y, n->in[1]));
 }
 
-/* Channels in groups, each normalised with the spatial dimensions: [n, c, ...] is seen as [n, groups, rest]. */
+/* Channels in groups, each normalised with the spatial dimensions: [n, c, ...] is seen as [n, groups,
+ * rest]. */
 static bool convert_group_norm(onnx_node *n)
 {
     tec_context *cx = n->cx;
@@ -75,20 +83,24 @@ static bool convert_group_norm(onnx_node *n)
     int64_t groups = onnx_int(n, "num_groups", 0), channels, axis = 2;
 
     if (t->n < 2 || !ir_is_int(t->dim[1], &channels) || groups < 1 || channels % groups != 0)
-        return onnx_wrong(n, "the channels of %s do not fall into %lld groups", op_type_text(cx, t), (long long)groups);
+        return onnx_wrong(n, "the channels of %s do not fall into %lld groups", op_type_text(cx, t),
+                          (long long)groups);
     const ir_expr *rest = ir_int(cx, channels / groups), *dim[3] = {t->dim[0], ir_int(cx, groups)};
     for (int i = 2; i < t->n; i++)
         rest = ir_mul(cx, rest, t->dim[i]);
     dim[2] = rest;
-    statistics s = measure(n, onnx_cast(n, onnx_reshape(n, x, dim, 3), wide(t->dtype)), &axis, 1, onnx_float(n, "epsilon", 1e-5));
+    statistics s = measure(n, onnx_cast(n, onnx_reshape(n, x, dim, 3), wide(t->dtype)), &axis, 1,
+                           onnx_float(n, "epsilon", 1e-5));
     graph_value *y = onnx_binary(n, "mul", s.centred, s.inverse);
     y = y ? onnx_cast(n, onnx_reshape(n, y, t->dim, t->n), t->dtype) : NULL;
     /* Until opset 20, scale and bias were those of the groups. */
     graph_value *affine[2] = {n->in[1], n->in[2]};
     if (onnx_rank(n, 1) != 1 || onnx_rank(n, 2) != 1)
-        return onnx_wrong(n, "scale and bias have %d and %d dimensions, expected 1", onnx_rank(n, 1), onnx_rank(n, 2));
+        return onnx_wrong(n, "scale and bias have %d and %d dimensions, expected 1", onnx_rank(n, 1),
+                          onnx_rank(n, 2));
     for (int i = 0; i < 2 && n->opset < 21; i++) {
-        const ir_expr *pair[2] = {ir_int(cx, groups), ir_int(cx, channels / groups)}, *all = ir_int(cx, channels);
+        const ir_expr *pair[2] = {ir_int(cx, groups), ir_int(cx, channels / groups)},
+                      *all = ir_int(cx, channels);
         graph_value *spread = onnx_expand(n, onnx_add_dim(n, affine[i], 1), pair, 2);
 
         affine[i] = spread ? onnx_reshape(n, spread, &all, 1) : NULL;
@@ -97,6 +109,7 @@ static bool convert_group_norm(onnx_node *n)
     return onnx_set(n, 0, onnx_binary(n, "add", y, onnx_along(n, affine[1], 1, t->n)));
 }
 
+/* Axes 0, 2 and 3 by default: everything but the channels. */
 static bool convert_mean_variance(onnx_node *n)
 {
     static const int64_t usual[] = {0, 2, 3};
@@ -116,8 +129,10 @@ static bool convert_mean_variance(onnx_node *n)
     /* As the function of ONNX: the deviation, plus a billionth. */
     statistics s = measure(n, n->in[0], positive, count, 0);
     graph_value *square = onnx_binary(n, "mul", s.centred, s.centred);
-    graph_value *deviation = onnx_unary(n, "sqrt", onnx_reduce(n, "reduce_mean", square, positive, count, true));
-    return onnx_set(n, 0, onnx_binary(n, "div", s.centred, onnx_binary_number(n, "add", deviation, (float)1e-9)));
+    graph_value *deviation =
+        onnx_unary(n, "sqrt", onnx_reduce(n, "reduce_mean", square, positive, count, true));
+    return onnx_set(n, 0,
+                    onnx_binary(n, "div", s.centred, onnx_binary_number(n, "add", deviation, (float)1e-9)));
 }
 
 /* x / norm, where the norm is of one axis. */
@@ -129,20 +144,24 @@ static bool convert_lp_norm(onnx_node *n)
         return false;
     if (p != 1 && p != 2)
         return onnx_wrong(n, "p is %lld, expected 1 or 2", (long long)p);
-    return onnx_set(n, 0, onnx_binary(n, "div", n->in[0], onnx_reduce(n, p == 1 ? "reduce_l1" : "reduce_l2", n->in[0], &axis, 1, true)));
+    return onnx_set(
+        n, 0,
+        onnx_binary(n, "div", n->in[0],
+                    onnx_reduce(n, p == 1 ? "reduce_l1" : "reduce_l2", n->in[0], &axis, 1, true)));
 }
 
 /* ---- across channels ---- */
 
-/* x / (bias + alpha / size * sum of squares over `size` channels around)^beta. The sum, divided by its size, is an average pooling over
- * [n, 1, channels, rest] in which padding counts. */
+/* x / (bias + alpha / size * sum of squares over `size` channels around)^beta. The sum, divided by its size,
+ * is an average pooling over [n, 1, channels, rest] in which padding counts. */
 static bool convert_lrn(onnx_node *n)
 {
     tec_context *cx = n->cx;
     graph_value *x = n->in[0];
     const op_type *t = &x->type;
     int64_t size = onnx_int(n, "size", 0);
-    const ir_expr *rest = ir_int(cx, 1), *dim[4] = {t->n > 1 ? t->dim[0] : NULL, rest, t->n > 1 ? t->dim[1] : NULL};
+    const ir_expr *rest = ir_int(cx, 1),
+                  *dim[4] = {t->n > 1 ? t->dim[0] : NULL, rest, t->n > 1 ? t->dim[1] : NULL};
 
     if (t->n < 3 || size < 1 || size > 1 << 20)
         return onnx_wrong(n, "%lld channels around each of %s", (long long)size, op_type_text(cx, t));
@@ -150,32 +169,42 @@ static bool convert_lrn(onnx_node *n)
         rest = ir_mul(cx, rest, t->dim[i]);
     dim[3] = rest;
     const int64_t kernel[] = {size, 1}, pads[] = {(size - 1) / 2, 0, size / 2, 0};
-    op_attr attr[] = {op_attr_ints(cx, "kernel", kernel, 2), op_attr_ints(cx, "pads", pads, 4), op_attr_int("count_include_pad", 1)};
-    graph_value *square = onnx_binary(n, "mul", x, x), *rows = square ? onnx_reshape(n, square, dim, 4) : NULL;
+    op_attr attr[] = {op_attr_ints(cx, "kernel", kernel, 2), op_attr_ints(cx, "pads", pads, 4),
+                      op_attr_int("count_include_pad", 1)};
+    graph_value *square = onnx_binary(n, "mul", x, x),
+                *rows = square ? onnx_reshape(n, square, dim, 4) : NULL;
     graph_value *mean = rows ? ONNX_MAKE(n, "average_pool", attr, 3, rows) : NULL;
     mean = mean ? onnx_reshape(n, mean, t->dim, t->n) : NULL;
-    graph_value *base = onnx_binary_number(n, "add", onnx_binary_number(n, "mul", mean, onnx_float(n, "alpha", 1e-4)), onnx_float(n, "bias", 1));
-    return onnx_set(n, 0, onnx_binary(n, "div", x, onnx_binary_number(n, "pow", base, onnx_float(n, "beta", 0.75))));
+    graph_value *base = onnx_binary_number(
+        n, "add", onnx_binary_number(n, "mul", mean, onnx_float(n, "alpha", 1e-4)), onnx_float(n, "bias", 1));
+    return onnx_set(
+        n, 0, onnx_binary(n, "div", x, onnx_binary_number(n, "pow", base, onnx_float(n, "beta", 0.75))));
 }
 
 /* ---- activations ---- */
 
+/* x/2 * (1 + erf(x / sqrt 2)), or its approximation by tanh. */
 static bool convert_gelu(onnx_node *n)
 {
     graph_value *x = n->in[0], *inner;
 
     if (base_same(onnx_string(n, "approximate", "none"), "tanh")) {
-        graph_value *cube = onnx_binary(n, "mul", onnx_binary(n, "mul", x, x), onnx_binary_number(n, "mul", x, 0.044715));
+        graph_value *cube =
+            onnx_binary(n, "mul", onnx_binary(n, "mul", x, x), onnx_binary_number(n, "mul", x, 0.044715));
 
-        inner = onnx_unary(n, "tanh", onnx_binary_number(n, "mul", onnx_binary(n, "add", x, cube), sqrt(2 / M_PI)));
+        inner = onnx_unary(n, "tanh",
+                           onnx_binary_number(n, "mul", onnx_binary(n, "add", x, cube), sqrt(2 / M_PI)));
     } else
         inner = onnx_unary(n, "erf", onnx_binary_number(n, "mul", x, sqrt(0.5)));
-    return onnx_set(n, 0, onnx_binary(n, "mul", onnx_binary_number(n, "mul", x, 0.5), onnx_binary_number(n, "add", inner, 1)));
+    return onnx_set(
+        n, 0,
+        onnx_binary(n, "mul", onnx_binary_number(n, "mul", x, 0.5), onnx_binary_number(n, "add", inner, 1)));
 }
 
 static bool convert_mish(onnx_node *n)
 {
-    return onnx_set(n, 0, onnx_binary(n, "mul", n->in[0], onnx_unary(n, "tanh", onnx_unary(n, "softplus", n->in[0]))));
+    return onnx_set(
+        n, 0, onnx_binary(n, "mul", n->in[0], onnx_unary(n, "tanh", onnx_unary(n, "softplus", n->in[0]))));
 }
 
 static bool convert_swish(onnx_node *n)

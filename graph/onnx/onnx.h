@@ -1,10 +1,12 @@
 /* graph/onnx/onnx.h -- ONNX models to graphs, and ONNX tensors.
  *
- *     graph_module *m = onnx_import(cx, "model.onnx", &(onnx_options){.n_dims = 1, .dims = &(onnx_dim){"batch", 8}});
+ *     graph_module *m = onnx_import(cx, "model.onnx", &(onnx_options){.n_dims = 1,
+ *         .dims = &(onnx_dim){"batch", 8}});
  *     if (!m) puts(tec_context_error(cx));        // every unsupported node, with its name
  *
- * Errors: a damaged file and a wrong model are INVALID; a true model that uses what tec lacks is UNSUPPORTED, with one note for each node.
- * The input is taken for hostile: sizes, depth and counts are limited before anything is allocated.
+ * Errors: a damaged file and a wrong model are INVALID; a true model that uses what tec lacks is UNSUPPORTED,
+ * with one note for each node. The input is taken for hostile: sizes, depth and counts are limited before
+ * anything is allocated.
  * Lifetime: everything is the context's.
  */
 #ifndef GRAPH_ONNX_ONNX_H
@@ -32,7 +34,8 @@ typedef struct {
 } onnx_options;
 
 graph_module *onnx_import(tec_context *cx, const char *path, const onnx_options *o);
-graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size, const onnx_options *o);
+graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *data, size_t size,
+                                const onnx_options *o);
 
 /* A summary of a model without importing it: counts of operators by type, as text lines "12 Conv". */
 const char *onnx_summary(tec_context *cx, const char *path);

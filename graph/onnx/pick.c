@@ -10,7 +10,8 @@ static bool convert_gather_elements(onnx_node *n)
 {
     int64_t axis;
 
-    return onnx_axis(n, onnx_int(n, "axis", 0), onnx_rank(n, 0), &axis) && onnx_set(n, 0, onnx_gather_elements(n, n->in[0], n->in[1], (int)axis));
+    return onnx_axis(n, onnx_int(n, "axis", 0), onnx_rank(n, 0), &axis) &&
+           onnx_set(n, 0, onnx_gather_elements(n, n->in[0], n->in[1], (int)axis));
 }
 
 static bool convert_gather_nd(onnx_node *n)
@@ -26,7 +27,8 @@ static bool convert_scatter_elements(onnx_node *n)
 
     if (!onnx_axis(n, onnx_int(n, "axis", 0), onnx_rank(n, 0), &axis))
         return false;
-    op_attr attr[] = {op_attr_int("axis", axis), op_attr_string("reduction", onnx_string(n, "reduction", "none"))};
+    op_attr attr[] = {op_attr_int("axis", axis),
+                      op_attr_string("reduction", onnx_string(n, "reduction", "none"))};
     return onnx_emit(n, "scatter_elements", attr, 2);
 }
 
@@ -39,7 +41,8 @@ static bool convert_scatter_nd(onnx_node *n)
     int q = at->n - 1, rest = updates->n - q;
 
     if (q < 0 || rest < 0)
-        return onnx_wrong(n, "indices %s and updates %s do not fit", op_type_text(cx, at), op_type_text(cx, updates));
+        return onnx_wrong(n, "indices %s and updates %s do not fit", op_type_text(cx, at),
+                          op_type_text(cx, updates));
     for (int i = 0; i < q; i++)
         count = ir_mul(cx, count, at->dim[i]);
     dim[0] = count;
@@ -60,7 +63,8 @@ static bool convert_reverse_sequence(onnx_node *n)
     int rank = x->type.n;
 
     if (rank < 2 || (batch != 0 && batch != 1) || time != 1 - batch)
-        return onnx_wrong(n, "batch axis %lld and time axis %lld of %d dimensions", (long long)batch, (long long)time, rank);
+        return onnx_wrong(n, "batch axis %lld and time axis %lld of %d dimensions", (long long)batch,
+                          (long long)time, rank);
     graph_value *length = onnx_along(n, onnx_cast(n, n->in[1], BASE_I64), (int)batch, rank);
     graph_value *t = onnx_along(n, onnx_count(n, x->type.dim[time]), (int)time, rank);
     graph_value *back = onnx_binary_number(n, "sub", onnx_binary(n, "sub", length, t), 1);
@@ -70,6 +74,7 @@ static bool convert_reverse_sequence(onnx_node *n)
 
 /* ---- counting ---- */
 
+/* With known start and limit the length may be symbolic; otherwise all three must be constants. */
 static bool convert_range(onnx_node *n)
 {
     tec_context *cx = n->cx;
@@ -81,20 +86,25 @@ static bool convert_range(onnx_node *n)
     if (start && limit && start->n == 1 && limit->n == 1 && onnx_constant_ints(n, 2, &step) == 1) {
         if (*step == 0 || *step == INT64_MIN)
             return onnx_wrong(n, "a step of %lld", (long long)*step);
-        const ir_expr *span = *step > 0 ? ir_sub(cx, limit->at[0], start->at[0]) : ir_sub(cx, start->at[0], limit->at[0]);
-        const ir_expr *extent = ir_max(cx, ir_int(cx, 0), ir_ceildiv(cx, span, ir_int(cx, *step > 0 ? *step : -*step)));
-        op_attr attr[] = {op_attr_exprs(cx, "shape", &extent, 1), op_attr_dtype("dtype", t),
-                          op_attr_exprs(cx, "start", (const ir_expr *const[]){start->at[0], ir_int(cx, *step)}, 2)};
+        const ir_expr *span =
+            *step > 0 ? ir_sub(cx, limit->at[0], start->at[0]) : ir_sub(cx, start->at[0], limit->at[0]);
+        const ir_expr *extent =
+            ir_max(cx, ir_int(cx, 0), ir_ceildiv(cx, span, ir_int(cx, *step > 0 ? *step : -*step)));
+        op_attr attr[] = {
+            op_attr_exprs(cx, "shape", &extent, 1), op_attr_dtype("dtype", t),
+            op_attr_exprs(cx, "start", (const ir_expr *const[]){start->at[0], ir_int(cx, *step)}, 2)};
 
         return onnx_set(n, 0, onnx_make(n, "range", NULL, 0, attr, 3));
     }
-    if (!onnx_constant_float(n, 0, &from) || !onnx_constant_float(n, 1, &to) || !onnx_constant_float(n, 2, &by))
+    if (!onnx_constant_float(n, 0, &from) || !onnx_constant_float(n, 1, &to) ||
+        !onnx_constant_float(n, 2, &by))
         return onnx_unknown(n, 0, "bounds");
     double count = ceil((to - from) / by);
     if (!(by != 0) || !(count < 1e15))
         return onnx_wrong(n, "%g to %g by %g", from, to, by);
     const ir_expr *extent = ir_int(cx, count > 0 ? (int64_t)count : 0);
-    op_attr attr[] = {op_attr_exprs(cx, "shape", &extent, 1), op_attr_dtype("dtype", t), op_attr_float("start", from), op_attr_float("step", by)};
+    op_attr attr[] = {op_attr_exprs(cx, "shape", &extent, 1), op_attr_dtype("dtype", t),
+                      op_attr_float("start", from), op_attr_float("step", by)};
     return onnx_set(n, 0, onnx_make(n, "range", NULL, 0, attr, 4));
 }
 
@@ -108,6 +118,7 @@ static bool convert_trilu(onnx_node *n)
     return onnx_set(n, 0, onnx_make(n, "trilu", (graph_value *const[]){n->in[0], k}, 2, &upper, 1));
 }
 
+/* 1 where column - row equals k, from two vectors of indices that are broadcast. */
 static bool convert_eye_like(onnx_node *n)
 {
     const op_type *t = &n->in[0]->type;
@@ -117,14 +128,18 @@ static bool convert_eye_like(onnx_node *n)
         return onnx_wrong(n, "the operand is %s, expected a matrix", op_type_text(n->cx, t));
     if (onnx_attr(n, "dtype") && !onnx_dtype(onnx_int(n, "dtype", 0), &dtype))
         return onnx_unsupported(n, "elements of type %s", onnx_type_name(n->cx, onnx_int(n, "dtype", 0)));
-    graph_value *row = onnx_along(n, onnx_count(n, t->dim[0]), 0, 2), *column = onnx_along(n, onnx_count(n, t->dim[1]), 1, 2);
-    op_attr k = op_attr_exprs(n->cx, "values", (const ir_expr *const[]){ir_int(n->cx, onnx_int(n, "k", 0))}, 1);
+    graph_value *row = onnx_along(n, onnx_count(n, t->dim[0]), 0, 2),
+                *column = onnx_along(n, onnx_count(n, t->dim[1]), 1, 2);
+    op_attr k =
+        op_attr_exprs(n->cx, "values", (const ir_expr *const[]){ir_int(n->cx, onnx_int(n, "k", 0))}, 1);
     graph_value *diagonal = onnx_make(n, "values", NULL, 0, &k, 1);
-    return onnx_set(n, 0, onnx_cast(n, onnx_binary(n, "equal", onnx_binary(n, "sub", column, row), diagonal), dtype));
+    return onnx_set(
+        n, 0, onnx_cast(n, onnx_binary(n, "equal", onnx_binary(n, "sub", column, row), diagonal), dtype));
 }
 
 /* ---- one of many ---- */
 
+/* Compares each index with 0..depth-1 along a new axis; negative indices count from the end. */
 static bool convert_one_hot(onnx_node *n)
 {
     tec_context *cx = n->cx;
@@ -136,20 +151,26 @@ static bool convert_one_hot(onnx_node *n)
     if (!onnx_axis(n, onnx_int(n, "axis", -1), rank, &axis))
         return false;
     bool given = onnx_constant_float(n, 1, &number) && number >= 0 && number < 1e9;
-    const ir_expr *extent = depth && depth->n == 1 ? depth->at[0] : given ? ir_int(cx, (int64_t)number) : NULL;
+    const ir_expr *extent = depth && depth->n == 1 ? depth->at[0]
+                            : given                ? ir_int(cx, (int64_t)number)
+                                                   : NULL;
     if (!extent)
         return onnx_unknown(n, 1, "a depth");
     if (n->in[2]->type.n != 1)
         return onnx_wrong(n, "the values are %s, expected two", op_type_text(cx, &n->in[2]->type));
-    graph_value *index = onnx_cast(n, n->in[0], BASE_I64), *zero = onnx_constant_i64(n, &(int64_t){0}, 1), *one = onnx_constant_i64(n, &(int64_t){1}, 1);
+    graph_value *index = onnx_cast(n, n->in[0], BASE_I64), *zero = onnx_constant_i64(n, &(int64_t){0}, 1),
+                *one = onnx_constant_i64(n, &(int64_t){1}, 1);
     op_attr size = op_attr_exprs(cx, "values", &extent, 1);
     graph_value *from_end = onnx_binary(n, "add", index, onnx_make(n, "values", NULL, 0, &size, 1));
-    index = onnx_add_dim(n, onnx_where(n, onnx_binary_number(n, "less", index, 0), from_end, index), (int)axis);
+    index =
+        onnx_add_dim(n, onnx_where(n, onnx_binary_number(n, "less", index, 0), from_end, index), (int)axis);
     graph_value *hit = onnx_binary(n, "equal", index, onnx_along(n, onnx_count(n, extent), (int)axis, rank));
-    return onnx_set(n, 0, onnx_where(n, hit, onnx_gather(n, n->in[2], one, 0), onnx_gather(n, n->in[2], zero, 0)));
+    return onnx_set(n, 0,
+                    onnx_where(n, hit, onnx_gather(n, n->in[2], one, 0), onnx_gather(n, n->in[2], zero, 0)));
 }
 
-/* 1 at the first of the greatest elements, 0 elsewhere. Until opset 12, of all dimensions from the axis on as one. */
+/* 1 at the first of the greatest elements, 0 elsewhere. Until opset 12, of all dimensions from the axis on as
+ * one. */
 static bool convert_hardmax(onnx_node *n)
 {
     tec_context *cx = n->cx;
@@ -168,13 +189,15 @@ static bool convert_hardmax(onnx_node *n)
         axis = 1;
     }
     graph_value *place = onnx_reduce(n, "arg_max", flat, &axis, 1, true);
-    graph_value *count = flat ? onnx_along(n, onnx_count(n, flat->type.dim[axis]), (int)axis, flat->type.n) : NULL;
+    graph_value *count =
+        flat ? onnx_along(n, onnx_count(n, flat->type.dim[axis]), (int)axis, flat->type.n) : NULL;
     graph_value *y = onnx_cast(n, onnx_binary(n, "equal", place, count), x->type.dtype);
     return onnx_set(n, 0, y && flatten ? onnx_reshape(n, y, x->type.dim, x->type.n) : y);
 }
 
 /* ---- order ---- */
 
+/* tec's operator gives the positions; the values are gathered by them. */
 static bool convert_top_k(onnx_node *n)
 {
     int64_t axis, k = onnx_int(n, "k", 0);
@@ -187,7 +210,8 @@ static bool convert_top_k(onnx_node *n)
             return onnx_unknown(n, 1, "a number of elements");
         k = *given;
     }
-    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("k", k), op_attr_int("largest", onnx_int(n, "largest", 1))};
+    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("k", k),
+                      op_attr_int("largest", onnx_int(n, "largest", 1))};
     graph_value *at = ONNX_MAKE(n, "top_k", attr, 3, n->in[0]);
     return at && onnx_set(n, 0, onnx_gather_elements(n, n->in[0], at, (int)axis)) && onnx_set(n, 1, at);
 }
@@ -201,7 +225,8 @@ static bool convert_cum_sum(onnx_node *n)
         return onnx_unknown(n, 1, "an axis");
     if (!onnx_axis(n, *given, onnx_rank(n, 0), &axis))
         return false;
-    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("exclusive", onnx_int(n, "exclusive", 0)), op_attr_int("reverse", onnx_int(n, "reverse", 0))};
+    op_attr attr[] = {op_attr_int("axis", axis), op_attr_int("exclusive", onnx_int(n, "exclusive", 0)),
+                      op_attr_int("reverse", onnx_int(n, "reverse", 0))};
     return onnx_set(n, 0, ONNX_MAKE(n, "cum_sum", attr, 3, n->in[0]));
 }
 
@@ -209,7 +234,8 @@ static const onnx_row rows[] = {
     {"GatherElements", convert_gather_elements, 11, 0, "2>1 axis:i", NULL},
     {"GatherND", convert_gather_nd, 11, 0, "2>1 batch_dims:i@12", NULL},
     {"Scatter", convert_scatter_elements, 9, 10, "3>1 axis:i", NULL},
-    {"ScatterElements", convert_scatter_elements, 11, 0, "3>1 axis:i reduction:s(none|add|mul|max|min)@16", NULL},
+    {"ScatterElements", convert_scatter_elements, 11, 0, "3>1 axis:i reduction:s(none|add|mul|max|min)@16",
+     NULL},
     {"ScatterND", convert_scatter_nd, 11, 0, "3>1 reduction:s(none|add|mul|max|min)@16", NULL},
     {"ReverseSequence", convert_reverse_sequence, 10, 0, "2>1 batch_axis:i time_axis:i", NULL},
     {"Range", convert_range, 11, 0, "3>1 stash_type:i@27", NULL},

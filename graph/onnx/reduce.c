@@ -31,7 +31,8 @@ static bool convert_reduce(onnx_node *n)
 
     if (count < 0 && onnx_has(n, 1) && (count = onnx_constant_ints(n, 1, &axes)) < 0)
         return onnx_unknown(n, 1, "axes");
-    /* Nothing is reduced then, but what the reduction does to each element stays: the magnitude, the square, the logarithm. */
+    /* Nothing is reduced then, but what the reduction does to each element stays: the magnitude, the square,
+     * the logarithm. */
     bool none = count <= 0 && onnx_int(n, "noop_with_empty_axes", 0);
     if (count > 0 || none) {
         int64_t *all = positive(n, axes, none ? 0 : count);
@@ -49,7 +50,8 @@ static bool convert_arg(onnx_node *n)
 
     if (!onnx_axis(n, onnx_int(n, "axis", 0), onnx_rank(n, 0), &axis))
         return false;
-    op_attr attr[] = {op_attr_ints(n->cx, "axes", &axis, 1), op_attr_int("keepdims", onnx_int(n, "keepdims", 1)),
+    op_attr attr[] = {op_attr_ints(n->cx, "axes", &axis, 1),
+                      op_attr_int("keepdims", onnx_int(n, "keepdims", 1)),
                       op_attr_int("select_last", onnx_int(n, "select_last_index", 0))};
     return onnx_emit(n, n->row->as, attr, 3);
 }
@@ -69,9 +71,11 @@ static bool convert_softmax(onnx_node *n)
 }
 
 /* ReduceSum took its axes as an operand first, in opset 13. */
-#define REDUCE(op, changed, as)                                                  \
-    {op, convert_reduce, 1, (changed)-1, "1>1 axes:I keepdims:i", as},             \
-    {op, convert_reduce, changed, 0, "1-2>1 keepdims:i noop_with_empty_axes:i", as}
+#define REDUCE(op, changed, as)                                                                              \
+    {op, convert_reduce, 1, (changed) - 1, "1>1 axes:I keepdims:i", as},                                     \
+    {                                                                                                        \
+        op, convert_reduce, changed, 0, "1-2>1 keepdims:i noop_with_empty_axes:i", as                        \
+    }
 #define ARG(op, as) {op, convert_arg, 1, 0, "1>1 axis:i keepdims:i select_last_index:i@12", as}
 static const onnx_row rows[] = {
     REDUCE("ReduceSum", 13, "reduce_sum"),

@@ -1,8 +1,8 @@
 /* graph/onnx/resize.c -- ONNX's Resize and Upsample, one dimension after another.
  *
- * Where an element of the result lies in the operand is known while importing. So along each dimension that changes, the result is a sum of
- * picked elements with weights, both constants: one of weight 1 (nearest), two (linear), four (cubic), more where a smaller result is
- * smoothed (antialias).
+ * Where an element of the result lies in the operand is known while importing. So along each dimension that
+ * changes, the result is a sum of picked elements with weights, both constants: one of weight 1 (nearest),
+ * two (linear), four (cubic), more where a smaller result is smoothed (antialias).
  *
  *     y[i] = sum[t](x[index[t][i]] * weight[t][i])
  */
@@ -23,10 +23,11 @@ typedef struct {
     int taps;
     int64_t *index; /* [taps][out] */
     double *weight;
-    bool *outside;  /* [out]: gets the value for what lies outside */
+    bool *outside; /* [out]: gets the value for what lies outside */
     bool any_outside;
 } axis_map;
 
+/* Where result i lies in the operand, by the node's coordinate_transformation_mode. */
 static double source(const axis_map *m, double i)
 {
     if (base_same(m->coordinates, "asymmetric"))
@@ -44,7 +45,8 @@ static double source(const axis_map *m, double i)
     if (base_same(m->coordinates, "tf_crop_and_resize")) {
         double last = (double)(m->in - 1);
 
-        return m->out > 1 ? m->begin * last + i * (m->end - m->begin) * last / (double)(m->out - 1) : 0.5 * (m->begin + m->end) * last;
+        return m->out > 1 ? m->begin * last + i * (m->end - m->begin) * last / (double)(m->out - 1)
+                          : 0.5 * (m->begin + m->end) * last;
     }
     if (base_same(m->coordinates, "half_pixel_symmetric")) {
         double exact = m->scale * (double)m->in, offset = (double)m->in / 2 * (1 - (double)m->out / exact);
@@ -80,10 +82,11 @@ static double kernel(const axis_map *m, double x)
 
 static int64_t kept_inside(const axis_map *m, double at)
 {
-    return at < 0 ? 0 : at > (double)(m->in - 1) ? m->in - 1 : (int64_t)at;
+    return at<0 ? 0 : at>(double)(m->in - 1) ? m->in - 1 : (int64_t)at;
 }
 
-/* The taps of element i, weights made to add up to 1 where elements outside do not count, or where the kernel was stretched. */
+/* The taps of element i, weights made to add up to 1 where elements outside do not count, or where the kernel
+ * was stretched. */
 static void fill_taps(axis_map *m, int64_t i, double stretch)
 {
     double x = source(m, (double)i), sum = 0, first = floor(x) - (double)(m->taps / 2 - 1);
@@ -102,11 +105,13 @@ static void fill_taps(axis_map *m, int64_t i, double stretch)
         m->weight[t * m->out + i] /= sum;
 }
 
+/* Index and weight of every tap for every element along one axis. Smoothing widens the reach of the taps. */
 static bool fill_map(axis_map *m)
 {
     tec_context *cx = m->n->cx;
     bool is_nearest = base_same(m->mode, "nearest");
-    double stretch = m->antialias && m->scale < 1 ? m->scale : 1, reach = (base_same(m->mode, "cubic") ? 2 : 1) / stretch;
+    double stretch = m->antialias && m->scale < 1 ? m->scale : 1,
+           reach = (base_same(m->mode, "cubic") ? 2 : 1) / stretch;
 
     m->taps = is_nearest ? 1 : 2 * (int)fmin(ceil(reach), MOST_TAPS);
     if (m->taps > MOST_TAPS || m->out > MOST_ELEMENTS / m->taps)
@@ -132,6 +137,8 @@ static base_dtype wide(base_dtype t)
     return base_is_float(t) && t.bits == 64 ? BASE_F64 : BASE_F32;
 }
 
+/* The weighted sum of gathered operands, one for each tap; elements outside of a crop get the extrapolation
+ * value. */
 static graph_value *resize_axis(axis_map *m, graph_value *x, int axis)
 {
     onnx_node *n = m->n;
@@ -144,7 +151,10 @@ static graph_value *resize_axis(axis_map *m, graph_value *x, int axis)
         graph_value *part = onnx_gather(n, x, onnx_constant_i64(n, m->index + t * m->out, (int)m->out), axis);
 
         if (m->taps > 1)
-            part = onnx_binary(n, "mul", part, onnx_along(n, onnx_constant_floats(n, x->type.dtype, m->weight + t * m->out, (int)m->out), axis, rank));
+            part = onnx_binary(
+                n, "mul", part,
+                onnx_along(n, onnx_constant_floats(n, x->type.dtype, m->weight + t * m->out, (int)m->out),
+                           axis, rank));
         sum = sum ? onnx_binary(n, "add", sum, part) : part;
     }
     if (m->any_outside) {
@@ -152,8 +162,10 @@ static graph_value *resize_axis(axis_map *m, graph_value *x, int axis)
 
         for (int64_t i = 0; i < m->out; i++)
             flag[i] = m->outside[i];
-        graph_value *outside = onnx_along(n, onnx_constant_floats(n, BASE_BOOL, flag, (int)m->out), axis, rank);
-        sum = onnx_where(n, outside, onnx_scalar(n, x->type.dtype, onnx_float(n, "extrapolation_value", 0)), sum);
+        graph_value *outside =
+            onnx_along(n, onnx_constant_floats(n, BASE_BOOL, flag, (int)m->out), axis, rank);
+        sum = onnx_where(n, outside, onnx_scalar(n, x->type.dtype, onnx_float(n, "extrapolation_value", 0)),
+                         sum);
     }
     return sum;
 }
@@ -203,6 +215,7 @@ static bool read_axes(onnx_node *n, request *r)
     return true;
 }
 
+/* Scales or sizes for each axis, and the region where the mode crops. */
 static bool read_request(onnx_node *n, request *r)
 {
     int scales = n->opset < 11 ? 1 : 2, found = read_numbers(n, scales, r->number), region;
@@ -225,7 +238,8 @@ static bool read_request(onnx_node *n, request *r)
     region = read_numbers(n, 1, r->region);
     if (region < 0)
         return onnx_unknown(n, 1, "a region");
-    return region == 2 * r->count || onnx_wrong(n, "%d numbers of the region, expected %d", region, 2 * r->count);
+    return region == 2 * r->count ||
+           onnx_wrong(n, "%d numbers of the region, expected %d", region, 2 * r->count);
 }
 
 /* One scale for all axes, the least or greatest that sizes ask for. */
@@ -251,12 +265,18 @@ static void keep_ratio(onnx_node *n, request *r)
     }
 }
 
+/* Axis k of the request. Sizes that stay as they are cost nothing. */
 static graph_value *resize_one(onnx_node *n, graph_value *x, const request *r, int k)
 {
-    axis_map m = {.n = n, .mode = onnx_string(n, "mode", "nearest"), .coordinates = onnx_string(n, "coordinate_transformation_mode", "half_pixel"),
-                  .nearest = onnx_string(n, "nearest_mode", "round_prefer_floor"), .cubic = onnx_float(n, "cubic_coeff_a", -0.75),
-                  .exclude_outside = onnx_int(n, "exclude_outside", 0) != 0, .antialias = onnx_int(n, "antialias", 0) != 0,
-                  .begin = r->region[k], .end = r->region[r->count + k]};
+    axis_map m = {.n = n,
+                  .mode = onnx_string(n, "mode", "nearest"),
+                  .coordinates = onnx_string(n, "coordinate_transformation_mode", "half_pixel"),
+                  .nearest = onnx_string(n, "nearest_mode", "round_prefer_floor"),
+                  .cubic = onnx_float(n, "cubic_coeff_a", -0.75),
+                  .exclude_outside = onnx_int(n, "exclude_outside", 0) != 0,
+                  .antialias = onnx_int(n, "antialias", 0) != 0,
+                  .begin = r->region[k],
+                  .end = r->region[r->count + k]};
     int axis = (int)r->axis[k];
     bool cropped = base_same(m.coordinates, "tf_crop_and_resize") && (m.begin != 0 || m.end != 1);
 
@@ -271,15 +291,18 @@ static graph_value *resize_one(onnx_node *n, graph_value *x, const request *r, i
         onnx_unsupported(n, "a symbolic dimension is resized");
         return NULL;
     }
-    m.out = r->sized ? (int64_t)r->number[k] : (int64_t)floor((double)m.in * r->number[k] * (cropped ? m.end - m.begin : 1));
+    m.out = r->sized ? (int64_t)r->number[k]
+                     : (int64_t)floor((double)m.in * r->number[k] * (cropped ? m.end - m.begin : 1));
     m.scale = r->sized ? (double)m.out / (double)m.in : r->number[k];
     if (m.in < 1 || m.out < 0) {
-        onnx_wrong(n, "dimension %d has %lld elements, its result %lld", axis, (long long)m.in, (long long)m.out);
+        onnx_wrong(n, "dimension %d has %lld elements, its result %lld", axis, (long long)m.in,
+                   (long long)m.out);
         return NULL;
     }
     return m.out == m.in && r->sized && !cropped ? x : resize_axis(&m, x, axis);
 }
 
+/* Integers are resized as floats and rounded at the end, unless elements are only picked. */
 static bool resize(onnx_node *n, request *r)
 {
     base_dtype t = n->in[0]->type.dtype;
@@ -322,14 +345,17 @@ static bool convert_upsample(onnx_node *n)
     return resize(n, &r);
 }
 
-#define HOW                                                                                                                                   \
-    "coordinate_transformation_mode:s(half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_for_nn|tf_crop_and_resize|half_pixel_symmetric) " \
-    "cubic_coeff_a:f exclude_outside:i extrapolation_value:f mode:s(nearest|linear|cubic) "                                                  \
+#define HOW                                                                                                  \
+    "coordinate_transformation_mode:s(half_pixel|pytorch_half_pixel|align_corners|asymmetric|tf_half_pixel_" \
+    "for_nn|tf_crop_and_resize|half_pixel_symmetric) "                                                       \
+    "cubic_coeff_a:f exclude_outside:i extrapolation_value:f mode:s(nearest|linear|cubic) "                  \
     "nearest_mode:s(round_prefer_floor|round_prefer_ceil|floor|ceil) "
 static const onnx_row rows[] = {
     {"Resize", convert_resize, 10, 10, "2>1 mode:s(nearest|linear)", NULL},
     {"Resize", convert_resize, 11, 12, "3-4>1 " HOW, NULL},
-    {"Resize", convert_resize, 13, 0, "1-4>1 " HOW "antialias:i@18 axes:I@18 keep_aspect_ratio_policy:s(stretch|not_larger|not_smaller)@18", NULL},
+    {"Resize", convert_resize, 13, 0,
+     "1-4>1 " HOW "antialias:i@18 axes:I@18 keep_aspect_ratio_policy:s(stretch|not_larger|not_smaller)@18",
+     NULL},
     {"Upsample", convert_upsample, 7, 8, "1>1 !scales:F mode:s(nearest|linear)", NULL},
     {"Upsample", convert_upsample, 9, 9, "2>1 mode:s(nearest|linear)", NULL},
 };

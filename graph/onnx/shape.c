@@ -23,6 +23,7 @@ static const op_constant *packed(onnx_node *n, base_dtype t, const void *data, s
     return c;
 }
 
+/* The one attribute that holds a value; attributes that begin with "__" are notes of exporters. */
 static bool convert_constant(onnx_node *n)
 {
     const Onnx__AttributeProto *a;
@@ -66,6 +67,7 @@ static const onnx_known *known_shape(onnx_node *n, int k)
     return shape;
 }
 
+/* One element spread over a shape that must be known while importing. */
 static bool convert_constant_of_shape(onnx_node *n)
 {
     const onnx_known *shape = known_shape(n, 0);
@@ -147,10 +149,14 @@ static const ir_expr **resolve_shape(onnx_node *n, const ir_expr *const *want, i
     }
     const ir_facts *f = graph_facts(n->im->m);
     if (rest >= 0)
-        dim[rest] = ir_is_value(taken, 0) ? ir_int(cx, 0) : ir_simplify(f, ir_floordiv(cx, ir_simplify(f, left), ir_simplify(f, taken)));
+        dim[rest] = ir_is_value(taken, 0)
+                        ? ir_int(cx, 0)
+                        : ir_simplify(f, ir_floordiv(cx, ir_simplify(f, left), ir_simplify(f, taken)));
     return dim;
 }
 
+/* Until opset 4 the shape is an attribute, later an operand. It may be symbolic if its elements were
+ * followed. */
 static bool convert_reshape(onnx_node *n)
 {
     const int64_t *attr;
@@ -186,7 +192,8 @@ static bool convert_flatten(onnx_node *n)
     return onnx_set(n, 0, onnx_reshape(n, n->in[0], dim, 2));
 }
 
-/* Axes from the attribute, or from the operand since opset 13; -1: neither, or not constant (then *unknown). */
+/* Axes from the attribute, or from the operand since opset 13; -1: neither, or not constant (then
+ * *unknown). */
 static int read_axes(onnx_node *n, const int64_t **axes, bool *unknown)
 {
     int count = onnx_ints(n, "axes", axes);
@@ -213,6 +220,7 @@ static bool mark_axes(onnx_node *n, const int64_t *axes, int count, int rank, bo
     return true;
 }
 
+/* Without axes every dimension of extent 1 goes. */
 static bool convert_squeeze(onnx_node *n)
 {
     const op_type *t = &n->in[0]->type;
@@ -234,6 +242,7 @@ static bool convert_squeeze(onnx_node *n)
     return onnx_set(n, 0, onnx_reshape(n, n->in[0], dim, kept));
 }
 
+/* Axes count in the result. */
 static bool convert_unsqueeze(onnx_node *n)
 {
     const op_type *t = &n->in[0]->type;
@@ -256,6 +265,7 @@ static bool convert_unsqueeze(onnx_node *n)
 
 /* ---- moving ---- */
 
+/* Without 'perm' the dimensions are reversed. */
 static bool convert_transpose(onnx_node *n)
 {
     int rank = onnx_rank(n, 0);
@@ -300,7 +310,8 @@ static void whole(onnx_node *n, slices *s)
 static graph_value *make_slice(onnx_node *n, const slices *s)
 {
     int rank = onnx_rank(n, 0);
-    op_attr attr[] = {op_attr_exprs(n->cx, "begin", s->begin, rank), op_attr_exprs(n->cx, "extent", s->extent, rank),
+    op_attr attr[] = {op_attr_exprs(n->cx, "begin", s->begin, rank),
+                      op_attr_exprs(n->cx, "extent", s->extent, rank),
                       op_attr_ints(n->cx, "step", s->step, rank)};
 
     return ONNX_MAKE(n, "slice", attr, 3, n->in[0]);
@@ -317,14 +328,16 @@ static const ir_expr *from_end(onnx_node *n, const ir_expr *e, const ir_expr *ex
     return ir_is_int(e, &v) ? e : ir_select(cx, ir_lt(cx, e, ir_int(cx, 0)), ir_add(cx, e, extent), e);
 }
 
-static const ir_expr *clamp(onnx_node *n, const ir_facts *f, const ir_expr *e, const ir_expr *low, const ir_expr *high)
+static const ir_expr *clamp(onnx_node *n, const ir_facts *f, const ir_expr *e, const ir_expr *low,
+                            const ir_expr *high)
 {
     return ir_simplify(f, ir_max(n->cx, low, ir_min(n->cx, e, high)));
 }
 
-/* Forwards, a start that is a number stays what it is: where it lies behind the end, the extent is 0. So x[2:5] of n elements has
- * max(0, min(5, n) - 2). */
-static void slice_forwards(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end, int64_t step)
+/* Forwards, a start that is a number stays what it is: where it lies behind the end, the extent is 0. So
+ * x[2:5] of n elements has max(0, min(5, n) - 2). */
+static void slice_forwards(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end,
+                           int64_t step)
 {
     tec_context *cx = n->cx;
     const ir_facts *f = graph_facts(n->im->m);
@@ -336,27 +349,34 @@ static void slice_forwards(onnx_node *n, slices *s, int axis, const ir_expr *sta
         start = clamp(n, f, start, zero, extent);
     end = clamp(n, f, from_end(n, end, extent), zero, extent);
     s->begin[axis] = start;
-    s->extent[axis] = ir_simplify(f, ir_ceildiv(cx, ir_max(cx, zero, ir_sub(cx, end, start)), ir_int(cx, step)));
+    s->extent[axis] =
+        ir_simplify(f, ir_ceildiv(cx, ir_max(cx, zero, ir_sub(cx, end, start)), ir_int(cx, step)));
 }
 
-/* Backwards, the first element is the last at most, and of an empty dimension there is none: then it is -1, as the end is. */
-static void slice_backwards(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end, int64_t step)
+/* Backwards, the first element is the last at most, and of an empty dimension there is none: then it is -1,
+ * as the end is. */
+static void slice_backwards(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end,
+                            int64_t step)
 {
     tec_context *cx = n->cx;
     const ir_facts *f = graph_facts(n->im->m);
-    const ir_expr *extent = n->in[0]->type.dim[axis], *zero = ir_int(cx, 0), *last = ir_sub(cx, extent, ir_int(cx, 1));
+    const ir_expr *extent = n->in[0]->type.dim[axis], *zero = ir_int(cx, 0),
+                  *last = ir_sub(cx, extent, ir_int(cx, 1));
     int64_t first;
 
     if (ir_is_int(start, &first) && first >= 0)
         start = ir_simplify(f, ir_min(cx, start, last));
     else
-        start = clamp(n, f, from_end(n, start, extent), ir_prove_le(f, ir_int(cx, 1), extent) ? zero : ir_min(cx, zero, last), last);
+        start = clamp(n, f, from_end(n, start, extent),
+                      ir_prove_le(f, ir_int(cx, 1), extent) ? zero : ir_min(cx, zero, last), last);
     end = clamp(n, f, from_end(n, end, extent), ir_int(cx, -1), last);
     s->begin[axis] = start;
-    s->extent[axis] = ir_simplify(f, ir_ceildiv(cx, ir_max(cx, zero, ir_sub(cx, start, end)), ir_int(cx, -step)));
+    s->extent[axis] =
+        ir_simplify(f, ir_ceildiv(cx, ir_max(cx, zero, ir_sub(cx, start, end)), ir_int(cx, -step)));
 }
 
-static void slice_axis(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end, int64_t step)
+static void slice_axis(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end,
+                       int64_t step)
 {
     s->step[axis] = step;
     (step > 0 ? slice_forwards : slice_backwards)(n, s, axis, start, end, step);
@@ -381,6 +401,7 @@ static const ir_expr *const *as_exprs(onnx_node *n, const char *name, int *count
     return e;
 }
 
+/* Starts and ends may be symbolic; axes and steps must be constants. */
 static bool read_bounds(onnx_node *n, bounds *b)
 {
     *b = (bounds){.n_axes = -1, .n_steps = -1};
@@ -406,9 +427,11 @@ static bool check_bounds(onnx_node *n, const bounds *b)
 {
     bool cut[ONNX_MAX_RANK] = {false};
 
-    if (b->n_end != b->n_start || (b->n_axes >= 0 && b->n_axes != b->n_start) || (b->n_steps >= 0 && b->n_steps != b->n_start))
-        return onnx_wrong(n, "%d starts, %d ends, %d axes, %d steps: expected equal numbers", b->n_start, b->n_end,
-                          b->n_axes < 0 ? b->n_start : b->n_axes, b->n_steps < 0 ? b->n_start : b->n_steps);
+    if (b->n_end != b->n_start || (b->n_axes >= 0 && b->n_axes != b->n_start) ||
+        (b->n_steps >= 0 && b->n_steps != b->n_start))
+        return onnx_wrong(n, "%d starts, %d ends, %d axes, %d steps: expected equal numbers", b->n_start,
+                          b->n_end, b->n_axes < 0 ? b->n_start : b->n_axes,
+                          b->n_steps < 0 ? b->n_start : b->n_steps);
     if (b->n_start > onnx_rank(n, 0))
         return onnx_wrong(n, "%d bounds for %d dimensions", b->n_start, onnx_rank(n, 0));
     for (int i = 0; i < b->n_start; i++) {
@@ -460,7 +483,8 @@ static const int64_t *split_sizes(onnx_node *n, int64_t extent)
         return NULL;
     }
     if ((count >= 0 && count != n->n_out) || onnx_int(n, "num_outputs", n->n_out) != n->n_out) {
-        onnx_wrong(n, "%lld sizes for %d results", count >= 0 ? count : (long long)onnx_int(n, "num_outputs", 0), n->n_out);
+        onnx_wrong(n, "%lld sizes for %d results",
+                   count >= 0 ? count : (long long)onnx_int(n, "num_outputs", 0), n->n_out);
         return NULL;
     }
     for (int k = 0; k < n->n_out; k++) {
@@ -468,7 +492,8 @@ static const int64_t *split_sizes(onnx_node *n, int64_t extent)
 
         sizes[k] = count >= 0 ? given[k] : share < extent - sum ? share : extent - sum;
         if (sizes[k] < 0 || sizes[k] > extent - sum) {
-            onnx_wrong(n, "size %lld of part %d: %lld of the extent %lld are left", (long long)sizes[k], k, (long long)(extent - sum), (long long)extent);
+            onnx_wrong(n, "size %lld of part %d: %lld of the extent %lld are left", (long long)sizes[k], k,
+                       (long long)(extent - sum), (long long)extent);
             return NULL;
         }
         sum += sizes[k];
@@ -480,6 +505,7 @@ static const int64_t *split_sizes(onnx_node *n, int64_t extent)
     return sizes;
 }
 
+/* One slice per result. */
 static bool convert_split(onnx_node *n)
 {
     int64_t axis, extent, at = 0;
@@ -501,7 +527,8 @@ static bool convert_split(onnx_node *n)
     return sizes != NULL;
 }
 
-/* Pads of the axes that are named (operand 3, opset 18; all where it is left out), spread over all dimensions: begins, then ends. */
+/* Pads of the axes that are named (operand 3, opset 18; all where it is left out), spread over all
+ * dimensions: begins, then ends. */
 static const int64_t *spread_pads(onnx_node *n, const int64_t *pads, int count)
 {
     int rank = onnx_rank(n, 0), n_axes = rank;
@@ -549,8 +576,10 @@ static bool convert_pad(onnx_node *n)
         return false;
     if (in[1] && in[1]->type.n > 0)
         in[1] = onnx_reshape(n, in[1], NULL, 0);
-    op_attr attr[] = {op_attr_ints(n->cx, "before", pads, rank), op_attr_ints(n->cx, "after", pads + rank, rank),
-                      op_attr_string("mode", onnx_string(n, "mode", "constant")), op_attr_float("value", onnx_float(n, "value", 0))};
+    op_attr attr[] = {op_attr_ints(n->cx, "before", pads, rank),
+                      op_attr_ints(n->cx, "after", pads + rank, rank),
+                      op_attr_string("mode", onnx_string(n, "mode", "constant")),
+                      op_attr_float("value", onnx_float(n, "value", 0))};
     return onnx_set(n, 0, onnx_make(n, "pad", in, 2, attr, 4));
 }
 
@@ -577,6 +606,7 @@ static bool convert_tile(onnx_node *n)
     return onnx_set(n, 0, ONNX_MAKE(n, "tile", &attr, 1, n->in[0]));
 }
 
+/* A constant index out of range is the model's fault and reported here, before it could run. */
 static bool convert_gather(onnx_node *n)
 {
     int64_t axis;
@@ -596,7 +626,8 @@ static bool convert_gather(onnx_node *n)
 enum { MOST_BLOCK = 1 << 30 }; /* its square fits into 64 bits */
 
 /* [n, c, h, w] taken apart into blocks: by reshape, transpose, reshape. */
-static bool rearrange(onnx_node *n, const ir_expr *const *inner, int n_inner, const int64_t *perm, const ir_expr *const *outer)
+static bool rearrange(onnx_node *n, const ir_expr *const *inner, int n_inner, const int64_t *perm,
+                      const ir_expr *const *outer)
 {
     op_attr order = op_attr_ints(n->cx, "perm", perm, n_inner);
     graph_value *v = onnx_reshape(n, n->in[0], inner, n_inner);
@@ -605,6 +636,8 @@ static bool rearrange(onnx_node *n, const ir_expr *const *inner, int n_inner, co
     return v && onnx_set(n, 0, onnx_reshape(n, v, outer, 4));
 }
 
+/* [n, b*b*c, h, w] -> [n, c, h*b, w*b]: reshape, transpose, reshape. The mode says whether blocks or channels
+ * vary faster. */
 static bool convert_depth_to_space(onnx_node *n)
 {
     tec_context *cx = n->cx;
@@ -617,10 +650,12 @@ static bool convert_depth_to_space(onnx_node *n)
         return onnx_wrong(n, "block size %lld of %s", (long long)b, op_type_text(cx, t));
     const ir_expr *size = ir_int(cx, b), *depth = ir_floordiv(cx, t->dim[1], ir_int(cx, b * b));
     const ir_expr *outer[4] = {t->dim[0], depth, ir_mul(cx, t->dim[2], size), ir_mul(cx, t->dim[3], size)};
-    const ir_expr *by_dcr[6] = {t->dim[0], size, size, depth, t->dim[2], t->dim[3]}, *by_crd[6] = {t->dim[0], depth, size, size, t->dim[2], t->dim[3]};
+    const ir_expr *by_dcr[6] = {t->dim[0], size, size, depth, t->dim[2], t->dim[3]},
+                  *by_crd[6] = {t->dim[0], depth, size, size, t->dim[2], t->dim[3]};
     return rearrange(n, crd ? by_crd : by_dcr, 6, crd ? crd_order : dcr_order, outer);
 }
 
+/* The reverse of convert_depth_to_space in mode DCR. */
 static bool convert_space_to_depth(onnx_node *n)
 {
     tec_context *cx = n->cx;
@@ -632,14 +667,18 @@ static bool convert_space_to_depth(onnx_node *n)
         return onnx_wrong(n, "block size %lld of %s", (long long)b, op_type_text(cx, t));
     if (base_same(onnx_string(n, "mode", "DCR"), "CRD"))
         return onnx_unsupported(n, "mode CRD");
-    const ir_expr *size = ir_int(cx, b), *h = ir_floordiv(cx, t->dim[2], size), *w = ir_floordiv(cx, t->dim[3], size);
-    const ir_expr *inner[6] = {t->dim[0], t->dim[1], h, size, w, size}, *outer[4] = {t->dim[0], ir_mul(cx, t->dim[1], ir_int(cx, b * b)), h, w};
+    const ir_expr *size = ir_int(cx, b), *h = ir_floordiv(cx, t->dim[2], size),
+                  *w = ir_floordiv(cx, t->dim[3], size);
+    const ir_expr *inner[6] = {t->dim[0], t->dim[1], h, size, w, size},
+                  *outer[4] = {t->dim[0], ir_mul(cx, t->dim[1], ir_int(cx, b * b)), h, w};
     return rearrange(n, inner, 6, order, outer);
 }
 
 static const onnx_row rows[] = {
     {"Constant", convert_constant, 1, 0,
-     "0>1 value:t sparse_value:p@11 value_float:f@12 value_floats:F@12 value_int:i@12 value_ints:I@12 value_string:s@12 value_strings:S@12", NULL},
+     "0>1 value:t sparse_value:p@11 value_float:f@12 value_floats:F@12 value_int:i@12 value_ints:I@12 "
+     "value_string:s@12 value_strings:S@12",
+     NULL},
     {"ConstantOfShape", convert_constant_of_shape, 9, 0, "1>1 value:t", NULL},
     {"Shape", convert_shape, 1, 0, "1>1 end:i@15 start:i@15", NULL},
     {"Size", convert_size, 1, 0, "1>1", NULL},

@@ -16,7 +16,8 @@ bool onnx_read_list(onnx_node *n, const char *name, int count, int64_t otherwise
     return true;
 }
 
-/* SAME: as many outputs as ceil(input / stride), the odd element of padding at the end (UPPER) or the begin (LOWER). */
+/* SAME: as many outputs as ceil(input / stride), the odd element of padding at the end (UPPER) or the begin
+ * (LOWER). */
 static bool auto_pads(onnx_node *n, const graph_value *x, onnx_window *w, bool upper)
 {
     for (int i = 0; i < w->rank; i++) {
@@ -34,21 +35,27 @@ static bool auto_pads(onnx_node *n, const graph_value *x, onnx_window *w, bool u
     return true;
 }
 
+/* Strides and dilations, 1 where they are absent. */
 bool onnx_read_steps(onnx_node *n, onnx_window *w)
 {
-    if (!onnx_read_list(n, "strides", w->rank, 1, w->stride) || !onnx_read_list(n, "dilations", w->rank, 1, w->dilation))
+    if (!onnx_read_list(n, "strides", w->rank, 1, w->stride) ||
+        !onnx_read_list(n, "dilations", w->rank, 1, w->dilation))
         return false;
     for (int i = 0; i < w->rank; i++) {
         if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1)
-            return onnx_wrong(n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at least 1", (long long)w->kernel[i],
-                              (long long)w->stride[i], (long long)w->dilation[i], i);
+            return onnx_wrong(
+                n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at least 1",
+                (long long)w->kernel[i], (long long)w->stride[i], (long long)w->dilation[i], i);
         if (w->kernel[i] > OP_MOST_WINDOW || w->stride[i] > OP_MOST_WINDOW || w->dilation[i] > OP_MOST_WINDOW)
-            return onnx_wrong(n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at most %d", (long long)w->kernel[i],
-                              (long long)w->stride[i], (long long)w->dilation[i], i, OP_MOST_WINDOW);
+            return onnx_wrong(
+                n, "kernel %lld, stride %lld, dilation %lld in spatial dimension %d: expected at most %d",
+                (long long)w->kernel[i], (long long)w->stride[i], (long long)w->dilation[i], i,
+                OP_MOST_WINDOW);
     }
     return true;
 }
 
+/* Steps and pads; auto_pad computes the pads from the extents, which must then be constant. */
 bool onnx_read_window(onnx_node *n, const graph_value *x, onnx_window *w)
 {
     const char *mode = onnx_string(n, "auto_pad", "NOTSET");
@@ -96,7 +103,8 @@ static bool check_kernel_shape(onnx_node *n, const onnx_window *w)
         return onnx_wrong(n, "'kernel_shape' has %d values, expected %d", count, w->rank);
     for (int i = 0; i < count; i++)
         if (given[i] != w->kernel[i])
-            return onnx_wrong(n, "'kernel_shape' is %lld in spatial dimension %d, the weights have %lld", (long long)given[i], i, (long long)w->kernel[i]);
+            return onnx_wrong(n, "'kernel_shape' is %lld in spatial dimension %d, the weights have %lld",
+                              (long long)given[i], i, (long long)w->kernel[i]);
     return true;
 }
 
@@ -110,13 +118,15 @@ bool onnx_read_kernel(onnx_node *n, const graph_value *weights, onnx_window *w)
     return check_kernel_shape(n, w);
 }
 
+/* A convolution with the node's attributes, whose operands the caller may have prepared. */
 graph_value *onnx_make_conv(onnx_node *n, graph_value *x, graph_value *weights, graph_value *bias)
 {
     onnx_window w;
     op_attr attr[4];
     graph_value *in[3] = {x, weights, bias};
 
-    if (!x || !weights || !onnx_spatial_rank(n, x, &w) || !onnx_read_kernel(n, weights, &w) || !onnx_read_window(n, x, &w))
+    if (!x || !weights || !onnx_spatial_rank(n, x, &w) || !onnx_read_kernel(n, weights, &w) ||
+        !onnx_read_window(n, x, &w))
         return NULL;
     int count = onnx_window_attrs(n, &w, attr);
     attr[count++] = op_attr_int("group", onnx_int(n, "group", 1));

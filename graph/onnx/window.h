@@ -1,4 +1,5 @@
-/* graph/onnx/window.h -- sliding windows of ONNX nodes: kernels, strides, dilations, padding.
+/* graph/onnx/window.h -- inside the room: sliding windows of ONNX nodes: kernels, strides, dilations,
+ * padding.
  *
  *     onnx_window w = {.rank = 2, .kernel = {3, 3}};
  *     if (!onnx_read_window(n, x, &w)) return false;

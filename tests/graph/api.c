@@ -15,7 +15,10 @@ static void open_context(void)
     cx = tec_context_new();
     g = tec_graph_new(cx, "net");
 }
-static void close_context(void) { tec_context_free(cx); }
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(graph_api, .init = open_context, .fini = close_context);
 
 static const DLDataType f32 = {kDLFloat, 32, 1};
@@ -25,7 +28,8 @@ static DLTensor tensor(float *data, int n, int64_t *shape)
     return (DLTensor){.data = data, .ndim = n, .dtype = f32, .device = {kDLCPU, 0}, .shape = shape};
 }
 
-/* y = softmax(x w, axis 1) for any number of rows; w is the transpose of {1, 2, 3; 4, 5, 6}, given with strides. */
+/* y = softmax(x w, axis 1) for any number of rows; w is the transpose of {1, 2, 3; 4, 5, 6}, given with
+ * strides. */
 static void make_graph(void)
 {
     float w[6] = {1, 2, 3, 4, 5, 6};
@@ -36,7 +40,9 @@ static void make_graph(void)
     tec_value *x = tec_graph_input(g, "x", TEC_F32, tec_graph_symbol(g, "rows"), tec_int(cx, 3));
     tec_value *y = tec_graph_op(g, "matmul", "fc", TEC_NO_ATTRS, x, tec_graph_constant(g, "w", &t));
     cr_assert_str_eq(tec_value_type(g, y), "f32[rows, 2]");
-    tec_graph_output(g, "y", tec_graph_op(g, "reduce_sum", "sum", TEC_ATTRS(TEC_INTS("axes", 1), tec_attr_int("keepdims", 0)), y));
+    tec_graph_output(
+        g, "y",
+        tec_graph_op(g, "reduce_sum", "sum", TEC_ATTRS(TEC_INTS("axes", 1), tec_attr_int("keepdims", 0)), y));
     cr_assert_eq(tec_context_status(cx), TEC_OK, "%s", tec_context_error(cx));
 }
 
@@ -82,7 +88,8 @@ Test(graph_api, writes_a_module_file)
     unlink(path);
 }
 
-static const char *no_steps(const space_source *self, tec_context *into, const space_task *task, const target *t, const char **origin)
+static const char *no_steps(const space_source *self, tec_context *into, const space_task *task,
+                            const target *t, const char **origin)
 {
     (void)self, (void)into, (void)task, (void)t;
     *origin = "measured";
@@ -135,7 +142,8 @@ Test(graph_api, lists_operators_with_their_help)
 static void refused(const void *nothing, const char *words)
 {
     cr_assert_null(nothing);
-    cr_assert(tec_context_error(cx) && strstr(tec_context_error(cx), words), "expected '%s', found '%s'", words, tec_context_error(cx));
+    cr_assert(tec_context_error(cx) && strstr(tec_context_error(cx), words), "expected '%s', found '%s'",
+              words, tec_context_error(cx));
 }
 
 Test(graph_api, an_error_names_the_callers_line_and_the_operator)
@@ -151,12 +159,15 @@ Test(graph_api, an_error_names_the_callers_line_and_the_operator)
 
 Test(graph_api, an_unknown_operator_is_refused)
 {
-    refused(tec_graph_op(g, "frobnicate", "f", TEC_NO_ATTRS, tec_graph_input(g, "x", TEC_F32, tec_int(cx, 2))), "there is no operator 'frobnicate'");
+    refused(
+        tec_graph_op(g, "frobnicate", "f", TEC_NO_ATTRS, tec_graph_input(g, "x", TEC_F32, tec_int(cx, 2))),
+        "there is no operator 'frobnicate'");
 }
 
 Test(graph_api, a_result_that_is_not_there_is_refused)
 {
-    tec_value *x = tec_graph_input(g, "x", TEC_F32, tec_int(cx, 2)), *y = tec_graph_op(g, "relu", "act", TEC_NO_ATTRS, x);
+    tec_value *x = tec_graph_input(g, "x", TEC_F32, tec_int(cx, 2)),
+              *y = tec_graph_op(g, "relu", "act", TEC_NO_ATTRS, x);
 
     cr_assert_eq(tec_graph_result(g, y, 0), y);
     refused(tec_graph_result(g, y, 1), "there is no output 1: 'act' has 1");
@@ -187,7 +198,8 @@ Test(graph_api, a_promise_about_a_symbol_is_checked_at_each_run)
     DLTensor t = tensor(x, 1, shape);
 
     tec_graph_fact(g, tec_le(cx, n, tec_int(cx, 4)));
-    tec_graph_output(g, "y", tec_graph_op(g, "relu", "act", TEC_NO_ATTRS, tec_graph_input(g, "x", TEC_F32, n)));
+    tec_graph_output(g, "y",
+                     tec_graph_op(g, "relu", "act", TEC_NO_ATTRS, tec_graph_input(g, "x", TEC_F32, n)));
     tec_module *m = tec_graph_build(g, NULL);
     cr_assert(m, "%s", tec_context_error(cx));
     tec_executor *ex = tec_executor_new(m, NULL, NULL, &err);

@@ -1,4 +1,5 @@
-/* tests/graph/build.c -- random networks, optimised, compiled and run in this process, against the interpreter on the graph as it was written. */
+/* tests/graph/build.c -- random networks, optimised, compiled and run in this process, against the
+ * interpreter on the graph as it was written. */
 #include "graph/build.h"
 #include "tec/runtime.h"
 #include "tests/graph/kit.h"
@@ -39,7 +40,8 @@ static graph_value *add_conv(graph_value *x, int i)
     int64_t out = 1 + base_random_below(&seed, 9), k = 1 + 2 * base_random_below(&seed, 2), pad = k / 2;
     op_attr pads = op_attr_ints(cx, "pads", (const int64_t[]){pad, pad, pad, pad}, 4);
 
-    return GRAPH_ADD(f, "conv", base_format(cx, "conv%d", i), &pads, 1, x, random_constant(4, (const int64_t[]){out, extent(x, 1), k, k}),
+    return GRAPH_ADD(f, "conv", base_format(cx, "conv%d", i), &pads, 1, x,
+                     random_constant(4, (const int64_t[]){out, extent(x, 1), k, k}),
                      random_constant(1, &out));
 }
 
@@ -58,7 +60,8 @@ static graph_value *add_norm(graph_value *x, int i)
 static graph_value *add_random(graph_value *x, graph_value *y, int i)
 {
     const char *name = base_format(cx, "node%d", i);
-    op_attr pool = op_attr_ints(cx, "kernel", (const int64_t[]){2, 1}, 2), perm = op_attr_ints(cx, "perm", (const int64_t[]){0, 1, 3, 2}, 4);
+    op_attr pool = op_attr_ints(cx, "kernel", (const int64_t[]){2, 1}, 2),
+            perm = op_attr_ints(cx, "perm", (const int64_t[]){0, 1, 3, 2}, 4);
     op_attr axis = op_attr_int("axis", 1);
     bool same = graph_same_type(NULL, &x->type, &y->type);
 
@@ -69,7 +72,9 @@ static graph_value *add_random(graph_value *x, graph_value *y, int i)
     case 3: return extent(x, 2) > 1 ? GRAPH_ADD(f, "max_pool", name, &pool, 1, x) : x;
     case 4: return GRAPH_ADD(f, "transpose", name, &perm, 1, x);
     case 5: return same ? GRAPH_ADD(f, "add", name, NULL, 0, x, y) : GRAPH_ADD(f, "neg", name, NULL, 0, x);
-    case 6: return same ? GRAPH_ADD(f, "concat", name, &axis, 1, x, y) : GRAPH_ADD(f, "identity", name, NULL, 0, x);
+    case 6:
+        return same ? GRAPH_ADD(f, "concat", name, &axis, 1, x, y)
+                    : GRAPH_ADD(f, "identity", name, NULL, 0, x);
     case 7: return GRAPH_ADD(f, "mul", name, NULL, 0, x, random_constant(0, NULL));
     default: return GRAPH_ADD(f, "clip", name, NULL, 0, x, random_constant(0, NULL));
     }
@@ -77,8 +82,9 @@ static graph_value *add_random(graph_value *x, graph_value *y, int i)
 
 static void random_network(void)
 {
-    const ir_expr *shape[] = {ir_int(cx, 1 + base_random_below(&seed, 2)), ir_int(cx, 1 + base_random_below(&seed, 5)), ir_int(cx, 2 + base_random_below(&seed, 6)),
-                              ir_int(cx, 2 + base_random_below(&seed, 18))};
+    const ir_expr *shape[] = {
+        ir_int(cx, 1 + base_random_below(&seed, 2)), ir_int(cx, 1 + base_random_below(&seed, 5)),
+        ir_int(cx, 2 + base_random_below(&seed, 6)), ir_int(cx, 2 + base_random_below(&seed, 18))};
     graph_value *v[9];
     int n = 4 + (int)base_random_below(&seed, 5);
 
@@ -102,11 +108,13 @@ static DLTensor tensor_for(const op_type *t, void *data)
     return (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = t->n, .dtype = t->dtype, .shape = shape};
 }
 
-static void compare(const char *what, const graph_value *v, const float *expected, const float *found, uint64_t first)
+static void compare(const char *what, const graph_value *v, const float *expected, const float *found,
+                    uint64_t first)
 {
     for (int64_t i = 0; i < elements(&v->type); i++)
-        cr_assert(fabsf(found[i] - expected[i]) <= 1e-4f * (1 + fabsf(expected[i])), "seed %llu, output '%s', element %lld: %g, expected %g\n%s",
-                  (unsigned long long)first, what, (long long)i, (double)found[i], (double)expected[i], graph_text(cx, m, 0));
+        cr_assert(fabsf(found[i] - expected[i]) <= 1e-4f * (1 + fabsf(expected[i])),
+                  "seed %llu, output '%s', element %lld: %g, expected %g\n%s", (unsigned long long)first,
+                  what, (long long)i, (double)found[i], (double)expected[i], graph_text(cx, m, 0));
 }
 
 static void check(uint64_t first)
@@ -126,13 +134,15 @@ static void check(uint64_t first)
     interpret(m, &data);
 
     graph_built *built = graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1});
-    cr_assert(built, "seed %llu: %s\n%s", (unsigned long long)first, tec_context_error(cx), graph_text(cx, m, 0));
+    cr_assert(built, "seed %llu: %s\n%s", (unsigned long long)first, tec_context_error(cx),
+              graph_text(cx, m, 0));
     tec_module *module = graph_load(built);
     cr_assert(module, "%s", tec_context_error(cx));
     tec_executor *e = tec_executor_new(module, NULL, &(tec_run_options){.threads = 2}, &err);
     cr_assert(e, "%s", err.text);
     DLTensor t = tensor_for(&x->type, in);
-    cr_assert(tec_executor_set_input(e, 0, &t, &err) && tec_executor_run(e, &err), "seed %llu: %s", (unsigned long long)first, err.text);
+    cr_assert(tec_executor_set_input(e, 0, &t, &err) && tec_executor_run(e, &err), "seed %llu: %s",
+              (unsigned long long)first, err.text);
     compare("y", y, data_of(&data, y), tec_executor_output(e, 0)->data, first);
     compare("z", z, data_of(&data, z), tec_executor_output(e, 1)->data, first);
     tec_executor_free(e);
@@ -147,20 +157,21 @@ Test(build, random_networks_compute_what_they_say)
 
 /* ---- a batch that is known when it runs ---- */
 
-#define NETWORK                                                                                                                      \
-    "constant v0: f32[4, 2, 3, 3] = [1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"   \
-    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"                                \
-    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"                                \
-    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0]\n"                                \
-    "constant v1: f32[4] = [0.5, 1.0, -1.0, 2.0]\n"                                                                                  \
-    "constant v2: f32[4, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -1.0, -2.0, -3.0, -4.0, -5.0, -6.0]\n"                                  \
-    "input v3 \"x\": f32[n, 2, 6, 7]\n"                                                                                                 \
-    "v4: f32[n, 4, 6, 7] = op conv \"c\"(v3, v0, v1) @pads([1, 1, 1, 1])\n"                                                           \
-    "v5: f32[n, 4, 6, 7] = op relu \"r\"(v4)\n"                                                                                      \
-    "v6: f32[n, 4, 3, 3] = op max_pool \"p\"(v5) @kernel([2, 2]) @strides([2, 2])\n"                                                 \
-    "v7: f32[n, 4] = op reduce_mean \"g\"(v6) @axes([2, 3]) @keepdims(0)\n"                                                          \
-    "v8: f32[n, 3] = op matmul \"fc\"(v7, v2)\n"                                                                                     \
-    "v9: f32[n, 3] = op softmax \"s\"(v8)\n"                                                                                         \
+#define NETWORK                                                                                              \
+    "constant v0: f32[4, 2, 3, 3] = [1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, "   \
+    "1.0, 1.0, -2.0, 1.0, 0.0,\n"                                                                            \
+    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"        \
+    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0,\n"        \
+    "1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0, 1.0, -1.0, 2.0, 0.0, 1.0, 1.0, -2.0, 1.0, 0.0]\n"        \
+    "constant v1: f32[4] = [0.5, 1.0, -1.0, 2.0]\n"                                                          \
+    "constant v2: f32[4, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -1.0, -2.0, -3.0, -4.0, -5.0, -6.0]\n"          \
+    "input v3 \"x\": f32[n, 2, 6, 7]\n"                                                                      \
+    "v4: f32[n, 4, 6, 7] = op conv \"c\"(v3, v0, v1) @pads([1, 1, 1, 1])\n"                                  \
+    "v5: f32[n, 4, 6, 7] = op relu \"r\"(v4)\n"                                                              \
+    "v6: f32[n, 4, 3, 3] = op max_pool \"p\"(v5) @kernel([2, 2]) @strides([2, 2])\n"                         \
+    "v7: f32[n, 4] = op reduce_mean \"g\"(v6) @axes([2, 3]) @keepdims(0)\n"                                  \
+    "v8: f32[n, 3] = op matmul \"fc\"(v7, v2)\n"                                                             \
+    "v9: f32[n, 3] = op softmax \"s\"(v8)\n"                                                                 \
     "v10: f32[n, 36] = op reshape \"f\"(v6) @shape(exprs [n, 36])\noutput \"y\" v9\noutput \"z\" v10\n"
 
 /* The lines with a number for each n that stands alone as an extent. */
@@ -221,14 +232,18 @@ Test(build, a_symbolic_batch_runs_at_every_size)
 
 Test(build, an_extent_that_no_input_tells_is_refused)
 {
-    m = lines("input v0 \"x\": f32[n]\nv1: f32[m] = op fill \"f\"() @shape(exprs [m]) @dtype(dtype f32)\noutput \"y\" v1\n");
+    m = lines("input v0 \"x\": f32[n]\nv1: f32[m] = op fill \"f\"() @shape(exprs [m]) @dtype(dtype "
+              "f32)\noutput \"y\" v1\n");
 
     cr_assert_null(graph_build(m, &(graph_build_options){.target = target_native(cx), .jobs = 1}));
-    cr_assert(strstr(tec_context_error(cx), "dimension 'm' is not the extent of any input: its value is not known before the model runs"), "%s",
-              tec_context_error(cx));
+    cr_assert(
+        strstr(tec_context_error(cx),
+               "dimension 'm' is not the extent of any input: its value is not known before the model runs"),
+        "%s", tec_context_error(cx));
 }
 
-/* An extent that only the weights know becomes a condition, which the executor checks before anything reads past the input. */
+/* An extent that only the weights know becomes a condition, which the executor checks before anything reads
+ * past the input. */
 Test(build, checks_a_symbolic_extent_that_weights_settle)
 {
     tec_error err = {0};
@@ -238,8 +253,10 @@ Test(build, checks_a_symbolic_extent_that_weights_settle)
 
     m = graph_new(cx, "net");
     f = graph_function_new(m, "main");
-    graph_value *in = graph_input(f, "x", (op_type){BASE_F32, 2, (const ir_expr *[]){ir_int(cx, 2), graph_symbol(m, "c")}});
-    graph_output(f, "y", GRAPH_ADD(f, "matmul", "dense", NULL, 0, in, random_constant(2, (const int64_t[]){5, 3})));
+    graph_value *in =
+        graph_input(f, "x", (op_type){BASE_F32, 2, (const ir_expr *[]){ir_int(cx, 2), graph_symbol(m, "c")}});
+    graph_output(f, "y",
+                 GRAPH_ADD(f, "matmul", "dense", NULL, 0, in, random_constant(2, (const int64_t[]){5, 3})));
     graph_built *b = graph_build(m, &(graph_build_options){.target = target_native(cx)});
     cr_assert(b, "%s", tec_context_error(cx));
     tec_module *module = graph_load(b);
@@ -255,9 +272,39 @@ Test(build, checks_a_symbolic_extent_that_weights_settle)
     tec_module_free(module);
 }
 
+/* The steps of a recurrence use one weight: the module holds it once, packed. */
+Test(build, holds_the_weight_of_all_steps_once)
+{
+    enum { N = 128, STEPS = 16 };
+    int64_t bytes = 0;
+
+    m = graph_new(cx, "net");
+    f = graph_function_new(m, "main");
+    graph_value *h = graph_input(
+        f, "h", (op_type){BASE_F32, 2, (const ir_expr *[]){graph_symbol(m, "batch"), ir_int(cx, N)}});
+    graph_value *w = random_constant(2, (const int64_t[]){N, N});
+    for (int i = 0; i < STEPS; i++)
+        h = GRAPH_ADD(f, "tanh", base_format(cx, "t%d", i), NULL, 0,
+                      GRAPH_ADD(f, "matmul", base_format(cx, "mm%d", i), NULL, 0, h, w));
+    graph_output(f, "y", h);
+    graph_built *b = graph_build(m, &(graph_build_options){.target = target_native(cx)});
+    cr_assert(b, "%s", tec_context_error(cx));
+    for (int i = 0; i < b->desc.n_constants; i++) {
+        const rt_constant_desc *c = &b->desc.constants[i];
+        int64_t size = base_dtype_bytes(c->dtype);
+
+        for (int k = 0; k < c->rank; k++)
+            size *= c->shape[k];
+        bytes += size;
+    }
+    cr_expect_eq(bytes, N * N * 4, "%lld bytes of constants", (long long)bytes);
+}
+
 /* ---- tasks, and schedules from elsewhere ---- */
 
-#define TWO_EQUAL_KERNELS "input v0 \"x\": f32[4, 64]\nv1: f32[4, 64] = op softmax \"a\"(v0) @axis(1)\nv2: f32[4, 64] = op softmax \"b\"(v1) @axis(1)\noutput \"y\" v2\n"
+#define TWO_EQUAL_KERNELS                                                                                    \
+    "input v0 \"x\": f32[4, 64]\nv1: f32[4, 64] = op softmax \"a\"(v0) @axis(1)\nv2: f32[4, 64] = op "       \
+    "softmax \"b\"(v1) @axis(1)\noutput \"y\" v2\n"
 
 Test(build, equal_kernels_are_one_task)
 {
@@ -272,7 +319,8 @@ Test(build, equal_kernels_are_one_task)
     cr_assert(e->task && e->task->exact_key);
 }
 
-static const char *one_trace(const space_source *self, tec_context *into, const space_task *task, const target *t, const char **origin)
+static const char *one_trace(const space_source *self, tec_context *into, const space_task *task,
+                             const target *t, const char **origin)
 {
     (void)into, (void)task, (void)t;
     *origin = "elsewhere";
@@ -283,13 +331,15 @@ Test(build, takes_schedules_from_a_source_and_the_default_where_they_do_not_appl
 {
     graph_kernels *k = graph_tasks(lines(TWO_EQUAL_KERNELS), any_target());
     space_source source = {.best = one_trace, .data = (void *)graph_kernel_at(k, 0)->trace};
-    graph_built *b = graph_build(lines(TWO_EQUAL_KERNELS), &(graph_build_options){.target = any_target(), .source = &source});
+    graph_built *b = graph_build(lines(TWO_EQUAL_KERNELS),
+                                 &(graph_build_options){.target = any_target(), .source = &source});
 
     cr_assert(b, "%s", tec_context_error(cx));
     cr_assert_str_eq(graph_kernel_at(b->kernels, 0)->unit.origin, "elsewhere");
     cr_assert_null(graph_kernel_at(b->kernels, 0)->refused);
     source.data = "parallel(no_loop)\n";
-    b = graph_build(lines(TWO_EQUAL_KERNELS), &(graph_build_options){.target = any_target(), .source = &source});
+    b = graph_build(lines(TWO_EQUAL_KERNELS),
+                    &(graph_build_options){.target = any_target(), .source = &source});
     cr_assert_str_eq(graph_kernel_at(b->kernels, 0)->unit.origin, "default");
     cr_assert(strstr(graph_kernel_at(b->kernels, 0)->refused, "no_loop"));
 }

@@ -18,73 +18,102 @@ static const char *steps(const char *text)
 
 Test(fuse, golden_structure_of_a_group)
 {
-    becomes(graph_fuse, "input v0 \"x\": f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op mul \"b\"(v1, v0)\noutput \"y\" v2\n",
-            "input v0 \"x\": f32[n]\nv4: f32[n] = group \"a+b\"(v0) {\ninput v1 \"x\": f32[n]\nv2: f32[n] = op neg \"a\"(v1)\n"
+    becomes(graph_fuse,
+            "input v0 \"x\": f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op mul \"b\"(v1, "
+            "v0)\noutput \"y\" v2\n",
+            "input v0 \"x\": f32[n]\nv4: f32[n] = group \"a+b\"(v0) {\ninput v1 \"x\": f32[n]\nv2: f32[n] = "
+            "op neg \"a\"(v1)\n"
             "v3: f32[n] = op mul \"b\"(v2, v1)\noutput v3\n}\noutput \"y\" v4\n");
 }
 
 Test(fuse, injective_operators_with_each_other)
 {
-    FUSES("input v0: f32[4, 6]\nv1: f32[6, 4] = op transpose \"t\"(v0) @perm([1, 0])\nv2: f32[6, 4] = op relu \"r\"(v1)\nv3: f32[12, 4] = op concat \"c\"(v2, v2) @axis(0)\noutput \"y\" v3\n",
+    FUSES("input v0: f32[4, 6]\nv1: f32[6, 4] = op transpose \"t\"(v0) @perm([1, 0])\nv2: f32[6, 4] = op "
+          "relu \"r\"(v1)\nv3: f32[12, 4] = op concat \"c\"(v2, v2) @axis(0)\noutput \"y\" v3\n",
           "t+r+c");
 }
 
 Test(fuse, a_reduction_takes_what_is_in_front_and_nothing_behind)
 {
-    FUSES("input v0: f32[4, 6]\nv1: f32[4, 6] = op exp \"e\"(v0)\nv2: f32[4, 1] = op reduce_sum \"s\"(v1) @axes([1])\nv3: f32[4, 1] = op neg \"b\"(v2)\noutput \"y\" v3\n", "e+s b");
+    FUSES("input v0: f32[4, 6]\nv1: f32[4, 6] = op exp \"e\"(v0)\nv2: f32[4, 1] = op reduce_sum \"s\"(v1) "
+          "@axes([1])\nv3: f32[4, 1] = op neg \"b\"(v2)\noutput \"y\" v3\n",
+          "e+s b");
 }
 
-#define CONV "constant v0: f32[4, 3, 1, 1] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]\ninput v1: f32[n, 3, 8, 8]\nv2: f32[n, 4, 8, 8] = op conv \"c\"(v1, v0)\n"
+#define CONV                                                                                                 \
+    "constant v0: f32[4, 3, 1, 1] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]\ninput " \
+    "v1: f32[n, 3, 8, 8]\nv2: f32[n, 4, 8, 8] = op conv \"c\"(v1, v0)\n"
 
 Test(fuse, a_convolution_takes_element_wise_operators_behind)
 {
-    FUSES(CONV "v3: f32[n, 4, 8, 8] = op relu \"r\"(v2)\nv4: f32[n, 4, 8, 8] = op neg \"m\"(v3)\noutput \"y\" v4\n", "c+r+m");
+    FUSES(
+        CONV
+        "v3: f32[n, 4, 8, 8] = op relu \"r\"(v2)\nv4: f32[n, 4, 8, 8] = op neg \"m\"(v3)\noutput \"y\" v4\n",
+        "c+r+m");
 }
 
 Test(fuse, a_convolution_takes_the_residual_addition)
 {
-    FUSES(CONV "input v5: f32[n, 4, 8, 8]\nv3: f32[n, 4, 8, 8] = op add \"a\"(v5, v2)\nv4: f32[n, 4, 8, 8] = op relu \"r\"(v3)\noutput \"y\" v4\n", "c+a+r");
+    FUSES(CONV "input v5: f32[n, 4, 8, 8]\nv3: f32[n, 4, 8, 8] = op add \"a\"(v5, v2)\nv4: f32[n, 4, 8, 8] = "
+               "op relu \"r\"(v3)\noutput \"y\" v4\n",
+          "c+a+r");
 }
 
 Test(fuse, two_convolutions_that_are_added_stay_two)
 {
-    FUSES(CONV "v3: f32[n, 4, 8, 8] = op conv \"d\"(v1, v0)\nv4: f32[n, 4, 8, 8] = op add \"a\"(v2, v3)\nv5: f32[n, 4, 8, 8] = op relu \"r\"(v4)\noutput \"y\" v5\n", "d c+a+r");
+    FUSES(CONV "v3: f32[n, 4, 8, 8] = op conv \"d\"(v1, v0)\nv4: f32[n, 4, 8, 8] = op add \"a\"(v2, v3)\nv5: "
+               "f32[n, 4, 8, 8] = op relu \"r\"(v4)\noutput \"y\" v5\n",
+          "d c+a+r");
 }
 
 Test(fuse, a_convolution_takes_nothing_that_changes_its_shape)
 {
     FUSES(CONV "v3: f32[4, n, 8, 8] = op transpose \"t\"(v2) @perm([1, 0, 2, 3])\noutput \"y\" v3\n", "c t");
-    FUSES(CONV "input v5: f32[2, n, 4, 8, 8]\nv3: f32[2, n, 4, 8, 8] = op add \"a\"(v5, v2)\noutput \"y\" v3\n", "c a");
+    FUSES(CONV
+          "input v5: f32[2, n, 4, 8, 8]\nv3: f32[2, n, 4, 8, 8] = op add \"a\"(v5, v2)\noutput \"y\" v3\n",
+          "c a");
 }
 
 Test(fuse, a_convolution_takes_nothing_in_front)
 {
-    FUSES("constant v0: f32[1, 1, 1, 1] = [2.0]\ninput v1: f32[n, 1, 8, 8]\nv2: f32[n, 1, 8, 8] = op relu \"r\"(v1)\nv3: f32[n, 1, 8, 8] = op conv \"c\"(v2, v0)\noutput \"y\" v3\n", "r c");
+    FUSES("constant v0: f32[1, 1, 1, 1] = [2.0]\ninput v1: f32[n, 1, 8, 8]\nv2: f32[n, 1, 8, 8] = op relu "
+          "\"r\"(v1)\nv3: f32[n, 1, 8, 8] = op conv \"c\"(v2, v0)\noutput \"y\" v3\n",
+          "r c");
 }
 
 Test(fuse, an_opaque_operator_stays_alone)
 {
-    FUSES("input v0: f32[n, 4]\nv1: f32[n, 4] = op neg \"a\"(v0)\nv2: f32[n, 4] = op softmax \"s\"(v1)\nv3: f32[n, 4] = op neg \"b\"(v2)\noutput \"y\" v3\n", "a s b");
+    FUSES("input v0: f32[n, 4]\nv1: f32[n, 4] = op neg \"a\"(v0)\nv2: f32[n, 4] = op softmax \"s\"(v1)\nv3: "
+          "f32[n, 4] = op neg \"b\"(v2)\noutput \"y\" v3\n",
+          "a s b");
 }
 
 Test(fuse, a_reshape_stays_alone)
 {
-    FUSES("input v0: f32[2, 4]\nv1: f32[2, 4] = op neg \"a\"(v0)\nv2: f32[8] = op reshape \"r\"(v1) @shape(exprs [8])\nv3: f32[8] = op neg \"b\"(v2)\noutput \"y\" v3\n", "a r b");
+    FUSES("input v0: f32[2, 4]\nv1: f32[2, 4] = op neg \"a\"(v0)\nv2: f32[8] = op reshape \"r\"(v1) "
+          "@shape(exprs [8])\nv3: f32[8] = op neg \"b\"(v2)\noutput \"y\" v3\n",
+          "a r b");
 }
 
 Test(fuse, a_value_with_two_readers_is_made_once)
 {
-    FUSES("input v0: f32[n]\nv1: f32[n] = op exp \"e\"(v0)\nv2: f32[n] = op neg \"a\"(v1)\nv3: f32[n] = op relu \"b\"(v1)\noutput \"y\" v2\noutput \"z\" v3\n", "e a b");
+    FUSES("input v0: f32[n]\nv1: f32[n] = op exp \"e\"(v0)\nv2: f32[n] = op neg \"a\"(v1)\nv3: f32[n] = op "
+          "relu \"b\"(v1)\noutput \"y\" v2\noutput \"z\" v3\n",
+          "e a b");
 }
 
 Test(fuse, a_value_that_is_an_output_is_made_by_its_own_kernel)
 {
-    FUSES("input v0: f32[n]\nv1: f32[n] = op exp \"e\"(v0)\nv2: f32[n] = op neg \"a\"(v1)\noutput \"y\" v1\noutput \"z\" v2\n", "e a");
+    FUSES("input v0: f32[n]\nv1: f32[n] = op exp \"e\"(v0)\nv2: f32[n] = op neg \"a\"(v1)\noutput \"y\" "
+          "v1\noutput \"z\" v2\n",
+          "e a");
 }
 
 Test(fuse, a_value_that_one_operator_reads_twice_has_one_reader)
 {
-    FUSES("input v0: f32[n]\nv1: f32[n] = op exp \"e\"(v0)\nv2: f32[n] = op mul \"a\"(v1, v1)\noutput \"y\" v2\n", "e+a");
+    FUSES("input v0: f32[n]\nv1: f32[n] = op exp \"e\"(v0)\nv2: f32[n] = op mul \"a\"(v1, v1)\noutput \"y\" "
+          "v2\n",
+          "e+a");
 }
 
 /* v + v, sixteen times: one kernel would read x 65,536 times for each element. */

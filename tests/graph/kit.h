@@ -14,7 +14,7 @@
 #include "graph/node.h"
 #include "graph/pass.h"
 #include "graph/text.h"
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 
 static tec_context *cx;
 

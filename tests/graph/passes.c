@@ -8,37 +8,53 @@ TestSuite(passes, .init = open_context, .fini = close_context);
 Test(passes, identities_and_casts_to_the_same_type_go)
 {
     becomes(graph_simplify,
-            "input v0: f32[n]\nv1: f32[n] = op identity \"i\"(v0)\nv2: f32[n] = op cast \"c\"(v1) @to(dtype f32)\nv3: f32[n] = op relu \"r\"(v2)\noutput \"y\" v3\n",
+            "input v0: f32[n]\nv1: f32[n] = op identity \"i\"(v0)\nv2: f32[n] = op cast \"c\"(v1) @to(dtype "
+            "f32)\nv3: f32[n] = op relu \"r\"(v2)\noutput \"y\" v3\n",
             "input v0: f32[n]\nv1: f32[n] = op relu \"r\"(v0)\noutput \"y\" v1\n");
 }
 
 Test(passes, chains_of_reshapes_become_one)
 {
-    becomes(graph_remove_dead, "input v0: f32[2, 6]\nv1: f32[12] = op reshape \"a\"(v0) @shape(exprs [12])\nv2: f32[2, 6] = op reshape \"b\"(v0) @shape(exprs [2, 6])\noutput \"y\" v2\n",
-            "input v0: f32[2, 6]\nv1: f32[2, 6] = op reshape \"b\"(v0) @shape(exprs [2, 6])\noutput \"y\" v1\n");
-    graph_module *m = graph_remove_dead(after(graph_simplify, "input v0: f32[2, 6]\nv1: f32[12] = op reshape \"a\"(v0) @shape(exprs [12])\n"
-                                                              "v2: f32[3, 4] = op reshape \"b\"(v1) @shape(exprs [3, 4])\noutput \"y\" v2\n"), NULL);
-    cr_assert_str_eq(flush_left(lines_of(m)), "input v0: f32[2, 6]\nv1: f32[3, 4] = op reshape \"b\"(v0) @shape(exprs [3, 4])\noutput \"y\" v1\n");
+    becomes(
+        graph_remove_dead,
+        "input v0: f32[2, 6]\nv1: f32[12] = op reshape \"a\"(v0) @shape(exprs [12])\nv2: f32[2, 6] = op "
+        "reshape \"b\"(v0) @shape(exprs [2, 6])\noutput \"y\" v2\n",
+        "input v0: f32[2, 6]\nv1: f32[2, 6] = op reshape \"b\"(v0) @shape(exprs [2, 6])\noutput \"y\" v1\n");
+    graph_module *m = graph_remove_dead(
+        after(graph_simplify, "input v0: f32[2, 6]\nv1: f32[12] = op reshape \"a\"(v0) @shape(exprs [12])\n"
+                              "v2: f32[3, 4] = op reshape \"b\"(v1) @shape(exprs [3, 4])\noutput \"y\" v2\n"),
+        NULL);
+    cr_assert_str_eq(
+        flush_left(lines_of(m)),
+        "input v0: f32[2, 6]\nv1: f32[3, 4] = op reshape \"b\"(v0) @shape(exprs [3, 4])\noutput \"y\" v1\n");
 }
 
 Test(passes, a_reshape_to_its_own_shape_goes)
 {
-    becomes(graph_simplify, "input v0: f32[n, 6]\nv1: f32[n, 6] = op reshape \"a\"(v0) @shape(exprs [n, 6])\nv2: f32[n, 6] = op neg \"b\"(v1)\noutput \"y\" v2\n",
+    becomes(graph_simplify,
+            "input v0: f32[n, 6]\nv1: f32[n, 6] = op reshape \"a\"(v0) @shape(exprs [n, 6])\nv2: f32[n, 6] = "
+            "op neg \"b\"(v1)\noutput \"y\" v2\n",
             "input v0: f32[n, 6]\nv1: f32[n, 6] = op neg \"b\"(v0)\noutput \"y\" v1\n");
 }
 
 Test(passes, chains_of_transposes_compose)
 {
-    graph_module *m = graph_remove_dead(after(graph_simplify, "input v0: f32[2, 3, 4]\nv1: f32[3, 4, 2] = op transpose \"a\"(v0) @perm([1, 2, 0])\n"
-                                                              "v2: f32[4, 2, 3] = op transpose \"b\"(v1) @perm([1, 2, 0])\noutput \"y\" v2\n"), NULL);
+    graph_module *m = graph_remove_dead(
+        after(graph_simplify,
+              "input v0: f32[2, 3, 4]\nv1: f32[3, 4, 2] = op transpose \"a\"(v0) @perm([1, 2, 0])\n"
+              "v2: f32[4, 2, 3] = op transpose \"b\"(v1) @perm([1, 2, 0])\noutput \"y\" v2\n"),
+        NULL);
 
-    cr_assert_str_eq(flush_left(lines_of(m)), "input v0: f32[2, 3, 4]\nv1: f32[4, 2, 3] = op transpose \"b\"(v0) @perm([2, 0, 1])\noutput \"y\" v1\n");
+    cr_assert_str_eq(flush_left(lines_of(m)), "input v0: f32[2, 3, 4]\nv1: f32[4, 2, 3] = op transpose "
+                                              "\"b\"(v0) @perm([2, 0, 1])\noutput \"y\" v1\n");
 }
 
 Test(passes, simplify_leaves_alone_what_does_something)
 {
-    keeps(graph_simplify, "input v0: f32[n]\nv1: i32[n] = op cast \"c\"(v0) @to(dtype i32)\noutput \"y\" v1\n");
-    keeps(graph_simplify, "input v0: f32[2, 3]\nv1: f32[3, 2] = op transpose \"c\"(v0) @perm([1, 0])\noutput \"y\" v1\n");
+    keeps(graph_simplify,
+          "input v0: f32[n]\nv1: i32[n] = op cast \"c\"(v0) @to(dtype i32)\noutput \"y\" v1\n");
+    keeps(graph_simplify,
+          "input v0: f32[2, 3]\nv1: f32[3, 2] = op transpose \"c\"(v0) @perm([1, 0])\noutput \"y\" v1\n");
 }
 
 /* ---- common expressions, dead code ---- */
@@ -46,28 +62,34 @@ Test(passes, simplify_leaves_alone_what_does_something)
 Test(passes, equal_operators_become_one_with_all_that_hangs_on_them)
 {
     becomes(graph_share_common,
-            "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op neg \"b\"(v0)\nv3: f32[n] = op relu \"c\"(v1)\nv4: f32[n] = op relu \"d\"(v2)\n"
+            "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op neg \"b\"(v0)\nv3: f32[n] = op "
+            "relu \"c\"(v1)\nv4: f32[n] = op relu \"d\"(v2)\n"
             "v5: f32[n] = op add \"e\"(v3, v4)\noutput \"y\" v5\n",
-            "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op relu \"c\"(v1)\nv3: f32[n] = op add \"e\"(v2, v2)\noutput \"y\" v3\n");
+            "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op relu \"c\"(v1)\nv3: f32[n] = "
+            "op add \"e\"(v2, v2)\noutput \"y\" v3\n");
 }
 
 Test(passes, operators_that_differ_in_an_attribute_stay_two)
 {
-    keeps(graph_share_common, "input v0: f32[n]\nv1: f32[n] = op leaky_relu \"a\"(v0) @alpha(f64(0.5))\nv2: f32[n] = op leaky_relu \"b\"(v0) @alpha(f64(0.25))\n"
+    keeps(graph_share_common, "input v0: f32[n]\nv1: f32[n] = op leaky_relu \"a\"(v0) @alpha(f64(0.5))\nv2: "
+                              "f32[n] = op leaky_relu \"b\"(v0) @alpha(f64(0.25))\n"
                               "output \"y\" v1\noutput \"z\" v2\n");
 }
 
 Test(passes, nodes_that_no_output_needs_go)
 {
-    becomes(graph_remove_dead, "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op relu \"b\"(v1)\nv3: f32[n] = op exp \"c\"(v0)\noutput \"y\" v3\n",
+    becomes(graph_remove_dead,
+            "input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op relu \"b\"(v1)\nv3: f32[n] = "
+            "op exp \"c\"(v0)\noutput \"y\" v3\n",
             "input v0: f32[n]\nv1: f32[n] = op exp \"c\"(v0)\noutput \"y\" v1\n");
     keeps(graph_remove_dead, "input v0: f32[n]\nv1: f32[n] = op exp \"c\"(v0)\noutput \"y\" v1\n");
 }
 
 /* ---- batch normalisation ---- */
 
-#define PARAMETERS                                                                                                               \
-    "constant v0: f32[2] = [1.0, 2.0]\nconstant v1: f32[2] = [0.5, -1.0]\nconstant v2: f32[2] = [3.0, 1.0]\nconstant v3: f32[2] = [4.0, 9.0]\n" \
+#define PARAMETERS                                                                                           \
+    "constant v0: f32[2] = [1.0, 2.0]\nconstant v1: f32[2] = [0.5, -1.0]\nconstant v2: f32[2] = [3.0, "      \
+    "1.0]\nconstant v3: f32[2] = [4.0, 9.0]\n"                                                               \
     "constant v4: f32[2, 1, 1, 1] = [2.0, -3.0]\ninput v5: f32[1, 1, 2, 2]\n"
 
 static int count_ops(const graph_module *m, const char *op)
@@ -102,23 +124,31 @@ static graph_module *same_results(graph_pass_fn *pass, const char *text, int cou
         out[k] = data_of(&data[k], body->outputs.at[0]);
     }
     for (int i = 0; i < count; i++)
-        cr_assert(fabsf(out[0][i] - out[1][i]) <= 1e-5f * (1 + fabsf(out[0][i])), "element %d: %g becomes %g", i, (double)out[0][i], (double)out[1][i]);
+        cr_assert(fabsf(out[0][i] - out[1][i]) <= 1e-5f * (1 + fabsf(out[0][i])), "element %d: %g becomes %g",
+                  i, (double)out[0][i], (double)out[1][i]);
     return m;
 }
 
 Test(passes, batch_norm_folds_into_a_convolution)
 {
-    graph_module *m = same_results(graph_fold_batch_norm, PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4)\n"
-                                   "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3)\noutput \"y\" v7\n", 8);
+    graph_module *m = same_results(
+        graph_fold_batch_norm,
+        PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4)\n"
+                   "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3)\noutput \"y\" v7\n",
+        8);
 
     cr_assert_eq(count_ops(m, "batch_norm"), 0);
-    cr_assert_eq(((const graph_value *)main_body(m)->outputs.at[0])->node->n_in, 3, "the shift became the bias");
+    cr_assert_eq(((const graph_value *)main_body(m)->outputs.at[0])->node->n_in, 3,
+                 "the shift became the bias");
 }
 
 Test(passes, batch_norm_folds_into_a_convolution_with_bias)
 {
-    graph_module *m = same_results(graph_fold_batch_norm, PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4, v1)\n"
-                                   "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3) @epsilon(f64(0.25))\noutput \"y\" v7\n", 8);
+    graph_module *m = same_results(graph_fold_batch_norm,
+                                   PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4, v1)\n"
+                                              "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3) "
+                                              "@epsilon(f64(0.25))\noutput \"y\" v7\n",
+                                   8);
 
     cr_assert_eq(count_ops(m, "batch_norm"), 0);
     cr_assert_str_eq(((const graph_value *)main_body(m)->outputs.at[0])->node->op->name, "conv");
@@ -126,8 +156,12 @@ Test(passes, batch_norm_folds_into_a_convolution_with_bias)
 
 Test(passes, batch_norm_after_a_convolution_with_two_readers_becomes_arithmetic)
 {
-    graph_module *m = same_results(graph_fold_batch_norm, PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4)\n"
-                                   "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3)\nv8: f32[1, 2, 2, 2] = op add \"a\"(v7, v6)\noutput \"y\" v8\n", 8);
+    graph_module *m =
+        same_results(graph_fold_batch_norm,
+                     PARAMETERS "v6: f32[1, 2, 2, 2] = op conv \"c\"(v5, v4)\n"
+                                "v7: f32[1, 2, 2, 2] = op batch_norm \"b\"(v6, v0, v1, v2, v3)\nv8: f32[1, "
+                                "2, 2, 2] = op add \"a\"(v7, v6)\noutput \"y\" v8\n",
+                     8);
 
     cr_assert_eq(count_ops(m, "batch_norm"), 0);
     cr_assert_eq(count_ops(m, "conv"), 1);
@@ -135,46 +169,65 @@ Test(passes, batch_norm_after_a_convolution_with_two_readers_becomes_arithmetic)
 
 Test(passes, batch_norm_of_an_input_becomes_arithmetic)
 {
-    graph_module *m = same_results(graph_fold_batch_norm, "constant v0: f32[3] = [1.0, 2.0, 3.0]\nconstant v1: f32[3] = [4.0, 5.0, 6.0]\ninput v2: f32[2, 3, 5]\n"
-                                   "v3: f32[2, 3, 5] = op batch_norm \"b\"(v2, v0, v1, v0, v1)\noutput \"y\" v3\n", 30);
+    graph_module *m =
+        same_results(graph_fold_batch_norm,
+                     "constant v0: f32[3] = [1.0, 2.0, 3.0]\nconstant v1: f32[3] = [4.0, 5.0, 6.0]\ninput "
+                     "v2: f32[2, 3, 5]\n"
+                     "v3: f32[2, 3, 5] = op batch_norm \"b\"(v2, v0, v1, v0, v1)\noutput \"y\" v3\n",
+                     30);
 
     cr_assert_eq(count_ops(m, "batch_norm"), 0);
 }
 
 Test(passes, batch_norm_with_parameters_that_are_computed_stays)
 {
-    keeps(graph_fold_batch_norm, "input v0: f32[3]\ninput v1: f32[2, 3, 5]\nv2: f32[2, 3, 5] = op batch_norm \"b\"(v1, v0, v0, v0, v0)\noutput \"y\" v2\n");
+    keeps(graph_fold_batch_norm, "input v0: f32[3]\ninput v1: f32[2, 3, 5]\nv2: f32[2, 3, 5] = op batch_norm "
+                                 "\"b\"(v1, v0, v0, v0, v0)\noutput \"y\" v2\n");
 }
 
 /* ---- constants ---- */
 
 Test(passes, what_depends_on_constants_alone_is_computed)
 {
-    graph_module *m = graph_remove_dead(after(graph_fold_constants, "constant v0: f32[3] = [1.0, 2.0, 3.0]\nconstant v1: f32[] = [2.0]\ninput v2: f32[n, 3]\n"
-                                                                    "v3: f32[3] = op mul \"a\"(v0, v1)\nv4: f32[3] = op neg \"b\"(v3)\nv5: f32[n, 3] = op add \"c\"(v2, v4)\n"
-                                                                    "output \"y\" v5\noutput \"z\" v3\n"), NULL);
+    graph_module *m = graph_remove_dead(
+        after(graph_fold_constants,
+              "constant v0: f32[3] = [1.0, 2.0, 3.0]\nconstant v1: f32[] = [2.0]\ninput v2: f32[n, 3]\n"
+              "v3: f32[3] = op mul \"a\"(v0, v1)\nv4: f32[3] = op neg \"b\"(v3)\nv5: f32[n, 3] = op add "
+              "\"c\"(v2, v4)\n"
+              "output \"y\" v5\noutput \"z\" v3\n"),
+        NULL);
 
-    cr_assert_str_eq(flush_left(lines_of(m)), "constant v0: f32[3] = [-2.0, -4.0, -6.0]\nconstant v1: f32[3] = [2.0, 4.0, 6.0]\ninput v2: f32[n, 3]\n"
-                                              "v3: f32[n, 3] = op add \"c\"(v2, v0)\noutput \"y\" v3\noutput \"z\" v1\n");
+    cr_assert_str_eq(flush_left(lines_of(m)),
+                     "constant v0: f32[3] = [-2.0, -4.0, -6.0]\nconstant v1: f32[3] = [2.0, 4.0, 6.0]\ninput "
+                     "v2: f32[n, 3]\n"
+                     "v3: f32[n, 3] = op add \"c\"(v2, v0)\noutput \"y\" v3\noutput \"z\" v1\n");
 }
 
 Test(passes, integers_and_bools_are_computed_exactly)
 {
-    graph_module *m = graph_remove_dead(after(graph_fold_constants, "constant v0: i64[2] = [4611686018427387905, -7]\nconstant v1: i64[2] = [2, 3]\n"
-                                                                    "v2: i64[2] = op sub \"a\"(v0, v1)\nv3: bool[2] = op less \"b\"(v0, v1)\noutput \"y\" v2\noutput \"z\" v3\n"), NULL);
+    graph_module *m = graph_remove_dead(
+        after(graph_fold_constants,
+              "constant v0: i64[2] = [4611686018427387905, -7]\nconstant v1: i64[2] = [2, 3]\n"
+              "v2: i64[2] = op sub \"a\"(v0, v1)\nv3: bool[2] = op less \"b\"(v0, v1)\noutput \"y\" "
+              "v2\noutput \"z\" v3\n"),
+        NULL);
 
-    cr_assert_str_eq(flush_left(lines_of(m)), "constant v0: i64[2] = [4611686018427387903, -10]\nconstant v1: bool[2] = [0, 1]\noutput \"y\" v0\noutput \"z\" v1\n");
+    cr_assert_str_eq(flush_left(lines_of(m)), "constant v0: i64[2] = [4611686018427387903, -10]\nconstant "
+                                              "v1: bool[2] = [0, 1]\noutput \"y\" v0\noutput \"z\" v1\n");
 }
 
 Test(passes, values_of_symbols_are_no_constants)
 {
-    keeps(graph_fold_constants, "input v0: f32[n, 3]\nv1: i64[2] = op values \"s\"() @values(exprs [n, 3])\nv2: f32[2] = op cast \"c\"(v1) @to(dtype f32)\noutput \"y\" v2\n");
+    keeps(graph_fold_constants, "input v0: f32[n, 3]\nv1: i64[2] = op values \"s\"() @values(exprs [n, "
+                                "3])\nv2: f32[2] = op cast \"c\"(v1) @to(dtype f32)\noutput \"y\" v2\n");
 }
 
 Test(passes, constants_in_regions_are_computed)
 {
-    graph_module *m = after(graph_fold_constants, "constant v0: f32[] = [2.0]\ninput v1: bool[]\ninput v2: f32[]\n"
-                                                  "v9: f32[] = if \"i\"(v1) {\nv3: f32[] = op neg \"a\"(v0)\nv4: f32[] = op add \"b\"(v2, v3)\noutput v4\n} {\noutput v2\n}\noutput \"y\" v9\n");
+    graph_module *m =
+        after(graph_fold_constants, "constant v0: f32[] = [2.0]\ninput v1: bool[]\ninput v2: f32[]\n"
+                                    "v9: f32[] = if \"i\"(v1) {\nv3: f32[] = op neg \"a\"(v0)\nv4: f32[] = "
+                                    "op add \"b\"(v2, v3)\noutput v4\n} {\noutput v2\n}\noutput \"y\" v9\n");
 
     cr_assert(strstr(graph_text(cx, m, 0), "constant v0: f32[] = [-2.0]"), "%s", graph_text(cx, m, 0));
 }
@@ -183,17 +236,53 @@ Test(passes, constants_in_regions_are_computed)
 
 Test(passes, weights_are_packed_once)
 {
-    graph_module *m = after(graph_choose, "constant v0: f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\ninput v1: f32[n, 3]\n"
-                                          "v2: f32[n, 2] = op matmul \"mm\"(v1, v0)\noutput \"y\" v2\n");
+    graph_module *m =
+        after(graph_choose, "constant v0: f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\ninput v1: f32[n, 3]\n"
+                            "v2: f32[n, 2] = op matmul \"mm\"(v1, v0)\noutput \"y\" v2\n");
     const char *text = flush_left(lines_of(m));
 
-    cr_assert(strstr(text, " = pack matmul \"mm.pack\"(v0) plain(f32[n, 3], f32[3, 2]) impl \"matmul.packed\"\n"), "%s", text);
-    cr_assert(strstr(text, " = op matmul \"mm\"(v1, v2) plain(f32[n, 3], f32[3, 2]) impl \"matmul.packed\"\n"), "%s", text);
+    cr_assert(
+        strstr(text, " = pack matmul \"mm.pack\"(v0) plain(f32[n, 3], f32[3, 2]) impl \"matmul.packed\"\n"),
+        "%s", text);
+    cr_assert(
+        strstr(text, " = op matmul \"mm\"(v1, v2) plain(f32[n, 3], f32[3, 2]) impl \"matmul.packed\"\n"),
+        "%s", text);
+}
+
+static int count_packs(const char *text)
+{
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, " = pack matmul ")); at++)
+        n++;
+    return n;
+}
+
+Test(passes, weights_of_several_operators_are_packed_once)
+{
+    const char *two = "constant v0: f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\ninput v1: f32[n, 3]\nv2: "
+                      "f32[n, 3] = op relu \"r\"(v1)\n"
+                      "v3: f32[n, 2] = op matmul \"a\"(v1, v0)\nv4: f32[n, 2] = op matmul \"b\"(v2, "
+                      "v0)\noutput \"y\" v3\noutput \"z\" v4\n";
+    const char *rows =
+        "constant v0: f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\ninput v1: f32[n, 3]\ninput v2: f32[64, 3]\n"
+        "v3: f32[n, 2] = op matmul \"a\"(v1, v0)\nv4: f32[64, 2] = op matmul \"b\"(v2, v0)\noutput \"y\" "
+        "v3\noutput \"z\" v4\n";
+    const char *other =
+        "constant v0: f32[3, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]\ninput v1: f32[n, 3]\n"
+        "v3: f32[n, 3] = op matmul \"a\"(v1, v0)\nv4: f32[n, 3] = op matmul \"b\"(v1, v0) "
+        "@trans_b(1)\noutput \"y\" v3\noutput \"z\" v4\n";
+
+    cr_expect_eq(count_packs(lines_of(after(graph_choose, two))), 1);
+    cr_expect_eq(count_packs(lines_of(after(graph_choose, rows))), 1,
+                 "the number of rows says nothing about the weight");
+    cr_expect_eq(count_packs(lines_of(after(graph_choose, other))), 2);
 }
 
 Test(passes, weights_that_are_no_constants_are_not_packed_ahead)
 {
-    graph_module *m = after(graph_choose, "input v0: f32[3, 2]\ninput v1: f32[n, 3]\nv2: f32[n, 2] = op matmul \"mm\"(v1, v0)\noutput \"y\" v2\n");
+    graph_module *m = after(graph_choose, "input v0: f32[3, 2]\ninput v1: f32[n, 3]\nv2: f32[n, 2] = op "
+                                          "matmul \"mm\"(v1, v0)\noutput \"y\" v2\n");
 
     cr_assert_not(strstr(graph_text(cx, m, 0), "pack matmul"));
 }
@@ -221,68 +310,92 @@ static const char *laid_out(const char *text)
     return base_text_str(cx, &t);
 }
 
-#define TWO_CONVOLUTIONS(between)                                                                                                       \
-    "input v0 \"x\": f32[n, 8, 4, 4]\ninput v1 \"w\": f32[16, 8, 1, 1]\ninput v2 \"u\": f32[8, 16, 1, 1]\n"                             \
-    "v3: f32[n, 16, 4, 4] = op conv \"a\"(v0, v1)\n" between "v9: f32[n, 8, 4, 4] = op conv \"b\"(v8, v2)\noutput \"y\" v9\n"
+#define TWO_CONVOLUTIONS(between)                                                                            \
+    "input v0 \"x\": f32[n, 8, 4, 4]\ninput v1 \"w\": f32[16, 8, 1, 1]\ninput v2 \"u\": f32[8, 16, 1, 1]\n"  \
+    "v3: f32[n, 16, 4, 4] = op conv \"a\"(v0, v1)\n" between                                                 \
+    "v9: f32[n, 8, 4, 4] = op conv \"b\"(v8, v2)\noutput \"y\" v9\n"
 
 Test(passes, channels_stay_packed_between_convolutions)
 {
     cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op relu \"r\"(v3)\n")),
                      "pack_channels conv_packed relu conv_packed unpack_channels");
-    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op max_pool \"p\"(v3) @kernel([3, 3]) @pads([1, 1, 1, 1])\n")),
-                     "pack_channels conv_packed max_pool conv_packed unpack_channels");
-    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v4: f32[n, 16, 4, 4] = op relu \"r\"(v3)\nv8: f32[n, 16, 4, 4] = op add \"s\"(v3, v4)\n")),
-                     "pack_channels conv_packed relu add conv_packed unpack_channels");
-    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v4: f32[n, 16, 1, 1] = op reduce_mean \"m\"(v3) @axes([2, 3])\n"
-                                               "v8: f32[n, 16, 4, 4] = op mul \"s\"(v3, v4)\n")),
-                     "pack_channels conv_packed reduce_mean mul conv_packed unpack_channels");
+    cr_assert_str_eq(
+        laid_out(TWO_CONVOLUTIONS(
+            "v8: f32[n, 16, 4, 4] = op max_pool \"p\"(v3) @kernel([3, 3]) @pads([1, 1, 1, 1])\n")),
+        "pack_channels conv_packed max_pool conv_packed unpack_channels");
+    cr_assert_str_eq(
+        laid_out(TWO_CONVOLUTIONS(
+            "v4: f32[n, 16, 4, 4] = op relu \"r\"(v3)\nv8: f32[n, 16, 4, 4] = op add \"s\"(v3, v4)\n")),
+        "pack_channels conv_packed relu add conv_packed unpack_channels");
+    cr_assert_str_eq(
+        laid_out(TWO_CONVOLUTIONS("v4: f32[n, 16, 1, 1] = op reduce_mean \"m\"(v3) @axes([2, 3])\n"
+                                  "v8: f32[n, 16, 4, 4] = op mul \"s\"(v3, v4)\n")),
+        "pack_channels conv_packed reduce_mean mul conv_packed unpack_channels");
 }
 
 Test(passes, values_per_channel_are_packed_beside_packed_channels)
 {
-    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("input v4 \"s\": f32[16, 1, 1]\ninput v5 \"k\": f32[]\nv6: f32[n, 16, 4, 4] = op mul \"m\"(v3, v4)\n"
+    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("input v4 \"s\": f32[16, 1, 1]\ninput v5 \"k\": f32[]\nv6: "
+                                               "f32[n, 16, 4, 4] = op mul \"m\"(v3, v4)\n"
                                                "v8: f32[n, 16, 4, 4] = op add \"a\"(v6, v5)\n")),
                      "pack_channels conv_packed reshape pack_channels mul add conv_packed unpack_channels");
 }
 
 Test(passes, what_needs_plain_channels_gets_them)
 {
-    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op transpose \"t\"(v3) @perm([0, 1, 3, 2])\n")),
-                     "pack_channels conv_packed unpack_channels transpose pack_channels conv_packed unpack_channels");
-    cr_assert_str_eq(laid_out(TWO_CONVOLUTIONS("input v4 \"z\": f32[n, 1, 4, 4]\nv8: f32[n, 16, 4, 4] = op add \"s\"(v3, v4)\n")),
-                     "pack_channels conv_packed unpack_channels add pack_channels conv_packed unpack_channels");
+    cr_assert_str_eq(
+        laid_out(TWO_CONVOLUTIONS("v8: f32[n, 16, 4, 4] = op transpose \"t\"(v3) @perm([0, 1, 3, 2])\n")),
+        "pack_channels conv_packed unpack_channels transpose pack_channels conv_packed unpack_channels");
+    cr_assert_str_eq(
+        laid_out(TWO_CONVOLUTIONS(
+            "input v4 \"z\": f32[n, 1, 4, 4]\nv8: f32[n, 16, 4, 4] = op add \"s\"(v3, v4)\n")),
+        "pack_channels conv_packed unpack_channels add pack_channels conv_packed unpack_channels");
 }
 
 Test(passes, concatenated_channels_stay_packed)
 {
-    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\n"
-                              "v3: f32[1, 8, 4, 4] = op relu \"r\"(v2)\nv4: f32[1, 16, 4, 4] = op concat \"c\"(v2, v3) @axis(1)\noutput \"y\" v4\n"),
+    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\nv2: f32[1, "
+                              "8, 4, 4] = op conv \"a\"(v0, v1)\n"
+                              "v3: f32[1, 8, 4, 4] = op relu \"r\"(v2)\nv4: f32[1, 16, 4, 4] = op concat "
+                              "\"c\"(v2, v3) @axis(1)\noutput \"y\" v4\n"),
                      "pack_channels conv_packed relu concat unpack_channels");
 }
 
 Test(passes, an_image_is_read_plain_and_odd_channels_are_left_alone)
 {
-    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 3, 4, 4]\ninput v1 \"w\": f32[8, 3, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n"),
+    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 3, 4, 4]\ninput v1 \"w\": f32[8, 3, 1, 1]\nv2: f32[1, "
+                              "8, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n"),
                      "conv_packed unpack_channels");
-    keeps(graph_layout, "input v0 \"x\": f32[1, 9, 4, 4]\ninput v1 \"w\": f32[8, 9, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
-    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[9, 8, 1, 1]\nv2: f32[1, 9, 4, 4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
-    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 4, 1, 1]\nv2: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1) @group(2)\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 9, 4, 4]\ninput v1 \"w\": f32[8, 9, 1, 1]\nv2: f32[1, 8, 4, "
+                        "4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[9, 8, 1, 1]\nv2: f32[1, 9, 4, "
+                        "4] = op conv \"a\"(v0, v1)\noutput \"y\" v2\n");
+    keeps(graph_layout, "input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 4, 1, 1]\nv2: f32[1, 8, 4, "
+                        "4] = op conv \"a\"(v0, v1) @group(2)\noutput \"y\" v2\n");
 }
 
 Test(passes, packed_forms_stay_in_the_body_that_makes_them)
 {
-    cr_assert_str_eq(laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\ninput v2 \"go\": bool[]\n"
-                              "v3: f32[1, 8, 4, 4] = if \"i\"(v2) {\nv4: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput v4\n} {\noutput v0\n}\n"
-                              "v5: f32[1, 8, 4, 4] = op conv \"b\"(v0, v1)\noutput \"y\" v3\noutput \"z\" v5\n"),
-                     "(pack_channels conv_packed unpack_channels) pack_channels conv_packed unpack_channels");
+    cr_assert_str_eq(
+        laid_out("input v0 \"x\": f32[1, 8, 4, 4]\ninput v1 \"w\": f32[8, 8, 1, 1]\ninput v2 \"go\": bool[]\n"
+                 "v3: f32[1, 8, 4, 4] = if \"i\"(v2) {\nv4: f32[1, 8, 4, 4] = op conv \"a\"(v0, v1)\noutput "
+                 "v4\n} {\noutput v0\n}\n"
+                 "v5: f32[1, 8, 4, 4] = op conv \"b\"(v0, v1)\noutput \"y\" v3\noutput \"z\" v5\n"),
+        "(pack_channels conv_packed unpack_channels) pack_channels conv_packed unpack_channels");
 }
 
 Test(passes, packed_channels_give_the_same_results)
 {
-    same_results(graph_layout, "input v5 \"x\": f32[1, 2, 2, 2]\nconstant v4 \"w\": f32[8, 2, 2, 2] = "
-                 "[1.0, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.5, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.5, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, "
-                 "0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.25, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.5, 2.0, 1.0, "
+    same_results(graph_layout,
+                 "input v5 \"x\": f32[1, 2, 2, 2]\nconstant v4 \"w\": f32[8, 2, 2, 2] = "
+                 "[1.0, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.5, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, "
+                 "-2.0, 3.5, 0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, "
+                 "0.5, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.25, 2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.5, "
+                 "2.0, 1.0, -1.0, 4.0, 1.0, -2.0, 3.0, 0.5, 2.0, 1.0, "
                  "-1.0, 4.0, 1.0, -2.0, 3.0, 0.5, 2.0, 1.0, -1.0, -4.0]\n"
-                 "v6: f32[1, 8, 3, 3] = op conv \"c\"(v5, v4) @pads([1, 1, 1, 1])\nv7: f32[1, 8, 3, 3] = op relu \"r\"(v6)\n"
-                 "v8: f32[1, 8, 2, 2] = op average_pool \"p\"(v7) @kernel([2, 2])\nv9: f32[1, 8, 2, 2] = op add \"s\"(v8, v8)\noutput \"y\" v9\n", 32);
+                 "v6: f32[1, 8, 3, 3] = op conv \"c\"(v5, v4) @pads([1, 1, 1, 1])\nv7: f32[1, 8, 3, 3] = op "
+                 "relu \"r\"(v6)\n"
+                 "v8: f32[1, 8, 2, 2] = op average_pool \"p\"(v7) @kernel([2, 2])\nv9: f32[1, 8, 2, 2] = op "
+                 "add \"s\"(v8, v8)\noutput \"y\" v9\n",
+                 32);
 }

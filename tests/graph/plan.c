@@ -62,8 +62,9 @@ static graph_module *random_graph(uint64_t *seed)
             continue;
         }
         graph_value *a = v[base_random_below(seed, i)], *b = v[i - 1];
-        op_attr axis = op_attr_int("axis", 0), crop[] = {op_attr_ints(cx, "before", (const int64_t[]){-base_random_below(seed, 90)}, 1),
-                                                         op_attr_ints(cx, "after", (const int64_t[]){base_random_below(seed, 200)}, 1)};
+        op_attr axis = op_attr_int("axis", 0),
+                crop[] = {op_attr_ints(cx, "before", (const int64_t[]){-base_random_below(seed, 90)}, 1),
+                          op_attr_ints(cx, "after", (const int64_t[]){base_random_below(seed, 200)}, 1)};
 
         v[i] = base_random_below(seed, 3) ? GRAPH_ADD(f, "pad", base_format(cx, "p%d", i), crop, 2, a)
                                           : GRAPH_ADD(f, "concat", base_format(cx, "c%d", i), &axis, 1, a, b);
@@ -94,24 +95,30 @@ Test(plan, values_that_live_at_the_same_time_never_overlap)
         int n = spans_of(m, &p, s);
         for (int i = 0; i < n; i++)
             for (int j = 0; j < i; j++)
-                cr_assert(s[i].last < s[j].first || s[j].last < s[i].first || s[i].end <= s[j].begin || s[j].end <= s[i].begin,
-                          "round %d: [%lld, %lld) of steps %d..%d meets [%lld, %lld) of steps %d..%d", round, (long long)s[i].begin, (long long)s[i].end,
-                          s[i].first, s[i].last, (long long)s[j].begin, (long long)s[j].end, s[j].first, s[j].last);
-        cr_assert(ir_is_int(p.pool, &pool));
+                cr_assert(s[i].last < s[j].first || s[j].last < s[i].first || s[i].end <= s[j].begin ||
+                              s[j].end <= s[i].begin,
+                          "round %d: [%lld, %lld) of steps %d..%d meets [%lld, %lld) of steps %d..%d", round,
+                          (long long)s[i].begin, (long long)s[i].end, s[i].first, s[i].last,
+                          (long long)s[j].begin, (long long)s[j].end, s[j].first, s[j].last);
+        cr_assert(ir_is_int(p.pool[0], &pool));
         int64_t bound = lower_bound(s, n, p.steps.n);
         cr_assert_geq(pool, bound);
-        cr_assert_leq(pool, bound + bound / 2 + 64, "round %d: %lld bytes where %lld may do", round, (long long)pool, (long long)bound);
+        cr_assert_leq(pool, bound + bound / 2 + 64, "round %d: %lld bytes where %lld may do", round,
+                      (long long)pool, (long long)bound);
         total += pool;
         least += bound;
     }
-    cr_assert_leq(total, least + least / 10, "%lld bytes where %lld may do", (long long)total, (long long)least);
+    cr_assert_leq(total, least + least / 10, "%lld bytes where %lld may do", (long long)total,
+                  (long long)least);
 }
 
 /* Every operand is kept until its last reader ran. */
 Test(plan, lifetimes_reach_every_reader_through_reshapes)
 {
-    graph_module *m = lines("input v0: f32[4, 8]\nv1: f32[4, 8] = op neg \"a\"(v0)\nv2: f32[32] = op reshape \"r\"(v1) @shape(exprs [32])\nv3: f32[4, 8] = op exp \"b\"(v0)\n"
-                            "v4: f32[32] = op relu \"c\"(v2)\nv5: f32[4, 8] = op relu \"d\"(v3)\noutput \"y\" v4\noutput \"z\" v5\n");
+    graph_module *m = lines("input v0: f32[4, 8]\nv1: f32[4, 8] = op neg \"a\"(v0)\nv2: f32[32] = op reshape "
+                            "\"r\"(v1) @shape(exprs [32])\nv3: f32[4, 8] = op exp \"b\"(v0)\n"
+                            "v4: f32[32] = op relu \"c\"(v2)\nv5: f32[4, 8] = op relu \"d\"(v3)\noutput "
+                            "\"y\" v4\noutput \"z\" v5\n");
     graph_plan p;
 
     cr_assert(graph_plan_memory(m, main_body(m), &p));
@@ -124,7 +131,9 @@ Test(plan, lifetimes_reach_every_reader_through_reshapes)
 
 Test(plan, values_of_symbolic_size_share_places_of_equal_size)
 {
-    graph_module *m = lines("input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op exp \"b\"(v1)\nv3: f32[n] = op relu \"c\"(v2)\nv4: f32[n] = op neg \"d\"(v3)\noutput \"y\" v4\n");
+    graph_module *m =
+        lines("input v0: f32[n]\nv1: f32[n] = op neg \"a\"(v0)\nv2: f32[n] = op exp \"b\"(v1)\nv3: f32[n] = "
+              "op relu \"c\"(v2)\nv4: f32[n] = op neg \"d\"(v3)\noutput \"y\" v4\n");
     graph_plan p;
 
     cr_assert(graph_plan_memory(m, main_body(m), &p));
@@ -137,7 +146,9 @@ Test(plan, values_of_symbolic_size_share_places_of_equal_size)
 
 Test(plan, outputs_that_are_inputs_constants_or_twice_the_same_are_copied)
 {
-    graph_module *m = lines("constant v0: f32[2] = [1.0, 2.0]\ninput v1: f32[2]\nv2: f32[2] = op neg \"a\"(v1)\noutput \"w\" v2\noutput \"x\" v2\noutput \"y\" v1\noutput \"z\" v0\n");
+    graph_module *m =
+        lines("constant v0: f32[2] = [1.0, 2.0]\ninput v1: f32[2]\nv2: f32[2] = op neg \"a\"(v1)\noutput "
+              "\"w\" v2\noutput \"x\" v2\noutput \"y\" v1\noutput \"z\" v0\n");
     graph_plan p;
 
     cr_assert(graph_plan_memory(m, main_body(m), &p));

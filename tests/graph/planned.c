@@ -1,4 +1,5 @@
-/* tests/graph/planned.c -- the planned form: made, printed, parsed, described, and refused where a node is wrong or out of place. */
+/* tests/graph/planned.c -- the planned form: made, printed, parsed, described, and refused where a node is
+ * wrong or out of place. */
 #include "graph/planned.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include "graph/build.h"
 #include "graph/describe.h"
 #include "tests/graph/kit.h"
+#include "tests/plain.h"
 
 TestSuite(planned, .init = open_context, .fini = close_context);
 
@@ -37,24 +39,31 @@ static void survives_its_text(const char *text)
     cr_assert(graph_describe(again, &desc), "%s", tec_context_error(cx));
     size_t n, m;
     const char *first = bytes_of(b, &b->desc, &n), *second = bytes_of(b, &desc, &m);
-    cr_assert(n == m && memcmp(first, second, n) == 0, "the module differs from that of its printed plan:\n%s", plan);
+    cr_assert(n == m && memcmp(first, second, n) == 0,
+              "the module differs from that of its printed plan:\n%s", plan);
 }
 
 Test(planned, text_gives_the_same_module)
 {
     survives_its_text("input v0 \"x\": f32[4, 8]\nv1: f32[4, 8] = op neg \"a\"(v0)\noutput \"y\" v1\n");
-    survives_its_text("input v0 \"x\": f32[n, 8]\nv1: f32[n, 8] = op softmax \"a\"(v0) @axis(1)\nv2: f32[n, 8] = op softmax \"b\"(v1) @axis(1)\n"
-                      "v3: f32[n, 8] = op softmax \"c\"(v2) @axis(1)\nv4: f32[n, 8] = op softmax \"d\"(v3) @axis(1)\noutput \"y\" v4\n");
-    survives_its_text("constant v9 \"w\": f32[2, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\ninput v0 \"x\": f32[n, 2]\ninput v7 \"z\": f32[m]\n"
-                      "v1: f32[n, 3] = op matmul \"fc\"(v0, v9)\nv2: f32[n * 3] = op reshape \"r\"(v1) @shape(exprs [n * 3])\nv3: f32[m] = op exp \"e\"(v7)\n"
+    survives_its_text("input v0 \"x\": f32[n, 8]\nv1: f32[n, 8] = op softmax \"a\"(v0) @axis(1)\nv2: f32[n, "
+                      "8] = op softmax \"b\"(v1) @axis(1)\n"
+                      "v3: f32[n, 8] = op softmax \"c\"(v2) @axis(1)\nv4: f32[n, 8] = op softmax \"d\"(v3) "
+                      "@axis(1)\noutput \"y\" v4\n");
+    survives_its_text("constant v9 \"w\": f32[2, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\ninput v0 \"x\": f32[n, "
+                      "2]\ninput v7 \"z\": f32[m]\n"
+                      "v1: f32[n, 3] = op matmul \"fc\"(v0, v9)\nv2: f32[n * 3] = op reshape \"r\"(v1) "
+                      "@shape(exprs [n * 3])\nv3: f32[m] = op exp \"e\"(v7)\n"
                       "output \"y\" v2\noutput \"z\" v3\n");
 }
 
 Test(planned, outputs_that_are_inputs_constants_or_twice_the_same_survive)
 {
-    survives_its_text("constant v0 \"c\": f32[2] = [1.0, 2.0]\ninput v1 \"x\": f32[2]\nv2: f32[2] = op neg \"a\"(v1)\noutput \"v\" v2\noutput \"w\" v2\n"
+    survives_its_text("constant v0 \"c\": f32[2] = [1.0, 2.0]\ninput v1 \"x\": f32[2]\nv2: f32[2] = op neg "
+                      "\"a\"(v1)\noutput \"v\" v2\noutput \"w\" v2\n"
                       "output \"y\" v1\noutput \"z\" v0\n");
-    survives_its_text("input v1 \"x\": f32[2, 3]\nv2: f32[6] = op reshape \"r\"(v1) @shape(exprs [6])\noutput \"y\" v2\n");
+    survives_its_text(
+        "input v1 \"x\": f32[2, 3]\nv2: f32[6] = op reshape \"r\"(v1) @shape(exprs [6])\noutput \"y\" v2\n");
 }
 
 /* ---- what is planned ---- */
@@ -71,8 +80,10 @@ static const char *plan_of(const char *text)
 
 Test(planned, bytes_of_dead_tensors_are_used_again)
 {
-    const char *plan = plan_of("input v0 \"x\": f32[16, 8]\nv1: f32[16, 8] = op softmax \"a\"(v0) @axis(1)\nv2: f32[16, 8] = op softmax \"b\"(v1) @axis(1)\n"
-                               "v3: f32[16, 8] = op softmax \"c\"(v2) @axis(1)\nv4: f32[16, 8] = op softmax \"d\"(v3) @axis(1)\noutput \"y\" v4\n");
+    const char *plan = plan_of("input v0 \"x\": f32[16, 8]\nv1: f32[16, 8] = op softmax \"a\"(v0) "
+                               "@axis(1)\nv2: f32[16, 8] = op softmax \"b\"(v1) @axis(1)\n"
+                               "v3: f32[16, 8] = op softmax \"c\"(v2) @axis(1)\nv4: f32[16, 8] = op softmax "
+                               "\"d\"(v3) @axis(1)\noutput \"y\" v4\n");
 
     cr_assert_str_eq(plan, "input v0 \"x\": f32[16, 8]\n"
                            "v1: u8[1024] = alloc_storage \"pool\"()\n"
@@ -108,7 +119,8 @@ static const char *plan_with(const char *line, const char *instead)
     base_text t = {0};
     bool found = false;
 
-    base_add(cx, &t, "graph \"g\" {\nsymbols n\nkernel \"neg\" over n (f32[n]) -> (f32[n])\nfunction \"main\" {\n");
+    base_add(cx, &t,
+             "graph \"g\" {\nsymbols n\nkernel \"neg\" over n (f32[n]) -> (f32[n])\nfunction \"main\" {\n");
     for (int i = 0; i < BASE_COUNT(plan); i++) {
         bool this = line && strncmp(plan[i], line, strlen(line)) == 0;
 
@@ -125,7 +137,8 @@ static void refuses(const char *line, const char *instead, const char *message)
     const char *text = plan_with(line, instead);
 
     cr_assert_null(graph_parse(cx, "plan.graph", text, NULL), "accepted:\n%s", text);
-    cr_assert(strstr(tec_context_error(cx), message), "expected '%s', found '%s'", message, tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), message), "expected '%s', found '%s'", message,
+              tec_context_error(cx));
     tec_context_clear(cx);
 }
 
@@ -136,67 +149,99 @@ Test(planned, a_right_plan_is_accepted)
 
 Test(planned, refuses_wrong_storages_and_places)
 {
-    refuses("v1:", "v1: f32[16] = alloc_storage \"pool\"()\n", "node 'pool': a storage is u8[bytes], found f32[16]");
-    refuses("v1:", "v1: u8[64] device 1 = alloc_storage \"pool\"()\n", "is on device 1, the module has one device");
-    refuses("v1:", "v1: u8[64] = alloc_storage \"pool\"(v0)\n", "expected 0 operands and 1 results, found 1 and 1");
-    refuses("v2:", "v2: u8[64] = alloc_storage \"y\"() @output(1)\n", "@output names no output of the function");
-    refuses("v1:", "v1: u8[32] = alloc_storage \"pool\"()\n", "node 'a': f32[16] at offset 0 does not fit into 32 bytes");
+    refuses("v1:", "v1: f32[16] = alloc_storage \"pool\"()\n",
+            "node 'pool': a storage is u8[bytes], found f32[16]");
+    refuses("v1:", "v1: u8[64] device 1 = alloc_storage \"pool\"()\n",
+            "it is on device 0, its storage on device 1");
+    refuses("v1:", "v1: u8[64] = alloc_storage \"pool\"(v0)\n",
+            "expected 0 operands and 1 results, found 1 and 1");
+    refuses("v2:", "v2: u8[64] = alloc_storage \"y\"() @output(1)\n",
+            "@output names no output of the function");
+    refuses("v1:", "v1: u8[32] = alloc_storage \"pool\"()\n",
+            "node 'a': f32[16] at offset 0 does not fit into 32 bytes");
     refuses("v1:", "v1: u8[n] = alloc_storage \"pool\"()\n", "does not fit into n bytes");
-    refuses("v3:", "v3: f32[16] = alloc_tensor \"a\"(v1)\n", "a tensor in a storage has @offset(exprs [bytes])");
-    refuses("v3:", "v3: f32[8] = alloc_tensor \"a\"(v1) @offset(exprs [32])\n", "offset 32 is no multiple of 64");
-    refuses("v3:", "v3: f32[16] device 1 = alloc_tensor \"a\"(v1) @offset(exprs [0])\n", "it is on device 1, its storage on device 0");
-    refuses("v3:", "v3: f32[16] = alloc_tensor \"a\"(v1) @offset(exprs [0])\nv9: f32[8] = alloc_tensor \"z\"(v1) @offset(exprs [0])\n",
+    refuses("v3:", "v3: f32[16] = alloc_tensor \"a\"(v1)\n",
+            "a tensor in a storage has @offset(exprs [bytes])");
+    refuses("v3:", "v3: f32[8] = alloc_tensor \"a\"(v1) @offset(exprs [32])\n",
+            "offset 32 is no multiple of 64");
+    refuses("v3:", "v3: f32[16] device 1 = alloc_tensor \"a\"(v1) @offset(exprs [0])\n",
+            "it is on device 1, its storage on device 0");
+    refuses("v3:",
+            "v3: f32[16] = alloc_tensor \"a\"(v1) @offset(exprs [0])\nv9: f32[8] = alloc_tensor \"z\"(v1) "
+            "@offset(exprs [0])\n",
             "node 'z': its bytes overlap those of 'a', which still lives");
-    refuses("kill", "v9: f32[8] = alloc_tensor \"z\"(v3)\nkill \"a\"(v3)\n", "f32[8] has another size than f32[16], which it views");
-    refuses("kill", "v9: f32[4, 4] = alloc_tensor \"z\"(v3) @offset(exprs [0])\nkill \"a\"(v3)\n", "a view of a tensor has no offset");
+    refuses("kill", "v9: f32[8] = alloc_tensor \"z\"(v3)\nkill \"a\"(v3)\n",
+            "f32[8] has another size than f32[16], which it views");
+    refuses("kill", "v9: f32[4, 4] = alloc_tensor \"z\"(v3) @offset(exprs [0])\nkill \"a\"(v3)\n",
+            "a view of a tensor has no offset");
 }
 
 Test(planned, refuses_wrong_invocations)
 {
-    refuses("invoke \"neg\" \"a\"", "invoke \"abs\" \"a\"(v0, v3) @dims(exprs [16])\n", "there is no kernel 'abs'");
-    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v0, v0, v3) @dims(exprs [16])\n", "kernel 'neg' takes 2 operands, found 3");
-    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v0, v3)\n", "kernel 'neg' has 1 symbols, @dims gives 0");
-    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v0, v3) @dims(exprs [8])\n", "operand 0 is f32[16], kernel 'neg' takes f32[8] there");
-    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v1, v3) @dims(exprs [16])\n", "'pool' is a storage, not a tensor");
-    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(_, v3) @dims(exprs [16])\n", "an operand is left out");
-    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v3, v0) @dims(exprs [16])\n", "'a' is read before anything was written to it");
-    refuses("invoke \"neg\" \"b\"", "invoke \"neg\" \"b\"(v3, v0) @dims(exprs [16])\n", "'x' is an input or a constant and cannot be written");
-    refuses("invoke \"neg\" \"b\"", "invoke \"neg\" \"b\"(v3, v3) @dims(exprs [16])\n", "operand 1 is written and is operand 0 too");
+    refuses("invoke \"neg\" \"a\"", "invoke \"abs\" \"a\"(v0, v3) @dims(exprs [16])\n",
+            "there is no kernel 'abs'");
+    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v0, v0, v3) @dims(exprs [16])\n",
+            "kernel 'neg' takes 2 operands, found 3");
+    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v0, v3)\n",
+            "kernel 'neg' has 1 symbols, @dims gives 0");
+    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v0, v3) @dims(exprs [8])\n",
+            "operand 0 is f32[16], kernel 'neg' takes f32[8] there");
+    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v1, v3) @dims(exprs [16])\n",
+            "'pool' is a storage, not a tensor");
+    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(_, v3) @dims(exprs [16])\n",
+            "an operand is left out");
+    refuses("invoke \"neg\" \"a\"", "invoke \"neg\" \"a\"(v3, v0) @dims(exprs [16])\n",
+            "'a' is read before anything was written to it");
+    refuses("invoke \"neg\" \"b\"", "invoke \"neg\" \"b\"(v3, v0) @dims(exprs [16])\n",
+            "'x' is an input or a constant and cannot be written");
+    refuses("invoke \"neg\" \"b\"", "invoke \"neg\" \"b\"(v3, v3) @dims(exprs [16])\n",
+            "operand 1 is written and is operand 0 too");
     refuses("invoke \"neg\" \"b\"", "device_copy \"b\"(v3, v3)\n", "it copies a tensor to itself");
-    refuses("invoke \"neg\" \"b\"", "v9: f32[4, 4] = alloc_tensor \"z\"(v3)\ndevice_copy \"b\"(v9, v4)\n", "it copies f32[4, 4] to f32[16]");
-    refuses("invoke \"neg\" \"b\"", "v9: f32[16] = op neg \"z\"(v3)\n", "this node has no place in a planned function");
+    refuses("invoke \"neg\" \"b\"", "v9: f32[4, 4] = alloc_tensor \"z\"(v3)\ndevice_copy \"b\"(v9, v4)\n",
+            "it copies f32[4, 4] to f32[16]");
+    refuses("invoke \"neg\" \"b\"", "v9: f32[16] = op neg \"z\"(v3)\n",
+            "this node has no place in a planned function");
 }
 
 Test(planned, refuses_wrong_orders_and_ends)
 {
-    refuses("invoke \"neg\" \"a\"", "kill \"a\"(v3)\ninvoke \"neg\" \"a\"(v0, v3) @dims(exprs [16])\n", "'a' is used after its kill");
+    refuses("invoke \"neg\" \"a\"", "kill \"a\"(v3)\ninvoke \"neg\" \"a\"(v0, v3) @dims(exprs [16])\n",
+            "'a' is used after its kill");
     refuses("kill", "kill \"a\"(v3)\nkill \"a\"(v3)\n", "'a' is used after its kill");
-    refuses("kill", "v9: f32[4, 4] = alloc_tensor \"z\"(v3)\nkill \"a\"(v3)\ndevice_copy \"c\"(v9, v9)\n", "'a' is used after its kill");
+    refuses("kill", "v9: f32[4, 4] = alloc_tensor \"z\"(v3)\nkill \"a\"(v3)\ndevice_copy \"c\"(v9, v9)\n",
+            "'a' is used after its kill");
     refuses("kill", "kill \"a\"(v3)\nkill \"b\"(v4)\n", "'b' is no tensor of a pool");
     refuses("kill", "kill \"a\"(v3)\nkill \"x\"(v0)\n", "'x' is no tensor of a pool");
     refuses("kill", "", "'a' is never killed");
     refuses("output", "output \"y\" v0\n", "output 0 does not lie in the storage of output 0");
     refuses("invoke \"neg\" \"b\"", "", "'b' is read before anything was written to it");
-    refuses("v3:", "", "'v3' is no value that was made before");
+    refuses("v3:", "", "there is no value 'v3' above this line");
 }
 
-Test(planned, refuses_kernels_over_unknown_symbols)
+Test(planned, a_symbol_of_one_kernel_means_nothing_behind_it)
 {
-    cr_assert_null(graph_parse(cx, "k.graph", "graph \"g\" {\nkernel \"neg\" over q (f32[4]) -> (f32[4])\n}", NULL));
-    cr_assert_str_eq(tec_context_error(cx), "k.graph:2: error: 'q' is no symbol of the module");
+    cr_assert_null(graph_parse(cx, "k.graph",
+                               "graph \"g\" {\nkernel \"neg\" over q (f32[q]) -> (f32[q])\n"
+                               "kernel \"exp\" (f32[q]) -> (f32[q])\n}",
+                               NULL));
+    cr_assert(strstr(plain(cx, tec_context_error(cx)), "k.graph:3: error: ") &&
+                  strstr(tec_context_error(cx), "'q'"),
+              "%s", tec_context_error(cx));
 }
 
 /* ---- errors name the node ---- */
 
 Test(planned, a_kernel_stands_where_its_node_does)
 {
-    const graph_module *m = lines("input v0 \"x\": f32[16, 8]\nv1: f32[16, 8] = op softmax \"first\"(v0) @axis(1)\n"
-                                  "v2: f32[16, 8] = op softmax \"second\"(v1) @axis(0)\noutput \"y\" v2\n");
+    const graph_module *m =
+        lines("input v0 \"x\": f32[16, 8]\nv1: f32[16, 8] = op softmax \"first\"(v0) @axis(1)\n"
+              "v2: f32[16, 8] = op softmax \"second\"(v1) @axis(0)\noutput \"y\" v2\n");
 
     for (int i = 0; i < 2; i++) {
         const graph_node *node = main_body(m)->nodes.at[i];
         const te_def *d = graph_definition(m, node, any_target());
 
-        cr_assert_eq(d->loc.line, node->loc.line, "'%s' of line %d has its kernel at line %d", node->name, node->loc.line, d->loc.line);
+        cr_assert_eq(d->loc.line, node->loc.line, "'%s' of line %d has its kernel at line %d", node->name,
+                     node->loc.line, d->loc.line);
     }
 }

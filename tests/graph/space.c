@@ -1,4 +1,5 @@
-/* The default schedules of operators: the choices that make them fast, and that they are the start of the space of their definition. */
+/* The default schedules of operators: the choices that make them fast, and that they are the start of the
+ * space of their definition. */
 #include <criterion/criterion.h>
 
 #include <string.h>
@@ -9,63 +10,85 @@
 #include "space/space.h"
 #include "te/text.h"
 
-static const char *const conv = "def conv(in0: f32[1, 64, 20, 20], in1: f32[1, 4, 4, 3, 3, 16, 16], in2: f32[64]) {\n"
-                                "  P[n: 1, g: 1, ib: 4, s0: 22, s1: 22, ii: 16] = select(s0 >= 1 && s0 < 21 && (s1 >= 1 && s1 < 21), in0[n, g * 64 + (ib * 16 + ii), s0 "
-                                "- 1, s1 - 1], 0.0) @role(prologue) @keep(true)\n"
-                                "  acc[n: 1, g: 1, ob: 4, s0: 20, s1: 20, oi: 16] = sum[ib: 4, k0: 3, k1: 3, ii: 16](P[n, g, ib, s0 + k0, s1 + k1, ii] * in1[g, ob, ib, k0, "
-                                "k1, ii, oi]) @role(anchor)\n"
-                                "  Y[n: 1, c: 64, s0: 20, s1: 20] = max(acc[n, 0, floordiv(c, 16), s0, s1, c % 16] + in2[c], 0.0) @role(epilogue)\n"
-                                "  return Y\n"
-                                "}\n";
+static const char *const conv =
+    "def conv(in0: f32[1, 64, 20, 20], in1: f32[1, 4, 4, 3, 3, 16, 16], in2: f32[64]) {\n"
+    "  P[n: 1, g: 1, ib: 4, s0: 22, s1: 22, ii: 16] = select(s0 >= 1 && s0 < 21 && (s1 >= 1 && s1 < 21), "
+    "in0[n, g * 64 + (ib * 16 + ii), s0 "
+    "- 1, s1 - 1], 0.0) @role(prologue) @keep(true)\n"
+    "  acc[n: 1, g: 1, ob: 4, s0: 20, s1: 20, oi: 16] = sum[ib: 4, k0: 3, k1: 3, ii: 16](P[n, g, ib, s0 + "
+    "k0, s1 + k1, ii] * in1[g, ob, ib, k0, "
+    "k1, ii, oi]) @role(anchor)\n"
+    "  Y[n: 1, c: 64, s0: 20, s1: 20] = max(acc[n, 0, floordiv(c, 16), s0, s1, c % 16] + in2[c], 0.0) "
+    "@role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
-static const char *const product = "def mm(in0: f32[60, 96], in1: f32[4, 96, 32], in2: f32[128]) {\n"
-                                   "  acc[m: 60, nb: 4, ni: 32] = sum[k: 96](in0[m, k] * in1[nb, k, ni]) @role(anchor)\n"
-                                   "  Y[m: 60, n: 128] = max(acc[m, floordiv(n, 32), n % 32] + in2[n], 0.0) @role(epilogue)\n"
-                                   "  return Y\n"
-                                   "}\n";
+static const char *const product =
+    "def mm(in0: f32[60, 96], in1: f32[4, 96, 32], in2: f32[128]) {\n"
+    "  acc[m: 60, nb: 4, ni: 32] = sum[k: 96](in0[m, k] * in1[nb, k, ni]) @role(anchor)\n"
+    "  Y[m: 60, n: 128] = max(acc[m, floordiv(n, 32), n % 32] + in2[n], 0.0) @role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
-static const char *const packed = "def packed(in0: f32[1, 4, 20, 20, 16], in1: f32[4, 4, 3, 3, 16, 16], in2: f32[64]) {\n"
-                                  "  P[n: 1, ib: 4, s0: 20, s1: 22, ii: 16] = select(s1 >= 1 && s1 < 21, in0[n, ib, s0, s1 - 1, ii], 0.0) @role(prologue) @keep(true)\n"
-                                  "  acc[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = sum[ib: 4, k0: 3, k1: 3, ii: 16](P[n, ib, s0 + k0 - 1, s1 + k1, ii] * in1[ob, ib, k0, "
-                                  "k1, ii, oi] where s0 + k0 >= 1 && s0 + k0 < 21) @role(anchor)\n"
-                                  "  Y[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = max(acc[n, ob, s0, s1, oi] + in2[ob * 16 + oi], 0.0) @role(epilogue)\n"
-                                  "  return Y\n"
-                                  "}\n";
+static const char *const packed =
+    "def packed(in0: f32[1, 4, 20, 20, 16], in1: f32[4, 4, 3, 3, 16, 16], in2: f32[64]) {\n"
+    "  P[n: 1, ib: 4, s0: 20, s1: 22, ii: 16] = select(s1 >= 1 && s1 < 21, in0[n, ib, s0, s1 - 1, ii], 0.0) "
+    "@role(prologue) @keep(true)\n"
+    "  acc[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = sum[ib: 4, k0: 3, k1: 3, ii: 16](P[n, ib, s0 + k0 - 1, s1 "
+    "+ k1, ii] * in1[ob, ib, k0, "
+    "k1, ii, oi] where s0 + k0 >= 1 && s0 + k0 < 21) @role(anchor)\n"
+    "  Y[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = max(acc[n, ob, s0, s1, oi] + in2[ob * 16 + oi], 0.0) "
+    "@role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
-static const char *const depthwise = "def depthwise(in0: f32[1, 4, 20, 20, 16], in1: f32[4, 3, 3, 16], in2: f32[64]) {\n"
-                                     "  P[n: 1, ib: 4, s0: 22, s1: 22, ii: 16] = select(s0 >= 1 && s0 < 21 && (s1 >= 1 && s1 < 21), in0[n, ib, s0 - 1, s1 - 1, ii], 0.0) "
-                                     "@role(prologue)\n"
-                                     "  acc[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = sum[k0: 3, k1: 3](P[n, ob, s0 + k0, s1 + k1, oi] * in1[ob, k0, k1, oi]) @role(anchor)\n"
-                                     "  Y[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = max(acc[n, ob, s0, s1, oi] + in2[ob * 16 + oi], 0.0) @role(epilogue)\n"
-                                     "  return Y\n"
-                                     "}\n";
+static const char *const depthwise =
+    "def depthwise(in0: f32[1, 4, 20, 20, 16], in1: f32[4, 3, 3, 16], in2: f32[64]) {\n"
+    "  P[n: 1, ib: 4, s0: 22, s1: 22, ii: 16] = select(s0 >= 1 && s0 < 21 && (s1 >= 1 && s1 < 21), in0[n, "
+    "ib, s0 - 1, s1 - 1, ii], 0.0) "
+    "@role(prologue)\n"
+    "  acc[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = sum[k0: 3, k1: 3](P[n, ob, s0 + k0, s1 + k1, oi] * in1[ob, "
+    "k0, k1, oi]) @role(anchor)\n"
+    "  Y[n: 1, ob: 4, s0: 20, s1: 20, oi: 16] = max(acc[n, ob, s0, s1, oi] + in2[ob * 16 + oi], 0.0) "
+    "@role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
-static const char *const grouped = "def grouped(in0: f32[1, 6, 20, 20, 16], in1: f32[6, 2, 1, 1, 16, 16]) {\n"
-                                   "  acc[n: 1, ob: 6, s0: 20, s1: 20, oi: 16] = sum[ib: 2, k0: 1, k1: 1, ii: 16](in0[n, floordiv(ob, 2) * 2 + ib, s0 + k0, s1 + k1, "
-                                   "ii] * in1[ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
-                                   "  Y[n: 1, ob: 6, s0: 20, s1: 20, oi: 16] = acc[n, ob, s0, s1, oi] @role(epilogue)\n"
-                                   "  return Y\n"
-                                   "}\n";
+static const char *const grouped =
+    "def grouped(in0: f32[1, 6, 20, 20, 16], in1: f32[6, 2, 1, 1, 16, 16]) {\n"
+    "  acc[n: 1, ob: 6, s0: 20, s1: 20, oi: 16] = sum[ib: 2, k0: 1, k1: 1, ii: 16](in0[n, floordiv(ob, 2) * "
+    "2 + ib, s0 + k0, s1 + k1, "
+    "ii] * in1[ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
+    "  Y[n: 1, ob: 6, s0: 20, s1: 20, oi: 16] = acc[n, ob, s0, s1, oi] @role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
-static const char *const groups_of_4 = "def groups(in0: f32[1, 32, 1, 22, 22, 4], in1: f32[32, 1, 1, 3, 3, 4, 4]) {\n"
-                                       "  acc[n: 1, g: 32, ob: 1, s0: 20, s1: 20, oi: 4] = sum[ib: 1, k0: 3, k1: 3, ii: 4](in0[n, g, ib, s0 + k0, s1 + k1, ii] * in1[g, "
-                                       "ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
-                                       "  Y[n: 1, c: 128, s0: 20, s1: 20] = acc[n, floordiv(c, 4), floordiv(c % 4, 4), s0, s1, c % 4 % 4] @role(epilogue)\n"
-                                       "  return Y\n"
-                                       "}\n";
+static const char *const groups_of_4 =
+    "def groups(in0: f32[1, 32, 1, 22, 22, 4], in1: f32[32, 1, 1, 3, 3, 4, 4]) {\n"
+    "  acc[n: 1, g: 32, ob: 1, s0: 20, s1: 20, oi: 4] = sum[ib: 1, k0: 3, k1: 3, ii: 4](in0[n, g, ib, s0 + "
+    "k0, s1 + k1, ii] * in1[g, "
+    "ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
+    "  Y[n: 1, c: 128, s0: 20, s1: 20] = acc[n, floordiv(c, 4), floordiv(c % 4, 4), s0, s1, c % 4 % 4] "
+    "@role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
-static const char *const groups_of_20 = "def groups(in0: f32[1, 3, 5, 20, 20, 16], in1: f32[3, 2, 5, 1, 1, 16, 16]) {\n"
-                                        "  acc[n: 1, g: 3, ob: 2, s0: 20, s1: 20, oi: 16] = sum[ib: 5, k0: 1, k1: 1, ii: 16](in0[n, g, ib, s0 + k0, s1 + k1, ii] * "
-                                        "in1[g, ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
-                                        "  Y[n: 1, c: 60, s0: 20, s1: 20] = acc[n, floordiv(c, 20), floordiv(c % 20, 16), s0, s1, c % 20 % 16] @role(epilogue)\n"
-                                        "  return Y\n"
-                                        "}\n";
+static const char *const groups_of_20 =
+    "def groups(in0: f32[1, 3, 5, 20, 20, 16], in1: f32[3, 2, 5, 1, 1, 16, 16]) {\n"
+    "  acc[n: 1, g: 3, ob: 2, s0: 20, s1: 20, oi: 16] = sum[ib: 5, k0: 1, k1: 1, ii: 16](in0[n, g, ib, s0 + "
+    "k0, s1 + k1, ii] * "
+    "in1[g, ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
+    "  Y[n: 1, c: 60, s0: 20, s1: 20] = acc[n, floordiv(c, 20), floordiv(c % 20, 16), s0, s1, c % 20 % 16] "
+    "@role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
-static const char *const one_column = "def mv(in0: f32[512, 256], in1: f32[1, 256, 1]) {\n"
-                                      "  acc[m: 512, nb: 1, ni: 1] = sum[k: 256](in0[m, k] * in1[nb, k, ni]) @role(anchor)\n"
-                                      "  Y[m: 512, n: 1] = acc[m, n, 0] @role(epilogue)\n"
-                                      "  return Y\n"
-                                      "}\n";
+static const char *const one_column =
+    "def mv(in0: f32[512, 256], in1: f32[1, 256, 1]) {\n"
+    "  acc[m: 512, nb: 1, ni: 1] = sum[k: 256](in0[m, k] * in1[nb, k, ni]) @role(anchor)\n"
+    "  Y[m: 512, n: 1] = acc[m, n, 0] @role(epilogue)\n"
+    "  return Y\n"
+    "}\n";
 
 /* The default schedule has each of these steps, which are separated by newlines. */
 static void has_steps(const char *text, const char *device, const char *steps)
@@ -90,29 +113,38 @@ static void has_steps(const char *text, const char *device, const char *steps)
     tec_context_free(cx);
 }
 
-static const char *const avx512 = "llvm -mcpu=x86-64-v4 -num-cores=2", *const avx2 = "llvm -mcpu=x86-64-v3 -num-cores=2";
+static const char *const avx512 = "llvm -mcpu=x86-64-v4 -num-cores=2",
+                         *const avx2 = "llvm -mcpu=x86-64-v3 -num-cores=2";
 
-/* 24 vectors of sums on 32 registers, 12 on 16; a few steps of the reduction written out; the input padded by a nest of its own. */
+/* 24 vectors of sums on 32 registers, 12 on 16; a few steps of the reduction written out; the input padded by
+ * a nest of its own. */
 Test(space, a_convolution_has_a_tile_of_rows_times_blocks_of_channels)
 {
-    has_steps(conv, avx512, "= split(Y.c, _, 1, 2, 16)\n= split(Y.s1, _, 1, 10)\n= split(acc.ii, _, 4)\nset_scope(acc, local)\nunroll(acc.s1)\nunroll(acc.ob)\nvectorize(acc.oi)");
+    has_steps(conv, avx512,
+              "= split(Y.c, _, 1, 2, 16)\n= split(Y.s1, _, 1, 10)\n= split(acc.ii, _, 4)\nset_scope(acc, "
+              "local)\nunroll(acc.s1)\nunroll(acc.ob)\nvectorize(acc.oi)");
     has_steps(conv, avx2, "= split(acc.ii, _, 4)\nset_scope(acc, local)");
 }
 
 Test(space, a_matrix_product_has_a_tile_of_whole_panels)
 {
-    has_steps(product, avx512, "= split(Y.n, _, 1, 2, 16)\n= split(Y.m, _, 1, 12)\n= split(acc.k, _, 4)\nset_scope(acc, local)\nparallel(");
+    has_steps(product, avx512,
+              "= split(Y.n, _, 1, 2, 16)\n= split(Y.m, _, 1, 12)\n= split(acc.k, _, 4)\nset_scope(acc, "
+              "local)\nparallel(");
     has_steps(product, avx2, "= split(Y.n, _, 1, 4, 8)\n= split(Y.m, _, 1, 3)");
 }
 
 Test(space, a_convolution_on_packed_channels_has_its_lanes_on_the_block)
 {
-    has_steps(packed, avx512, "= split(Y.ob, _, 1, 2)\n= split(Y.s1, _, 1, 10)\nvectorize(acc.oi)\nset_scope(acc, local)\nvectorize(P.ii)");
+    has_steps(packed, avx512,
+              "= split(Y.ob, _, 1, 2)\n= split(Y.s1, _, 1, 10)\nvectorize(acc.oi)\nset_scope(acc, "
+              "local)\nvectorize(P.ii)");
 }
 
 Test(space, a_depthwise_convolution_pads_where_it_reads_and_takes_8_pixels)
 {
-    has_steps(depthwise, avx512, "compute_inline(P)\n= split(Y.s1, _, 3, 8)\nunroll(acc.k1)\nset_scope(acc, local)");
+    has_steps(depthwise, avx512,
+              "compute_inline(P)\n= split(Y.s1, _, 3, 8)\nunroll(acc.k1)\nset_scope(acc, local)");
 }
 
 /* Both blocks of a group read the same input. */
@@ -126,7 +158,8 @@ Test(space, vectors_are_no_longer_than_the_channels_of_a_group)
     has_steps(groups_of_4, avx512, "= split(Y.c, _, 1, 1, 4)\nvectorize(acc.oi)");
 }
 
-/* Vectors of 16 do not divide the 20 channels of a group: a tile may reach into the next group, whose loop stands outside of the tile's. */
+/* Vectors of 16 do not divide the 20 channels of a group: a tile may reach into the next group, whose loop
+ * stands outside of the tile's. */
 Test(space, groups_of_uneven_panels_are_computed_one_after_the_other)
 {
     has_steps(groups_of_20, avx512, "= split(Y.c, _, 1, 2, 16)\nreorder(acc.g, acc.ib, \nvectorize(acc.oi)");
@@ -184,19 +217,26 @@ Test(space, work_that_costs_less_than_a_fork_stays_on_one_thread)
 {
     tec_context *cx = tec_context_new();
 
-    cr_assert_not(strstr(trace_of(cx, "def f(A: f32[1, 64], B: f32[64, 32]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }", avx512), "parallel"));
-    cr_assert_not(strstr(trace_of(cx, "def f(A: f32[4000]) { C[x] = max(A[x], 0.0) return C }", avx512), "parallel"));
-    cr_assert(strstr(trace_of(cx, "def f(A: f32[4000]) { C[x] = tanh(exp(A[x])) return C }", avx512), "parallel"));
-    cr_assert(strstr(trace_of(cx, "def f(A: f32[400000]) { C[x] = max(A[x], 0.0) return C }", avx512), "parallel"));
+    cr_assert_not(strstr(
+        trace_of(cx, "def f(A: f32[1, 64], B: f32[64, 32]) { C[y, x] = sum[k](A[y, k] * B[k, x]) return C }",
+                 avx512),
+        "parallel"));
+    cr_assert_not(
+        strstr(trace_of(cx, "def f(A: f32[4000]) { C[x] = max(A[x], 0.0) return C }", avx512), "parallel"));
+    cr_assert(
+        strstr(trace_of(cx, "def f(A: f32[4000]) { C[x] = tanh(exp(A[x])) return C }", avx512), "parallel"));
+    cr_assert(
+        strstr(trace_of(cx, "def f(A: f32[400000]) { C[x] = max(A[x], 0.0) return C }", avx512), "parallel"));
     tec_context_free(cx);
 }
 
 /* The axis of one element that was reduced is no column. */
 Test(space, a_reduction_that_keeps_its_axis_has_lanes_along_its_rows)
 {
-    has_steps("def f(A: f32[512, 1000]) {\n  M[y: 512, z: 1] = max[x: 1000](A[y, x])\n  return M\n}\n", avx512,
-              "= split(M.x, _, 16)\nvectorize(M.x.1)\nparallel(M.y");
-    has_steps("def f(A: f32[1000, 512]) {\n  M[z: 1, x: 512] = max[y: 1000](A[y, x])\n  return M\n}\n", avx512, "= split(M.x, _, 16)\nvectorize(M.x.1)");
+    has_steps("def f(A: f32[512, 1000]) {\n  M[y: 512, z: 1] = max[x: 1000](A[y, x])\n  return M\n}\n",
+              avx512, "= split(M.x, _, 16)\nvectorize(M.x.1)\nparallel(M.y");
+    has_steps("def f(A: f32[1000, 512]) {\n  M[z: 1, x: 512] = max[y: 1000](A[y, x])\n  return M\n}\n",
+              avx512, "= split(M.x, _, 16)\nvectorize(M.x.1)");
 }
 
 static const char *const softmax = "def softmax(X: f32[%d, %d]) {\n"
@@ -212,7 +252,9 @@ Test(space, the_stages_of_a_long_row_of_a_softmax_are_computed_row_by_row)
 
     has_steps(base_format(cx, softmax, 512, 1000, 512, 1000, 512, 1000, 512, 1000, 512, 1000), avx512,
               "parallel(Y.y)\ncompute_at(S, Y.y)\ncompute_at(E, Y.y)\ncompute_at(M, Y.y)");
-    cr_assert_not(strstr(trace_of(cx, base_format(cx, softmax, 512, 64, 512, 64, 512, 64, 512, 64, 512, 64), avx512), "compute_at"));
+    cr_assert_not(
+        strstr(trace_of(cx, base_format(cx, softmax, 512, 64, 512, 64, 512, 64, 512, 64, 512, 64), avx512),
+               "compute_at"));
     tec_context_free(cx);
 }
 
@@ -225,11 +267,12 @@ Test(space, a_transpose_goes_by_tiles_of_cache_lines)
 /* A weight that is used once need not be packed for that. */
 Test(space, an_operand_that_few_rows_use_is_packed_in_passing)
 {
-    static const char *const text = "def f(A: f32[%d, 256], B: f32[256, 512]) {\n"
-                                    "  P[nb: 16, k: 256, ni: 32] = B[k, nb * 32 + ni] @role(prologue) @keep(true)\n"
-                                    "  acc[m: %d, nb: 16, ni: 32] = sum[k: 256](A[m, k] * P[nb, k, ni]) @role(anchor)\n"
-                                    "  Y[m: %d, n: 512] = acc[m, floordiv(n, 32), n %% 32] @role(epilogue)\n"
-                                    "  return Y\n}\n";
+    static const char *const text =
+        "def f(A: f32[%d, 256], B: f32[256, 512]) {\n"
+        "  P[nb: 16, k: 256, ni: 32] = B[k, nb * 32 + ni] @role(prologue) @keep(true)\n"
+        "  acc[m: %d, nb: 16, ni: 32] = sum[k: 256](A[m, k] * P[nb, k, ni]) @role(anchor)\n"
+        "  Y[m: %d, n: 512] = acc[m, floordiv(n, 32), n %% 32] @role(epilogue)\n"
+        "  return Y\n}\n";
     tec_context *cx = tec_context_new();
 
     cr_assert(strstr(trace_of(cx, base_format(cx, text, 1, 1, 1), avx512), "compute_inline(P)"));
@@ -237,7 +280,8 @@ Test(space, an_operand_that_few_rows_use_is_packed_in_passing)
     tec_context_free(cx);
 }
 
-/* The rest of the rows is cut off from a loop of their own; in a fused loop each tile would have to ask whether it is the last. */
+/* The rest of the rows is cut off from a loop of their own; in a fused loop each tile would have to ask
+ * whether it is the last. */
 Test(space, rows_of_unknown_number_are_a_loop_inside_of_the_parallel_one)
 {
     has_steps("def mm(n, A: f32[n, 64], B: f32[24, 64, 32]) {\n"

@@ -36,37 +36,112 @@ static nd map_two(two_fn *f, const nd *a, const nd *b, base_dtype t)
 
 /* ---- two operands ---- */
 
-static double add(double a, double b) { return a + b; }
-static double sub(double a, double b) { return a - b; }
-static double mul(double a, double b) { return a * b; }
-static double divide(double a, double b) { return a / b; }
-static double whole_div(double a, double b) { return trunc(a / b); }
-static double floor_mod(double a, double b) { return a - floor(a / b) * b; }
-static double least(double a, double b) { return a < b ? a : b; }
-static double greatest(double a, double b) { return a > b ? a : b; }
-static double average(double a, double b) { return (a + b) / 2; }
-static double equal(double a, double b) { return a == b; }
-static double not_equal(double a, double b) { return a != b; }
-static double less(double a, double b) { return a < b; }
-static double less_equal(double a, double b) { return a <= b; }
-static double more(double a, double b) { return a > b; }
-static double more_equal(double a, double b) { return a >= b; }
-static double both(double a, double b) { return a != 0 && b != 0; }
-static double either(double a, double b) { return a != 0 || b != 0; }
-static double bits_and(double a, double b) { return (double)((int64_t)a & (int64_t)b); }
-static double bits_or(double a, double b) { return (double)((int64_t)a | (int64_t)b); }
-static double bits_xor(double a, double b) { return (double)((int64_t)a ^ (int64_t)b); }
-static double left(double a, double b) { return (double)((int64_t)a << (int64_t)b); }
-static double right(double a, double b) { return (double)((int64_t)a >> (int64_t)b); }
+static double add(double a, double b)
+{
+    return a + b;
+}
+static double sub(double a, double b)
+{
+    return a - b;
+}
+static double mul(double a, double b)
+{
+    return a * b;
+}
+static double divide(double a, double b)
+{
+    return a / b;
+}
+static double whole_div(double a, double b)
+{
+    return trunc(a / b);
+}
+static double floor_mod(double a, double b)
+{
+    return a - floor(a / b) * b;
+}
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+static double greatest(double a, double b)
+{
+    return a > b ? a : b;
+}
+static double average(double a, double b)
+{
+    return (a + b) / 2;
+}
+static double equal(double a, double b)
+{
+    return a == b;
+}
+static double not_equal(double a, double b)
+{
+    return a != b;
+}
+static double less(double a, double b)
+{
+    return a < b;
+}
+static double less_equal(double a, double b)
+{
+    return a <= b;
+}
+static double more(double a, double b)
+{
+    return a > b;
+}
+static double more_equal(double a, double b)
+{
+    return a >= b;
+}
+static double both(double a, double b)
+{
+    return a != 0 && b != 0;
+}
+static double either(double a, double b)
+{
+    return a != 0 || b != 0;
+}
+static double bits_and(double a, double b)
+{
+    return (double)((int64_t)a & (int64_t)b);
+}
+static double bits_or(double a, double b)
+{
+    return (double)((int64_t)a | (int64_t)b);
+}
+static double bits_xor(double a, double b)
+{
+    return (double)((int64_t)a ^ (int64_t)b);
+}
+static double left(double a, double b)
+{
+    return (double)((int64_t)a << (int64_t)b);
+}
+static double right(double a, double b)
+{
+    return (double)((int64_t)a >> (int64_t)b);
+}
 
 static const struct {
     const char *op;
     two_fn *f;
     bool to_bool;
 } arithmetic[] = {
-    {"add", add, false},          {"sub", sub, false},        {"mul", mul, false},          {"min", least, false},   {"max", greatest, false},
-    {"equal", equal, true},       {"not_equal", not_equal, true}, {"less", less, true},     {"less_equal", less_equal, true},
-    {"greater", more, true},      {"greater_equal", more_equal, true}, {"sum", add, false},
+    {"add", add, false},
+    {"sub", sub, false},
+    {"mul", mul, false},
+    {"min", least, false},
+    {"max", greatest, false},
+    {"equal", equal, true},
+    {"not_equal", not_equal, true},
+    {"less", less, true},
+    {"less_equal", less_equal, true},
+    {"greater", more, true},
+    {"greater_equal", more_equal, true},
+    {"sum", add, false},
 };
 
 static void check_arithmetic(int row, nd a, nd b)
@@ -78,7 +153,8 @@ static void check_arithmetic(int row, nd a, nd b)
 
 Test(elementwise, arithmetic_and_comparison_of_each_type)
 {
-    static const base_dtype types[] = {{kDLFloat, 32, 1}, {kDLFloat, 64, 1}, {kDLFloat, 16, 1}, {kDLInt, 8, 1}, {kDLInt, 32, 1}, {kDLInt, 64, 1}};
+    static const base_dtype types[] = {{kDLFloat, 32, 1}, {kDLFloat, 64, 1}, {kDLFloat, 16, 1},
+                                       {kDLInt, 8, 1},    {kDLInt, 32, 1},   {kDLInt, 64, 1}};
 
     for (int row = 0; row < BASE_COUNT(arithmetic); row++)
         for (int t = 0; t < BASE_COUNT(types); t++)
@@ -97,10 +173,12 @@ Test(elementwise, broadcasting)
 Test(elementwise, batches_known_when_they_run)
 {
     for (int64_t n = 0; n <= 3; n++) {
-        check_arithmetic(1, symbolic(random_nd(BASE_F32, SHAPE(n, 3, 5))), symbolic(random_nd(BASE_F32, SHAPE(n, 3, 5))));
+        check_arithmetic(1, symbolic(random_nd(BASE_F32, SHAPE(n, 3, 5))),
+                         symbolic(random_nd(BASE_F32, SHAPE(n, 3, 5))));
         check_arithmetic(1, symbolic(random_nd(BASE_F32, SHAPE(n, 3, 5))), random_nd(BASE_F32, SHAPE(3, 1)));
         check_arithmetic(1, symbolic(random_nd(BASE_F32, SHAPE(n))), symbolic(random_nd(BASE_F32, SHAPE(n))));
-        check_arithmetic(1, symbolic(random_nd(BASE_F32, SHAPE(n, 3, 4, 4))), symbolic(random_nd(BASE_F32, SHAPE(n, 3, 4, 4))));
+        check_arithmetic(1, symbolic(random_nd(BASE_F32, SHAPE(n, 3, 4, 4))),
+                         symbolic(random_nd(BASE_F32, SHAPE(n, 3, 4, 4))));
     }
 }
 
@@ -112,7 +190,8 @@ Test(elementwise, larger_than_what_pays_in_parallel)
 
 Test(elementwise, division)
 {
-    nd a = random_nd(BASE_F32, SHAPE(4, 5)), b = random_nd_between(BASE_F32, 1, 3, SHAPE(4, 5)), i = random_nd_between(BASE_I32, -9, 9, SHAPE(20));
+    nd a = random_nd(BASE_F32, SHAPE(4, 5)), b = random_nd_between(BASE_F32, 1, 3, SHAPE(4, 5)),
+       i = random_nd_between(BASE_I32, -9, 9, SHAPE(20));
     nd j = random_nd_between(BASE_I32, 1, 4, SHAPE(20));
 
     gives("div", NO_ATTRS, IN(a, b), map_two(divide, &a, &b, BASE_F32), 1e-6);
@@ -125,7 +204,8 @@ Test(elementwise, division)
 
 Test(elementwise, powers)
 {
-    nd a = random_nd_between(BASE_F32, 1, 4, SHAPE(20)), b = random_nd_between(BASE_F32, -2, 4, SHAPE(20)), i = random_nd(BASE_I32, SHAPE(20));
+    nd a = random_nd_between(BASE_F32, 1, 4, SHAPE(20)), b = random_nd_between(BASE_F32, -2, 4, SHAPE(20)),
+       i = random_nd(BASE_I32, SHAPE(20));
     nd j = random_nd_between(BASE_I32, 0, 5, SHAPE(20));
 
     gives("pow", NO_ATTRS, IN(a, b), map_two(pow, &a, &b, BASE_F32), 1e-5);
@@ -134,8 +214,10 @@ Test(elementwise, powers)
 
 Test(elementwise, logic_and_bits)
 {
-    nd a = random_nd(BASE_BOOL, SHAPE(3, 7)), b = random_nd(BASE_BOOL, SHAPE(3, 7)), i = random_nd_between(BASE_I32, -99, 99, SHAPE(20));
-    nd j = random_nd_between(BASE_I32, -99, 99, SHAPE(20)), u = random_nd_between(BASE_U32, 0, 99, SHAPE(20)), by = random_nd_between(BASE_U32, 0, 7, SHAPE(20));
+    nd a = random_nd(BASE_BOOL, SHAPE(3, 7)), b = random_nd(BASE_BOOL, SHAPE(3, 7)),
+       i = random_nd_between(BASE_I32, -99, 99, SHAPE(20));
+    nd j = random_nd_between(BASE_I32, -99, 99, SHAPE(20)), u = random_nd_between(BASE_U32, 0, 99, SHAPE(20)),
+       by = random_nd_between(BASE_U32, 0, 7, SHAPE(20));
 
     gives("and", NO_ATTRS, IN(a, b), map_two(both, &a, &b, BASE_BOOL), 0);
     gives("or", NO_ATTRS, IN(a, b), map_two(either, &a, &b, BASE_BOOL), 0);
@@ -150,7 +232,8 @@ Test(elementwise, logic_and_bits)
 
 Test(elementwise, least_and_greatest_of_many_and_of_one)
 {
-    nd a = random_nd(BASE_F32, SHAPE(9)), b = random_nd(BASE_F32, SHAPE(9)), c = random_nd(BASE_F32, SHAPE(1)), y = map_two(greatest, &a, &b, BASE_F32);
+    nd a = random_nd(BASE_F32, SHAPE(9)), b = random_nd(BASE_F32, SHAPE(9)),
+       c = random_nd(BASE_F32, SHAPE(1)), y = map_two(greatest, &a, &b, BASE_F32);
 
     y = map_two(greatest, &y, &c, BASE_F32);
     gives("max", NO_ATTRS, IN(a, b, c), y, 0);
@@ -160,39 +243,119 @@ Test(elementwise, least_and_greatest_of_many_and_of_one)
 
 /* ---- one operand ---- */
 
-static double negate(double x) { return -x; }
-static double sign(double x) { return (x > 0) - (x < 0); }
-static double inverse(double x) { return 1 / x; }
-static double invert(double x) { return x == 0; }
-static double invert_bits(double x) { return (double)~(int64_t)x; }
-static double same(double x) { return x; }
-static double relu(double x) { return x > 0 ? x : 0; }
-static double leaky(double x) { return x < 0 ? 0.01 * x : x; }
-static double elu(double x) { return x > 0 ? x : exp(x) - 1; }
-static double celu(double x) { return x > 0 ? x : 2 * (exp(x / 2) - 1); }
-static double selu(double x) { return 1.05070102214813232421875 * (x > 0 ? x : 1.67326319217681884765625 * (exp(x) - 1)); }
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double hard_sigmoid(double x) { return fmin(1, fmax(0, 0.2 * x + 0.5)); }
-static double hard_swish(double x) { return x * fmin(1, fmax(0, x / 6 + 0.5)); }
-static double softplus(double x) { return log1p(exp(-fabs(x))) + fmax(x, 0); }
-static double softsign(double x) { return x / (1 + fabs(x)); }
-static double thresholded(double x) { return x > 1 ? x : 0; }
-static double shrink(double x) { return x > 0.5 ? x : x < -0.5 ? x : 0; }
+static double negate(double x)
+{
+    return -x;
+}
+static double sign(double x)
+{
+    return (x > 0) - (x < 0);
+}
+static double inverse(double x)
+{
+    return 1 / x;
+}
+static double invert(double x)
+{
+    return x == 0;
+}
+static double invert_bits(double x)
+{
+    return (double)~(int64_t)x;
+}
+static double same(double x)
+{
+    return x;
+}
+static double relu(double x)
+{
+    return x > 0 ? x : 0;
+}
+static double leaky(double x)
+{
+    return x < 0 ? 0.01 * x : x;
+}
+static double elu(double x)
+{
+    return x > 0 ? x : exp(x) - 1;
+}
+static double celu(double x)
+{
+    return x > 0 ? x : 2 * (exp(x / 2) - 1);
+}
+static double selu(double x)
+{
+    return 1.05070102214813232421875 * (x > 0 ? x : 1.67326319217681884765625 * (exp(x) - 1));
+}
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+static double hard_sigmoid(double x)
+{
+    return fmin(1, fmax(0, 0.2 * x + 0.5));
+}
+static double hard_swish(double x)
+{
+    return x * fmin(1, fmax(0, x / 6 + 0.5));
+}
+static double softplus(double x)
+{
+    return log1p(exp(-fabs(x))) + fmax(x, 0);
+}
+static double softsign(double x)
+{
+    return x / (1 + fabs(x));
+}
+static double thresholded(double x)
+{
+    return x > 1 ? x : 0;
+}
+static double shrink(double x)
+{
+    return x > 0.5 ? x : x < -0.5 ? x : 0;
+}
 
 static const struct {
     const char *op;
     one_fn *f;
     double low, high;
 } functions[] = {
-    {"neg", negate, -4, 4},       {"abs", fabs, -4, 4},         {"sign", sign, -4, 4},          {"reciprocal", inverse, 1, 4},
-    {"floor", floor, -4, 4},      {"ceil", ceil, -4, 4},        {"round", nearbyint, -4, 4},    {"sqrt", sqrt, 0, 9},
-    {"exp", exp, -9, 9},          {"log", log, 0.1, 9},         {"sin", sin, -4, 4},            {"cos", cos, -4, 4},
-    {"tan", tan, -1, 1},          {"asin", asin, -1, 1},        {"acos", acos, -1, 1},          {"atan", atan, -9, 9},
-    {"sinh", sinh, -4, 4},        {"cosh", cosh, -4, 4},        {"asinh", asinh, -9, 9},        {"acosh", acosh, 1, 9},
-    {"atanh", atanh, -0.9, 0.9},  {"erf", erf, -3, 3},          {"identity", same, -4, 4},      {"relu", relu, -4, 4},
-    {"leaky_relu", leaky, -4, 4}, {"elu", elu, -9, 9},          {"selu", selu, -9, 9},          {"sigmoid", sigmoid, -90, 90},
-    {"tanh", tanh, -90, 90},      {"hard_sigmoid", hard_sigmoid, -4, 4}, {"hard_swish", hard_swish, -5, 5}, {"softplus", softplus, -90, 90},
-    {"softsign", softsign, -9, 9}, {"thresholded_relu", thresholded, -4, 4}, {"shrink", shrink, -2, 2},
+    {"neg", negate, -4, 4},
+    {"abs", fabs, -4, 4},
+    {"sign", sign, -4, 4},
+    {"reciprocal", inverse, 1, 4},
+    {"floor", floor, -4, 4},
+    {"ceil", ceil, -4, 4},
+    {"round", nearbyint, -4, 4},
+    {"sqrt", sqrt, 0, 9},
+    {"exp", exp, -9, 9},
+    {"log", log, 0.1, 9},
+    {"sin", sin, -4, 4},
+    {"cos", cos, -4, 4},
+    {"tan", tan, -1, 1},
+    {"asin", asin, -1, 1},
+    {"acos", acos, -1, 1},
+    {"atan", atan, -9, 9},
+    {"sinh", sinh, -4, 4},
+    {"cosh", cosh, -4, 4},
+    {"asinh", asinh, -9, 9},
+    {"acosh", acosh, 1, 9},
+    {"atanh", atanh, -0.9, 0.9},
+    {"erf", erf, -3, 3},
+    {"identity", same, -4, 4},
+    {"relu", relu, -4, 4},
+    {"leaky_relu", leaky, -4, 4},
+    {"elu", elu, -9, 9},
+    {"selu", selu, -9, 9},
+    {"sigmoid", sigmoid, -90, 90},
+    {"tanh", tanh, -90, 90},
+    {"hard_sigmoid", hard_sigmoid, -4, 4},
+    {"hard_swish", hard_swish, -5, 5},
+    {"softplus", softplus, -90, 90},
+    {"softsign", softsign, -9, 9},
+    {"thresholded_relu", thresholded, -4, 4},
+    {"shrink", shrink, -2, 2},
 };
 
 Test(elementwise, functions_of_one_value)
@@ -201,14 +364,16 @@ Test(elementwise, functions_of_one_value)
         nd x = new_nd(BASE_F32, SHAPE(3, 11));
 
         for (int64_t i = 0; i < x.size; i++)
-            x.v[i] = (double)(float)(functions[f].low + (functions[f].high - functions[f].low) * (double)i / (double)(x.size - 1));
+            x.v[i] = (double)(float)(functions[f].low + (functions[f].high - functions[f].low) * (double)i /
+                                                            (double)(x.size - 1));
         gives(functions[f].op, NO_ATTRS, IN(x), map_one(functions[f].f, &x, BASE_F32), 2e-6);
     }
 }
 
 Test(elementwise, functions_of_integers)
 {
-    nd i = random_nd(BASE_I32, SHAPE(17)), b = random_nd(BASE_BOOL, SHAPE(17)), u = random_nd_between(BASE_U8, 0, 3, SHAPE(17));
+    nd i = random_nd(BASE_I32, SHAPE(17)), b = random_nd(BASE_BOOL, SHAPE(17)),
+       u = random_nd_between(BASE_U8, 0, 3, SHAPE(17));
 
     gives("neg", NO_ATTRS, IN(i), map_one(negate, &i, BASE_I32), 0);
     gives("abs", NO_ATTRS, IN(i), map_one(fabs, &i, BASE_I32), 0);
@@ -222,7 +387,8 @@ Test(elementwise, functions_of_integers)
 
 Test(elementwise, parameters_of_activations)
 {
-    nd x = random_nd(BASE_F32, SHAPE(3, 9)), slope = random_nd(BASE_F32, SHAPE(9)), y = new_nd(BASE_F32, SHAPE(3, 9));
+    nd x = random_nd(BASE_F32, SHAPE(3, 9)), slope = random_nd(BASE_F32, SHAPE(9)),
+       y = new_nd(BASE_F32, SHAPE(3, 9));
 
     gives("celu", ATTRS(op_attr_float("alpha", 2)), IN(x), map_one(celu, &x, BASE_F32), 1e-6);
     for (int i = 0; i < 27; i++)
@@ -253,7 +419,8 @@ Test(elementwise, not_a_number_and_infinity)
 
 Test(elementwise, clip_with_either_bound_left_out)
 {
-    nd x = random_nd(BASE_F32, SHAPE(2, 9)), low = new_nd(BASE_F32, SCALAR_SHAPE), high = low, none = {.absent = true}, y = new_nd(BASE_F32, SHAPE(2, 9));
+    nd x = random_nd(BASE_F32, SHAPE(2, 9)), low = new_nd(BASE_F32, SCALAR_SHAPE), high = low,
+       none = {.absent = true}, y = new_nd(BASE_F32, SHAPE(2, 9));
 
     high.v = base_array(cx, double, 1);
     low.v[0] = -2;
@@ -269,7 +436,8 @@ Test(elementwise, clip_with_either_bound_left_out)
 
 Test(elementwise, selection_broadcasts)
 {
-    nd c = random_nd(BASE_BOOL, SHAPE(3, 1)), a = random_nd(BASE_F32, SHAPE(3, 5)), b = random_nd(BASE_F32, SHAPE(5)), y = new_nd(BASE_F32, SHAPE(3, 5));
+    nd c = random_nd(BASE_BOOL, SHAPE(3, 1)), a = random_nd(BASE_F32, SHAPE(3, 5)),
+       b = random_nd(BASE_F32, SHAPE(5)), y = new_nd(BASE_F32, SHAPE(3, 5));
 
     for (int i = 0; i < 15; i++)
         y.v[i] = c.v[i / 5] != 0 ? a.v[i] : b.v[i % 5];
@@ -278,7 +446,8 @@ Test(elementwise, selection_broadcasts)
 
 Test(elementwise, casts)
 {
-    nd x = new_nd(BASE_F32, SHAPE(6)), y = new_nd(BASE_I32, SHAPE(6)), b = new_nd(BASE_BOOL, SHAPE(6)), u = new_nd(BASE_U8, SHAPE(6));
+    nd x = new_nd(BASE_F32, SHAPE(6)), y = new_nd(BASE_I32, SHAPE(6)), b = new_nd(BASE_BOOL, SHAPE(6)),
+       u = new_nd(BASE_U8, SHAPE(6));
     static const double values[] = {-2.75, -0.5, 0, 0.5, 2.75, 300};
 
     for (int i = 0; i < 6; i++) {
@@ -305,18 +474,23 @@ Test(elementwise, batch_norm)
         y.v[i] = p[0].v[c] * (x.v[i] - p[2].v[c]) / sqrt(p[3].v[c] + 0.25) + p[1].v[c];
     }
     gives("batch_norm", ATTRS(op_attr_float("epsilon", 0.25)), IN(x, p[0], p[1], p[2], p[3]), y, 1e-6);
-    refuses("batch_norm 'batch_norm': operand 2 is f32[2, 3, 4], expected one float for each channel", "batch_norm", NO_ATTRS, IN(x, p[0], x, p[2], p[3]));
+    refuses("batch_norm 'batch_norm': operand 2 is f32[2, 3, 4], expected one float for each channel",
+            "batch_norm", NO_ATTRS, IN(x, p[0], x, p[2], p[3]));
 }
 
 /* ---- errors ---- */
 
 Test(elementwise, refuses_what_does_not_fit)
 {
-    nd f = new_nd(BASE_F32, SHAPE(2, 3)), i = new_nd(BASE_I32, SHAPE(2, 3)), g = new_nd(BASE_F32, SHAPE(2, 4)), n = symbolic(new_nd(BASE_F32, SHAPE(2, 3)));
+    nd f = new_nd(BASE_F32, SHAPE(2, 3)), i = new_nd(BASE_I32, SHAPE(2, 3)),
+       g = new_nd(BASE_F32, SHAPE(2, 4)), n = symbolic(new_nd(BASE_F32, SHAPE(2, 3)));
 
-    refuses("add 'add': operand 0 is f32[2, 3], operand 1 is i32[2, 3]: expected one type", "add", NO_ATTRS, IN(f, i));
-    refuses("add 'add': operand 1 is f32[2, 4]: dimension 1 does not broadcast with '3'", "add", NO_ATTRS, IN(f, g));
-    refuses("add 'add': operand 1 is f32[n, 3]: dimension 0 does not broadcast with '2'", "add", NO_ATTRS, IN(f, n));
+    refuses("add 'add': operand 0 is f32[2, 3], operand 1 is i32[2, 3]: expected one type", "add", NO_ATTRS,
+            IN(f, i));
+    refuses("add 'add': operand 1 is f32[2, 4]: dimension 1 does not broadcast with '3'", "add", NO_ATTRS,
+            IN(f, g));
+    refuses("add 'add': operand 1 is f32[n, 3]: dimension 0 does not broadcast with '2'", "add", NO_ATTRS,
+            IN(f, n));
     refuses("add 'add': takes 2 operands, found 1", "add", NO_ATTRS, IN(f));
     refuses("max 'max': takes 1 or more operands, found 0", "max", NO_ATTRS, NO_INPUTS);
     refuses("where 'where': the condition is f32[2, 3], expected bool", "where", NO_ATTRS, IN(f, f, f));
@@ -326,6 +500,8 @@ Test(elementwise, refuses_what_does_not_fit)
 
 Test(elementwise, infers_types)
 {
-    infers("bool[n, 3]", "less", NO_ATTRS, IN(symbolic(new_nd(BASE_F32, SHAPE(2, 3))), new_nd(BASE_F32, SHAPE(3))));
-    infers("f32[n, 4, 3]", "add", NO_ATTRS, IN(symbolic(new_nd(BASE_F32, SHAPE(2, 1, 3))), new_nd(BASE_F32, SHAPE(4, 1))));
+    infers("bool[n, 3]", "less", NO_ATTRS,
+           IN(symbolic(new_nd(BASE_F32, SHAPE(2, 3))), new_nd(BASE_F32, SHAPE(3))));
+    infers("f32[n, 4, 3]", "add", NO_ATTRS,
+           IN(symbolic(new_nd(BASE_F32, SHAPE(2, 1, 3))), new_nd(BASE_F32, SHAPE(4, 1))));
 }

@@ -16,7 +16,8 @@ static int64_t inside(double at, int64_t extent)
 
 Test(index, gather_elements_picks_each_by_itself)
 {
-    nd x = RANDOM(4, 5), at = random_nd_between(BASE_I64, -4, 5, SHAPE(3, 5)), y = new_nd(BASE_F32, SHAPE(3, 5));
+    nd x = RANDOM(4, 5), at = random_nd_between(BASE_I64, -4, 5, SHAPE(3, 5)),
+       y = new_nd(BASE_F32, SHAPE(3, 5));
 
     /* 4 and 5 lie behind the end, and are kept inside. */
     for (int64_t i = 0; i < y.size; i++)
@@ -26,7 +27,8 @@ Test(index, gather_elements_picks_each_by_itself)
 
 Test(index, gather_elements_may_cover_less_than_the_data)
 {
-    nd x = RANDOM(4, 5), at = random_nd_between(BASE_I32, -5, 4, SHAPE(2, 7)), y = new_nd(BASE_F32, SHAPE(2, 7));
+    nd x = RANDOM(4, 5), at = random_nd_between(BASE_I32, -5, 4, SHAPE(2, 7)),
+       y = new_nd(BASE_F32, SHAPE(2, 7));
 
     for (int64_t i = 0; i < y.size; i++)
         y.v[i] = x.v[i / 7 * 5 + inside(at.v[i], 5)];
@@ -35,7 +37,8 @@ Test(index, gather_elements_may_cover_less_than_the_data)
 
 Test(index, gather_nd_follows_tuples)
 {
-    nd x = RANDOM(3, 4, 5), at = random_nd_between(BASE_I64, -3, 2, SHAPE(6, 2)), y = new_nd(BASE_F32, SHAPE(6, 5));
+    nd x = RANDOM(3, 4, 5), at = random_nd_between(BASE_I64, -3, 2, SHAPE(6, 2)),
+       y = new_nd(BASE_F32, SHAPE(6, 5));
 
     for (int64_t i = 0; i < y.size; i++)
         y.v[i] = x.v[(inside(at.v[i / 5 * 2], 3) * 4 + inside(at.v[i / 5 * 2 + 1], 4)) * 5 + i % 5];
@@ -44,7 +47,8 @@ Test(index, gather_nd_follows_tuples)
 
 Test(index, gather_nd_goes_through_batches)
 {
-    nd x = RANDOM(3, 4, 5), at = random_nd_between(BASE_I64, 0, 3, SHAPE(3, 1)), y = new_nd(BASE_F32, SHAPE(3, 5));
+    nd x = RANDOM(3, 4, 5), at = random_nd_between(BASE_I64, 0, 3, SHAPE(3, 1)),
+       y = new_nd(BASE_F32, SHAPE(3, 5));
 
     for (int64_t i = 0; i < y.size; i++)
         y.v[i] = x.v[(i / 5 * 4 + inside(at.v[i / 5], 4)) * 5 + i % 5];
@@ -55,7 +59,11 @@ Test(index, gather_nd_goes_through_batches)
 
 static double combined(const char *how, double a, double b)
 {
-    return *how == 'n' ? b : *how == 'a' ? a + b : how[1] == 'u' ? a * b : how[1] == 'a' ? fmax(a, b) : fmin(a, b);
+    return *how == 'n'     ? b
+           : *how == 'a'   ? a + b
+           : how[1] == 'u' ? a * b
+           : how[1] == 'a' ? fmax(a, b)
+                           : fmin(a, b);
 }
 
 static const char *const ways[] = {"none", "add", "mul", "max", "min"};
@@ -63,7 +71,8 @@ static const char *const ways[] = {"none", "add", "mul", "max", "min"};
 Test(index, scatter_elements_places_each_by_itself)
 {
     for (int w = 0; w < 5; w++) {
-        nd x = RANDOM(4, 5), at = random_nd_between(BASE_I64, -4, 3, SHAPE(6, 3)), u = RANDOM(6, 3), y = new_nd(BASE_F32, SHAPE(4, 5));
+        nd x = RANDOM(4, 5), at = random_nd_between(BASE_I64, -4, 3, SHAPE(6, 3)), u = RANDOM(6, 3),
+           y = new_nd(BASE_F32, SHAPE(4, 5));
 
         for (int64_t i = 0; i < y.size; i++)
             y.v[i] = x.v[i];
@@ -72,14 +81,16 @@ Test(index, scatter_elements_places_each_by_itself)
 
             *to = combined(ways[w], *to, u.v[i]);
         }
-        gives("scatter_elements", ATTRS(op_attr_int("axis", 0), op_attr_string("reduction", ways[w])), IN(x, at, u), y, 0);
+        gives("scatter_elements", ATTRS(op_attr_int("axis", 0), op_attr_string("reduction", ways[w])),
+              IN(x, at, u), y, 0);
     }
 }
 
 Test(index, scatter_nd_places_parts)
 {
     for (int w = 0; w < 5; w++) {
-        nd x = RANDOM(3, 4, 2), at = random_nd_between(BASE_I64, -3, 2, SHAPE(5, 2)), u = RANDOM(5, 2), y = new_nd(BASE_F32, SHAPE(3, 4, 2));
+        nd x = RANDOM(3, 4, 2), at = random_nd_between(BASE_I64, -3, 2, SHAPE(5, 2)), u = RANDOM(5, 2),
+           y = new_nd(BASE_F32, SHAPE(3, 4, 2));
 
         for (int64_t i = 0; i < y.size; i++)
             y.v[i] = x.v[i];
@@ -96,7 +107,8 @@ Test(index, scatter_nd_places_parts)
 
 Test(index, range_counts)
 {
-    nd plain = new_nd(BASE_I64, SHAPE(7)), steps = new_nd(BASE_F32, SHAPE(7)), back = new_nd(BASE_I32, SHAPE(7));
+    nd plain = new_nd(BASE_I64, SHAPE(7)), steps = new_nd(BASE_F32, SHAPE(7)),
+       back = new_nd(BASE_I32, SHAPE(7));
 
     for (int i = 0; i < 7; i++) {
         plain.v[i] = i;
@@ -104,15 +116,22 @@ Test(index, range_counts)
         back.v[i] = 20 - 3 * i;
     }
     gives("range", ATTRS(EXPRS("shape", I(7))), NO_INPUTS, plain, 0);
-    gives("range", ATTRS(EXPRS("shape", I(7)), op_attr_dtype("dtype", BASE_F32), op_attr_float("start", 1.5), op_attr_float("step", 0.25)), NO_INPUTS, steps, 0);
-    gives("range", ATTRS(EXPRS("shape", I(7)), op_attr_dtype("dtype", BASE_I32), EXPRS("start", I(20), I(-3))), NO_INPUTS, back, 0);
+    gives("range",
+          ATTRS(EXPRS("shape", I(7)), op_attr_dtype("dtype", BASE_F32), op_attr_float("start", 1.5),
+                op_attr_float("step", 0.25)),
+          NO_INPUTS, steps, 0);
+    gives("range",
+          ATTRS(EXPRS("shape", I(7)), op_attr_dtype("dtype", BASE_I32), EXPRS("start", I(20), I(-3))),
+          NO_INPUTS, back, 0);
 }
 
 Test(index, trilu_keeps_one_side_of_a_diagonal)
 {
     for (int upper = 0; upper < 2; upper++)
         for (int k = -7; k <= 7; k++) {
-            nd x = random_nd_between(BASE_I64, 1, 9, SHAPE(2, 4, 5)), diagonal = random_nd_between(BASE_I64, k, k, SCALAR_SHAPE), y = new_nd(BASE_I64, SHAPE(2, 4, 5));
+            nd x = random_nd_between(BASE_I64, 1, 9, SHAPE(2, 4, 5)),
+               diagonal = random_nd_between(BASE_I64, k, k, SCALAR_SHAPE),
+               y = new_nd(BASE_I64, SHAPE(2, 4, 5));
 
             for (int64_t i = 0; i < y.size; i++) {
                 int64_t above = i % 5 - i / 5 % 4;
@@ -135,7 +154,10 @@ Test(index, cum_sum_adds_up_what_came_so_far)
 
                 y.v[i] += counts ? x.v[(i / 12 * 6 + j) * 2 + i % 2] : 0;
             }
-        gives("cum_sum", ATTRS(op_attr_int("axis", 1), op_attr_int("exclusive", form & 1), op_attr_int("reverse", form >> 1)), IN(x), y, 0);
+        gives("cum_sum",
+              ATTRS(op_attr_int("axis", 1), op_attr_int("exclusive", form & 1),
+                    op_attr_int("reverse", form >> 1)),
+              IN(x), y, 0);
     }
 }
 
@@ -155,7 +177,10 @@ Test(index, top_k_orders_equal_elements_as_they_came)
                 int best = -1;
 
                 for (int i = 0; i < 9; i++) {
-                    double v = isnan(x.v[row * 9 + i]) ? INFINITY : x.v[row * 9 + i], b = best < 0 ? 0 : isnan(x.v[row * 9 + best]) ? INFINITY : x.v[row * 9 + best];
+                    double v = isnan(x.v[row * 9 + i]) ? INFINITY : x.v[row * 9 + i],
+                           b = best < 0                     ? 0
+                               : isnan(x.v[row * 9 + best]) ? INFINITY
+                                                            : x.v[row * 9 + best];
 
                     if (!taken[i] && (best < 0 || (largest ? v > b : v < b)))
                         best = i;
@@ -164,7 +189,8 @@ Test(index, top_k_orders_equal_elements_as_they_came)
                 y.v[row * 4 + r] = best;
             }
         }
-        gives("top_k", ATTRS(op_attr_int("axis", 1), op_attr_int("k", 4), op_attr_int("largest", largest)), IN(x), y, 0);
+        gives("top_k", ATTRS(op_attr_int("axis", 1), op_attr_int("k", 4), op_attr_int("largest", largest)),
+              IN(x), y, 0);
     }
 }
 
@@ -182,7 +208,8 @@ Test(index, einsum_sums_over_what_the_result_lacks)
 
 Test(index, einsum_takes_diagonals_and_stretches_ones)
 {
-    nd a = RANDOM(3, 4, 4), b = RANDOM(1, 4), y = new_nd(BASE_F32, SHAPE(3, 4)), total = new_nd(BASE_F32, SCALAR_SHAPE);
+    nd a = RANDOM(3, 4, 4), b = RANDOM(1, 4), y = new_nd(BASE_F32, SHAPE(3, 4)),
+       total = new_nd(BASE_F32, SCALAR_SHAPE);
 
     for (int64_t i = 0; i < y.size; i++) {
         y.v[i] = a.v[(i / 4 * 4 + i % 4) * 4 + i % 4] * b.v[i % 4];
@@ -200,25 +227,39 @@ Test(index, refuses_what_does_not_fit)
 
     refuses("axis 2 is none of f32[3, 4]", "gather_elements", ATTRS(op_attr_int("axis", 2)), IN(x, at));
     refuses("the indices are f32[3, 4], expected integers", "gather_elements", NO_ATTRS, IN(x, x));
-    refuses("the indices are i64[4], the data f32[3, 4]: expected one rank", "gather_elements", NO_ATTRS, IN(x, row));
+    refuses("the indices are i64[4], the data f32[3, 4]: expected one rank", "gather_elements", NO_ATTRS,
+            IN(x, row));
     refuses("tuples of 4 behind 0 batch dimensions do not index f32[3, 4]", "gather_nd", NO_ATTRS, IN(x, at));
-    refuses("expected tuples of constant length", "gather_nd", NO_ATTRS, IN(x, random_nd(BASE_I64, SCALAR_SHAPE)));
-    refuses("batch dimension 0 of f32[3, 4] and i64[2, 1] differs", "gather_nd", ATTRS(op_attr_int("batch_dims", 1)), IN(x, random_nd(BASE_I64, SHAPE(2, 1))));
+    refuses("expected tuples of constant length", "gather_nd", NO_ATTRS,
+            IN(x, random_nd(BASE_I64, SCALAR_SHAPE)));
+    refuses("batch dimension 0 of f32[3, 4] and i64[2, 1] differs", "gather_nd",
+            ATTRS(op_attr_int("batch_dims", 1)), IN(x, random_nd(BASE_I64, SHAPE(2, 1))));
     refuses("attribute 'shape' must have one extent", "range", NO_ATTRS, NO_INPUTS);
-    refuses("'start' must be the first number and the step", "range", ATTRS(EXPRS("shape", I(3)), EXPRS("start", I(3))), NO_INPUTS);
+    refuses("'start' must be the first number and the step", "range",
+            ATTRS(EXPRS("shape", I(3)), EXPRS("start", I(3))), NO_INPUTS);
     refuses("the operand is i64[4]: expected matrices", "trilu", NO_ATTRS, IN(row));
     refuses("the diagonal is i64[4], expected i64[]", "trilu", NO_ATTRS, IN(x, row));
-    refuses("5 elements of dimension 1 of f32[3, 4]", "top_k", ATTRS(op_attr_int("axis", 1), op_attr_int("k", 5)), IN(x));
-    refuses("the updates are i64[3, 4], the data f32[3, 4]: expected one type", "scatter_elements", NO_ATTRS, IN(x, at, at));
-    refuses("reduction 'or' is none of none, add, mul, max, min", "scatter_elements", ATTRS(op_attr_string("reduction", "or")), IN(x, at, x));
+    refuses("5 elements of dimension 1 of f32[3, 4]", "top_k",
+            ATTRS(op_attr_int("axis", 1), op_attr_int("k", 5)), IN(x));
+    refuses("the updates are i64[3, 4], the data f32[3, 4]: expected one type", "scatter_elements", NO_ATTRS,
+            IN(x, at, at));
+    refuses("reduction 'or' is none of none, add, mul, max, min", "scatter_elements",
+            ATTRS(op_attr_string("reduction", "or")), IN(x, at, x));
     refuses("expected one rank", "scatter_elements", NO_ATTRS, IN(x, row, x));
-    refuses("the indices are i64[3, 4], the updates f32[2, 4]: expected one shape", "scatter_elements", NO_ATTRS, IN(x, at, RANDOM(2, 4)));
+    refuses("the indices are i64[3, 4], the updates f32[2, 4]: expected one shape", "scatter_elements",
+            NO_ATTRS, IN(x, at, RANDOM(2, 4)));
     refuses("they do not fit", "scatter_nd", NO_ATTRS, IN(x, at, x));
-    refuses("dimension 1 of the updates f32[2, 5] is not that of the data f32[3, 4]", "scatter_nd", NO_ATTRS, IN(x, random_nd(BASE_I64, SHAPE(2, 1)), RANDOM(2, 5)));
+    refuses("dimension 1 of the updates f32[2, 5] is not that of the data f32[3, 4]", "scatter_nd", NO_ATTRS,
+            IN(x, random_nd(BASE_I64, SHAPE(2, 1)), RANDOM(2, 5)));
     refuses("equation 'ij' has no '->'", "einsum", ATTRS(op_attr_string("equation", "ij")), IN(x));
-    refuses("equation 'ij,jk->ik' is not of 1 operands", "einsum", ATTRS(op_attr_string("equation", "ij,jk->ik")), IN(x));
-    refuses("'i' does not name the dimensions of operand 0", "einsum", ATTRS(op_attr_string("equation", "i->i")), IN(x));
-    refuses("dimension 'i' of operand 0, which is f32[3, 4], has another extent elsewhere", "einsum", ATTRS(op_attr_string("equation", "ii->i")), IN(x));
-    refuses("dimension 'k' of the result is no operand's", "einsum", ATTRS(op_attr_string("equation", "ij->k")), IN(x));
-    refuses("dimension 'i' of the result is named twice", "einsum", ATTRS(op_attr_string("equation", "ij->ii")), IN(x));
+    refuses("equation 'ij,jk->ik' is not of 1 operands", "einsum",
+            ATTRS(op_attr_string("equation", "ij,jk->ik")), IN(x));
+    refuses("'i' does not name the dimensions of operand 0", "einsum",
+            ATTRS(op_attr_string("equation", "i->i")), IN(x));
+    refuses("dimension 'i' of operand 0, which is f32[3, 4], has another extent elsewhere", "einsum",
+            ATTRS(op_attr_string("equation", "ii->i")), IN(x));
+    refuses("dimension 'k' of the result is no operand's", "einsum",
+            ATTRS(op_attr_string("equation", "ij->k")), IN(x));
+    refuses("dimension 'i' of the result is named twice", "einsum",
+            ATTRS(op_attr_string("equation", "ij->ii")), IN(x));
 }

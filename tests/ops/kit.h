@@ -1,11 +1,12 @@
-/* tests/ops/kit.h -- one operator on small arrays: the definition and its default schedules run by the interpreter, held against values that
- * the test computes in plain C.
+/* tests/ops/kit.h -- one operator on small arrays: the definition and its default schedules run by the
+ * interpreter, held against values that the test computes in plain C.
  *
  *     nd x = random_nd(BASE_F32, SHAPE(2, 3, 5)), y = new_nd(BASE_F32, SHAPE(2, 3, 5));
  *     for (int64_t i = 0; i < y.size; i++) y.v[i] = x.v[i] > 0 ? x.v[i] : 0;
  *     gives("relu", NO_ATTRS, IN(x), y, 0);
  *
- * Values are small integers where results must match exactly. Every check runs for three targets, whose vectors differ in length.
+ * Values are small integers where results must match exactly. Every check runs for three targets, whose
+ * vectors differ in length.
  */
 #ifndef TESTS_OPS_KIT_H
 #define TESTS_OPS_KIT_H
@@ -14,9 +15,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ops/op.h"
 #include "space/space.h"
 
@@ -46,15 +47,22 @@ typedef struct {
     bool absent;
 } nd;
 
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+#define SHAPE(...)                                                                                           \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])                             \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
 #define SCALAR_SHAPE 0, NULL
 #define IN(...) (nd[]){__VA_ARGS__}, (int)(sizeof((nd[]){__VA_ARGS__}) / sizeof(nd))
 #define NO_INPUTS NULL, 0
 #define ATTRS(...) (op_attr[]){__VA_ARGS__}, (int)(sizeof((op_attr[]){__VA_ARGS__}) / sizeof(op_attr))
 #define NO_ATTRS NULL, 0
-#define INTS(name, ...) op_attr_ints(cx, name, (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
-#define EXPRS(name, ...) \
-    op_attr_exprs(cx, name, (const ir_expr *const[]){__VA_ARGS__}, (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
+#define INTS(name, ...)                                                                                      \
+    op_attr_ints(cx, name, (const int64_t[]){__VA_ARGS__},                                                   \
+                 (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define EXPRS(name, ...)                                                                                     \
+    op_attr_exprs(cx, name, (const ir_expr *const[]){__VA_ARGS__},                                           \
+                  (int)(sizeof((const ir_expr *const[]){__VA_ARGS__}) / sizeof(const ir_expr *)))
 #define I(value) ir_int(cx, value)
 
 static inline nd new_nd(base_dtype t, int n, const int64_t *shape)
@@ -80,7 +88,8 @@ static inline nd random_nd_between(base_dtype t, int low, int high, int n, const
 
 static inline nd random_nd(base_dtype t, int n, const int64_t *shape)
 {
-    return random_nd_between(t, t.code == kDLUInt || t.code == kDLBool ? 0 : -4, t.code == kDLBool ? 1 : 4, n, shape);
+    return random_nd_between(t, t.code == kDLUInt || t.code == kDLBool ? 0 : -4, t.code == kDLBool ? 1 : 4, n,
+                             shape);
 }
 
 static inline nd symbolic(nd a)
@@ -171,7 +180,9 @@ static inline double load_element(base_dtype t, const void *data, int64_t i)
 
 static inline ir_array array_of(const nd *a)
 {
-    ir_array r = {.dtype = a->t, .n = a->n, .data = base_alloc(cx, (size_t)(a->size + 1) * (size_t)base_dtype_bytes(a->t))};
+    ir_array r = {.dtype = a->t,
+                  .n = a->n,
+                  .data = base_alloc(cx, (size_t)(a->size + 1) * (size_t)base_dtype_bytes(a->t))};
 
     for (int i = 0; i < a->n; i++)
         r.shape[i] = a->shape[i];
@@ -203,20 +214,30 @@ static inline op_call call_of(const char *op, const op_attr *attr, int n_attrs, 
     ir_facts_assume(f, ir_ge(cx, batch, ir_int(cx, 0)));
     for (int k = 0; k < n; k++)
         types[k] = type_of(&in[k]);
-    return (op_call){.cx = cx, .op = info, .name = op, .n_inputs = n, .input = types, .n_attrs = n_attrs, .attr = attr, .facts = f};
+    return (op_call){.cx = cx,
+                     .op = info,
+                     .name = op,
+                     .n_inputs = n,
+                     .input = types,
+                     .n_attrs = n_attrs,
+                     .attr = attr,
+                     .facts = f};
 }
 
 /* The relation refuses the call; the message, whatever stands before and behind it. */
-static inline void refuses(const char *message, const char *op, const op_attr *attr, int n_attrs, const nd *in, int n)
+static inline void refuses(const char *message, const char *op, const op_attr *attr, int n_attrs,
+                           const nd *in, int n)
 {
     op_call c = call_of(op, attr, n_attrs, in, n);
 
     cr_assert_not(op_infer(&c), "expected an error: %s", message);
-    cr_assert(strstr(tec_context_error(cx), message), "expected: %s\nfound:    %s", message, tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), message), "expected: %s\nfound:    %s", message,
+              tec_context_error(cx));
     tec_context_clear(cx);
 }
 
-static inline void infers(const char *type, const char *op, const op_attr *attr, int n_attrs, const nd *in, int n)
+static inline void infers(const char *type, const char *op, const op_attr *attr, int n_attrs, const nd *in,
+                          int n)
 {
     op_call c = call_of(op, attr, n_attrs, in, n);
 
@@ -237,17 +258,19 @@ static inline bool same_value(double found, double expected, double tolerance)
     return fabs(found - expected) <= tolerance * (1 + fabs(expected));
 }
 
-static inline void compare(const char *what, const ir_program *p, const nd *expected, const ir_array *found, double tolerance)
+static inline void compare(const char *what, const ir_program *p, const nd *expected, const ir_array *found,
+                           double tolerance)
 {
     for (int64_t i = 0; i < expected->size; i++) {
         double f = load_element(expected->t, found->data, i);
 
-        cr_assert(same_value(f, expected->v[i], tolerance), "%s: element %lld is %.9g, expected %.9g\n%s", what, (long long)i, f, expected->v[i],
-                  ir_program_text(cx, p));
+        cr_assert(same_value(f, expected->v[i], tolerance), "%s: element %lld is %.9g, expected %.9g\n%s",
+                  what, (long long)i, f, expected->v[i], ir_program_text(cx, p));
     }
 }
 
-static inline void run_tree(const char *what, const ir_program *p, const nd *in, int n, const nd *expected, double tolerance)
+static inline void run_tree(const char *what, const ir_program *p, const nd *in, int n, const nd *expected,
+                            double tolerance)
 {
     ir_array *arrays = base_array(cx, ir_array, n + 1);
     ir_arg *args = base_array(cx, ir_arg, n + 1);
@@ -263,7 +286,8 @@ static inline void run_tree(const char *what, const ir_program *p, const nd *in,
     memset(arrays[n_args].data, 0xa5, (size_t)expected->size * (size_t)base_dtype_bytes(expected->t));
     args[n_args].array = &arrays[n_args];
     cr_assert_eq(n_args + 1, p->n_params);
-    cr_assert(ir_interpret(cx, p, &(ir_run){.args = args}), "%s: %s\n%s", what, tec_context_error(cx), ir_program_text(cx, p));
+    cr_assert(ir_interpret(cx, p, &(ir_run){.args = args}), "%s: %s\n%s", what, tec_context_error(cx),
+              ir_program_text(cx, p));
     compare(what, p, expected, &arrays[n_args], tolerance);
 }
 
@@ -279,7 +303,8 @@ static inline const ir_program *tree_of(op_call *c, const op_impl *impl)
         te_use_symbols(d, c->output[0].dim[i]);
     for (int k = 0; k < c->n_inputs; k++)
         if (op_has_input(c, k))
-            in[k] = te_input(d, base_format(cx, "in%d", k), c->input[k].dtype, c->input[k].dim, c->input[k].n);
+            in[k] =
+                te_input(d, base_format(cx, "in%d", k), c->input[k].dtype, c->input[k].dim, c->input[k].n);
     d->role = c->op->kind == OP_COMPLEX ? IR_ROLE_ANCHOR : IR_ROLE_NONE;
     cr_assert(op_emit(c, impl, d, in, false, &out), "%s", tec_context_error(cx));
     te_output(d, out);
@@ -291,7 +316,8 @@ static inline const ir_program *tree_of(op_call *c, const op_impl *impl)
 static inline void check_type(const op_call *c, const nd *expected)
 {
     cr_assert_eq(c->output[0].n, expected->n, "the result is %s", op_type_text(cx, &c->output[0]));
-    cr_assert(base_dtype_same(c->output[0].dtype, expected->t), "the result is %s", op_type_text(cx, &c->output[0]));
+    cr_assert(base_dtype_same(c->output[0].dtype, expected->t), "the result is %s",
+              op_type_text(cx, &c->output[0]));
     for (int i = 0; i < expected->n; i++) {
         int64_t n;
 
@@ -300,7 +326,8 @@ static inline void check_type(const op_call *c, const nd *expected)
     }
 }
 
-static inline void gives(const char *op, const op_attr *attr, int n_attrs, const nd *in, int n, nd expected, double tolerance)
+static inline void gives(const char *op, const op_attr *attr, int n_attrs, const nd *in, int n, nd expected,
+                         double tolerance)
 {
     static const char *const targets[] = {"native", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"};
 
@@ -317,12 +344,16 @@ static inline void gives(const char *op, const op_attr *attr, int n_attrs, const
             if (impl->applies && !impl->applies(&c))
                 continue;
             const ir_program *p = tree_of(&c, impl);
-            cr_assert(ir_verify(cx, p, IR_VERIFY_TREE), "%s\n%s", tec_context_error(cx), ir_program_text(cx, p));
-            run_tree(base_format(cx, "%s, as defined for %s", impl->name, targets[t]), p, in, n, &expected, tolerance);
+            cr_assert(ir_verify(cx, p, IR_VERIFY_TREE), "%s\n%s", tec_context_error(cx),
+                      ir_program_text(cx, p));
+            run_tree(base_format(cx, "%s, as defined for %s", impl->name, targets[t]), p, in, n, &expected,
+                     tolerance);
             const sched *s = space_default(cx, p, c.target);
             cr_assert(s, "%s for %s: %s", impl->name, targets[t], tec_context_error(cx));
-            cr_assert_not(sched_failed(s), "%s for %s: %s\n%s", impl->name, targets[t], sched_error(s), ir_program_text(cx, sched_tree(s)));
-            run_tree(base_format(cx, "%s, scheduled for %s", impl->name, targets[t]), sched_tree(s), in, n, &expected, tolerance);
+            cr_assert_not(sched_failed(s), "%s for %s: %s\n%s", impl->name, targets[t], sched_error(s),
+                          ir_program_text(cx, sched_tree(s)));
+            run_tree(base_format(cx, "%s, scheduled for %s", impl->name, targets[t]), sched_tree(s), in, n,
+                     &expected, tolerance);
         }
     }
 }

@@ -32,14 +32,16 @@ static nd reference(const nd *a, const nd *b, bool trans_a, bool trans_b)
     for (int64_t k = 0; k < y.size; k++) {
         unravel(&y, k, index);
         for (int64_t d = 0; d < depth; d++)
-            y.v[k] += element(a, index, n, index[n - 2], d, trans_a) * element(b, index, n, d, index[n - 1], trans_b);
+            y.v[k] += element(a, index, n, index[n - 2], d, trans_a) *
+                      element(b, index, n, d, index[n - 1], trans_b);
     }
     return y;
 }
 
 static void check(nd a, nd b, bool trans_a, bool trans_b)
 {
-    gives("matmul", ATTRS(op_attr_int("trans_a", trans_a), op_attr_int("trans_b", trans_b)), IN(a, b), reference(&a, &b, trans_a, trans_b), 0);
+    gives("matmul", ATTRS(op_attr_int("trans_a", trans_a), op_attr_int("trans_b", trans_b)), IN(a, b),
+          reference(&a, &b, trans_a, trans_b), 0);
 }
 
 #define RANDOM(...) random_nd(BASE_F32, SHAPE(__VA_ARGS__))
@@ -105,14 +107,18 @@ Test(matmul, over_nothing_is_zero)
 Test(matmul, infers_types)
 {
     infers("f32[n, 4, 6]", "matmul", NO_ATTRS, IN(symbolic(RANDOM(2, 4, 5)), RANDOM(5, 6)));
-    infers("f32[7, 9]", "matmul", ATTRS(op_attr_int("trans_a", 1), op_attr_int("trans_b", 1)), IN(RANDOM(5, 7), RANDOM(9, 5)));
+    infers("f32[7, 9]", "matmul", ATTRS(op_attr_int("trans_a", 1), op_attr_int("trans_b", 1)),
+           IN(RANDOM(5, 7), RANDOM(9, 5)));
 }
 
 Test(matmul, refuses_what_does_not_fit)
 {
-    refuses("matmul 'matmul': f32[4, 5] times f32[4, 6]: the inner dimensions differ", "matmul", NO_ATTRS, IN(RANDOM(4, 5), RANDOM(4, 6)));
-    refuses("matmul 'matmul': the operands are f32[5] and f32[5, 6]: expected matrices", "matmul", NO_ATTRS, IN(RANDOM(5), RANDOM(5, 6)));
-    refuses("matmul 'matmul': the operands are f32[4, 5] and f64[5, 6]: expected one numeric type", "matmul", NO_ATTRS,
-            IN(RANDOM(4, 5), random_nd(BASE_F64, SHAPE(5, 6))));
-    refuses("dimension 0 does not broadcast with '2'", "matmul", NO_ATTRS, IN(RANDOM(2, 4, 5), RANDOM(3, 5, 6)));
+    refuses("matmul 'matmul': f32[4, 5] times f32[4, 6]: the inner dimensions differ", "matmul", NO_ATTRS,
+            IN(RANDOM(4, 5), RANDOM(4, 6)));
+    refuses("matmul 'matmul': the operands are f32[5] and f32[5, 6]: expected matrices", "matmul", NO_ATTRS,
+            IN(RANDOM(5), RANDOM(5, 6)));
+    refuses("matmul 'matmul': the operands are f32[4, 5] and f64[5, 6]: expected one numeric type", "matmul",
+            NO_ATTRS, IN(RANDOM(4, 5), random_nd(BASE_F64, SHAPE(5, 6))));
+    refuses("dimension 0 does not broadcast with '2'", "matmul", NO_ATTRS,
+            IN(RANDOM(2, 4, 5), RANDOM(3, 5, 6)));
 }

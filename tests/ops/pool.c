@@ -4,7 +4,8 @@
 TestSuite(pool, .init = open_context, .fini = close_context);
 
 typedef struct {
-    int64_t n, c, extent[2], kernel[2], stride[2], dilation[2], pads[4]; /* pads: both begins, then both ends */
+    /* pads: both begins, then both ends */
+    int64_t n, c, extent[2], kernel[2], stride[2], dilation[2], pads[4];
     int ceil_mode, with_pads;
 } geometry;
 
@@ -30,7 +31,8 @@ static nd reference(const geometry *g, const nd *x, bool average)
         unravel(&y, i, at);
         for (int64_t a = 0; a < g->kernel[0]; a++)
             for (int64_t b = 0; b < g->kernel[1]; b++) {
-                int64_t p = at[2] * g->stride[0] + a * g->dilation[0] - g->pads[0], q = at[3] * g->stride[1] + b * g->dilation[1] - g->pads[1];
+                int64_t p = at[2] * g->stride[0] + a * g->dilation[0] - g->pads[0],
+                        q = at[3] * g->stride[1] + b * g->dilation[1] - g->pads[1];
                 bool inside = p >= 0 && p < g->extent[0] && q >= 0 && q < g->extent[1];
                 bool padded = p < g->extent[0] + g->pads[2] && q < g->extent[1] + g->pads[3];
 
@@ -49,8 +51,12 @@ static nd reference(const geometry *g, const nd *x, bool average)
 static void check_with(geometry g, bool symbolic_batch)
 {
     nd x = random_nd(BASE_F32, SHAPE(g.n, g.c, g.extent[0], g.extent[1]));
-    op_attr attr[] = {op_attr_ints(cx, "kernel", g.kernel, 2), op_attr_ints(cx, "strides", g.stride, 2), op_attr_ints(cx, "dilations", g.dilation, 2),
-                      op_attr_ints(cx, "pads", g.pads, 4), op_attr_int("ceil_mode", g.ceil_mode), op_attr_int("count_include_pad", g.with_pads),
+    op_attr attr[] = {op_attr_ints(cx, "kernel", g.kernel, 2),
+                      op_attr_ints(cx, "strides", g.stride, 2),
+                      op_attr_ints(cx, "dilations", g.dilation, 2),
+                      op_attr_ints(cx, "pads", g.pads, 4),
+                      op_attr_int("ceil_mode", g.ceil_mode),
+                      op_attr_int("count_include_pad", g.with_pads),
                       op_attr_int("packed", 1)};
     nd most = reference(&g, &x, false), mean = reference(&g, &x, true);
 
@@ -147,8 +153,11 @@ Test(pool, refuses_what_does_not_fit)
 {
     nd x = new_nd(BASE_F32, SHAPE(1, 3, 8, 8));
 
-    refuses("max_pool 'max_pool': 'kernel' has 1 values, the operand is f32[1, 3, 8, 8]", "max_pool", ATTRS(INTS("kernel", 2)), IN(x));
-    refuses("a window of 9 does not fit into spatial dimension 1 of extent 8", "average_pool", ATTRS(INTS("kernel", 2, 9)), IN(x));
+    refuses("max_pool 'max_pool': 'kernel' has 1 values, the operand is f32[1, 3, 8, 8]", "max_pool",
+            ATTRS(INTS("kernel", 2)), IN(x));
+    refuses("a window of 9 does not fit into spatial dimension 1 of extent 8", "average_pool",
+            ATTRS(INTS("kernel", 2, 9)), IN(x));
     refuses("the kernel has extent 0 in spatial dimension 0", "max_pool", ATTRS(INTS("kernel", 0, 2)), IN(x));
-    refuses("expected [n, channels, spatial dimensions...]", "max_pool", ATTRS(INTS("kernel", 2)), IN(new_nd(BASE_F32, SHAPE(3, 3))));
+    refuses("expected [n, channels, spatial dimensions...]", "max_pool", ATTRS(INTS("kernel", 2)),
+            IN(new_nd(BASE_F32, SHAPE(3, 3))));
 }

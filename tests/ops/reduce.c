@@ -6,17 +6,50 @@ TestSuite(reduce, .init = open_context, .fini = close_context);
 typedef double step_fn(double so_far, double x);
 typedef double end_fn(double total, double count);
 
-static double plus(double a, double x) { return a + x; }
-static double times(double a, double x) { return a * x; }
-static double greater(double a, double x) { return x > a ? x : a; }
-static double lesser(double a, double x) { return x < a ? x : a; }
-static double magnitude(double a, double x) { return a + fabs(x); }
-static double squares(double a, double x) { return a + x * x; }
-static double exponentials(double a, double x) { return a + exp(x); }
-static double keep(double a, double n) { return n < 0 ? n : a; }
-static double mean(double a, double n) { return a / n; }
-static double root(double a, double n) { return n < 0 ? n : sqrt(a); }
-static double logarithm(double a, double n) { return n < 0 ? n : log(a); }
+static double plus(double a, double x)
+{
+    return a + x;
+}
+static double times(double a, double x)
+{
+    return a * x;
+}
+static double greater(double a, double x)
+{
+    return x > a ? x : a;
+}
+static double lesser(double a, double x)
+{
+    return x < a ? x : a;
+}
+static double magnitude(double a, double x)
+{
+    return a + fabs(x);
+}
+static double squares(double a, double x)
+{
+    return a + x * x;
+}
+static double exponentials(double a, double x)
+{
+    return a + exp(x);
+}
+static double keep(double a, double n)
+{
+    return n < 0 ? n : a;
+}
+static double mean(double a, double n)
+{
+    return a / n;
+}
+static double root(double a, double n)
+{
+    return n < 0 ? n : sqrt(a);
+}
+static double logarithm(double a, double n)
+{
+    return n < 0 ? n : log(a);
+}
 
 static const struct {
     const char *op;
@@ -25,9 +58,15 @@ static const struct {
     end_fn *end;
     bool exact;
 } rows[] = {
-    {"reduce_sum", 0, plus, keep, true},        {"reduce_mean", 0, plus, mean, false},      {"reduce_max", -INFINITY, greater, keep, true},
-    {"reduce_min", INFINITY, lesser, keep, true}, {"reduce_prod", 1, times, keep, true},    {"reduce_l1", 0, magnitude, keep, true},
-    {"reduce_l2", 0, squares, root, false},     {"reduce_sum_square", 0, squares, keep, true}, {"reduce_log_sum", 0, plus, logarithm, false},
+    {"reduce_sum", 0, plus, keep, true},
+    {"reduce_mean", 0, plus, mean, false},
+    {"reduce_max", -INFINITY, greater, keep, true},
+    {"reduce_min", INFINITY, lesser, keep, true},
+    {"reduce_prod", 1, times, keep, true},
+    {"reduce_l1", 0, magnitude, keep, true},
+    {"reduce_l2", 0, squares, root, false},
+    {"reduce_sum_square", 0, squares, keep, true},
+    {"reduce_log_sum", 0, plus, logarithm, false},
     {"reduce_log_sum_exp", 0, exponentials, logarithm, false},
 };
 
@@ -177,7 +216,8 @@ Test(reduce, keeps_nan)
 
 Test(reduce, refuses_axes_that_are_none)
 {
-    refuses("reduce_sum 'reduce_sum': axis 3 is none of f32[2, 3]", "reduce_sum", ATTRS(INTS("axes", 3)), IN(positive(SHAPE(2, 3))));
+    refuses("reduce_sum 'reduce_sum': axis 3 is none of f32[2, 3]", "reduce_sum", ATTRS(INTS("axes", 3)),
+            IN(positive(SHAPE(2, 3))));
     refuses("axis -1 is none of f32[2, 3]", "reduce_max", ATTRS(INTS("axes", -1)), IN(positive(SHAPE(2, 3))));
     refuses("takes 1 operands, found 2", "reduce_max", NO_ATTRS, IN(positive(SHAPE(2)), positive(SHAPE(2))));
 }
@@ -186,7 +226,8 @@ Test(reduce, infers_types)
 {
     infers("f32[n, 1]", "reduce_sum", ATTRS(INTS("axes", 1)), IN(symbolic(positive(SHAPE(2, 3)))));
     infers("f32[]", "reduce_sum", ATTRS(op_attr_int("keepdims", 0)), IN(positive(SHAPE(2, 3))));
-    infers("i64[2]", "arg_max", ATTRS(INTS("axes", 1), op_attr_int("keepdims", 0)), IN(positive(SHAPE(2, 3))));
+    infers("i64[2]", "arg_max", ATTRS(INTS("axes", 1), op_attr_int("keepdims", 0)),
+           IN(positive(SHAPE(2, 3))));
 }
 
 /* ---- searches ---- */
@@ -212,8 +253,10 @@ Test(reduce, searches_the_first_or_the_last_of_equals)
     nd x = random_nd_between(BASE_F32, 0, 3, SHAPE(5, 19));
 
     for (int last = 0; last <= 1; last++) {
-        gives("arg_max", ATTRS(INTS("axes", 1), op_attr_int("select_last", last)), IN(x), position(&x, true, last), 0);
-        gives("arg_min", ATTRS(INTS("axes", 1), op_attr_int("select_last", last)), IN(x), position(&x, false, last), 0);
+        gives("arg_max", ATTRS(INTS("axes", 1), op_attr_int("select_last", last)), IN(x),
+              position(&x, true, last), 0);
+        gives("arg_min", ATTRS(INTS("axes", 1), op_attr_int("select_last", last)), IN(x),
+              position(&x, false, last), 0);
     }
 }
 
@@ -269,13 +312,16 @@ Test(reduce, softmax_of_large_values)
 
 Test(reduce, softmax_over_all_axes_from_one_on)
 {
-    check_softmax(random_nd(BASE_F32, SHAPE(2, 3, 4)), ATTRS(op_attr_int("axis", 1), op_attr_int("flatten", 1)), 12);
-    check_softmax(random_nd(BASE_F32, SHAPE(2, 3)), ATTRS(op_attr_int("axis", 0), op_attr_int("flatten", 1)), 6);
+    check_softmax(random_nd(BASE_F32, SHAPE(2, 3, 4)),
+                  ATTRS(op_attr_int("axis", 1), op_attr_int("flatten", 1)), 12);
+    check_softmax(random_nd(BASE_F32, SHAPE(2, 3)), ATTRS(op_attr_int("axis", 0), op_attr_int("flatten", 1)),
+                  6);
 }
 
 Test(reduce, softmax_of_columns)
 {
-    nd x = random_nd(BASE_F32, SHAPE(5, 19)), t = new_nd(BASE_F32, SHAPE(19, 5)), y = new_nd(BASE_F32, SHAPE(5, 19));
+    nd x = random_nd(BASE_F32, SHAPE(5, 19)), t = new_nd(BASE_F32, SHAPE(19, 5)),
+       y = new_nd(BASE_F32, SHAPE(5, 19));
 
     for (int64_t i = 0; i < 95; i++)
         t.v[i % 19 * 5 + i / 19] = x.v[i];
@@ -293,6 +339,8 @@ Test(reduce, softmax_with_a_batch_known_when_it_runs)
 
 Test(reduce, softmax_refuses_what_does_not_fit)
 {
-    refuses("softmax 'softmax': axis 2 is none of f32[2, 3]", "softmax", ATTRS(op_attr_int("axis", 2)), IN(positive(SHAPE(2, 3))));
-    refuses("softmax 'softmax': the operand is i32[2, 3], expected floats", "softmax", NO_ATTRS, IN(new_nd(BASE_I32, SHAPE(2, 3))));
+    refuses("softmax 'softmax': axis 2 is none of f32[2, 3]", "softmax", ATTRS(op_attr_int("axis", 2)),
+            IN(positive(SHAPE(2, 3))));
+    refuses("softmax 'softmax': the operand is i32[2, 3], expected floats", "softmax", NO_ATTRS,
+            IN(new_nd(BASE_I32, SHAPE(2, 3))));
 }

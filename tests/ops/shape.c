@@ -32,13 +32,15 @@ Test(shape, reshape_with_a_batch_known_when_it_runs)
         nd x = symbolic(RANDOM(n, 3, 4));
 
         gives("reshape", ATTRS(EXPRS("shape", batch, I(12))), IN(x), as(x, SHAPE(n, 12)), 0);
-        gives("reshape", ATTRS(EXPRS("shape", ir_mul(cx, batch, I(3)), I(4))), IN(x), as(x, SHAPE(n * 3, 4)), 0);
+        gives("reshape", ATTRS(EXPRS("shape", ir_mul(cx, batch, I(3)), I(4))), IN(x), as(x, SHAPE(n * 3, 4)),
+              0);
     }
 }
 
 Test(shape, reshape_counts_elements)
 {
-    refuses("reshape 'reshape': f32[2, 3] has 6 elements, shape f32[4] has 4", "reshape", ATTRS(EXPRS("shape", I(4))), IN(RANDOM(2, 3)));
+    refuses("reshape 'reshape': f32[2, 3] has 6 elements, shape f32[4] has 4", "reshape",
+            ATTRS(EXPRS("shape", I(4))), IN(RANDOM(2, 3)));
     refuses("reshape 'reshape': attribute 'shape' is missing", "reshape", NO_ATTRS, IN(RANDOM(2, 3)));
 }
 
@@ -71,9 +73,12 @@ Test(shape, transpose_each_way)
 
 Test(shape, transpose_wants_a_permutation)
 {
-    refuses("'perm' is no permutation of the dimensions of f32[2, 3]", "transpose", ATTRS(INTS("perm", 0, 0)), IN(RANDOM(2, 3)));
-    refuses("'perm' is no permutation of the dimensions of f32[2, 3]", "transpose", ATTRS(INTS("perm", 0, 2)), IN(RANDOM(2, 3)));
-    refuses("'perm' has 1 values, the operand is f32[2, 3]", "transpose", ATTRS(INTS("perm", 0)), IN(RANDOM(2, 3)));
+    refuses("'perm' is no permutation of the dimensions of f32[2, 3]", "transpose", ATTRS(INTS("perm", 0, 0)),
+            IN(RANDOM(2, 3)));
+    refuses("'perm' is no permutation of the dimensions of f32[2, 3]", "transpose", ATTRS(INTS("perm", 0, 2)),
+            IN(RANDOM(2, 3)));
+    refuses("'perm' has 1 values, the operand is f32[2, 3]", "transpose", ATTRS(INTS("perm", 0)),
+            IN(RANDOM(2, 3)));
 }
 
 /* ---- slice ---- */
@@ -85,12 +90,14 @@ Test(shape, slice_forwards_and_backwards)
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 7; j++)
             y.v[i * 7 + j] = x.v[(5 - 2 * i) * 19 + 1 + 2 * j];
-    gives("slice", ATTRS(EXPRS("begin", I(5), I(1)), EXPRS("extent", I(3), I(7)), INTS("step", -2, 2)), IN(x), y, 0);
+    gives("slice", ATTRS(EXPRS("begin", I(5), I(1)), EXPRS("extent", I(3), I(7)), INTS("step", -2, 2)), IN(x),
+          y, 0);
 }
 
 Test(shape, slice_of_nothing)
 {
-    gives("slice", ATTRS(EXPRS("begin", I(2)), EXPRS("extent", I(0)), INTS("step", 1)), IN(RANDOM(5)), new_nd(BASE_F32, SHAPE(0)), 0);
+    gives("slice", ATTRS(EXPRS("begin", I(2)), EXPRS("extent", I(0)), INTS("step", 1)), IN(RANDOM(5)),
+          new_nd(BASE_F32, SHAPE(0)), 0);
 }
 
 Test(shape, slice_with_bounds_known_when_it_runs)
@@ -99,14 +106,19 @@ Test(shape, slice_with_bounds_known_when_it_runs)
         nd x = symbolic(RANDOM(n, 5)), y = new_nd(BASE_F32, SHAPE(n - 1, 5));
 
         memcpy(y.v, x.v + 5, (size_t)y.size * sizeof *y.v);
-        gives("slice", ATTRS(EXPRS("begin", I(1), I(0)), EXPRS("extent", ir_sub(cx, batch, I(1)), I(5)), INTS("step", 1, 1)), IN(x), y, 0);
+        gives("slice",
+              ATTRS(EXPRS("begin", I(1), I(0)), EXPRS("extent", ir_sub(cx, batch, I(1)), I(5)),
+                    INTS("step", 1, 1)),
+              IN(x), y, 0);
     }
 }
 
 Test(shape, slice_wants_bounds_for_each_dimension)
 {
-    refuses("'step' has 1 values, the operand is f32[2, 3]", "slice", ATTRS(INTS("step", 1)), IN(RANDOM(2, 3)));
-    refuses("'begin' must have one value for each dimension of the operand, which is f32[2, 3]", "slice", ATTRS(INTS("step", 1, 1)), IN(RANDOM(2, 3)));
+    refuses("'step' has 1 values, the operand is f32[2, 3]", "slice", ATTRS(INTS("step", 1)),
+            IN(RANDOM(2, 3)));
+    refuses("'begin' must have one value for each dimension of the operand, which is f32[2, 3]", "slice",
+            ATTRS(INTS("step", 1, 1)), IN(RANDOM(2, 3)));
 }
 
 /* ---- pad ---- */
@@ -122,14 +134,16 @@ static int64_t padded_source(int64_t i, int64_t n, const char *mode)
     return i >= 0 && i < n ? i : -1;
 }
 
-static nd pad_reference(const nd *x, const int64_t *before, const int64_t *after, const char *mode, double value)
+static nd pad_reference(const nd *x, const int64_t *before, const int64_t *after, const char *mode,
+                        double value)
 {
     nd y = new_nd(x->t, SHAPE(x->shape[0] + before[0] + after[0], x->shape[1] + before[1] + after[1]));
     int64_t at[2];
 
     for (int64_t i = 0; i < y.size; i++) {
         unravel(&y, i, at);
-        int64_t p = padded_source(at[0] - before[0], x->shape[0], mode), q = padded_source(at[1] - before[1], x->shape[1], mode);
+        int64_t p = padded_source(at[0] - before[0], x->shape[0], mode),
+                q = padded_source(at[1] - before[1], x->shape[1], mode);
         y.v[i] = p < 0 || q < 0 ? value : x->v[p * x->shape[1] + q];
     }
     return y;
@@ -142,7 +156,9 @@ Test(shape, pad_in_each_mode)
     nd x = RANDOM(4, 5);
 
     for (int m = 0; m < 4; m++)
-        gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2), op_attr_string("mode", modes[m]), op_attr_float("value", 7)),
+        gives("pad",
+              ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2),
+                    op_attr_string("mode", modes[m]), op_attr_float("value", 7)),
               IN(x), pad_reference(&x, before, after, modes[m], 7), 0);
 }
 
@@ -154,8 +170,10 @@ Test(shape, pad_by_more_than_there_is)
     nd x = RANDOM(2, 3);
 
     for (int m = 0; m < 3; m++)
-        gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2), op_attr_string("mode", modes[m])), IN(x),
-              pad_reference(&x, before, after, modes[m], 0), 0);
+        gives("pad",
+              ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2),
+                    op_attr_string("mode", modes[m])),
+              IN(x), pad_reference(&x, before, after, modes[m], 0), 0);
 }
 
 Test(shape, pad_of_nothing_has_no_source)
@@ -163,8 +181,10 @@ Test(shape, pad_of_nothing_has_no_source)
     op_attr one[] = {INTS("before", 1, 0), INTS("after", 0, 0), op_attr_string("mode", "edge")};
     op_attr far[] = {INTS("before", INT64_MAX, 0), INTS("after", 1, 0)};
 
-    refuses("dimension 0 is empty: there is nothing to fill the padding from in mode edge", "pad", one, 3, IN(RANDOM(0, 3)));
-    refuses("9223372036854775807 and 1 elements added to dimension 0: out of range", "pad", far, 2, IN(RANDOM(2, 3)));
+    refuses("dimension 0 is empty: there is nothing to fill the padding from in mode edge", "pad", one, 3,
+            IN(RANDOM(0, 3)));
+    refuses("9223372036854775807 and 1 elements added to dimension 0: out of range", "pad", far, 2,
+            IN(RANDOM(2, 3)));
 }
 
 Test(shape, pad_by_negative_numbers_crops)
@@ -172,7 +192,8 @@ Test(shape, pad_by_negative_numbers_crops)
     static const int64_t before[] = {-1, 2}, after[] = {1, -2};
     nd x = RANDOM(4, 5);
 
-    gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2)), IN(x), pad_reference(&x, before, after, "constant", 0), 0);
+    gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2)), IN(x),
+          pad_reference(&x, before, after, "constant", 0), 0);
 }
 
 Test(shape, pad_with_a_value_that_is_an_operand)
@@ -180,12 +201,14 @@ Test(shape, pad_with_a_value_that_is_an_operand)
     static const int64_t before[] = {0, 2}, after[] = {0, 0};
     nd x = symbolic(RANDOM(2, 17)), v = random_nd_between(BASE_F32, 9, 9, SCALAR_SHAPE);
 
-    gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2)), IN(x, v), pad_reference(&x, before, after, "constant", 9), 0);
+    gives("pad", ATTRS(op_attr_ints(cx, "before", before, 2), op_attr_ints(cx, "after", after, 2)), IN(x, v),
+          pad_reference(&x, before, after, "constant", 9), 0);
 }
 
 Test(shape, pad_refuses_what_does_not_fit)
 {
-    op_attr one[] = {INTS("before", 1, 1), INTS("after", 1, 1), op_attr_string("mode", "turn")}, crop[] = {INTS("before", -2, 0), INTS("after", -2, 0)};
+    op_attr one[] = {INTS("before", 1, 1), INTS("after", 1, 1), op_attr_string("mode", "turn")},
+            crop[] = {INTS("before", -2, 0), INTS("after", -2, 0)};
 
     refuses("mode 'turn' is none of constant, reflect, edge, wrap", "pad", one, 3, IN(RANDOM(2, 3)));
     refuses("dimension 0 of f32[2, 3] would have extent -2", "pad", crop, 2, IN(RANDOM(2, 3)));
@@ -215,7 +238,8 @@ static nd joined(const nd *x, int n, int axis)
 
 Test(shape, concat_along_each_axis)
 {
-    nd rows[] = {RANDOM(2, 19), RANDOM(1, 19), RANDOM(3, 19)}, columns[] = {RANDOM(3, 4), RANDOM(3, 15), RANDOM(3, 1), RANDOM(3, 0)};
+    nd rows[] = {RANDOM(2, 19), RANDOM(1, 19), RANDOM(3, 19)},
+       columns[] = {RANDOM(3, 4), RANDOM(3, 15), RANDOM(3, 1), RANDOM(3, 0)};
 
     gives("concat", NO_ATTRS, rows, 3, joined(rows, 3, 0), 0);
     gives("concat", ATTRS(op_attr_int("axis", 1)), columns, 4, joined(columns, 4, 1), 0);
@@ -225,7 +249,8 @@ Test(shape, concat_along_each_axis)
 Test(shape, concat_with_a_batch_known_when_it_runs)
 {
     for (int64_t n = 1; n <= 3; n++) {
-        nd columns[] = {symbolic(RANDOM(n, 4)), symbolic(RANDOM(n, 3))}, rows[] = {symbolic(RANDOM(n, 4)), RANDOM(2, 4), symbolic(RANDOM(n, 4))};
+        nd columns[] = {symbolic(RANDOM(n, 4)), symbolic(RANDOM(n, 3))},
+           rows[] = {symbolic(RANDOM(n, 4)), RANDOM(2, 4), symbolic(RANDOM(n, 4))};
 
         gives("concat", ATTRS(op_attr_int("axis", 1)), columns, 2, joined(columns, 2, 1), 0);
         gives("concat", NO_ATTRS, rows, 3, joined(rows, 3, 0), 0);
@@ -234,9 +259,11 @@ Test(shape, concat_with_a_batch_known_when_it_runs)
 
 Test(shape, concat_refuses_what_does_not_fit)
 {
-    refuses("operand 1 is f32[2, 4], the first is f32[2, 3]: dimension 1 differs", "concat", NO_ATTRS, IN(RANDOM(2, 3), RANDOM(2, 4)));
+    refuses("operand 1 is f32[2, 4], the first is f32[2, 3]: dimension 1 differs", "concat", NO_ATTRS,
+            IN(RANDOM(2, 3), RANDOM(2, 4)));
     refuses("axis 2 is none of f32[2, 3]", "concat", ATTRS(op_attr_int("axis", 2)), IN(RANDOM(2, 3)));
-    refuses("operand 1 is i32[2, 3], the first is f32[2, 3]", "concat", NO_ATTRS, IN(RANDOM(2, 3), random_nd(BASE_I32, SHAPE(2, 3))));
+    refuses("operand 1 is i32[2, 3], the first is f32[2, 3]", "concat", NO_ATTRS,
+            IN(RANDOM(2, 3), random_nd(BASE_I32, SHAPE(2, 3))));
 }
 
 /* ---- expand, tile ---- */
@@ -249,7 +276,8 @@ Test(shape, expand_broadcasts)
         y.v[i] = x.v[i / 5 % 3];
     gives("expand", ATTRS(EXPRS("shape", I(2), I(1), I(5))), IN(x), y, 0);
     infers("f32[n, 3, 1]", "expand", ATTRS(EXPRS("shape", batch, I(3), I(1))), IN(x));
-    refuses("operand 1 is f32[2, 1]: dimension 0 does not broadcast with '3'", "expand", ATTRS(EXPRS("shape", I(2), I(1))), IN(x));
+    refuses("operand 1 is f32[2, 1]: dimension 0 does not broadcast with '3'", "expand",
+            ATTRS(EXPRS("shape", I(2), I(1))), IN(x));
 }
 
 Test(shape, tile_repeats)
@@ -303,17 +331,22 @@ Test(shape, gather_counts_negative_indices_from_the_end)
 Test(shape, gather_refuses_what_does_not_fit)
 {
     refuses("the indices are f32[2], expected integers", "gather", NO_ATTRS, IN(RANDOM(2, 3), RANDOM(2)));
-    refuses("axis 2 is none of f32[2, 3]", "gather", ATTRS(op_attr_int("axis", 2)), IN(RANDOM(2, 3), random_nd(BASE_I64, SHAPE(2))));
+    refuses("axis 2 is none of f32[2, 3]", "gather", ATTRS(op_attr_int("axis", 2)),
+            IN(RANDOM(2, 3), random_nd(BASE_I64, SHAPE(2))));
 }
 
 /* ---- fill, values ---- */
 
 Test(shape, fill_and_values_need_no_operand)
 {
-    nd y = random_nd_between(BASE_F32, 3, 3, SHAPE(2, 5)), v = new_nd(BASE_I64, SHAPE(3)), b = random_nd_between(BASE_BOOL, 1, 1, SHAPE(4));
+    nd y = random_nd_between(BASE_F32, 3, 3, SHAPE(2, 5)), v = new_nd(BASE_I64, SHAPE(3)),
+       b = random_nd_between(BASE_BOOL, 1, 1, SHAPE(4));
 
-    gives("fill", ATTRS(EXPRS("shape", I(2), I(5)), op_attr_dtype("dtype", BASE_F32), op_attr_float("value", 3)), NO_INPUTS, y, 0);
-    gives("fill", ATTRS(EXPRS("shape", I(4)), op_attr_dtype("dtype", BASE_BOOL), op_attr_int("value", 1)), NO_INPUTS, b, 0);
+    gives("fill",
+          ATTRS(EXPRS("shape", I(2), I(5)), op_attr_dtype("dtype", BASE_F32), op_attr_float("value", 3)),
+          NO_INPUTS, y, 0);
+    gives("fill", ATTRS(EXPRS("shape", I(4)), op_attr_dtype("dtype", BASE_BOOL), op_attr_int("value", 1)),
+          NO_INPUTS, b, 0);
     for (int i = 0; i < 3; i++)
         v.v[i] = 10 - i;
     gives("values", ATTRS(EXPRS("values", I(10), I(9), I(8))), NO_INPUTS, v, 0);

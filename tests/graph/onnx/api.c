@@ -27,7 +27,9 @@ Test(import_api, a_dimension_stays_symbolic_unless_it_gets_a_value)
     int64_t value = 8;
 
     expect_input(tec_graph_import(cx, digits, NULL), cx, "f32[batch, 1, 8, 8]");
-    expect_input(tec_graph_import(cx, digits, &(tec_import_options){.n_dims = 1, .dim = &dim, .value = &value}), cx, "f32[8, 1, 8, 8]");
+    expect_input(
+        tec_graph_import(cx, digits, &(tec_import_options){.n_dims = 1, .dim = &dim, .value = &value}), cx,
+        "f32[8, 1, 8, 8]");
     tec_context_free(cx);
 }
 

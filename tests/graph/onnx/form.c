@@ -1,16 +1,17 @@
-/* tests/graph/onnx/form.c -- nodes that do not fit their operator: every kind is refused as ONNX's own checker would refuse it. */
+/* tests/graph/onnx/form.c -- nodes that do not fit their operator: every kind is refused as ONNX's own
+ * checker would refuse it. */
 #include "tests/graph/onnx/kit.h"
 
 TestSuite(onnx_form, .init = open_context, .fini = close_context);
 
 /* A model with `x`: f32[4, 6], one node that makes `y`, and the error for it. */
-#define REFUSED(opset, op, in, message, ...)                                                        \
-    do {                                                                                            \
-        open_model(opset);                                                                          \
-        input("x", 1, "4", "6");                                                                    \
-        node(op, in, "y", __VA_ARGS__);                                                             \
-        output("y");                                                                                \
-        refused(TEC_INVALID, "m.onnx: error: node 'the_y' (" op "): " message);                     \
+#define REFUSED(opset, op, in, message, ...)                                                                 \
+    do {                                                                                                     \
+        open_model(opset);                                                                                   \
+        input("x", 1, "4", "6");                                                                             \
+        node(op, in, "y", __VA_ARGS__);                                                                      \
+        output("y");                                                                                         \
+        refused(TEC_INVALID, "m.onnx: error: node 'the_y' (" op "): " message);                              \
     } while (0)
 
 static Onnx__AttributeProto *attr_string(const char *name, const char *value)
@@ -50,7 +51,8 @@ Test(onnx_form, knows_each_attribute)
 {
     REFUSED(13, "Relu", "x", "there is no attribute 'alpha' in opset 13", attr_float("alpha", 1));
     REFUSED(13, "Add", "x,x", "there is no attribute 'axis' in opset 13", attr_int("axis", 1));
-    REFUSED(9, "ArgMax", "x", "there is no attribute 'select_last_index' in opset 9", attr_int("select_last_index", 1));
+    REFUSED(9, "ArgMax", "x", "there is no attribute 'select_last_index' in opset 9",
+            attr_int("select_last_index", 1));
     REFUSED(13, "Softmax", "x", "there are two attributes 'axis'", attr_int("axis", 0), attr_int("axis", 1));
     REFUSED(13, "Concat", "x", "attribute 'axis' is missing", NULL);
     REFUSED(13, "MaxPool", "x", "attribute 'kernel_shape' is missing", NULL);
@@ -65,14 +67,19 @@ Test(onnx_form, knows_the_types_and_values_of_attributes)
 
     REFUSED(13, "Softmax", "x", "attribute 'axis' is a float, expected an int", attr_float("axis", 1));
     REFUSED(13, "Transpose", "x", "attribute 'perm' is an int, expected a list of ints", attr_int("perm", 1));
-    REFUSED(13, "MaxPool", "x", "attribute 'auto_pad' is 'FOO', expected one of NOTSET|SAME_UPPER|SAME_LOWER|VALID", attr_string("auto_pad", "FOO"));
-    REFUSED(13, "DepthToSpace", "x", "attribute 'mode' is 'CR', expected one of DCR|CRD", attr_int("blocksize", 2), attr_string("mode", "CR"));
-    REFUSED(11, "Pad", "x,x", "attribute 'mode' is 'wrap', expected one of constant|reflect|edge", attr_string("mode", "wrap"));
+    REFUSED(13, "MaxPool", "x",
+            "attribute 'auto_pad' is 'FOO', expected one of NOTSET|SAME_UPPER|SAME_LOWER|VALID",
+            attr_string("auto_pad", "FOO"));
+    REFUSED(13, "DepthToSpace", "x", "attribute 'mode' is 'CR', expected one of DCR|CRD",
+            attr_int("blocksize", 2), attr_string("mode", "CR"));
+    REFUSED(11, "Pad", "x,x", "attribute 'mode' is 'wrap', expected one of constant|reflect|edge",
+            attr_string("mode", "wrap"));
     typed->has_type = true;
     typed->type = 1;
     REFUSED(13, "Softmax", "x", "attribute 'axis' is a float, expected an int", typed);
     of_function->ref_attr_name = "outer";
-    REFUSED(13, "Softmax", "x", "attribute 'axis' refers to an attribute of a function, but this node is in none", of_function);
+    REFUSED(13, "Softmax", "x",
+            "attribute 'axis' refers to an attribute of a function, but this node is in none", of_function);
 }
 
 Test(onnx_form, passes_what_old_files_and_other_writers_say)
@@ -142,44 +149,51 @@ Test(onnx_form, dtypes_that_tec_lacks_have_a_name)
     open_model(19);
     input("x", 17, "4");
     output("x");
-    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'x': elements of type float8e4m3fn");
+    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'x': "
+                             "elements of type float8e4m3fn");
     open_model(19);
     input("x", 99, "4");
     output("x");
-    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'x': elements of type 99, which ONNX does not have");
+    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'x': "
+                             "elements of type 99, which ONNX does not have");
 }
 
 /* ---- values that do not fit each other ---- */
 
 /* f32[4, 6], an operator of operands that are lists of ints, and the error. */
-#define WITH_LISTS(opset, op, names, message, lists, ...)                                           \
-    do {                                                                                            \
-        open_model(opset);                                                                          \
-        input("x", 1, "4", "6");                                                                    \
-        lists;                                                                                      \
-        node(op, "x," names, "y", __VA_ARGS__);                                                     \
-        output("y");                                                                                \
-        refused(TEC_INVALID, "m.onnx: error: node 'the_y' (" op "): " message);                     \
+#define WITH_LISTS(opset, op, names, message, lists, ...)                                                    \
+    do {                                                                                                     \
+        open_model(opset);                                                                                   \
+        input("x", 1, "4", "6");                                                                             \
+        lists;                                                                                               \
+        node(op, "x," names, "y", __VA_ARGS__);                                                              \
+        output("y");                                                                                         \
+        refused(TEC_INVALID, "m.onnx: error: node 'the_y' (" op "): " message);                              \
     } while (0)
 
 Test(onnx_form, lists_of_a_slice_are_equally_long)
 {
     WITH_LISTS(13, "Slice", "s,e,a,p", "4 starts, 1 ends, 4 axes, 4 steps: expected equal numbers",
-               (INT64S("s", 0, 0, 0, 0), INT64S("e", 1), INT64S("a", 0, 1, 2, 3), INT64S("p", 1, 1, 1, 1)), NULL);
+               (INT64S("s", 0, 0, 0, 0), INT64S("e", 1), INT64S("a", 0, 1, 2, 3), INT64S("p", 1, 1, 1, 1)),
+               NULL);
     WITH_LISTS(13, "Slice", "s,e,a,p", "2 starts, 2 ends, 1 axes, 2 steps: expected equal numbers",
                (INT64S("s", 0, 0), INT64S("e", 1, 1), INT64S("a", 0), INT64S("p", 1, 1)), NULL);
     WITH_LISTS(13, "Slice", "s,e,a,p", "2 starts, 2 ends, 2 axes, 1 steps: expected equal numbers",
                (INT64S("s", 0, 0), INT64S("e", 1, 1), INT64S("a", 0, 1), INT64S("p", 1)), NULL);
-    WITH_LISTS(13, "Slice", "s,e,a,p", "a step of 0", (INT64S("s", 0), INT64S("e", 1), INT64S("a", 0), INT64S("p", 0)), NULL);
-    WITH_LISTS(13, "Slice", "s,e,a", "axis 1 stands twice", (INT64S("s", 0, 0), INT64S("e", 1, 1), INT64S("a", 1, -1)), NULL);
-    REFUSED(9, "Slice", "x", "2 starts, 1 ends, 2 axes, 2 steps: expected equal numbers", INTS("starts", 0, 0), INTS("ends", 1));
+    WITH_LISTS(13, "Slice", "s,e,a,p", "a step of 0",
+               (INT64S("s", 0), INT64S("e", 1), INT64S("a", 0), INT64S("p", 0)), NULL);
+    WITH_LISTS(13, "Slice", "s,e,a", "axis 1 stands twice",
+               (INT64S("s", 0, 0), INT64S("e", 1, 1), INT64S("a", 1, -1)), NULL);
+    REFUSED(9, "Slice", "x", "2 starts, 1 ends, 2 axes, 2 steps: expected equal numbers",
+            INTS("starts", 0, 0), INTS("ends", 1));
     REFUSED(9, "Slice", "x", "3 bounds for 2 dimensions", INTS("starts", 0, 0, 0), INTS("ends", 1, 1, 1));
 }
 
 Test(onnx_form, shapes_of_a_reshape_mean_something)
 {
     WITH_LISTS(13, "Reshape", "s", "dimension 0 is -2, expected -1 or more", INT64S("s", -2, 12), NULL);
-    WITH_LISTS(13, "Reshape", "s", "dimensions 0 and 2 are both -1: only one can take what is left", INT64S("s", -1, 4, -1), NULL);
+    WITH_LISTS(13, "Reshape", "s", "dimensions 0 and 2 are both -1: only one can take what is left",
+               INT64S("s", -1, 4, -1), NULL);
     WITH_LISTS(13, "Expand", "s", "dimension 1 of the shape is -6", INT64S("s", 4, -6), NULL);
     WITH_LISTS(13, "Unsqueeze", "a", "axis 0 stands twice", INT64S("a", 0, 0), NULL);
     WITH_LISTS(13, "ReduceSum", "a", "axis 1 stands twice", INT64S("a", 1, -1), NULL);
@@ -198,7 +212,8 @@ Test(onnx_form, sizes_of_a_split_add_up)
     INT64S("s", 2, INT64_MAX);
     node("Split", "x,s", "y,z", NULL);
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): size 9223372036854775807 of part 1: 2 of the extent 4 are left");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y,z' (Split): size 9223372036854775807 of part 1: 2 of "
+                         "the extent 4 are left");
     open_model(13);
     input("x", 1, "5");
     node("Split", "x", "y,z", NULL);
@@ -221,9 +236,15 @@ Test(onnx_form, windows_are_in_range)
     } wrong[] = {
         {"kernel_shape", 0, "kernel 0, stride 1, dilation 1 in spatial dimension 0: expected at least 1"},
         {"kernel_shape", -1, "kernel -1, stride 1, dilation 1 in spatial dimension 0: expected at least 1"},
-        {"kernel_shape", huge, "kernel 4611686018427387904, stride 1, dilation 1 in spatial dimension 0: expected at most 1073741824"},
-        {"strides", huge, "kernel 2, stride 4611686018427387904, dilation 1 in spatial dimension 0: expected at most 1073741824"},
-        {"dilations", huge, "kernel 2, stride 1, dilation 4611686018427387904 in spatial dimension 0: expected at most 1073741824"},
+        {"kernel_shape", huge,
+         "kernel 4611686018427387904, stride 1, dilation 1 in spatial dimension 0: expected at most "
+         "1073741824"},
+        {"strides", huge,
+         "kernel 2, stride 4611686018427387904, dilation 1 in spatial dimension 0: expected at most "
+         "1073741824"},
+        {"dilations", huge,
+         "kernel 2, stride 1, dilation 4611686018427387904 in spatial dimension 0: expected at most "
+         "1073741824"},
         {"pads", -3, "padding -3, expected 0 to 1073741824"},
         {"pads", huge, "padding 4611686018427387904, expected 0 to 1073741824"},
     };
@@ -231,8 +252,10 @@ Test(onnx_form, windows_are_in_range)
     for (int i = 0; i < BASE_COUNT(wrong); i++) {
         open_model(13);
         input("x", 1, "1", "1", "5");
-        Onnx__AttributeProto *a = attr_ints(wrong[i].name, (const int64_t[]){wrong[i].value, wrong[i].value}, base_same(wrong[i].name, "pads") ? 2 : 1);
-        node("MaxPool", "x", "y", a, base_same(wrong[i].name, "kernel_shape") ? NULL : INTS("kernel_shape", 2));
+        Onnx__AttributeProto *a = attr_ints(wrong[i].name, (const int64_t[]){wrong[i].value, wrong[i].value},
+                                            base_same(wrong[i].name, "pads") ? 2 : 1);
+        node("MaxPool", "x", "y", a,
+             base_same(wrong[i].name, "kernel_shape") ? NULL : INTS("kernel_shape", 2));
         output("y");
         refused(TEC_INVALID, base_format(cx, "m.onnx: error: node 'the_y' (MaxPool): %s", wrong[i].message));
     }
@@ -241,7 +264,9 @@ Test(onnx_form, windows_are_in_range)
     raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
     node("Conv", "x,w", "y", INTS("kernel_shape", 5));
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Conv): 'kernel_shape' is 5 in spatial dimension 0, the weights have 3");
+    refused(
+        TEC_INVALID,
+        "m.onnx: error: node 'the_y' (Conv): 'kernel_shape' is 5 in spatial dimension 0, the weights have 3");
 }
 
 Test(onnx_form, the_shape_of_a_transposed_convolution_is_in_range)
@@ -251,7 +276,8 @@ Test(onnx_form, the_shape_of_a_transposed_convolution_is_in_range)
     raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
     node("ConvTranspose", "x,w", "y", INTS("output_shape", INT64_MIN));
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): 'output_shape' is -9223372036854775808 in spatial dimension 0");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): 'output_shape' is "
+                         "-9223372036854775808 in spatial dimension 0");
 }
 
 Test(onnx_form, the_padding_of_a_transposed_convolution_is_in_range)
@@ -261,7 +287,8 @@ Test(onnx_form, the_padding_of_a_transposed_convolution_is_in_range)
     raw(tensor("w", 1, (const int64_t[]){1, 1, 3}, 3), (const float[]){1, 2, 3}, 12);
     node("ConvTranspose", "x,w", "y", INTS("pads", 0, INT64_MIN));
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): padding -9223372036854775808, expected at most 1073741824");
+    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (ConvTranspose): padding -9223372036854775808, "
+                         "expected at most 1073741824");
 }
 
 /* ---- what would grow without end ---- */
@@ -271,13 +298,16 @@ Test(onnx_form, no_tensor_is_larger_than_memory_can_be)
     open_model(13);
     input("x", 1, "4611686018427387904", "4", "4");
     output("x");
-    refused(TEC_INVALID, "m.onnx: error: input 'x' is f32[4611686018427387904, 4, 4]: it would be larger than 2^47 bytes");
+    refused(TEC_INVALID,
+            "m.onnx: error: input 'x' is f32[4611686018427387904, 4, 4]: it would be larger than 2^47 bytes");
     open_model(13);
     input("x", 1, "n", "1", "1");
     INT64S("s", 1, 1099511627776, 1099511627776);
     node("Expand", "x,s", "y", NULL);
     output("y");
-    refused(TEC_INVALID, "m.onnx: node 'the_y' (Expand): error: expand 'the_y': result 0: it would be larger than 2^47 bytes");
+    refused(
+        TEC_INVALID,
+        "m.onnx: node 'the_y' (Expand): error: expand 'the_y': result 0: it would be larger than 2^47 bytes");
 }
 
 /* The number of elements of x, squared forty times, as a shape: an expression of 2^40 terms. */
@@ -292,8 +322,9 @@ Test(onnx_form, expressions_of_shapes_stay_short)
     node("Unsqueeze", "s40,zero", "shape", NULL);
     node("Expand", "x,shape", "y", NULL);
     output("y");
-    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\n"
-                             "m.onnx: note: node 'the_y' (Expand): a shape that is an expression of too many terms");
+    refused(TEC_UNSUPPORTED,
+            "m.onnx: error: 1 part of the model is not supported\n"
+            "m.onnx: note: node 'the_y' (Expand): a shape that is an expression of too many terms");
 }
 
 /* ---- bounds and functions that were misread ---- */
@@ -349,7 +380,8 @@ Test(onnx_form, a_gemm_of_integers_is_scaled_by_fractions)
     node("Gemm", "a,b", "y", attr_float("alpha", 0.5));
     output("y");
     cr_assert(strstr(text_of("mul"), "\"the_y\""), "%s", text_of("mul"));
-    cr_assert(strstr(graph_text(cx, imported(), 0), "f64[2, 2] = op mul"), "%s", graph_text(cx, imported(), 0));
+    cr_assert(strstr(graph_text(cx, imported(), 0), "f64[2, 2] = op mul"), "%s",
+              graph_text(cx, imported(), 0));
     TYPE_IS("i32[2, 2]");
 }
 

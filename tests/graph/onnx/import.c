@@ -1,4 +1,5 @@
-/* tests/graph/onnx/import.c -- models: what is not supported, shapes that are computed, forms of old opsets, damaged bytes. */
+/* tests/graph/onnx/import.c -- models: what is not supported, shapes that are computed, forms of old opsets,
+ * damaged bytes. */
 #include "tests/graph/onnx/kit.h"
 
 TestSuite(onnx_import, .init = open_context, .fini = close_context);
@@ -36,7 +37,8 @@ Test(onnx_import, inputs_that_are_no_tensors_are_named)
     g->input[1]->type->tensor_type->shape = NULL;
     node("Relu", "x", "z", NULL);
     output("z");
-    refused(TEC_UNSUPPORTED, "m.onnx: error: 2 parts of the model are not supported\nm.onnx: note: input 'x': elements of type string\n"
+    refused(TEC_UNSUPPORTED, "m.onnx: error: 2 parts of the model are not supported\nm.onnx: note: input "
+                             "'x': elements of type string\n"
                              "m.onnx: note: input 'y': its rank is not known");
 }
 
@@ -46,7 +48,8 @@ Test(onnx_import, wrong_models_are_refused)
     input("x", 1, "3");
     node("Relu", "nowhere", "y", NULL);
     output("y");
-    refused(TEC_INVALID, "m.onnx: error: node 'the_y' (Relu): operand 'nowhere' is made by no node before it");
+    refused(TEC_INVALID,
+            "m.onnx: error: node 'the_y' (Relu): operand 'nowhere' is made by no node before it");
 
     open_model(13);
     output("y");
@@ -58,7 +61,8 @@ Test(onnx_import, wrong_models_are_refused)
     node("Add", "x,z", "y", NULL);
     output("y");
     cr_assert_null(import_model());
-    cr_assert(strstr(tec_context_error(cx), "m.onnx: node 'the_y' (Add): error: add 'the_y': operand 1 is f32[4]: dimension 0 does not broadcast with '3'"),
+    cr_assert(strstr(tec_context_error(cx), "m.onnx: node 'the_y' (Add): error: add 'the_y': operand 1 is "
+                                            "f32[4]: dimension 0 does not broadcast with '3'"),
               "%s", tec_context_error(cx));
     tec_context_clear(cx);
 
@@ -70,10 +74,62 @@ Test(onnx_import, wrong_models_are_refused)
 Test(onnx_import, operators_without_operands_are_refused)
 {
     static const char *const ops[] = {
-        "Relu", "Add", "Clip", "Softmax", "Reshape", "Conv", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalAveragePool", "BatchNormalization", "Concat", "Slice",
-        "Pad", "Split", "Squeeze", "Unsqueeze", "Gather", "Expand", "Tile", "Transpose", "Flatten", "Shape", "Size", "ConstantOfShape", "Range", "Constant", "ReduceSum",
-        "ArgMax", "Cast", "Where", "LSTM", "Identity", "Dropout", "PRelu", "Pow", "Mod", "IsInf", "BitShift", "InstanceNormalization", "LRN", "DepthToSpace",
-        "SpaceToDepth", "Sum", "Max", "Mean", "LayerNormalization", "Resize", "Upsample", "GlobalMaxPool", "CastLike", "Not", "HardSwish", "Selu", "LogSoftmax",
+        "Relu",
+        "Add",
+        "Clip",
+        "Softmax",
+        "Reshape",
+        "Conv",
+        "Gemm",
+        "MatMul",
+        "MaxPool",
+        "AveragePool",
+        "GlobalAveragePool",
+        "BatchNormalization",
+        "Concat",
+        "Slice",
+        "Pad",
+        "Split",
+        "Squeeze",
+        "Unsqueeze",
+        "Gather",
+        "Expand",
+        "Tile",
+        "Transpose",
+        "Flatten",
+        "Shape",
+        "Size",
+        "ConstantOfShape",
+        "Range",
+        "Constant",
+        "ReduceSum",
+        "ArgMax",
+        "Cast",
+        "Where",
+        "LSTM",
+        "Identity",
+        "Dropout",
+        "PRelu",
+        "Pow",
+        "Mod",
+        "IsInf",
+        "BitShift",
+        "InstanceNormalization",
+        "LRN",
+        "DepthToSpace",
+        "SpaceToDepth",
+        "Sum",
+        "Max",
+        "Mean",
+        "LayerNormalization",
+        "Resize",
+        "Upsample",
+        "GlobalMaxPool",
+        "CastLike",
+        "Not",
+        "HardSwish",
+        "Selu",
+        "LogSoftmax",
     };
 
     for (int i = 0; i < BASE_COUNT(ops); i++)
@@ -86,7 +142,8 @@ Test(onnx_import, operators_without_operands_are_refused)
                 node(ops[i], operands[form], "y", NULL);
                 output("y");
                 graph_module *m = import_model();
-                cr_assert(m ? graph_verify(m) : tec_context_status(cx) != TEC_INTERNAL, "%s(%s) in opset %d: %s", ops[i], operands[form], opset, tec_context_error(cx));
+                cr_assert(m ? graph_verify(m) : tec_context_status(cx) != TEC_INTERNAL,
+                          "%s(%s) in opset %d: %s", ops[i], operands[form], opset, tec_context_error(cx));
                 tec_context_clear(cx);
             }
 }
@@ -142,7 +199,8 @@ Test(onnx_import, arithmetic_and_slices_of_shapes)
     node("Reshape", "x,t", "y", NULL);
     output("y");
     graph_module *m = imported();
-    cr_assert(strstr(op_type_text(cx, &result(m, 0)->type), ", 3, h, w]"), "%s", op_type_text(cx, &result(m, 0)->type));
+    cr_assert(strstr(op_type_text(cx, &result(m, 0)->type), ", 3, h, w]"), "%s",
+              op_type_text(cx, &result(m, 0)->type));
 }
 
 Test(onnx_import, squeezed_and_cast_shapes)
@@ -182,9 +240,41 @@ Test(onnx_import, given_dimensions_take_the_place_of_symbols)
     output("y");
     uint8_t *bytes = packed(&size);
     const onnx_dim dims[] = {{"n", 8}, {"x.1", 5}};
-    graph_module *m = onnx_import_bytes(cx, "m.onnx", bytes, size, &(onnx_options){.n_dims = 2, .dims = dims});
+    graph_module *m =
+        onnx_import_bytes(cx, "m.onnx", bytes, size, &(onnx_options){.n_dims = 2, .dims = dims});
     cr_assert(m, "%s", tec_context_error(cx));
     cr_assert_str_eq(op_type_text(cx, &result(m, 0)->type), "f32[8, 5, 3]");
+}
+
+/* What the import says of these values for a model with the input x: f32[batch, ?, 3] and z: f32[batch]. */
+static const char *refusal_of_dims(const onnx_dim *dims, int n)
+{
+    size_t size;
+
+    open_model(13);
+    input("x", 1, "batch", "", "3");
+    input("z", 1, "batch");
+    node("Relu", "x", "y", NULL);
+    output("y");
+    uint8_t *bytes = packed(&size);
+    cr_assert_null(onnx_import_bytes(cx, "m.onnx", bytes, size, &(onnx_options){.n_dims = n, .dims = dims}));
+    cr_assert_eq(tec_context_status(cx), TEC_INVALID);
+    return tec_context_error(cx);
+}
+
+Test(onnx_import, a_value_for_a_dimension_that_is_not_open_is_refused)
+{
+    const onnx_dim one[] = {{"bacth", 8}}, fixed[] = {{"x.2", 3}}, two[] = {{"batch", 8}, {"z.0", 4}};
+
+    cr_expect_str_eq(
+        refusal_of_dims(one, 1),
+        "m.onnx: error: a value is given for dimension 'bacth', but the model leaves only these open: "
+        "'batch', 'x.0', 'x.1', 'z.0'; did you mean 'batch'?");
+    tec_context_clear(cx);
+    cr_expect(strstr(refusal_of_dims(fixed, 1), "for dimension 'x.2', but the model leaves only these open"));
+    tec_context_clear(cx);
+    cr_expect_str_eq(refusal_of_dims(two, 2),
+                     "m.onnx: error: dimension 'z.0' is given as 4, and as 'batch' it is 8");
 }
 
 /* ---- opsets ---- */
@@ -221,14 +311,17 @@ Test(onnx_import, softmax_flattens_up_to_opset_12)
     node("Softmax", "x", "y", NULL);
     output("y");
     graph_module *m = imported();
-    cr_assert(strstr(lines_with(m, "softmax"), "@axis(1)") && strstr(lines_with(m, "softmax"), "@flatten(1)"), "%s", lines_with(m, "softmax"));
+    cr_assert(strstr(lines_with(m, "softmax"), "@axis(1)") && strstr(lines_with(m, "softmax"), "@flatten(1)"),
+              "%s", lines_with(m, "softmax"));
 
     open_model(13);
     input("x", 1, "n", "3", "4");
     node("Softmax", "x", "y", NULL);
     output("y");
     m = imported();
-    cr_assert(strstr(lines_with(m, "softmax"), "@axis(2)") && !strstr(lines_with(m, "softmax"), "@flatten(1)"), "%s", lines_with(m, "softmax"));
+    cr_assert(strstr(lines_with(m, "softmax"), "@axis(2)") &&
+                  !strstr(lines_with(m, "softmax"), "@flatten(1)"),
+              "%s", lines_with(m, "softmax"));
 }
 
 Test(onnx_import, reshape_takes_its_shape_as_an_attribute_up_to_opset_4)
@@ -308,7 +401,9 @@ static void survives(const uint8_t *bytes, size_t size, int round)
 
     memcpy(exact, bytes, size);
     graph_module *m = onnx_import_bytes(mine, "m.onnx", exact, size, NULL);
-    cr_assert(m ? graph_verify(m) : tec_context_status(mine) != TEC_OK && tec_context_status(mine) != TEC_INTERNAL, "round %d: %s", round, tec_context_error(mine));
+    cr_assert(m ? graph_verify(m)
+                : tec_context_status(mine) != TEC_OK && tec_context_status(mine) != TEC_INTERNAL,
+              "round %d: %s", round, tec_context_error(mine));
     tec_context_free(mine);
     free(exact);
 }
@@ -338,7 +433,8 @@ Test(onnx_import, survives_mutations)
         for (int64_t e = 0; e < edits; e++) {
             uint8_t *at = text + base_random_below(&seed, (int64_t)size);
 
-            *at = base_random_below(&seed, 2) ? (uint8_t)base_random(&seed) : (uint8_t)(*at ^ (1u << base_random_below(&seed, 8)));
+            *at = base_random_below(&seed, 2) ? (uint8_t)base_random(&seed)
+                                              : (uint8_t)(*at ^ (1u << base_random_below(&seed, 8)));
         }
         survives(text, size, round);
     }

@@ -70,7 +70,8 @@ static inline void input_of(const char *name, int elem_type, const char *const *
     info->type->tensor_type->elem_type = elem_type;
     info->type->tensor_type->shape = shape;
     for (; *dim; dim++) {
-        Onnx__TensorShapeProto__Dimension *d = MESSAGE(Onnx__TensorShapeProto__Dimension, ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT);
+        Onnx__TensorShapeProto__Dimension *d =
+            MESSAGE(Onnx__TensorShapeProto__Dimension, ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT);
 
         d->has_dim_value = **dim >= '0' && **dim <= '9';
         d->dim_value = d->has_dim_value ? atoll(*dim) : 0;
@@ -131,9 +132,11 @@ static inline Onnx__AttributeProto *attr_ints(const char *name, const int64_t *v
     a->n_ints = n;
     return a;
 }
-#define INTS(name, ...) attr_ints(name, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define INTS(name, ...)                                                                                      \
+    attr_ints(name, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-static inline Onnx__NodeProto *node_of(const char *op, const char *in, const char *out, Onnx__AttributeProto *const *attr)
+static inline Onnx__NodeProto *node_of(const char *op, const char *in, const char *out,
+                                       Onnx__AttributeProto *const *attr)
 {
     Onnx__NodeProto *p = MESSAGE(Onnx__NodeProto, ONNX__NODE_PROTO__INIT);
 
@@ -173,7 +176,8 @@ static inline void int64s(const char *name, const int64_t *v, size_t n)
 
     raw(tensor(name, 7, dims, 1), v, n * sizeof *v);
 }
-#define INT64S(name, ...) int64s(name, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define INT64S(name, ...)                                                                                    \
+    int64s(name, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static inline uint8_t *packed(size_t *size)
 {

@@ -1,4 +1,5 @@
-/* tests/graph/onnx/known.c -- shapes, pads and bounds that nodes compute from constants and from symbolic dimensions. */
+/* tests/graph/onnx/known.c -- shapes, pads and bounds that nodes compute from constants and from symbolic
+ * dimensions. */
 #include "tests/graph/onnx/kit.h"
 
 TestSuite(onnx_known, .init = open_context, .fini = close_context);
@@ -54,8 +55,10 @@ Test(onnx_known, comparisons_choose_between_dimensions)
 {
     static const struct {
         const char *op, *type;
-    } cases[] = {{"Less", "f32[n, 10, 21, 22]"}, {"Greater", "f32[n, 20, 11, 22]"},
-                 {"LessOrEqual", "f32[n, 10, 21, 12]"}, {"GreaterOrEqual", "f32[n, 20, 11, 12]"}};
+    } cases[] = {{"Less", "f32[n, 10, 21, 22]"},
+                 {"Greater", "f32[n, 20, 11, 22]"},
+                 {"LessOrEqual", "f32[n, 10, 21, 12]"},
+                 {"GreaterOrEqual", "f32[n, 20, 11, 12]"}};
 
     for (int i = 0; i < BASE_COUNT(cases); i++) {
         open_model(13);

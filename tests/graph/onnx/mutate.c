@@ -1,9 +1,10 @@
-/* tests/graph/onnx/mutate.c -- random models: nodes of all operators with attributes and operands that mostly fit, and damaged bytes.
+/* tests/graph/onnx/mutate.c -- random models: nodes of all operators with attributes and operands that mostly
+ * fit, and damaged bytes.
  *
  *   TEC_MUTATIONS=1000000 TEC_MUTATION_SEED=7 build/asan/tests/test_graph_onnx_mutate --jobs 1
  *
- * Each model ends with an error or as a graph that verifies, within seconds and megabytes. At the end the test says how many models there
- * were, how many of them could be unpacked, and how many became graphs.
+ * Each model ends with an error or as a graph that verifies, within seconds and megabytes. At the end the
+ * test says how many models there were, how many of them could be unpacked, and how many became graphs.
  */
 #include "tests/graph/onnx/kit.h"
 
@@ -36,7 +37,9 @@ static bool chance(int percent)
 static int64_t some_int(void)
 {
     static const int64_t common[] = {0, 1, 1, 2, 2, 3, -1, -1, -2, 4, 5, 7, 8};
-    static const int64_t rare[] = {INT64_MAX, INT64_MIN, INT64_MAX - 1, INT32_MAX, (int64_t)1 << 40, -((int64_t)1 << 40), 1000, -3, 1 << 20};
+    static const int64_t rare[] = {INT64_MAX,        INT64_MIN,           INT64_MAX - 1, INT32_MAX,
+                                   (int64_t)1 << 40, -((int64_t)1 << 40), 1000,          -3,
+                                   1 << 20};
 
     return chance(93) ? PICK(common) : PICK(rare);
 }
@@ -59,7 +62,8 @@ static int usual_rank;
 static void add_input(void)
 {
     static const int dtypes[] = {1, 6, 7, 7, 9, 10, 11, 2, 3, 16, 13, 17};
-    static const char *const dims[] = {"n", "m", "", "1", "2", "3", "4", "4", "5", "6", "8", "0", "2147483648"};
+    static const char *const dims[] = {"n", "m", "",  "1", "2", "3",         "4",
+                                       "4", "5", "6", "8", "0", "2147483648"};
     const char *dim[8] = {NULL};
 
     for (int i = 0, rank = below(6); i < rank; i++)
@@ -76,7 +80,8 @@ static void choose_shape(void)
         usual[i] = i < usual_rank ? PICK(dims) : NULL;
 }
 
-/* Floats of the usual rank, as weights are, or of one dimension, as biases are; sometimes with too few bytes. */
+/* Floats of the usual rank, as weights are, or of one dimension, as biases are; sometimes with too few
+ * bytes. */
 static void add_weights(const char *name)
 {
     static const float f[256] = {1, 0.5f, -2, 3};
@@ -115,7 +120,9 @@ static void add_constant(void)
 
 static Onnx__AttributeProto *new_attribute(const char *name, char type)
 {
-    Onnx__AttributeProto *a = type == 'i' ? attr_int(name, some_int()) : type == 'f' ? attr_float(name, (float)some_int() / 2) : MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
+    Onnx__AttributeProto *a = type == 'i'   ? attr_int(name, some_int())
+                              : type == 'f' ? attr_float(name, (float)some_int() / 2)
+                                            : MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
     int64_t ints[8];
     float floats[8];
 
@@ -125,7 +132,10 @@ static Onnx__AttributeProto *new_attribute(const char *name, char type)
         floats[i] = (float)ints[i];
     }
     if (type == 'I')
-        return attr_ints(name, ints, (size_t)(chance(80) && usual_rank > 2 ? (usual_rank - 2) * (base_same(name, "pads") ? 2 : 1) : below(7)));
+        return attr_ints(name, ints,
+                         (size_t)(chance(80) && usual_rank > 2
+                                      ? (usual_rank - 2) * (base_same(name, "pads") ? 2 : 1)
+                                      : below(7)));
     if (type == 'F') {
         a->n_floats = (size_t)below(5);
         a->floats = base_copy(cx, floats, sizeof floats);
@@ -149,7 +159,8 @@ static void set_string(Onnx__AttributeProto *a, const char *text, size_t n)
 /* One of the values A|B|C, sometimes something else. */
 static void choose_string(Onnx__AttributeProto *a, const char *values)
 {
-    static const char *const others[] = {"ij,jk->ik", "bii,bi->b", "...ij->...ji", "i,i", "FOO", "", "->", "ij->ii", "...,..."};
+    static const char *const others[] = {"ij,jk->ik", "bii,bi->b", "...ij->...ji", "i,i",    "FOO",
+                                         "",          "->",        "ij->ii",       "...,..."};
     int n = 1, k;
 
     for (const char *p = values; p && *p && *p != ')'; p++)
@@ -175,7 +186,8 @@ static void add_attribute(Onnx__NodeProto *p, const char *word, size_t n)
     if (!colon || !chance(required ? 98 : 25))
         return;
     char type = chance(97) ? colon[1] : "ifsIFt"[below(6)];
-    Onnx__AttributeProto *a = new_attribute(base_strndup(cx, word + required, (size_t)(colon - word) - required), type);
+    Onnx__AttributeProto *a =
+        new_attribute(base_strndup(cx, word + required, (size_t)(colon - word) - required), type);
     if (type == 's')
         choose_string(a, colon[2] == '(' ? colon + 3 : NULL);
     PUSH(p, attribute, a);
@@ -229,8 +241,10 @@ static void add_node(int64_t opset)
     for (int k = 0; k < n_in; k++)
         base_addf(cx, &in, "%s%s", k ? "," : "", operand(k));
     for (int k = 0; k < n_out; k++)
-        base_addf(cx, &out, "%s%s", k ? "," : "", chance(98) ? base_format(cx, "v%d", n_values + k) : value[below(n_values)]);
-    Onnx__NodeProto *p = node_of(row->op, base_text_str(cx, &in), base_text_str(cx, &out), (Onnx__AttributeProto *const[]){NULL});
+        base_addf(cx, &out, "%s%s", k ? "," : "",
+                  chance(98) ? base_format(cx, "v%d", n_values + k) : value[below(n_values)]);
+    Onnx__NodeProto *p = node_of(row->op, base_text_str(cx, &in), base_text_str(cx, &out),
+                                 (Onnx__AttributeProto *const[]){NULL});
     for (int k = 0; k < n_out; k++)
         new_value();
     add_attributes(p, form);
@@ -239,17 +253,20 @@ static void add_node(int64_t opset)
 /* A recurrent operator whose operands fit: weights that fit by chance are too rare. */
 static void add_recurrent(void)
 {
-    static const char *const ops[] = {"RNN", "GRU", "LSTM"}, *const directions[] = {"forward", "reverse", "bidirectional"};
+    static const char *const ops[] = {"RNN", "GRU", "LSTM"}, *const directions[] = {"forward", "reverse",
+                                                                                    "bidirectional"};
     static const float zeros[4096];
     int which = below(3), gates = which == 0 ? 1 : which == 1 ? 3 : 4, way = below(3), two = way == 2 ? 2 : 1;
-    const char *x = base_format(cx, "x%d", n_values), *w = base_format(cx, "w%d", n_values), *r = base_format(cx, "r%d", n_values), *b = base_format(cx, "b%d", n_values);
+    const char *x = base_format(cx, "x%d", n_values), *w = base_format(cx, "w%d", n_values),
+               *r = base_format(cx, "r%d", n_values), *b = base_format(cx, "b%d", n_values);
 
     input_of(x, 1, (const char *const[]){chance(90) ? "3" : "n", "2", "4", NULL});
     raw(tensor(w, 1, (const int64_t[]){two, gates * 2, 4}, 3), zeros, (size_t)(two * gates * 8 * 4));
     raw(tensor(r, 1, (const int64_t[]){two, gates * 2, 2}, 3), zeros, (size_t)(two * gates * 4 * 4));
     raw(tensor(b, 1, (const int64_t[]){two, gates * 4}, 2), zeros, (size_t)(two * gates * 4 * 4));
-    Onnx__NodeProto *p = node_of(ops[which], base_format(cx, "%s,%s,%s%s%s", x, w, r, chance(60) ? "," : "", chance(60) ? b : ""),
-                                 base_format(cx, "v%d,v%d", n_values, n_values + 1), (Onnx__AttributeProto *const[]){NULL});
+    Onnx__NodeProto *p = node_of(
+        ops[which], base_format(cx, "%s,%s,%s%s%s", x, w, r, chance(60) ? "," : "", chance(60) ? b : ""),
+        base_format(cx, "v%d,v%d", n_values, n_values + 1), (Onnx__AttributeProto *const[]){NULL});
     Onnx__AttributeProto *a = new_attribute("direction", 's');
     new_value();
     new_value();
@@ -267,11 +284,15 @@ static void add_recurrent(void)
 static void add_odd_tensor(void)
 {
     static const int types[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 16, 8, 14, 17, 99};
-    static const char *const keys[] = {"location", "offset", "length", "checksum"}, *const values[] = {"w.bin", "/etc/passwd", "../w", "a/b", "", ".", "0", "4", "-1", "x", "99999999999999999999"};
+    static const char *const keys[] = {"location", "offset", "length", "checksum"},
+                             *const values[] = {
+                                 "w.bin", "/etc/passwd",         "../w", "a/b", "", ".", "0", "4", "-1",
+                                 "x",     "99999999999999999999"};
     int64_t n = below(4);
     Onnx__TensorProto *t = tensor(new_value(), PICK(types), &n, 1);
 
-    t->n_float_data = t->n_int32_data = t->n_int64_data = t->n_double_data = t->n_uint64_data = (size_t)(chance(80) ? n : below(5));
+    t->n_float_data = t->n_int32_data = t->n_int64_data = t->n_double_data = t->n_uint64_data =
+        (size_t)(chance(80) ? n : below(5));
     t->float_data = base_array(cx, float, 8);
     t->int32_data = base_array(cx, int32_t, 8);
     t->int64_data = base_array(cx, int64_t, 8);
@@ -280,7 +301,8 @@ static void add_odd_tensor(void)
     t->has_data_location = chance(30);
     t->data_location = 1;
     for (int i = below(4); t->has_data_location && i > 0; i--) {
-        Onnx__StringStringEntryProto *e = MESSAGE(Onnx__StringStringEntryProto, ONNX__STRING_STRING_ENTRY_PROTO__INIT);
+        Onnx__StringStringEntryProto *e =
+            MESSAGE(Onnx__StringStringEntryProto, ONNX__STRING_STRING_ENTRY_PROTO__INIT);
 
         e->key = (char *)PICK(keys);
         e->value = (char *)PICK(values);
@@ -290,7 +312,8 @@ static void add_odd_tensor(void)
 
 static void random_model(void)
 {
-    static const int64_t opsets[] = {1, 6, 7, 9, 10, 11, 12, 13, 13, 14, 15, 17, 17, 18, 18, 19, 21, 23, 24, 28};
+    static const int64_t opsets[] = {1,  6,  7,  9,  10, 11, 12, 13, 13, 14,
+                                     15, 17, 17, 18, 18, 19, 21, 23, 24, 28};
     int64_t opset = PICK(opsets);
 
     n_values = n_lists = 0;
@@ -332,10 +355,12 @@ static struct {
     int64_t models, unpacked, graphs;
 } total;
 
-/* The passes that need no code generator, then each kernel as a tree: false where a part of tec is wrong, rather than the model. */
+/* The passes that need no code generator, then each kernel as a tree: false where a part of tec is wrong,
+ * rather than the model. */
 static bool passes(graph_module *m)
 {
-    static graph_pass_fn *const all[] = {graph_simplify, graph_share_common, graph_fold_batch_norm, graph_remove_dead, graph_fuse};
+    static graph_pass_fn *const all[] = {graph_simplify, graph_share_common, graph_fold_batch_norm,
+                                         graph_remove_dead, graph_fuse};
     const target *t = target_parse(cx, "llvm -mcpu=x86-64-v3");
 
     for (int i = 0; i < BASE_COUNT(all) && m; i++)
@@ -365,10 +390,13 @@ static void import(const uint8_t *bytes, size_t size, uint64_t start)
     total.models++;
     total.unpacked += m || !strstr(text, "no ONNX model");
     total.graphs += m != NULL;
-    cr_assert(m ? graph_verify(m) && passes(m) : tec_context_status(cx) != TEC_OK && tec_context_status(cx) != TEC_INTERNAL, "seed %llu: %s",
-              (unsigned long long)start, tec_context_error(cx));
-    cr_assert(time(NULL) - begin <= MOST_SECONDS, "seed %llu takes %d s", (unsigned long long)start, (int)(time(NULL) - begin));
-    cr_assert(base_used(cx) >> 20 <= MOST_MEGABYTES, "seed %llu takes %zu MB", (unsigned long long)start, base_used(cx) >> 20);
+    cr_assert(m ? graph_verify(m) && passes(m)
+                : tec_context_status(cx) != TEC_OK && tec_context_status(cx) != TEC_INTERNAL,
+              "seed %llu: %s", (unsigned long long)start, tec_context_error(cx));
+    cr_assert(time(NULL) - begin <= MOST_SECONDS, "seed %llu takes %d s", (unsigned long long)start,
+              (int)(time(NULL) - begin));
+    cr_assert(base_used(cx) >> 20 <= MOST_MEGABYTES, "seed %llu takes %zu MB", (unsigned long long)start,
+              base_used(cx) >> 20);
     free(exact);
 }
 
@@ -395,7 +423,8 @@ Test(onnx_mutate, every_model_ends_with_an_error_or_a_graph)
     seed = mutation_begin();
     for (int64_t i = 0; i < n; i++)
         one();
-    fprintf(stderr, "%lld models: %.1f %% unpacked, %.1f %% became graphs\n", (long long)total.models, 100.0 * (double)total.unpacked / (double)total.models,
+    fprintf(stderr, "%lld models: %.1f %% unpacked, %.1f %% became graphs\n", (long long)total.models,
+            100.0 * (double)total.unpacked / (double)total.models,
             100.0 * (double)total.graphs / (double)total.models);
     cr_assert(total.unpacked * 10 >= total.models * 3, "too few models can be unpacked");
 }

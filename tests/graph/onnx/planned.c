@@ -1,4 +1,5 @@
-/* tests/graph/onnx/planned.c -- the plan of a real network with a symbolic batch gives the same module file after printing and parsing. */
+/* tests/graph/onnx/planned.c -- the plan of a real network with a symbolic batch gives the same module file
+ * after printing and parsing. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ Test(planned, a_network_survives_its_text)
 {
     tec_context *cx = tec_context_new();
     graph_module *m = onnx_import(cx, TEC_SOURCE_DIR "/tests/models/digits/model.onnx", NULL);
-    graph_built *b = graph_build(m, &(graph_build_options){.target = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=2")});
+    graph_built *b = graph_build(
+        m, &(graph_build_options){.target = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=2")});
 
     cr_assert(b, "%s", tec_context_error(cx));
     const char *plan = graph_text(cx, b->planned, 0);

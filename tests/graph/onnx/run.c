@@ -1,7 +1,8 @@
-/* tests/graph/onnx/run.c -- models of one node, run: operators whose sizes, axes or numbers must be constants of the model.
+/* tests/graph/onnx/run.c -- models of one node, run: operators whose sizes, axes or numbers must be constants
+ * of the model.
  *
- * The expected numbers are those of ONNX's reference evaluator. Operators whose operands may all be inputs are held against the ONNX backend
- * tests (tests/suite/onnx.sh).
+ * The expected numbers are those of ONNX's reference evaluator. Operators whose operands may all be inputs
+ * are held against the ONNX backend tests (tests/suite/onnx.sh).
  */
 #include "tests/graph/onnx/kit.h"
 
@@ -19,7 +20,9 @@ static double element(const DLTensor *t, int64_t i)
 
     if (t->dtype.code == kDLFloat)
         return (double)*(const float *)(const void *)p;
-    return t->dtype.bits == 64 ? (double)*(const int64_t *)(const void *)p : t->dtype.bits == 32 ? *(const int32_t *)(const void *)p : *(const int8_t *)p;
+    return t->dtype.bits == 64   ? (double)*(const int64_t *)(const void *)p
+           : t->dtype.bits == 32 ? *(const int32_t *)(const void *)p
+                                 : *(const int8_t *)p;
 }
 
 /* The model of the kit on x, an array of its one input: output 0. */
@@ -33,17 +36,23 @@ static void gives(const void *x, DLDataType t, const double *expected, int64_t c
     tec_module *m = graph_load(b);
     tec_executor *ex = m ? tec_executor_new(m, NULL, &(tec_run_options){.threads = 1}, &err) : NULL;
     cr_assert(ex && tec_executor_input_info(ex, 0, &info, &err), "%s", err.text);
-    DLTensor in = {.data = (void *)x, .device = {kDLCPU, 0}, .ndim = info.ndim, .dtype = t, .shape = (int64_t *)info.shape};
+    DLTensor in = {.data = (void *)x,
+                   .device = {kDLCPU, 0},
+                   .ndim = info.ndim,
+                   .dtype = t,
+                   .shape = (int64_t *)info.shape};
     cr_assert(tec_executor_set_input(ex, 0, &in, &err) && tec_executor_run(ex, &err), "%s", err.text);
     const DLTensor *y = tec_executor_output(ex, 0);
     cr_assert_eq(tec_tensor_elements(y), count, "%lld elements", (long long)tec_tensor_elements(y));
     for (int64_t i = 0; i < count; i++)
-        cr_assert(fabs(element(y, i) - expected[i]) <= 2e-5 * (1 + fabs(expected[i])), "element %lld is %g, expected %g", (long long)i, element(y, i), expected[i]);
+        cr_assert(fabs(element(y, i) - expected[i]) <= 2e-5 * (1 + fabs(expected[i])),
+                  "element %lld is %g, expected %g", (long long)i, element(y, i), expected[i]);
     tec_executor_free(ex);
     tec_module_free(m);
 }
-#define GIVES(x, ...) \
-    gives((x), (DLDataType){kDLFloat, 32, 1}, (const double[]){__VA_ARGS__}, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
+#define GIVES(x, ...)                                                                                        \
+    gives((x), (DLDataType){kDLFloat, 32, 1}, (const double[]){__VA_ARGS__},                                 \
+          (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
 static Onnx__AttributeProto *text(const char *name, const char *v)
 {
@@ -59,7 +68,8 @@ static void floats(const char *name, const float *v, int64_t n)
 {
     raw(tensor(name, 1, &n, 1), v, (size_t)n * 4);
 }
-#define FLOATS(name, ...) floats(name, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
+#define FLOATS(name, ...)                                                                                    \
+    floats(name, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 static const float twelve[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 
@@ -77,30 +87,34 @@ Test(onnx_run, resize_nearest)
 {
     open_resize(1.5f, 2);
     node("Resize", "x,,scales", "y", NULL);
-    GIVES(twelve, 1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12);
+    GIVES(twelve, 1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11,
+          11, 12, 12);
 }
 
 Test(onnx_run, resize_linear)
 {
     open_resize(1.5f, 2);
     node("Resize", "x,,scales", "y", text("mode", "linear"));
-    GIVES(twelve, 1, 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4, 3, 3.25, 3.75, 4.25, 4.75, 5.25, 5.75, 6, 5.6666665, 5.9166665, 6.4166665, 6.9166665, 7.4166665,
-          7.9166665, 8.416667, 8.666667, 8.333333, 8.583333, 9.083333, 9.583333, 10.083333, 10.583333, 11.083333, 11.333333);
+    GIVES(twelve, 1, 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4, 3, 3.25, 3.75, 4.25, 4.75, 5.25, 5.75, 6,
+          5.6666665, 5.9166665, 6.4166665, 6.9166665, 7.4166665, 7.9166665, 8.416667, 8.666667, 8.333333,
+          8.583333, 9.083333, 9.583333, 10.083333, 10.583333, 11.083333, 11.333333);
 }
 
 Test(onnx_run, resize_linear_by_corners)
 {
     open_resize(1.5f, 1);
-    node("Resize", "x,,scales", "y", text("mode", "linear"), text("coordinate_transformation_mode", "align_corners"));
-    GIVES(twelve, 1, 2, 3, 4, 3.2857143, 4.2857143, 5.2857143, 6.2857143, 5.5714288, 6.5714288, 7.5714288, 8.5714288, 7.857143, 8.857143, 9.857143, 10.857143);
+    node("Resize", "x,,scales", "y", text("mode", "linear"),
+         text("coordinate_transformation_mode", "align_corners"));
+    GIVES(twelve, 1, 2, 3, 4, 3.2857143, 4.2857143, 5.2857143, 6.2857143, 5.5714288, 6.5714288, 7.5714288,
+          8.5714288, 7.857143, 8.857143, 9.857143, 10.857143);
 }
 
 Test(onnx_run, resize_cubic_without_what_lies_outside)
 {
     open_resize(1.5f, 1);
     node("Resize", "x,,scales", "y", text("mode", "cubic"), attr_int("exclude_outside", 1));
-    GIVES(twelve, 0.5945944, 1.5945945, 2.5945945, 3.5945945, 2.4857142, 3.4857142, 4.4857144, 5.4857144, 5.973834, 6.973834, 7.973834, 8.973834, 8.535673,
-          9.535673, 10.535673, 11.535673);
+    GIVES(twelve, 0.5945944, 1.5945945, 2.5945945, 3.5945945, 2.4857142, 3.4857142, 4.4857144, 5.4857144,
+          5.973834, 6.973834, 7.973834, 8.973834, 8.535673, 9.535673, 10.535673, 11.535673);
 }
 
 Test(onnx_run, resize_smooths_what_becomes_smaller)
@@ -173,7 +187,8 @@ Test(onnx_run, one_hot_of_a_constant_depth)
     FLOATS("values", 5, 7);
     node("OneHot", "x,depth,values", "y", attr_int("axis", 0));
     output("y");
-    gives((const int64_t[]){1, -2, 0}, (DLDataType){kDLInt, 64, 1}, (const double[]){5, 5, 7, 7, 7, 5, 5, 5, 5}, 9);
+    gives((const int64_t[]){1, -2, 0}, (DLDataType){kDLInt, 64, 1},
+          (const double[]){5, 5, 7, 7, 7, 5, 5, 5, 5}, 9);
 }
 
 Test(onnx_run, range_up_to_a_symbolic_extent)
@@ -199,7 +214,8 @@ Test(onnx_run, group_normalization)
     FLOATS("bias", 0, 1, 0, 1);
     node("GroupNormalization", "x,scale,bias", "y", attr_int("num_groups", 2));
     output("y");
-    GIVES(((const float[]){0, 1, 2, 3, 4, 5, 6, 7}), -1.3416355, -0.44721183, 1.8944237, 3.683271, -4.024906, -1.3416355, 2.7888474, 6.366542);
+    GIVES(((const float[]){0, 1, 2, 3, 4, 5, 6, 7}), -1.3416355, -0.44721183, 1.8944237, 3.683271, -4.024906,
+          -1.3416355, 2.7888474, 6.366542);
 }
 
 Test(onnx_run, activations_of_transformers)
@@ -238,7 +254,8 @@ Test(onnx_run, an_einsum_that_turns_its_result)
 {
     open_model(12);
     input("x", 1, "2", "3");
-    raw(tensor("w", 1, (const int64_t[]){3, 4}, 2), (const float[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 48);
+    raw(tensor("w", 1, (const int64_t[]){3, 4}, 2), (const float[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+        48);
     node("Einsum", "x,w", "y", text("equation", "ij, jk -> ki"));
     output("y");
     GIVES(((const float[]){0, 1, 2, 3, 4, 5}), 20, 56, 23, 68, 26, 80, 29, 92);

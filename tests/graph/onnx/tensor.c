@@ -33,8 +33,9 @@ Test(onnx_tensor, raw_data_of_every_type)
         int data_type;
         const char *dtype;
         size_t width;
-    } types[] = {{1, "f32", 4}, {2, "u8", 1},  {3, "i8", 1},   {4, "u16", 2}, {5, "i16", 2}, {6, "i32", 4},
-                 {7, "i64", 8}, {10, "f16", 2}, {11, "f64", 8}, {12, "u32", 4}, {13, "u64", 8}, {16, "bf16", 2}};
+    } types[] = {{1, "f32", 4},  {2, "u8", 1},   {3, "i8", 1},   {4, "u16", 2},
+                 {5, "i16", 2},  {6, "i32", 4},  {7, "i64", 8},  {10, "f16", 2},
+                 {11, "f64", 8}, {12, "u32", 4}, {13, "u64", 8}, {16, "bf16", 2}};
 
     for (int i = 0; i < BASE_COUNT(types); i++)
         check_raw(types[i].data_type, types[i].dtype, bits, 3 * types[i].width);
@@ -72,13 +73,13 @@ Test(onnx_tensor, typed_fields_of_every_type)
     check_ints(16, "bf16", shorts, 6);
     check_ints(6, "i32", ints, 12);
 
-#define FIELD(field, data_type, dtype, values, expected)      \
-    do {                                                      \
-        open_model(13);                                       \
-        Onnx__TensorProto *t = tensor("w", data_type, three, 1); \
-        t->field = values;                                    \
-        t->n_##field = 3;                                     \
-        holds(data_type, dtype, expected, sizeof expected);   \
+#define FIELD(field, data_type, dtype, values, expected)                                                     \
+    do {                                                                                                     \
+        open_model(13);                                                                                      \
+        Onnx__TensorProto *t = tensor("w", data_type, three, 1);                                             \
+        t->field = values;                                                                                   \
+        t->n_##field = 3;                                                                                    \
+        holds(data_type, dtype, expected, sizeof expected);                                                  \
     } while (0)
     FIELD(float_data, 1, "f32", floats, floats);
     FIELD(double_data, 11, "f64", doubles, doubles);
@@ -114,7 +115,8 @@ Test(onnx_tensor, damaged_ones_are_named)
 {
     refuse_tensor(three, 1, 8, "m.onnx: error: tensor 'w': 12 bytes expected, 8 found");
     refuse_tensor((const int64_t[]){-1}, 1, 8, "m.onnx: error: tensor 'w': extent -1 in dimension 0");
-    refuse_tensor((const int64_t[]){INT64_MAX, 3}, 2, 8, "m.onnx: error: tensor 'w': extent 3 in dimension 1");
+    refuse_tensor((const int64_t[]){INT64_MAX, 3}, 2, 8,
+                  "m.onnx: error: tensor 'w': extent 3 in dimension 1");
     refuse_tensor((const int64_t[]){INT64_MAX / 2}, 1, 8, "m.onnx: error: tensor 'w': its size overflows");
     open_model(13);
     tensor("w", 1, (const int64_t[]){1000000000000}, 1);
@@ -124,7 +126,8 @@ Test(onnx_tensor, damaged_ones_are_named)
 
 Test(onnx_tensor, data_outside_of_the_models_folder_is_refused)
 {
-    Onnx__StringStringEntryProto *at = MESSAGE(Onnx__StringStringEntryProto, ONNX__STRING_STRING_ENTRY_PROTO__INIT);
+    Onnx__StringStringEntryProto *at =
+        MESSAGE(Onnx__StringStringEntryProto, ONNX__STRING_STRING_ENTRY_PROTO__INIT);
 
     open_model(13);
     Onnx__TensorProto *t = tensor("w", 1, three, 1);
@@ -134,9 +137,11 @@ Test(onnx_tensor, data_outside_of_the_models_folder_is_refused)
     t->data_location = 1;
     PUSH(t, external_data, at);
     output("w");
-    refused(TEC_INVALID, "m.onnx: error: tensor 'w': its data lies in '../secret', which is no file beside the model");
+    refused(TEC_INVALID,
+            "m.onnx: error: tensor 'w': its data lies in '../secret', which is no file beside the model");
     at->value = "/etc/passwd";
-    refused(TEC_INVALID, "m.onnx: error: tensor 'w': its data lies in '/etc/passwd', which is no file beside the model");
+    refused(TEC_INVALID,
+            "m.onnx: error: tensor 'w': its data lies in '/etc/passwd', which is no file beside the model");
 }
 
 Test(onnx_tensor, strings_are_not_supported)
@@ -144,7 +149,8 @@ Test(onnx_tensor, strings_are_not_supported)
     open_model(13);
     tensor("w", 8, three, 1);
     output("w");
-    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'w': initializer with elements of type string");
+    refused(TEC_UNSUPPORTED, "m.onnx: error: 1 part of the model is not supported\nm.onnx: note: input 'w': "
+                             "initializer with elements of type string");
 }
 
 Test(onnx_tensor, a_file_gives_back_what_was_written)

@@ -1,0 +1,19 @@
+/* graph/bytecode.h -- inside the room: the planned form of a program as the runtime's description of
+ * bytecode.
+ *
+ *     rt_module_desc desc = *comp_desc(code);
+ *     if (!graph_describe_program(planned, &desc)) return NULL;
+ *
+ * Lifetime: the context's. Errors: in the context, at the node: what the VM cannot run yet.
+ */
+#ifndef GRAPH_BYTECODE_H
+#define GRAPH_BYTECODE_H
+
+#include "graph/graph.h"
+#include "runtime/format.h"
+
+/* Adds the program and its constants to a description of the module's kernels, which come in the order of
+ * m->kernels. */
+bool graph_describe_program(const graph_module *m, rt_module_desc *out);
+
+#endif

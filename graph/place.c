@@ -1,0 +1,278 @@
+/* graph/place.c -- see place.h.
+ *
+ * Whether the device can run a node is found out by trying: its definition is scheduled, lowered and
+ * generated
+ * for the target in a scratch context, once for all nodes of equal definition. So no table of operators can
+ * disagree with what the generator does. A group that fails runs on the host as a whole.
+ */
+#include "graph/place.h"
+
+#include <string.h>
+
+#include "base/guard.h"
+#include "graph/emit.h"
+#include "graph/rewrite.h"
+#include "ir/build.h"
+#include "ir/walk.h"
+#include "space/task.h"
+
+enum { HOST, DEVICE };
+
+/* A definition that was tried. */
+typedef struct {
+    const ir_program *plain;
+    uint64_t hash;
+    const char *why; /* NULL: the device can run it */
+} trial;
+
+typedef struct {
+    const comp_options *options;
+    graph_placed *result;
+    base_vec trials;
+    base_map shape;   /* graph_node * -> 1 + whether it is shape arithmetic */
+    base_map version; /* graph_value * of the new body -> the same value on the other device */
+} placer;
+
+/* ---- shape arithmetic ---- */
+
+static bool is_shape(tec_context *cx, const graph_node *node, base_map *memo);
+
+/* Whether the value is made of extents and constants alone. */
+static bool is_shape_value(tec_context *cx, const graph_value *v, base_map *memo)
+{
+    return v->constant || (v->node && is_shape(cx, v->node, memo));
+}
+
+static bool makes_integers(const graph_node *node)
+{
+    for (int k = 0; k < node->n_out; k++)
+        if (base_is_float(node->out[k]->type.dtype))
+            return false;
+    return true;
+}
+
+static bool operators_are_shape(tec_context *cx, const graph_node *node, base_map *memo)
+{
+    if (!makes_integers(node))
+        return false;
+    for (int k = 0; k < node->n_in; k++)
+        if (node->in[k] && !is_shape_value(cx, node->in[k], memo))
+            return false;
+    return true;
+}
+
+/* Integers that depend on nothing that is computed from the inputs' elements. */
+static bool is_shape(tec_context *cx, const graph_node *node, base_map *memo)
+{
+    intptr_t known = (intptr_t)base_map_get(memo, node);
+
+    if (!known) {
+        known = 1 + operators_are_shape(cx, node, memo);
+        base_map_put(cx, memo, node, (void *)known);
+    }
+    return known == 2;
+}
+
+/* ---- what the device can run ---- */
+
+/* The first error's own line, without the place in the model, which is the node's. */
+static const char *reason(tec_context *cx, const tec_context *from)
+{
+    const char *text = tec_context_error(from), *mark = text ? strstr(text, "error: ") : NULL;
+
+    if (!text)
+        return "no reason was given";
+    text = mark ? mark + strlen("error: ") : text;
+    return base_strndup(cx, text, strcspn(text, "\n"));
+}
+
+/* Schedules, lowers and generates in the scratch context. */
+static bool can_make(tec_context *scratch, const placer *p, const graph_node *node, const ir_program *plain)
+{
+    BASE_GUARD(scratch, false);
+    const sched *s = space_default(scratch, plain, p->options->target);
+    comp_options o = *p->options;
+
+    if (!s)
+        return false;
+    if (sched_failed(s))
+        return base_fail(scratch, TEC_UNSUPPORTED, node->loc, "its default schedule was refused: %s",
+                         sched_error(s)),
+               false;
+    o.dump_dir = NULL;
+    return comp_can_compile(scratch, &(comp_unit){.name = "probe", .tree = sched_tree(s), .of_graph = true},
+                            &o);
+}
+
+/* Why the device cannot run the definition; NULL: it can. */
+static const char *try_definition(graph_rewrite *rw, placer *p, const graph_node *node,
+                                  const ir_program *plain)
+{
+    uint64_t hash = ir_hash_program(rw->cx, plain);
+
+    for (int i = 0; i < p->trials.n; i++) {
+        const trial *t = p->trials.at[i];
+
+        if (t->hash == hash && ir_same_program(rw->cx, t->plain, plain))
+            return t->why;
+    }
+    trial *t = base_new(rw->cx, trial);
+    tec_context *scratch = base_child(rw->cx);
+    *t = (trial){.plain = plain, .hash = hash};
+    if (!can_make(scratch, p, node, plain))
+        t->why = reason(rw->cx, scratch);
+    tec_context_free(scratch);
+    base_push(rw->cx, &p->trials, t);
+    return t->why;
+}
+
+/* DEVICE, HOST, or -1 with an error. */
+static int choose(graph_rewrite *rw, const graph_node *node)
+{
+    placer *p = rw->user;
+
+    if (node->kind != GRAPH_OP && node->kind != GRAPH_GROUP)
+        return HOST; /* the planner refuses it by name */
+    if (is_shape(rw->cx, node, &p->shape))
+        return HOST;
+    te_def *d = graph_definition(rw->from, node, p->options->target);
+    const ir_program *plain = d ? te_tree(rw->cx, d) : NULL;
+    if (!plain) {
+        base_note(rw->cx, node->loc, "while placing '%s'", node->name);
+        return -1;
+    }
+    const char *why = try_definition(rw, p, node, plain);
+    if (!why)
+        return DEVICE;
+    if (p->result->strict)
+        return base_fail(rw->cx, TEC_UNSUPPORTED, node->loc,
+                         "'%s' cannot run on target '%s', and --place strict allows no computation on the "
+                         "host: %s",
+                         node->name, target_text(rw->cx, p->options->target), why),
+               -1;
+    graph_hosted *h = base_new(rw->cx, graph_hosted);
+    *h = (graph_hosted){node, why};
+    base_push(rw->cx, &p->result->hosted, h);
+    return HOST;
+}
+
+/* ---- values on devices ---- */
+
+/* A constant as its bytes on the device. */
+static graph_value *constant_there(graph_rewrite *rw, const graph_value *v)
+{
+    graph_value *there = base_copy(rw->cx, v, sizeof *v);
+
+    there->device = DEVICE;
+    return there;
+}
+
+static graph_value *copy_of(graph_rewrite *rw, graph_value *v, int device)
+{
+    const char *name = v->name ? v->name : v->node ? v->node->name : "";
+
+    base_set_where(rw->cx, v->loc);
+    graph_node *copy = graph_node_new(rw->cx, GRAPH_DEVICE_COPY, name, &v, 1, &v->type, 1);
+    copy->out[0]->name = v->name;
+    copy->out[0]->device = device;
+    base_push(rw->cx, &rw->body->nodes, copy);
+    return copy->out[0];
+}
+
+/* The new value where it is needed; made there when it is first asked for. */
+static graph_value *value_on(graph_rewrite *rw, graph_value *v, int device)
+{
+    placer *p = rw->user;
+
+    if (!v || v->device == device)
+        return v;
+    graph_value *other = base_map_get(&p->version, v);
+    if (other)
+        return other;
+    other = v->constant ? constant_there(rw, v) : copy_of(rw, v, device);
+    base_map_put(rw->cx, &p->version, v, other);
+    return other;
+}
+
+static bool only_renames(const graph_node *node)
+{
+    return node->kind == GRAPH_OP && node->op->identity;
+}
+
+/* The node on its device, reading what lies there. */
+static bool place_node(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value **in = base_array(rw->cx, graph_value *, node->n_in);
+    int device;
+
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = graph_new_value(rw, node->in[k]);
+    device = only_renames(node) ? in[0]->device : choose(rw, node);
+    if (device < 0)
+        return false;
+    for (int k = 0; k < node->n_in; k++)
+        in[k] = value_on(rw, in[k], device);
+    graph_node *copy = graph_copy_node(rw, node, in);
+    for (int k = 0; k < node->n_out; k++) {
+        copy->out[k]->device = device;
+        graph_replace(rw, node->out[k], copy->out[k]);
+    }
+    return true;
+}
+
+/* A body of a group or a region stays as it is: it runs where its node does. */
+static bool place(graph_rewrite *rw, const graph_node *node)
+{
+    return rw->body->outer ? graph_keep(rw, node) : place_node(rw, node);
+}
+
+/* What the graph gives lies in main memory. */
+static void fetch_outputs(graph_module *m, placer *p)
+{
+    graph_body *body = ((graph_function *)m->functions.at[0])->body;
+    graph_rewrite rw = {.cx = m->cx, .body = body, .user = p};
+
+    for (int i = 0; i < body->outputs.n; i++)
+        body->outputs.at[i] = value_on(&rw, body->outputs.at[i], HOST);
+}
+
+graph_module *graph_place_nodes(graph_module *m, const comp_options *o, graph_placed *p)
+{
+    placer pl = {.options = o, .result = p};
+
+    if (target_offers(o->target, TARGET_HOST))
+        return m;
+    if (!comp_can_generate(m->cx, o))
+        return NULL;
+    m = graph_rewrite_module(m, place, NULL, &pl);
+    if (m)
+        fetch_outputs(m, &pl);
+    return m;
+}
+
+/* ---- counting ---- */
+
+static int operators_in(const graph_node *node)
+{
+    int n = 0;
+
+    if (node->kind == GRAPH_OP)
+        return !only_renames(node);
+    for (int i = 0; node->kind == GRAPH_GROUP && i < node->body[0]->nodes.n; i++)
+        n += operators_in(node->body[0]->nodes.at[i]);
+    return n;
+}
+
+void graph_count_operators(const graph_module *m, int count[2])
+{
+    const graph_body *body = ((const graph_function *)m->functions.at[0])->body;
+    base_map shape = {0};
+
+    count[HOST] = count[DEVICE] = 0;
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        if ((node->kind == GRAPH_OP || node->kind == GRAPH_GROUP) && !is_shape(m->cx, node, &shape))
+            count[node->out[0]->device == HOST ? HOST : DEVICE] += operators_in(node);
+    }
+}

@@ -1,0 +1,264 @@
+/* graph/plan_program.c -- see plan_program.h. A rewrite: operators and groups become allocations and an
+ * invocation, what renames elements becomes a view, everything else stays, with its regions rewritten.
+ *
+ *     v3: f32[n] = op exp "b"(v2)   =>   v5: u8[n*4] = alloc_storage "b"()
+ *                                        v6: f32[n] = alloc_tensor "b"(v5) @offset(exprs [0])
+ *                                        invoke "exp" "b"(v2, v6) @dims(exprs [n]) @operators("exp")
+ *                                        kill "b"(v2)                            // v2 is read no more
+ */
+#include "graph/plan_program.h"
+
+#include "graph/emit.h"
+#include "graph/plan.h"
+#include "graph/rewrite.h"
+#include "graph/scope.h"
+
+typedef struct {
+    graph_kernels *kernels;
+    base_vec values; /* graph_value *: of the function, in order */
+    base_map homes;  /* graph_value * -> the body that makes it */
+    base_map lasts;  /* graph_value * -> the node of that body that reads it last */
+    base_map ends;   /* node -> base_vec *: values that it reads last */
+    base_map scopes; /* old body -> graph_module *: what is known there */
+} planner;
+
+/* ---- which modules ---- */
+
+static bool is_control(const graph_node *node)
+{
+    return node->kind != GRAPH_OP && node->kind != GRAPH_GROUP && node->kind != GRAPH_PACK &&
+           node->kind < GRAPH_ALLOC_STORAGE;
+}
+
+/* A single function of operators over tensors stays with the static executor. */
+bool graph_is_program(const graph_module *m)
+{
+    const graph_body *main = m->functions.n ? ((const graph_function *)m->functions.at[0])->body : NULL;
+
+    if (m->functions.n != 1)
+        return m->functions.n > 1;
+    for (int i = 0; i < main->nodes.n; i++)
+        if (is_control(main->nodes.at[i]))
+            return true;
+    for (int i = 0; i < main->inputs.n + main->outputs.n; i++) {
+        const graph_value *v = i < main->inputs.n ? main->inputs.at[i] : main->outputs.at[i - main->inputs.n];
+
+        if (v->compound)
+            return true;
+    }
+    return false;
+}
+
+/* ---- where values end ---- */
+
+/* The node of the value's own body that holds the use: `path` are the nodes around it, the outermost first.
+ * */
+static void note_use(tec_context *cx, planner *p, const base_vec *bodies, const base_vec *path,
+                     const graph_value *v)
+{
+    const graph_body *home = v ? base_map_get(&p->homes, v) : NULL;
+
+    for (int i = 0; home && i < bodies->n; i++)
+        if (bodies->at[i] == home)
+            base_map_put(cx, &p->lasts, v, path->at[i]);
+}
+
+static void note_value(tec_context *cx, planner *p, const graph_value *v, const graph_body *home)
+{
+    base_map_put(cx, &p->homes, v, home);
+    base_push(cx, &p->values, v);
+}
+
+/* Where each value is made, and which node of that body reads it last, also from inside of a region. */
+static void note_body(tec_context *cx, planner *p, base_vec *bodies, base_vec *path, const graph_body *body)
+{
+    base_push(cx, bodies, body);
+    for (int i = 0; i < body->inputs.n; i++)
+        note_value(cx, p, body->inputs.at[i], body);
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        base_push(cx, path, node);
+        for (int k = 0; k < node->n_in; k++)
+            note_use(cx, p, bodies, path, node->in[k]);
+        for (int k = 0; k < node->n_bodies && node->kind != GRAPH_GROUP; k++)
+            note_body(cx, p, bodies, path, node->body[k]);
+        for (int k = 0; k < node->n_out; k++) {
+            note_value(cx, p, node->out[k], body);
+            base_map_put(cx, &p->lasts, node->out[k], node);
+        }
+        path->n--;
+    }
+    /* Outputs live until the region or the function is over; a use of an outer value is one of the node. */
+    for (int i = 0; i < body->outputs.n; i++) {
+        const graph_value *v = body->outputs.at[i];
+
+        if (base_map_get(&p->homes, v) == body)
+            base_map_put(cx, &p->lasts, v, NULL);
+        else
+            note_use(cx, p, bodies, path, v);
+    }
+    bodies->n--;
+}
+
+/* For each node of the function the values that it reads last, in the order in which they are made. */
+static void note_ends(graph_rewrite *rw, const graph_body *body)
+{
+    planner *p = rw->user;
+    base_vec bodies = {0}, path = {0};
+
+    p->homes = p->lasts = p->ends = (base_map){0};
+    p->values = (base_vec){0};
+    note_body(rw->cx, p, &bodies, &path, body);
+    for (int i = 0; i < p->values.n; i++) {
+        const graph_node *node = base_map_get(&p->lasts, p->values.at[i]);
+        base_vec *ends = node ? base_map_get(&p->ends, node) : NULL;
+
+        if (!node)
+            continue;
+        if (!ends)
+            base_map_put(rw->cx, &p->ends, node, ends = base_new(rw->cx, base_vec));
+        base_push(rw->cx, ends, p->values.at[i]);
+    }
+}
+
+/* ---- nodes ---- */
+
+static graph_node *add_node(graph_rewrite *rw, graph_node_kind kind, const graph_node *at,
+                            graph_value *const *in, int n, const op_type *out, const op_attr *attr,
+                            int n_attrs)
+{
+    base_set_where(rw->cx, at->loc);
+    graph_node *node = graph_node_new(rw->cx, kind, at->name, in, n, out, out ? 1 : 0);
+
+    node->attr = base_copy(rw->cx, attr, (size_t)n_attrs * sizeof *attr);
+    node->n_attrs = n_attrs;
+    base_push(rw->cx, &rw->body->nodes, node);
+    return node;
+}
+
+static graph_value *add_tensor(graph_rewrite *rw, const graph_node *at, const graph_value *v)
+{
+    tec_context *cx = rw->cx;
+    const ir_expr *bytes = ir_simplify(graph_facts_in(rw->from, rw->old), graph_type_bytes(cx, &v->type)),
+                  *zero = ir_int(cx, 0);
+    const op_type type = {BASE_U8, 1, base_copy(cx, &bytes, sizeof bytes)};
+    const op_attr offset = op_attr_exprs(cx, "offset", &zero, 1);
+    graph_node *storage = add_node(rw, GRAPH_ALLOC_STORAGE, at, NULL, 0, &type, NULL, 0);
+    graph_node *t = add_node(rw, GRAPH_ALLOC_TENSOR, at, storage->out, 1, &v->type, &offset, 1);
+
+    t->out[0]->name = v->name;
+    return t->out[0];
+}
+
+/* The module as the body sees it: with its symbols and facts, and those of the bodies around it. */
+static const graph_module *seen_from(graph_rewrite *rw, const graph_body *body)
+{
+    planner *p = rw->user;
+    graph_module *m = base_map_get(&p->scopes, body);
+
+    if (m)
+        return m;
+    m = base_copy(rw->cx, rw->from, sizeof *m);
+    m->symbols = m->facts = (base_vec){0};
+    m->known = NULL;
+    for (int i = 0; i < rw->from->symbols.n; i++)
+        base_push(rw->cx, &m->symbols, rw->from->symbols.at[i]);
+    for (int i = 0; i < rw->from->facts.n; i++)
+        base_push(rw->cx, &m->facts, rw->from->facts.at[i]);
+    for (const graph_body *b = body; b; b = b->outer) {
+        for (int i = 0; i < b->symbols.n; i++)
+            base_push(rw->cx, &m->symbols, b->symbols.at[i]);
+        for (int i = 0; i < b->facts.n; i++)
+            base_push(rw->cx, &m->facts, b->facts.at[i]);
+    }
+    base_map_put(rw->cx, &p->scopes, body, m);
+    return m;
+}
+
+/* Tells the module what a new kernel takes, so that the verifier can hold each invocation against it. */
+static void declare_kernel(graph_rewrite *rw, const graph_kernels *kernels, const te_def *d,
+                           const base_vec *reads, const graph_node *node)
+{
+    tec_context *cx = rw->cx;
+    graph_kernel_type *k = base_new(cx, graph_kernel_type);
+    op_type *type = base_array(cx, op_type, reads->n + node->n_out);
+
+    for (int i = 0; i < reads->n; i++)
+        type[i] = ((const graph_value *)reads->at[i])->type;
+    for (int i = 0; i < node->n_out; i++)
+        type[reads->n + i] = node->out[i]->type;
+    *k = (graph_kernel_type){.name = graph_kernel_at(kernels, rw->to->kernels.n)->unit.name,
+                             .n_symbols = d->symbols.n,
+                             .n_params = reads->n + node->n_out,
+                             .n_reads = reads->n,
+                             .symbol = (const ir_expr *const *)d->symbols.at,
+                             .param = type};
+    base_push(cx, &rw->to->kernels, k);
+}
+
+/* One kernel for an operator or a group: storage and tensor for each result, then the invocation. */
+static bool plan_kernel(graph_rewrite *rw, const graph_node *node)
+{
+    planner *p = rw->user;
+    tec_context *cx = rw->cx;
+    base_vec reads = {0};
+    te_def *d = graph_definition(seen_from(rw, rw->old), node, p->kernels->target);
+    int kernel = d ? graph_kernel(p->kernels, d, node, graph_operators_text(cx, node)) : -1;
+
+    if (kernel < 0) {
+        base_note(cx, node->loc, "while building '%s'", node->name);
+        return false;
+    }
+    graph_distinct_operands(cx, node, &reads);
+    if (kernel == rw->to->kernels.n)
+        declare_kernel(rw, p->kernels, d, &reads, node);
+    graph_value **in = base_array(cx, graph_value *, reads.n + node->n_out);
+    for (int i = 0; i < reads.n; i++)
+        in[i] = graph_new_value(rw, reads.at[i]);
+    for (int i = 0; i < node->n_out; i++) {
+        in[reads.n + i] = add_tensor(rw, node, node->out[i]);
+        graph_replace(rw, node->out[i], in[reads.n + i]);
+    }
+    const op_attr attr[] = {op_attr_exprs(cx, "dims", (const ir_expr *const *)d->symbols.at, d->symbols.n),
+                            op_attr_string("operators", graph_operators_text(cx, node))};
+    graph_node *call =
+        add_node(rw, GRAPH_INVOKE, node, in, reads.n + node->n_out, NULL, attr, BASE_COUNT(attr));
+    call->callee = graph_kernel_at(p->kernels, kernel)->unit.name;
+    return true;
+}
+
+static bool plan_view(graph_rewrite *rw, const graph_node *node)
+{
+    graph_value *of = graph_new_value(rw, node->in[0]);
+    graph_node *view = add_node(rw, GRAPH_ALLOC_TENSOR, node, &of, 1, &node->out[0]->type, NULL, 0);
+
+    view->out[0]->name = node->out[0]->name;
+    graph_replace(rw, node->out[0], view->out[0]);
+    return true;
+}
+
+/* Rewrites one node; behind it the values end that it reads last. */
+static bool plan_node(graph_rewrite *rw, const graph_node *node)
+{
+    planner *p = rw->user;
+    bool done = node->kind == GRAPH_OP && node->op->identity ? plan_view(rw, node)
+                : is_control(node)                           ? graph_keep(rw, node)
+                                                             : plan_kernel(rw, node);
+    const base_vec *ends = base_map_get(&p->ends, node);
+
+    for (int i = 0; done && ends && i < ends->n; i++) {
+        graph_value *v = graph_new_value(rw, ends->at[i]);
+
+        if (!v->constant)
+            add_node(rw, GRAPH_KILL, node, &v, 1, NULL, NULL, 0);
+    }
+    return done;
+}
+
+graph_module *graph_planned_program(graph_module *m, graph_kernels *k)
+{
+    planner p = {.kernels = k};
+
+    return graph_rewrite_module(m, plan_node, note_ends, &p);
+}

@@ -1,0 +1,269 @@
+/* graph/scope.c -- see scope.h. */
+#include "graph/scope.h"
+
+/* ---- symbols ---- */
+
+bool graph_binds_symbol(const graph_body *body, const ir_expr *var)
+{
+    for (int i = 0; i < body->symbols.n; i++)
+        if (body->symbols.at[i] == var)
+            return true;
+    return false;
+}
+
+bool graph_sees_symbol(const graph_module *m, const graph_body *body, const ir_expr *var)
+{
+    for (; body; body = body->outer)
+        if (graph_binds_symbol(body, var))
+            return true;
+    for (int i = 0; i < m->symbols.n; i++)
+        if (m->symbols.at[i] == var)
+            return true;
+    return false;
+}
+
+static const ir_expr *own_symbol(const graph_body *body, const char *name)
+{
+    for (int i = 0; i < body->symbols.n; i++)
+        if (base_same(((const ir_expr *)body->symbols.at[i])->var.name, name))
+            return body->symbols.at[i];
+    return NULL;
+}
+
+static bool is_taken(const graph_module *m, const graph_body *body, const char *name)
+{
+    for (; body; body = body->outer)
+        if (own_symbol(body, name))
+            return true;
+    return base_dict_has(&m->symbol_by_name, name);
+}
+
+static const char *free_name(const graph_module *m, const graph_body *body, const char *name)
+{
+    const char *free = name;
+
+    for (int i = 2; is_taken(m, body, free); i++)
+        free = base_format(m->cx, "%s'%d", name, i);
+    return free;
+}
+
+static const char *fresh_name(graph_module *m)
+{
+    const char *name = NULL;
+
+    for (int i = 0; !name || base_dict_has(&m->symbol_by_name, name) || base_dict_has(&m->fresh, name); i++)
+        name = base_format(m->cx, "d%d", i);
+    base_dict_put(m->cx, &m->fresh, name, m);
+    return name;
+}
+
+const ir_expr *graph_symbol_in(graph_module *m, graph_body *body, const char *name)
+{
+    if (!body)
+        return graph_symbol(m, name);
+    const ir_expr *known = name ? own_symbol(body, name) : NULL;
+    if (known)
+        return known;
+    const ir_expr *s =
+        ir_var(m->cx, base_strdup(m->cx, name ? free_name(m, body, name) : fresh_name(m)), BASE_I64);
+    base_push(m->cx, &body->symbols, s);
+    return s;
+}
+
+/* ---- facts ---- */
+
+void graph_fact_in(graph_module *m, graph_body *body, const ir_expr *condition)
+{
+    if (condition)
+        base_push(m->cx, body ? &body->facts : &m->facts, condition);
+}
+
+/* Whether all variables of the condition are symbols of the module. */
+static bool is_global(const graph_module *m, const ir_expr *condition)
+{
+    base_vec vars = {0};
+
+    ir_free_vars(m->cx, condition, &vars);
+    for (int i = 0; i < vars.n; i++)
+        if (!graph_sees_symbol(m, NULL, vars.at[i]))
+            return false;
+    return true;
+}
+
+void graph_need_in(graph_module *m, graph_body *body, const ir_expr *condition)
+{
+    graph_fact_in(m, body && body->entry && is_global(m, condition) ? NULL : body, condition);
+}
+
+static ir_facts *facts_of(tec_context *cx, const ir_facts *outer, const base_vec *symbols,
+                          const base_vec *facts)
+{
+    ir_facts *f = ir_facts_new(cx, outer);
+
+    for (int i = 0; i < symbols->n; i++)
+        ir_facts_assume(f, ir_ge(cx, symbols->at[i], ir_int(cx, 0)));
+    for (int i = 0; i < facts->n; i++)
+        ir_facts_assume(f, facts->at[i]);
+    return f;
+}
+
+/* Made again only where symbols or facts were added: most nodes ask for them. */
+const ir_facts *graph_facts(const graph_module *m)
+{
+    graph_module *mine = (graph_module *)m;
+
+    if (m->known && m->n_known_symbols == m->symbols.n && m->n_known_facts == m->facts.n)
+        return m->known;
+    mine->known = facts_of(m->cx, NULL, &m->symbols, &m->facts);
+    mine->n_known_symbols = m->symbols.n;
+    mine->n_known_facts = m->facts.n;
+    return m->known;
+}
+
+/* Facts are put together when they are first asked for and kept with the body until a symbol or a fact is
+ * added. */
+const ir_facts *graph_facts_in(const graph_module *m, const graph_body *body)
+{
+    graph_body *mine = (graph_body *)body;
+
+    if (!body)
+        return graph_facts(m);
+    const ir_facts *outer = graph_facts_in(m, body->outer);
+    if (body->symbols.n == 0 && body->facts.n == 0)
+        return outer;
+    if (body->known && body->known_outer == outer && body->n_known_symbols == body->symbols.n &&
+        body->n_known_facts == body->facts.n)
+        return body->known;
+    mine->known = facts_of(m->cx, outer, &body->symbols, &body->facts);
+    mine->known_outer = outer;
+    mine->n_known_symbols = body->symbols.n;
+    mine->n_known_facts = body->facts.n;
+    return body->known;
+}
+
+/* ---- instances ---- */
+
+graph_instance graph_instance_of_body(tec_context *cx, const graph_body *body)
+{
+    return (graph_instance){
+        .cx = cx, .symbol = (const ir_expr *const *)body->symbols.at, .n = body->symbols.n};
+}
+
+graph_instance graph_instance_of_node(tec_context *cx, const graph_node *node)
+{
+    return (graph_instance){.cx = cx, .symbol = node->symbol, .n = node->n_symbols};
+}
+
+static void bind_extents(graph_instance *i, const op_type *pattern, const op_type *found)
+{
+    for (int d = 0; d < pattern->n && d < found->n; d++)
+        for (int k = 0; k < i->n; k++)
+            if (pattern->dim[d] == i->symbol[k] && !base_map_has(&i->map.vars, i->symbol[k]))
+                base_map_put(i->cx, &i->map.vars, i->symbol[k], found->dim[d]);
+}
+
+void graph_instance_bind(graph_instance *i, const graph_type *pattern, const graph_type *found)
+{
+    if (pattern->kind != found->kind)
+        return;
+    if (pattern->kind == GRAPH_TENSOR)
+        bind_extents(i, &pattern->tensor, &found->tensor);
+    for (int k = 0; k < pattern->n && k < found->n; k++)
+        graph_instance_bind(i, &pattern->part[k], &found->part[k]);
+}
+
+static op_type applied(const graph_instance *i, const op_type *t)
+{
+    const ir_expr **dim = base_array(i->cx, const ir_expr *, t->n);
+
+    for (int d = 0; d < t->n; d++)
+        dim[d] = ir_apply(i->cx, &i->map, t->dim[d]);
+    return (op_type){t->dtype, t->n, dim};
+}
+
+graph_type graph_instance_type(const graph_instance *i, const graph_type *pattern)
+{
+    graph_type t = *pattern, *part;
+
+    if (i->map.vars.n == 0)
+        return t;
+    if (t.kind == GRAPH_TENSOR)
+        t.tensor = applied(i, &t.tensor);
+    t.part = part = base_array(i->cx, graph_type, t.n);
+    for (int k = 0; k < t.n; k++)
+        part[k] = graph_instance_type(i, &pattern->part[k]);
+    return t;
+}
+
+/* ---- the entry ---- */
+
+static bool calls(const graph_body *body, const char *name)
+{
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        if (node->callee && base_same(node->callee, name))
+            return true;
+        for (int k = 0; k < node->n_bodies; k++)
+            if (calls(node->body[k], name))
+                return true;
+    }
+    return false;
+}
+
+static bool lacks_extent(void *symbol, const op_type *t)
+{
+    for (int d = 0; d < t->n; d++)
+        if (t->dim[d] == symbol)
+            return false;
+    return true;
+}
+
+static bool is_extent_of_input(const graph_body *body, const ir_expr *symbol)
+{
+    for (int i = 0; i < body->inputs.n; i++) {
+        graph_type t = graph_type_of(body->inputs.at[i]);
+
+        if (!graph_type_each(&t, lacks_extent, (void *)symbol))
+            return true;
+    }
+    return false;
+}
+
+static void hoist_symbols(graph_module *m, graph_body *body)
+{
+    base_vec kept = {0};
+
+    for (int i = 0; i < body->symbols.n; i++) {
+        const ir_expr *s = body->symbols.at[i];
+        bool moves = is_extent_of_input(body, s);
+
+        base_push(m->cx, moves ? &m->symbols : &kept, s);
+        if (moves)
+            base_dict_put(m->cx, &m->symbol_by_name, s->var.name, s);
+    }
+    body->symbols = kept;
+}
+
+static void hoist_facts(graph_module *m, graph_body *body)
+{
+    base_vec kept = {0};
+
+    for (int i = 0; i < body->facts.n; i++)
+        base_push(m->cx, is_global(m, body->facts.at[i]) ? &m->facts : &kept, body->facts.at[i]);
+    body->facts = kept;
+}
+
+graph_module *graph_hoist_entry(graph_module *m)
+{
+    graph_function *f = m && m->functions.n ? m->functions.at[0] : NULL;
+
+    if (!f || (f->body->symbols.n == 0 && f->body->facts.n == 0))
+        return m;
+    for (int i = 0; i < m->functions.n; i++)
+        if (calls(((const graph_function *)m->functions.at[i])->body, f->name))
+            return m;
+    hoist_symbols(m, f->body);
+    hoist_facts(m, f->body);
+    return m;
+}

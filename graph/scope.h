@@ -1,0 +1,64 @@
+/* graph/scope.h -- who knows which symbol: scopes of symbols and facts, and what a type over symbols stands
+ * for at a call.
+ *
+ *     function "grow" {                      // binds n: each call has its own
+ *       symbols n
+ *       fact n >= 1                          // checked where n gets its value
+ *       input v0 "x": f32[n]
+ *       ...
+ *     }
+ *     v2: f32[7] = call "grow" "g"(v1)       // v1: f32[7]; here n is 7
+ *
+ * The module's symbols have one value for a whole run. The symbols of a function have one for each call,
+ * those of a region one each time that the region runs. A symbol gets its value in one place: from the first
+ * input of its body that has the symbol as an extent, or from the first node of its body one of whose results
+ * has it (graph_node.symbol). Facts of a scope hold while that scope runs and are not known outside: who runs
+ * the graph checks each of them as soon as its symbols have values.
+ *
+ * An *instance* is an assignment of extents to symbols that makes one type fit another: f32[n, 4] fits f32[7,
+ * 4] with n = 7. Lifetime: the context's. Errors: none here; NULL and false say that something does not fit.
+ */
+#ifndef GRAPH_SCOPE_H
+#define GRAPH_SCOPE_H
+
+#include "graph/node.h"
+#include "graph/type.h"
+#include "ir/walk.h"
+
+/* A symbol that the body binds; NULL for a body: the module's. A name that an outer scope has already gets a
+ * suffix; a NULL name: a fresh one. */
+const ir_expr *graph_symbol_in(graph_module *m, graph_body *body, const char *name);
+/* A condition that holds in the body; the module's where `body` is NULL. */
+void graph_fact_in(graph_module *m, graph_body *body, const ir_expr *condition);
+/* What an operator of the body relies on. In the entry, where only symbols of the module matter, it is the
+ * module's fact: the model demands it. */
+void graph_need_in(graph_module *m, graph_body *body, const ir_expr *condition);
+/* What is known in the body: its facts, those of the bodies around it, the module's. Symbols are at least
+ * 0. */
+const ir_facts *graph_facts_in(const graph_module *m, const graph_body *body);
+/* Whether the module, the body or a body around it binds the variable. */
+bool graph_sees_symbol(const graph_module *m, const graph_body *body, const ir_expr *var);
+bool graph_binds_symbol(const graph_body *body, const ir_expr *var);
+
+/* What symbols stand for. Only those of `symbol` may get a value; the first extent that they meet is
+ * theirs. */
+typedef struct {
+    tec_context *cx;
+    const ir_expr *const *symbol;
+    int n;
+    ir_subst map;
+} graph_instance;
+graph_instance graph_instance_of_body(tec_context *cx, const graph_body *body); /* of the body's symbols */
+graph_instance graph_instance_of_node(tec_context *cx,
+                                      const graph_node *node); /* of those that the node's results define */
+/* Gives values to symbols that are an extent of `pattern` by themselves and have none yet. Call it for all
+ * pairs, then compare their types. */
+void graph_instance_bind(graph_instance *i, const graph_type *pattern, const graph_type *found);
+/* `pattern` with symbols replaced by their values. */
+graph_type graph_instance_type(const graph_instance *i, const graph_type *pattern);
+
+/* Makes the symbols of the entry that are extents of its inputs the module's, in place, and the facts about
+ * them: a run of the module calls the entry once. Nothing changes where a node calls the entry. Gives m. */
+graph_module *graph_hoist_entry(graph_module *m);
+
+#endif
