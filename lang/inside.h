@@ -1,0 +1,78 @@
+/* lang/inside.h -- inside the room: what reads declarations, types and expressions shares.
+ *
+ *     graph_type t;
+ *     if (lang_expect(p, ":") && lang_type(p, &scope, &t)) ...
+ *
+ * The parser makes nodes as it reads: declarations first, so that functions may call each other in any order,
+ * then bodies. `at` is where the text is blamed: the token that is read, or the operator whose node is made.
+ */
+#ifndef LANG_INSIDE_H
+#define LANG_INSIDE_H
+
+#include "base/lexer.h"
+#include "graph/program.h"
+#include "graph/scope.h"
+
+typedef struct {
+    const char *name;
+    graph_function *f;
+    base_lexer body;       /* stands at the brace of the body */
+    graph_body *signature; /* binds what the types of parameters and result name */
+    int n_params_symbols;  /* the signature's symbols behind these stand for `?` in the result */
+    graph_type *param, result;
+    int n_params;
+} lang_def;
+
+typedef struct {
+    const char *name;
+    graph_value *value;
+} lang_name;
+
+typedef struct {
+    tec_context *cx;
+    const char *file, *text, *at;
+    base_lexer *lx;
+    graph_module *m;
+    base_vec defs;     /* lang_def * */
+    base_vec uses;     /* lang_use *: names of data types, looked up when all are read */
+    graph_function *f; /* whose body is read */
+    base_vec names;    /* lang_name *: what is in scope; inner ones behind */
+    base_map literals; /* values of numbers without a type of their own */
+    int depth;
+} lang_parser;
+
+typedef struct {
+    const char *data, *at;
+} lang_use;
+
+/* Where a type stands: which symbols its extents may name, and who binds new ones. */
+typedef struct {
+    base_vec *symbols; /* ir_expr *; `?` goes here */
+    /* of the function whose parameter it is: new names are its symbols; NULL: none are made */
+    graph_body *body;
+} lang_scope;
+
+/* The lexer's functions; `at` follows. */
+bool lang_at(const lang_parser *p, const char *text);
+bool lang_accept(lang_parser *p, const char *text);
+bool lang_expect(lang_parser *p, const char *text);
+void lang_advance(lang_parser *p);
+const char *lang_expect_name(lang_parser *p, const char *what);
+void lang_stand(lang_parser *p); /* blames the current token from now on */
+/* Blames the place in the text for nodes that are made next. */
+void lang_blame(lang_parser *p, const char *at);
+/* An error at the place; NULL. */
+void *lang_fail(lang_parser *p, const char *at, const char *fmt, ...) BASE_PRINTF(3, 4);
+
+bool lang_type(lang_parser *p, const lang_scope *s, graph_type *out);
+const ir_expr *lang_extent(lang_parser *p, const lang_scope *s);
+const lang_def *lang_find_def(const lang_parser *p, const char *name);
+/* { let ... value }; NULL with an error. */
+graph_value *lang_block(lang_parser *p);
+/* A call of a function of the program, by its declared types. */
+graph_value *lang_call(lang_parser *p, const lang_def *d, const char *at, graph_value *const *in, int n);
+/* The same number with the other value's element type, where `v` is a number without a type of its own. */
+graph_value *lang_literal_as(lang_parser *p, graph_value *v, const graph_value *other);
+graph_value *lang_literal(lang_parser *p);
+
+#endif

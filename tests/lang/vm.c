@@ -1,0 +1,407 @@
+/* tests/lang/vm.c -- programs by the VM give what the interpreter of graphs gives, and stop where they must.
+ * */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "graph/build.h"
+#include "graph/interp/interp.h"
+#include "graph/text.h"
+#include "lang/lang.h"
+#include "runtime/module.h"
+#include "tec/program.h"
+
+static tec_context *cx;
+static tec_error err;
+
+static void open_context(void)
+{
+    cx = tec_context_new();
+    err = (tec_error){0};
+}
+
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
+
+TestSuite(vm, .init = open_context, .fini = close_context);
+
+/* A program with an instance of it; `limits` may be NULL. */
+typedef struct {
+    const graph_module *graph; /* as it was read, for the oracle */
+    tec_module *module;
+    tec_program *p;
+} compiled;
+
+static compiled compile(const char *text, const tec_program_options *limits)
+{
+    compiled c = {.graph = lang_parse(cx, "p.tecp", text)};
+    graph_module *again = lang_parse(cx, "p.tecp", text);
+    const graph_build_options o = {.target = target_parse(cx, "native"), .jobs = 1};
+
+    cr_assert(c.graph && again, "%s", tec_context_error(cx));
+    graph_built *b = graph_build(again, &o);
+    cr_assert(b, "%s", tec_context_error(cx));
+    c.module = graph_load(b);
+    cr_assert(c.module, "%s", tec_context_error(cx));
+    tec_program_options with = limits ? *limits : (tec_program_options){0};
+    with.run.threads = 1;
+    c.p = tec_program_new(c.module, NULL, &with, &err);
+    cr_assert(c.p, "%s", err.text);
+    return c;
+}
+
+static void discard(compiled *c)
+{
+    tec_program_free(c->p);
+    tec_module_free(c->module);
+}
+
+/* The same value for the VM. */
+static tec_object *object_of(const compiled *c, const interp_value *v)
+{
+    tec_object *part[8], *o = NULL;
+
+    if (v->kind == INTERP_TENSOR) {
+        DLTensor t = {.data = v->array.data,
+                      .device = {kDLCPU, 0},
+                      .ndim = v->array.n,
+                      .dtype = v->array.dtype,
+                      .shape = (int64_t *)(uintptr_t)v->array.shape};
+        o = tec_object_tensor(c->p, &t, &err);
+    } else {
+        for (int i = 0; i < v->n; i++)
+            part[i] = object_of(c, v->part[i]);
+        o = v->kind == INTERP_TUPLE
+                ? tec_object_tuple(c->p, part, v->n, &err)
+                : tec_object_data(c->p, ((const graph_case *)v->data->cases.at[v->which])->name, part, v->n,
+                                  &err);
+        for (int i = 0; i < v->n; i++)
+            tec_object_free(part[i]);
+    }
+    cr_assert(o, "%s", err.text);
+    return o;
+}
+
+static void same(const compiled *c, const interp_value *v, const tec_object *o)
+{
+    const DLTensor *t = tec_object_dltensor(o);
+
+    if (v->kind != INTERP_TENSOR) {
+        cr_assert_eq(tec_object_n_parts(o), v->n);
+        if (v->kind == INTERP_DATA)
+            cr_assert_str_eq(tec_object_constructor(c->p, o),
+                             ((const graph_case *)v->data->cases.at[v->which])->name);
+        for (int i = 0; i < v->n; i++)
+            same(c, v->part[i], tec_object_part(o, i));
+        return;
+    }
+    cr_assert(t && t->ndim == v->array.n);
+    for (int d = 0; d < t->ndim; d++)
+        cr_assert_eq(t->shape[d], v->array.shape[d]);
+    for (int64_t i = 0; i < interp_count(&v->array); i++)
+        if (base_dtype_same(t->dtype, BASE_F32))
+            cr_assert_float_eq(((const float *)t->data)[i], ((const float *)v->array.data)[i], 1e-4);
+        else
+            cr_assert_eq(((const int64_t *)t->data)[i], ((const int64_t *)v->array.data)[i]);
+}
+
+/* Runs both and compares the one result. */
+static void agree(const char *text, interp_value *const *in, int n)
+{
+    compiled c = compile(text, NULL);
+    tec_object *given[8], *out = NULL;
+    interp_value *expected;
+
+    for (int i = 0; i < n; i++)
+        given[i] = object_of(&c, in[i]);
+    cr_assert(interp_run(cx, c.graph, NULL, in, n, NULL, &expected, 1), "%s", tec_context_error(cx));
+    cr_assert(tec_program_run(c.p, given, n, &out, 1, &err), "%s", err.text);
+    same(&c, expected, out);
+    tec_object_free(out);
+    for (int i = 0; i < n; i++)
+        tec_object_free(given[i]);
+    discard(&c);
+}
+
+static interp_value *vector(int n, const float *data)
+{
+    return interp_tensor(cx, BASE_F32, 1, (const int64_t[]){n}, data);
+}
+
+/* Values of types of the program do not depend on which module read them. */
+static interp_value *data(const graph_module *m, const char *type, const char *name,
+                          interp_value *const *part, int n)
+{
+    const graph_data *d = graph_find_data(m, type);
+    int which;
+
+    cr_assert(graph_find_case(d, name, &which));
+    return interp_data(cx, d, which, part, n);
+}
+
+#define FOLD                                                                                                 \
+    "type List = Nil | Cons(f32[?, 2], List)\n"                                                              \
+    "def fold(l: List, acc: f32[n, 2]) -> f32[?, 2] {\n"                                                     \
+    "  match l {\n"                                                                                          \
+    "    Nil => acc\n"                                                                                       \
+    "    Cons(x, rest) => fold(rest, concat(acc, relu(x * 2), axis = 0))\n"                                  \
+    "  }\n"                                                                                                  \
+    "}\n"                                                                                                    \
+    "def main(l: List, x: f32[n, 2], more: bool) -> f32[?, 2] {\n"                                           \
+    "  let y = fold(l, x) * 2\n"                                                                             \
+    "  if more { concat(y, x, axis = 0) } else { y }\n"                                                      \
+    "}\n"
+
+Test(vm, a_fold_over_a_list_grows_a_tensor)
+{
+    graph_module *m = lang_parse(cx, "p.tecp", FOLD);
+    interp_value *rest = data(m, "List", "Nil", NULL, 0);
+
+    for (int n = 0; n < 4; n++) {
+        interp_value *cell[] = {
+            interp_tensor(cx, BASE_F32, 2, (const int64_t[]){n, 2}, (const float[]){1, -2, 3, 4, -5, 6}),
+            rest};
+        rest = data(m, "List", "Cons", cell, 2);
+    }
+    interp_value *x =
+        interp_tensor(cx, BASE_F32, 2, (const int64_t[]){2, 2}, (const float[]){.5F, 1.5F, -2, 7});
+    for (int more = 0; more < 2; more++)
+        agree(FOLD,
+              (interp_value *[]){rest, x, interp_tensor(cx, BASE_BOOL, 0, NULL, &(uint8_t){(uint8_t)more})},
+              3);
+}
+
+#define TREE                                                                                                 \
+    "type Tree = Leaf(f32[4]) | Node(Tree, Tree)\n"                                                          \
+    "def cell(g: f32[4], c: f32[4]) -> (f32[4], f32[4]) {\n"                                                 \
+    "  let c1 = sigmoid(g) * tanh(g) + sigmoid(g) * c\n"                                                     \
+    "  (sigmoid(g) * tanh(c1), c1)\n"                                                                        \
+    "}\n"                                                                                                    \
+    "def main(t: Tree) -> (f32[4], f32[4]) {\n"                                                              \
+    "  match t {\n"                                                                                          \
+    "    Leaf(x) => cell(x, x * 0)\n"                                                                        \
+    "    Node(l, r) => {\n"                                                                                  \
+    "      let (hl, cl) = main(l)\n"                                                                         \
+    "      let (hr, cr) = main(r)\n"                                                                         \
+    "      cell(hl + hr, cl + cr)\n"                                                                         \
+    "    }\n"                                                                                                \
+    "  }\n"                                                                                                  \
+    "}\n"
+
+Test(vm, recursion_over_a_tree_gives_a_tuple)
+{
+    graph_module *m = lang_parse(cx, "p.tecp", TREE);
+    interp_value *x = vector(4, (const float[]){1, -2, .5F, 3}), *leaf = data(m, "Tree", "Leaf", &x, 1);
+    interp_value *both = data(m, "Tree", "Node", (interp_value *[]){leaf, leaf}, 2);
+
+    agree(TREE, (interp_value *[]){data(m, "Tree", "Node", (interp_value *[]){both, leaf}, 2)}, 1);
+}
+
+Test(vm, reshape_takes_a_list_of_extents)
+{
+    interp_value *x =
+        interp_tensor(cx, BASE_F32, 2, (const int64_t[]){3, 2}, (const float[]){1, 2, 3, 4, 5, 6});
+
+    agree("def main(x: f32[n, 2]) -> (f32[?], f32[n, 2]) { (reshape(x, shape = [n * 2]), x + 1) }", &x, 1);
+    agree("def main(x: f32[3, 2]) -> (f32[2, 3], f32[]) { (reshape(x, shape = [2, 3]), 1.5) }", &x, 1);
+}
+
+Test(vm, the_text_of_a_plan_reads_back_and_holds)
+{
+    const graph_build_options o = {.target = target_parse(cx, "native"), .jobs = 1};
+    graph_built *b = graph_build(lang_parse(cx, "p.tecp", FOLD), &o);
+
+    cr_assert(b, "%s", tec_context_error(cx));
+    const char *text = graph_text(cx, b->planned, 0);
+    graph_module *again = graph_parse(cx, "plan", text, b->planned);
+    cr_assert(again, "%s", tec_context_error(cx));
+    cr_assert_str_eq(graph_text(cx, again, 0), text);
+    const char *kill = strstr(text, "kill \"mul\"(v4)"); /* moved before the kernel that reads v4 */
+    const char *invoke = strstr(text, "invoke \"mul\"");
+    cr_assert(kill && invoke && invoke < kill);
+    again = graph_parse(cx, "plan",
+                        base_format(cx, "%.*skill \"mul\"(v4)\n%s", (int)(invoke - text), text, invoke),
+                        b->planned);
+    cr_assert_null(again, "reading a module verifies it");
+    cr_assert(strstr(tec_context_error(cx), "a value is used after its kill"), "%s", tec_context_error(cx));
+}
+
+/* ---- deep and long ---- */
+
+#define SUM                                                                                                  \
+    "type List = Nil | Cons(f32[2], List)\n"                                                                 \
+    "def sum(l: List, acc: f32[2]) -> f32[2] {\n"                                                            \
+    "  match l { Nil => acc Cons(x, rest) => sum(rest, acc + x) }\n"                                         \
+    "}\n"                                                                                                    \
+    "def main(l: List, zero: f32[2]) -> f32[2] { sum(l, zero) }\n"
+
+#define SUM_DEEP                                                                                             \
+    "type List = Nil | Cons(f32[2], List)\n"                                                                 \
+    "def main(l: List, zero: f32[2]) -> f32[2] {\n"                                                          \
+    "  match l { Nil => zero Cons(x, rest) => main(rest, zero) + x }\n"                                      \
+    "}\n"
+
+static tec_object *pair(const compiled *c, float a, float b)
+{
+    float v[] = {a, b};
+    DLTensor t = {.data = v, .device = {kDLCPU, 0}, .ndim = 1, .dtype = BASE_F32, .shape = (int64_t[]){2}};
+    tec_object *o = tec_object_tensor(c->p, &t, &err);
+
+    cr_assert(o, "%s", err.text);
+    return o;
+}
+
+static tec_object *long_list(const compiled *c, int n)
+{
+    tec_object *l = tec_object_data(c->p, "Nil", NULL, 0, &err), *x = pair(c, 1, 2);
+
+    for (int i = 0; i < n; i++) {
+        tec_object *cell = tec_object_data(c->p, "Cons", (tec_object *[]){x, l}, 2, &err);
+
+        cr_assert(cell, "%s", err.text);
+        tec_object_free(l);
+        l = cell;
+    }
+    tec_object_free(x);
+    return l;
+}
+
+static void sums(const char *text, int n)
+{
+    compiled c = compile(text, NULL);
+    tec_object *in[] = {long_list(&c, n), pair(&c, 0, 0)}, *out;
+
+    cr_assert(tec_program_run(c.p, in, 2, &out, 1, &err), "%s", err.text);
+    cr_assert_float_eq(((const float *)tec_object_dltensor(out)->data)[1], 2.0F * (float)n, 1);
+    tec_object_free(out);
+    tec_object_free(in[0]);
+    tec_object_free(in[1]);
+    discard(&c);
+}
+
+Test(vm, a_long_list_folds_by_tail_calls)
+{
+    sums(SUM, 100000);
+}
+
+Test(vm, calls_nest_as_deep_as_a_list_is_long)
+{
+    sums(SUM_DEEP, 100000);
+}
+
+/* ---- limits ---- */
+
+static void stops(const char *text, tec_program_options limits, int n, const char *message)
+{
+    compiled c = compile(text, &limits);
+    tec_object *in[] = {long_list(&c, n), pair(&c, 0, 0)}, *out = NULL;
+    tec_program_counts before, after;
+
+    cr_assert(!tec_program_run(c.p, in, 2, &out, 1, &err));
+    cr_assert(strstr(err.text, message), "found: %s\nexpected: %s", err.text, message);
+    cr_assert(tec_program_count(c.p, &before));
+    err = (tec_error){0};
+    cr_assert(!tec_program_run(c.p, in, 2, &out, 1, &err));
+    cr_assert(tec_program_count(c.p, &after));
+    cr_assert_eq(before.bytes, after.bytes, "a run that failed leaves values behind");
+    tec_object_free(in[0]);
+    tec_object_free(in[1]);
+    discard(&c);
+}
+
+Test(vm, stops_at_the_limit_of_depth_and_names_the_line)
+{
+    stops(SUM_DEEP, (tec_program_options){.max_depth = 100}, 1000, "p.tecp:3: in 'main': calls nest deeper");
+}
+
+Test(vm, stops_at_the_limit_of_steps)
+{
+    stops(SUM, (tec_program_options){.max_steps = 500}, 1000, "the limit of 500 steps is reached");
+}
+
+Test(vm, stops_at_the_limit_of_memory)
+{
+    stops(SUM_DEEP, (tec_program_options){.max_bytes = 65000}, 1000, "the limit of 65000 bytes");
+}
+
+Test(vm, stops_at_its_deadline_and_when_cancelled)
+{
+    stops(SUM, (tec_program_options){.deadline = 1e-9}, 1000, "the run's time is over");
+    compiled c = compile(SUM, NULL);
+    tec_object *in[] = {long_list(&c, 1000), pair(&c, 0, 0)}, *out = NULL;
+
+    err = (tec_error){0};
+    tec_program_cancel(c.p);
+    cr_assert(!tec_program_run(c.p, in, 2, &out, 1, &err));
+    cr_assert(strstr(err.text, "cancelled"), "%s", err.text);
+    err = (tec_error){0};
+    cr_assert(tec_program_run(c.p, in, 2, &out, 1, &err), "%s", err.text);
+    tec_object_free(out);
+    tec_object_free(in[0]);
+    tec_object_free(in[1]);
+    discard(&c);
+}
+
+/* ---- values ---- */
+
+Test(vm, a_run_that_has_seen_its_shapes_asks_the_system_for_nothing)
+{
+    compiled c = compile(SUM, NULL);
+    tec_object *in[] = {long_list(&c, 100), pair(&c, 0, 0)}, *out;
+    tec_program_counts counts;
+
+    for (int i = 0; i < 3; i++) {
+        cr_assert(tec_program_run(c.p, in, 2, &out, 1, &err), "%s", err.text);
+        tec_object_free(out);
+    }
+    cr_assert(tec_program_count(c.p, &counts));
+    cr_assert_eq(counts.kernels, 100);
+    cr_assert_geq(counts.allocations, 200);
+    cr_assert_eq(counts.from_system, 0);
+    tec_object_free(in[0]);
+    tec_object_free(in[1]);
+    discard(&c);
+}
+
+static void refuses(const compiled *c, tec_object *const *in, int n, const char *message)
+{
+    tec_object *out;
+
+    err = (tec_error){0};
+    cr_assert(!tec_program_run(c->p, in, n, &out, 1, &err));
+    cr_assert(strstr(err.text, message), "found: %s\nexpected: %s", err.text, message);
+}
+
+Test(vm, values_of_other_types_are_refused)
+{
+    compiled c = compile(SUM, NULL);
+    tec_object *nil = tec_object_data(c.p, "Nil", NULL, 0, &err), *x = pair(&c, 1, 2);
+    tec_object *both = tec_object_tuple(c.p, (tec_object *[]){x, nil}, 2, &err);
+
+    refuses(&c, (tec_object *[]){x, x}, 2, "input 'l': expected List, found f32[2]");
+    refuses(&c, (tec_object *[]){nil, both}, 2, "input 'zero': expected f32[2], found a tuple of 2");
+    refuses(&c, (tec_object *[]){nil}, 1, "'main' has 2 inputs and 1 outputs, found 1 and 1");
+    err = (tec_error){0};
+    cr_assert_null(tec_object_data(c.p, "Cons", (tec_object *[]){nil, nil}, 2, &err));
+    cr_assert(strstr(err.text, "field '1' of 'Cons': expected f32[2], found List"), "%s", err.text);
+    err = (tec_error){0};
+    cr_assert_null(tec_object_data(c.p, "Snoc", NULL, 0, &err));
+    cr_assert(strstr(err.text, "there is no constructor 'Snoc'"), "%s", err.text);
+    tec_object_free(both);
+    tec_object_free(nil);
+    tec_object_free(x);
+    discard(&c);
+}
+
+Test(vm, extents_of_inputs_must_agree)
+{
+    compiled c = compile("def id(x: f32[n]) -> f32[n] { x }\n"
+                         "def main(x: f32[n], y: f32[n + 1]) -> f32[n] { id(x) }",
+                         NULL);
+    tec_object *x = pair(&c, 1, 2);
+
+    refuses(&c, (tec_object *[]){x, x}, 2, "input 'y': expected f32[n + 1]");
+    tec_object_free(x);
+    discard(&c);
+}
