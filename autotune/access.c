@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "autotune/features.h"
-#include "autotune/leaf.h"
+#include "autotune/statement.h"
 
 #define SET(name, value) (out[TUNE_ACCESS_##name] = (float)(value))
 
@@ -19,7 +19,7 @@ static void set_buffer(const tune_access *a, float *out)
     SET(size, tune_log(a->size * a->bytes));
 }
 
-static void set_levels(const tune_leaf *l, const tune_access *a, const int *at, float *out)
+static void set_levels(const tune_statement *l, const tune_access *a, const int *at, float *out)
 {
     for (int i = 0; i < TUNE_N_LEVELS; i++) {
         out[TUNE_ACCESS_touched_vector + i] = (float)tune_log(a->elements[at[i]] * a->bytes);
@@ -29,7 +29,8 @@ static void set_levels(const tune_leaf *l, const tune_access *a, const int *at, 
     SET(lines, tune_ratio(a->lines[at[TUNE_TASK]], a->elements[at[TUNE_TASK]] * a->bytes));
 }
 
-/* Every vector starts at a sum of multiples of the strides of the other loops, and the array itself at a line. */
+/* Every vector starts at a sum of multiples of the strides of the other loops, and the array itself at a
+ * line. */
 static double alignment(const tune_access *a, const int *at)
 {
     double align = 64;
@@ -40,8 +41,9 @@ static double alignment(const tune_access *a, const int *at)
     return align;
 }
 
-/* Lines of a tile whose addresses differ by multiples of 4 KiB meet in one set of L1, which holds 8 or 12 of them. */
-static double lines_together(const tune_leaf *l, const tune_access *a, const int *at)
+/* Lines of a tile whose addresses differ by multiples of 4 KiB meet in one set of L1, which holds 8 or 12 of
+ * them. */
+static double lines_together(const tune_statement *l, const tune_access *a, const int *at)
 {
     enum { LINE = 64, PERIOD = 4096 };
     double together = 1;
@@ -56,7 +58,7 @@ static double lines_together(const tune_leaf *l, const tune_access *a, const int
     return together;
 }
 
-static void set_stride(const tune_leaf *l, const tune_access *a, const int *at, float *out)
+static void set_stride(const tune_statement *l, const tune_access *a, const int *at, float *out)
 {
     double stride = l->n_loops ? fabs(a->stride[l->n_loops - 1]) : 0;
 
@@ -69,7 +71,7 @@ static void set_stride(const tune_leaf *l, const tune_access *a, const int *at, 
 }
 
 /* The innermost loop around the tile that repeats the access, and what lies between two of its iterations. */
-static void set_reuse(const tune_leaf *l, const tune_access *a, const int *at, float *out)
+static void set_reuse(const tune_statement *l, const tune_access *a, const int *at, float *out)
 {
     for (int i = at[TUNE_TILE] - 1; i >= 0; i--)
         if (a->elements[i] == a->elements[i + 1]) {
@@ -79,7 +81,7 @@ static void set_reuse(const tune_leaf *l, const tune_access *a, const int *at, f
         }
 }
 
-static void set_curve(const tune_leaf *l, const tune_access *a, float *out)
+static void set_curve(const tune_statement *l, const tune_access *a, float *out)
 {
     enum { FIRST = 8, CURVE = TUNE_ACCESS_reuse_in_20 - TUNE_ACCESS_reuse_in_8 + 1 };
 
@@ -90,7 +92,7 @@ static void set_curve(const tune_leaf *l, const tune_access *a, float *out)
     }
 }
 
-void tune_access_features(const tune_leaf *l, const tune_access *a, const target *t, float *out)
+void tune_access_features(const tune_statement *l, const tune_access *a, const target *t, float *out)
 {
     int at[TUNE_N_LEVELS];
 
@@ -101,5 +103,6 @@ void tune_access_features(const tune_leaf *l, const tune_access *a, const target
     set_reuse(l, a, at, out);
     set_curve(l, a, out);
     for (int c = 0; c < TUNE_N_CACHES; c++)
-        out[TUNE_ACCESS_traffic_l1 + c] = (float)tune_ratio(tune_traffic(l, a, tune_capacity(t, c)), a->lines[0]);
+        out[TUNE_ACCESS_traffic_l1 + c] =
+            (float)tune_ratio(tune_traffic(l, a, tune_capacity(t, c)), a->lines[0]);
 }

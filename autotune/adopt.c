@@ -1,8 +1,8 @@
-/* autotune/adopt.c -- which schedule is used from now on: the fastest of a task are measured again, in turns with what would be used without
- * them, and one that wins beyond the noise is recorded as adopted.
+/* autotune/adopt.c -- which schedule is used from now on: the fastest of a task are measured again, in turns
+ * with what would be used without them, and one that wins beyond the noise is recorded as adopted.
  *
- * So is the schedule that stands, once, where nothing beats it: otherwise a compiler would take the fastest record, which may be the
- * fastest by luck alone.
+ * So is the schedule that stands, once, where nothing beats it: otherwise a compiler would take the fastest
+ * record, which may be the fastest by luck alone.
  */
 #include "autotune/run.h"
 
@@ -25,10 +25,15 @@ static double median(double *x, int n)
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
+/* Compares n paired times of two schedules by the median of log(a/b), with the median distance as the measure
+ * of noise: neither is moved by a few measurements that something else on the machine disturbed. a wins if
+ * the gain is above three standard errors and above one percent. *gain and *noise are relative: 0.05 is five
+ * percent. */
 bool tune_wins(const double *a, const double *b, int n, double *gain, double *noise)
 {
     enum { LEAST = 3, MOST = 4096 };
-    /* Of normal numbers, a median distance times 1.4826 is the standard deviation, and that of their median is 1.2533 times that of their mean. */
+    /* Of normal numbers, a median distance times 1.4826 is the standard deviation, and that of their median
+     * is 1.2533 times that of their mean. */
     const double deviation = 1.4826, of_median = 1.2533, errors = 3, least = 0.01;
     double d[MOST];
 
@@ -53,7 +58,10 @@ bool tune_wins(const double *a, const double *b, int n, double *gain, double *no
 /* What was adopted last and still applies; NULL: nothing. */
 static const store_record *adopted_before(tune_session *s, const tune_tuned *t)
 {
-    store_query q = {.exact_key = t->task->task->exact_key, .target = tune_target_key(s->cx, t->task->target), .tuner = TUNE_ADOPTED, .only_ok = true};
+    store_query q = {.exact_key = t->task->task->exact_key,
+                     .target = tune_target_key(s->cx, t->task->target),
+                     .tuner = TUNE_ADOPTED,
+                     .only_ok = true};
     store_cursor *c = store_find(s->cx, s->o.db, &q);
     const store_record *last = NULL;
     store_record r;
@@ -91,7 +99,8 @@ static int challengers(const tune_tuned *t, const char *standing, tune_sample **
 typedef struct {
     tune_session *s;
     tune_tuned *t;
-    tune_sample standing; /* what is used, as far as the contest has come; its result fails until it was measured */
+    /* what is used, as far as the contest has come; its result fails until it was measured */
+    tune_sample standing;
     bool won;
 } contest;
 
@@ -100,8 +109,9 @@ static tune_candidate candidate(const contest *c, const char *trace)
     return (tune_candidate){.task = c->t->task, .trace = trace, .seed = c->s->o.seed, .check = true};
 }
 
-/* The first comparison says how fast what stood at first is; a later one says how much faster its winner is again. */
-static void note(contest *c, const tune_result r[2], bool won, double gain, double noise)
+/* The first comparison says how fast what stood at first is; a later one says how much faster its winner is
+ * again. */
+static void record_comparison(contest *c, const tune_result r[2], bool won, double gain, double noise)
 {
     tune_state *st = &c->t->state;
 
@@ -113,6 +123,8 @@ static void note(contest *c, const tune_result r[2], bool won, double gain, doub
     }
 }
 
+/* Measures the standing schedule and the challenger in turns, so that a change of the machine's speed meets
+ * both alike. True also where nothing was decided because a candidate failed or tuning was stopped. */
 static bool challenge(contest *c, const tune_sample *t)
 {
     tune_candidate a = candidate(c, c->standing.trace), b = candidate(c, t->trace);
@@ -122,11 +134,12 @@ static bool challenge(contest *c, const tune_sample *t)
 
     c->s->times.compare += tec_clock() - start;
     if (!measured)
-        return false;
+        return !base_failed(c->s->cx) && tune_is_stopped(c->s);
     if (r[0].status != STORE_OK || r[1].status != STORE_OK)
         return true; /* who does not run wins nothing */
-    bool won = tune_wins(r[0].costs, r[1].costs, r[0].n_costs < r[1].n_costs ? r[0].n_costs : r[1].n_costs, &gain, &noise);
-    note(c, r, won, gain, noise);
+    bool won = tune_wins(r[0].costs, r[1].costs, r[0].n_costs < r[1].n_costs ? r[0].n_costs : r[1].n_costs,
+                         &gain, &noise);
+    record_comparison(c, r, won, gain, noise);
     if (won) {
         c->standing.trace = t->trace;
         c->standing.features = t->features;
@@ -150,6 +163,8 @@ static bool record_winner(contest *c)
     return tune_write_records(c->s, r, 1, STORE_JOB_RUNNING);
 }
 
+/* Lets the fastest trials of one task challenge what would be used without them. A record is written when one
+ * won, or when the standing schedule was never recorded before. */
 static bool adopt_for(tune_session *s, tune_tuned *t)
 {
     enum { CHALLENGERS = 3 };
@@ -181,6 +196,8 @@ static bool recall(tune_session *s, tune_tuned *t)
     return true;
 }
 
+/* Goes through the tasks once, leaving out those that an earlier run of the job has decided, and marks the
+ * job as done. */
 bool tune_adopt(tune_session *s)
 {
     for (int i = 0; i < s->o.n_tasks && !tune_is_stopped(s); i++) {

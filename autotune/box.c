@@ -1,4 +1,6 @@
-/* autotune/box.c -- what a statement touches of each buffer at each of its loops: boxes, and the elements, runs and cache lines in them. */
+/* autotune/box.c -- what a statement touches of each buffer at each of its loops: boxes, and the elements,
+ * runs and cache lines in them.
+ */
 #include <math.h>
 
 #include "autotune/touch.h"
@@ -7,7 +9,7 @@ enum { LINE = 64 };
 
 /* ---- boxes ---- */
 
-static tune_access *access_of(tune_leaf *l, const ir_buffer *b, bool written)
+static tune_access *access_of(tune_statement *l, const ir_buffer *b, bool written)
 {
     for (int i = 0; i < l->n_accesses; i++)
         if (l->access[i].buffer == b && l->access[i].written == written)
@@ -16,7 +18,7 @@ static tune_access *access_of(tune_leaf *l, const ir_buffer *b, bool written)
 }
 
 /* A new access: boxes of one element at `low`, the values of the indices where all loops are at 0. */
-static tune_access *new_access(tune_scope *s, tune_leaf *l, const ir_buffer *b, bool written)
+static tune_access *new_access(tune_scope *s, tune_statement *l, const ir_buffer *b, bool written)
 {
     tune_access *a = &l->access[l->n_accesses++];
     size_t places = (size_t)b->n * (size_t)(s->n + 1);
@@ -36,7 +38,8 @@ static void whole_dimension(tune_scope *s, tune_access *a, int d)
 /* `low` is the start of the box so far, which grows to hold the span. */
 static void grow(tune_scope *s, tune_access *a, int d, const tune_span *span, double *low)
 {
-    double *extent = a->extent + d * (s->n + 1), size = tune_value(s, a->buffer->shape[d]), lift = fmax(0, *low - span->at);
+    double *extent = a->extent + d * (s->n + 1), size = tune_value(s, a->buffer->shape[d]),
+           lift = fmax(0, *low - span->at);
 
     for (int p = 0; p <= s->n; p++)
         extent[p] = fmin(size, fmax(extent[p] + lift, span->at + span->width[p] + 1 - fmin(*low, span->at)));
@@ -49,7 +52,10 @@ typedef struct {
     double *low; /* by dimension */
 } box;
 
-static void add_access(tune_scope *s, tune_leaf *l, box *boxes, const ir_buffer *b, const ir_expr *const *index, bool written)
+/* Takes one load or store into the access record of its buffer: the box at the innermost place grows to hold
+ * the new element. index NULL, or an index that is not linear: the whole buffer may be touched. */
+static void add_access(tune_scope *s, tune_statement *l, box *boxes, const ir_buffer *b,
+                       const ir_expr *const *index, bool written)
 {
     tune_access *a = access_of(l, b, written);
     bool first = !a;
@@ -86,8 +92,9 @@ static int count_buffers(const base_vec *loads)
     return n;
 }
 
-void tune_read_accesses(tune_scope *s, tune_leaf *l, const ir_buffer *const *written, int n_written, const ir_expr *const *index,
-                        const base_vec *loads)
+/* The accesses of one statement: what it writes, what its expressions load, and the buffers of calls. */
+void tune_read_accesses(tune_scope *s, tune_statement *l, const ir_buffer *const *written, int n_written,
+                        const ir_expr *const *index, const base_vec *loads)
 {
     int most = n_written + count_buffers(loads) + 1;
     box *boxes = base_array(s->cx, box, most);
@@ -107,14 +114,14 @@ void tune_read_accesses(tune_scope *s, tune_leaf *l, const ir_buffer *const *wri
 
 /* ---- places ---- */
 
-/* Where a buffer is allocated: inside of the first `common` loops of `leaf`; -1: it is a parameter. */
+/* Where a buffer is allocated: inside of the first `common` loops of `statement`; -1: it is a parameter. */
 typedef struct {
-    const tune_leaf *leaf;
+    const tune_statement *statement;
     int common;
     double *shape, *stride;
 } place;
 
-static int common_loops(const tune_leaf *a, int n, const tune_leaf *b)
+static int common_loops(const tune_statement *a, int n, const tune_statement *b)
 {
     int i = 0;
 
@@ -136,6 +143,8 @@ static place *place_of(tune_scope *s, base_map *places, const ir_buffer *b)
     return x;
 }
 
+/* Shapes of the program's parameters in elements, with the sizes that the scope gives to symbols; their bytes
+ * sum up to what a run must at least move. */
 static void place_parameters(tune_scope *s, const ir_program *p, base_map *places, tune_nest *nest)
 {
     for (int i = 0; i < p->n_params; i++) {
@@ -155,13 +164,14 @@ static void place_parameters(tune_scope *s, const ir_program *p, base_map *place
 static void find_common(tune_scope *s, tune_nest *nest, base_map *places)
 {
     for (int i = 0; i < nest->n; i++)
-        for (int j = 0; j < nest->leaf[i]->n_accesses; j++) {
-            place *x = place_of(s, places, nest->leaf[i]->access[j].buffer);
+        for (int j = 0; j < nest->statement[i]->n_accesses; j++) {
+            place *x = place_of(s, places, nest->statement[i]->access[j].buffer);
 
             if (x->common < 0)
                 continue;
-            x->common = x->leaf ? common_loops(x->leaf, x->common, nest->leaf[i]) : nest->leaf[i]->n_loops;
-            x->leaf = nest->leaf[i];
+            x->common = x->statement ? common_loops(x->statement, x->common, nest->statement[i])
+                                     : nest->statement[i]->n_loops;
+            x->statement = nest->statement[i];
         }
 }
 
@@ -169,12 +179,12 @@ static void find_common(tune_scope *s, tune_nest *nest, base_map *places)
 static void find_shapes(tune_nest *nest, base_map *places)
 {
     for (int i = 0; i < nest->n; i++)
-        for (int j = 0; j < nest->leaf[i]->n_accesses; j++) {
-            const tune_access *a = &nest->leaf[i]->access[j];
+        for (int j = 0; j < nest->statement[i]->n_accesses; j++) {
+            const tune_access *a = &nest->statement[i]->access[j];
             place *x = base_map_get(places, a->buffer);
 
             for (int d = 0; x->common >= 0 && d < a->buffer->n; d++)
-                x->shape[d] = fmax(x->shape[d], a->extent[d * (nest->leaf[i]->n_loops + 1) + x->common]);
+                x->shape[d] = fmax(x->shape[d], a->extent[d * (nest->statement[i]->n_loops + 1) + x->common]);
         }
 }
 
@@ -206,7 +216,7 @@ static double run_at(const tune_access *a, const place *x, int n, int p)
     return run;
 }
 
-static void touch_at(const tune_leaf *l, tune_access *a, const place *x, int p)
+static void touch_at(const tune_statement *l, tune_access *a, const place *x, int p)
 {
     double elements = 1;
 
@@ -218,7 +228,9 @@ static void touch_at(const tune_leaf *l, tune_access *a, const place *x, int p)
     a->lines[p] = fmin(runs * ceil(a->run[p] * a->bytes / LINE), a->elements[p]) * LINE;
 }
 
-static void finish_access(tec_context *cx, const tune_leaf *l, tune_access *a, const place *x)
+/* Per loop of the statement: elements touched below it, lines of the cache they lie in, lengths of their
+ * runs. */
+static void finish_access(tec_context *cx, const tune_statement *l, tune_access *a, const place *x)
 {
     a->elements = base_array(cx, double, l->n_loops + 1);
     a->lines = base_array(cx, double, l->n_loops + 1);
@@ -234,7 +246,7 @@ static void finish_access(tec_context *cx, const tune_leaf *l, tune_access *a, c
         touch_at(l, a, x, p);
 }
 
-static void finish_leaf(tune_scope *s, tune_leaf *l, base_map *places)
+static void finish_statement(tune_scope *s, tune_statement *l, base_map *places)
 {
     l->touched = base_array(s->cx, double, l->n_loops + 1);
     for (int i = 0; i < l->n_accesses; i++) {
@@ -248,6 +260,8 @@ static void finish_leaf(tune_scope *s, tune_leaf *l, base_map *places)
     }
 }
 
+/* Finds the loop inside of which all uses of a temporary buffer lie: its memory is as large as what they
+ * touch there, and it is likely to be still in the cache. */
 void tune_place_buffers(tune_scope *s, const ir_program *p, tune_nest *nest)
 {
     base_map places = {0};
@@ -256,7 +270,7 @@ void tune_place_buffers(tune_scope *s, const ir_program *p, tune_nest *nest)
     find_common(s, nest, &places);
     find_shapes(nest, &places);
     for (int i = 0; i < nest->n; i++)
-        finish_leaf(s, nest->leaf[i], &places);
+        finish_statement(s, nest->statement[i], &places);
     for (int i = 0; i < p->n_buffers; i++) {
         const place *x = base_map_get(&places, p->buffers[i]);
         double bytes = base_dtype_bytes(p->buffers[i]->dtype);

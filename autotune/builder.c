@@ -1,8 +1,11 @@
-/* autotune/builder.c -- see builder.h. Each candidate is built in a scratch context that is dropped with it. */
+/* autotune/builder.c -- see builder.h. Each candidate is built in a scratch context that is dropped with
+ * it.
+ */
 #include "autotune/builder.h"
 
 #include <sys/resource.h>
 
+#include "base/guard.h"
 #include "compiler/compiler.h"
 #include "schedule/sched.h"
 #include "te/text.h"
@@ -52,15 +55,14 @@ bool tune_get_built(run_reader *r, tune_built *x)
 
 /* ---- tasks ---- */
 
-static task read_task(uint64_t number, const char *definition, const char *device)
+static void read_task(task *t, const char *definition, const char *device)
 {
-    task t = {.cx = tec_context_new(), .number = number};
+    BASE_GUARD(t->cx, );
 
-    t.file = te_parse(t.cx, "task", definition);
-    t.def = t.file && t.file->defs.n ? t.file->defs.at[0] : NULL;
-    t.tree = t.def ? te_tree(t.cx, t.def) : NULL;
-    t.target = t.tree ? target_parse(t.cx, device) : NULL;
-    return t;
+    t->file = te_parse(t->cx, "task", definition);
+    t->def = t->file && t->file->defs.n ? t->file->defs.at[0] : NULL;
+    t->tree = t->def ? te_tree(t->cx, t->def) : NULL;
+    t->target = t->tree ? target_parse(t->cx, device) : NULL;
 }
 
 static void forget_tasks(builder *b)
@@ -69,6 +71,8 @@ static void forget_tasks(builder *b)
         tec_context_free(b->known[--b->n].cx);
 }
 
+/* Reads a definition and a target that later builds name by number. Old tasks are forgotten when there are
+ * too many; the tuner is then told that the number is unknown and sends the task again. */
 static bool add_task(builder *b, run_reader *r)
 {
     uint64_t number = (uint64_t)run_get_i64(r);
@@ -78,7 +82,12 @@ static bool add_task(builder *b, run_reader *r)
         return false;
     if (b->n == MAX_TASKS)
         forget_tasks(b);
-    b->known[b->n++] = read_task(number, definition, device);
+    task *t = &b->known[b->n];
+    *t = (task){.cx = tec_context_new(), .number = number};
+    if (!t->cx)
+        return false;
+    b->n++;
+    read_task(t, definition, device);
     return true;
 }
 
@@ -111,8 +120,10 @@ static bool schedule(tec_context *cx, const task *t, const char *trace, sched **
     return good || fail(out, TUNE_BUILD_REFUSED, "schedule", sched_error(*made));
 }
 
+/* In a scratch context of the task's. */
 static bool build(tec_context *cx, const task *t, const char *trace, rt_bytes *module, tune_built *out)
 {
+    BASE_GUARD(cx, fail(out, TUNE_BUILD_FAILED, "build", tec_context_error(cx)));
     sched *s;
 
     if (!t->target)
@@ -129,16 +140,26 @@ static bool build(tec_context *cx, const task *t, const char *trace, rt_bytes *m
     return good || fail(out, TUNE_BUILD_FAILED, "build", tec_context_error(cx));
 }
 
+/* NULL with the task's error. */
+static tec_context *scratch_of(const task *t)
+{
+    BASE_GUARD(t->cx, NULL);
+    return base_child(t->cx);
+}
+
+/* Builds one candidate and sends the module, or the stage and the first line of what failed. */
 static bool answer_build(const builder *b, int fd, run_reader *r)
 {
     const task *t = find(b, (uint64_t)run_get_i64(r));
     const char *trace = run_get_text(r);
-    tec_context *cx = t ? base_child(t->cx) : NULL;
+    tec_context *cx = t ? scratch_of(t) : NULL;
     rt_bytes module = {0}, body = {0};
     tune_built out = {.outcome = t ? TUNE_BUILD_OK : TUNE_UNKNOWN};
 
-    if (t)
+    if (cx)
         build(cx, t, trace, &module, &out);
+    else if (t)
+        fail(&out, TUNE_BUILD_FAILED, "build", tec_context_error(t->cx));
     out.module = module.data;
     out.size = module.n;
     tune_put_built(&body, &out);
@@ -158,9 +179,12 @@ static bool serve_one(builder *b, int fd, uint32_t kind, const rt_bytes *questio
     return kind == TUNE_TASK ? add_task(b, &r) : kind == TUNE_BUILD && answer_build(b, fd, &r);
 }
 
-/* Steps of niceness: whoever chooses the candidates, on the same cores, goes first, for builders have nothing to do without it. */
+/* Steps of niceness: whoever chooses the candidates, on the same cores, goes first, for builders have nothing
+ * to do without it. */
 enum { NICENESS = 5 };
 
+/* Serves builds until the other side closes the socket. Runs with low priority, so that measuring on the same
+ * machine comes first. The result is the exit status of the process. */
 int tune_build_worker(int fd, int64_t memory_limit)
 {
     builder b = {0};

@@ -4,8 +4,8 @@
  *     run_send(fd, TUNE_BUILD, body: task number, trace)                           // from outside
  *     run_receive(fd, &kind, &body, ...): TUNE_BUILT: a tune_built
  *
- * A builder keeps the definitions that it has parsed; to a task that it does not know it answers TUNE_UNKNOWN, which asks for a
- * TUNE_TASK (number, definition, target) and the question again.
+ * A builder keeps the definitions that it has parsed; to a task that it does not know it answers
+ * TUNE_UNKNOWN, which asks for a TUNE_TASK (number, definition, target) and the question again.
  */
 #ifndef AUTOTUNE_BUILDER_H
 #define AUTOTUNE_BUILDER_H

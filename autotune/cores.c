@@ -14,17 +14,22 @@ static bool is_core_taken(const cpu_set_t *taken, const int *first_sibling, int 
 static void take(tune_cores *c, const int *first_sibling, int threads, bool share)
 {
     for (int i = CPU_SETSIZE - 1; i >= 0 && CPU_COUNT(&c->measured) < threads; i--)
-        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) && (share || !is_core_taken(&c->measured, first_sibling, i)))
+        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) &&
+            (share || !is_core_taken(&c->measured, first_sibling, i)))
             CPU_SET(i, &c->measured);
 }
 
 static void leave(tune_cores *c, const int *first_sibling, bool share)
 {
     for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) && (share || !is_core_taken(&c->measured, first_sibling, i)))
+        if (CPU_ISSET(i, &c->all) && !CPU_ISSET(i, &c->measured) &&
+            (share || !is_core_taken(&c->measured, first_sibling, i)))
             CPU_SET(i, &c->others);
 }
 
+/* Picks cores to measure on, whole cores first and hyperthreads of taken cores only when these do not
+ * suffice. Builders get cores that share nothing with them, if there are any; `apart` says whether that
+ * worked out. */
 tune_cores tune_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads)
 {
     tune_cores c = {.all = *all, .apart = true};

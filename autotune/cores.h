@@ -1,4 +1,4 @@
-/* autotune/cores.h -- which cores are measured, and which are left for everything else.
+/* autotune/cores.h -- inside the room: which cores are measured, and which are left for everything else.
  *
  *     tune_cores c = tune_cores_here(1);
  *     sched_setaffinity(0, sizeof c.others, &c.others);
@@ -14,9 +14,10 @@ typedef struct {
     bool apart; /* no core is in both */
 } tune_cores;
 
-/* first_sibling[i]: the lowest-numbered of the processors that share a core with processor i. Measured are `threads` processors of
- * `all`, the highest numbers, of different cores as far as there are enough; `others` are the rest, without those that share a core with
- * a measured one where that leaves any. Where nothing is left, `others` is all. */
+/* first_sibling[i]: the lowest-numbered of the processors that share a core with processor i. Measured are
+ * `threads` processors of `all`, the highest numbers, of different cores as far as there are enough; `others`
+ * are the rest, without those that share a core with a measured one where that leaves any. Where nothing is
+ * left, `others` is all. */
 tune_cores tune_cores_choose(const cpu_set_t *all, const int first_sibling[CPU_SETSIZE], int threads);
 /* Of this machine and this thread's affinity. */
 tune_cores tune_cores_here(int threads);

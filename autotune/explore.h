@@ -46,7 +46,8 @@ struct tune_explorer {
     void *state;       /* the kind's own; NULL at first */
 };
 
-/* A point that was not proposed before, by drawing; in the end by looking through the space. Proposed from now on. False: there is none. */
+/* A point that was not proposed before, by drawing; in the end by looking through the space. Proposed from
+ * now on. False: there is none. */
 bool tune_fresh(tune_explorer *e, space_point *out);
 /* The start of the space with one or two knobs changed. False: the space refuses it. */
 bool tune_near_start(tune_explorer *e, space_point *out);
@@ -66,8 +67,8 @@ typedef struct {
 tune_pool tune_pool_new(tec_context *cx, int cap);
 /* Scores the points from `first` on. False with an error. */
 bool tune_pool_score(tune_explorer *e, tune_pool *pool, int first);
-/* n points: an epsilon share at random, the others from the pool, best first, where a knob's value that none of the chosen ones has
- * counts for something. Proposed from now on. */
+/* n points: an epsilon share at random, the others from the pool, best first, where a knob's value that none
+ * of the chosen ones has counts for something. Proposed from now on. */
 int tune_choose(tune_explorer *e, const tune_pool *pool, int n, space_point *out);
 
 #define TUNE_EXPLORER(name) extern const tune_explorer_kind tune_explore_##name;

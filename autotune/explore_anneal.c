@@ -1,9 +1,10 @@
-/* autotune/explore_anneal.c -- parallel simulated annealing (TVM, OSDI 2018, section 5.3): many chains walk through the space at once, their next
- * points are scored together, and what the model calls slower is taken with a chance that falls with the temperature.
+/* autotune/explore_anneal.c -- parallel simulated annealing (TVM, OSDI 2018, section 5.3): many chains walk
+ * through the space at once, their next points are scored together, and what the model calls slower is taken
+ * with a chance that falls with the temperature.
  *
- * The chains stay where they are from batch to batch, while the model learns; an eighth of them, the worst, starts again at the fastest points
- * measured. A temperature is a multiple of the spread of scores, since those of a ranking have no unit; it falls from one to nothing in
- * each batch.
+ * The chains stay where they are from batch to batch, while the model learns; an eighth of them, the worst,
+ * starts again at the fastest points measured. A temperature is a multiple of the spread of scores, since
+ * those of a ranking have no unit; it falls from one to nothing in each batch.
  */
 #include "autotune/explore.h"
 
@@ -46,6 +47,7 @@ static int worst_of(const chains *c, const bool *moved)
     return worst;
 }
 
+/* Moves the worst chains to the fastest points that were measured so far. */
 static bool restart_worst(tune_explorer *e, chains *c, tune_pool *pool)
 {
     bool moved[CHAINS] = {0};
@@ -81,7 +83,8 @@ static double spread(const chains *c)
 
 static bool accepts(tune_explorer *e, double now, double next, double temperature)
 {
-    double chance = base_random_unit(&e->random); /* drawn in any case: the numbers behind it do not depend on scores */
+    /* drawn in any case: the numbers behind it do not depend on scores */
+    double chance = base_random_unit(&e->random);
 
     if (next >= now)
         return next > -INFINITY;
@@ -101,6 +104,8 @@ static bool score_chains(tune_explorer *e, chains *c, tune_pool *pool)
     return true;
 }
 
+/* One step of all chains: a neighbour of each, scored together in one call of the model, and accepted or not
+ * by the temperature. */
 static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperature)
 {
     int first = pool->n;
@@ -118,7 +123,8 @@ static bool step(tune_explorer *e, chains *c, tune_pool *pool, double temperatur
     return true;
 }
 
-/* The cost of scoring stays a share of that of measuring; but the first look, when nothing was measured yet, may be a long one. */
+/* The cost of scoring stays a share of that of measuring; but the first look, when nothing was measured yet,
+ * may be a long one. */
 static int n_steps(const tune_explorer *e, int n)
 {
     if (!e->n_measured)
@@ -141,4 +147,7 @@ static int propose(tune_explorer *e, int n, space_point *out)
 }
 
 const tune_explorer_kind tune_explore_anneal = {
-    .name = "anneal", .uses_model = true, .what = "simulated annealing under the model, in many chains that stay", .propose = propose};
+    .name = "anneal",
+    .uses_model = true,
+    .what = "simulated annealing under the model, in many chains that stay",
+    .propose = propose};

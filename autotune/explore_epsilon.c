@@ -1,5 +1,5 @@
-/* autotune/explore_epsilon.c -- epsilon-greedy: the model scores many points, half drawn at random, half changed from the fastest measured; the best
- * are measured, and a share at random.
+/* autotune/explore_epsilon.c -- epsilon-greedy: the model scores many points, half drawn at random, half
+ * changed from the fastest measured; the best are measured, and a share at random.
  */
 #include "autotune/explore.h"
 
@@ -23,10 +23,14 @@ static int propose(tune_explorer *e, int n, space_point *out)
     tune_pool pool = tune_pool_new(e->cx, RATIO * n);
 
     for (int i = 0; i < RATIO * n; i++)
-        if ((i % 2 && neighbour(e, &pool.point[pool.n])) || space_sample(e->cx, e->space, &e->random, &pool.point[pool.n]))
+        if ((i % 2 && neighbour(e, &pool.point[pool.n])) ||
+            space_sample(e->cx, e->space, &e->random, &pool.point[pool.n]))
             pool.n++;
     return tune_pool_score(e, &pool, 0) ? tune_choose(e, &pool, n, out) : -1;
 }
 
 const tune_explorer_kind tune_explore_epsilon = {
-    .name = "epsilon-greedy", .uses_model = true, .what = "the best by the model of many points, with a share at random", .propose = propose};
+    .name = "epsilon-greedy",
+    .uses_model = true,
+    .what = "the best by the model of many points, with a share at random",
+    .propose = propose};

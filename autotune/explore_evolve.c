@@ -1,5 +1,5 @@
-/* autotune/explore_evolve.c -- evolution under the model: generations are bred by predicted scores, from the fastest measured and from random
- * points; the best of all generations are measured.
+/* autotune/explore_evolve.c -- evolution under the model: generations are bred by predicted scores, from the
+ * fastest measured and from random points; the best of all generations are measured.
  */
 #include "autotune/explore.h"
 
@@ -32,14 +32,18 @@ static int parent(tune_explorer *e, const tune_pool *pool, int first, int n)
 static void next_generation(tune_explorer *e, tune_pool *pool, int first, int n)
 {
     for (int i = 0; i < POPULATION; i++) {
-        const space_point *a = &pool->point[parent(e, pool, first, n)], *b = &pool->point[parent(e, pool, first, n)];
+        const space_point *a = &pool->point[parent(e, pool, first, n)],
+                          *b = &pool->point[parent(e, pool, first, n)];
         space_point *child = &pool->point[pool->n];
-        bool crossed = base_random_below(&e->random, 2) && space_cross(e->cx, e->space, &e->random, a, b, child);
+        bool crossed =
+            base_random_below(&e->random, 2) && space_cross(e->cx, e->space, &e->random, a, b, child);
 
         pool->n += crossed || space_mutate(e->cx, e->space, &e->random, a, child);
     }
 }
 
+/* Breeds GENERATIONS generations and chooses from all of them; nothing is measured in between. -1: an error.
+ */
 static int propose(tune_explorer *e, int n, space_point *out)
 {
     tune_pool pool = tune_pool_new(e->cx, POPULATION * (GENERATIONS + 1));

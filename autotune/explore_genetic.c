@@ -1,5 +1,6 @@
-/* autotune/explore_genetic.c -- a plain genetic algorithm on what was measured, without a model: parents are drawn from the fastest by
- * tournament, a child takes each knob from one of them, and sometimes one knob changes.
+/* autotune/explore_genetic.c -- a plain genetic algorithm on what was measured, without a model: parents are
+ * drawn from the fastest by tournament, a child takes each knob from one of them, and sometimes one knob
+ * changes.
  *
  * Generations overlap: a batch is bred from all results that are there. The first is random.
  */
@@ -44,4 +45,5 @@ static int propose(tune_explorer *e, int n, space_point *out)
     return got;
 }
 
-const tune_explorer_kind tune_explore_genetic = {.name = "genetic", .what = "a genetic algorithm on measured times, without a model", .propose = propose};
+const tune_explorer_kind tune_explore_genetic = {
+    .name = "genetic", .what = "a genetic algorithm on measured times, without a model", .propose = propose};

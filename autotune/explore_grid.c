@@ -1,8 +1,9 @@
-/* autotune/explore_grid.c -- every point in turn, in steps that cover the space evenly: the golden section of the number of points, made coprime
- * to it, so that each point comes once and the first ones lie far apart.
+/* autotune/explore_grid.c -- every point in turn, in steps that cover the space evenly: the golden section of
+ * the number of points, made coprime to it, so that each point comes once and the first ones lie far apart.
  *
- * Knobs without effect at a point are at their first value there, or the point does not count; spaces with many of them have few points that
- * count among very many numbers. So a number whose point does not count stands for the next one that does.
+ * Knobs without effect at a point are at their first value there, or the point does not count; spaces with
+ * many of them have few points that count among very many numbers. So a number whose point does not count
+ * stands for the next one that does.
  */
 #include "autotune/explore.h"
 
@@ -61,4 +62,5 @@ static int propose(tune_explorer *e, int n, space_point *out)
     return got;
 }
 
-const tune_explorer_kind tune_explore_grid = {.name = "grid", .what = "all points in turn, far apart at first", .propose = propose};
+const tune_explorer_kind tune_explore_grid = {
+    .name = "grid", .what = "all points in turn, far apart at first", .propose = propose};

@@ -6,4 +6,5 @@ static int propose(tune_explorer *e, int n, space_point *out)
     return tune_fill(e, 0, n, out);
 }
 
-const tune_explorer_kind tune_explore_random = {.name = "random", .what = "points at random", .propose = propose};
+const tune_explorer_kind tune_explore_random = {
+    .name = "random", .what = "points at random", .propose = propose};

@@ -1,4 +1,6 @@
-/* autotune/explorer.c -- the table of explorers, and what they share: ranks of what was measured, fresh points, the choice from a pool. */
+/* autotune/explorer.c -- the table of explorers, and what they share: ranks of what was measured, fresh
+ * points, the choice from a pool.
+ */
 #include "autotune/explore.h"
 
 #include <math.h>
@@ -10,9 +12,18 @@ static const tune_explorer_kind *const kinds[] = {
 #include "autotune/explorers.def"
 };
 
-int tune_n_explorers(void) { return BASE_COUNT(kinds); }
-const char *tune_explorer_name(int i) { return kinds[i]->name; }
-const char *tune_explorer_what(int i) { return kinds[i]->what; }
+int tune_n_explorers(void)
+{
+    return BASE_COUNT(kinds);
+}
+const char *tune_explorer_name(int i)
+{
+    return kinds[i]->name;
+}
+const char *tune_explorer_what(int i)
+{
+    return kinds[i]->what;
+}
 
 static const tune_explorer_kind *find_kind(const char *name)
 {
@@ -35,7 +46,8 @@ static void *unknown(tec_context *cx, const char *name)
 
     for (int i = 0; i < BASE_COUNT(kinds); i++)
         base_addf(cx, &names, "%s%s", i ? ", " : "", kinds[i]->name);
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no explorer '%s'; there are %s", name, base_text_str(cx, &names));
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no explorer '%s'; there are %s", name,
+                     base_text_str(cx, &names));
 }
 
 tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space *sp, uint64_t seed)
@@ -137,7 +149,8 @@ bool tune_take(tune_explorer *e, const space_point *p)
     return tune_points_add(e->cx, &e->proposed, space_index(e->space, p), e);
 }
 
-/* Drawing finds nothing new any more: the space is nearly used up, or has few points that its template accepts. */
+/* Drawing finds nothing new any more: the space is nearly used up, or has few points that its template
+ * accepts. */
 static bool look_through(tune_explorer *e, space_point *out)
 {
     enum { CHECKED = 20000 }; /* of one call; a larger space is not looked through to its end at once */
@@ -232,7 +245,8 @@ static double novelty(const space_point *p, const space_point *chosen, int n)
     return p->n ? (double)fresh / p->n : 0;
 }
 
-/* The next one: a point with nothing but new values counts for a quarter of the distance from the worst to the best. */
+/* The next one: a point with nothing but new values counts for a quarter of the distance from the worst to
+ * the best. */
 static int pick_next(const place *best, int n_best, const bool *used, const space_point *chosen, int n)
 {
     const double weight = 0.25, low = score_of(&best[n_best - 1]), range = score_of(&best[0]) - low;
@@ -251,6 +265,8 @@ static int pick_next(const place *best, int n_best, const bool *used, const spac
     return found;
 }
 
+/* The best of the pool by predicted score, chosen so that they also differ from each other: neighbours teach
+ * the model little more than one of them. */
 static int choose_best(tune_explorer *e, const tune_pool *pool, int n, space_point *out)
 {
     enum { RATIO = 4 }; /* out of so many times as many as are wanted */
@@ -297,7 +313,8 @@ static int take_best_suggested(tune_explorer *e, int most, space_point *out)
     return n;
 }
 
-/* Before anything was measured: a half of what was suggested, a quarter near the start, which is the best that the template knows. */
+/* Before anything was measured: a half of what was suggested, a quarter near the start, which is the best
+ * that the template knows. */
 static int take_first(tune_explorer *e, int n, space_point *out)
 {
     int got = take_suggested(e, n / 2, out);
@@ -305,11 +322,13 @@ static int take_first(tune_explorer *e, int n, space_point *out)
     return got + take_near_start(e, n / 4, out + got);
 }
 
-/* With a model that learned from those who suggest: its choices and the suggestions take turns, the most promising first. */
+/* With a model that learned from those who suggest: its choices and the suggestions take turns, the most
+ * promising first. */
 static int take_turns(tune_explorer *e, int n, space_point *out)
 {
     space_point *given = base_array(e->cx, space_point, n), *own = base_array(e->cx, space_point, n);
-    int n_given = take_best_suggested(e, n / 2, given), n_own = n_given < 0 ? -1 : e->kind->propose(e, n - n_given, own), got = 0;
+    int n_given = take_best_suggested(e, n / 2, given),
+        n_own = n_given < 0 ? -1 : e->kind->propose(e, n - n_given, own), got = 0;
 
     for (int i = 0; i < n_given || i < n_own; i++) {
         if (i < n_own)

@@ -5,9 +5,11 @@
  *     ... measure them ...
  *     tune_observe(e, points, throughput, n);
  *
- * What is proposed follows from the space, the seed, and the calls before: the same proposals, observations and scores give the
- * same points. So a session that was interrupted comes back to where it was by going through its records again.
- * Lifetime: the context's. Errors: an unknown name is an error in the context; a scorer that fails ends the call with -1.
+ * What is proposed follows from the space, the seed, and the calls before: the same proposals, observations
+ * and scores give the same points. So a session that was interrupted comes back to where it was by going
+ * through its records again.
+ * Lifetime: the context's. Errors: an unknown name is an error in the context; a scorer that fails ends the
+ * call with -1.
  * Threads: one.
  */
 #ifndef AUTOTUNE_EXPLORER_H
@@ -18,14 +20,16 @@
 typedef struct tune_explorer tune_explorer;
 typedef struct tune_explorer_kind tune_explorer_kind;
 
-/* Scores of n points, higher is better; -INFINITY for what cannot be applied. False with an error in the context. */
+/* Scores of n points, higher is better; -INFINITY for what cannot be applied. False with an error in the
+ * context. */
 typedef bool tune_scorer(void *user, const space_point *p, int n, double *score);
 
 /* NULL with an error that lists the kinds. The space must outlive the explorer. */
 tune_explorer *tune_explorer_new(tec_context *cx, const char *name, const space *sp, uint64_t seed);
-/* Up to n points, fewer where the space ends (0: it has ended), -1 on an error. Kinds that use a scorer propose, until something was measured, what
- * scores best in turns with what was suggested, which is up to half of n; where nothing was suggested, first a quarter near the start of the space.
- * Without a scorer (there is nothing yet to score by) both come first, and the rest is drawn. */
+/* Up to n points, fewer where the space ends (0: it has ended), -1 on an error. Kinds that use a scorer
+ * propose, until something was measured, what scores best in turns with what was suggested, which is up to
+ * half of n; where nothing was suggested, first a quarter near the start of the space. Without a scorer
+ * (there is nothing yet to score by) both come first, and the rest is drawn. */
 int tune_propose(tune_explorer *e, int n, tune_scorer *score, void *user, space_point *out);
 /* Points that were good elsewhere, the most promising first: before the first proposal. */
 void tune_suggest(tune_explorer *e, const space_point *p, int n);

@@ -1,10 +1,12 @@
-/* autotune/features.c -- rows of features: the program's own, and the slots of its heaviest statements. See features.h. */
+/* autotune/features.c -- rows of features: the program's own, and the slots of its hottest statements. See
+ * features.h.
+ */
 #include "autotune/features.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "autotune/leaf.h"
+#include "autotune/statement.h"
 
 #define SET(name, value) (out[TUNE_PROGRAM_##name] = (float)(value))
 
@@ -26,23 +28,23 @@ static void order(void **item, double *key, int n, int slots)
             }
 }
 
-/* How heavy a statement is: the cycles that it takes by the rules of level.c. */
-static double weight(const tune_leaf *l, const target *t)
+/* How hot a statement is: the cycles that it takes by the rules of level.c. */
+static double weight(const tune_statement *l, const target *t)
 {
     return tune_cycles(l, t) + tune_load_cycles(l, t);
 }
 
-static void order_leaves(tec_context *cx, tune_nest *nest, const target *t)
+static void order_statements(tec_context *cx, tune_nest *nest, const target *t)
 {
     double *key = base_array(cx, double, nest->n + 1);
 
     for (int i = 0; i < nest->n; i++)
-        key[i] = weight(nest->leaf[i], t);
-    order((void **)nest->leaf, key, nest->n, TUNE_SLOTS);
+        key[i] = weight(nest->statement[i], t);
+    order((void **)nest->statement, key, nest->n, TUNE_SLOTS);
 }
 
 /* The first access, which is of what is written, then those that move the most. */
-static void set_accesses(tec_context *cx, const tune_leaf *l, const target *t, float *out)
+static void set_accesses(tec_context *cx, const tune_statement *l, const target *t, float *out)
 {
     double *key = base_array(cx, double, l->n_accesses + 1);
     void **access = base_array(cx, void *, l->n_accesses + 1);
@@ -59,12 +61,15 @@ static void set_accesses(tec_context *cx, const tune_leaf *l, const target *t, f
 /* ---- of the program ---- */
 
 typedef struct {
-    double work, outside_parallel, outside_vector, rest, steps, domain, cycles, load_cycles, traffic[TUNE_N_CACHES], estimate, largest;
+    double work, outside_parallel, outside_vector, rest, steps, domain, cycles, load_cycles,
+        traffic[TUNE_N_CACHES], estimate, largest;
 } totals;
 
-static void add_leaf(totals *sum, const tune_leaf *l, const target *t)
+/* Adds what one statement contributes to the program's sums. Work counts operations, cycles and traffic are
+ * estimates. */
+static void add_statement(totals *sum, const tune_statement *l, const target *t)
 {
-    double work = tune_leaf_work(l);
+    double work = tune_statement_work(l);
 
     sum->work += work;
     sum->outside_parallel += tune_extent_of(l, IR_PARALLEL, IR_PARALLEL) > 1 ? 0 : work;
@@ -74,22 +79,23 @@ static void add_leaf(totals *sum, const tune_leaf *l, const target *t)
     sum->cycles += tune_cycles(l, t);
     sum->load_cycles += tune_load_cycles(l, t);
     for (int c = 0; c < TUNE_N_CACHES; c++)
-        sum->traffic[c] += tune_leaf_traffic(l, t, c);
+        sum->traffic[c] += tune_statement_traffic(l, t, c);
     sum->estimate += tune_estimate(l, t);
     sum->largest = fmax(sum->largest, l->domain);
 }
 
-/* How often parallel loops are started; leaves of one loop stand side by side in the order of the tree. */
+/* How often parallel loops are started. In the order of the tree, statements of one
+ * loop stand side by side. */
 static double parallel_loops(const tune_nest *nest)
 {
     const ir_expr *last = NULL;
     double n = 0;
 
     for (int i = 0; i < nest->n; i++)
-        for (int j = 0; j < nest->leaf[i]->n_loops; j++)
-            if (nest->leaf[i]->loop[j].how == IR_PARALLEL && nest->leaf[i]->loop[j].var != last) {
-                n += nest->leaf[i]->steps[0] / nest->leaf[i]->steps[j];
-                last = nest->leaf[i]->loop[j].var;
+        for (int j = 0; j < nest->statement[i]->n_loops; j++)
+            if (nest->statement[i]->loop[j].how == IR_PARALLEL && nest->statement[i]->loop[j].var != last) {
+                n += nest->statement[i]->steps[0] / nest->statement[i]->steps[j];
+                last = nest->statement[i]->loop[j].var;
             }
     return n;
 }
@@ -106,6 +112,8 @@ static void set_target(const target *t, float *out)
     SET(shared_capacity, tune_log((double)t->shared_bytes));
 }
 
+/* Logarithms for quantities, ratios for shares: both keep features in a range in which trees find good cuts
+ * for small and large programs alike. */
 static void set_totals(const tune_nest *nest, const totals *sum, float *out)
 {
     double work = fmax(sum->work, 1);
@@ -128,33 +136,38 @@ static void set_totals(const tune_nest *nest, const totals *sum, float *out)
 
 /* ---- the row ---- */
 
+/* The statements with the most work get slots of their own; the rest are one share. */
 static void set_row(tec_context *cx, tune_nest *nest, const target *t, float *out)
 {
     totals sum = {0};
 
     for (int i = 0; i < nest->n; i++)
-        add_leaf(&sum, nest->leaf[i], t);
+        add_statement(&sum, nest->statement[i], t);
     set_target(t, out);
     set_totals(nest, &sum, out);
-    order_leaves(cx, nest, t);
+    order_statements(cx, nest, t);
     for (int i = 0; i < nest->n && i < TUNE_SLOTS; i++) {
         float *slot = out + TUNE_N_PROGRAM + i * TUNE_N_SLOT;
 
-        tune_leaf_features(nest->leaf[i], t, sum.work, slot);
-        set_accesses(cx, nest->leaf[i], t, slot + TUNE_N_LEAF);
+        tune_statement_features(nest->statement[i], t, sum.work, slot);
+        set_accesses(cx, nest->statement[i], t, slot + TUNE_N_STATEMENT);
     }
     for (int i = TUNE_SLOTS; i < nest->n; i++)
-        sum.rest += tune_leaf_work(nest->leaf[i]);
+        sum.rest += tune_statement_work(nest->statement[i]);
     SET(rest, sum.rest / fmax(sum.work, 1));
 }
 
-bool tune_features(tec_context *cx, const ir_program *scheduled, const target *t, const int64_t *dims, float out[TUNE_N_FEATURES])
+/* Features of a scheduled program on a target, with `dims` for its symbols. The row means the same only for
+ * one TUNE_FEATURES_VERSION. */
+bool tune_features(tec_context *cx, const ir_program *scheduled, const target *t, const int64_t *dims,
+                   float out[TUNE_N_FEATURES])
 {
     tune_nest nest;
 
     memset(out, 0, sizeof *out * TUNE_N_FEATURES);
     if (!scheduled || !scheduled->body || !t)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "features need a program with a body, and a target"), false;
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "features need a program with a body, and a target"),
+               false;
     base_mark mark = base_arena_mark(cx);
     tune_read_nest(cx, scheduled, dims, &nest);
     set_row(cx, &nest, t, out);
@@ -169,7 +182,7 @@ static const struct {
 } rows[] = {
 #define TUNE_PROGRAM(name, what) {#name, what},
 #include "autotune/features.def"
-#define TUNE_LEAF(name, what) {#name, what},
+#define TUNE_STATEMENT(name, what) {#name, what},
 #include "autotune/features.def"
 #define TUNE_ACCESS(name, what) {#name, what},
 #include "autotune/features.def"
@@ -184,10 +197,10 @@ static int row_of(int i, int *slot, int *access)
     i -= TUNE_N_PROGRAM;
     *slot = i / TUNE_N_SLOT;
     i %= TUNE_N_SLOT;
-    if (i < TUNE_N_LEAF)
+    if (i < TUNE_N_STATEMENT)
         return TUNE_N_PROGRAM + i;
-    *access = (i - TUNE_N_LEAF) / TUNE_N_ACCESS;
-    return TUNE_N_PROGRAM + TUNE_N_LEAF + (i - TUNE_N_LEAF) % TUNE_N_ACCESS;
+    *access = (i - TUNE_N_STATEMENT) / TUNE_N_ACCESS;
+    return TUNE_N_PROGRAM + TUNE_N_STATEMENT + (i - TUNE_N_STATEMENT) % TUNE_N_ACCESS;
 }
 
 const char *tune_feature_name(tec_context *cx, int i)
@@ -200,8 +213,9 @@ const char *tune_feature_name(tec_context *cx, int i)
     if (slot < 0)
         return name;
     if (access < 0)
-        return base_format(cx, "heavy%d.%s", slot, name);
-    return access == 0 ? base_format(cx, "heavy%d.write.%s", slot, name) : base_format(cx, "heavy%d.read%d.%s", slot, access, name);
+        return base_format(cx, "hot%d.%s", slot, name);
+    return access == 0 ? base_format(cx, "hot%d.write.%s", slot, name)
+                       : base_format(cx, "hot%d.read%d.%s", slot, access, name);
 }
 
 const char *tune_feature_what(int i)
@@ -227,6 +241,7 @@ const void *tune_features_pack(tec_context *cx, const float row[TUNE_N_FEATURES]
     return out;
 }
 
+/* False for data of another version, or with values that are no numbers: stores may hold anything. */
 bool tune_features_unpack(const void *data, size_t size, int version, float out[TUNE_N_FEATURES])
 {
     const uint8_t *bytes = data;

@@ -1,10 +1,12 @@
-/* autotune/level.c -- parts of the loops around a statement, and what they cost a machine by simple rules. See leaf.h.
+/* autotune/level.c -- parts of the loops around a statement, and what they cost a machine by simple rules.
+ * See statement.h.
  *
- * Only `tune_estimate` knows of latencies, and none knows of write buffers or prefetching. They need not: a model learns what they are worth.
+ * Only `tune_estimate` knows of latencies, and none knows of write buffers or prefetching. They need not: a
+ * model learns what they are worth.
  */
 #include <math.h>
 
-#include "autotune/leaf.h"
+#include "autotune/statement.h"
 
 double tune_log(double x)
 {
@@ -23,7 +25,10 @@ static bool in_parallel(ir_how how)
     return how == IR_PARALLEL || (how >= IR_BLOCK_X && how <= IR_THREAD_Z);
 }
 
-void tune_levels(const tune_leaf *l, int at[TUNE_N_LEVELS])
+/* Where the loops around a statement divide, as the number of loops outside: vector, unrolled tile, loops of
+ * sums, the outermost reduction, the task of a thread. A level without loops of its own begins where the next
+ * one does. */
+void tune_levels(const tune_statement *l, int at[TUNE_N_LEVELS])
 {
     int p = l->n_loops, reduced, task = 0;
 
@@ -47,7 +52,7 @@ void tune_levels(const tune_leaf *l, int at[TUNE_N_LEVELS])
     at[TUNE_ALL] = 0;
 }
 
-double tune_extent_of(const tune_leaf *l, ir_how first, ir_how last)
+double tune_extent_of(const tune_statement *l, ir_how first, ir_how last)
 {
     double n = 1;
 
@@ -56,7 +61,7 @@ double tune_extent_of(const tune_leaf *l, ir_how first, ir_how last)
     return n;
 }
 
-double tune_imbalance(const tune_leaf *l, const target *t)
+double tune_imbalance(const tune_statement *l, const target *t)
 {
     double n = tune_extent_of(l, IR_PARALLEL, IR_PARALLEL), cores = fmax(1, t->num_cores);
 
@@ -73,7 +78,7 @@ double tune_capacity(const target *t, int cache)
     return known[cache] > 0 ? (double)known[cache] : usual[cache];
 }
 
-int tune_fits(const tune_leaf *l, const double *bytes, double capacity)
+int tune_fits(const tune_statement *l, const double *bytes, double capacity)
 {
     int p = l->n_loops;
 
@@ -82,8 +87,9 @@ int tune_fits(const tune_leaf *l, const double *bytes, double capacity)
     return p;
 }
 
-/* What the access shares with the iterations of loops further out, because it does not depend on them, stays. */
-double tune_traffic(const tune_leaf *l, const tune_access *a, double capacity)
+/* What the access shares with the iterations of loops further out, because it does not depend on them,
+ * stays. */
+double tune_traffic(const tune_statement *l, const tune_access *a, double capacity)
 {
     int p = tune_fits(l, l->touched, capacity);
 
@@ -92,7 +98,7 @@ double tune_traffic(const tune_leaf *l, const tune_access *a, double capacity)
     return a->lines[p] * l->steps[0] / l->steps[p];
 }
 
-double tune_leaf_traffic(const tune_leaf *l, const target *t, int cache)
+double tune_statement_traffic(const tune_statement *l, const target *t, int cache)
 {
     double traffic = 0;
 
@@ -108,7 +114,7 @@ double tune_operations(const tune_work *w)
     return w->add + w->mul + w->div + w->minmax + w->math + w->compare + w->select + w->integer + w->cast;
 }
 
-double tune_leaf_work(const tune_leaf *l)
+double tune_statement_work(const tune_statement *l)
 {
     double accesses = 0;
 
@@ -117,12 +123,12 @@ double tune_leaf_work(const tune_leaf *l)
     return (tune_operations(&l->work) + accesses) * l->steps[0];
 }
 
-double tune_lanes(const tune_leaf *l)
+double tune_lanes(const tune_statement *l)
 {
     return tune_extent_of(l, IR_VECTORISED, IR_VECTORISED);
 }
 
-double tune_bytes(const tune_leaf *l)
+double tune_bytes(const tune_statement *l)
 {
     return l->n_accesses ? l->access[0].bytes : 4;
 }
@@ -132,24 +138,26 @@ static double register_lanes(double bytes, const target *t)
     return fmax(1, t->vector_bits / 8.0 / bytes);
 }
 
-/* Instructions for one vector of the leaf. */
-static double pieces(const tune_leaf *l, const target *t)
+/* How many registers, and so instructions, one vector of the statement takes. */
+static double registers_per_vector(const tune_statement *l, const target *t)
 {
     return ceil(tune_lanes(l) / register_lanes(tune_bytes(l), t));
 }
 
-double tune_cycles(const tune_leaf *l, const target *t)
+double tune_cycles(const tune_statement *l, const target *t)
 {
     enum { DIVISION = 8, FUNCTION = 20 };
     const tune_work *w = &l->work;
     double fused = t->has_fma ? fmin(w->add, w->mul) : 0;
-    double each = w->add + w->mul - fused + w->minmax + w->compare + w->select + w->integer + w->cast + DIVISION * w->div + FUNCTION * w->math;
+    double each = w->add + w->mul - fused + w->minmax + w->compare + w->select + w->integer + w->cast +
+                  DIVISION * w->div + FUNCTION * w->math;
 
-    return each * pieces(l, t) * l->steps[0] / tune_lanes(l) / fmax(1, t->fma_ports);
+    return each * registers_per_vector(l, t) * l->steps[0] / tune_lanes(l) / fmax(1, t->fma_ports);
 }
 
-/* Neighbouring lanes take a register together; an element that all lanes use, or one that lies apart, takes one each. */
-double tune_registers(const tune_leaf *l, const tune_access *a, const target *t)
+/* Neighbouring lanes take a register together; an element that all lanes use, or one that lies apart, takes
+ * one each. */
+double tune_registers(const tune_statement *l, const tune_access *a, const target *t)
 {
     int at[TUNE_N_LEVELS];
 
@@ -160,7 +168,7 @@ double tune_registers(const tune_leaf *l, const tune_access *a, const target *t)
     return side_by_side ? ceil(lanes / register_lanes(a->bytes, t)) * elements / lanes : elements;
 }
 
-double tune_load_cycles(const tune_leaf *l, const target *t)
+double tune_load_cycles(const tune_statement *l, const target *t)
 {
     double loads = 0;
     int at[TUNE_N_LEVELS];
@@ -174,7 +182,7 @@ double tune_load_cycles(const tune_leaf *l, const target *t)
 
 /* ---- both ---- */
 
-tune_tile tune_tile_of(const tune_leaf *l, const target *t)
+tune_tile tune_tile_of(const tune_statement *l, const target *t)
 {
     tune_tile tile = {.least = INFINITY};
 
@@ -194,10 +202,15 @@ static double overlapped(double a, double b)
     return cbrt(a * a * a + b * b * b);
 }
 
-double tune_estimate(const tune_leaf *l, const target *t)
+/* Cycles of one statement: the larger of arithmetic, loads and traffic to each cache, since they overlap,
+ * times how unevenly threads share the work. Sums that depend on each other wait for the latency of an
+ * addition; sums beyond the registers are spilt to memory. Rough by intent: a start for a model that has
+ * learnt nothing yet. */
+double tune_estimate(const tune_statement *l, const target *t)
 {
     enum { LATENCY = 4, START = 10 }; /* cycles of a sum's step; of entering a loop of sums */
-    static const double bandwidth[TUNE_N_CACHES] = {32, 12, 4}; /* bytes a cycle into L1, L2 and L3 of a usual machine */
+    /* bytes a cycle into L1, L2 and L3 of a usual machine */
+    static const double bandwidth[TUNE_N_CACHES] = {32, 12, 4};
     tune_tile tile = tune_tile_of(l, t);
     int at[TUNE_N_LEVELS];
 
@@ -208,13 +221,14 @@ double tune_estimate(const tune_leaf *l, const target *t)
 
     if (l->update) {
         double starts = l->steps[0] / l->steps[at[TUNE_SUMS]];
-        double spilt = t->vector_registers ? fmax(0, tile.results + tile.least + 1 - t->vector_registers) : 0; /* 0: not known */
+        /* 0: not known */
+        double spilt = t->vector_registers ? fmax(0, tile.results + tile.least + 1 - t->vector_registers) : 0;
 
         cycles *= fmax(1, LATENCY * fmax(2, t->fma_ports) / fmax(1, tile.results));
         loads += (2 * spilt * tiles + 2 * tile.results * starts) / fmax(1, t->load_ports);
         cycles += START * starts;
     }
     for (int c = 0; c < TUNE_N_CACHES; c++)
-        caches = fmax(caches, tune_leaf_traffic(l, t, c) / bandwidth[c]);
+        caches = fmax(caches, tune_statement_traffic(l, t, c) / bandwidth[c]);
     return (overlapped(overlapped(cycles, loads), caches) + tiles) * tune_imbalance(l, t);
 }

@@ -1,10 +1,13 @@
-/* autotune/local.c -- the local measurer: a queue between the caller, the threads of the builders and the thread of the runner.
+/* autotune/local.c -- the local measurer: a queue between the caller, the threads of the builders and the
+ * thread of the runner.
  *
- * An item is submitted, its builds are taken by builders, then the runner takes the item, then the caller collects it. Each process has
- * a thread that asks it and waits; what the threads share lies under one lock. Builds and items are taken in the order of submission.
+ * An item is submitted, its builds are taken by builders, then the runner takes the item, then the caller
+ * collects it. Each process has a thread that asks it and waits; what the threads share lies under one lock.
+ * Builds and items are taken in the order of submission.
  *
- * Where the cores under measurement are the caller's and the builders' too (`!apart`), the runner takes an item only while the caller
- * waits, nothing is being built and nothing is left to build; and a waiting caller is let go only when the runner rests.
+ * Where the cores under measurement are the caller's and the builders' too (`!apart`), the runner takes an
+ * item only while the caller waits, nothing is being built and nothing is left to build; and a waiting caller
+ * is let go only when the runner rests.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -38,7 +41,8 @@ typedef struct {
 
 typedef struct local local;
 
-/* What a thread does over and over: it takes a thing under the lock, does it without, and finishes it under the lock. */
+/* What a thread does over and over: it takes a thing under the lock, does it without, and finishes it under
+ * the lock. */
 typedef struct {
     void *(*take)(local *m); /* NULL: there is nothing to do now */
     bool (*work)(local *m, tune_process *p, void *thing, char why[TUNE_WHY]);
@@ -59,7 +63,7 @@ struct local {
     tune_limits limits;
     char program[2][PATH_MAX], memory[24];
     tune_cores cores;
-    cpu_set_t callers;     /* the cores that the opening thread had */
+    cpu_set_t callers; /* the cores that the opening thread had */
     pthread_t owner;
     worker builder[MAX_BUILDERS], runner;
     int n_builders;
@@ -67,10 +71,10 @@ struct local {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    tec_context *cx;       /* of builds and items; reset when none is left */
-    tec_context *kept;     /* of references, as long as the measurer */
-    base_vec items, builds; /* in the order of submission */
-    base_vec references;   /* build * */
+    tec_context *cx;             /* of builds and items; reset when none is left */
+    tec_context *kept;           /* of references, as long as the measurer */
+    base_vec items, builds;      /* in the order of submission */
+    base_vec references;         /* build * */
     int first_item, first_build; /* those before are collected, or taken */
     int building, collecting;
     bool running, closing, broken;
@@ -96,6 +100,8 @@ static bool is_built(const item *x)
     return !x->reference || x->reference->state == FINISHED;
 }
 
+/* The next item for the runner, in the order of submission. Where measuring would disturb building it waits
+ * until everything is built. NULL: nothing may run now. The lock is held. */
 static void *take_item(local *m)
 {
     bool allowed = m->cores.apart || (m->collecting && !m->building && m->first_build == m->builds.n);
@@ -132,7 +138,8 @@ static void finish_build(local *m, void *thing)
     m->stats.link += b->b.link_seconds;
 }
 
-/* A worker may be killed by somebody else, and that is one failed trial; but a whole task would be lost with its default schedule. */
+/* A worker may be killed by somebody else, and that is one failed trial; but a whole task would be lost with
+ * its default schedule. */
 enum { AGAIN = 2 };
 
 static bool was_killed(const tune_failure *f)
@@ -158,7 +165,9 @@ static bool run_modules(local *m, tune_process *p, item *x, char why[TUNE_WHY])
     const tune_failure *f = &x->trial.failure[0];
     bool good = tune_run_with(p, &m->limits, &x->trial, why);
 
-    for (int i = 0; i < AGAIN && good && was_killed(f) && (x->build[0]->is_default || strcmp(f->stage, "reference") == 0); i++) {
+    for (int i = 0; i < AGAIN && good && was_killed(f) &&
+                    (x->build[0]->is_default || strcmp(f->stage, "reference") == 0);
+         i++) {
         memset(x->trial.failure, 0, sizeof x->trial.failure);
         good = tune_run_with(p, &m->limits, &x->trial, why);
     }
@@ -179,7 +188,8 @@ static bool run_item(local *m, tune_process *p, void *thing, char why[TUNE_WHY])
         return run_modules(m, p, x, why);
     for (int i = 0; i < x->trial.n; i++)
         if (x->trial.failure[i].status == STORE_OK)
-            x->trial.failure[i] = (tune_failure){STORE_CANCELLED, "build", "cancelled", "the other candidate of the comparison failed"};
+            x->trial.failure[i] = (tune_failure){STORE_CANCELLED, "build", "cancelled",
+                                                 "the other candidate of the comparison failed"};
     return true;
 }
 
@@ -197,8 +207,11 @@ static void finish_item(local *m, void *thing)
         rt_bytes_free(&x->build[i]->b.module);
 }
 
-static const duty to_build = {take_build, build_one, finish_build}, to_run = {take_item, run_item, finish_item};
+static const duty to_build = {take_build, build_one, finish_build},
+                  to_run = {take_item, run_item, finish_item};
 
+/* A thread of a builder or of the runner: takes work, does it without the lock, and reports. The first duty
+ * that cannot go on ends the measurer with its reason. */
 static void *do_duty(void *user)
 {
     worker *w = user;
@@ -274,10 +287,18 @@ static int64_t flush_bytes(const local *m, const target *t)
     return !m->o.flush_cache ? 0 : 2 * t->l3_bytes > LEAST ? 2 * t->l3_bytes : LEAST;
 }
 
+/* What the runner is told about a candidate. `arguments` names the inputs: candidates of one task and size
+ * get equal ones. */
 static run_job job_for(local *m, const tune_candidate *c, uint64_t task)
 {
-    run_job j = {.seed = c->seed, .check = c->check, .threads = m->o.threads, .min_seconds = m->o.min_seconds, .warm_up = m->o.warm_up,
-                 .cool_down = m->o.cool_down, .repeats = m->o.repeats, .flush_bytes = flush_bytes(m, c->task->target),
+    run_job j = {.seed = c->seed,
+                 .check = c->check,
+                 .threads = m->o.threads,
+                 .min_seconds = m->o.min_seconds,
+                 .warm_up = m->o.warm_up,
+                 .cool_down = m->o.cool_down,
+                 .repeats = m->o.repeats,
+                 .flush_bytes = flush_bytes(m, c->task->target),
                  .memory_limit = m->limits.memory_limit};
 
     j.dims = dims_of(m->cx, c->task, &j.n_dims);
@@ -285,6 +306,8 @@ static run_job job_for(local *m, const tune_candidate *c, uint64_t task)
     return j;
 }
 
+/* Queues the builds of one candidate, or of two that are compared, and of the reference whose results are
+ * right. */
 static item *add_item(local *m, const tune_candidate *const *c, int n)
 {
     item *x = base_new(m->cx, item);
@@ -330,13 +353,18 @@ static bool submit(tune_measurer *base, tec_context *cx, const tune_candidate *c
 
 /* ---- collecting; under the lock ---- */
 
+/* The k-th result of an item, copied into the caller's context. */
 static tune_result result_of(tec_context *cx, const item *x, int k)
 {
     const tune_trial *t = &x->trial;
     const tune_failure *f = &t->failure[k];
     bool good = f->status == STORE_OK;
-    tune_result r = {.status = f->status, .stage = good ? "" : f->stage, .error_kind = base_strdup(cx, f->kind), .error = base_strdup(cx, f->error),
-                     .build_seconds = t->build[k]->seconds, .run_seconds = t->seconds / t->n};
+    tune_result r = {.status = f->status,
+                     .stage = good ? "" : f->stage,
+                     .error_kind = base_strdup(cx, f->kind),
+                     .error = base_strdup(cx, f->error),
+                     .build_seconds = t->build[k]->seconds,
+                     .run_seconds = t->seconds / t->n};
 
     if (!good)
         return r;
@@ -422,6 +450,8 @@ static int take_finished(local *m, tec_context *cx, tune_result *out, int max)
     return n;
 }
 
+/* Results in the order in which they are finished; with `wait` at least one unless nothing is left. -1: the
+ * measurer is broken. */
 static int collect(tune_measurer *base, tec_context *cx, tune_result *out, int max, bool wait)
 {
     local *m = (local *)base;
@@ -441,7 +471,9 @@ static int collect(tune_measurer *base, tec_context *cx, tune_result *out, int m
     return n;
 }
 
-static bool compare(tune_measurer *base, tec_context *cx, const tune_candidate *a, const tune_candidate *b, tune_result out[2])
+/* Two candidates in one run of the runner, whose times are taken in turns. */
+static bool compare(tune_measurer *base, tec_context *cx, const tune_candidate *a, const tune_candidate *b,
+                    tune_result out[2])
 {
     local *m = (local *)base;
     double begun = tec_clock();
@@ -493,6 +525,8 @@ static void close_worker(worker *w)
     tune_process_close(&w->process);
 }
 
+/* Kills what still runs: a measurement that nobody collects any more need not end. The caller's cores are
+ * given back. */
 static void close_local(tune_measurer *base)
 {
     local *m = (local *)base;
@@ -535,10 +569,12 @@ static bool find_program(tec_context *cx, const char *given, const char *name, c
     }
     if (n >= 0 && access(path, X_OK) == 0)
         return true;
-    base_fail(cx, TEC_IO, (base_loc){0}, "measuring needs the program '%s', which is not there or cannot be run", n < 0 ? name : path);
+    base_fail(cx, TEC_IO, (base_loc){0},
+              "measuring needs the program '%s', which is not there or cannot be run", n < 0 ? name : path);
     return false;
 }
 
+/* The caller's options with the usual values where it left 0. */
 static void set_options(local *m, const tune_measure_options *given)
 {
     tune_measure_options *o = &m->o;
@@ -551,7 +587,9 @@ static void set_options(local *m, const tune_measure_options *given)
     m->limits = (tune_limits){.build_timeout = o->build_timeout > 0 ? o->build_timeout : 10,
                               .run_timeout = o->run_timeout > 0 ? o->run_timeout : 5,
                               .memory_limit = o->memory_limit > 0 ? o->memory_limit : USUAL_MEMORY};
-    snprintf(m->memory, sizeof m->memory, "%lld", (long long)(m->limits.memory_limit > BUILDERS_MEMORY ? m->limits.memory_limit : BUILDERS_MEMORY));
+    snprintf(
+        m->memory, sizeof m->memory, "%lld",
+        (long long)(m->limits.memory_limit > BUILDERS_MEMORY ? m->limits.memory_limit : BUILDERS_MEMORY));
     m->cores = tune_cores_here(o->threads);
     spare = CPU_COUNT(&m->cores.others);
     m->n_builders = o->builders > 0 ? o->builders : spare;
@@ -564,6 +602,7 @@ static bool start_worker(worker *w)
     return w->started;
 }
 
+/* All processes are started at once; waiting for each to answer comes after. */
 static bool start_workers(local *m)
 {
     bool good = true;
@@ -571,16 +610,22 @@ static bool start_workers(local *m)
     for (int i = 0; i < m->n_builders; i++) {
         worker *w = &m->builder[i];
 
-        *w = (worker){.m = m, .duty = &to_build, .process = {.argv = {m->program[0], "build-worker", m->memory}, .cores = m->cores.others}};
+        *w = (worker){
+            .m = m,
+            .duty = &to_build,
+            .process = {.argv = {m->program[0], "build-worker", m->memory}, .cores = m->cores.others}};
         tune_process_open(&w->process);
     }
-    m->runner = (worker){.m = m, .duty = &to_run, .process = {.argv = {m->program[1]}, .cores = m->cores.measured}};
+    m->runner =
+        (worker){.m = m, .duty = &to_run, .process = {.argv = {m->program[1]}, .cores = m->cores.measured}};
     tune_process_open(&m->runner.process);
     for (int i = 0; i < m->n_builders && good; i++)
         good = start_worker(&m->builder[i]);
     return good && start_worker(&m->runner);
 }
 
+/* NULL with an error where a program is missing or does not start. The measurer belongs to the caller, who
+ * closes it. */
 tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *options)
 {
     local *m = rt_alloc(sizeof *m, NULL);
@@ -588,7 +633,8 @@ tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *
     if (!m)
         return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "out of memory");
     set_options(m, options);
-    if (!find_program(cx, m->o.builder, "tec", m->program[0]) || !find_program(cx, m->o.runner, "tec_runner", m->program[1])) {
+    if (!find_program(cx, m->o.builder, "tec", m->program[0]) ||
+        !find_program(cx, m->o.runner, "tec_runner", m->program[1])) {
         rt_free(m);
         return NULL;
     }
@@ -602,8 +648,8 @@ tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *
     sched_getaffinity(0, sizeof m->callers, &m->callers);
     if (m->cores.apart)
         sched_setaffinity(0, sizeof m->cores.others, &m->cores.others);
-    if (start_workers(m))
+    if (m->cx && m->kept && start_workers(m))
         return &m->base;
     close_local(&m->base);
-    return base_fail(cx, TEC_IO, (base_loc){0}, "measuring: no thread can be started");
+    return base_fail(cx, TEC_IO, (base_loc){0}, "measuring: no memory, or no thread can be started");
 }

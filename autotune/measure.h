@@ -5,14 +5,16 @@
  *     int got = m->collect(m, cx, results, n, true);            // in the order of submission
  *     m->close(m);
  *
- * The local measurer builds and runs in processes of their own, which last: builders (`tec build-worker`) and one runner (`tec_runner`,
- * which links the runtime alone). A crash, hang or over-allocation of a candidate is that candidate's result, and the process that it
- * befell is replaced. The cores under measurement run nothing else: builders, and the thread that opened the measurer, are kept off
- * them until it is closed. Where all cores are under measurement, building and running take turns, and candidates run only
- * while somebody waits in `collect` or `compare`.
+ * The local measurer builds and runs in processes of their own, which last: builders (`tec build-worker`) and
+ * one runner (`tec_runner`, which links the runtime alone). A crash, hang or over-allocation of a candidate
+ * is that candidate's result, and the process that it befell is replaced. The cores under measurement run
+ * nothing else: builders, and the thread that opened the measurer, are kept off them until it is closed.
+ * Where all cores are under measurement, building and running take turns, and candidates run only while
+ * somebody waits in `collect` or `compare`.
  *
- * Lifetime: until it is closed; what candidates point at must stay until they are collected. Results live in the context given to
- * `collect`. Errors: of the measurer itself (no process can be started) in the context. Threads: one.
+ * Lifetime: until it is closed; what candidates point at must stay until they are collected. Results live in
+ * the context given to `collect`. Errors: of the measurer itself (no process can be started) in the context.
+ * Threads: one.
  */
 #ifndef AUTOTUNE_MEASURE_H
 #define AUTOTUNE_MEASURE_H
@@ -29,10 +31,11 @@ typedef struct {
 
 typedef struct {
     store_status status;
-    const char *stage;      /* "schedule", "build", "load", "reference", "check", "run"; "" where it is ok */
-    const char *error_kind; /* "refused", "timeout", "memory", "SIGSEGV", "wrong answer", ...; "" where it is ok */
-    const char *error;      /* its first line */
-    const double *costs;    /* seconds for one call: of each repeat the median of its calls */
+    const char *stage; /* "schedule", "build", "load", "reference", "check", "run"; "" where it is ok */
+    /* "refused", "timeout", "memory", "SIGSEGV", "wrong answer", ...; "" where it is ok */
+    const char *error_kind;
+    const char *error;   /* its first line */
+    const double *costs; /* seconds for one call: of each repeat the median of its calls */
     int n_costs;
     double median, spread; /* as store_summarise gives them */
     bool checked;
@@ -40,41 +43,49 @@ typedef struct {
 } tune_result;
 
 typedef struct {
-    int threads;                     /* of the kernel under test; 0: 1 */
-    int builders;                    /* processes; 0: one for each core that no measurement uses, at least 1 */
-    double min_seconds;              /* timed in total for each candidate; 0: 0.02 */
-    int repeats;                     /* into which that time is divided; 0: 5. A call of more than a part makes it fewer */
-    double warm_up, cool_down;       /* seconds of unmeasured calls, and of rest, before the measurement; at least one call is unmeasured */
-    bool flush_cache;                /* before each call */
+    int threads; /* of the kernel under test; 0: 1 */
+    /* processes; 0: one for each core that no measurement uses, at least 1 */
+    int builders;
+    double min_seconds; /* timed in total for each candidate; 0: 0.02 */
+    /* into which that time is divided; 0: 5. A call of more than a part makes it fewer */
+    int repeats;
+    /* seconds of unmeasured calls, and of rest, before the measurement; at least one call is unmeasured */
+    double warm_up, cool_down;
+    bool flush_cache;                  /* before each call */
     double build_timeout, run_timeout; /* 0: 10 s, 5 s */
-    int64_t memory_limit;            /* bytes that a candidate may allocate beside its arguments; 0: 4 GiB (as a builder at least) */
-    const char *builder, *runner;    /* programs; NULL: `tec` and `tec_runner` beside the running one */
+    /* bytes that a candidate may allocate beside its arguments; 0: 4 GiB (as a builder at least) */
+    int64_t memory_limit;
+    const char *builder, *runner; /* programs; NULL: `tec` and `tec_runner` beside the running one */
 } tune_measure_options;
 
 /* Where the wall time went, in seconds since the measurer was opened. */
 typedef struct {
     double wall;
-    double build;                 /* all builders together: */
+    double build;                   /* all builders together: */
     double schedule, compile, link; /* its parts */
-    double load, check, timed;    /* of the runner: arguments and code; calls for outputs, and the reference; measurements with warm-up */
-    double run;                   /* of the runner in all */
-    double collect;               /* the caller waited in collect and compare */
-    int64_t candidates, ok;       /* collected; compare's included */
+    /* of the runner: arguments and code; calls for outputs, and the reference; measurements with warm-up */
+    double load, check, timed;
+    double run;                          /* of the runner in all */
+    double collect;                      /* the caller waited in collect and compare */
+    int64_t candidates, ok;              /* collected; compare's included */
     int64_t builders_lost, runners_lost; /* processes that were replaced */
 } tune_measure_stats;
 
 typedef struct tune_measurer tune_measurer;
 struct tune_measurer {
     bool (*submit)(tune_measurer *m, tec_context *cx, const tune_candidate *c, int n);
-    /* The next results, at most `max`; fewer, or 0, where they are not there yet (wait: until there is at least one) or nothing else is
-     * queued. -1: an error in cx. */
+    /* The next results, at most `max`; fewer, or 0, where they are not there yet (wait: until there is at
+     * least one) or nothing else is queued. -1: an error in cx. */
     int (*collect)(tune_measurer *m, tec_context *cx, tune_result *out, int max, bool wait);
-    /* Two candidates of one task in turns, for adoption: as many costs of each, cost i of both from the same moments. Waits. */
-    bool (*compare)(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b, tune_result out[2]);
+    /* Two candidates of one task in turns, for adoption: as many costs of each, cost i of both from the same
+     * moments. Waits. */
+    bool (*compare)(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b,
+                    tune_result out[2]);
     tune_measure_stats (*stats)(tune_measurer *m);
     void (*close)(tune_measurer *m); /* drops what is queued */
 };
 
-tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *options); /* NULL with an error */
+/* NULL with an error */
+tune_measurer *tune_measurer_local(tec_context *cx, const tune_measure_options *options);
 
 #endif

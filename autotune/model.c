@@ -1,12 +1,19 @@
-/* autotune/model.c -- cost models: rows of tasks, labels relative to the best of each, and the trees that learn them. See model.h.
+/* autotune/model.c -- cost models: rows of tasks, labels relative to the best of each, and the trees that
+ * learn them. See model.h.
  *
- * Sets of trees whose predictions are added, each times its scale: the ground, which is the estimate of the features and what was learned from other
- * tasks or loaded, and the model's own, learned from the rows alone. On the rows both spread as widely; then the own one's weight is n / (n + 64),
- * for n rows a task: what others taught counts until the task has taught as much, and does not stand in its way later. (As a ground to be corrected it
- * did: errors of trees that hundreds of rows made sure take hundreds of rows to correct.)
- * The own trees are always learned anew from all rows, which takes a fifth of a second for 800 of them: trees that were grown batch by batch would
- * depend on when the batches ended, and a resumed tuner could not propose what an uninterrupted one does.
- * What becomes ground is learned twice, as a ranking and as a regression: a search finds what one set of trees overrates, and two seldom agree there.
+ * A score is the sum of two parts, each divided by its spread on the task's own rows:
+ *
+ *     prior   the estimate of the features, and trees learned from other tasks or loaded from the store
+ *     own     trees learned from this task's rows alone, with the weight n / (n + 64) for n rows a task
+ *
+ * So the prior counts until the task has taught as much, and does not stand in the way later. Trees that
+ * correct the prior were tried instead: errors of which hundreds of rows have made trees sure take hundreds
+ * of rows to correct.
+ *
+ * The own trees are always learned anew from all rows, which takes a fifth of a second for 800 of them. Trees
+ * grown batch by batch would depend on where the batches ended, and a resumed tuner could not propose what an
+ * uninterrupted one does. The trees of the prior are learned twice, as a ranking and as a regression: a
+ * search finds what one set of trees overrates, and two seldom agree there.
  */
 #include "autotune/model.h"
 
@@ -16,6 +23,7 @@
 #include <string.h>
 
 #include "autotune/trees.h"
+#include "base/guard.h"
 
 /* Kinds and XGBoost's objectives; N_OBJECTIVES of them have one. */
 static const struct kind {
@@ -38,12 +46,12 @@ struct tune_model {
     tec_context *cx; /* holds the rows */
     const struct kind *kind;
     uint64_t seed;
-    base_vec rows;     /* of row * */
-    int fitted;    /* rows that its own trees know */
-    int n_ground;  /* rows that the ground knows */
-    tune_trees *set[MOST_SETS + 1], *own; /* the ground; NULL where there was nothing to learn */
+    base_vec rows;                               /* of row * */
+    int fitted;                                  /* rows that its own trees know */
+    int n_prior;                                 /* rows that the prior knows */
+    tune_trees *set[MOST_SETS + 1], *own;        /* the prior; NULL where there was nothing to learn */
     double scale[MOST_SETS + 1], estimate_scale; /* 0: of a kind that tells nothing */
-    double own_scale, ground_scale;
+    double own_scale, prior_scale;
     int n_sets;
 };
 
@@ -54,17 +62,26 @@ static const struct kind *find_kind(tec_context *cx, const char *name)
     for (int i = 0; i < BASE_COUNT(kinds); i++)
         if (base_same(kinds[i].name, name))
             return &kinds[i];
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no cost model '%s': expected rank, regression or none", name);
+    return base_fail(cx, TEC_INVALID, (base_loc){0},
+                     "there is no cost model '%s': expected rank, regression or none", name);
 }
 
+/* Lives outside of the context's arena, since models hold memory of a library: tune_model_close frees it. */
 tune_model *tune_model_new(tec_context *cx, const char *kind, uint64_t seed)
 {
     const struct kind *k = find_kind(cx, kind);
-    tune_model *m = k ? calloc(1, sizeof *m) : NULL;
+    base_held held;
 
-    if (!m)
-        return k ? base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "cost model: out of memory") : NULL;
-    *m = (tune_model){.cx = base_child(cx), .kind = k, .seed = seed, .ground_scale = 1, .estimate_scale = k->objective != NULL};
+    if (!k)
+        return NULL;
+    tune_model *m = base_calloc(cx, 1, sizeof *m);
+    base_hold(cx, &held, free, m);
+    *m = (tune_model){.cx = base_child(cx),
+                      .kind = k,
+                      .seed = seed,
+                      .prior_scale = 1,
+                      .estimate_scale = k->objective != NULL};
+    base_keep(&held);
     return m;
 }
 
@@ -79,6 +96,11 @@ void tune_model_close(tune_model *m)
     free(m);
 }
 
+void tune_model_hand_up(tune_model *m, tec_context *to)
+{
+    base_hand_up(m->cx, to);
+}
+
 const char *tune_model_kind(const tune_model *m)
 {
     return m->kind->name;
@@ -86,17 +108,24 @@ const char *tune_model_kind(const tune_model *m)
 
 /* ---- rows ---- */
 
-bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float features[TUNE_N_FEATURES], double cost)
+/* A row for the next fit: features and cost in seconds, infinity for a candidate that failed. Rows of one
+ * task are compared with each other only. */
+bool tune_model_add(tec_context *cx, tune_model *m, uint64_t task, const float features[TUNE_N_FEATURES],
+                    double cost)
 {
     if (isnan(cost) || cost <= 0)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost of %g seconds: expected one above 0, infinity for a failure", cost), false;
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "a cost of %g seconds: expected one above 0, infinity for a failure", cost),
+               false;
     for (int i = 0; i < TUNE_N_FEATURES; i++)
         if (!isfinite(features[i]))
-            return base_fail(cx, TEC_INVALID, (base_loc){0}, "feature '%s' is %g: expected a finite number", tune_feature_name(cx, i),
-                             (double)features[i]),
+            return base_fail(cx, TEC_INVALID, (base_loc){0}, "feature '%s' is %g: expected a finite number",
+                             tune_feature_name(cx, i), (double)features[i]),
                    false;
     row *r = base_new(m->cx, row);
-    *r = (row){.task = task, .cost = cost, .features = base_copy(m->cx, features, sizeof *features * TUNE_N_FEATURES)};
+    *r = (row){.task = task,
+               .cost = cost,
+               .features = base_copy(m->cx, features, sizeof *features * TUNE_N_FEATURES)};
     base_push(m->cx, &m->rows, r);
     return true;
 }
@@ -108,7 +137,7 @@ bool tune_model_knows(const tune_model *m)
 
 int tune_model_count(const tune_model *m)
 {
-    return m->n_ground + m->rows.n;
+    return m->n_prior + m->rows.n;
 }
 
 /* ---- learning ---- */
@@ -136,7 +165,8 @@ static const row **by_task(tec_context *cx, const row *const *rows, int n, tune_
     return sorted;
 }
 
-/* Relative throughput within each task; false where no task has two different ones: there is nothing to learn. */
+/* Relative throughput within each task; false where no task has two different ones: there is nothing to
+ * learn. */
 static bool label(const row **rows, const tune_data *d, float *out)
 {
     bool differ = false;
@@ -154,10 +184,12 @@ static bool label(const row **rows, const tune_data *d, float *out)
     return differ;
 }
 
-static bool predict_ground(tec_context *cx, const tune_model *m, const float *features, int n, double scale, double *score)
+static bool predict_prior(tec_context *cx, const tune_model *m, const float *features, int n, double scale,
+                          double *score)
 {
     for (int i = 0; i < n; i++)
-        score[i] -= scale * m->estimate_scale * (double)features[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate];
+        score[i] -=
+            scale * m->estimate_scale * (double)features[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate];
     for (int i = 0; i < m->n_sets; i++)
         if (!tune_trees_predict(cx, m->set[i], features, n, scale * m->scale[i], score))
             return false;
@@ -177,22 +209,24 @@ static double spread(const double *score, int n)
     return variance > 1e-12 ? sqrt(variance) : 1;
 }
 
-/* What the ground and the own trees count. */
+/* What the prior and the own trees count. */
 typedef struct {
     tune_trees *own; /* NULL: there is nothing to learn */
-    double own_scale, ground_scale, weight;
+    double own_scale, prior_scale, weight;
 } lesson;
 
 static bool weigh(tec_context *cx, const tune_model *m, const tune_data *d, lesson *out)
 {
-    enum { EQUAL = 64 }; /* rows of a task, of as much weight as the ground */
-    double *own = base_array(cx, double, d->n), *ground = base_array(cx, double, d->n), weight = (double)d->n / (d->n + EQUAL * d->n_groups);
+    enum { EQUAL = 64 }; /* rows of a task, of as much weight as the prior */
+    double *own = base_array(cx, double, d->n), *prior = base_array(cx, double, d->n),
+           weight = (double)d->n / (d->n + EQUAL * d->n_groups);
 
-    if (!tune_trees_predict(cx, out->own, d->features, d->n, 1, own) || !predict_ground(cx, m, d->features, d->n, 1, ground))
+    if (!tune_trees_predict(cx, out->own, d->features, d->n, 1, own) ||
+        !predict_prior(cx, m, d->features, d->n, 1, prior))
         return false;
     out->weight = weight;
     out->own_scale = weight / spread(own, d->n);
-    out->ground_scale = (1 - weight) / spread(ground, d->n);
+    out->prior_scale = (1 - weight) / spread(prior, d->n);
     return true;
 }
 
@@ -202,7 +236,8 @@ static bool learn(tec_context *cx, const tune_model *m, const char *objective, l
     int skipped = m->rows.n > MOST_ROWS ? m->rows.n - MOST_ROWS : 0;
     tune_data d = {.n = m->rows.n - skipped};
     const row **rows = by_task(cx, (const row *const *)m->rows.at + skipped, d.n, &d);
-    float *labels = base_array(cx, float, d.n), *features = base_array(cx, float, (size_t)d.n * TUNE_N_FEATURES);
+    float *labels = base_array(cx, float, d.n),
+          *features = base_array(cx, float, (size_t)d.n *TUNE_N_FEATURES);
 
     if (!label(rows, &d, labels))
         return true;
@@ -214,22 +249,33 @@ static bool learn(tec_context *cx, const tune_model *m, const char *objective, l
     return out->own && weigh(cx, m, &d, out);
 }
 
+static void free_lesson(void *l)
+{
+    tune_trees_free(((lesson *)l)->own);
+}
+
+/* Learns from all rows. The old trees stay in use until new ones are ready, so a failure changes nothing. */
 bool tune_model_fit(tec_context *cx, tune_model *m)
 {
-    lesson found = {.ground_scale = 1};
+    lesson found = {.prior_scale = 1};
+    base_held held;
 
     if (!m->kind->objective || m->fitted == m->rows.n)
         return true;
     tec_context *scratch = base_child(cx);
+    base_hold(cx, &held, free_lesson, &found);
     bool ok = learn(scratch, m, m->kind->objective, &found);
     base_adopt(cx, scratch);
     tec_context_free(scratch);
-    tune_trees_free(ok ? m->own : found.own);
-    if (!ok)
+    if (!ok) {
+        base_drop(&held);
         return false;
+    }
+    base_keep(&held);
+    tune_trees_free(m->own);
     m->own = found.own;
     m->own_scale = found.own_scale;
-    m->ground_scale = found.ground_scale;
+    m->prior_scale = found.prior_scale;
     m->fitted = m->rows.n;
     return true;
 }
@@ -242,38 +288,48 @@ bool tune_model_may_settle(const tune_model *m)
 /* As every kind that learns does it. */
 static bool learn_all(tec_context *cx, const tune_model *m, lesson found[N_OBJECTIVES])
 {
+    base_held held[N_OBJECTIVES];
     bool ok = true;
     int n = 0;
 
+    for (int i = 0; i < N_OBJECTIVES; i++)
+        base_hold(cx, &held[i], free_lesson, &found[i]);
     for (int i = 0; i < BASE_COUNT(kinds) && ok; i++)
         ok = !kinds[i].objective || learn(cx, m, kinds[i].objective, &found[n++]);
-    for (int i = 0; i < N_OBJECTIVES && !ok; i++)
-        tune_trees_free(found[i].own);
+    for (int i = 0; i < N_OBJECTIVES; i++)
+        if (ok)
+            base_keep(&held[i]);
+        else
+            base_drop(&held[i]);
     return ok;
 }
 
-/* What was learned counts no more than this where other tasks follow: that it knows its own rows by heart does not make it wiser about others. */
+/* What was learned counts no more than this where other tasks follow: that it knows its own rows by heart
+ * does not make it wiser about others. */
 static const double MOST_WEIGHT = 0.5;
 
-static void lay_on_ground(tune_model *m, const lesson found[N_OBJECTIVES])
+static void add_to_prior(tune_model *m, const lesson found[N_OBJECTIVES])
 {
     double weight = fmin(found[0].weight, MOST_WEIGHT), above = (1 - weight) / (1 - found[0].weight);
 
     for (int i = 0; i < m->n_sets; i++)
-        m->scale[i] *= found[0].ground_scale * above;
-    m->estimate_scale *= found[0].ground_scale * above;
+        m->scale[i] *= found[0].prior_scale * above;
+    m->estimate_scale *= found[0].prior_scale * above;
     for (int i = 0; i < N_OBJECTIVES; i++) {
         m->scale[m->n_sets] = found[i].own_scale * weight / found[i].weight / N_OBJECTIVES;
         m->set[m->n_sets++] = found[i].own;
     }
 }
 
+/* What was learnt becomes the prior for further tasks, and the rows are forgotten. */
 bool tune_model_settle(tec_context *cx, tune_model *m)
 {
     lesson found[N_OBJECTIVES] = {{0}};
 
     if (!tune_model_may_settle(m))
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a cost model can be settled %d times: make a new one from records", MOST_SETTLED), false;
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "a cost model can be settled %d times: make a new one from records", MOST_SETTLED),
+               false;
     tec_context *scratch = base_child(cx);
     bool ok = !m->kind->objective || m->rows.n == 0 || learn_all(scratch, m, found);
     base_adopt(cx, scratch);
@@ -281,11 +337,11 @@ bool tune_model_settle(tec_context *cx, tune_model *m)
     if (!ok)
         return false;
     if (found[0].own)
-        lay_on_ground(m, found);
+        add_to_prior(m, found);
     tune_trees_free(m->own);
     m->own = NULL;
-    m->ground_scale = 1;
-    m->n_ground += m->rows.n;
+    m->prior_scale = 1;
+    m->n_prior += m->rows.n;
     m->fitted = 0;
     m->rows = (base_vec){0};
     base_reset(m->cx);
@@ -298,12 +354,15 @@ static bool check_rows(tec_context *cx, const float *features, int n)
 {
     for (size_t i = 0; i < (size_t)n * TUNE_N_FEATURES; i++)
         if (!isfinite(features[i]))
-            return base_fail(cx, TEC_INVALID, (base_loc){0}, "row %d: feature '%s' is %g: expected a finite number", (int)(i / TUNE_N_FEATURES),
-                             tune_feature_name(cx, (int)(i % TUNE_N_FEATURES)), (double)features[i]),
+            return base_fail(cx, TEC_INVALID, (base_loc){0},
+                             "row %d: feature '%s' is %g: expected a finite number",
+                             (int)(i / TUNE_N_FEATURES), tune_feature_name(cx, (int)(i % TUNE_N_FEATURES)),
+                             (double)features[i]),
                    false;
     return true;
 }
 
+/* Scores for n rows, higher meaning faster. Scores compare candidates of one task; they have no unit. */
 bool tune_model_predict(tec_context *cx, tune_model *m, const float *features, int n, double *score)
 {
     if (!check_rows(cx, features, n))
@@ -313,13 +372,14 @@ bool tune_model_predict(tec_context *cx, tune_model *m, const float *features, i
     if (n == 0)
         return true;
     base_mark mark = base_arena_mark(cx);
-    bool ok = predict_ground(cx, m, features, n, m->ground_scale, score) &&
+    bool ok = predict_prior(cx, m, features, n, m->prior_scale, score) &&
               (!m->own || tune_trees_predict(cx, m->own, features, n, m->own_scale, score));
     if (ok)
         base_arena_release(cx, mark);
     return ok;
 }
 
+/* Which features the trees use, as shares of their total gain. */
 bool tune_model_importance(tec_context *cx, tune_model *m, double gain[TUNE_N_FEATURES])
 {
     double sum = 0;
@@ -361,9 +421,13 @@ static bool save_set(tec_context *cx, tune_trees *t, double scale, base_text *ou
     return tune_trees_save(cx, t, out);
 }
 
+/* Fits first, so that the bytes hold everything that was learnt. The hash covers header and trees. */
 bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *size)
 {
-    header h = {.magic = magic, .format = FORMAT, .features_version = TUNE_FEATURES_VERSION, .n_features = TUNE_N_FEATURES};
+    header h = {.magic = magic,
+                .format = FORMAT,
+                .features_version = TUNE_FEATURES_VERSION,
+                .n_features = TUNE_N_FEATURES};
     base_text out = {0};
 
     if (!tune_model_fit(cx, m))
@@ -371,10 +435,10 @@ bool tune_model_save(tec_context *cx, tune_model *m, const void **data, size_t *
     h.kind = (uint32_t)(m->kind - kinds);
     h.n_sets = (uint32_t)m->n_sets + (m->own != NULL);
     h.n_rows = (uint32_t)tune_model_count(m);
-    h.estimate_scale = m->ground_scale * m->estimate_scale;
+    h.estimate_scale = m->prior_scale * m->estimate_scale;
     base_addn(cx, &out, (const char *)&h, sizeof h);
     for (int i = 0; i < m->n_sets; i++)
-        if (!save_set(cx, m->set[i], m->ground_scale * m->scale[i], &out))
+        if (!save_set(cx, m->set[i], m->prior_scale * m->scale[i], &out))
             return false;
     if (m->own && !save_set(cx, m->own, m->own_scale, &out))
         return false;
@@ -390,7 +454,10 @@ static void *refuse(tec_context *cx, const char *why)
     return base_fail(cx, TEC_INVALID, (base_loc){0}, "cannot load a cost model: %s", why);
 }
 
-static tune_model *load_sets(tec_context *cx, const header *h, const uint8_t *at, const uint8_t *end, uint64_t seed)
+/* Reads the sets of trees after a header that was checked; each set is checked against the bytes that are
+ * left. */
+static tune_model *load_sets(tec_context *cx, const header *h, const uint8_t *at, const uint8_t *end,
+                             uint64_t seed)
 {
     tune_model *m = tune_model_new(cx, kinds[h->kind].name, seed);
 
@@ -407,12 +474,13 @@ static tune_model *load_sets(tec_context *cx, const header *h, const uint8_t *at
         m->n_sets++;
     }
     if (m) {
-        m->n_ground = (int)h->n_rows;
+        m->n_prior = (int)h->n_rows;
         m->estimate_scale = h->estimate_scale;
     }
     return m;
 }
 
+/* NULL with an error for bytes that are damaged or of another version of the features. */
 tune_model *tune_model_load(tec_context *cx, const void *data, size_t size, uint64_t seed)
 {
     header h;
@@ -425,8 +493,11 @@ tune_model *tune_model_load(tec_context *cx, const void *data, size_t size, uint
     if (h.hash != hash_of(data, size))
         return refuse(cx, "it is damaged");
     if (h.format != FORMAT || h.features_version != TUNE_FEATURES_VERSION || h.n_features != TUNE_N_FEATURES)
-        return refuse(cx, base_format(cx, "it has format %u and %u features of version %u, this program has %d and %d of %d", h.format,
-                                      h.n_features, h.features_version, FORMAT, TUNE_N_FEATURES, TUNE_FEATURES_VERSION));
+        return refuse(
+            cx,
+            base_format(
+                cx, "it has format %u and %u features of version %u, this program has %d and %d of %d",
+                h.format, h.n_features, h.features_version, FORMAT, TUNE_N_FEATURES, TUNE_FEATURES_VERSION));
     if (h.kind >= BASE_COUNT(kinds) || h.n_sets > MOST_SETS + 1 || h.n_rows > INT32_MAX)
         return refuse(cx, "it is damaged");
     return load_sets(cx, &h, (const uint8_t *)data + sizeof h, (const uint8_t *)data + size, seed);

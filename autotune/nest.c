@@ -1,63 +1,72 @@
-/* autotune/nest.c -- the innermost statements of a loop tree, with their loops and operations. See leaf.h.
+/* autotune/nest.c -- the innermost statements of a loop tree, with their loops and operations. See
+ * statement.h.
  *
- * One walk down the tree keeps the loops around and what each variable stands for (`meaning`: a loop, or the expression that a block or let
- * binds it to); a statement takes a copy of the loops. Loops of one iteration are none.
+ * One walk down the tree keeps the loops around and what each variable stands for (`meaning`: a loop, or the
+ * expression that a block or let binds it to); a statement takes a copy of the loops. Loops of one iteration
+ * are none.
  */
 #include "autotune/touch.h"
 #include "ir/walk.h"
 
 typedef struct {
     tec_context *cx;
-    tune_scope scope;    /* loops and meanings at this place */
+    tune_scope scope; /* loops and meanings at this place */
     const ir_block *block;
     double domain;
     int blocks;          /* around this place */
     base_vec conditions; /* around this place: ir_expr * */
-    base_vec leaves;
+    base_vec statements;
 } reader;
 
 /* ---- operations ---- */
 
 typedef struct {
     ir_walk walk;
-    tune_leaf *leaf;
+    tune_statement *statement;
     tune_scope *scope;
     base_vec loads;
 } counter;
 
+/* Counts an operation in its class; integers are one class, since they are mostly index arithmetic. */
 static void count_op(tune_work *w, const ir_expr *e)
 {
     bool real = base_is_float(e->dtype);
 
     switch (e->op) {
-    case IR_ADD: case IR_SUB: case IR_NEG:
-        *(real ? &w->add : &w->integer) += 1;
-        return;
-    case IR_MUL:
-        *(real ? &w->mul : &w->integer) += 1;
-        return;
+    case IR_ADD:
+    case IR_SUB:
+    case IR_NEG: *(real ? &w->add : &w->integer) += 1; return;
+    case IR_MUL: *(real ? &w->mul : &w->integer) += 1; return;
     case IR_FMA:
         w->add += 1;
         w->mul += 1;
         return;
-    case IR_DIV: case IR_SQRT: case IR_RSQRT:
-        *(real ? &w->div : &w->integer) += 1;
-        return;
-    case IR_MIN: case IR_MAX: case IR_ABS: case IR_FLOOR: case IR_CEIL: case IR_TRUNC: case IR_ROUND: case IR_COPYSIGN:
-        *(real ? &w->minmax : &w->integer) += 1;
-        return;
-    case IR_EQ: case IR_NE: case IR_LT: case IR_LE: case IR_GT: case IR_GE: case IR_AND: case IR_OR: case IR_NOT: case IR_ISNAN: case IR_ISINF:
-        w->compare += 1;
-        return;
-    case IR_SELECT:
-        w->select += 1;
-        return;
-    case IR_CAST: case IR_REINTERPRET:
-        w->cast += 1;
-        return;
-    case IR_CALL:
-        w->math += 1;
-        return;
+    case IR_DIV:
+    case IR_SQRT:
+    case IR_RSQRT: *(real ? &w->div : &w->integer) += 1; return;
+    case IR_MIN:
+    case IR_MAX:
+    case IR_ABS:
+    case IR_FLOOR:
+    case IR_CEIL:
+    case IR_TRUNC:
+    case IR_ROUND:
+    case IR_COPYSIGN: *(real ? &w->minmax : &w->integer) += 1; return;
+    case IR_EQ:
+    case IR_NE:
+    case IR_LT:
+    case IR_LE:
+    case IR_GT:
+    case IR_GE:
+    case IR_AND:
+    case IR_OR:
+    case IR_NOT:
+    case IR_ISNAN:
+    case IR_ISINF: w->compare += 1; return;
+    case IR_SELECT: w->select += 1; return;
+    case IR_CAST:
+    case IR_REINTERPRET: w->cast += 1; return;
+    case IR_CALL: w->math += 1; return;
     default:
         if (ir_is_op(e->op) && e->op != IR_LIKELY)
             *(real ? &w->math : &w->integer) += 1;
@@ -91,8 +100,8 @@ static bool count_expr(ir_walk *walk, const ir_expr *e)
 {
     counter *c = (counter *)walk;
 
-    count_op(&c->leaf->work, e);
-    c->leaf->work.bounds += bounds_of(walk->cx, e);
+    count_op(&c->statement->work, e);
+    c->statement->work.bounds += bounds_of(walk->cx, e);
     if (e->op == IR_LET)
         tune_mean(c->scope, e->let.var, e->let.value);
     if (e->op == IR_LOAD || (e->op == IR_CALL && e->call.n_buffers))
@@ -103,7 +112,7 @@ static bool count_expr(ir_walk *walk, const ir_expr *e)
 /* ---- statements ---- */
 
 /* Loops that run a reduction of the block. */
-static void read_reductions(reader *r, tune_leaf *l)
+static void read_reductions(reader *r, tune_statement *l)
 {
     bool *reduces = base_array(r->cx, bool, l->n_loops + 1);
 
@@ -114,7 +123,7 @@ static void read_reductions(reader *r, tune_leaf *l)
         l->loop[i].reduce = reduces[i];
 }
 
-static void read_steps(tec_context *cx, tune_leaf *l)
+static void read_steps(tec_context *cx, tune_statement *l)
 {
     l->steps = base_array(cx, double, l->n_loops + 1);
     l->steps[l->n_loops] = 1;
@@ -122,7 +131,7 @@ static void read_steps(tec_context *cx, tune_leaf *l)
         l->steps[p] = l->steps[p + 1] * l->loop[p].extent;
 }
 
-static void read_conditions(reader *r, tune_leaf *l)
+static void read_conditions(reader *r, tune_statement *l)
 {
     l->guards = r->conditions.n;
     l->guarded = base_array(r->cx, bool, l->n_loops + 1);
@@ -130,9 +139,10 @@ static void read_conditions(reader *r, tune_leaf *l)
         tune_depends(&r->scope, r->conditions.at[i], l->guarded);
 }
 
-static tune_leaf *open_leaf(reader *r)
+/* A statement that holds no other one, with a copy of the loops around it at this moment. */
+static tune_statement *open_statement(reader *r)
 {
-    tune_leaf *l = base_new(r->cx, tune_leaf);
+    tune_statement *l = base_new(r->cx, tune_statement);
 
     l->block = r->block;
     l->n_loops = r->scope.n;
@@ -143,16 +153,16 @@ static tune_leaf *open_leaf(reader *r)
     read_steps(r->cx, l);
     read_reductions(r, l);
     read_conditions(r, l);
-    base_push(r->cx, &r->leaves, l);
+    base_push(r->cx, &r->statements, l);
     return l;
 }
 
 /* The targets of a statement, with `n` indices each, then what its values read. */
-static void read_leaf(reader *r, const ir_stmt *s, const ir_buffer *const *written, int n_written, const ir_expr *const *index,
-                      const ir_expr *const *value, int n_values)
+static void read_statement(reader *r, const ir_stmt *s, const ir_buffer *const *written, int n_written,
+                           const ir_expr *const *index, const ir_expr *const *value, int n_values)
 {
-    tune_leaf *l = open_leaf(r);
-    counter c = {.walk = {.cx = r->cx, .expr = count_expr}, .leaf = l, .scope = &r->scope};
+    tune_statement *l = open_statement(r);
+    counter c = {.walk = {.cx = r->cx, .expr = count_expr}, .statement = l, .scope = &r->scope};
 
     for (int i = 0; i < n_values; i++)
         ir_walk_expr(&c.walk, value[i]);
@@ -174,6 +184,8 @@ static void read_loop(reader *r, const ir_stmt *s)
     r->scope.n = n;
 }
 
+/* Bindings tell what the iteration variables mean; conjuncts of the predicate are guards of the statements
+ * inside. */
 static void read_block(reader *r, const ir_stmt *s)
 {
     const ir_block *b = s->block.block, *outer = r->block;
@@ -205,43 +217,30 @@ static void read_branch(reader *r, const ir_stmt *s)
     r->conditions.n--;
 }
 
+/* Walks down to the innermost statements. */
 static void read_stmt(reader *r, const ir_stmt *s)
 {
     switch (s->kind) {
-    case IR_FOR:
-        read_loop(r, s);
-        return;
-    case IR_BLOCK:
-        read_block(r, s);
-        return;
-    case IR_STORE:
-        read_leaf(r, s, &s->store.buffer, 1, s->store.index, &s->store.value, 1);
-        return;
+    case IR_FOR: read_loop(r, s); return;
+    case IR_BLOCK: read_block(r, s); return;
+    case IR_STORE: read_statement(r, s, &s->store.buffer, 1, s->store.index, &s->store.value, 1); return;
     case IR_UPDATE:
-        read_leaf(r, s, s->update.buffer, s->update.combiner->n, s->update.index, s->update.source, s->update.combiner->n);
+        read_statement(r, s, s->update.buffer, s->update.combiner->n, s->update.index, s->update.source,
+                       s->update.combiner->n);
         return;
-    case IR_EVALUATE:
-        read_leaf(r, s, NULL, 0, NULL, &s->value, 1);
-        return;
+    case IR_EVALUATE: read_statement(r, s, NULL, 0, NULL, &s->value, 1); return;
     case IR_LET_STMT:
         tune_mean(&r->scope, s->let.var, s->let.value);
         read_stmt(r, s->let.body);
         return;
-    case IR_ALLOCATE:
-        read_stmt(r, s->allocate.body);
-        return;
-    case IR_ATTRIBUTE:
-        read_stmt(r, s->attribute.body);
-        return;
-    case IR_IF:
-        read_branch(r, s);
-        return;
+    case IR_ALLOCATE: read_stmt(r, s->allocate.body); return;
+    case IR_ATTRIBUTE: read_stmt(r, s->attribute.body); return;
+    case IR_IF: read_branch(r, s); return;
     case IR_SEQ:
         for (int i = 0; i < s->seq.n; i++)
             read_stmt(r, s->seq.stmt[i]);
         return;
-    case IR_ASSERT:
-        return;
+    case IR_ASSERT: return;
     }
 }
 
@@ -251,6 +250,6 @@ void tune_read_nest(tec_context *cx, const ir_program *p, const int64_t *dims, t
 
     tune_open_scope(cx, p, dims, &r.scope);
     read_stmt(&r, p->body);
-    *out = (tune_nest){.leaf = (tune_leaf **)r.leaves.at, .n = r.leaves.n};
+    *out = (tune_nest){.statement = (tune_statement **)r.statements.at, .n = r.statements.n};
     tune_place_buffers(&r.scope, p, out);
 }

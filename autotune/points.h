@@ -1,4 +1,5 @@
-/* autotune/points.h -- inside the room: something kept for points of one space, by their index. `{0}` is empty.
+/* autotune/points.h -- inside the room: something kept for points of one space, by their index. `{0}` is
+ * empty.
  *
  *     tune_points seen = {0};
  *     if (tune_points_add(cx, &seen, space_index(sp, &p), value)) ...     // the first time

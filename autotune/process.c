@@ -29,6 +29,8 @@ static int above_the_childs(int fd)
     return other;
 }
 
+/* A socket for questions and a file in memory for what the process writes to standard error. Under the lock,
+ * since another thread may stop the process at any time. */
 static bool open_channels(tune_process *p, int *child)
 {
     int pair[2] = {-1, -1};
@@ -61,11 +63,13 @@ static int spawn(tune_process *p, int child)
     posix_spawn_file_actions_adddup2(&files, p->errors, 2);
     posix_spawn_file_actions_adddup2(&files, child, RUN_SOCKET);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    int failed = posix_spawn(&p->pid, p->argv[0], &files, &attributes, (char *const *)(uintptr_t)p->argv, environ);
+    int failed =
+        posix_spawn(&p->pid, p->argv[0], &files, &attributes, (char *const *)(uintptr_t)p->argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     if (failed)
@@ -110,6 +114,7 @@ static bool says_hello(tune_process *p)
     return good;
 }
 
+/* Starts the process and waits for its greeting. On failure `why` has the reason and nothing is left open. */
 static bool start(tune_process *p, char why[TUNE_WHY])
 {
     int child = -1, failed = open_channels(p, &child) ? spawn_on_cores(p, child) : errno;
@@ -161,8 +166,8 @@ run_state tune_process_tell(tune_process *p, uint32_t message, const rt_bytes *b
     return run_send(p->fd, message, body, tec_clock() + seconds);
 }
 
-run_state tune_process_ask(tune_process *p, uint32_t question, const rt_bytes *body, uint32_t *kind, rt_bytes *answer, size_t limit,
-                           double seconds)
+run_state tune_process_ask(tune_process *p, uint32_t question, const rt_bytes *body, uint32_t *kind,
+                           rt_bytes *answer, size_t limit, double seconds)
 {
     double deadline = tec_clock() + seconds;
 
@@ -189,6 +194,8 @@ static void first_line(int fd, char text[TUNE_WHY])
         }
 }
 
+/* Why a process ended, in words for a record: the signal or status, its first line of errors, or that memory
+ * ran out. */
 static void tell(tune_death *d, const tune_process *p, int status, int64_t held, int64_t memory_limit)
 {
     first_line(p->errors, d->text);
@@ -207,8 +214,8 @@ static void tell(tune_death *d, const tune_process *p, int status, int64_t held,
         snprintf(d->kind, sizeof d->kind, "memory");
 }
 
-/* Whether it has ended by itself; it stays to be reaped, so that its number is its own until its group has been ended. One that has
- * closed its socket is about to, and how it does is what the record wants. */
+/* Whether it has ended by itself; it stays to be reaped, so that its number is its own until its group has
+ * been ended. One that has closed its socket is about to, and how it does is what the record wants. */
 static void await_its_end(const tune_process *p)
 {
     for (int i = 0; i < 100; i++) {
@@ -223,6 +230,8 @@ static void await_its_end(const tune_process *p)
     }
 }
 
+/* Kills the whole process group and waits for it. With `out` the process may first end by itself, so that the
+ * true reason is seen. */
 void tune_process_end(tune_process *p, int64_t memory_limit, tune_death *out)
 {
     struct rusage used = {0};

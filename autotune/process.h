@@ -1,14 +1,16 @@
-/* autotune/process.h -- a worker process from outside: started with a socket, asked one thing at a time, replaced when it fails.
+/* autotune/process.h -- inside the room: a worker process from outside: started with a socket, asked one
+ * thing at a time, replaced when it fails.
  *
  *     tune_process p = {.argv = {"/usr/bin/tec_runner"}};
  *     tune_process_open(&p);
  *     if (!tune_process_ready(&p, why)) ... cannot be started
  *     if (tune_process_ask(&p, RUN_MEASURE, &body, &kind, &answer, RUN_MAX_ANSWER, 5.0) != RUN_DONE)
- *         tune_process_end(&p, &death);          // what became of it, for the trial's record; the next `ready` starts another
+ *         // what became of it, for the trial's record; the next `ready` starts another
+ *         tune_process_end(&p, &death);
  *
- * A process has a group of its own, so that an interrupt at the terminal is its parent's alone, and what it started ends with it. It gets
- * the cores of `cores`, /dev/null as input and output, and a file in memory for its errors. It ends by itself when its socket closes or the
- * thread that started it ends.
+ * A process has a group of its own, so that an interrupt at the terminal is its parent's alone, and what it
+ * started ends with it. It gets the cores of `cores`, /dev/null as input and output, and a file in memory for
+ * its errors. It ends by itself when its socket closes or the thread that started it ends.
  * Threads: one, but for tune_process_stop.
  */
 #ifndef AUTOTUNE_PROCESS_H
@@ -38,9 +40,10 @@ void tune_process_open(tune_process *p); /* argv and cores are the caller's to s
 /* Alive and idle, or started anew; false: it cannot be, with the reason. */
 bool tune_process_ready(tune_process *p, char why[TUNE_WHY]);
 /* RUN_DONE: *answer is what it said. */
-run_state tune_process_ask(tune_process *p, uint32_t question, const rt_bytes *body, uint32_t *kind, rt_bytes *answer, size_t limit,
-                           double seconds);
-run_state tune_process_tell(tune_process *p, uint32_t message, const rt_bytes *body, double seconds); /* what has no answer */
+run_state tune_process_ask(tune_process *p, uint32_t question, const rt_bytes *body, uint32_t *kind,
+                           rt_bytes *answer, size_t limit, double seconds);
+/* what has no answer */
+run_state tune_process_tell(tune_process *p, uint32_t message, const rt_bytes *body, double seconds);
 
 typedef struct {
     char kind[TUNE_KIND]; /* "SIGSEGV", "exit", "memory" */

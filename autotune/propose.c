@@ -16,7 +16,8 @@ static const float *features_of(tec_context *cx, tune_session *s, const tune_tun
 {
     float f[TUNE_N_FEATURES];
 
-    if (sched_failed(applied) || !tune_features(s->scratch, sched_tree(applied), t->task->target, t->task->dims, f))
+    if (sched_failed(applied) ||
+        !tune_features(s->scratch, sched_tree(applied), t->task->target, t->task->dims, f))
         return no_features;
     return base_copy(cx, f, sizeof f);
 }
@@ -31,6 +32,8 @@ static void turn_rows(tune_tuned *t)
     base_reset(t->rows.cx);
 }
 
+/* Features of a point, remembered for this batch and the next: explorers ask for the same points again and
+ * again. */
 static const float *point_features(tune_session *s, tune_tuned *t, const space_point *p)
 {
     space_number index = space_index(t->task->space, p);
@@ -59,15 +62,18 @@ static bool predict(tune_session *s, const float *rows, int n, double *out)
     return ok;
 }
 
+/* False: an error, or somebody wants the session to stop, in which case the proposal is dropped. */
 static bool score(void *user, const space_point *p, int n, double *out)
 {
     tune_session *s = user;
     base_mark mark = base_arena_mark(s->cx);
-    float *rows = base_array(s->cx, float, (int64_t)n * TUNE_N_FEATURES);
+    float *rows = base_array(s->cx, float, (int64_t)n *TUNE_N_FEATURES);
     double *good = base_array(s->cx, double, n);
     int *number = base_array(s->cx, int, n), n_good = 0;
 
     for (int i = 0; i < n; i++) {
+        if (tune_is_stopped(s))
+            return false;
         const float *f = point_features(s, s->scored, &p[i]);
 
         out[i] = -INFINITY;
@@ -87,14 +93,16 @@ static bool score(void *user, const space_point *p, int n, double *out)
 /* ---- candidates ---- */
 
 /* Adds the schedule to the batch, unless it was refused or was there already. */
-static void add_trial(tune_session *s, tune_tuned *t, tune_batch *b, const sched *applied, const space_point *p, const char *tuner)
+static void add_trial(tune_session *s, tune_tuned *t, tune_batch *b, const sched *applied,
+                      const space_point *p, const char *tuner)
 {
     const char *trace = sched_failed(applied) ? NULL : sched_trace_text(s->scratch, applied);
 
     if (!trace || base_dict_has(&t->tried, trace))
         return;
     tune_sample *trial = base_new(s->cx, tune_sample);
-    *trial = (tune_sample){.trace = base_strdup(s->cx, trace), .tuner = tuner, .has_point = p, .batch = b->number};
+    *trial =
+        (tune_sample){.trace = base_strdup(s->cx, trace), .tuner = tuner, .has_point = p, .batch = b->number};
     if (p)
         trial->point = *p;
     const float *f = p ? tune_points_get(&t->rows.points, space_index(t->task->space, p)) : NULL;
@@ -121,12 +129,14 @@ static bool add_trace(tune_session *s, tune_tuned *t, tune_batch *b, const char 
     base_reset(s->scratch);
     sched *applied = tune_task_schedule(s->scratch, t->task);
     if (!sched_replay(applied, tuner, trace))
-        return base_fail(s->cx, TEC_INVALID, (base_loc){0}, "%s: a schedule was refused: %s", t->task->name, sched_error(applied));
+        return base_fail(s->cx, TEC_INVALID, (base_loc){0}, "%s: a schedule was refused: %s", t->task->name,
+                         sched_error(applied));
     add_trial(s, t, b, applied, NULL, tuner);
     return true;
 }
 
-/* What is known without a search: the default schedule, which all others are held against, the start of the space, and what somebody thinks well of. */
+/* What is known without a search: the default schedule, which all others are held against, the start of the
+ * space, and what somebody thinks well of. */
 static bool add_known(tune_session *s, tune_tuned *t, tune_batch *b)
 {
     space_point start = space_start(t->task->space);
@@ -143,7 +153,8 @@ static bool add_known(tune_session *s, tune_tuned *t, tune_batch *b)
     return true;
 }
 
-/* Different points may give one schedule, and points may be refused; what is missing for that is drawn without the model. */
+/* Different points may give one schedule, and points may be refused; what is missing for that is drawn
+ * without the model. */
 static bool fill(tune_session *s, tune_tuned *t, tune_batch *b, int size)
 {
     enum { ROUNDS = 8 };
@@ -195,6 +206,7 @@ static int batch_size(const tune_session *s, int asked)
     return size < s->batch ? size : s->batch;
 }
 
+/* One batch for a task: its first one also holds the default schedule and records of earlier runs. */
 static tune_batch *propose(tune_session *s, int task)
 {
     tune_batch *b = base_new(s->cx, tune_batch);
@@ -203,7 +215,8 @@ static tune_batch *propose(tune_session *s, int task)
     *b = (tune_batch){.number = s->n_batches, .task = task};
     turn_rows(t);
     s->scored = t;
-    if ((s->curve[task].asked == 0 && !add_known(s, t, b)) || !fill(s, t, b, batch_size(s, s->curve[task].asked)))
+    if ((s->curve[task].asked == 0 && !add_known(s, t, b)) ||
+        !fill(s, t, b, batch_size(s, s->curve[task].asked)))
         return NULL;
     s->n_batches++;
     s->curve[task].asked++;
@@ -211,6 +224,7 @@ static tune_batch *propose(tune_session *s, int task)
     return b;
 }
 
+/* NULL when tuning is over, stopped or failed; s->end says which. */
 tune_batch *tune_next_batch(tune_session *s)
 {
     tune_times before = s->times;
@@ -230,6 +244,7 @@ tune_batch *tune_next_batch(tune_session *s)
             b = NULL;
         }
     }
-    s->times.search += tec_clock() - start - (s->times.features - before.features) - (s->times.model - before.model);
+    s->times.search +=
+        tec_clock() - start - (s->times.features - before.features) - (s->times.model - before.model);
     return b;
 }

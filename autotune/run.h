@@ -1,5 +1,5 @@
-/* autotune/run.h -- inside the room: a session from the inside, for the files that it is made of: session.c (batches), propose.c (candidates),
- * journal.c (records), adopt.c.
+/* autotune/run.h -- inside the room: a session from the inside, for the files that it is made of: session.c
+ * (batches), propose.c (candidates), journal.c (records), adopt.c.
  */
 #ifndef AUTOTUNE_RUN_H
 #define AUTOTUNE_RUN_H
@@ -36,7 +36,8 @@ typedef struct {
     const tune_task *task;
     tune_state state;
     tune_explorer *explorer;
-    tune_rows rows, rows_before; /* of this proposal, and of the one before, where explorers stand that go on from there */
+    /* of this proposal, and of the one before, where explorers stand that go on from there */
+    tune_rows rows, rows_before;
     uint64_t hash;
     base_dict recorded; /* trace -> store_record *: of this job, and of others before it */
     base_dict tried;    /* trace -> tune_sample *: proposed in this session */
@@ -57,16 +58,16 @@ struct tune_session {
     tune_tuned *task;
     tune_curve *curve;
     tune_model *model;
-    const char *ground; /* words on what the model began with */
-    bool model_knows;   /* something that can be predicted from */
-    tune_tuned *scored; /* the task that is proposed for */
+    const char *prior;     /* words on what the model began with */
+    bool model_knows;      /* something that can be predicted from */
+    tune_tuned *scored;    /* the task that is proposed for */
     tune_batch *under_way; /* the last one that was proposed; NULL: none */
     tune_end end;
     int n_batches, current;
     int64_t n_trials, n_assigned, n_measured; /* with a result; handed out; measured by this session */
-    int64_t recorded; /* trials of the job that were there when this session began */
-    int64_t base;  /* id of the last record that was there when the job began */
-    int64_t adopted; /* trials when the job adopted last; -1: never */
+    int64_t recorded;                         /* trials of the job that were there when this session began */
+    int64_t base;                             /* id of the last record that was there when the job began */
+    int64_t adopted;                          /* trials when the job adopted last; -1: never */
     int batch;
     double earlier, started; /* seconds of earlier sessions; the clock */
     store_record *unsaved;
@@ -81,11 +82,16 @@ tune_batch *tune_next_batch(tune_session *s); /* NULL: the end (s->end), or an e
 /* journal.c */
 bool tune_read_job(tune_session *s);
 bool tune_read_records(tune_session *s, tune_tuned *t);
-/* Those of the batch that were measured now, in one transaction with the job; nothing where all were known. */
-bool tune_write_trials(tune_session *s, tune_tuned *t, tune_sample *const *trial, int n, store_job_state state);
+/* Those of the batch that were measured now, in one transaction with the job; nothing where all were
+ * known. */
+bool tune_write_trials(tune_session *s, tune_tuned *t, tune_sample *const *trial, int n,
+                       store_job_state state);
 bool tune_write_records(tune_session *s, store_record *r, int n, store_job_state state);
 store_record tune_record(const tune_session *s, const tune_tuned *t, const tune_sample *trial);
 
-static inline bool tune_is_replay(const tune_session *s) { return !s->o.measurer; }
+static inline bool tune_is_replay(const tune_session *s)
+{
+    return !s->o.measurer;
+}
 
 #endif

@@ -36,10 +36,12 @@ static double slope(const tune_curve *c, int window)
 {
     int back = c->n - 1 < window ? c->n - 1 : window;
 
-    return back > 0 && isfinite(c->best[c->n - 1 - back]) ? (c->best[c->n - 1 - back] - best_of(c)) / back : 0;
+    return back > 0 && isfinite(c->best[c->n - 1 - back]) ? (c->best[c->n - 1 - back] - best_of(c)) / back
+                                                          : 0;
 }
 
-/* How far the task is behind the fastest other one of its family, in seconds; its whole time where there is no other. */
+/* How far the task is behind the fastest other one of its family, in seconds; its whole time where there is
+ * no other. */
 static double behind_family(const tune_curve *all, int n, const tune_curve *c)
 {
     double rate = 0;
@@ -72,6 +74,8 @@ static double hoped_gain(const tune_curve *all, int n, const tune_curve *c)
     return c->weight * (from_past * slope(c, WINDOW) + (1 - from_past) * hope);
 }
 
+/* Tasks that have nothing yet come first; then the task whose further tuning promises the largest gain of the
+ * whole model. -1: all have ended. */
 int tune_next_task(const tune_curve *c, int n)
 {
     int found = -1;
@@ -81,7 +85,8 @@ int tune_next_task(const tune_curve *c, int n)
         if (!c[i].ended && c[i].asked == 0)
             return i;
     for (int i = 0; i < n; i++) {
-        /* Its first results are still under way: the others go first, and among such tasks those with the least batches. */
+        /* Its first results are still under way: the others go first, and among such tasks those with the
+         * least batches. */
         double gain = c[i].ended ? -1 : isfinite(best_of(&c[i])) ? hoped_gain(c, n, &c[i]) : 0;
 
         if (gain > most || (gain == most && found >= 0 && gain >= 0 && c[i].asked < c[found].asked)) {

@@ -1,4 +1,5 @@
-/* autotune/scheduler.h -- which task of a model gets the next batch: the one whose share of the end-to-end time is expected to fall most.
+/* autotune/scheduler.h -- inside the room: which task of a model gets the next batch: the one whose share
+ * of the end-to-end time is expected to fall most.
  *
  *     tune_curve c[2] = {{.weight = 3, .flops = 1e9, .family = f}, {...}};
  *     int i = tune_next_task(c, 2);                         // -1: all have ended
@@ -6,9 +7,10 @@
  *     ... later, with its result:  tune_curve_add(cx, &c[i], best_seconds);
  *     if (tune_expected_gain(c, 2) < 0.001) stop
  *
- * First every task has one batch in turn. After that, the expected gain of a batch is the weight of the task times a mixture: what its last
- * batches brought, and what one may hope for, which is the least of: its time divided by the number of its batches, those since the
- * last gain counted twice (the longer one has looked, the less is left), and its distance to the speed of the fastest task of its family.
+ * First every task has one batch in turn. After that, the expected gain of a batch is the weight of the task
+ * times a mixture: what its last batches brought, and what one may hope for, which is the least of: its time
+ * divided by the number of its batches, those since the last gain counted twice (the longer one has looked,
+ * the less is left), and its distance to the speed of the fastest task of its family.
  */
 #ifndef AUTOTUNE_SCHEDULER_H
 #define AUTOTUNE_SCHEDULER_H
@@ -26,9 +28,10 @@ typedef struct {
 
 void tune_curve_add(tec_context *cx, tune_curve *c, double best);
 int tune_next_task(const tune_curve *c, int n); /* -1: none is left */
-/* Of the end-to-end time, what the next batch is expected to save, as a share: from what the last batches of each task brought alone.
- * 1 while a task has too few batches to tell. */
+/* Of the end-to-end time, what the next batch is expected to save, as a share: from what the last batches of
+ * each task brought alone. 1 while a task has too few batches to tell. */
 double tune_expected_gain(const tune_curve *c, int n);
-double tune_total_seconds(const tune_curve *c, int n); /* of all tasks by weight; those without a time left out */
+/* of all tasks by weight; those without a time left out */
+double tune_total_seconds(const tune_curve *c, int n);
 
 #endif

@@ -2,10 +2,11 @@
  *
  *     propose b | measure b, while b + 1 is proposed | record b, learn from it | ...
  *
- * A resumed session runs the same loop; a trial that the store has is not submitted, and waits for its turn to count.
+ * A resumed session runs the same loop; a trial that the store has is not submitted, and waits for its turn
+ * to count.
  */
+#include "autotune/prior.h"
 #include "autotune/run.h"
-#include "autotune/seed.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -30,7 +31,8 @@ static bool suggest(tune_session *s, const tune_tuned *t)
 
     if (!p && !base_failed(s->cx)) {
         p = tune_related_points(s->cx, s->o.db, k->task, k->space, k->target, s->base, &n);
-        if (!p || (n && !tune_is_replay(s) && !tune_keep_points(s->cx, s->o.db, k->space, p, n, k->target, name)))
+        if (!p ||
+            (n && !tune_is_replay(s) && !tune_keep_points(s->cx, s->o.db, k->space, p, n, k->target, name)))
             return false;
     }
     if (p)
@@ -46,18 +48,21 @@ static bool start_task(tune_session *s, int i)
     *t = (tune_tuned){.task = task, .hash = hash_of(task->task->exact_key), .state = {.task = task}};
     t->rows.cx = base_child(s->cx);
     t->rows_before.cx = base_child(s->cx);
-    s->curve[i] = (tune_curve){.weight = task->weight, .flops = task->flops, .family = hash_of(task->task->family)};
+    s->curve[i] =
+        (tune_curve){.weight = task->weight, .flops = task->flops, .family = hash_of(task->task->family)};
     t->explorer = tune_explorer_new(s->cx, s->o.explorer, task->space, s->o.seed ^ t->hash);
-    return t->explorer && tune_read_records(s, t) && (!tune_explorer_uses_model(s->o.explorer) || suggest(s, t));
+    return t->explorer && tune_read_records(s, t) &&
+           (!tune_explorer_uses_model(s->o.explorer) || suggest(s, t));
 }
 
-static const char *ground_name(const tune_session *s)
+static const char *prior_name(const tune_session *s)
 {
     return base_format(s->cx, "%s of job %s", s->o.model, s->o.job);
 }
 
-/* What the model knows before the first trial. The job keeps it, since all its sessions must begin with the same. */
-static bool lay_ground(tune_session *s)
+/* What the model knows before the first trial. The job keeps it, since all its sessions must begin with the
+ * same. */
+static bool set_prior(tune_session *s)
 {
     const target *t = s->o.tasks[0]->target;
     const space_task **tasks = base_array(s->cx, const space_task *, s->o.n_tasks);
@@ -65,15 +70,16 @@ static bool lay_ground(tune_session *s)
 
     for (int i = 0; i < s->o.n_tasks; i++)
         tasks[i] = s->o.tasks[i]->task;
-    s->model = tune_kept_model(s->cx, s->o.db, t, ground_name(s), s->o.seed);
+    s->model = tune_kept_model(s->cx, s->o.db, t, prior_name(s), s->o.seed);
     if (s->model || base_failed(s->cx)) {
-        s->ground = "what this job began with";
+        s->prior = "what this job began with";
         return s->model;
     }
     if (store_count(s->cx, s->o.db, &own) != 0)
-        return base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "the cost model that job '%s' began with is not in the store", s->o.job);
-    s->model = tune_ground(s->cx, s->o.db, s->o.model, s->o.seed, tasks, s->o.n_tasks, t, &s->ground);
-    return s->model && tune_keep_model(s->cx, s->model, s->o.db, t, ground_name(s));
+        return base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
+                         "the cost model that job '%s' began with is not in the store", s->o.job);
+    s->model = tune_prior(s->cx, s->o.db, s->o.model, s->o.seed, tasks, s->o.n_tasks, t, &s->prior);
+    return s->model && tune_keep_model(s->cx, s->model, s->o.db, t, prior_name(s));
 }
 
 /* How many trials of the job the store has. */
@@ -94,9 +100,12 @@ static bool find_end(tune_session *s)
 {
     s->o.trials = s->recorded;
     s->o.seconds = s->o.gain = 0;
-    return s->o.trials || base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "job '%s' has no records to replay", s->o.job);
+    return s->o.trials || base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
+                                    "job '%s' has no records to replay", s->o.job);
 }
 
+/* Reads the job and the records, sets up every task, and prepares the model unless the explorer needs none.
+ */
 static bool start(tune_session *s)
 {
     if (!tune_read_job(s) || !count_recorded(s) || (tune_is_replay(s) && !find_end(s)))
@@ -108,7 +117,7 @@ static bool start(tune_session *s)
         return true;
     if (base_same(s->o.model, "none"))
         return (s->model = tune_model_new(s->cx, s->o.model, s->o.seed));
-    if (!lay_ground(s))
+    if (!set_prior(s))
         return false;
     s->model_knows = tune_model_knows(s->model);
     return true;
@@ -143,7 +152,7 @@ tune_session *tune_session_new(tec_context *cx, const tune_options *o)
 
 /* ---- results ---- */
 
-static const char *keep(tec_context *cx, const char *text)
+static const char *copied(tec_context *cx, const char *text)
 {
     return base_strdup(cx, text ? text : "");
 }
@@ -152,21 +161,30 @@ static const char *keep(tec_context *cx, const char *text)
 static void keep_result(tune_session *s, tune_sample *t, const tune_result *r)
 {
     t->result = *r;
-    t->result.stage = keep(s->cx, r->stage);
-    t->result.error_kind = keep(s->cx, r->error_kind);
-    t->result.error = keep(s->cx, r->error);
+    t->result.stage = copied(s->cx, r->stage);
+    t->result.error_kind = copied(s->cx, r->error_kind);
+    t->result.error = copied(s->cx, r->error);
     t->result.costs = base_copy(s->cx, r->costs, (size_t)r->n_costs * sizeof *r->costs);
 }
 
+/* A trial with a record counts as measured. `reused`: by another job. */
 static void use_record(tune_session *s, tune_sample *t)
 {
     const store_record *r = t->record;
 
     t->reused = !base_same(r->job, s->o.job);
-    t->result = (tune_result){.status = r->status, .stage = r->stage, .error_kind = r->error_kind, .error = r->error, .costs = r->costs,
-                              .n_costs = r->n_costs, .median = r->median, .spread = r->spread, .checked = true};
+    t->result = (tune_result){.status = r->status,
+                              .stage = r->stage,
+                              .error_kind = r->error_kind,
+                              .error = r->error,
+                              .costs = r->costs,
+                              .n_costs = r->n_costs,
+                              .median = r->median,
+                              .spread = r->spread,
+                              .checked = true};
 }
 
+/* One entry per trial: the best time so far, infinity before the first success. */
 static void extend_curve(tune_session *s, tune_tuned *t)
 {
     int n = t->trials.n;
@@ -183,7 +201,8 @@ static void extend_curve(tune_session *s, tune_tuned *t)
     t->state.curve = t->curve;
 }
 
-/* The result counts from now on: in the numbers that people see, and later, with its batch, for what is proposed. */
+/* The result counts from now on: in the numbers that people see, and later, with its batch, for what is
+ * proposed. */
 static void count_trial(tune_session *s, tune_tuned *t, tune_sample *trial)
 {
     tune_state *st = &t->state;
@@ -198,8 +217,10 @@ static void count_trial(tune_session *s, tune_tuned *t, tune_sample *trial)
     }
     if (trial->is_default) {
         st->first = ok ? st->now : INFINITY;
-        st->failure = ok ? NULL : base_format(s->cx, "%s%s%s: %s", store_status_text(trial->result.status), *trial->result.stage ? " in " : "",
-                                              trial->result.stage, trial->result.error);
+        st->failure =
+            ok ? NULL
+               : base_format(s->cx, "%s%s%s: %s", store_status_text(trial->result.status),
+                             *trial->result.stage ? " in " : "", trial->result.stage, trial->result.error);
     }
     extend_curve(s, t);
     base_push(s->cx, &t->trials, trial);
@@ -217,17 +238,22 @@ static bool mismatch(tune_session *s, const tune_sample *t)
     const store_record *r = t->record;
 
     if (!r)
-        return base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "the replay differs: batch %lld, trial %lld is not among the records:\n%s",
+        return base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
+                         "the replay differs: batch %lld, trial %lld is not among the records:\n%s",
                          (long long)t->batch, (long long)t->number, t->trace);
-    return base_fail(s->cx, TEC_INVALID, (base_loc){store_path(s->o.db), 0}, "the replay differs: it proposes as trial %lld what was trial %lld:\n%s",
+    return base_fail(s->cx, TEC_INVALID, (base_loc){.file = store_path(s->o.db)},
+                     "the replay differs: it proposes as trial %lld what was trial %lld:\n%s",
                      (long long)t->number, (long long)r->trial, t->trace);
 }
 
 static bool is_as_recorded(const tune_session *s, const tune_sample *t)
 {
-    return t->record && (!base_same(t->record->job, s->o.job) || (t->record->trial == t->number && t->record->batch == t->batch));
+    return t->record && (!base_same(t->record->job, s->o.job) ||
+                         (t->record->trial == t->number && t->record->batch == t->batch));
 }
 
+/* Sends those candidates of a batch to the measurer that have no record. In a replay every candidate must be
+ * the one that the first run proposed. */
 static bool submit(tune_session *s, tune_batch *b)
 {
     tune_candidate *c = base_array(s->cx, tune_candidate, b->n);
@@ -241,7 +267,8 @@ static bool submit(tune_session *s, tune_batch *b)
         if (t->record)
             continue;
         t->submitted = true;
-        c[n++] = (tune_candidate){.task = s->task[b->task].task, .trace = t->trace, .seed = s->o.seed, .check = true};
+        c[n++] = (tune_candidate){
+            .task = s->task[b->task].task, .trace = t->trace, .seed = s->o.seed, .check = true};
     }
     return n == 0 || s->o.measurer->submit(s->o.measurer, s->cx, c, n);
 }
@@ -267,6 +294,8 @@ static bool collect(tune_session *s, tune_batch *b)
             tune_result r;
             int got = s->o.measurer->collect(s->o.measurer, s->cx, &r, 1, true);
 
+            if (got == 0 && tune_is_stopped(s))
+                break; /* the measurer let us go before the result was there */
             good = got == 1;
             if (got == 0)
                 base_fail(s->cx, TEC_INTERNAL, (base_loc){0}, "the measurer lost a candidate");
@@ -336,7 +365,8 @@ static bool finish(tune_session *s, tune_batch *b)
     return good && n == b->n && learn(s, b);
 }
 
-/* What was learned goes to the jobs that come; a store without room for it says so when the job is written. */
+/* What was learned goes to the jobs that come; a store without room for it says so when the job is
+ * written. */
 static void hand_on(tune_session *s)
 {
     tec_context *cx = base_child(s->cx);
@@ -348,13 +378,16 @@ static void hand_on(tune_session *s)
 
 static bool close_job(tune_session *s)
 {
-    bool ended = s->end == TUNE_TRIALS || s->end == TUNE_EXHAUSTED || s->end == TUNE_GAIN || s->end == TUNE_SECONDS;
+    bool ended =
+        s->end == TUNE_TRIALS || s->end == TUNE_EXHAUSTED || s->end == TUNE_GAIN || s->end == TUNE_SECONDS;
 
     if (!tune_is_replay(s))
         hand_on(s);
     return tune_is_replay(s) || tune_write_records(s, NULL, 0, ended ? STORE_JOB_DONE : STORE_JOB_PAUSED);
 }
 
+/* Proposes the next batch before it waits for the one under way, so that proposing and measuring overlap.
+ * False: tuning has ended. */
 bool tune_step(tune_session *s)
 {
     tune_batch *before = s->under_way, *next = base_failed(s->cx) ? NULL : tune_next_batch(s);
@@ -374,13 +407,34 @@ bool tune_step(tune_session *s)
 
 /* ---- looking ---- */
 
-const char *tune_session_ground(const tune_session *s) { return s->ground; }
-tune_end tune_session_end(const tune_session *s) { return s->end; }
-const tune_state *tune_session_task(const tune_session *s, int i) { return &s->task[i].state; }
-int tune_session_current(const tune_session *s) { return s->current; }
-int64_t tune_session_trials(const tune_session *s) { return s->n_trials; }
-int64_t tune_session_measured(const tune_session *s) { return s->n_measured; }
-double tune_session_seconds(const tune_session *s) { return s->earlier + tec_clock() - s->started; }
+const char *tune_session_prior(const tune_session *s)
+{
+    return s->prior;
+}
+tune_end tune_session_end(const tune_session *s)
+{
+    return s->end;
+}
+const tune_state *tune_session_task(const tune_session *s, int i)
+{
+    return &s->task[i].state;
+}
+int tune_session_current(const tune_session *s)
+{
+    return s->current;
+}
+int64_t tune_session_trials(const tune_session *s)
+{
+    return s->n_trials;
+}
+int64_t tune_session_measured(const tune_session *s)
+{
+    return s->n_measured;
+}
+double tune_session_seconds(const tune_session *s)
+{
+    return s->earlier + tec_clock() - s->started;
+}
 
 tune_times tune_session_times(const tune_session *s)
 {

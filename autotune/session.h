@@ -1,25 +1,31 @@
-/* autotune/session.h -- tuning: batches of candidates proposed, measured, recorded and learnt from, over the tasks of a model.
+/* autotune/session.h -- tuning: batches of candidates proposed, measured, recorded and learnt from, over the
+ * tasks of a model.
  *
- *     tune_options o = {.tasks = tasks, .n_tasks = n, .measurer = m, .db = db, .job = "resnet-1f", .trials = 1000};
+ *     tune_options o = {.tasks = tasks, .n_tasks = n, .measurer = m, .db = db, .job = "resnet-1f",
+ *         .trials = 1000};
  *     tune_session *s = tune_session_new(cx, &o);
  *     while (tune_step(s))                       // one batch each
  *         ;
  *     if (tune_adopt(s)) ... tune_session_task(s, i)->after ...
  *     tune_session_close(s);
  *
- * Batch b is proposed from the results of the batches up to b - 2, while b - 1 is built and run. Everything that is proposed follows from the
- * tasks, the seed and the results; results are in the store. So a session takes up a job that was interrupted, at any moment, by
- * going through it again from its start: what the job has measured it takes from the records, and goes on where they end. A replay
- * is the same without measuring: the proposals must be those of the records.
+ * Batch b is proposed from the results of the batches up to b - 2, while b - 1 is built and run. Everything
+ * that is proposed follows from the tasks, the seed and the results; results are in the store. So a session
+ * takes up a job that was interrupted, at any moment, by going through it again from its start: what the job
+ * has measured it takes from the records, and goes on where they end. A replay is the same without measuring:
+ * the proposals must be those of the records.
  *
- * A session of a new job seeds its cost model from the records of related tasks (seed.h) and keeps it in the store under the job's name, so that all
- * sessions of the job begin with the same; at its end it hands on what was learned as the model of the target.
+ * A session of a new job seeds its cost model from the records of related tasks (seed.h) and keeps it in the
+ * store under the job's name, so that all sessions of the job begin with the same; at its end it hands on
+ * what was learned as the model of the target.
  *
- * A candidate that has been measured for this task and target, by this job or, before this job began, by any other, is not measured
- * again. What others add later is left alone, for otherwise a proposal would depend on the hour.
+ * A candidate that has been measured for this task and target, by this job or, before this job began, by any
+ * other, is not measured again. What others add later is left alone, for otherwise a proposal would depend on
+ * the hour.
  *
- * Lifetime: until it is closed; what it gives lies in the context. Tasks, store and measurer must stay. Errors: in the context. When the store
- * cannot be written, nothing that was measured is lost: see tune_unsaved. Threads: one.
+ * Lifetime: until it is closed; what it gives lies in the context. Tasks, store and measurer must stay.
+ * Errors: in the context. When the store cannot be written, nothing that was measured is lost: see
+ * tune_unsaved. Threads: one.
  */
 #ifndef AUTOTUNE_SESSION_H
 #define AUTOTUNE_SESSION_H
@@ -34,51 +40,67 @@ typedef struct {
     int n_tasks;
     tune_measurer *measurer; /* NULL: replay */
     store *db;
-    const char *job;                   /* its name in the store: the same tasks, seed, explorer and model must have the same one */
-    const char *arguments;             /* for people */
-    const char *device, *device_text;  /* what measures */
-    const char *explorer, *model;      /* NULL: "anneal", "rank" */
+    /* its name in the store: the same tasks, seed, explorer and model must have the same one */
+    const char *job;
+    const char *arguments;            /* for people */
+    const char *device, *device_text; /* what measures */
+    const char *explorer, *model;     /* NULL: "anneal", "rank" */
     uint64_t seed;
-    int batch;        /* candidates; 0: 32, or fewer where `trials` is small. A job keeps that of its first session */
-    int64_t trials;   /* of the job in all; 0: no limit */
-    double seconds;   /* of the job in all, before its last batch; 0: no limit */
-    double gain;      /* stops where the next batch is expected to save a smaller share of the end-to-end time; 0: goes on */
+    /* candidates; 0: 32, or fewer where `trials` is small. A job keeps that of its first session */
+    int batch;
+    int64_t trials; /* of the job in all; 0: no limit */
+    double seconds; /* of the job in all, before its last batch; 0: no limit */
+    /* stops where the next batch is expected to save a smaller share of the end-to-end time; 0: goes on */
+    double gain;
     bool (*stop)(void *user);                              /* asked after each result; may be NULL */
     void (*progress)(void *user, const tune_session *s);   /* told after each result; may be NULL */
     bool (*unsaved)(void *user, const char *why, int try); /* a write failed: true to try again. NULL: no */
     void *user;
 } tune_options;
 
-typedef enum { TUNE_GOES_ON, TUNE_TRIALS, TUNE_SECONDS, TUNE_GAIN, TUNE_EXHAUSTED, TUNE_STOPPED, TUNE_FAILED } tune_end;
+typedef enum {
+    TUNE_GOES_ON,
+    TUNE_TRIALS,
+    TUNE_SECONDS,
+    TUNE_GAIN,
+    TUNE_EXHAUSTED,
+    TUNE_STOPPED,
+    TUNE_FAILED
+} tune_end;
 
 /* A task as far as it has come. */
 typedef struct {
     const tune_task *task;
-    int64_t trials, failed, wrong, reused; /* candidates with a result; of these: failed, with a wrong answer, from earlier records */
-    double first;           /* seconds of the default schedule; 0: not measured, INFINITY: it failed */
-    double now, best;       /* of the last candidate that ran, and of the fastest; 0: none */
-    const char *failure;    /* why the default schedule does not run; NULL: it does */
-    const float *curve;     /* seconds of the fastest after each trial; INFINITY: none yet */
-    bool compared;          /* tune_adopt is through with it */
-    double before, after;   /* tune_adopt: seconds of the schedule that would be used without this job, and of the one that is used now */
-    double noise;           /* of their ratio; see tune_wins */
-    bool adopted;           /* a schedule that this job found */
+    /* candidates with a result; of these: failed, with a wrong answer, from earlier records */
+    int64_t trials, failed, wrong, reused;
+    double first;        /* seconds of the default schedule; 0: not measured, INFINITY: it failed */
+    double now, best;    /* of the last candidate that ran, and of the fastest; 0: none */
+    const char *failure; /* why the default schedule does not run; NULL: it does */
+    const float *curve;  /* seconds of the fastest after each trial; INFINITY: none yet */
+    bool compared;       /* tune_adopt is through with it */
+    /* tune_adopt: seconds of the schedule that would be used without this job, and of the one that is used
+     * now */
+    double before, after;
+    double noise; /* of their ratio; see tune_wins */
+    bool adopted; /* a schedule that this job found */
 } tune_state;
 
 tune_session *tune_session_new(tec_context *cx, const tune_options *o);
 void tune_session_close(tune_session *s); /* NULL is legal */
 /* The next batch. False: the end, or an error in the context. */
 bool tune_step(tune_session *s);
-/* After the end: measures the best of each task in turns with what would be used without them, and adopts those that win. */
+/* After the end: measures the best of each task in turns with what would be used without them, and adopts
+ * those that win. */
 bool tune_adopt(tune_session *s);
 
 tune_end tune_session_end(const tune_session *s);
-const char *tune_session_ground(const tune_session *s); /* words on what the cost model began with; NULL: there is none */
+/* words on what the cost model began with; NULL: there is none */
+const char *tune_session_prior(const tune_session *s);
 const tune_state *tune_session_task(const tune_session *s, int i);
-int tune_session_current(const tune_session *s);     /* the task of the last result */
+int tune_session_current(const tune_session *s); /* the task of the last result */
 int64_t tune_session_trials(const tune_session *s);
-int64_t tune_session_measured(const tune_session *s); /* of them, by this session */
-double tune_session_seconds(const tune_session *s);   /* of the job */
+int64_t tune_session_measured(const tune_session *s);            /* of them, by this session */
+double tune_session_seconds(const tune_session *s);              /* of the job */
 double tune_session_total(const tune_session *s, bool at_first); /* end to end, seconds */
 /* Records that could not be written. */
 const store_record *tune_unsaved(const tune_session *s, int *n);
@@ -94,8 +116,9 @@ typedef struct {
 } tune_times;
 tune_times tune_session_times(const tune_session *s);
 
-/* Whether b is faster than a beyond the noise, from costs that were measured in turns: the median of log(a/b) must be above three of its
- * standard errors, and above 1 %. *gain gets a/b - 1, *noise three standard errors as a share. Fewer than 3 pairs: no. */
+/* Whether b is faster than a beyond the noise, from costs that were measured in turns: the median of log(a/b)
+ * must be above three of its standard errors, and above 1 %. *gain gets a/b - 1, *noise three standard errors
+ * as a share. Fewer than 3 pairs: no. */
 bool tune_wins(const double *a, const double *b, int n, double *gain, double *noise);
 
 #endif

@@ -3,9 +3,10 @@
  *     const space_source *s = tune_source(cx, db);
  *     graph_build(m, &(graph_build_options){.target = t, .source = s});
  *
- * For a task: the schedule that a tuner adopted last, otherwise the fastest record; of this very definition, otherwise of the same anchor in
- * another company ("anchor record"). A trace that does not apply is passed over, and so is one that ever gave a wrong
- * answer. Records of other targets, or of another number of cores, are not looked at.
+ * For a task: the schedule that a tuner adopted last, otherwise the fastest record; of this very definition,
+ * otherwise of the same anchor in another company ("anchor record"). A trace that does not apply is passed
+ * over, and so is one that ever gave a wrong answer. Records of other targets, or of another number of cores,
+ * are not looked at.
  * Lifetime: the context's; the store must stay open. Threads: as the store: one.
  */
 #ifndef AUTOTUNE_SOURCE_H
@@ -14,12 +15,17 @@
 #include "space/task.h"
 #include "store/store.h"
 
-/* The `tuner` of a record that won against the schedule that would be used without it, measured in turns with it. */
+/* The `tuner` of a record that won against the schedule that would be used without it, measured in turns with
+ * it. */
 #define TUNE_ADOPTED "adopted"
 
 space_source *tune_source(tec_context *cx, store *db);
 
 /* What records call a target: what decides the code, and the cores that schedules are made for. */
 const char *tune_target_key(tec_context *cx, const target *t);
+
+/* One line about what the store has, for whoever misses a record: how many kernels for which targets, and
+ * some of those for this one. */
+const char *tune_records_text(tec_context *cx, store *db, const target *t);
 
 #endif

@@ -2,7 +2,7 @@
 #include "autotune/task.h"
 
 #include "compiler/compiler.h"
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 #include "te/text.h"
 
@@ -62,6 +62,8 @@ sched *tune_task_schedule(tec_context *cx, const tune_task *t)
     return s;
 }
 
+/* Completes `spec`: whatever the caller left open is derived from the definition. NULL: an error, in the
+ * context. */
 tune_task *tune_task_new(tec_context *cx, const tune_task *spec)
 {
     if (!spec->def || !spec->target)

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "autotune/touch.h"
-#include "ir/facts.h"
+#include "ir/reason/facts.h"
 #include "ir/walk.h"
 
 /* What a variable stands for: an open loop, an expression, or a number. */
@@ -45,6 +45,7 @@ void tune_open_scope(tec_context *cx, const ir_program *p, const int64_t *dims, 
         new_meaning(out, p->symbols[i])->number = dims ? (double)dims[i] : rint(usual_size(f, p->symbols[i]));
 }
 
+/* Loops of one iteration are left out: they touch nothing new. */
 void tune_enter_loop(tune_scope *s, const ir_stmt *loop)
 {
     double extent = tune_value(s, loop->loop.extent);
@@ -73,7 +74,9 @@ void tune_mean(tune_scope *s, const ir_expr *var, const ir_expr *value)
 
 static tune_span number(tune_scope *s, double value)
 {
-    return (tune_span){.width = base_array(s->cx, double, s->n + 1), .step = base_array(s->cx, double, s->n + 1), .at = value};
+    return (tune_span){.width = base_array(s->cx, double, s->n + 1),
+                       .step = base_array(s->cx, double, s->n + 1),
+                       .at = value};
 }
 
 static tune_span unknown(tune_scope *s)
@@ -94,6 +97,7 @@ static tune_span of_loop(tune_scope *s, int loop)
     return out;
 }
 
+/* The span of a let or a binding is computed once per set of loops and remembered. */
 static tune_span of_variable(tune_scope *s, const ir_expr *var)
 {
     meaning *m = base_map_get(&s->meaning, var);
@@ -136,22 +140,28 @@ static double width_of_quotient(double at, double w, double by)
     return by >= 1 ? floor((at - by * floor(at / by) + w) / by) : w;
 }
 
+/* How far the value of an operation moves while loops inside `p` run, from the widths of its operands. An
+ * upper bound. */
 static double apply_width(ir_op op, const tune_span *a, const tune_span *b, int p)
 {
     double x = a->width[p], y = b->width[p];
 
     switch (op) {
-    case IR_ADD: case IR_SUB: return x + y;
+    case IR_ADD:
+    case IR_SUB: return x + y;
     case IR_MUL: return fabs(a->at) * y + fabs(b->at) * x + x * y;
-    case IR_FLOORDIV: case IR_DIV: return width_of_quotient(a->at, x, b->at);
-    case IR_FLOORMOD: case IR_MOD: return fmin(x, fmax(0, fabs(b->at) + y - 1));
+    case IR_FLOORDIV:
+    case IR_DIV: return width_of_quotient(a->at, x, b->at);
+    case IR_FLOORMOD:
+    case IR_MOD: return fmin(x, fmax(0, fabs(b->at) + y - 1));
     default: return fmax(x, y);
     }
 }
 
 static tune_span of_operation(tune_scope *s, const ir_expr *e)
 {
-    tune_span a = tune_span_of(s, e->arg[0]), b = tune_span_of(s, e->arg[1]), out = number(s, apply(e->op, a.at, b.at));
+    tune_span a = tune_span_of(s, e->arg[0]), b = tune_span_of(s, e->arg[1]),
+              out = number(s, apply(e->op, a.at, b.at));
 
     out.odd = a.odd || b.odd;
     for (int p = 0; p <= s->n; p++)
@@ -174,24 +184,27 @@ static tune_span of_choice(tune_scope *s, const ir_expr *e)
     return out;
 }
 
+/* The value of an index where all loops start, and how it moves with each of them. Comparisons and loads have
+ * no span. */
 tune_span tune_span_of(tune_scope *s, const ir_expr *e)
 {
     switch (e->op) {
-    case IR_INT:
-        return number(s, (double)e->i);
-    case IR_VAR:
-        return of_variable(s, e);
-    case IR_CAST: case IR_LIKELY:
-        return tune_span_of(s, e->arg[0]);
-    case IR_LET:
-        tune_mean(s, e->let.var, e->let.value);
-        return tune_span_of(s, e->let.body);
-    case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_MOD: case IR_FLOORDIV: case IR_FLOORMOD: case IR_MIN: case IR_MAX:
-        return of_operation(s, e);
-    case IR_SELECT:
-        return of_choice(s, e);
-    default:
-        return unknown(s);
+    case IR_INT: return number(s, (double)e->i);
+    case IR_VAR: return of_variable(s, e);
+    case IR_CAST:
+    case IR_LIKELY: return tune_span_of(s, e->arg[0]);
+    case IR_LET: tune_mean(s, e->let.var, e->let.value); return tune_span_of(s, e->let.body);
+    case IR_ADD:
+    case IR_SUB:
+    case IR_MUL:
+    case IR_DIV:
+    case IR_MOD:
+    case IR_FLOORDIV:
+    case IR_FLOORMOD:
+    case IR_MIN:
+    case IR_MAX: return of_operation(s, e);
+    case IR_SELECT: return of_choice(s, e);
+    default: return unknown(s);
     }
 }
 

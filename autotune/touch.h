@@ -2,18 +2,20 @@
  *
  *     tune_scope s;
  *     tune_open_scope(cx, program, dims, &s);
- *     tune_enter_loop(&s, loop);                            // s.n becomes what it was to leave the loop again
+ *     // s.n becomes what it was to leave the loop again
+ *     tune_enter_loop(&s, loop);
  *     tune_mean(&s, block_variable, binding);
  *     tune_span span = tune_span_of(&s, index);             // over the loops that are open now
  *
- * A span has the width of the interval of values by position (see leaf.h), and the value at some points: all loops at 0, and one loop at 1
- * at a time, which gives strides. Widths are exact for sums of multiples of loop variables and for the quotients and remainders that
- * splitting and fusing make of them; of anything else they are an upper bound.
+ * A span has the width of the interval of values by position (see statement.h), and the value at some
+ * points: all loops at 0, and one loop at 1 at a time, which gives strides. Widths are exact for sums of
+ * multiples of loop variables and for the quotients and remainders that splitting and fusing make of them;
+ * of anything else they are an upper bound.
  */
 #ifndef AUTOTUNE_TOUCH_H
 #define AUTOTUNE_TOUCH_H
 
-#include "autotune/leaf.h"
+#include "autotune/statement.h"
 
 typedef struct {
     tec_context *cx;
@@ -40,11 +42,13 @@ void tune_depends(tune_scope *s, const ir_expr *e, bool *loop);
 
 /* ---- accesses (box.c) ---- */
 
-/* The accesses of the targets, then of what is read (loads and calls), with boxes and steps; those of one buffer in one direction are one. */
-void tune_read_accesses(tune_scope *s, tune_leaf *l, const ir_buffer *const *written, int n_written, const ir_expr *const *index,
-                        const base_vec *loads);
-/* What follows from where buffers lie: sizes, strides, runs, lines, and the bytes of each leaf and of all temporaries. A buffer that is no
- * parameter lies inside the loops that all its accesses share, as large as what is touched there. */
+/* The accesses of the targets, then of what is read (loads and calls), with boxes and steps; those of one
+ * buffer in one direction are one. */
+void tune_read_accesses(tune_scope *s, tune_statement *l, const ir_buffer *const *written, int n_written,
+                        const ir_expr *const *index, const base_vec *loads);
+/* What follows from where buffers lie: sizes, strides, runs, lines, and the bytes of each statement and of
+ * all temporaries. A buffer that is no parameter lies inside the loops that all its accesses share, as large
+ * as what is touched there. */
 void tune_place_buffers(tune_scope *s, const ir_program *p, tune_nest *nest);
 
 #endif

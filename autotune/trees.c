@@ -6,6 +6,8 @@
 #include <string.h>
 #include <xgboost/c_api.h>
 
+#include "base/guard.h"
+
 struct tune_trees {
     BoosterHandle booster;
     int32_t n, column[TUNE_N_FEATURES]; /* of a row, in the order in which XGBoost gets them */
@@ -17,7 +19,8 @@ static bool good(tec_context *cx, int status, const char *what)
     const char *why = status == 0 ? "" : XGBGetLastError();
 
     if (status != 0)
-        base_fail(cx, TEC_INTERNAL, (base_loc){0}, "cost model: cannot %s: %.*s", what, (int)strcspn(why, "\n"), why);
+        base_fail(cx, TEC_INTERNAL, (base_loc){0}, "cost model: cannot %s: %.*s", what,
+                  (int)strcspn(why, "\n"), why);
     return status == 0;
 }
 
@@ -30,16 +33,22 @@ void tune_trees_free(tune_trees *t)
     free(t);
 }
 
-static tune_trees *new_trees(tec_context *cx)
+static void free_trees(void *t)
 {
-    tune_trees *t = calloc(1, sizeof *t);
+    tune_trees_free(t);
+}
 
-    if (!t)
-        return base_fail(cx, TEC_NO_MEMORY, (base_loc){0}, "cost model: out of memory");
+/* Held until they are ready for the caller. */
+static tune_trees *new_trees(tec_context *cx, base_held *held)
+{
+    tune_trees *t = base_calloc(cx, 1, sizeof *t);
+
+    base_hold(cx, held, free_trees, t);
     /* The library's messages are for the reader of its own programs. */
-    if (good(cx, XGBSetGlobalConfig("{\"verbosity\": 0}"), "start") && good(cx, XGBoosterCreate(NULL, 0, &t->booster), "start"))
+    if (good(cx, XGBSetGlobalConfig("{\"verbosity\": 0}"), "start") &&
+        good(cx, XGBoosterCreate(NULL, 0, &t->booster), "start"))
         return t;
-    free(t);
+    base_drop(held);
     return NULL;
 }
 
@@ -68,20 +77,25 @@ static bool take(const uint8_t **at, const uint8_t *end, void *out, size_t size)
     return true;
 }
 
+/* Reads trees from *at and moves it behind them. The bytes come from a file: sizes are checked before the
+ * library sees them. */
 tune_trees *tune_trees_load(tec_context *cx, const uint8_t **at, const uint8_t *end)
 {
-    tune_trees *t = new_trees(cx);
+    base_held held;
+    tune_trees *t = new_trees(cx, &held);
     uint64_t size = 0;
 
     if (!t)
         return NULL;
-    if (take(at, end, &t->n, sizeof t->n) && take(at, end, t->column, sizeof t->column) && take(at, end, &size, sizeof size) &&
-        (uint64_t)(end - *at) >= size && good(cx, XGBoosterLoadModelFromBuffer(t->booster, *at, size), "load") &&
+    if (take(at, end, &t->n, sizeof t->n) && take(at, end, t->column, sizeof t->column) &&
+        take(at, end, &size, sizeof size) && (uint64_t)(end - *at) >= size &&
+        good(cx, XGBoosterLoadModelFromBuffer(t->booster, *at, size), "load") &&
         good(cx, XGBoosterSetParam(t->booster, "nthread", "1"), "load")) {
         *at += size;
+        base_keep(&held);
         return t;
     }
-    tune_trees_free(t);
+    base_drop(&held);
     return base_fail(cx, TEC_INVALID, (base_loc){0}, "cannot load a cost model: its trees are cut short");
 }
 
@@ -118,16 +132,19 @@ static void choose_columns(tune_trees *t, const tune_data *d)
         t->column[t->n++] = 0; /* XGBoost wants one: the trees are single leaves */
 }
 
-/* The chosen columns of n rows, as XGBoost's C API takes an array: in the text form of NumPy's array interface. */
+/* The chosen columns of n rows, as XGBoost's C API takes an array: in the text form of NumPy's array
+ * interface. */
 static const char *array_text(tec_context *cx, const tune_trees *t, const float *features, int n)
 {
-    float *data = base_array(cx, float, (size_t)n * (size_t)t->n);
+    float *data = base_array(cx, float, (size_t)n *(size_t)t->n);
 
     for (int i = 0; i < n; i++)
         for (int c = 0; c < t->n; c++)
-            data[(size_t)i * (size_t)t->n + (size_t)c] = features[(size_t)i * TUNE_N_FEATURES + (size_t)t->column[c]];
-    return base_format(cx, "{\"data\": [%" PRIuPTR ", false], \"shape\": [%d, %d], \"typestr\": \"<f4\", \"version\": 3}", (uintptr_t)data, n,
-                       (int)t->n);
+            data[(size_t)i * (size_t)t->n + (size_t)c] =
+                features[(size_t)i * TUNE_N_FEATURES + (size_t)t->column[c]];
+    return base_format(
+        cx, "{\"data\": [%" PRIuPTR ", false], \"shape\": [%d, %d], \"typestr\": \"<f4\", \"version\": 3}",
+        (uintptr_t)data, n, (int)t->n);
 }
 
 /* ---- learning ---- */
@@ -135,8 +152,16 @@ static const char *array_text(tec_context *cx, const tune_trees *t, const float 
 /* Few, shallow trees of coarse bins: what hundreds of noisy rows can tell, in a fraction of a second. */
 enum { ROUNDS = 50 };
 static const char *const settings[][2] = {
-    {"nthread", "1"},     {"tree_method", "hist"}, {"max_bin", "32"},     {"max_depth", "5"},         {"eta", "0.2"},
-    {"base_score", "0"}, {"lambda", "1"},         {"subsample", "1"},    {"colsample_bynode", "1"}, {"min_child_weight", "0.5"},
+    {"nthread", "1"},
+    {"tree_method", "hist"},
+    {"max_bin", "32"},
+    {"max_depth", "5"},
+    {"eta", "0.2"},
+    {"base_score", "0"},
+    {"lambda", "1"},
+    {"subsample", "1"},
+    {"colsample_bynode", "1"},
+    {"min_child_weight", "0.5"},
 };
 
 static bool set_up(tec_context *cx, tune_trees *t, const char *objective, uint64_t seed)
@@ -145,8 +170,11 @@ static bool set_up(tec_context *cx, tune_trees *t, const char *objective, uint64
 
     for (int i = 0; ok && i < BASE_COUNT(settings); i++)
         ok = good(cx, XGBoosterSetParam(t->booster, settings[i][0], settings[i][1]), "set up");
-    ok = ok && good(cx, XGBoosterSetParam(t->booster, "num_feature", base_format(cx, "%d", (int)t->n)), "set up");
-    return ok && good(cx, XGBoosterSetParam(t->booster, "seed", base_format(cx, "%" PRIu64, seed % INT32_MAX)), "set up");
+    ok = ok &&
+         good(cx, XGBoosterSetParam(t->booster, "num_feature", base_format(cx, "%d", (int)t->n)), "set up");
+    return ok &&
+           good(cx, XGBoosterSetParam(t->booster, "seed", base_format(cx, "%" PRIu64, seed % INT32_MAX)),
+                "set up");
 }
 
 static bool fill(tec_context *cx, DMatrixHandle m, const tune_data *d)
@@ -157,47 +185,73 @@ static bool fill(tec_context *cx, DMatrixHandle m, const tune_data *d)
            good(cx, XGDMatrixSetUIntInfo(m, "group", d->group, (bst_ulong)d->n_groups), "take the groups");
 }
 
+static void free_matrix(void *m)
+{
+    XGDMatrixFree(m);
+}
+
+/* One call of the library per round, so that a cancel is seen between rounds. One thread: results must not
+ * depend on their number. */
 static bool learn(tec_context *cx, tune_trees *t, const char *objective, uint64_t seed, const tune_data *d)
 {
     DMatrixHandle m = NULL;
+    base_held held;
 
     choose_columns(t, d);
-    if (!good(cx, XGDMatrixCreateFromDense(array_text(cx, t, d->features, d->n), "{\"missing\": NaN, \"nthread\": 1}", &m), "take the rows"))
+    if (!good(cx,
+              XGDMatrixCreateFromDense(array_text(cx, t, d->features, d->n),
+                                       "{\"missing\": NaN, \"nthread\": 1}", &m),
+              "take the rows"))
         return false;
+    base_hold(cx, &held, free_matrix, m);
     bool ok = fill(cx, m, d) && set_up(cx, t, objective, seed);
-    for (int i = 0; ok && i < ROUNDS; i++)
+    for (int i = 0; ok && i < ROUNDS; i++) {
+        base_check(cx);
         ok = good(cx, XGBoosterUpdateOneIter(t->booster, i, m), "learn");
-    XGDMatrixFree(m);
+    }
+    base_drop(&held);
     return ok;
 }
 
 tune_trees *tune_trees_fit(tec_context *cx, const char *objective, uint64_t seed, const tune_data *data)
 {
-    tune_trees *t = new_trees(cx);
+    base_held held;
+    tune_trees *t = new_trees(cx, &held);
 
-    if (t && learn(cx, t, objective, seed, data))
-        return t;
-    tune_trees_free(t);
-    return NULL;
+    if (!t)
+        return NULL;
+    if (!learn(cx, t, objective, seed, data)) {
+        base_drop(&held);
+        return NULL;
+    }
+    base_keep(&held);
+    return t;
 }
 
 /* ---- asking ---- */
 
-bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double scale, double *score)
+/* Adds scale times the prediction of each row to score[row]. */
+bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double scale,
+                        double *score)
 {
-    const char *how = "{\"type\": 1, \"training\": false, \"iteration_begin\": 0, \"iteration_end\": 0, \"strict_shape\": false, "
+    const char *how = "{\"type\": 1, \"training\": false, \"iteration_begin\": 0, \"iteration_end\": 0, "
+                      "\"strict_shape\": false, "
                       "\"cache_id\": 0, \"missing\": NaN}";
     const bst_ulong *shape;
     bst_ulong n_shape;
     const float *result;
 
-    if (!good(cx, XGBoosterPredictFromDense(t->booster, array_text(cx, t, features, n), how, NULL, &shape, &n_shape, &result), "predict"))
+    if (!good(cx,
+              XGBoosterPredictFromDense(t->booster, array_text(cx, t, features, n), how, NULL, &shape,
+                                        &n_shape, &result),
+              "predict"))
         return false;
     for (int i = 0; i < n; i++)
         score[i] += scale * (double)result[i];
     return true;
 }
 
+/* Adds the gain of each feature; the library names columns f0, f1, ..., which are mapped back to features. */
 bool tune_trees_gain(tec_context *cx, tune_trees *t, double gain[TUNE_N_FEATURES])
 {
     const char **name;
@@ -205,7 +259,10 @@ bool tune_trees_gain(tec_context *cx, tune_trees *t, double gain[TUNE_N_FEATURES
     bst_ulong n, n_shape;
     const float *score;
 
-    if (!good(cx, XGBoosterFeatureScore(t->booster, "{\"importance_type\": \"total_gain\"}", &n, &name, &n_shape, &shape, &score), "count gains"))
+    if (!good(cx,
+              XGBoosterFeatureScore(t->booster, "{\"importance_type\": \"total_gain\"}", &n, &name, &n_shape,
+                                    &shape, &score),
+              "count gains"))
         return false;
     for (bst_ulong i = 0; i < n; i++) {
         int feature = atoi(name[i] + 1); /* "f12" */

@@ -4,8 +4,9 @@
  *     tune_trees_predict(cx, t, rows, n, 1, score);                 // adds to what is there
  *     tune_trees_free(t);
  *
- * Trees look at columns that differ in the rows which they learned from; of columns that are equal there, at the first.
- * One thread, and a seed: equal data gives equal trees. Errors: in the context, with XGBoost's own words.
+ * Trees look at columns that differ in the rows which they learned from; of columns that are equal there, at
+ * the first. One thread, and a seed: equal data gives equal trees. Errors: in the context, with XGBoost's own
+ * words.
  */
 #ifndef AUTOTUNE_TREES_H
 #define AUTOTUNE_TREES_H
@@ -25,7 +26,8 @@ tune_trees *tune_trees_fit(tec_context *cx, const char *objective, uint64_t seed
 void tune_trees_free(tune_trees *t); /* NULL is legal */
 
 /* Add to what is there: the scores of n rows, times `scale`; the gain of all decisions on each feature. */
-bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double scale, double *score);
+bool tune_trees_predict(tec_context *cx, tune_trees *t, const float *features, int n, double scale,
+                        double *score);
 bool tune_trees_gain(tec_context *cx, tune_trees *t, double gain[TUNE_N_FEATURES]);
 
 /* Appends the bytes. */

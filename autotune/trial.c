@@ -16,12 +16,13 @@ static void fail(tune_failure *f, store_status status, const char *stage, const 
     f->status = status;
     f->stage = stage;
     snprintf(f->kind, sizeof f->kind, "%s", kind);
-    snprintf(f->error, sizeof f->error, "%.*s%s%.*s", n, error, *next ? " " : "", (int)strcspn(next, "\n"), next);
+    snprintf(f->error, sizeof f->error, "%.*s%s%.*s", n, error, *next ? " " : "", (int)strcspn(next, "\n"),
+             next);
 }
 
 /* The process gave no answer, and is ended; what it did wrong is the failure. */
-static void fail_by_death(tune_failure *f, tune_process *p, const tune_limits *limits, run_state state, store_status status, const char *stage,
-                          double patience)
+static void fail_by_death(tune_failure *f, tune_process *p, const tune_limits *limits, run_state state,
+                          store_status status, const char *stage, double patience)
 {
     char text[64];
     tune_death death;
@@ -32,7 +33,7 @@ static void fail_by_death(tune_failure *f, tune_process *p, const tune_limits *l
     if (state == RUN_LATE)
         fail(f, STORE_TIMEOUT, stage, "timeout", text);
     else if (state == RUN_GARBLED)
-        fail(f, status, stage, "babble", "the process answered with what is no answer");
+        fail(f, status, stage, "babble", "the worker process sent bytes that are not an answer");
     else if (state == RUN_NO_MEMORY)
         fail(f, status, stage, "memory", "the answer does not fit into memory");
     else
@@ -60,7 +61,9 @@ static run_state tell_task(tune_process *p, const tune_build *b, double seconds)
     return s;
 }
 
-static run_state ask_once(tune_process *p, const tune_build *b, double seconds, rt_bytes *answer, tune_built *built)
+/* One question to a builder. RUN_GARBLED: the answer could not be read. */
+static run_state ask_once(tune_process *p, const tune_build *b, double seconds, rt_bytes *answer,
+                          tune_built *built)
 {
     rt_bytes body = {0};
     uint32_t kind = 0;
@@ -75,7 +78,8 @@ static run_state ask_once(tune_process *p, const tune_build *b, double seconds, 
     return kind == TUNE_BUILT && tune_get_built(&r, built) ? RUN_DONE : RUN_GARBLED;
 }
 
-static run_state ask_builder(tune_process *p, const tune_build *b, double seconds, rt_bytes *answer, tune_built *built)
+static run_state ask_builder(tune_process *p, const tune_build *b, double seconds, rt_bytes *answer,
+                             tune_built *built)
 {
     run_state s = ask_once(p, b, seconds, answer, built);
 
@@ -101,6 +105,8 @@ static void take_built(tune_build *b, const tune_built *x)
         fail(&b->failure, STORE_DEVICE_ERROR, "build", "memory", "the module does not fit into memory");
 }
 
+/* Builds by a process that may die: its death is the build's failure and not the tuner's. False: no process
+ * can be started, with the reason in `why`. */
 bool tune_build_with(tune_process *p, const tune_limits *limits, tune_build *b, char why[TUNE_WHY])
 {
     rt_bytes answer = {0};
@@ -122,7 +128,8 @@ bool tune_build_with(tune_process *p, const tune_limits *limits, tune_build *b, 
 
 /* ---- running ---- */
 
-static run_state ask_runner(tune_process *p, uint32_t question, const run_job *j, double seconds, rt_bytes *answer, run_answer *a, double *costs)
+static run_state ask_runner(tune_process *p, uint32_t question, const run_job *j, double seconds,
+                            rt_bytes *answer, run_answer *a, double *costs)
 {
     rt_bytes body = {0};
     uint32_t kind = 0;
@@ -164,7 +171,8 @@ static const char *stage_of(const run_answer *a)
     return "run";
 }
 
-/* The default schedule's module runs once, and the runner keeps what it wrote. Where that fails, no candidate of the task is to blame. */
+/* The default schedule's module runs once, and the runner keeps what it wrote. Where that fails, no candidate
+ * of the task is to blame. */
 static bool keep_reference(tune_process *p, const tune_limits *limits, tune_trial *t, double *costs)
 {
     enum { PATIENCE = 4 }; /* the default schedule may be much slower than what is looked for */
@@ -213,10 +221,12 @@ static void take_answer(tune_trial *t, tune_process *p, const run_answer *a)
     tune_failure other;
     fail(&other, STORE_CANCELLED, "run", "cancelled", "the other candidate of the comparison failed");
     fail_all(t, &other);
-    fail(&t->failure[a->culprit < t->n ? a->culprit : 0], a->outcome == RUN_WRONG ? STORE_WRONG : STORE_RUN_ERROR, stage_of(a), a->kind, a->error);
+    fail(&t->failure[a->culprit < t->n ? a->culprit : 0],
+         a->outcome == RUN_WRONG ? STORE_WRONG : STORE_RUN_ERROR, stage_of(a), a->kind, a->error);
     replace(p);
 }
 
+/* Measures; a runner that has no reference result yet is given it first and asked again. */
 static void run(tune_process *p, const tune_limits *limits, tune_trial *t, double *costs)
 {
     run_job j = job_of(t, t->build, t->n);
@@ -245,6 +255,7 @@ static void run(tune_process *p, const tune_limits *limits, tune_trial *t, doubl
     rt_bytes_free(&answer);
 }
 
+/* As tune_build_with, for measuring. */
 bool tune_run_with(tune_process *p, const tune_limits *limits, tune_trial *t, char why[TUNE_WHY])
 {
     double *costs;

@@ -1,4 +1,5 @@
-/* autotune/trial.h -- one candidate through a builder and a runner: what they are asked, and what their answers, failures and deaths mean.
+/* autotune/trial.h -- inside the room: one candidate through a builder and a runner: what they are asked,
+ * and what their answers, failures and deaths mean.
  *
  *     tune_build b = {.task = number, .definition = ..., .target = ..., .trace = ...};
  *     if (!tune_build_with(&builder, &settings, &b, why)) ... no builder can be started
@@ -44,7 +45,8 @@ typedef struct {
     int64_t memory_limit;
 } tune_limits;
 
-/* False: the process cannot be started, for the reason in `why`. Everything else is the candidate's own failure. */
+/* False: the process cannot be started, for the reason in `why`. Everything else is the candidate's own
+ * failure. */
 bool tune_build_with(tune_process *p, const tune_limits *limits, tune_build *b, char why[TUNE_WHY]);
 bool tune_run_with(tune_process *p, const tune_limits *limits, tune_trial *t, char why[TUNE_WHY]);
 

@@ -1,4 +1,5 @@
-/* store/add.c -- inserting records: what many of them share (workload, target, device) is a row of its own, found or made. */
+/* store/add.c -- inserting records: what many of them share (workload, target, device) is a row of its own,
+ * found or made. */
 #include <string.h>
 
 #include "store/sql.h"
@@ -13,35 +14,25 @@ static bool is_of(const store_field *f, const char *object)
     return strcmp(f->object, object) == 0;
 }
 
+/* Binds the field's value to the next parameter of the statement, by the kind in the table of fields. */
 static void bind_field(store_stmt *st, const store_field *f, const store_record *r)
 {
     const void *value = at(r, f->at), *count = at(r, f->count_at);
 
     switch (f->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE:
-        store_bind_text(st, store_field_text(f, r));
-        return;
+    case STORE_FIELD_LINE: store_bind_text(st, store_field_text(f, r)); return;
     case STORE_FIELD_INT:
-    case STORE_FIELD_U64:
-        store_bind_int(st, *(const int64_t *)value);
-        return;
-    case STORE_FIELD_INT32:
-        store_bind_int(st, *(const int *)value);
-        return;
-    case STORE_FIELD_REAL:
-        store_bind_real(st, *(const double *)value);
-        return;
+    case STORE_FIELD_U64: store_bind_int(st, *(const int64_t *)value); return;
+    case STORE_FIELD_INT32: store_bind_int(st, *(const int *)value); return;
+    case STORE_FIELD_REAL: store_bind_real(st, *(const double *)value); return;
     case STORE_FIELD_REALS:
         /* A NULL pointer would be NULL and not an empty blob. */
-        store_bind_blob(st, *(const int *)count ? *(const void *const *)value : "", (size_t)*(const int *)count * sizeof(double));
+        store_bind_blob(st, *(const int *)count ? *(const void *const *)value : "",
+                        (size_t)*(const int *)count * sizeof(double));
         return;
-    case STORE_FIELD_STATUS:
-        store_bind_text(st, store_status_text(*(const store_status *)value));
-        return;
-    case STORE_FIELD_BYTES:
-        store_bind_blob(st, *(const void *const *)value, *(const size_t *)count);
-        return;
+    case STORE_FIELD_STATUS: store_bind_text(st, store_status_text(*(const store_status *)value)); return;
+    case STORE_FIELD_BYTES: store_bind_blob(st, *(const void *const *)value, *(const size_t *)count); return;
     }
 }
 
@@ -54,26 +45,26 @@ void store_bind_fields(store_stmt *st, const char *object, const store_record *r
             bind_field(st, &store_fields[i], r);
 }
 
+/* Whether two records agree in a field that their workload, target or device keys: such rows are shared, so
+ * their contents must be equal and not only their hashes. */
 static bool same_value(const store_field *f, const store_record *a, const store_record *b)
 {
     switch (f->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE:
-        return strcmp(store_field_text(f, a), store_field_text(f, b)) == 0;
+    case STORE_FIELD_LINE: return strcmp(store_field_text(f, a), store_field_text(f, b)) == 0;
     case STORE_FIELD_REALS: {
         int n = *(const int *)at(a, f->count_at);
 
         return n == *(const int *)at(b, f->count_at) &&
-               (n == 0 || memcmp(*(const void *const *)at(a, f->at), *(const void *const *)at(b, f->at), (size_t)n * sizeof(double)) == 0);
+               (n == 0 || memcmp(*(const void *const *)at(a, f->at), *(const void *const *)at(b, f->at),
+                                 (size_t)n * sizeof(double)) == 0);
     }
     case STORE_FIELD_INT:
     case STORE_FIELD_U64:
-    case STORE_FIELD_REAL:
-        return memcmp(at(a, f->at), at(b, f->at), 8) == 0;
+    case STORE_FIELD_REAL: return memcmp(at(a, f->at), at(b, f->at), 8) == 0;
     case STORE_FIELD_INT32:
     case STORE_FIELD_STATUS:
-    case STORE_FIELD_BYTES:
-        break;
+    case STORE_FIELD_BYTES: break;
     }
     return false;
 }
@@ -120,7 +111,8 @@ static store_stmt prepare_object(tec_context *cx, store *s, const char *object, 
 
         if (!is_of(&store_fields[i], object))
             continue;
-        base_addf(cx, &sql, "%s%s = iif(excluded.%s IN ('', x'', 0), %s, excluded.%s)", first ? "" : ", ", name, name, name, name);
+        base_addf(cx, &sql, "%s%s = iif(excluded.%s IN ('', x'', 0), %s, excluded.%s)", first ? "" : ", ",
+                  name, name, name, name);
         first = false;
     }
     base_add(cx, &sql, " RETURNING id");
@@ -169,6 +161,8 @@ static bool find_object(inserter *in, int i, const store_record *r)
     return got == 1;
 }
 
+/* Workload, target and device first, then the record with their row numbers. A record whose hash is there
+ * already is counted as a duplicate and changes nothing. */
 static bool insert_record(inserter *in, const store_record *r, store_added *added)
 {
     char hash[STORE_HASH_SIZE];
@@ -218,7 +212,8 @@ bool store_insert(tec_context *cx, store *s, const store_record *records, int n,
     return ok;
 }
 
-bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job, store_added *added)
+bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job,
+               store_added *added)
 {
     store_added count = {0};
 

@@ -1,4 +1,5 @@
-/* store/check.c -- is the file whole: its pages, its schema, its links, the hashes of its contents, its traces. */
+/* store/check.c -- is the file whole: its pages, its schema, its links, the hashes of its contents, its
+ * traces. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ static void check_pages(checker *ck)
     end_part(ck, &st, got);
 }
 
+/* Compares the text of each table and index with what this version would create. */
 static void check_schema(checker *ck)
 {
     const base_vec *texts = store_schema_texts(ck->cx);
@@ -69,8 +71,8 @@ static void check_links(checker *ck)
     int got;
 
     while ((got = store_step(&st)) == 1)
-        problem(ck, "row %lld of '%s' names a row of '%s' that is not there", (long long)store_int(&st, 1), store_text(&st, 0),
-                store_text(&st, 2));
+        problem(ck, "row %lld of '%s' names a row of '%s' that is not there", (long long)store_int(&st, 1),
+                store_text(&st, 0), store_text(&st, 2));
     end_part(ck, &st, got);
 }
 
@@ -79,10 +81,12 @@ static void check_trace(checker *ck, const store_record *r)
     tec_context *own = base_child(ck->cx);
 
     if (ck->o->readable && r->status == STORE_OK && !ck->o->readable(ck->o->user, own, r))
-        problem(ck, "record %lld: its trace cannot be applied: %s", (long long)r->id, base_failed(own) ? tec_context_error(own) : "");
+        problem(ck, "record %lld: its trace cannot be applied: %s", (long long)r->id,
+                base_failed(own) ? tec_context_error(own) : "");
     tec_context_free(own);
 }
 
+/* Completes the record anew and compares whatever is derived: hashes, median, spread. */
 static void check_record(checker *ck, const store_record *r, const char *hash, uint64_t features_hash)
 {
     tec_context *own = base_child(ck->cx);
@@ -97,13 +101,15 @@ static void check_record(checker *ck, const store_record *r, const char *hash, u
         problem(ck, "record %lld: its features do not match their hash", (long long)r->id);
     else if (again->median != r->median || again->spread != r->spread)
         problem(ck, "record %lld: its median or spread is not that of its costs", (long long)r->id);
-    else if (again->workload.exact_hash != r->workload.exact_hash || again->workload.anchor_hash != r->workload.anchor_hash)
+    else if (again->workload.exact_hash != r->workload.exact_hash ||
+             again->workload.anchor_hash != r->workload.anchor_hash)
         problem(ck, "record %lld: a key of its workload does not match its hash", (long long)r->id);
     else
         check_trace(ck, r);
     tec_context_free(own);
 }
 
+/* Reads every record; one that cannot be decoded is a problem and not the end of the check. */
 static void check_records(checker *ck)
 {
     store_numbers *numbers = base_new(ck->cx, store_numbers);
@@ -114,14 +120,16 @@ static void check_records(checker *ck)
     base_add(ck->cx, &sql, "r.id, ");
     store_add_columns(ck->cx, &sql);
     base_add(ck->cx, &sql, ", r.hash, r.features_hash");
-    store_stmt st = store_select(ck->cx, ck->s, &(store_query){.after = INT64_MIN}, base_text_str(ck->cx, &sql), " ORDER BY r.id");
+    store_stmt st = store_select(ck->cx, ck->s, &(store_query){.after = INT64_MIN},
+                                 base_text_str(ck->cx, &sql), " ORDER BY r.id");
     while ((got = store_step(&st)) == 1) {
         const char *wrong = store_decode(&st, numbers, &r);
 
         if (wrong)
             problem(ck, "record %lld: %s", (long long)r.id, wrong);
         else
-            check_record(ck, &r, store_text(&st, store_n_fields + 1), (uint64_t)store_int(&st, store_n_fields + 2));
+            check_record(ck, &r, store_text(&st, store_n_fields + 1),
+                         (uint64_t)store_int(&st, store_n_fields + 2));
     }
     end_part(ck, &st, got);
 }
@@ -135,12 +143,13 @@ static void check_models(checker *ck)
         const void *data = sqlite3_column_blob(st.sql, 3);
 
         if (store_bytes_hash(data, (size_t)sqlite3_column_bytes(st.sql, 3)) != (uint64_t)store_int(&st, 4))
-            problem(ck, "the cost model '%s' (version %lld) for target '%s' does not match its hash", store_text(&st, 1),
-                    (long long)store_int(&st, 2), store_text(&st, 0));
+            problem(ck, "the cost model '%s' (version %lld) for target '%s' does not match its hash",
+                    store_text(&st, 1), (long long)store_int(&st, 2), store_text(&st, 0));
     }
     end_part(ck, &st, got);
 }
 
+/* A state that no version knows would make the job invisible. */
 static void check_jobs(checker *ck)
 {
     store_stmt st = store_statement(ck->cx, ck->s, "SELECT name, state FROM jobs");
@@ -157,6 +166,7 @@ static void check_jobs(checker *ck)
     end_part(ck, &st, got);
 }
 
+/* How many problems were found, each told to the caller as it is found; -1 where the store cannot be used. */
 int64_t store_check(tec_context *cx, store *s, const store_check_options *options)
 {
     store_check_options none = {0};

@@ -7,17 +7,21 @@
 #include "store/sql.h"
 
 /* Of a pair of which none is ok the last failure stays, so that it is known that it was tried. */
-static const char choose[] =
-    "CREATE TEMP TABLE keep (id INTEGER PRIMARY KEY); "
-    "INSERT INTO keep SELECT id FROM (SELECT id, status, ROW_NUMBER() OVER (PARTITION BY workload, target ORDER BY status <> 'ok', "
-    "CASE WHEN status = 'ok' THEN median END, CASE WHEN status = 'ok' THEN id ELSE -id END) AS place FROM records) "
-    "WHERE place = 1 OR (status = 'ok' AND place <= %d) "
-    "UNION SELECT records.id FROM records JOIN jobs ON jobs.name = records.job WHERE jobs.state IN ('%s', '%s')";
+static const char choose[] = "CREATE TEMP TABLE keep (id INTEGER PRIMARY KEY); "
+                             "INSERT INTO keep SELECT id FROM (SELECT id, status, ROW_NUMBER() OVER "
+                             "(PARTITION BY workload, target ORDER BY status <> 'ok', "
+                             "CASE WHEN status = 'ok' THEN median END, CASE WHEN status = 'ok' THEN id ELSE "
+                             "-id END) AS place FROM records) "
+                             "WHERE place = 1 OR (status = 'ok' AND place <= %d) "
+                             "UNION SELECT records.id FROM records JOIN jobs ON jobs.name = records.job "
+                             "WHERE jobs.state IN ('%s', '%s')";
 
 static const char drop[] =
     "INSERT INTO dropped (workload, target, status, stage, error_kind, count, example) "
-    "SELECT workload, target, status, stage, error_kind, COUNT(*), MAX(error) FROM records WHERE id NOT IN (SELECT id FROM keep) "
-    "GROUP BY workload, target, status, stage, error_kind ON CONFLICT DO UPDATE SET count = count + excluded.count; "
+    "SELECT workload, target, status, stage, error_kind, COUNT(*), MAX(error) FROM records WHERE id NOT IN "
+    "(SELECT id FROM keep) "
+    "GROUP BY workload, target, status, stage, error_kind ON CONFLICT DO UPDATE SET count = count + "
+    "excluded.count; "
     "DELETE FROM records WHERE id NOT IN (SELECT id FROM keep); "
     "DROP TABLE keep";
 
@@ -33,7 +37,9 @@ static bool drop_records(tec_context *cx, store *s, int keep, store_compacted *o
     int64_t before;
 
     if (!store_number(cx, s, "SELECT COUNT(*) FROM records", &before) ||
-        !store_run(cx, s, base_format(cx, choose, keep, store_job_state_text(STORE_JOB_RUNNING), store_job_state_text(STORE_JOB_PAUSED))) ||
+        !store_run(cx, s,
+                   base_format(cx, choose, keep, store_job_state_text(STORE_JOB_RUNNING),
+                               store_job_state_text(STORE_JOB_PAUSED))) ||
         !store_run(cx, s, drop) || !store_number(cx, s, "SELECT COUNT(*) FROM records", &out->kept))
         return false;
     out->dropped = before - out->kept;
@@ -46,11 +52,14 @@ static bool empty_log(tec_context *cx, store *s)
     return store_run(cx, s, "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
+/* Keeps `keep` records of each workload and target, and counts of the failures. Bytes before and after are
+ * those of the file, so the log is emptied first. */
 bool store_compact(tec_context *cx, store *s, int keep, store_compacted *out)
 {
     *out = (store_compacted){0};
     if (keep < 1)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "expected to keep at least 1 record of each workload, not %d", keep);
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "expected to keep at least 1 record of each workload, not %d", keep);
     if (!store_begin(cx, s))
         return false;
     if (!store_end_write(cx, s, true) || !empty_log(cx, s))

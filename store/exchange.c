@@ -3,7 +3,6 @@
  * An import that skips bad lines commits batches as it goes; one that refuses them is a single transaction.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -27,6 +26,7 @@ static bool export_record(tec_context *cx, tec_context *own, const store_record 
     return base_fail(cx, TEC_IO, (base_loc){0}, "cannot write the records: %s", strerror(errno));
 }
 
+/* One line of JSON per record. The number written, -1 after an error. */
 int64_t store_export(tec_context *cx, store *s, const store_query *q, FILE *to)
 {
     store_cursor *c = store_find(cx, s, q);
@@ -49,6 +49,7 @@ int64_t store_export(tec_context *cx, store *s, const store_query *q, FILE *to)
 
 typedef struct {
     tec_context *cx, *line_cx; /* the second: of the batch, with the errors of its lines */
+    tec_context *text_cx;      /* of `line` alone */
     store *s;
     FILE *from;
     const store_import_options *o;
@@ -62,16 +63,19 @@ typedef struct {
 static bool keep_byte(importer *im, int byte)
 {
     if (im->size == im->cap) {
+        char *line = base_alloc(im->text_cx, im->cap ? 2 * im->cap : 4096);
+
+        if (im->size)
+            memcpy(line, im->line, im->size);
         im->cap = im->cap ? 2 * im->cap : 4096;
-        im->line = realloc(im->line, im->cap);
-        if (!im->line)
-            abort();
+        im->line = line;
     }
     im->line[im->size++] = (char)byte;
     return true;
 }
 
-/* The next line without its end; of one that is too long only so much that it is known to be. False at the end. */
+/* The next line without its end; of one that is too long only so much that it is known to be. False at the
+ * end. */
 static bool read_line(importer *im)
 {
     int byte;
@@ -99,8 +103,10 @@ static bool bad_line(importer *im)
     if (im->o->bad_line)
         im->o->bad_line(im->o->user, im->out->lines, reason(im->line_cx));
     if (im->o->refuse)
-        return base_fail(im->cx, TEC_INVALID, (base_loc){im->o->name ? im->o->name : "records", (int)im->out->lines},
-                         "%s; nothing was imported", reason(im->line_cx));
+        return base_fail(
+            im->cx, TEC_INVALID,
+            (base_loc){.file = im->o->name ? im->o->name : "records", .line = (int)im->out->lines},
+            "%s; nothing was imported", reason(im->line_cx));
     tec_context_clear(im->line_cx);
     return true;
 }
@@ -132,6 +138,7 @@ static bool is_full(const importer *im)
     return im->n == BATCH || base_used(im->line_cx) > STORE_MAX_LINE;
 }
 
+/* Reads lines into batches and stores them; a bad line ends the import or is skipped, as the options say. */
 static bool import_lines(importer *im)
 {
     while (read_line(im)) {
@@ -147,11 +154,14 @@ static bool import_lines(importer *im)
             return false;
     }
     if (ferror(im->from))
-        return base_fail(im->cx, TEC_IO, (base_loc){im->o->name, 0}, "cannot read the records: %s", strerror(errno));
+        return base_fail(im->cx, TEC_IO, (base_loc){.file = im->o->name}, "cannot read the records: %s",
+                         strerror(errno));
     return im->n == 0 || flush_batch(im);
 }
 
-bool store_import(tec_context *cx, store *s, FILE *from, const store_import_options *options, store_imported *out)
+/* With `refuse` all lines are stored or none. */
+bool store_import(tec_context *cx, store *s, FILE *from, const store_import_options *options,
+                  store_imported *out)
 {
     store_import_options none = {0};
     importer *im = base_new(cx, importer);
@@ -161,12 +171,13 @@ bool store_import(tec_context *cx, store *s, FILE *from, const store_import_opti
     if (!store_begin(cx, s) || (!im->o->refuse && !store_end_write(cx, s, true)))
         return false;
     im->line_cx = base_child(cx);
+    im->text_cx = base_child(cx);
     bool ok = import_lines(im);
     if (im->o->refuse)
         ok = store_end_write(cx, s, ok);
     if (!ok && im->o->refuse)
         out->added = out->duplicates = 0;
-    free(im->line);
+    tec_context_free(im->text_cx);
     tec_context_free(im->line_cx);
     return ok;
 }
@@ -177,7 +188,8 @@ static bool same_file(const store *a, const store *b)
 {
     struct stat x, y;
 
-    return stat(a->real_path, &x) == 0 && stat(b->real_path, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return stat(a->real_path, &x) == 0 && stat(b->real_path, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }
 
 /* Up to BATCH records of the cursor, kept in `own`; their number. */
@@ -192,6 +204,7 @@ static int read_batch(tec_context *cx, tec_context *own, store_cursor *c, store_
     return n;
 }
 
+/* Adds records in batches, so that memory does not grow with the store. */
 static bool merge_records(tec_context *cx, store *s, store *from, store_added *total)
 {
     store_cursor *c = store_find(cx, from, NULL);
@@ -252,6 +265,7 @@ static bool merge_models(tec_context *cx, store *s, store *from)
     return models;
 }
 
+/* Adds records, jobs and models of `from`; what both stores have stays as it is here. */
 bool store_merge(tec_context *cx, store *s, store *from, store_added *added)
 {
     store_added total = {0};
@@ -259,7 +273,8 @@ bool store_merge(tec_context *cx, store *s, store *from, store_added *added)
     bool ok = store_usable(own, s) && store_usable(own, from);
 
     if (ok && same_file(s, from))
-        ok = base_fail(own, TEC_INVALID, (base_loc){s->path, 0}, "cannot merge a record store into itself");
+        ok = base_fail(own, TEC_INVALID, (base_loc){.file = s->path},
+                       "cannot merge a record store into itself");
     ok = ok && merge_records(own, s, from, &total) && merge_jobs(own, s, from) && merge_models(own, s, from);
     if (!ok)
         base_adopt(cx, own);

@@ -1,9 +1,11 @@
 /* store/json.c -- a record as a line of JSON, and back.
  *
- * Both directions walk the table of fields. Reals are written with 17 digits, so that they, and with them the content hash,
- * read back exactly; 64-bit numbers are written as text, since most readers of JSON take numbers for doubles.
+ * Both directions walk the table of fields. Reals are written with 17 digits, so that they, and with them the
+ * content hash, read back exactly; 64-bit numbers are written as text, since most readers of JSON take
+ * numbers for doubles.
  *
- * A line may be hostile: its length, its depth (by cJSON) and the number of its values are limited before it is parsed.
+ * A line may be hostile: its length, its depth (by cJSON) and the number of its values are limited before it
+ * is parsed.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -13,12 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "store/record.h"
 
 enum { FORMAT = 1 };
 
 /* ---- writing ---- */
 
+/* Control characters are escaped; everything else is UTF-8 already. */
 static void add_string(tec_context *cx, base_text *t, const char *s)
 {
     base_add(cx, t, "\"");
@@ -48,48 +52,36 @@ static void add_base64(tec_context *cx, base_text *t, const unsigned char *data,
     base_add(cx, t, "\"");
     for (size_t i = 0; i < size; i += 3) {
         unsigned left = size - i > 2 ? 3 : (unsigned)(size - i);
-        uint32_t bits = (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) | (left > 2 ? data[i + 2] : 0);
-        char four[4] = {digits64[bits >> 18], digits64[bits >> 12 & 63], left > 1 ? digits64[bits >> 6 & 63] : '=',
-                        left > 2 ? digits64[bits & 63] : '='};
+        uint32_t bits = (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
+                        (left > 2 ? data[i + 2] : 0);
+        char four[4] = {digits64[bits >> 18], digits64[bits >> 12 & 63],
+                        left > 1 ? digits64[bits >> 6 & 63] : '=', left > 2 ? digits64[bits & 63] : '='};
 
         base_addn(cx, t, four, 4);
     }
     base_add(cx, t, "\"");
 }
 
+/* One field's value; 64-bit numbers in quotes, since JSON's numbers lose their low bits in most readers. */
 static void add_value(tec_context *cx, base_text *t, const store_field *f, const store_record *r)
 {
     const void *value = (const char *)r + f->at, *count = (const char *)r + f->count_at;
 
     switch (f->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE:
-        add_string(cx, t, store_field_text(f, r));
-        return;
-    case STORE_FIELD_INT:
-        base_addf(cx, t, "%" PRId64, *(const int64_t *)value);
-        return;
-    case STORE_FIELD_INT32:
-        base_addf(cx, t, "%d", *(const int *)value);
-        return;
-    case STORE_FIELD_U64:
-        base_addf(cx, t, "\"%" PRIu64 "\"", *(const uint64_t *)value);
-        return;
-    case STORE_FIELD_REAL:
-        base_addf(cx, t, "%.17g", *(const double *)value);
-        return;
+    case STORE_FIELD_LINE: add_string(cx, t, store_field_text(f, r)); return;
+    case STORE_FIELD_INT: base_addf(cx, t, "%" PRId64, *(const int64_t *)value); return;
+    case STORE_FIELD_INT32: base_addf(cx, t, "%d", *(const int *)value); return;
+    case STORE_FIELD_U64: base_addf(cx, t, "\"%" PRIu64 "\"", *(const uint64_t *)value); return;
+    case STORE_FIELD_REAL: base_addf(cx, t, "%.17g", *(const double *)value); return;
     case STORE_FIELD_REALS:
         base_add(cx, t, "[");
         for (int i = 0; i < *(const int *)count; i++)
             base_addf(cx, t, "%s%.17g", i ? "," : "", (*(const double *const *)value)[i]);
         base_add(cx, t, "]");
         return;
-    case STORE_FIELD_STATUS:
-        add_string(cx, t, store_status_text(*(const store_status *)value));
-        return;
-    case STORE_FIELD_BYTES:
-        add_base64(cx, t, *(const void *const *)value, *(const size_t *)count);
-        return;
+    case STORE_FIELD_STATUS: add_string(cx, t, store_status_text(*(const store_status *)value)); return;
+    case STORE_FIELD_BYTES: add_base64(cx, t, *(const void *const *)value, *(const size_t *)count); return;
     }
 }
 
@@ -100,7 +92,8 @@ static bool is_empty(const store_field *f, const store_record *r)
 
     if (f->kind == STORE_FIELD_TEXT || f->kind == STORE_FIELD_LINE)
         return !*store_field_text(f, r);
-    return (f->kind == STORE_FIELD_REALS && *(const int *)count == 0) || (f->kind == STORE_FIELD_BYTES && *(const size_t *)count == 0);
+    return (f->kind == STORE_FIELD_REALS && *(const int *)count == 0) ||
+           (f->kind == STORE_FIELD_BYTES && *(const size_t *)count == 0);
 }
 
 static void add_object(tec_context *cx, base_text *t, const char *object, const store_record *r)
@@ -120,6 +113,7 @@ static void add_object(tec_context *cx, base_text *t, const char *object, const 
 
 static const char *const objects[] = {"workload", "target", "device"};
 
+/* The record as a line without an end. The hash lets a reader see whether the line is whole. */
 const char *store_json(tec_context *cx, const store_record *r)
 {
     const store_record *c = store_complete(cx, r);
@@ -148,7 +142,8 @@ static bool within_limits(tec_context *cx, const char *line, size_t size)
     bool inside = false;
 
     for (size_t i = 0; i < size; i++) {
-        if (line[i] == '\0' || (inside && line[i] == '\\' && size - i > 5 && memcmp(line + i, "\\u0000", 6) == 0))
+        if (line[i] == '\0' ||
+            (inside && line[i] == '\\' && size - i > 5 && memcmp(line + i, "\\u0000", 6) == 0))
             return base_fail(cx, TEC_INVALID, (base_loc){0}, "a NUL character at byte %zu", i + 1);
         if (inside && line[i] == '\\')
             i++;
@@ -159,7 +154,8 @@ static bool within_limits(tec_context *cx, const char *line, size_t size)
     }
     if (values <= STORE_MAX_VALUES)
         return true;
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "%lld values, over the limit of %d", (long long)values, STORE_MAX_VALUES);
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "%lld values, over the limit of %d", (long long)values,
+                     STORE_MAX_VALUES);
 }
 
 /* ---- reading ---- */
@@ -172,7 +168,8 @@ typedef struct {
 
 static void *expected(reader *rd, const char *what)
 {
-    return base_fail(rd->cx, TEC_INVALID, (base_loc){0}, "%s%s%s: expected %s", rd->f->object, *rd->f->object ? "." : "", rd->f->name, what);
+    return base_fail(rd->cx, TEC_INVALID, (base_loc){0}, "%s%s%s: expected %s", rd->f->object,
+                     *rd->f->object ? "." : "", rd->f->name, what);
 }
 
 static bool read_text(reader *rd, const cJSON *j, const char **to)
@@ -186,8 +183,10 @@ static bool read_text(reader *rd, const cJSON *j, const char **to)
 /* Doubles hold whole numbers exactly up to 2^53. */
 static bool read_int(reader *rd, const cJSON *j, int64_t limit, int64_t *to)
 {
-    if (!cJSON_IsNumber(j) || !(fabs(j->valuedouble) <= (double)limit) || j->valuedouble != trunc(j->valuedouble))
-        return expected(rd, base_format(rd->cx, "a whole number between -%lld and %lld", (long long)limit, (long long)limit));
+    if (!cJSON_IsNumber(j) || !(fabs(j->valuedouble) <= (double)limit) ||
+        j->valuedouble != trunc(j->valuedouble))
+        return expected(rd, base_format(rd->cx, "a whole number between -%lld and %lld", (long long)limit,
+                                        (long long)limit));
     *to = (int64_t)j->valuedouble;
     return true;
 }
@@ -202,6 +201,7 @@ static bool read_u64(reader *rd, const cJSON *j, uint64_t *to)
     return (end && !*end && errno == 0) || expected(rd, "a string of digits below 2^64");
 }
 
+/* An array of numbers, not longer than the field's limit. */
 static bool read_reals(reader *rd, const cJSON *j, const double **to, int *count)
 {
     int n = cJSON_IsArray(j) ? cJSON_GetArraySize(j) : -1, i = 0;
@@ -210,7 +210,8 @@ static bool read_reals(reader *rd, const cJSON *j, const double **to, int *count
     if (n < 0 || n > rd->f->limit)
         return expected(rd, base_format(rd->cx, "an array of at most %lld numbers", (long long)rd->f->limit));
     double *values = base_array(rd->cx, double, n);
-    cJSON_ArrayForEach(item, j) {
+    cJSON_ArrayForEach(item, j)
+    {
         if (!cJSON_IsNumber(item))
             return expected(rd, "numbers alone");
         values[i++] = item->valuedouble;
@@ -245,12 +246,14 @@ static bool read_four(const char *four, bool last, unsigned char *out, size_t *n
     return true;
 }
 
+/* The size is checked before memory is taken for it. */
 static bool read_base64(reader *rd, const cJSON *j, const void **to, size_t *count)
 {
     size_t length = cJSON_IsString(j) ? strlen(j->valuestring) : 1, n = 0;
 
     if (length % 4 || length / 4 * 3 > (size_t)rd->f->limit + 2)
-        return expected(rd, base_format(rd->cx, "base64 text of at most %lld bytes", (long long)rd->f->limit));
+        return expected(rd,
+                        base_format(rd->cx, "base64 text of at most %lld bytes", (long long)rd->f->limit));
     unsigned char *data = base_alloc(rd->cx, length / 4 * 3);
     for (size_t i = 0; i < length; i += 4)
         if (!read_four(j->valuestring + i, i + 4 == length, data, &n))
@@ -260,6 +263,7 @@ static bool read_base64(reader *rd, const cJSON *j, const void **to, size_t *cou
     return true;
 }
 
+/* A value of another type than the field's is an error that names the field. */
 static bool read_value(reader *rd, const cJSON *j)
 {
     char *value = (char *)rd->r + rd->f->at, *count = (char *)rd->r + rd->f->count_at;
@@ -267,32 +271,30 @@ static bool read_value(reader *rd, const cJSON *j)
 
     switch (rd->f->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE:
-        return read_text(rd, j, (const char **)value);
-    case STORE_FIELD_INT:
-        return read_int(rd, j, (int64_t)1 << 53, (int64_t *)value);
+    case STORE_FIELD_LINE: return read_text(rd, j, (const char **)value);
+    case STORE_FIELD_INT: return read_int(rd, j, (int64_t)1 << 53, (int64_t *)value);
     case STORE_FIELD_INT32:
         if (!read_int(rd, j, INT32_MAX, &number))
             return false;
         *(int *)value = (int)number;
         return true;
-    case STORE_FIELD_U64:
-        return read_u64(rd, j, (uint64_t *)value);
+    case STORE_FIELD_U64: return read_u64(rd, j, (uint64_t *)value);
     case STORE_FIELD_REAL:
         if (!cJSON_IsNumber(j))
             return expected(rd, "a number");
         *(double *)value = j->valuedouble;
         return true;
-    case STORE_FIELD_REALS:
-        return read_reals(rd, j, (const double **)value, (int *)count);
+    case STORE_FIELD_REALS: return read_reals(rd, j, (const double **)value, (int *)count);
     case STORE_FIELD_STATUS:
-        return (cJSON_IsString(j) && store_status_parse(j->valuestring, (store_status *)value)) || expected(rd, "a known status");
-    case STORE_FIELD_BYTES:
-        return read_base64(rd, j, (const void **)value, (size_t *)count);
+        return (cJSON_IsString(j) && store_status_parse(j->valuestring, (store_status *)value)) ||
+               expected(rd, "a known status");
+    case STORE_FIELD_BYTES: return read_base64(rd, j, (const void **)value, (size_t *)count);
     }
     return false;
 }
 
+/* Reads the fields of one object of the table; unknown members are ignored, so that newer lines can be read.
+ */
 static bool read_object(reader *rd, const char *object, const cJSON *from)
 {
     if (!cJSON_IsObject(from))
@@ -315,9 +317,11 @@ static bool check_format(tec_context *cx, const cJSON *j)
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(j, "tec_record");
 
     if (!cJSON_IsNumber(version))
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "not a record: there is no \"tec_record\" with the version of the format");
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "not a record: there is no \"tec_record\" with the version of the format");
     if (version->valuedouble != FORMAT)
-        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0}, "the record has version %g of the format, but tec %s reads version %d",
+        return base_fail(cx, TEC_UNSUPPORTED, (base_loc){0},
+                         "the record has version %g of the format, but tec %s reads version %d",
                          version->valuedouble, tec_version(), FORMAT);
     return true;
 }
@@ -330,10 +334,12 @@ static bool check_hash(tec_context *cx, const cJSON *j, const store_record *r)
 
     if (!stated || (cJSON_IsString(stated) && strcmp(stated->valuestring, store_record_hash(r, hash)) == 0))
         return true;
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "the record does not match its hash: it was changed or damaged (a changed record "
+    return base_fail(cx, TEC_INVALID, (base_loc){0},
+                     "the record does not match its hash: it was changed or damaged (a changed record "
                      "needs no \"hash\")");
 }
 
+/* The record is completed and held against the hash that the line claims. */
 static const store_record *read_record(tec_context *cx, const cJSON *j)
 {
     reader rd = {.cx = cx, .r = base_new(cx, store_record)};
@@ -354,20 +360,30 @@ static const store_record *read_record(tec_context *cx, const cJSON *j)
     return r && check_hash(cx, j, r) ? r : NULL;
 }
 
+static void delete_json(void *j)
+{
+    cJSON_Delete(j);
+}
+
+/* NULL with an error that says what was expected where. The line may come from anybody. */
 const store_record *store_json_parse(tec_context *cx, const char *line, size_t size)
 {
     const char *end = NULL;
+    base_held held;
 
     if (size > STORE_MAX_LINE)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%zu bytes, over the limit of %d", size, STORE_MAX_LINE);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%zu bytes, over the limit of %d", size,
+                         STORE_MAX_LINE);
     if (!within_limits(cx, line, size))
         return NULL;
     /* cJSON wants the end marked: a copy with a NUL, which also makes the text the reader's own. */
     char *text = base_strndup(cx, line, size);
     cJSON *j = cJSON_ParseWithOpts(text, &end, 1);
     if (!j)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "not JSON, at byte %lld", end ? (long long)(end - text) + 1 : 1);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "not JSON, at byte %lld",
+                         end ? (long long)(end - text) + 1 : 1);
+    base_hold(cx, &held, delete_json, j);
     const store_record *r = read_record(cx, j);
-    cJSON_Delete(j);
+    base_drop(&held);
     return r;
 }

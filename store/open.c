@@ -1,7 +1,8 @@
 /* store/open.c -- opening and closing, for writing where that is possible and for reading where it is not.
  *
- * Durability: a write-ahead log with synchronous=FULL, so that a commit is on the disk before store_add returns. The end of a
- * process at any moment leaves a log that the next opener takes in as far as its last commit.
+ * Durability: a write-ahead log with synchronous=FULL, so that a commit is on the disk before store_add
+ * returns. The end of a process at any moment leaves a log that the next opener takes in as far as its last
+ * commit.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,29 +16,37 @@
 
 enum { BUSY_MS = 30000, LEAST_PAGE = 512 };
 
+/* As realpath, in the context; NULL with errno. */
+static const char *real_path(tec_context *cx, const char *path)
+{
+    base_held held;
+    char *real = realpath(path, NULL);
+
+    if (!real)
+        return NULL;
+    base_hold(cx, &held, free, real);
+    const char *text = base_strdup(cx, real);
+    base_drop(&held);
+    return text;
+}
+
 /* The path that links lead to. The last part need not exist, the folder must. NULL with an error. */
 static const char *resolve(tec_context *cx, const char *path)
 {
-    char *real = realpath(path, NULL), *folder = NULL;
-    const char *text = NULL;
+    const char *real = real_path(cx, path), *folder = NULL;
 
-    if (!real && errno == ENOENT)
-        folder = realpath(dirname(base_strdup(cx, path)), NULL);
     if (real)
-        text = base_strdup(cx, real);
-    else if (folder)
-        text = base_format(cx, "%s/%s", folder, basename(base_strdup(cx, path)));
-    else
-        base_fail(cx, TEC_IO, (base_loc){path, 0}, "cannot open the record store: %s", strerror(errno));
-    free(real);
-    free(folder);
-    return text;
+        return real;
+    if (errno == ENOENT && (folder = real_path(cx, dirname(base_strdup(cx, path)))))
+        return base_format(cx, "%s/%s", folder, basename(base_strdup(cx, path)));
+    return base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot open the record store: %s",
+                     strerror(errno));
 }
 
 /* Whether the file is there and one that can be opened; false with an error. */
 static bool look(tec_context *cx, store *s, const store_options *o, bool *there)
 {
-    base_loc at = {s->path, 0};
+    base_loc at = {.file = s->path};
     struct stat st;
 
     *there = stat(s->real_path, &st) == 0;
@@ -46,10 +55,12 @@ static bool look(tec_context *cx, store *s, const store_options *o, bool *there)
     if (!*there && (o->read_only || o->must_exist))
         return base_fail(cx, TEC_IO, at, "there is no such record store");
     if (*there && !S_ISREG(st.st_mode))
-        return base_fail(cx, TEC_INVALID, at, "not a record store: %s", S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
+        return base_fail(cx, TEC_INVALID, at, "not a record store: %s",
+                         S_ISDIR(st.st_mode) ? "a folder" : "no regular file");
     /* SQLite would take such a file for a new one. */
     if (*there && st.st_size > 0 && st.st_size < LEAST_PAGE)
-        return base_fail(cx, TEC_INVALID, at, "not a record store: %lld bytes are no SQLite file", (long long)st.st_size);
+        return base_fail(cx, TEC_INVALID, at, "not a record store: %lld bytes are no SQLite file",
+                         (long long)st.st_size);
     return true;
 }
 
@@ -67,7 +78,8 @@ static const char *why_read_only(tec_context *cx, store *s, const store_options 
     return NULL;
 }
 
-/* A name for SQLite that promises that nobody writes the file: then it needs neither log nor shared memory. */
+/* A name for SQLite that promises that nobody writes the file: then it needs neither log nor shared
+ * memory. */
 static const char *immutable_name(tec_context *cx, const char *path)
 {
     base_text uri = {0};
@@ -83,6 +95,7 @@ static const char *immutable_name(tec_context *cx, const char *path)
     return base_text_str(cx, &uri);
 }
 
+/* Limits, durability, and the schema. Nothing that a file of unknown origin holds may run as code. */
 static bool set_up(tec_context *cx, store *s, const store_options *o)
 {
     sqlite3_busy_timeout(s->db, s->busy_ms);
@@ -91,8 +104,9 @@ static bool set_up(tec_context *cx, store *s, const store_options *o)
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-    if (!store_run(cx, s, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; "
-                          "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"))
+    if (!store_run(cx, s,
+                   "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; "
+                   "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"))
         return false;
     if (!store_settle_schema(cx, s))
         return false;
@@ -100,7 +114,8 @@ static bool set_up(tec_context *cx, store *s, const store_options *o)
     if (o->max_bytes <= 0)
         return true;
     return store_number(cx, s, "PRAGMA page_size", &page) &&
-           store_run(cx, s, base_format(cx, "PRAGMA max_page_count = %lld", (long long)(o->max_bytes / page + 1)));
+           store_run(cx, s,
+                     base_format(cx, "PRAGMA max_page_count = %lld", (long long)(o->max_bytes / page + 1)));
 }
 
 static bool connect_with(tec_context *cx, store *s, const char *name, int flags)
@@ -110,7 +125,8 @@ static bool connect_with(tec_context *cx, store *s, const char *name, int flags)
     return rc == SQLITE_OK || store_fail(cx, s, rc);
 }
 
-/* A folder that may not be written has no room for the log's shared memory. Without a log the file alone is all there is. */
+/* A folder that may not be written has no room for the log's shared memory. Without a log the file alone is
+ * all there is. */
 static bool log_is_empty(tec_context *cx, const store *s)
 {
     struct stat st;
@@ -123,12 +139,15 @@ static int probe(tec_context *cx, store *s)
 {
     tec_context *trial = base_child(cx);
     int64_t ignored;
-    int rc = store_number(trial, s, "PRAGMA user_version", &ignored) ? SQLITE_OK : sqlite3_errcode(s->db) & 0xff;
+    int rc =
+        store_number(trial, s, "PRAGMA user_version", &ignored) ? SQLITE_OK : sqlite3_errcode(s->db) & 0xff;
 
     tec_context_free(trial);
     return rc;
 }
 
+/* A reader needs the log's index, which it may not be able to make; with an empty log the file alone is read
+ * as unchanging. */
 static bool connect_read_only(tec_context *cx, store *s)
 {
     if (!connect_with(cx, s, s->real_path, SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX))
@@ -138,18 +157,22 @@ static bool connect_read_only(tec_context *cx, store *s)
     if (rc != SQLITE_CANTOPEN && rc != SQLITE_READONLY)
         return true;
     if (!log_is_empty(cx, s))
-        return base_fail(cx, TEC_IO, (base_loc){s->path, 0}, "its log '%s-wal' holds changes that only a process that may write the "
-                         "folder can take in: open the store there once for writing, or copy both files", s->path);
+        return base_fail(cx, TEC_IO, (base_loc){.file = s->path},
+                         "its log '%s-wal' holds changes that only a process that may write the "
+                         "folder can take in: open the store there once for writing, or copy both files",
+                         s->path);
     sqlite3_close_v2(s->db);
     s->db = NULL;
-    return connect_with(cx, s, immutable_name(cx, s->real_path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX);
+    return connect_with(cx, s, immutable_name(cx, s->real_path),
+                        SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX);
 }
 
 static bool connect_to(tec_context *cx, store *s)
 {
     if (s->read_only)
         return connect_read_only(cx, s);
-    return connect_with(cx, s, s->real_path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX);
+    return connect_with(cx, s, s->real_path,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX);
 }
 
 static bool open_file(tec_context *cx, store *s, const store_options *o)
@@ -162,30 +185,39 @@ static bool open_file(tec_context *cx, store *s, const store_options *o)
     return connect_to(cx, s) && set_up(cx, s, o);
 }
 
-static char *duplicate(const char *text)
+static char *duplicate(tec_context *cx, const char *text)
 {
-    char *copy = strdup(text);
-
-    if (!copy)
-        abort();
-    return copy;
+    return strcpy(base_calloc(cx, strlen(text) + 1, 1), text);
 }
 
+static void close_store(void *s)
+{
+    store_close(s);
+}
+
+/* NULL with an error. The store is opened for reading where it cannot be written; store->read_only says why.
+ */
 store *store_open(tec_context *cx, const char *path, const store_options *options)
 {
     store_options o = options ? *options : (store_options){0};
-    const char *real = path && *path ? resolve(cx, path) : base_fail(cx, TEC_INVALID, (base_loc){0}, "a record store needs a path");
+    const char *real = path && *path
+                           ? resolve(cx, path)
+                           : base_fail(cx, TEC_INVALID, (base_loc){0}, "a record store needs a path");
 
     if (!real)
         return NULL;
-    store *s = calloc(1, sizeof *s);
-    if (!s)
-        abort();
-    *s = (store){.path = duplicate(path), .real_path = duplicate(real), .pid = getpid()};
+    base_held held;
+    store *s = base_calloc(cx, 1, sizeof *s);
+    base_hold(cx, &held, close_store, s);
+    s->pid = getpid();
     s->busy_ms = o.busy_ms > 0 ? o.busy_ms : BUSY_MS;
-    if (open_file(cx, s, &o))
+    s->path = duplicate(cx, path);
+    s->real_path = duplicate(cx, real);
+    if (open_file(cx, s, &o)) {
+        base_keep(&held);
         return s;
-    store_close(s);
+    }
+    base_drop(&held);
     return NULL;
 }
 

@@ -1,7 +1,7 @@
-/* store/query.c -- finding records: the condition of a query as SQL, decoding rows, cursors, the best, counts. */
+/* store/query.c -- finding records: the condition of a query as SQL, decoding rows, cursors, the best,
+ * counts. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "store/sql.h"
 
@@ -11,9 +11,12 @@ static const struct {
     size_t at;
     const char *sql;
 } texts[] = {
-    {offsetof(store_query, exact_key), "w.exact_key = ?"}, {offsetof(store_query, anchor_key), "w.anchor_key = ?"},
-    {offsetof(store_query, family), "w.family = ?"},       {offsetof(store_query, device), "d.name = ?"},
-    {offsetof(store_query, job), "r.job = ?"},             {offsetof(store_query, tuner), "r.tuner = ?"},
+    {offsetof(store_query, exact_key), "w.exact_key = ?"},
+    {offsetof(store_query, anchor_key), "w.anchor_key = ?"},
+    {offsetof(store_query, family), "w.family = ?"},
+    {offsetof(store_query, device), "d.name = ?"},
+    {offsetof(store_query, job), "r.job = ?"},
+    {offsetof(store_query, tuner), "r.tuner = ?"},
     {offsetof(store_query, codegen), "r.codegen = ?"},
 };
 
@@ -34,6 +37,7 @@ static void add_targets(tec_context *cx, base_text *sql, const store_query *q)
     base_add(cx, sql, ")");
 }
 
+/* The condition in SQL with a parameter for each text; texts never become part of the SQL itself. */
 static void add_where(tec_context *cx, base_text *sql, const store_query *q)
 {
     base_add(cx, sql, " WHERE r.id > ?");
@@ -86,30 +90,26 @@ static const char *decode_reals(store_stmt *st, int column, double *to, int64_t 
     return NULL;
 }
 
-static const char *decode_field(store_stmt *st, const store_field *f, int column, double *numbers, store_record *out)
+/* The field's value out of column `column`. The reason where the row does not hold what its table says, else
+ * NULL. */
+static const char *decode_field(store_stmt *st, const store_field *f, int column, double *numbers,
+                                store_record *out)
 {
     char *value = (char *)out + f->at, *count = (char *)out + f->count_at;
 
     switch (f->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE:
-        *(const char **)value = store_text(st, column);
-        return NULL;
+    case STORE_FIELD_LINE: *(const char **)value = store_text(st, column); return NULL;
     case STORE_FIELD_INT:
-    case STORE_FIELD_U64:
-        *(int64_t *)value = store_int(st, column);
-        return NULL;
-    case STORE_FIELD_INT32:
-        *(int *)value = (int)store_int(st, column);
-        return NULL;
-    case STORE_FIELD_REAL:
-        *(double *)value = store_real(st, column);
-        return NULL;
+    case STORE_FIELD_U64: *(int64_t *)value = store_int(st, column); return NULL;
+    case STORE_FIELD_INT32: *(int *)value = (int)store_int(st, column); return NULL;
+    case STORE_FIELD_REAL: *(double *)value = store_real(st, column); return NULL;
     case STORE_FIELD_REALS:
         *(const double **)value = numbers;
         return decode_reals(st, column, numbers, f->limit, (int *)count);
     case STORE_FIELD_STATUS:
-        return store_status_parse(store_text(st, column), (store_status *)value) ? NULL : "its status is unknown";
+        return store_status_parse(store_text(st, column), (store_status *)value) ? NULL
+                                                                                 : "its status is unknown";
     case STORE_FIELD_BYTES:
         *(const void **)value = sqlite3_column_blob(st->sql, column);
         *(size_t *)count = (size_t)sqlite3_column_bytes(st->sql, column);
@@ -134,6 +134,7 @@ const char *store_decode(store_stmt *st, store_numbers *numbers, store_record *o
 /* ---- cursors ---- */
 
 struct store_cursor {
+    base_held held; /* its memory; the statement is held by itself */
     store_stmt st;
     bool failed, ended; /* a statement that is asked again behind its end would start anew */
     store_numbers numbers;
@@ -153,6 +154,7 @@ store_stmt store_select(tec_context *cx, store *s, const store_query *q, const c
     return st;
 }
 
+/* A cursor over the records that fit; store_end closes it. NULL with an error. */
 store_cursor *store_find(tec_context *cx, store *s, const store_query *q)
 {
     base_text columns = {0};
@@ -160,9 +162,9 @@ store_cursor *store_find(tec_context *cx, store *s, const store_query *q)
 
     if (!store_usable(cx, s))
         return NULL;
-    store_cursor *c = calloc(1, sizeof *c);
-    if (!c)
-        abort();
+    store_cursor *c = base_calloc(cx, 1, sizeof *c);
+    base_hold(cx, &c->held, free, c);
+    c->st.s = s;
     q = q ? q : &all;
     base_mark mark = base_arena_mark(cx);
     base_add(cx, &columns, "r.id, ");
@@ -178,6 +180,8 @@ store_cursor *store_find(tec_context *cx, store *s, const store_query *q)
     return NULL;
 }
 
+/* The next record, valid until the following call. False at the end and after an error, which store_end tells
+ * apart. */
 bool store_next(tec_context *cx, store_cursor *c, store_record *out)
 {
     if (!c || c->ended || !store_usable(cx, c->st.s))
@@ -191,7 +195,8 @@ bool store_next(tec_context *cx, store_cursor *c, store_record *out)
     const char *wrong = store_decode(&c->st, &c->numbers, out);
     c->failed |= wrong != NULL;
     if (wrong)
-        return base_fail(cx, TEC_IO, (base_loc){c->st.s->path, 0}, "record %lld is damaged: %s", (long long)out->id, wrong);
+        return base_fail(cx, TEC_IO, (base_loc){.file = c->st.s->path}, "record %lld is damaged: %s",
+                         (long long)out->id, wrong);
     return true;
 }
 
@@ -199,14 +204,16 @@ bool store_end(store_cursor *c)
 {
     bool ok = c && !c->failed;
 
-    if (c && c->st.s->pid == getpid())
+    if (c) {
         store_finish(&c->st);
-    free(c);
+        base_drop(&c->held);
+    }
     return ok;
 }
 
 /* ---- the best, counts ---- */
 
+/* The k fastest successful records, copied into the context; NULL after an error. */
 const store_record *const *store_best(tec_context *cx, store *s, const store_query *q, int k, int *n)
 {
     store_query best = q ? *q : (store_query){0};
@@ -242,5 +249,6 @@ int64_t store_last(tec_context *cx, store *s)
 {
     int64_t id = 0;
 
-    return store_usable(cx, s) && store_number(cx, s, "SELECT COALESCE(MAX(id), 0) FROM records", &id) ? id : -1;
+    return store_usable(cx, s) && store_number(cx, s, "SELECT COALESCE(MAX(id), 0) FROM records", &id) ? id
+                                                                                                       : -1;
 }

@@ -1,4 +1,5 @@
-/* store/record.c -- the table of a record's fields, and what needs nothing but the table: completing, hashing, copying. */
+/* store/record.c -- the table of a record's fields, and what needs nothing but the table: completing,
+ * hashing, copying. */
 #include "store/record.h"
 
 #include <inttypes.h>
@@ -96,17 +97,10 @@ const char *store_field_text(const store_field *f, const store_record *r)
 
 /* ---- median and spread ---- */
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Sorts what it is given. */
 static double median_of(double *values, int n)
 {
-    qsort(values, (size_t)n, sizeof *values, compare);
+    qsort(values, (size_t)n, sizeof *values, base_compare_doubles);
     return n % 2 ? values[n / 2] : values[n / 2 - 1] / 2 + values[n / 2] / 2;
 }
 
@@ -126,7 +120,8 @@ void store_summarise(const double *costs, int n, double *median, double *spread)
 
 /* ---- checking ---- */
 
-/* Bytes of the UTF-8 character at p, as RFC 3629 allows it: shortest form, no surrogates; 0: there is none. */
+/* Bytes of the UTF-8 character at p, as RFC 3629 allows it: shortest form, no surrogates; 0: there is
+ * none. */
 static int character_size(const unsigned char *p)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -186,8 +181,8 @@ static bool check_text(tec_context *cx, const store_field *f, const char *text)
     if (size == 0 && f->flags & NEEDED)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is missing", full_name(cx, f));
     if (size > (size_t)f->limit)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %lld", full_name(cx, f), size,
-                         (long long)f->limit);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %lld",
+                         full_name(cx, f), size, (long long)f->limit);
     if (!store_is_utf8(text))
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is not UTF-8 text", full_name(cx, f));
     return true;
@@ -196,44 +191,45 @@ static bool check_text(tec_context *cx, const store_field *f, const char *text)
 static bool check_reals(tec_context *cx, const store_field *f, const double *values, int n)
 {
     if (n < 0 || n > f->limit)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %d numbers; 0 to %lld are allowed", full_name(cx, f), n,
-                         (long long)f->limit);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %d numbers; 0 to %lld are allowed",
+                         full_name(cx, f), n, (long long)f->limit);
     for (int i = 0; i < n; i++)
         if (!isfinite(values[i]) || values[i] < 0)
-            return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s[%d] is %g; expected a finite number, not below zero",
-                             full_name(cx, f), i, values[i]);
+            return base_fail(cx, TEC_INVALID, (base_loc){0},
+                             "%s[%d] is %g; expected a finite number, not below zero", full_name(cx, f), i,
+                             values[i]);
     return true;
 }
 
+/* Limits of every field, checked before anything is written or hashed. */
 static bool check_field(tec_context *cx, const store_field *f, const store_record *r)
 {
     const void *at = member(r, f->at), *count = member(r, f->count_at);
 
     switch (f->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE:
-        return check_text(cx, f, store_field_text(f, r));
-    case STORE_FIELD_REALS:
-        return check_reals(cx, f, *(const double *const *)at, *(const int *)count);
+    case STORE_FIELD_LINE: return check_text(cx, f, store_field_text(f, r));
+    case STORE_FIELD_REALS: return check_reals(cx, f, *(const double *const *)at, *(const int *)count);
     case STORE_FIELD_REAL:
         return check_reals(cx, &(store_field){.object = f->object, .name = f->name, .limit = 1}, at, 1);
     case STORE_FIELD_STATUS:
         if ((unsigned)*(const store_status *)at < BASE_COUNT(status_words))
             return true;
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no status %d", (int)*(const store_status *)at);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no status %d",
+                         (int)*(const store_status *)at);
     case STORE_FIELD_BYTES:
         if (*(const size_t *)count <= (size_t)f->limit)
             return true;
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %lld", full_name(cx, f),
-                         *(const size_t *)count, (long long)f->limit);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %lld",
+                         full_name(cx, f), *(const size_t *)count, (long long)f->limit);
     case STORE_FIELD_INT:
         if (llabs(*(const int64_t *)at) <= MAX_WHOLE)
             return true;
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is %lld; expected a number between -2^53 and 2^53", full_name(cx, f),
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "%s is %lld; expected a number between -2^53 and 2^53", full_name(cx, f),
                          (long long)*(const int64_t *)at);
     case STORE_FIELD_INT32:
-    case STORE_FIELD_U64:
-        return true;
+    case STORE_FIELD_U64: return true;
     }
     return true;
 }
@@ -246,7 +242,8 @@ static bool check_costs(tec_context *cx, const store_record *r)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "a record that is ok needs at least one cost");
     for (int i = 0; i < r->n_costs; i++)
         if (!(r->costs[i] > 0))
-            return base_fail(cx, TEC_INVALID, (base_loc){0}, "costs[%d] is %g seconds; expected more than zero", i, r->costs[i]);
+            return base_fail(cx, TEC_INVALID, (base_loc){0},
+                             "costs[%d] is %g seconds; expected more than zero", i, r->costs[i]);
     return true;
 }
 
@@ -260,6 +257,7 @@ static uint64_t text_hash(const char *text)
     return store_bytes_hash(text, strlen(text));
 }
 
+/* A copy with all derived fields filled in; NULL with an error for a record that no store would take. */
 const store_record *store_complete(tec_context *cx, const store_record *r)
 {
     store_record *c = base_copy(cx, r, sizeof *r);
@@ -302,6 +300,8 @@ static uint64_t hash_reals(const double *values, int n, uint64_t h)
     return h;
 }
 
+/* Adds the field to the content hash. Numbers are hashed as bytes in a fixed order, so that all machines
+ * agree. */
 static uint64_t hash_field(const store_field *f, const store_record *r, uint64_t h)
 {
     const void *at = member(r, f->at), *count = member(r, f->count_at);
@@ -309,23 +309,16 @@ static uint64_t hash_field(const store_field *f, const store_record *r, uint64_t
 
     switch (f->kind) {
     case STORE_FIELD_TEXT:
-    case STORE_FIELD_LINE:
-        text = store_field_text(f, r);
-        return base_hash(text, strlen(text), h);
+    case STORE_FIELD_LINE: text = store_field_text(f, r); return base_hash(text, strlen(text), h);
     case STORE_FIELD_INT:
-    case STORE_FIELD_U64:
-        return hash_number(*(const uint64_t *)at, h);
-    case STORE_FIELD_INT32:
-        return hash_number((uint64_t)*(const int *)at, h);
-    case STORE_FIELD_REAL:
-        return hash_reals(at, 1, h);
-    case STORE_FIELD_REALS:
-        return hash_reals(*(const double *const *)at, *(const int *)count, h);
+    case STORE_FIELD_U64: return hash_number(*(const uint64_t *)at, h);
+    case STORE_FIELD_INT32: return hash_number((uint64_t)*(const int *)at, h);
+    case STORE_FIELD_REAL: return hash_reals(at, 1, h);
+    case STORE_FIELD_REALS: return hash_reals(*(const double *const *)at, *(const int *)count, h);
     case STORE_FIELD_STATUS:
         text = store_status_text(*(const store_status *)at);
         return base_hash(text, strlen(text), h);
-    case STORE_FIELD_BYTES:
-        return base_hash(*(const void *const *)at, *(const size_t *)count, h);
+    case STORE_FIELD_BYTES: return base_hash(*(const void *const *)at, *(const size_t *)count, h);
     }
     return h;
 }
@@ -344,6 +337,7 @@ const char *store_record_hash(const store_record *r, char out[STORE_HASH_SIZE])
 
 /* ---- copying ---- */
 
+/* A copy of everything that the record points to: cursors reuse their memory. */
 store_record *store_keep(tec_context *cx, const store_record *r)
 {
     store_record *c = base_copy(cx, r, sizeof *r);

@@ -1,7 +1,8 @@
-/* store/record.h -- the one table of what a record consists of: columns, JSON names, limits, content hash.
+/* store/record.h -- inside the room: the one table of what a record consists of: columns, JSON names,
+ * limits, content hash.
  *
- * The insertion, the queries, both directions of the JSON lines, the content hash and deep copies all walk this table: a new
- * field is a member of store_record, a row here and a migration in schema.c.
+ * The insertion, the queries, both directions of the JSON lines, the content hash and deep copies all walk
+ * this table: a new field is a member of store_record, a row here and a migration in schema.c.
  */
 #ifndef STORE_RECORD_H
 #define STORE_RECORD_H
@@ -41,7 +42,8 @@ extern const int store_n_fields;
 /* The text of a field, "" for NULL. */
 const char *store_field_text(const store_field *f, const store_record *r);
 
-/* `r` with all that the store fills in, or NULL with what is wrong with it. Shares the arrays and texts of `r`. */
+/* `r` with all that the store fills in, or NULL with what is wrong with it. Shares the arrays and texts of
+ * `r`. */
 const store_record *store_complete(tec_context *cx, const store_record *r);
 
 bool store_is_utf8(const char *text);

@@ -1,36 +1,49 @@
 /* store/schema.c -- the tables, and how a file of an older version becomes one of this version.
  *
- * user_version counts the steps that a file has taken. A step is never changed once released: a new version appends one.
- * The tables are STRICT, so that a column holds what it says even in a file that others wrote.
+ * user_version counts the steps that a file has taken. A step is never changed once released: a new version
+ * appends one. The tables are STRICT, so that a column holds what it says even in a file that others wrote.
  */
 #include <unistd.h>
 
 #include "store/sql.h"
 
 static const char *const version_1[] = {
-    "CREATE TABLE workloads (id INTEGER PRIMARY KEY, anchor_key TEXT NOT NULL, exact_key TEXT NOT NULL, family TEXT NOT NULL, "
-    "definition TEXT NOT NULL, summary TEXT NOT NULL, shape BLOB NOT NULL, flops REAL NOT NULL, anchor_hash INTEGER NOT NULL, "
+    "CREATE TABLE workloads (id INTEGER PRIMARY KEY, anchor_key TEXT NOT NULL, exact_key TEXT NOT NULL, "
+    "family TEXT NOT NULL, "
+    "definition TEXT NOT NULL, summary TEXT NOT NULL, shape BLOB NOT NULL, flops REAL NOT NULL, anchor_hash "
+    "INTEGER NOT NULL, "
     "exact_hash INTEGER NOT NULL, UNIQUE (exact_key, anchor_key)) STRICT",
     "CREATE INDEX workloads_anchor ON workloads (anchor_key)",
     "CREATE INDEX workloads_family ON workloads (family)",
-    "CREATE TABLE targets (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, text TEXT NOT NULL) STRICT",
-    "CREATE TABLE devices (id INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, UNIQUE (name, text)) STRICT",
+    "CREATE TABLE targets (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE, text TEXT NOT NULL) "
+    "STRICT",
+    "CREATE TABLE devices (id INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, UNIQUE (name, "
+    "text)) STRICT",
     "CREATE TABLE records (id INTEGER PRIMARY KEY AUTOINCREMENT, hash TEXT NOT NULL UNIQUE, "
     "workload INTEGER NOT NULL REFERENCES workloads (id), target INTEGER NOT NULL REFERENCES targets (id), "
-    "device INTEGER NOT NULL REFERENCES devices (id), trace TEXT NOT NULL, costs BLOB NOT NULL, median REAL NOT NULL, "
-    "spread REAL NOT NULL, status TEXT NOT NULL, stage TEXT NOT NULL, error_kind TEXT NOT NULL, error TEXT NOT NULL, "
-    "features_version INTEGER NOT NULL, features BLOB, features_hash INTEGER NOT NULL, tuner TEXT NOT NULL, job TEXT NOT NULL, "
-    "seed INTEGER NOT NULL, batch INTEGER NOT NULL, trial INTEGER NOT NULL, codegen TEXT NOT NULL, tec TEXT NOT NULL, "
+    "device INTEGER NOT NULL REFERENCES devices (id), trace TEXT NOT NULL, costs BLOB NOT NULL, median REAL "
+    "NOT NULL, "
+    "spread REAL NOT NULL, status TEXT NOT NULL, stage TEXT NOT NULL, error_kind TEXT NOT NULL, error TEXT "
+    "NOT NULL, "
+    "features_version INTEGER NOT NULL, features BLOB, features_hash INTEGER NOT NULL, tuner TEXT NOT NULL, "
+    "job TEXT NOT NULL, "
+    "seed INTEGER NOT NULL, batch INTEGER NOT NULL, trial INTEGER NOT NULL, codegen TEXT NOT NULL, tec TEXT "
+    "NOT NULL, "
     "time INTEGER NOT NULL) STRICT",
     "CREATE INDEX records_best ON records (workload, target, status, median)",
     "CREATE INDEX records_job ON records (job) WHERE job <> ''",
-    "CREATE TABLE dropped (workload INTEGER NOT NULL REFERENCES workloads (id), target INTEGER NOT NULL REFERENCES targets (id), "
-    "status TEXT NOT NULL, stage TEXT NOT NULL, error_kind TEXT NOT NULL, count INTEGER NOT NULL, example TEXT NOT NULL, "
+    "CREATE TABLE dropped (workload INTEGER NOT NULL REFERENCES workloads (id), target INTEGER NOT NULL "
+    "REFERENCES targets (id), "
+    "status TEXT NOT NULL, stage TEXT NOT NULL, error_kind TEXT NOT NULL, count INTEGER NOT NULL, example "
+    "TEXT NOT NULL, "
     "PRIMARY KEY (workload, target, status, stage, error_kind)) STRICT",
-    "CREATE TABLE jobs (name TEXT PRIMARY KEY NOT NULL, arguments TEXT NOT NULL, seed INTEGER NOT NULL, state TEXT NOT NULL, "
+    "CREATE TABLE jobs (name TEXT PRIMARY KEY NOT NULL, arguments TEXT NOT NULL, seed INTEGER NOT NULL, "
+    "state TEXT NOT NULL, "
     "progress BLOB, created INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT",
-    "CREATE TABLE models (target TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL, "
-    "hash INTEGER NOT NULL, n_records INTEGER NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (target, name, version)) STRICT",
+    "CREATE TABLE models (target TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT "
+    "NULL, "
+    "hash INTEGER NOT NULL, n_records INTEGER NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (target, name, "
+    "version)) STRICT",
     NULL,
 };
 
@@ -39,7 +52,41 @@ static const char *const version_2[] = {
     NULL,
 };
 
-static const char *const *const steps[] = {version_1, version_2};
+/* The queue of a daemon, and the files of its jobs. */
+static const char *const version_3[] = {
+    "CREATE TABLE queue (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, options TEXT NOT NULL, "
+    "trials INTEGER NOT NULL, seconds INTEGER NOT NULL, priority INTEGER NOT NULL, state TEXT NOT NULL, "
+    "cause TEXT NOT NULL, tried INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT",
+    "CREATE INDEX queue_waiting ON queue (state, priority)",
+    "CREATE TABLE queue_files (job INTEGER NOT NULL REFERENCES queue (id), name TEXT NOT NULL, data BLOB NOT "
+    "NULL, "
+    "PRIMARY KEY (job, name)) STRICT",
+    NULL,
+};
+
+/* Who submitted a job and what was asked of it; which kernels jobs consist of, each tuned by one job; users,
+ * and what they
+ * did. */
+static const char *const version_4[] = {
+    "ALTER TABLE queue ADD COLUMN user TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE queue ADD COLUMN wish TEXT NOT NULL DEFAULT ''",
+    "CREATE TABLE queue_tasks (key TEXT NOT NULL, target TEXT NOT NULL, claimed INTEGER NOT NULL, trials "
+    "REAL NOT NULL, "
+    "seconds REAL NOT NULL, codegen TEXT NOT NULL, report TEXT NOT NULL, PRIMARY KEY (key, target)) STRICT",
+    "CREATE TABLE queue_parts (job INTEGER NOT NULL REFERENCES queue (id), place INTEGER NOT NULL, key TEXT "
+    "NOT NULL, "
+    "target TEXT NOT NULL, name TEXT NOT NULL, summary TEXT NOT NULL, uses REAL NOT NULL, PRIMARY KEY (job, "
+    "place)) STRICT",
+    "CREATE TABLE users (name TEXT PRIMARY KEY NOT NULL, role TEXT NOT NULL, token TEXT NOT NULL UNIQUE, "
+    "created INTEGER NOT "
+    "NULL) STRICT",
+    "CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER NOT NULL, user TEXT NOT NULL, "
+    "action TEXT NOT NULL, "
+    "job INTEGER NOT NULL, detail TEXT NOT NULL) STRICT",
+    NULL,
+};
+
+static const char *const *const steps[] = {version_1, version_2, version_3, version_4};
 
 _Static_assert(BASE_COUNT(steps) == STORE_VERSION, "one step for each version");
 
@@ -62,18 +109,23 @@ static bool is_fresh(const header *h)
 /* Whether this is ours at all; a file of another program must not even change its journal mode. */
 static bool accept(tec_context *cx, store *s, const header *h)
 {
-    base_loc at = {s->path, 0};
+    base_loc at = {.file = s->path};
 
     if (is_fresh(h))
         return true;
     if (h->application != STORE_APPLICATION)
-        return base_fail(cx, TEC_INVALID, at, "not a record store: a SQLite file of another program (application number 0x%llx, "
-                         "expected 0x%x)", (long long)h->application, (unsigned)STORE_APPLICATION);
+        return base_fail(cx, TEC_INVALID, at,
+                         "not a record store: a SQLite file of another program (application number 0x%llx, "
+                         "expected 0x%x)",
+                         (long long)h->application, (unsigned)STORE_APPLICATION);
     if (h->version > STORE_VERSION)
-        return base_fail(cx, TEC_UNSUPPORTED, at, "the record store has version %lld of the schema, but tec %s knows versions up "
-                         "to %d: use a newer tec", (long long)h->version, tec_version(), STORE_VERSION);
+        return base_fail(cx, TEC_UNSUPPORTED, at,
+                         "the record store has version %lld of the schema, but tec %s knows versions up "
+                         "to %d: use a newer tec",
+                         (long long)h->version, tec_version(), STORE_VERSION);
     if (h->version < 1)
-        return base_fail(cx, TEC_INVALID, at, "not a record store: its schema has the version %lld", (long long)h->version);
+        return base_fail(cx, TEC_INVALID, at, "not a record store: its schema has the version %lld",
+                         (long long)h->version);
     return true;
 }
 
@@ -89,7 +141,9 @@ static bool take_steps(tec_context *cx, store *s, int64_t version)
 static bool make_current(tec_context *cx, store *s, int64_t version)
 {
     return take_steps(cx, s, version) &&
-           store_run(cx, s, base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", STORE_VERSION, STORE_APPLICATION));
+           store_run(cx, s,
+                     base_format(cx, "PRAGMA user_version = %d; PRAGMA application_id = %d", STORE_VERSION,
+                                 STORE_APPLICATION));
 }
 
 /* Another process may have done it while this one waited, so the header is read again under the lock. */
@@ -99,11 +153,13 @@ static bool migrate(tec_context *cx, store *s)
 
     if (!store_begin(cx, s))
         return false;
-    bool ok = read_header(cx, s, &h) && accept(cx, s, &h) && (h.version == STORE_VERSION || make_current(cx, s, h.version));
+    bool ok = read_header(cx, s, &h) && accept(cx, s, &h) &&
+              (h.version == STORE_VERSION || make_current(cx, s, h.version));
     return store_end_write(cx, s, ok);
 }
 
-/* Two processes that make one file meet here: SQLite gives up at once where waiting could be for ever, so we ask again. */
+/* Two processes that make one file meet here: SQLite gives up at once where waiting could be for ever, so we
+ * ask again. */
 static bool use_log(tec_context *cx, store *s)
 {
     for (int waited = 0;; waited += 10) {
@@ -115,14 +171,18 @@ static bool use_log(tec_context *cx, store *s)
         if (on)
             return true;
         if (rc == SQLITE_ROW)
-            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){s->path, 0}, "this file system cannot hold a write-ahead log, which "
+            return base_fail(cx, TEC_UNSUPPORTED, (base_loc){.file = s->path},
+                             "this file system cannot hold a write-ahead log, which "
                              "needs memory shared between processes: put the record store on a local disk");
         if ((rc & 0xff) != SQLITE_BUSY || waited >= s->busy_ms)
             return store_fail(cx, s, rc);
         sqlite3_sleep(10);
+        base_check(cx);
     }
 }
 
+/* Brings a file of an older version up to this one, and refuses files of newer versions and files that are
+ * none. */
 bool store_settle_schema(tec_context *cx, store *s)
 {
     header h;
@@ -132,11 +192,19 @@ bool store_settle_schema(tec_context *cx, store *s)
     if (!s->read_only)
         return use_log(cx, s) && (h.version == STORE_VERSION || migrate(cx, s));
     if (is_fresh(&h))
-        return base_fail(cx, TEC_INVALID, (base_loc){s->path, 0}, "not a record store: the file is empty");
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+                         "not a record store: the file is empty");
     if (h.version < STORE_VERSION)
-        return base_fail(cx, TEC_INVALID, (base_loc){s->path, 0}, "the record store has version %lld of the schema and must be "
-                         "opened for writing once to become version %d; but %s", (long long)h.version, STORE_VERSION, s->read_only);
+        return base_fail(cx, TEC_INVALID, (base_loc){.file = s->path},
+                         "the record store has version %lld of the schema and must be "
+                         "opened for writing once to become version %d; but %s",
+                         (long long)h.version, STORE_VERSION, s->read_only);
     return true;
+}
+
+static void close_database(void *db)
+{
+    sqlite3_close(db);
 }
 
 /* A file that took all steps is what SQLite made of them, so it is asked: of an empty store in memory. */
@@ -145,16 +213,19 @@ const base_vec *store_schema_texts(tec_context *cx)
     store reference = {.path = ":memory:", .pid = getpid()};
     base_vec *texts = base_new(cx, base_vec);
     int rc = sqlite3_open(":memory:", &reference.db), got = -1;
+    base_held held;
 
+    base_hold(cx, &held, close_database, reference.db);
     if (rc != SQLITE_OK)
         store_fail(cx, &reference, rc);
     else if (take_steps(cx, &reference, 0)) {
-        store_stmt st = store_statement(cx, &reference, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid");
+        store_stmt st = store_statement(cx, &reference,
+                                        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid");
 
         while ((got = store_step(&st)) == 1)
             base_push(cx, texts, base_strdup(cx, store_text(&st, 0)));
         store_finish(&st);
     }
-    sqlite3_close(reference.db);
+    base_drop(&held);
     return got == 0 ? texts : NULL;
 }

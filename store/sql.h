@@ -1,8 +1,10 @@
-/* store/sql.h -- the store from inside: statements whose errors are kept until the next step, transactions, error texts.
+/* store/sql.h -- inside the room: statements whose errors are kept until the next step, transactions,
+ * error texts.
  *
  *     store_stmt st = store_statement(cx, s, "SELECT id FROM targets WHERE fingerprint = ?");
  *     store_bind_text(&st, fingerprint);
- *     int got = store_step(&st);                      // 1: a row, 0: no more, -1: failed, the context says why
+ *     // 1: a row, 0: no more, -1: failed, the context says why
+ *     int got = store_step(&st);
  *     int64_t id = got == 1 ? store_int(&st, 0) : 0;
  *     store_finish(&st);
  */
@@ -12,6 +14,7 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
+#include "base/guard.h"
 #include "store/record.h"
 
 enum { STORE_APPLICATION = 0x74656352 }; /* "tecR", in the file's header */
@@ -23,14 +26,16 @@ struct store {
     pid_t pid;
     int busy_ms;
     const char *read_only; /* NULL, or why it may not be written */
+    base_held writing;     /* a transaction that is under way; giving up rolls it back */
 };
 
 typedef struct {
     store *s;
     tec_context *cx;
     sqlite3_stmt *sql;
-    int next; /* parameter to bind */
-    int rc;   /* of the first failure */
+    struct store_held *held; /* as cx holds it: giving up finalizes it */
+    int next;                /* parameter to bind */
+    int rc;                  /* of the first failure */
 } store_stmt;
 
 store_stmt store_statement(tec_context *cx, store *s, const char *sql);
@@ -65,7 +70,8 @@ void *store_fail(tec_context *cx, store *s, int rc);
 
 /* Makes or migrates what is there, or refuses it. */
 bool store_settle_schema(tec_context *cx, store *s);
-/* The SQL of the tables and indices of a file of this version, in the order of their making; NULL with an error. */
+/* The SQL of the tables and indices of a file of this version, in the order of their making; NULL with an
+ * error. */
 const base_vec *store_schema_texts(tec_context *cx);
 
 /* ---- where a file lies (place.c) ---- */
@@ -83,12 +89,14 @@ bool store_write_job(tec_context *cx, store *s, const store_job *job);
 
 /* The columns of all fields, "w.anchor_key, ..."; and the tables that they come from. */
 void store_add_columns(tec_context *cx, base_text *sql);
-#define STORE_TABLES                                                                                \
-    " FROM records r JOIN workloads w ON w.id = r.workload JOIN targets t ON t.id = r.target"       \
+#define STORE_TABLES                                                                                         \
+    " FROM records r JOIN workloads w ON w.id = r.workload JOIN targets t ON t.id = r.target"                \
     " JOIN devices d ON d.id = r.device"
-/* SELECT `what` of the records of q, and `tail` behind the conditions; parameters of the tail may be bound next. */
+/* SELECT `what` of the records of q, and `tail` behind the conditions; parameters of the tail may be bound
+ * next. */
 store_stmt store_select(tec_context *cx, store *s, const store_query *q, const char *what, const char *tail);
-/* A record from a row of "r.id, <all columns>". `numbers` is memory for its costs and shape. NULL, or what is wrong. */
+/* A record from a row of "r.id, <all columns>". `numbers` is memory for its costs and shape. NULL, or what is
+ * wrong. */
 typedef struct {
     double costs[STORE_MAX_COSTS], shape[STORE_MAX_SHAPE];
 } store_numbers;

@@ -22,15 +22,18 @@ static bool check_text(tec_context *cx, const char *what, const char *text, size
     if (needed && size == 0)
         return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is missing", what);
     if (size > limit)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %zu", what, size, limit);
-    return !text || store_is_utf8(text) || base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is not UTF-8 text", what);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %zu", what,
+                         size, limit);
+    return !text || store_is_utf8(text) ||
+           base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is not UTF-8 text", what);
 }
 
 static bool check_blob(tec_context *cx, const char *what, size_t size)
 {
     if (size <= STORE_MAX_BLOB)
         return true;
-    return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %d", what, size, STORE_MAX_BLOB);
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %d", what, size,
+                     STORE_MAX_BLOB);
 }
 
 static int64_t or_now(int64_t t)
@@ -51,20 +54,24 @@ static const void *copy_blob(store_stmt *st, int column, size_t *size)
 static bool check_job(tec_context *cx, const store_job *job)
 {
     if ((unsigned)job->state >= BASE_COUNT(state_words))
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "job '%s': there is no state %d", job->name ? job->name : "", (int)job->state);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "job '%s': there is no state %d",
+                         job->name ? job->name : "", (int)job->state);
     return check_text(cx, "the name of the job", job->name, STORE_MAX_NAME, true) &&
            check_text(cx, "the arguments of the job", job->arguments, STORE_MAX_TEXT, false) &&
            check_blob(cx, "the progress of the job", job->progress_size);
 }
 
+/* Adds the job or replaces what is stored under its name. */
 bool store_write_job(tec_context *cx, store *s, const store_job *job)
 {
     if (!check_job(cx, job))
         return false;
     store_stmt st = store_statement(
-        cx, s, "INSERT INTO jobs (name, arguments, seed, state, progress, created, updated) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT "
-               "(name) DO UPDATE SET arguments = excluded.arguments, seed = excluded.seed, state = excluded.state, "
-               "progress = excluded.progress, updated = excluded.updated");
+        cx, s,
+        "INSERT INTO jobs (name, arguments, seed, state, progress, created, updated) VALUES (?, ?, ?, ?, ?, "
+        "?, ?) ON CONFLICT "
+        "(name) DO UPDATE SET arguments = excluded.arguments, seed = excluded.seed, state = excluded.state, "
+        "progress = excluded.progress, updated = excluded.updated");
     store_bind_text(&st, job->name);
     store_bind_text(&st, job->arguments);
     store_bind_int(&st, (int64_t)job->seed);
@@ -86,20 +93,26 @@ bool store_put_job(tec_context *cx, store *s, const store_job *job)
 
 #define JOB_COLUMNS "name, arguments, seed, state, created, updated"
 
+/* The columns of JOB_COLUMNS as a job; NULL with an error for a state that no version knows. */
 static store_job *read_job(store_stmt *st)
 {
     store_job *job = base_new(st->cx, store_job);
     int state = store_find_word(state_words, BASE_COUNT(state_words), store_text(st, 3));
 
-    *job = (store_job){.name = base_strdup(st->cx, store_text(st, 0)), .arguments = base_strdup(st->cx, store_text(st, 1)),
-                       .seed = (uint64_t)store_int(st, 2), .created = store_int(st, 4), .updated = store_int(st, 5)};
+    *job = (store_job){.name = base_strdup(st->cx, store_text(st, 0)),
+                       .arguments = base_strdup(st->cx, store_text(st, 1)),
+                       .seed = (uint64_t)store_int(st, 2),
+                       .created = store_int(st, 4),
+                       .updated = store_int(st, 5)};
     if (state < 0)
-        return base_fail(st->cx, TEC_IO, (base_loc){st->s->path, 0}, "the record store is damaged: job '%s' has the unknown state '%s'",
-                         job->name, store_text(st, 3));
+        return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path},
+                         "the record store is damaged: job '%s' has the unknown state '%s'", job->name,
+                         store_text(st, 3));
     job->state = (store_job_state)state;
     return job;
 }
 
+/* NULL where there is no such job, and after an error. */
 const store_job *store_get_job(tec_context *cx, store *s, const char *name)
 {
     store_job *job = NULL;
@@ -116,6 +129,7 @@ const store_job *store_get_job(tec_context *cx, store *s, const char *name)
     return job;
 }
 
+/* All jobs by name, without their progress. */
 const store_job *const *store_jobs(tec_context *cx, store *s, int *n)
 {
     base_vec jobs = {0};
@@ -144,14 +158,17 @@ const store_job *const *store_jobs(tec_context *cx, store *s, int *n)
 
 /* ---- cost models ---- */
 
+/* Replaces the model of this target and name. */
 bool store_put_model(tec_context *cx, store *s, const store_model *m)
 {
     if (!check_text(cx, "the target of the model", m->target, STORE_MAX_NAME, true) ||
-        !check_text(cx, "the name of the model", m->name, STORE_MAX_NAME, true) || !check_blob(cx, "the model", m->size) ||
-        !store_begin(cx, s))
+        !check_text(cx, "the name of the model", m->name, STORE_MAX_NAME, true) ||
+        !check_blob(cx, "the model", m->size) || !store_begin(cx, s))
         return false;
-    store_stmt st = store_statement(cx, s, "INSERT OR REPLACE INTO models (target, name, version, data, hash, n_records, time) "
-                                           "VALUES (?, ?, ?, ?, ?, ?, ?)");
+    store_stmt st =
+        store_statement(cx, s,
+                        "INSERT OR REPLACE INTO models (target, name, version, data, hash, n_records, time) "
+                        "VALUES (?, ?, ?, ?, ?, ?, ?)");
     store_bind_text(&st, m->target);
     store_bind_text(&st, m->name);
     store_bind_int(&st, m->version);
@@ -168,8 +185,11 @@ static store_model *read_model(store_stmt *st)
 {
     store_model *m = base_new(st->cx, store_model);
 
-    *m = (store_model){.target = base_strdup(st->cx, store_text(st, 0)), .name = base_strdup(st->cx, store_text(st, 1)),
-                       .version = store_int(st, 2), .n_records = store_int(st, 3), .time = store_int(st, 4)};
+    *m = (store_model){.target = base_strdup(st->cx, store_text(st, 0)),
+                       .name = base_strdup(st->cx, store_text(st, 1)),
+                       .version = store_int(st, 2),
+                       .n_records = store_int(st, 3),
+                       .time = store_int(st, 4)};
     return m;
 }
 
@@ -178,17 +198,21 @@ static const store_model *verify_model(store_stmt *st, const store_model *m, uin
 {
     if (store_bytes_hash(m->data, m->size) == hash)
         return m;
-    return base_fail(st->cx, TEC_IO, (base_loc){st->s->path, 0}, "the cost model '%s' for target '%s' is damaged: its hash differs",
-                     m->name, m->target);
+    return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path},
+                     "the cost model '%s' for target '%s' is damaged: its hash differs", m->name, m->target);
 }
 
-const store_model *store_get_model(tec_context *cx, store *s, const char *target, const char *name, int64_t version)
+/* NULL where there is none of this version; a model whose bytes do not match their hash is an error. */
+const store_model *store_get_model(tec_context *cx, store *s, const char *target, const char *name,
+                                   int64_t version)
 {
     const store_model *found = NULL;
 
     if (!store_usable(cx, s))
         return NULL;
-    store_stmt st = store_statement(cx, s, "SELECT " MODEL_COLUMNS ", data, hash FROM models WHERE target = ? AND name = ? AND version = ?");
+    store_stmt st = store_statement(cx, s,
+                                    "SELECT " MODEL_COLUMNS
+                                    ", data, hash FROM models WHERE target = ? AND name = ? AND version = ?");
     store_bind_text(&st, target);
     store_bind_text(&st, name);
     store_bind_int(&st, version);
@@ -202,6 +226,7 @@ const store_model *store_get_model(tec_context *cx, store *s, const char *target
     return found;
 }
 
+/* All models without their bytes. */
 const store_model *const *store_models(tec_context *cx, store *s, int *n)
 {
     base_vec models = {0};
@@ -210,7 +235,8 @@ const store_model *const *store_models(tec_context *cx, store *s, int *n)
     *n = 0;
     if (!store_usable(cx, s))
         return NULL;
-    store_stmt st = store_statement(cx, s, "SELECT " MODEL_COLUMNS " FROM models ORDER BY target, name, version");
+    store_stmt st =
+        store_statement(cx, s, "SELECT " MODEL_COLUMNS " FROM models ORDER BY target, name, version");
     while ((got = store_step(&st)) == 1)
         base_push(cx, &models, read_model(&st));
     store_finish(&st);

@@ -31,7 +31,8 @@ static int nearer(const void *a, const void *b)
 {
     const candidate *x = *(candidate *const *)a, *y = *(candidate *const *)b;
 
-    return x->distance != y->distance ? (x->distance > y->distance) - (x->distance < y->distance) : x->order - y->order;
+    return x->distance != y->distance ? (x->distance > y->distance) - (x->distance < y->distance)
+                                      : x->order - y->order;
 }
 
 /* A parameter that is not bound is NULL, which the condition takes for "any". */
@@ -44,10 +45,13 @@ static void bind_any(store_stmt *st, const char *text)
 }
 
 /* The workloads with such a shape, tuned or not, the nearest first. */
-static bool find_candidates(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, base_vec *found)
+static bool find_candidates(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape,
+                            base_vec *found)
 {
-    store_stmt st = store_statement(cx, s, "SELECT exact_key, anchor_key, shape FROM workloads WHERE length(shape) = ?1 AND (?2 IS NULL OR "
-                                           "family = ?2) AND (?3 IS NULL OR exact_key = ?3) AND (?4 IS NULL OR anchor_key = ?4) ORDER BY id");
+    store_stmt st = store_statement(
+        cx, s,
+        "SELECT exact_key, anchor_key, shape FROM workloads WHERE length(shape) = ?1 AND (?2 IS NULL OR "
+        "family = ?2) AND (?3 IS NULL OR exact_key = ?3) AND (?4 IS NULL OR anchor_key = ?4) ORDER BY id");
     int got;
 
     store_bind_int(&st, n_shape * (int64_t)sizeof *shape);
@@ -58,8 +62,8 @@ static bool find_candidates(tec_context *cx, store *s, const store_query *q, con
         candidate *c = base_new(cx, candidate);
         const void *other = sqlite3_column_blob(st.sql, 2);
 
-        *c = (candidate){other ? distance(shape, other, n_shape) : INFINITY, found->n, base_strdup(cx, store_text(&st, 0)),
-                         base_strdup(cx, store_text(&st, 1))};
+        *c = (candidate){other ? distance(shape, other, n_shape) : INFINITY, found->n,
+                         base_strdup(cx, store_text(&st, 0)), base_strdup(cx, store_text(&st, 1))};
         base_push(cx, found, c);
     }
     store_finish(&st);
@@ -69,7 +73,8 @@ static bool find_candidates(tec_context *cx, store *s, const store_query *q, con
 }
 
 /* The fastest of the first k candidates that have a record; NULL with an error. */
-static const store_near *take_nearest(tec_context *cx, store *s, const store_query *q, const base_vec *candidates, int k, int *n)
+static const store_near *take_nearest(tec_context *cx, store *s, const store_query *q,
+                                      const base_vec *candidates, int k, int *n)
 {
     store_near *near = base_array(cx, store_near, k < candidates->n ? k : candidates->n);
 
@@ -89,7 +94,10 @@ static const store_near *take_nearest(tec_context *cx, store *s, const store_que
     return near;
 }
 
-const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, int k, int *n)
+/* The k records whose shapes lie nearest to `shape`, nearest first. Distances are between logarithms: 64 is
+ * about as far from 32 as from 128. */
+const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape,
+                                int n_shape, int k, int *n)
 {
     store_query all = {0};
     base_vec candidates = {0};
@@ -98,7 +106,8 @@ const store_near *store_nearest(tec_context *cx, store *s, const store_query *q,
     if (!store_usable(cx, s))
         return NULL;
     if (n_shape < 1 || n_shape > STORE_MAX_SHAPE || k < 0)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a shape has 1 to %d numbers, not %d", STORE_MAX_SHAPE, n_shape);
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a shape has 1 to %d numbers, not %d",
+                         STORE_MAX_SHAPE, n_shape);
     q = q ? q : &all;
     if (!find_candidates(cx, s, q, shape, n_shape, &candidates))
         return NULL;
@@ -109,7 +118,8 @@ const store_near *store_nearest(tec_context *cx, store *s, const store_query *q,
 
 /* ---- what was tried ---- */
 
-/* store_decode wants a whole record, so the row is that of the pair's first one, with the counts behind it. */
+/* store_decode wants a whole record, so the row is that of the pair's first one, with the counts behind
+ * it. */
 static store_stmt select_summaries(tec_context *cx, store *s, const store_query *q)
 {
     base_text what = {0};
@@ -117,11 +127,14 @@ static store_stmt select_summaries(tec_context *cx, store *s, const store_query 
     base_add(cx, &what, "MIN(r.id), ");
     store_add_columns(cx, &what);
     base_add(cx, &what,
-             ", SUM(r.status = 'ok'), SUM(r.status <> 'ok'), (SELECT SUM(count) FROM dropped x WHERE x.workload = r.workload AND "
+             ", SUM(r.status = 'ok'), SUM(r.status <> 'ok'), (SELECT SUM(count) FROM dropped x WHERE "
+             "x.workload = r.workload AND "
              "x.target = r.target), MIN(CASE WHEN r.status = 'ok' THEN r.median END)");
-    return store_select(cx, s, q, base_text_str(cx, &what), " GROUP BY r.workload, r.target ORDER BY MIN(r.id)");
+    return store_select(cx, s, q, base_text_str(cx, &what),
+                        " GROUP BY r.workload, r.target ORDER BY MIN(r.id)");
 }
 
+/* One row: a workload on a target, with counts and its fastest record. */
 static store_summary *read_summary(store_stmt *st, store_numbers *numbers)
 {
     store_summary *sum = base_new(st->cx, store_summary);
@@ -130,9 +143,14 @@ static store_summary *read_summary(store_stmt *st, store_numbers *numbers)
     const char *wrong = store_decode(st, numbers, &r);
 
     if (wrong)
-        return base_fail(st->cx, TEC_IO, (base_loc){st->s->path, 0}, "record %lld is damaged: %s", (long long)r.id, wrong);
+        return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path}, "record %lld is damaged: %s",
+                         (long long)r.id, wrong);
     const store_record *kept = store_keep(st->cx, &r);
-    *sum = (store_summary){kept->workload, kept->target, store_int(st, counts), store_int(st, counts + 1), store_int(st, counts + 2),
+    *sum = (store_summary){kept->workload,
+                           kept->target,
+                           store_int(st, counts),
+                           store_int(st, counts + 1),
+                           store_int(st, counts + 2),
                            store_real(st, counts + 3)};
     return sum;
 }
@@ -147,6 +165,7 @@ static const void *flatten(tec_context *cx, const base_vec *items, size_t size)
     return all;
 }
 
+/* What was tuned: one row for each workload and target. */
 const store_summary *store_summaries(tec_context *cx, store *s, const store_query *q, int *n)
 {
     store_query all = {0};
@@ -175,19 +194,23 @@ const store_summary *store_summaries(tec_context *cx, store *s, const store_quer
 
 /* ---- what failed ---- */
 
+/* Adds the row's count to the same failure in what compacting dropped, if there is one. */
 static bool add_failure(store_stmt *st, base_vec *rows)
 {
     store_failure *f = base_new(st->cx, store_failure);
 
-    *f = (store_failure){.stage = base_strdup(st->cx, store_text(st, 1)), .error_kind = base_strdup(st->cx, store_text(st, 2)),
-                         .count = store_int(st, 3), .example = base_strdup(st->cx, store_text(st, 4))};
+    *f = (store_failure){.stage = base_strdup(st->cx, store_text(st, 1)),
+                         .error_kind = base_strdup(st->cx, store_text(st, 2)),
+                         .count = store_int(st, 3),
+                         .example = base_strdup(st->cx, store_text(st, 4))};
     if (!store_status_parse(store_text(st, 0), &f->status))
-        return base_fail(st->cx, TEC_IO, (base_loc){st->s->path, 0}, "the record store is damaged: unknown status '%s'",
-                         store_text(st, 0));
+        return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path},
+                         "the record store is damaged: unknown status '%s'", store_text(st, 0));
     for (int i = 0; i < rows->n; i++) {
         store_failure *old = rows->at[i];
 
-        if (old->status == f->status && base_same(old->stage, f->stage) && base_same(old->error_kind, f->error_kind)) {
+        if (old->status == f->status && base_same(old->stage, f->stage) &&
+            base_same(old->error_kind, f->error_kind)) {
             old->count += f->count;
             return true;
         }
@@ -209,17 +232,26 @@ static bool add_failures(store_stmt *st, base_vec *rows)
     return got == 0;
 }
 
-/* The rows of `dropped` for pairs of workload and target that q asks for. They know of no device, job or tuner. */
+/* The rows of `dropped` for pairs of workload and target that q asks for. They know of no device, job or
+ * tuner. */
 static store_stmt select_dropped(tec_context *cx, store *s, const store_query *q)
 {
-    store_query pairs = {.exact_key = q->exact_key, .anchor_key = q->anchor_key, .family = q->family, .target = q->target,
-                         .targets = q->targets, .n_targets = q->n_targets};
+    store_query pairs = {.exact_key = q->exact_key,
+                         .anchor_key = q->anchor_key,
+                         .family = q->family,
+                         .target = q->target,
+                         .targets = q->targets,
+                         .n_targets = q->n_targets};
 
-    return store_select(cx, s, &pairs,
-                        "x.status, x.stage, x.error_kind, x.count, x.example FROM dropped x WHERE x.status <> 'ok' AND "
-                        "(x.workload, x.target) IN (SELECT r.workload, r.target", ")");
+    return store_select(
+        cx, s, &pairs,
+        "x.status, x.stage, x.error_kind, x.count, x.example FROM dropped x WHERE x.status <> 'ok' AND "
+        "(x.workload, x.target) IN (SELECT r.workload, r.target",
+        ")");
 }
 
+/* What failed how often, most frequent first, including records that compacting dropped where the query
+ * allows to count these. */
 const store_failure *store_failures(tec_context *cx, store *s, const store_query *q, int *n)
 {
     store_query failed = q ? *q : (store_query){0};
@@ -230,8 +262,9 @@ const store_failure *store_failures(tec_context *cx, store *s, const store_query
         return NULL;
     failed.only_failed = true;
     failed.only_ok = false;
-    store_stmt st = store_select(cx, s, &failed, "r.status, r.stage, r.error_kind, COUNT(*), MAX(r.error)",
-                                 " GROUP BY r.status, r.stage, r.error_kind ORDER BY COUNT(*) DESC, MIN(r.id)");
+    store_stmt st =
+        store_select(cx, s, &failed, "r.status, r.stage, r.error_kind, COUNT(*), MAX(r.error)",
+                     " GROUP BY r.status, r.stage, r.error_kind ORDER BY COUNT(*) DESC, MIN(r.id)");
     if (!add_failures(&st, &rows))
         return NULL;
     if (!failed.device && !failed.job && !failed.tuner && !failed.codegen && !failed.after) {

@@ -1,8 +1,10 @@
 /* store/store.h -- the record store: every measurement of a tuner in one file, safe against crashes.
  *
  *     store *s = store_open(cx, "tune.db", NULL);
- *     store_add(cx, s, records, n, &job, NULL);            // one batch, one transaction; the job's progress with it
- *     store_query q = {.exact_key = key, .target = fingerprint, .only_ok = true, .fastest_first = true, .limit = 10};
+ *     // one batch, one transaction; the job's progress with it
+ *     store_add(cx, s, records, n, &job, NULL);
+ *     store_query q = {.exact_key = key, .target = fingerprint, .only_ok = true, .fastest_first = true,
+ *         .limit = 10};
  *     store_cursor *c = store_find(cx, s, &q);
  *     for (store_record r; store_next(cx, c, &r);)
  *         printf("%g s\n%s", r.median, r.trace);
@@ -10,13 +12,15 @@
  *         fprintf(stderr, "%s\n", tec_context_error(cx));
  *     store_close(s);
  *
- * What store_add has acknowledged survives the end of the process at any moment, and a loss of power. Several processes may
- * read and write one file; a writer waits for the others. The file lies on a local file system: the write-ahead log needs
- * memory that all its users share.
+ * What store_add has acknowledged survives the end of the process at any moment, and a loss of power. Several
+ * processes may read and write one file; a writer waits for the others. The file lies on a local file system:
+ * the write-ahead log needs memory that all its users share.
  *
  * Lifetime: a store and a cursor live until they are closed; lists that are given back lie in the context.
- * Errors: in the context that the call names, with the path; NULL or false. A call that fails has changed nothing.
- * Threads: one store, one thread at a time. A child made by fork must not use its parent's store (an error; closing is safe).
+ * Errors: in the context that the call names, with the path; NULL or false. A call that fails has changed
+ * nothing.
+ * Threads: one store, one thread at a time. A child made by fork must not use its parent's store (an error;
+ * closing is safe).
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -28,32 +32,33 @@
 typedef struct store store;
 typedef struct store_cursor store_cursor;
 
-/* The version of the schema that this library writes; older files are brought up to it, newer ones are refused. */
-enum { STORE_VERSION = 2 };
+/* The version of the schema that this library writes; older files are brought up to it, newer ones are
+ * refused. */
+enum { STORE_VERSION = 4 };
 
 /* Nothing longer is stored or imported. Bytes, but for the numbers of costs and of a shape. */
 enum {
-    STORE_MAX_NAME = 4096,        /* tuner, job, device, status words */
-    STORE_MAX_KEY = 1 << 16,      /* keys, target text, summary */
-    STORE_MAX_TEXT = 1 << 20,     /* definition, trace, arguments of a job */
-    STORE_MAX_ERROR = 500,        /* longer first lines of errors are cut, not refused */
+    STORE_MAX_NAME = 4096,    /* tuner, job, device, status words */
+    STORE_MAX_KEY = 1 << 16,  /* keys, target text, summary */
+    STORE_MAX_TEXT = 1 << 20, /* definition, trace, arguments of a job */
+    STORE_MAX_ERROR = 500,    /* longer first lines of errors are cut, not refused */
     STORE_MAX_COSTS = 4096,
     STORE_MAX_SHAPE = 64,
     STORE_MAX_FEATURES = 4 << 20,
-    STORE_MAX_BLOB = 256 << 20,   /* a cost model, the progress of a job */
-    STORE_MAX_LINE = 32 << 20,    /* of an import */
-    STORE_MAX_VALUES = 100000,    /* of one line of an import */
+    STORE_MAX_BLOB = 256 << 20, /* a cost model, the progress of a job */
+    STORE_MAX_LINE = 32 << 20,  /* of an import */
+    STORE_MAX_VALUES = 100000,  /* of one line of an import */
 };
 
 /* name, the word in the file and in JSON */
-#define STORE_STATUS_LIST(X)                                                    \
-    X(OK, "ok")                                                                 \
-    X(REFUSED, "refused")          /* a step of the trace was not legal */      \
-    X(BUILD_ERROR, "build error")                                               \
-    X(RUN_ERROR, "run error")                                                   \
-    X(TIMEOUT, "timeout")                                                       \
-    X(WRONG, "wrong answer")                                                    \
-    X(DEVICE_ERROR, "device error") /* the device's fault, not the candidate's */ \
+#define STORE_STATUS_LIST(X)                                                                                 \
+    X(OK, "ok")                                                                                              \
+    X(REFUSED, "refused") /* a step of the trace was not legal */                                            \
+    X(BUILD_ERROR, "build error")                                                                            \
+    X(RUN_ERROR, "run error")                                                                                \
+    X(TIMEOUT, "timeout")                                                                                    \
+    X(WRONG, "wrong answer")                                                                                 \
+    X(DEVICE_ERROR, "device error") /* the device's fault, not the candidate's */                            \
     X(CANCELLED, "cancelled")
 
 typedef enum {
@@ -95,7 +100,8 @@ typedef struct {
     store_target target;
     store_device device;
     const char *trace;
-    const char *point;   /* of the space that the trace came from, as text: what related workloads begin with. "": none */
+    /* of the space that the trace came from, as text: what related workloads begin with. "": none */
+    const char *point;
     const double *costs; /* seconds; a record that is ok has at least one, all above zero */
     int n_costs;
     double median, spread; /* of the costs, computed by the store: see store_summarise */
@@ -117,9 +123,9 @@ typedef struct {
 /* Median, and median distance from it; both 0 without costs. */
 void store_summarise(const double *costs, int n, double *median, double *spread);
 
-/* What a record that a store gave says, as 32 hexadecimal digits: equal records have equal hashes, in every store. The
- * features (which can be computed again), the point, the job and all that the store adds play no part, nor do the definition,
- * family, summary, shape and work of the workload. */
+/* What a record that a store gave says, as 32 hexadecimal digits: equal records have equal hashes, in every
+ * store. The features (which can be computed again), the point, the job and all that the store adds play no
+ * part, nor do the definition, family, summary, shape and work of the workload. */
 enum { STORE_HASH_SIZE = 33 };
 const char *store_record_hash(const store_record *r, char out[STORE_HASH_SIZE]);
 
@@ -129,14 +135,14 @@ store_record *store_keep(tec_context *cx, const store_record *r);
 /* ---- opening ---- */
 
 typedef struct {
-    bool read_only;   /* never writes; the file must exist */
-    bool must_exist;  /* a missing file is an error, not made */
-    int busy_ms;      /* how long to wait for other writers; 0: 30 s */
+    bool read_only;    /* never writes; the file must exist */
+    bool must_exist;   /* a missing file is an error, not made */
+    int busy_ms;       /* how long to wait for other writers; 0: 30 s */
     int64_t max_bytes; /* the file grows no larger; 0: no limit */
 } store_options;
 
-/* Opens, makes or migrates the file; NULL options: the defaults. A file or folder that this process may not write is opened
- * for reading only, and each write then says so. */
+/* Opens, makes or migrates the file; NULL options: the defaults. A file or folder that this process may not
+ * write is opened for reading only, and each write then says so. */
 store *store_open(tec_context *cx, const char *path, const store_options *options);
 void store_close(store *s); /* NULL is legal */
 bool store_is_read_only(const store *s);
@@ -148,11 +154,11 @@ const char *store_network_name(long magic);
 /* ---- writing ---- */
 
 /* name, the word in the file */
-#define STORE_JOB_LIST(X) \
-    X(RUNNING, "running") \
-    X(PAUSED, "paused")   \
-    X(DONE, "done")       \
-    X(FAILED, "failed")   \
+#define STORE_JOB_LIST(X)                                                                                    \
+    X(RUNNING, "running")                                                                                    \
+    X(PAUSED, "paused")                                                                                      \
+    X(DONE, "done")                                                                                          \
+    X(FAILED, "failed")                                                                                      \
     X(CANCELLED, "cancelled")
 
 typedef enum {
@@ -178,9 +184,10 @@ typedef struct {
     int64_t added, duplicates;
 } store_added;
 
-/* Adds a batch in one transaction, with the job's new state where `job` is not NULL. Records that the store has already
- * (by hash) are counted as duplicates. All or nothing; `added` may be NULL. */
-bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job, store_added *added);
+/* Adds a batch in one transaction, with the job's new state where `job` is not NULL. Records that the store
+ * has already (by hash) are counted as duplicates. All or nothing; `added` may be NULL. */
+bool store_add(tec_context *cx, store *s, const store_record *records, int n, const store_job *job,
+               store_added *added);
 
 /* Makes the job or replaces what it says. */
 bool store_put_job(tec_context *cx, store *s, const store_job *job);
@@ -189,7 +196,8 @@ const store_job *store_get_job(tec_context *cx, store *s, const char *name);
 /* All jobs by name (without progress); NULL on an error. */
 const store_job *const *store_jobs(tec_context *cx, store *s, int *n);
 
-/* A cost model: bytes of the tuner's for one target, one name and one version (of its features and format). */
+/* A cost model: bytes of the tuner's for one target, one name and one version (of its features and
+ * format). */
 typedef struct {
     const char *target; /* fingerprint; needed */
     const char *name;   /* which model: its family, its kind; needed */
@@ -201,7 +209,8 @@ typedef struct {
 } store_model;
 
 bool store_put_model(tec_context *cx, store *s, const store_model *m); /* replaces */
-const store_model *store_get_model(tec_context *cx, store *s, const char *target, const char *name, int64_t version);
+const store_model *store_get_model(tec_context *cx, store *s, const char *target, const char *name,
+                                   int64_t version);
 const store_model *const *store_models(tec_context *cx, store *s, int *n); /* without data */
 
 /* ---- reading ---- */
@@ -210,7 +219,8 @@ const store_model *const *store_models(tec_context *cx, store *s, int *n); /* wi
 typedef struct {
     const char *exact_key, *anchor_key, *family; /* NULL: any */
     const char *target;                          /* fingerprint; NULL: any */
-    const char *const *targets;                  /* further fingerprints: those that the caller found compatible */
+    /* further fingerprints: those that the caller found compatible */
+    const char *const *targets;
     int n_targets;
     const char *device, *job, *tuner, *codegen; /* NULL: any */
     bool only_ok, only_failed;
@@ -219,8 +229,8 @@ typedef struct {
     int64_t limit;      /* 0: none */
 } store_query;
 
-/* A cursor sees the store as it was at its first record, whatever other processes write. While it is open, its own store is
- * not to be written. NULL cursors give false. */
+/* A cursor sees the store as it was at its first record, whatever other processes write. While it is open,
+ * its own store is not to be written. NULL cursors give false. */
 store_cursor *store_find(tec_context *cx, store *s, const store_query *q);
 /* The next record, which lives until the next call; false at the end, and with an error in the context. */
 bool store_next(tec_context *cx, store_cursor *c, store_record *out);
@@ -230,16 +240,19 @@ bool store_end(store_cursor *c);
 /* The k fastest records that are ok (`q` may narrow further), in the context; NULL on an error. */
 const store_record *const *store_best(tec_context *cx, store *s, const store_query *q, int k, int *n);
 int64_t store_count(tec_context *cx, store *s, const store_query *q); /* -1 on an error */
-int64_t store_last(tec_context *cx, store *s);                         /* the highest id; 0: no records, -1 on an error */
+/* the highest id; 0: no records, -1 on an error */
+int64_t store_last(tec_context *cx, store *s);
 
 typedef struct {
     double distance; /* Euclidean, of the logarithms of extent + 1 */
     const store_record *best;
 } store_near;
 
-/* The k workloads with a shape of this length that come nearest, the nearest first, each with its fastest record that is ok;
- * workloads without one do not count. `q` narrows (its family, in most cases). NULL on an error. */
-const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape, int n_shape, int k, int *n);
+/* The k workloads with a shape of this length that come nearest, the nearest first, each with its fastest
+ * record that is ok; workloads without one do not count. `q` narrows (its family, in most cases). NULL on an
+ * error. */
+const store_near *store_nearest(tec_context *cx, store *s, const store_query *q, const double *shape,
+                                int n_shape, int k, int *n);
 
 /* One workload on one target: how often it was tried and what came of it. */
 typedef struct {
@@ -264,8 +277,9 @@ const store_failure *store_failures(tec_context *cx, store *s, const store_query
 /* ---- exchange ---- */
 
 typedef struct {
-    bool refuse; /* the first bad line ends the import, and nothing of it is kept; otherwise bad lines are skipped */
-    const char *name; /* of what is read, for errors */
+    /* the first bad line ends the import, and nothing of it is kept; otherwise bad lines are skipped */
+    bool refuse;
+    const char *name;                                            /* of what is read, for errors */
     void (*bad_line)(void *user, int64_t line, const char *why); /* NULL: not told */
     void *user;
 } store_import_options;
@@ -276,12 +290,14 @@ typedef struct {
 
 /* One record as a line of JSON without its newline; NULL with an error. Numbers read back exactly. */
 const char *store_json(tec_context *cx, const store_record *r);
-/* Reads such a line (not terminated: `size` bytes); what it gives lies in the context. The line may be hostile. */
+/* Reads such a line (not terminated: `size` bytes); what it gives lies in the context. The line may be
+ * hostile. */
 const store_record *store_json_parse(tec_context *cx, const char *line, size_t size);
 
 /* The records of `q` as JSON lines; the number of them, -1 on an error. */
 int64_t store_export(tec_context *cx, store *s, const store_query *q, FILE *to);
-bool store_import(tec_context *cx, store *s, FILE *from, const store_import_options *options, store_imported *out);
+bool store_import(tec_context *cx, store *s, FILE *from, const store_import_options *options,
+                  store_imported *out);
 
 /* Adds what `from` has and `s` has not: records, jobs, models (of two the newer). */
 bool store_merge(tec_context *cx, store *s, store *from, store_added *added);
@@ -293,19 +309,21 @@ typedef struct {
     int64_t bytes_before, bytes_after;
 } store_compacted;
 
-/* Keeps the `keep` fastest records of each workload on each target and all records of jobs that are not finished; of the
- * others only how many there were, by status, stage and kind. Then gives the space back to the file system. */
+/* Keeps the `keep` fastest records of each workload on each target and all records of jobs that are not
+ * finished; of the others only how many there were, by status, stage and kind. Then gives the space back to
+ * the file system. */
 bool store_compact(tec_context *cx, store *s, int keep, store_compacted *out);
 
 typedef struct {
-    /* Whether the trace applies to the definition; false with the reason in `cx`. NULL: traces are not looked at. */
+    /* Whether the trace applies to the definition; false with the reason in `cx`. NULL: traces are not looked
+     * at. */
     bool (*readable)(void *user, tec_context *cx, const store_record *r);
     void (*problem)(void *user, const char *what); /* NULL: not told */
     void *user;
 } store_check_options;
 
-/* The number of problems: damaged pages, broken links between tables, contents that do not match their hashes, traces that
- * cannot be read. -1 with an error when the file cannot be read at all. */
+/* The number of problems: damaged pages, broken links between tables, contents that do not match their
+ * hashes, traces that cannot be read. -1 with an error when the file cannot be read at all. */
 int64_t store_check(tec_context *cx, store *s, const store_check_options *options);
 
 #endif

@@ -104,7 +104,8 @@ Test(adopt, keeps_the_default_schedule_where_nothing_wins)
     tune_session *s = tune(40);
 
     cr_expect_not(tune_session_task(s, 0)->adopted);
-    cr_assert_not_null(adopted(), "the default schedule is not recorded: a compiler would take the fastest record");
+    cr_assert_not_null(adopted(),
+                       "the default schedule is not recorded: a compiler would take the fastest record");
     cr_expect_str_eq(adopted(), fake.task[0]->default_trace);
     tune_session_close(s);
 }

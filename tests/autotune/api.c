@@ -11,7 +11,8 @@ static char path[64];
 
 static const tec_def *rows(void)
 {
-    return tec_def_parse(cx, "rows.te", "def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  return S\n}\n", 0);
+    return tec_def_parse(cx, "rows.te",
+                         "def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  return S\n}\n", 0);
 }
 
 /* A store with one record, for the native target with so many cores. */
@@ -23,8 +24,12 @@ static void write_store(const char *trace, int cores)
     double cost = 1e-6;
 
     t->num_cores = cores;
-    store_record r = {.workload = {.anchor_key = task->anchor_key, .exact_key = task->exact_key}, .target = {.fingerprint = tune_target_key(cx, t)},
-                      .trace = trace, .costs = &cost, .n_costs = 1, .status = STORE_OK};
+    store_record r = {.workload = {.anchor_key = task->anchor_key, .exact_key = task->exact_key},
+                      .target = {.fingerprint = tune_target_key(cx, t)},
+                      .trace = trace,
+                      .costs = &cost,
+                      .n_costs = 1,
+                      .status = STORE_OK};
     cr_assert(db && store_add(cx, db, &r, 1, NULL, NULL), "%s", tec_context_error(cx));
     store_close(db);
 }
@@ -55,8 +60,9 @@ Test(records_api, gives_the_steps_for_a_definition_a_target_and_its_threads)
     const char *trace = tec_records_trace(r, rows(), &(tec_build_options){.threads = 3});
     cr_assert_str_eq(trace, "unroll(S.x)\n");
     cr_assert_null(tec_records_trace(r, rows(), &(tec_build_options){.threads = 2}));
-    cr_assert_null(tec_records_trace(r, tec_def_parse(cx, "a.te", "def a(A: f32[8]) {\n  S[y] = A[y] + 1.0\n  return S\n}\n", 0),
-                                     &(tec_build_options){.threads = 3}));
+    cr_assert_null(tec_records_trace(
+        r, tec_def_parse(cx, "a.te", "def a(A: f32[8]) {\n  S[y] = A[y] + 1.0\n  return S\n}\n", 0),
+        &(tec_build_options){.threads = 3}));
     cr_assert_null(tec_context_error(cx), "that there is no record is no error");
     tec_records_close(r);
     tec_schedule *s = tec_schedule_new(cx, rows(), "native");

@@ -3,7 +3,8 @@
 
 #include "autotune/cores.h"
 
-/* `n` processors; of a pair, the second is `apart` numbers behind the first; 0: all are cores of their own. */
+/* `n` processors; of a pair, the second is `apart` numbers behind the first; 0: all are cores of their
+ * own. */
 static tune_cores choose(int n, int apart, int threads)
 {
     int first[CPU_SETSIZE] = {0};

@@ -1,4 +1,5 @@
-/* tests/autotune/explorer.c -- explorers on spaces with a cost that is computed: what they find, and that nothing is proposed twice. */
+/* tests/autotune/explorer.c -- explorers on spaces with a cost that is computed: what they find, and that
+ * nothing is proposed twice. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,8 +10,14 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(explorer, .init = open_context, .fini = close_context);
 
 /* ---- spaces ---- */
@@ -50,7 +57,8 @@ enum { NARROW_POINTS = 10 * (1 + 3) };
 
 static space *make_space(tec_template *f, void *user)
 {
-    te_file *file = te_parse(cx, "test.te", "def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  return S\n}\n");
+    te_file *file =
+        te_parse(cx, "test.te", "def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  return S\n}\n");
 
     return space_new(cx, sched_new(cx, te_tree(cx, file->defs.at[0]), NULL), f, user);
 }
@@ -105,7 +113,10 @@ static int trials_until_good(const char *kind, const space *sp, uint64_t seed)
     return MOST;
 }
 
-static int by_number(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
 
 static int median_trials(const char *kind, const space *sp)
 {
@@ -213,7 +224,8 @@ Test(explorer, ends_when_each_point_of_a_small_space_was_proposed_once)
     for (int i = 0; i < tune_n_explorers(); i++) {
         bool seen[4 * 4 * 2 * 3] = {0};
 
-        cr_expect_eq(exhaust(tune_explorer_name(i), sp, seen, BASE_COUNT(seen)), NARROW_POINTS, "%s", tune_explorer_name(i));
+        cr_expect_eq(exhaust(tune_explorer_name(i), sp, seen, BASE_COUNT(seen)), NARROW_POINTS, "%s",
+                     tune_explorer_name(i));
     }
 }
 
@@ -304,7 +316,8 @@ Test(explorer, chooses_points_that_differ)
     int far = 0;
 
     for (int i = 0; i < 20; i++)
-        pool.point[pool.n++] = space_at(sp, (space_number)i % VALUES + 1000 * ((space_number)i / VALUES)); /* next to each other */
+        /* next to each other */
+        pool.point[pool.n++] = space_at(sp, (space_number)i % VALUES + 1000 * ((space_number)i / VALUES));
     for (int i = 0; i < 20; i++)
         space_sample(cx, sp, &state, &pool.point[pool.n++]);
     like_all(NULL, pool.point, pool.n, pool.score);
@@ -358,12 +371,15 @@ Test(explorer, hands_on_the_error_of_the_scorer)
 
     for (int i = 0; i < tune_n_explorers(); i++)
         if (tune_explorer_uses_model(tune_explorer_name(i)))
-            cr_expect_eq(tune_propose(tune_explorer_new(cx, tune_explorer_name(i), sp, 1), 4, fail, cx, p), -1);
+            cr_expect_eq(tune_propose(tune_explorer_new(cx, tune_explorer_name(i), sp, 1), 4, fail, cx, p),
+                         -1);
     cr_expect(strstr(tec_context_error(cx), "the model is gone"));
 }
 
 Test(explorer, lists_the_kinds_for_an_unknown_name)
 {
     cr_assert_null(tune_explorer_new(cx, "guess", make_space(numbers, NULL), 1));
-    cr_assert(strstr(tec_context_error(cx), "there is no explorer 'guess'; there are anneal, epsilon-greedy, evolve, random, grid, genetic"));
+    cr_assert(strstr(
+        tec_context_error(cx),
+        "there is no explorer 'guess'; there are anneal, epsilon-greedy, evolve, random, grid, genetic"));
 }

@@ -1,6 +1,8 @@
-/* tests/autotune/fake.h -- a measurer whose times follow from the trace alone, so that two runs can be compared; and a store to measure into.
+/* tests/autotune/fake.h -- a measurer whose times follow from the trace alone, so that two runs can be
+ * compared; and a store to measure into.
  *
- *     fake_open(); tune_options o = fake_options(1); tune_session *s = tune_session_new(fake.cx, &o); ... fake_close();
+ *     fake_open(); tune_options o = fake_options(1); tune_session *s = tune_session_new(fake.cx, &o);
+ *         ... fake_close();
  */
 #ifndef TESTS_AUTOTUNE_FAKE_H
 #define TESTS_AUTOTUNE_FAKE_H
@@ -25,7 +27,7 @@ typedef struct {
     store *db;
     const tune_task *task[FAKE_TASKS];
     tune_candidate queue[FAKE_QUEUE];
-    int first, n;               /* waiting */
+    int first, n;                         /* waiting */
     int measured, most_waiting, compared; /* in all */
     base_dict seen;
     bool again;       /* something was measured twice */
@@ -57,11 +59,24 @@ static tune_result fake_result(tec_context *cx, const tune_candidate *c)
     double *cost = base_array(cx, double, 3);
 
     if (fake_fails(c))
-        return fake.wrong ? (tune_result){.status = STORE_WRONG, .stage = "check", .error_kind = "wrong answer", .error = "C[0, 0] is 1, expected 2"}
-                          : (tune_result){.status = STORE_RUN_ERROR, .stage = "run", .error_kind = "SIGSEGV", .error = "signal 11"};
+        return fake.wrong ? (tune_result){.status = STORE_WRONG,
+                                          .stage = "check",
+                                          .error_kind = "wrong answer",
+                                          .error = "C[0, 0] is 1, expected 2"}
+                          : (tune_result){.status = STORE_RUN_ERROR,
+                                          .stage = "run",
+                                          .error_kind = "SIGSEGV",
+                                          .error = "signal 11"};
     for (int i = 0; i < 3; i++)
         cost[i] = fake_cost(c->trace);
-    return (tune_result){.status = STORE_OK, .stage = "", .error_kind = "", .error = "", .costs = cost, .n_costs = 3, .median = cost[0], .checked = c->check};
+    return (tune_result){.status = STORE_OK,
+                         .stage = "",
+                         .error_kind = "",
+                         .error = "",
+                         .costs = cost,
+                         .n_costs = 3,
+                         .median = cost[0],
+                         .checked = c->check};
 }
 
 static bool fake_submit(tune_measurer *m, tec_context *cx, const tune_candidate *c, int n)
@@ -95,7 +110,8 @@ static int fake_collect(tune_measurer *m, tec_context *cx, tune_result *out, int
     return n;
 }
 
-static bool fake_compare(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b, tune_result out[2])
+static bool fake_compare(tune_measurer *m, tec_context *cx, const tune_candidate *a, const tune_candidate *b,
+                         tune_result out[2])
 {
     enum { PAIRS = 15 };
     double *cost[2] = {base_array(cx, double, PAIRS), base_array(cx, double, PAIRS)};
@@ -109,7 +125,12 @@ static bool fake_compare(tune_measurer *m, tec_context *cx, const tune_candidate
         cost[1][i] = 1e-3 * (1 + fake.noise * (base_random_unit(&state) - 0.5)) / (1 + fake.advantage);
     }
     for (int i = 0; i < 2; i++) {
-        out[i] = (tune_result){.status = STORE_OK, .stage = "", .error_kind = "", .error = "", .costs = cost[i], .n_costs = PAIRS};
+        out[i] = (tune_result){.status = STORE_OK,
+                               .stage = "",
+                               .error_kind = "",
+                               .error = "",
+                               .costs = cost[i],
+                               .n_costs = PAIRS};
         store_summarise(cost[i], PAIRS, &out[i].median, &out[i].spread);
     }
     return true;
@@ -120,12 +141,14 @@ static bool fake_tiles(tec_knobs *k, tec_schedule *s, void *user)
 {
     const char *const *loop = user;
     int64_t y = tec_knob_choice(k, "y", 1, 2, 4, 8, 16, 32), x = tec_knob_choice(k, "x", 1, 2, 4, 8, 16, 32);
-    const char *word = tec_knob_word(k, "y.1", "serial", "unrolled", "parallel"), *other = tec_knob_word(k, "x.1", "serial", "unrolled");
+    const char *word = tec_knob_word(k, "y.1", "serial", "unrolled", "parallel"),
+               *other = tec_knob_word(k, "x.1", "serial", "unrolled");
     const char *ys[2], *xs[2];
 
     if (!tec_knobs_done(k))
         return true;
-    return tec_split_n(s, loop[0], TEC_GUARD, ys, (int64_t[]){TEC_INFER, y}, 2) && tec_split_n(s, loop[1], TEC_GUARD, xs, (int64_t[]){TEC_INFER, x}, 2) &&
+    return tec_split_n(s, loop[0], TEC_GUARD, ys, (int64_t[]){TEC_INFER, y}, 2) &&
+           tec_split_n(s, loop[1], TEC_GUARD, xs, (int64_t[]){TEC_INFER, x}, 2) &&
            tec_annotate(s, ys[1], word) && tec_annotate(s, xs[1], other);
 }
 
@@ -141,8 +164,10 @@ static const tune_task *fake_task(int i)
     const target *t = target_parse(fake.cx, "llvm -mcpu=x86-64-v3 -num-cores=2");
 
     cr_assert(f && t, "%s", tec_context_error(fake.cx));
-    space *sp = space_new(fake.cx, sched_new(fake.cx, te_tree(fake.cx, f->defs.at[0]), t), fake_tiles, loop[i]);
-    return tune_task_new(fake.cx, &(tune_task){.def = f->defs.at[0], .target = t, .weight = i + 1, .space = sp});
+    space *sp =
+        space_new(fake.cx, sched_new(fake.cx, te_tree(fake.cx, f->defs.at[0]), t), fake_tiles, loop[i]);
+    return tune_task_new(fake.cx,
+                         &(tune_task){.def = f->defs.at[0], .target = t, .weight = i + 1, .space = sp});
 }
 
 /* A context, tasks and a measurer that has nothing to do; the store stays. */
@@ -194,7 +219,13 @@ static inline void fake_close(void)
 /* The first n tasks. */
 static inline tune_options fake_options(int n)
 {
-    return (tune_options){.tasks = fake.task, .n_tasks = n, .measurer = &fake.measurer, .db = fake.db, .job = "job", .seed = 5, .batch = 8};
+    return (tune_options){.tasks = fake.task,
+                          .n_tasks = n,
+                          .measurer = &fake.measurer,
+                          .db = fake.db,
+                          .job = "job",
+                          .seed = 5,
+                          .batch = 8};
 }
 
 static inline tune_session *fake_session(const tune_options *o)

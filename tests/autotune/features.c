@@ -1,4 +1,5 @@
-/* tests/autotune/features.c -- rows of features: as long for every program, finite, and telling programs apart. */
+/* tests/autotune/features.c -- rows of features: as long for every program, finite, and telling programs
+ * apart. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,10 @@ static void open_context(void)
     cx = tec_context_new();
     cpu = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=4");
 }
-static void close_context(void) { tec_context_free(cx); }
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(features, .init = open_context, .fini = close_context);
 
 static const char *const definitions[] = {
@@ -26,11 +30,15 @@ static const char *const definitions[] = {
     "  Z[o: 32, y: 14, x: 14] = max(Y[o, y, x] + B[o], 0.0)\n  return Z\n}\n",
     /* strides of two, odd extents */
     "def strided(X: f32[5, 15, 17], W: f32[7, 5, 3, 3]) {\n"
-    "  Y[o: 7, y: 7, x: 8] = sum[c: 5, ky: 3, kx: 3](X[c, y*2 + ky, x*2 + kx] * W[o, c, ky, kx])\n  return Y\n}\n",
+    "  Y[o: 7, y: 7, x: 8] = sum[c: 5, ky: 3, kx: 3](X[c, y*2 + ky, x*2 + kx] * W[o, c, ky, kx])\n  return "
+    "Y\n}\n",
     "def mm(A: f32[48, 40], B: f32[40, 56]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n",
-    "def bytes(A: i8[32, 64], B: i8[48, 64]) {\n  C[y: 32, x: 48] = sum[k: 64](i32(A[y, k]) * i32(B[x, k]))\n  return C\n}\n",
-    "def pool(X: f32[8, 14, 14]) {\n  Y[c: 8, y: 7, x: 7] = max[ky: 2, kx: 2](X[c, y*2 + ky, x*2 + kx])\n  return Y\n}\n",
-    "def softmax(X: f32[12, 100]) {\n  M[i] = max[j](X[i, j])\n  E[i: 12, j: 100] = exp(X[i, j] - M[i])\n  S[i: 12] = sum[j: 100](E[i, j])\n"
+    "def bytes(A: i8[32, 64], B: i8[48, 64]) {\n  C[y: 32, x: 48] = sum[k: 64](i32(A[y, k]) * i32(B[x, "
+    "k]))\n  return C\n}\n",
+    "def pool(X: f32[8, 14, 14]) {\n  Y[c: 8, y: 7, x: 7] = max[ky: 2, kx: 2](X[c, y*2 + ky, x*2 + kx])\n  "
+    "return Y\n}\n",
+    "def softmax(X: f32[12, 100]) {\n  M[i] = max[j](X[i, j])\n  E[i: 12, j: 100] = exp(X[i, j] - M[i])\n  "
+    "S[i: 12] = sum[j: 100](E[i, j])\n"
     "  Y[i: 12, j: 100] = E[i, j] / S[i]\n  return Y\n}\n",
     "def depthwise(X: f32[16, 16, 16], W: f32[16, 3, 3]) {\n"
     "  Y[c: 16, y: 14, x: 14] = sum[ky: 3, kx: 3](X[c, y + ky, x + kx] * W[c, ky, kx])\n  return Y\n}\n",
@@ -38,7 +46,8 @@ static const char *const definitions[] = {
     "def gather(A: f32[1000, 16], I: i64[64]) {\n  C[i: 64, j: 16] = A[I[i], j]\n  return C\n}\n",
     "def best(A: f32[20, 30]) {\n  M[i: 20] = argmax[k: 30](A[i, k], k)@1\n  return M\n}\n",
     "def scalar(A: f32[1]) {\n  C[i: 1] = A[i] + 1.0\n  return C\n}\n",
-    "def dynamic(n, m, A: f32[n, 64], B: f32[64, m]) where m >= 1, m <= 512, m % 8 == 0 {\n  C[y: n, x: m] = sum[k: 64](A[y, k] * B[k, x])\n  return C\n}\n",
+    "def dynamic(n, m, A: f32[n, 64], B: f32[64, m]) where m >= 1, m <= 512, m % 8 == 0 {\n  C[y: n, x: m] = "
+    "sum[k: 64](A[y, k] * B[k, x])\n  return C\n}\n",
 };
 
 static const ir_program *tree_of(const char *text)
@@ -77,7 +86,8 @@ static float feature(const float *row, const char *name)
 
 static void expect(const float *row, const char *name, double value)
 {
-    cr_assert_float_eq(feature(row, name), value, 1e-4, "%s is %g, expected %g", name, (double)feature(row, name), value);
+    cr_assert_float_eq(feature(row, name), value, 1e-4, "%s is %g, expected %g", name,
+                       (double)feature(row, name), value);
 }
 
 static void expect_finite(const float *row, const char *what)
@@ -171,7 +181,8 @@ Test(features, tell_most_points_of_a_space_apart)
 
 /* ---- what the numbers say, on programs small enough to count by hand ---- */
 
-static const char *const product = "def mm(A: f32[64, 32], B: f32[32, 128]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n";
+static const char *const product =
+    "def mm(A: f32[64, 32], B: f32[32, 128]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n";
 
 /* 4 x 16 tiles; vectors of 8 lanes */
 static const char *const tiled = "C.y.0, C.y.1 = split(C.y, _, 4)\n"
@@ -183,87 +194,94 @@ Test(features, count_the_loops_of_a_tiled_product)
 {
     const float *row = row_after(product, tiled);
 
-    expect(row, "heavy0.iterations", log2(1 + 64 * 128 * 32));
-    expect(row, "heavy0.fma", 1);
-    expect(row, "heavy0.add", 0);
-    expect(row, "heavy0.loads_global", 2);
-    expect(row, "heavy0.vector", log2(9));
-    expect(row, "heavy0.vector_fill", 0);
-    expect(row, "heavy0.unrolled", log2(9));
-    expect(row, "heavy0.parallel", log2(17));
-    expect(row, "heavy0.parallel_per_core", 2);
-    expect(row, "heavy0.imbalance", 0);
-    expect(row, "heavy0.reduce", log2(33));
-    expect(row, "heavy0.waste", 0);
-    expect(row, "heavy0.tile_elements", log2(65));
-    expect(row, "heavy0.accumulators", log2(8.0 / 16));
-    expect(row, "heavy0.loop0_vectorised", 1);
-    expect(row, "heavy0.loop1_unrolled", 1);
-    expect(row, "heavy0.loop3_reduce", 1);
-    expect(row, "heavy0.loop3_serial", 1);
+    expect(row, "hot0.iterations", log2(1 + 64 * 128 * 32));
+    expect(row, "hot0.fma", 1);
+    expect(row, "hot0.add", 0);
+    expect(row, "hot0.loads_global", 2);
+    expect(row, "hot0.vector", log2(9));
+    expect(row, "hot0.vector_fill", 0);
+    expect(row, "hot0.unrolled", log2(9));
+    expect(row, "hot0.parallel", log2(17));
+    expect(row, "hot0.parallel_per_core", 2);
+    expect(row, "hot0.imbalance", 0);
+    expect(row, "hot0.reduce", log2(33));
+    expect(row, "hot0.waste", 0);
+    expect(row, "hot0.tile_elements", log2(65));
+    expect(row, "hot0.accumulators", log2(8.0 / 16));
+    expect(row, "hot0.loop0_vectorised", 1);
+    expect(row, "hot0.loop1_unrolled", 1);
+    expect(row, "hot0.loop3_reduce", 1);
+    expect(row, "hot0.loop3_serial", 1);
 }
 
 Test(features, count_what_a_tiled_product_touches)
 {
     const float *row = row_after(product, tiled);
 
-    expect(row, "heavy0.write.touched_vector", log2(1 + 4 * 8));
-    expect(row, "heavy0.write.touched_tile", log2(1 + 4 * 64));
-    expect(row, "heavy0.write.touched_all", log2(1 + 4 * 64 * 128));
-    expect(row, "heavy0.write.reuse_sums", 5);
-    expect(row, "heavy0.write.contiguous", 1);
+    expect(row, "hot0.write.touched_vector", log2(1 + 4 * 8));
+    expect(row, "hot0.write.touched_tile", log2(1 + 4 * 64));
+    expect(row, "hot0.write.touched_all", log2(1 + 4 * 64 * 128));
+    expect(row, "hot0.write.reuse_sums", 5);
+    expect(row, "hot0.write.contiguous", 1);
     /* B comes in the most often: all of it for each block of rows. A: four rows of it in a parallel task. */
-    expect(row, "heavy0.read1.size", log2(1 + 4 * 32 * 128));
-    expect(row, "heavy0.read1.touched_tile", log2(1 + 4 * 16));
-    expect(row, "heavy0.read1.touched_sums", log2(1 + 4 * 16 * 32));
-    expect(row, "heavy0.read1.contiguous", 1);
-    expect(row, "heavy0.read1.run", log2(1 + 4 * 16));
-    expect(row, "heavy0.read2.touched_task", log2(1 + 4 * 4 * 32));
-    expect(row, "heavy0.read2.same", 1);
-    expect(row, "heavy0.read2.reuse_task", 7);
-    expect(row, "heavy0.read2.reuse_loop", log2(1 + 8));
+    expect(row, "hot0.read1.size", log2(1 + 4 * 32 * 128));
+    expect(row, "hot0.read1.touched_tile", log2(1 + 4 * 16));
+    expect(row, "hot0.read1.touched_sums", log2(1 + 4 * 16 * 32));
+    expect(row, "hot0.read1.contiguous", 1);
+    expect(row, "hot0.read1.run", log2(1 + 4 * 16));
+    expect(row, "hot0.read2.touched_task", log2(1 + 4 * 4 * 32));
+    expect(row, "hot0.read2.same", 1);
+    expect(row, "hot0.read2.reuse_task", 7);
+    expect(row, "hot0.read2.reuse_loop", log2(1 + 8));
 }
 
 Test(features, see_what_a_guarded_tail_wastes)
 {
-    const float *row = row_after("def s(A: f32[100]) {\n  C[i] = A[i] + 1.0\n  return C\n}\n", "C.i.0, C.i.1 = split(C.i, _, 64)\n");
+    const float *row = row_after("def s(A: f32[100]) {\n  C[i] = A[i] + 1.0\n  return C\n}\n",
+                                 "C.i.0, C.i.1 = split(C.i, _, 64)\n");
 
-    expect(row, "heavy0.waste", log2(128.0 / 100));
-    expect(row, "heavy0.guards", 1);
+    expect(row, "hot0.waste", log2(128.0 / 100));
+    expect(row, "hot0.guards", 1);
     expect(row, "repeated", log2(128.0 / 100));
 }
 
 Test(features, see_how_a_fused_loop_walks)
 {
-    const float *row = row_after("def s(A: f32[64, 96]) {\n  C[i, j] = A[i, j] + 1.0\n  return C\n}\n",
-                                 "C.i~C.j = fuse(C.i, C.j)\nC.i~C.j.0, C.i~C.j.1 = split(C.i~C.j, _, 16)\nvectorize(C.i~C.j.1)\n");
+    const float *row = row_after(
+        "def s(A: f32[64, 96]) {\n  C[i, j] = A[i, j] + 1.0\n  return C\n}\n",
+        "C.i~C.j = fuse(C.i, C.j)\nC.i~C.j.0, C.i~C.j.1 = split(C.i~C.j, _, 16)\nvectorize(C.i~C.j.1)\n");
 
-    expect(row, "heavy0.read1.touched_vector", log2(1 + 4 * 16));
-    expect(row, "heavy0.read1.touched_all", log2(1 + 4 * 64 * 96));
-    expect(row, "heavy0.read1.contiguous", 1);
-    expect(row, "heavy0.read1.aligned", 6);
+    expect(row, "hot0.read1.touched_vector", log2(1 + 4 * 16));
+    expect(row, "hot0.read1.touched_all", log2(1 + 4 * 64 * 96));
+    expect(row, "hot0.read1.contiguous", 1);
+    expect(row, "hot0.read1.aligned", 6);
 }
 
 Test(features, hold_strides_and_gathers_apart)
 {
-    const float *columns = row_after("def s(A: f32[64, 96]) {\n  C[j: 96, i: 64] = A[i, j]\n  return C\n}\n", "");
+    const float *columns =
+        row_after("def s(A: f32[64, 96]) {\n  C[j: 96, i: 64] = A[i, j]\n  return C\n}\n", "");
     const float *data = row_after(definitions[8], "");
 
-    expect(columns, "heavy0.read1.stride", log2(1 + 96));
-    expect(columns, "heavy0.read1.gather", 1);
-    expect(columns, "heavy0.write.contiguous", 1);
-    expect(data, "heavy0.write.contiguous", 1);
-    expect(data, "heavy0.read1.gather", 1);
+    expect(columns, "hot0.read1.stride", log2(1 + 96));
+    expect(columns, "hot0.read1.gather", 1);
+    expect(columns, "hot0.write.contiguous", 1);
+    expect(data, "hot0.write.contiguous", 1);
+    expect(data, "hot0.read1.gather", 1);
 }
 
 /* Sixteen rows whose starts lie so many elements apart. */
 static double rows_together(int elements)
 {
-    const char *text = base_format(cx, "def mm(A: f32[32, %d], B: f32[%d, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n", elements, elements);
-    const float *row = row_after(text, "y, rows = split(C.y, _, 16)\nx, lane = split(C.x, _, 8)\nreorder(y, x, C.k, rows, lane)\nunroll(rows)\n"
+    const char *text = base_format(
+        cx,
+        "def mm(A: f32[32, %d], B: f32[%d, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n",
+        elements, elements);
+    const float *row = row_after(text, "y, rows = split(C.y, _, 16)\nx, lane = split(C.x, _, 8)\nreorder(y, "
+                                       "x, C.k, rows, lane)\nunroll(rows)\n"
                                        "vectorize(lane)\n");
 
-    return fmax(feature(row, "heavy0.read1.together"), feature(row, "heavy0.read2.together"));
+    return fmax(feature(row, "hot0.read1.together"), feature(row, "hot0.read2.together"));
 }
 
 Test(features, see_rows_that_meet_in_one_set_of_the_cache)
@@ -276,16 +294,18 @@ Test(features, see_rows_that_meet_in_one_set_of_the_cache)
 
 Test(features, a_stencil_touches_a_window_once)
 {
-    const float *row = row_after("def s(A: f32[66]) {\n  C[i: 64] = A[i] + A[i + 1] + A[i + 2]\n  return C\n}\n", "");
+    const float *row =
+        row_after("def s(A: f32[66]) {\n  C[i: 64] = A[i] + A[i + 1] + A[i + 2]\n  return C\n}\n", "");
 
-    expect(row, "heavy0.read1.count", 3);
-    expect(row, "heavy0.read1.touched_all", log2(1 + 4 * 66));
-    expect(row, "heavy0.read1.touched_vector", log2(1 + 4 * 3));
+    expect(row, "hot0.read1.count", 3);
+    expect(row, "hot0.read1.touched_all", log2(1 + 4 * 66));
+    expect(row, "hot0.read1.touched_vector", log2(1 + 4 * 3));
 }
 
 Test(features, a_temporary_is_as_large_as_where_it_lives)
 {
-    const char *text = "def t(A: f32[64, 96]) {\n  T[i, j] = A[i, j] * 2.0\n  C[i: 64, j: 96] = T[i, j] + 1.0\n  return C\n}\n";
+    const char *text = "def t(A: f32[64, 96]) {\n  T[i, j] = A[i, j] * 2.0\n  C[i: 64, j: 96] = T[i, j] + "
+                       "1.0\n  return C\n}\n";
 
     expect(row_after(text, ""), "temporaries", log2(1 + 4 * 64 * 96));
     expect(row_after(text, "compute_at(T, C.i)\n"), "temporaries", log2(1 + 4 * 96));
@@ -294,19 +314,22 @@ Test(features, a_temporary_is_as_large_as_where_it_lives)
 /* The product with tiles of so many rows and vectors. */
 static double estimate_of(int rows, int vectors)
 {
-    const char *trace = base_format(cx,
-                                    "C.y.0, C.y.1 = split(C.y, _, %d)\nC.x.0, C.x.1, C.x.2 = split(C.x, _, %d, 8)\n"
-                                    "reorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1, C.x.2)\nunroll(C.y.1)\nunroll(C.x.1)\nvectorize(C.x.2)\n",
-                                    rows, vectors);
+    const char *trace = base_format(
+        cx,
+        "C.y.0, C.y.1 = split(C.y, _, %d)\nC.x.0, C.x.1, C.x.2 = split(C.x, _, %d, 8)\n"
+        "reorder(C.y.0, C.x.0, C.k, C.y.1, C.x.1, C.x.2)\nunroll(C.y.1)\nunroll(C.x.1)\nvectorize(C.x.2)\n",
+        rows, vectors);
     const float *row = row_after(product, trace);
 
     return row[TUNE_PROGRAM_estimate];
 }
 
-/* Two multiply-adds begin in each cycle and take four: eight results keep them busy, and sixteen registers hold fourteen. */
+/* Two multiply-adds begin in each cycle and take four: eight results keep them busy, and sixteen registers
+ * hold fourteen. */
 Test(features, estimate_what_few_and_many_results_cost)
 {
-    double few = estimate_of(1, 1), enough = estimate_of(4, 2), many = estimate_of(8, 4), scalar = row_after(product, "")[TUNE_PROGRAM_estimate];
+    double few = estimate_of(1, 1), enough = estimate_of(4, 2), many = estimate_of(8, 4),
+           scalar = row_after(product, "")[TUNE_PROGRAM_estimate];
 
     cr_assert(few > enough + 1.5, "1 result %g, 8 results %g", few, enough);
     cr_assert(many > enough + 0.2, "32 results %g, 8 results %g", many, enough);
@@ -314,15 +337,19 @@ Test(features, estimate_what_few_and_many_results_cost)
     cr_assert(enough > log2(1 / 16.0), "faster than 16 multiply-adds a cycle: %g", enough);
 }
 
-/* Loops are cut where an index leaves the bounds: the tests of a padding do not weigh as arithmetic does, wherever they stand. */
+/* Loops are cut where an index leaves the bounds: the tests of a padding do not weigh as arithmetic does,
+ * wherever they stand. */
 Test(features, estimate_a_padding_by_what_it_moves)
 {
-    const char *text = "def pad(X: f32[64, 64]) {\n  P[y: 66, x: 64] = select(y >= 1 && y < 65, X[y - 1, x], 0.0)\n"
-                       "  Y[y: 64, x: 64] = sum[k: 3](P[y + k, x])\n  return Y\n}\n";
-    const char *values = "def pad(X: f32[64, 64]) {\n  P[y: 64, x: 64] = select(X[y, x] >= 1.0 && X[y, x] < 65.0, X[y, x], 0.0)\n"
+    const char *text =
+        "def pad(X: f32[64, 64]) {\n  P[y: 66, x: 64] = select(y >= 1 && y < 65, X[y - 1, x], 0.0)\n"
+        "  Y[y: 64, x: 64] = sum[k: 3](P[y + k, x])\n  return Y\n}\n";
+    const char *values = "def pad(X: f32[64, 64]) {\n  P[y: 64, x: 64] = select(X[y, x] >= 1.0 && X[y, x] < "
+                         "65.0, X[y, x], 0.0)\n"
                          "  Y[y: 62, x: 64] = sum[k: 3](P[y + k, x])\n  return Y\n}\n";
     const char *inlined = "compute_inline(P)\nvectorize(Y.x)\n", *apart = "vectorize(P.x)\nvectorize(Y.x)\n";
-    double inside = row_after(text, inlined)[TUNE_PROGRAM_estimate], outside = row_after(text, apart)[TUNE_PROGRAM_estimate];
+    double inside = row_after(text, inlined)[TUNE_PROGRAM_estimate],
+           outside = row_after(text, apart)[TUNE_PROGRAM_estimate];
     double by_value = row_after(values, inlined)[TUNE_PROGRAM_estimate];
 
     cr_assert(inside < outside, "inlined %g, in a loop of its own %g", inside, outside);
@@ -331,19 +358,22 @@ Test(features, estimate_a_padding_by_what_it_moves)
 
 Test(features, differ_between_tile_sizes)
 {
-    const float *a = row_after(product, "C.x.0, C.x.1 = split(C.x, _, 8)\n"), *b = row_after(product, "C.x.0, C.x.1 = split(C.x, _, 16)\n");
+    const float *a = row_after(product, "C.x.0, C.x.1 = split(C.x, _, 8)\n"),
+                *b = row_after(product, "C.x.0, C.x.1 = split(C.x, _, 16)\n");
 
     cr_assert(memcmp(a, b, sizeof *a * TUNE_N_FEATURES) != 0);
 }
 
 Test(features, of_symbolic_extents_are_those_of_the_dims)
 {
-    const char *fixed = "def dynamic(A: f32[24, 64], B: f32[64, 80]) {\n  C[y: 24, x: 80] = sum[k: 64](A[y, k] * B[k, x])\n  return C\n}\n";
-    const float *a = row_of(tree_of(definitions[11]), cpu, (int64_t[]){24, 80}), *b = row_of(tree_of(fixed), cpu, NULL);
+    const char *fixed = "def dynamic(A: f32[24, 64], B: f32[64, 80]) {\n  C[y: 24, x: 80] = sum[k: 64](A[y, "
+                        "k] * B[k, x])\n  return C\n}\n";
+    const float *a = row_of(tree_of(definitions[11]), cpu, (int64_t[]){24, 80}),
+                *b = row_of(tree_of(fixed), cpu, NULL);
 
     cr_assert_arr_eq(a, b, sizeof *a * TUNE_N_FEATURES);
     /* Without dims: n has no end, m is in the middle of 8..512. */
-    expect(row_of(tree_of(definitions[11]), cpu, NULL), "heavy0.iterations", log2(1 + 256 * 64 * 64));
+    expect(row_of(tree_of(definitions[11]), cpu, NULL), "hot0.iterations", log2(1 + 256 * 64 * 64));
 }
 
 Test(features, need_a_program)

@@ -1,4 +1,5 @@
-/* tests/autotune/measure.c -- the local measurer: good candidates get their time, bad ones a cause, and each is its own trial alone. */
+/* tests/autotune/measure.c -- the local measurer: good candidates get their time, bad ones a cause, and each
+ * is its own trial alone. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,14 +39,16 @@ static void open_measurer(tune_measure_options o)
     cr_assert(m, "%s", tec_context_error(cx));
 }
 
-static const char plain[] = "def mm(A: f32[64, 64], B: f32[64, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n";
+static const char plain[] =
+    "def mm(A: f32[64, 64], B: f32[64, 64]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n";
 static const char fast[] = "reorder(C.k, C.x)\nvectorize(C.x)\n";
 
 static tune_result measure_one(const tune_task *t, const char *trace, bool check)
 {
     tune_result r;
 
-    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = trace, .seed = 1, .check = check}, 1), "%s", tec_context_error(cx));
+    cr_assert(m->submit(m, cx, &(tune_candidate){.task = t, .trace = trace, .seed = 1, .check = check}, 1),
+              "%s", tec_context_error(cx));
     cr_assert_eq(m->collect(m, cx, &r, 1, true), 1, "%s", tec_context_error(cx));
     return r;
 }
@@ -59,11 +62,13 @@ static void is_good(const tune_result *r, bool checked)
     cr_assert(r->build_seconds > 0 && r->run_seconds > 0);
 }
 
-static void failed_as(const tune_result *r, store_status status, const char *stage, const char *kind, const char *text)
+static void failed_as(const tune_result *r, store_status status, const char *stage, const char *kind,
+                      const char *text)
 {
-    cr_assert(r->status == status && strcmp(r->stage, stage) == 0 && strcmp(r->error_kind, kind) == 0 && strstr(r->error, text),
-              "expected %s, %s, %s, '%s'; found %s, %s, %s, '%s'", store_status_text(status), stage, kind, text, store_status_text(r->status), r->stage,
-              r->error_kind, r->error);
+    cr_assert(r->status == status && strcmp(r->stage, stage) == 0 && strcmp(r->error_kind, kind) == 0 &&
+                  strstr(r->error, text),
+              "expected %s, %s, %s, '%s'; found %s, %s, %s, '%s'", store_status_text(status), stage, kind,
+              text, store_status_text(r->status), r->stage, r->error_kind, r->error);
     cr_assert_null(strchr(r->error, '\n'));
     cr_assert_eq(r->n_costs, 0);
 }
@@ -156,7 +161,8 @@ Test(measure, allocating_without_end_is_one_failed_trial)
 
 Test(measure, a_schedule_that_needs_too_much_memory_says_so)
 {
-    tune_task *t = task_for("def f(A: f32[2048, 2048]) {\n  T[y, x] = A[y, x] * 2.0\n  C[y] = sum[x](T[y, x])\n  return C\n}\n");
+    tune_task *t = task_for(
+        "def f(A: f32[2048, 2048]) {\n  T[y, x] = A[y, x] * 2.0\n  C[y] = sum[x](T[y, x])\n  return C\n}\n");
 
     open_measurer((tune_measure_options){.memory_limit = 8 << 20});
     tune_result r = measure_one(t, "", false);
@@ -399,7 +405,8 @@ Test(measure, a_program_that_is_not_there_is_an_error)
     tune_measure_options o = {.builder = TEC_BINARY_DIR "/tec", .runner = "/nowhere/tec_runner"};
 
     cr_assert_null(tune_measurer_local(cx, &o));
-    cr_assert(strstr(tec_context_error(cx), "'/nowhere/tec_runner', which is not there"), "%s", tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), "'/nowhere/tec_runner', which is not there"), "%s",
+              tec_context_error(cx));
 }
 
 Test(measure, a_program_that_is_no_worker_is_an_error)
@@ -410,7 +417,9 @@ Test(measure, a_program_that_is_no_worker_is_an_error)
     open_measurer((tune_measure_options){.runner = "/bin/true"});
     cr_assert(m->submit(m, cx, &(tune_candidate){.task = t}, 1));
     cr_assert_eq(m->collect(m, cx, &r, 1, true), -1);
-    cr_assert(strstr(tec_context_error(cx), "'/bin/true' does not answer as a worker should: ended with status 0"), "%s", tec_context_error(cx));
+    cr_assert(
+        strstr(tec_context_error(cx), "'/bin/true' does not answer as a worker should: ended with status 0"),
+        "%s", tec_context_error(cx));
 }
 
 /* ---- comparing, symbols, all cores ---- */
@@ -418,7 +427,8 @@ Test(measure, a_program_that_is_no_worker_is_an_error)
 Test(measure, compares_two_in_turns)
 {
     tune_task *t = task_for(plain);
-    tune_candidate slow = {.task = t, .seed = 1, .check = true}, quick = {.task = t, .trace = fast, .seed = 1, .check = true};
+    tune_candidate slow = {.task = t, .seed = 1, .check = true},
+                   quick = {.task = t, .trace = fast, .seed = 1, .check = true};
     tune_result r[2];
 
     open_measurer((tune_measure_options){.repeats = 7});
@@ -433,7 +443,8 @@ Test(measure, compares_two_in_turns)
 Test(measure, a_comparison_with_one_that_fails_blames_that_one)
 {
     tune_task *t = task_for(tiled);
-    tune_candidate good = {.task = t, .trace = doing(right), .check = true}, wrong = {.task = t, .trace = doing(""), .check = true};
+    tune_candidate good = {.task = t, .trace = doing(right), .check = true},
+                   wrong = {.task = t, .trace = doing(""), .check = true};
     tune_candidate refused = {.task = t, .trace = "unroll(C.z)\n"};
     tune_result r[2];
 
@@ -485,7 +496,8 @@ Test(measure, takes_turns_where_all_cores_are_measured)
 
     open_measurer((tune_measure_options){.threads = (int)sysconf(_SC_NPROCESSORS_ONLN), .builders = 2});
     for (int i = 0; i < 6; i++)
-        c[i] = (tune_candidate){.task = t, .trace = i % 2 ? "parallel(C.y)\n" : fast, .seed = 1, .check = true};
+        c[i] =
+            (tune_candidate){.task = t, .trace = i % 2 ? "parallel(C.y)\n" : fast, .seed = 1, .check = true};
     cr_assert(m->submit(m, cx, c, 6));
     usleep(300000);
     cr_assert_eq(m->stats(m).run, 0, "something ran while nobody waited");

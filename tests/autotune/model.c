@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "autotune/seed.h"
+#include "autotune/prior.h"
 #include "autotune/source.h"
 #include "space/space.h"
 #include "te/text.h"
@@ -20,14 +20,20 @@ static void open_context(void)
     cx = tec_context_new();
     cpu = target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=4");
 }
-static void close_context(void) { tec_context_free(cx); }
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(model, .init = open_context, .fini = close_context);
 
 /* ---- rows of real candidates, with a cost that is made up ---- */
 
 static const te_def *product(int y, int k, int x)
 {
-    const char *text = base_format(cx, "def mm(A: f32[%d, %d], B: f32[%d, %d]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n", y, k, k, x);
+    const char *text = base_format(
+        cx,
+        "def mm(A: f32[%d, %d], B: f32[%d, %d]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  return C\n}\n", y,
+        k, k, x);
     te_file *f = te_parse(cx, "test.te", text);
 
     cr_assert(f, "%s", tec_context_error(cx));
@@ -37,7 +43,7 @@ static const te_def *product(int y, int k, int x)
 /* n rows of different candidates of the product. */
 static float *sample(int y, int k, int x, uint64_t seed, int n)
 {
-    float *rows = base_array(cx, float, (size_t)n * TUNE_N_FEATURES);
+    float *rows = base_array(cx, float, (size_t)n *TUNE_N_FEATURES);
     space *sp = space_master(cx, te_tree(cx, product(y, k, x)), cpu);
 
     cr_assert(sp, "%s", tec_context_error(cx));
@@ -58,13 +64,16 @@ static const float *row_at(const float *rows, int i)
     return rows + (size_t)i * TUNE_N_FEATURES;
 }
 
-/* A machine that is not quite what the estimate takes it for: it waits for its L1 cache more, and minds scalars and spills in its own way. */
+/* A machine that is not quite what the estimate takes it for: it waits for its L1 cache more, and minds
+ * scalars and spills in its own way. */
 static double made_up_cost(const float *row)
 {
-    const float *leaf = row + TUNE_N_PROGRAM;
-    double spill = fmax(0, leaf[TUNE_LEAF_pressure]), scalar = leaf[TUNE_LEAF_vector] == 0;
+    const float *statement = row + TUNE_N_PROGRAM;
+    double spill = fmax(0, statement[TUNE_STATEMENT_pressure]),
+           scalar = statement[TUNE_STATEMENT_vector] == 0;
 
-    return 1e-9 * exp2(0.7 * row[TUNE_PROGRAM_estimate] + 0.7 * leaf[TUNE_LEAF_traffic_l1]) * (1 + 2 * spill + 3 * scalar + 0.5 * leaf[TUNE_LEAF_imbalance]);
+    return 1e-9 * exp2(0.7 * row[TUNE_PROGRAM_estimate] + 0.7 * statement[TUNE_STATEMENT_traffic_l1]) *
+           (1 + 2 * spill + 3 * scalar + 0.5 * statement[TUNE_STATEMENT_imbalance]);
 }
 
 static tune_model *model_of(const char *kind)
@@ -78,7 +87,8 @@ static tune_model *model_of(const char *kind)
 static void add(tune_model *m, uint64_t task, const float *rows, int n)
 {
     for (int i = 0; i < n; i++)
-        cr_assert(tune_model_add(cx, m, task, row_at(rows, i), made_up_cost(row_at(rows, i))), "%s", tec_context_error(cx));
+        cr_assert(tune_model_add(cx, m, task, row_at(rows, i), made_up_cost(row_at(rows, i))), "%s",
+                  tec_context_error(cx));
 }
 
 static const double *scores(tune_model *m, const float *rows, int n)
@@ -134,7 +144,7 @@ static void expect_scores_of_estimates(tune_model *m, const float *rows, int n)
     for (int i = 1; i < n; i++) {
         double a = row_at(rows, i - 1)[TUNE_PROGRAM_estimate], b = row_at(rows, i)[TUNE_PROGRAM_estimate];
 
-        cr_assert_eq(a < b, s[i - 1] > s[i]);
+        cr_assert_eq(a<b, s[i - 1]> s[i]);
         cr_assert_eq(a > b, s[i - 1] < s[i]);
     }
 }
@@ -152,8 +162,14 @@ static void learns(const char *kind)
     cr_assert(rho > 0.8, "the rank correlation is %g", rho);
 }
 
-Test(model, of_ranks_learns) { learns("rank"); }
-Test(model, of_regression_learns) { learns("regression"); }
+Test(model, of_ranks_learns)
+{
+    learns("rank");
+}
+Test(model, of_regression_learns)
+{
+    learns("regression");
+}
 
 Test(model, of_none_tells_nothing_apart)
 {
@@ -172,7 +188,8 @@ Test(model, costs_count_within_their_task)
 
     /* Every other row is of a task of the same program on a clock that is a thousand times as fast. */
     for (int i = 0; i < N; i++)
-        cr_assert(tune_model_add(cx, m, (uint64_t)i % 2, row_at(rows, i), made_up_cost(row_at(rows, i)) * (i % 2 ? 1 : 1000)));
+        cr_assert(tune_model_add(cx, m, (uint64_t)i % 2, row_at(rows, i),
+                                 made_up_cost(row_at(rows, i)) * (i % 2 ? 1 : 1000)));
     double rho = correlation(m, held_out, HELD_OUT);
     tune_model_close(m);
     cr_assert(rho > 0.8, "the rank correlation is %g", rho);
@@ -184,7 +201,8 @@ Test(model, goes_by_estimates_with_no_one_or_failed_samples)
     const char *const kind[] = {"rank", "regression", "none"};
 
     for (int k = 0; k < BASE_COUNT(kind); k++) {
-        void (*expect)(tune_model *, const float *, int) = k < 2 ? expect_scores_of_estimates : expect_equal_scores;
+        void (*expect)(tune_model *, const float *, int) =
+            k < 2 ? expect_scores_of_estimates : expect_equal_scores;
         tune_model *m = model_of(kind[k]);
 
         cr_assert_eq(tune_model_knows(m), k < 2);
@@ -223,13 +241,13 @@ Test(model, ranks_failures_last)
 
     /* What has more than 64 results in a tile fails. */
     for (int i = 0; i < N; i++) {
-        bool fails = row_at(rows, i)[TUNE_N_PROGRAM + TUNE_LEAF_tile_elements] > 6;
+        bool fails = row_at(rows, i)[TUNE_N_PROGRAM + TUNE_STATEMENT_tile_elements] > 6;
 
         cr_assert(tune_model_add(cx, m, 1, row_at(rows, i), fails ? INFINITY : 1e-3));
     }
     const double *s = scores(m, rows, N);
     for (int i = 0; i < N; i++) {
-        bool fails = row_at(rows, i)[TUNE_N_PROGRAM + TUNE_LEAF_tile_elements] > 6;
+        bool fails = row_at(rows, i)[TUNE_N_PROGRAM + TUNE_STATEMENT_tile_elements] > 6;
 
         *(fails ? &bad : &good) += s[i];
         n_bad += fails;
@@ -282,7 +300,8 @@ Test(model, says_which_features_took_part)
 
 static void expect_error(const char *part)
 {
-    cr_assert(tec_context_error(cx) && strstr(tec_context_error(cx), part), "expected '%s' in '%s'", part, tec_context_error(cx));
+    cr_assert(tec_context_error(cx) && strstr(tec_context_error(cx), part), "expected '%s' in '%s'", part,
+              tec_context_error(cx));
     tec_context_clear(cx);
 }
 
@@ -323,7 +342,8 @@ static const void *saved(tune_model *m, size_t *size)
 
 Test(model, predicts_the_same_after_loading)
 {
-    const float *rows = sample(64, 96, 128, 1, N), *more = sample(64, 96, 128, 3, 40), *held_out = sample(64, 96, 128, 2, 50);
+    const float *rows = sample(64, 96, 128, 1, N), *more = sample(64, 96, 128, 3, 40),
+                *held_out = sample(64, 96, 128, 2, 50);
     tune_model *m = model_of("rank");
     size_t size;
 
@@ -370,7 +390,8 @@ Test(model, refuses_damaged_bytes)
 
         memcpy(copy, data, length);
         if (length == size)
-            copy[i < 200 ? i % 40 : base_random_below(&state, (int64_t)size)] ^= (uint8_t)(1 + base_random_below(&state, 255));
+            copy[i < 200 ? i % 40 : base_random_below(&state, (int64_t)size)] ^=
+                (uint8_t)(1 + base_random_below(&state, 255));
         cr_assert_null(tune_model_load(cx, copy, length, 1));
         expect_error("cannot load a cost model: ");
         free(copy);
@@ -381,7 +402,8 @@ Test(model, refuses_damaged_bytes)
 Test(model, refuses_other_bytes_and_says_why)
 {
     tune_model *m = model_of("rank");
-    char text[200] = "a text that is no model, but long enough for a header and a little more than that, so that it is read";
+    char text[200] = "a text that is no model, but long enough for a header and a little more than that, so "
+                     "that it is read";
     size_t size;
 
     add(m, 1, sample(64, 96, 128, 1, 10), 10);
@@ -426,12 +448,13 @@ Test(model, learns_of_a_shape_from_others)
     double without = correlation(alone, held_out, HELD_OUT), with = correlation(seeded, held_out, HELD_OUT);
     tune_model_close(alone);
     tune_model_close(seeded);
-    cr_assert(before > nothing + 0.1, "of a shape that it never saw: %g, by the estimate alone: %g", before, nothing);
+    cr_assert(before > nothing + 0.1, "of a shape that it never saw: %g, by the estimate alone: %g", before,
+              nothing);
     cr_assert(with > without + 0.05, "with %g, without %g", with, without);
 }
 
 /* As where others' best is this task's worst. */
-Test(model, outgrows_a_ground_that_is_wrong)
+Test(model, outgrows_a_prior_that_is_wrong)
 {
     const float *rows = sample(64, 96, 128, 1, 160), *held_out = sample(64, 96, 128, 2, HELD_OUT);
     tune_model *m = model_of("rank");
@@ -472,7 +495,7 @@ static void close_store(void)
 }
 
 TestSuite(seed, .init = open_store, .fini = close_store);
-TestSuite(ground, .init = open_store, .fini = close_store);
+TestSuite(prior, .init = open_store, .fini = close_store);
 
 /* A record of the task for each row; every fifth failed; `version` of the features. */
 static void store_rows(const space_task *task, const float *rows, int n, int version)
@@ -481,9 +504,16 @@ static void store_rows(const space_task *task, const float *rows, int n, int ver
 
     for (int i = 0; i < n; i++) {
         double cost = made_up_cost(row_at(rows, i));
-        store_record r = {.workload = {.anchor_key = task->anchor_key, .exact_key = task->exact_key, .family = task->family, .shape = task->shape,
+        store_record r = {.workload = {.anchor_key = task->anchor_key,
+                                       .exact_key = task->exact_key,
+                                       .family = task->family,
+                                       .shape = task->shape,
                                        .n_shape = task->n_shape},
-                          .target = {.fingerprint = key}, .trace = base_format(cx, "point %d", i), .status = STORE_OK, .costs = &cost, .n_costs = 1,
+                          .target = {.fingerprint = key},
+                          .trace = base_format(cx, "point %d", i),
+                          .status = STORE_OK,
+                          .costs = &cost,
+                          .n_costs = 1,
                           .trial = i};
 
         if (i % 5 == 4) {
@@ -496,11 +526,11 @@ static void store_rows(const space_task *task, const float *rows, int n, int ver
     }
 }
 
-static tune_seed_result seed_for(tune_model *m, const space_task *task, const tune_seed_options *o)
+static tune_taught seed_for(tune_model *m, const space_task *task, const tune_teach_options *o)
 {
-    tune_seed_result r;
+    tune_taught r;
 
-    cr_assert(tune_seed(cx, m, db, &task, 1, cpu, o, &r), "%s", tec_context_error(cx));
+    cr_assert(tune_teach(cx, m, db, &task, 1, cpu, o, &r), "%s", tec_context_error(cx));
     return r;
 }
 
@@ -523,14 +553,15 @@ Test(seed, records_give_their_rows_back)
 
 Test(seed, takes_the_records_of_the_task_that_others_made_and_those_of_other_shapes)
 {
-    const space_task *own = space_task_new(cx, product(96, 48, 160), NULL), *other = space_task_new(cx, product(64, 96, 128), NULL);
+    const space_task *own = space_task_new(cx, product(96, 48, 160), NULL),
+                     *other = space_task_new(cx, product(64, 96, 128), NULL);
     const float *held_out = sample(96, 48, 160, 2, HELD_OUT);
     tune_model *m = model_of("rank");
 
     store_rows(own, sample(96, 48, 160, 1, 30), 30, TUNE_FEATURES_VERSION);
     store_rows(other, sample(64, 96, 128, 1, N), N, TUNE_FEATURES_VERSION);
     double nothing = correlation(m, held_out, HELD_OUT);
-    tune_seed_result r = seed_for(m, own, &(tune_seed_options){.rows = 120});
+    tune_taught r = seed_for(m, own, &(tune_teach_options){.rows = 120});
     cr_assert_eq(r.workloads, 2);
     cr_assert_eq(r.rows, 30 + 120);
     cr_assert_eq(r.passed_over, 0);
@@ -544,15 +575,17 @@ Test(seed, takes_the_nearest_shapes_of_its_family_first)
 {
     const space_task *own = space_task_new(cx, product(64, 64, 64), NULL);
     tune_model *m = model_of("rank"), *near = model_of("rank");
-    const float *far_rows = sample(16, 512, 16, 1, 20), *near_rows = sample(64, 64, 128, 1, 20), *held_out = sample(64, 64, 64, 2, 20);
+    const float *far_rows = sample(16, 512, 16, 1, 20), *near_rows = sample(64, 64, 128, 1, 20),
+                *held_out = sample(64, 64, 64, 2, 20);
 
     store_rows(space_task_new(cx, product(16, 512, 16), NULL), far_rows, 20, TUNE_FEATURES_VERSION);
     const space_task *neighbour = space_task_new(cx, product(64, 64, 128), NULL);
     store_rows(neighbour, near_rows, 20, TUNE_FEATURES_VERSION);
-    tune_seed_result r = seed_for(m, own, &(tune_seed_options){.workloads = 1});
+    tune_taught r = seed_for(m, own, &(tune_teach_options){.workloads = 1});
     cr_assert_eq(r.workloads, 1);
     for (int i = 0; i < 20; i++)
-        cr_assert(tune_model_add(cx, near, 1, row_at(near_rows, i), i % 5 == 4 ? INFINITY : made_up_cost(row_at(near_rows, i))));
+        cr_assert(tune_model_add(cx, near, 1, row_at(near_rows, i),
+                                 i % 5 == 4 ? INFINITY : made_up_cost(row_at(near_rows, i))));
     cr_assert(tune_model_settle(cx, near), "%s", tec_context_error(cx));
     cr_assert_arr_eq(scores(m, held_out, 20), scores(near, held_out, 20), 20 * sizeof(double));
     tune_model_close(m);
@@ -564,8 +597,9 @@ Test(seed, passes_over_features_that_cannot_be_had)
     const space_task *own = space_task_new(cx, product(64, 64, 64), NULL);
     tune_model *m = model_of("rank");
 
-    store_rows(space_task_new(cx, product(64, 64, 128), NULL), sample(64, 64, 128, 1, 10), 10, TUNE_FEATURES_VERSION + 1);
-    tune_seed_result r = seed_for(m, own, NULL);
+    store_rows(space_task_new(cx, product(64, 64, 128), NULL), sample(64, 64, 128, 1, 10), 10,
+               TUNE_FEATURES_VERSION + 1);
+    tune_taught r = seed_for(m, own, NULL);
     cr_assert_eq(r.rows, 0);
     cr_assert_eq(r.passed_over, 10);
     expect_scores_of_estimates(m, sample(64, 64, 64, 2, 5), 5);
@@ -574,21 +608,31 @@ Test(seed, passes_over_features_that_cannot_be_had)
 
 Test(seed, schedules_records_without_features_again)
 {
-    const space_task *own = space_task_new(cx, product(64, 64, 64), NULL), *other = space_task_new(cx, product(64, 64, 128), NULL);
-    const char *trace = "C.x.0, C.x.1 = split(C.x, _, 8)\nvectorize(C.x.1)\n", *key = tune_target_key(cx, cpu);
+    const space_task *own = space_task_new(cx, product(64, 64, 64), NULL),
+                     *other = space_task_new(cx, product(64, 64, 128), NULL);
+    const char *trace = "C.x.0, C.x.1 = split(C.x, _, 8)\nvectorize(C.x.1)\n",
+               *key = tune_target_key(cx, cpu);
     sched *s = sched_new(cx, te_tree(cx, product(64, 64, 128)), cpu);
     float row[TUNE_N_FEATURES], again[TUNE_N_FEATURES];
     tune_model *m = model_of("rank");
     double cost = 1e-3;
-    store_record r = {.workload = {.anchor_key = other->anchor_key, .exact_key = other->exact_key, .family = other->family, .shape = other->shape,
-                                   .n_shape = other->n_shape, .definition = te_text(cx, product(64, 64, 128))},
-                      .target = {.fingerprint = key}, .trace = trace, .status = STORE_OK, .costs = &cost, .n_costs = 1};
+    store_record r = {.workload = {.anchor_key = other->anchor_key,
+                                   .exact_key = other->exact_key,
+                                   .family = other->family,
+                                   .shape = other->shape,
+                                   .n_shape = other->n_shape,
+                                   .definition = te_text(cx, product(64, 64, 128))},
+                      .target = {.fingerprint = key},
+                      .trace = trace,
+                      .status = STORE_OK,
+                      .costs = &cost,
+                      .n_costs = 1};
 
     cr_assert(sched_replay(s, "trace", trace) && tune_features(cx, sched_tree(s), cpu, NULL, row));
     cr_assert(tune_features_of_record(cx, &r, cpu, again));
     cr_assert_arr_eq(row, again, sizeof row);
     cr_assert(store_add(cx, db, &r, 1, NULL, NULL));
-    tune_seed_result seeded = seed_for(m, own, NULL);
+    tune_taught seeded = seed_for(m, own, NULL);
     cr_assert(seeded.rows == 1 && seeded.passed_over == 0);
     r.trace = "vectorize(C.z)\n";
     cr_assert_not(tune_features_of_record(cx, &r, cpu, again));
@@ -617,7 +661,7 @@ Test(seed, a_model_is_kept_for_its_target)
 Test(seed, of_an_empty_store_is_nothing)
 {
     tune_model *m = model_of("rank");
-    tune_seed_result r = seed_for(m, space_task_new(cx, product(64, 64, 64), NULL), NULL);
+    tune_taught r = seed_for(m, space_task_new(cx, product(64, 64, 64), NULL), NULL);
 
     cr_assert(r.rows == 0 && r.workloads == 0);
     tune_model_close(m);
@@ -625,49 +669,57 @@ Test(seed, of_an_empty_store_is_nothing)
 
 /* ---- what a tuner begins with ---- */
 
-static const char *ground_for(const space_task *task, tune_model **m)
+static const char *prior_for(const space_task *task, tune_model **m)
 {
     const char *what;
 
-    *m = tune_ground(cx, db, "rank", 7, &task, 1, cpu, &what);
+    *m = tune_prior(cx, db, "rank", 7, &task, 1, cpu, &what);
     cr_assert(*m, "%s", tec_context_error(cx));
     return what;
 }
 
-Test(ground, is_nothing_in_an_empty_store)
+Test(prior, is_nothing_in_an_empty_store)
 {
     tune_model *m;
 
-    cr_assert_str_eq(ground_for(space_task_new(cx, product(64, 64, 64), NULL), &m), "an estimate: the store has no records for this target");
+    cr_assert_str_eq(prior_for(space_task_new(cx, product(64, 64, 64), NULL), &m),
+                     "an estimate: the store has no records for this target");
     cr_assert_eq(tune_model_count(m), 0);
     tune_model_close(m);
 }
 
-Test(ground, is_learned_from_records_or_is_the_kept_model_where_they_were_lost)
+Test(prior, is_learned_from_records_or_is_the_kept_model_where_they_were_lost)
 {
-    const space_task *own = space_task_new(cx, product(64, 64, 64), NULL), *other = space_task_new(cx, product(64, 64, 128), NULL);
+    const space_task *own = space_task_new(cx, product(64, 64, 64), NULL),
+                     *other = space_task_new(cx, product(64, 64, 128), NULL);
     const float *rows = sample(64, 64, 128, 1, 40), *held_out = sample(64, 64, 64, 2, 20);
     tune_model *wise = model_of("rank"), *m;
 
     store_rows(other, rows, 40, TUNE_FEATURES_VERSION);
     add(wise, 1, rows, 40);
     cr_assert(tune_keep_model(cx, wise, db, cpu, "rank"), "%s", tec_context_error(cx));
-    cr_assert_str_eq(ground_for(own, &m), "40 measurements of 1 related kernels", "as many as the kept model has seen");
+    cr_assert_str_eq(prior_for(own, &m), "40 measurements of 1 related kernels",
+                     "as many as the kept model has seen");
     tune_model_close(m);
     cr_assert(store_compact(cx, db, 3, &(store_compacted){0}), "%s", tec_context_error(cx));
-    cr_assert_str_eq(ground_for(own, &m), "the model kept for this target, learned from 40 measurements");
+    cr_assert_str_eq(prior_for(own, &m), "the model kept for this target, learned from 40 measurements");
     cr_assert_arr_eq(scores(m, held_out, 20), scores(wise, held_out, 20), 20 * sizeof(double));
     tune_model_close(wise);
     tune_model_close(m);
 }
 
-Test(ground, says_that_the_kept_model_is_damaged_and_does_without_it)
+Test(prior, says_that_the_kept_model_is_damaged_and_does_without_it)
 {
-    const store_model bad = {.target = tune_target_key(cx, cpu), .name = "rank", .version = TUNE_FEATURES_VERSION, .data = "none", .size = 4, .n_records = 9};
+    const store_model bad = {.target = tune_target_key(cx, cpu),
+                             .name = "rank",
+                             .version = TUNE_FEATURES_VERSION,
+                             .data = "none",
+                             .size = 4,
+                             .n_records = 9};
     tune_model *m;
 
     cr_assert(store_put_model(cx, db, &bad), "%s", tec_context_error(cx));
-    const char *what = ground_for(space_task_new(cx, product(64, 64, 64), NULL), &m);
+    const char *what = prior_for(space_task_new(cx, product(64, 64, 64), NULL), &m);
     cr_assert(strstr(what, "an estimate: ") && strstr(what, "cannot load a cost model: "), "%s", what);
     cr_assert_null(tec_context_error(cx));
     tune_model_close(m);

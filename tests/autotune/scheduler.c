@@ -6,8 +6,14 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(scheduler, .init = open_context, .fini = close_context);
 
 /* A task that after batch i needs floor + (first - floor) * rate^i seconds. */
@@ -63,7 +69,8 @@ Test(scheduler, leaves_a_task_that_gains_nothing_for_one_that_does)
 
 Test(scheduler, looks_where_a_task_is_slower_than_its_family)
 {
-    /* Equal times; but the second does a tenth of the work in it, and the first shows that its kind can be fast. */
+    /* Equal times; but the second does a tenth of the work in it, and the first shows that its kind can be
+     * fast. */
     tune_curve c[2] = {{.weight = 1, .flops = 1e10, .family = 1}, {.weight = 1, .flops = 1e9, .family = 1}};
     const truth t[2] = {{1, 0.99, 0.9}, {1, 0.99, 0.9}};
 

@@ -1,4 +1,5 @@
-/* tests/autotune/session.c -- sessions: batches, records, and that an interruption leaves no trace in what is tried. */
+/* tests/autotune/session.c -- sessions: batches, records, and that an interruption leaves no trace in what is
+ * tried. */
 #include "autotune/features.h"
 #include "tests/autotune/fake.h"
 
@@ -6,7 +7,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-TestSuite(session, .init = fake_open, .fini = fake_close, .timeout = 3600); /* in full, one test is a hundred runs */
+/* in full, one test is a hundred runs */
+TestSuite(session, .init = fake_open, .fini = fake_close, .timeout = 3600);
 
 /* All trials of a job in their order, as text: number, batch, task, trace. */
 static const char *trials_of(store *db, const char *job)
@@ -23,7 +25,8 @@ static const char *trials_of(store *db, const char *job)
         if (strcmp(r.tuner, TUNE_ADOPTED) != 0) {
             cr_assert(r.trial >= 0 && r.trial < line.n);
             cr_assert_null(line.at[r.trial], "trial %lld is there twice", (long long)r.trial);
-            line.at[r.trial] = base_format(fake.cx, "%lld %lld %s\n%s", (long long)r.trial, (long long)r.batch, r.workload.summary, r.trace);
+            line.at[r.trial] = base_format(fake.cx, "%lld %lld %s\n%s", (long long)r.trial,
+                                           (long long)r.batch, r.workload.summary, r.trace);
         }
     cr_assert(store_end(c));
     for (int i = 0; i < line.n; i++)
@@ -79,7 +82,8 @@ Test(session, proposes_a_batch_while_the_one_before_is_measured)
 Test(session, ends_when_a_space_is_used_up)
 {
     te_file *f = te_parse(fake.cx, "test.te", "def two(A: f32[3]) {\n  S[y] = A[y] + 1.0\n  return S\n}\n");
-    const tune_task *small = tune_task_new(fake.cx, &(tune_task){.def = f->defs.at[0], .target = fake.task[0]->target});
+    const tune_task *small =
+        tune_task_new(fake.cx, &(tune_task){.def = f->defs.at[0], .target = fake.task[0]->target});
     tune_options o = fake_options(1);
 
     o.tasks = &small;
@@ -140,28 +144,26 @@ Test(session, goes_on_as_if_it_had_never_stopped)
     }
 }
 
-typedef struct {
-    int left;
-} patience;
-
-static bool run_out(void *user)
+/* Wants the session to stop when so many candidates were measured. */
+static bool enough_measured(void *user)
 {
-    return ((patience *)user)->left-- <= 0;
+    return fake.measured >= *(const int *)user;
 }
 
 Test(session, keeps_what_was_measured_before_an_interrupt)
 {
     tune_options o = fake_options(2);
-    patience p = {45};
+    int enough = 20; /* half of the third batch */
 
     o.trials = 60;
     const char *whole = uninterrupted(&o);
-    o.stop = run_out;
-    o.user = &p;
+    fake.measured = 0;
+    o.stop = enough_measured;
+    o.user = &enough;
     tune_session *s = fake_run(&o);
     cr_assert_eq(tune_session_end(s), TUNE_STOPPED);
     cr_expect_eq(count("job"), tune_session_trials(s));
-    cr_expect_neq(tune_session_trials(s) % 8, 0, "it stopped between batches");
+    cr_expect_neq(tune_session_trials(s) % 8, 0, "it stopped between batches: %d", tune_session_trials(s));
     cr_expect_eq(store_get_job(fake.cx, fake.db, "job")->state, STORE_JOB_PAUSED);
     tune_session_close(s);
     fake.first += fake.n; /* a new process knows nothing of what was under way */
@@ -390,16 +392,18 @@ Test(session, hands_its_cost_model_on)
 
     o.trials = 40;
     tune_session *s = fake_run(&o);
-    cr_expect_str_eq(tune_session_ground(s), "an estimate: the store has no records for this target");
+    cr_expect_str_eq(tune_session_prior(s), "an estimate: the store has no records for this target");
     tune_session_close(s);
-    const store_model *kept = store_get_model(fake.cx, fake.db, tune_target_key(fake.cx, fake.task[0]->target), "rank", TUNE_FEATURES_VERSION);
+    const store_model *kept = store_get_model(
+        fake.cx, fake.db, tune_target_key(fake.cx, fake.task[0]->target), "rank", TUNE_FEATURES_VERSION);
     cr_assert(kept && kept->n_records == 40, "%s", tec_context_error(fake.cx));
-    cr_expect(store_models(fake.cx, fake.db, &n) && n == 2, "one for the target, one that the job began with: %d", n);
+    cr_expect(store_models(fake.cx, fake.db, &n) && n == 2,
+              "one for the target, one that the job began with: %d", n);
     o = fake_options(3);
     o.job = "second";
     o.trials = 60;
     s = fake_run(&o);
-    cr_expect_str_eq(tune_session_ground(s), "40 measurements of 1 related kernels");
+    cr_expect_str_eq(tune_session_prior(s), "40 measurements of 1 related kernels");
     tune_session_close(s);
 }
 
@@ -433,7 +437,9 @@ Test(session, goes_on_with_the_cost_model_that_it_began_with)
     tune_after_another(fake.db, 13);
     store_job job = *store_get_job(fake.cx, fake.db, "later");
     job.state = STORE_JOB_PAUSED; /* or its own records would go, too */
-    cr_assert(store_put_job(fake.cx, fake.db, &job) && store_compact(fake.cx, fake.db, 1, &(store_compacted){0}), "%s", tec_context_error(fake.cx));
+    cr_assert(store_put_job(fake.cx, fake.db, &job) &&
+                  store_compact(fake.cx, fake.db, 1, &(store_compacted){0}),
+              "%s", tec_context_error(fake.cx));
     cr_assert_eq(count("job"), 1);
     tune_after_another(fake.db, 60);
     cr_expect_str_eq(trials_of(fake.db, "later"), all);
@@ -509,8 +515,8 @@ Test(session, holds_what_was_measured_when_the_store_is_full)
     cr_expect(strstr(tec_context_error(fake.cx), "full"), "%s", tec_context_error(fake.cx));
     const store_record *r = tune_unsaved(s, &n);
     cr_expect_eq(n, 8);
-    cr_expect_eq(count("job") + n, tune_session_trials(s), "%lld in the store, %lld measured", (long long)count("job"),
-                 (long long)tune_session_trials(s));
+    cr_expect_eq(count("job") + n, tune_session_trials(s), "%lld in the store, %lld measured",
+                 (long long)count("job"), (long long)tune_session_trials(s));
     for (int i = 0; i < n; i++)
         cr_expect(strcmp(r[i].job, "job") == 0 && r[i].trial == count("job") + i);
     tune_session_close(s);
@@ -553,7 +559,8 @@ Test(session, stops_when_its_seconds_are_over)
     tune_session_close(s);
     s = fake_run(&o);
     cr_expect_eq(tune_session_end(s), TUNE_SECONDS);
-    cr_expect_eq(tune_session_trials(s), trials, "whose time was over before it began still knows what it has");
+    cr_expect_eq(tune_session_trials(s), trials,
+                 "whose time was over before it began still knows what it has");
     cr_expect_eq(tune_session_measured(s), 0);
     tune_session_close(s);
 }

@@ -43,11 +43,19 @@ static void close_store(void)
 
 TestSuite(source, .init = open_store, .fini = close_store);
 
-static void add(const space_task *of, const char *target_key, const char *trace, double cost, const char *tuner)
+static void add(const space_task *of, const char *target_key, const char *trace, double cost,
+                const char *tuner)
 {
     static int64_t trial;
-    store_record r = {.workload = {.anchor_key = of->anchor_key, .exact_key = of->exact_key}, .target = {.fingerprint = target_key}, .trace = trace,
-                      .costs = &cost, .n_costs = 1, .status = STORE_OK, .tuner = tuner, .trial = ++trial};
+    store_record r = {
+        .workload = {.anchor_key = of->anchor_key, .exact_key = of->exact_key, .summary = of->summary},
+        .target = {.fingerprint = target_key},
+        .trace = trace,
+        .costs = &cost,
+        .n_costs = 1,
+        .status = STORE_OK,
+        .tuner = tuner,
+        .trial = ++trial};
 
     cr_assert(store_add(cx, db, &r, 1, NULL, NULL), "%s", tec_context_error(cx));
 }
@@ -93,14 +101,31 @@ Test(source, prefers_what_was_adopted)
 
 Test(source, looks_at_no_other_target_and_no_other_number_of_cores)
 {
-    add(task, tune_target_key(cx, target_parse(cx, "llvm -mcpu=x86-64-v4 -num-cores=2")), "unroll(S.y)\n", 0.001, "anneal");
-    add(task, tune_target_key(cx, target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=1")), "unroll(S.y)\n", 0.001, "anneal");
+    add(task, tune_target_key(cx, target_parse(cx, "llvm -mcpu=x86-64-v4 -num-cores=2")), "unroll(S.y)\n",
+        0.001, "anneal");
+    add(task, tune_target_key(cx, target_parse(cx, "llvm -mcpu=x86-64-v3 -num-cores=1")), "unroll(S.y)\n",
+        0.001, "anneal");
     gives(NULL, NULL);
+}
+
+Test(source, says_which_records_there_are)
+{
+    const target *other = target_parse(cx, "llvm -mcpu=x86-64-v4 -num-cores=2");
+
+    cr_assert_str_eq(tune_records_text(cx, db, t), "it has no records at all");
+    add(task, tune_target_key(cx, other), "unroll(S.y)\n", 0.001, "anneal");
+    const char *text = tune_records_text(cx, db, t);
+    cr_assert(strstr(text, "it has records of 1 kernel for '"), "%s", text);
+    cr_assert(strstr(text, "are of: nothing"), "%s", text);
+    add(task, tune_target_key(cx, t), "unroll(S.y)\n", 0.001, "anneal");
+    text = tune_records_text(cx, db, t);
+    cr_assert(strstr(text, task->summary), "%s", text);
 }
 
 Test(source, takes_a_record_of_the_same_anchor_in_other_company)
 {
-    const space_task *other = task_for("def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  T[y] = S[y] + 1.0\n  return T\n}\n");
+    const space_task *other =
+        task_for("def rows(A: f32[8, 64]) {\n  S[y] = sum[x](A[y, x])\n  T[y] = S[y] + 1.0\n  return T\n}\n");
 
     cr_assert_str_eq(other->anchor_key, task->anchor_key);
     cr_assert_str_neq(other->exact_key, task->exact_key);
@@ -113,8 +138,12 @@ Test(source, takes_a_record_of_the_same_anchor_in_other_company)
 Test(source, passes_over_what_ever_gave_a_wrong_answer)
 {
     const char *key = tune_target_key(cx, t);
-    store_record wrong = {.workload = {.anchor_key = task->anchor_key, .exact_key = task->exact_key}, .target = {.fingerprint = key},
-                          .trace = "parallel(S.y)\n", .status = STORE_WRONG, .tuner = "anneal", .error = "S[0] is 1, expected 2"};
+    store_record wrong = {.workload = {.anchor_key = task->anchor_key, .exact_key = task->exact_key},
+                          .target = {.fingerprint = key},
+                          .trace = "parallel(S.y)\n",
+                          .status = STORE_WRONG,
+                          .tuner = "anneal",
+                          .error = "S[0] is 1, expected 2"};
 
     add(task, key, "parallel(S.y)\n", 0.001, "anneal");
     add(task, key, "unroll(S.y)\n", 0.002, "anneal");

@@ -23,7 +23,8 @@ static void expect_same(const store_record *a, const store_record *b)
     cr_assert(eq(int, a->n_costs, b->n_costs));
     cr_assert(eq(int, memcmp(a->costs, b->costs, (size_t)a->n_costs * sizeof(double)), 0));
     cr_assert(eq(int, a->workload.n_shape, b->workload.n_shape));
-    cr_assert(eq(int, memcmp(a->workload.shape, b->workload.shape, (size_t)a->workload.n_shape * sizeof(double)), 0));
+    cr_assert(eq(
+        int, memcmp(a->workload.shape, b->workload.shape, (size_t)a->workload.n_shape * sizeof(double)), 0));
     cr_assert(eq(sz, a->features_size, b->features_size));
     cr_assert(eq(int, memcmp(a->features, b->features, a->features_size), 0));
 }
@@ -251,7 +252,8 @@ static _Noreturn void write_until_killed(int report, int round)
 
     for (int b = 0; s; b++) {
         store_record r[5];
-        store_job job = {.name = base_format(own, "job %d", round), .progress = &b, .progress_size = sizeof b};
+        store_job job = {
+            .name = base_format(own, "job %d", round), .progress = &b, .progress_size = sizeof b};
 
         for (int i = 0; i < 5; i++) {
             r[i] = record(4, 1000000 * round + 5 * b + i, 0.1);
@@ -301,7 +303,8 @@ Test(add, a_kill_at_any_moment_loses_nothing_that_was_acknowledged)
         int64_t batches = job ? *(const int *)job->progress + 1 : 0;
 
         cr_assert(eq(i64, found % 5, 0), "half a batch");
-        cr_assert(found >= 5 * n && found <= 5 * (n + 1), "%d batches were acknowledged, %lld records are there", n, (long long)found);
+        cr_assert(found >= 5 * n && found <= 5 * (n + 1),
+                  "%d batches were acknowledged, %lld records are there", n, (long long)found);
         cr_assert(eq(i64, batches * 5, found), "the job's progress is that of its records");
         cr_assert(eq(i64, problems(s), 0));
         store_close(s);

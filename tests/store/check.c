@@ -10,7 +10,8 @@ static void fill(store *s, int n)
     store_record *r = base_array(cx, store_record, n);
 
     for (int i = 0; i < n; i++) {
-        r[i] = i % 3 == 2 ? failure(16, i, STORE_TIMEOUT, "", "too slow") : record(16 << i % 2, i, 1 + 0.001 * ((i * 7919) % 1000));
+        r[i] = i % 3 == 2 ? failure(16, i, STORE_TIMEOUT, "", "too slow")
+                          : record(16 << i % 2, i, 1 + 0.001 * ((i * 7919) % 1000));
         r[i].features = "features";
         r[i].features_size = 8;
     }
@@ -117,14 +118,19 @@ static void expect_problem(const char *sql, const char *part)
 
 Test(check, names_what_was_changed)
 {
-    expect_problem("UPDATE records SET trace = 'x' WHERE id = 2", "record 2: its contents do not match its hash");
-    expect_problem("UPDATE records SET features = x'00' WHERE id = 2", "record 2: its features do not match their hash");
-    expect_problem("UPDATE records SET median = 0.5 WHERE id = 1", "record 1: its median or spread is not that of its costs");
+    expect_problem("UPDATE records SET trace = 'x' WHERE id = 2",
+                   "record 2: its contents do not match its hash");
+    expect_problem("UPDATE records SET features = x'00' WHERE id = 2",
+                   "record 2: its features do not match their hash");
+    expect_problem("UPDATE records SET median = 0.5 WHERE id = 1",
+                   "record 1: its median or spread is not that of its costs");
     expect_problem("UPDATE records SET status = 'fine' WHERE id = 1", "record 1: its status is unknown");
-    expect_problem("UPDATE records SET costs = x'0102' WHERE id = 1", "record 1: a list of numbers has an impossible size");
+    expect_problem("UPDATE records SET costs = x'0102' WHERE id = 1",
+                   "record 1: a list of numbers has an impossible size");
     expect_problem("UPDATE records SET id = -5 WHERE id = 1; UPDATE records SET trace = 'x'", "record -5: ");
     expect_problem("UPDATE workloads SET exact_key = 'x' WHERE id = 1", "contents do not match its hash");
-    expect_problem("UPDATE workloads SET anchor_hash = 0 WHERE id = 1", "a key of its workload does not match its hash");
+    expect_problem("UPDATE workloads SET anchor_hash = 0 WHERE id = 1",
+                   "a key of its workload does not match its hash");
     expect_problem("DELETE FROM targets", "names a row of 'targets' that is not there");
     expect_problem("DROP INDEX records_best", "missing or changed in the schema: CREATE INDEX records_best");
     expect_problem("UPDATE jobs SET state = 'lost'", "job 'j' has the unknown state 'lost'");
@@ -142,7 +148,8 @@ Test(check, asks_whether_traces_of_good_records_can_be_read)
     int asked = 0;
 
     fill(s, 6);
-    cr_assert(eq(i64, store_check(cx, s, &(store_check_options){.readable = not_the_third, .user = &asked}), 1));
+    cr_assert(
+        eq(i64, store_check(cx, s, &(store_check_options){.readable = not_the_third, .user = &asked}), 1));
     cr_assert(eq(int, asked, 4));
     store_close(s);
 }

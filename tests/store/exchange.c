@@ -9,7 +9,8 @@ static store *fill(const char *name, int from, int to)
     store_record *r = base_array(cx, store_record, to - from);
 
     for (int i = from; i < to; i++)
-        r[i - from] = i % 4 == 3 ? failure(16, i, STORE_RUN_ERROR, "signal", "killed") : record(16 + i % 3, i, 0.001 * (i + 1));
+        r[i - from] = i % 4 == 3 ? failure(16, i, STORE_RUN_ERROR, "signal", "killed")
+                                 : record(16 + i % 3, i, 0.001 * (i + 1));
     cr_assert(store_add(cx, s, r, to - from, NULL, NULL), "%s", tec_context_error(cx));
     return s;
 }
@@ -65,7 +66,8 @@ static const char *mixed_lines(void)
 {
     store_record a = record(4, 1, 1), b = record(4, 2, 1);
 
-    return base_format(cx, "%s\nnonsense\n\n  \n{\"tec_record\":1}\r\n%s", store_json(cx, &a), store_json(cx, &b));
+    return base_format(cx, "%s\nnonsense\n\n  \n{\"tec_record\":1}\r\n%s", store_json(cx, &a),
+                       store_json(cx, &b));
 }
 
 Test(exchange, bad_lines_are_named_and_skipped)
@@ -74,7 +76,8 @@ Test(exchange, bad_lines_are_named_and_skipped)
     base_text told = {0};
     store_imported got;
 
-    cr_assert(import_text(s, mixed_lines(), &(store_import_options){.bad_line = collect, .user = &told}, &got));
+    cr_assert(
+        import_text(s, mixed_lines(), &(store_import_options){.bad_line = collect, .user = &told}, &got));
     cr_assert(eq(str, told.data, "2: not JSON, at byte 1\n5: status: expected a known status\n"));
     cr_assert(eq(i64, got.added, 2), "the last line needs no newline");
     cr_assert(eq(i64, got.bad, 2));

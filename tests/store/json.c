@@ -40,7 +40,8 @@ Test(json, a_record_reads_back_to_the_last_bit)
         cr_assert(strchr(line, '\n') == NULL);
         const store_record *got = parse(line);
         cr_assert(got != NULL, "%s", tec_context_error(cx));
-        cr_assert(eq(str, (char *)store_record_hash(got, hash[0]), (char *)store_record_hash(store_complete(cx, &r), hash[1])));
+        cr_assert(eq(str, (char *)store_record_hash(got, hash[0]),
+                     (char *)store_record_hash(store_complete(cx, &r), hash[1])));
         cr_assert(eq(str, (char *)store_json(cx, got), (char *)line));
         cr_assert(eq(str, (char *)got->point, (char *)r.point));
         cr_assert(eq(sz, got->features_size, r.features_size));
@@ -67,19 +68,22 @@ Test(json, refuses_what_is_no_record_and_says_why)
     expect_refused(LINE("") "x", "not JSON");
     expect_refused("[]", "expected a JSON object");
     expect_refused("{}", "not a record: there is no \"tec_record\"");
-    expect_refused("{\"tec_record\":2}", "the record has version 2 of the format, but tec " TEC_VERSION " reads version 1");
+    expect_refused("{\"tec_record\":2}",
+                   "the record has version 2 of the format, but tec " TEC_VERSION " reads version 1");
     expect_refused("{\"tec_record\":1}", "status: expected a known status");
     expect_refused("{\"tec_record\":1,\"status\":\"timeout\"}", "workload.anchor_key is missing");
     expect_refused("{\"tec_record\":1,\"workload\":7}", "workload: expected an object");
     expect_refused("{\"tec_record\":1," KEYS ",\"status\":\"fine\"}", "status: expected a known status");
-    expect_refused("{\"tec_record\":1," KEYS ",\"status\":\"ok\"}", "a record that is ok needs at least one cost");
+    expect_refused("{\"tec_record\":1," KEYS ",\"status\":\"ok\"}",
+                   "a record that is ok needs at least one cost");
     expect_refused(LINE(",\"costs\":[1,\"2\"]"), "costs: expected numbers alone");
     expect_refused(LINE(",\"costs\":[1e999]"), "costs[0] is inf; expected a finite number");
     expect_refused(LINE(",\"costs\":[-1]"), "costs[0] is -1; expected a finite number, not below zero");
     expect_refused(LINE(",\"costs\":{}"), "costs: expected an array of at most 4096 numbers");
     expect_refused(LINE(",\"seed\":7"), "seed: expected a string of digits below 2^64");
     expect_refused(LINE(",\"seed\":\"-7\""), "seed: expected a string of digits below 2^64");
-    expect_refused(LINE(",\"seed\":\"18446744073709551616\""), "seed: expected a string of digits below 2^64");
+    expect_refused(LINE(",\"seed\":\"18446744073709551616\""),
+                   "seed: expected a string of digits below 2^64");
     expect_refused(LINE(",\"trial\":1.5"), "trial: expected a whole number");
     expect_refused(LINE(",\"trial\":1e300"), "trial: expected a whole number");
     expect_refused(LINE(",\"trace\":7"), "trace: expected a string");
@@ -118,7 +122,8 @@ Test(json, limits_hold_before_anything_is_built)
     free(line);
 }
 
-/* Flips, drops, doubles and cuts bytes of good lines: whatever comes out is a record that is whole, or an error. */
+/* Flips, drops, doubles and cuts bytes of good lines: whatever comes out is a record that is whole, or an
+ * error. */
 static void mutate(char *line, size_t *size, uint64_t *seed)
 {
     static const char likely[] = "{}[]\",:\\0123456789eE+-.untf\xff\x80\xc3";

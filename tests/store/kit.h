@@ -49,7 +49,8 @@ static inline store *open_store(const char *name)
 static inline void expect_error(const char *part)
 {
     cr_assert(tec_context_error(cx) != NULL, "expected an error with '%s'", part);
-    cr_assert(strstr(tec_context_error(cx), part) != NULL, "expected '%s' in '%s'", part, tec_context_error(cx));
+    cr_assert(strstr(tec_context_error(cx), part) != NULL, "expected '%s' in '%s'", part,
+              tec_context_error(cx));
     tec_context_clear(cx);
 }
 
@@ -71,8 +72,13 @@ static inline store_record record(int n, int trial, double seconds)
         costs[i] = seconds * (1 + 0.01 * i);
     shape[0] = n;
     shape[1] = 64;
-    r.workload = (store_workload){.anchor_key = base_format(cx, "conv %d", n), .exact_key = base_format(cx, "conv %d + relu", n),
-                                  .definition = "def conv", .family = "conv f32", .summary = "f32 conv", .shape = shape, .n_shape = 2,
+    r.workload = (store_workload){.anchor_key = base_format(cx, "conv %d", n),
+                                  .exact_key = base_format(cx, "conv %d + relu", n),
+                                  .definition = "def conv",
+                                  .family = "conv f32",
+                                  .summary = "f32 conv",
+                                  .shape = shape,
+                                  .n_shape = 2,
                                   .flops = 1e9 * n};
     r.target = (store_target){.fingerprint = "cpu", .text = "llvm -mcpu=x86-64-v3"};
     r.device = (store_device){.name = "host", .text = "4 cores"};

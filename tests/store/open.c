@@ -40,7 +40,11 @@ Test(open, refuses_a_newer_schema_and_names_both_versions)
 
     run_sql(s, "PRAGMA user_version = 7");
     store_close(s);
-    expect_refusal("a.db", NULL, base_format(cx, "has version 7 of the schema, but tec " TEC_VERSION " knows versions up to %d: use a newer tec", STORE_VERSION));
+    expect_refusal("a.db", NULL,
+                   base_format(cx,
+                               "has version 7 of the schema, but tec " TEC_VERSION
+                               " knows versions up to %d: use a newer tec",
+                               STORE_VERSION));
     expect_refusal("a.db", &(store_options){.read_only = true}, "version 7");
 }
 
@@ -50,7 +54,9 @@ static void make_version_1(const char *name)
     store *s = open_store(name);
 
     add(s, record(4, 1, 0.5));
-    run_sql(s, "ALTER TABLE records DROP COLUMN point; PRAGMA user_version = 1");
+    run_sql(s, "ALTER TABLE records DROP COLUMN point; DROP TABLE queue_files; DROP TABLE queue_parts; "
+               "DROP TABLE queue_tasks; DROP TABLE users; DROP TABLE audit; DROP TABLE queue; PRAGMA "
+               "user_version = 1");
     store_close(s);
 }
 
@@ -60,7 +66,8 @@ Test(open, brings_a_store_of_version_1_up_and_loses_nothing)
     int64_t n;
 
     make_version_1("a.db");
-    expect_refusal("a.db", &(store_options){.read_only = true}, "has version 1 of the schema and must be opened for writing once");
+    expect_refusal("a.db", &(store_options){.read_only = true},
+                   "has version 1 of the schema and must be opened for writing once");
     store *s = open_store("a.db");
     cr_assert(store_number(cx, s, "PRAGMA user_version", &n));
     cr_assert(eq(i64, n, STORE_VERSION));
@@ -133,9 +140,11 @@ Test(open, for_reading_only_when_asked)
     store *s = open_store("a.db");
 
     add(s, record(4, 1, 0.5));
-    expect_read_only(store_open(cx, in_dir("a.db"), &(store_options){.read_only = true}), "it was opened for reading only");
+    expect_read_only(store_open(cx, in_dir("a.db"), &(store_options){.read_only = true}),
+                     "it was opened for reading only");
     store_close(s);
-    expect_read_only(store_open(cx, in_dir("a.db"), &(store_options){.read_only = true}), "it was opened for reading only");
+    expect_read_only(store_open(cx, in_dir("a.db"), &(store_options){.read_only = true}),
+                     "it was opened for reading only");
 }
 
 /* The superuser may write everything: go on as nobody. */
@@ -183,8 +192,11 @@ Test(open, a_log_that_cannot_be_taken_in_is_not_passed_over)
     store *s = open_store("a.db");
 
     add(s, record(4, 1, 0.5));
-    cr_assert(eq(int, system(base_format(cx, "mkdir %s/c && cp %s/a.db %s/a.db-wal %s/c && chmod 0555 %s/c && chmod 0755 %s", dir, dir, dir,
-                                         dir, dir, dir)), 0));
+    cr_assert(eq(int,
+                 system(base_format(
+                     cx, "mkdir %s/c && cp %s/a.db %s/a.db-wal %s/c && chmod 0555 %s/c && chmod 0755 %s", dir,
+                     dir, dir, dir, dir, dir)),
+                 0));
     become_nobody();
     expect_refusal("c/a.db", NULL, "holds changes that only a process that may write the folder can take in");
     become_yourself();
@@ -195,7 +207,8 @@ Test(open, knows_network_file_systems)
 {
     cr_assert(eq(str, (char *)store_network_name(0x6969), "NFS"));
     cr_assert(eq(str, (char *)store_network_name((long)0xff534d42), "CIFS"));
-    cr_assert(eq(str, (char *)store_network_name((int)0xff534d42), "CIFS"), "where the kernel's number is signed");
+    cr_assert(eq(str, (char *)store_network_name((int)0xff534d42), "CIFS"),
+              "where the kernel's number is signed");
     cr_assert(eq(str, (char *)store_network_name(0x01021997), "9p"));
     cr_assert(store_network_name(0xef53) == NULL);
     cr_assert(store_network_name(0x01021994) == NULL);
@@ -210,7 +223,8 @@ Test(open, a_child_of_fork_may_not_use_its_parents_store)
     pid_t pid = fork();
     if (pid == 0) {
         store_record r = record(4, 2, 0.5);
-        bool refused = !store_add(cx, s, &r, 1, NULL, NULL) && strstr(tec_context_error(cx), "was opened by process") != NULL;
+        bool refused = !store_add(cx, s, &r, 1, NULL, NULL) &&
+                       strstr(tec_context_error(cx), "was opened by process") != NULL;
 
         store_close(s);
         _exit(refused && store_count(cx, NULL, NULL) == -1 ? 0 : 1);

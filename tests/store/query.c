@@ -10,7 +10,9 @@ static void fill(void)
     s = open_store("a.db");
     for (int i = 0; i < 30; i++) {
         int n = 16 << i % 3;
-        store_record r = i % 5 == 4 ? failure(n, i, i % 2 ? STORE_TIMEOUT : STORE_BUILD_ERROR, "kind", "why\nmore") : record(n, i, 1.0 / (i + 1));
+        store_record r = i % 5 == 4
+                             ? failure(n, i, i % 2 ? STORE_TIMEOUT : STORE_BUILD_ERROR, "kind", "why\nmore")
+                             : record(n, i, 1.0 / (i + 1));
 
         r.target.fingerprint = i < 15 ? "cpu" : "gpu";
         r.job = i % 2 ? "odd" : NULL;
@@ -48,8 +50,12 @@ Test(query, narrows_by_every_field)
     cr_assert(eq(i64, count_of((store_query){.family = "conv f32"}), 30));
     cr_assert(eq(i64, count_of((store_query){.family = "other"}), 0));
     cr_assert(eq(i64, count_of((store_query){.target = "gpu"}), 15));
-    cr_assert(eq(i64, count_of((store_query){.targets = (const char *const[]){"gpu", "cpu"}, .n_targets = 2}), 30));
-    cr_assert(eq(i64, count_of((store_query){.target = "cpu", .targets = (const char *const[]){"gpu"}, .n_targets = 1}), 30));
+    cr_assert(
+        eq(i64, count_of((store_query){.targets = (const char *const[]){"gpu", "cpu"}, .n_targets = 2}), 30));
+    cr_assert(
+        eq(i64,
+           count_of((store_query){.target = "cpu", .targets = (const char *const[]){"gpu"}, .n_targets = 1}),
+           30));
     cr_assert(eq(i64, count_of((store_query){.job = "odd"}), 15));
     cr_assert(eq(i64, count_of((store_query){.job = ""}), 15));
     cr_assert(eq(i64, count_of((store_query){.device = "b", .target = "cpu"}), 8));
@@ -107,7 +113,8 @@ Test(query, equal_costs_keep_the_order_of_insertion)
 Test(query, the_nearest_shapes_by_ratio)
 {
     int n;
-    const store_near *near = store_nearest(cx, s, &(store_query){.family = "conv f32"}, (double[]){40, 64}, 2, 2, &n);
+    const store_near *near =
+        store_nearest(cx, s, &(store_query){.family = "conv f32"}, (double[]){40, 64}, 2, 2, &n);
 
     cr_assert(eq(int, n, 2));
     cr_assert(eq(str, (char *)near[0].best->workload.anchor_key, "conv 32"));

@@ -6,7 +6,11 @@ TestSuite(state, .init = set_up, .fini = tear_down);
 Test(state, a_job_goes_on_where_it_stopped)
 {
     store *s = open_store("a.db");
-    store_job job = {.name = "resnet", .arguments = "--trials 100", .seed = UINT64_MAX, .progress = "\0p", .progress_size = 2};
+    store_job job = {.name = "resnet",
+                     .arguments = "--trials 100",
+                     .seed = UINT64_MAX,
+                     .progress = "\0p",
+                     .progress_size = 2};
 
     cr_assert(store_get_job(cx, s, "resnet") == NULL);
     cr_assert(not(base_failed(cx)));
@@ -40,7 +44,8 @@ Test(state, a_job_goes_on_where_it_stopped)
 Test(state, a_cost_model_for_each_target_name_and_version)
 {
     store *s = open_store("a.db");
-    store_model m = {.target = "cpu", .name = "rank", .version = 1, .data = "weights", .size = 7, .n_records = 40};
+    store_model m = {
+        .target = "cpu", .name = "rank", .version = 1, .data = "weights", .size = 7, .n_records = 40};
     int n;
 
     cr_assert(store_put_model(cx, s, &m));

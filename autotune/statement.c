@@ -1,17 +1,18 @@
-/* autotune/leaf.c -- the features of one statement: TUNE_LEAF of features.def. */
+/* autotune/statement.c -- the features of one statement: TUNE_STATEMENT of features.def. */
 #include <math.h>
 
 #include "autotune/features.h"
-#include "autotune/leaf.h"
+#include "autotune/statement.h"
 
-#define SET(name, value) (out[TUNE_LEAF_##name] = (float)(value))
+#define SET(name, value) (out[TUNE_STATEMENT_##name] = (float)(value))
 
-static void set_work(const tune_leaf *l, double total, float *out)
+/* Operations per iteration by kind. An addition that can be fused with a multiplication counts as one fma. */
+static void set_work(const tune_statement *l, double total, float *out)
 {
     const tune_work *w = &l->work;
     double fused = fmin(w->add, w->mul);
 
-    SET(share, total > 0 ? tune_leaf_work(l) / total : 0);
+    SET(share, total > 0 ? tune_statement_work(l) / total : 0);
     SET(iterations, tune_log(l->steps[0]));
     SET(fma, fused);
     SET(add, w->add - fused);
@@ -25,7 +26,8 @@ static void set_work(const tune_leaf *l, double total, float *out)
     SET(cast, w->cast);
 }
 
-static void set_accesses(const tune_leaf *l, float *out)
+/* Loads by the memory that they read, and stores. */
+static void set_accesses(const tune_statement *l, float *out)
 {
     double loads[3] = {0}, stores = 0;
 
@@ -41,19 +43,19 @@ static void set_accesses(const tune_leaf *l, float *out)
     SET(stores, stores);
 }
 
-static void set_kind(const tune_leaf *l, float *out)
+static void set_kind(const tune_statement *l, float *out)
 {
     int depth = l->n_loops;
 
     if (l->block)
-        out[TUNE_LEAF_role_none + (int)l->block->role] = 1;
+        out[TUNE_STATEMENT_role_none + (int)l->block->role] = 1;
     SET(reduction, l->update);
     SET(depth, tune_log(depth));
     SET(waste, tune_ratio(l->steps[0], l->domain));
     SET(guards, l->guards);
 }
 
-static void set_vector(const tune_leaf *l, const target *t, const int *at, float *out)
+static void set_vector(const tune_statement *l, const target *t, const int *at, float *out)
 {
     double lanes = tune_lanes(l), in_register = fmax(1, t->vector_bits / 8.0 / tune_bytes(l));
     double used = ceil(lanes / in_register) * in_register;
@@ -66,7 +68,9 @@ static void set_vector(const tune_leaf *l, const target *t, const int *at, float
     SET(vector_reduce, l->loop[l->n_loops - 1].reduce);
 }
 
-static void set_tile(const tune_leaf *l, const target *t, const int *at, float *out)
+/* How well the unrolled part uses the registers: sums that live at once against the target's vector
+ * registers, and code that is written out. */
+static void set_tile(const tune_statement *l, const target *t, const int *at, float *out)
 {
     double copies = tune_extent_of(l, IR_UNROLLED, IR_UNROLLED), registers = fmax(1, t->vector_registers);
     double elements = 0, guarded = 0;
@@ -86,7 +90,7 @@ static void set_tile(const tune_leaf *l, const target *t, const int *at, float *
     SET(tile_loads, tune_ratio(tile.operands, l->steps[at[TUNE_TILE]] / l->steps[at[TUNE_VECTOR]]));
 }
 
-static void set_parallel(const tune_leaf *l, const target *t, float *out)
+static void set_parallel(const tune_statement *l, const target *t, float *out)
 {
     double n = tune_extent_of(l, IR_PARALLEL, IR_PARALLEL);
 
@@ -98,9 +102,11 @@ static void set_parallel(const tune_leaf *l, const target *t, float *out)
     SET(vthreads, log2(tune_extent_of(l, IR_VTHREAD, IR_VTHREAD)));
 }
 
-static void set_loops(const tune_leaf *l, const int *at, float *out)
+/* The innermost loops, inner ones first: extent, kind, and whether they reduce. Further out there is nothing
+ * to see but their product. */
+static void set_loops(const tune_statement *l, const int *at, float *out)
 {
-    enum { SHOWN = 5, EACH = TUNE_LEAF_loop1_extent - TUNE_LEAF_loop0_extent };
+    enum { SHOWN = 5, EACH = TUNE_STATEMENT_loop1_extent - TUNE_STATEMENT_loop0_extent };
     double reduce = 1, inner = 1;
 
     for (int i = 0; i < l->n_loops; i++) {
@@ -114,44 +120,46 @@ static void set_loops(const tune_leaf *l, const int *at, float *out)
         float *row = out + i * EACH;
         int how = loop->how < IR_BLOCK_X ? (int)loop->how : IR_BLOCK_X;
 
-        row[TUNE_LEAF_loop0_extent] = (float)tune_log(loop->extent);
-        row[TUNE_LEAF_loop0_serial + how] = 1;
-        row[TUNE_LEAF_loop0_reduce] = loop->reduce;
+        row[TUNE_STATEMENT_loop0_extent] = (float)tune_log(loop->extent);
+        row[TUNE_STATEMENT_loop0_serial + how] = 1;
+        row[TUNE_STATEMENT_loop0_reduce] = loop->reduce;
     }
 }
 
 /* Relations between what is computed and what is touched: they hold for other shapes too. */
-static void set_reuse(const tune_leaf *l, const int *at, float *out)
+static void set_reuse(const tune_statement *l, const int *at, float *out)
 {
-    enum { FIRST = 8, CURVE = TUNE_LEAF_reuse_in_24 - TUNE_LEAF_reuse_in_8 + 1 };
+    enum { FIRST = 8, CURVE = TUNE_STATEMENT_reuse_in_24 - TUNE_STATEMENT_reuse_in_8 + 1 };
     double each = fmax(tune_operations(&l->work), 1);
 
     for (int i = 0; i < TUNE_N_LEVELS; i++) {
-        out[TUNE_LEAF_steps_vector + i] = (float)tune_log(l->steps[at[i]]);
-        out[TUNE_LEAF_touched_vector + i] = (float)tune_log(l->touched[at[i]]);
-        out[TUNE_LEAF_reuse_vector + i] = (float)tune_ratio(each * l->steps[at[i]], l->touched[at[i]]);
+        out[TUNE_STATEMENT_steps_vector + i] = (float)tune_log(l->steps[at[i]]);
+        out[TUNE_STATEMENT_touched_vector + i] = (float)tune_log(l->touched[at[i]]);
+        out[TUNE_STATEMENT_reuse_vector + i] = (float)tune_ratio(each * l->steps[at[i]], l->touched[at[i]]);
     }
     for (int i = 0; i < CURVE; i++) {
         int p = tune_fits(l, l->touched, exp2(FIRST + 2 * i));
 
-        out[TUNE_LEAF_reuse_in_8 + i] = (float)tune_ratio(each * l->steps[p], l->touched[p]);
+        out[TUNE_STATEMENT_reuse_in_8 + i] = (float)tune_ratio(each * l->steps[p], l->touched[p]);
     }
 }
 
-static void set_caches(const tune_leaf *l, const target *t, const int *at, float *out)
+static void set_caches(const tune_statement *l, const target *t, const int *at, float *out)
 {
     double each = fmax(tune_operations(&l->work), 1);
 
     for (int c = 0; c < TUNE_N_CACHES; c++) {
         double capacity = tune_capacity(t, c);
 
-        out[TUNE_LEAF_room_sums_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_SUMS]], capacity);
-        out[TUNE_LEAF_room_task_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_TASK]], capacity);
-        out[TUNE_LEAF_traffic_l1 + c] = (float)tune_ratio(tune_leaf_traffic(l, t, c), each * l->steps[0]);
+        out[TUNE_STATEMENT_room_sums_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_SUMS]], capacity);
+        out[TUNE_STATEMENT_room_task_l1 + c] = (float)tune_ratio(l->touched[at[TUNE_TASK]], capacity);
+        out[TUNE_STATEMENT_traffic_l1 + c] =
+            (float)tune_ratio(tune_statement_traffic(l, t, c), each * l->steps[0]);
     }
 }
 
-void tune_leaf_features(const tune_leaf *l, const target *t, double total, float *out)
+/* Fills the slot of one statement. `total` is the work of the whole program, for this statement's share. */
+void tune_statement_features(const tune_statement *l, const target *t, double total, float *out)
 {
     int at[TUNE_N_LEVELS];
 

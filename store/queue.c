@@ -1,0 +1,388 @@
+/* store/queue.c -- see queue.h. */
+#include "store/queue.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "store/sql.h"
+
+static const char *const words[] = {
+#define X(name, text) text,
+    STORE_QUEUE_LIST(X)
+#undef X
+};
+
+const char *store_queue_state_text(store_queue_state state)
+{
+    return (unsigned)state < BASE_COUNT(words) ? words[state] : "unknown state";
+}
+
+/* ---- what may be stored ---- */
+
+static bool check_text(tec_context *cx, const char *what, const char *text, size_t limit)
+{
+    size_t size = text ? strlen(text) : 0;
+
+    if (size > limit)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "%s has %zu bytes, over the limit of %zu", what,
+                         size, limit);
+    return !text || store_is_utf8(text) ||
+           base_fail(cx, TEC_INVALID, (base_loc){0}, "%s is not UTF-8 text", what);
+}
+
+static bool check_new(tec_context *cx, const store_queued *j)
+{
+    if (!j->name || !*j->name)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "the name of the job is missing");
+    if (j->trials < 0 || j->seconds < 0)
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "job '%s': the limits of trials and seconds may not be negative", j->name);
+    return check_text(cx, "the name of the job", j->name, STORE_MAX_NAME) &&
+           check_text(cx, "the options of the job", j->options, STORE_MAX_TEXT);
+}
+
+static void *no_job(tec_context *cx, int64_t id)
+{
+    return base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no job %lld", (long long)id);
+}
+
+/* ---- files ---- */
+
+static bool write_file(tec_context *cx, store *s, int64_t id, const store_queue_file *f)
+{
+    if (f->size > STORE_MAX_BLOB)
+        return base_fail(cx, TEC_INVALID, (base_loc){0},
+                         "the file '%s' of job %lld has %zu bytes, over the limit of %d", f->name,
+                         (long long)id, f->size, STORE_MAX_BLOB);
+    store_stmt st =
+        store_statement(cx, s, "INSERT OR REPLACE INTO queue_files (job, name, data) VALUES (?, ?, ?)");
+    store_bind_int(&st, id);
+    store_bind_text(&st, f->name);
+    store_bind_blob(&st, f->data ? f->data : "", f->size);
+    return store_done(&st);
+}
+
+/* The bytes of a job's file, copied. An empty file is not NULL. */
+const void *store_queue_read(tec_context *cx, store *s, int64_t id, const char *name, size_t *size)
+{
+    const void *data = NULL;
+
+    *size = 0;
+    if (!store_usable(cx, s))
+        return NULL;
+    store_stmt st = store_statement(cx, s, "SELECT data FROM queue_files WHERE job = ? AND name = ?");
+    store_bind_int(&st, id);
+    store_bind_text(&st, name);
+    int got = store_step(&st);
+    if (got == 1) {
+        *size = (size_t)sqlite3_column_bytes(st.sql, 0);
+        data = *size ? base_copy(cx, sqlite3_column_blob(st.sql, 0), *size) : "";
+    }
+    store_finish(&st);
+    if (got == 0)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld has no file '%s'", (long long)id, name);
+    return data;
+}
+
+/* ---- reading jobs ---- */
+
+#define COLUMNS                                                                                              \
+    "id, name, options, trials, seconds, priority, state, cause, tried, created, updated, user, wish"
+
+static const char *const wishes[] = {"", "pause", "cancel"};
+
+/* One row of the queue; a state that no version knows makes it damaged. */
+static const store_queued *decode(store_stmt *st)
+{
+    store_queued *j = base_new(st->cx, store_queued);
+    int state = store_find_word(words, BASE_COUNT(words), store_text(st, 6));
+
+    *j = (store_queued){.id = store_int(st, 0),
+                        .name = base_strdup(st->cx, store_text(st, 1)),
+                        .options = base_strdup(st->cx, store_text(st, 2)),
+                        .trials = store_int(st, 3),
+                        .seconds = store_int(st, 4),
+                        .priority = store_int(st, 5),
+                        .cause = base_strdup(st->cx, store_text(st, 7)),
+                        .tried = store_int(st, 8),
+                        .created = store_int(st, 9),
+                        .updated = store_int(st, 10),
+                        .user = base_strdup(st->cx, store_text(st, 11))};
+    int wish = store_find_word(wishes, BASE_COUNT(wishes), store_text(st, 12));
+    j->wish = wish < 0 ? STORE_QUEUE_NO_WISH : (store_queue_wish)wish;
+    if (state < 0)
+        return base_fail(st->cx, TEC_IO, (base_loc){.file = st->s->path},
+                         "the record store is damaged: job %lld has the unknown state '%s'", (long long)j->id,
+                         store_text(st, 6));
+    j->state = (store_queue_state)state;
+    return j;
+}
+
+const store_queued *store_queue_get(tec_context *cx, store *s, int64_t id)
+{
+    if (!store_usable(cx, s))
+        return NULL;
+    store_stmt st = store_statement(cx, s, "SELECT " COLUMNS " FROM queue WHERE id = ?");
+    store_bind_int(&st, id);
+    int got = store_step(&st);
+    const store_queued *j = got == 1 ? decode(&st) : NULL;
+    store_finish(&st);
+    return got == 0 ? no_job(cx, id) : j;
+}
+
+/* All jobs in the order in which they were submitted; NULL after an error. */
+const store_queued *const *store_queue_all(tec_context *cx, store *s, int *n)
+{
+    base_vec jobs = {0};
+    int got;
+
+    *n = 0;
+    if (!store_usable(cx, s))
+        return NULL;
+    store_stmt st = store_statement(cx, s, "SELECT " COLUMNS " FROM queue ORDER BY id");
+    while ((got = store_step(&st)) == 1) {
+        const store_queued *j = decode(&st);
+
+        if (!j) {
+            got = -1;
+            break;
+        }
+        base_push(cx, &jobs, j);
+    }
+    store_finish(&st);
+    if (got < 0)
+        return NULL;
+    *n = jobs.n;
+    base_push(cx, &jobs, NULL);
+    return (const store_queued *const *)jobs.at;
+}
+
+/* ---- changing jobs: inside a transaction ---- */
+
+/* Kernels that the job was tuning are free for others. */
+static bool release(tec_context *cx, store *s, int64_t id)
+{
+    store_stmt st = store_statement(cx, s, "UPDATE queue_tasks SET claimed = 0 WHERE claimed = ?");
+
+    store_bind_int(&st, id);
+    return store_done(&st);
+}
+
+/* A wish of the state before is followed or void. */
+static bool set_state(tec_context *cx, store *s, int64_t id, store_queue_state to, const char *cause)
+{
+    store_stmt st =
+        store_statement(cx, s, "UPDATE queue SET state = ?, cause = ?, updated = ?, wish = '' WHERE id = ?");
+
+    store_bind_text(&st, words[to]);
+    store_bind_text(&st, cause);
+    store_bind_int(&st, (int64_t)time(NULL));
+    store_bind_int(&st, id);
+    return store_done(&st) &&
+           (to == STORE_QUEUE_RUNNING || to == STORE_QUEUE_INTERRUPTED || release(cx, s, id));
+}
+
+static bool move(tec_context *cx, store *s, int64_t id, store_queue_state from, store_queue_state to,
+                 const char *cause)
+{
+    const store_queued *j = store_queue_get(cx, s, id);
+
+    if (j && j->state != from)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld is %s, but must be %s to become %s",
+                         (long long)id, words[j->state], words[from], words[to]);
+    return j && set_state(cx, s, id, to, cause);
+}
+
+bool store_queue_move(tec_context *cx, store *s, int64_t id, store_queue_state from, store_queue_state to,
+                      const char *cause)
+{
+    return store_begin(cx, s) && store_end_write(cx, s, move(cx, s, id, from, to, cause));
+}
+
+static bool end(tec_context *cx, store *s, int64_t id, store_queue_state to, const char *cause,
+                const store_queue_file *files, int n)
+{
+    bool ok = move(cx, s, id, STORE_QUEUE_RUNNING, to, cause);
+
+    for (int i = 0; i < n; i++)
+        ok = ok && write_file(cx, s, id, &files[i]);
+    return ok;
+}
+
+bool store_queue_end(tec_context *cx, store *s, int64_t id, store_queue_state to, const char *cause,
+                     const store_queue_file *files, int n)
+{
+    return store_begin(cx, s) && store_end_write(cx, s, end(cx, s, id, to, cause, files, n));
+}
+
+/* A new job in the state 'queued'; *id: its number. */
+static bool insert(tec_context *cx, store *s, const store_queued *j, int64_t *id)
+{
+    store_stmt st = store_statement(
+        cx, s,
+        "INSERT INTO queue (name, options, trials, seconds, priority, state, cause, tried, created, "
+        "updated, user) VALUES (?, ?, ?, ?, ?, 'queued', '', 0, ?, ?, ?) RETURNING id");
+    int64_t now = (int64_t)time(NULL);
+
+    store_bind_text(&st, j->name);
+    store_bind_text(&st, j->options);
+    store_bind_int(&st, j->trials);
+    store_bind_int(&st, j->seconds);
+    store_bind_int(&st, j->priority);
+    store_bind_int(&st, now);
+    store_bind_int(&st, now);
+    store_bind_text(&st, j->user);
+    bool ok = store_step(&st) == 1;
+    *id = ok ? store_int(&st, 0) : 0;
+    store_finish(&st);
+    return ok;
+}
+
+int64_t store_queue_add(tec_context *cx, store *s, const store_queued *j, const void *input, size_t size)
+{
+    const store_queue_file file = {"input", input, size};
+    int64_t id = 0;
+
+    if (!check_new(cx, j) || !store_begin(cx, s))
+        return 0;
+    bool ok = insert(cx, s, j, &id) && write_file(cx, s, id, &file);
+    return store_end_write(cx, s, ok) ? id : 0;
+}
+
+static bool take(tec_context *cx, store *s, int64_t *id)
+{
+    store_stmt st = store_statement(cx, s,
+                                    "SELECT id FROM queue WHERE state IN ('queued', 'interrupted') "
+                                    "ORDER BY state = 'interrupted' DESC, priority DESC, id LIMIT 1");
+    int got = store_step(&st);
+
+    *id = got == 1 ? store_int(&st, 0) : 0;
+    store_finish(&st);
+    return got == 0 || (got == 1 && set_state(cx, s, *id, STORE_QUEUE_RUNNING, NULL));
+}
+
+bool store_queue_take(tec_context *cx, store *s, int64_t *id)
+{
+    *id = 0;
+    return store_begin(cx, s) && store_end_write(cx, s, take(cx, s, id));
+}
+
+/* A job that waits follows at once. */
+static bool ask(tec_context *cx, store *s, int64_t id, store_queue_wish wish, bool *done)
+{
+    const store_queued *j = store_queue_get(cx, s, id);
+    bool pause = wish == STORE_QUEUE_PAUSE;
+
+    if (!j)
+        return false;
+    if (j->state == STORE_QUEUE_DONE || j->state == STORE_QUEUE_FAILED)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld is over: %s", (long long)id,
+                         words[j->state]);
+    *done = j->state != STORE_QUEUE_RUNNING;
+    if (*done)
+        return set_state(cx, s, id, pause ? STORE_QUEUE_PAUSED : STORE_QUEUE_FAILED,
+                         pause ? "on request" : "cancelled");
+    if (j->wish == STORE_QUEUE_CANCEL)
+        return true;
+    store_stmt st = store_statement(cx, s, "UPDATE queue SET wish = ? WHERE id = ?");
+    store_bind_text(&st, wishes[wish]);
+    store_bind_int(&st, id);
+    return store_done(&st);
+}
+
+bool store_queue_ask(tec_context *cx, store *s, int64_t id, store_queue_wish wish, bool *done)
+{
+    *done = false;
+    return store_begin(cx, s) && store_end_write(cx, s, ask(cx, s, id, wish, done));
+}
+
+bool store_queue_progress(tec_context *cx, store *s, int64_t id, int64_t tried)
+{
+    if (!store_begin(cx, s))
+        return false;
+    store_stmt st =
+        store_statement(cx, s, "UPDATE queue SET tried = ?, updated = ? WHERE id = ? AND state = 'running'");
+    store_bind_int(&st, tried);
+    store_bind_int(&st, (int64_t)time(NULL));
+    store_bind_int(&st, id);
+    return store_end_write(cx, s, store_done(&st));
+}
+
+/* A pause or cancel that was asked for is followed now; claims of jobs that do not go on end. */
+bool store_queue_recover(tec_context *cx, store *s, int64_t *n)
+{
+    if (!store_begin(cx, s))
+        return false;
+    bool ok =
+        store_number(cx, s, "SELECT COUNT(*) FROM queue WHERE state = 'running'", n) &&
+        store_run(
+            cx, s,
+            "UPDATE queue SET state = CASE wish WHEN 'pause' THEN 'paused' WHEN 'cancel' THEN 'failed' "
+            "ELSE 'interrupted' END, cause = CASE wish WHEN 'pause' THEN 'on request' WHEN 'cancel' THEN "
+            "'cancelled' ELSE '' END, wish = '' WHERE state = 'running'") &&
+        store_run(
+            cx, s,
+            "UPDATE queue_tasks SET claimed = 0 WHERE claimed NOT IN (SELECT id FROM queue WHERE state = "
+            "'interrupted')");
+    return store_end_write(cx, s, ok);
+}
+
+/* A table of files has no cascade of its own to rely on: links are checked only where a connection asks for
+ * it. */
+static bool remove_rows(tec_context *cx, store *s, int64_t id)
+{
+    static const char *const sql[] = {"DELETE FROM queue_files WHERE job = ?",
+                                      "DELETE FROM queue_parts WHERE job = ?",
+                                      "DELETE FROM queue WHERE id = ?"};
+    const store_queued *j = store_queue_get(cx, s, id);
+
+    if (j && j->state == STORE_QUEUE_RUNNING)
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "job %lld is running: cancel it first",
+                         (long long)id);
+    for (int i = 0; j && i < BASE_COUNT(sql); i++) {
+        store_stmt st = store_statement(cx, s, sql[i]);
+
+        store_bind_int(&st, id);
+        if (!store_done(&st))
+            return false;
+    }
+    return j != NULL;
+}
+
+bool store_queue_remove(tec_context *cx, store *s, int64_t id)
+{
+    return store_begin(cx, s) && store_end_write(cx, s, remove_rows(cx, s, id));
+}
+
+bool store_queue_stamp(tec_context *cx, store *s, int64_t *stamp)
+{
+    int64_t others;
+
+    if (!store_usable(cx, s) || !store_number(cx, s, "PRAGMA data_version", &others))
+        return false;
+    *stamp = (others << 32) + sqlite3_total_changes(s->db);
+    return true;
+}
+
+/* Nothing is written where nobody waits. */
+bool store_queue_revive(tec_context *cx, store *s, const char *cause)
+{
+    static const char where[] = " FROM queue WHERE state = 'paused' AND substr(cause, 1, length(?1)) = ?1";
+
+    if (!store_usable(cx, s))
+        return false;
+    store_stmt st = store_statement(cx, s, base_format(cx, "SELECT COUNT(*)%s", where));
+    store_bind_text(&st, cause);
+    int got = store_step(&st);
+    bool any = got == 1 && store_int(&st, 0) > 0;
+    store_finish(&st);
+    if (!any)
+        return got == 1;
+    if (!store_begin(cx, s))
+        return false;
+    st = store_statement(
+        cx, s,
+        base_format(cx, "UPDATE queue SET state = 'queued', cause = '' WHERE id IN (SELECT id%s)", where));
+    store_bind_text(&st, cause);
+    return store_end_write(cx, s, store_done(&st));
+}

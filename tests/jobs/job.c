@@ -1,0 +1,347 @@
+/* tests/jobs/job.c -- jobs as a library: names, locks, events as data, and a flag that is seen at once
+ * whatever is being measured. */
+#include "jobs/job.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static tec_context *cx;
+static char folder[] = "/tmp/tec_jobs_XXXXXX";
+static char file[64], db[64];
+static job_spec spec;
+
+static void set_up(void)
+{
+    cx = tec_context_new();
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    cr_assert(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/mm.te", folder);
+    snprintf(db, sizeof db, "%s/a.db", folder);
+    FILE *f = fopen(file, "w");
+    cr_assert(f &&
+              fputs("def mm(A: f32[32, 32], B: f32[32, 32]) {\n  C[y, x] = sum[k](A[y, k] * B[k, x])\n  "
+                    "return C\n}\n",
+                    f) >= 0 &&
+              fclose(f) == 0);
+    spec = (job_spec){.from = {.path = file, .target = target_parse(cx, "native -num-cores=1")},
+                      .records = db,
+                      .seed = 1,
+                      .trials = 12,
+                      .explorer = "random"};
+    cr_assert(spec.from.target, "%s", tec_context_error(cx));
+}
+
+static void tear_down(void)
+{
+    char command[96];
+
+    tec_context_free(cx);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(job, .init = set_up, .fini = tear_down);
+
+/* ---- a measurer that takes its time ---- */
+
+typedef struct {
+    tune_measurer base;
+    int queued, collected, compared;
+    sem_t *hold; /* each candidate is waited for until this is posted; NULL: none takes any time */
+    int fail_at; /* the result with this number is an error of the measurer; 0: none */
+} slow;
+
+static bool slow_submit(tune_measurer *m, tec_context *c, const tune_candidate *candidate, int n)
+{
+    (void)c;
+    (void)candidate;
+    ((slow *)m)->queued += n;
+    return true;
+}
+
+static tune_result slow_result(tec_context *c, double cost)
+{
+    double *costs = base_array(c, double, 3);
+
+    for (int i = 0; i < 3; i++)
+        costs[i] = cost;
+    return (tune_result){.status = STORE_OK,
+                         .stage = base_strdup(c, ""),
+                         .error_kind = base_strdup(c, ""),
+                         .error = base_strdup(c, ""),
+                         .costs = costs,
+                         .n_costs = 3,
+                         .median = cost,
+                         .checked = true};
+}
+
+static void measure(const slow *s)
+{
+    if (s->hold)
+        sem_wait(s->hold);
+}
+
+static int slow_collect(tune_measurer *m, tec_context *c, tune_result *out, int max, bool wait)
+{
+    slow *s = (slow *)m;
+
+    if (!wait || s->queued == 0 || max < 1)
+        return 0;
+    measure(s);
+    s->queued--;
+    if (++s->collected == s->fail_at) {
+        base_fail(c, TEC_IO, (base_loc){0}, "the device is gone");
+        return -1;
+    }
+    out[0] = slow_result(c, 1e-3 / s->collected);
+    return 1;
+}
+
+static bool slow_compare(tune_measurer *m, tec_context *c, const tune_candidate *a, const tune_candidate *b,
+                         tune_result out[2])
+{
+    slow *s = (slow *)m;
+
+    (void)a;
+    (void)b;
+    measure(s);
+    s->compared++;
+    out[0] = slow_result(c, 2e-3);
+    out[1] = slow_result(c, 1e-3);
+    return true;
+}
+
+static tune_measure_stats slow_stats(tune_measurer *m)
+{
+    return (tune_measure_stats){.candidates = ((slow *)m)->collected};
+}
+
+static slow new_slow(sem_t *hold)
+{
+    return (slow){.base = {.submit = slow_submit,
+                           .collect = slow_collect,
+                           .compare = slow_compare,
+                           .stats = slow_stats},
+                  .hold = hold};
+}
+
+/* ---- names and locks ---- */
+
+static const char *name_with(job_spec s)
+{
+    job *j = job_open(cx, &s);
+
+    cr_assert(j, "%s", tec_context_error(cx));
+    const char *name = job_name(j);
+    job_close(j);
+    return name;
+}
+
+Test(job, has_a_name_of_what_decides_its_proposals)
+{
+    const char *name = name_with(spec);
+    job_spec longer = spec, other = spec;
+
+    longer.trials = 500;
+    cr_expect_str_eq(name_with(longer), name, "a larger budget is another job");
+    other.seed = 2;
+    cr_expect_str_neq(name_with(other), name);
+    other = spec;
+    other.explorer = "grid";
+    cr_expect_str_neq(name_with(other), name);
+    other = spec;
+    other.from.target = target_parse(cx, "native -num-cores=2");
+    cr_expect_str_neq(name_with(other), name);
+}
+
+Test(job, gets_a_budget_where_none_is_given)
+{
+    spec.trials = 0;
+    job *j = job_open(cx, &spec);
+    cr_expect_eq(job_spec_of(j)->trials, JOB_TRIALS);
+    job_close(j);
+    spec.seconds = 3;
+    j = job_open(cx, &spec);
+    cr_expect_eq(job_spec_of(j)->trials, 0);
+    job_close(j);
+}
+
+Test(job, is_run_by_one_at_a_time)
+{
+    job *a = job_open(cx, &spec), *b = job_open(cx, &spec);
+
+    cr_assert(a && b && job_take(a), "%s", tec_context_error(cx));
+    cr_expect(access(job_lock_path(a), F_OK) == 0);
+    cr_expect_not(job_take(b));
+    cr_expect(strstr(tec_context_error(cx), "another process tunes this with the same options"));
+    tec_context_clear(cx);
+    job_close(a);
+    cr_expect(job_take(b), "the lock of a closed job is still held: %s", tec_context_error(cx));
+    const char *path = base_strdup(cx, job_lock_path(b));
+    job_close(b);
+    cr_expect(access(path, F_OK) != 0, "the file of the lock was left behind");
+}
+
+/* ---- running ---- */
+
+typedef struct {
+    int count[JOB_END + 1];
+    int64_t trials;
+    atomic_bool cancel;
+} watcher;
+
+static void watch(void *user, job_event e, const tune_session *s)
+{
+    watcher *w = user;
+
+    w->count[e]++;
+    w->trials = tune_session_trials(s);
+}
+
+Test(job, tells_what_happens_as_data)
+{
+    slow m = new_slow(NULL);
+    watcher w = {0};
+    job *j = job_open(cx, &spec);
+
+    cr_assert_eq(job_run(j, &m.base, &(job_calls){.event = watch, .user = &w}), TUNE_TRIALS, "%s",
+                 tec_context_error(cx));
+    cr_expect_eq(w.count[JOB_STARTED], 1);
+    cr_expect_eq(w.count[JOB_RESULT], 12);
+    cr_expect_gt(w.count[JOB_BATCH], 1);
+    cr_expect_eq(w.count[JOB_COMPARING], 1);
+    cr_expect_eq(w.count[JOB_COMPARED], 1);
+    cr_expect_eq(w.count[JOB_END], 1);
+    cr_expect_eq(w.trials, 12);
+    cr_expect_gt(m.compared, 0);
+    job_times t = job_total(job_session(j), 1);
+    cr_expect_eq(t.unknown, 0);
+    cr_expect(t.before > t.after && t.after > 0, "before %g, after %g", t.before, t.after);
+    job_close(j);
+}
+
+Test(job, goes_on_where_it_was_stopped)
+{
+    slow m = new_slow(NULL), second = new_slow(NULL);
+    watcher w = {0};
+
+    spec.trials = 6;
+    job *j = job_open(cx, &spec);
+    cr_assert_eq(job_run(j, &m.base, &(job_calls){.event = watch, .user = &w}), TUNE_TRIALS);
+    job_close(j);
+    spec.trials = 12;
+    j = job_open(cx, &spec);
+    cr_assert_eq(job_run(j, &second.base, &(job_calls){.event = watch, .user = &w}), TUNE_TRIALS);
+    cr_expect_eq(second.collected, 6, "%d were measured again", second.collected - 6);
+    job_close(j);
+}
+
+/* ---- the flag ---- */
+
+typedef struct {
+    atomic_bool *cancel;
+    atomic_bool returned; /* job_run came back */
+    sem_t release;
+    bool late; /* the candidate had to be let go so that job_run came back */
+} guard;
+
+/* Raises the flag while a candidate is measured. The candidate is let go after 20 s, so that a job_run that
+ * waits for it
+ * fails the test instead of hanging. */
+static void *raise_flag(void *user)
+{
+    enum { LOOKS = 400, LOOK_US = 50000 };
+    guard *g = user;
+
+    usleep(LOOK_US);
+    atomic_store(g->cancel, true);
+    for (int i = 0; i < LOOKS && !atomic_load(&g->returned); i++)
+        usleep(LOOK_US);
+    g->late = !atomic_load(&g->returned);
+    for (int i = 0; i < 100; i++)
+        sem_post(&g->release);
+    return NULL;
+}
+
+Test(job, stops_while_a_candidate_is_measured_that_never_ends)
+{
+    watcher w = {0};
+    guard g = {.cancel = &w.cancel};
+    pthread_t thread;
+
+    cr_assert_eq(sem_init(&g.release, 0, 0), 0);
+    slow m = new_slow(&g.release);
+    job *j = job_open(cx, &spec);
+    cr_assert(j, "%s", tec_context_error(cx));
+    cr_assert_eq(pthread_create(&thread, NULL, raise_flag, &g), 0);
+    tune_end end = job_run(j, &m.base, &(job_calls){.event = watch, .user = &w, .cancel = &w.cancel});
+    atomic_store(&g.returned, true);
+    cr_expect_eq(end, TUNE_STOPPED, "%s", tec_context_error(cx));
+    cr_expect_eq(w.trials, 0);
+    cr_expect_eq(store_get_job(cx, job_store(j), job_name(j))->state, STORE_JOB_PAUSED);
+    pthread_join(thread, NULL);
+    cr_expect_not(g.late, "job_run waited for the candidate");
+    cr_expect_not(base_failed(cx), "%s", tec_context_error(cx));
+    job_close(j);
+}
+
+static void cancel_when_comparing(void *user, job_event e, const tune_session *s)
+{
+    watcher *w = user;
+
+    watch(user, e, s);
+    if (e == JOB_COMPARING)
+        atomic_store(&w->cancel, true);
+}
+
+Test(job, adopts_nothing_when_it_is_stopped_while_it_compares)
+{
+    slow m = new_slow(NULL);
+    watcher w = {0};
+    job *j = job_open(cx, &spec);
+
+    cr_assert_eq(
+        job_run(j, &m.base, &(job_calls){.event = cancel_when_comparing, .user = &w, .cancel = &w.cancel}),
+        TUNE_STOPPED);
+    cr_expect_eq(m.compared, 0);
+    cr_expect_eq(store_count(cx, job_store(j), &(store_query){.tuner = "adopted"}), 0);
+    cr_expect_eq(store_count(cx, job_store(j), &(store_query){0}), 12);
+    job_close(j);
+}
+
+Test(job, with_a_flag_that_stays_down_does_the_same_as_without_one)
+{
+    slow a = new_slow(NULL), b = new_slow(NULL);
+    watcher w = {0};
+    job *j = job_open(cx, &spec);
+
+    cr_assert_eq(job_run(j, &a.base, &(job_calls){.event = watch, .user = &w, .cancel = &w.cancel}),
+                 TUNE_TRIALS);
+    double after = job_total(job_session(j), 1).after;
+    job_close(j);
+    snprintf(db, sizeof db, "%s/b.db", folder);
+    j = job_open(cx, &spec);
+    cr_assert_eq(job_run(j, &b.base, &(job_calls){.event = watch, .user = &w}), TUNE_TRIALS);
+    cr_expect_eq(a.collected, b.collected);
+    cr_expect_eq(a.compared, b.compared);
+    cr_expect_eq(job_total(job_session(j), 1).after, after);
+    job_close(j);
+}
+
+Test(job, hands_on_an_error_of_the_measurer)
+{
+    slow m = new_slow(NULL);
+    watcher w = {0};
+    job *j = job_open(cx, &spec);
+
+    m.fail_at = 3;
+    cr_assert_eq(job_run(j, &m.base, &(job_calls){.event = watch, .user = &w, .cancel = &w.cancel}),
+                 TUNE_FAILED);
+    cr_expect(strstr(tec_context_error(cx), "the device is gone"));
+    job_close(j);
+}

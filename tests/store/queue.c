@@ -1,0 +1,167 @@
+/* The queue of a daemon: order, states, files, and what a daemon that was killed leaves. */
+#include "store/queue.h"
+
+#include <signal.h>
+
+#include "tests/store/kit.h"
+
+TestSuite(queue, .init = set_up, .fini = tear_down);
+
+static int64_t submit(store *s, const char *name, int64_t priority)
+{
+    int64_t id = store_queue_add(
+        cx, s, &(store_queued){.name = name, .options = "{}", .trials = 8, .priority = priority}, "def", 3);
+
+    cr_assert(id > 0, "%s", tec_context_error(cx));
+    return id;
+}
+
+static int64_t take(store *s)
+{
+    int64_t id;
+
+    cr_assert(store_queue_take(cx, s, &id), "%s", tec_context_error(cx));
+    return id;
+}
+
+static const store_queued *get(store *s, int64_t id)
+{
+    const store_queued *j = store_queue_get(cx, s, id);
+
+    cr_assert(j != NULL, "%s", tec_context_error(cx));
+    return j;
+}
+
+Test(queue, gives_jobs_by_priority_and_then_by_age)
+{
+    store *s = open_store("a.db");
+    int64_t first = submit(s, "a.te", 0), second = submit(s, "b.te", 0), urgent = submit(s, "c.te", 5);
+
+    cr_assert(eq(i64, take(s), urgent));
+    cr_assert(eq(i64, take(s), first));
+    cr_assert(eq(i64, take(s), second));
+    cr_assert(eq(i64, take(s), 0));
+    cr_assert(eq(i64, problems(s), 0));
+    store_close(s);
+}
+
+Test(queue, keeps_what_a_job_is_and_how_far_it_came)
+{
+    store *s = open_store("a.db");
+    int64_t id = submit(s, "a.te", 2);
+    int n;
+
+    cr_assert(store_queue_add(cx, s, &(store_queued){.name = "b.te"}, NULL, 0) > id);
+    cr_assert(eq(i64, take(s), id));
+    cr_assert(store_queue_progress(cx, s, id, 7));
+    store_close(s);
+    s = open_store("a.db");
+    const store_queued *j = get(s, id);
+    cr_assert(eq(str, (char *)j->name, "a.te"));
+    cr_assert(eq(str, (char *)j->options, "{}"));
+    cr_assert(eq(i64, j->trials, 8));
+    cr_assert(eq(i64, j->priority, 2));
+    cr_assert(eq(i64, j->tried, 7));
+    cr_assert(eq(int, (int)j->state, STORE_QUEUE_RUNNING));
+    cr_assert(j->created > 0 && j->updated >= j->created);
+    cr_assert(store_queue_all(cx, s, &n) != NULL);
+    cr_assert(eq(int, n, 2));
+    store_close(s);
+}
+
+Test(queue, ends_a_job_with_its_files_or_not_at_all)
+{
+    store *s = open_store("a.db");
+    int64_t id = submit(s, "a.te", 0);
+    const store_queue_file files[] = {{"module", "\0elf", 4}, {"report", "", 0}};
+    size_t size;
+
+    cr_assert(not(store_queue_end(cx, s, id, STORE_QUEUE_DONE, NULL, files, 2)));
+    expect_error("job 1 is queued, but must be running to become done");
+    cr_assert(store_queue_read(cx, s, id, "module", &size) == NULL);
+    expect_error("job 1 has no file 'module'");
+    cr_assert(eq(i64, take(s), id));
+    const store_queue_file huge[] = {{"module", "m", 1}, {"report", "r", (size_t)STORE_MAX_BLOB + 1}};
+    cr_assert(not(store_queue_end(cx, s, id, STORE_QUEUE_DONE, NULL, huge, 2)));
+    expect_error("over the limit");
+    cr_assert(eq(int, (int)get(s, id)->state, STORE_QUEUE_RUNNING));
+    cr_assert(store_queue_end(cx, s, id, STORE_QUEUE_DONE, NULL, files, 2));
+    cr_assert(eq(int, memcmp(store_queue_read(cx, s, id, "module", &size), "\0elf", 4), 0));
+    cr_assert(eq(sz, size, 4));
+    cr_assert(store_queue_read(cx, s, id, "report", &size) != NULL);
+    cr_assert(eq(sz, size, 0));
+    store_close(s);
+}
+
+Test(queue, takes_what_a_killed_daemon_was_running_first)
+{
+    store *s = open_store("a.db");
+    int64_t running = submit(s, "a.te", 0), n;
+
+    cr_assert(eq(i64, take(s), running));
+    pid_t child = fork();
+    if (child == 0) { /* a daemon with a store of its own that dies with a job in hand */
+        int64_t urgent = 0;
+        store *own = store_open(cx, in_dir("a.db"), NULL);
+
+        if (own && store_queue_add(cx, own, &(store_queued){.name = "b.te", .priority = 9}, "x", 1) &&
+            store_queue_take(cx, own, &urgent))
+            kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    cr_assert(eq(int, status, SIGKILL));
+    submit(s, "c.te", 20);
+    cr_assert(eq(i64, take(s), 3));
+    cr_assert(store_queue_end(cx, s, 3, STORE_QUEUE_FAILED, "no such kernel", NULL, 0));
+    cr_assert(store_queue_recover(cx, s, &n));
+    cr_assert(eq(i64, n, 2));
+    cr_assert(eq(int, (int)get(s, running)->state, STORE_QUEUE_INTERRUPTED));
+    submit(s, "d.te", 20);
+    cr_assert(eq(i64, take(s), 2));
+    cr_assert(eq(i64, take(s), running));
+    cr_assert(eq(i64, take(s), 4));
+    cr_assert(eq(str, (char *)get(s, 3)->cause, "no such kernel"));
+    store_close(s);
+}
+
+Test(queue, moves_only_from_the_state_that_is_named)
+{
+    store *s = open_store("a.db");
+    int64_t id = submit(s, "a.te", 0);
+
+    cr_assert(store_queue_move(cx, s, id, STORE_QUEUE_QUEUED, STORE_QUEUE_PAUSED, "the disk is full"));
+    cr_assert(eq(str, (char *)get(s, id)->cause, "the disk is full"));
+    cr_assert(eq(i64, take(s), 0));
+    cr_assert(not(store_queue_move(cx, s, id, STORE_QUEUE_RUNNING, STORE_QUEUE_DONE, NULL)));
+    expect_error("job 1 is paused, but must be running to become done");
+    cr_assert(store_queue_move(cx, s, id, STORE_QUEUE_PAUSED, STORE_QUEUE_QUEUED, NULL));
+    cr_assert(eq(i64, take(s), id));
+    cr_assert(not(store_queue_remove(cx, s, id)));
+    expect_error("job 1 is running: cancel it first");
+    cr_assert(store_queue_end(cx, s, id, STORE_QUEUE_FAILED, "cancelled", NULL, 0));
+    cr_assert(store_queue_remove(cx, s, id));
+    cr_assert(store_queue_get(cx, s, id) == NULL);
+    expect_error("there is no job 1");
+    run_sql(
+        s,
+        "INSERT INTO queue (name, options, trials, seconds, priority, state, cause, tried, created, updated) "
+        "VALUES ('x', '', 0, 0, 0, 'odd', '', 0, 1, 1)");
+    cr_assert(store_queue_get(cx, s, 2) == NULL);
+    expect_error("unknown state 'odd'");
+    store_close(s);
+}
+
+Test(queue, refuses_jobs_that_say_nothing_or_too_much)
+{
+    store *s = open_store("a.db");
+
+    cr_assert(eq(i64, store_queue_add(cx, s, &(store_queued){.name = ""}, "x", 1), 0));
+    expect_error("the name of the job is missing");
+    cr_assert(eq(i64, store_queue_add(cx, s, &(store_queued){.name = "a.te", .trials = -1}, "x", 1), 0));
+    expect_error("may not be negative");
+    cr_assert(eq(i64, store_queue_add(cx, s, &(store_queued){.name = "\xff"}, "x", 1), 0));
+    expect_error("is not UTF-8 text");
+    store_close(s);
+}
