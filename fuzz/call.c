@@ -1,12 +1,13 @@
-/* fuzz/call.c -- calls compiled code on arrays that lie against guard pages: a read or write outside ends the process, a write on the
- * other side is seen in the margin.
+/* fuzz/call.c -- calls compiled code on arrays that lie against guard pages: a read or write outside ends the
+ * process, a write on the other side is seen in the margin.
  */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "fuzz/data.h"
-#include "ir/interp.h"
+#include "ir/eval.h"
+#include "ir/interp/interp.h"
 #include "tec/device.h"
 
 enum { MARGIN = 64, FILL = 0xA5 };
@@ -42,6 +43,7 @@ static bool margin_is_whole(const guarded *g)
     return true;
 }
 
+/* The extents of a buffer for the sizes of this set. */
 static bool shape_of(tec_context *cx, const fuzz_data *d, const ir_buffer *b, int64_t *shape)
 {
     base_map vars = {0};
@@ -62,6 +64,7 @@ static bool shape_of(tec_context *cx, const fuzz_data *d, const ir_buffer *b, in
     return true;
 }
 
+/* An argument with its data against a guard page: behind it three times out of four, before it otherwise. */
 static bool open_argument(tec_context *cx, const fuzz_data *d, int i, guarded *g, DLTensor *t)
 {
     const ir_param *p = &d->tree->params[i];
@@ -69,30 +72,40 @@ static bool open_argument(tec_context *cx, const fuzz_data *d, int i, guarded *g
     int64_t *shape = base_array(cx, int64_t, IR_MAX_DIMS);
     size_t bytes = (size_t)(d->elements[i] * base_dtype_bytes(dtype));
 
-    if (!shape_of(cx, d, p->buffer, shape) || !open_guarded(g, bytes, (size_t)base_dtype_bytes(dtype), (d->seed + (uint64_t)i) % 4 != 0))
+    if (!shape_of(cx, d, p->buffer, shape) ||
+        !open_guarded(g, bytes, (size_t)base_dtype_bytes(dtype), (d->seed + (uint64_t)i) % 4 != 0))
         return false;
     if (d->input[i])
         memcpy(g->data, d->input[i], bytes);
-    *t = (DLTensor){.data = g->data, .device = {kDLCPU, 0}, .ndim = p->buffer ? p->buffer->n : 0, .dtype = dtype, .shape = shape};
+    *t = (DLTensor){.data = g->data,
+                    .device = {kDLCPU, 0},
+                    .ndim = p->buffer ? p->buffer->n : 0,
+                    .dtype = dtype,
+                    .shape = shape};
     return true;
 }
 
+/* Sets d->fault to the first thing that is wrong: a write beside an argument, to an input, or a wrong result.
+ */
 static void check_outputs(tec_context *cx, fuzz_data *d, const guarded *g)
 {
     for (int i = 0; i < d->n && !d->fault; i++) {
         const ir_param *p = &d->tree->params[i];
 
         if (!margin_is_whole(&g[i]))
-            d->fault = base_format(cx, "it writes beside '%s'", p->buffer ? p->buffer->name : p->scalar->var.name);
+            d->fault =
+                base_format(cx, "it writes beside '%s'", p->buffer ? p->buffer->name : p->scalar->var.name);
         else if (p->output && !d->expected[i])
             d->fault = "the call was accepted"; /* of sizes that break a fact */
         else if (p->output)
             d->fault = fuzz_difference(cx, p->buffer, d->elements[i], g[i].data, d->expected[i]);
         else if (memcmp(g[i].data, d->input[i], g[i].bytes) != 0)
-            d->fault = base_format(cx, "it changes its input '%s'", p->buffer ? p->buffer->name : p->scalar->var.name);
+            d->fault = base_format(cx, "it changes its input '%s'",
+                                   p->buffer ? p->buffer->name : p->scalar->var.name);
     }
 }
 
+/* Calls the function once; false with d->fault. The guards are gone afterwards. */
 bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d)
 {
     guarded *g = base_array(cx, guarded, d->n);
@@ -128,14 +141,18 @@ typedef struct {
     int64_t shape[1];
 } framed;
 
-static bool open_framed(tec_context *cx, framed *fr, tec_device *device, const guarded *g, DLTensor *t, tec_error *err)
+/* In the memory of a device there are no guard pages, so the argument lies between two margins of known
+ * bytes. */
+static bool open_framed(tec_context *cx, framed *fr, tec_device *device, const guarded *g, DLTensor *t,
+                        tec_error *err)
 {
     fr->size = g->bytes + 2 * (size_t)MARGIN;
     fr->bytes = base_alloc(cx, fr->size);
     memset(fr->bytes, FILL, fr->size);
     memcpy(fr->bytes + MARGIN, g->data, g->bytes);
     fr->shape[0] = (int64_t)fr->size;
-    fr->tensor = (DLTensor){.data = fr->bytes, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLUInt, 8, 1}, .shape = fr->shape};
+    fr->tensor = (DLTensor){
+        .data = fr->bytes, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLUInt, 8, 1}, .shape = fr->shape};
     fr->array = tec_array_new_on(device, fr->tensor.dtype, 1, fr->shape, err);
     if (!fr->array || !tec_tensor_copy(tec_array_tensor(fr->array), &fr->tensor, err))
         return false;
@@ -156,6 +173,7 @@ static bool close_framed(framed *fr, const guarded *g, tec_error *err)
     return whole;
 }
 
+/* As fuzz_call, with arguments in the memory of a device. */
 bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *f, fuzz_data *d)
 {
     guarded *g = base_array(cx, guarded, d->n);

@@ -1,4 +1,5 @@
-/* fuzz/data.c -- sizes and data of a case: small integers in every dtype, so that results match bit for bit; and comparing. */
+/* fuzz/data.c -- sizes and data of a case: small integers in every dtype, so that results match bit for bit;
+ * and comparing. */
 #include "fuzz/data.h"
 
 #include <math.h>
@@ -7,8 +8,9 @@
 
 #include "fuzz/define.h"
 #include "fuzz/draw.h"
-#include "ir/facts.h"
-#include "ir/interp.h"
+#include "ir/eval.h"
+#include "ir/interp/interp.h"
+#include "ir/reason/facts.h"
 
 /* ---- sizes ---- */
 
@@ -44,7 +46,10 @@ static bool same_sizes(const fuzz_sizes *a, const fuzz_sizes *b)
     return memcmp(a->value, b->value, (size_t)a->n * sizeof *a->value) == 0;
 }
 
-static int draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, bool hold, fuzz_sizes out[FUZZ_MAX_SETS])
+/* Up to FUZZ_MAX_SETS different sizes for the symbols that all hold the facts, or (`hold` false) break one.
+ * The first two attempts are 0 and 1 for all. */
+static int draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, bool hold,
+                      fuzz_sizes out[FUZZ_MAX_SETS])
 {
     int found = 0;
 
@@ -103,7 +108,8 @@ static void put_number(base_dtype t, void *at, int64_t i, int64_t v)
 static void put_extreme(base_dtype t, void *at, int64_t i, uint64_t *seed)
 {
     static const double floats[] = {NAN, INFINITY, -INFINITY};
-    static const int64_t ints[] = {INT64_MIN, INT64_MAX, INT64_MIN + 1, INT64_MIN / 2, (int64_t)1 << 62, INT32_MIN, INT32_MAX};
+    static const int64_t ints[] = {INT64_MIN,        INT64_MAX, INT64_MIN + 1, INT64_MIN / 2,
+                                   (int64_t)1 << 62, INT32_MIN, INT32_MAX};
 
     if (!base_is_float(t))
         put_number(t, at, i, ints[fuzz_below(seed, BASE_COUNT(ints))]);
@@ -113,16 +119,22 @@ static void put_extreme(base_dtype t, void *at, int64_t i, uint64_t *seed)
         ((double *)at)[i] = floats[fuzz_below(seed, BASE_COUNT(floats))];
 }
 
-static double float_at(base_dtype t, const void *from, int64_t i) { return t.bits == 32 ? ((const float *)from)[i] : ((const double *)from)[i]; }
+static double float_at(base_dtype t, const void *from, int64_t i)
+{
+    return t.bits == 32 ? ((const float *)from)[i] : ((const double *)from)[i];
+}
 
 static int64_t int_at(base_dtype t, const void *from, int64_t i)
 {
-    return t.bits == 8 ? ((const int8_t *)from)[i] : t.bits == 32 ? ((const int32_t *)from)[i] : ((const int64_t *)from)[i];
+    return t.bits == 8    ? ((const int8_t *)from)[i]
+           : t.bits == 32 ? ((const int32_t *)from)[i]
+                          : ((const int64_t *)from)[i];
 }
 
 static const char *number_text(tec_context *cx, base_dtype t, const void *from, int64_t i)
 {
-    return base_is_float(t) ? base_format(cx, "%.9g", float_at(t, from, i)) : base_format(cx, "%lld", (long long)int_at(t, from, i));
+    return base_is_float(t) ? base_format(cx, "%.9g", float_at(t, from, i))
+                            : base_format(cx, "%lld", (long long)int_at(t, from, i));
 }
 
 static bool same_number(base_dtype t, const void *a, const void *b, int64_t i)
@@ -133,18 +145,25 @@ static bool same_number(base_dtype t, const void *a, const void *b, int64_t i)
     return x == y || (isnan(x) && isnan(y));
 }
 
-const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found, const void *expected)
+const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found,
+                            const void *expected)
 {
     for (int64_t i = 0; i < n; i++)
         if (!same_number(b->dtype, found, expected, i))
-            return base_format(cx, "element %lld of '%s' is %s, expected %s", (long long)i, b->name, number_text(cx, b->dtype, found, i),
-                               number_text(cx, b->dtype, expected, i));
+            return base_format(cx, "element %lld of '%s' is %s, expected %s", (long long)i, b->name,
+                               number_text(cx, b->dtype, found, i), number_text(cx, b->dtype, expected, i));
     return NULL;
 }
 
-static base_dtype dtype_of(const ir_param *p) { return p->buffer ? p->buffer->dtype : p->scalar->dtype; }
+static base_dtype dtype_of(const ir_param *p)
+{
+    return p->buffer ? p->buffer->dtype : p->scalar->dtype;
+}
 
-static int64_t bytes_of(const fuzz_data *d, int i) { return d->elements[i] * base_dtype_bytes(dtype_of(&d->tree->params[i])); }
+static int64_t bytes_of(const fuzz_data *d, int i)
+{
+    return d->elements[i] * base_dtype_bytes(dtype_of(&d->tree->params[i]));
+}
 
 static bool count_elements(tec_context *cx, const ir_buffer *b, const base_map *vars, int64_t *out)
 {
@@ -161,7 +180,8 @@ static bool count_elements(tec_context *cx, const ir_buffer *b, const base_map *
 
 enum { WILD_PERCENT = 25 };
 
-/* Data sets with extreme numbers; of integers only where none becomes a float, whose sums would depend on their order. */
+/* Data sets with extreme numbers; of integers only where none becomes a float, whose sums would depend on
+ * their order. */
 static bool takes_extremes(const ir_program *tree, base_dtype t)
 {
     bool floats = false;
@@ -173,7 +193,10 @@ static bool takes_extremes(const ir_program *tree, base_dtype t)
     return base_is_float(t) || (t.bits >= 32 && !floats);
 }
 
-bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed, fuzz_data *out)
+/* Data for all parameters. A quarter of the sets has extreme values where the program's operations stay exact
+ * on them. */
+bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed,
+                    fuzz_data *out)
 {
     base_map vars = values_for(cx, tree, sizes);
     bool wild_set = seed % 4 == 0; /* of sets with seeds in a row, one in four */
@@ -189,7 +212,8 @@ bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *s
         for (int64_t k = 0; k < out->elements[i] && !tree->params[i].output; k++) {
             int64_t x = base_random_below(&seed, 2 * FUZZ_DATA_MAX + 1) - FUZZ_DATA_MAX;
 
-            put_number(t, data, k, base_is_int(t) && !base_is_signed(t) ? llabs(x) : x); /* as an unsigned number, -1 is not small */
+            /* as an unsigned number, -1 is not small */
+            put_number(t, data, k, base_is_int(t) && !base_is_signed(t) ? llabs(x) : x);
             if (wild && fuzz_chance(&seed, WILD_PERCENT))
                 put_extreme(t, data, k, &seed);
         }
@@ -220,7 +244,8 @@ static void compare_outputs(tec_context *cx, fuzz_data *d, void *const *found)
     for (int i = 0; i < d->n && !d->fault; i++)
         if (d->tree->params[i].output)
             d->fault = !d->expected[i] ? "the call was accepted"
-                                       : fuzz_difference(cx, d->tree->params[i].buffer, d->elements[i], found[i], d->expected[i]);
+                                       : fuzz_difference(cx, d->tree->params[i].buffer, d->elements[i],
+                                                         found[i], d->expected[i]);
 }
 
 /* A scratch context takes what a run needs, so that many runs need no more memory than one. */
@@ -243,14 +268,20 @@ static void interpret(tec_context *cx, tec_context *scratch, const ir_program *p
             d->fault = base_format(cx, "the shape of '%s' cannot be worked out", p->params[i].buffer->name);
             return;
         }
-        found[i] = oracle && d->expected[i] ? d->expected[i] : base_alloc(scratch, (size_t)bytes_of(d, i) + 1);
+        found[i] =
+            oracle && d->expected[i] ? d->expected[i] : base_alloc(scratch, (size_t)bytes_of(d, i) + 1);
         if (d->input[i])
             memcpy(found[i], d->input[i], (size_t)bytes_of(d, i));
         arrays[i].data = found[i];
         args[i].array = &arrays[i];
     }
-    ir_run run = {.args = args, .max_steps = 50000000, .parallel_seed = (int64_t)(d->seed >> 20) | 1, .symbol_name = d->sizes.name,
-                  .symbol_value = d->sizes.value, .n_symbols = d->sizes.n, .implied_barriers = d->implied_barriers};
+    ir_run run = {.args = args,
+                  .max_steps = 50000000,
+                  .parallel_seed = (int64_t)(d->seed >> 20) | 1,
+                  .symbol_name = d->sizes.name,
+                  .symbol_value = d->sizes.value,
+                  .n_symbols = d->sizes.n,
+                  .implied_barriers = d->implied_barriers};
     if (!ir_interpret(scratch, p, &run))
         d->fault = base_strdup(cx, tec_context_error(scratch));
     else if (!oracle)

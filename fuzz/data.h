@@ -1,4 +1,5 @@
-/* fuzz/data.h -- sizes and data of a case, and running it: in the interpreter, and as compiled code between guard pages.
+/* fuzz/data.h -- inside the room: sizes and data of a case, and running it: in the interpreter, and as
+ * compiled code between guard pages.
  *
  *     fuzz_data d;
  *     fuzz_draw_data(cx, tree, seed, &d);
@@ -28,17 +29,20 @@ typedef struct {
     int64_t elements[FUZZ_MAX_PARAMS];
     void *input[FUZZ_MAX_PARAMS];    /* of inputs and scalars */
     void *expected[FUZZ_MAX_PARAMS]; /* of outputs, once an oracle ran */
-    bool implied_barriers; /* the program of a GPU has none yet */
+    bool implied_barriers;           /* the program of a GPU has none yet */
     const char *fault;
 } fuzz_data;
 
-/* Assignments that the facts allow: all 0 and all 1 where they do, and random ones. At least one, unless the facts allow none. */
+/* Assignments that the facts allow: all 0 and all 1 where they do, and random ones. At least one, unless the
+ * facts allow none. */
 int fuzz_draw_sizes(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
 /* Assignments that break a fact: calls with them must be refused. Perhaps none. */
 int fuzz_draw_refused(tec_context *cx, const ir_program *tree, uint64_t seed, fuzz_sizes out[FUZZ_MAX_SETS]);
-bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed, fuzz_data *out);
+bool fuzz_draw_data(tec_context *cx, const ir_program *tree, const fuzz_sizes *sizes, uint64_t seed,
+                    fuzz_data *out);
 
-/* Runs p, which has the parameters of the tree. The oracle's results are kept, others are compared. False: d->fault says why. */
+/* Runs p, which has the parameters of the tree. The oracle's results are kept, others are compared. False:
+ * d->fault says why. */
 bool fuzz_interpret(tec_context *cx, const ir_program *p, fuzz_data *d, bool oracle);
 /* Whether the last run ended because its sizes break a fact. */
 bool fuzz_is_refusal(const fuzz_data *d);
@@ -47,9 +51,12 @@ bool fuzz_call(tec_context *cx, tec_function *f, fuzz_data *d);
 /* The same on a device: each buffer lies between margins, which must stay as they are. */
 bool fuzz_call_on(tec_context *cx, tec_device *device, tec_function *f, fuzz_data *d);
 
-/* What differs first between two arrays of n elements of b; NULL: nothing. NaN equals NaN, and -0 equals 0. */
-const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found, const void *expected);
+/* What differs first between two arrays of n elements of b; NULL: nothing. NaN equals NaN, and -0 equals
+ * 0. */
+const char *fuzz_difference(tec_context *cx, const ir_buffer *b, int64_t n, const void *found,
+                            const void *expected);
 
-const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *s); /* " with n = 3, m = 0"; "" without symbols */
+/* " with n = 3, m = 0"; "" without symbols */
+const char *fuzz_sizes_text(tec_context *cx, const fuzz_sizes *s);
 
 #endif

@@ -1,17 +1,25 @@
-/* fuzz/define.h -- a definition while it is being written: tensors with their extents and the largest magnitude of their values.
+/* fuzz/define.h -- inside the room: a definition while it is being written: tensors with their extents and
+ * the largest magnitude of their values.
  *
  *     fuzz_axis a[2]; ... fuzz_open_stage(m, "y", extent) ...
  *     const char *e = fuzz_expr(m, a, 2, 2, &bound);      // reads tensors of m within their bounds
  *
- * Invariant: every value is an integer of magnitude at most `bound`, and bounds stay where the dtype is exact, so that the order of a
- * reduction never shows in the result.
+ * Invariant: every value is an integer of magnitude at most `bound`, and bounds stay where the dtype is
+ * exact, so that the order of a reduction never shows in the result.
  */
 #ifndef FUZZ_DEFINE_H
 #define FUZZ_DEFINE_H
 
 #include "base/base.h"
 
-enum { FUZZ_MAX_RANK = 5, FUZZ_MAX_TENSORS = 40, FUZZ_SYMBOLS = 2, FUZZ_SYMBOL_MAX = 13, FUZZ_DATA_MAX = 4, FUZZ_MAX_AXES = 8 };
+enum {
+    FUZZ_MAX_RANK = 5,
+    FUZZ_MAX_TENSORS = 40,
+    FUZZ_SYMBOLS = 2,
+    FUZZ_SYMBOL_MAX = 13,
+    FUZZ_DATA_MAX = 4,
+    FUZZ_MAX_AXES = 8
+};
 
 /* coef * symbol + c */
 typedef struct {
@@ -43,8 +51,9 @@ typedef struct {
     int at_least[FUZZ_SYMBOLS]; /* a fact says so */
     int multiple[FUZZ_SYMBOLS]; /* and that the symbol is a multiple of this; 1: nothing */
     bool has_scalar;
-    bool open;   /* the stage that is being drawn has an index that the symbols decide: no condition may stand around it, since te trusts
-                  * the author with what conditions on data leave */
+    /* the stage that is being drawn has an index that the symbols decide: no condition may stand around it,
+     * since te trusts the author with what conditions on data leave */
+    bool open;
     bool closed; /* such an index may not be drawn: a condition will stand around it */
     base_text combiners;
     base_dtype t; /* what most stages compute in */
@@ -62,7 +71,8 @@ const char *fuzz_dim_text(const fuzz_maker *m, fuzz_dim d);
 /* t at random indices that lie within its shape, or a select that guards them. */
 const char *fuzz_read(fuzz_maker *m, const fuzz_tensor *t, const fuzz_axis *axis, int n, int64_t *bound);
 /* Of dtype m->t. `first` (may be NULL) is read in any case. */
-const char *fuzz_expr(fuzz_maker *m, const fuzz_tensor *first, const fuzz_axis *axis, int n, int depth, int64_t *bound);
+const char *fuzz_expr(fuzz_maker *m, const fuzz_tensor *first, const fuzz_axis *axis, int n, int depth,
+                      int64_t *bound);
 /* Of dtype bool. */
 const char *fuzz_condition(fuzz_maker *m, const fuzz_axis *axis, int n);
 const char *fuzz_literal(const fuzz_maker *m, int64_t v);
@@ -73,15 +83,17 @@ const char *fuzz_clamp(fuzz_maker *m, const char *e, int64_t limit, int64_t *bou
 /* ---- parts of a definition (fuzz/define.c) ---- */
 fuzz_tensor *fuzz_add_input(fuzz_maker *m, base_dtype t, const fuzz_dim *shape, int rank);
 const char *fuzz_stage_name(fuzz_maker *m);
-fuzz_tensor *fuzz_add_tensor(fuzz_maker *m, const char *name, base_dtype t, const fuzz_axis *axis, int n, int64_t bound);
+fuzz_tensor *fuzz_add_tensor(fuzz_maker *m, const char *name, base_dtype t, const fuzz_axis *axis, int n,
+                             int64_t bound);
 /* The product of the extents at their largest. */
 int64_t fuzz_points(const fuzz_axis *axis, int n);
 const char *fuzz_axes_text(fuzz_maker *m, const fuzz_axis *axis, int n);
 
-/* A stage on top of `base`; false: it does not fit, nothing was written (fuzz/stages.c, fuzz/windows.c, fuzz/scans.c,
- * fuzz/patterns.c, fuzz/externs.c). */
+/* A stage on top of `base`; false: it does not fit, nothing was written (fuzz/stages.c, fuzz/windows.c,
+ * fuzz/scans.c, fuzz/patterns.c, fuzz/externs.c). */
 typedef bool fuzz_stage_maker(fuzz_maker *m, const fuzz_tensor *base);
-fuzz_stage_maker fuzz_elementwise, fuzz_reduction, fuzz_reshape, fuzz_padding, fuzz_matmul, fuzz_window, fuzz_conv, fuzz_arg_reduction, fuzz_moments,
-    fuzz_horner, fuzz_several, fuzz_triangle, fuzz_gather, fuzz_predicate, fuzz_scan, fuzz_pattern, fuzz_bits, fuzz_extern;
+fuzz_stage_maker fuzz_elementwise, fuzz_reduction, fuzz_reshape, fuzz_padding, fuzz_matmul, fuzz_window,
+    fuzz_conv, fuzz_arg_reduction, fuzz_moments, fuzz_horner, fuzz_several, fuzz_triangle, fuzz_gather,
+    fuzz_predicate, fuzz_scan, fuzz_pattern, fuzz_bits, fuzz_extern;
 
 #endif

@@ -1,4 +1,4 @@
-/* fuzz/draw.h -- random choices from one state.
+/* fuzz/draw.h -- inside the room: random choices from one state.
  *
  *     if (fuzz_chance(&state, 30)) k = fuzz_below(&state, n);
  */
@@ -7,8 +7,14 @@
 
 #include "base/base.h"
 
-static inline int fuzz_below(uint64_t *state, int n) { return (int)base_random_below(state, n); }
-static inline bool fuzz_chance(uint64_t *state, int percent) { return base_random_below(state, 100) < percent; }
+static inline int fuzz_below(uint64_t *state, int n)
+{
+    return (int)base_random_below(state, n);
+}
+static inline bool fuzz_chance(uint64_t *state, int percent)
+{
+    return base_random_below(state, 100) < percent;
+}
 
 /* An index, each with the probability of its weight. */
 static inline int fuzz_weighted(uint64_t *state, const int *weight, int n)

@@ -1,8 +1,16 @@
-/* fuzz/expr.c -- random reads within bounds, and random expressions whose values stay exact. */
+/* fuzz/expr.c -- random reads within bounds, and random expressions whose values stay exact.
+ *
+ * Every expression comes with a bound: no value is larger in size. Operations add or multiply bounds, and a
+ * value whose bound comes near to what the dtype holds exactly is clamped. So all orders of evaluation give
+ * the same bits, and a schedule may be compared with the default one exactly.
+ */
 #include "fuzz/define.h"
 #include "fuzz/draw.h"
 
-int64_t fuzz_limit(base_dtype t) { return base_is_float(t) ? (t.bits == 64 ? (int64_t)1 << 45 : 1 << 22) : 1 << 28; }
+int64_t fuzz_limit(base_dtype t)
+{
+    return base_is_float(t) ? (t.bits == 64 ? (int64_t)1 << 45 : 1 << 22) : 1 << 28;
+}
 
 const char *fuzz_literal(const fuzz_maker *m, int64_t v)
 {
@@ -31,22 +39,27 @@ static void list_safe(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis, int n, 
     for (int i = 0; i < n; i++) {
         const char *a = axis[i].name;
         fuzz_dim e = axis[i].extent;
-        bool same_symbol = e.coef == to.coef && (e.coef == 0 || e.sym == to.sym), fixed = fuzz_is_const(e) && fuzz_is_const(to);
+        bool same_symbol = e.coef == to.coef && (e.coef == 0 || e.sym == to.sym),
+             fixed = fuzz_is_const(e) && fuzz_is_const(to);
 
         if (same_symbol && e.c <= to.c) {
             int64_t slack = to.c - e.c, off = fuzz_below(m->state, (int)(slack < 8 ? slack : 8) + 1);
 
             base_push(cx, out, off ? base_format(cx, "%s + %lld", a, (long long)off) : a);
             if (fuzz_chance(m->state, 20))
-                base_push(cx, out, base_format(cx, "%s - %s", fuzz_dim_text(m, (fuzz_dim){to.coef, to.sym, to.c - 1 - off}), a));
+                base_push(cx, out,
+                          base_format(cx, "%s - %s",
+                                      fuzz_dim_text(m, (fuzz_dim){to.coef, to.sym, to.c - 1 - off}), a));
         }
         if (fixed && (e.c - 1) * 2 < to.c && fuzz_chance(m->state, 40))
             base_push(cx, out, base_format(cx, "%s * 2", a));
         if (fixed && e.c >= 1 && (e.c - 1) / 2 < to.c && fuzz_chance(m->state, 20))
             base_push(cx, out, base_format(cx, "floordiv(%s, 2)", a));
         if (fuzz_dim_min(m, to) >= 1 && fuzz_chance(m->state, 8))
-            base_push(cx, out, base_format(cx, "(%s + %d) %% %s", a, fuzz_below(m->state, 4),
-                                           to.coef ? base_format(cx, "(%s)", fuzz_dim_text(m, to)) : fuzz_dim_text(m, to)));
+            base_push(
+                cx, out,
+                base_format(cx, "(%s + %d) %% %s", a, fuzz_below(m->state, 4),
+                            to.coef ? base_format(cx, "(%s)", fuzz_dim_text(m, to)) : fuzz_dim_text(m, to)));
     }
 }
 
@@ -66,7 +79,8 @@ static const char *wild_index(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis,
     return e;
 }
 
-/* An axis of another extent, so that the symbols decide whether it stays inside: a condition of each call. NULL: it would always be outside. */
+/* An axis of another extent, so that the symbols decide whether it stays inside: a condition of each call.
+ * NULL: it would always be outside. */
 static const char *open_index(fuzz_maker *m, fuzz_dim to, const fuzz_axis *a)
 {
     fuzz_dim e = a->extent;
@@ -74,10 +88,14 @@ static const char *open_index(fuzz_maker *m, fuzz_dim to, const fuzz_axis *a)
 
     if (!differ || fuzz_dim_min(m, e) + (e.coef ? m->multiple[e.sym] : 0) > fuzz_dim_max(to))
         return NULL;
-    return fuzz_chance(m->state, 50) ? a->name : base_format(m->cx, "%s - 1 - %s", fuzz_dim_text(m, to), a->name);
+    return fuzz_chance(m->state, 50) ? a->name
+                                     : base_format(m->cx, "%s - 1 - %s", fuzz_dim_text(m, to), a->name);
 }
 
-static const char *index_of(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis, int n, int place, base_text *guard)
+/* An index for a dimension `to` that stays within it: an axis of equal extent, a constant, or any index under
+ * a guard that is added to `guard`. NULL where none is possible. */
+static const char *index_of(fuzz_maker *m, fuzz_dim to, const fuzz_axis *axis, int n, int place,
+                            base_text *guard)
 {
     base_vec safe = {0};
 
@@ -107,6 +125,7 @@ static const char *converted(const fuzz_maker *m, const fuzz_tensor *t, const ch
     return base_dtype_same(t->t, m->t) ? e : base_format(m->cx, "%s(%s)", base_dtype_text(m->cx, m->t), e);
 }
 
+/* A read of t with safe indices, or a select with the guard that they need. *bound: of its value. */
 const char *fuzz_read(fuzz_maker *m, const fuzz_tensor *t, const fuzz_axis *axis, int n, int64_t *bound)
 {
     base_text read = {0}, guard = {0};
@@ -123,12 +142,15 @@ const char *fuzz_read(fuzz_maker *m, const fuzz_tensor *t, const fuzz_axis *axis
     base_add(m->cx, &read, "]");
     *bound = t->bound > 2 ? t->bound : 2;
     const char *e = converted(m, t, base_text_str(m->cx, &read));
-    return guard.n ? base_format(m->cx, "select(%s, %s, %s)", base_text_str(m->cx, &guard), e, fuzz_literal(m, fuzz_below(m->state, 3))) : e;
+    return guard.n ? base_format(m->cx, "select(%s, %s, %s)", base_text_str(m->cx, &guard), e,
+                                 fuzz_literal(m, fuzz_below(m->state, 3)))
+                   : e;
 }
 
 /* ---- values ---- */
 
-static const char *leaf(fuzz_maker *m, const fuzz_axis *axis, int n, int64_t *bound)
+/* An operand without operations: a scalar, an axis, a literal, or a read. */
+static const char *operand(fuzz_maker *m, const fuzz_axis *axis, int n, int64_t *bound)
 {
     const char *type = base_dtype_text(m->cx, m->t);
 
@@ -146,9 +168,11 @@ static const char *leaf(fuzz_maker *m, const fuzz_axis *axis, int n, int64_t *bo
         *bound = 3;
         return fuzz_literal(m, fuzz_below(m->state, 7) - 3);
     }
-    return fuzz_read(m, &m->at[fuzz_chance(m->state, 40) ? m->n - 1 : fuzz_below(m->state, m->n)], axis, n, bound);
+    return fuzz_read(m, &m->at[fuzz_chance(m->state, 40) ? m->n - 1 : fuzz_below(m->state, m->n)], axis, n,
+                     bound);
 }
 
+/* A comparison of axes, or of a value with a literal. */
 const char *fuzz_condition(fuzz_maker *m, const fuzz_axis *axis, int n)
 {
     static const char *const compare[] = {"<", "<=", ">", ">=", "==", "!="};
@@ -160,29 +184,39 @@ const char *fuzz_condition(fuzz_maker *m, const fuzz_axis *axis, int n)
         int most = (int)(fuzz_dim_max(a->extent) < 1 ? 1 : fuzz_dim_max(a->extent));
 
         if (n > 1 && fuzz_chance(m->state, 40))
-            return base_format(m->cx, "%s + %d %s %s", a->name, fuzz_below(m->state, 3), op, axis[fuzz_below(m->state, n)].name);
+            return base_format(m->cx, "%s + %d %s %s", a->name, fuzz_below(m->state, 3), op,
+                               axis[fuzz_below(m->state, n)].name);
         if (fuzz_chance(m->state, 25))
             return base_format(m->cx, "%s %% %d == 0", a->name, 2 + fuzz_below(m->state, 3));
         return base_format(m->cx, "%s %s %d", a->name, op, fuzz_below(m->state, most));
     }
-    const char *e = leaf(m, axis, n, &bound);
+    const char *e = operand(m, axis, n, &bound);
     return base_format(m->cx, "%s %s %s", e, op, fuzz_literal(m, fuzz_below(m->state, 3)));
 }
 
 /* Functions whose value at an integer lies far from where it would round to another. */
 static const char *rounded(fuzz_maker *m, const char *e, int64_t *bound)
 {
-    const char *half = m->t.bits == 64 ? "f64(0.5)" : "0.5", *quarter = m->t.bits == 64 ? "f64(0.25)" : "0.25";
+    const char *half = m->t.bits == 64 ? "f64(0.5)" : "0.5",
+               *quarter = m->t.bits == 64 ? "f64(0.25)" : "0.25";
 
     switch (fuzz_below(m->state, 3)) {
-    case 0: *bound = 55; return base_format(m->cx, "floor(exp(min(max(%s, %s), %s)) + %s)", e, fuzz_literal(m, -3), fuzz_literal(m, 4), half);
-    case 1: *bound = 3; return base_format(m->cx, "floor(tanh(%s) * %s + %s)", e, fuzz_literal(m, 3), quarter);
-    default: *bound = 9; return base_format(m->cx, "sqrt(max(min(%s, %s), %s) * max(min(%s, %s), %s))", e, fuzz_literal(m, 9), fuzz_literal(m, -9), e,
-                                            fuzz_literal(m, 9), fuzz_literal(m, -9));
+    case 0:
+        *bound = 55;
+        return base_format(m->cx, "floor(exp(min(max(%s, %s), %s)) + %s)", e, fuzz_literal(m, -3),
+                           fuzz_literal(m, 4), half);
+    case 1:
+        *bound = 3;
+        return base_format(m->cx, "floor(tanh(%s) * %s + %s)", e, fuzz_literal(m, 3), quarter);
+    default:
+        *bound = 9;
+        return base_format(m->cx, "sqrt(max(min(%s, %s), %s) * max(min(%s, %s), %s))", e, fuzz_literal(m, 9),
+                           fuzz_literal(m, -9), e, fuzz_literal(m, 9), fuzz_literal(m, -9));
     }
 }
 
-/* Arithmetic at the ends of int64, where index arithmetic would be another one. The result may be any number, so that it is clamped. */
+/* Arithmetic at the ends of int64, where index arithmetic would be another one. The result may be any number,
+ * so that it is clamped. */
 static const char *wrapping(fuzz_maker *m, const char *e, int64_t *bound)
 {
     static const int64_t numbers[] = {-7, -5, -1, 3, 8, -8, INT64_MAX, INT64_MIN + 1, (int64_t)1 << 62};
@@ -202,6 +236,7 @@ static const char *wrapping(fuzz_maker *m, const char *e, int64_t *bound)
     }
 }
 
+/* An operation on e; *bound is kept true. */
 static const char *unary(fuzz_maker *m, const char *e, int64_t *bound)
 {
     bool is_float = base_is_float(m->t);
@@ -214,8 +249,15 @@ static const char *unary(fuzz_maker *m, const char *e, int64_t *bound)
     switch (fuzz_below(m->state, 6)) {
     case 0: return base_format(m->cx, "abs(%s)", e);
     case 1: return base_format(m->cx, "(-(%s))", e);
-    case 2: return base_format(m->cx, !is_float ? "floordiv(%s, 2)" : m->t.bits == 64 ? "floor((%s) * f64(0.5))" : "floor((%s) * 0.5)", e);
-    case 3: return is_float ? base_format(m->cx, "max(%s, %s)", e, fuzz_literal(m, 0)) : (*bound = 5, base_format(m->cx, "((%s) %% 5)", e));
+    case 2:
+        return base_format(m->cx,
+                           !is_float         ? "floordiv(%s, 2)"
+                           : m->t.bits == 64 ? "floor((%s) * f64(0.5))"
+                                             : "floor((%s) * 0.5)",
+                           e);
+    case 3:
+        return is_float ? base_format(m->cx, "max(%s, %s)", e, fuzz_literal(m, 0))
+                        : (*bound = 5, base_format(m->cx, "((%s) %% 5)", e));
     case 4: *bound += 1; return base_format(m->cx, "(%s + %s)", e, fuzz_literal(m, 1));
     default: return base_format(m->cx, "max(%s, %s)", e, fuzz_literal(m, 0));
     }
@@ -234,24 +276,27 @@ static const char *binary(fuzz_maker *m, const char *a, const char *b, int64_t *
     }
 }
 
-const char *fuzz_expr(fuzz_maker *m, const fuzz_tensor *first, const fuzz_axis *axis, int n, int depth, int64_t *bound)
+/* `depth` operations around a first read; the bound stays below the dtype's limit. */
+const char *fuzz_expr(fuzz_maker *m, const fuzz_tensor *first, const fuzz_axis *axis, int n, int depth,
+                      int64_t *bound)
 {
-    const char *e = first ? fuzz_read(m, first, axis, n, bound) : leaf(m, axis, n, bound), *other;
+    const char *e = first ? fuzz_read(m, first, axis, n, bound) : operand(m, axis, n, bound), *other;
     int64_t other_bound, limit = fuzz_limit(m->t);
 
     for (; depth > 0; depth--) {
         int way = fuzz_below(m->state, m->open ? 8 : 10);
 
         if (way < 5) {
-            other = leaf(m, axis, n, &other_bound);
+            other = operand(m, axis, n, &other_bound);
             /* The product must fit before it is clamped. */
             e = fuzz_clamp(m, e, limit / (other_bound + 1), bound);
-            e = fuzz_chance(m->state, 50) ? binary(m, e, other, bound, other_bound) : binary(m, other, e, bound, other_bound);
+            e = fuzz_chance(m->state, 50) ? binary(m, e, other, bound, other_bound)
+                                          : binary(m, other, e, bound, other_bound);
         } else if (way < 8)
             e = unary(m, e, bound);
         else {
             m->closed = true;
-            other = leaf(m, axis, n, &other_bound);
+            other = operand(m, axis, n, &other_bound);
             m->closed = false;
             e = base_format(m->cx, "select(%s, %s, %s)", fuzz_condition(m, axis, n), e, other);
             *bound = *bound > other_bound ? *bound : other_bound;

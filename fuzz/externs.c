@@ -1,6 +1,8 @@
-/* fuzz/externs.c -- stages that a function computes, and the function: LLVM's text, or C, that a pragma of the schedule imports.
+/* fuzz/externs.c -- stages that a function computes, and the function: LLVM's text, or C, that a pragma of
+ * the schedule imports.
  *
- *     extern S2: f32[5, n + 1] = tripled_S2(S1, n + 1) means def tripled(m1, X: f32[5, m1]) { ... Y[y, x] = X[y, x] * f32(3) + f32(1) ... }
+ *     extern S2: f32[5, n + 1] = tripled_S2(S1, n + 1) means def tripled(m1, X: f32[5, m1]) { ... Y[y,
+ *         x] = X[y, x] * f32(3) + f32(1) ... }
  *     pragma(S2, import_llvm, "define i32 @tripled_S2(ptr %x, ptr %y, i64 %m1) { ... }")
  */
 #include "fuzz/define.h"
@@ -8,6 +10,8 @@
 
 enum { MOST = 40, MAX_POINTS = 1500 };
 
+/* An extern stage that triples a tensor and adds 1, with its meaning. False where the tensor does not suit.
+ */
 bool fuzz_extern(fuzz_maker *m, const fuzz_tensor *base)
 {
     static const char *const names[] = {"y", "x", "c", "b", "z"};
@@ -17,7 +21,8 @@ bool fuzz_extern(fuzz_maker *m, const fuzz_tensor *base)
 
     for (int i = 0; i < base->rank; i++)
         axis[i] = (fuzz_axis){names[i], base->shape[i]};
-    if (base->rank == 0 || base_is_bool(base->t) || base->bound > MOST || fuzz_points(axis, base->rank) > MAX_POINTS)
+    if (base->rank == 0 || base_is_bool(base->t) || base->bound > MOST ||
+        fuzz_points(axis, base->rank) > MAX_POINTS)
         return false;
     for (int i = 0; i < base->rank; i++) {
         const char *extent = fuzz_dim_text(m, base->shape[i]), *sep = i ? ", " : "";
@@ -32,10 +37,11 @@ bool fuzz_extern(fuzz_maker *m, const fuzz_tensor *base)
         }
     }
     name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  extern %s: %s[%s] = tripled_%s(%s%s) means def tripled(%sX: %s[%s]) {\n", name, dtype, base_text_str(m->cx, &shape),
-              name, base->name, base_text_str(m->cx, &values), base_text_str(m->cx, &symbols), dtype, base_text_str(m->cx, &own));
-    base_addf(m->cx, &m->body, "    Y[%s] = X[%s] * %s(3) + %s(1)\n    return Y\n  }\n", base_text_str(m->cx, &index), base_text_str(m->cx, &index),
-              dtype, dtype);
+    base_addf(m->cx, &m->body, "  extern %s: %s[%s] = tripled_%s(%s%s) means def tripled(%sX: %s[%s]) {\n",
+              name, dtype, base_text_str(m->cx, &shape), name, base->name, base_text_str(m->cx, &values),
+              base_text_str(m->cx, &symbols), dtype, base_text_str(m->cx, &own));
+    base_addf(m->cx, &m->body, "    Y[%s] = X[%s] * %s(3) + %s(1)\n    return Y\n  }\n",
+              base_text_str(m->cx, &index), base_text_str(m->cx, &index), dtype, dtype);
     fuzz_add_tensor(m, name, base->t, axis, base->rank, 3 * base->bound + 1);
     return true;
 }
@@ -52,22 +58,27 @@ static int64_t fixed_points(const te_call *c)
     return points;
 }
 
+/* The function in C. */
 static const char *as_c(fuzz_stepper *p, const te_call *c)
 {
     base_dtype t = c->output[0].dtype;
-    const char *type = base_is_float(t) ? t.bits == 32 ? "float" : "double" : base_format(p->cx, "int%d_t", t.bits);
+    const char *type =
+        base_is_float(t) ? t.bits == 32 ? "float" : "double" : base_format(p->cx, "int%d_t", t.bits);
     base_text params = {0}, points = {0};
 
     for (int i = 0; i < c->n_args; i++) {
         base_addf(p->cx, &params, ", int64_t m%d", i);
         base_addf(p->cx, &points, " * m%d", i);
     }
-    return base_format(p->cx,
-                       "#include <stdint.h>\nint32_t %s(const %s *x, %s *y%s)\n"
-                       "{\n  for (int64_t i = 0; i < %lld%s; i++)\n    y[i] = x[i] * 3 + 1;\n  return 0;\n}\n",
-                       c->function, type, type, base_text_str(p->cx, &params), (long long)fixed_points(c), base_text_str(p->cx, &points));
+    return base_format(
+        p->cx,
+        "#include <stdint.h>\nint32_t %s(const %s *x, %s *y%s)\n"
+        "{\n  for (int64_t i = 0; i < %lld%s; i++)\n    y[i] = x[i] * 3 + 1;\n  return 0;\n}\n",
+        c->function, type, type, base_text_str(p->cx, &params), (long long)fixed_points(c),
+        base_text_str(p->cx, &points));
 }
 
+/* The same function in LLVM's text. */
 static const char *as_llvm(fuzz_stepper *p, const te_call *c)
 {
     base_dtype t = c->output[0].dtype;
@@ -80,15 +91,17 @@ static const char *as_llvm(fuzz_stepper *p, const te_call *c)
         base_addf(p->cx, &params, ", i64 %%m%d", i);
         base_addf(p->cx, &count, "  %%n%d = mul i64 %%n%d, %%m%d\n", i + 1, i, i);
     }
-    return base_format(p->cx,
-                       "define i32 @%s(ptr %%x, ptr %%y%s) {\nentry:\n%s  br label %%test\n"
-                       "test:\n  %%i = phi i64 [ 0, %%entry ], [ %%next, %%body ]\n  %%more = icmp slt i64 %%i, %%n%d\n"
-                       "  br i1 %%more, label %%body, label %%done\n"
-                       "body:\n  %%from = getelementptr %s, ptr %%x, i64 %%i\n  %%v = load %s, ptr %%from\n"
-                       "  %%w = %s %s %%v, %s\n  %%z = %s %s %%w, %s\n  %%to = getelementptr %s, ptr %%y, i64 %%i\n"
-                       "  store %s %%z, ptr %%to\n  %%next = add i64 %%i, 1\n  br label %%test\ndone:\n  ret i32 0\n}\n",
-                       c->function, base_text_str(p->cx, &params), base_text_str(p->cx, &count), c->n_args, type, type, real ? "fmul" : "mul", type,
-                       real ? "3.0" : "3", real ? "fadd" : "add", type, real ? "1.0" : "1", type, type);
+    return base_format(
+        p->cx,
+        "define i32 @%s(ptr %%x, ptr %%y%s) {\nentry:\n%s  br label %%test\n"
+        "test:\n  %%i = phi i64 [ 0, %%entry ], [ %%next, %%body ]\n  %%more = icmp slt i64 %%i, %%n%d\n"
+        "  br i1 %%more, label %%body, label %%done\n"
+        "body:\n  %%from = getelementptr %s, ptr %%x, i64 %%i\n  %%v = load %s, ptr %%from\n"
+        "  %%w = %s %s %%v, %s\n  %%z = %s %s %%w, %s\n  %%to = getelementptr %s, ptr %%y, i64 %%i\n"
+        "  store %s %%z, ptr %%to\n  %%next = add i64 %%i, 1\n  br label %%test\ndone:\n  ret i32 0\n}\n",
+        c->function, base_text_str(p->cx, &params), base_text_str(p->cx, &count), c->n_args, type, type,
+        real ? "fmul" : "mul", type, real ? "3.0" : "3", real ? "fadd" : "add", type, real ? "1.0" : "1",
+        type, type);
 }
 
 /* C costs a process of clang. */

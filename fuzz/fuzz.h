@@ -1,15 +1,18 @@
-/* fuzz/fuzz.h -- random definitions under random legal schedules: the strongest test of everything below `compiler/`.
+/* fuzz/fuzz.h -- random definitions under random legal schedules: the strongest test of everything below
+ * `compiler/`.
  *
  *     fuzz_case c = fuzz_make(cx, 1, 42, t, NULL);               // case 42 of seed 1; always the same
  *     fuzz_result r;
  *     fuzz_check(cx, &c, t, &r);                                 // r.outcome, r.where, r.what
  *     if (r.outcome == FUZZ_WRONG) puts(fuzz_case_text(cx, &c)); // a .te file with a schedule
  *
- * A case is text: a definition, the lines of a trace, and the number that its data come from. Its meaning is what the interpreter makes
- * of the default tree; the scheduled tree, the program after each pass, and the compiled code must give the same, bit for bit: data are
- * small integers and definitions keep every value exact. A part of the cases is for a GPU: there the interpreter runs blocks and threads,
- * and sees races, missing barriers and divergence; no code is made.
- * Lifetime: the context's. Errors: a result says what went wrong; the context is left without an error. Threads: one context, one thread.
+ * A case is text: a definition, the lines of a trace, and the number that its data come from. Its meaning is
+ * what the interpreter makes of the default tree; the scheduled tree, the program after each pass, and the
+ * compiled code must give the same, bit for bit: data are small integers and definitions keep every value
+ * exact. A part of the cases is for a GPU: there the interpreter runs blocks and threads, and sees races,
+ * missing barriers and divergence; no code is made.
+ * Lifetime: the context's. Errors: a result says what went wrong; the context is left without an error.
+ * Threads: one context, one thread.
  */
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H
@@ -37,7 +40,8 @@ typedef enum {
 
 typedef struct {
     fuzz_outcome outcome;
-    const char *where;   /* what went wrong: "schedule: fuse", "pass: vectorize", "code", "definition", "replay" */
+    /* what went wrong: "schedule: fuse", "pass: vectorize", "code", "definition", "replay" */
+    const char *where;
     const char *what;    /* one or more lines */
     uint64_t primitives; /* bit k: row k of schedule/primitives.def was accepted */
     uint64_t passes;     /* bit k: row k of lower_passes changed the program */
@@ -52,8 +56,10 @@ typedef struct {
 
 /* A definition with a handful of small stages; state is a SplitMix64 state. */
 const char *fuzz_definition(tec_context *cx, uint64_t *state);
-/* Steps on the default tree of the definition, until about `wanted` are accepted; sets trace, accepted and refused. */
-void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state, int wanted, const fuzz_watch *watch);
+/* Steps on the default tree of the definition, until about `wanted` are accepted; sets trace, accepted and
+ * refused. */
+void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state, int wanted,
+                const fuzz_watch *watch);
 fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *t, const fuzz_watch *watch);
 
 /* Runs the case everywhere. Lines of the trace that are refused are left out and counted. */
@@ -61,7 +67,8 @@ void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_resul
 
 /* The first definition of the file and its intrinsics. */
 const char *fuzz_te_text(tec_context *cx, const te_file *f);
-/* A .te file: comments with seed and data, the definition, its schedule. And back; false with an error in the context. */
+/* A .te file: comments with seed and data, the definition, its schedule. And back; false with an error in the
+ * context. */
 const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comment);
 bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_case *out);
 

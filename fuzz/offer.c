@@ -1,4 +1,5 @@
-/* fuzz/offer.c -- what a loop tree offers to random steps: its loops, blocks and buffers, and how large it is. */
+/* fuzz/offer.c -- what a loop tree offers to random steps: its loops, blocks and buffers, and how large it
+ * is. */
 #include "fuzz/stepper.h"
 
 enum { MAX_RUNS = 1 << 30, SYMBOL_RUNS = 16 };
@@ -7,8 +8,8 @@ static void list_loops(tec_context *cx, const ir_stmt *s, base_vec *out)
 {
     if (s->kind == IR_FOR)
         base_push(cx, out, s->loop.var->var.name);
-    for (int i = 0; i < sched_n_children(s); i++)
-        list_loops(cx, sched_child(s, i), out);
+    for (int i = 0; i < tree_n_children(s); i++)
+        list_loops(cx, tree_child(s, i), out);
 }
 
 const char *fuzz_any_loop(fuzz_stepper *p)
@@ -38,7 +39,9 @@ const char *fuzz_own_loop(fuzz_stepper *p, const char *block)
 const char *fuzz_loop_near(fuzz_stepper *p, const char *block, bool reader)
 {
     const char **names;
-    int n = !block ? 0 : reader ? sched_readers_of(p->s, block, &names) : sched_producers_of(p->s, block, &names);
+    int n = !block   ? 0
+            : reader ? sched_readers_of(p->s, block, &names)
+                     : sched_producers_of(p->s, block, &names);
     const char *loop = n ? fuzz_own_loop(p, names[fuzz_pick(p, n)]) : NULL;
 
     return loop ? loop : fuzz_any_loop(p);
@@ -61,8 +64,8 @@ int fuzz_count_stmts(const ir_stmt *s)
 {
     int n = 1;
 
-    for (int i = 0; i < sched_n_children(s); i++)
-        n += fuzz_count_stmts(sched_child(s, i));
+    for (int i = 0; i < tree_n_children(s); i++)
+        n += fuzz_count_stmts(tree_child(s, i));
     return n;
 }
 
@@ -70,11 +73,11 @@ int64_t fuzz_count_runs(const ir_stmt *s)
 {
     int64_t inside = 0, extent = SYMBOL_RUNS;
 
-    for (int i = 0; i < sched_n_children(s); i++)
-        inside += fuzz_count_runs(sched_child(s, i));
+    for (int i = 0; i < tree_n_children(s); i++)
+        inside += fuzz_count_runs(tree_child(s, i));
     if (s->kind == IR_FOR) {
         ir_is_int(s->loop.extent, &extent);
         inside = inside > MAX_RUNS ? inside : inside * extent;
     }
-    return sched_n_children(s) ? inside : 1;
+    return tree_n_children(s) ? inside : 1;
 }

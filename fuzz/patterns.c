@@ -1,4 +1,5 @@
-/* fuzz/patterns.c -- stages that a tensor intrinsic fits on, with the intrinsic: it means a tile of the stage.
+/* fuzz/patterns.c -- stages that a tensor intrinsic fits on, with the intrinsic: it means a tile of the
+ * stage.
  *
  *     def f(A: f32[12, 6], B: f32[9, 6]) { S1[y: 12, x: 9] = sum[k: 6](B[x, k] * A[y, k]) ... }
  *     intrinsic S1.tile(m2, a: f32[4, m2], b: f32[3, m2]) {
@@ -8,7 +9,8 @@
  *       update "for k in 0..m2 { for y in 0..4 { for x in 0..3 { c[y, x] = c[y, x] + a[y, k] * b[x, k] } } }"
  *     }
  *
- * Operands are commuted and transposed, tiles may be the whole of an axis, any part of it (a symbol), or a constant that does not divide it.
+ * Operands are commuted and transposed, tiles may be the whole of an axis, any part of it (a symbol), or a
+ * constant that does not divide it.
  */
 #include "fuzz/define.h"
 #include "fuzz/draw.h"
@@ -70,9 +72,11 @@ static void draw_axes(pattern *p, const fuzz_tensor *base)
     static const char *const names[MAX_AXES] = {"y", "x", "k", "z"};
 
     for (; p->n < base->rank; p->n++)
-        p->at[p->n] = (pattern_axis){names[p->n], base->shape[p->n], 0, p->n > 0 && fuzz_chance(p->m->state, 50)};
+        p->at[p->n] =
+            (pattern_axis){names[p->n], base->shape[p->n], 0, p->n > 0 && fuzz_chance(p->m->state, 50)};
     if (fuzz_chance(p->m->state, 50))
-        p->at[p->n++] = (pattern_axis){names[MAX_AXES - 1], fuzz_const(1 + fuzz_below(p->m->state, 12)), 0, false};
+        p->at[p->n++] =
+            (pattern_axis){names[MAX_AXES - 1], fuzz_const(1 + fuzz_below(p->m->state, 12)), 0, false};
     for (int i = 0; i < p->n; i++) {
         p->at[i].tile = draw_tile(p->m, p->at[i].extent);
         if (!p->at[i].reduce)
@@ -150,16 +154,19 @@ static const char *value(const pattern *p, bool local)
     if (p->n_reads < 2)
         return base_format(p->m->cx, "%s%s%s", a, p->way, fuzz_literal(p->m, 2));
     const char *b = element(p, &p->read[1], local);
-    return fuzz_chance(p->m->state, 50) ? base_format(p->m->cx, "%s%s%s", a, p->way, b) : base_format(p->m->cx, "%s%s%s", b, p->way, a);
+    return fuzz_chance(p->m->state, 50) ? base_format(p->m->cx, "%s%s%s", a, p->way, b)
+                                        : base_format(p->m->cx, "%s%s%s", b, p->way, a);
 }
 
 static const char *extent_of(const pattern *p, int i, bool local)
 {
     if (!local)
         return fuzz_dim_text(p->m, p->at[i].extent);
-    return p->at[i].tile ? base_format(p->m->cx, "%lld", (long long)p->at[i].tile) : base_format(p->m->cx, "m%d", i);
+    return p->at[i].tile ? base_format(p->m->cx, "%lld", (long long)p->at[i].tile)
+                         : base_format(p->m->cx, "m%d", i);
 }
 
+/* The axes of the result or of the reduction, with extents of the stage or (`local`) of the intrinsic. */
 static const char *axes(const pattern *p, bool reduce, bool local)
 {
     const char *sep = "";
@@ -185,6 +192,7 @@ static void add_computation(const pattern *p, base_text *t, const char *name, bo
         base_addf(p->m->cx, t, "%s\n", value(p, local));
 }
 
+/* Symbols for the sizes that are not fixed, then the operands. */
 static void add_params(const pattern *p, base_text *t)
 {
     const char *sep = "";
@@ -233,8 +241,9 @@ static const char *nest(const pattern *p, bool all, const char *statement)
             order[n++] = i;
     shuffle(p->m, order, n);
     for (int k = 0; k < n; k++)
-        statement = base_format(p->m->cx, "for %s in 0..%s %s{ %s }", p->at[order[k]].name, extent_of(p, order[k], true),
-                                !p->at[order[k]].reduce && fuzz_chance(p->m->state, parallel) ? "parallel " : "", statement);
+        statement = base_format(
+            p->m->cx, "for %s in 0..%s %s{ %s }", p->at[order[k]].name, extent_of(p, order[k], true),
+            !p->at[order[k]].reduce && fuzz_chance(p->m->state, parallel) ? "parallel " : "", statement);
     return statement;
 }
 
@@ -242,16 +251,21 @@ static const char *update(const pattern *p)
 {
     const char *c = result(p), *e = value(p, true);
 
-    return nest(p, true, base_same(p->combiner, "sum") ? base_format(p->m->cx, "%s = %s + %s", c, c, e) : base_format(p->m->cx, "%s = max(%s, %s)", c, c, e));
+    return nest(p, true,
+                base_same(p->combiner, "sum") ? base_format(p->m->cx, "%s = %s + %s", c, c, e)
+                                              : base_format(p->m->cx, "%s = max(%s, %s)", c, c, e));
 }
 
+/* Any forms that make sense for the combiner. */
 static void add_forms(const pattern *p, base_text *t)
 {
     bool sum = p->combiner && base_same(p->combiner, "sum");
-    const char *reset = sum ? nest(p, false, base_format(p->m->cx, "%s = %s", result(p), fuzz_literal(p->m, 0))) : "";
+    const char *reset =
+        sum ? nest(p, false, base_format(p->m->cx, "%s = %s", result(p), fuzz_literal(p->m, 0))) : "";
 
     if (!p->combiner) {
-        base_addf(p->m->cx, t, "  body \"%s\"\n", nest(p, true, base_format(p->m->cx, "%s = %s", result(p), value(p, true))));
+        base_addf(p->m->cx, t, "  body \"%s\"\n",
+                  nest(p, true, base_format(p->m->cx, "%s = %s", result(p), value(p, true))));
         return;
     }
     if (sum && fuzz_chance(p->m->state, 30))
@@ -261,6 +275,7 @@ static void add_forms(const pattern *p, base_text *t)
     base_addf(p->m->cx, t, "  update \"%s\"\n", update(p));
 }
 
+/* The declaration, in text, behind the definition. */
 static void add_intrinsic(pattern *p, const char *stage)
 {
     base_text *t = &p->m->intrinsics;
@@ -277,6 +292,7 @@ static void add_intrinsic(pattern *p, const char *stage)
     base_add(p->m->cx, t, "}\n");
 }
 
+/* A stage and an intrinsic that fits on a tile of it. False where the tensor does not suit. */
 bool fuzz_pattern(fuzz_maker *m, const fuzz_tensor *base)
 {
     pattern p = {.m = m};
@@ -303,14 +319,17 @@ bool fuzz_pattern(fuzz_maker *m, const fuzz_tensor *base)
 bool fuzz_bits(fuzz_maker *m, const fuzz_tensor *base)
 {
     fuzz_dim words = fuzz_const(8 * (1 + fuzz_below(m->state, 2)));
-    fuzz_axis axis[] = {{"y", base->rank ? base->shape[0] : fuzz_const(3)}, {"x", fuzz_const(8 * (1 + fuzz_below(m->state, 2)))}, {"k", words}};
+    fuzz_axis axis[] = {{"y", base->rank ? base->shape[0] : fuzz_const(3)},
+                        {"x", fuzz_const(8 * (1 + fuzz_below(m->state, 2)))},
+                        {"k", words}};
     fuzz_dim shape[2][2] = {{axis[1].extent, words}, {axis[0].extent, words}};
 
     if (fuzz_points(axis, 3) > MAX_POINTS || m->n_inputs > 5)
         return false;
-    const char *w = fuzz_add_input(m, BASE_U64, shape[0], 2)->name, *v = fuzz_add_input(m, BASE_U64, shape[1], 2)->name, *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s[%s] = sum[%s](i32(popcount(%s[x, k] & %s[y, k])))\n", name, fuzz_axes_text(m, axis, 2),
-              fuzz_axes_text(m, axis + 2, 1), w, v);
+    const char *w = fuzz_add_input(m, BASE_U64, shape[0], 2)->name,
+               *v = fuzz_add_input(m, BASE_U64, shape[1], 2)->name, *name = fuzz_stage_name(m);
+    base_addf(m->cx, &m->body, "  %s[%s] = sum[%s](i32(popcount(%s[x, k] & %s[y, k])))\n", name,
+              fuzz_axes_text(m, axis, 2), fuzz_axes_text(m, axis + 2, 1), w, v);
     fuzz_add_tensor(m, name, BASE_I32, axis, 2, 64 * words.c);
     return true;
 }

@@ -1,7 +1,9 @@
-/* fuzz/primitives.c -- the table of primitives for random steps: how often each is tried, and how its arguments are drawn.
+/* fuzz/primitives.c -- the table of primitives for random steps: how often each is tried, and how its
+ * arguments are drawn.
  *
- * Arguments are drawn by the kinds of the signature; a row's `fit` then draws those anew that must fit each other (neighbours, a reader's
- * loop), or most of what is tried would be refused. A primitive without a row is tried with the kinds alone.
+ * Arguments are drawn by the kinds of the signature; a row's `fit` then draws those anew that must fit each
+ * other (neighbours, a reader's loop), or most of what is tried would be refused. A primitive without a row
+ * is tried with the kinds alone.
  */
 #include <string.h>
 
@@ -133,8 +135,14 @@ static void fit_split(fuzz_stepper *p, sched_arg *a)
     a[2].name = tails[fuzz_weighted(p->state, (const int[]){70, 10, 20}, 3)];
 }
 
-static void fit_fuse(fuzz_stepper *p, sched_arg *a) { draw_loops(p, a, true); }
-static void fit_reorder(fuzz_stepper *p, sched_arg *a) { draw_loops(p, a, false); }
+static void fit_fuse(fuzz_stepper *p, sched_arg *a)
+{
+    draw_loops(p, a, true);
+}
+static void fit_reorder(fuzz_stepper *p, sched_arg *a)
+{
+    draw_loops(p, a, false);
+}
 
 static void fit_tile(fuzz_stepper *p, sched_arg *a)
 {
@@ -152,12 +160,22 @@ static void fit_tile(fuzz_stepper *p, sched_arg *a)
 /* On a CPU virtual threads alone: what is bound to anything else does not run there. */
 static void fit_bind(fuzz_stepper *p, sched_arg *a)
 {
-    a[1].name = ir_how_text(p->gpu ? (ir_how)(IR_BLOCK_X + fuzz_pick(p, IR_N_HOWS - IR_BLOCK_X)) : IR_VTHREAD);
+    a[1].name =
+        ir_how_text(p->gpu ? (ir_how)(IR_BLOCK_X + fuzz_pick(p, IR_N_HOWS - IR_BLOCK_X)) : IR_VTHREAD);
 }
 
-static void fit_compute_at(fuzz_stepper *p, sched_arg *a) { a[1].name = fuzz_loop_near(p, a[0].name, true); }
-static void fit_reverse_compute_at(fuzz_stepper *p, sched_arg *a) { a[1].name = fuzz_loop_near(p, a[0].name, false); }
-static void fit_decompose(fuzz_stepper *p, sched_arg *a) { a[1].name = fuzz_own_loop(p, a[0].name); }
+static void fit_compute_at(fuzz_stepper *p, sched_arg *a)
+{
+    a[1].name = fuzz_loop_near(p, a[0].name, true);
+}
+static void fit_reverse_compute_at(fuzz_stepper *p, sched_arg *a)
+{
+    a[1].name = fuzz_loop_near(p, a[0].name, false);
+}
+static void fit_decompose(fuzz_stepper *p, sched_arg *a)
+{
+    a[1].name = fuzz_own_loop(p, a[0].name);
+}
 
 static void fit_cache_read(fuzz_stepper *p, sched_arg *a)
 {
@@ -171,7 +189,10 @@ static void fit_cache_write(fuzz_stepper *p, sched_arg *a)
         set_one_name(p, &a[2], fuzz_own_loop(p, a[0].name));
 }
 
-static void fit_own_buffer(fuzz_stepper *p, sched_arg *a) { a[0].name = fuzz_any_buffer(p, false); }
+static void fit_own_buffer(fuzz_stepper *p, sched_arg *a)
+{
+    a[0].name = fuzz_any_buffer(p, false);
+}
 
 static void fit_rfactor(fuzz_stepper *p, sched_arg *a)
 {
@@ -188,20 +209,22 @@ static void fit_storage_align(fuzz_stepper *p, sched_arg *a)
     a[3].i = fuzz_pick(p, (int)a[2].i);
 }
 
-/* A map of the buffer's own rank: a dimension is tiled, its remainder going last; or the last one is swizzled by the first. */
+/* A map of the buffer's own rank: a dimension is tiled, its remainder going last; or the last one is swizzled
+ * by the first. */
 static void fit_transform_layout(fuzz_stepper *p, sched_arg *a)
 {
     fit_own_buffer(p, a);
     const ir_buffer *b = a[0].name ? sched_buffer_named(sched_tree(p->s), a[0].name) : NULL;
     int n = b ? b->n : 0, d = n ? fuzz_pick(p, n) : 0;
-    const ir_expr **var = base_array(p->cx, const ir_expr *, n), **e = base_array(p->cx, const ir_expr *, n + 1),
-                  *by = ir_int(p->cx, 1 + fuzz_pick(p, 8));
+    const ir_expr **var = base_array(p->cx, const ir_expr *, n),
+                  **e = base_array(p->cx, const ir_expr *, n + 1), *by = ir_int(p->cx, 1 + fuzz_pick(p, 8));
     bool swizzle = n > 1 && fuzz_odds(p, 33);
 
     for (int i = 0; i < n; i++)
         e[i] = var[i] = ir_var(p->cx, base_format(p->cx, "i%d", i), BASE_I64);
     if (swizzle)
-        e[n - 1] = ir_bitxor(p->cx, var[n - 1], ir_floormod(p->cx, var[0], ir_int(p->cx, 1 << fuzz_pick(p, 3))));
+        e[n - 1] =
+            ir_bitxor(p->cx, var[n - 1], ir_floormod(p->cx, var[0], ir_int(p->cx, 1 << fuzz_pick(p, 3))));
     else if (n) {
         e[d] = ir_floordiv(p->cx, var[d], by);
         e[n] = ir_floormod(p->cx, var[d], by);
@@ -212,17 +235,20 @@ static void fit_transform_layout(fuzz_stepper *p, sched_arg *a)
 }
 
 /* The body of a loop without reductions outside of it has the best chance. */
-static void fit_blockize(fuzz_stepper *p, sched_arg *a) { a[0].name = fuzz_own_loop(p, fuzz_any_block(p)); }
+static void fit_blockize(fuzz_stepper *p, sched_arg *a)
+{
+    a[0].name = fuzz_own_loop(p, fuzz_any_block(p));
+}
 
 /* A loop with at least two blocks below it, after a few tries. */
 static void loop_of_several(fuzz_stepper *p, sched_arg *a, base_vec *blocks)
 {
     for (int attempt = 0; attempt < 10; attempt++) {
         const ir_stmt *l = (a->name = fuzz_any_loop(p)) ? sched_loop(p->s, a->name) : NULL;
-        sched_sites below = {0};
+        tree_sites below = {0};
 
         if (l)
-            below = sched_all_sites(p->cx, l);
+            below = tree_all_sites(p->cx, l);
         blocks->n = 0;
         for (int i = 0; i < below.n; i++)
             base_push(p->cx, blocks, below.at[i].block->name);
@@ -255,7 +281,8 @@ static void fit_double_buffer(fuzz_stepper *p, sched_arg *a)
     a[1].name = fuzz_odds(p, 80) ? "sync" : "async";
 }
 
-/* What a stride leaves beyond the smaller ones: nothing or some room; now and then it is one short of their reach. */
+/* What a stride leaves beyond the smaller ones: nothing or some room; now and then it is one short of their
+ * reach. */
 static int any_room(fuzz_stepper *p)
 {
     return fuzz_odds(p, 15) ? -1 : fuzz_odds(p, 35) ? fuzz_pick(p, 4) : 0;
@@ -291,7 +318,10 @@ static void fit_prefetch(fuzz_stepper *p, sched_arg *a)
     a[2].i = 1 + fuzz_pick(p, 4);
 }
 
-static void fit_store_predicate(fuzz_stepper *p, sched_arg *a) { set_one_name(p, &a[1], fuzz_own_loop(p, a[0].name)); }
+static void fit_store_predicate(fuzz_stepper *p, sched_arg *a)
+{
+    set_one_name(p, &a[1], fuzz_own_loop(p, a[0].name));
+}
 
 /* One or two axes of a device that has some. */
 static void fit_env_threads(fuzz_stepper *p, sched_arg *a)
@@ -372,6 +402,7 @@ static const struct {
     [AT_pragma] = {2, fit_pragma},
 };
 
+/* A primitive by weight with random arguments, which may be refused. */
 const sched_primitive *fuzz_draw_step(fuzz_stepper *p, sched_arg arg[SCHED_MAX_ARGS], int *n)
 {
     int weight[N_PRIMITIVES];

@@ -1,4 +1,5 @@
-/* fuzz/rolling.c -- chains of stencils whose loops keep a window: what a block reads is computed at one of its loops, and rolled there.
+/* fuzz/rolling.c -- chains of stencils whose loops keep a window: what a block reads is computed at one of
+ * its loops, and rolled there.
  *
  *     compute_at(S1, S2.x)    rolling_buffer(S1, S2.x)
  */

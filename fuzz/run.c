@@ -1,21 +1,23 @@
-/* fuzz/run.c -- a case from its number, and what it must keep: the same results after every step, after every pass, and as machine code.
+/* fuzz/run.c -- a case from its number, and what it must keep: the same results after every step, after every
+ * pass, and as machine code.
  *
- * The oracle is the default tree in the interpreter. The first thing that differs is named; where it is the schedule, the trace is replayed
- * line by line to find the primitive.
+ * The oracle is the default tree in the interpreter. The first thing that differs is named; where it is the
+ * schedule, the trace is replayed line by line to find the primitive.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "compiler/compiler.h"
 #include "compiler/generators.h"
-#include "tec/device.h"
 #include "fuzz/data.h"
 #include "fuzz/draw.h"
 #include "fuzz/fuzz.h"
 #include "ir/walk.h"
 #include "lower/pass.h"
-#include "schedule/state.h"
+#include "schedule/path.h"
+#include "schedule/primitive.h"
 #include "te/text.h"
+#include "tec/device.h"
 
 typedef struct {
     tec_context *cx;
@@ -43,7 +45,8 @@ static const target *target_of(tec_context *cx, const fuzz_case *c, const target
 fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target *t, const fuzz_watch *watch)
 {
     uint64_t key[] = {seed, (uint64_t)index}, state = base_hash(key, sizeof key, BASE_HASH_SEED);
-    fuzz_case c = {.seed = seed, .index = index, .data = base_random(&state) >> 16, .target = "", .trace = ""};
+    fuzz_case c = {
+        .seed = seed, .index = index, .data = base_random(&state) >> 16, .target = "", .trace = ""};
 
     if (!target_offers(t, TARGET_THREADS) && fuzz_chance(&state, GPU_PERCENT))
         c.target = "cuda";
@@ -58,8 +61,13 @@ fuzz_case fuzz_make(tec_context *cx, uint64_t seed, int64_t index, const target 
 
 static bool found(check *k, fuzz_outcome outcome, const char *where, const char *what)
 {
-    *k->r = (fuzz_result){.outcome = outcome, .where = where, .what = what, .primitives = k->r->primitives, .passes = k->r->passes,
-                          .steps = k->r->steps, .refused = k->r->refused};
+    *k->r = (fuzz_result){.outcome = outcome,
+                          .where = where,
+                          .what = what,
+                          .primitives = k->r->primitives,
+                          .passes = k->r->passes,
+                          .steps = k->r->steps,
+                          .refused = k->r->refused};
     return false;
 }
 
@@ -67,7 +75,8 @@ static bool found(check *k, fuzz_outcome outcome, const char *where, const char 
 static bool failed(check *k, const char *where)
 {
     tec_status status = tec_context_status(k->cx);
-    const char *what = base_strdup(k->cx, tec_context_error(k->cx) ? tec_context_error(k->cx) : "it failed without a reason");
+    const char *what = base_strdup(k->cx, tec_context_error(k->cx) ? tec_context_error(k->cx)
+                                                                   : "it failed without a reason");
 
     tec_context_clear(k->cx);
     return found(k, status == TEC_INTERNAL || status == TEC_OK ? FUZZ_WRONG : FUZZ_UNSUPPORTED, where, what);
@@ -94,8 +103,8 @@ static bool has_virtual_threads(tec_context *cx, const ir_program *p)
     return w.stop;
 }
 
-/* Not inside of blocks or threads: there, memory that is called shared is that of all virtual threads, and where they write the same to one element
- * nothing is lost, but the interpreter takes it for a race. */
+/* Not inside of blocks or threads: there, memory that is called shared is that of all virtual threads, and
+ * where they write the same to one element nothing is lost, but the interpreter takes it for a race. */
 static bool stop_outside_launches(ir_walk *w, const ir_stmt *s)
 {
     stop_at_virtual_threads(w, s);
@@ -117,13 +126,19 @@ static bool lacks_barriers(const check *k, int row, const ir_program *p)
            has_virtual_threads(k->cx, p);
 }
 
-/* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by the pass that will make it: before
- * `threads`, the partial results of reductions over threads, and their start; from `blocks` to `barriers`, the loops around what one thread
- * does alone, and the barriers. Row -1: the scheduled tree. NULL: that pass cannot. With virtual threads the interpreter runs as though barriers were there. */
+/* On the way to code for a GPU, what the interpreter needs is missing at times, and is made here at once by
+ * the pass that will make it: before `threads`, the partial results of reductions over threads, and their
+ * start; from `blocks` to `barriers`, the loops around what one thread does alone, and the barriers. Row -1:
+ * the scheduled tree. NULL: that pass cannot. With virtual threads the interpreter runs as though barriers
+ * were there. */
 static const ir_program *runnable(check *k, int row, const ir_program *p)
 {
     const char *const passes[] = {"threads", "init", "alone", "barriers"};
-    int first = row < row_of("threads") ? 0 : row < row_of("init") ? 1 : row < row_of("alone") ? 2 : 3, end = first < 2 ? 2 : 4;
+    int first = row < row_of("threads") ? 0
+                : row < row_of("init")  ? 1
+                : row < row_of("alone") ? 2
+                                        : 3,
+        end = first < 2 ? 2 : 4;
 
     if (!target_offers(k->t, TARGET_THREADS) || row >= row_of("barriers") || row == row_of("init"))
         return p;
@@ -143,13 +158,16 @@ static bool same(check *k, const ir_program *p, int row, const char *where)
     for (int i = 0; p && i < k->n_sets; i++) {
         k->data[i].implied_barriers = implied;
         if (!fuzz_interpret(k->cx, p, &k->data[i], false))
-            return found(k, FUZZ_WRONG, where, base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
+            return found(
+                k, FUZZ_WRONG, where,
+                base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
     }
     return true;
 }
 
 /* ---- the definition and the oracle ---- */
 
+/* The case's definition, which must also print as it parses. */
 static bool define(check *k)
 {
     te_file *file = te_parse(k->cx, "case.te", k->c->te);
@@ -165,7 +183,8 @@ static bool define(check *k)
     te_file *again = te_parse(k->cx, "printed.te", text);
     if (!again || strcmp(fuzz_te_text(k->cx, again), text) != 0) {
         tec_context_clear(k->cx);
-        return found(k, FUZZ_WRONG, "text", base_format(k->cx, "the definition does not print as it parses:\n%s", text));
+        return found(k, FUZZ_WRONG, "text",
+                     base_format(k->cx, "the definition does not print as it parses:\n%s", text));
     }
     return true;
 }
@@ -178,17 +197,22 @@ static bool consult_oracle(check *k)
     if (k->n_sets == 0)
         return found(k, FUZZ_INVALID, "definition", "no sizes fit the facts");
     for (int i = 0; i < k->n_sets; i++)
-        if (!fuzz_draw_data(k->cx, k->tree, &sizes[i], k->c->data + (uint64_t)i, &k->data[i]) || !fuzz_interpret(k->cx, k->tree, &k->data[i], true))
-            return found(k, FUZZ_INVALID, "definition", base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &sizes[i])));
+        if (!fuzz_draw_data(k->cx, k->tree, &sizes[i], k->c->data + (uint64_t)i, &k->data[i]) ||
+            !fuzz_interpret(k->cx, k->tree, &k->data[i], true))
+            return found(k, FUZZ_INVALID, "definition",
+                         base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &sizes[i])));
     return true;
 }
 
 static bool not_refused(check *k, const char *where, const fuzz_data *d)
 {
-    return found(k, FUZZ_WRONG, where, base_format(k->cx, "sizes that break a fact: %s%s", d->fault ? d->fault : "", fuzz_sizes_text(k->cx, &d->sizes)));
+    return found(k, FUZZ_WRONG, where,
+                 base_format(k->cx, "sizes that break a fact: %s%s", d->fault ? d->fault : "",
+                             fuzz_sizes_text(k->cx, &d->sizes)));
 }
 
-/* The interpreter refuses sizes that break a fact; those that would make an argument's extent negative cannot be handed in at all. */
+/* The interpreter refuses sizes that break a fact; those that would make an argument's extent negative cannot
+ * be handed in at all. */
 static bool consult_about_refusals(check *k)
 {
     fuzz_sizes sizes[FUZZ_MAX_SETS];
@@ -219,7 +243,7 @@ static sched *new_schedule(check *k)
 
 static void count_primitive(check *k)
 {
-    const sched_step *step = k->s->steps.at[k->s->steps.n - 1];
+    const sched_step *step = sched_step_at(k->s, sched_n_steps(k->s) - 1);
 
     k->r->primitives |= (uint64_t)1 << (step->primitive - sched_primitives);
 }
@@ -232,7 +256,7 @@ static bool replay(check *k, bool each)
     for (const char *line = k->c->trace, *end; *line; line = end + (*end == '\n')) {
         end = line + strcspn(line, "\n");
         const char *text = base_strndup(k->cx, line, (size_t)(end - line));
-        int before = k->s->steps.n;
+        int before = sched_n_steps(k->s);
 
         if (strspn(text, " \t") == strlen(text))
             continue;
@@ -242,11 +266,12 @@ static bool replay(check *k, bool each)
         k->r->steps += accepted;
         k->r->refused += !accepted;
         sched_clear(k->s);
-        if (k->s->steps.n == before)
+        if (sched_n_steps(k->s) == before)
             continue;
         count_primitive(k);
-        const sched_step *step = k->s->steps.at[before];
-        if (each && !same(k, sched_tree(k->s), -1, base_format(k->cx, "schedule: %s", step->primitive->name))) {
+        const sched_step *step = sched_step_at(k->s, before);
+        if (each &&
+            !same(k, sched_tree(k->s), -1, base_format(k->cx, "schedule: %s", step->primitive->name))) {
             k->r->what = base_format(k->cx, "%s\nafter %s", k->r->what, text);
             return false;
         }
@@ -261,7 +286,8 @@ static bool schedule(check *k)
     const char *text = sched_trace_text(k->cx, k->s);
     sched *again = new_schedule(k);
     if (!sched_replay(again, "trace", text))
-        return found(k, FUZZ_WRONG, "replay", base_format(k->cx, "the trace does not replay: %s", sched_error(again)));
+        return found(k, FUZZ_WRONG, "replay",
+                     base_format(k->cx, "the trace does not replay: %s", sched_error(again)));
     if (same(k, sched_tree(k->s), -1, "schedule"))
         return true;
     return replay(k, true) ? same(k, sched_tree(k->s), -1, "schedule") : false;
@@ -272,9 +298,11 @@ static bool schedule(check *k)
 /* Sharing of equal expressions counts too: it is all that some passes do. */
 static bool changed(tec_context *cx, const ir_program *before, const ir_program *after)
 {
-    return !ir_same_program(cx, before, after) || ir_count_nodes(cx, before->body) != ir_count_nodes(cx, after->body);
+    return !ir_same_program(cx, before, after) ||
+           ir_count_nodes(cx, before->body) != ir_count_nodes(cx, after->body);
 }
 
+/* Called after each pass: the program must still compute the same. */
 static void after_pass(void *user, const char *pass, const ir_program *before, const ir_program *after)
 {
     check *k = user;
@@ -298,7 +326,8 @@ static const char *where_it_stopped(const check *k)
 
     while (row < lower_n_passes && !lower_applies(&lower_passes[row], k->t))
         row++;
-    return row < lower_n_passes ? base_format(k->cx, "pass: %s (%d)", lower_passes[row].name, row + 1) : "pass";
+    return row < lower_n_passes ? base_format(k->cx, "pass: %s (%d)", lower_passes[row].name, row + 1)
+                                : "pass";
 }
 
 static bool lower(check *k)
@@ -323,6 +352,7 @@ static bool call_once(check *k, tec_device *device, tec_function *f, fuzz_data *
     return device ? fuzz_call_on(k->cx, device, f, d) : fuzz_call(k->cx, f, d);
 }
 
+/* Runs the code on every set of data, and on sets that break a fact, which must be refused. */
 static bool call_all(check *k, tec_module *m)
 {
     tec_error err = {0};
@@ -330,7 +360,8 @@ static bool call_all(check *k, tec_module *m)
     tec_pool *pool = parallel ? tec_pool_new(3, &err) : NULL;
     const char *kind = comp_codegen(k->t)->device;
     tec_device *device = kind ? tec_device_open(kind, &err) : NULL;
-    tec_function *f = tec_function_new(m, NULL, &(tec_run_options){.pool = pool, .threads = parallel ? 3 : 1, .device = device}, &err);
+    tec_function *f = tec_function_new(
+        m, NULL, &(tec_run_options){.pool = pool, .threads = parallel ? 3 : 1, .device = device}, &err);
     bool good = f != NULL;
 
     if (!good)
@@ -338,7 +369,8 @@ static bool call_all(check *k, tec_module *m)
     for (int i = 0; i < k->n_sets && good; i++) {
         good = call_once(k, device, f, &k->data[i]);
         if (!good)
-            found(k, FUZZ_WRONG, "code", base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
+            found(k, FUZZ_WRONG, "code",
+                  base_format(k->cx, "%s%s", k->data[i].fault, fuzz_sizes_text(k->cx, &k->data[i].sizes)));
     }
     for (int i = 0; i < k->n_refused && good; i++) {
         call_once(k, device, f, &k->refused[i]);
@@ -350,10 +382,12 @@ static bool call_all(check *k, tec_module *m)
     return good;
 }
 
+/* Compiles and calls; code for another machine is compiled only. */
 static bool run_code(check *k)
 {
     comp_unit u = {.name = k->tree->name, .tree = sched_tree(k->s), .origin = "random"};
-    comp_code *code = comp_compile(k->cx, &u, 1, &(comp_options){.target = k->t, .jobs = 1, .no_verify = true});
+    comp_code *code =
+        comp_compile(k->cx, &u, 1, &(comp_options){.target = k->t, .jobs = 1, .no_verify = true});
 
     if (!code)
         return failed(k, "code");
@@ -367,13 +401,14 @@ static bool run_code(check *k)
     return good;
 }
 
+/* A case that was drawn for another target than the run's is lowered only. */
 void fuzz_check(tec_context *cx, const fuzz_case *c, const target *t, fuzz_result *out)
 {
     check k = {.cx = cx, .c = c, .t = target_of(cx, c, t), .r = out};
 
     *out = (fuzz_result){.where = "", .what = ""};
     (void)(define(&k) && consult_oracle(&k) && consult_about_refusals(&k) && schedule(&k) && lower(&k) &&
-           (!comp_codegen(k.t)->generate || run_code(&k)));
+           (c->target[0] || !comp_codegen(k.t)->generate || run_code(&k)));
     tec_context_clear(cx);
 }
 
@@ -389,12 +424,14 @@ const char *fuzz_te_text(tec_context *cx, const te_file *f)
     return base_text_str(cx, &t);
 }
 
+/* The case as a .te file that `tec fuzz` reads back, with `comment` above it. */
 const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comment)
 {
     base_text t = {0};
 
-    base_addf(cx, &t, "# tec fuzz: case %lld of seed %llu, data %llu%s%s\n", (long long)c->index, (unsigned long long)c->seed,
-              (unsigned long long)c->data, c->target[0] ? ", target " : "", c->target);
+    base_addf(cx, &t, "# tec fuzz: case %lld of seed %llu, data %llu%s%s\n", (long long)c->index,
+              (unsigned long long)c->seed, (unsigned long long)c->data, c->target[0] ? ", target " : "",
+              c->target);
     for (const char *line = comment ? comment : ""; *line;) {
         size_t n = strcspn(line, "\n");
 
@@ -415,6 +452,7 @@ const char *fuzz_case_text(tec_context *cx, const fuzz_case *c, const char *comm
     return base_text_str(cx, &t);
 }
 
+/* The reverse of fuzz_case_text; files without its first line are case 0. */
 bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_case *out)
 {
     te_file *f = te_parse(cx, file, text);
@@ -426,7 +464,13 @@ bool fuzz_case_parse(tec_context *cx, const char *file, const char *text, fuzz_c
         return false;
     const te_def *d = f->defs.at[0];
     const char *trace = base_dict_get(&f->schedules, d->name);
-    (void)sscanf(text, "# tec fuzz: case %lld of seed %llu, data %llu, target %31s", &index, &seed, &data, on);
-    *out = (fuzz_case){.seed = seed, .index = index, .data = data, .target = base_strdup(cx, on), .te = fuzz_te_text(cx, f), .trace = trace ? trace : ""};
+    (void)sscanf(text, "# tec fuzz: case %lld of seed %llu, data %llu, target %31s", &index, &seed, &data,
+                 on);
+    *out = (fuzz_case){.seed = seed,
+                       .index = index,
+                       .data = data,
+                       .target = base_strdup(cx, on),
+                       .te = fuzz_te_text(cx, f),
+                       .trace = trace ? trace : ""};
     return true;
 }

@@ -21,7 +21,8 @@ typedef struct {
     bool inner; /* a tensor that lives within a step */
 } scan;
 
-/* An element of `tensor` at time `when`; the last axis may run backwards, the others stand in their places. */
+/* An element of `tensor` at time `when`; the last axis may run backwards, the others stand in their
+ * places. */
 static const char *element(const scan *s, const char *tensor, const char *when)
 {
     base_text t = {0};
@@ -42,7 +43,8 @@ static const char *element(const scan *s, const char *tensor, const char *when)
 
 static const char *clamped(const scan *s, const char *e)
 {
-    return base_format(s->m->cx, "min(max(%s, %s), %s)", e, fuzz_literal(s->m, -LIMIT), fuzz_literal(s->m, LIMIT));
+    return base_format(s->m->cx, "min(max(%s, %s), %s)", e, fuzz_literal(s->m, -LIMIT),
+                       fuzz_literal(s->m, LIMIT));
 }
 
 static const char *value(const scan *s, const fuzz_axis *axis, int n, int64_t *bound)
@@ -73,6 +75,7 @@ static const char *spatial_names(const scan *s)
     return base_text_str(s->m->cx, &t);
 }
 
+/* A state's update reads an earlier step, or what this step has computed already. */
 static void put_update(const scan *s, int k)
 {
     static const char *const ops[] = {"+", "-"};
@@ -87,7 +90,8 @@ static void put_update(const scan *s, int k)
     else
         from = element(s, other, "t - 1");
     base_addf(s->m->cx, &s->m->body, "    update %s[t%s] = %s\n", s->state[k], spatial_names(s),
-              clamped(s, base_format(s->m->cx, "%s %s %s", from, ops[fuzz_below(s->m->state, 2)], value(s, s->axis, s->n, &bound))));
+              clamped(s, base_format(s->m->cx, "%s %s %s", from, ops[fuzz_below(s->m->state, 2)],
+                                     value(s, s->axis, s->n, &bound))));
 }
 
 static void put_inner(const scan *s)
@@ -95,13 +99,19 @@ static void put_inner(const scan *s)
     int64_t bound;
 
     base_addf(s->m->cx, &s->m->body, "    update %sg[t%s%s] = %s + %s\n", s->name, s->n > 1 ? ", " : "",
-              fuzz_axes_text(s->m, s->axis + 1, s->n - 1), element(s, s->state[0], "t - 1"), value(s, s->axis, s->n, &bound));
+              fuzz_axes_text(s->m, s->axis + 1, s->n - 1), element(s, s->state[0], "t - 1"),
+              value(s, s->axis, s->n, &bound));
 }
 
+/* A recurrence over `base`. False where it would be too large. */
 bool fuzz_scan(fuzz_maker *m, const fuzz_tensor *base)
 {
     static const char *const names[] = {"y", "x", "c", "b", "z"};
-    scan s = {.m = m, .base = base, .n = base->rank + 1, .n_states = 1 + fuzz_chance(m->state, 40), .inner = fuzz_chance(m->state, 40)};
+    scan s = {.m = m,
+              .base = base,
+              .n = base->rank + 1,
+              .n_states = 1 + fuzz_chance(m->state, 40),
+              .inner = fuzz_chance(m->state, 40)};
 
     if (base->rank + 1 > 3 || base_is_bool(base->t) || m->n + 2 >= FUZZ_MAX_TENSORS)
         return false;

@@ -1,7 +1,9 @@
-/* fuzz/shrink.c -- a failing case becomes small: fewer steps, fewer stages, smaller numbers, simpler expressions.
+/* fuzz/shrink.c -- a failing case becomes small: fewer steps, fewer stages, smaller numbers, simpler
+ * expressions.
  *
- * Every candidate is a whole case as text, and the caller says whether it still fails, so nothing here needs to know what is legal: what does
- * not parse, or reads outside its tensors, does not fail in the same way. Rounds go on until one changes nothing.
+ * Every candidate is a whole case as text, and the caller says whether it still fails, so nothing here needs
+ * to know what is legal: what does not parse, or reads outside its tensors, does not fail in the same way.
+ * Rounds go on until one changes nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +128,8 @@ static int line_of_stage(const base_vec *lines, const char *name)
     for (int i = 0; i < lines->n; i++) {
         const char *line = lines->at[i];
 
-        if (strncmp(line, "  ", 2) == 0 && strncmp(line + 2, name, n) == 0 && (line[n + 2] == '[' || line[n + 2] == '('))
+        if (strncmp(line, "  ", 2) == 0 && strncmp(line + 2, name, n) == 0 &&
+            (line[n + 2] == '[' || line[n + 2] == '('))
             return i;
     }
     return -1;
@@ -162,6 +165,7 @@ static const char *returning(shrinker *k, const char *name)
     return NULL;
 }
 
+/* Drops a stage, or makes it the last one, or an input. */
 static bool drop_stages(shrinker *k)
 {
     te_def *d = parse_best(k);
@@ -174,7 +178,8 @@ static bool drop_stages(shrinker *k)
 
         if (s->kind == TE_INPUT || at < 0)
             continue;
-        if (try_te(k, without(k->cx, &lines, at, 1, NULL)) || try_te(k, returning(k, s->output[0]->buffer->name)) || try_te(k, as_input(k, s)))
+        if (try_te(k, without(k->cx, &lines, at, 1, NULL)) ||
+            try_te(k, returning(k, s->output[0]->buffer->name)) || try_te(k, as_input(k, s)))
             changed = true;
     }
     return changed;
@@ -203,16 +208,21 @@ static bool drop_inputs(shrinker *k)
 
 /* ---- numbers ---- */
 
-static bool is_word(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.'; }
+static bool is_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
+}
 
 /* Every number `from` (or the one at `only`) as `to`. */
-static const char *with_number(tec_context *cx, const char *text, const char *from, const char *to, const char *only)
+static const char *with_number(tec_context *cx, const char *text, const char *from, const char *to,
+                               const char *only)
 {
     size_t n = strlen(from);
     base_text t = {0};
 
     for (const char *p = text; *p;) {
-        bool here = strncmp(p, from, n) == 0 && (p == text || !is_word(p[-1])) && !is_word(p[n]) && (!only || only == p);
+        bool here = strncmp(p, from, n) == 0 && (p == text || !is_word(p[-1])) && !is_word(p[n]) &&
+                    (!only || only == p);
 
         base_addn(cx, &t, here ? to : p, here ? strlen(to) : 1);
         p += here ? n : 1;
@@ -239,7 +249,8 @@ static bool shrink_number(shrinker *k, const char *number)
 
     for (int i = 0; i < BASE_COUNT(smaller); i++)
         if (smaller[i] > 0 && smaller[i] < v &&
-            try_te(k, with_number(k->cx, k->best.te, number, base_format(k->cx, "%lld", (long long)smaller[i]), NULL)))
+            try_te(k, with_number(k->cx, k->best.te, number,
+                                  base_format(k->cx, "%lld", (long long)smaller[i]), NULL)))
             return true;
     return false;
 }
@@ -254,6 +265,7 @@ static bool shrink_numbers(shrinker *k)
     return changed;
 }
 
+/* Replaces symbols by the smallest number that still fails. */
 static bool fix_symbols(shrinker *k)
 {
     te_def *d = parse_best(k);
@@ -298,6 +310,7 @@ static const char *replaced(tec_context *cx, const char *text, const char *from,
     return at ? base_format(cx, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) : NULL;
 }
 
+/* Replaces an expression by one of its operands, or by 1. */
 static bool simplify_expr(shrinker *k, const ir_expr *e)
 {
     const char *text = ir_expr_text(k->cx, e);
@@ -306,16 +319,21 @@ static bool simplify_expr(shrinker *k, const ir_expr *e)
         return false;
     for (int i = 0; e->op != IR_LOAD && i < 3 && e->arg[i]; i++) {
         const char *to = base_dtype_same(e->arg[i]->dtype, e->dtype)
-                             ? replaced(k->cx, k->best.te, text, base_format(k->cx, "(%s)", ir_expr_text(k->cx, e->arg[i])))
+                             ? replaced(k->cx, k->best.te, text,
+                                        base_format(k->cx, "(%s)", ir_expr_text(k->cx, e->arg[i])))
                              : NULL;
 
         if (to && try_te(k, to))
             return true;
     }
-    const char *one = replaced(k->cx, k->best.te, text, base_is_bool(e->dtype) ? "true" : base_is_float(e->dtype) ? "1.0" : "1");
+    const char *one = replaced(k->cx, k->best.te, text,
+                               base_is_bool(e->dtype)    ? "true"
+                               : base_is_float(e->dtype) ? "1.0"
+                                                         : "1");
     return !base_is_int(e->dtype) && one && try_te(k, one);
 }
 
+/* Tries it for all expressions of the definition, while the budget lasts. */
 static bool simplify_exprs(shrinker *k)
 {
     te_def *d = parse_best(k);
@@ -333,6 +351,7 @@ static bool simplify_exprs(shrinker *k)
     return changed;
 }
 
+/* The smallest case found that still fails. `budget`: how many cases may be tried. */
 fuzz_case fuzz_shrink(tec_context *cx, const fuzz_case *c, fuzz_fails *fails, void *user, int budget)
 {
     shrinker k = {cx, *c, fails, user, budget};

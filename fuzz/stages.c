@@ -1,10 +1,12 @@
-/* fuzz/stages.c -- stages over whole dimensions: element-wise, reductions (also of tuples, also nested), reshapes, gathers, predicates. */
+/* fuzz/stages.c -- stages over whole dimensions: element-wise, reductions (also of tuples, also nested),
+ * reshapes, gathers, predicates. */
 #include "fuzz/define.h"
 #include "fuzz/draw.h"
 
 enum { MAX_POINTS = 4000, MAX_STORED = 1500 };
 
-static const char *const spatial_names[] = {"y", "x", "c", "b", "z"}, *const reduce_names[] = {"k", "l", "p", "q", "r"};
+static const char *const spatial_names[] = {"y", "x", "c", "b", "z"}, *const reduce_names[] = {"k", "l", "p",
+                                                                                               "q", "r"};
 
 static int axes_of(const fuzz_tensor *base, fuzz_axis *axis)
 {
@@ -30,6 +32,7 @@ static void open_stage(fuzz_maker *m, const char *name, const fuzz_axis *axis, i
     base_addf(m->cx, &m->body, "  %s[%s] = ", name, fuzz_axes_text(m, axis, n));
 }
 
+/* Axes in any order, now and then one more. */
 bool fuzz_elementwise(fuzz_maker *m, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
@@ -42,7 +45,8 @@ bool fuzz_elementwise(fuzz_maker *m, const fuzz_tensor *base)
         axis[n] = (fuzz_axis){spatial_names[n], fuzz_const(2 + fuzz_below(m->state, 3))}, n++;
     if (fuzz_points(axis, n) > MAX_STORED)
         return false;
-    const char *e = fuzz_expr(m, base, axis, n, 1 + fuzz_below(m->state, 3), &bound), *name = fuzz_stage_name(m);
+    const char *e = fuzz_expr(m, base, axis, n, 1 + fuzz_below(m->state, 3), &bound),
+               *name = fuzz_stage_name(m);
     open_stage(m, name, axis, n);
     base_addf(m->cx, &m->body, "%s\n", e);
     fuzz_add_tensor(m, name, m->t, axis, n, bound);
@@ -79,7 +83,9 @@ static int64_t grown(const char *op, int64_t bound, int64_t points, int64_t limi
     return result <= limit ? result : 0;
 }
 
-static const char *reduction_text(fuzz_maker *m, const fuzz_tensor *base, const fuzz_axis *axis, int spatial, int n, int64_t *bound)
+/* sum[k](...) with a bound that holds for the sum; NULL where it would not. */
+static const char *reduction_text(fuzz_maker *m, const fuzz_tensor *base, const fuzz_axis *axis, int spatial,
+                                  int n, int64_t *bound)
 {
     static const char *const ops[] = {"sum", "max", "min", "prod"};
     const char *op = ops[fuzz_weighted(m->state, (const int[]){50, 20, 20, 10}, 4)];
@@ -95,11 +101,13 @@ static const char *reduction_text(fuzz_maker *m, const fuzz_tensor *base, const 
     e = base_format(m->cx, "%s[%s](%s%s)", op, fuzz_axes_text(m, axis + spatial, n - spatial), e, where);
     /* Over nothing, the least and the greatest are infinite or the ends of the dtype. */
     if (*op == 'm')
-        return base_format(m->cx, "min(max(%s, %s), %s)", e, fuzz_literal(m, -(*bound = result)), fuzz_literal(m, result));
+        return base_format(m->cx, "min(max(%s, %s), %s)", e, fuzz_literal(m, -(*bound = result)),
+                           fuzz_literal(m, result));
     *bound = result;
     return e;
 }
 
+/* Reduces any of the axes of `base`. */
 bool fuzz_reduction(fuzz_maker *m, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
@@ -122,6 +130,7 @@ bool fuzz_reduction(fuzz_maker *m, const fuzz_tensor *base)
 
 /* ---- reshapes ---- */
 
+/* A reshape that makes one dimension of two; false where the second extent is symbolic. */
 static bool merge(fuzz_maker *m, const fuzz_tensor *base, int d)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
@@ -137,7 +146,11 @@ static bool merge(fuzz_maker *m, const fuzz_tensor *base, int d)
         const char *from = spatial_names[i > d ? i - 1 : i];
 
         base_addf(m->cx, &index, i ? ", " : "");
-        base_addf(m->cx, &index, i == d ? "floordiv(%s, %lld)" : i == d + 1 ? "%s %% %lld" : "%s", from, (long long)b.c);
+        base_addf(m->cx, &index,
+                  i == d       ? "floordiv(%s, %lld)"
+                  : i == d + 1 ? "%s %% %lld"
+                               : "%s",
+                  from, (long long)b.c);
     }
     const char *name = fuzz_stage_name(m);
     open_stage(m, name, axis, base->rank - 1);
@@ -146,6 +159,7 @@ static bool merge(fuzz_maker *m, const fuzz_tensor *base, int d)
     return true;
 }
 
+/* A reshape that makes two dimensions of one; false where nothing divides the extent. */
 static bool divide(fuzz_maker *m, const fuzz_tensor *base, int d)
 {
     fuzz_axis axis[FUZZ_MAX_RANK + 1];
@@ -182,6 +196,7 @@ bool fuzz_reshape(fuzz_maker *m, const fuzz_tensor *base)
 
 /* ---- tuples ---- */
 
+/* argmax or argmin over the last axis: two results. */
 bool fuzz_arg_reduction(fuzz_maker *m, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
@@ -193,12 +208,14 @@ bool fuzz_arg_reduction(fuzz_maker *m, const fuzz_tensor *base)
     axis[last].name = "k";
     if (fuzz_points(axis, base->rank) > MAX_POINTS || fuzz_dim_min(m, axis[last].extent) < 1)
         return false;
-    const char *name = fuzz_stage_name(m), *value = base_format(m->cx, "%sv", name), *index = base_format(m->cx, "%si", name);
+    const char *name = fuzz_stage_name(m), *value = base_format(m->cx, "%sv", name),
+               *index = base_format(m->cx, "%si", name);
     base_text read = {0};
     for (int i = 0; i < base->rank; i++)
         base_addf(m->cx, &read, "%s%s", i ? ", " : "", axis[i].name);
-    base_addf(m->cx, &m->body, "  %s(%s, %s)[%s] = %s[%s](%s[%s], k)\n", name, value, index, fuzz_axes_text(m, axis, last),
-              fuzz_chance(m->state, 50) ? "argmax" : "argmin", fuzz_axes_text(m, axis + last, 1), base->name, base_text_str(m->cx, &read));
+    base_addf(m->cx, &m->body, "  %s(%s, %s)[%s] = %s[%s](%s[%s], k)\n", name, value, index,
+              fuzz_axes_text(m, axis, last), fuzz_chance(m->state, 50) ? "argmax" : "argmin",
+              fuzz_axes_text(m, axis + last, 1), base->name, base_text_str(m->cx, &read));
     int64_t points = fuzz_dim_max(axis[last].extent);
     fuzz_add_tensor(m, value, base->t, axis, last, base->bound);
     fuzz_add_tensor(m, index, BASE_I64, axis, last, points);
@@ -221,10 +238,11 @@ bool fuzz_moments(fuzz_maker *m, const fuzz_tensor *base)
     const char *e = fuzz_expr(m, base, axis, n, 1, &bound), *name = fuzz_stage_name(m);
     e = fuzz_clamp(m, e, 9, &bound);
     const char *c = base_format(m->cx, "moments%d", m->n_stages);
-    base_addf(m->cx, &m->combiners, "  combiner %s(a: %s, b: %s; s: %s, q: %s) = (a + s, b + q) identity (%s, %s)%s\n", c, t, t, t, t, zero, zero,
-              fuzz_chance(m->state, 70) ? " reorders" : "");
-    base_addf(m->cx, &m->body, "  %s(%sa, %sq)[%s] = %s[%s](%s, %s * %s)\n", name, name, name, fuzz_axes_text(m, axis, spatial), c,
-              fuzz_axes_text(m, axis + spatial, n - spatial), e, e, e);
+    base_addf(m->cx, &m->combiners,
+              "  combiner %s(a: %s, b: %s; s: %s, q: %s) = (a + s, b + q) identity (%s, %s)%s\n", c, t, t, t,
+              t, zero, zero, fuzz_chance(m->state, 70) ? " reorders" : "");
+    base_addf(m->cx, &m->body, "  %s(%sa, %sq)[%s] = %s[%s](%s, %s * %s)\n", name, name, name,
+              fuzz_axes_text(m, axis, spatial), c, fuzz_axes_text(m, axis + spatial, n - spatial), e, e, e);
     fuzz_add_tensor(m, base_format(m->cx, "%sa", name), m->t, axis, spatial, bound * points);
     fuzz_add_tensor(m, base_format(m->cx, "%sq", name), m->t, axis, spatial, bound * bound * points);
     return true;
@@ -243,15 +261,18 @@ bool fuzz_horner(fuzz_maker *m, const fuzz_tensor *base)
     int64_t points = fuzz_points(axis + spatial, n - spatial);
     if (fuzz_points(axis, n) > MAX_POINTS || points > (base_is_float(m->t) ? 14 : 22))
         return false;
-    const char *e = fuzz_expr(m, base, axis, n, 1, &bound), *name = fuzz_stage_name(m), *c = base_format(m->cx, "horner%d", m->n_stages);
+    const char *e = fuzz_expr(m, base, axis, n, 1, &bound), *name = fuzz_stage_name(m),
+               *c = base_format(m->cx, "horner%d", m->n_stages);
     e = fuzz_clamp(m, e, 9, &bound);
-    base_addf(m->cx, &m->combiners, "  combiner %s(a: %s; b: %s) = (a * %s + b) identity (%s)\n", c, t, t, fuzz_literal(m, 2), fuzz_literal(m, 0));
+    base_addf(m->cx, &m->combiners, "  combiner %s(a: %s; b: %s) = (a * %s + b) identity (%s)\n", c, t, t,
+              fuzz_literal(m, 2), fuzz_literal(m, 0));
     open_stage(m, name, axis, spatial);
     base_addf(m->cx, &m->body, "%s[%s](%s)\n", c, fuzz_axes_text(m, axis + spatial, n - spatial), e);
     fuzz_add_tensor(m, name, m->t, axis, spatial, (bound + 1) << points);
     return true;
 }
 
+/* A stage with two results over the same axes. */
 bool fuzz_several(fuzz_maker *m, const fuzz_tensor *base)
 {
     fuzz_axis axis[FUZZ_MAX_RANK];
@@ -260,8 +281,10 @@ bool fuzz_several(fuzz_maker *m, const fuzz_tensor *base)
 
     if (fuzz_points(axis, n) > MAX_STORED)
         return false;
-    const char *a = fuzz_expr(m, base, axis, n, 1, &one), *b = fuzz_expr(m, base, axis, n, 2, &two), *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s(%sa, %sb)[%s] = %s, %s\n", name, name, name, fuzz_axes_text(m, axis, n), a, b);
+    const char *a = fuzz_expr(m, base, axis, n, 1, &one), *b = fuzz_expr(m, base, axis, n, 2, &two),
+               *name = fuzz_stage_name(m);
+    base_addf(m->cx, &m->body, "  %s(%sa, %sb)[%s] = %s, %s\n", name, name, name, fuzz_axes_text(m, axis, n),
+              a, b);
     fuzz_add_tensor(m, base_format(m->cx, "%sa", name), m->t, axis, n, one);
     fuzz_add_tensor(m, base_format(m->cx, "%sb", name), m->t, axis, n, two);
     return true;
@@ -277,15 +300,18 @@ bool fuzz_triangle(fuzz_maker *m, const fuzz_tensor *base)
     int n = axes_of(base, axis), d = n ? fuzz_below(m->state, n) : 0;
     int64_t points = n ? fuzz_dim_max(axis[d].extent) : 0, bound = base->bound * (points + 1);
 
-    if (n == 0 || base_is_bool(base->t) || fuzz_points(axis, n) * points > MAX_POINTS || bound > fuzz_limit(m->t) / 64)
+    if (n == 0 || base_is_bool(base->t) || fuzz_points(axis, n) * points > MAX_POINTS ||
+        bound > fuzz_limit(m->t) / 64)
         return false;
     axis[n] = (fuzz_axis){"k", axis[d].extent};
     for (int i = 0; i < n; i++)
         base_addf(m->cx, &read, "%s%s", i ? ", " : "", i == d ? "k" : axis[i].name);
-    const char *name = fuzz_stage_name(m), *e = base_format(m->cx, "%s[%s]", base->name, base_text_str(m->cx, &read));
+    const char *name = fuzz_stage_name(m),
+               *e = base_format(m->cx, "%s[%s]", base->name, base_text_str(m->cx, &read));
     open_stage(m, name, axis, n);
     base_addf(m->cx, &m->body, "sum[%s](%s where k %s %s)\n", fuzz_axes_text(m, axis + n, 1),
-              base_dtype_same(base->t, m->t) ? e : base_format(m->cx, "%s(%s)", base_dtype_text(m->cx, m->t), e),
+              base_dtype_same(base->t, m->t) ? e
+                                             : base_format(m->cx, "%s(%s)", base_dtype_text(m->cx, m->t), e),
               fuzz_chance(m->state, 50) ? "<=" : "<", axis[d].name);
     fuzz_add_tensor(m, name, m->t, axis, n, bound);
     return true;
@@ -310,8 +336,9 @@ bool fuzz_gather(fuzz_maker *m, const fuzz_tensor *base)
         base_addf(m->cx, &read, ", %s", axis[i].name);
     const char *name = fuzz_stage_name(m), *index = base_format(m->cx, "i64(%s[y])", at->name);
     open_stage(m, name, axis, n);
-    base_addf(m->cx, &m->body, "select(%s >= 0 && %s < %s, %s[%s], %s(0))\n", index, index, fuzz_dim_text(m, base->shape[0]), base->name,
-              base_text_str(m->cx, &read), base_dtype_text(m->cx, base->t));
+    base_addf(m->cx, &m->body, "select(%s >= 0 && %s < %s, %s[%s], %s(0))\n", index, index,
+              fuzz_dim_text(m, base->shape[0]), base->name, base_text_str(m->cx, &read),
+              base_dtype_text(m->cx, base->t));
     fuzz_add_tensor(m, name, base->t, axis, n, base->bound);
     return true;
 }
@@ -327,7 +354,8 @@ bool fuzz_predicate(fuzz_maker *m, const fuzz_tensor *base)
     const char *e = fuzz_condition(m, axis, n), *name = fuzz_stage_name(m);
     if (n > 0 && fuzz_chance(m->state, 40)) {
         kept = n - 1;
-        e = base_format(m->cx, "%s[%s](%s)", fuzz_chance(m->state, 50) ? "any" : "all", fuzz_axes_text(m, axis + kept, 1), e);
+        e = base_format(m->cx, "%s[%s](%s)", fuzz_chance(m->state, 50) ? "any" : "all",
+                        fuzz_axes_text(m, axis + kept, 1), e);
     }
     open_stage(m, name, axis, kept);
     base_addf(m->cx, &m->body, "%s\n", e);

@@ -1,9 +1,11 @@
-/* fuzz/stepper.h -- a schedule while random steps are tried on it.
+/* fuzz/stepper.h -- inside the room: a schedule while random steps are tried on it.
  *
  *     fuzz_stepper p = {.cx = cx, .state = &state, .s = sched_new(cx, tree, t), .c = &c};
- *     if (fuzz_apply_to_loop(&p, "unroll", fuzz_own_loop(&p, block))) ...     // refused: counted, and nothing has changed
+ *     // refused: counted, and nothing has changed
+ *     if (fuzz_apply_to_loop(&p, "unroll", fuzz_own_loop(&p, block))) ...
  *
- * Names that are picked may be NULL, where the tree offers nothing; a step with such an argument is refused like any other.
+ * Names that are picked may be NULL, where the tree offers nothing; a step with such an argument is refused
+ * like any other.
  */
 #ifndef FUZZ_STEPPER_H
 #define FUZZ_STEPPER_H
@@ -11,7 +13,8 @@
 #include "fuzz/draw.h"
 #include "fuzz/fuzz.h"
 #include "hardware/hardware.h"
-#include "schedule/state.h"
+#include "schedule/path.h"
+#include "schedule/primitive.h"
 
 typedef struct {
     tec_context *cx;
@@ -20,24 +23,33 @@ typedef struct {
     fuzz_case *c;
     const fuzz_watch *watch;
     const te_intrinsics *intrinsics; /* that the case declares */
-    bool gpu;    /* the case is for a GPU: blocks, threads, shared memory */
-    bool broken; /* a step left an error in the context: the last line of the trace, though it was not accepted */
+    bool gpu;                        /* the case is for a GPU: blocks, threads, shared memory */
+    /* a step left an error in the context: the last line of the trace, though it was not accepted */
+    bool broken;
 } fuzz_stepper;
 
-static inline int fuzz_pick(fuzz_stepper *p, int n) { return fuzz_below(p->state, n); }
+static inline int fuzz_pick(fuzz_stepper *p, int n)
+{
+    return fuzz_below(p->state, n);
+}
 /* Into any order. */
 void fuzz_shuffle(fuzz_stepper *p, const char **names, int n);
-static inline bool fuzz_odds(fuzz_stepper *p, int percent) { return fuzz_chance(p->state, percent); }
+static inline bool fuzz_odds(fuzz_stepper *p, int percent)
+{
+    return fuzz_chance(p->state, percent);
+}
 
 /* ---- what the tree of the moment offers (fuzz/offer.c) ---- */
 const char *fuzz_any_loop(fuzz_stepper *p);
 const char *fuzz_any_block(fuzz_stepper *p);
-const char *fuzz_any_buffer(fuzz_stepper *p, bool argument); /* without `argument`: none of the program's parameters */
+/* without `argument`: none of the program's parameters */
+const char *fuzz_any_buffer(fuzz_stepper *p, bool argument);
 const char *fuzz_own_loop(fuzz_stepper *p, const char *block);
 /* A loop around a random reader (or producer) of the block, so that moves are often legal. */
 const char *fuzz_loop_near(fuzz_stepper *p, const char *block, bool reader);
 int fuzz_count_stmts(const ir_stmt *s);
-/* How often the innermost statements run: guards do not shorten loops, so factors that do not divide add up. */
+/* How often the innermost statements run: guards do not shorten loops, so factors that do not divide add
+ * up. */
 int64_t fuzz_count_runs(const ir_stmt *s);
 
 /* ---- one step (fuzz/primitives.c) ---- */
@@ -48,8 +60,11 @@ const sched_primitive *fuzz_draw_step(fuzz_stepper *p, sched_arg arg[SCHED_MAX_A
 /* Whether the step was accepted and the tree has changed. */
 bool fuzz_apply(fuzz_stepper *p, const sched_primitive *q, const sched_arg *arg, int n);
 bool fuzz_apply_to_loop(fuzz_stepper *p, const char *primitive, const char *loop);
-bool fuzz_apply_at(fuzz_stepper *p, const char *primitive, const char *block, const char *loop); /* compute_at and its like */
-bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind, const char *name, const char *word); /* bind, set_scope */
+/* compute_at and its like */
+bool fuzz_apply_at(fuzz_stepper *p, const char *primitive, const char *block, const char *loop);
+/* bind, set_scope */
+bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind, const char *name,
+                     const char *word);
 /* split(loop, _, factor) with a guard; the two names, or NULL. */
 const char *const *fuzz_apply_split(fuzz_stepper *p, const char *loop, int64_t factor);
 /* The i-th name that the last accepted step gave; NULL: none. */

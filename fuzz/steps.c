@@ -1,7 +1,8 @@
-/* fuzz/steps.c -- a random schedule, step by step on the tree of the moment; what is refused is counted and left out.
+/* fuzz/steps.c -- a random schedule, step by step on the tree of the moment; what is refused is counted and
+ * left out.
  *
- * First any primitives in any order. At the end loops are vectorised, unrolled and made parallel, or bound to the blocks and threads of a
- * GPU, so that every pass has work.
+ * First any primitives in any order. At the end loops are vectorised, unrolled and made parallel, or bound to
+ * the blocks and threads of a GPU, so that every pass has work.
  */
 #include <string.h>
 
@@ -25,6 +26,8 @@ static const char *about_to(fuzz_stepper *p, const sched_primitive *q, const sch
     return text;
 }
 
+/* One step. A refused step is counted and changes nothing; one after which the program would run too long is
+ * taken back. */
 bool fuzz_apply(fuzz_stepper *p, const sched_primitive *q, const sched_arg *arg, int n)
 {
     const ir_program *before = sched_tree(p->s);
@@ -52,7 +55,8 @@ bool fuzz_apply(fuzz_stepper *p, const sched_primitive *q, const sched_arg *arg,
 
 bool fuzz_apply_to_loop(fuzz_stepper *p, const char *primitive, const char *loop)
 {
-    return fuzz_apply(p, sched_primitive_named(primitive), &(sched_arg){.kind = SCHED_ARG_LOOP, .name = loop}, 1);
+    return fuzz_apply(p, sched_primitive_named(primitive), &(sched_arg){.kind = SCHED_ARG_LOOP, .name = loop},
+                      1);
 }
 
 bool fuzz_apply_at(fuzz_stepper *p, const char *primitive, const char *block, const char *loop)
@@ -62,7 +66,8 @@ bool fuzz_apply_at(fuzz_stepper *p, const char *primitive, const char *block, co
     return fuzz_apply(p, sched_primitive_named(primitive), arg, 2);
 }
 
-bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind, const char *name, const char *word)
+bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind, const char *name,
+                     const char *word)
 {
     sched_arg arg[] = {{.kind = kind, .name = name}, {.kind = SCHED_ARG_WORD, .name = word}};
 
@@ -71,7 +76,7 @@ bool fuzz_apply_word(fuzz_stepper *p, const char *primitive, sched_arg_kind kind
 
 const char *fuzz_last_result(const fuzz_stepper *p, int i)
 {
-    const sched_step *last = p->s->steps.n ? p->s->steps.at[p->s->steps.n - 1] : NULL;
+    const sched_step *last = sched_n_steps(p->s) ? sched_step_at(p->s, sched_n_steps(p->s) - 1) : NULL;
 
     return last && i < last->n_results ? last->result[i] : NULL;
 }
@@ -85,7 +90,7 @@ const char *const *fuzz_apply_split(fuzz_stepper *p, const char *loop, int64_t f
 
     if (!fuzz_apply(p, sched_primitive_named("split"), arg, 3))
         return NULL;
-    return ((const sched_step *)p->s->steps.at[p->s->steps.n - 1])->result;
+    return sched_step_at(p->s, sched_n_steps(p->s) - 1)->result;
 }
 
 /* ---- the end of a schedule for a CPU ---- */
@@ -102,6 +107,7 @@ static const char *vector_loop(fuzz_stepper *p, const char *loop)
     return pieces ? pieces[1] : loop;
 }
 
+/* Vectorises, unrolls and parallelises loops of a block, where that is possible. */
 static void finish_block(fuzz_stepper *p, const char *block)
 {
     const char **loops;
@@ -148,7 +154,9 @@ static void try_steps(fuzz_stepper *p, int wanted)
         }
 }
 
-void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state, int wanted, const fuzz_watch *watch)
+/* The trace of a random schedule of about `wanted` steps for the case's definition, in c->trace. */
+void fuzz_steps(tec_context *cx, fuzz_case *c, const target *t, uint64_t *state, int wanted,
+                const fuzz_watch *watch)
 {
     te_file *file = te_parse(cx, "case.te", c->te);
     const ir_program *tree = file ? te_tree(cx, file->defs.at[0]) : NULL;

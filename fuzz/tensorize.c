@@ -1,6 +1,8 @@
-/* fuzz/tensorize.c -- random schedules with tensor intrinsics: loops are cut to the sizes of an intrinsic, moved inside and tensorized.
+/* fuzz/tensorize.c -- random schedules with tensor intrinsics: loops are cut to the sizes of an intrinsic,
+ * moved inside and tensorized.
  *
- *     y0, y1 = split(S1.y, _, 4)    x0, x1 = split(S1.x, _, 3)    reorder(y0, x0, S1.k, x1, y1)    tensorize(x1, S1.tile)
+ *     y0, y1 = split(S1.y, _, 4)  x0, x1 = split(S1.x, _, 3)  reorder(y0, x0, S1.k, x1, y1)  tensorize(x1,
+ *         S1.tile)
  */
 #include <string.h>
 
@@ -34,7 +36,8 @@ static void cut(tiles *t, const char *loop, const ir_expr *extent)
 
     if (any)
         wanted = 1 + fuzz_pick(t->p, 8);
-    bool whole = any ? fuzz_odds(t->p, 50) : sched_extent(t->p->s, loop, &have) && have == wanted && fuzz_odds(t->p, 80);
+    bool whole = any ? fuzz_odds(t->p, 50)
+                     : sched_extent(t->p->s, loop, &have) && have == wanted && fuzz_odds(t->p, 80);
     const char *const *two = whole ? NULL : fuzz_apply_split(t->p, loop, wanted);
     if (two)
         t->outer[t->n_outer++] = two[0];
@@ -66,6 +69,7 @@ static bool put(fuzz_stepper *p, const char *loop, const char *name)
     return fuzz_apply(p, sched_primitive_named("tensorize"), arg, 2);
 }
 
+/* Cuts the loops of a block to the intrinsic's sizes, moves the inner ones together, and replaces them. */
 static bool tensorize_block(fuzz_stepper *p, const char *block, const te_intrinsic *in)
 {
     const te_stage *s = in->behaviour->stages.at[in->behaviour->stages.n - 1];
@@ -85,12 +89,14 @@ static bool tensorize_block(fuzz_stepper *p, const char *block, const te_intrins
     return put(p, t.inner[0], in->name);
 }
 
+/* For each intrinsic of the case one block that it may fit. */
 void fuzz_tensorize(fuzz_stepper *p)
 {
     const char **blocks, *missing;
     base_vec all = {0};
     int n = sched_blocks(p->s, &blocks);
-    const te_intrinsic *bits = strstr(p->c->te, "popcount(") ? hw_intrinsic(p->cx, "bits.1x1", sched_target(p->s), &missing) : NULL;
+    const te_intrinsic *bits =
+        strstr(p->c->te, "popcount(") ? hw_intrinsic(p->cx, "bits.1x1", sched_target(p->s), &missing) : NULL;
 
     for (int i = 0; i < p->intrinsics->list.n; i++)
         base_push(p->cx, &all, p->intrinsics->list.at[i]);
@@ -101,7 +107,8 @@ void fuzz_tensorize(fuzz_stepper *p)
         const char *stage = base_strndup(p->cx, in->name, strcspn(in->name, "."));
 
         for (int k = 0; k < n && !p->broken; k++)
-            if ((in == bits || base_same(blocks[k], stage)) && sched_block(p->s, blocks[k]) && tensorize_block(p, blocks[k], in))
+            if ((in == bits || base_same(blocks[k], stage)) && sched_block(p->s, blocks[k]) &&
+                tensorize_block(p, blocks[k], in))
                 break;
     }
 }

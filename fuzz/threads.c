@@ -1,9 +1,13 @@
-/* fuzz/threads.c -- random schedules for a GPU: nests become launches of blocks and threads, with what threads share and what each keeps.
+/* fuzz/threads.c -- random schedules for a GPU: nests become launches of blocks and threads, with what
+ * threads share and what each keeps.
  *
- *     S.y, S.x, S.k  =>  S.y.0 blockIdx.x, S.y.1 threadIdx.y, S.x.0 vthread, S.x.1 threadIdx.x, and inside: producers and copies of inputs
- *                        in shared memory, filled by the same threads; k.1 bound to threads of its own now and then
+ *     S.y, S.x, S.k  =>  S.y.0 blockIdx.x, S.y.1 threadIdx.y, S.x.0 vthread, S.x.1 threadIdx.x,
+ *                          and inside: producers and copies of inputs
+ *                        in shared memory, filled by the same threads;
+ *                            k.1 bound to threads of its own now and then
  *
- * Consumers come first, as compute_at asks. The number of threads of each axis is the same in all nests, as the rules ask within one.
+ * Consumers come first, as compute_at asks. The number of threads of each axis is the same in all nests, as
+ * the rules ask within one.
  */
 #include <string.h>
 
@@ -53,7 +57,8 @@ static bool is_launched(const launch *l, const char *block)
 /* Neighbouring loops as one, where that is allowed. */
 static const char *fuse_first(launch *l, const char **loops, int n)
 {
-    sched_arg all = {.kind = SCHED_ARG_LOOPS, .names = base_copy(l->p->cx, loops, (size_t)n * sizeof *loops), .n = n};
+    sched_arg all = {
+        .kind = SCHED_ARG_LOOPS, .names = base_copy(l->p->cx, loops, (size_t)n * sizeof *loops), .n = n};
 
     if (n > 1 && fuzz_apply(l->p, sched_primitive_named("fuse"), &all, 1))
         return fuzz_last_result(l->p, 0);
@@ -97,7 +102,8 @@ static void share_among_threads(launch *l, const char *block)
 
     if (n == 0 || fuzz_odds(l->p, 25))
         return;
-    const char *const *two = fuzz_apply_split(l->p, fuzz_odds(l->p, 60) ? fuse_first(l, loops, n) : loops[n - 1], l->threads[axis]);
+    const char *const *two = fuzz_apply_split(
+        l->p, fuzz_odds(l->p, 60) ? fuse_first(l, loops, n) : loops[n - 1], l->threads[axis]);
     if (two)
         fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, two[1], thread_axis[axis]);
 }
@@ -117,10 +123,12 @@ static void bring_producer(launch *l, const char *block, const char *producer)
     if (!at || !fuzz_apply_at(l->p, "compute_at", producer, at))
         return;
     if (fuzz_odds(l->p, 90))
-        fuzz_apply_word(l->p, "set_scope", SCHED_ARG_BUFFER, buffer, fuzz_odds(l->p, 75) ? "shared" : "local");
+        fuzz_apply_word(l->p, "set_scope", SCHED_ARG_BUFFER, buffer,
+                        fuzz_odds(l->p, 75) ? "shared" : "local");
     share_among_threads(l, producer);
 }
 
+/* A copy of one input of the block in shared or local memory, filled by the threads. */
 static void cache_input(launch *l, const char *block)
 {
     const ir_stmt *s = sched_block(l->p->s, block);
@@ -128,9 +136,10 @@ static void cache_input(launch *l, const char *block)
 
     if (b->n_reads == 0)
         return;
-    sched_arg arg[] = {{.kind = SCHED_ARG_BUFFER, .name = b->reads[fuzz_pick(l->p, b->n_reads)].buffer->name},
-                       {.kind = SCHED_ARG_WORD, .name = fuzz_odds(l->p, 80) ? "shared" : "local"},
-                       {.kind = SCHED_ARG_BLOCKS, .names = base_copy(l->p->cx, &block, sizeof block), .n = 1}};
+    sched_arg arg[] = {
+        {.kind = SCHED_ARG_BUFFER, .name = b->reads[fuzz_pick(l->p, b->n_reads)].buffer->name},
+        {.kind = SCHED_ARG_WORD, .name = fuzz_odds(l->p, 80) ? "shared" : "local"},
+        {.kind = SCHED_ARG_BLOCKS, .names = base_copy(l->p->cx, &block, sizeof block), .n = 1}};
     if (!fuzz_apply(l->p, sched_primitive_named("cache_read"), arg, 3))
         return;
     const char *copy = fuzz_last_result(l->p, 0), *at = fuzz_own_loop(l->p, block);
@@ -163,6 +172,7 @@ static void bind_reduction(launch *l, const char *block)
         fuzz_apply_word(l->p, "bind", SCHED_ARG_LOOP, two[fuzz_odds(l->p, 80)], thread_axis[axis]);
 }
 
+/* Binds the loops of one block to blocks and threads. */
 static void launch_nest(launch *l, const char *block)
 {
     const char *loops[MAX_NEST];
@@ -191,6 +201,7 @@ void fuzz_bind_threads(fuzz_stepper *p)
     for (int i = 0; i < N_AXES; i++)
         l.threads[i] = counts[fuzz_pick(p, i ? 3 : BASE_COUNT(counts))];
     for (int i = n - 1; i >= 0 && !p->broken; i--)
-        if (fuzz_count_stmts(sched_tree(p->s)->body) < 400 && sched_block(p->s, blocks[i]) && !is_launched(&l, blocks[i]))
+        if (fuzz_count_stmts(sched_tree(p->s)->body) < 400 && sched_block(p->s, blocks[i]) &&
+            !is_launched(&l, blocks[i]))
             launch_nest(&l, blocks[i]);
 }

@@ -20,20 +20,22 @@ bool fuzz_padding(fuzz_maker *m, const fuzz_tensor *base)
     if (base->rank == 0 || base_is_bool(base->t))
         return false;
     for (int i = 0; i < base->rank; i++) {
-        int before = i >= first ? fuzz_below(m->state, 3) : 0, after = i >= first ? 1 + fuzz_below(m->state, 2) : 0;
+        int before = i >= first ? fuzz_below(m->state, 3) : 0,
+            after = i >= first ? 1 + fuzz_below(m->state, 2) : 0;
         fuzz_dim e = base->shape[i];
 
         axis[i] = (fuzz_axis){names[i], {e.coef, e.sym, e.c + before + after}};
         base_addf(m->cx, &read, before ? "%s%s - %d" : "%s%s", i ? ", " : "", names[i], before);
         if (i >= first)
-            base_addf(m->cx, &guard, "%s%s >= %d && %s < %s", guard.n ? " && " : "", names[i], before, names[i],
-                      fuzz_dim_text(m, (fuzz_dim){e.coef, e.sym, e.c + before}));
+            base_addf(m->cx, &guard, "%s%s >= %d && %s < %s", guard.n ? " && " : "", names[i], before,
+                      names[i], fuzz_dim_text(m, (fuzz_dim){e.coef, e.sym, e.c + before}));
     }
     if (fuzz_points(axis, base->rank) > MAX_STORED)
         return false;
     const char *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s[%s] = select(%s, %s[%s], %s(0))\n", name, fuzz_axes_text(m, axis, base->rank), base_text_str(m->cx, &guard),
-              base->name, base_text_str(m->cx, &read), base_dtype_text(m->cx, base->t));
+    base_addf(m->cx, &m->body, "  %s[%s] = select(%s, %s[%s], %s(0))\n", name,
+              fuzz_axes_text(m, axis, base->rank), base_text_str(m->cx, &guard), base->name,
+              base_text_str(m->cx, &read), base_dtype_text(m->cx, base->t));
     fuzz_add_tensor(m, name, base->t, axis, base->rank, base->bound);
     return true;
 }
@@ -66,10 +68,11 @@ bool fuzz_matmul(fuzz_maker *m, const fuzz_tensor *base)
     const fuzz_tensor *weight = fuzz_add_input(m, base_dtype_same(base->t, BASE_I8) ? BASE_I8 : m->t, w, 2);
     if (!weight)
         return false;
-    const char *name = fuzz_stage_name(m), *a = base_format(m->cx, "%s[%sk]", base->name, base_text_str(m->cx, &read)),
+    const char *name = fuzz_stage_name(m),
+               *a = base_format(m->cx, "%s[%sk]", base->name, base_text_str(m->cx, &read)),
                *b = base_format(m->cx, transposed ? "%s[x, k]" : "%s[k, x]", weight->name);
-    base_addf(m->cx, &m->body, "  %s[%s] = sum[%s](%s * %s)\n", name, fuzz_axes_text(m, axis, n), fuzz_axes_text(m, axis + n, 1), in_dtype(m, base, a),
-              in_dtype(m, weight, b));
+    base_addf(m->cx, &m->body, "  %s[%s] = sum[%s](%s * %s)\n", name, fuzz_axes_text(m, axis, n),
+              fuzz_axes_text(m, axis + n, 1), in_dtype(m, base, a), in_dtype(m, weight, b));
     fuzz_add_tensor(m, name, m->t, axis, n, bound);
     return true;
 }
@@ -83,7 +86,8 @@ bool fuzz_window(fuzz_maker *m, const fuzz_tensor *base)
 
     if (base->rank == 0 || base_is_bool(base->t))
         return false;
-    int n = base->rank, window = 1 + fuzz_below(m->state, 3), stride = 1 + fuzz_below(m->state, 2), dilation = 1 + (fuzz_below(m->state, 4) == 0);
+    int n = base->rank, window = 1 + fuzz_below(m->state, 3), stride = 1 + fuzz_below(m->state, 2),
+        dilation = 1 + (fuzz_below(m->state, 4) == 0);
     fuzz_dim from = base->shape[n - 1], to = from;
     int64_t reach = (window - 1) * dilation, bound = base->bound * window;
     if (from.coef)
@@ -99,8 +103,10 @@ bool fuzz_window(fuzz_maker *m, const fuzz_tensor *base)
     axis[n] = (fuzz_axis){"w", fuzz_const(window)};
     if (fuzz_points(axis, n + 1) > MAX_POINTS)
         return false;
-    const char *name = fuzz_stage_name(m), *e = base_format(m->cx, "%s[%s]", base->name, base_text_str(m->cx, &read));
-    base_addf(m->cx, &m->body, "  %s[%s] = %s[w: %d](%s)\n", name, fuzz_axes_text(m, axis, n), ops[fuzz_below(m->state, 3)], window, in_dtype(m, base, e));
+    const char *name = fuzz_stage_name(m),
+               *e = base_format(m->cx, "%s[%s]", base->name, base_text_str(m->cx, &read));
+    base_addf(m->cx, &m->body, "  %s[%s] = %s[w: %d](%s)\n", name, fuzz_axes_text(m, axis, n),
+              ops[fuzz_below(m->state, 3)], window, in_dtype(m, base, e));
     fuzz_add_tensor(m, name, m->t, axis, n, bound);
     return true;
 }
@@ -125,36 +131,46 @@ static bool draw_conv(fuzz_maker *m, conv *c)
     return c->h + 2 * c->pad > reach && c->h * c->h * c->channels <= MAX_STORED;
 }
 
-/* What a window reads, with a stage of its own for the padding or a select inside: by `i` and `j` of the kernel. */
-static const char *tap(fuzz_maker *m, const conv *c, const char *input, const char *before, const char *behind, const char *extents)
+/* What a window reads, with a stage of its own for the padding or a select inside: by `i` and `j` of the
+ * kernel. */
+static const char *tap(fuzz_maker *m, const conv *c, const char *input, const char *before,
+                       const char *behind, const char *extents)
 {
-    const char *y = base_format(m->cx, "y * %d + i * %d", c->stride, c->dilation), *x = base_format(m->cx, "x * %d + j * %d", c->stride, c->dilation);
+    const char *y = base_format(m->cx, "y * %d + i * %d", c->stride, c->dilation),
+               *x = base_format(m->cx, "x * %d + j * %d", c->stride, c->dilation);
     int p = c->pad;
 
     if (p == 0)
         return base_format(m->cx, "%s[%s%s, %s%s]", input, before, y, x, behind);
     if (fuzz_chance(m->state, 40))
-        return base_format(m->cx, "select(%s >= %d && %s < %d && %s >= %d && %s < %d, %s[%s%s - %d, %s - %d%s], %s)", y, p, y, c->h + p, x, p, x, c->h + p,
-                           input, before, y, p, x, p, behind, fuzz_literal(m, 0));
+        return base_format(
+            m->cx, "select(%s >= %d && %s < %d && %s >= %d && %s < %d, %s[%s%s - %d, %s - %d%s], %s)", y, p,
+            y, c->h + p, x, p, x, c->h + p, input, before, y, p, x, p, behind, fuzz_literal(m, 0));
     const char *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s[%s] = select(y >= %d && y < %d && x >= %d && x < %d, %s[%sy - %d, x - %d%s], %s)\n", name,
+    base_addf(m->cx, &m->body,
+              "  %s[%s] = select(y >= %d && y < %d && x >= %d && x < %d, %s[%sy - %d, x - %d%s], %s)\n", name,
               extents, p, c->h + p, p, c->h + p, input, before, p, p, behind, fuzz_literal(m, 0));
     return base_format(m->cx, "%s[%s%s, %s%s]", name, before, y, x, behind);
 }
 
+/* A convolution with channels last. False where there is no room for its inputs. */
 static bool conv_rows_last(fuzz_maker *m, const conv *c, int out)
 {
     fuzz_dim a[] = {fuzz_const(c->h), fuzz_const(c->h), fuzz_const(c->channels)};
-    fuzz_dim w[] = {fuzz_const(c->kernel), fuzz_const(c->kernel), fuzz_const(c->channels), fuzz_const(c->out)};
+    fuzz_dim w[] = {fuzz_const(c->kernel), fuzz_const(c->kernel), fuzz_const(c->channels),
+                    fuzz_const(c->out)};
     fuzz_axis axis[] = {{"y", fuzz_const(out)}, {"x", fuzz_const(out)}, {"o", fuzz_const(c->out)}};
-    const fuzz_tensor *input = fuzz_add_input(m, m->t, a, 3), *weight = input ? fuzz_add_input(m, m->t, w, 4) : NULL;
+    const fuzz_tensor *input = fuzz_add_input(m, m->t, a, 3),
+                      *weight = input ? fuzz_add_input(m, m->t, w, 4) : NULL;
     int padded = c->h + 2 * c->pad;
 
     if (!weight)
         return false;
-    const char *e = tap(m, c, input->name, "", ", c", base_format(m->cx, "y: %d, x: %d, c: %d", padded, padded, c->channels)), *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s[%s] = sum[i: %d, j: %d, c: %d](%s * %s[i, j, c, o])\n", name, fuzz_axes_text(m, axis, 3),
-              c->kernel, c->kernel, c->channels, e, weight->name);
+    const char *e = tap(m, c, input->name, "", ", c",
+                        base_format(m->cx, "y: %d, x: %d, c: %d", padded, padded, c->channels)),
+               *name = fuzz_stage_name(m);
+    base_addf(m->cx, &m->body, "  %s[%s] = sum[i: %d, j: %d, c: %d](%s * %s[i, j, c, o])\n", name,
+              fuzz_axes_text(m, axis, 3), c->kernel, c->kernel, c->channels, e, weight->name);
     fuzz_add_tensor(m, name, m->t, axis, 3, 16 * c->kernel * c->kernel * c->channels);
     return true;
 }
@@ -163,9 +179,11 @@ static bool conv_rows_last(fuzz_maker *m, const conv *c, int out)
 static bool conv_packed(fuzz_maker *m, const conv *c, int out)
 {
     fuzz_dim a[] = {fuzz_const(c->channels), fuzz_const(c->h), fuzz_const(c->h), fuzz_const(2)};
-    fuzz_dim w[] = {fuzz_const(c->channels), fuzz_const(c->kernel), fuzz_const(c->kernel), fuzz_const(2), fuzz_const(c->lanes)};
+    fuzz_dim w[] = {fuzz_const(c->channels), fuzz_const(c->kernel), fuzz_const(c->kernel), fuzz_const(2),
+                    fuzz_const(c->lanes)};
     fuzz_axis axis[] = {{"y", fuzz_const(out)}, {"x", fuzz_const(out)}, {"o", fuzz_const(c->lanes)}};
-    const fuzz_tensor *input = fuzz_add_input(m, m->t, a, 4), *weight = input ? fuzz_add_input(m, m->t, w, 5) : NULL;
+    const fuzz_tensor *input = fuzz_add_input(m, m->t, a, 4),
+                      *weight = input ? fuzz_add_input(m, m->t, w, 5) : NULL;
     int padded = c->h + 2 * c->pad;
 
     if (!weight)
@@ -173,8 +191,8 @@ static bool conv_packed(fuzz_maker *m, const conv *c, int out)
     const char *e = tap(m, c, input->name, "b, ", ", c",
                         base_format(m->cx, "b: %d, y: %d, x: %d, c: 2", c->channels, padded, padded)),
                *name = fuzz_stage_name(m);
-    base_addf(m->cx, &m->body, "  %s[%s] = sum[b: %d, i: %d, j: %d, c: 2](%s * %s[b, i, j, c, o])\n", name, fuzz_axes_text(m, axis, 3), c->channels, c->kernel,
-              c->kernel, e, weight->name);
+    base_addf(m->cx, &m->body, "  %s[%s] = sum[b: %d, i: %d, j: %d, c: 2](%s * %s[b, i, j, c, o])\n", name,
+              fuzz_axes_text(m, axis, 3), c->channels, c->kernel, c->kernel, e, weight->name);
     fuzz_add_tensor(m, name, m->t, axis, 3, 32 * c->kernel * c->kernel * c->channels);
     return true;
 }

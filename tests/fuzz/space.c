@@ -12,49 +12,44 @@
 
 enum { POINTS = 4 };
 
-/* Odd and even extents, symbols, padding, packed layouts, several heavy stages, reductions of every form. Values stay small integers, so that
- * results are exact in any order. */
+/* Odd and even extents, symbols, padding, packed layouts, several tiled stages, reductions of every form.
+ * Values stay small integers, so that results are exact in any order. */
 static const struct {
     const char *name, *text;
 } defs[] = {
-    {"mm",
-     "def mm(A: f32[24, 20], B: f32[20, 36]) {\n"
-     "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
-     "  return C\n"
-     "}\n"},
-    {"mmlarge",
-     "def mmlarge(A: f32[512, 256], B: f32[256, 512]) {\n"
-     "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
-     "  return C\n"
-     "}\n"},
-    {"mmodd",
-     "def mmodd(A: f32[13, 17], B: f32[17, 37]) {\n"
-     "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
-     "  return C\n"
-     "}\n"},
-    {"mmn",
-     "def mmn(n, A: f32[n, 20], B: f32[20, 36]) {\n"
-     "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
-     "  return C\n"
-     "}\n"},
-    {"mmk",
-     "def mmk(n, m, k, A: f32[n, k], B: f32[k, m]) {\n"
-     "  C[y, x] = sum[k0: k](A[y, k0] * B[k0, x])\n"
-     "  return C\n"
-     "}\n"},
-    {"dense",
-     "def dense(A: f32[1, 24], B: f32[40, 24], b: f32[40]) {\n"
-     "  C[y, x] = sum[k](A[y, k] * B[x, k])\n"
-     "  D[y, x] = max(C[y, x] + b[x], 0.0)\n"
-     "  return D\n"
-     "}\n"},
-    {"depth",
-     "def depth(X: f32[1, 4, 12, 12], W: f32[4, 1, 3, 3], b: f32[4]) {\n"
-     "  P[n: 1, c: 4, y: 14, x: 14] = select(y >= 1 && y < 13 && (x >= 1 && x < 13), X[n, c, y - 1, x - 1], 0.0) @role(prologue) @keep(true)\n"
-     "  acc[n: 1, c: 4, y: 12, x: 12] = sum[ky, kx](P[n, c, y + ky, x + kx] * W[c, 0, ky, kx]) @role(anchor)\n"
-     "  Y[n: 1, c: 4, y: 12, x: 12] = max(acc[n, c, y, x] + b[c], 0.0) @role(epilogue)\n"
-     "  return Y\n"
-     "}\n"},
+    {"mm", "def mm(A: f32[24, 20], B: f32[20, 36]) {\n"
+           "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
+           "  return C\n"
+           "}\n"},
+    {"mmlarge", "def mmlarge(A: f32[512, 256], B: f32[256, 512]) {\n"
+                "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
+                "  return C\n"
+                "}\n"},
+    {"mmodd", "def mmodd(A: f32[13, 17], B: f32[17, 37]) {\n"
+              "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
+              "  return C\n"
+              "}\n"},
+    {"mmn", "def mmn(n, A: f32[n, 20], B: f32[20, 36]) {\n"
+            "  C[y, x] = sum[k](A[y, k] * B[k, x])\n"
+            "  return C\n"
+            "}\n"},
+    {"mmk", "def mmk(n, m, k, A: f32[n, k], B: f32[k, m]) {\n"
+            "  C[y, x] = sum[k0: k](A[y, k0] * B[k0, x])\n"
+            "  return C\n"
+            "}\n"},
+    {"dense", "def dense(A: f32[1, 24], B: f32[40, 24], b: f32[40]) {\n"
+              "  C[y, x] = sum[k](A[y, k] * B[x, k])\n"
+              "  D[y, x] = max(C[y, x] + b[x], 0.0)\n"
+              "  return D\n"
+              "}\n"},
+    {"depth", "def depth(X: f32[1, 4, 12, 12], W: f32[4, 1, 3, 3], b: f32[4]) {\n"
+              "  P[n: 1, c: 4, y: 14, x: 14] = select(y >= 1 && y < 13 && (x >= 1 && x < 13), X[n, c, y - 1, "
+              "x - 1], 0.0) @role(prologue) @keep(true)\n"
+              "  acc[n: 1, c: 4, y: 12, x: 12] = sum[ky, kx](P[n, c, y + ky, x + kx] * W[c, 0, ky, kx]) "
+              "@role(anchor)\n"
+              "  Y[n: 1, c: 4, y: 12, x: 12] = max(acc[n, c, y, x] + b[c], 0.0) @role(epilogue)\n"
+              "  return Y\n"
+              "}\n"},
     {"direct",
      "def direct(X: f32[1, 4, 9, 9], W: f32[8, 4, 3, 3], b: f32[8]) {\n"
      "  acc[i, o, y: 7, x: 7] = sum[c, ky, kx](X[i, c, y + ky, x + kx] * W[o, c, ky, kx]) @role(anchor)\n"
@@ -62,88 +57,84 @@ static const struct {
      "  return Y\n"
      "}\n"},
     {"packedconv",
-     "def packedconv(in0: f32[1, 8, 6, 6], in1: f32[1, 2, 2, 3, 3, 4, 8], in2: f32[16], other: f32[1, 16, 6, 6]) {\n"
-     "  conv.packed[n: 1, g: 1, ib: 2, s0: 8, s1: 8, ii: 4] = select(s0 >= 1 && s0 < 7 && (s1 >= 1 && s1 < 7), in0[n, g * 8 + (ib * 4 + ii), s0 - 1, s1 - 1], 0.0) @role(prologue) @keep(true)\n"
-     "  conv.acc[n: 1, g: 1, ob: 2, s0: 6, s1: 6, oi: 8] = sum[ib: 2, k0: 3, k1: 3, ii: 4](conv.packed[n, g, ib, s0 + k0, s1 + k1, ii] * in1[g, ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
-     "  conv[n: 1, c: 16, s0: 6, s1: 6] = conv.acc[n, 0, floordiv(c, 8), s0, s1, c % 8] + in2[c] @role(epilogue)\n"
+     "def packedconv(in0: f32[1, 8, 6, 6], in1: f32[1, 2, 2, 3, 3, 4, 8], in2: f32[16], other: f32[1, 16, 6, "
+     "6]) {\n"
+     "  conv.packed[n: 1, g: 1, ib: 2, s0: 8, s1: 8, ii: 4] = select(s0 >= 1 && s0 < 7 && (s1 >= 1 && s1 < "
+     "7), in0[n, g * 8 + (ib * 4 + ii), s0 - 1, s1 - 1], 0.0) @role(prologue) @keep(true)\n"
+     "  conv.acc[n: 1, g: 1, ob: 2, s0: 6, s1: 6, oi: 8] = sum[ib: 2, k0: 3, k1: 3, ii: 4](conv.packed[n, g, "
+     "ib, s0 + k0, s1 + k1, ii] * in1[g, ob, ib, k0, k1, ii, oi]) @role(anchor)\n"
+     "  conv[n: 1, c: 16, s0: 6, s1: 6] = conv.acc[n, 0, floordiv(c, 8), s0, s1, c % 8] + in2[c] "
+     "@role(epilogue)\n"
      "  add[a0: 1, a1: 16, a2: 6, a3: 6] = conv[0, a1, a2, a3] + other[0, a1, a2, a3] @role(epilogue)\n"
      "  relu[a0: 1, a1: 16, a2: 6, a3: 6] = max(add[0, a1, a2, a3], 0.0) @role(epilogue)\n"
      "  return relu\n"
      "}\n"},
-    {"blocked",
-     "def blocked(in0: f32[1, 2, 6, 6, 4], in1: f32[4, 2, 3, 3, 4, 8], in2: f32[32], in3: f32[1, 4, 6, 6, 8]) {\n"
-     "  P[n: 1, ib: 2, s0: 6, s1: 8, ii: 4] = select(s1 >= 1 && s1 < 7, in0[n, ib, s0, s1 - 1, ii], 0.0) @role(prologue) @keep(true)\n"
-     "  acc[n: 1, ob: 4, s0: 6, s1: 6, oi: 8] = sum[ib: 2, k0: 3, k1: 3, ii: 4](P[n, ib, s0 + k0 - 1, s1 + k1, ii] * in1[ob, ib, k0, k1, ii, oi] where s0 + "
-     "k0 >= 1 && s0 + k0 < 7) @role(anchor)\n"
-     "  Y[n: 1, ob: 4, s0: 6, s1: 6, oi: 8] = max(acc[n, ob, s0, s1, oi] + in2[ob * 8 + oi] + in3[n, ob, s0, s1, oi], 0.0) @role(epilogue)\n"
-     "  return Y\n"
-     "}\n"},
-    {"packedmm",
-     "def packedmm(A: f32[5, 24], B: f32[3, 24, 32], b: f32[70]) {\n"
-     "  acc[m: 5, nb: 3, ni: 32] = sum[k: 24](A[m, k] * B[nb, k, ni]) @role(anchor)\n"
-     "  Y[m: 5, n: 70] = max(acc[m, floordiv(n, 32), n % 32] + b[n], 0.0) @role(epilogue)\n"
-     "  return Y\n"
-     "}\n"},
-    {"softmax",
-     "def softmax(X: f32[12, 50]) {\n"
-     "  top[i] = max[k](X[i, k])\n"
-     "  e[i, j] = (X[i, j] - top[i]) * (X[i, j] - top[i])\n"
-     "  Y[i, j] = e[i, j] - sum[k](e[i, k])\n"
-     "  return Y\n"
-     "}\n"},
-    {"softn",
-     "def softn(n, m, X: f32[n, m]) where m >= 1 {\n"
-     "  top[i] = max[k](X[i, k])\n"
-     "  e[i, j] = (X[i, j] - top[i]) * (X[i, j] - top[i])\n"
-     "  Y[i, j] = e[i, j] - sum[k](e[i, k])\n"
-     "  return Y\n"
-     "}\n"},
-    {"pool",
-     "def pool(X: f32[1, 3, 21, 21]) {\n"
-     "  Y[n, c, y: 10, x: 10] = max[ky: 3, kx: 3](X[n, c, 2 * y + ky, 2 * x + kx])\n"
-     "  return Y\n"
-     "}\n"},
-    {"gap",
-     "def gap(X: f32[1, 6, 7, 7]) {\n"
-     "  s[n, c] = sum[y, x](X[n, c, y, x])\n"
-     "  Y[n, c] = s[n, c] * 2.0\n"
-     "  return Y\n"
-     "}\n"},
-    {"transpose",
-     "def transpose(X: f32[25, 37]) {\n"
-     "  Y[i: 37, j: 25] = X[j, i]\n"
-     "  return Y\n"
-     "}\n"},
-    {"ew",
-     "def ew(X: f32[6, 5, 7], Z: f32[6, 5, 7]) {\n"
-     "  Y[c, y, x] = max(X[c, y, x] + Z[c, y, x], 0.0)\n"
-     "  return Y\n"
-     "}\n"},
-    {"total",
-     "def total(X: f32[20000]) {\n"
-     "  S[] = sum[k](X[k])\n"
-     "  return S\n"
-     "}\n"},
-    {"columns",
-     "def columns(X: f32[300, 64]) {\n"
-     "  S[j] = sum[k](X[k, j])\n"
-     "  return S\n"
-     "}\n"},
-    {"best",
-     "def best(X: f32[20, 30]) {\n"
-     "  S(V, I)[i] = argmax[k](X[i, k], k)\n"
-     "  return I\n"
-     "}\n"},
-    {"attention",
-     "def attention(Q: f32[2, 9, 8], K: f32[2, 9, 8], V: f32[2, 9, 8]) {\n"
-     "  S[h, i, j: 9] = sum[d](Q[h, i, d] * K[h, j, d])\n"
-     "  top[h, i] = max[j](S[h, i, j])\n"
-     "  E[h, i, j] = S[h, i, j] - top[h, i]\n"
-     "  Z[h, i] = sum[j](E[h, i, j])\n"
-     "  O[h, i, d: 8] = sum[j](E[h, i, j] * V[h, j, d])\n"
-     "  Y[h, i, d] = O[h, i, d] - Z[h, i]\n"
-     "  return Y\n"
-     "}\n"},
+    {"blocked", "def blocked(in0: f32[1, 2, 6, 6, 4], in1: f32[4, 2, 3, 3, 4, 8], in2: f32[32], in3: f32[1, "
+                "4, 6, 6, 8]) {\n"
+                "  P[n: 1, ib: 2, s0: 6, s1: 8, ii: 4] = select(s1 >= 1 && s1 < 7, in0[n, ib, s0, s1 - 1, "
+                "ii], 0.0) @role(prologue) @keep(true)\n"
+                "  acc[n: 1, ob: 4, s0: 6, s1: 6, oi: 8] = sum[ib: 2, k0: 3, k1: 3, ii: 4](P[n, ib, s0 + k0 "
+                "- 1, s1 + k1, ii] * in1[ob, ib, k0, k1, ii, oi] where s0 + "
+                "k0 >= 1 && s0 + k0 < 7) @role(anchor)\n"
+                "  Y[n: 1, ob: 4, s0: 6, s1: 6, oi: 8] = max(acc[n, ob, s0, s1, oi] + in2[ob * 8 + oi] + "
+                "in3[n, ob, s0, s1, oi], 0.0) @role(epilogue)\n"
+                "  return Y\n"
+                "}\n"},
+    {"packedmm", "def packedmm(A: f32[5, 24], B: f32[3, 24, 32], b: f32[70]) {\n"
+                 "  acc[m: 5, nb: 3, ni: 32] = sum[k: 24](A[m, k] * B[nb, k, ni]) @role(anchor)\n"
+                 "  Y[m: 5, n: 70] = max(acc[m, floordiv(n, 32), n % 32] + b[n], 0.0) @role(epilogue)\n"
+                 "  return Y\n"
+                 "}\n"},
+    {"softmax", "def softmax(X: f32[12, 50]) {\n"
+                "  top[i] = max[k](X[i, k])\n"
+                "  e[i, j] = (X[i, j] - top[i]) * (X[i, j] - top[i])\n"
+                "  Y[i, j] = e[i, j] - sum[k](e[i, k])\n"
+                "  return Y\n"
+                "}\n"},
+    {"softn", "def softn(n, m, X: f32[n, m]) where m >= 1 {\n"
+              "  top[i] = max[k](X[i, k])\n"
+              "  e[i, j] = (X[i, j] - top[i]) * (X[i, j] - top[i])\n"
+              "  Y[i, j] = e[i, j] - sum[k](e[i, k])\n"
+              "  return Y\n"
+              "}\n"},
+    {"pool", "def pool(X: f32[1, 3, 21, 21]) {\n"
+             "  Y[n, c, y: 10, x: 10] = max[ky: 3, kx: 3](X[n, c, 2 * y + ky, 2 * x + kx])\n"
+             "  return Y\n"
+             "}\n"},
+    {"gap", "def gap(X: f32[1, 6, 7, 7]) {\n"
+            "  s[n, c] = sum[y, x](X[n, c, y, x])\n"
+            "  Y[n, c] = s[n, c] * 2.0\n"
+            "  return Y\n"
+            "}\n"},
+    {"transpose", "def transpose(X: f32[25, 37]) {\n"
+                  "  Y[i: 37, j: 25] = X[j, i]\n"
+                  "  return Y\n"
+                  "}\n"},
+    {"ew", "def ew(X: f32[6, 5, 7], Z: f32[6, 5, 7]) {\n"
+           "  Y[c, y, x] = max(X[c, y, x] + Z[c, y, x], 0.0)\n"
+           "  return Y\n"
+           "}\n"},
+    {"total", "def total(X: f32[20000]) {\n"
+              "  S[] = sum[k](X[k])\n"
+              "  return S\n"
+              "}\n"},
+    {"columns", "def columns(X: f32[300, 64]) {\n"
+                "  S[j] = sum[k](X[k, j])\n"
+                "  return S\n"
+                "}\n"},
+    {"best", "def best(X: f32[20, 30]) {\n"
+             "  S(V, I)[i] = argmax[k](X[i, k], k)\n"
+             "  return I\n"
+             "}\n"},
+    {"attention", "def attention(Q: f32[2, 9, 8], K: f32[2, 9, 8], V: f32[2, 9, 8]) {\n"
+                  "  S[h, i, j: 9] = sum[d](Q[h, i, d] * K[h, j, d])\n"
+                  "  top[h, i] = max[j](S[h, i, j])\n"
+                  "  E[h, i, j] = S[h, i, j] - top[h, i]\n"
+                  "  Z[h, i] = sum[j](E[h, i, j])\n"
+                  "  O[h, i, d: 8] = sum[j](E[h, i, j] * V[h, j, d])\n"
+                  "  Y[h, i, d] = O[h, i, d] - Z[h, i]\n"
+                  "  return Y\n"
+                  "}\n"},
     {"lstm",
      "def lstm(n, X: f32[n, 6], W: f32[20, 6], U: f32[20, 5], b: f32[20], h0: f32[5], c0: f32[5]) {\n"
      "  scan cell[t: n + 1] {\n"
@@ -159,8 +150,14 @@ static const struct {
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(space, .init = open_context, .fini = close_context);
 
 typedef struct {
@@ -188,15 +185,18 @@ static setting set_up(const char *name, const char *device)
 static void means_the_same(const setting *x, const space_point *p, const sched *s, uint64_t data)
 {
     tec_context *scratch = base_child(cx);
-    fuzz_case c = {.target = "", .te = te_text(scratch, x->def), .trace = sched_trace_text(scratch, s), .data = data};
+    fuzz_case c = {
+        .target = "", .te = te_text(scratch, x->def), .trace = sched_trace_text(scratch, s), .data = data};
     fuzz_result r;
 
     fuzz_check(scratch, &c, x->t, &r);
-    cr_assert(r.outcome == FUZZ_SAME && r.refused == 0, "%s: %s: %s\n%s\n%s", x->def->name, r.where, r.what, c.trace, space_point_text(cx, x->sp, p));
+    cr_assert(r.outcome == FUZZ_SAME && r.refused == 0, "%s: %s: %s\n%s\n%s", x->def->name, r.where, r.what,
+              c.trace, space_point_text(cx, x->sp, p));
     tec_context_free(scratch);
 }
 
-/* The start, random points and their neighbours, each checked in the interpreter after every pass and as machine code. */
+/* The start, random points and their neighbours, each checked in the interpreter after every pass and as
+ * machine code. */
 static void points_mean_the_same(const char *name, const char *device)
 {
     setting x = set_up(name, device);
@@ -219,27 +219,90 @@ static void points_mean_the_same(const char *name, const char *device)
 
 static const char *const wide = "llvm -mcpu=native -num-cores=2";
 
-Test(space, mm_means_the_same) { points_mean_the_same("mm", wide); }
-Test(space, mmodd_means_the_same) { points_mean_the_same("mmodd", wide); }
-Test(space, mmn_means_the_same) { points_mean_the_same("mmn", wide); }
-Test(space, mmk_means_the_same) { points_mean_the_same("mmk", wide); }
-Test(space, dense_means_the_same) { points_mean_the_same("dense", wide); }
-Test(space, depth_means_the_same) { points_mean_the_same("depth", wide); }
-Test(space, direct_means_the_same) { points_mean_the_same("direct", wide); }
-Test(space, packedconv_means_the_same) { points_mean_the_same("packedconv", wide); }
-Test(space, blocked_means_the_same) { points_mean_the_same("blocked", wide); }
-Test(space, packedmm_means_the_same) { points_mean_the_same("packedmm", wide); }
-Test(space, softmax_means_the_same) { points_mean_the_same("softmax", wide); }
-Test(space, softn_means_the_same) { points_mean_the_same("softn", wide); }
-Test(space, pool_means_the_same) { points_mean_the_same("pool", wide); }
-Test(space, gap_means_the_same) { points_mean_the_same("gap", wide); }
-Test(space, transpose_means_the_same) { points_mean_the_same("transpose", wide); }
-Test(space, ew_means_the_same) { points_mean_the_same("ew", wide); }
-Test(space, total_means_the_same) { points_mean_the_same("total", wide); }
-Test(space, columns_means_the_same) { points_mean_the_same("columns", wide); }
-Test(space, best_means_the_same) { points_mean_the_same("best", wide); }
-Test(space, attention_means_the_same) { points_mean_the_same("attention", wide); }
-Test(space, lstm_means_the_same) { points_mean_the_same("lstm", wide); }
+Test(space, mm_means_the_same)
+{
+    points_mean_the_same("mm", wide);
+}
+Test(space, mmodd_means_the_same)
+{
+    points_mean_the_same("mmodd", wide);
+}
+Test(space, mmn_means_the_same)
+{
+    points_mean_the_same("mmn", wide);
+}
+Test(space, mmk_means_the_same)
+{
+    points_mean_the_same("mmk", wide);
+}
+Test(space, dense_means_the_same)
+{
+    points_mean_the_same("dense", wide);
+}
+Test(space, depth_means_the_same)
+{
+    points_mean_the_same("depth", wide);
+}
+Test(space, direct_means_the_same)
+{
+    points_mean_the_same("direct", wide);
+}
+Test(space, packedconv_means_the_same)
+{
+    points_mean_the_same("packedconv", wide);
+}
+Test(space, blocked_means_the_same)
+{
+    points_mean_the_same("blocked", wide);
+}
+Test(space, packedmm_means_the_same)
+{
+    points_mean_the_same("packedmm", wide);
+}
+Test(space, softmax_means_the_same)
+{
+    points_mean_the_same("softmax", wide);
+}
+Test(space, softn_means_the_same)
+{
+    points_mean_the_same("softn", wide);
+}
+Test(space, pool_means_the_same)
+{
+    points_mean_the_same("pool", wide);
+}
+Test(space, gap_means_the_same)
+{
+    points_mean_the_same("gap", wide);
+}
+Test(space, transpose_means_the_same)
+{
+    points_mean_the_same("transpose", wide);
+}
+Test(space, ew_means_the_same)
+{
+    points_mean_the_same("ew", wide);
+}
+Test(space, total_means_the_same)
+{
+    points_mean_the_same("total", wide);
+}
+Test(space, columns_means_the_same)
+{
+    points_mean_the_same("columns", wide);
+}
+Test(space, best_means_the_same)
+{
+    points_mean_the_same("best", wide);
+}
+Test(space, attention_means_the_same)
+{
+    points_mean_the_same("attention", wide);
+}
+Test(space, lstm_means_the_same)
+{
+    points_mean_the_same("lstm", wide);
+}
 
 Test(space, one_core_and_short_vectors_mean_the_same)
 {
@@ -247,8 +310,8 @@ Test(space, one_core_and_short_vectors_mean_the_same)
     points_mean_the_same("packedconv", "llvm -mcpu=x86-64-v3 -num-cores=1");
 }
 
-/* How many blocks fill the registers of a tile or empty them; each must do it in vectors that are written out, since a tile that a loop walks through
- * stays in memory. */
+/* How many blocks fill the registers of a tile or empty them; each must do it in vectors that are written
+ * out, since a tile that a loop walks through stays in memory. */
 static int register_copies(const sched *s)
 {
     const char **block, **loop;
@@ -263,7 +326,8 @@ static int register_copies(const sched *s)
             const ir_stmt *l = sched_loop(s, loop[j]);
             bool own = strncmp(loop[j], block[i], length) == 0 && loop[j][length] == '.';
 
-            cr_assert(!own || l->loop.how != IR_SERIAL || ir_is_value(l->loop.extent, 1), "%s of\n%s", loop[j], sched_trace_text(cx, s));
+            cr_assert(!own || l->loop.how != IR_SERIAL || ir_is_value(l->loop.extent, 1), "%s of\n%s",
+                      loop[j], sched_trace_text(cx, s));
         }
     }
     return found;
@@ -325,12 +389,16 @@ static const char *machine_code(tec_context *scratch, const setting *x, const sc
 static bool same_effect(tec_context *scratch, const setting *x, const sched *a, const sched *b)
 {
     lower_options o = {.cx = scratch, .target = x->t};
-    const ir_program *low = lower_run(&o, sched_tree(a)), *other = sched_failed(b) ? NULL : lower_run(&o, sched_tree(b));
+    const ir_program *low = lower_run(&o, sched_tree(a)),
+                     *other = sched_failed(b) ? NULL : lower_run(&o, sched_tree(b));
 
-    return low && other && (ir_same_program(scratch, low, other) || strcmp(machine_code(scratch, x, a), machine_code(scratch, x, b)) == 0);
+    return low && other &&
+           (ir_same_program(scratch, low, other) ||
+            strcmp(machine_code(scratch, x, a), machine_code(scratch, x, b)) == 0);
 }
 
-/* Where changing one knob's value gives a point that the space makes this one again, both have the same effect. How many such values were tried. */
+/* Where changing one knob's value gives a point that the space makes this one again, both have the same
+ * effect. How many such values were tried. */
 static int tries_one_of_each(const setting *x, const space_point *p, uint64_t *state)
 {
     tec_context *scratch = base_child(cx);
@@ -344,8 +412,9 @@ static int tries_one_of_each(const setting *x, const space_point *p, uint64_t *s
         counts = other;
         if (space_same(&other, p) || !space_settle(scratch, x->sp, &counts) || !space_same(&counts, p))
             continue;
-        cr_assert(same_effect(scratch, x, s, space_apply(scratch, x->sp, &other)), "%s: not the same:\n%s\n%s", x->def->name,
-                  space_point_text(scratch, x->sp, p), space_point_text(scratch, x->sp, &other));
+        cr_assert(same_effect(scratch, x, s, space_apply(scratch, x->sp, &other)),
+                  "%s: not the same:\n%s\n%s", x->def->name, space_point_text(scratch, x->sp, p),
+                  space_point_text(scratch, x->sp, &other));
         tried++;
     }
     tec_context_free(scratch);
@@ -377,7 +446,8 @@ Test(space, points_that_count_as_one_are_one_program)
 static void runs_on_threads(const setting *x, const space_point *p, const sched *s, uint64_t data)
 {
     tec_context *scratch = base_child(cx);
-    const ir_program *tree = te_tree(scratch, x->def), *low = lower_run(&(lower_options){.cx = scratch, .target = x->t}, sched_tree(s));
+    const ir_program *tree = te_tree(scratch, x->def),
+                     *low = lower_run(&(lower_options){.cx = scratch, .target = x->t}, sched_tree(s));
     fuzz_sizes sizes[FUZZ_MAX_SETS];
     int n = fuzz_draw_sizes(scratch, tree, data, sizes);
 
@@ -385,9 +455,12 @@ static void runs_on_threads(const setting *x, const space_point *p, const sched 
     for (int i = 0; i < n; i++) {
         fuzz_data d;
 
-        cr_assert(fuzz_draw_data(scratch, tree, &sizes[i], data + (uint64_t)i, &d) && fuzz_interpret(scratch, tree, &d, true));
-        cr_assert(fuzz_interpret(scratch, sched_tree(s), &d, false) && fuzz_interpret(scratch, low, &d, false), "%s: %s\n%s\n%s", x->def->name, d.fault,
-                  sched_trace_text(scratch, s), space_point_text(scratch, x->sp, p));
+        cr_assert(fuzz_draw_data(scratch, tree, &sizes[i], data + (uint64_t)i, &d) &&
+                  fuzz_interpret(scratch, tree, &d, true));
+        cr_assert(fuzz_interpret(scratch, sched_tree(s), &d, false) &&
+                      fuzz_interpret(scratch, low, &d, false),
+                  "%s: %s\n%s\n%s", x->def->name, d.fault, sched_trace_text(scratch, s),
+                  space_point_text(scratch, x->sp, p));
     }
     tec_context_free(scratch);
 }
@@ -412,22 +485,70 @@ static void runs_on_a_gpu(const char *name)
     cr_assert(refused <= 3, "%s: %d of 8 points are refused", name, refused);
 }
 
-Test(space, mm_runs_on_a_gpu) { runs_on_a_gpu("mm"); }
-Test(space, mmodd_runs_on_a_gpu) { runs_on_a_gpu("mmodd"); }
-Test(space, mmn_runs_on_a_gpu) { runs_on_a_gpu("mmn"); }
-Test(space, dense_runs_on_a_gpu) { runs_on_a_gpu("dense"); }
-Test(space, depth_runs_on_a_gpu) { runs_on_a_gpu("depth"); }
-Test(space, direct_runs_on_a_gpu) { runs_on_a_gpu("direct"); }
-Test(space, packedconv_runs_on_a_gpu) { runs_on_a_gpu("packedconv"); }
-Test(space, blocked_runs_on_a_gpu) { runs_on_a_gpu("blocked"); }
-Test(space, packedmm_runs_on_a_gpu) { runs_on_a_gpu("packedmm"); }
-Test(space, softmax_runs_on_a_gpu) { runs_on_a_gpu("softmax"); }
-Test(space, softn_runs_on_a_gpu) { runs_on_a_gpu("softn"); }
-Test(space, pool_runs_on_a_gpu) { runs_on_a_gpu("pool"); }
-Test(space, transpose_runs_on_a_gpu) { runs_on_a_gpu("transpose"); }
-Test(space, ew_runs_on_a_gpu) { runs_on_a_gpu("ew"); }
-Test(space, columns_runs_on_a_gpu) { runs_on_a_gpu("columns"); }
-Test(space, best_runs_on_a_gpu) { runs_on_a_gpu("best"); }
+Test(space, mm_runs_on_a_gpu)
+{
+    runs_on_a_gpu("mm");
+}
+Test(space, mmodd_runs_on_a_gpu)
+{
+    runs_on_a_gpu("mmodd");
+}
+Test(space, mmn_runs_on_a_gpu)
+{
+    runs_on_a_gpu("mmn");
+}
+Test(space, dense_runs_on_a_gpu)
+{
+    runs_on_a_gpu("dense");
+}
+Test(space, depth_runs_on_a_gpu)
+{
+    runs_on_a_gpu("depth");
+}
+Test(space, direct_runs_on_a_gpu)
+{
+    runs_on_a_gpu("direct");
+}
+Test(space, packedconv_runs_on_a_gpu)
+{
+    runs_on_a_gpu("packedconv");
+}
+Test(space, blocked_runs_on_a_gpu)
+{
+    runs_on_a_gpu("blocked");
+}
+Test(space, packedmm_runs_on_a_gpu)
+{
+    runs_on_a_gpu("packedmm");
+}
+Test(space, softmax_runs_on_a_gpu)
+{
+    runs_on_a_gpu("softmax");
+}
+Test(space, softn_runs_on_a_gpu)
+{
+    runs_on_a_gpu("softn");
+}
+Test(space, pool_runs_on_a_gpu)
+{
+    runs_on_a_gpu("pool");
+}
+Test(space, transpose_runs_on_a_gpu)
+{
+    runs_on_a_gpu("transpose");
+}
+Test(space, ew_runs_on_a_gpu)
+{
+    runs_on_a_gpu("ew");
+}
+Test(space, columns_runs_on_a_gpu)
+{
+    runs_on_a_gpu("columns");
+}
+Test(space, best_runs_on_a_gpu)
+{
+    runs_on_a_gpu("best");
+}
 
 /* The sums of the whole result would not fit into shared memory; those of a block do. */
 Test(space, a_large_product_has_points_on_a_gpu)
@@ -456,8 +577,14 @@ static void gpu_refuses(const char *name, const char *why)
     cr_assert_not(space_sample(cx, x.sp, &state, &p));
 }
 
-Test(space, a_gpu_refuses_what_needs_two_launches) { gpu_refuses("attention", "'S' would need a launch of its own, beside that of 'Y'"); }
-Test(space, a_gpu_refuses_a_single_result) { gpu_refuses("total", "'S' has one result, which is not dealt out to blocks"); }
+Test(space, a_gpu_refuses_what_needs_two_launches)
+{
+    gpu_refuses("attention", "'S' would need a launch of its own, beside that of 'Y'");
+}
+Test(space, a_gpu_refuses_a_single_result)
+{
+    gpu_refuses("total", "'S' has one result, which is not dealt out to blocks");
+}
 
 /* Limits of the device are said before a schedule is made. */
 Test(space, a_gpu_point_keeps_the_limits_of_the_device)
@@ -466,11 +593,13 @@ Test(space, a_gpu_point_keeps_the_limits_of_the_device)
     const char *reason;
     space_point p;
 
-    cr_assert(space_point_parse(cx, x.sp,
-                                "{\"C.tile.x\": [1, 32, 1], \"C.tile.y\": [1, 16, 1], \"C.reduce_block\": 4, \"C.unroll\": 16, "
-                                "\"C.share.A\": 0, \"C.share.B\": 0}",
-                                &p),
-              "%s", tec_context_error(cx));
+    cr_assert(
+        space_point_parse(
+            cx, x.sp,
+            "{\"C.tile.x\": [1, 32, 1], \"C.tile.y\": [1, 16, 1], \"C.reduce_block\": 4, \"C.unroll\": 16, "
+            "\"C.share.A\": 0, \"C.share.B\": 0}",
+            &p),
+        "%s", tec_context_error(cx));
     cr_assert_not(space_check(cx, x.sp, &p, &reason));
     cr_assert_str_eq(reason, "a block of 512 threads is more than the device's 256");
 }

@@ -1,9 +1,11 @@
-/* tests/fuzz/text.c -- damaged `.te` files: the files of the tests and the pages, with tokens and lines exchanged, read and scheduled.
+/* tests/fuzz/text.c -- damaged `.te` files: the files of the tests and the pages, with tokens and lines
+ * exchanged, read and scheduled.
  *
  *   TEC_MUTATIONS=1000000 TEC_MUTATION_SEED=7 build/asan/tests/test_fuzz_text --jobs 1
  *
- * Each text ends with an error, or as trees whose schedules were replayed, within seconds and megabytes. At the end the test says how many
- * texts there were, how many of them are definitions, and how many schedules were accepted to the end.
+ * Each text ends with an error, or as trees whose schedules were replayed, within seconds and megabytes. At
+ * the end the test says how many texts there were, how many of them are definitions, and how many schedules
+ * were accepted to the end.
  */
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -20,8 +22,8 @@
 enum { MOST_SECONDS = 10, MOST_MEGABYTES = 2048, MOST_TOKENS = 100000 };
 
 static uint64_t seed;
-static base_vec texts;                         /* char *: whole files */
-static base_vec words, numbers, marks, lines;  /* char *: what they are made of */
+static base_vec texts;                        /* char *: whole files */
+static base_vec words, numbers, marks, lines; /* char *: what they are made of */
 
 static int below(int n)
 {
@@ -60,12 +62,14 @@ static void learn(tec_context *cx, const char *text)
 static void read_texts(tec_context *cx)
 {
     static const char *const from[] = {"/tests/error/*.te", "/tests/regress/*.te", "/docs/schedule.d/*.te"};
-    static const char *const rare[] = {"0", "-1", "9223372036854775807", "1e308", "4611686018427387904", "1000000", "4096"};
+    static const char *const rare[] = {
+        "0", "-1", "9223372036854775807", "1e308", "4611686018427387904", "1000000", "4096"};
 
     for (int i = 0; i < BASE_COUNT(from); i++) {
         glob_t g;
 
-        cr_assert_eq(glob(base_format(cx, "%s%s", TEC_SOURCE_DIR, from[i]), 0, NULL, &g), 0, "no %s", from[i]);
+        cr_assert_eq(glob(base_format(cx, "%s%s", TEC_SOURCE_DIR, from[i]), 0, NULL, &g), 0, "no %s",
+                     from[i]);
         for (size_t k = 0; k < g.gl_pathc; k++) {
             char *text = base_read_file(cx, g.gl_pathv[k], NULL);
 
@@ -96,7 +100,9 @@ static char *damage_token(tec_context *cx, const char *text)
         at--;
     n = token(text + at);
     const base_vec *like = below(10) ? kind_of(text + at) : &words;
-    return isspace((unsigned char)text[at]) ? base_strdup(cx, text) : spliced(cx, text, at, n, below(8) ? like->at[below(like->n)] : "");
+    return isspace((unsigned char)text[at])
+               ? base_strdup(cx, text)
+               : spliced(cx, text, at, n, below(8) ? like->at[below(like->n)] : "");
 }
 
 static char *damage_line(tec_context *cx, const char *text)
@@ -163,12 +169,16 @@ static void one(void)
     te_file *f = te_parse(cx, "damaged.te", text);
     total.texts++;
     total.definitions += f != NULL;
-    cr_assert(f || tec_context_status(cx) != TEC_OK, "seed %llu: no error\n%s", (unsigned long long)start, text);
+    cr_assert(f || tec_context_status(cx) != TEC_OK, "seed %llu: no error\n%s", (unsigned long long)start,
+              text);
     for (int i = 0; f && i < f->defs.n && !base_failed(cx); i++)
         schedule(cx, f, f->defs.at[i], t);
-    cr_assert_neq(tec_context_status(cx), TEC_INTERNAL, "seed %llu: %s\n%s", (unsigned long long)start, tec_context_error(cx), text);
-    cr_assert(time(NULL) - begin <= MOST_SECONDS, "seed %llu takes %d s\n%s", (unsigned long long)start, (int)(time(NULL) - begin), text);
-    cr_assert(base_used(cx) >> 20 <= MOST_MEGABYTES, "seed %llu takes %zu MB\n%s", (unsigned long long)start, base_used(cx) >> 20, text);
+    cr_assert_neq(tec_context_status(cx), TEC_INTERNAL, "seed %llu: %s\n%s", (unsigned long long)start,
+                  tec_context_error(cx), text);
+    cr_assert(time(NULL) - begin <= MOST_SECONDS, "seed %llu takes %d s\n%s", (unsigned long long)start,
+              (int)(time(NULL) - begin), text);
+    cr_assert(base_used(cx) >> 20 <= MOST_MEGABYTES, "seed %llu takes %zu MB\n%s", (unsigned long long)start,
+              base_used(cx) >> 20, text);
     tec_context_free(cx);
 }
 
@@ -182,7 +192,8 @@ Test(text, every_text_ends_with_an_error_or_a_schedule)
     for (int64_t i = 0; i < n; i++)
         one();
     fprintf(stderr, "%lld texts: %.1f %% definitions, %.1f %% scheduled to the end\n", (long long)total.texts,
-            100.0 * (double)total.definitions / (double)total.texts, 100.0 * (double)total.scheduled / (double)total.texts);
+            100.0 * (double)total.definitions / (double)total.texts,
+            100.0 * (double)total.scheduled / (double)total.texts);
     cr_assert(total.definitions * 10 >= total.texts * 3, "too few texts are definitions");
     tec_context_free(cx);
 }

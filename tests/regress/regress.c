@@ -1,6 +1,7 @@
-/* tests/regress/regress.c -- what the fuzzer found: every .te file of this folder, a definition with the schedule that broke it, must now give the
- * same results in the default tree, after the schedule, after every pass and as machine code. A file whose schedule is refused now says so
- * in a line "# refused"; any other must be accepted to its last line.
+/* tests/regress/regress.c -- what the fuzzer found: every .te file of this folder, a definition with the
+ * schedule that broke it, must now give the same results in the default tree, after the schedule, after every
+ * pass and as machine code. A file whose schedule is refused now says so in a line "# refused"; any other
+ * must be accepted to its last line.
  */
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -37,5 +38,11 @@ static void check_all(const char *target_text_)
     globfree(&g);
 }
 
-Test(regress, all_files_on_this_machine) { check_all("native"); }
-Test(regress, all_files_without_masks) { check_all("llvm -mcpu=x86-64"); }
+Test(regress, all_files_on_this_machine)
+{
+    check_all("native");
+}
+Test(regress, all_files_without_masks)
+{
+    check_all("llvm -mcpu=x86-64");
+}
