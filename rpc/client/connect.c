@@ -1,0 +1,453 @@
+/* rpc/client/connect.c -- a connection of a client: over a plain socket, with a deadline for every wait.
+ *
+ * One thread talks at a time, and has the lock while it does. Between calls a thread of the library's own
+ * takes the lock once a second, answers pings and notices the end of the connection.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rpc/client/inside.h"
+#include "rpc/keys.h"
+#include "runtime/alloc.h"
+
+#define USUAL_SECONDS 60.0
+
+/* ---- states ---- */
+
+bool rpc_lose(tec_rpc *c, tec_status status, const char *text, tec_error *err)
+{
+    rt_fail(&c->lost, status, "%s: %s", c->address, text);
+    return rt_fail(err, c->lost.status, "%s", c->lost.text);
+}
+
+static bool is_cancelled(const tec_rpc *c)
+{
+    return __atomic_load_n(&c->cancelled, __ATOMIC_ACQUIRE);
+}
+
+static bool is_ending(const tec_rpc *c)
+{
+    return __atomic_load_n(&c->ending, __ATOMIC_ACQUIRE);
+}
+
+bool rpc_begin(tec_rpc *c, tec_error *err)
+{
+    pthread_mutex_lock(&c->lock);
+    c->deadline = tec_clock() + c->seconds;
+    if (is_cancelled(c))
+        return rpc_lose(c, TEC_CANCELLED, "the caller cancelled", err);
+    return c->lost.status == TEC_OK || rt_fail(err, c->lost.status, "%s", c->lost.text);
+}
+
+void rpc_end(tec_rpc *c)
+{
+    rt_arena_free(&c->arena);
+    c->asking = 0;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void tec_rpc_set_deadline(tec_rpc *c, double seconds)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->seconds = seconds > 0 ? seconds : USUAL_SECONDS;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void wake(const tec_rpc *c)
+{
+    uint64_t one = 1;
+
+    while (write(c->wake, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+void tec_rpc_cancel(tec_rpc *c)
+{
+    if (!c)
+        return;
+    __atomic_store_n(&c->cancelled, true, __ATOMIC_RELEASE);
+    wake(c);
+}
+
+/* ---- bytes ---- */
+
+static bool is_passing(ssize_t n)
+{
+    return n < 0 && (errno == EINTR || errno == EAGAIN);
+}
+
+/* Sends what the socket takes now. */
+static bool send_some(tec_rpc *c, tec_error *err)
+{
+    size_t n;
+    const uint8_t *out;
+
+    while ((out = rpc_link_output(c->link, &n)), n) {
+        ssize_t done = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (is_passing(done))
+            return true;
+        if (done < 0)
+            return rpc_lose(c, TEC_LOST, strerror(errno), err);
+        rpc_link_sent(c->link, (size_t)done);
+    }
+    return true;
+}
+
+/* Takes what the socket has now. */
+static bool receive_some(tec_rpc *c, tec_error *err)
+{
+    size_t size;
+    uint8_t *to = rpc_link_room(c->link, &size);
+    const tec_error *broken = rpc_link_error(c->link);
+
+    if (!to)
+        return rpc_lose(c, broken->status, broken->text, err);
+    ssize_t n = recv(c->fd, to, size, MSG_DONTWAIT);
+    if (is_passing(n))
+        return true;
+    if (n < 0)
+        return rpc_lose(c, TEC_LOST, strerror(errno), err);
+    if (n == 0)
+        return rpc_lose(c, TEC_LOST, "the server closed the connection", err);
+    rpc_link_received(c->link, (size_t)n);
+    return true;
+}
+
+/* Until the socket can be read, or written where there is output; false: the deadline, a cancel. */
+static bool wait_for_socket(tec_rpc *c, tec_error *err)
+{
+    size_t left;
+    double seconds = c->deadline - tec_clock();
+    char text[100];
+
+    rpc_link_output(c->link, &left);
+    struct pollfd p[2] = {{.fd = c->fd, .events = (short)(POLLIN | (left ? POLLOUT : 0))},
+                          {.fd = c->wake, .events = POLLIN}};
+    if (is_cancelled(c))
+        return rpc_lose(c, TEC_CANCELLED, "the caller cancelled", err);
+    if (seconds > 0) {
+        poll(p, 2, seconds < 1e6 ? (int)(seconds * 1e3) + 1 : 1000000000);
+        return true;
+    }
+    snprintf(text, sizeof text, "no answer within %g s", c->seconds);
+    return rpc_lose(c, TEC_TIMEOUT, text, err);
+}
+
+/* A session that ended while nobody asked: its next call says why. */
+static void note_end(tec_rpc *c, const rpc_frame *f)
+{
+    rt_arena arena = {0};
+    rpc_any m;
+
+    for (tec_rpc_session *s = c->sessions; s; s = s->next)
+        if (s->stream == f->stream && f->kind == RPC_KIND_failure && s->over.status == TEC_OK &&
+            rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(c->link), &arena))
+            rt_fail(&s->over,
+                    m.failure.status > 0 && m.failure.status <= TEC_LOST ? (tec_status)m.failure.status
+                                                                         : TEC_INTERNAL,
+                    "%s", m.failure.text);
+    rt_arena_free(&arena);
+}
+
+/* A ping is answered, a goodbye needs none; all else is the caller's. */
+static bool is_for_caller(tec_rpc *c, const rpc_frame *f)
+{
+    rt_arena arena = {0};
+    rpc_any m;
+
+    if (f->kind == RPC_KIND_ping) {
+        if (rpc_decode(&m, RPC_KIND_ping, f->body, f->n, rpc_link_version(c->link), &arena))
+            rpc_link_send(c->link, 0, RPC_KIND_pong, &(rpc_pong){m.ping.number});
+        rt_arena_free(&arena);
+        return false;
+    }
+    if (f->stream && f->stream != c->asking) {
+        note_end(c, f);
+        return false;
+    }
+    return f->kind != RPC_KIND_pong && f->kind != RPC_KIND_goodbye;
+}
+
+/* The next frame that is here already. */
+static rpc_event next_here(tec_rpc *c, rpc_frame *f, tec_error *err)
+{
+    for (;;) {
+        rpc_event e = rpc_link_next(c->link, f);
+        const tec_error *broken = rpc_link_error(c->link);
+
+        if (e == RPC_BROKEN)
+            rpc_lose(c, broken->status, broken->text, err);
+        if (e != RPC_FRAME || is_for_caller(c, f))
+            return e;
+    }
+}
+
+bool rpc_await(tec_rpc *c, rpc_frame *f, tec_error *err)
+{
+    for (;;) {
+        rpc_event e = next_here(c, f, err);
+
+        if (!send_some(c, err) || e == RPC_BROKEN)
+            return false;
+        if (e == RPC_FRAME)
+            return true;
+        if (!wait_for_socket(c, err) || !receive_some(c, err))
+            return false;
+    }
+}
+
+/* Sends until the link takes `room` more bytes on the stream, or a frame has come, which may be the server's
+ * refusal. */
+bool rpc_push(tec_rpc *c, uint32_t stream, size_t room, rpc_frame *f, bool *has_frame, tec_error *err)
+{
+    size_t left;
+
+    *has_frame = false;
+    for (;;) {
+        rpc_event e = next_here(c, f, err);
+
+        if (!send_some(c, err) || e == RPC_BROKEN)
+            return false;
+        *has_frame = e == RPC_FRAME;
+        rpc_link_output(c->link, &left);
+        if (*has_frame || (left < 1 << 20 && rpc_link_may_send(c->link, stream) >= room))
+            return true;
+        if (!wait_for_socket(c, err) || !receive_some(c, err))
+            return false;
+        c->deadline = tec_clock() + c->seconds; /* a transfer may take long: what counts is that it moves */
+    }
+}
+
+/* ---- answers ---- */
+
+/* What was wrong, and what a session's process printed last. */
+static bool take_failure(const rpc_failure *f, bool *fatal, tec_error *err)
+{
+    tec_status status = f->status > 0 && f->status <= TEC_LOST ? (tec_status)f->status : TEC_INTERNAL;
+
+    *fatal = f->fatal != 0;
+    return rt_fail(err, status, "%s%s%.200s", f->text, *f->output ? "; it printed: " : "",
+                   *f->output ? f->output : "");
+}
+
+/* Decodes the answer that was waited for. A `failure` becomes the error; any other frame ends the connection,
+ * as
+ * the two sides no longer agree on who speaks. */
+bool rpc_take_answer(tec_rpc *c, const rpc_frame *f, uint32_t stream, rpc_kind wanted, bool *fatal,
+                     tec_error *err)
+{
+    char text[160];
+
+    *fatal = false;
+    if (f->stream != stream || (f->kind != wanted && f->kind != RPC_KIND_failure)) {
+        snprintf(text, sizeof text, "expected an answer of kind %d, found '%s'", (int)wanted,
+                 f->row->record->name);
+        return rpc_lose(c, TEC_PROTOCOL, text, err);
+    }
+    rt_arena_free(&c->arena);
+    if (!rpc_decode(&c->message, (uint32_t)f->kind, f->body, f->n, rpc_link_version(c->link), &c->arena))
+        return rpc_lose(c, TEC_PROTOCOL, "the server's answer is garbled", err);
+    return f->kind == wanted || take_failure(&c->message.failure, fatal, err);
+}
+
+bool rpc_await_answer(tec_rpc *c, uint32_t stream, rpc_kind wanted, bool *fatal, tec_error *err)
+{
+    rpc_frame f;
+
+    *fatal = false;
+    return rpc_await(c, &f, err) && rpc_take_answer(c, &f, stream, wanted, fatal, err);
+}
+
+/* ---- the thread that keeps a connection alive ---- */
+
+/* The thread that answers pings while the caller is silent. It takes the lock only if nobody else has it:
+ * whoever
+ * holds the lock reads the socket as well. */
+static void *keep_alive(void *user)
+{
+    tec_rpc *c = user;
+    struct pollfd p = {.fd = c->wake, .events = POLLIN};
+
+    while (!is_ending(c) && !is_cancelled(c)) {
+        rpc_frame f;
+
+        poll(&p, 1, 1000);
+        if (is_ending(c) || pthread_mutex_trylock(&c->lock) != 0)
+            continue;
+        if (c->lost.status == TEC_OK && receive_some(c, NULL)) {
+            if (next_here(c, &f, NULL) == RPC_FRAME)
+                rpc_lose(c, TEC_PROTOCOL, "the server spoke without being asked", NULL);
+            else
+                send_some(c, NULL);
+        }
+        pthread_mutex_unlock(&c->lock);
+    }
+    return NULL;
+}
+
+/* ---- connecting ---- */
+
+/* Connects to one address within the deadline; 0, or the errno of what went wrong, with no socket left open.
+ * */
+static int dial_one(tec_rpc *c, const struct addrinfo *a)
+{
+    int one = 1, failure = 0;
+    socklen_t size = sizeof failure;
+
+    c->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (c->fd < 0)
+        return errno;
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(c->fd, a->ai_addr, a->ai_addrlen) == 0)
+        return 0;
+    if (errno == EINPROGRESS) {
+        struct pollfd p = {.fd = c->fd, .events = POLLOUT};
+        double left = c->deadline - tec_clock();
+
+        failure = left > 0 && poll(&p, 1, (int)(left * 1e3) + 1) > 0 ? 0 : ETIMEDOUT;
+        if (!failure && getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0)
+            failure = errno;
+    } else
+        failure = errno;
+    if (failure) {
+        close(c->fd);
+        c->fd = -1;
+    }
+    return failure;
+}
+
+/* HOST:PORT, cut; the last colon parts them. */
+static bool split(const char *address, char *host, size_t size, const char **port, tec_error *err)
+{
+    const char *colon = strrchr(address, ':');
+    size_t n = colon ? (size_t)(colon - address) : 0;
+    bool brackets = n > 2 && address[0] == '[' && colon[-1] == ']';
+
+    if (n == 0 || n >= size || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")] ||
+        (!brackets && memchr(address, ':', n)))
+        return rt_fail(err, TEC_INVALID, "'%s' is no address: expected HOST:PORT, as in 127.0.0.1:9190",
+                       address);
+    snprintf(host, size, "%.*s", (int)(n - 2 * brackets), address + brackets);
+    *port = colon + 1;
+    return true;
+}
+
+/* Tries the addresses of the host in the resolver's order, until one of them answers. */
+static bool dial(tec_rpc *c, tec_error *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    char host[256];
+    const char *port = NULL;
+    int failure = 0;
+
+    if (!split(c->address, host, sizeof host, &port, err))
+        return false;
+    int rc = getaddrinfo(host, port, &hints, &found);
+    if (rc)
+        return rt_fail(err, TEC_LOST, "%s: %s", c->address, gai_strerror(rc));
+    for (struct addrinfo *a = found; a && c->fd < 0; a = a->ai_next)
+        failure = dial_one(c, a);
+    freeaddrinfo(found);
+    return c->fd >= 0 || rt_fail(err,
+                                 failure == ECONNREFUSED ? TEC_REFUSED
+                                 : failure == ETIMEDOUT  ? TEC_TIMEOUT
+                                                         : TEC_LOST,
+                                 "cannot connect to %s: %s", c->address, strerror(failure));
+}
+
+/* Sends and receives until both sides have proved that they know the key. */
+static bool shake_hands(tec_rpc *c, tec_error *err)
+{
+    rpc_frame f;
+
+    while (!rpc_link_ready(c->link)) {
+        rpc_event e = next_here(c, &f, err);
+
+        if (!send_some(c, err) || e == RPC_BROKEN)
+            return false;
+        if (rpc_link_ready(c->link))
+            return true;
+        if (!wait_for_socket(c, err) || !receive_some(c, err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_key(tec_rpc *c, const tec_rpc_options *o, tec_error *err)
+{
+    rpc_keys keys;
+
+    if (!o || !o->key_file)
+        return rt_fail(err, TEC_INVALID, "no file of keys is named to connect with");
+    if (!rpc_keys_read(&keys, o->key_file, err))
+        return false;
+    const rpc_key_row *row = rpc_keys_pick(&keys, o->key, err);
+    if (row)
+        c->key = row->key;
+    rpc_keys_free(&keys);
+    return row != NULL;
+}
+
+/* Connection, handshake, and the thread that keeps the connection alive, in this order; all of them or none.
+ * */
+tec_rpc *tec_rpc_connect(const char *address, const tec_rpc_options *options, tec_error *err)
+{
+    tec_rpc *c = address ? rt_alloc(sizeof *c, err) : NULL;
+
+    if (!c) {
+        rt_fail(err, TEC_INVALID, "no address to connect to");
+        return NULL;
+    }
+    c->fd = -1;
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&c->lock, NULL);
+    snprintf(c->address, sizeof c->address, "%s", address);
+    snprintf(c->program, sizeof c->program, "%s", options && options->program ? options->program : "tec");
+    c->seconds = options && options->seconds > 0 ? options->seconds : USUAL_SECONDS;
+    c->deadline = tec_clock() + c->seconds;
+    bool good = c->wake >= 0 && read_key(c, options, err);
+    c->link = good ? rpc_link_new(&(rpc_link_options){.key = &c->key, .program = c->program}, err) : NULL;
+    good = c->link && dial(c, err) && shake_hands(c, err);
+    c->has_keeper = good && pthread_create(&c->keeper, NULL, keep_alive, c) == 0;
+    if (good && !c->has_keeper)
+        rt_fail(err, TEC_NO_MEMORY, "no thread to keep the connection alive");
+    if (c->has_keeper)
+        return c;
+    tec_rpc_disconnect(c);
+    return NULL;
+}
+
+/* The thread goes first, since it uses all the rest; the key is wiped. */
+void tec_rpc_disconnect(tec_rpc *c)
+{
+    if (!c)
+        return;
+    __atomic_store_n(&c->ending, true, __ATOMIC_RELEASE);
+    if (c->has_keeper) {
+        wake(c);
+        pthread_join(c->keeper, NULL);
+    }
+    if (c->fd >= 0)
+        close(c->fd);
+    if (c->wake >= 0)
+        close(c->wake);
+    rpc_link_free(c->link);
+    rt_arena_free(&c->arena);
+    rt_arena_free(&c->list_arena);
+    pthread_mutex_destroy(&c->lock);
+    sodium_memzero(&c->key, sizeof c->key);
+    rt_free(c);
+}

@@ -1,0 +1,399 @@
+/* rpc/keys.c -- see keys.h. */
+#include "rpc/keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rpc/link.h"
+#include "runtime/alloc.h"
+
+enum { MOST_BYTES = 1 << 22, LINE = 600 };
+
+static const char *const state_names[] = {"active", "loopback", "revoked"};
+
+/* ---- words ---- */
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} role_names[] = {
+    {"submit", RPC_ROLE_SUBMIT}, {"serve", RPC_ROLE_SERVE}, {"administer", RPC_ROLE_ADMINISTER}};
+
+bool rpc_parse_roles(const char *text, unsigned *roles)
+{
+    *roles = 0;
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        unsigned bit = 0;
+
+        for (int i = 0; i < BASE_COUNT(role_names); i++)
+            if (strlen(role_names[i].name) == n && strncmp(text, role_names[i].name, n) == 0)
+                bit = role_names[i].bit;
+        if (!bit || (*roles & bit))
+            return false;
+        *roles |= bit;
+        text += n;
+        if (*text == ',' && !*++text)
+            return false;
+    }
+    return *roles != 0;
+}
+
+const char *rpc_show_roles(unsigned roles)
+{
+    static const char *const names[] = {"none",
+                                        "submit",
+                                        "serve",
+                                        "submit,serve",
+                                        "administer",
+                                        "submit,administer",
+                                        "serve,administer",
+                                        "submit,serve,administer"};
+
+    return names[roles & RPC_ROLE_ANY];
+}
+
+bool rpc_class_allowed(const char *classes, const char *name)
+{
+    size_t wanted = strlen(name);
+
+    if (strcmp(classes, "*") == 0)
+        return true;
+    while (*classes) {
+        size_t n = strcspn(classes, ",");
+
+        if (n == wanted && strncmp(classes, name, n) == 0)
+            return true;
+        classes += n + (classes[n] == ',');
+    }
+    return false;
+}
+
+static bool is_class_list(const char *text)
+{
+    static const char usual[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,";
+
+    return strcmp(text, "*") == 0 || (*text && text[strspn(text, usual)] == '\0');
+}
+
+static bool is_note(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return false;
+    return true;
+}
+
+bool rpc_keys_default_path(const char *state_home, const char *home, char *to, size_t size)
+{
+    int n = state_home && *state_home == '/' ? snprintf(to, size, "%s/tec/loopback.keys", state_home)
+            : home && *home == '/'           ? snprintf(to, size, "%s/.local/state/tec/loopback.keys", home)
+                                             : -1;
+
+    return n > 0 && (size_t)n < size;
+}
+
+/* ---- reading ---- */
+
+static bool parse_hex(const char *text, uint8_t *to, size_t n)
+{
+    size_t got = 0;
+
+    return strlen(text) == 2 * n && sodium_hex2bin(to, n, text, 2 * n, NULL, &got, NULL) == 0 && got == n;
+}
+
+/* A line without its newline; false: no row. */
+static bool parse_row(char *line, rpc_key_row *row)
+{
+    char *word[5], *at = line;
+
+    *row = (rpc_key_row){0};
+    for (int i = 0; i < 5; i++) {
+        at += strspn(at, " ");
+        word[i] = at;
+        at += strcspn(at, " ");
+        if (at == word[i])
+            return false;
+        if (*at)
+            *at++ = '\0';
+    }
+    at += strspn(at, " ");
+    int state = 0;
+    while (state < BASE_COUNT(state_names) && strcmp(word[4], state_names[state]) != 0)
+        state++;
+    if (state == BASE_COUNT(state_names) || !parse_hex(word[0], row->key.id, RPC_ID_BYTES) ||
+        !parse_hex(word[1], row->key.secret, RPC_SECRET_BYTES) || !rpc_parse_roles(word[2], &row->roles) ||
+        !is_class_list(word[3]) || strlen(word[3]) >= RPC_KEY_TEXT || strlen(at) >= RPC_KEY_TEXT ||
+        !is_note(at))
+        return false;
+    row->state = (rpc_key_state)state;
+    strcpy(row->classes, word[3]);
+    strcpy(row->note, at);
+    return true;
+}
+
+/* The whole file, terminated; it must be the user's alone. */
+static char *read_private(const char *path, size_t *n, tec_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat s;
+    char *text = NULL;
+
+    if (fd < 0)
+        return rt_fail_io(err, path, "open", errno), NULL;
+    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size > MOST_BYTES)
+        rt_fail(err, TEC_INVALID, "%s: is no file of keys", path);
+    else if (s.st_mode & 077)
+        rt_fail(err, TEC_DENIED, "%s: others may read or change this file of keys: 'chmod 600 %s' closes it",
+                path, path);
+    else if ((text = rt_alloc((size_t)s.st_size + 1, err))) {
+        ssize_t got = read(fd, text, (size_t)s.st_size);
+
+        *n = got > 0 ? (size_t)got : 0;
+        text[*n] = '\0';
+    }
+    close(fd);
+    return text;
+}
+
+static bool parse_rows(rpc_keys *k, char *text, const char *path, tec_error *err)
+{
+    int number = 0;
+
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        number++;
+        if (line[strspn(line, " ")] == '\0' || line[strspn(line, " ")] == '#')
+            continue;
+        if (k->n == RPC_MOST_KEYS)
+            return rt_fail(err, TEC_INVALID, "%s: more than %d keys", path, RPC_MOST_KEYS);
+        if (!parse_row(line, &k->rows[k->n]))
+            return rt_fail(
+                err, TEC_INVALID,
+                "%s:%d: expected an id of 16 hexadecimal digits, a secret of 64, roles, classes of "
+                "devices, 'active', 'loopback' or 'revoked', and a note",
+                path, number);
+        if (rpc_keys_find(k, k->rows[k->n].key.id))
+            return rt_fail(err, TEC_INVALID, "%s:%d: the id %s stands twice", path, number,
+                           rpc_show_id(k->rows[k->n].key.id).text);
+        k->n++;
+    }
+    return true;
+}
+
+static int count_lines(const char *text)
+{
+    int n = 1;
+
+    for (; (text = strchr(text, '\n')); text++)
+        n++;
+    return n < RPC_MOST_KEYS ? n : RPC_MOST_KEYS;
+}
+
+bool rpc_keys_read(rpc_keys *k, const char *path, tec_error *err)
+{
+    size_t n = 0;
+    char *text = read_private(path, &n, err);
+
+    *k = (rpc_keys){0};
+    if (!text)
+        return false;
+    k->rows = rt_alloc_array(count_lines(text), sizeof *k->rows, err);
+    bool good = k->rows && parse_rows(k, text, path, err);
+    sodium_memzero(text, n);
+    rt_free(text);
+    if (!good)
+        rpc_keys_free(k);
+    return good;
+}
+
+void rpc_keys_free(rpc_keys *k)
+{
+    if (k->rows)
+        sodium_memzero(k->rows, (size_t)k->n * sizeof *k->rows);
+    rt_free(k->rows);
+    *k = (rpc_keys){0};
+}
+
+const rpc_key_row *rpc_keys_find(const rpc_keys *k, const uint8_t id[RPC_ID_BYTES])
+{
+    for (int i = 0; i < k->n; i++)
+        if (memcmp(k->rows[i].key.id, id, RPC_ID_BYTES) == 0)
+            return &k->rows[i];
+    return NULL;
+}
+
+const rpc_key_row *rpc_keys_pick(const rpc_keys *k, const char *id, tec_error *err)
+{
+    for (int i = 0; i < k->n; i++) {
+        const rpc_key_row *r = &k->rows[i];
+
+        if (id ? strcmp(rpc_show_id(r->key.id).text, id) == 0 : r->state != RPC_KEY_REVOKED)
+            return r;
+    }
+    rt_fail(err, TEC_DENIED, id ? "the file of keys has no key '%s'" : "the file has no key that is in force",
+            id);
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+static void put_row(FILE *to, const rpc_key_row *r)
+{
+    char secret[2 * RPC_SECRET_BYTES + 1];
+
+    sodium_bin2hex(secret, sizeof secret, r->key.secret, RPC_SECRET_BYTES);
+    fprintf(to, "%s %s %s %s %s%s%s\n", rpc_show_id(r->key.id).text, secret, rpc_show_roles(r->roles),
+            r->classes, state_names[r->state], r->note[0] ? " " : "", r->note);
+    sodium_memzero(secret, sizeof secret);
+}
+
+/* The file that will take the place of `path`; only one writer at a time has it. */
+static FILE *begin_change(const char *path, char **temporary, tec_error *err)
+{
+    size_t size = strlen(path) + 8;
+    struct timespec pause = {.tv_nsec = 20000000};
+    int fd = -1;
+
+    *temporary = rt_alloc(size, err);
+    if (!*temporary)
+        return NULL;
+    snprintf(*temporary, size, "%s.new", path);
+    for (int i = 0; i < 100 && fd < 0; i++) {
+        fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST)
+            return rt_fail_io(err, *temporary, "create", errno), NULL;
+        if (fd < 0)
+            nanosleep(&pause, NULL);
+    }
+    if (fd < 0)
+        return rt_fail(err, TEC_IO, "%s: another program changes the file of keys, or died while it did",
+                       *temporary),
+               NULL;
+    FILE *f = fdopen(fd, "w");
+    if (!f) {
+        close(fd);
+        unlink(*temporary);
+    }
+    return f ? f : (rt_fail_memory(err, sizeof *f), NULL);
+}
+
+static bool end_change(FILE *f, const char *path, const char *temporary, bool good, tec_error *err)
+{
+    good = good && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    int failure = errno;
+
+    if (fclose(f) == 0 && good && rename(temporary, path) == 0)
+        return true;
+    failure = good ? errno : failure;
+    unlink(temporary);
+    return rt_fail_io(err, path, "write", failure);
+}
+
+/* Changes one row of the file, or adds `fresh`. */
+static bool change(const char *path, const char *revoke, const rpc_key_row *fresh, bool unless_there,
+                   tec_error *err)
+{
+    rpc_keys k = {0};
+    char *temporary = NULL;
+    FILE *f = begin_change(path, &temporary, err);
+    bool there = access(path, F_OK) == 0, found = false;
+    bool good = f && (!there || (!unless_there && rpc_keys_read(&k, path, err)));
+
+    if (good) {
+        fprintf(f, "# id, secret, roles, classes of devices, state, note: see 'tec help keys'\n");
+        for (int i = 0; i < k.n; i++) {
+            rpc_key_row row = k.rows[i];
+
+            if (revoke && strcmp(rpc_show_id(row.key.id).text, revoke) == 0) {
+                row.state = RPC_KEY_REVOKED;
+                found = true;
+            }
+            put_row(f, &row);
+            sodium_memzero(&row, sizeof row);
+        }
+        if (fresh)
+            put_row(f, fresh);
+        if (revoke && !found)
+            good = rt_fail(err, TEC_INVALID, "%s: has no key '%s'", path, revoke);
+    }
+    if (f && good)
+        good = end_change(f, path, temporary, !ferror(f), err);
+    else if (f) {
+        fclose(f);
+        unlink(temporary);
+    }
+    rpc_keys_free(&k);
+    rt_free(temporary);
+    return good || (f && there && unless_there);
+}
+
+static bool is_row(const rpc_key_row *row, tec_error *err)
+{
+    if (!is_class_list(row->classes))
+        return rt_fail(err, TEC_INVALID,
+                       "'%s' is no list of device classes: expected '*', or names of letters, digits, '-', "
+                       "'_' and '.' with commas between them",
+                       row->classes);
+    return is_note(row->note) || rt_fail(err, TEC_INVALID, "the note of a key is one line");
+}
+
+static bool make_key(rpc_key *k, tec_error *err)
+{
+    if (!rpc_seal_ready())
+        return rt_fail(err, TEC_IO, "the system gives no random numbers");
+    rpc_random(k->id, sizeof k->id);
+    rpc_random(k->secret, sizeof k->secret);
+    return true;
+}
+
+bool rpc_keys_add(const char *path, rpc_key_row *row, tec_error *err)
+{
+    return is_row(row, err) && make_key(&row->key, err) && change(path, NULL, row, false, err);
+}
+
+bool rpc_keys_revoke(const char *path, const char *id, tec_error *err)
+{
+    if (access(path, F_OK) != 0)
+        return rt_fail_io(err, path, "open", errno);
+    return change(path, id, NULL, false, err);
+}
+
+/* All folders of a path, those that are missing for the user alone. */
+static bool make_folders(const char *path, tec_error *err)
+{
+    char *copy = rt_strdup(path, err);
+    bool good = copy != NULL;
+
+    for (char *slash = copy ? strchr(copy + 1, '/') : NULL; slash && good; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
+            good = rt_fail_io(err, copy, "make the folder", errno);
+        *slash = '/';
+    }
+    rt_free(copy);
+    return good;
+}
+
+bool rpc_keys_prepare(const char *path, tec_error *err)
+{
+    rpc_key_row row = {.roles = RPC_ROLE_ANY,
+                       .state = RPC_KEY_LOOPBACK,
+                       .classes = "*",
+                       .note = "made at the first start, for this machine alone"};
+
+    if (access(path, F_OK) == 0)
+        return true;
+    bool good = make_folders(path, err) && make_key(&row.key, err) && change(path, NULL, &row, true, err);
+    sodium_memzero(&row, sizeof row);
+    return good;
+}

@@ -1,0 +1,345 @@
+/* rpc/loop/loop.c -- the loop itself: its life, timers, signals, listeners. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc/loop/inside.h"
+#include "runtime/error.h"
+
+/* ---- life ---- */
+
+static void on_busy(uv_idle_t *handle)
+{
+    (void)handle;
+}
+
+/* Settles the connections that have something to do. What that gives others to do waits for the next turn of
+ * the loop, which comes without a sleep: one busy pair of connections keeps nobody else waiting. */
+static void on_before_sleep(uv_prepare_t *handle)
+{
+    rpc_loop *l = handle->data;
+    rpc_conn *list;
+
+    if (l->before_output)
+        l->before_output(l->before_user);
+    list = l->dirty;
+    l->dirty = NULL;
+    while (list) {
+        rpc_conn *c = list;
+
+        list = c->next_dirty;
+        c->is_dirty = false;
+        rpc_conn_settle(c);
+    }
+    if (l->dirty)
+        uv_idle_start(&l->busy, on_busy);
+    else
+        uv_idle_stop(&l->busy);
+    if (l->stopping)
+        uv_stop(&l->uv);
+}
+
+/* The handle that settles connections before each sleep does not keep the loop alive by itself. */
+rpc_loop *rpc_loop_new(tec_error *err)
+{
+    rpc_loop *l = rt_alloc(sizeof *l, err);
+
+    if (!l)
+        return NULL;
+    int rc = uv_loop_init(&l->uv);
+    if (rc) {
+        rt_fail(err, TEC_IO, "cannot make a loop of events: %s", uv_strerror(rc));
+        rt_free(l);
+        return NULL;
+    }
+    uv_prepare_init(&l->uv, &l->before_sleep);
+    uv_idle_init(&l->uv, &l->busy);
+    l->before_sleep.data = l->busy.data = l;
+    uv_prepare_start(&l->before_sleep, on_before_sleep);
+    uv_unref((uv_handle_t *)&l->before_sleep);
+    return l;
+}
+
+void rpc_loop_run(rpc_loop *l)
+{
+    l->stopping = false;
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+}
+
+void rpc_loop_stop(rpc_loop *l)
+{
+    l->stopping = true;
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    rt_free(h);
+}
+
+/* The loop's own handles, timers and signals carry the loop as data; others are closed by who made them. */
+static void close_own(uv_handle_t *h, void *loop)
+{
+    rpc_loop *l = loop;
+
+    if (uv_is_closing(h) || h->data != l)
+        return;
+    uv_close(h, h == (uv_handle_t *)&l->before_sleep || h == (uv_handle_t *)&l->busy ? NULL : free_handle);
+}
+
+/* Turns the loop until libuv has closed every connection, since each holds memory until then; then closes
+ * timers and signals. */
+bool rpc_loop_free(rpc_loop *l)
+{
+    if (!l)
+        return true;
+    l->stopping = false;
+    while (l->listeners)
+        rpc_listener_close(l->listeners);
+    for (rpc_conn *c = l->conns, *next; c; c = next) {
+        next = c->next;
+        rpc_conn_close(c, TEC_CANCELLED, "this program ends");
+    }
+    while (l->conns) {
+        on_before_sleep(&l->before_sleep);
+        uv_run(&l->uv, UV_RUN_ONCE);
+    }
+    uv_walk(&l->uv, close_own, l);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    if (uv_loop_close(&l->uv) != 0)
+        return false;
+    rt_free(l);
+    return true;
+}
+
+void rpc_loop_before_sleep(rpc_loop *l, void (*call)(void *user), void *user)
+{
+    l->before_output = call;
+    l->before_user = user;
+}
+
+struct uv_loop_s *rpc_loop_uv(rpc_loop *l)
+{
+    return &l->uv;
+}
+
+int64_t rpc_loop_now(rpc_loop *l)
+{
+    return (int64_t)uv_now(&l->uv);
+}
+
+/* ---- timers and signals ---- */
+
+struct rpc_timer {
+    uv_timer_t uv;
+    void (*call)(void *user);
+    void *user;
+};
+
+static void on_timer(uv_timer_t *handle)
+{
+    rpc_timer *t = (rpc_timer *)handle;
+
+    t->call(t->user);
+}
+
+rpc_timer *rpc_timer_start(rpc_loop *l, int64_t ms, int64_t every_ms, void (*call)(void *user), void *user)
+{
+    rpc_timer *t = rt_alloc(sizeof *t, NULL);
+
+    if (!t)
+        return NULL;
+    t->call = call;
+    t->user = user;
+    uv_timer_init(&l->uv, &t->uv);
+    t->uv.data = l;
+    uv_update_time(&l->uv);
+    uv_timer_start(&t->uv, on_timer, (uint64_t)ms, (uint64_t)every_ms);
+    return t;
+}
+
+void rpc_timer_stop(rpc_timer *t)
+{
+    if (t)
+        uv_close((uv_handle_t *)&t->uv, free_handle);
+}
+
+typedef struct {
+    uv_signal_t uv;
+    void (*call)(void *user);
+    void *user;
+} signal_watch;
+
+static void on_signal(uv_signal_t *handle, int signal)
+{
+    signal_watch *w = (signal_watch *)handle;
+
+    (void)signal;
+    w->call(w->user);
+}
+
+/* Watches for a signal until the loop is freed; the watch does not keep the loop alive. */
+bool rpc_on_signal(rpc_loop *l, int signal, void (*call)(void *user), void *user, tec_error *err)
+{
+    signal_watch *w = rt_alloc(sizeof *w, err);
+
+    if (!w)
+        return false;
+    w->call = call;
+    w->user = user;
+    uv_signal_init(&l->uv, &w->uv);
+    w->uv.data = l;
+    uv_unref((uv_handle_t *)&w->uv);
+    int rc = uv_signal_start(&w->uv, on_signal, signal);
+    if (rc == 0)
+        return true;
+    uv_close((uv_handle_t *)&w->uv, free_handle);
+    return rt_fail(err, TEC_IO, "cannot watch for signal %d: %s", signal, uv_strerror(rc));
+}
+
+/* ---- listeners ---- */
+
+/* Cuts at the last colon. An IPv6 address needs brackets, because it has colons of its own. */
+bool rpc_split_address(const char *address, char *host, int *port, tec_error *err)
+{
+    const char *colon = strrchr(address, ':');
+    char *end = NULL;
+    long number = colon ? strtol(colon + 1, &end, 10) : -1;
+    size_t n = colon ? (size_t)(colon - address) : 0;
+
+    if (!colon || end == colon + 1 || *end || colon[1] == '-' || colon[1] == '+' || number < 0 ||
+        number > 65535 || n == 0 || n > 255)
+        return rt_fail(err, TEC_INVALID, "'%s' is no address: expected HOST:PORT, as in 127.0.0.1:9190",
+                       address);
+    bool brackets = address[0] == '[' && colon[-1] == ']' && n > 2;
+    if (!brackets && memchr(address, ':', n))
+        return rt_fail(err, TEC_INVALID,
+                       "'%s' is no address: an IPv6 address stands in brackets, as in "
+                       "[::1]:9190",
+                       address);
+    memcpy(host, address + brackets, n - 2 * brackets);
+    host[n - 2 * brackets] = 0;
+    *port = (int)number;
+    return true;
+}
+
+/* The address as rpc_dial takes it. */
+void rpc_show_address(const struct sockaddr *sa, char *to, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "";
+
+    if (sa->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)(const void *)sa;
+
+        uv_ip6_name(in, host, sizeof host);
+        snprintf(to, size, "[%s]:%d", host, ntohs(in->sin6_port));
+    } else {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)sa;
+
+        uv_ip4_name(in, host, sizeof host);
+        snprintf(to, size, "%s:%d", host, ntohs(in->sin_port));
+    }
+}
+
+static bool is_loopback(const struct sockaddr *sa)
+{
+    if (sa->sa_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr) >> 24) == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr);
+}
+
+static void on_incoming(uv_stream_t *stream, int status)
+{
+    if (status == 0)
+        rpc_accept(stream->data);
+}
+
+/* Binds to the first address of the host; 0 or an error of libuv. */
+static int bind_and_listen(rpc_listener *l, const char *host, int port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct sockaddr_storage bound;
+    uv_getaddrinfo_t lookup;
+    int size = sizeof bound;
+    char service[8];
+
+    snprintf(service, sizeof service, "%d", port);
+    int rc = uv_getaddrinfo(&l->loop->uv, &lookup, NULL, host, service, &hints);
+    if (rc)
+        return rc;
+    rc = uv_tcp_bind(&l->tcp, lookup.addrinfo->ai_addr, 0);
+    uv_freeaddrinfo(lookup.addrinfo);
+    if (rc == 0)
+        rc = uv_listen((uv_stream_t *)&l->tcp, 1024, on_incoming);
+    if (rc == 0)
+        rc = uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&bound, &size);
+    if (rc == 0) {
+        l->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                    : ((struct sockaddr_in *)&bound)->sin_port);
+        l->loopback = is_loopback((struct sockaddr *)&bound);
+    }
+    return rc;
+}
+
+/* Binds and listens before it returns, so that the port is known and its errors have the address in them. */
+rpc_listener *rpc_listen(rpc_loop *loop, const char *address, const rpc_conn_options *o, tec_error *err)
+{
+    char host[256];
+    int port;
+
+    if (!rpc_split_address(address, host, &port, err))
+        return NULL;
+    rpc_listener *l = rt_alloc(sizeof *l, err);
+    if (!l)
+        return NULL;
+    l->loop = loop;
+    l->o = *o;
+    l->o.most = o->most ? o->most : 10000;
+    l->refs = 1;
+    uv_tcp_init(&loop->uv, &l->tcp);
+    l->tcp.data = l;
+    l->next = loop->listeners;
+    if (l->next)
+        l->next->before = l;
+    loop->listeners = l;
+    int rc = bind_and_listen(l, host, port);
+    if (rc == 0)
+        return l;
+    rpc_listener_close(l);
+    rt_fail(err, TEC_IO, "cannot listen at %s: %s", address, uv_strerror(rc));
+    return NULL;
+}
+
+int rpc_listener_port(const rpc_listener *l)
+{
+    return l->port;
+}
+
+bool rpc_listener_is_loopback(const rpc_listener *l)
+{
+    return l->loopback;
+}
+
+void rpc_release_listener(rpc_listener *l)
+{
+    if (--l->refs == 0)
+        rt_free(l);
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+    rpc_release_listener(h->data);
+}
+
+void rpc_listener_close(rpc_listener *l)
+{
+    if (!l || l->closing)
+        return;
+    l->closing = true;
+    if (l->before)
+        l->before->next = l->next;
+    else
+        l->loop->listeners = l->next;
+    if (l->next)
+        l->next->before = l->before;
+    uv_close((uv_handle_t *)&l->tcp, on_listener_closed);
+}

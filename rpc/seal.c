@@ -1,0 +1,182 @@
+/* rpc/seal.c -- see seal.h. Hashes are BLAKE2b; numbers are little-endian. */
+#include "rpc/seal.h"
+
+#include <sodium.h>
+#include <string.h>
+
+static const uint8_t mark[8] = {'t', 'e', 'c', '-', 'r', 'p', 'c', '\n'};
+
+static void put_u16(uint8_t *to, int v)
+{
+    to[0] = (uint8_t)v;
+    to[1] = (uint8_t)(v >> 8);
+}
+
+static int get_u16(const uint8_t *from)
+{
+    return from[0] | from[1] << 8;
+}
+
+/* ---- the handshake's bytes ---- */
+
+void rpc_put_greeting(uint8_t out[RPC_GREETING_BYTES], const rpc_greeting *g)
+{
+    memcpy(out, mark, sizeof mark);
+    put_u16(out + 8, g->oldest);
+    put_u16(out + 10, g->newest);
+    memcpy(out + 12, g->id, RPC_ID_BYTES);
+    memcpy(out + 20, g->point, RPC_POINT_BYTES);
+    memcpy(out + 52, g->nonce, RPC_POINT_BYTES);
+}
+
+bool rpc_may_greet(const uint8_t *in, size_t n)
+{
+    return memcmp(in, mark, n < sizeof mark ? n : sizeof mark) == 0;
+}
+
+bool rpc_get_greeting(const uint8_t in[RPC_GREETING_BYTES], rpc_greeting *g)
+{
+    g->oldest = get_u16(in + 8);
+    g->newest = get_u16(in + 10);
+    memcpy(g->id, in + 12, RPC_ID_BYTES);
+    memcpy(g->point, in + 20, RPC_POINT_BYTES);
+    memcpy(g->nonce, in + 52, RPC_POINT_BYTES);
+    return rpc_may_greet(in, RPC_GREETING_BYTES) && g->oldest >= 1 && g->oldest <= g->newest;
+}
+
+void rpc_put_answer(uint8_t out[RPC_ANSWER_BYTES], const rpc_answer *a)
+{
+    memcpy(out, mark, sizeof mark);
+    put_u16(out + 8, (int)a->verdict);
+    put_u16(out + 10, a->version);
+    put_u16(out + 12, a->oldest);
+    put_u16(out + 14, a->newest);
+    memcpy(out + 16, a->point, RPC_POINT_BYTES);
+    memcpy(out + 48, a->nonce, RPC_POINT_BYTES);
+    memcpy(out + RPC_ANSWER_HEAD, a->proof, RPC_PROOF_BYTES);
+}
+
+bool rpc_get_answer(const uint8_t in[RPC_ANSWER_BYTES], rpc_answer *a)
+{
+    a->verdict = (rpc_verdict)get_u16(in + 8);
+    a->version = get_u16(in + 10);
+    a->oldest = get_u16(in + 12);
+    a->newest = get_u16(in + 14);
+    memcpy(a->point, in + 16, RPC_POINT_BYTES);
+    memcpy(a->nonce, in + 48, RPC_POINT_BYTES);
+    memcpy(a->proof, in + RPC_ANSWER_HEAD, RPC_PROOF_BYTES);
+    return memcmp(in, mark, sizeof mark) == 0 && a->oldest >= 1 && a->oldest <= a->newest;
+}
+
+/* ---- agreeing on keys ---- */
+
+bool rpc_seal_ready(void)
+{
+    return sodium_init() >= 0;
+}
+
+void rpc_random(void *to, size_t n)
+{
+    randombytes_buf(to, n);
+}
+
+void rpc_seal_begin(rpc_seal *s, uint8_t point[RPC_POINT_BYTES])
+{
+    *s = (rpc_seal){.sent = 0};
+    randombytes_buf(s->private_point, sizeof s->private_point);
+    crypto_scalarmult_base(point, s->private_point);
+}
+
+/* 32 bytes that depend on the key and the label. */
+static void derive(uint8_t out[32], const uint8_t key[32], const char *label)
+{
+    crypto_generichash(out, 32, (const uint8_t *)label, strlen(label), key, 32);
+}
+
+/* What all keys come from: secret, Diffie-Hellman product and the hash of both messages. */
+static void mix(uint8_t out[32], const rpc_key *k, const uint8_t product[32], const uint8_t seen[32])
+{
+    crypto_generichash_state h;
+
+    crypto_generichash_init(&h, k->secret, sizeof k->secret, 32);
+    crypto_generichash_update(&h, product, 32);
+    crypto_generichash_update(&h, seen, 32);
+    crypto_generichash_final(&h, out, 32);
+    sodium_memzero(&h, sizeof h);
+}
+
+bool rpc_seal_agree(rpc_seal *s, const rpc_key *k, const uint8_t *point, const uint8_t *greeting,
+                    const uint8_t *answer, bool is_server)
+{
+    uint8_t product[32], root[32];
+    crypto_generichash_state h;
+
+    if (crypto_scalarmult(product, s->private_point, point) != 0)
+        return false;
+    crypto_generichash_init(&h, NULL, 0, 32);
+    crypto_generichash_update(&h, greeting, RPC_GREETING_BYTES);
+    crypto_generichash_update(&h, answer, RPC_ANSWER_HEAD);
+    crypto_generichash_final(&h, s->seen, 32);
+    mix(root, k, product, s->seen);
+    derive(s->proof_key, root, "tec-rpc proof");
+    derive(is_server ? s->receive_key : s->send_key, root, "tec-rpc client to server");
+    derive(is_server ? s->send_key : s->receive_key, root, "tec-rpc server to client");
+    sodium_memzero(s->private_point, sizeof s->private_point);
+    sodium_memzero(product, sizeof product);
+    sodium_memzero(root, sizeof root);
+    return true;
+}
+
+void rpc_seal_proof(const rpc_seal *s, bool of_server, uint8_t proof[RPC_PROOF_BYTES])
+{
+    crypto_generichash_state h;
+
+    crypto_generichash_init(&h, s->proof_key, sizeof s->proof_key, RPC_PROOF_BYTES);
+    crypto_generichash_update(&h, (const uint8_t *)(of_server ? "server" : "client"), 6);
+    crypto_generichash_update(&h, s->seen, sizeof s->seen);
+    crypto_generichash_final(&h, proof, RPC_PROOF_BYTES);
+}
+
+bool rpc_seal_check(const rpc_seal *s, bool of_server, const uint8_t proof[RPC_PROOF_BYTES])
+{
+    uint8_t mine[RPC_PROOF_BYTES];
+
+    rpc_seal_proof(s, of_server, mine);
+    return sodium_memcmp(mine, proof, sizeof mine) == 0;
+}
+
+void rpc_seal_clear(rpc_seal *s)
+{
+    sodium_memzero(s, sizeof *s);
+}
+
+/* ---- frames ---- */
+
+static void make_nonce(uint8_t nonce[12], uint64_t number)
+{
+    memset(nonce, 0, 4);
+    for (int i = 0; i < 8; i++)
+        nonce[4 + i] = (uint8_t)(number >> (8 * i));
+}
+
+bool rpc_seal_close(rpc_seal *s, uint8_t *data, size_t n, const uint8_t *head, size_t n_head)
+{
+    uint8_t nonce[12];
+
+    if (s->sent == UINT64_MAX)
+        return false;
+    make_nonce(nonce, s->sent++);
+    return crypto_aead_chacha20poly1305_ietf_encrypt(data, NULL, data, n, head, n_head, NULL, nonce,
+                                                     s->send_key) == 0;
+}
+
+bool rpc_seal_open(rpc_seal *s, uint8_t *data, size_t n, const uint8_t *head, size_t n_head)
+{
+    uint8_t nonce[12];
+
+    if (s->received == UINT64_MAX)
+        return false;
+    make_nonce(nonce, s->received++);
+    return crypto_aead_chacha20poly1305_ietf_decrypt(data, NULL, NULL, data, n + RPC_TAG_BYTES, head, n_head,
+                                                     nonce, s->receive_key) == 0;
+}

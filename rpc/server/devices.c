@@ -1,0 +1,134 @@
+/* rpc/server/devices.c -- what this machine offers, asked in a process of its own: the drivers of devices are
+ * never loaded into the server. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rpc/server/inside.h"
+#include "runtime/alloc.h"
+#include "runtime/cpu.h"
+
+enum { MOST_DEVICES = 64 };
+
+/* The number in a file of /sys; 0: there is none. */
+static int64_t read_number(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    char line[64] = "";
+
+    if (!f)
+        return 0;
+    char *got = fgets(line, sizeof line, f);
+    fclose(f);
+    return got ? strtoll(line, NULL, 10) : 0;
+}
+
+int64_t rpc_clock_mhz(void)
+{
+    return read_number("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq") / 1000;
+}
+
+double rpc_temperature(void)
+{
+    return (double)read_number("/sys/class/thermal/thermal_zone0/temp") / 1000;
+}
+
+/* The largest cache of the first core. The files say "32768K". */
+static int64_t largest_cache(void)
+{
+    int64_t most = 0;
+    char path[100];
+
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        int64_t bytes = read_number(path) * 1024;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* "llvm -mtriple=x86_64-linux-gnu -mattr=+avx,+avx2 -num-cores=2". */
+static void describe_cpu(char *to, size_t size)
+{
+    rt_line line = {.data = to, .size = size};
+    const char *feature, *between = " -mattr=";
+
+    rt_put(&line, "llvm -mtriple=%s-linux-gnu", rt_cpu_arch());
+    for (int i = 0; (feature = rt_cpu_feature(i)); i++)
+        if (rt_cpu_has(feature) == RT_CPU_HAS) {
+            rt_put(&line, "%s+%s", between, feature);
+            between = ",";
+        }
+    rt_put(&line, " -num-cores=%d", rt_cpu_threads());
+}
+
+typedef struct {
+    tec_device_info info[MOST_DEVICES];
+    rpc_device devices[MOST_DEVICES];
+    rpc_missing missing[MOST_DEVICES];
+    tec_error reasons[MOST_DEVICES];
+    int n, n_missing;
+} findings;
+
+static void add_missing(findings *f, const char *kind, const char *why)
+{
+    if (f->n_missing == MOST_DEVICES)
+        return;
+    tec_error *e = &f->reasons[f->n_missing];
+    snprintf(e->text, sizeof e->text, "%s", why);
+    f->missing[f->n_missing++] = (rpc_missing){kind, e->text};
+}
+
+static void add_device(findings *f, const char *kind, int number)
+{
+    tec_device_info *i = &f->info[f->n];
+    tec_error err = {0};
+    char name[64];
+
+    snprintf(name, sizeof name, "%s:%d", kind, number);
+    tec_device *d = f->n < MOST_DEVICES ? tec_device_open(name, &err) : NULL;
+    if (!d || !tec_device_describe(d, i, &err)) {
+        add_missing(f, kind, err.text);
+        return;
+    }
+    bool cpu = strcmp(kind, "cpu") == 0;
+    f->devices[f->n++] = (rpc_device){.name = i->name,
+                                      .hardware = i->hardware,
+                                      .driver = i->driver,
+                                      .memory_bytes = i->memory_bytes,
+                                      .shared_bytes = i->shared_bytes,
+                                      .units = i->units,
+                                      .clock_mhz = cpu && !i->clock_mhz ? rpc_clock_mhz() : i->clock_mhz,
+                                      .cache_bytes = cpu ? largest_cache() : 0,
+                                      .temperature = cpu ? rpc_temperature() : 0};
+    tec_device_free(d);
+}
+
+bool rpc_answer_devices(rpc_session *s)
+{
+    findings *f = rt_alloc(sizeof *f, NULL);
+    char host[256] = "", target[4096];
+    const char *kind;
+
+    if (!f)
+        return false;
+    for (int k = 0; (kind = tec_device_kind(k)); k++) {
+        tec_error err = {0};
+        int n = tec_device_count(kind, &err);
+
+        if (n <= 0)
+            add_missing(f, kind, n < 0 ? err.text : "its driver has no devices");
+        for (int i = 0; i < n; i++)
+            add_device(f, kind, i);
+    }
+    gethostname(host, sizeof host - 1);
+    describe_cpu(target, sizeof target);
+    bool sent = rpc_answer_with(s, RPC_KIND_listed,
+                                &(rpc_listed){.host = host,
+                                              .target = target,
+                                              .devices = {f->devices, f->n},
+                                              .missing = {f->missing, f->n_missing}});
+    rt_free(f);
+    return sent;
+}

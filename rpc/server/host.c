@@ -1,0 +1,465 @@
+/* rpc/server/host.c -- see host.h. */
+#define _GNU_SOURCE /* FTW_PHYS */
+#include "rpc/server/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "runtime/alloc.h"
+
+enum {
+    TAIL = 4000,
+    MOST_WAITING = 1024,
+    START_SECONDS = 30,
+    AFTER_EXIT_MS = 500, /* that pipes may stay open behind the process */
+    READ = 1 << 18,
+    NOBODY = 65534
+};
+
+struct rpc_host {
+    rpc_loop *loop;
+    rpc_host_options o;
+    uv_process_t process;
+    uv_pipe_t socket, print;
+    uv_timer_t clock;
+    int handles; /* that are not closed */
+    bool exited, socket_ended, print_ended, closing, started, has_process;
+    uint8_t *in; /* what came from the process and was not handed on */
+    size_t n_in, cap_in;
+    bool stuck; /* the client takes no more now */
+    int64_t waiting, printed;
+    char tail[TAIL + 1], print_buffer[4096];
+    size_t n_tail;
+    char folder[400];
+    tec_error why;
+    int signal;
+};
+
+/* ---- folders ---- */
+
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *at)
+{
+    (void)s;
+    (void)kind;
+    (void)at;
+    remove(path); /* one that stays keeps none of the next from being tried */
+    return 0;
+}
+
+static bool make_folder(rpc_host *h, tec_error *err)
+{
+    snprintf(h->folder, sizeof h->folder, "%s/session-%ld-%lld", h->o.folder, (long)getpid(),
+             (long long)h->o.number);
+    if (mkdir(h->folder, 0700) != 0)
+        return rt_fail_io(err, h->folder, "make the folder", errno);
+    if (geteuid() == 0 && chown(h->folder, NOBODY, NOBODY) != 0)
+        return rt_fail_io(err, h->folder, "give the folder away", errno);
+    return true;
+}
+
+/* ---- the end ---- */
+
+static void finish(rpc_host *h)
+{
+    rpc_host_end end = {h->why.status, h->signal, h->why.text, h->tail};
+
+    nftw(h->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    h->o.events->ended(h->o.user, &end);
+    rt_free(h->in);
+    rt_free(h);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    rpc_host *h = handle->data;
+
+    if (--h->handles == 0)
+        finish(h);
+}
+
+static void say_why(rpc_host *h, int64_t status, int signal)
+{
+    if (h->why.status != TEC_OK)
+        return;
+    if (signal == SIGSYS)
+        rt_fail(&h->why, TEC_CRASHED,
+                "a session's process was ended: it made a system call that sessions "
+                "may not make (signal %d, %s)",
+                signal, strsignal(signal));
+    else if (signal)
+        rt_fail(&h->why, TEC_CRASHED, "a session's process ended by signal %d (%s)", signal,
+                strsignal(signal));
+    else if (status)
+        rt_fail(&h->why, TEC_CRASHED, "a session's process ended by itself with status %lld",
+                (long long)status);
+}
+
+/* All is known: the process has ended and its pipes are empty, or it left pipes open for too long. */
+static void close_all(rpc_host *h)
+{
+    if (h->closing)
+        return;
+    h->closing = true;
+    if (h->has_process)
+        uv_close((uv_handle_t *)&h->process, on_closed);
+    uv_close((uv_handle_t *)&h->socket, on_closed);
+    uv_close((uv_handle_t *)&h->print, on_closed);
+    uv_close((uv_handle_t *)&h->clock, on_closed);
+}
+
+static void close_when_done(rpc_host *h)
+{
+    if (h->exited && h->socket_ended && h->print_ended)
+        close_all(h);
+}
+
+static void on_late_pipes(uv_timer_t *t)
+{
+    close_all(t->data);
+}
+
+static void kill_all(const rpc_host *h)
+{
+    if (!h->exited && h->started) {
+        kill(-h->process.pid, SIGKILL); /* the group, which the process leads */
+        kill(h->process.pid, SIGKILL);
+    }
+}
+
+void rpc_host_kill(rpc_host *h, tec_status status, const char *text)
+{
+    if (h->why.status == TEC_OK)
+        rt_fail(&h->why, status, "%s", text);
+    kill_all(h);
+}
+
+static void on_exit_of(uv_process_t *p, int64_t status, int signal)
+{
+    rpc_host *h = p->data;
+
+    kill(-p->pid, SIGKILL); /* what the process started and left */
+    h->exited = true;
+    h->signal = signal;
+    say_why(h, status, signal);
+    uv_timer_start(&h->clock, on_late_pipes, AFTER_EXIT_MS, 0);
+    close_when_done(h);
+}
+
+/* ---- the clock ---- */
+
+static void on_late(uv_timer_t *t)
+{
+    rpc_host *h = t->data;
+    char text[100];
+
+    snprintf(text, sizeof text, "a question took longer than the %g s that its session allows",
+             h->o.session.seconds);
+    rpc_host_kill(h, TEC_TIMEOUT, text);
+}
+
+static void wind_clock(rpc_host *h)
+{
+    if (h->exited)
+        return;
+    if (h->waiting)
+        uv_timer_start(&h->clock, on_late, (uint64_t)(h->o.session.seconds * 1e3) + 1, 0);
+    else
+        uv_timer_stop(&h->clock);
+}
+
+/* ---- from the process ---- */
+
+static void on_garbled(rpc_host *h)
+{
+    rpc_host_kill(h, TEC_CRASHED, "a session's process sent what is no answer");
+    h->n_in = 0;
+}
+
+/* What the process may say: it may have been taken over by a module. */
+static bool is_answer(const rpc_host *h, uint32_t kind, size_t n)
+{
+    const rpc_message *row = rpc_find_message(kind);
+
+    switch (kind) {
+    case RPC_KIND_failure:
+    case RPC_KIND_listed:
+    case RPC_KIND_opened:
+    case RPC_KIND_closed:
+    case RPC_KIND_done:
+    case RPC_KIND_contents:
+    case RPC_KIND_called:
+    case RPC_KIND_timed: return n <= row->limit && h->waiting > 0;
+    case RPC_KIND_data: return n <= (size_t)h->o.session.piece;
+    default: return false;
+    }
+}
+
+static void hand_on(rpc_host *h)
+{
+    size_t at = 0;
+
+    h->stuck = false;
+    while (h->n_in - at >= RPC_SESSION_HEAD) {
+        const uint8_t *p = h->in + at;
+        size_t n = p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+        uint32_t kind = p[4] | (uint32_t)p[5] << 8 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 24;
+
+        if (!is_answer(h, kind, n)) {
+            on_garbled(h);
+            return;
+        }
+        if (h->n_in - at - RPC_SESSION_HEAD < n)
+            break;
+        if (!h->o.events->answer(h->o.user, (rpc_kind)kind, p + RPC_SESSION_HEAD, n)) {
+            h->stuck = true;
+            break;
+        }
+        if (kind != RPC_KIND_data)
+            h->waiting--;
+        wind_clock(h);
+        at += RPC_SESSION_HEAD + n;
+    }
+    if (at)
+        memmove(h->in, h->in + at, h->n_in - at);
+    h->n_in -= at;
+}
+
+static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    rpc_host *h = handle->data;
+
+    (void)suggested;
+    if (h->cap_in - h->n_in < READ) {
+        size_t cap = h->n_in + 2 * READ;
+        uint8_t *in = rt_alloc(cap, NULL);
+
+        if (in && h->n_in)
+            memcpy(in, h->in, h->n_in);
+        if (in) {
+            rt_free(h->in);
+            h->in = in;
+            h->cap_in = cap;
+        }
+    }
+    *buf = uv_buf_init((char *)h->in + h->n_in, (unsigned)(h->cap_in - h->n_in));
+}
+
+static void on_socket(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    rpc_host *h = stream->data;
+
+    (void)buf;
+    if (n > 0) {
+        h->n_in += (size_t)n;
+        hand_on(h);
+        if (h->stuck)
+            uv_read_stop(stream);
+    } else if (n == UV_ENOBUFS) {
+        rpc_host_kill(h, TEC_NO_MEMORY, "the server has no memory for a session's answers");
+    } else if (n < 0) {
+        uv_read_stop(stream);
+        h->socket_ended = true;
+        close_when_done(h);
+    }
+}
+
+void rpc_host_resume(rpc_host *h)
+{
+    if (!h->stuck || h->closing)
+        return;
+    hand_on(h);
+    if (!h->stuck && !h->socket_ended)
+        uv_read_start((uv_stream_t *)&h->socket, give_room, on_socket);
+}
+
+/* ---- what the process prints ---- */
+
+static void give_print_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    rpc_host *h = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(h->print_buffer, sizeof h->print_buffer);
+}
+
+/* The last TAIL bytes are kept. What is no text would spoil a message of the wire, so it becomes '?'. */
+static void keep_tail(rpc_host *h, const char *text, size_t n)
+{
+    if (n > TAIL) {
+        text += n - TAIL;
+        n = TAIL;
+    }
+    if (h->n_tail + n > TAIL) {
+        size_t drop = h->n_tail + n - TAIL;
+
+        memmove(h->tail, h->tail + drop, h->n_tail - drop);
+        h->n_tail -= drop;
+    }
+    for (size_t i = 0; i < n; i++)
+        h->tail[h->n_tail++] = (text[i] >= ' ' && text[i] < 0x7f) || text[i] == '\n' ? text[i] : '?';
+    h->tail[h->n_tail] = '\0';
+}
+
+static void on_print(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    rpc_host *h = stream->data;
+    char text[100];
+
+    if (n > 0) {
+        keep_tail(h, buf->base, (size_t)n);
+        h->printed += n;
+        if (h->printed > h->o.output_bytes) {
+            snprintf(text, sizeof text, "this session printed more than %lld bytes",
+                     (long long)h->o.output_bytes);
+            rpc_host_kill(h, TEC_CRASHED, text);
+        }
+    } else if (n < 0) {
+        uv_read_stop(stream);
+        h->print_ended = true;
+        close_when_done(h);
+    }
+}
+
+/* ---- to the process ---- */
+
+typedef struct {
+    uv_write_t request;
+    rpc_host *host;
+    size_t data; /* bytes of a data message's body */
+    uint8_t bytes[];
+} packet;
+
+static void on_sent(uv_write_t *request, int status)
+{
+    packet *p = (packet *)request;
+
+    if (status == 0 && p->data && !p->host->closing) {
+        p->host->o.events->taken(p->host->o.user, p->data);
+        wind_clock(p->host);
+    }
+    rt_free(p);
+}
+
+bool rpc_host_question(rpc_host *h, rpc_kind kind, const uint8_t *body, size_t n)
+{
+    if (h->exited || h->why.status != TEC_OK)
+        return true; /* the end is on its way */
+    if (kind != RPC_KIND_data && h->waiting >= MOST_WAITING)
+        return false;
+    packet *p = rt_alloc(sizeof *p + RPC_SESSION_HEAD + n, NULL);
+    if (!p) {
+        rpc_host_kill(h, TEC_NO_MEMORY, "the server has no memory for a session's questions");
+        return true;
+    }
+    p->host = h;
+    p->data = kind == RPC_KIND_data ? n : 0;
+    for (int i = 0; i < 4; i++) {
+        p->bytes[i] = (uint8_t)(n >> (8 * i));
+        p->bytes[4 + i] = (uint8_t)((uint32_t)kind >> (8 * i));
+    }
+    if (n)
+        memcpy(p->bytes + RPC_SESSION_HEAD, body, n);
+    if (kind != RPC_KIND_data)
+        h->waiting++;
+    wind_clock(h);
+    uv_buf_t buf = uv_buf_init((char *)p->bytes, (unsigned)(RPC_SESSION_HEAD + n));
+    if (uv_write(&p->request, (uv_stream_t *)&h->socket, &buf, 1, on_sent) != 0)
+        rt_free(p); /* the process has gone: its end will tell */
+    return true;
+}
+
+int64_t rpc_host_waiting(const rpc_host *h)
+{
+    return h->waiting;
+}
+
+/* ---- the beginning ---- */
+
+static bool make_socket(rpc_host *h, int *other, tec_error *err)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return rt_fail_io(err, h->folder, "make a pair of sockets for this session", errno);
+    int size = 1 << 20;
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    uv_pipe_open(&h->socket, pair[0]);
+    *other = pair[1];
+    return true;
+}
+
+/* The environment has nothing of the server's; compilers of drivers keep their files in the folder. */
+static int spawn(rpc_host *h, int socket)
+{
+    char words[RPC_SESSION_WORDS][RPC_SESSION_WORD], *argv[RPC_SESSION_WORDS + 2] = {(char *)"rpc_session"};
+    char *environment[] = {(char *)"PATH=/usr/bin:/bin", (char *)"HOME=.",   (char *)"TMPDIR=.",
+                           (char *)"POCL_CACHE_DIR=.",   (char *)"LC_ALL=C", NULL};
+    uv_stdio_container_t stdio[4] = {
+        {.flags = UV_IGNORE}, {0}, {0}, {.flags = UV_INHERIT_FD, .data.fd = socket}};
+    int print[2];
+
+    if (pipe2(print, O_CLOEXEC) != 0)
+        return UV_EMFILE;
+    uv_pipe_open(&h->print, print[0]);
+    stdio[1] = stdio[2] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = print[1]};
+    rpc_session_words(&h->o.session, words, argv);
+    const uv_process_options_t o = {.file = "/proc/self/exe",
+                                    .args = argv,
+                                    .env = environment,
+                                    .cwd = h->folder,
+                                    .flags = UV_PROCESS_DETACHED,
+                                    .stdio = stdio,
+                                    .stdio_count = 4,
+                                    .exit_cb = on_exit_of};
+    h->has_process = true;
+    h->handles++;
+    int rc = uv_spawn(rpc_loop_uv(h->loop), &h->process, &o);
+    close(print[1]);
+    return rc;
+}
+
+/* A process that could not be started ends like one that could: by `ended`. */
+rpc_host *rpc_host_start(rpc_loop *loop, const rpc_host_options *o, tec_error *err)
+{
+    rpc_host *h = rt_alloc(sizeof *h, err);
+    int other = -1;
+
+    if (!h)
+        return NULL;
+    h->loop = loop;
+    h->o = *o;
+    if (!make_folder(h, err)) {
+        rt_free(h);
+        return NULL;
+    }
+    uv_loop_t *uv = rpc_loop_uv(loop);
+    uv_pipe_init(uv, &h->socket, 0);
+    uv_pipe_init(uv, &h->print, 0);
+    uv_timer_init(uv, &h->clock);
+    h->socket.data = h->print.data = h->clock.data = h->process.data = h;
+    h->handles = 3;
+    h->waiting = 1; /* `opened` or `listed` answers the start */
+    int rc = make_socket(h, &other, &h->why) ? spawn(h, other) : UV_EMFILE;
+    if (other >= 0)
+        close(other);
+    if (rc) {
+        rt_fail(&h->why, TEC_IO, "a session's process cannot be started: %s", uv_strerror(rc));
+        h->exited = true;
+        close_all(h);
+        return h;
+    }
+    h->started = true;
+    uv_read_start((uv_stream_t *)&h->socket, give_room, on_socket);
+    uv_read_start((uv_stream_t *)&h->print, give_print_room, on_print);
+    uv_timer_start(&h->clock, on_late, START_SECONDS * 1000, 0);
+    return h;
+}

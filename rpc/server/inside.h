@@ -1,0 +1,89 @@
+/* rpc/server/inside.h -- inside the room: a session's process and the things that its client made. */
+#ifndef RPC_SERVER_INSIDE_H
+#define RPC_SERVER_INSIDE_H
+
+#include "rpc/message.h"
+#include "rpc/server/session.h"
+#include "tec/device.h"
+
+typedef enum { RPC_THING_NONE, RPC_THING_MODULE, RPC_THING_ARRAY, RPC_THING_EXECUTOR } rpc_thing_kind;
+
+typedef struct {
+    rpc_thing_kind kind;
+    union {
+        tec_module *module;
+        tec_array *array;
+        tec_executor *executor;
+    };
+} rpc_thing;
+
+enum { RPC_MOST_THINGS = 65536, RPC_KEPT_FUNCTIONS = 16 };
+
+/* A function that was called lately. */
+typedef struct {
+    int64_t module;
+    int threads;
+    char *name;
+    tec_function *f;
+} rpc_kept_function;
+
+/* Bytes that come as data: of a module, or for an array. */
+typedef struct {
+    bool active;
+    int64_t module; /* handle that the module gets; 0: for an array */
+    int64_t array;
+    uint8_t *to;  /* NULL: the question failed already, and the bytes are dropped */
+    uint8_t *own; /* to be freed */
+    int64_t size, got;
+    char name[100], arch[32];
+} rpc_transfer;
+
+typedef struct {
+    rpc_session_options o;
+    tec_device *device;
+    bool is_cpu;
+    rpc_thing *things; /* [n_things]: handle - 1 */
+    int64_t n_things, cap;
+    rpc_kept_function kept[RPC_KEPT_FUNCTIONS];
+    int next_kept;
+    rpc_transfer transfer;
+    int64_t answered;
+    bool over;
+    rt_bytes body;
+} rpc_session;
+
+/* session.c */
+bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message);
+/* Sends the error as a failure that does not end this session. */
+bool rpc_answer_error(rpc_session *s, const tec_error *err);
+bool rpc_answer_done(rpc_session *s, int64_t handle);
+/* The tensor as contents and data. */
+bool rpc_answer_tensor(rpc_session *s, const DLTensor *t);
+
+/* things.c: each answers its question. */
+rpc_thing *rpc_find_thing(rpc_session *s, int64_t handle, rpc_thing_kind kind, tec_error *err);
+bool rpc_on_upload(rpc_session *s, const rpc_upload *m);
+bool rpc_on_allocate(rpc_session *s, const rpc_allocate *m);
+bool rpc_on_release(rpc_session *s, const rpc_release *m);
+bool rpc_on_write(rpc_session *s, const rpc_write *m);
+bool rpc_on_read(rpc_session *s, const rpc_read *m);
+bool rpc_on_data(rpc_session *s, const rpc_data *m);
+bool rpc_end_transfer(rpc_session *s); /* before another question: one that is not whole fails */
+void rpc_free_things(rpc_session *s);
+
+/* calls.c: each answers its question. */
+bool rpc_on_call(rpc_session *s, const rpc_call *m);
+bool rpc_on_time(rpc_session *s, const rpc_time *m);
+bool rpc_on_prepare(rpc_session *s, const rpc_prepare *m);
+bool rpc_on_feed(rpc_session *s, const rpc_feed *m);
+bool rpc_on_run(rpc_session *s, const rpc_run *m);
+bool rpc_on_fetch(rpc_session *s, const rpc_fetch *m);
+void rpc_forget_functions(rpc_session *s, int64_t module);          /* 0: of all modules */
+int64_t rpc_add_thing(rpc_session *s, rpc_thing t, tec_error *err); /* takes what it holds; 0: failed */
+
+/* devices.c: answers with what this machine offers. */
+bool rpc_answer_devices(rpc_session *s);
+int64_t rpc_clock_mhz(void);  /* of the first core; 0: unknown */
+double rpc_temperature(void); /* degrees Celsius; 0: unknown */
+
+#endif

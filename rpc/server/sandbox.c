@@ -1,0 +1,378 @@
+/* rpc/server/sandbox.c -- see sandbox.h.
+ *
+ * The filter of seccomp is a list of comparisons with the number of the system call, made from the tables
+ * below at run time: one jump and one verdict for each row.
+ */
+#define _GNU_SOURCE /* setresuid, setgroups, CLONE_THREAD */
+#include "rpc/server/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+#include "worker/serve.h"
+
+enum { NOBODY = 65534, MOST_FILES = 64, MOST_FILES_OF_DRIVERS = 512 };
+
+/* ---- seccomp ---- */
+
+#if defined(__x86_64__)
+#define THIS_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define THIS_ARCH AUDIT_ARCH_AARCH64
+#elif defined(__arm__)
+#define THIS_ARCH AUDIT_ARCH_ARM
+#endif
+
+/* What loading a module, computing on threads and talking to the server take. */
+static const int needed[] = {
+    __NR_read,
+    __NR_write,
+    __NR_readv,
+    __NR_writev,
+    __NR_pread64,
+    __NR_close,
+    __NR_lseek,
+    __NR_fcntl,
+    __NR_fstat,
+    __NR_newfstatat,
+    __NR_statx,
+    __NR_openat,
+    __NR_faccessat,
+    __NR_readlinkat,
+    __NR_getdents64,
+    __NR_ftruncate,
+    __NR_memfd_create,
+    __NR_dup,
+    __NR_ppoll,
+    __NR_recvfrom,
+    __NR_sendto,
+    __NR_recvmsg,
+    __NR_sendmsg,
+    __NR_mmap,
+    __NR_munmap,
+    __NR_mprotect,
+    __NR_mremap,
+    __NR_madvise,
+    __NR_brk,
+    __NR_futex,
+    __NR_set_robust_list,
+    __NR_rseq,
+    __NR_set_tid_address,
+    __NR_membarrier,
+    __NR_exit,
+    __NR_exit_group,
+    __NR_rt_sigaction,
+    __NR_rt_sigprocmask,
+    __NR_rt_sigreturn,
+    __NR_sigaltstack,
+    __NR_sched_yield,
+    __NR_sched_getaffinity,
+    __NR_sched_setaffinity,
+    __NR_getcpu,
+    __NR_clock_gettime,
+    __NR_clock_getres,
+    __NR_clock_nanosleep,
+    __NR_nanosleep,
+    __NR_gettimeofday,
+    __NR_restart_syscall,
+    __NR_getpid,
+    __NR_gettid,
+    __NR_getppid,
+    __NR_getuid,
+    __NR_geteuid,
+    __NR_getgid,
+    __NR_getegid,
+    __NR_getrandom,
+    __NR_uname,
+    __NR_getcwd,
+    __NR_prlimit64,
+    __NR_getrusage,
+    __NR_sysinfo,
+#ifdef __NR_open
+    __NR_open,
+    __NR_stat,
+    __NR_lstat,
+    __NR_access,
+    __NR_readlink,
+    __NR_poll,
+    __NR_arch_prctl,
+    __NR_getrlimit,
+    __NR_time,
+#endif
+#ifdef __NR_faccessat2
+    __NR_faccessat2,
+#endif
+};
+
+/* What only an attack wants of a session. */
+static const int hostile[] = {
+    __NR_socket,
+    __NR_connect,
+    __NR_bind,
+    __NR_listen,
+    __NR_accept,
+    __NR_accept4,
+    __NR_ptrace,
+    __NR_process_vm_readv,
+    __NR_process_vm_writev,
+    __NR_mount,
+    __NR_umount2,
+    __NR_chroot,
+    __NR_pivot_root,
+    __NR_unshare,
+    __NR_setns,
+    __NR_bpf,
+    __NR_perf_event_open,
+    __NR_init_module,
+    __NR_finit_module,
+    __NR_kexec_load,
+    __NR_reboot,
+    __NR_add_key,
+    __NR_keyctl,
+    __NR_request_key,
+    __NR_userfaultfd,
+#ifdef __NR_io_uring_setup
+    __NR_io_uring_setup,
+#endif
+};
+
+/* Other programs: a driver may start a compiler. */
+static const int programs[] = {
+    __NR_execve,
+    __NR_execveat,
+#ifdef __NR_fork
+    __NR_fork,
+    __NR_vfork,
+#endif
+};
+
+enum { MOST_CODE = 400 };
+
+typedef struct {
+    struct sock_filter code[MOST_CODE];
+    unsigned short n;
+} filter;
+
+static void emit(filter *f, uint16_t code, uint8_t yes, uint8_t no, uint32_t k)
+{
+    if (f->n < MOST_CODE)
+        f->code[f->n++] = (struct sock_filter){code, yes, no, k};
+}
+
+static void load_field(filter *f, size_t offset)
+{
+    emit(f, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
+}
+
+static void verdict(filter *f, uint32_t what)
+{
+    emit(f, BPF_RET | BPF_K, 0, 0, what);
+}
+
+static void on_call(filter *f, int number, uint32_t what)
+{
+    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)number);
+    verdict(f, what);
+}
+
+static void on_calls(filter *f, const int *numbers, int n, uint32_t what)
+{
+    for (int i = 0; i < n; i++)
+        on_call(f, numbers[i], what);
+}
+
+/* A verdict on a call whose argument (its low half) is `value`, and another one otherwise. */
+static void on_argument(filter *f, int number, int argument, uint32_t value, uint32_t yes, uint32_t no)
+{
+    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)number);
+    load_field(f, offsetof(struct seccomp_data, args) + 8 * (size_t)argument);
+    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
+    verdict(f, yes);
+    verdict(f, no);
+}
+
+/* A thread may be made, a process may not. */
+static void on_clone(filter *f)
+{
+    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_clone);
+    load_field(f, offsetof(struct seccomp_data, args));
+    emit(f, BPF_JMP | BPF_JSET | BPF_K, 0, 1, CLONE_THREAD);
+    verdict(f, SECCOMP_RET_ALLOW);
+    verdict(f, SECCOMP_RET_KILL_PROCESS);
+}
+
+/* The filter for a CPU allows what is needed; the one for a driver all but attacks. Both let signals go to
+ * the process itself alone. */
+static void make_filter(filter *f, bool has_driver)
+{
+    uint32_t eperm = SECCOMP_RET_ERRNO | EPERM, pid = (uint32_t)getpid();
+
+    load_field(f, offsetof(struct seccomp_data, arch));
+    emit(f, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, THIS_ARCH);
+    verdict(f, SECCOMP_RET_KILL_PROCESS);
+    load_field(f, offsetof(struct seccomp_data, nr));
+#if defined(__x86_64__)
+    emit(f, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* calls of the x32 ABI */
+    verdict(f, SECCOMP_RET_KILL_PROCESS);
+#endif
+    if (!has_driver)
+        on_calls(f, needed, BASE_COUNT(needed), SECCOMP_RET_ALLOW);
+    on_calls(f, hostile, BASE_COUNT(hostile), has_driver ? eperm : SECCOMP_RET_KILL_PROCESS);
+    on_argument(f, __NR_tgkill, 0, pid, SECCOMP_RET_ALLOW, eperm);
+    /* The verdicts of on_argument end the filter, so the number is still loaded behind one that did not fit.
+     * */
+    on_argument(f, __NR_kill, 0, pid, SECCOMP_RET_ALLOW, eperm);
+    if (has_driver) {
+        verdict(f, SECCOMP_RET_ALLOW);
+        return;
+    }
+    on_calls(f, programs, BASE_COUNT(programs), SECCOMP_RET_KILL_PROCESS);
+    on_argument(f, __NR_prctl, 0, PR_SET_NAME, SECCOMP_RET_ALLOW, eperm);
+#ifdef __NR_clone3
+    on_call(f, __NR_clone3, SECCOMP_RET_ERRNO | ENOSYS); /* its flags cannot be seen: libc takes clone */
+#endif
+    on_clone(f);
+    verdict(f, eperm);
+}
+
+static bool enter_seccomp(bool has_driver)
+{
+    filter f = {.n = 0};
+
+    make_filter(&f, has_driver);
+    if (f.n >= MOST_CODE)
+        return false;
+    struct sock_fprog program = {f.n, f.code};
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* ---- Landlock ---- */
+
+#ifndef LANDLOCK_ACCESS_FS_REFER
+#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
+#endif
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+
+#define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define FIRST_RIGHTS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1) /* those of the first version */
+
+static void allow_below(int rules, const char *path, uint64_t rights)
+{
+    struct landlock_path_beneath_attr a = {.allowed_access = rights,
+                                           .parent_fd = open(path, O_PATH | O_CLOEXEC)};
+    struct stat s;
+
+    if (a.parent_fd < 0)
+        return; /* what is not there needs no right */
+    if (fstat(a.parent_fd, &s) == 0 && !S_ISDIR(s.st_mode))
+        a.allowed_access &=
+            LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
+    syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &a, 0);
+    close(a.parent_fd);
+}
+
+/* What is not listed cannot be opened: the server's keys and other sessions' folders among it. */
+static bool enter_landlock(bool has_driver)
+{
+    static const char *const libraries[] = {"/usr", "/lib", "/lib64", "/opt"};
+    static const char *const readable[] = {"/etc/ld.so.cache", "/etc/OpenCL",  "/proc/self", "/sys",
+                                           "/proc/cpuinfo",    "/proc/meminfo"};
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    uint64_t all = FIRST_RIGHTS | (version >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) |
+                   (version >= 3 ? LANDLOCK_ACCESS_FS_TRUNCATE : 0);
+    struct landlock_ruleset_attr a = {.handled_access_fs = all};
+
+    if (version < 1)
+        return false;
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &a, sizeof a.handled_access_fs, 0);
+    if (rules < 0)
+        return false;
+    allow_below(rules, ".", all & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
+    for (int i = 0; i < BASE_COUNT(libraries); i++)
+        allow_below(rules, libraries[i], READING | LANDLOCK_ACCESS_FS_EXECUTE);
+    for (int i = 0; i < BASE_COUNT(readable); i++)
+        allow_below(rules, readable[i], READING);
+    if (has_driver) {
+        allow_below(rules, ".", all); /* kernels that the driver compiled */
+        allow_below(rules, "/dev", READING | LANDLOCK_ACCESS_FS_WRITE_FILE);
+        allow_below(rules, "/proc", READING);
+    }
+    bool good = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+    close(rules);
+    return good;
+}
+
+/* ---- all layers ---- */
+
+static void limit(int what, uint64_t most)
+{
+    struct rlimit r;
+
+    if (getrlimit((__rlimit_resource_t)what, &r) != 0)
+        return;
+    if (r.rlim_max == RLIM_INFINITY || r.rlim_max > most)
+        r.rlim_max = (rlim_t)most;
+    r.rlim_cur = r.rlim_max;
+    setrlimit((__rlimit_resource_t)what, &r);
+}
+
+/* What was allowed by run_limit_memory can no longer be raised. */
+static void fix_memory_limit(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_DATA, &r) == 0) {
+        r.rlim_max = r.rlim_cur;
+        setrlimit(RLIMIT_DATA, &r);
+    }
+}
+
+static bool become_nobody(void)
+{
+    return setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+           setresuid(NOBODY, NOBODY, NOBODY) == 0;
+}
+
+bool rpc_sandbox_enter(const rpc_sandbox *s, char *text, size_t size, tec_error *err)
+{
+    pid_t parent = getppid();
+
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_NOFILE, s->has_driver ? MOST_FILES_OF_DRIVERS : MOST_FILES);
+    limit(RLIMIT_FSIZE, (uint64_t)s->memory_bytes);
+    run_limit_memory(s->memory_bytes);
+    fix_memory_limit();
+    bool other_user = geteuid() == 0 && become_nobody();
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user takes it back, so it comes behind */
+    if (getppid() != parent)
+        return rt_fail(err, TEC_LOST, "the server is gone");
+    bool no_new = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    bool landlock = no_new && enter_landlock(s->has_driver);
+    bool seccomp = no_new && enter_seccomp(s->has_driver);
+
+    snprintf(text, size, "%s%s%s", seccomp ? "seccomp" : "no seccomp",
+             landlock ? ", landlock" : ", no landlock", other_user ? ", own user" : "");
+    if ((seccomp && (landlock || other_user)) || s->weak)
+        return true;
+    return rt_fail(err, TEC_UNSUPPORTED,
+                   "this system cannot isolate sessions (%s): they could read the server's keys; "
+                   "--weak-sandbox accepts that",
+                   text);
+}

@@ -1,0 +1,632 @@
+/* rpc/server/server.c -- see server.h: connections, keys, and which session belongs to whom. */
+#include "rpc/server/server.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "rpc/keys.h"
+#include "rpc/server/host.h"
+#include "runtime/alloc.h"
+
+enum { SESSIONS = 4, OUTPUT = 1 << 20, MOST_WAITING_OUTPUT = 1 << 22, LIST_SECONDS = 60, PIECE = 1 << 17 };
+
+typedef struct session session;
+typedef struct client client;
+
+struct client {
+    rpc_server *server;
+    rpc_conn *conn; /* NULL: gone, and sessions are ending */
+    int64_t number;
+    bool wants_list;
+    client *next;
+};
+
+struct session {
+    rpc_server *server;
+    client *client; /* NULL: gone */
+    uint32_t stream;
+    rpc_host *host;
+    int64_t number, requests;
+    bool over; /* the client knows: what the process says is dropped */
+    char device[32];
+    session *next;
+};
+
+struct rpc_server {
+    rpc_loop *loop;
+    rpc_server_options o;
+    rpc_listener *listener;
+    rpc_keys keys;
+    struct timespec keys_of; /* when the file was changed */
+    client *clients;
+    session *sessions;
+    int n_sessions;
+    int64_t n_clients_ever, n_sessions_ever;
+    bool draining, had_session;
+    rpc_host *lister; /* a process that looks for devices */
+    uint8_t *list;    /* its answer: a body of the newest version */
+    size_t n_list;
+    tec_error why;
+    rpc_conn_options conn;
+};
+
+/* ---- the log ---- */
+
+static void tell(const rpc_server *s, const char *fmt, ...) BASE_PRINTF(2, 3);
+
+/* One line; what a client wrote cannot begin another one. */
+static void tell(const rpc_server *s, const char *fmt, ...)
+{
+    char line[1200];
+    va_list args;
+
+    if (!s->o.log)
+        return;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    for (char *p = line; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = ' ';
+    s->o.log(s->o.user, line);
+}
+
+/* ---- keys ---- */
+
+/* Reads the file again when it has changed. A file that makes no sense leaves the old keys in force: a slip
+ * of an editor locks nobody out, and the log says it. */
+static void refresh_keys(rpc_server *s)
+{
+    struct stat now;
+    rpc_keys fresh;
+    tec_error err = {0};
+
+    if (stat(s->o.key_file, &now) != 0) {
+        tell(s, "%s: cannot be read (%s); the keys read before stay in force", s->o.key_file,
+             strerror(errno));
+        return;
+    }
+    if (now.st_mtim.tv_sec == s->keys_of.tv_sec && now.st_mtim.tv_nsec == s->keys_of.tv_nsec)
+        return;
+    s->keys_of = now.st_mtim;
+    if (!rpc_keys_read(&fresh, s->o.key_file, &err)) {
+        tell(s, "%s; the keys read before stay in force", err.text);
+        return;
+    }
+    rpc_keys_free(&s->keys);
+    s->keys = fresh;
+    tell(s, "%s: %d keys", s->o.key_file, s->keys.n);
+}
+
+/* For the handshake: the key of that id with its roles, or why it is not accepted here. */
+static bool find_key(void *user, const uint8_t *id, rpc_grant *grant)
+{
+    rpc_server *s = user;
+
+    refresh_keys(s);
+    const rpc_key_row *row = rpc_keys_find(&s->keys, id);
+    if (!row)
+        return false;
+    if (row->state == RPC_KEY_REVOKED)
+        grant->why = "it is revoked";
+    else if (row->state == RPC_KEY_LOOPBACK && !rpc_listener_is_loopback(s->listener))
+        grant->why = "it is for loopback alone";
+    else if (s->o.device_class && !rpc_class_allowed(row->classes, s->o.device_class))
+        grant->why = "it is not for this class of devices";
+    else {
+        grant->key = row->key;
+        grant->roles = row->roles;
+        return true;
+    }
+    return false;
+}
+
+/* ---- the end of the server ---- */
+
+static void stop_when_idle(rpc_server *s)
+{
+    if (s->draining && !s->sessions && !s->lister)
+        rpc_loop_stop(s->loop);
+}
+
+static void kill_sessions(void *user)
+{
+    rpc_server *s = user;
+
+    for (session *x = s->sessions; x; x = x->next)
+        rpc_host_kill(x->host, TEC_REFUSED, "the server ends");
+    if (s->lister)
+        rpc_host_kill(s->lister, TEC_REFUSED, "the server ends");
+}
+
+/* Takes no new clients or sessions, and stops once those at work have ended or the time for it is over. The
+ * second
+ * call ends them at once. */
+void rpc_server_drain(rpc_server *s)
+{
+    if (s->draining) {
+        kill_sessions(s);
+        return;
+    }
+    s->draining = true;
+    tell(s, "draining: %d sessions at work", s->n_sessions);
+    rpc_listener_close(s->listener);
+    s->listener = NULL;
+    for (client *c = s->clients; c; c = c->next)
+        if (c->conn && rpc_link_ready(rpc_conn_link(c->conn)))
+            rpc_conn_send(c->conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
+    rpc_timer_start(s->loop, (int64_t)(s->o.drain_seconds * 1e3), 0, kill_sessions, s);
+    stop_when_idle(s);
+}
+
+static void stop_for(rpc_server *s, tec_status status, const char *text)
+{
+    rt_fail(&s->why, status, "%s", text);
+    rpc_server_drain(s);
+    kill_sessions(s);
+}
+
+/* ---- sessions ---- */
+
+static void leave(session *x)
+{
+    session **at = &x->server->sessions;
+
+    while (*at != x)
+        at = &(*at)->next;
+    *at = x->next;
+    x->server->n_sessions--;
+}
+
+static void refuse(client *c, uint32_t stream, tec_status status, const char *text)
+{
+    rpc_conn_send(c->conn, stream, RPC_KIND_failure,
+                  &(rpc_failure){.status = status, .text = text, .fatal = 1, .output = ""});
+    rpc_link_close_stream(rpc_conn_link(c->conn), stream);
+}
+
+/* Ends the stream: a session's process, if it is still there, speaks to nobody. */
+static void tell_end(session *x, const rpc_host_end *e)
+{
+    if (x->over)
+        return;
+    x->over = true;
+    if (!x->client || !x->client->conn)
+        return;
+    rpc_conn_send(x->client->conn, x->stream, RPC_KIND_failure,
+                  &(rpc_failure){e->status, e->text, 1, e->signal, e->output});
+    rpc_link_close_stream(rpc_conn_link(x->client->conn), x->stream);
+}
+
+/* Hands an answer of the session's process on to its client; false: not now, as the client does not read. */
+static bool on_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
+{
+    session *x = user;
+    rpc_conn *conn = x->client ? x->client->conn : NULL;
+
+    if (x->over || !conn)
+        return true;
+    bool full = rpc_conn_waiting(conn) > MOST_WAITING_OUTPUT;
+    if (full || (kind == RPC_KIND_data && rpc_link_may_send(rpc_conn_link(conn), x->stream) < n))
+        return false;
+    rpc_link_send_body(rpc_conn_link(conn), x->stream, kind, body, n);
+    rpc_conn_flush(conn);
+    if (kind != RPC_KIND_data)
+        x->requests++;
+    if (kind == RPC_KIND_closed) {
+        x->over = true;
+        rpc_link_close_stream(rpc_conn_link(conn), x->stream);
+    }
+    return true;
+}
+
+static void on_taken(void *user, size_t n)
+{
+    session *x = user;
+
+    if (!x->over && x->client && x->client->conn)
+        rpc_conn_consumed(x->client->conn, x->stream, n);
+}
+
+/* The session's process is gone: its client learns the cause, unless the session was over already. */
+static void on_ended(void *user, const rpc_host_end *e)
+{
+    session *x = user;
+    rpc_server *s = x->server;
+    rpc_host_end end = *e;
+
+    if (end.status == TEC_OK && !x->over) {
+        end.status = TEC_CRASHED;
+        end.text = "this session's process ended by itself";
+    }
+    tell(s, "session %lld: over after %lld answers%s%s%s%s", (long long)x->number, (long long)x->requests,
+         end.status != TEC_OK ? ": " : "", end.status != TEC_OK ? end.text : "",
+         *end.output ? "; it printed: " : "", end.output);
+    tell_end(x, &end);
+    leave(x);
+    rt_free(x);
+    stop_when_idle(s);
+}
+
+static const rpc_host_events session_events = {on_answer, on_taken, on_ended};
+
+static rpc_host_options host_options(const rpc_server *s, const rpc_host_events *events, void *user)
+{
+    return (rpc_host_options){.session = {.memory_bytes = s->o.memory_bytes,
+                                          .seconds = s->o.seconds,
+                                          .weak = s->o.weak_sandbox,
+                                          .version = RPC_NEWEST,
+                                          .piece = PIECE},
+                              .folder = s->o.folder,
+                              .output_bytes = s->o.output_bytes,
+                              .events = events,
+                              .user = user};
+}
+
+static bool is_device_name(const char *name)
+{
+    return *name && strlen(name) < sizeof((session *)0)->device &&
+           !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789:_-")] && strcmp(name, "list") != 0;
+}
+
+/* The limits of the client and of the server: the smaller one counts. */
+static void set_limits(rpc_session_options *o, const rpc_server *s, const rpc_open *m, client *c)
+{
+    size_t most = rpc_link_max_body(rpc_conn_link(c->conn));
+
+    if (m->memory_bytes > 0 && m->memory_bytes < s->o.memory_bytes)
+        o->memory_bytes = m->memory_bytes;
+    if (m->seconds > 0 && m->seconds < s->o.seconds)
+        o->seconds = m->seconds;
+    o->version = rpc_link_version(rpc_conn_link(c->conn));
+    o->piece = most < PIECE ? (int64_t)most : PIECE;
+}
+
+/* Checks role, room and device before a process is started; each refusal goes to the client and into the log.
+ * */
+static void open_session(client *c, uint32_t stream, const rpc_open *m)
+{
+    rpc_server *s = c->server;
+    tec_error err = {0};
+
+    if (!(rpc_find_message(RPC_KIND_open)->roles & rpc_link_roles(rpc_conn_link(c->conn)))) {
+        tell(s, "client %lld: refused 'open': its key lacks the role submit", (long long)c->number);
+        refuse(c, stream, TEC_DENIED, "the key lacks the role 'submit', which sessions take");
+        return;
+    }
+    if (s->draining || s->n_sessions >= s->o.most_sessions) {
+        refuse(c, stream, TEC_REFUSED,
+               s->draining ? "the server ends and takes no more sessions"
+                           : "the server has as many sessions as it takes");
+        return;
+    }
+    if (!is_device_name(m->device)) {
+        refuse(c, stream, TEC_INVALID, "the name of a device is a kind and a number, as in cpu:0");
+        return;
+    }
+    session *x = rt_alloc(sizeof *x, &err);
+    if (!x) {
+        refuse(c, stream, TEC_NO_MEMORY, err.text);
+        return;
+    }
+    *x = (session){.server = s, .client = c, .stream = stream, .number = ++s->n_sessions_ever};
+    snprintf(x->device, sizeof x->device, "%s", m->device);
+    rpc_host_options o = host_options(s, &session_events, x);
+    o.number = x->number;
+    o.session.device = x->device;
+    set_limits(&o.session, s, m, c);
+    x->host = rpc_host_start(s->loop, &o, &err);
+    if (!x->host) {
+        tell(s, "session %lld: cannot start: %s", (long long)x->number, err.text);
+        refuse(c, stream, err.status, err.text);
+        rt_free(x);
+        return;
+    }
+    x->next = s->sessions;
+    s->sessions = x;
+    s->n_sessions++;
+    s->had_session = true;
+    tell(s, "session %lld: opened on %s by client %lld, '%.100s'", (long long)x->number, x->device,
+         (long long)c->number, m->label);
+}
+
+static session *find_session(const client *c, uint32_t stream)
+{
+    for (session *x = c->server->sessions; x; x = x->next)
+        if (x->client == c && x->stream == stream && !x->over)
+            return x;
+    return NULL;
+}
+
+/* A cancel: a question at work is answered by a failure, an idle session by `closed`. */
+static void close_now(session *x)
+{
+    rpc_conn *conn = x->client->conn;
+
+    if (rpc_host_waiting(x->host))
+        tell_end(x, &(rpc_host_end){TEC_CANCELLED, 0, "the client cancelled", ""});
+    else {
+        x->over = true;
+        rpc_conn_send(conn, x->stream, RPC_KIND_closed, &(rpc_closed){x->requests});
+        rpc_link_close_stream(rpc_conn_link(conn), x->stream);
+    }
+    rpc_host_kill(x->host, TEC_CANCELLED, "the client cancelled");
+}
+
+/* `open` and `close` are the server's own; everything else goes to the session's process unread. */
+static void on_session_frame(client *c, const rpc_frame *f)
+{
+    session *x = find_session(c, f->stream);
+    rt_arena arena = {0};
+    rpc_any m;
+
+    if (f->kind == RPC_KIND_open || f->kind == RPC_KIND_close) {
+        if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c->conn)),
+                        &arena)) {
+            rpc_conn_close(c->conn, TEC_PROTOCOL, "a message is garbled");
+            return;
+        }
+        rt_arena_free(&arena);
+        if (f->kind == RPC_KIND_open && !x) {
+            open_session(c, f->stream, &m.open);
+            return;
+        }
+        if (f->kind == RPC_KIND_open) {
+            rpc_conn_close(c->conn, TEC_PROTOCOL, "a session was opened twice");
+            return;
+        }
+        if (x && m.close.now) {
+            close_now(x);
+            return;
+        }
+    }
+    if (x && !rpc_host_question(x->host, f->kind, f->body, f->n))
+        rpc_host_kill(x->host, TEC_REFUSED, "too many questions wait for their answers");
+}
+
+/* ---- the list of devices ---- */
+
+static void send_list(client *c)
+{
+    rpc_server *s = c->server;
+    rt_arena arena = {0};
+    rpc_any m;
+
+    c->wants_list = false;
+    if (!c->conn || !rpc_decode(&m, RPC_KIND_listed, s->list, s->n_list, RPC_NEWEST, &arena))
+        return;
+    m.listed.sessions = s->n_sessions;
+    m.listed.most_sessions = s->o.most_sessions;
+    rpc_conn_send(c->conn, 0, RPC_KIND_listed, &m.listed);
+    rt_arena_free(&arena);
+}
+
+/* Keeps the answer of the process that looked for devices. */
+static bool on_list_answer(void *user, rpc_kind kind, const uint8_t *body, size_t n)
+{
+    rpc_server *s = user;
+    rt_arena arena = {0};
+    rpc_any m;
+
+    if (kind == RPC_KIND_failure && rpc_decode(&m, (uint32_t)kind, body, n, RPC_NEWEST, &arena))
+        rpc_host_kill(s->lister, (tec_status)m.failure.status, m.failure.text);
+    else if (kind == RPC_KIND_listed && rpc_decode(&m, (uint32_t)kind, body, n, RPC_NEWEST, &arena)) {
+        uint8_t *list = rt_alloc(n, NULL);
+
+        if (list) {
+            memcpy(list, body, n);
+            rt_free(s->list);
+            s->list = list;
+            s->n_list = n;
+        }
+    }
+    rt_arena_free(&arena);
+    return true;
+}
+
+static void on_list_taken(void *user, size_t n)
+{
+    (void)user;
+    (void)n;
+}
+
+static bool start_listening(rpc_server *s, tec_error *err)
+{
+    s->listener = rpc_listen(s->loop, s->o.listen, &s->conn, err);
+    if (!s->listener)
+        return false;
+    if (!rpc_listener_is_loopback(s->listener) && !s->o.key_file_named)
+        return rt_fail(err, TEC_DENIED,
+                       "%s can be reached from other machines: name the keys that may connect with "
+                       "--key-file",
+                       s->o.listen);
+    if (s->o.ready)
+        s->o.ready(s->o.user, rpc_listener_port(s->listener));
+    return true;
+}
+
+/* The first list opens the doors: until then nobody is let in. */
+static void on_list_ended(void *user, const rpc_host_end *e)
+{
+    rpc_server *s = user;
+    tec_error err = {0};
+
+    s->lister = NULL;
+    if (e->status != TEC_OK || !s->list)
+        tell(s, "looking for devices failed: %s", *e->text ? e->text : "no answer came");
+    if (!s->list) {
+        stop_for(s, e->status == TEC_OK ? TEC_CRASHED : e->status, e->text);
+        return;
+    }
+    if (!s->draining && !s->listener) {
+        tell(s, "sessions are kept in by: %s", e->output);
+        if (!start_listening(s, &err))
+            stop_for(s, err.status, err.text);
+    }
+    for (client *c = s->clients; c; c = c->next)
+        if (c->wants_list)
+            send_list(c);
+    stop_when_idle(s);
+}
+
+static const rpc_host_events list_events = {on_list_answer, on_list_taken, on_list_ended};
+
+static bool look_for_devices(rpc_server *s, tec_error *err)
+{
+    rpc_host_options o = host_options(s, &list_events, s);
+
+    o.session.device = "list";
+    o.session.seconds = LIST_SECONDS;
+    s->lister = rpc_host_start(s->loop, &o, err);
+    return s->lister != NULL;
+}
+
+/* ---- clients ---- */
+
+static client *client_of(rpc_conn *c)
+{
+    rpc_server *s = rpc_conn_user(c);
+
+    for (client *x = s->clients; x; x = x->next)
+        if (x->conn == c)
+            return x;
+    return NULL;
+}
+
+/* A client has proved its key: from here on it is listed and may ask. */
+static void on_ready(rpc_conn *conn)
+{
+    rpc_server *s = rpc_conn_user(conn);
+    const rpc_link *l = rpc_conn_link(conn);
+    client *c = rt_alloc(sizeof *c, NULL);
+
+    if (!c) {
+        rpc_conn_close(conn, TEC_NO_MEMORY, "the server has no memory for another client");
+        return;
+    }
+    *c = (client){.server = s, .conn = conn, .number = ++s->n_clients_ever, .next = s->clients};
+    s->clients = c;
+    tell(s, "client %lld: %s with key %s (%s), %s", (long long)c->number, rpc_conn_peer(conn),
+         rpc_show_id(rpc_link_id(l)).text, rpc_show_roles(rpc_link_roles(l)), rpc_link_peer(l));
+    if (s->draining)
+        rpc_conn_send(conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the server ends"});
+}
+
+/* Frames of a stream belong to its session; on stream 0 a client may only ask what the server offers. */
+static void on_frame(rpc_conn *conn, const rpc_frame *f)
+{
+    client *c = client_of(conn);
+    rt_arena arena = {0};
+    rpc_any m;
+
+    if (!c)
+        return;
+    if (f->stream) {
+        on_session_frame(c, f);
+        return;
+    }
+    if (f->kind != RPC_KIND_list)
+        return;
+    if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(conn)), &arena)) {
+        rpc_conn_close(conn, TEC_PROTOCOL, "a message is garbled");
+        return;
+    }
+    rt_arena_free(&arena);
+    c->wants_list = true;
+    if (!m.list.refresh || (!c->server->lister && !look_for_devices(c->server, NULL)))
+        send_list(c);
+}
+
+/* Windows or output of the connection have room again. */
+static void on_room(rpc_conn *conn)
+{
+    client *c = client_of(conn);
+
+    for (session *x = c ? c->server->sessions : NULL, *next; x; x = next) {
+        next = x->next;
+        if (x->client == c && x->host)
+            rpc_host_resume(x->host);
+    }
+}
+
+/* A client is gone, and its sessions go with it: their processes are killed, and tell nobody. */
+static void on_closed(rpc_conn *conn, const tec_error *why)
+{
+    rpc_server *s = rpc_conn_user(conn);
+    client *c = client_of(conn), **at = &s->clients;
+
+    if (!c) {
+        tell(s, "%s: refused: %s", rpc_conn_peer(conn), why->text);
+        return;
+    }
+    tell(s, "client %lld: gone: %s", (long long)c->number, why->text);
+    for (session *x = s->sessions; x; x = x->next)
+        if (x->client == c) {
+            x->client = NULL;
+            x->over = true;
+            rpc_host_kill(x->host, TEC_LOST, "its client is gone");
+        }
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    rt_free(c);
+    if (s->o.once && s->had_session && !s->clients && !s->draining)
+        rpc_server_drain(s);
+}
+
+static const rpc_events events = {
+    .ready = on_ready, .frame = on_frame, .arrived = on_room, .written = on_room, .closed = on_closed};
+
+/* ---- the server ---- */
+
+/* Fills in the defaults, reads the keys and looks for devices; a server without a usable key does not start.
+ * */
+rpc_server *rpc_server_new(rpc_loop *loop, const rpc_server_options *o, tec_error *err)
+{
+    rpc_server *s = rt_alloc(sizeof *s, err);
+    struct stat file;
+
+    if (!s)
+        return NULL;
+    s->loop = loop;
+    s->o = *o;
+    s->o.most_sessions = o->most_sessions ? o->most_sessions : SESSIONS;
+    s->o.memory_bytes = o->memory_bytes ? o->memory_bytes : (int64_t)4 << 30;
+    s->o.seconds = o->seconds > 0 ? o->seconds : 600;
+    s->o.output_bytes = o->output_bytes ? o->output_bytes : OUTPUT;
+    s->o.drain_seconds = o->drain_seconds > 0 ? o->drain_seconds : 30;
+    s->conn = (rpc_conn_options){
+        .link = {.find = find_key, .user = s, .program = "rpc_server"}, .events = &events, .user = s};
+    bool good = rpc_keys_read(&s->keys, o->key_file, err);
+    if (good && stat(o->key_file, &file) == 0)
+        s->keys_of = file.st_mtim;
+    good = good && (rpc_keys_pick(&s->keys, NULL, err) != NULL) && look_for_devices(s, err);
+    if (good)
+        return s;
+    rpc_keys_free(&s->keys);
+    rt_free(s);
+    return NULL;
+}
+
+const tec_error *rpc_server_error(const rpc_server *s)
+{
+    return &s->why;
+}
+
+void rpc_server_free(rpc_server *s)
+{
+    if (!s)
+        return;
+    while (s->clients) {
+        client *next = s->clients->next;
+
+        rt_free(s->clients);
+        s->clients = next;
+    }
+    rpc_keys_free(&s->keys);
+    rt_free(s->list);
+    rt_free(s);
+}

@@ -1,0 +1,253 @@
+/* rpc/server/session.c -- see session.h: the process from its first word to its end. */
+#include "rpc/server/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rpc/server/inside.h"
+#include "rpc/server/sandbox.h"
+#include "runtime/alloc.h"
+
+/* ---- the words ---- */
+
+static const char mark[] = "--session-process";
+
+void rpc_session_words(const rpc_session_options *o, char words[RPC_SESSION_WORDS][RPC_SESSION_WORD],
+                       char *argv[RPC_SESSION_WORDS + 2])
+{
+    snprintf(words[0], RPC_SESSION_WORD, "%s", mark);
+    snprintf(words[1], RPC_SESSION_WORD, "%s", o->device);
+    snprintf(words[2], RPC_SESSION_WORD, "%lld", (long long)o->memory_bytes);
+    snprintf(words[3], RPC_SESSION_WORD, "%.17g", o->seconds);
+    snprintf(words[4], RPC_SESSION_WORD, "%d", o->weak);
+    snprintf(words[5], RPC_SESSION_WORD, "%d", o->version);
+    snprintf(words[6], RPC_SESSION_WORD, "%lld", (long long)o->piece);
+    for (int i = 0; i < 7; i++)
+        argv[1 + i] = words[i];
+    argv[8] = NULL;
+}
+
+bool rpc_is_session(int argc, char **argv)
+{
+    return argc == 8 && strcmp(argv[1], mark) == 0;
+}
+
+static rpc_session_options read_words(char **argv)
+{
+    return (rpc_session_options){.device = argv[2],
+                                 .memory_bytes = strtoll(argv[3], NULL, 10),
+                                 .seconds = strtod(argv[4], NULL),
+                                 .weak = argv[5][0] == '1',
+                                 .version = atoi(argv[6]),
+                                 .piece = strtoll(argv[7], NULL, 10)};
+}
+
+/* ---- frames ---- */
+
+static bool write_all(const void *data, size_t n)
+{
+    const uint8_t *from = data;
+
+    while (n > 0) {
+        ssize_t done = write(RPC_SESSION_SOCKET, from, n);
+
+        if (done < 0 && errno != EINTR)
+            return false;
+        from += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return true;
+}
+
+static bool read_all(void *to, size_t n)
+{
+    uint8_t *at = to;
+
+    while (n > 0) {
+        ssize_t done = read(RPC_SESSION_SOCKET, at, n);
+
+        if (done == 0 || (done < 0 && errno != EINTR))
+            return false;
+        at += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return true;
+}
+
+static void put_head(uint8_t head[RPC_SESSION_HEAD], size_t n, rpc_kind kind)
+{
+    for (int i = 0; i < 4; i++) {
+        head[i] = (uint8_t)(n >> (8 * i));
+        head[4 + i] = (uint8_t)((uint32_t)kind >> (8 * i));
+    }
+}
+
+bool rpc_answer_with(rpc_session *s, rpc_kind kind, const void *message)
+{
+    s->body.n = 0;
+    run_put_i64(&s->body, 0); /* room for the head: one write for small messages */
+    rpc_encode(&s->body, kind, message, s->o.version);
+    if (s->body.failed)
+        return false;
+    put_head(s->body.data, s->body.n - RPC_SESSION_HEAD, kind);
+    return write_all(s->body.data, s->body.n);
+}
+
+bool rpc_answer_error(rpc_session *s, const tec_error *err)
+{
+    return rpc_answer_with(s, RPC_KIND_failure,
+                           &(rpc_failure){.status = err->status, .text = err->text, .output = ""});
+}
+
+bool rpc_answer_done(rpc_session *s, int64_t handle)
+{
+    return rpc_answer_with(s, RPC_KIND_done, &(rpc_done){handle});
+}
+
+/* An array as frames of data, none of them longer than the client takes. */
+static bool send_pieces(rpc_session *s, const uint8_t *from, int64_t n)
+{
+    int64_t most = s->o.piece - RPC_DATA_HEAD;
+
+    while (n > 0) {
+        int64_t piece = n < most ? n : most;
+        uint8_t head[RPC_SESSION_HEAD + RPC_DATA_HEAD] = {0};
+
+        put_head(head, (size_t)piece + RPC_DATA_HEAD, RPC_KIND_data);
+        put_head(head + RPC_SESSION_HEAD, (size_t)piece, RPC_KIND_NONE);
+        if (!write_all(head, sizeof head) || !write_all(from, (size_t)piece))
+            return false;
+        from += piece;
+        n -= piece;
+    }
+    return true;
+}
+
+/* Type, shape and bytes of a tensor. One on a device, or with strides, is copied first. */
+bool rpc_answer_tensor(rpc_session *s, const DLTensor *t)
+{
+    tec_error err = {0};
+    bool direct = t->device.device_type == kDLCPU && tec_tensor_is_compact(t);
+    tec_array *copy = direct ? NULL : tec_array_copy(t, &err);
+    int64_t bytes = tec_tensor_bytes(t);
+
+    if (!direct && !copy)
+        return rpc_answer_error(s, &err);
+    const uint8_t *from =
+        direct ? (const uint8_t *)t->data + t->byte_offset : (const uint8_t *)tec_array_data(copy);
+    bool sent = rpc_answer_with(s, RPC_KIND_contents,
+                                &(rpc_contents){t->dtype.code, t->dtype.bits, {t->shape, t->ndim}, bytes}) &&
+                send_pieces(s, from, bytes);
+    tec_array_free(copy);
+    return sent;
+}
+
+/* ---- questions ---- */
+
+/* False: the socket is gone, or this session is over. */
+static bool answer(rpc_session *s, uint32_t kind, const rpc_any *m)
+{
+    if (kind != RPC_KIND_data && s->transfer.active && !rpc_end_transfer(s))
+        return false;
+    if (kind != RPC_KIND_data)
+        s->answered++;
+    switch (kind) {
+    case RPC_KIND_data: return rpc_on_data(s, &m->data);
+    case RPC_KIND_upload: return rpc_on_upload(s, &m->upload);
+    case RPC_KIND_allocate: return rpc_on_allocate(s, &m->allocate);
+    case RPC_KIND_release: return rpc_on_release(s, &m->release);
+    case RPC_KIND_write: return rpc_on_write(s, &m->write);
+    case RPC_KIND_read: return rpc_on_read(s, &m->read);
+    case RPC_KIND_call: return rpc_on_call(s, &m->call);
+    case RPC_KIND_time: return rpc_on_time(s, &m->time);
+    case RPC_KIND_prepare: return rpc_on_prepare(s, &m->prepare);
+    case RPC_KIND_feed: return rpc_on_feed(s, &m->feed);
+    case RPC_KIND_run: return rpc_on_run(s, &m->run);
+    case RPC_KIND_fetch: return rpc_on_fetch(s, &m->fetch);
+    case RPC_KIND_close:
+        s->over = true;
+        return rpc_answer_with(s, RPC_KIND_closed, &(rpc_closed){s->answered - 1});
+    default: return false;
+    }
+}
+
+/* Reads one question into *frame, which is as long as the longest so far. */
+static bool take_question(rpc_session *s, uint8_t **frame, size_t *cap)
+{
+    uint8_t head[RPC_SESSION_HEAD];
+    uint32_t word[2] = {0};
+    rt_arena arena = {0};
+    rpc_any m;
+
+    if (!read_all(head, sizeof head))
+        return false;
+    for (int i = 0; i < 8; i++)
+        word[i / 4] |= (uint32_t)head[i] << (8 * (i % 4));
+    if (word[0] > *cap) {
+        rt_free(*frame);
+        *frame = rt_alloc(word[0], NULL);
+        *cap = *frame ? word[0] : 0;
+    }
+    if ((word[0] && !*frame) || !read_all(*frame, word[0]))
+        return false;
+    tec_error err = {0};
+    bool good = rpc_decode(&m, word[1], *frame, word[0], s->o.version, &arena);
+    bool go_on = good ? answer(s, word[1], &m)
+                      : (rt_fail(&err, TEC_PROTOCOL, "the question of kind %u is garbled", word[1]),
+                         rpc_answer_error(s, &err));
+    rt_arena_free(&arena);
+    return go_on;
+}
+
+static void serve(rpc_session *s)
+{
+    uint8_t *frame = NULL;
+    size_t cap = 0;
+
+    while (!s->over && take_question(s, &frame, &cap))
+        ;
+    rt_free(frame);
+}
+
+/* ---- the process ---- */
+
+static bool open_device(rpc_session *s, tec_error *err)
+{
+    tec_device_info info;
+
+    s->device = tec_device_open(s->o.device, err);
+    return s->device && tec_device_describe(s->device, &info, err) &&
+           rpc_answer_with(s, RPC_KIND_opened, &(rpc_opened){info.name, s->o.memory_bytes, s->o.seconds});
+}
+
+/* The process of one session. It locks itself in before it opens a device, as a driver runs foreign code. */
+int rpc_session_main(int argc, char **argv)
+{
+    rpc_session s = {.o = read_words(argv)};
+    bool listing = strcmp(s.o.device, "list") == 0, cpu = strncmp(s.o.device, "cpu", 3) == 0;
+    const rpc_sandbox box = {.has_driver = !cpu, .weak = s.o.weak, .memory_bytes = s.o.memory_bytes};
+    char layers[100];
+    tec_error err = {0};
+
+    (void)argc;
+    s.is_cpu = cpu;
+    signal(SIGPIPE, SIG_IGN);
+    if (!rpc_sandbox_enter(&box, layers, sizeof layers, &err) || (!listing && !open_device(&s, &err))) {
+        rpc_answer_error(&s, &err);
+        _exit(1);
+    }
+    if (listing) {
+        fputs(layers, stderr);
+        rpc_answer_devices(&s);
+    } else
+        serve(&s);
+    rpc_free_things(&s);
+    rpc_forget_functions(&s, 0);
+    tec_device_free(s.device);
+    rt_free(s.body.data);
+    _exit(0);
+}

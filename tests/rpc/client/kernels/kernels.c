@@ -1,0 +1,157 @@
+/* tests/rpc/client/kernels/kernels.c -- kernels that behave, and kernels that misbehave in every way that a
+ * session has to survive.
+ *
+ * x: u8[n] tells what to do (a path, ...), y: i32[m] takes what came of it.
+ */
+#define _GNU_SOURCE /* kill */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tec/kernel.h"
+
+#define KERNEL(name)                                                                                         \
+    TEC_API tec_kernel_fn kernel_##name;                                                                     \
+    int32_t kernel_##name(const tec_env *env, void *const *args, const int64_t *dims)
+
+/* y[i] = sum of x + i */
+KERNEL(sum)
+{
+    const uint8_t *x = args[0];
+    int32_t *y = args[1], total = 0;
+
+    (void)env;
+    for (int64_t i = 0; i < dims[0]; i++)
+        total += x[i];
+    for (int64_t i = 0; i < dims[1]; i++)
+        y[i] = total + (int32_t)i;
+    return 0;
+}
+
+KERNEL(crash)
+{
+    (void)env;
+    (void)args;
+    (void)dims;
+    raise(SIGSEGV);
+    return 0;
+}
+
+KERNEL(leave)
+{
+    (void)env;
+    (void)args;
+    (void)dims;
+    _exit(7);
+}
+
+KERNEL(hang)
+{
+    volatile const uint8_t *x = args[0];
+
+    (void)env;
+    (void)dims;
+    while (*x < 255)
+        ;
+    return 0;
+}
+
+/* y[0]: MiB that it got */
+KERNEL(eat)
+{
+    int32_t *y = args[1];
+
+    (void)env;
+    (void)dims;
+    for (y[0] = 0; y[0] < 1 << 20; y[0]++) {
+        char *p = malloc(1 << 20);
+
+        if (!p)
+            return 0;
+        memset(p, 1, 1 << 20);
+    }
+    return 0;
+}
+
+KERNEL(flood)
+{
+    static char text[4096];
+
+    (void)env;
+    (void)args;
+    (void)dims;
+    memset(text, 'x', sizeof text);
+    for (;;)
+        if (write(2, text, sizeof text) < 0)
+            return 0;
+}
+
+KERNEL(murmur)
+{
+    (void)env;
+    (void)args;
+    (void)dims;
+    fputs("these are its last words\n", stderr);
+    abort();
+}
+
+/* y[0]: the error of opening the file x, 0: it can be opened */
+KERNEL(open_file)
+{
+    int32_t *y = args[1];
+    int fd = open(args[0], O_RDONLY);
+
+    (void)env;
+    (void)dims;
+    y[0] = fd < 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
+KERNEL(open_socket)
+{
+    int32_t *y = args[1];
+
+    (void)env;
+    (void)dims;
+    y[0] = socket(AF_INET, SOCK_STREAM, 0);
+    return 0;
+}
+
+KERNEL(start_program)
+{
+    int32_t *y = args[1];
+
+    (void)env;
+    (void)dims;
+    y[0] = system("true");
+    return 0;
+}
+
+/* y[0]: the error of a signal to the parent, which is the server */
+KERNEL(kill_parent)
+{
+    int32_t *y = args[1];
+
+    (void)env;
+    (void)dims;
+    y[0] = kill(getppid(), SIGTERM) < 0 ? errno : 0;
+    return 0;
+}
+
+/* Bytes on a session's socket that are no answer. */
+KERNEL(lie)
+{
+    (void)env;
+    (void)args;
+    (void)dims;
+    while (write(3, "\377\377\377\377\377\377\377\377", 8) > 0)
+        ;
+    return 0;
+}
