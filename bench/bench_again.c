@@ -1,8 +1,10 @@
-/* bench/bench_again.c -- schedules of one function once more, each in turns with the first, so that a slower minute of the machine is not taken for a
- * slower schedule.
+/* bench/bench_again.c -- schedules of one function once more, each in turns with the first, so that a slower
+ * minute of the machine is not taken for a slower schedule.
  *
- *     bench_again FILE.te FOLDER THREADS < traces             // the folder has tec and tec_runner; a line "." ends each trace
- *     > 1.1893                                                // a line for each but the first: how many times as fast as the first
+ *     // the folder has tec and tec_runner; a line "." ends each trace
+ *     bench_again FILE.te FOLDER THREADS < traces
+ *     // a line for each but the first: how many times as fast as the first
+ *     > 1.1893
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +56,8 @@ static double gain(tec_context *cx, const tune_result r[2])
 
 static bool measure(bench *b, const char *trace)
 {
-    tune_candidate first = {.task = b->task, .trace = b->first, .seed = 1}, one = {.task = b->task, .trace = trace, .seed = 1, .check = true};
+    tune_candidate first = {.task = b->task, .trace = b->first, .seed = 1},
+                   one = {.task = b->task, .trace = trace, .seed = 1, .check = true};
     tune_result r[2];
 
     if (!b->first) {
@@ -95,13 +98,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_again FILE.te FOLDER THREADS < TRACES\n");
         return 2;
     }
-    b.task = f ? tune_task_new(b.cx, &(tune_task){.def = f->defs.at[0], .target = target_native(b.cx)}) : NULL;
-    b.m = b.task ? tune_measurer_local(b.cx, &(tune_measure_options){.threads = atoi(argv[3]), .builder = base_format(b.cx, "%s/tec", argv[2]),
-                                                                    .runner = base_format(b.cx, "%s/tec_runner", argv[2])})
+    b.task =
+        f ? tune_task_new(b.cx, &(tune_task){.def = f->defs.at[0], .target = target_native(b.cx)}) : NULL;
+    b.m = b.task ? tune_measurer_local(
+                       b.cx, &(tune_measure_options){.threads = atoi(argv[3]),
+                                                     .builder = base_format(b.cx, "%s/tec", argv[2]),
+                                                     .runner = base_format(b.cx, "%s/tec_runner", argv[2])})
                  : NULL;
     bool good = b.m && measure_all(&b);
     if (!good)
-        fprintf(stderr, "bench_again: %s\n", tec_context_error(b.cx) ? tec_context_error(b.cx) : base_format(b.cx, "cannot read '%s'", argv[1]));
+        fprintf(stderr, "bench_again: %s\n",
+                tec_context_error(b.cx) ? tec_context_error(b.cx)
+                                        : base_format(b.cx, "cannot read '%s'", argv[1]));
     if (b.m)
         b.m->close(b.m);
     tec_context_free(b.cx);

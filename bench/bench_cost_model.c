@@ -1,12 +1,16 @@
 /* bench/bench_cost_model.c -- how well a cost model ranks candidates that it has not seen, and what it costs.
  *
- *     tec records export tune.db > records.jsonl; bench_cost_model records.jsonl     rank correlations, with and without transfer
- *     bench_cost_model times 800                                                     milliseconds for features, fit and prediction
+ *     tec records export tune.db > records.jsonl; bench_cost_model records.jsonl  rank correlations,
+ *         with and without transfer
+ *     bench_cost_model times 800                                                  milliseconds for features,
+ *                                                                                   fit and prediction
  *
- * Of each task in the records, the last third of the candidates is held out. The model learns from the first 0, 16, 32 ... others: alone; on the
- * ground of all other tasks, as a tuner is seeded; or all rows at once, "joint". Failed candidates count as the slowest. Printed are Spearman's
- * rho, Kendall's tau, and how near the best of the eight candidates that are scored highest comes to the best of all held out; then
- * which features take part in the decisions of a model of all tasks. Features are made anew from definitions and traces.
+ * Of each task in the records, the last third of the candidates is held out. The model learns from the first
+ * 0, 16, 32 ... others: alone; with all other tasks as its prior, as a tuner begins; or all rows at once,
+ * "joint". Failed candidates count as the slowest. Printed are Spearman's rho, Kendall's tau, and how near
+ * the best of the eight candidates that are scored highest comes to the best of all held out; then which
+ * features take part in the decisions of a model of all tasks. Features are made anew from definitions and
+ * traces.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -16,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "autotune/seed.h"
+#include "autotune/prior.h"
 #include "space/space.h"
 #include "te/text.h"
 
@@ -45,7 +49,8 @@ static int fail(const tec_context *cx)
 
 static task *task_of(tec_context *cx, data *d, const store_record *r)
 {
-    uint64_t key = base_hash(r->workload.exact_key, strlen(r->workload.exact_key), base_hash(r->target.text, strlen(r->target.text), 0));
+    uint64_t key = base_hash(r->workload.exact_key, strlen(r->workload.exact_key),
+                             base_hash(r->target.text, strlen(r->target.text), 0));
     int i = 0;
 
     while (i < d->n && d->of[i].key != key)
@@ -54,7 +59,9 @@ static task *task_of(tec_context *cx, data *d, const store_record *r)
         return &d->of[i];
     if (d->n == MAX_TASKS)
         return NULL;
-    d->of[d->n++] = (task){.key = key, .name = base_strdup(cx, r->workload.summary), .rows = malloc(sizeof(float) * MAX_ROWS * TUNE_N_FEATURES),
+    d->of[d->n++] = (task){.key = key,
+                           .name = base_strdup(cx, r->workload.summary),
+                           .rows = malloc(sizeof(float) * MAX_ROWS * TUNE_N_FEATURES),
                            .cost = malloc(sizeof(double) * MAX_ROWS)};
     return &d->of[i];
 }
@@ -99,7 +106,10 @@ static bool read_file(tec_context *cx, const char *path, data *out)
 
 /* ---- judging ---- */
 
-static double speed(double cost) { return isinf(cost) ? 0 : 1 / cost; }
+static double speed(double cost)
+{
+    return isinf(cost) ? 0 : 1 / cost;
+}
 
 static double rank_of(const double *v, int n, int i)
 {
@@ -152,13 +162,14 @@ static judgement judge(const double *score, const double *speeds, int n)
         xx += x * x;
         yy += y * y;
     }
-    return (judgement){xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0, kendall(score, speeds, n), best_of_top(score, speeds, n)};
+    return (judgement){xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0, kendall(score, speeds, n),
+                       best_of_top(score, speeds, n)};
 }
 
 /* ---- learning ---- */
 
-typedef enum { ALONE, GROUND, JOINT, N_WAYS } way;
-static const char *const ways[N_WAYS] = {"alone", "ground", "joint"};
+typedef enum { ALONE, PRIOR, JOINT, N_WAYS } way;
+static const char *const ways[N_WAYS] = {"alone", "prior", "joint"};
 
 static bool add_rows(tec_context *cx, tune_model *m, const task *t, int n)
 {
@@ -176,7 +187,8 @@ static tune_model *teach(tec_context *cx, const data *d, int own, int n, way how
 
     for (int i = 0; ok && how != ALONE && i < d->n; i++)
         ok = i == own || add_rows(cx, m, &d->of[i], d->of[i].n);
-    ok = ok && (how != GROUND || tune_model_settle(cx, m)) && add_rows(cx, m, &d->of[own], n) && tune_model_fit(cx, m);
+    ok = ok && (how != PRIOR || tune_model_settle(cx, m)) && add_rows(cx, m, &d->of[own], n) &&
+         tune_model_fit(cx, m);
     if (ok)
         return m;
     tune_model_close(m);
@@ -202,8 +214,8 @@ static const int learned[] = {0, 16, 32, 64, 128};
 
 static bool print_correlations(tec_context *cx, const data *d, const char *kind)
 {
-    printf("%s\n%-24s %5s %6s %7s |%20s |%20s |%20s\n%46s|%s\n", kind, "task", "rows", "failed", "learned", ways[0], ways[1], ways[2], "",
-           "   rho    tau   best |   rho    tau   best |   rho    tau   best");
+    printf("%s\n%-24s %5s %6s %7s |%20s |%20s |%20s\n%46s|%s\n", kind, "task", "rows", "failed", "learned",
+           ways[0], ways[1], ways[2], "", "   rho    tau   best |   rho    tau   best |   rho    tau   best");
     for (int k = 0; k < BASE_COUNT(learned); k++) {
         judgement mean[N_WAYS] = {{0}};
         int counted = 0;
@@ -227,7 +239,8 @@ static bool print_correlations(tec_context *cx, const data *d, const char *kind)
         }
         printf("%-24s %5s %6s %7d", "mean", "", "", learned[k]);
         for (int w = 0; w < N_WAYS && counted; w++)
-            printf(" |%6.3f %6.3f %6.3f", mean[w].rho / counted, mean[w].tau / counted, mean[w].best / counted);
+            printf(" |%6.3f %6.3f %6.3f", mean[w].rho / counted, mean[w].tau / counted,
+                   mean[w].best / counted);
         printf("\n\n");
     }
     return true;
@@ -250,7 +263,8 @@ static bool print_importance(tec_context *cx, const data *d)
             best = gain[i] > gain[best] ? i : best;
         if (gain[best] <= 0)
             break;
-        printf("%5.1f %%  %-32s %s\n", 100 * gain[best], tune_feature_name(cx, best), tune_feature_what(best));
+        printf("%5.1f %%  %-32s %s\n", 100 * gain[best], tune_feature_name(cx, best),
+               tune_feature_what(best));
         gain[best] = 0;
     }
     tune_model_close(m);
@@ -264,7 +278,8 @@ static int correlations(tec_context *cx, const char *path)
     if (!read_file(cx, path, d))
         return fail(cx);
     printf("%d tasks; %d records without features were left out\n\n", d->n, d->skipped);
-    if (!print_correlations(cx, d, "rank") || !print_correlations(cx, d, "regression") || !print_importance(cx, d))
+    if (!print_correlations(cx, d, "rank") || !print_correlations(cx, d, "regression") ||
+        !print_importance(cx, d))
         return fail(cx);
     for (int i = 0; i < d->n; i++) {
         free(d->of[i].rows);
@@ -287,20 +302,24 @@ static double now(void)
 /* C2 and C6 of ResNet-18 with padding, bias and ReLU. */
 static const ir_program *convolution(tec_context *cx, int channels, int size)
 {
-    te_file *f = te_parse(cx, "conv",
-                          base_format(cx,
-                                      "def conv(X: f32[%d, %d, %d], W: f32[%d, %d, 3, 3], B: f32[%d]) {\n"
-                                      "  P[c: %d, h: %d, w: %d] = select(h >= 1 && h < %d && w >= 1 && w < %d, X[c, h - 1, w - 1], 0.0)\n"
-                                      "  Y[o: %d, y: %d, x: %d] = sum[c: %d, ky: 3, kx: 3](P[c, y + ky, x + kx] * W[o, c, ky, kx])\n"
-                                      "  Z[o: %d, y: %d, x: %d] = max(Y[o, y, x] + B[o], 0.0)\n  return Z\n}\n",
-                                      channels, size, size, channels, channels, channels, channels, size + 2, size + 2, size + 1, size + 1, channels,
-                                      size, size, channels, channels, size, size));
+    te_file *f = te_parse(
+        cx, "conv",
+        base_format(
+            cx,
+            "def conv(X: f32[%d, %d, %d], W: f32[%d, %d, 3, 3], B: f32[%d]) {\n"
+            "  P[c: %d, h: %d, w: %d] = select(h >= 1 && h < %d && w >= 1 && w < %d, X[c, h - 1, w - 1], "
+            "0.0)\n"
+            "  Y[o: %d, y: %d, x: %d] = sum[c: %d, ky: 3, kx: 3](P[c, y + ky, x + kx] * W[o, c, ky, kx])\n"
+            "  Z[o: %d, y: %d, x: %d] = max(Y[o, y, x] + B[o], 0.0)\n  return Z\n}\n",
+            channels, size, size, channels, channels, channels, channels, size + 2, size + 2, size + 1,
+            size + 1, channels, size, size, channels, channels, size, size));
 
     return f ? te_tree(cx, f->defs.at[0]) : NULL;
 }
 
 /* Rows of n candidates, and what each took. */
-static bool time_features(tec_context *cx, const space *sp, const target *t, int n, float *rows, double *apply, double *features)
+static bool time_features(tec_context *cx, const space *sp, const target *t, int n, float *rows,
+                          double *apply, double *features)
 {
     tec_context *scratch = base_child(cx);
     uint64_t state = 1;
@@ -330,12 +349,14 @@ static bool time_model(tec_context *cx, const char *kind, const float *rows, int
     bool ok = m != NULL;
 
     for (int i = 0; ok && i < n; i++)
-        ok = tune_model_add(cx, m, 1, rows + (size_t)i * TUNE_N_FEATURES, exp2(rows[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate]));
+        ok = tune_model_add(cx, m, 1, rows + (size_t)i * TUNE_N_FEATURES,
+                            exp2(rows[(size_t)i * TUNE_N_FEATURES + TUNE_PROGRAM_estimate]));
     start = now();
     ok = ok && tune_model_fit(cx, m);
     double fitted = now();
     ok = ok && tune_model_predict(cx, m, rows, n, score);
-    printf("%-10s fit of %d rows %7.1f, prediction of as many %7.2f\n", kind, n, fitted - start, now() - fitted);
+    printf("%-10s fit of %d rows %7.1f, prediction of as many %7.2f\n", kind, n, fitted - start,
+           now() - fitted);
     tune_model_close(m);
     return ok;
 }

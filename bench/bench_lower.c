@@ -1,11 +1,13 @@
-/* bench/bench_lower.c -- what a candidate costs a tuner before code generation: the time and the memory of scheduling and lowering.
+/* bench/bench_lower.c -- what a candidate costs a tuner before code generation: the time and the memory of
+ * scheduling and lowering.
  *
  *     bench_lower C2 400           400 random tilings of a convolution of ResNet-18; the median of each pass
  *     bench_lower C6 100000 rss    the resident size after 1000, 10000, 100000 candidates
  *
- * A candidate tiles the convolution (tails guarded where a tile does not divide), packs its weights and its padded input at random
- * levels, keeps the tile of the result in registers, vectorises and unrolls. Each is scheduled and lowered on one core, without
- * verification, in a scratch context that reads the definition and is reset afterwards, as a tuner does it.
+ * A candidate tiles the convolution (tails guarded where a tile does not divide), packs its weights and its
+ * padded input at random levels, keeps the tile of the result in registers, vectorises and unrolls. Each is
+ * scheduled and lowered on one core, without verification, in a scratch context that reads the definition and
+ * is reset afterwards, as a tuner does it.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -52,10 +54,11 @@ static const ir_program *define(tec_context *cx, const shape *s)
         "def conv2d(X: f32[%d, %d, %d], W: f32[%d, %d, 3, 3]) {\n"
         "  P[c: %d, h: %d, w: %d] = select(h >= 1 && h < %d && w >= 1 && w < %d, X[c, h - 1, w - 1], 0.0)\n"
         "  V[ob: %d, c: %d, ky: 3, kx: 3, oi: 16] = W[ob*16 + oi, c, ky, kx]\n"
-        "  Y[o: %d, y: %d, x: %d] = sum[c: %d, ky: 3, kx: 3](P[c, y + ky, x + kx] * V[floordiv(o, 16), c, ky, kx, o %% 16])\n"
+        "  Y[o: %d, y: %d, x: %d] = sum[c: %d, ky: 3, kx: 3](P[c, y + ky, x + kx] * V[floordiv(o, 16), c, "
+        "ky, kx, o %% 16])\n"
         "  return Y\n}\n",
-        s->channels, s->size, s->size, s->channels, s->channels, s->channels, s->size + 2, s->size + 2, s->size + 1, s->size + 1,
-        s->channels / 16, s->channels, s->channels, s->size, s->size, s->channels);
+        s->channels, s->size, s->size, s->channels, s->channels, s->channels, s->size + 2, s->size + 2,
+        s->size + 1, s->size + 1, s->channels / 16, s->channels, s->channels, s->size, s->size, s->channels);
     te_file *file = te_parse(cx, "conv2d.te", text);
 
     return file ? te_tree(cx, file->defs.at[0]) : NULL;
@@ -65,14 +68,17 @@ static int64_t pick(uint64_t *state, const int64_t *from, int n)
 {
     return from[base_random_below(state, (uint64_t)n)];
 }
-#define PICK(state, ...) pick(state, (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define PICK(state, ...)                                                                                     \
+    pick(state, (const int64_t[]){__VA_ARGS__},                                                              \
+         (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
 /* At most 28 vectors of the result in registers. */
 static const char *random_trace(tec_context *cx, const shape *s, uint64_t *state)
 {
     int64_t vectors, rows, columns, channels = PICK(state, 4, 8, 16, 32);
     const char *weights_at = PICK(state, 0, 1) ? "Y.o.0" : "Y.c.0";
-    const char *const input[] = {"parallel(Y.o.0)\nparallel(P.c)", "compute_at(P, Y.y.0)", "compute_at(P, Y.c.0)"};
+    const char *const input[] = {"parallel(Y.o.0)\nparallel(P.c)", "compute_at(P, Y.y.0)",
+                                 "compute_at(P, Y.c.0)"};
 
     do {
         vectors = PICK(state, 1, 2, s->channels / 32);
@@ -96,9 +102,10 @@ static const char *random_trace(tec_context *cx, const shape *s, uint64_t *state
                        "unroll(Y.init.o.1)\nunroll(Y.init.y.1)\nunroll(Y.init.x.1)\nvectorize(Y.init.o.2)\n"
                        "%s"
                        "Y.cache.local.o.0, Y.cache.local.o.1 = split(Y.cache.local.o, _, 16)\n"
-                       "unroll(Y.cache.local.y)\nunroll(Y.cache.local.x)\nunroll(Y.cache.local.o.0)\nvectorize(Y.cache.local.o.1)\n",
-                       (long long)vectors, (long long)rows, (long long)columns, (long long)channels, weights_at, input[PICK(state, 0, 1, 2)],
-                       PICK(state, 0, 1) ? "unroll(Y.kx)\n" : "");
+                       "unroll(Y.cache.local.y)\nunroll(Y.cache.local.x)\nunroll(Y.cache.local.o.0)"
+                       "\nvectorize(Y.cache.local.o.1)\n",
+                       (long long)vectors, (long long)rows, (long long)columns, (long long)channels,
+                       weights_at, input[PICK(state, 0, 1, 2)], PICK(state, 0, 1) ? "unroll(Y.kx)\n" : "");
 }
 
 static void note_pass(void *user, const char *pass, const ir_program *before, const ir_program *after)
@@ -117,8 +124,8 @@ static void note_pass(void *user, const char *pass, const ir_program *before, co
 }
 
 /* Schedules and lowers the candidate of this seed; false with a message. */
-static bool try_candidate(tec_context *scratch, const shape *of, const ir_program *tree, const target *t, uint64_t seed, profile *p,
-                          float *schedule, float *lower)
+static bool try_candidate(tec_context *scratch, const shape *of, const ir_program *tree, const target *t,
+                          uint64_t seed, profile *p, float *schedule, float *lower)
 {
     uint64_t state = seed;
     double start = now();

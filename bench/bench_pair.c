@@ -1,9 +1,12 @@
-/* bench/bench_pair.c -- two modules of one function each, timed in turns, so that what disturbs the machine disturbs both.
+/* bench/bench_pair.c -- two modules of one function each, timed in turns, so that what disturbs the machine
+ * disturbs both.
  *
  *     bench_pair A.tec B.tec THREADS PAIRS SECONDS
- *     > 0.03125 0.02913                               // milliseconds of one call of A and of B, PAIRS lines; SECONDS for each number
+ *     // milliseconds of one call of A and of B, PAIRS lines; SECONDS for each number
+ *     > 0.03125 0.02913
  *
- * Both get the same seeded numbers, f32 of constant shapes, and must compute the same. It links the runtime alone.
+ * Both get the same seeded numbers, f32 of constant shapes, and must compute the same. It links the runtime
+ * alone.
  */
 #include <math.h>
 #include <stdio.h>
@@ -81,10 +84,13 @@ static bool are_equal(const kernel *a, const kernel *b)
 {
     for (int i = 0; i < a->n; i++)
         for (int64_t e = 0; e < tec_tensor_elements(a->arg[i]); e++) {
-            double x = (double)((const float *)a->arg[i]->data)[e], y = (double)((const float *)b->arg[i]->data)[e];
+            double x = (double)((const float *)a->arg[i]->data)[e],
+                   y = (double)((const float *)b->arg[i]->data)[e];
 
             if (!(fabs(x - y) <= 1e-3 * fabs(y) + 1e-4))
-                return fprintf(stderr, "bench_pair: argument %d differs at %lld: %g and %g\n", i, (long long)e, x, y), false;
+                return fprintf(stderr, "bench_pair: argument %d differs at %lld: %g and %g\n", i,
+                               (long long)e, x, y),
+                       false;
         }
     return true;
 }
@@ -105,7 +111,8 @@ static bool take_turns(kernel *k, int pairs, double seconds)
             int which = (turn + i) % 2; /* who goes first changes */
             tec_timing t;
 
-            if (!tec_time(call, &k[which], &(tec_time_options){.min_seconds = seconds, .repeats = 3}, &t, &k[which].err))
+            if (!tec_time(call, &k[which], &(tec_time_options){.min_seconds = seconds, .repeats = 3}, &t,
+                          &k[which].err))
                 return false;
             ms[which] = t.median_s * 1e3;
         }
@@ -130,8 +137,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_pair A.tec B.tec THREADS PAIRS SECONDS\n");
         return 2;
     }
-    bool good = start(&k[0], argv[1], atoi(argv[3])) && start(&k[1], argv[2], atoi(argv[3])) && are_equal(&k[0], &k[1]) &&
-                take_turns(k, atoi(argv[4]), atof(argv[5]));
+    bool good = start(&k[0], argv[1], atoi(argv[3])) && start(&k[1], argv[2], atoi(argv[3])) &&
+                are_equal(&k[0], &k[1]) && take_turns(k, atoi(argv[4]), atof(argv[5]));
     for (int i = 0; i < 2; i++) {
         if (k[i].err.status != TEC_OK || *k[i].err.text)
             fprintf(stderr, "bench_pair: %s: %s\n", argv[1 + i], k[i].err.text);

@@ -1,4 +1,5 @@
-/* bench/bench_peak.c -- a worker of bench/run: what the machine can do at most, as float multiply-adds on registers.
+/* bench/bench_peak.c -- a worker of bench/run: what the machine can do at most, as float multiply-adds on
+ * registers.
  *
  *     bench_peak THREADS
  *     < sample 0.2

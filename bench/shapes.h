@@ -1,5 +1,6 @@
-/* bench/shapes.h -- the convolutions of Table 2 of the TVM paper (OSDI 2018): C1 to C12 are those of ResNet-18, D1 to D9 the depthwise ones
- * of MobileNet. Batch 1, float; the output has ceil(extent / stride) rows and columns, an odd row or column of padding is the last.
+/* bench/shapes.h -- the convolutions of Table 2 of the TVM paper (OSDI 2018): C1 to C12 are those of
+ * ResNet-18, D1 to D9 the depthwise ones of MobileNet. Batch 1, float; the output has ceil(extent / stride)
+ * rows and columns, an odd row or column of padding is the last.
  *
  *     const bench_conv *c = bench_conv_named("C2");
  */
@@ -17,12 +18,13 @@ typedef struct {
 } bench_conv;
 
 static const bench_conv bench_convs[] = {
-    {"C1", 224, 3, 64, 7, 2, 0},     {"C2", 56, 64, 64, 3, 1, 0},     {"C3", 56, 64, 64, 1, 1, 0},     {"C4", 56, 64, 128, 3, 2, 0},
-    {"C5", 56, 64, 128, 1, 2, 0},    {"C6", 28, 128, 128, 3, 1, 0},   {"C7", 28, 128, 256, 3, 2, 0},   {"C8", 28, 128, 256, 1, 2, 0},
-    {"C9", 14, 256, 256, 3, 1, 0},   {"C10", 14, 256, 512, 3, 2, 0},  {"C11", 14, 256, 512, 1, 2, 0},  {"C12", 7, 512, 512, 3, 1, 0},
-    {"D1", 112, 32, 32, 3, 1, 1},    {"D2", 112, 64, 64, 3, 2, 1},    {"D3", 56, 128, 128, 3, 1, 1},   {"D4", 56, 128, 128, 3, 2, 1},
-    {"D5", 28, 256, 256, 3, 1, 1},   {"D6", 28, 256, 256, 3, 2, 1},   {"D7", 14, 512, 512, 3, 1, 1},   {"D8", 14, 512, 512, 3, 2, 1},
-    {"D9", 7, 1024, 1024, 3, 1, 1},
+    {"C1", 224, 3, 64, 7, 2, 0},    {"C2", 56, 64, 64, 3, 1, 0},    {"C3", 56, 64, 64, 1, 1, 0},
+    {"C4", 56, 64, 128, 3, 2, 0},   {"C5", 56, 64, 128, 1, 2, 0},   {"C6", 28, 128, 128, 3, 1, 0},
+    {"C7", 28, 128, 256, 3, 2, 0},  {"C8", 28, 128, 256, 1, 2, 0},  {"C9", 14, 256, 256, 3, 1, 0},
+    {"C10", 14, 256, 512, 3, 2, 0}, {"C11", 14, 256, 512, 1, 2, 0}, {"C12", 7, 512, 512, 3, 1, 0},
+    {"D1", 112, 32, 32, 3, 1, 1},   {"D2", 112, 64, 64, 3, 2, 1},   {"D3", 56, 128, 128, 3, 1, 1},
+    {"D4", 56, 128, 128, 3, 2, 1},  {"D5", 28, 256, 256, 3, 1, 1},  {"D6", 28, 256, 256, 3, 2, 1},
+    {"D7", 14, 512, 512, 3, 1, 1},  {"D8", 14, 512, 512, 3, 2, 1},  {"D9", 7, 1024, 1024, 3, 1, 1},
 };
 
 static inline const bench_conv *bench_conv_named(const char *name)
@@ -73,7 +75,8 @@ static inline void bench_fill(float *x, int64_t n, uint32_t seed)
 }
 
 /* What relu(bias[o] + sum in[c][y][x] * w[o][c][ky][kx]) is, tensors plain: nested loops. */
-static inline void bench_conv_reference(const bench_conv *c, const float *in, const float *w, const float *bias, float *out)
+static inline void bench_conv_reference(const bench_conv *c, const float *in, const float *w,
+                                        const float *bias, float *out)
 {
     int64_t n = bench_conv_out(c), after, pad = bench_conv_pad(c, &after), depth = bench_conv_depth(c);
 
@@ -88,7 +91,8 @@ static inline void bench_conv_reference(const bench_conv *c, const float *in, co
                             int64_t py = y * c->stride + ky - pad, px = x * c->stride + kx - pad;
 
                             if (py >= 0 && py < c->extent && px >= 0 && px < c->extent)
-                                sum += in[((c->depthwise ? o : i) * c->extent + py) * c->extent + px] * w[((o * depth + i) * c->kernel + ky) * c->kernel + kx];
+                                sum += in[((c->depthwise ? o : i) * c->extent + py) * c->extent + px] *
+                                       w[((o * depth + i) * c->kernel + ky) * c->kernel + kx];
                         }
                 out[(o * n + y) * n + x] = sum > 0 ? sum : 0;
             }

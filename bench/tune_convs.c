@@ -2,9 +2,10 @@
  *
  *     tune_convs DB SECONDS THREADS C1 C2 ... D9       // the folder above has tec and tec_runner
  *
- * SECONDS is the wall time of the job in all: searching, comparing what was found, and earlier calls with the same DB, with whose job this one
- * goes on. Every workload counts by the ratio of its times, not by their difference. The last line is "SECONDS TRIALS REUSED", of the job:
- * reused trials are those that the store had from other jobs.
+ * SECONDS is the wall time of the job in all: searching, comparing what was found, and earlier calls with the
+ * same DB, with whose job this one goes on. Every workload counts by the ratio of its times, not by their
+ * difference. The last line is "SECONDS TRIALS REUSED", of the job: reused trials are those that the store
+ * had from other jobs.
  */
 #include <inttypes.h>
 #include <libgen.h>
@@ -59,7 +60,8 @@ static bool make_model(job *j, tec_graph *g)
     return !base_failed(j->cx);
 }
 
-/* A weight that makes times of all workloads about the same, so that what is saved is counted as a share of each. */
+/* A weight that makes times of all workloads about the same, so that what is saved is counted as a share of
+ * each. */
 static double weight_of(const bench_conv *c)
 {
     const double rate = 1e11, depthwise_rate = 5e10;
@@ -71,15 +73,24 @@ static bool find_tasks(job *j)
 {
     comp_options o;
     tec_graph *g = tec_graph_new(j->cx, "convolutions");
-    graph_kernels *k = make_model(j, g) && comp_read_options(j->cx, &(tec_build_options){.threads = j->threads}, NULL, &o) ? graph_tasks(g, o.target) : NULL;
+    graph_kernels *k =
+        make_model(j, g) && comp_read_options(j->cx, &(tec_build_options){.threads = j->threads}, NULL, &o)
+            ? graph_tasks(g, o.target)
+            : NULL;
 
     j->task = base_array(j->cx, const tune_task *, j->n);
     if (k && k->entries.n != j->n)
-        return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "%d workloads became %d kernels", j->n, k->entries.n);
+        return base_fail(j->cx, TEC_INTERNAL, (base_loc){0}, "%d workloads became %d kernels", j->n,
+                         k->entries.n);
     for (int i = 0; k && i < j->n; i++) {
         const graph_kernel_entry *e = graph_kernel_at(k, i);
-        const tune_task spec = {.name = j->name[i], .def = e->def, .task = e->task, .target = o.target, .default_trace = e->trace,
-                                .weight = weight_of(bench_conv_named(j->name[i])), .tree = e->plain};
+        const tune_task spec = {.name = j->name[i],
+                                .def = e->def,
+                                .task = e->task,
+                                .target = o.target,
+                                .default_trace = e->trace,
+                                .weight = weight_of(bench_conv_named(j->name[i])),
+                                .tree = e->plain};
 
         j->task[i] = tune_task_new(j->cx, &spec);
         if (!j->task[i])
@@ -102,7 +113,8 @@ static const char *job_name(job *j)
     return base_format(j->cx, "convolutions-%016" PRIx64, base_hash(t.data, t.n, BASE_HASH_SEED));
 }
 
-/* Small where there is little time for many tasks, since the first batch of each task comes before any choice among them. */
+/* Small where there is little time for many tasks, since the first batch of each task comes before any choice
+ * among them. */
 static int batch_of(const job *j)
 {
     enum { LEAST = 4, MOST = 32 };
@@ -113,15 +125,25 @@ static int batch_of(const job *j)
 
 static int tune(job *j, store *db, tune_measurer *m)
 {
-    enum { ADOPTING = 15 }; /* of the seconds that the job has, one in so many is for comparing what was found */
+    /* of the seconds that the job has, one in so many is for comparing what was found */
+    enum { ADOPTING = 15 };
     struct utsname machine;
 
     uname(&machine);
-    const tune_options o = {.tasks = j->task, .n_tasks = j->n, .measurer = m, .db = db, .job = job_name(j), .arguments = "bench/run tuning",
-                            .device = machine.nodename, .device_text = target_text(j->cx, j->t), .seed = 1, .batch = batch_of(j),
+    const tune_options o = {.tasks = j->task,
+                            .n_tasks = j->n,
+                            .measurer = m,
+                            .db = db,
+                            .job = job_name(j),
+                            .arguments = "bench/run tuning",
+                            .device = machine.nodename,
+                            .device_text = target_text(j->cx, j->t),
+                            .seed = 1,
+                            .batch = batch_of(j),
                             .seconds = j->seconds - j->seconds / ADOPTING};
     tune_session *s = tune_session_new(j->cx, &o);
-    j->show = (tool_tune_show){.cx = j->cx, .session = s, .measurer = m, .n_tasks = j->n, .seconds = o.seconds};
+    j->show =
+        (tool_tune_show){.cx = j->cx, .session = s, .measurer = m, .n_tasks = j->n, .seconds = o.seconds};
     while (s && tune_step(s))
         tool_tune_batch(&j->show);
     if (!s || tune_session_end(s) == TUNE_FAILED || !tune_adopt(s))
@@ -138,7 +160,8 @@ static int tune(job *j, store *db, tune_measurer *m)
 static int run(job *j)
 {
     store *db = find_tasks(j) ? store_open(j->cx, j->db_path, NULL) : NULL;
-    const tune_measure_options o = {.threads = j->threads, .builder = base_format(j->cx, "%s/tec", j->tools),
+    const tune_measure_options o = {.threads = j->threads,
+                                    .builder = base_format(j->cx, "%s/tec", j->tools),
                                     .runner = base_format(j->cx, "%s/tec_runner", j->tools)};
     tune_measurer *m = db ? tune_measurer_local(j->cx, &o) : NULL;
     int status = m ? tune(j, db, m) : fail(j);
@@ -151,8 +174,11 @@ static int run(job *j)
 
 int main(int argc, char **argv)
 {
-    job j = {.db_path = argc > 4 ? argv[1] : NULL, .seconds = argc > 4 ? atof(argv[2]) : 0, .threads = argc > 4 ? atoi(argv[3]) : 0,
-             .name = (const char *const *)argv + 4, .n = argc - 4};
+    job j = {.db_path = argc > 4 ? argv[1] : NULL,
+             .seconds = argc > 4 ? atof(argv[2]) : 0,
+             .threads = argc > 4 ? atoi(argv[3]) : 0,
+             .name = (const char *const *)argv + 4,
+             .n = argc - 4};
 
     if (j.seconds <= 0 || j.threads < 1) {
         fprintf(stderr, "usage: tune_convs DB SECONDS THREADS NAME...\n");

@@ -1,4 +1,5 @@
-/* bench/write_conv.c -- a convolution with bias and ReLU as a module, on packed channels as inside a network, checked against plain loops.
+/* bench/write_conv.c -- a convolution with bias and ReLU as a module, on packed channels as inside a network,
+ * checked against plain loops.
  *
  *     write_conv C6 THREADS conv-C6.tec            // by the default schedule, or
  *     write_conv C6 THREADS conv-C6.tec tuning.db  // by the one that a tuner recorded; there must be one
@@ -29,8 +30,12 @@ static void *room(int64_t n)
 static problem make_problem(const bench_conv *c)
 {
     int64_t o = bench_conv_out(c);
-    problem p = {.shape = c, .in_block = bench_conv_in_block(c), .out_block = BENCH_BLOCK, .n_in = c->in * c->extent * c->extent,
-                 .n_out = c->out * o * o, .n_weights = bench_conv_weights(c)};
+    problem p = {.shape = c,
+                 .in_block = bench_conv_in_block(c),
+                 .out_block = BENCH_BLOCK,
+                 .n_in = c->in * c->extent * c->extent,
+                 .n_out = c->out * o * o,
+                 .n_weights = bench_conv_weights(c)};
 
     p.in = room(p.n_in);
     p.weights = room(p.n_weights);
@@ -92,7 +97,8 @@ static bool build(tec_context *cx, const problem *p, int threads, const char *pa
     tec_records *r = records ? tec_records_open(cx, records) : NULL;
 
     bench_conv_add(cx, g, p->shape, p->weights, p->bias);
-    bool built = (r || !records) && tec_graph_build_file(g, &(tec_build_options){.threads = threads, .records = r}, path);
+    bool built = (r || !records) &&
+                 tec_graph_build_file(g, &(tec_build_options){.threads = threads, .records = r}, path);
     tec_records_close(r);
     return built;
 }
@@ -102,7 +108,8 @@ static bool is_from_record(tec_module *m, tec_error *err)
 {
     tec_executor *ex = tec_executor_new(m, NULL, &(tec_run_options){.profile = true}, err);
     tec_profile_row row;
-    bool recorded = tec_executor_n_steps(ex) == 1 && tec_executor_profile(ex, 0, &row) && row.origin && strcmp(row.origin, "record") == 0;
+    bool recorded = tec_executor_n_steps(ex) == 1 && tec_executor_profile(ex, 0, &row) && row.origin &&
+                    strcmp(row.origin, "record") == 0;
 
     if (ex && !recorded)
         fprintf(stderr, "write_conv: there is no record of this kernel\n");

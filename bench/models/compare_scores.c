@@ -1,9 +1,11 @@
-/* bench/models/compare_scores.c -- holds a network's scores against reference scores, and both against true labels.
+/* bench/models/compare_scores.c -- holds a network's scores against reference scores, and both against true
+ * labels.
  *
  *     compare_scores OURS.pb REFERENCE.pb [LABELS.txt]
  *
- * Exit 1 where they differ by more than |a-b| <= 1e-3*|b| + max(1e-7, 1e-6*max|b|), the tolerance of `tec check`, or where fewer labels are
- * right than with the reference. A label is right where its score is the largest of its row.
+ * Exit 1 where they differ by more than |a-b| <= 1e-3*|b| + max(1e-7, 1e-6*max|b|), the tolerance of `tec
+ * check`, or where fewer labels are right than with the reference. A label is right where its score is the
+ * largest of its row.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,8 +25,10 @@ static bool read_scores(tec_context *cx, const char *path, scores *out)
 
     if (!c)
         return false;
-    if (c->type.n != 2 || !base_dtype_same(c->type.dtype, BASE_F32) || !ir_is_int(c->type.dim[0], &out->rows) || !ir_is_int(c->type.dim[1], &out->columns)) {
-        base_fail(cx, TEC_INVALID, (base_loc){path, 0}, "expected f32[images, classes], found %s", op_type_text(cx, &c->type));
+    if (c->type.n != 2 || !base_dtype_same(c->type.dtype, BASE_F32) ||
+        !ir_is_int(c->type.dim[0], &out->rows) || !ir_is_int(c->type.dim[1], &out->columns)) {
+        base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "expected f32[images, classes], found %s",
+                  op_type_text(cx, &c->type));
         return false;
     }
     out->at = c->data;
@@ -37,22 +41,24 @@ static bool compare(const scores *ours, const scores *reference)
     double most = 0, over = -1;
 
     if (ours->rows != reference->rows || ours->columns != reference->columns) {
-        printf("scores   %lld x %lld, the reference has %lld x %lld\n", (long long)ours->rows, (long long)ours->columns, (long long)reference->rows,
-               (long long)reference->columns);
+        printf("scores   %lld x %lld, the reference has %lld x %lld\n", (long long)ours->rows,
+               (long long)ours->columns, (long long)reference->rows, (long long)reference->columns);
         return false;
     }
     for (int64_t i = 0; i < n; i++)
         most = fmax(most, fabs((double)reference->at[i]));
     for (int64_t i = 0; i < n; i++) {
-        double b = reference->at[i], excess = fabs((double)ours->at[i] - b) / (1e-3 * fabs(b) + fmax(1e-7, 1e-6 * most));
+        double b = reference->at[i],
+               excess = fabs((double)ours->at[i] - b) / (1e-3 * fabs(b) + fmax(1e-7, 1e-6 * most));
 
         if (!(excess <= over)) {
             over = excess;
             worst = i;
         }
     }
-    printf("scores   %lld numbers up to %.4g; the worst is %.9g where the reference has %.9g: %s\n", (long long)n, most, (double)ours->at[worst],
-           (double)reference->at[worst], over <= 1 ? "equal within the tolerance" : "DIFFERENT");
+    printf("scores   %lld numbers up to %.4g; the worst is %.9g where the reference has %.9g: %s\n",
+           (long long)n, most, (double)ours->at[worst], (double)reference->at[worst],
+           over <= 1 ? "equal within the tolerance" : "DIFFERENT");
     return over <= 1;
 }
 

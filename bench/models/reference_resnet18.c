@@ -1,8 +1,10 @@
-/* bench/models/reference_resnet18.c -- what ResNet-18 gives, by plain loops: the reference that shares no code with the compiler.
+/* bench/models/reference_resnet18.c -- what ResNet-18 gives, by plain loops: the reference that shares no
+ * code with the compiler.
  *
  *     reference_resnet18 DIR       // writes DIR/resnet18/test_data_set_0/output_0.pb
  *
- * Activations are float, sums are double. The weights come from weights.h, as those of the model that write_resnet18 writes.
+ * Activations are float, sums are double. The weights come from weights.h, as those of the model that
+ * write_resnet18 writes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +29,10 @@ static void *get(size_t n, size_t size)
     return p;
 }
 
-static size_t area(const image *x) { return (size_t)x->height * (size_t)x->width; }
+static size_t area(const image *x)
+{
+    return (size_t)x->height * (size_t)x->width;
+}
 
 static image new_image(int channels, int height, int width)
 {
@@ -46,7 +51,8 @@ static const char *join(char *buffer, size_t size, const char *a, const char *b)
 /* ---- layers ---- */
 
 /* sum += w * x, over the window's tap (ky, kx): output row y reads input row y*stride + ky - pad. */
-static void add_tap(double *sum, const image *out, const float *x, const image *in, double w, int ky, int kx, int stride, int pad)
+static void add_tap(double *sum, const image *out, const float *x, const image *in, double w, int ky, int kx,
+                    int stride, int pad)
 {
     for (int y = 0; y < out->height; y++) {
         int row = y * stride + ky - pad;
@@ -57,7 +63,8 @@ static void add_tap(double *sum, const image *out, const float *x, const image *
             int column = c * stride + kx - pad;
 
             if (column >= 0 && column < in->width)
-                sum[(size_t)y * (size_t)out->width + (size_t)c] += w * (double)x[(size_t)row * (size_t)in->width + (size_t)column];
+                sum[(size_t)y * (size_t)out->width + (size_t)c] +=
+                    w * (double)x[(size_t)row * (size_t)in->width + (size_t)column];
         }
     }
 }
@@ -65,7 +72,8 @@ static void add_tap(double *sum, const image *out, const float *x, const image *
 static image convolve(image in, const char *name, int channels, int kernel, int stride)
 {
     int pad = kernel / 2, taps = kernel * kernel;
-    image out = new_image(channels, (in.height + 2 * pad - kernel) / stride + 1, (in.width + 2 * pad - kernel) / stride + 1);
+    image out = new_image(channels, (in.height + 2 * pad - kernel) / stride + 1,
+                          (in.width + 2 * pad - kernel) / stride + 1);
     size_t n = (size_t)channels * (size_t)in.channels * (size_t)taps;
     float *weight = get(n, sizeof *weight);
     double *sum = get(area(&out), sizeof *sum);
@@ -75,8 +83,10 @@ static image convolve(image in, const char *name, int channels, int kernel, int 
         memset(sum, 0, area(&out) * sizeof *sum);
         for (int i = 0; i < in.channels; i++)
             for (int t = 0; t < taps; t++)
-                add_tap(sum, &out, in.at + (size_t)i * area(&in), &in, (double)weight[((size_t)o * (size_t)in.channels + (size_t)i) * (size_t)taps + (size_t)t],
-                        t / kernel, t % kernel, stride, pad);
+                add_tap(
+                    sum, &out, in.at + (size_t)i * area(&in), &in,
+                    (double)weight[((size_t)o * (size_t)in.channels + (size_t)i) * (size_t)taps + (size_t)t],
+                    t / kernel, t % kernel, stride, pad);
         for (size_t k = 0; k < area(&out); k++)
             out.at[(size_t)o * area(&out) + k] = (float)sum[k];
     }
@@ -130,7 +140,8 @@ static image pool(image in)
 
     for (int c = 0; c < out.channels; c++)
         for (int k = 0; k < out.height * out.width; k++)
-            out.at[(size_t)c * area(&out) + (size_t)k] = largest(&in, c, 2 * (k / out.width), 2 * (k % out.width));
+            out.at[(size_t)c * area(&out) + (size_t)k] =
+                largest(&in, c, 2 * (k / out.width), 2 * (k % out.width));
     return out;
 }
 

@@ -3,8 +3,8 @@
  *     weights_normal("conv1.weight", w, n, 0, sqrt(2.0 / fan_in));       // He's initialisation
  *     weights_uniform("bn1.running_var", v, n, 0.5, 1.5);
  *
- * A tensor's numbers depend on its name alone. That lets a program that writes a model and a program that computes what the model should
- * give agree on the weights without sharing anything else.
+ * A tensor's numbers depend on its name alone. That lets a program that writes a model and a program that
+ * computes what the model should give agree on the weights without sharing anything else.
  * Threads: no state.
  */
 #ifndef BENCH_MODELS_WEIGHTS_H

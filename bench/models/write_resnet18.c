@@ -1,8 +1,10 @@
-/* bench/models/write_resnet18.c -- writes ResNet-18 (1x3x224x224, seeded weights, batch normalisation as nodes) as an ONNX model with its input.
+/* bench/models/write_resnet18.c -- writes ResNet-18 (1x3x224x224, seeded weights, batch normalisation as
+ * nodes) as an ONNX model with its input.
  *
  *     write_resnet18 DIR       // DIR/resnet18/model.onnx, DIR/resnet18/test_data_set_0/input_0.pb
  *
- * The output to compare with is reference_resnet18's. Tensors are named as torchvision names them, nodes by what they make.
+ * The output to compare with is reference_resnet18's. Tensors are named as torchvision names them, nodes by
+ * what they make.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -70,8 +72,9 @@ static Onnx__NodeProto *add_node(writer *w, const char *op, const char *out, con
     return node;
 }
 
-#define ADD_NODE(w, op, out, ...) \
-    add_node((w), (op), (out), (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+#define ADD_NODE(w, op, out, ...)                                                                            \
+    add_node((w), (op), (out), (const char *const[]){__VA_ARGS__},                                           \
+             sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
 static Onnx__AttributeProto *add_attribute(writer *w, Onnx__NodeProto *node, const char *name, int type)
 {
@@ -102,12 +105,13 @@ static void add_window(writer *w, Onnx__NodeProto *node, int64_t kernel, int64_t
 
 /* ---- layers; each gives the name of its output ---- */
 
-static const char *add_conv(writer *w, const char *x, const char *name, int64_t in, int64_t out, int64_t kernel, int64_t stride)
+static const char *add_conv(writer *w, const char *x, const char *name, int64_t in, int64_t out,
+                            int64_t kernel, int64_t stride)
 {
     const char *weight = base_format(w->cx, "%s.weight", name);
 
-    weights_normal(weight, add_weight(w, weight, (int64_t[]){out, in, kernel, kernel}, 4), (size_t)(out * in * kernel * kernel), 0,
-                   sqrt(2.0 / (double)(in * kernel * kernel)));
+    weights_normal(weight, add_weight(w, weight, (int64_t[]){out, in, kernel, kernel}, 4),
+                   (size_t)(out * in * kernel * kernel), 0, sqrt(2.0 / (double)(in * kernel * kernel)));
     Onnx__NodeProto *node = ADD_NODE(w, "Conv", name, x, weight);
     add_window(w, node, kernel, stride, kernel / 2);
     return name;
@@ -116,13 +120,15 @@ static const char *add_conv(writer *w, const char *x, const char *name, int64_t 
 static const char *add_norm(writer *w, const char *x, const char *name, int64_t n)
 {
     const char *scale = base_format(w->cx, "%s.weight", name), *bias = base_format(w->cx, "%s.bias", name);
-    const char *mean = base_format(w->cx, "%s.running_mean", name), *var = base_format(w->cx, "%s.running_var", name);
+    const char *mean = base_format(w->cx, "%s.running_mean", name),
+               *var = base_format(w->cx, "%s.running_var", name);
 
     weights_uniform(scale, add_weight(w, scale, &n, 1), (size_t)n, 0.5, 1.0);
     weights_normal(bias, add_weight(w, bias, &n, 1), (size_t)n, 0, 0.1);
     weights_normal(mean, add_weight(w, mean, &n, 1), (size_t)n, 0, 0.1);
     weights_uniform(var, add_weight(w, var, &n, 1), (size_t)n, 0.5, 1.5);
-    Onnx__AttributeProto *epsilon = add_attribute(w, ADD_NODE(w, "BatchNormalization", name, x, scale, bias, mean, var), "epsilon", ATTR_FLOAT);
+    Onnx__AttributeProto *epsilon = add_attribute(
+        w, ADD_NODE(w, "BatchNormalization", name, x, scale, bias, mean, var), "epsilon", ATTR_FLOAT);
     epsilon->has_f = true;
     epsilon->f = 1e-5f;
     return name;
@@ -134,7 +140,8 @@ static const char *add_relu(writer *w, const char *x, const char *name)
     return name;
 }
 
-static const char *add_block(writer *w, const char *x, const char *name, int64_t in, int64_t out, int64_t stride)
+static const char *add_block(writer *w, const char *x, const char *name, int64_t in, int64_t out,
+                             int64_t stride)
 {
     tec_context *cx = w->cx;
     const char *skip = x;
@@ -157,11 +164,13 @@ static void add_classifier(writer *w, const char *x)
 {
     const int64_t in = 512, out = 1000;
 
-    weights_normal("fc.weight", add_weight(w, "fc.weight", (int64_t[]){out, in}, 2), (size_t)(out * in), 0, sqrt(2.0 / (double)in));
+    weights_normal("fc.weight", add_weight(w, "fc.weight", (int64_t[]){out, in}, 2), (size_t)(out * in), 0,
+                   sqrt(2.0 / (double)in));
     weights_normal("fc.bias", add_weight(w, "fc.bias", &out, 1), (size_t)out, 0, 0.1);
     ADD_NODE(w, "GlobalAveragePool", "avgpool", x);
     ADD_NODE(w, "Flatten", "flatten", "avgpool");
-    Onnx__AttributeProto *transposed = add_attribute(w, ADD_NODE(w, "Gemm", "output", "flatten", "fc.weight", "fc.bias"), "transB", ATTR_INT);
+    Onnx__AttributeProto *transposed = add_attribute(
+        w, ADD_NODE(w, "Gemm", "output", "flatten", "fc.weight", "fc.bias"), "transB", ATTR_INT);
     transposed->has_i = true;
     transposed->i = 1;
 }
@@ -175,7 +184,8 @@ static void add_network(writer *w)
     for (int stage = 1; stage <= 4; stage++) {
         int64_t width = 32 << stage;
 
-        x = add_block(w, x, base_format(w->cx, "layer%d.0", stage), stage > 1 ? width / 2 : width, width, stage > 1 ? 2 : 1);
+        x = add_block(w, x, base_format(w->cx, "layer%d.0", stage), stage > 1 ? width / 2 : width, width,
+                      stage > 1 ? 2 : 1);
         x = add_block(w, x, base_format(w->cx, "layer%d.1", stage), width, width, 1);
     }
     add_classifier(w, x);
@@ -185,7 +195,8 @@ static void add_network(writer *w)
 
 static Onnx__ValueInfoProto **describe(tec_context *cx, const char *name, const int64_t *dims, size_t n)
 {
-    Onnx__ValueInfoProto **list = base_array(cx, Onnx__ValueInfoProto *, 1), *info = base_new(cx, Onnx__ValueInfoProto);
+    Onnx__ValueInfoProto **list = base_array(cx, Onnx__ValueInfoProto *, 1),
+                         *info = base_new(cx, Onnx__ValueInfoProto);
     Onnx__TypeProto__Tensor *type = base_new(cx, Onnx__TypeProto__Tensor);
     Onnx__TensorShapeProto *shape = base_new(cx, Onnx__TensorShapeProto);
 
@@ -264,17 +275,19 @@ static bool make_folder(tec_context *cx, const char *path)
 {
     if (mkdir(path, 0777) == 0 || errno == EEXIST)
         return true;
-    base_fail(cx, TEC_IO, (base_loc){path, 0}, "%s", strerror(errno));
+    base_fail(cx, TEC_IO, (base_loc){.file = path}, "%s", strerror(errno));
     return false;
 }
 
 static bool write_all(tec_context *cx, const char *dir)
 {
     writer w = {.cx = cx};
-    const char *folder = base_format(cx, "%s/resnet18", dir), *data = base_format(cx, "%s/test_data_set_0", folder);
+    const char *folder = base_format(cx, "%s/resnet18", dir),
+               *data = base_format(cx, "%s/test_data_set_0", folder);
 
     add_network(&w);
-    return make_folder(cx, dir) && make_folder(cx, folder) && make_folder(cx, data) && write_model(&w, base_format(cx, "%s/model.onnx", folder)) &&
+    return make_folder(cx, dir) && make_folder(cx, folder) && make_folder(cx, data) &&
+           write_model(&w, base_format(cx, "%s/model.onnx", folder)) &&
            write_input(cx, base_format(cx, "%s/input_0.pb", data));
 }
 

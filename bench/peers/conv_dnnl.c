@@ -1,12 +1,14 @@
-/* bench/peers/conv_dnnl.c -- a worker of bench/run: a convolution with bias and ReLU by oneDNN, in the layouts that it asks for.
+/* bench/peers/conv_dnnl.c -- a worker of bench/run: a convolution with bias and ReLU by oneDNN, in the
+ * layouts that it asks for.
  *
  *     conv_dnnl C6 direct       // or winograd; threads: OMP_NUM_THREADS
  *     > ready 231211008 jit:avx512_core
  *     < sample 0.2
  *     > 1.55
  *
- * oneDNN has several implementations of one algorithm, and the one that it ranks first is not always the fastest: all are timed at the start
- * and the best is kept; which one it is, it says when it is ready. Its result is checked against plain loops.
+ * oneDNN has several implementations of one algorithm, and the one that it ranks first is not always the
+ * fastest: all are timed at the start and the best is kept; which one it is, it says when it is ready. Its
+ * result is checked against plain loops.
  */
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -77,15 +79,17 @@ static void copy(const problem *p, dnnl_memory_t from, dnnl_memory_t to)
     must(dnnl_memory_get_memory_desc(to, &b), "a descriptor");
     must(dnnl_reorder_primitive_desc_create(&d, a, p->engine, b, p->engine, NULL), "a reorder");
     must(dnnl_primitive_create(&run, d), "a reorder");
-    must(dnnl_primitive_execute(run, p->stream, 2, (dnnl_exec_arg_t[]){{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}), "a reorder");
+    must(dnnl_primitive_execute(run, p->stream, 2,
+                                (dnnl_exec_arg_t[]){{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}),
+         "a reorder");
     must(dnnl_stream_wait(p->stream), "a reorder");
     dnnl_primitive_destroy(run);
     dnnl_primitive_desc_destroy(d);
 }
 
 /* In the layout that the primitive asks for, filled from plain data. */
-static dnnl_memory_t operand(const problem *p, const_dnnl_primitive_desc_t d, dnnl_query_t which, int n, const dnnl_dims_t dim, dnnl_format_tag_t tag,
-                             float *plain)
+static dnnl_memory_t operand(const problem *p, const_dnnl_primitive_desc_t d, dnnl_query_t which, int n,
+                             const dnnl_dims_t dim, dnnl_format_tag_t tag, float *plain)
 {
     const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(d, which, 0);
     dnnl_memory_t m = memory_at(p, wanted, DNNL_MEMORY_ALLOCATE);
@@ -155,8 +159,16 @@ static shapes shapes_of(const bench_conv *c)
     dnnl_dim_t o = bench_conv_out(c);
 
     if (c->depthwise)
-        return (shapes){{1, c->in, c->extent, c->extent}, {c->in, 1, 1, c->kernel, c->kernel}, {c->out}, {1, c->out, o, o}, 5};
-    return (shapes){{1, c->in, c->extent, c->extent}, {c->out, c->in, c->kernel, c->kernel}, {c->out}, {1, c->out, o, o}, 4};
+        return (shapes){{1, c->in, c->extent, c->extent},
+                        {c->in, 1, 1, c->kernel, c->kernel},
+                        {c->out},
+                        {1, c->out, o, o},
+                        5};
+    return (shapes){{1, c->in, c->extent, c->extent},
+                    {c->out, c->in, c->kernel, c->kernel},
+                    {c->out},
+                    {1, c->out, o, o},
+                    4};
 }
 
 static job make_job(const problem *p, const_dnnl_primitive_desc_t d)
@@ -166,8 +178,9 @@ static job make_job(const problem *p, const_dnnl_primitive_desc_t d)
 
     must(dnnl_primitive_create(&j.run, d), "a convolution");
     j.args[0] = (dnnl_exec_arg_t){DNNL_ARG_SRC, operand(p, d, dnnl_query_src_md, 4, s.in, dnnl_nchw, p->in)};
-    j.args[1] = (dnnl_exec_arg_t){DNNL_ARG_WEIGHTS, operand(p, d, dnnl_query_weights_md, s.n_weights, s.weights,
-                                                            s.n_weights == 5 ? dnnl_goihw : dnnl_oihw, p->weights)};
+    j.args[1] =
+        (dnnl_exec_arg_t){DNNL_ARG_WEIGHTS, operand(p, d, dnnl_query_weights_md, s.n_weights, s.weights,
+                                                    s.n_weights == 5 ? dnnl_goihw : dnnl_oihw, p->weights)};
     dnnl_memory_desc_t bias = describe(1, s.bias, dnnl_x);
     j.args[2] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, memory_at(p, &bias, p->bias)};
     j.args[3] = (dnnl_exec_arg_t){DNNL_ARG_DST, operand(p, d, dnnl_query_dst_md, 4, s.out, dnnl_nchw, NULL)};
@@ -192,8 +205,8 @@ static void check(const problem *p, const job *j)
     dnnl_memory_destroy(out);
     for (int64_t i = 0; i < p->n_out; i++)
         if (!(fabsf(p->out[i] - p->expected[i]) <= 1e-3f * (1 + fabsf(p->expected[i])))) {
-            fprintf(stderr, "conv_dnnl: %s: element %lld is %g, plain loops give %g\n", p->shape->name, (long long)i, (double)p->out[i],
-                    (double)p->expected[i]);
+            fprintf(stderr, "conv_dnnl: %s: element %lld is %g, plain loops give %g\n", p->shape->name,
+                    (long long)i, (double)p->out[i], (double)p->expected[i]);
             exit(1);
         }
 }
@@ -214,20 +227,23 @@ static dnnl_primitive_attr_t with_relu(void)
 }
 
 /* The iterator reads the description and the attributes as long as it lives. */
-static dnnl_primitive_desc_iterator_t implementations(const problem *p, dnnl_alg_kind_t algorithm, dnnl_convolution_desc_t *d,
-                                                      dnnl_primitive_attr_t attr)
+static dnnl_primitive_desc_iterator_t implementations(const problem *p, dnnl_alg_kind_t algorithm,
+                                                      dnnl_convolution_desc_t *d, dnnl_primitive_attr_t attr)
 {
     const bench_conv *c = p->shape;
     shapes s = shapes_of(c);
     int64_t after, pad = bench_conv_pad(c, &after);
     dnnl_dims_t strides = {c->stride, c->stride}, before = {pad, pad}, behind = {after, after};
-    dnnl_memory_desc_t in = describe(4, s.in, dnnl_format_tag_any), weights = describe(s.n_weights, s.weights, dnnl_format_tag_any);
+    dnnl_memory_desc_t in = describe(4, s.in, dnnl_format_tag_any),
+                       weights = describe(s.n_weights, s.weights, dnnl_format_tag_any);
     dnnl_memory_desc_t bias = describe(1, s.bias, dnnl_x), out = describe(4, s.out, dnnl_format_tag_any);
     dnnl_primitive_desc_iterator_t it;
 
-    must(dnnl_convolution_forward_desc_init(d, dnnl_forward_inference, algorithm, &in, &weights, &bias, &out, strides, before, behind),
+    must(dnnl_convolution_forward_desc_init(d, dnnl_forward_inference, algorithm, &in, &weights, &bias, &out,
+                                            strides, before, behind),
          "a convolution");
-    must(dnnl_primitive_desc_iterator_create(&it, d, attr, p->engine, NULL), "no implementation of this convolution");
+    must(dnnl_primitive_desc_iterator_create(&it, d, attr, p->engine, NULL),
+         "no implementation of this convolution");
     return it;
 }
 
@@ -292,7 +308,8 @@ int main(int argc, char **argv)
         return 2;
     }
     const bench_conv *c = p.shape;
-    int64_t o = bench_conv_out(c), n_in = c->in * c->extent * c->extent, n_weights = c->out * bench_conv_depth(c) * c->kernel * c->kernel;
+    int64_t o = bench_conv_out(c), n_in = c->in * c->extent * c->extent,
+            n_weights = c->out * bench_conv_depth(c) * c->kernel * c->kernel;
     p.n_out = c->out * o * o;
     p.in = room(n_in);
     p.weights = room(n_weights);
@@ -306,7 +323,8 @@ int main(int argc, char **argv)
     must(dnnl_engine_create(&p.engine, dnnl_cpu, 0), "an engine");
     must(dnnl_stream_create(&p.stream, p.engine, dnnl_stream_default_flags), "a stream");
     char name[NAME] = "";
-    job j = choose(&p, strcmp(argv[2], "direct") == 0 ? dnnl_convolution_direct : dnnl_convolution_winograd, name);
+    job j = choose(&p, strcmp(argv[2], "direct") == 0 ? dnnl_convolution_direct : dnnl_convolution_winograd,
+                   name);
     int result = serve(&p, &j, name);
     free_job(&j);
     return result;

@@ -1,0 +1,113 @@
+/* tracker/dial.c -- dialling servers back: what registers and cannot be reached is found out at once, and by
+ * name.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tracker/serving.h"
+
+enum { DIALS_AT_ONCE = 64, DIAL_MS = 5000 };
+
+static void dial_next(track_service *s);
+
+static void tell(track_peer *peer, const char *cause)
+{
+    rpc_conn_send(peer->conn, 0, RPC_KIND_dialled, &(rpc_dialled){cause ? 0 : 1, cause ? cause : ""});
+}
+
+/* The server shook hands: it is there, it speaks the protocol, it takes the key. */
+static void on_ready(rpc_conn *c)
+{
+    track_peer *peer = rpc_conn_user(c);
+
+    if (peer && peer->server) {
+        tell(peer, NULL);
+        track_reachable(peer->service->pool, rpc_loop_now(peer->service->loop), peer->server);
+    }
+    rpc_conn_close(c, TEC_OK, "that was all");
+}
+
+/* What follows a dial that its peer did not outlive: the next one. */
+static void on_closed(rpc_conn *c, const tec_error *why)
+{
+    track_peer *peer = rpc_conn_user(c);
+    track_service *s;
+
+    if (!peer)
+        return;
+    s = peer->service;
+    peer->dialling = NULL;
+    s->dials--;
+    if (why->status != TEC_OK && peer->server) {
+        track_log(s, "server '%s' is registered but unreachable: %s", peer->server->entry.name, why->text);
+        tell(peer, why->text);
+        track_unreachable(s->pool, rpc_loop_now(s->loop), peer->server, why->text);
+    }
+    dial_next(s);
+}
+
+static const rpc_events events = {.ready = on_ready, .closed = on_closed};
+
+/* Dials with the key that the server came with: it has that key, so it must let the key in. */
+static void dial(track_service *s, track_peer *peer)
+{
+    rpc_conn_options o = {.link = {.key = &peer->key, .program = s->o.program},
+                          .events = &events,
+                          .user = peer,
+                          .handshake_ms = DIAL_MS};
+    tec_error err = {0};
+
+    peer->dialled_at = rpc_loop_now(s->loop);
+    peer->dialling = rpc_dial(s->loop, peer->server->address, &o, &err);
+    if (peer->dialling) {
+        s->dials++;
+        return;
+    }
+    tell(peer, err.text);
+    track_unreachable(s->pool, rpc_loop_now(s->loop), peer->server, err.text);
+}
+
+static void dial_next(track_service *s)
+{
+    while (s->first_dial && s->dials < DIALS_AT_ONCE && !s->draining) {
+        track_peer *peer = s->first_dial;
+
+        track_forget_dial(peer);
+        dial(s, peer);
+    }
+}
+
+void track_dial_back(track_peer *peer)
+{
+    track_service *s = peer->service;
+
+    if (peer->wants_dial || peer->dialling)
+        return;
+    peer->wants_dial = true;
+    peer->next_dial = NULL;
+    *(s->last_dial ? &s->last_dial->next_dial : &s->first_dial) = peer;
+    s->last_dial = peer;
+    dial_next(s);
+}
+
+/* The peer goes, or its turn has come. A dial that is under way ends without anybody to tell. */
+void track_forget_dial(track_peer *peer)
+{
+    track_service *s = peer->service;
+    track_peer *before = NULL;
+
+    if (peer->dialling) {
+        rpc_conn_set_user(peer->dialling, NULL);
+        rpc_conn_close(peer->dialling, TEC_CANCELLED, "the server is gone");
+        peer->dialling = NULL;
+        s->dials--;
+    }
+    if (!peer->wants_dial)
+        return;
+    peer->wants_dial = false;
+    for (track_peer *p = s->first_dial; p != peer; p = p->next_dial)
+        before = p;
+    *(before ? &before->next_dial : &s->first_dial) = peer->next_dial;
+    if (s->last_dial == peer)
+        s->last_dial = before;
+}

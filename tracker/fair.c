@@ -1,0 +1,211 @@
+/* tracker/fair.c -- see fair.h. */
+#include "tracker/fair.h"
+
+#include "runtime/alloc.h"
+
+static double start_tag(const track_flow *f)
+{
+    return f->finish > f->floor ? f->finish : f->floor;
+}
+
+/* ---- coming and going of flows ---- */
+
+track_flow *track_flow_find(const track_flow *parent, const char *name)
+{
+    track_entry *e = track_table_get(&parent->children, name);
+
+    return e ? TRACK_OWNER(e, track_flow, entry) : NULL;
+}
+
+/* A new flow begins at the virtual time of its level: it has no credit and no debt. */
+track_flow *track_flow_child(track_flow *parent, const char *name, double weight)
+{
+    track_flow *f = track_flow_find(parent, name);
+
+    if (f)
+        return f;
+    f = rt_alloc(sizeof *f, NULL);
+    if (!f)
+        return NULL;
+    f->parent = parent;
+    f->weight = weight;
+    f->finish = parent->virtual_time;
+    if (track_table_put(&parent->children, &f->entry, name))
+        return f;
+    rt_free(f);
+    return NULL;
+}
+
+void track_flow_clear(track_flow *f)
+{
+    while (f->children.first) {
+        track_flow *child = TRACK_OWNER(f->children.first, track_flow, entry);
+
+        track_flow_clear(child);
+        track_table_take(&f->children, &child->entry);
+        rt_free(child);
+    }
+    track_table_free(&f->children);
+    track_heap_free(&f->ready);
+    track_heap_free(&f->idle);
+}
+
+static void forget(track_flow *f)
+{
+    track_heap_take(&f->parent->idle, &f->node);
+    track_flow_clear(f);
+    track_table_take(&f->parent->children, &f->entry);
+    rt_free(f);
+}
+
+/* Drops the children that would begin at the virtual time anyway. When the last work of a level ends, the
+ * virtual time catches up with all of them, as the paper has it for the end of a busy period. */
+static void forget_idle(track_flow *parent)
+{
+    track_node *least;
+
+    while ((least = track_heap_least(&parent->idle))) {
+        if (least->key > parent->virtual_time && (parent->waiting || parent->at_work))
+            return;
+        if (least->key > parent->virtual_time)
+            parent->virtual_time = least->key;
+        forget(TRACK_OWNER(least, track_flow, node));
+    }
+}
+
+/* ---- waiting ---- */
+
+static void wake(track_flow *f)
+{
+    if (f->is_idle)
+        track_heap_take(&f->parent->idle, &f->node);
+    f->is_idle = false;
+}
+
+/* Among the parent's flows that wait, from the root's side down to the job. */
+static bool begin_waiting(track_flow *f)
+{
+    if (!f->parent || f->waiting)
+        return true;
+    wake(f);
+    f->floor = f->parent->virtual_time;
+    return track_heap_put(&f->parent->ready, &f->node, start_tag(f));
+}
+
+static void rest(track_flow *f)
+{
+    if (f->waiting || f->at_work || f->is_idle)
+        return;
+    f->is_idle = track_heap_put(&f->parent->idle, &f->node, f->finish);
+}
+
+/* Makes the user wait, if need be, and then the job. Where memory lacks for the job, the user is put back. */
+bool track_flow_wait(track_flow *job, track_waiter *w)
+{
+    track_flow *user = job->parent;
+
+    if (!begin_waiting(user))
+        return false;
+    if (!begin_waiting(job)) {
+        if (!user->waiting)
+            track_heap_take(&user->parent->ready, &user->node);
+        return false;
+    }
+    for (track_flow *f = job; f; f = f->parent)
+        f->waiting++;
+    *w = (track_waiter){.earlier = job->last};
+    *(job->last ? &job->last->later : &job->first) = w;
+    job->last = w;
+    return true;
+}
+
+static void unlink_waiter(track_flow *job, track_waiter *w)
+{
+    *(w->earlier ? &w->earlier->later : &job->first) = w->later;
+    *(w->later ? &w->later->earlier : &job->last) = w->earlier;
+}
+
+void track_flow_leave(track_flow *job, track_waiter *w)
+{
+    track_flow *user = job->parent, *root = user->parent;
+
+    unlink_waiter(job, w);
+    for (track_flow *f = job; f; f = f->parent)
+        if (--f->waiting == 0 && f->parent)
+            track_heap_take(&f->parent->ready, &f->node);
+    for (track_flow *f = job, *parent; (parent = f->parent); f = parent)
+        rest(f);
+    forget_idle(user);
+    forget_idle(root);
+}
+
+/* ---- serving ---- */
+
+/* Goes down from the root to a job, at each level to the child with the least start tag, which becomes the
+ * virtual time of that level. */
+track_waiter *track_flow_serve(track_flow *root, track_flow **job)
+{
+    track_flow *f = root;
+
+    if (!root->waiting)
+        return NULL;
+    root->waiting--;
+    root->at_work++;
+    while (f->ready.n) {
+        track_flow *child = TRACK_OWNER(track_heap_least(&f->ready), track_flow, node);
+        double start = child->node.key;
+
+        if (start > f->virtual_time)
+            f->virtual_time = start;
+        child->finish = start;
+        child->at_work++;
+        child->grants++;
+        if (--child->waiting == 0)
+            track_heap_take(&f->ready, &child->node);
+        forget_idle(f);
+        f = child;
+    }
+    track_waiter *w = f->first;
+    unlink_waiter(f, w);
+    *job = f;
+    return w;
+}
+
+void track_flow_charge(track_flow *job, double ms)
+{
+    for (track_flow *f = job; f->parent; f = f->parent) {
+        f->finish += ms / f->weight;
+        f->used_ms += ms;
+        if (f->waiting)
+            track_heap_move(&f->parent->ready, &f->node, start_tag(f));
+        else if (f->is_idle)
+            track_heap_move(&f->parent->idle, &f->node, f->finish);
+    }
+}
+
+void track_flow_set_weight(track_flow *f, double weight)
+{
+    f->weight = weight;
+}
+
+void track_flow_resume(track_flow *job)
+{
+    for (track_flow *f = job; f; f = f->parent) {
+        if (f->parent)
+            wake(f);
+        f->at_work++;
+    }
+}
+
+void track_flow_done(track_flow *job)
+{
+    track_flow *root = job->parent->parent, *user = job->parent;
+
+    job->at_work--;
+    user->at_work--;
+    root->at_work--;
+    rest(job);
+    rest(user);
+    forget_idle(user);
+    forget_idle(root);
+}

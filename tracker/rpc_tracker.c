@@ -1,0 +1,338 @@
+/* tracker/rpc_tracker.c -- the program `rpc_tracker`: options, the file of keys, signals. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "rpc/keys.h"
+#include "runtime/alloc.h"
+#include "tec/base.h"
+#include "tracker/serve.h"
+
+enum { OK = 0, FAILED = 1, USAGE = 2, LINE = 1000, MOST_LINES = 10000 };
+
+static const char usual_listen[] = "127.0.0.1:9190";
+
+typedef struct {
+    const char *listen, *key_file, *state, *config;
+    double lease_s, heartbeat_s;
+    bool quiet;
+    rt_arena kept; /* values of the configuration */
+    char default_keys[4096];
+    rpc_keys keys;
+    rpc_loop *loop;
+    track_service *service;
+} program;
+
+/* The options, to standard output where they were asked for. */
+static void print_help(FILE *to)
+{
+    fprintf(
+        to,
+        "usage: rpc_tracker [options]\n\n"
+        "The directory of a pool of devices: rpc_server announces devices here, clients lease them.\n\n"
+        "  --listen HOST:PORT  where to listen (%s); port 0 takes a free one\n"
+        "  --key-file FILE     the keys that are let in; demanded beyond loopback. On loopback the usual\n"
+        "                      file is made at the first start\n"
+        "  --state FILE        leases and what was set aside, over restarts (tracker.db beside the keys)\n"
+        "  --config FILE       lines 'OPTION VALUE' with these options, and 'weight USER N'; read again at "
+        "SIGHUP\n"
+        "  --lease SECONDS     how long a lease lasts without being renewed (20)\n"
+        "  --heartbeat SECONDS how often servers say that they are there (5)\n"
+        "  --quiet             log nothing\n"
+        "  --version, --help\n",
+        usual_listen);
+}
+
+/* ---- keys ---- */
+
+/* The keys in force: the file is read at the start and at SIGHUP. */
+static bool find(void *user, const uint8_t id[RPC_ID_BYTES], rpc_grant *grant)
+{
+    const program *p = user;
+    const rpc_key_row *row = rpc_keys_find(&p->keys, id);
+
+    if (!row || row->state == RPC_KEY_REVOKED) {
+        grant->why = row ? "it is revoked" : "there is no such key";
+        return false;
+    }
+    if (row->state == RPC_KEY_LOOPBACK && p->service && !track_service_is_loopback(p->service)) {
+        grant->why = "it is for loopback, and this tracker listens beyond";
+        return false;
+    }
+    grant->key = row->key;
+    grant->roles = row->roles;
+    return true;
+}
+
+static bool allows(void *user, const uint8_t id[RPC_ID_BYTES], const char *class)
+{
+    const program *p = user;
+    const rpc_key_row *row = rpc_keys_find(&p->keys, id);
+
+    return row && rpc_class_allowed(row->classes, class);
+}
+
+static bool read_keys(program *p, tec_error *err)
+{
+    rpc_keys fresh = {0};
+
+    if (!rpc_keys_read(&fresh, p->key_file, err))
+        return false;
+    rpc_keys_free(&p->keys);
+    p->keys = fresh;
+    return true;
+}
+
+static bool is_loopback(const char *address)
+{
+    char host[256];
+    int port;
+
+    return rpc_split_address(address, host, &port, NULL) &&
+           (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0);
+}
+
+/* The named file, or on loopback the usual one, which is made if need be. */
+static bool settle_keys(program *p, tec_error *err)
+{
+    if (!p->key_file) {
+        if (!is_loopback(p->listen))
+            return rt_fail(err, TEC_DENIED, "%s is not loopback: name the keys that are let in by --key-file",
+                           p->listen);
+        if (!rpc_keys_default_path(getenv("XDG_STATE_HOME"), getenv("HOME"), p->default_keys,
+                                   sizeof p->default_keys))
+            return rt_fail(err, TEC_INVALID, "neither XDG_STATE_HOME nor HOME is set: name a --key-file");
+        p->key_file = p->default_keys;
+        if (!rpc_keys_prepare(p->key_file, err))
+            return false;
+    }
+    return read_keys(p, err);
+}
+
+/* ---- options ---- */
+
+enum {
+    OPT_LISTEN = 256,
+    OPT_KEYS,
+    OPT_STATE,
+    OPT_CONFIG,
+    OPT_LEASE,
+    OPT_HEARTBEAT,
+    OPT_QUIET,
+    OPT_VERSION,
+    OPT_HELP
+};
+
+static const struct option options[] = {
+    {"listen", required_argument, NULL, OPT_LISTEN}, {"key-file", required_argument, NULL, OPT_KEYS},
+    {"state", required_argument, NULL, OPT_STATE},   {"config", required_argument, NULL, OPT_CONFIG},
+    {"lease", required_argument, NULL, OPT_LEASE},   {"heartbeat", required_argument, NULL, OPT_HEARTBEAT},
+    {"quiet", no_argument, NULL, OPT_QUIET},         {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},           {NULL, 0, NULL, 0},
+};
+
+static bool seconds(const char *name, const char *text, double most, double *to, tec_error *err)
+{
+    char *end;
+
+    *to = strtod(text, &end);
+    if (end == text || *end || !(*to >= 0.1 && *to <= most))
+        return rt_fail(err, TEC_INVALID, "%s takes 0.1 to %g seconds, not '%s'", name, most, text);
+    return true;
+}
+
+static bool set_option(program *p, int option, const char *value, tec_error *err)
+{
+    switch (option) {
+    case OPT_LISTEN: p->listen = value; return true;
+    case OPT_KEYS: p->key_file = value; return true;
+    case OPT_STATE: p->state = value; return true;
+    case OPT_CONFIG: p->config = value; return true;
+    case OPT_LEASE: return seconds("lease", value, 3600, &p->lease_s, err);
+    case OPT_HEARTBEAT: return seconds("heartbeat", value, 600, &p->heartbeat_s, err);
+    case OPT_QUIET: p->quiet = true; return true;
+    default: return rt_fail(err, TEC_INVALID, "unknown option");
+    }
+}
+
+/* One line of the configuration: an option that the command line did not set, or a user's weight. Weights are
+ * for a tracker that is there; options for one that is not yet. */
+static bool read_line(program *p, char *line, tec_error *err)
+{
+    char *name = strtok(line, " \t\n"), *value = name ? strtok(NULL, " \t\n") : NULL;
+
+    if (!name || name[0] == '#')
+        return true;
+    if (strcmp(name, "weight") == 0) {
+        char *number = value ? strtok(NULL, " \t\n") : NULL, *end = NULL;
+        double weight = number ? strtod(number, &end) : 0;
+
+        if (!number || end == number || *end || strtok(NULL, " \t\n"))
+            return rt_fail(err, TEC_INVALID, "expected 'weight USER N'");
+        return !p->service || track_set_weight(track_service_pool(p->service), value, weight, err);
+    }
+    for (const struct option *o = options; o->name; o++) {
+        if (strcmp(o->name, name) != 0 || o->val >= OPT_VERSION || o->val == OPT_CONFIG)
+            continue;
+        if (!value != (o->has_arg == no_argument) || strtok(NULL, " \t\n"))
+            return rt_fail(err, TEC_INVALID, "'%s' takes %s value", name, o->has_arg ? "one" : "no");
+        if (p->service)
+            return true;
+        char *kept = value ? rt_arena_alloc(&p->kept, (int64_t)strlen(value) + 1, 1, err) : NULL;
+        if (kept)
+            strcpy(kept, value);
+        return (!value || kept) && set_option(p, o->val, kept, err);
+    }
+    return rt_fail(err, TEC_INVALID, "there is no option '%s'", name);
+}
+
+/* Line by line; an error names the file and the line. */
+static bool read_config(program *p, tec_error *err)
+{
+    FILE *f = p->config ? fopen(p->config, "r") : NULL;
+    char line[LINE];
+    int n = 0;
+
+    if (!p->config)
+        return true;
+    if (!f)
+        return rt_fail(err, TEC_IO, "%s: cannot read this configuration", p->config);
+    while (err->status == TEC_OK && n++ < MOST_LINES && fgets(line, sizeof line, f)) {
+        tec_error own = {0};
+
+        if (!read_line(p, line, &own))
+            rt_fail(err, own.status, "%s:%d: %s", p->config, n, own.text);
+    }
+    fclose(f);
+    return err->status == TEC_OK;
+}
+
+/* The configuration first, so that the command line overrides it. */
+static int parse(program *p, int argc, char **argv, tec_error *err)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        optind = 1;
+        opterr = pass == 0;
+        for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+            if (c == '?' || c == ':')
+                return USAGE;
+            if (c == OPT_HELP) {
+                print_help(stdout);
+                return OK;
+            }
+            if (c == OPT_VERSION) {
+                printf("rpc_tracker %s\n", tec_version());
+                return OK;
+            }
+            if ((pass == 1 || c == OPT_CONFIG) && !set_option(p, c, optarg, err))
+                return USAGE;
+        }
+        if (optind < argc) {
+            rt_fail(err, TEC_INVALID, "'%s' is one operand too many", argv[optind]);
+            return USAGE;
+        }
+        if (pass == 0 && !read_config(p, err))
+            return USAGE;
+    }
+    return -1;
+}
+
+/* ---- running ---- */
+
+static void print_log(void *user, const char *line)
+{
+    const program *p = user;
+    char when[40];
+    time_t now = time(NULL);
+    struct tm utc;
+
+    if (p->quiet || !gmtime_r(&now, &utc) || !strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        return;
+    fprintf(stderr, "%s %s\n", when, line);
+}
+
+static void on_end(void *user)
+{
+    program *p = user;
+
+    track_service_drain(p->service);
+}
+
+/* Keys and weights anew; a file that makes no sense leaves the old ones in force. */
+static void on_hangup(void *user)
+{
+    program *p = user;
+    tec_error keys = {0}, config = {0};
+
+    if (!read_keys(p, &keys))
+        print_log(p, keys.text);
+    if (!read_config(p, &config))
+        print_log(p, config.text);
+    print_log(p, "read keys and weights again");
+}
+
+/* "tracker.db" in the folder of the keys, unless a file is named. */
+static char *state_path(const program *p)
+{
+    const char *slash = strrchr(p->key_file, '/');
+    size_t folder = slash ? (size_t)(slash - p->key_file) + 1 : 0, n = folder + sizeof "tracker.db";
+    char *path = p->state ? rt_strdup(p->state, NULL) : rt_alloc(n, NULL);
+
+    if (path && !p->state)
+        snprintf(path, n, "%.*stracker.db", (int)folder, p->key_file);
+    return path;
+}
+
+/* Opens the state before the port, and closes the connections before the state: what they decide at their
+ * end is stored. */
+static bool run(program *p, tec_error *err)
+{
+    track_service_options o = {
+        .find = find, .allows = allows, .log = print_log, .user = p, .program = "rpc_tracker"};
+    char *path = state_path(p);
+
+    o.term_ms = (int64_t)(p->lease_s * 1e3);
+    o.heartbeat_ms = (int64_t)(p->heartbeat_s * 1e3);
+    umask(077);
+    o.state = path ? track_state_open(path, err) : NULL;
+    p->loop = o.state ? rpc_loop_new(err) : NULL;
+    p->service = p->loop ? track_serve(p->loop, p->listen, &o, err) : NULL;
+    bool good = p->service && read_config(p, err) && rpc_on_signal(p->loop, SIGTERM, on_end, p, err) &&
+                rpc_on_signal(p->loop, SIGINT, on_end, p, err) &&
+                rpc_on_signal(p->loop, SIGHUP, on_hangup, p, err);
+    if (good) {
+        printf("rpc_tracker: ready at port %d\n", track_service_port(p->service));
+        fflush(stdout);
+        rpc_loop_run(p->loop);
+    }
+    rpc_loop_free(p->loop);
+    if (p->service)
+        good = track_state_commit(o.state, err) && good;
+    track_service_free(p->service);
+    track_state_close(o.state);
+    rt_free(path);
+    return good;
+}
+
+/* Exit status 0: ended by a signal in order; 1: could not start or store; 2: misused. */
+int main(int argc, char **argv)
+{
+    program p = {.listen = usual_listen};
+    tec_error err = {0};
+    int status = parse(&p, argc, argv, &err);
+
+    signal(SIGPIPE, SIG_IGN);
+    if (status == -1)
+        status = settle_keys(&p, &err) && run(&p, &err) ? OK : FAILED;
+    rpc_keys_free(&p.keys);
+    rt_arena_free(&p.kept);
+    if (err.status != TEC_OK)
+        fprintf(stderr, "rpc_tracker: %s\n", err.text);
+    if (status == USAGE)
+        fprintf(stderr, "rpc_tracker: 'rpc_tracker --help' shows the options\n");
+    return status;
+}

@@ -1,0 +1,607 @@
+/* tracker/serve.c -- see serve.h: connections, and what each message does to the pool. */
+#include "tracker/serve.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/alloc.h"
+#include "tracker/serving.h"
+
+enum { HEARTBEAT_MS = 5000, TICK_MS = 100, DIAL_AGAIN_MS = 10000, STORE_AGAIN_MS = 1000, MOST_WAITS = 1000 };
+enum { FORGET_EVERY_MS = 60000, FORGET_MS = 24 * 3600 * 1000 }; /* servers that are lost */
+enum { LEAST_TERM_MS = 1000, MOST_TERM_MS = 3600000 };
+
+void track_log(const track_service *s, const char *fmt, ...)
+{
+    char line[700];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (s->o.log)
+        s->o.log(s->o.user, line);
+}
+
+static int64_t now_of(const track_service *s)
+{
+    return rpc_loop_now(s->loop);
+}
+
+/* ---- answers ---- */
+
+static void say_failure(track_peer *peer, const tec_error *err)
+{
+    rpc_conn_send(peer->conn, 0, RPC_KIND_failure,
+                  &(rpc_failure){.status = err->status, .text = err->text, .output = ""});
+}
+
+static void say_refused(track_peer *peer, int64_t number, tec_status status, const char *text)
+{
+    rpc_conn_send(peer->conn, 0, RPC_KIND_refused, &(rpc_refused){number, status, text});
+}
+
+static void say_ended(track_peer *peer, int64_t lease, tec_status status, const char *text)
+{
+    rpc_conn_send(peer->conn, 0, RPC_KIND_ended, &(rpc_ended){lease, status, text});
+}
+
+/* The device as its server calls it. */
+static const char *own_name(const track_device *d)
+{
+    return strchr(d->entry.name, '/') + 1;
+}
+
+static void tell_server(const track_lease *l, bool on)
+{
+    track_peer *peer = l->device->server->user;
+
+    if (peer)
+        rpc_conn_send(peer->conn, 0, RPC_KIND_assigned,
+                      &(rpc_assigned){own_name(l->device), l->number, l->owner, on});
+}
+
+/* ---- what the pool decides ---- */
+
+static void free_wait(track_wait *w)
+{
+    *(w->before ? &w->before->next : &w->peer->waits) = w->next;
+    if (w->next)
+        w->next->before = w->before;
+    rt_free(w);
+}
+
+/* Stores the grant and tells server and client; both messages go out after the commit of this turn. */
+static void on_granted(void *user, track_request *r, track_lease *l)
+{
+    track_service *s = user;
+    track_wait *w = r->user;
+    const track_device *d = l->device;
+
+    track_state_add_lease(s->o.state, l);
+    l->user = w->peer;
+    tell_server(l, true);
+    rpc_conn_send(w->peer->conn, 0, RPC_KIND_granted,
+                  &(rpc_granted){.number = w->number,
+                                 .lease = l->number,
+                                 .server = d->server->entry.name,
+                                 .address = d->server->address,
+                                 .device = own_name(d),
+                                 .term_ms = l->term_ms});
+    free_wait(w);
+}
+
+static void on_ended(void *user, track_lease *l, track_end how)
+{
+    track_service *s = user;
+    track_peer *holder = l->user;
+
+    track_state_end_lease(s->o.state, l->number);
+    tell_server(l, false);
+    if (how == TRACK_EXPIRED)
+        track_log(s, "lease %lld of '%s' by %s was not renewed", (long long)l->number, l->device->entry.name,
+                  track_user_name(l->job));
+    if (holder)
+        say_ended(holder, l->number, how == TRACK_EXPIRED ? TEC_TIMEOUT : TEC_OK,
+                  how == TRACK_EXPIRED ? "the lease was not renewed in time" : "given back");
+}
+
+static const track_events pool_events = {on_granted, on_ended};
+
+/* ---- messages of servers ---- */
+
+/* ":9190" is at the address that the server calls from. */
+static void complete_address(const track_peer *peer, const char *stated, char *to, size_t size)
+{
+    char host[64] = "";
+
+    if (stated[0] == ':')
+        rpc_conn_host(peer->conn, host, sizeof host);
+    snprintf(to, size, "%s%s", host, stated);
+}
+
+/* A list of the wire as the pool takes it; NULL: no memory. */
+static track_offered *copy_offer(const rpc_rows *rows)
+{
+    const rpc_offered *from = rows->at;
+    track_offered *to = rt_alloc_array(rows->n, sizeof *to, NULL);
+
+    for (int64_t i = 0; to && i < rows->n; i++)
+        to[i] = (track_offered){from[i].name, from[i].class, from[i].fingerprint, from[i].hardware,
+                                from[i].driver};
+    return to;
+}
+
+/* A server that comes back, or meets a tracker that was started again, learns who has its devices. */
+static void tell_leases(const track_server *server)
+{
+    for (const track_device *d = server->devices; d; d = d->next_of_server)
+        if (d->lease)
+            tell_server(d->lease, true);
+}
+
+static bool check_classes(const track_peer *peer, const track_offered *devices, int n, tec_error *err)
+{
+    const track_service *s = peer->service;
+
+    for (int i = 0; i < n; i++)
+        if (s->o.allows && !s->o.allows(s->o.user, peer->key.id, devices[i].class))
+            return rt_fail(err, TEC_DENIED, "key %s is not for devices of class '%s'", peer->id.text,
+                           devices[i].class);
+    return true;
+}
+
+/* Registers the server of this connection, stores classes that are new, and dials back. */
+static void on_announce(track_peer *peer, const rpc_announce *m)
+{
+    track_service *s = peer->service;
+    char address[400], host[256];
+    tec_error err = {0};
+    int port;
+
+    complete_address(peer, m->address, address, sizeof address);
+    track_offered *devices = copy_offer(&m->devices);
+    track_offer o = {m->name, address, devices, (int)m->devices.n};
+    track_server *server = NULL;
+    if (peer->server)
+        rt_fail(&err, TEC_INVALID, "this connection announced server '%s' before", peer->server->entry.name);
+    else if (!devices)
+        rt_fail_memory(&err, sizeof *devices);
+    else if (check_classes(peer, devices, (int)m->devices.n, &err) &&
+             rpc_split_address(address, host, &port, &err))
+        server = track_register(s->pool, now_of(s), &o, &err);
+    if (server) {
+        /* The class that was there before is stored once more: that costs less than to know. */
+        for (int64_t i = 0; i < m->devices.n; i++)
+            track_state_set_class(s->o.state, track_find_class(s->pool, devices[i].class));
+        peer->server = server;
+        server->user = peer;
+        s->n_servers++;
+        track_log(s, "server '%s' at %s registered with %d devices", m->name, address, o.n_devices);
+        rpc_conn_send(peer->conn, 0, RPC_KIND_announced, &(rpc_announced){address, s->o.heartbeat_ms});
+        tell_leases(server);
+        track_dial_back(peer);
+    } else {
+        track_log(s, "server '%s' of %s is refused: %s", m->name, rpc_conn_peer(peer->conn), err.text);
+        say_failure(peer, &err);
+    }
+    rt_free(devices);
+}
+
+static void on_heartbeat(track_peer *peer)
+{
+    track_service *s = peer->service;
+
+    if (!peer->server)
+        return;
+    track_heard(s->pool, now_of(s), peer->server);
+    if (peer->server->state == TRACK_CLOSED && now_of(s) - peer->dialled_at >= DIAL_AGAIN_MS)
+        track_dial_back(peer);
+}
+
+/* ---- messages of clients ---- */
+
+static track_wait *find_wait(const track_peer *peer, int64_t number, int *n)
+{
+    track_wait *found = NULL;
+
+    *n = 0;
+    for (track_wait *w = peer->waits; w; w = w->next, (*n)++)
+        if (w->number == number)
+            found = w;
+    return found;
+}
+
+/* Why a request is not taken at all; NULL: it may be. */
+static const char *find_fault(const track_peer *peer, const rpc_request *m)
+{
+    int n;
+
+    if (peer->service->draining)
+        return "the tracker ends";
+    if (find_wait(peer, m->number, &n))
+        return "a request of this number waits already";
+    if (n >= MOST_WAITS)
+        return "1000 requests of this connection wait already";
+    if (m->term_ms && (m->term_ms < LEAST_TERM_MS || m->term_ms > MOST_TERM_MS))
+        return "a lease lasts from 1,000 to 3,600,000 ms";
+    if (m->priority < 0 || m->priority > TRACK_MOST_PRIORITY)
+        return "a priority is from 1 to 100; 0 is the usual one";
+    return NULL;
+}
+
+/* Asks the pool; the answer comes by on_granted, at once or later. */
+static void on_request(track_peer *peer, const rpc_request *m)
+{
+    track_service *s = peer->service;
+    const char *fault = find_fault(peer, m);
+    track_wait *w = fault ? NULL : rt_alloc(sizeof *w, NULL);
+    track_request *waits;
+    tec_error err = {0};
+
+    if (!w) {
+        say_refused(peer, m->number, fault ? TEC_INVALID : TEC_NO_MEMORY, fault ? fault : "no memory");
+        return;
+    }
+    *w = (track_wait){.peer = peer, .number = m->number, .next = peer->waits};
+    if (w->next)
+        w->next->before = w;
+    peer->waits = w;
+    track_wish wish = {.class = m->class,
+                       .user = m->user,
+                       .job = m->job,
+                       .priority = (int)m->priority,
+                       .prefer = m->prefer[0] ? m->prefer : NULL,
+                       .owner = peer->id.text,
+                       .term_ms = m->term_ms,
+                       .data = w};
+    if (!check_classes(peer, &(track_offered){.class = m->class}, 1, &err) ||
+        !track_ask(s->pool, now_of(s), &wish, &waits, &err)) {
+        say_refused(peer, m->number, err.status, err.text);
+        free_wait(w);
+    } else if (waits) {
+        w->request = waits;
+    }
+}
+
+static void on_withdraw(track_peer *peer, int64_t number)
+{
+    track_service *s = peer->service;
+    int n;
+    track_wait *w = find_wait(peer, number, &n);
+
+    if (!w)
+        return; /* its grant is under way */
+    track_withdraw(s->pool, now_of(s), w->request);
+    free_wait(w);
+    say_refused(peer, number, TEC_CANCELLED, "withdrawn");
+}
+
+/* The lease of this number, if it is of the connection's key; else says why not. */
+static track_lease *own_lease(track_peer *peer, int64_t number)
+{
+    track_lease *l = track_find_lease(peer->service->pool, number);
+
+    if (!l)
+        say_ended(peer, number, TEC_INVALID, "there is no such lease: it ended, or never was");
+    else if (strcmp(l->owner, peer->id.text) != 0)
+        say_ended(peer, number, TEC_DENIED, "the lease belongs to another key");
+    else
+        return l;
+    return NULL;
+}
+
+static void on_renew(track_peer *peer, int64_t number)
+{
+    track_service *s = peer->service;
+    track_lease *l = own_lease(peer, number);
+
+    if (!l)
+        return;
+    l->user = peer;
+    track_renew(s->pool, now_of(s), l);
+    rpc_conn_send(peer->conn, 0, RPC_KIND_renewed, &(rpc_renewed){number, l->term_ms});
+}
+
+static void on_give_back(track_peer *peer, int64_t number)
+{
+    track_lease *l = own_lease(peer, number);
+
+    if (!l)
+        return;
+    l->user = peer;
+    track_release(peer->service->pool, now_of(peer->service), l);
+}
+
+/* ---- messages of administrators ---- */
+
+static bool may_set_aside(const track_peer *peer, const track_device *d)
+{
+    return (rpc_link_roles(rpc_conn_link(peer->conn)) & RPC_ROLE_ADMINISTER) ||
+           (d->lease && strcmp(d->lease->owner, peer->id.text) == 0);
+}
+
+/* Who has a device may set it aside as well: who measures is the first to see that its times are off. */
+static void on_set_aside(track_peer *peer, const rpc_set_aside *m)
+{
+    track_service *s = peer->service;
+    track_device *d = track_find_device(s->pool, m->device);
+    tec_error err = {0};
+
+    if (!d)
+        rt_fail(&err, TEC_INVALID, "there is no device '%s'", m->device);
+    else if (!may_set_aside(peer, d))
+        rt_fail(&err, TEC_DENIED, "key %s neither administers nor has '%s'", peer->id.text, m->device);
+    else if (track_set_aside(s->pool, now_of(s), d, m->reason[0] ? m->reason : NULL, &err)) {
+        track_log(s, "device '%s' is %s%s", m->device, m->reason[0] ? "set aside: " : "in service again",
+                  m->reason);
+        track_state_set_aside(s->o.state, d);
+        rpc_conn_send(peer->conn, 0, RPC_KIND_noted, &(rpc_noted){d->lease != NULL});
+        return;
+    }
+    say_failure(peer, &err);
+}
+
+/* The answer counts the leases that the server still has: at 0 it may be switched off. */
+static void on_drain_server(track_peer *peer, const rpc_drain_server *m)
+{
+    track_service *s = peer->service;
+    track_server *server = track_find_server(s->pool, m->server);
+    tec_error err = {0};
+    int64_t leases = 0;
+
+    if (!server) {
+        rt_fail(&err, TEC_INVALID, "there is no server '%s'", m->server);
+        say_failure(peer, &err);
+        return;
+    }
+    track_drain(s->pool, now_of(s), server, m->on != 0);
+    for (const track_device *d = server->devices; d; d = d->next_of_server)
+        leases += d->lease != NULL;
+    rpc_conn_send(peer->conn, 0, RPC_KIND_noted, &(rpc_noted){leases});
+}
+
+/* ---- connections ---- */
+
+/* Hands a message to what it is for. False: it is none of the tracker's. */
+static bool dispatch(track_peer *peer, rpc_kind kind, const rpc_any *m)
+{
+    track_service *s = peer->service;
+
+    switch ((int)kind) {
+    case RPC_KIND_announce: on_announce(peer, &m->announce); return true;
+    case RPC_KIND_heartbeat: on_heartbeat(peer); return true;
+    case RPC_KIND_drain:
+        if (peer->server)
+            track_drain(s->pool, now_of(s), peer->server, m->drain.on != 0);
+        return true;
+    case RPC_KIND_request: on_request(peer, &m->request); return true;
+    case RPC_KIND_withdraw: on_withdraw(peer, m->withdraw.number); return true;
+    case RPC_KIND_renew: on_renew(peer, m->renew.lease); return true;
+    case RPC_KIND_give_back: on_give_back(peer, m->give_back.lease); return true;
+    case RPC_KIND_set_aside: on_set_aside(peer, &m->set_aside); return true;
+    case RPC_KIND_drain_server: on_drain_server(peer, &m->drain_server); return true;
+    case RPC_KIND_inquire: track_report(peer, m->inquire.from); return true;
+    case RPC_KIND_goodbye: return true;
+    default: return false;
+    }
+}
+
+/* Checks the role of the key, decodes and hands on; a message that has no business here ends the connection.
+ * */
+static void on_frame(rpc_conn *c, const rpc_frame *f)
+{
+    track_peer *peer = rpc_conn_user(c);
+    rt_arena arena = {0};
+    tec_error err = {0};
+    rpc_any m;
+
+    if (!(f->row->roles & rpc_link_roles(rpc_conn_link(c)))) {
+        rt_fail(&err, TEC_DENIED, "key %s may not send '%s': it lacks the role", peer->id.text,
+                f->row->record->name);
+        track_log(peer->service, "%s: %s", rpc_conn_peer(c), err.text);
+        say_failure(peer, &err);
+        return;
+    }
+    if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c)), &arena))
+        rt_fail(&err, TEC_PROTOCOL, "message '%s' is garbled", f->row->record->name);
+    else if (!dispatch(peer, f->kind, &m))
+        rt_fail(&err, TEC_PROTOCOL, "message '%s' is nothing for a tracker: a server takes it",
+                f->row->record->name);
+    rt_arena_free(&arena);
+    if (err.status != TEC_OK) {
+        say_failure(peer, &err);
+        rpc_conn_close(c, err.status, err.text);
+    }
+}
+
+/* Makes the peer of a connection whose handshake is done; before that, the connection belongs to `nobody`. */
+static void on_ready(rpc_conn *c)
+{
+    track_service *s = ((track_peer *)rpc_conn_user(c))->service;
+    track_peer *peer = rt_alloc(sizeof *peer, NULL);
+    rpc_grant grant = {.why = ""};
+
+    if (!peer) {
+        rpc_conn_close(c, TEC_NO_MEMORY, "no memory for another connection");
+        return;
+    }
+    peer->service = s;
+    peer->conn = c;
+    peer->id = rpc_show_id(rpc_link_id(rpc_conn_link(c)));
+    if (s->o.find(s->o.user, rpc_link_id(rpc_conn_link(c)), &grant))
+        peer->key = grant.key;
+    else
+        rpc_conn_close(c, TEC_DENIED, "the key was revoked a moment ago");
+    peer->next = s->peers;
+    if (peer->next)
+        peer->next->before = peer;
+    s->peers = peer;
+    s->n_peers++;
+    rpc_conn_set_user(c, peer);
+}
+
+/* Leases of a client that went stay until they are over by time: it may come back and renew them. */
+static void forget_holder(track_service *s, const track_peer *peer)
+{
+    for (const track_entry *e = track_leases(s->pool)->first; e; e = e->later) {
+        track_lease *l = TRACK_OWNER(e, track_lease, entry);
+
+        if (l->user == peer)
+            l->user = NULL;
+    }
+}
+
+/* Gives up what the connection waited for, and its server. */
+static void on_closed(rpc_conn *c, const tec_error *why)
+{
+    track_peer *peer = rpc_conn_user(c);
+    track_service *s = peer->service;
+
+    if (peer == &s->nobody) {
+        track_log(s, "%s: %s", rpc_conn_peer(c), why->text);
+        return;
+    }
+    track_forget_dial(peer);
+    while (peer->waits) {
+        track_wait *w = peer->waits;
+
+        track_withdraw(s->pool, now_of(s), w->request);
+        free_wait(w);
+    }
+    forget_holder(s, peer);
+    if (peer->server) {
+        track_log(s, "server '%s' is lost: %s", peer->server->entry.name, why->text);
+        peer->server->user = NULL;
+        s->n_servers--;
+        track_lose(s->pool, now_of(s), peer->server, why->text);
+    }
+    *(peer->before ? &peer->before->next : &s->peers) = peer->next;
+    if (peer->next)
+        peer->next->before = peer->before;
+    s->n_peers--;
+    memset(&peer->key, 0, sizeof peer->key);
+    rt_free(peer);
+}
+
+static const rpc_events events = {.ready = on_ready, .frame = on_frame, .closed = on_closed};
+
+/* ---- turns of the loop ---- */
+
+/* Stores what this turn has decided. A state that cannot be written is written anew as a whole, once that
+ * works; until then the tracker goes on and says so. */
+static void store(void *user)
+{
+    track_service *s = user;
+    tec_error err = {0};
+
+    if (!s->trouble[0]) {
+        if (track_state_commit(s->o.state, &err))
+            return;
+    } else {
+        if (now_of(s) < s->store_again_at)
+            return;
+        if (track_state_rewrite(s->o.state, s->pool, &err)) {
+            track_log(s, "the state is stored again");
+            s->trouble[0] = 0;
+            return;
+        }
+    }
+    if (!s->trouble[0])
+        track_log(s, "the state is not stored: %s", err.text);
+    snprintf(s->trouble, sizeof s->trouble, "the state is not stored: %s", err.text);
+    s->store_again_at = now_of(s) + STORE_AGAIN_MS;
+}
+
+static void on_tick(void *user)
+{
+    track_service *s = user;
+
+    track_advance(s->pool, now_of(s));
+}
+
+/* ---- life ---- */
+
+/* A server that has been lost for a day is no longer listed. */
+static void on_minute(void *user)
+{
+    track_service *s = user;
+
+    track_forget_lost(s->pool, now_of(s), FORGET_MS);
+}
+
+static bool listen_at(track_service *s, const char *address, tec_error *err)
+{
+    rpc_conn_options o = {.link = {.find = s->o.find, .user = s->o.user, .program = s->o.program},
+                          .events = &events,
+                          .user = &s->nobody,
+                          .most = s->o.most};
+
+    s->listener = rpc_listen(s->loop, address, &o, err);
+    s->timer = s->listener ? rpc_timer_start(s->loop, TICK_MS, TICK_MS, on_tick, s) : NULL;
+    if (s->timer && rpc_timer_start(s->loop, FORGET_EVERY_MS, FORGET_EVERY_MS, on_minute, s))
+        return true;
+    return s->listener && rt_fail_memory(err, sizeof *s);
+}
+
+/* Reads the state before the first connection is taken: no device is given twice. */
+track_service *track_serve(rpc_loop *loop, const char *address, const track_service_options *o,
+                           tec_error *err)
+{
+    track_service *s = rt_alloc(sizeof *s, err);
+    track_options options = {.events = &pool_events, .user = s, .term_ms = o->term_ms};
+
+    if (!s)
+        return NULL;
+    s->loop = loop;
+    s->o = *o;
+    s->o.heartbeat_ms = o->heartbeat_ms ? o->heartbeat_ms : HEARTBEAT_MS;
+    s->nobody.service = s;
+    s->began = now_of(s);
+    options.silence_ms = 3 * s->o.heartbeat_ms;
+    options.first_lease = track_state_next_lease(o->state);
+    s->pool = track_pool_new(&options, err);
+    if (s->pool && track_state_load(o->state, s->pool, now_of(s), err) && listen_at(s, address, err)) {
+        rpc_loop_before_sleep(loop, store, s);
+        return s;
+    }
+    rpc_listener_close(s->listener);
+    track_service_free(s);
+    return NULL;
+}
+
+int track_service_port(const track_service *s)
+{
+    return rpc_listener_port(s->listener);
+}
+
+bool track_service_is_loopback(const track_service *s)
+{
+    return rpc_listener_is_loopback(s->listener);
+}
+
+track_pool *track_service_pool(track_service *s)
+{
+    return s->pool;
+}
+
+void track_service_drain(track_service *s)
+{
+    if (s->draining)
+        return;
+    s->draining = true;
+    for (track_peer *peer = s->peers; peer; peer = peer->next) {
+        rpc_conn_send(peer->conn, 0, RPC_KIND_goodbye, &(rpc_goodbye){"the tracker ends; leases go on"});
+        rpc_conn_close(peer->conn, TEC_OK, "the tracker ends");
+    }
+    rpc_loop_stop(s->loop);
+}
+
+void track_service_free(track_service *s)
+{
+    if (!s)
+        return;
+    track_pool_free(s->pool);
+    rt_free(s);
+}
