@@ -1,0 +1,501 @@
+/* tvmtune/ask.c -- the commands that talk to the daemon. Each is one request; `watch` asks again until the
+ * job is over. */
+#include <cjson/cJSON.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "tools/context.h"
+#include "tools/data.h"
+#include "tvmtune/client.h"
+#include "tvmtune/commands.h"
+
+typedef struct {
+    const char *command, *state, *token, *output, *file, *role;
+    int64_t port;
+    bool json;
+    tool_list words;
+    tec_context *cx;
+    tvm_daemon daemon;
+} session;
+
+#define STATE_OPTION(s)                                                                                      \
+    {"state", TOOL_TEXT, &(s).state, "DIR", "the folder of the daemon (" TVM_STATE ")"},                     \
+        {"port", TOOL_COUNT, &(s).port, "N", "the daemon's port, where the folder cannot be read"},          \
+        {"token-file", TOOL_TEXT, &(s).token, "FILE", "a file with one's own token (that of the folder)"}
+#define JSON_OPTION(s) {"json", TOOL_FLAG, &(s).json, NULL, "prints what the daemon says, as JSON"}
+
+/* ---- answers ---- */
+
+static void free_json(void *j)
+{
+    cJSON_Delete(j);
+}
+
+static const char *text_of(const cJSON *o, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+
+    return text ? text : "";
+}
+
+static long long number_of(const cJSON *o, const char *key)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
+
+    return cJSON_IsNumber(n) ? (long long)n->valuedouble : 0;
+}
+
+/* Text from others, on a terminal: no control characters. */
+static const char *clean(tec_context *cx, const char *text)
+{
+    char *copy = base_strdup(cx, text);
+
+    for (char *p = copy; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 127)
+            *p = '?';
+    return copy;
+}
+
+static void print_job(session *s, const cJSON *o)
+{
+    const char *cause = text_of(o, "cause");
+
+    printf("%5lld  %-11s  %6lld of %-6lld  %s%s%s\n", number_of(o, "id"), text_of(o, "state"),
+           number_of(o, "tried"), number_of(o, "trials"), clean(s->cx, text_of(o, "name")),
+           *cause ? ": " : "", clean(s->cx, cause));
+}
+
+/* An answer of the daemon that is no success, as an error of the command. */
+static bool accept(session *s, const tvm_reply *r)
+{
+    base_held held;
+
+    if (r->status >= 200 && r->status < 300)
+        return true;
+    cJSON *o = cJSON_Parse(r->data);
+    base_hold(s->cx, &held, free_json, o);
+    base_fail(s->cx, TEC_INVALID, (base_loc){0}, "the daemon refuses (%d): %s", r->status,
+              clean(s->cx, text_of(o, "error")));
+    base_drop(&held);
+    return false;
+}
+
+static bool ask(session *s, const char *method, const char *path, tvm_reply *r)
+{
+    return tvm_ask(s->cx, &s->daemon, method, path, NULL, 0, r) && accept(s, r);
+}
+
+/* The list of jobs, or the one job, that the daemon answered with. */
+static int print_answer(session *s, const tvm_reply *r)
+{
+    base_held held;
+    const cJSON *one;
+
+    if (s->json) {
+        printf("%s\n", r->data);
+        return TOOL_OK;
+    }
+    cJSON *o = cJSON_Parse(r->data), *jobs = cJSON_GetObjectItemCaseSensitive(o, "jobs");
+    base_hold(s->cx, &held, free_json, o);
+    cJSON_ArrayForEach(one, jobs) print_job(s, one);
+    if (!jobs && cJSON_HasObjectItem(o, "id"))
+        print_job(s, o);
+    base_drop(&held);
+    return TOOL_OK;
+}
+
+/* ---- the frame of each command ---- */
+
+static int run_command(session *s, const tool_usage *usage, int argc, char **argv, int (*run)(session *s))
+{
+    int status = tool_parse(usage, argc, argv, &s->words);
+
+    if (status != TOOL_GO_ON)
+        return status;
+    s->cx = tool_context();
+    s->command = usage->command;
+    status = tvm_find_daemon(s->cx, s->state, s->port, s->token, &s->daemon) ? run(s) : TOOL_FAILED;
+    if (status == TOOL_FAILED && base_failed(s->cx))
+        tool_fail(usage->command, s->cx);
+    tec_context_free(s->cx);
+    return status;
+}
+
+static const char *job_path(session *s, const char *rest)
+{
+    int64_t id;
+
+    if (!tool_number(s->words.at[0], &id) || id < 1)
+        return base_fail(s->cx, TEC_INVALID, (base_loc){0}, "expected the number of a job, found '%s'",
+                         s->words.at[0]);
+    return base_format(s->cx, "/v1/jobs/%lld%s", (long long)id, rest);
+}
+
+/* ---- submit ---- */
+
+typedef struct {
+    session s;
+    const char *target, *name;
+    int64_t trials, seconds, priority, threads, seed;
+    tool_list dims;
+} submission;
+
+static void add_number(tec_context *cx, base_text *path, const char *key, int64_t value)
+{
+    if (value)
+        base_addf(cx, path, "&%s=%lld", key, (long long)value);
+}
+
+static void add_text(tec_context *cx, base_text *path, const char *key, const char *value)
+{
+    if (value)
+        base_addf(cx, path, "&%s=%s", key, tvm_escape(cx, value));
+}
+
+/* The options of the command as parameters of the request; the file goes by its name alone. */
+static const char *submission_path(tec_context *cx, const submission *w, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    base_text path = {0};
+
+    base_addf(cx, &path, "/v1/jobs?name=%s", tvm_escape(cx, slash ? slash + 1 : file));
+    add_number(cx, &path, "trials", w->trials);
+    add_number(cx, &path, "seconds", w->seconds);
+    add_number(cx, &path, "priority", w->priority);
+    add_number(cx, &path, "threads", w->threads);
+    add_number(cx, &path, "seed", w->seed);
+    add_text(cx, &path, "target", w->target);
+    add_text(cx, &path, "definition", w->name);
+    for (int i = 0; i < w->dims.n; i++)
+        add_text(cx, &path, "dim", w->dims.at[i]);
+    return base_text_str(cx, &path);
+}
+
+static int submit(session *s)
+{
+    const submission *w = (const submission *)s;
+    size_t size;
+    const char *file = s->words.at[0], *data = base_read_file(s->cx, file, &size);
+    tvm_reply r;
+
+    if (!data || !tvm_ask(s->cx, &s->daemon, "POST", submission_path(s->cx, w, file), data, size, &r) ||
+        !accept(s, &r))
+        return TOOL_FAILED;
+    return print_answer(s, &r);
+}
+
+/* The options of `submit` lie behind those that all commands share, so that one frame runs them all. */
+int tvm_submit(int argc, char **argv)
+{
+    submission w = {.s = {.state = TVM_STATE}};
+    const tool_option options[] = {
+        STATE_OPTION(w.s),
+        {"trials", TOOL_COUNT, &w.trials, "N", "candidates in all (1000 where no limit is given)"},
+        {"seconds", TOOL_COUNT, &w.seconds, "S", "time of tuning in all"},
+        {"priority", TOOL_NUMBER, &w.priority, "N", "a greater one comes earlier, -1000 to 1000000000 (0)"},
+        {"target", TOOL_TEXT, &w.target, "T", "what to tune for (native)"},
+        {"threads", TOOL_COUNT, &w.threads, "N", "threads of the kernels (the cores of the target)"},
+        {"seed", TOOL_COUNT, &w.seed, "N", "another seed looks elsewhere (1)"},
+        {"dim", TOOL_LIST, &w.dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
+        {"name", TOOL_TEXT, &w.name, "NAME", "of a .te file, this definition alone"},
+        JSON_OPTION(w.s),
+    };
+    const tool_usage usage = {
+        "submit", "MODEL.onnx|FILE.te", "Gives a file to the daemon as a new job, and prints the job.",
+        options,  BASE_COUNT(options),  1,
+        1};
+
+    return run_command(&w.s, &usage, argc, argv, submit);
+}
+
+/* ---- list and watch ---- */
+
+static int list(session *s)
+{
+    tvm_reply r;
+    const char *path = s->words.n ? job_path(s, "") : "/v1/jobs";
+
+    return path && ask(s, "GET", path, &r) ? print_answer(s, &r) : TOOL_FAILED;
+}
+
+int tvm_list(int argc, char **argv)
+{
+    session s = {.state = TVM_STATE};
+    const tool_option options[] = {STATE_OPTION(s), JSON_OPTION(s)};
+    const tool_usage usage = {"list",
+                              "[JOB]",
+                              "Lists the jobs by number: state, trials so far and in all, name.",
+                              options,
+                              BASE_COUNT(options),
+                              0,
+                              1};
+
+    return run_command(&s, &usage, argc, argv, list);
+}
+
+/* One look at the job; prints it where it has changed. -1: it goes on. */
+static int look(session *s, const char *path, char *last, size_t room)
+{
+    tvm_reply r;
+    base_held held;
+
+    if (!ask(s, "GET", path, &r))
+        return TOOL_FAILED;
+    cJSON *o = cJSON_Parse(r.data);
+    base_hold(s->cx, &held, free_json, o);
+    const char *state = text_of(o, "state"),
+               *now = base_format(s->cx, "%s %lld", state, number_of(o, "tried"));
+    if (strcmp(now, last) != 0)
+        print_answer(s, &r);
+    fflush(stdout);
+    snprintf(last, room, "%s", now);
+    int status = strcmp(state, "done") == 0                                     ? TOOL_OK
+                 : strcmp(state, "failed") == 0 || strcmp(state, "paused") == 0 ? TOOL_FAILED
+                                                                                : -1;
+    base_drop(&held);
+    return status;
+}
+
+/* Looks again five times a second; each look has a context of its own, so that memory does not grow. */
+static int watch(session *s)
+{
+    enum { LOOK_MS = 200 };
+    const char *path = job_path(s, "");
+    tec_context *all = s->cx;
+    char last[128] = "";
+    int status = path ? -1 : TOOL_FAILED;
+
+    while (status < 0) {
+        s->cx = base_child(all);
+        status = look(s, path, last, sizeof last);
+        base_adopt(all, s->cx);
+        tec_context_free(s->cx);
+        if (status < 0)
+            poll(NULL, 0, LOOK_MS);
+    }
+    s->cx = all;
+    return status;
+}
+
+/* Its exit status says how the job ended, for scripts. */
+int tvm_watch(int argc, char **argv)
+{
+    session s = {.state = TVM_STATE};
+    const tool_option options[] = {STATE_OPTION(s), JSON_OPTION(s)};
+    const tool_usage usage = {
+        "watch",
+        "JOB",
+        "Prints a job whenever it changes, until it is done (status 0), failed or paused (status 1).",
+        options,
+        BASE_COUNT(options),
+        1,
+        1};
+
+    return run_command(&s, &usage, argc, argv, watch);
+}
+
+/* ---- fetch ---- */
+
+static int fetch(session *s)
+{
+    const char *path = job_path(s, base_format(s->cx, "/files/%s", s->file)), *out;
+    tvm_reply r;
+
+    if (!path || !ask(s, "GET", path, &r))
+        return TOOL_FAILED;
+    out = s->output ? s->output
+                    : base_format(s->cx, "job-%s.%s", s->words.at[0],
+                                  strcmp(s->file, "module") == 0 ? "tec" : s->file);
+    if (strcmp(out, "-") == 0)
+        return fwrite(r.data, 1, r.size, stdout) == r.size ? TOOL_OK : TOOL_FAILED;
+    return base_write_file(s->cx, out, r.data, r.size) ? TOOL_OK : TOOL_FAILED;
+}
+
+/* The module by default, since that is what a job is submitted for. */
+int tvm_fetch(int argc, char **argv)
+{
+    session s = {.state = TVM_STATE, .file = "module"};
+    const tool_option options[] = {
+        STATE_OPTION(s),
+        {"file", TOOL_CHOICE, &s.file, "module|report|report.html|input", "which file of the job (module)"},
+        {"o", TOOL_TEXT, &s.output, "OUT",
+         "where to write the file, - for standard output (job-N.tec, job-N.report ...)"},
+    };
+    const tool_usage usage = {
+        "fetch",
+        "JOB",
+        "Gets a file of a job: the compiled module, the report as JSON or as a page, or what was submitted.",
+        options,
+        BASE_COUNT(options),
+        1,
+        1};
+
+    return run_command(&s, &usage, argc, argv, fetch);
+}
+
+/* ---- best ---- */
+
+static void print_best(session *s, const cJSON *k)
+{
+    const cJSON *ms = cJSON_GetObjectItemCaseSensitive(k, "best_ms");
+
+    printf("# %s: ", clean(s->cx, text_of(k, "task")));
+    if (cJSON_IsNumber(ms))
+        printf("%.4g ms\n%s\n", ms->valuedouble, text_of(k, "schedule"));
+    else
+        printf("nothing is measured\n\n");
+}
+
+/* Takes the kernels out of the report, which the daemon makes at any time. */
+static int best(session *s)
+{
+    const char *path = job_path(s, "/files/report");
+    tvm_reply r;
+    base_held held;
+    const cJSON *k;
+
+    if (!path || !ask(s, "GET", path, &r))
+        return TOOL_FAILED;
+    cJSON *o = cJSON_Parse(r.data), *kernels = cJSON_GetObjectItemCaseSensitive(o, "kernels");
+    base_hold(s->cx, &held, free_json, o);
+    if (s->json) {
+        char *text = cJSON_PrintUnformatted(kernels);
+
+        printf("%s\n", text ? text : "[]");
+        cJSON_free(text);
+    } else
+        cJSON_ArrayForEach(k, kernels) print_best(s, k);
+    base_drop(&held);
+    return TOOL_OK;
+}
+
+int tvm_best(int argc, char **argv)
+{
+    session s = {.state = TVM_STATE};
+    const tool_option options[] = {STATE_OPTION(s), JSON_OPTION(s)};
+    const tool_usage usage = {"best",
+                              "JOB",
+                              "Prints the schedule in use of each kernel of a job, with its time.",
+                              options,
+                              BASE_COUNT(options),
+                              1,
+                              1};
+
+    return run_command(&s, &usage, argc, argv, best);
+}
+
+/* ---- users ---- */
+
+static void print_user(session *s, const cJSON *o)
+{
+    printf("%-6s %s\n", text_of(o, "role"), clean(s->cx, text_of(o, "name")));
+}
+
+static void print_audit(session *s, const cJSON *o)
+{
+    printf("%lld  %-12s %-16s", number_of(o, "time"), clean(s->cx, text_of(o, "user")),
+           clean(s->cx, text_of(o, "action")));
+    if (number_of(o, "job"))
+        printf(" job %lld", number_of(o, "job"));
+    printf(" %s\n", clean(s->cx, text_of(o, "detail")));
+}
+
+/* The list that an answer holds, or the token of a new user. */
+static int print_users(session *s, const tvm_reply *r)
+{
+    base_held held;
+    const cJSON *one;
+
+    if (s->json) {
+        printf("%s\n", r->data);
+        return TOOL_OK;
+    }
+    cJSON *o = cJSON_Parse(r->data);
+    base_hold(s->cx, &held, free_json, o);
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "users")) print_user(s, one);
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(o, "audit")) print_audit(s, one);
+    if (cJSON_HasObjectItem(o, "token"))
+        printf("%s\n", text_of(o, "token"));
+    base_drop(&held);
+    return TOOL_OK;
+}
+
+static int user(session *s)
+{
+    const char *what = s->words.at[0], *name = s->words.n > 1 ? tvm_escape(s->cx, s->words.at[1]) : NULL;
+    bool add = strcmp(what, "add") == 0, remove = strcmp(what, "remove") == 0, log = strcmp(what, "log") == 0;
+    tvm_reply r;
+
+    if ((!add && !remove && !log && strcmp(what, "list") != 0) || (add || remove) != (name != NULL))
+        return tool_misuse("user", "expected 'add NAME', 'remove NAME', 'list' or 'log'");
+    const char *path = log    ? "/v1/audit"
+                       : name ? base_format(s->cx, "/v1/users/%s%s%s", name, add && s->role ? "?role=" : "",
+                                            add && s->role ? s->role : "")
+                              : "/v1/users";
+    return ask(s, add ? "POST" : remove ? "DELETE" : "GET", path, &r) ? print_users(s, &r) : TOOL_FAILED;
+}
+
+/* All commands about users: the first operand says which. */
+int tvm_user(int argc, char **argv)
+{
+    session s = {.state = TVM_STATE};
+    const tool_option options[] = {STATE_OPTION(s),
+                                   {"role", TOOL_CHOICE, &s.role, "user|admin",
+                                    "of a new user: an admin sees and changes the jobs of all (user)"},
+                                   JSON_OPTION(s)};
+    const tool_usage usage = {
+        "user",
+        "add NAME|remove NAME|list|log",
+        "Users of the daemon. 'add' prints the new user's token, which is shown this once; 'log' says "
+        "who did what, the newest first.",
+        options,
+        BASE_COUNT(options),
+        1,
+        2};
+
+    return run_command(&s, &usage, argc, argv, user);
+}
+
+/* ---- what is asked of one job ---- */
+
+static int change(session *s)
+{
+    bool remove = strcmp(s->command, "rm") == 0;
+    const char *path = job_path(s, remove ? "" : base_format(s->cx, "/%s", s->command));
+    tvm_reply r;
+
+    return path && ask(s, remove ? "DELETE" : "POST", path, &r) ? print_answer(s, &r) : TOOL_FAILED;
+}
+
+static int change_command(const char *name, const char *what, int argc, char **argv)
+{
+    session s = {.state = TVM_STATE};
+    const tool_option options[] = {STATE_OPTION(s), JSON_OPTION(s)};
+    const tool_usage usage = {name, "JOB", what, options, BASE_COUNT(options), 1, 1};
+
+    return run_command(&s, &usage, argc, argv, change);
+}
+
+int tvm_pause(int argc, char **argv)
+{
+    return change_command(
+        "pause", "Stops a job after the candidate that is being measured, until it is resumed.", argc, argv);
+}
+
+int tvm_resume(int argc, char **argv)
+{
+    return change_command("resume", "Lets a paused job go on where it stopped.", argc, argv);
+}
+
+int tvm_cancel(int argc, char **argv)
+{
+    return change_command("cancel", "Ends a job as failed. What it measured stays in the store.", argc, argv);
+}
+
+int tvm_rm(int argc, char **argv)
+{
+    return change_command("rm", "Removes a job that does not run, with its files. Its records stay.", argc,
+                          argv);
+}

@@ -1,0 +1,85 @@
+/* tvmtune/child.c -- see child.h. */
+#include "tvmtune/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool redirect(const char *path, int to)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    return fd >= 0 && dup2(fd, to) == to;
+}
+
+static void limit(int what, rlim_t most)
+{
+    struct rlimit r;
+
+    if (getrlimit(what, &r) == 0 && (r.rlim_max == RLIM_INFINITY || r.rlim_max > most))
+        setrlimit(what, &(struct rlimit){most, most});
+}
+
+/* After fork: only calls that are safe there. */
+static void become(const char *const *argv, const char *out, const char *errors, int64_t memory, pid_t parent)
+{
+    sigset_t none;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127); /* the daemon died before the child could be bound to its life */
+    setpgid(0, 0);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    limit(RLIMIT_CORE, 0);
+    if (memory > 0)
+        limit(RLIMIT_DATA, (rlim_t)memory);
+    int null = open("/dev/null", O_RDONLY);
+    if (null < 0 || dup2(null, STDIN_FILENO) != STDIN_FILENO || !redirect(out, STDOUT_FILENO) ||
+        !redirect(errors, STDERR_FILENO))
+        _exit(127);
+    execv(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(127);
+}
+
+bool tvm_child_start(tvm_child *c, const char *const *argv, const char *out, const char *errors,
+                     int64_t memory)
+{
+    pid_t parent = getpid();
+
+    c->pid = fork();
+    if (c->pid == 0)
+        become(argv, out, errors, memory, parent);
+    if (c->pid > 0)
+        setpgid(c->pid, c->pid);
+    else
+        c->pid = 0;
+    return c->pid > 0;
+}
+
+bool tvm_child_ended(tvm_child *c, int *status)
+{
+    if (waitpid(c->pid, status, WNOHANG) != c->pid)
+        return false;
+    kill(-c->pid, SIGKILL); /* what it left behind in its group */
+    c->pid = 0;
+    return true;
+}
+
+void tvm_child_ask(const tvm_child *c)
+{
+    kill(c->pid, SIGTERM);
+}
+
+void tvm_child_kill(tvm_child *c)
+{
+    if (c->pid <= 0)
+        return;
+    kill(-c->pid, SIGKILL);
+    while (waitpid(c->pid, NULL, 0) < 0 && kill(c->pid, 0) == 0)
+        continue;
+    c->pid = 0;
+}

@@ -1,0 +1,27 @@
+/* tvmtune/child.h -- inside the room: a child process with limits, whose output goes to files.
+ *
+ *     tvm_child c;
+ *     if (tvm_child_start(&c, argv, "out", "errors", memory)) ...
+ *     while (!tvm_child_ended(&c, &status)) ...
+ *
+ * The child leads a process group of its own and dies with the thread that started it.
+ */
+#ifndef TVMTUNE_CHILD_H
+#define TVMTUNE_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct {
+    pid_t pid; /* 0: none */
+} tvm_child;
+
+/* False: errno says why. memory 0: no limit. */
+bool tvm_child_start(tvm_child *c, const char *const *argv, const char *out, const char *errors,
+                     int64_t memory);
+bool tvm_child_ended(tvm_child *c, int *status); /* as waitpid gives it */
+void tvm_child_ask(const tvm_child *c);          /* to stop, and to keep what it has */
+void tvm_child_kill(tvm_child *c);               /* and waits for its end */
+
+#endif

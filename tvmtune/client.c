@@ -1,0 +1,138 @@
+/* tvmtune/client.c -- see client.h. */
+#include "tvmtune/client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+
+enum { ASK_SECONDS = 60 };
+
+static const char *read_line(tec_context *cx, const char *path)
+{
+    size_t size;
+    char *text = base_read_file(cx, path, &size);
+
+    if (text)
+        text[strcspn(text, "\r\n")] = '\0';
+    return text;
+}
+
+/* What the options name goes before what lies in the folder. */
+bool tvm_find_daemon(tec_context *cx, const char *folder, int64_t port, const char *token, tvm_daemon *out)
+{
+    const char *text =
+        port ? base_format(cx, "%lld", (long long)port) : read_line(cx, base_format(cx, "%s/port", folder));
+
+    *out = (tvm_daemon){.port = text ? atoi(text) : 0};
+    if (text && (out->port < 1 || out->port > 65535))
+        return port ? base_fail(cx, TEC_INVALID, (base_loc){0}, "there is no port %s: they go up to 65535",
+                                text)
+                    : base_fail(cx, TEC_INVALID, (base_loc){.file = folder},
+                                "the file 'port' holds no port: '%s'", text);
+    if (text)
+        out->token = read_line(cx, token ? token : base_format(cx, "%s/token", folder));
+    return out->token;
+}
+
+const char *tvm_escape(tec_context *cx, const char *text)
+{
+    base_text t = {0};
+
+    for (; *text; text++)
+        if (strchr("-._~", *text) || (*text >= '0' && *text <= '9') ||
+            ((*text | 32) >= 'a' && (*text | 32) <= 'z'))
+            base_addn(cx, &t, text, 1);
+        else
+            base_addf(cx, &t, "%%%02X", (unsigned char)*text);
+    return base_text_str(cx, &t);
+}
+
+static void *fail(tec_context *cx, const tvm_daemon *d, const char *what)
+{
+    return base_fail(cx, TEC_IO, (base_loc){0}, "%s the daemon at 127.0.0.1:%d: %s", what, d->port,
+                     errno ? strerror(errno) : "no answer");
+}
+
+static bool send_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        data += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+/* "HTTP/1.1 200 OK", headers, an empty line, the rest. The daemon closes the connection behind its answer. */
+static bool receive(tec_context *cx, int fd, tvm_reply *out)
+{
+    base_text all = {0};
+    char piece[1 << 16];
+    ssize_t n;
+
+    while ((n = recv(fd, piece, sizeof piece, 0)) > 0 || (n < 0 && errno == EINTR))
+        base_addn(cx, &all, piece, n > 0 ? (size_t)n : 0);
+    const char *text = base_text_str(cx, &all), *body = strstr(text, "\r\n\r\n");
+    if (n < 0 || !body || sscanf(text, "HTTP/1.%*d %d", &out->status) != 1)
+        return false;
+    out->data = body + 4;
+    out->size = all.n - (size_t)(out->data - text);
+    return true;
+}
+
+static void close_socket(void *fd)
+{
+    close((int)(intptr_t)fd);
+}
+
+/* A daemon that refuses at its door may stop reading: its answer counts then, not our failure to send. */
+static bool exchange(tec_context *cx, int fd, const tvm_daemon *d, const char *head, const void *body,
+                     size_t size, tvm_reply *out)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)d->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval limit = {ASK_SECONDS, 0};
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+        return fail(cx, d, "cannot reach");
+    bool sent = send_all(fd, head, strlen(head)) && send_all(fd, body, size);
+    if (receive(cx, fd, out))
+        return true;
+    return fail(cx, d, sent ? "no answer from" : "cannot send to");
+}
+
+/* One connection for each request; the socket is closed also when memory runs out. */
+bool tvm_ask(tec_context *cx, const tvm_daemon *d, const char *method, const char *path, const void *body,
+             size_t size, tvm_reply *out)
+{
+    const char *head = base_format(
+        cx,
+        "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n"
+        "Connection: close\r\n\r\n",
+        method, path, d->port, d->token, size);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    base_held held;
+
+    *out = (tvm_reply){.status = 0};
+    if (fd < 0)
+        return fail(cx, d, "no socket for");
+    base_hold(cx, &held, close_socket, (void *)(intptr_t)fd);
+    bool ok = exchange(cx, fd, d, head, body ? body : "", size, out);
+    base_drop(&held);
+    return ok;
+}

@@ -1,0 +1,94 @@
+/* tvmtune/doctor.c -- `tvmtune doctor`: the way of a request step by step. The first step that fails is named
+ * with what to do. */
+#include <stdio.h>
+
+#include "tools/context.h"
+#include "tvmtune/client.h"
+#include "tvmtune/commands.h"
+
+typedef struct {
+    tec_context *cx;
+    const char *state;
+    tvm_daemon daemon;
+    tvm_reply reply;
+} patient;
+
+/* ---- the steps: each false with a reason in the context, or in the reply ---- */
+
+static bool read_folder(patient *p)
+{
+    return tvm_find_daemon(p->cx, p->state, 0, NULL, &p->daemon);
+}
+
+static bool reach_daemon(patient *p)
+{
+    return tvm_ask(p->cx, &p->daemon, "GET", "/v1/jobs", NULL, 0, &p->reply);
+}
+
+static bool show_token(patient *p)
+{
+    return p->reply.status != 401 && p->reply.status != 403;
+}
+
+static bool read_store(patient *p)
+{
+    return p->reply.status == 200;
+}
+
+static const struct {
+    const char *name;
+    bool (*go)(patient *p);
+    const char *remedy;
+} steps[] = {
+    {"folder", read_folder,
+     "start the daemon with 'tvmtune serve --state DIR', and name its folder with --state; its user alone "
+     "may read it"},
+    {"daemon", reach_daemon,
+     "the daemon that wrote the port is gone or hangs: start it again with 'tvmtune serve --state DIR'"},
+    {"token", show_token,
+     "the token of the folder is not the daemon's: start the daemon again after a change of the file "
+     "'token'"},
+    {"store", read_store,
+     "the daemon cannot read its record store: look at 'tec records check DIR/tune.db' and at the space on "
+     "the disk"},
+};
+
+static int walk(patient *p)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        if (steps[i].go(p)) {
+            printf("ok      %s\n", steps[i].name);
+            continue;
+        }
+        const char *why = tec_context_error(p->cx) ? tec_context_error(p->cx) : p->reply.data;
+
+        printf("FAILED  %s: %s\n        %s\n", steps[i].name, why, steps[i].remedy);
+        return TOOL_FAILED;
+    }
+    return TOOL_OK;
+}
+
+/* Ends with status 1 at the first step that fails. */
+int tvm_doctor(int argc, char **argv)
+{
+    patient p = {.state = TVM_STATE};
+    tool_list none = {0};
+    const tool_option options[] = {
+        {"state", TOOL_TEXT, &p.state, "DIR", "the folder of the daemon (" TVM_STATE ")"}};
+    const tool_usage usage = {
+        "doctor",
+        "",
+        "Walks from the folder to the daemon, its token and its store, and names the first step that fails.",
+        options,
+        1,
+        0,
+        0};
+    int status = tool_parse(&usage, argc, argv, &none);
+
+    if (status != TOOL_GO_ON)
+        return status;
+    p.cx = tool_context();
+    status = walk(&p);
+    tec_context_free(p.cx);
+    return status;
+}

@@ -1,0 +1,125 @@
+/* tvmtune/kernels.c -- see kernels.h. */
+#include "tvmtune/kernels.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "base/guard.h"
+
+static void free_json(void *j)
+{
+    cJSON_Delete(j);
+}
+
+static const char *copy(tec_context *cx, const cJSON *o, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+
+    return base_strdup(cx, text ? text : "");
+}
+
+/* 16 hexadecimal digits. */
+static bool is_key(const char *key)
+{
+    return strlen(key) == 16 && strspn(key, "0123456789abcdef") == 16;
+}
+
+static bool has_key(const store_part *parts, int n, const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(parts[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the line is an object of this event, given to `take`. */
+static bool read_line(tec_context *cx, const char *line, size_t size, const char *event,
+                      void (*take)(tec_context *cx, const cJSON *o, void *user), void *user)
+{
+    cJSON *o = cJSON_ParseWithLength(line, size);
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "event"));
+    bool is = found && strcmp(found, event) == 0;
+    base_held held;
+
+    base_hold(cx, &held, free_json, o);
+    if (is)
+        take(cx, o, user);
+    base_drop(&held);
+    return is;
+}
+
+static int count_lines(const char *text)
+{
+    int n = 1;
+
+    for (; (text = strchr(text, '\n')); text++)
+        n++;
+    return n;
+}
+
+static void read_lines(tec_context *cx, const char *text, const char *event,
+                       void (*take)(tec_context *cx, const cJSON *o, void *user), void *user)
+{
+    for (size_t size; *text; text += size + (text[size] == '\n')) {
+        size = strcspn(text, "\n");
+        read_line(cx, text, size, event, take, user);
+    }
+}
+
+/* ---- the kernels ---- */
+
+typedef struct {
+    store_part *at;
+    store_part_report *reports;
+    int n;
+    const char *codegen;
+} found;
+
+/* A kernel without a key of 16 digits, or with the key of one before, is left out. */
+static void take_kernel(tec_context *cx, const cJSON *o, void *user)
+{
+    found *f = user;
+    const cJSON *uses = cJSON_GetObjectItemCaseSensitive(o, "uses");
+    const store_part p = {.key = copy(cx, o, "key"),
+                          .target = copy(cx, o, "target"),
+                          .name = copy(cx, o, "task"),
+                          .summary = copy(cx, o, "summary"),
+                          .uses = cJSON_IsNumber(uses) ? uses->valuedouble : 1};
+
+    if (!is_key(p.key) || has_key(f->at, f->n, p.key))
+        return;
+    f->at[f->n++] = p;
+    f->codegen = copy(cx, o, "codegen");
+}
+
+store_part *tvm_read_kernels(tec_context *cx, const char *text, int *n, const char **codegen)
+{
+    found f = {.at = base_array(cx, store_part, count_lines(text)), .codegen = "unknown"};
+
+    read_lines(cx, text, "kernel", take_kernel, &f);
+    *n = f.n;
+    *codegen = *f.codegen ? f.codegen : "unknown";
+    return f.at;
+}
+
+/* ---- what came of them ---- */
+
+static void take_outcome(tec_context *cx, const cJSON *o, void *user)
+{
+    found *f = user;
+    const char *key = copy(cx, o, "key");
+    char *text = cJSON_PrintUnformatted(o);
+
+    if (text && is_key(key))
+        f->reports[f->n++] = (store_part_report){key, base_strdup(cx, text)};
+    cJSON_free(text);
+}
+
+store_part_report *tvm_read_outcomes(tec_context *cx, const char *text, int *n)
+{
+    found f = {.reports = base_array(cx, store_part_report, count_lines(text))};
+
+    read_lines(cx, text, "task", take_outcome, &f);
+    *n = f.n;
+    return f.reports;
+}

@@ -1,0 +1,20 @@
+/* tvmtune/kernels.h -- inside the room: what `tec tune` prints as JSON lines, read back: the kernels of a
+ * file, and what came
+ * of each.
+ *
+ *     int n;
+ *     store_part *parts = tvm_read_kernels(cx, text, &n, &codegen);    // of `tec tune --kernels --json`
+ *     store_part_report *reports = tvm_read_outcomes(cx, text, &n);    // of `tec tune --json`
+ *
+ * The lines come from a process that read a hostile file: a line that is no such object is left out.
+ */
+#ifndef TVMTUNE_KERNELS_H
+#define TVMTUNE_KERNELS_H
+
+#include "store/queue_tasks.h"
+
+/* *codegen: the version of the code generator that the lines name, or "unknown". */
+store_part *tvm_read_kernels(tec_context *cx, const char *text, int *n, const char **codegen);
+store_part_report *tvm_read_outcomes(tec_context *cx, const char *text, int *n);
+
+#endif

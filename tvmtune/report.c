@@ -1,0 +1,325 @@
+/* tvmtune/report.c -- see report.h. The JSON is made of the store; the page is made of the JSON. */
+#include "tvmtune/report.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/guard.h"
+#include "tvmtune/routes.h"
+
+static void free_json(void *j)
+{
+    cJSON_Delete(j);
+}
+
+/* ---- the data ---- */
+
+/* The best time so far, as pairs of trial and milliseconds: one for each improvement, and one for the last
+ * trial. */
+static void add_curve(cJSON *kernel, const double *seconds, int n)
+{
+    cJSON *curve = cJSON_AddArrayToObject(kernel, "curve");
+    double best = 0;
+    int failed = 0;
+
+    for (int i = 0; i < n; i++) {
+        bool better = seconds[i] > 0 && (best == 0 || seconds[i] < best);
+
+        best = better ? seconds[i] : best;
+        failed += seconds[i] == 0;
+        if (!better && (i < n - 1 || best == 0))
+            continue;
+        cJSON *point = cJSON_CreateArray();
+        cJSON_AddItemToArray(point, cJSON_CreateNumber(i + 1));
+        cJSON_AddItemToArray(point, cJSON_CreateNumber(best * 1e3));
+        cJSON_AddItemToArray(curve, point);
+    }
+    cJSON_AddNumberToObject(kernel, "trials", n);
+    cJSON_AddNumberToObject(kernel, "failed", failed);
+}
+
+/* What the job that tuned the kernel said at its end. */
+static void add_outcome(cJSON *kernel, const store_part *p)
+{
+    static const char *const known[] = {"before_ms", "after_ms", "adopted", "failure", "kept"};
+    cJSON *said = cJSON_Parse(p->report);
+
+    for (int i = 0; i < BASE_COUNT(known); i++) {
+        cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(said, known[i]);
+
+        if (item)
+            cJSON_AddItemToObject(kernel, known[i], item);
+    }
+    cJSON_Delete(said);
+}
+
+/* All that the store knows of one kernel. False with an error. */
+static bool add_kernel(tec_context *cx, store *db, cJSON *kernels, const store_part *p)
+{
+    int n;
+    double seconds;
+    const double *curve = store_part_curve(cx, db, p, &n);
+    const char *trace = curve ? store_part_best(cx, db, p, &seconds) : NULL;
+    cJSON *k = cJSON_CreateObject();
+
+    cJSON_AddItemToArray(kernels, k);
+    cJSON_AddStringToObject(k, "key", p->key);
+    cJSON_AddStringToObject(k, "task", p->name);
+    cJSON_AddStringToObject(k, "summary", p->summary);
+    cJSON_AddStringToObject(k, "state", p->tuned ? "tuned" : p->claimed ? "tuning" : "waiting");
+    cJSON_AddNumberToObject(k, "uses", p->uses);
+    if (!trace)
+        return false;
+    add_curve(k, curve, n);
+    add_outcome(k, p);
+    if (seconds > 0)
+        cJSON_AddNumberToObject(k, "best_ms", seconds * 1e3);
+    cJSON_AddStringToObject(k, "schedule", trace);
+    return true;
+}
+
+/* The failed trials of one kernel, by status and kind. False with an error. */
+static bool add_failures(tec_context *cx, store *db, cJSON *errors, const store_part *p)
+{
+    int n;
+    const store_part_failure *f = store_part_failures(cx, db, p, &n);
+
+    for (int i = 0; f && i < n; i++) {
+        cJSON *e = cJSON_CreateObject();
+
+        cJSON_AddItemToArray(errors, e);
+        cJSON_AddStringToObject(e, "task", p->name);
+        cJSON_AddStringToObject(e, "status", f[i].status);
+        cJSON_AddStringToObject(e, "kind", f[i].kind);
+        cJSON_AddNumberToObject(e, "count", (double)f[i].count);
+        cJSON_AddStringToObject(e, "example", f[i].example);
+    }
+    return f;
+}
+
+static double number(const cJSON *o, const char *key)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
+
+    return cJSON_IsNumber(n) ? n->valuedouble : 0;
+}
+
+static const char *word(const cJSON *o, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+
+    return text ? text : "";
+}
+
+/* The end-to-end time: over the kernels that have both times. */
+static void add_total(cJSON *o, const cJSON *kernels)
+{
+    double before = 0, after = 0, trials = 0;
+    int unknown = 0;
+    const cJSON *k;
+
+    cJSON_ArrayForEach(k, kernels)
+    {
+        bool known = number(k, "before_ms") > 0 && number(k, "after_ms") > 0;
+
+        before += known ? number(k, "uses") * number(k, "before_ms") : 0;
+        after += known ? number(k, "uses") * number(k, "after_ms") : 0;
+        unknown += !known;
+        trials += number(k, "trials");
+    }
+    cJSON *total = cJSON_AddObjectToObject(o, "total");
+    cJSON_AddNumberToObject(total, "trials", trials);
+    cJSON_AddNumberToObject(total, "before_ms", before);
+    cJSON_AddNumberToObject(total, "after_ms", after);
+    cJSON_AddNumberToObject(total, "unknown", unknown);
+}
+
+/* False with an error in the context. */
+static bool fill(tec_context *cx, store *db, const store_queued *j, cJSON *o)
+{
+    int n;
+    const store_part *const *parts = store_parts(cx, db, j->id, NULL, &n);
+    cJSON *kernels = cJSON_AddArrayToObject(o, "kernels"), *errors = cJSON_AddArrayToObject(o, "errors");
+
+    cJSON_AddItemToObject(o, "job", tvm_job_object(j));
+    for (int i = 0; parts && i < n; i++)
+        if (!add_kernel(cx, db, kernels, parts[i]) || !add_failures(cx, db, errors, parts[i]))
+            return false;
+    add_total(o, kernels);
+    return parts;
+}
+
+/* Collects the data, then prints them in one of both forms. */
+static const char *report(tec_context *cx, store *db, int64_t id, bool done,
+                          const char *(*print)(tec_context *cx, const cJSON *o))
+{
+    const store_queued *j = store_queue_get(cx, db, id);
+    store_queued *over = base_copy(cx, j ? j : &(store_queued){0}, sizeof *j);
+    cJSON *o = cJSON_CreateObject();
+    base_held held;
+
+    if (done)
+        over->state = STORE_QUEUE_DONE;
+    base_hold(cx, &held, free_json, o);
+    const char *text = j && fill(cx, db, over, o) ? print(cx, o) : NULL;
+    base_drop(&held);
+    return text;
+}
+
+static const char *print_json(tec_context *cx, const cJSON *o)
+{
+    return tvm_json_text(cx, cJSON_Duplicate(o, true));
+}
+
+const char *tvm_report_json(tec_context *cx, store *db, int64_t job, bool done)
+{
+    return report(cx, db, job, done, print_json);
+}
+
+/* ---- the page ---- */
+
+/* Names and messages come from strangers: nothing of them may become markup. */
+static void add_escaped(tec_context *cx, base_text *t, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '<': base_add(cx, t, "&lt;"); break;
+        case '>': base_add(cx, t, "&gt;"); break;
+        case '&': base_add(cx, t, "&amp;"); break;
+        case '"': base_add(cx, t, "&quot;"); break;
+        case '\'': base_add(cx, t, "&#39;"); break;
+        default: base_addn(cx, t, text, 1);
+        }
+}
+
+static void add_cell(tec_context *cx, base_text *t, const char *text)
+{
+    base_add(cx, t, "<td>");
+    add_escaped(cx, t, text);
+    base_add(cx, t, "</td>");
+}
+
+static void add_ms(tec_context *cx, base_text *t, double ms)
+{
+    base_addf(cx, t, ms > 0 ? "<td class=n>%.4g</td>" : "<td class=n>-</td>", ms);
+}
+
+/* The best time over the trials, from zero, in a box of 240 x 48. */
+static void add_plot(tec_context *cx, base_text *t, const cJSON *k)
+{
+    enum { WIDTH = 240, HEIGHT = 48 };
+    const cJSON *curve = cJSON_GetObjectItemCaseSensitive(k, "curve"), *p,
+                *first = curve ? curve->child : NULL;
+    double trials = number(k, "trials"), top = first ? cJSON_GetArrayItem(first, 1)->valuedouble : 0, y = 0;
+    bool begun = false;
+
+    base_addf(
+        cx, t,
+        "<td><svg viewBox=\"0 0 %d %d\" width=%d height=%d role=img aria-label=\"best time over trials\">",
+        WIDTH, HEIGHT, WIDTH, HEIGHT);
+    base_add(cx, t, "<polyline fill=none stroke=currentColor points=\"");
+    cJSON_ArrayForEach(p, curve)
+    {
+        double x = WIDTH * p->child->valuedouble / (trials > 0 ? trials : 1);
+        double now = HEIGHT - (HEIGHT - 4) * p->child->next->valuedouble / top;
+
+        base_addf(cx, t, "%.1f,%.1f ", x, begun ? y : now);
+        base_addf(cx, t, "%.1f,%.1f ", x, now);
+        y = now;
+        begun = true;
+    }
+    base_add(cx, t, "\"/></svg></td>");
+}
+
+/* One row of the table of kernels. */
+static void add_row(tec_context *cx, base_text *t, const cJSON *k)
+{
+    double before = number(k, "before_ms"), after = number(k, "after_ms");
+
+    base_add(cx, t, "<tr>");
+    add_cell(cx, t, word(k, "task"));
+    add_cell(cx, t, word(k, "summary"));
+    base_addf(cx, t, "<td class=n>%.0f</td><td class=n>%.0f</td><td class=n>%.0f</td>", number(k, "uses"),
+              number(k, "trials"), number(k, "failed"));
+    add_ms(cx, t, before);
+    add_ms(cx, t, after);
+    base_addf(cx, t, "<td class=n>%.2f</td>", before > 0 && after > 0 ? before / after : 1.0);
+    add_plot(cx, t, k);
+    base_add(cx, t, "</tr>\n");
+}
+
+/* The table of failures, or a sentence where there are none. */
+static void add_errors(tec_context *cx, base_text *t, const cJSON *errors)
+{
+    const cJSON *e;
+
+    if (cJSON_GetArraySize(errors) == 0)
+        base_add(cx, t, "<p>No trial failed.</p>\n");
+    else
+        base_add(cx, t, "<table><tr><th>kernel<th>status<th>kind<th>count<th>first line of one</tr>\n");
+    cJSON_ArrayForEach(e, errors)
+    {
+        base_add(cx, t, "<tr>");
+        add_cell(cx, t, word(e, "task"));
+        add_cell(cx, t, word(e, "status"));
+        add_cell(cx, t, word(e, "kind"));
+        base_addf(cx, t, "<td class=n>%.0f</td>", number(e, "count"));
+        add_cell(cx, t, word(e, "example"));
+        base_add(cx, t, "</tr>\n");
+    }
+    if (cJSON_GetArraySize(errors))
+        base_add(cx, t, "</table>\n");
+}
+
+static void add_schedules(tec_context *cx, base_text *t, const cJSON *kernels)
+{
+    const cJSON *k;
+
+    cJSON_ArrayForEach(k, kernels)
+    {
+        base_add(cx, t, "<details><summary>");
+        add_escaped(cx, t, word(k, "task"));
+        base_add(cx, t, "</summary><pre>");
+        add_escaped(cx, t, word(k, "schedule"));
+        base_add(cx, t, "</pre></details>\n");
+    }
+}
+
+/* The page: a head line, the kernels with their curves, the errors, the schedules. */
+static const char *print_html(tec_context *cx, const cJSON *o)
+{
+    static const char style[] = "body{font:15px/1.4 system-ui,sans-serif;margin:2em;color-scheme:light dark}"
+                                "table{border-collapse:collapse}td,th{padding:.2em "
+                                ".7em;text-align:left;border-bottom:1px solid #8886}"
+                                ".n{text-align:right}pre{overflow:auto}";
+    const cJSON *job = cJSON_GetObjectItemCaseSensitive(o, "job"),
+                *total = cJSON_GetObjectItemCaseSensitive(o, "total"),
+                *kernels = cJSON_GetObjectItemCaseSensitive(o, "kernels"), *k;
+    base_text t = {0};
+
+    base_addf(cx, &t, "<!doctype html>\n<html lang=en><meta charset=utf-8><style>%s</style>\n<title>", style);
+    add_escaped(cx, &t, word(job, "name"));
+    base_add(cx, &t, "</title>\n<h1>");
+    add_escaped(cx, &t, word(job, "name"));
+    base_addf(cx, &t, "</h1>\n<p>Job %.0f, %s. End to end %.4g ms before, %.4g ms after; %.0f trials.</p>\n",
+              number(job, "id"), word(job, "state"), number(total, "before_ms"), number(total, "after_ms"),
+              number(total, "trials"));
+    if (number(total, "unknown") > 0)
+        base_addf(cx, &t, "<p>Without %.0f kernels that have no time.</p>\n", number(total, "unknown"));
+    base_add(cx, &t,
+             "<h2>Kernels</h2>\n<table><tr><th>kernel<th>shapes<th>uses<th>trials<th>failed<th>before, "
+             "ms<th>after, ms<th>gain<th>best over trials</tr>\n");
+    cJSON_ArrayForEach(k, kernels) add_row(cx, &t, k);
+    base_add(cx, &t, "</table>\n<h2>Errors</h2>\n");
+    add_errors(cx, &t, cJSON_GetObjectItemCaseSensitive(o, "errors"));
+    base_add(cx, &t, "<h2>Schedules</h2>\n");
+    add_schedules(cx, &t, kernels);
+    base_add(cx, &t, "</html>\n");
+    return base_text_str(cx, &t);
+}
+
+const char *tvm_report_html(tec_context *cx, store *db, int64_t job, bool done)
+{
+    return report(cx, db, job, done, print_html);
+}

@@ -1,0 +1,238 @@
+/* tvmtune/serve.c -- `tvmtune serve`: the daemon. One folder holds the store, the token, the port and the
+ * files of running jobs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "tools/context.h"
+#include "tools/data.h"
+#include "tools/stop.h"
+#include "tvmtune/commands.h"
+#include "tvmtune/config.h"
+#include "tvmtune/http.h"
+#include "tvmtune/run.h"
+#include "tvmtune/users.h"
+
+typedef struct {
+    const char *state, *tec, *config, *log, *hosts;
+    int64_t port, jobs, memory, patience, quota, keep_days;
+} settings;
+
+enum { TURN_MS = 50, QUIET_MS = 1000 };
+
+/* ---- the folder ---- */
+
+static const char *in_state(tec_context *cx, const settings *s, const char *name)
+{
+    return base_format(cx, "%s/%s", s->state, name);
+}
+
+/* One daemon for each folder; the kernel drops the lock with the process. -1 with an error. */
+static int lock_folder(tec_context *cx, const settings *s)
+{
+    const char *path = in_state(cx, s, "lock");
+    int fd = -1;
+
+    if (mkdir(s->state, 0700) == 0 || errno == EEXIST)
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0 && errno == EWOULDBLOCK)
+        base_fail(cx, TEC_INVALID, (base_loc){.file = s->state}, "another daemon serves this folder");
+    else
+        base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot lock the folder: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* A file that this user alone may read. */
+static bool write_secret(tec_context *cx, const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    int why = errno;
+
+    if (fd >= 0 && close(fd) != 0)
+        ok = false;
+    return ok || base_fail(cx, TEC_IO, (base_loc){.file = path}, "cannot write the token: %s", strerror(why));
+}
+
+static const char *make_token(tec_context *cx, const char *path)
+{
+    char text[TVM_TOKEN_SIZE];
+
+    return tvm_new_token(cx, text) && write_secret(cx, path, text) ? base_strdup(cx, text) : NULL;
+}
+
+/* The token of the folder, made by its first daemon. A token that others may read is refused. */
+static const char *find_token(tec_context *cx, const settings *s)
+{
+    const char *path = in_state(cx, s, "token");
+    struct stat st;
+    size_t size;
+
+    if (stat(path, &st) != 0)
+        return make_token(cx, path);
+    if (st.st_mode & 077)
+        return base_fail(
+            cx, TEC_INVALID, (base_loc){.file = path},
+            "others may read the token (mode %03o): chmod 600, or remove the file to get a new one",
+            (unsigned)st.st_mode & 0777);
+    char *text = base_read_file(cx, path, &size);
+    if (!text)
+        return NULL;
+    text[strcspn(text, "\r\n")] = '\0';
+    return strlen(text) >= 16 ? text
+                              : base_fail(cx, TEC_INVALID, (base_loc){.file = path},
+                                          "the token is shorter than 16 characters");
+}
+
+/* The program `tec` beside this one, unless it was named. */
+static const char *find_tec(tec_context *cx, const settings *s)
+{
+    char own[4096];
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+
+    if (s->tec)
+        return s->tec;
+    own[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(own, '/');
+    if (slash)
+        *slash = '\0';
+    return base_format(cx, "%s/tec", own);
+}
+
+/* ---- running ---- */
+
+/* Until it is asked to stop. A store that cannot be written is told once, and tried again every second. */
+static void loop(tec_context *cx, tvm_doors *doors, tvm_runner *runner, tool_stop *stop)
+{
+    bool well = true;
+
+    while (!tool_stop_asked(stop, 0)) {
+        bool ok = tvm_runner_step(runner, well ? TURN_MS : QUIET_MS);
+        if (!ok && well)
+            fprintf(stderr, "tvmtune serve: %s\n", tec_context_error(cx));
+        tec_context_clear(cx);
+        tvm_doors_tick(doors);
+        well = ok;
+    }
+}
+
+/* What happens to jobs, for the journal. */
+static void say_job(void *user, const store_queued *j)
+{
+    (void)user;
+    fprintf(stderr, "tvmtune serve: job %lld is %s%s%s\n", (long long)j->id, store_queue_state_text(j->state),
+            *j->cause ? ": " : "", j->cause);
+}
+
+/* Runs jobs while the doors are open. The file `port` is there exactly as long as jobs are run. */
+static int serve_with(tec_context *cx, const settings *s, tvm_doors *doors, tool_stop *stop)
+{
+    const tvm_runner_options o = {.store = in_state(cx, s, "tune.db"),
+                                  .work = in_state(cx, s, "work"),
+                                  .tec = find_tec(cx, s),
+                                  .at_once = (int)s->jobs,
+                                  .memory = s->memory << 20,
+                                  .patience = s->patience,
+                                  .keep_seconds = s->keep_days * 24 * 3600,
+                                  .told = strcmp(s->log, "error") ? say_job : NULL};
+    const char *port = base_format(cx, "%d\n", tvm_doors_port(doors));
+    tec_context *turns = tool_context();
+    tvm_runner *runner = access(o.tec, X_OK) == 0 ? tvm_runner_open(turns, &o)
+                                                  : base_fail(turns, TEC_IO, (base_loc){.file = o.tec},
+                                                              "cannot be run: %s", strerror(errno));
+    bool ok = runner && base_write_file(turns, in_state(cx, s, "port"), port, strlen(port));
+
+    if (ok) {
+        fprintf(stderr, "tvmtune serve: http://127.0.0.1:%s", port);
+        loop(turns, doors, runner, stop);
+        unlink(in_state(cx, s, "port"));
+    }
+    int status = ok ? TOOL_OK : tool_fail("serve", turns);
+    tvm_runner_close(runner);
+    tec_context_free(turns);
+    return status;
+}
+
+/* Opens in this order: lock, token, doors, runner; closes backwards. */
+static int serve(tec_context *cx, const settings *s)
+{
+    int lock = lock_folder(cx, s);
+    const char *token = lock >= 0 ? find_token(cx, s) : NULL;
+    tool_stop *stop =
+        token ? tool_stop_watch(cx, "tvmtune serve: stopping; jobs go on when the daemon starts again", NULL)
+              : NULL;
+    const tvm_doors_options o = {.store = in_state(cx, s, "tune.db"),
+                                 .token = token,
+                                 .port = (int)s->port,
+                                 .quota = s->quota,
+                                 .hosts = s->hosts};
+    tvm_doors *doors = stop ? tvm_doors_open(cx, &o) : NULL;
+    int status = doors ? serve_with(cx, s, doors, stop) : tool_fail("serve", cx);
+
+    tvm_doors_close(doors);
+    tool_stop_close(stop);
+    if (lock >= 0)
+        close(lock);
+    return status;
+}
+
+static int check_and_serve(tec_context *cx, const settings *s)
+{
+    if (s->jobs > TVM_AT_ONCE || s->port > 65535)
+        return tool_misuse("serve", "--jobs goes up to %d, --port up to 65535", TVM_AT_ONCE);
+    return serve(cx, s);
+}
+
+/* Options of the file of settings come before those of the command line. */
+int tvm_serve(int argc, char **argv)
+{
+    settings s = {.state = TVM_STATE, .jobs = 1, .memory = 16384, .patience = 600, .log = "error"};
+    tool_list none = {0};
+    const tool_option options[] = {
+        {"state", TOOL_TEXT, &s.state, "DIR",
+         "where the store, the token and the port are kept (" TVM_STATE ")"},
+        {"port", TOOL_NATURAL, &s.port, "N", "on 127.0.0.1; 0: the system chooses one (0)"},
+        {"jobs", TOOL_COUNT, &s.jobs, "N", "jobs that run at once, up to 64 (1)"},
+        {"memory", TOOL_NATURAL, &s.memory, "MB",
+         "what each process of a job may allocate; 0: no limit (16384)"},
+        {"patience", TOOL_COUNT, &s.patience, "S",
+         "seconds without a word after which a process of a job is ended (600)"},
+        {"quota", TOOL_NATURAL, &s.quota, "N", "jobs of a user that are not over; 0: no limit (0)"},
+        {"keep-days", TOOL_NATURAL, &s.keep_days, "N",
+         "jobs that were over for longer are removed, with their files; 0: never (0)"},
+        {"hosts", TOOL_TEXT, &s.hosts, "NAMES",
+         "further names of this daemon in the header Host, between commas: those of a proxy"},
+        {"log", TOOL_CHOICE, &s.log, "error|info",
+         "what is written to standard error; info: each state of a job too (error)"},
+        {"config", TOOL_TEXT, &s.config, "FILE",
+         "a file of such options, one 'NAME = VALUE' a line; the command line wins"},
+        {"tec", TOOL_TEXT, &s.tec, "PROGRAM",
+         "the compiler that the jobs use (the `tec` beside this program)"},
+    };
+    const tool_usage usage = {
+        "serve",
+        "",
+        "Runs the tuning daemon in the foreground until it is interrupted. What its jobs measured is kept.",
+        options,
+        BASE_COUNT(options),
+        0,
+        0};
+    tec_context *cx = tool_context();
+    char **all = tvm_with_config(cx, &usage, &argc, argv);
+    int status = all ? tool_parse(&usage, argc, all, &none) : tool_fail("serve", cx);
+
+    if (status == TOOL_GO_ON)
+        status = check_and_serve(cx, &s);
+    tec_context_free(cx);
+    return status;
+}

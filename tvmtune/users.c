@@ -1,0 +1,155 @@
+/* tvmtune/users.c -- see users.h. */
+#include "tvmtune/users.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "store/queue_users.h"
+
+/* ---- tokens ---- */
+
+static void write_hex(char *out, const unsigned char *bytes, int n)
+{
+    for (int i = 0; i < n; i++)
+        snprintf(out + (size_t)2 * (size_t)i, 3, "%02x", bytes[i]);
+}
+
+bool tvm_new_token(tec_context *cx, char out[TVM_TOKEN_SIZE])
+{
+    unsigned char bytes[TVM_TOKEN_BYTES];
+
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return base_fail(cx, TEC_IO, (base_loc){0}, "no random numbers for a token: %s", strerror(errno));
+    write_hex(out, bytes, sizeof bytes);
+    return true;
+}
+
+const char *tvm_token_hash(tec_context *cx, const char *token)
+{
+    unsigned char hash[crypto_generichash_BYTES];
+    char *text = base_array(cx, char, 2 * (int)sizeof hash + 1);
+
+    crypto_generichash(hash, sizeof hash, (const unsigned char *)token, strlen(token), NULL, 0);
+    write_hex(text, hash, sizeof hash);
+    return text;
+}
+
+/* ---- who may ask what ---- */
+
+tvm_answer tvm_user_refusal(tec_context *cx, const tvm_request *r, int64_t job)
+{
+    const store_queued *j = r->admin ? NULL : store_queue_get(cx, r->db, job);
+    bool own = r->admin || (j && strcmp(j->user, r->user) == 0);
+
+    tec_context_clear(cx);
+    return own || !j ? (tvm_answer){.status = 0}
+                     : tvm_error(cx, 403, base_format(cx, "job %lld is another user's", (long long)job));
+}
+
+tvm_answer tvm_quota_refusal(tec_context *cx, const tvm_request *r)
+{
+    int64_t open = r->quota && !r->admin ? store_queue_open(cx, r->db, r->user) : 0;
+
+    if (open < 0)
+        return tvm_error(cx, 500, tec_context_error(cx));
+    if (!r->quota || open < r->quota)
+        return (tvm_answer){.status = 0};
+    return tvm_error(cx, 429,
+                     base_format(cx, "'%s' has %lld jobs that are not over, and may have %lld", r->user,
+                                 (long long)open, (long long)r->quota));
+}
+
+/* ---- the paths ---- */
+
+static cJSON *describe(const store_user *u)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(o, "name", u->name);
+    cJSON_AddStringToObject(o, "role", store_role_text(u->role));
+    return o;
+}
+
+static tvm_answer answer_json(tec_context *cx, int status, cJSON *o)
+{
+    const char *text = tvm_json_text(cx, o);
+
+    return (tvm_answer){.status = status, .type = "application/json", .data = text, .size = strlen(text)};
+}
+
+static const char *value_of(const tvm_request *r, const char *key)
+{
+    for (int i = 0; i < r->n_pairs; i++)
+        if (strcmp(r->keys[i], key) == 0 && r->values[i])
+            return r->values[i];
+    return "";
+}
+
+/* The one answer that shows the token. */
+tvm_answer tvm_add_user(tec_context *cx, const tvm_request *r, int64_t id, const char *name)
+{
+    const char *role = value_of(r, "role");
+    char token[TVM_TOKEN_SIZE];
+    store_user u = {.name = name};
+
+    (void)id;
+    if (*role && !store_role_parse(role, &u.role))
+        return tvm_error(cx, 400, base_format(cx, "role: expected user or admin, found '%s'", role));
+    if (strcmp(name, TVM_OWNER) == 0)
+        return tvm_error(cx, 400, "'" TVM_OWNER "' is the name of whoever has the folder's token");
+    if (!tvm_new_token(cx, token))
+        return tvm_error(cx, 500, tec_context_error(cx));
+    u.token = tvm_token_hash(cx, token);
+    if (!store_user_add(cx, r->db, &u))
+        return tvm_error(cx, tec_context_status(cx) == TEC_INVALID ? 400 : 500, tec_context_error(cx));
+    cJSON *o = describe(&u);
+    cJSON_AddStringToObject(o, "token", token);
+    return answer_json(cx, 201, o);
+}
+
+tvm_answer tvm_list_users(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+{
+    int n;
+    const store_user *all = store_users(cx, r->db, &n);
+    cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "users");
+
+    (void)id, (void)rest;
+    for (int i = 0; all && i < n; i++)
+        cJSON_AddItemToArray(list, describe(&all[i]));
+    tvm_answer a = answer_json(cx, 200, o);
+    return all ? a : tvm_error(cx, 500, tec_context_error(cx));
+}
+
+tvm_answer tvm_remove_user(tec_context *cx, const tvm_request *r, int64_t id, const char *name)
+{
+    (void)id;
+    if (!store_user_remove(cx, r->db, name))
+        return tvm_error(cx, tec_context_status(cx) == TEC_INVALID ? 404 : 500, tec_context_error(cx));
+    return answer_json(cx, 200, cJSON_CreateObject());
+}
+
+/* The last thousand. */
+tvm_answer tvm_show_audit(tec_context *cx, const tvm_request *r, int64_t id, const char *rest)
+{
+    enum { MOST = 1000 };
+    int n;
+    const store_audit *all = store_audit_last(cx, r->db, MOST, &n);
+    cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "audit");
+
+    (void)id, (void)rest;
+    for (int i = 0; all && i < n; i++) {
+        cJSON *row = cJSON_CreateObject();
+
+        cJSON_AddItemToArray(list, row);
+        cJSON_AddNumberToObject(row, "time", (double)all[i].time);
+        cJSON_AddStringToObject(row, "user", all[i].user);
+        cJSON_AddStringToObject(row, "action", all[i].action);
+        cJSON_AddNumberToObject(row, "job", (double)all[i].job);
+        cJSON_AddStringToObject(row, "detail", all[i].detail);
+    }
+    tvm_answer a = answer_json(cx, 200, o);
+    return all ? a : tvm_error(cx, 500, tec_context_error(cx));
+}
