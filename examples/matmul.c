@@ -7,7 +7,8 @@ enum { N = 960, ROWS = 12, COLUMNS = 32 }; /* a tile of sums: 24 of the 32 regis
 static tec_schedule *make_schedule(tec_context *cx)
 {
     tec_def *d = tec_def_new(cx, "matmul");
-    const tec_expr *n = tec_int(cx, N), *y = tec_axis(cx, "y", n), *x = tec_axis(cx, "x", n), *k = tec_reduce_axis(cx, "k", n);
+    const tec_expr *n = tec_int(cx, N), *y = tec_axis(cx, "y", n), *x = tec_axis(cx, "x", n);
+    const tec_expr *k = tec_reduce_axis(cx, "k", n);
     tec_tensor *A = tec_input(d, "A", TEC_F32, n, n), *B = tec_input(d, "B", TEC_F32, n, n);
     tec_output(d, tec_compute(d, "C", tec_sum(cx, tec_mul(cx, tec_at(A, y, k), tec_at(B, k, x)), k), y, x));
 
@@ -35,25 +36,23 @@ int main(void)
     tec_module *m = tec_build(make_schedule(cx), NULL);
     tec_function *f = tec_function_new(m, "matmul", NULL, &err);
     static _Alignas(64) float A[N][N], B[N][N], C[N][N];
-    DLTensor args[3];
-    int64_t shape[] = {N, N};
-    double best = 1;
-    for (int i = 0; i < 3; i++)
-        args[i] = (DLTensor){.data = (void *[]){A, B, C}[i], .ndim = 2, .dtype = {kDLFloat, 32, 1}, .device = {kDLCPU, 0}, .shape = shape};
+    DLTensor a = {A, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, (int64_t[]){N, N}, NULL, 0}, b = a, c = a;
+    double best = 1, sum = 0;
+    b.data = B, c.data = C;
     for (int i = 0; i < N * N; i++)
         A[i / N][i % N] = B[i / N][i % N] = (float)(i % 7) - 3;
     for (int run = 0; run < 20; run++) {
         double start = tec_clock();
-        if (!tec_function_call(f, (DLTensor *[]){&args[0], &args[1], &args[2]}, 3, &err))
+        if (!tec_function_call(f, (DLTensor *[]){&a, &b, &c}, 3, &err))
             return fprintf(stderr, "%s\n", m ? err.text : tec_context_error(cx)), 1;
         best = tec_clock() - start < best ? tec_clock() - start : best;
     }
-    float sum = 0;
     for (int k = 0; k < N; k++)
-        sum += A[1][k] * B[k][2];
-    printf("C[1, 2] = %g (a plain loop: %g); %.2f ms, %.1f GFLOP/s\n", (double)C[1][2], (double)sum, best * 1e3, 2e-9 * N * N * N / best);
+        sum += (double)(A[1][k] * B[k][2]);
+    printf("C[1, 2] = %g (a plain loop: %g)\n", (double)C[1][2], sum);
+    printf("%.2f ms, %.1f GFLOP/s\n", best * 1e3, 2e-9 * N * N * N / best);
     tec_function_free(f);
     tec_module_free(m);
     tec_context_free(cx);
-    return C[1][2] == sum ? 0 : 1; /* small integers: sums are exact */
+    return (double)C[1][2] == sum ? 0 : 1; /* small integers: sums are exact */
 }

@@ -1,4 +1,5 @@
-/* two_threads.c -- a small network by the graph API; its module runs in two executors, on two threads, at once. */
+/* two_threads.c -- a small network by the graph API; its module runs in two executors, on two threads, at
+ * once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tec/tec.h>
@@ -15,7 +16,8 @@ static tec_module *build(tec_context *cx)
         ((float *)tec_array_data(w))[i] = i % OUT % 2 ? -1.0f : 1.0f;
 
     tec_value *x = tec_graph_input(g, "x", TEC_F32, tec_graph_symbol(g, "rows"), tec_int(cx, IN));
-    tec_value *y = tec_graph_op(g, "matmul", "fc", TEC_NO_ATTRS, x, tec_graph_constant(g, "w", tec_array_tensor(w)));
+    tec_value *y =
+        tec_graph_op(g, "matmul", "fc", TEC_NO_ATTRS, x, tec_graph_constant(g, "w", tec_array_tensor(w)));
     tec_graph_output(g, "y", tec_graph_op(g, "relu", "act", TEC_NO_ATTRS, y));
     tec_array_free(w);
     return tec_graph_build(g, NULL);
@@ -63,7 +65,8 @@ int main(void)
     for (int i = 0; i < 2; i++) {
         int result = 1;
         failed |= thrd_join(thread[i], &result) != thrd_success || result;
-        printf("%lld rows, %d runs: y[0, 0] = %g %s\n", (long long)jobs[i].rows, RUNS, (double)jobs[i].first, jobs[i].error.text);
+        printf("%lld rows, %d runs: y[0, 0] = %g %s\n", (long long)jobs[i].rows, RUNS, (double)jobs[i].first,
+               jobs[i].error.text);
     }
     tec_module_free(m);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;

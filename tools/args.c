@@ -9,12 +9,14 @@
 
 static void print_help(const tool_usage *u)
 {
-    printf("usage: tec %s [options] %s\n\n%s\n\noptions:\n", u->command, u->operands, u->what);
+    printf("usage: %s %s [options] %s\n\n%s\n\noptions:\n", program_invocation_short_name, u->command,
+           u->operands, u->what);
     for (int i = 0; i < u->n_options; i++) {
         const tool_option *o = &u->options[i];
         char head[80];
 
-        snprintf(head, sizeof head, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value ? " " : "", o->value ? o->value : "");
+        snprintf(head, sizeof head, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
         printf("  %-24s %s\n", head, o->what);
     }
     printf("  %-24s %s\n", "--help", "this text");
@@ -24,7 +26,7 @@ static void print_help(const tool_usage *u)
 
 static int try_help(const char *command)
 {
-    fprintf(stderr, "\nTry 'tec %s --help'.\n", command);
+    fprintf(stderr, "\nTry '%s %s --help'.\n", program_invocation_short_name, command);
     return TOOL_USAGE;
 }
 
@@ -32,7 +34,7 @@ int tool_misuse(const char *command, const char *format, ...)
 {
     va_list list;
 
-    fprintf(stderr, "tec %s: ", command);
+    fprintf(stderr, "%s %s: ", program_invocation_short_name, command);
     va_start(list, format);
     vfprintf(stderr, format, list);
     va_end(list);
@@ -94,7 +96,8 @@ static int set_number(const tool_usage *u, const tool_option *o, const char *val
     if (!tool_number(value, &n))
         return wrong_value(u, o, "a whole number", value);
     if (o->kind != TOOL_NUMBER && (n < least || n > TOOL_MOST))
-        return wrong_value(u, o, least ? "a number from 1 to 1000000000" : "a number from 0 to 1000000000", value);
+        return wrong_value(u, o, least ? "a number from 1 to 1000000000" : "a number from 0 to 1000000000",
+                           value);
     *(int64_t *)o->out = n;
     return TOOL_GO_ON;
 }
@@ -105,7 +108,8 @@ static int set_value(const tool_usage *u, const tool_option *o, const char *valu
     if (!*value)
         return tool_misuse(u->command, "%s%s: expected %s, found nothing", dashes(o), o->name, o->value);
     switch (o->kind) {
-    case TOOL_FLAG: return tool_misuse(u->command, "%s%s takes no value, found '%s'", dashes(o), o->name, value);
+    case TOOL_FLAG:
+        return tool_misuse(u->command, "%s%s takes no value, found '%s'", dashes(o), o->name, value);
     case TOOL_TEXT: *(const char **)o->out = value; return TOOL_GO_ON;
     case TOOL_LIST: push(o->out, value); return TOOL_GO_ON;
     case TOOL_CHOICE:
@@ -113,7 +117,9 @@ static int set_value(const tool_usage *u, const tool_option *o, const char *valu
             return wrong_value(u, o, o->value, value);
         *(const char **)o->out = value;
         return TOOL_GO_ON;
-    case TOOL_DECIMAL: return read_decimal(value, o->out) ? TOOL_GO_ON : wrong_value(u, o, "a number that is not negative", value);
+    case TOOL_DECIMAL:
+        return read_decimal(value, o->out) ? TOOL_GO_ON
+                                           : wrong_value(u, o, "a number that is not negative", value);
     case TOOL_COUNT:
     case TOOL_NATURAL:
     case TOOL_NUMBER: return set_number(u, o, value);
@@ -167,12 +173,14 @@ static int parse_option(parser *p)
 
 static void list_options(const tool_usage *u)
 {
-    static const char *const kinds[] = {"flag", "text", "list", "choice", "count", "natural", "number", "decimal"};
+    static const char *const kinds[] = {"flag",  "text",    "list",   "choice",
+                                        "count", "natural", "number", "decimal"};
 
     for (int i = 0; i < u->n_options; i++) {
         const tool_option *o = &u->options[i];
 
-        printf("%s%s %s%s%s\n", dashes(o), o->name, kinds[o->kind], o->value ? " " : "", o->value ? o->value : "");
+        printf("%s%s %s%s%s\n", dashes(o), o->name, kinds[o->kind], o->value ? " " : "",
+               o->value ? o->value : "");
     }
 }
 
@@ -185,6 +193,8 @@ static int check_operands(const tool_usage *u, const tool_list *operands)
     return TOOL_GO_ON;
 }
 
+/* Options in any place, operands into *operands; behind "--" everything is an operand. TOOL_GO_ON, or the
+ * exit status for a help text that was printed or a mistake that was reported. */
 int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands)
 {
     parser p = {.u = u, .argv = argv, .argc = argc};

@@ -10,8 +10,8 @@
  *     const tool_usage usage = {"compile", "MODEL.onnx", "compiles a model into a module", options, 3, 1, 1};
  *     if ((status = tool_parse(&usage, argc, argv, &files)) != TOOL_GO_ON) return status;
  *
- * Errors: an unknown option, a value that is missing, empty, given twice or outside of the option's kind is named on standard
- *   error, and the status is TOOL_USAGE.
+ * Errors: an unknown option, a value that is missing, empty, given twice or outside of the option's kind is
+ *   named on standard error, and the status is TOOL_USAGE.
  */
 #ifndef TOOLS_ARGS_H
 #define TOOLS_ARGS_H
@@ -42,7 +42,7 @@ typedef struct {
 typedef struct {
     const char *name; /* without dashes; one letter: -x VALUE */
     tool_kind kind;
-    void *out; /* where the value goes; untouched when the option is not given */
+    void *out;         /* where the value goes; untouched when the option is not given */
     const char *value; /* its name in the help text */
     const char *what;
 } tool_option;
@@ -54,10 +54,11 @@ typedef struct {
     int least, most; /* operands; most -1: any number */
 } tool_usage;
 
-/* Exit status, or TOOL_GO_ON. Options and operands mix; after "--" all are operands. `--help` prints the table;
- * `--list-options`, for scripts that complete command lines, prints a line "NAME KIND [VALUE]" for each option. */
+/* Exit status, or TOOL_GO_ON. Options and operands mix; after "--" all are operands. `--help` prints the
+ * table; `--list-options`, for scripts that complete command lines, prints a line "NAME KIND [VALUE]" for
+ * each option. */
 int tool_parse(const tool_usage *u, int argc, char **argv, tool_list *operands);
-/* Prints "tec COMMAND: ..." and where to look further; TOOL_USAGE. */
+/* Prints "PROGRAM COMMAND: ..." and where to look further; TOOL_USAGE. */
 int tool_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "NAME=VALUE" cut at the first '='; false: there is none, reported. */
 bool tool_pair(const char *command, const char *text, const char **name, const char **value);

@@ -1,4 +1,5 @@
-/* tools/check.c -- `tec check`: each case in a process of its own, so that a crash or a hang is that case's failure alone. */
+/* tools/check.c -- `tec check`: each case in a process of its own, so that a crash or a hang is that case's
+ * failure alone. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,8 +13,11 @@
 
 #include <cjson/cJSON.h>
 
+#include "compiler/generators.h"
+#include "tec/device.h"
 #include "tools/check_case.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 
 extern char **environ;
@@ -36,7 +40,9 @@ typedef struct {
 typedef struct {
     const settings *s;
     cJSON *rows;
+    bool device; /* the target is of a device beside the host */
     int count[3];
+    int64_t on_device, on_host; /* operators */
 } tally;
 
 static const char *const words[] = {"pass", "fail", "unsupported"};
@@ -45,13 +51,13 @@ static const char *const words[] = {"pass", "fail", "unsupported"};
 
 static int check_one(const char *dir, const settings *s)
 {
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     const target *t = tool_target(cx, s->target, 1);
 
     if (!t)
         return tool_fail("check", cx);
     check_result r = check_case(cx, dir, t, s->verbose);
-    printf("%d%s\n", (int)r.outcome, r.reason);
+    printf("%d %d %d %s\n", (int)r.outcome, r.on_device, r.on_host, r.reason);
     fflush(stdout);
     tec_context_free(cx);
     return TOOL_OK;
@@ -59,9 +65,11 @@ static int check_one(const char *dir, const settings *s)
 
 /* ---- the parent ---- */
 
+/* Starts `tec check --one DIR` with its standard output in a pipe. False: no process could be started. */
 static bool start(job *j, const char *dir, const settings *s)
 {
-    const char *argv[] = {"tec", "check", "--one", "--target", s->target, dir, s->verbose ? "--verbose" : NULL, NULL};
+    const char *argv[] = {
+        "tec", "check", "--one", "--target", s->target, dir, s->verbose ? "--verbose" : NULL, NULL};
     posix_spawn_file_actions_t actions;
     int pipe_fd[2];
 
@@ -85,26 +93,49 @@ static bool start(job *j, const char *dir, const settings *s)
     return failed == 0;
 }
 
-static void tell(tally *t, const char *dir, check_outcome outcome, const char *reason)
+/* One line for a case, or a row of the JSON that is printed at the end. */
+static void tell(tally *t, const char *dir, check_result r)
 {
-    t->count[outcome]++;
+    t->count[r.outcome]++;
+    t->on_device += r.on_device;
+    t->on_host += r.on_host;
     if (t->rows) {
         cJSON *row = cJSON_CreateObject();
 
         cJSON_AddStringToObject(row, "case", dir);
-        cJSON_AddStringToObject(row, "outcome", words[outcome]);
-        cJSON_AddStringToObject(row, "reason", reason);
+        cJSON_AddStringToObject(row, "outcome", words[r.outcome]);
+        cJSON_AddStringToObject(row, "reason", r.reason);
+        if (t->device) {
+            cJSON_AddNumberToObject(row, "on_device", r.on_device);
+            cJSON_AddNumberToObject(row, "on_host", r.on_host);
+        }
         cJSON_AddItemToArray(t->rows, row);
     } else {
-        printf("%-11s %s%s%s\n", words[outcome], dir, *reason ? ": " : "", reason);
+        printf("%-11s %s%s%s\n", words[r.outcome], dir, *r.reason ? ": " : "", r.reason);
         fflush(stdout);
     }
 }
 
+/* "0 5 1 reason": outcome, operators on the device and on the host, reason. */
+static bool read_result(char *text, check_result *r)
+{
+    int outcome, at = 0;
+
+    text[strcspn(text, "\n")] = '\0';
+    if (sscanf(text, "%d %d %d%n", &outcome, &r->on_device, &r->on_host, &at) != 3 || outcome < 0 ||
+        outcome > 2)
+        return false;
+    r->outcome = (check_outcome)outcome;
+    r->reason = text[at] ? text + at + 1 : "";
+    return true;
+}
+
+/* Ends the process of a case. Its line is its result; without one it crashed. */
 static void finish(job *j, tally *t, bool late)
 {
     int status;
     char reason[128];
+    check_result r;
 
     close(j->fd);
     if (late)
@@ -116,14 +147,13 @@ static void finish(job *j, tally *t, bool late)
         snprintf(reason, sizeof reason, "no end within %lld s", (long long)t->s->timeout);
     else if (WIFSIGNALED(status))
         snprintf(reason, sizeof reason, "crashed: %s", strsignal(WTERMSIG(status)));
-    else if (j->n < 2 || j->text[0] < '0' || j->text[0] > '2')
+    else if (!read_result(j->text, &r))
         snprintf(reason, sizeof reason, "ended without a result (status %d)", WEXITSTATUS(status));
     else {
-        j->text[strcspn(j->text, "\n")] = '\0';
-        tell(t, j->dir, (check_outcome)(j->text[0] - '0'), j->text + 1);
+        tell(t, j->dir, r);
         return;
     }
-    tell(t, j->dir, CHECK_FAIL, reason);
+    tell(t, j->dir, (check_result){.outcome = CHECK_FAIL, .reason = reason});
 }
 
 /* Reads what children wrote; ends those that closed their pipe or are late. */
@@ -160,6 +190,7 @@ static int running(const job *jobs, int n)
     return count;
 }
 
+/* At most `jobs` cases at once, in the order of the command line. */
 static void check_all(const tool_list *dirs, tally *t)
 {
     job *jobs = calloc(64, sizeof *jobs);
@@ -171,19 +202,44 @@ static void check_all(const tool_list *dirs, tally *t)
                 const char *dir = dirs->at[next++];
 
                 if (!start(&jobs[i], dir, t->s))
-                    tell(t, dir, CHECK_FAIL, "cannot start a process");
+                    tell(t, dir, (check_result){.outcome = CHECK_FAIL, .reason = "cannot start a process"});
             }
         serve(jobs, n, t);
     }
     free(jobs);
 }
 
+/* Why code for the target cannot run here; NULL: it can. */
+static const char *why_unfit(tec_context *cx, const target *t)
+{
+    const char *device = comp_codegen(t)->device;
+    tec_error err = {0};
+
+    if (!device)
+        return target_unfit(cx, t);
+    int n = tec_device_count(device, &err);
+    return n > 0    ? NULL
+           : n == 0 ? base_format(cx, "there is no device of kind '%s'", device)
+                    : base_strdup(cx, err.text);
+}
+
+static void print_totals(const tally *t)
+{
+    int64_t all = t->on_device + t->on_host;
+
+    if (t->device)
+        printf("%lld of %lld operators ran on the device (%.1f %%)\n", (long long)t->on_device,
+               (long long)all, all ? 100.0 * (double)t->on_device / (double)all : 100.0);
+    printf("%d passed, %d failed, %d unsupported\n", t->count[0], t->count[1], t->count[2]);
+}
+
+/* Looks first whether this machine can run the target at all, which no case then needs to find out. */
 static int check(const tool_list *dirs, const settings *s)
 {
     tally t = {.s = s, .rows = s->json ? cJSON_CreateArray() : NULL};
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     const target *wanted = tool_target(cx, s->target, 1);
-    const char *unfit = wanted ? target_unfit(cx, wanted) : NULL;
+    const char *unfit = wanted ? why_unfit(cx, wanted) : NULL;
 
     if (!wanted || unfit) {
         int status = wanted ? TOOL_FAILED : tool_fail("check", cx);
@@ -193,6 +249,7 @@ static int check(const tool_list *dirs, const settings *s)
         tec_context_free(cx);
         return status;
     }
+    t.device = !target_offers(wanted, TARGET_HOST);
     tec_context_free(cx);
     check_all(dirs, &t);
     if (t.rows) {
@@ -202,10 +259,11 @@ static int check(const tool_list *dirs, const settings *s)
         free(text);
         cJSON_Delete(t.rows);
     } else
-        printf("%d passed, %d failed, %d unsupported\n", t.count[0], t.count[1], t.count[2]);
+        print_totals(&t);
     return t.count[CHECK_FAIL] ? TOOL_FAILED : TOOL_OK;
 }
 
+/* The command: reads its options and runs all cases, or with --one a single case in this process. */
 int tool_check(int argc, char **argv)
 {
     settings s = {.target = "native", .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 300};
@@ -218,8 +276,14 @@ int tool_check(int argc, char **argv)
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
         {"one", TOOL_FLAG, &s.one, NULL, "one case in this process, for the command's own use"},
     };
-    const tool_usage usage = {"check", "DIR...", "Compiles, runs and compares cases: directories with model.onnx and test_data_set_*/{input,output}_*.pb.",
-                              options, BASE_COUNT(options), 1, -1};
+    const tool_usage usage = {"check",
+                              "DIR...",
+                              "Compiles, runs and compares cases: directories with model.onnx and "
+                              "test_data_set_*/{input,output}_*.pb.",
+                              options,
+                              BASE_COUNT(options),
+                              1,
+                              -1};
     int status = tool_parse(&usage, argc, argv, &dirs);
 
     if (status != TOOL_GO_ON)

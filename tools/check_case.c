@@ -8,6 +8,7 @@
 #include "graph/build.h"
 #include "graph/onnx/onnx.h"
 #include "graph/pass.h"
+#include "tools/context.h"
 #include "tools/data.h"
 #include "worker/tensors.h"
 
@@ -23,10 +24,11 @@ typedef struct {
 
 static check_result fail(const char *reason)
 {
-    return (check_result){CHECK_FAIL, reason};
+    return (check_result){.outcome = CHECK_FAIL, .reason = reason};
 }
 
-/* Tensors KIND_0.pb, KIND_1.pb, ... of a data set. One that cannot be read (a sequence, strings) leaves a gap. */
+/* Tensors KIND_0.pb, KIND_1.pb, ... of a data set. One that cannot be read (a sequence, strings) leaves a
+ * gap. */
 static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out)
 {
     int n = 0;
@@ -36,7 +38,7 @@ static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out
 
         if (access(path, R_OK) != 0)
             break;
-        tec_context *probe = tec_context_new();
+        tec_context *probe = tool_context();
         out[n] = tool_read(probe, path) ? tool_read(c->cx, path) : NULL;
         if (!out[n])
             c->unreadable = base_strdup(c->cx, tec_context_error(probe));
@@ -52,7 +54,8 @@ static graph_module *import(a_case *c)
 
     for (int i = 0; i < c->n_inputs; i++)
         if (c->input[i])
-            shapes[o.n_shapes++] = (onnx_shape){.position = i, .n = c->input[i]->ndim, .shape = c->input[i]->shape};
+            shapes[o.n_shapes++] =
+                (onnx_shape){.position = i, .n = c->input[i]->ndim, .shape = c->input[i]->shape};
     return onnx_import(c->cx, base_format(c->cx, "%s/model.onnx", c->dir), &o);
 }
 
@@ -74,7 +77,7 @@ static check_result compare(a_case *c, const graph_built *b, const tec_executor 
         return fail(c->verbose ? base_format(c->cx, "output '%s' %s; made by %s", name, text, node_of(b, k))
                                : base_format(c->cx, "output '%s' %s", name, text));
     }
-    return (check_result){CHECK_PASS, ""};
+    return (check_result){.outcome = CHECK_PASS, .reason = ""};
 }
 
 /* Files from before ONNX had a way to hold bfloat16 in arrays keep its bits as uint16. */
@@ -94,6 +97,8 @@ static bool is_read(const graph_built *b, int input)
     return graph_uses(&uses, body->inputs.at[input]) > 0;
 }
 
+/* The inputs of the data set in their order; an input that the compiled graph does not read gets any tensor.
+ */
 static void set_inputs(a_case *c, const graph_built *b, tec_executor *ex, tec_error *err)
 {
     tec_tensor_info info;
@@ -112,6 +117,7 @@ static void set_inputs(a_case *c, const graph_built *b, tec_executor *ex, tec_er
             name_bfloat(c->output[k], info.dtype);
 }
 
+/* Runs the module once and compares its outputs with those of the data set. */
 static check_result run(a_case *c, const graph_built *b, tec_module *m)
 {
     tec_error err = {0};
@@ -132,19 +138,44 @@ static check_result run(a_case *c, const graph_built *b, tec_module *m)
 
 static const char *first_note(tec_context *cx)
 {
-    const char *text = tec_context_error(cx), *note = text ? strstr(text, "note: ") : NULL, *from = note ? note + 6 : text ? text : "";
+    const char *text = tec_context_error(cx), *note = text ? strstr(text, "note: ") : NULL,
+               *from = note   ? note + 6
+                       : text ? text
+                              : "";
 
     return base_strndup(cx, from, strcspn(from, "\n"));
 }
 
+/* What ran where; a case that computes something and leaves all of it to the host has failed. */
+static void count_operators(a_case *c, const graph_built *b, check_result *r)
+{
+    int count[2];
+    const graph_hosted *first = b->hosted.n ? b->hosted.at[0] : NULL;
+
+    if (target_offers(c->t, TARGET_HOST))
+        return;
+    graph_count_operators(b->module, count);
+    r->on_host = count[0];
+    r->on_device = count[1];
+    if (r->outcome == CHECK_PASS && first && r->on_device == 0)
+        *r = (check_result){.outcome = CHECK_FAIL,
+                            .reason =
+                                base_format(c->cx, "none of its operators ran on the device: %s", first->why),
+                            .on_host = count[0]};
+    else if (r->outcome == CHECK_PASS && first)
+        r->reason = base_format(c->cx, "'%s' ran on the host: %s", first->node->name, first->why);
+}
+
+/* The model is imported for each set, since its symbolic dimensions take their sizes from the data. */
 static check_result check_set(a_case *c, const char *set)
 {
     c->n_inputs = read_set(c, set, "input", c->input);
     c->n_outputs = read_set(c, set, "output", c->output);
     graph_module *m = import(c);
     if (!m)
-        return tec_context_status(c->cx) == TEC_UNSUPPORTED ? (check_result){CHECK_UNSUPPORTED, first_note(c->cx)}
-                                                            : fail(base_strdup(c->cx, tec_context_error(c->cx)));
+        return tec_context_status(c->cx) == TEC_UNSUPPORTED
+                   ? (check_result){.outcome = CHECK_UNSUPPORTED, .reason = first_note(c->cx)}
+                   : fail(base_strdup(c->cx, tec_context_error(c->cx)));
     if (c->unreadable)
         return fail(c->unreadable);
     graph_built *b = graph_build(m, &(graph_build_options){.target = c->t, .jobs = 1});
@@ -152,10 +183,12 @@ static check_result check_set(a_case *c, const char *set)
     if (!module)
         return fail(base_strdup(c->cx, tec_context_error(c->cx)));
     check_result r = run(c, b, module);
+    count_operators(c, b, &r);
     tec_module_free(module);
     return r;
 }
 
+/* All data sets in order, up to the first that does not pass. */
 check_result check_case(tec_context *cx, const char *dir, const target *t, bool verbose)
 {
     check_result r = fail("there is no test_data_set_0");

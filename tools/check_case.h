@@ -13,6 +13,7 @@ typedef enum { CHECK_PASS, CHECK_FAIL, CHECK_UNSUPPORTED } check_outcome;
 typedef struct {
     check_outcome outcome;
     const char *reason;
+    int on_device, on_host; /* operators that compute something, of a case for a device (graph/place.h) */
 } check_result;
 
 check_result check_case(tec_context *cx, const char *dir, const target *t, bool verbose);

@@ -1,17 +1,19 @@
-/* tools/compile.c -- `tec compile`: an ONNX model to a module file. */
+/* tools/compile.c -- `tec compile`: an ONNX model or a program to a module file. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "autotune/source.h"
 #include "graph/build.h"
+#include "lang/lang.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 #include "tools/dims.h"
 #include "tools/report.h"
 
 typedef struct {
-    const char *output, *target, *weights, *dump, *dump_graph, *records;
+    const char *output, *target, *weights, *dump, *dump_graph, *records, *place;
     int64_t threads;
     tool_list given_dims;
     tool_dims dims;
@@ -34,8 +36,10 @@ static double work_of(tec_context *cx, const graph_kernel_entry *e)
     return ir_is_int(comp_flops(cx, e->plain), &flops) ? (double)flops * e->uses : 0;
 }
 
-/* One line: which kernels have no record, and their share of the work, which is what that may cost. */
-static void report_records(tec_context *cx, const graph_kernels *k, const char *db)
+/* Which kernels have no record, and their share of the work, which is what that may cost; then what records
+ * there are. */
+static void report_records(tec_context *cx, const graph_kernels *k, const char *db,
+                           const space_source *source, const target *t)
 {
     double all = 0, without = 0;
     base_text names = {0};
@@ -52,28 +56,61 @@ static void report_records(tec_context *cx, const graph_kernels *k, const char *
         if (e->refused)
             fprintf(stderr, "%s: the record for '%s' does not apply: %s\n", db, e->node, e->refused);
     }
-    fprintf(stderr, "%s: %d of %d kernels have no record%s%s", db, n, k->entries.n, base_text_str(cx, &names), n > 5 ? ", ..." : "");
+    fprintf(stderr, "%s: %d of %d kernels have no record%s%s", db, n, k->entries.n, base_text_str(cx, &names),
+            n > 5 ? ", ..." : "");
     if (n && all > 0)
-        fprintf(stderr, "; they do %.0f %% of the arithmetic, with default schedules (tec tune makes records)", 100 * without / all);
+        fprintf(stderr,
+                "; they do %.0f %% of the arithmetic, with default schedules (tec tune makes records)",
+                100 * without / all);
     fprintf(stderr, "\n");
+    if (n)
+        fprintf(stderr, "%s: %s\n", db, tune_records_text(cx, source->data, t));
 }
 
+static graph_module *read_program(tec_context *cx, const char *path)
+{
+    size_t size;
+    const char *text = base_read_file(cx, path, &size);
+
+    return text ? lang_parse(cx, path, text) : NULL;
+}
+
+/* What the target's device cannot run, and why. */
+static void report_hosted(const graph_built *b)
+{
+    for (int i = 0; i < b->hosted.n; i++) {
+        const graph_hosted *h = b->hosted.at[i];
+
+        fprintf(stderr, "'%s' runs on the host: %s\n", h->node->name, h->why);
+    }
+}
+
+/* Signals are held while the module is written: an interrupt leaves either the old file or the new one. */
 static int compile_with(tec_context *cx, const char *model, const settings *s, const space_source *source)
 {
     onnx_options import = tool_import_options(cx, &s->dims);
     const target *t = tool_target(cx, s->target, s->threads);
     double start = tec_clock();
     const char *path = s->output ? s->output : default_output(cx, model);
-    unsigned flags = !s->weights ? 0 : strcmp(s->weights, "inside") == 0 ? RT_WEIGHTS_INSIDE : RT_WEIGHTS_BESIDE;
+    unsigned flags = !s->weights                         ? 0
+                     : strcmp(s->weights, "inside") == 0 ? RT_WEIGHTS_INSIDE
+                                                         : RT_WEIGHTS_BESIDE;
 
     if (!t)
         return tool_fail("compile", cx);
     if (s->dump)
         mkdir(s->dump, 0777); /* what is wrong with it, writing into it will tell */
-    graph_module *m = onnx_import(cx, model, &import);
-    graph_build_options o = {.target = t, .source = source, .dump_dir = s->dump, .dump_graph = s->dump_graph, .strict = s->strict};
+    graph_module *m =
+        base_ends_with(model, ".tecp") ? read_program(cx, model) : onnx_import(cx, model, &import);
+    graph_build_options o = {.target = t,
+                             .source = source,
+                             .dump_dir = s->dump,
+                             .dump_graph = s->dump_graph,
+                             .strict = s->strict,
+                             .place_strict = s->place && strcmp(s->place, "strict") == 0};
     if (m && !s->quiet)
-        fprintf(stderr, "%s: %d operators, for %s\n", model, ((graph_function *)m->functions.at[0])->body->nodes.n, target_text(cx, t));
+        fprintf(stderr, "%s: %d operators, for %s\n", model,
+                ((graph_function *)m->functions.at[0])->body->nodes.n, target_text(cx, t));
     graph_built *b = m ? graph_build(m, &o) : NULL;
     tool_hold_interrupts(true);
     const char *file = b ? tool_begin_output(cx, path) : NULL;
@@ -81,8 +118,10 @@ static int compile_with(tec_context *cx, const char *model, const settings *s, c
     tool_hold_interrupts(false);
     if (!written)
         return tool_fail("compile", cx);
+    if (!s->quiet)
+        report_hosted(b);
     if (source && !s->quiet)
-        report_records(cx, b->kernels, s->records);
+        report_records(cx, b->kernels, s->records, source, t);
     tool_report_module(cx, &b->desc, path, tec_clock() - start, s->json, s->quiet);
     return TOOL_OK;
 }
@@ -98,33 +137,48 @@ static int compile(tec_context *cx, const char *model, const settings *s)
     return status;
 }
 
+/* The command: reads its options and compiles one model. */
 int tool_compile(int argc, char **argv)
 {
     settings s = {.target = "native"};
     tool_list files = {0};
     const tool_option options[] = {
-        {"o", TOOL_TEXT, &s.output, "OUT", "the module to write, - for standard output (the model's name with .tec)"},
-        {"target", TOOL_TEXT, &s.target, "T", "what to compile for: native, \"llvm -mcpu=x86-64-v3\", ... (native)"},
+        {"o", TOOL_TEXT, &s.output, "OUT",
+         "the module to write, - for standard output (the model's name with .tec)"},
+        {"target", TOOL_TEXT, &s.target, "T",
+         "what to compile for: native, \"llvm -mcpu=x86-64-v3\", ... (native)"},
         {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbolic dimension; may be repeated"},
         {"threads", TOOL_COUNT, &s.threads, "N", "takes the records of N threads (the cores of the target)"},
-        {"records", TOOL_TEXT, &s.records, "DB", "takes schedules from this record store; kernels without a record get the default"},
-        {"weights", TOOL_CHOICE, &s.weights, "inside|beside", "where weights go (inside, from 2 GB on beside as .safetensors)"},
+        {"records", TOOL_TEXT, &s.records, "DB",
+         "takes schedules from this record store; kernels without a record get the default"},
+        {"place", TOOL_CHOICE, &s.place, "auto|strict",
+         "strict: no operator runs on the host beside the target's device (auto: those that it cannot run "
+         "do)"},
+        {"weights", TOOL_CHOICE, &s.weights, "inside|beside",
+         "where weights go (inside, from 2 GB on beside as .safetensors)"},
         {"dump-ir", TOOL_TEXT, &s.dump, "DIR", "writes the loop AST after every pass that changed it"},
-        {"dump-graph", TOOL_TEXT, &s.dump_graph, "DIR", "writes the graph after every pass that changed it, and its planned form"},
+        {"dump-graph", TOOL_TEXT, &s.dump_graph, "DIR",
+         "writes the graph after every pass that changed it, and its planned form"},
         {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
         {"json", TOOL_FLAG, &s.json, NULL, "the summary as JSON"},
         {"quiet", TOOL_FLAG, &s.quiet, NULL, "no progress, no summary"},
     };
-    const tool_usage usage = {"compile", "MODEL.onnx",
-                              "Compiles an ONNX model into one module file. A symbolic dimension stays symbolic unless --dim fixes it.",
-                              options, BASE_COUNT(options), 1, 1};
+    const tool_usage usage = {
+        "compile",
+        "MODEL.onnx|PROGRAM.tecp",
+        "Compiles an ONNX model or a program into one module file. A symbolic dimension stays "
+        "symbolic unless --dim fixes it.",
+        options,
+        BASE_COUNT(options),
+        1,
+        1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
         return status;
     if (!tool_read_dims("compile", &s.given_dims, &s.dims))
         return TOOL_USAGE;
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     status = compile(cx, files.at[0], &s);
     tec_context_free(cx);
     return status;

@@ -13,6 +13,7 @@
 
 /* ---- making ---- */
 
+/* Zeroed and aligned to 64 bytes, as kernels may ask for; in the context. */
 DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t *shape)
 {
     DLTensor *x = base_new(cx, DLTensor);
@@ -22,7 +23,8 @@ DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t
         dims[i] = shape[i];
     *x = (DLTensor){.device = {kDLCPU, 0}, .ndim = ndim, .dtype = t, .shape = dims};
     if (tec_tensor_bytes(x) < 0)
-        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a tensor of %s is larger than memory can be", tec_tensor_text(x, (char[256]){0}, 256));
+        return base_fail(cx, TEC_INVALID, (base_loc){0}, "a tensor of %s is larger than memory can be",
+                         tec_tensor_text(x, (char[256]){0}, 256));
     char *data = base_alloc(cx, (size_t)tec_tensor_bytes(x) + 64);
     x->data = (void *)(((uintptr_t)data + 63) & ~(uintptr_t)63);
     return x;
@@ -57,18 +59,12 @@ bool tool_finish_output(tec_context *cx, const char *path, const char *written)
     return bytes && fwrite(bytes, 1, size, stdout) == size;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 static void take_error(tec_context *cx, const tec_error *err)
 {
     base_fail(cx, err->status, (base_loc){0}, "%s", err->text);
 }
 
+/* The array of the file as a tensor in the context. */
 static DLTensor *read_npy(tec_context *cx, const char *path)
 {
     tec_error err = {0};
@@ -105,18 +101,19 @@ static DLTensor *read_pb(tec_context *cx, const char *path)
 
 DLTensor *tool_read(tec_context *cx, const char *path)
 {
-    if (ends_with(path, ".npy"))
+    if (base_ends_with(path, ".npy"))
         return read_npy(cx, path);
-    if (ends_with(path, ".pb"))
+    if (base_ends_with(path, ".pb"))
         return read_pb(cx, path);
-    return base_fail(cx, TEC_INVALID, (base_loc){path, 0}, "expected a .npy or .pb file");
+    return base_fail(cx, TEC_INVALID, (base_loc){.file = path}, "expected a .npy or .pb file");
 }
 
+/* As .pb or .npy, by the ending of the path. */
 bool tool_write(tec_context *cx, const char *path, const DLTensor *t)
 {
     tec_error err = {0};
 
-    if (ends_with(path, ".pb")) {
+    if (base_ends_with(path, ".pb")) {
         const ir_expr **dim = base_array(cx, const ir_expr *, t->ndim);
 
         for (int i = 0; i < t->ndim; i++)
@@ -134,13 +131,14 @@ bool tool_write(tec_context *cx, const char *path, const DLTensor *t)
 
 int tool_fail(const char *command, const tec_context *cx)
 {
-    fprintf(stderr, "tec %s: %s\n", command, tec_context_error(cx) ? tec_context_error(cx) : "failed without a reason");
+    fprintf(stderr, "%s %s: %s\n", program_invocation_short_name, command,
+            tec_context_error(cx) ? tec_context_error(cx) : "failed without a reason");
     return TOOL_FAILED;
 }
 
 int tool_fail_run(const char *command, const tec_error *err)
 {
-    fprintf(stderr, "tec %s: %s\n", command, err->text);
+    fprintf(stderr, "%s %s: %s\n", program_invocation_short_name, command, err->text);
     return TOOL_FAILED;
 }
 

@@ -13,7 +13,8 @@
 /* In the context; NULL with an error in it. */
 DLTensor *tool_read(tec_context *cx, const char *path);
 bool tool_write(tec_context *cx, const char *path, const DLTensor *t); /* .npy, or .pb by the name */
-DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t *shape); /* zeroed, 64-byte aligned */
+/* zeroed, 64-byte aligned */
+DLTensor *tool_new_tensor(tec_context *cx, DLDataType t, int ndim, const int64_t *shape);
 
 /* Prints the context's error, prefixed by the command; TOOL_FAILED. */
 int tool_fail(const char *command, const tec_context *cx);
@@ -22,7 +23,8 @@ int tool_fail_run(const char *command, const tec_error *err);
 /* A target with its number of threads; NULL with an error in the context. */
 const target *tool_target(tec_context *cx, const char *text, int64_t threads);
 
-/* Where to write what goes to `path`: there, or for "-" to a file that tool_finish_output copies to standard output and removes. */
+/* Where to write what goes to `path`: there, or for "-" to a file that tool_finish_output copies to standard
+ * output and removes. */
 const char *tool_begin_output(tec_context *cx, const char *path);
 bool tool_finish_output(tec_context *cx, const char *path, const char *written);
 

@@ -1,4 +1,6 @@
-/* tools/devices.c -- `tec devices`: the devices of this machine, and why a kind of device has none. */
+/* tools/devices.c -- `tec devices`: the devices of this machine, and why a kind of device has none; those of
+ * a
+ * pool are another file's. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +8,9 @@
 #include "base/base.h"
 #include "tec/device.h"
 #include "tools/command.h"
+#include "tools/devices_pool.h"
 
+/* What a person wants to know of a device, on three lines. */
 static void print_device(const tec_device_info *i)
 {
     printf("%-10s %s\n", i->name, i->hardware);
@@ -25,6 +29,7 @@ static void print_device(const tec_device_info *i)
                                   : "no f16, no f64");
 }
 
+/* The same as JSON, with all numbers. */
 static void add_device(cJSON *list, const tec_device_info *i)
 {
     cJSON *d = cJSON_CreateObject();
@@ -57,6 +62,7 @@ static void tell_missing(cJSON *missing, const char *kind, const char *why)
     cJSON_AddItemToArray(missing, m);
 }
 
+/* All devices of a kind; one that is there and cannot be opened is told of among the missing. */
 static void list_kind(const char *kind, cJSON *devices, cJSON *missing)
 {
     tec_error err = {0};
@@ -81,24 +87,36 @@ static void list_kind(const char *kind, cJSON *devices, cJSON *missing)
     }
 }
 
+/* The command: lists what is there and what is missing, which is no failure. */
 int tool_devices(int argc, char **argv)
 {
     bool json = false;
     tool_list operands = {0};
-    const tool_option options[] = {{"json", TOOL_FLAG, &json, NULL, "print JSON"}};
-    const tool_usage usage = {
-        "devices",
-        "",
-        "Lists the devices of this machine. For a kind without any, says why: which library was looked for.",
-        options,
-        BASE_COUNT(options),
-        0,
-        0};
+    const char *tracker = NULL, *key_file = NULL;
+    const tool_option options[] = {
+        {"tracker", TOOL_TEXT, &tracker, "A:P", "ask the tracker at this address about its pool instead"},
+        {"key-file", TOOL_TEXT, &key_file, "F",
+         "keys for the tracker (those of this machine's loopback server)"},
+        {"json", TOOL_FLAG, &json, NULL, "print JSON"},
+    };
+    const tool_usage usage = {"devices",
+                              "",
+                              "Lists the devices of this machine. For a kind without any, says why: which "
+                              "library was looked for. With\n"
+                              "--tracker, lists the devices of a pool, who has them, and who waits.",
+                              options,
+                              BASE_COUNT(options),
+                              0,
+                              0};
     int status = tool_parse(&usage, argc, argv, &operands);
     cJSON *all, *devices = NULL, *missing = NULL;
 
     if (status != TOOL_GO_ON)
         return status;
+    if (key_file && !tracker)
+        return tool_misuse("devices", "--key-file is for --tracker");
+    if (tracker)
+        return tool_devices_of_pool(tracker, key_file, json);
     all = json ? cJSON_CreateObject() : NULL;
     if (all) {
         devices = cJSON_AddArrayToObject(all, "devices");

@@ -13,6 +13,7 @@ static bool is_given(const tool_dims *dims, int n, const char *name)
     return false;
 }
 
+/* NAME=N as given to --dim. False after a message. */
 static bool read_dim(const char *command, const char *text, tool_dims *out)
 {
     tool_dim *d = &out->at[out->n];
@@ -59,9 +60,11 @@ const char *tool_unused_dim(const tool_dims *dims)
     return NULL;
 }
 
+/* The definition with the given symbols as constants; the others stay. */
 te_def *tool_specialise(tec_context *cx, te_def *d, tool_dims *dims)
 {
-    const ir_expr **symbol = base_array(cx, const ir_expr *, d->symbols.n), **value = base_array(cx, const ir_expr *, d->symbols.n);
+    const ir_expr **symbol = base_array(cx, const ir_expr *, d->symbols.n),
+                  **value = base_array(cx, const ir_expr *, d->symbols.n);
     int n = 0;
 
     for (int i = 0; i < d->symbols.n; i++) {

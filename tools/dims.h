@@ -25,14 +25,16 @@ typedef struct {
     int n;
 } tool_dims;
 
-/* The values of --dim. False, reported on standard error: a value of another form, an extent below 0, a name given twice. */
+/* The values of --dim. False, reported on standard error: a value of another form, an extent below 0, a name
+ * given twice. */
 bool tool_read_dims(const char *command, const tool_list *list, tool_dims *out);
 /* The value of that name, which counts as used from now on; NULL: not given. */
 const int64_t *tool_find_dim(tool_dims *dims, const char *name);
 /* The first name that nobody asked for; NULL: there is none. */
 const char *tool_unused_dim(const tool_dims *dims);
 
-/* The definition with the symbols that the dimensions name replaced by their values. NULL with an error in the context. */
+/* The definition with the symbols that the dimensions name replaced by their values. NULL with an error in
+ * the context. */
 te_def *tool_specialise(tec_context *cx, te_def *d, tool_dims *dims);
 /* The dimensions as the ONNX importer takes them, which itself refuses names that the model does not have. */
 onnx_options tool_import_options(tec_context *cx, const tool_dims *dims);

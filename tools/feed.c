@@ -27,7 +27,8 @@ tool_feed tool_feed_graph(tec_context *cx, const rt_graph_desc *g)
     tool_feed f = new_feed(cx, base_format(cx, "graph '%s'", g->name), g->n_inputs, g->n_symbols);
 
     for (int i = 0; i < g->n_inputs; i++)
-        f.port[i] = (tool_port){g->inputs[i].name, g->inputs[i].dtype, g->inputs[i].rank, g->inputs[i].shape, false, NULL};
+        f.port[i] = (tool_port){
+            g->inputs[i].name, g->inputs[i].dtype, g->inputs[i].rank, g->inputs[i].shape, false, NULL};
     for (int i = 0; i < g->n_symbols; i++)
         f.symbol[i] = g->symbols[i].name;
     return f;
@@ -38,7 +39,8 @@ tool_feed tool_feed_function(tec_context *cx, const rt_function_desc *d)
     tool_feed f = new_feed(cx, base_format(cx, "function '%s'", d->name), d->n_params, d->n_symbols);
 
     for (int i = 0; i < d->n_params; i++)
-        f.port[i] = (tool_port){d->params[i].name, d->params[i].dtype, d->params[i].rank, d->params[i].shape, d->params[i].is_output, NULL};
+        f.port[i] = (tool_port){d->params[i].name,  d->params[i].dtype,     d->params[i].rank,
+                                d->params[i].shape, d->params[i].is_output, NULL};
     for (int i = 0; i < d->n_symbols; i++)
         f.symbol[i] = d->symbols[i];
     return f;
@@ -68,14 +70,15 @@ static const char *names_of(tool_feed *f, bool inputs)
 static bool set_symbol(tool_feed *f, int k, int64_t value, const char *by)
 {
     if (f->known[k] && f->value[k] != value)
-        return fail(f, base_format(f->cx, "%s makes '%s' %lld, but it is %lld already", by, f->symbol[k], (long long)value,
-                                   (long long)f->value[k])) != NULL;
+        return fail(f, base_format(f->cx, "%s makes '%s' %lld, but it is %lld already", by, f->symbol[k],
+                                   (long long)value, (long long)f->value[k])) != NULL;
     f->known[k] = true;
     f->value[k] = value;
     return true;
 }
 
-/* An extent that a file or --dim names: it gives a symbol that stands alone there its value, and must fit otherwise. */
+/* An extent that a file or --dim names: it gives a symbol that stands alone there its value, and must fit
+ * otherwise. */
 static bool set_extent(tool_feed *f, const tool_port *p, int axis, int64_t extent, const char *by)
 {
     int64_t fixed;
@@ -84,8 +87,8 @@ static bool set_extent(tool_feed *f, const tool_port *p, int axis, int64_t exten
     if (rt_dim_is_symbol(p->shape[axis], &k))
         return set_symbol(f, k, extent, by);
     if (rt_dim_is_const(p->shape[axis], &fixed) && fixed != extent)
-        return fail(f, base_format(f->cx, "%s: dimension %d of '%s' is %lld, found %lld", by, axis, p->name, (long long)fixed,
-                                   (long long)extent)) != NULL;
+        return fail(f, base_format(f->cx, "%s: dimension %d of '%s' is %lld, found %lld", by, axis, p->name,
+                                   (long long)fixed, (long long)extent)) != NULL;
     return true;
 }
 
@@ -100,7 +103,8 @@ static const tool_port *find_axis(tool_feed *f, const char *name, int *axis)
     for (int i = 0; i < f->n; i++) {
         tool_port *p = &f->port[i];
 
-        if (strlen(p->name) == (size_t)(dot - name) && strncmp(p->name, name, (size_t)(dot - name)) == 0 && n >= 0 && n < p->rank) {
+        if (strlen(p->name) == (size_t)(dot - name) && strncmp(p->name, name, (size_t)(dot - name)) == 0 &&
+            n >= 0 && n < p->rank) {
             *axis = (int)n;
             return p;
         }
@@ -108,6 +112,8 @@ static const tool_port *find_axis(tool_feed *f, const char *name, int *axis)
     return NULL;
 }
 
+/* Each --dim names a symbol, or an axis of an input as INPUT.AXIS. A value that contradicts another one is an
+ * error. */
 bool tool_feed_dims(tool_feed *f, tool_dims *dims)
 {
     for (int i = 0; i < dims->n; i++) {
@@ -119,7 +125,8 @@ bool tool_feed_dims(tool_feed *f, tool_dims *dims)
         while (k < f->n_symbols && strcmp(f->symbol[k], d->name) != 0)
             k++;
         if (k == f->n_symbols && !p)
-            return fail(f, base_format(f->cx, "--dim %s: neither a symbol nor INPUT.AXIS; the symbols are %s", d->name, names_of(f, false))) != NULL;
+            return fail(f, base_format(f->cx, "--dim %s: neither a symbol nor INPUT.AXIS; the symbols are %s",
+                                       d->name, names_of(f, false))) != NULL;
         if (k < f->n_symbols ? !set_symbol(f, k, d->value, by) : !set_extent(f, p, axis, d->value, by))
             return false;
     }
@@ -136,6 +143,7 @@ static tool_port *find_input(tool_feed *f, const char *name)
     return fail(f, base_format(f->cx, "there is no input '%s'; the inputs are %s", name, names_of(f, true)));
 }
 
+/* NAME=FILE: the tensor's extents tell the symbols that they hold. */
 bool tool_feed_files(tool_feed *f, const tool_list *inputs)
 {
     for (int i = 0; i < inputs->n; i++) {
@@ -157,6 +165,7 @@ bool tool_feed_files(tool_feed *f, const tool_list *inputs)
     return true;
 }
 
+/* Whatever was not given: symbols become 1, inputs random numbers from the seed, outputs empty tensors. */
 bool tool_feed_rest(tool_feed *f, int64_t seed)
 {
     tec_error err = {0};

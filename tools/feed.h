@@ -1,11 +1,14 @@
 /* tools/feed.h -- tensors for every parameter of a graph or of a function: from files, or random.
  *
  *     tool_feed f = tool_feed_graph(cx, &desc->graphs[0]);
- *     if (!tool_feed_files(&f, &inputs) || !tool_feed_dims(&f, &dims) || !tool_feed_rest(&f, seed)) return tool_fail("run", cx);
+ *     if (!tool_feed_files(&f, &inputs) || !tool_feed_dims(&f, &dims) || !tool_feed_rest(&f,
+ *         seed)) return tool_fail("run", cx);
  *     use(f.port[0].tensor);
  *
- * Symbols take their values from the files, then from --dim (by a symbol's name, or as PARAMETER.AXIS), else they are 1.
- * Lifetime: the context's. Errors: in the context: a name that is not there, a shape that disagrees with another one.
+ * Symbols take their values from the files, then from --dim (by a symbol's name, or as PARAMETER.AXIS), else
+ * they are 1.
+ * Lifetime: the context's. Errors: in the context: a name that is not there, a shape that disagrees with
+ * another one.
  */
 #ifndef TOOLS_FEED_H
 #define TOOLS_FEED_H
@@ -32,7 +35,7 @@ typedef struct {
     bool *known; /* whose value a file or --dim gave */
 } tool_feed;
 
-tool_feed tool_feed_graph(tec_context *cx, const rt_graph_desc *g);    /* its inputs */
+tool_feed tool_feed_graph(tec_context *cx, const rt_graph_desc *g);       /* its inputs */
 tool_feed tool_feed_function(tec_context *cx, const rt_function_desc *f); /* its parameters, outputs too */
 
 /* --input NAME=FILE, .npy or .pb. */

@@ -1,7 +1,9 @@
-/* tools/fuzz.c -- `tec fuzz`: random definitions under random schedules against the interpreter; findings are shrunk and written down.
+/* tools/fuzz.c -- `tec fuzz`: random definitions under random schedules against the interpreter; findings are
+ * shrunk and written down.
  *
- * A case is a function of the seed and its number alone. Rows come in the order of the cases, so that what is printed and kept does not depend
- * on the number of processes. With --resume the tally is kept in DIR/state.json after every few cases, and the next run goes on there.
+ * A case is a function of the seed and its number alone. Rows come in the order of the cases, so that what is
+ * printed and kept does not depend on the number of processes. With --resume the tally is kept in
+ * DIR/state.json after every few cases, and the next run goes on there.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,18 +16,20 @@
 
 #include "fuzz/fuzz.h"
 #include "lower/pass.h"
-#include "schedule/state.h"
+#include "schedule/primitive.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 #include "tools/fuzz_jobs.h"
 #include "tools/fuzz_plants.h"
+#include "tools/fuzz_programs.h"
 
 enum { MAX_ROWS = 64, SAVE_EVERY = 32, MEDIAN_MOST = 64, SHRINK_BUDGET = 400 };
 
 typedef struct {
     const char *target, *resume, *keep, *file, *plant;
     int64_t cases, seed, jobs, timeout, first, shrink;
-    bool json, worker;
+    bool json, worker, programs;
 } settings;
 
 typedef struct {
@@ -55,7 +59,8 @@ static const char *pattern_of(char *text)
 
     for (char *from = text; *from; from++) {
         /* Names may hold quotes themselves. */
-        if (*from == '\'' && (quoted ? !from[1] || strchr(" ,.:;)[]", from[1]) != NULL : from == text || strchr(" (", from[-1]) != NULL))
+        if (*from == '\'' && (quoted ? !from[1] || strchr(" ,.:;)[]", from[1]) != NULL
+                                     : from == text || strchr(" (", from[-1]) != NULL))
             quoted = !quoted;
         else if (!quoted && !(*from >= '0' && *from <= '9'))
             *to++ = *from == '\n' ? ' ' : *from;
@@ -67,7 +72,8 @@ static const char *pattern_of(char *text)
 /* Where, without operands; of a crash, what it said on stderr. */
 static const char *signature_of(tec_context *cx, const tool_fuzz_row *row)
 {
-    const char *line = strcmp(row->where, "crash") == 0 || strcmp(row->where, "definition") == 0 ? row->what : "";
+    const char *line =
+        strcmp(row->where, "crash") == 0 || strcmp(row->where, "definition") == 0 ? row->what : "";
 
     return pattern_of(base_format(cx, "%.*s %.160s", (int)strcspn(row->where, "("), row->where, line));
 }
@@ -80,6 +86,7 @@ static const char *text_of(tally *t, const tool_fuzz_row *row)
     return fuzz_case_text(t->cx, &c, NULL);
 }
 
+/* Findings with the same signature count as one: mostly they are the same fault. */
 static void add_finding(tally *t, const tool_fuzz_row *row)
 {
     const char *signature = signature_of(t->cx, row);
@@ -123,6 +130,7 @@ static cJSON *numbers(const int64_t *at, int n)
     return a;
 }
 
+/* The findings as they are kept in state.json and printed. */
 static cJSON *findings_json(const tally *t)
 {
     cJSON *a = cJSON_CreateArray();
@@ -152,6 +160,7 @@ static bool write_json(tally *t, cJSON *o, const char *path)
     return good;
 }
 
+/* Writes the tally, so that --resume goes on behind the last case. */
 static bool save(tally *t)
 {
     cJSON *o = cJSON_CreateObject();
@@ -190,6 +199,7 @@ static void read_numbers(const cJSON *o, const char *key, int64_t *out, int n)
         out[i] = (int64_t)cJSON_GetArrayItem(a, i)->valuedouble;
 }
 
+/* The tally that an earlier run left. */
 static void read_state(tally *t, const cJSON *o)
 {
     const cJSON *row;
@@ -204,8 +214,8 @@ static void read_state(tally *t, const cJSON *o)
     {
         finding *f = base_new(t->cx, finding);
 
-        *f = (finding){string_of(t, row, "signature"), string_of(t, row, "where"), string_of(t, row, "what"), string_of(t, row, "text"),
-                       number_of(row, "case"), number_of(row, "count")};
+        *f = (finding){string_of(t, row, "signature"), string_of(t, row, "where"), string_of(t, row, "what"),
+                       string_of(t, row, "text"),      number_of(row, "case"),     number_of(row, "count")};
         base_push(t->cx, &t->findings, f);
     }
 }
@@ -221,11 +231,13 @@ static bool go_on(tally *t)
         return true;
     char *text = base_read_file(t->cx, path, &size);
     cJSON *o = text ? cJSON_Parse(text) : NULL;
-    bool fits = o && number_of(o, "seed") == t->s->seed && strcmp(string_of(t, o, "target"), t->s->target) == 0;
+    bool fits =
+        o && number_of(o, "seed") == t->s->seed && strcmp(string_of(t, o, "target"), t->s->target) == 0;
     if (fits)
         read_state(t, o);
     else if (text)
-        base_fail(t->cx, TEC_INVALID, (base_loc){path, 0}, o ? "it belongs to another seed or target" : "it is no state of 'tec fuzz'");
+        base_fail(t->cx, TEC_INVALID, (base_loc){.file = path},
+                  o ? "it belongs to another seed or target" : "it is no state of 'tec fuzz'");
     cJSON_Delete(o);
     return fits;
 }
@@ -238,10 +250,12 @@ static void show_progress(const tally *t)
     int64_t done = t->outcomes[0] + t->outcomes[1] + t->outcomes[2] + t->outcomes[3];
 
     if (t->on_terminal)
-        fprintf(stderr, "\r%" PRId64 " cases, %" PRId64 " wrong, %" PRId64 " unsupported, %.1f/s ", done, t->outcomes[FUZZ_WRONG],
-                t->outcomes[FUZZ_UNSUPPORTED], seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
+        fprintf(stderr, "\r%" PRId64 " cases, %" PRId64 " wrong, %" PRId64 " unsupported, %.1f/s ", done,
+                t->outcomes[FUZZ_WRONG], t->outcomes[FUZZ_UNSUPPORTED],
+                seconds > 0 ? (double)(t->next - t->s->first) / seconds : 0);
 }
 
+/* Called for each case in their order. */
 static bool take_row(void *user, const tool_fuzz_row *row)
 {
     tally *t = user;
@@ -258,7 +272,8 @@ static bool take_row(void *user, const tool_fuzz_row *row)
         add_limit(t, row);
     if (row->outcome == FUZZ_WRONG || row->outcome == FUZZ_INVALID) {
         if (!t->s->json)
-            printf("%scase %" PRId64 ": %s: %s\n", t->on_terminal ? "\n" : "", row->index, row->where, row->what);
+            printf("%scase %" PRId64 ": %s: %s\n", t->on_terminal ? "\n" : "", row->index, row->where,
+                   row->what);
         fflush(stdout);
         add_finding(t, row);
     }
@@ -276,17 +291,19 @@ typedef struct {
     const char *path, *signature;
 } question;
 
+/* Whether a smaller case fails in the same way: shrinking must not wander to another fault. */
 static bool still_fails(void *user, const fuzz_case *c)
 {
     question *q = user;
     tool_fuzz_row row = {0};
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     tool_fuzz_jobs jobs = *q->jobs;
     const char *text = fuzz_case_text(cx, c, NULL);
 
     jobs.cx = cx;
     bool bad = base_write_file(cx, q->path, text, strlen(text)) && tool_fuzz_try(&jobs, q->path, &row) &&
-               (row.outcome == FUZZ_WRONG || row.outcome == FUZZ_INVALID) && strcmp(signature_of(cx, &row), q->signature) == 0;
+               (row.outcome == FUZZ_WRONG || row.outcome == FUZZ_INVALID) &&
+               strcmp(signature_of(cx, &row), q->signature) == 0;
     tec_context_free(cx);
     return bad;
 }
@@ -306,15 +323,21 @@ static void shrink(tally *t, const tool_fuzz_jobs *jobs, finding *f)
     f->text = fuzz_case_text(t->cx, &small, base_format(t->cx, "%s: %s", f->where, f->what));
 }
 
-/* Into the directory of --keep, that of --resume, or where regressions are when run from the root of the sources. */
+/* Into the directory of --keep, that of --resume, or where regressions are when run from the root of the
+ * sources. */
 static void write_down(tally *t, const finding *f)
 {
-    const char *dir = t->s->keep ? t->s->keep : t->s->resume ? t->s->resume : access("tests/regress", W_OK) == 0 ? "tests/regress" : NULL;
+    const char *dir = t->s->keep                           ? t->s->keep
+                      : t->s->resume                       ? t->s->resume
+                      : access("tests/regress", W_OK) == 0 ? "tests/regress"
+                                                           : NULL;
 
     if (!dir)
         return;
     mkdir(dir, 0777);
-    base_write_file(t->cx, base_format(t->cx, "%s/seed%" PRId64 "-case%" PRId64 ".te", dir, t->s->seed, f->index), f->text, strlen(f->text));
+    base_write_file(t->cx,
+                    base_format(t->cx, "%s/seed%" PRId64 "-case%" PRId64 ".te", dir, t->s->seed, f->index),
+                    f->text, strlen(f->text));
 }
 
 static void look_into(tally *t, const tool_fuzz_jobs *jobs)
@@ -344,16 +367,24 @@ static int64_t median(const int64_t *count, int n)
     return i;
 }
 
-static double percent(int64_t n, int64_t all) { return all ? 100.0 * (double)n / (double)all : 0; }
+static double percent(int64_t n, int64_t all)
+{
+    return all ? 100.0 * (double)n / (double)all : 0;
+}
 
+/* Outcomes, then how often each primitive and each pass had something to do: a row of 0 is not tested at all.
+ */
 static void print_table(const tally *t)
 {
     int64_t all = t->outcomes[0] + t->outcomes[1] + t->outcomes[2] + t->outcomes[3];
 
-    printf("\nseed %" PRId64 ", cases %" PRId64 " to %" PRId64 ", target %s\n", t->s->seed, t->s->first, t->next - 1, t->s->target);
-    printf("%" PRId64 " same, %" PRId64 " unsupported, %" PRId64 " invalid, %" PRId64 " wrong; median of %" PRId64 " steps, %" PRId64 " refused; %.1f s\n",
-           t->outcomes[FUZZ_SAME], t->outcomes[FUZZ_UNSUPPORTED], t->outcomes[FUZZ_INVALID], t->outcomes[FUZZ_WRONG],
-           median(t->accepted, BASE_COUNT(t->accepted)), t->refused, tec_clock() - t->start);
+    printf("\nseed %" PRId64 ", cases %" PRId64 " to %" PRId64 ", target %s\n", t->s->seed, t->s->first,
+           t->next - 1, t->s->target);
+    printf("%" PRId64 " same, %" PRId64 " unsupported, %" PRId64 " invalid, %" PRId64
+           " wrong; median of %" PRId64 " steps, %" PRId64 " refused; %.1f s\n",
+           t->outcomes[FUZZ_SAME], t->outcomes[FUZZ_UNSUPPORTED], t->outcomes[FUZZ_INVALID],
+           t->outcomes[FUZZ_WRONG], median(t->accepted, BASE_COUNT(t->accepted)), t->refused,
+           tec_clock() - t->start);
     printf("\n%-22s changed the tree   %-22s changed the program\n", "primitive", "pass");
     for (int i = 0; i < sched_n_primitives || i < lower_n_passes; i++) {
         printf("%-22s", i < sched_n_primitives ? sched_primitives[i].name : "");
@@ -362,18 +393,22 @@ static void print_table(const tally *t)
         else
             printf("%16s", "");
         if (i < lower_n_passes)
-            printf("   %2d %-19s%6" PRId64 " %7.2f %%", i + 1, lower_passes[i].name, t->passes[i], percent(t->passes[i], all));
+            printf("   %2d %-19s%6" PRId64 " %7.2f %%", i + 1, lower_passes[i].name, t->passes[i],
+                   percent(t->passes[i], all));
         printf("\n");
     }
     for (int i = 0; i < t->limits.order.n; i++)
-        printf("%snot supported, %" PRId64 " times: %s\n", i ? "" : "\n", *(int64_t *)base_dict_get(&t->limits, t->limits.order.at[i]),
+        printf("%snot supported, %" PRId64 " times: %s\n", i ? "" : "\n",
+               *(int64_t *)base_dict_get(&t->limits, t->limits.order.at[i]),
                (const char *)t->limits.order.at[i]);
 }
 
+/* The same as one JSON object. */
 static void print_json(tally *t)
 {
     static const char *const words[] = {"same", "unsupported", "invalid", "wrong"};
-    cJSON *o = cJSON_CreateObject(), *primitives = cJSON_AddObjectToObject(o, "primitives"), *passes = cJSON_AddArrayToObject(o, "passes");
+    cJSON *o = cJSON_CreateObject(), *primitives = cJSON_AddObjectToObject(o, "primitives"),
+          *passes = cJSON_AddArrayToObject(o, "passes");
 
     cJSON_AddNumberToObject(o, "seed", (double)t->s->seed);
     cJSON_AddNumberToObject(o, "cases", (double)t->next);
@@ -400,6 +435,8 @@ static void print_json(tally *t)
 
 /* ---- the command ---- */
 
+/* Runs the range of cases, then looks into what failed. The state is saved even where the run was
+ * interrupted. */
 static int fuzz(tally *t)
 {
     const settings *s = t->s;
@@ -407,8 +444,15 @@ static int fuzz(tally *t)
     t->next = s->first;
     if (s->resume && !go_on(t))
         return tool_fail("fuzz", t->cx);
-    tool_fuzz_jobs jobs = {.cx = t->cx, .target = s->target, .seed = (uint64_t)s->seed, .first = t->next, .end = t->next + s->cases,
-                           .jobs = (int)s->jobs, .timeout = (double)s->timeout, .row = take_row, .user = t};
+    tool_fuzz_jobs jobs = {.cx = t->cx,
+                           .target = s->target,
+                           .seed = (uint64_t)s->seed,
+                           .first = t->next,
+                           .end = t->next + s->cases,
+                           .jobs = (int)s->jobs,
+                           .timeout = (double)s->timeout,
+                           .row = take_row,
+                           .user = t};
     const char *why;
     bool whole = tool_fuzz_run(&jobs, &why);
     if (why)
@@ -426,19 +470,30 @@ static int fuzz(tally *t)
     return !whole || t->outcomes[FUZZ_WRONG] || t->outcomes[FUZZ_INVALID] ? TOOL_FAILED : TOOL_OK;
 }
 
+/* Decides whether this process is the parent, a worker, or counts planted faults. */
 static int start(const settings *s)
 {
-    tally t = {.cx = tec_context_new(), .s = s, .on_terminal = isatty(STDERR_FILENO) && !s->json, .start = tec_clock()};
+    tally t = {
+        .cx = tool_context(), .s = s, .on_terminal = isatty(STDERR_FILENO) && !s->json, .start = tec_clock()};
     int status = TOOL_FAILED;
 
     t.t = tool_target(t.cx, s->target, 2);
     if (!t.t || (s->worker && !tool_fuzz_plant(t.cx, s->plant)))
         status = tool_fail("fuzz", t.cx);
+    else if (s->programs)
+        status =
+            tool_fuzz_programs_run(t.cx, &(tool_fuzz_programs){t.t, (uint64_t)s->seed, s->first, s->cases});
     else if (s->worker)
-        status = s->file ? tool_fuzz_work_file(t.t, t.cx, s->file) : tool_fuzz_work(t.t, t.cx, (uint64_t)s->seed, s->first, s->first + s->cases);
+        status = s->file ? tool_fuzz_work_file(t.t, t.cx, s->file)
+                         : tool_fuzz_work(t.t, t.cx, (uint64_t)s->seed, s->first, s->first + s->cases);
     else if (strcmp(s->plant, "none") != 0)
-        status = tool_fuzz_plants(&(tool_fuzz_jobs){.cx = t.cx, .target = s->target, .seed = (uint64_t)s->seed, .first = s->first,
-                                                    .end = s->first + s->cases, .jobs = (int)s->jobs, .timeout = (double)s->timeout},
+        status = tool_fuzz_plants(&(tool_fuzz_jobs){.cx = t.cx,
+                                                    .target = s->target,
+                                                    .seed = (uint64_t)s->seed,
+                                                    .first = s->first,
+                                                    .end = s->first + s->cases,
+                                                    .jobs = (int)s->jobs,
+                                                    .timeout = (double)s->timeout},
                                   s->plant);
     else
         status = fuzz(&t);
@@ -446,27 +501,48 @@ static int start(const settings *s)
     return status;
 }
 
+/* The command's options. */
 int tool_fuzz(int argc, char **argv)
 {
-    settings s = {.target = "native", .cases = 1000, .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN), .timeout = 60, .shrink = 8, .plant = "none"};
+    settings s = {.target = "native",
+                  .cases = 1000,
+                  .seed = 1,
+                  .jobs = sysconf(_SC_NPROCESSORS_ONLN),
+                  .timeout = 60,
+                  .shrink = 8,
+                  .plant = "none"};
     tool_list none = {0};
     const tool_option options[] = {
         {"cases", TOOL_COUNT, &s.cases, "N", "how many (1000)"},
         {"seed", TOOL_NUMBER, &s.seed, "S", "which cases (1)"},
         {"jobs", TOOL_COUNT, &s.jobs, "N", "processes at once (the number of cores)"},
-        {"target", TOOL_TEXT, &s.target, "T", "what to compile for (native); the code runs where this machine can"},
+        {"target", TOOL_TEXT, &s.target, "T",
+         "what to compile for (native); the code runs where this machine can"},
         {"resume", TOOL_TEXT, &s.resume, "DIR", "keeps its state there, and goes on where it stopped"},
-        {"keep", TOOL_TEXT, &s.keep, "DIR", "writes findings there, one .te file each (the directory of --resume; or tests/regress, where there is one)"},
+        {"keep", TOOL_TEXT, &s.keep, "DIR",
+         "writes findings there, one .te file each (the directory of --resume; or tests/regress, where there "
+         "is one)"},
         {"shrink", TOOL_NATURAL, &s.shrink, "N", "shrinks the first N findings (8)"},
-        {"timeout", TOOL_COUNT, &s.timeout, "S", "seconds of processor time after which a case has failed (60)"},
+        {"timeout", TOOL_COUNT, &s.timeout, "S",
+         "seconds of processor time after which a case has failed (60)"},
         {"first", TOOL_NATURAL, &s.first, "K", "begins at case K (0)"},
         {"file", TOOL_TEXT, &s.file, "FILE.te", "with --worker: this case alone"},
-        {"plant", TOOL_TEXT, &s.plant, "NAME", "debug builds: switches on a planted fault and counts the cases until it is found; its number, all or list"},
+        {"plant", TOOL_TEXT, &s.plant, "NAME",
+         "debug builds: switches on a planted fault and counts the cases until it is found; its number, all "
+         "or list"},
+        {"programs", TOOL_FLAG, &s.programs, NULL,
+         "random programs instead: interpreter of graphs and VM must agree"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
         {"worker", TOOL_FLAG, &s.worker, NULL, "works in this process, for the command's own use"},
     };
-    const tool_usage usage = {"fuzz", "", "Random definitions under random legal schedules: interpreter, every pass and machine code must agree bit for bit.",
-                              options, BASE_COUNT(options), 0, 0};
+    const tool_usage usage = {"fuzz",
+                              "",
+                              "Random definitions under random legal schedules: interpreter, every pass and "
+                              "machine code must agree bit for bit.",
+                              options,
+                              BASE_COUNT(options),
+                              0,
+                              0};
     int status = tool_parse(&usage, argc, argv, &none);
 
     return status == TOOL_GO_ON ? start(&s) : status;

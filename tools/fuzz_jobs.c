@@ -1,9 +1,12 @@
-/* tools/fuzz_jobs.c -- the processes of `tec fuzz`: the child that works through a range of cases, the parent that collects rows.
+/* tools/fuzz_jobs.c -- the processes of `tec fuzz`: the child that works through a range of cases, the parent
+ * that collects rows.
  *
- * A row is a line: index, outcome, accepted, refused, primitives, passes, where, what, with tabs between. The child writes what it is about to
- * do into memory that it shares with the parent, so that the parent knows the case of a process that died.
+ * A row is a line: index, outcome, accepted, refused, primitives, passes, where, what, with tabs between. The
+ * child writes what it is about to do into memory that it shares with the parent, so that the parent knows
+ * the case of a process that died.
  */
 #include "tools/fuzz_jobs.h"
+#include "tools/context.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +36,7 @@ enum { NOTE_FD = 3, NOTE_BYTES = 1 << 17, LINE_BYTES = 1 << 15, CHUNK = 8, MAX_J
 static void note_case(void *user, const fuzz_case *c, const char *step)
 {
     char *note = user;
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     fuzz_case with = *c;
 
     with.trace = step ? base_format(cx, "%s%s\n", c->trace, step) : c->trace;
@@ -69,7 +72,8 @@ static void print_escaped(const char *s, int most)
 
 static void print_row(const fuzz_case *c, const fuzz_result *r)
 {
-    printf("%" PRId64 "\t%d\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t", c->index, (int)r->outcome, r->steps, c->refused + r->refused, r->primitives, r->passes);
+    printf("%" PRId64 "\t%d\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t", c->index, (int)r->outcome, r->steps,
+           c->refused + r->refused, r->primitives, r->passes);
     print_escaped(r->where, 200);
     putchar('\t');
     print_escaped(r->what, 4000);
@@ -86,6 +90,7 @@ static void work_on(tec_context *cx, const fuzz_case *c, const target *t, char *
     print_row(c, &r);
 }
 
+/* The child: cases first to end-1, one row each on standard output. */
 int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t first, int64_t end)
 {
     char *note = open_note();
@@ -104,6 +109,7 @@ int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t firs
     return TOOL_OK;
 }
 
+/* The child for a single case from a file; a file that is no case is invalid. */
 int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path)
 {
     size_t size;
@@ -112,7 +118,8 @@ int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path)
 
     limit_memory();
     if (!text || !fuzz_case_parse(cx, path, text, &c)) {
-        fuzz_result r = {.outcome = FUZZ_INVALID, .where = "definition", .what = base_strdup(cx, tec_context_error(cx))};
+        fuzz_result r = {
+            .outcome = FUZZ_INVALID, .where = "definition", .what = base_strdup(cx, tec_context_error(cx))};
 
         print_row(&(fuzz_case){.trace = ""}, &r);
         return TOOL_OK;
@@ -125,8 +132,8 @@ int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path)
 
 typedef struct {
     pid_t pid;
-    int fd, n, errors; /* of what it wrote: rows, and stderr */
-    int64_t next, end; /* the case that it works on, the end of its range */
+    int fd, n, errors;  /* of what it wrote: rows, and stderr */
+    int64_t next, end;  /* the case that it works on, the end of its range */
     double begun, used; /* the case: by the clock, and processor time of the process before it */
     char *note;
     char text[LINE_BYTES];
@@ -143,6 +150,7 @@ static int memory_file(const char *name, size_t size)
     return fd;
 }
 
+/* The child gets the pipe, the file for errors and the shared memory under fixed numbers. */
 static bool spawn(job *b, const char *const *argv, int note_fd, int pipe_fd[2])
 {
     posix_spawn_file_actions_t actions;
@@ -159,7 +167,8 @@ static bool spawn(job *b, const char *const *argv, int note_fd, int pipe_fd[2])
     posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, b->errors, STDERR_FILENO);
     posix_spawn_file_actions_adddup2(&actions, note_fd, NOTE_FD);
-    int failed = posix_spawn(&b->pid, "/proc/self/exe", &actions, &attributes, (char **)(void *)argv, environ);
+    int failed =
+        posix_spawn(&b->pid, "/proc/self/exe", &actions, &attributes, (char **)(void *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return failed == 0;
@@ -170,7 +179,9 @@ static double processor_time(const job *b)
     struct timespec t;
     clockid_t clock;
 
-    return clock_getcpuclockid(b->pid, &clock) == 0 && clock_gettime(clock, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec / 1e9 : 0;
+    return clock_getcpuclockid(b->pid, &clock) == 0 && clock_gettime(clock, &t) == 0
+               ? (double)t.tv_sec + (double)t.tv_nsec / 1e9
+               : 0;
 }
 
 static void begin_case(job *b)
@@ -179,7 +190,8 @@ static void begin_case(job *b)
     b->used = processor_time(b);
 }
 
-/* The limit is one of processor time, so that a busy machine fails no case; what waits for ever ends by the clock. */
+/* The limit is one of processor time, so that a busy machine fails no case; what waits for ever ends by the
+ * clock. */
 static bool is_late(const tool_fuzz_jobs *j, const job *b)
 {
     enum { PATIENCE = 20 };
@@ -187,6 +199,7 @@ static bool is_late(const tool_fuzz_jobs *j, const job *b)
     return processor_time(b) - b->used > j->timeout || tec_clock() - b->begun > PATIENCE * j->timeout;
 }
 
+/* A child with its pipe and its shared memory. False: it could not be started. */
 static bool start(job *b, const char *const *argv)
 {
     int pipe_fd[2], note_fd = memory_file("note", NOTE_BYTES);
@@ -205,12 +218,24 @@ static bool start(job *b, const char *const *argv)
     return good;
 }
 
+/* A child for the cases that this job still has. */
 static bool start_range(const tool_fuzz_jobs *j, job *b)
 {
-    tec_context *cx = tec_context_new();
-    const char *argv[] = {"tec", "fuzz", "--worker", "--target", j->target, "--seed", base_format(cx, "%" PRIu64, j->seed), "--first",
-                          base_format(cx, "%" PRId64, b->next), "--cases", base_format(cx, "%" PRId64, b->end - b->next),
-                          "--plant", j->plant ? j->plant : "none", NULL};
+    tec_context *cx = tool_context();
+    const char *argv[] = {"tec",
+                          "fuzz",
+                          "--worker",
+                          "--target",
+                          j->target,
+                          "--seed",
+                          base_format(cx, "%" PRIu64, j->seed),
+                          "--first",
+                          base_format(cx, "%" PRId64, b->next),
+                          "--cases",
+                          base_format(cx, "%" PRId64, b->end - b->next),
+                          "--plant",
+                          j->plant ? j->plant : "none",
+                          NULL};
     bool good = start(b, argv);
 
     tec_context_free(cx);
@@ -231,6 +256,7 @@ static const char *unescaped(tec_context *cx, const char *s)
     return out;
 }
 
+/* Cuts the line in place. False: the line is not whole. */
 static bool read_row(tec_context *cx, char *line, tool_fuzz_row *out)
 {
     char *field[8], *rest = NULL;
@@ -244,8 +270,13 @@ static bool read_row(tec_context *cx, char *line, tool_fuzz_row *out)
     }
     if (n < 8)
         return false;
-    *out = (tool_fuzz_row){.index = strtoll(field[0], NULL, 10), .outcome = (fuzz_outcome)atoi(field[1]), .accepted = atoi(field[2]), .refused = atoi(field[3]),
-                           .primitives = strtoull(field[4], NULL, 16), .passes = strtoull(field[5], NULL, 16), .where = unescaped(cx, field[6]),
+    *out = (tool_fuzz_row){.index = strtoll(field[0], NULL, 10),
+                           .outcome = (fuzz_outcome)atoi(field[1]),
+                           .accepted = atoi(field[2]),
+                           .refused = atoi(field[3]),
+                           .primitives = strtoull(field[4], NULL, 16),
+                           .passes = strtoull(field[5], NULL, 16),
+                           .where = unescaped(cx, field[6]),
                            .what = unescaped(cx, field[7])};
     return true;
 }
@@ -254,7 +285,8 @@ static bool read_row(tec_context *cx, char *line, tool_fuzz_row *out)
 static const char *last_words(tec_context *cx, const job *b)
 {
     char text[1500];
-    off_t size = lseek(b->errors, 0, SEEK_END), from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
+    off_t size = lseek(b->errors, 0, SEEK_END),
+          from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
     ssize_t n = pread(b->errors, text, sizeof text - 1, from);
 
     text[n > 0 ? n : 0] = '\0';
@@ -267,9 +299,14 @@ static const char *last_words(tec_context *cx, const job *b)
 /* What a process that died without its row says. */
 static tool_fuzz_row obituary(const tool_fuzz_jobs *j, const job *b, int status, bool late)
 {
-    const char *words = last_words(j->cx, b), *how = late ? "it does not end" : WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it ended without a result";
+    const char *words = last_words(j->cx, b), *how = late                  ? "it does not end"
+                                                     : WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
+                                                                           : "it ended without a result";
 
-    return (tool_fuzz_row){.index = b->next, .outcome = FUZZ_WRONG, .where = late ? "hang" : "crash", .what = base_format(j->cx, "%s\n%s", how, words),
+    return (tool_fuzz_row){.index = b->next,
+                           .outcome = FUZZ_WRONG,
+                           .where = late ? "hang" : "crash",
+                           .what = base_format(j->cx, "%s\n%s", how, words),
                            .text = base_strdup(j->cx, b->note)};
 }
 
@@ -313,6 +350,7 @@ static void collect(collection *all, const tool_fuzz_row *row)
         all->enough = !all->j->row(all->j->user, &all->row[all->told]);
 }
 
+/* Takes all whole lines out of what was read; the rest stays for the next time. */
 static void take_lines(collection *all, job *b)
 {
     char *line = b->text, *end;
@@ -331,7 +369,8 @@ static void take_lines(collection *all, job *b)
     memmove(b->text, line, (size_t)b->n);
 }
 
-/* Reads what it wrote; a process that ended in the middle of its range is followed by another for the rest. */
+/* Reads what it wrote; a process that ended in the middle of its range is followed by another for the
+ * rest. */
 static bool serve(collection *all, job *b, bool readable)
 {
     tool_fuzz_row row;
@@ -398,9 +437,13 @@ static int open_signals(sigset_t *old)
     return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
+/* Keeps all jobs busy until the cases are done. Rows are handed on in the order of the cases. False:
+ * interrupted, or *why says what failed. */
 bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why)
 {
-    collection all = {.j = j, .row = base_array(j->cx, tool_fuzz_row, j->end - j->first), .here = base_array(j->cx, bool, j->end - j->first)};
+    collection all = {.j = j,
+                      .row = base_array(j->cx, tool_fuzz_row, j->end - j->first),
+                      .here = base_array(j->cx, bool, j->end - j->first)};
     int n = j->jobs < 1 ? 1 : j->jobs > MAX_JOBS ? MAX_JOBS : j->jobs, running = 0;
     job *jobs = base_array(j->cx, job, n);
     int64_t next = j->first;
@@ -425,9 +468,13 @@ bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why)
     return good && running >= 0 && !interrupted;
 }
 
+/* One case from a file in a child; a crash or a hang becomes a row too. */
 bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out)
 {
-    const char *argv[] = {"tec", "fuzz", "--worker", "--target", j->target, "--file", path, "--plant", j->plant ? j->plant : "none", NULL};
+    const char *argv[] = {"tec",      "fuzz",    "--worker",
+                          "--target", j->target, "--file",
+                          path,       "--plant", j->plant ? j->plant : "none",
+                          NULL};
     job *b = base_new(j->cx, job);
     bool late = false, row = false;
 

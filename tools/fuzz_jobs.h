@@ -1,6 +1,8 @@
-/* tools/fuzz_jobs.h -- cases of `tec fuzz` in processes of their own, so that a crash or a hang is one case's finding.
+/* tools/fuzz_jobs.h -- cases of `tec fuzz` in processes of their own, so that a crash or a hang is one case's
+ * finding.
  *
- *     tool_fuzz_jobs j = {.cx = cx, .target = "native", .seed = 1, .first = 0, .end = 100, .jobs = 2, .timeout = 30, .row = print_row};
+ *     tool_fuzz_jobs j = {.cx = cx, .target = "native", .seed = 1, .first = 0, .end = 100, .jobs = 2,
+ *         .timeout = 30, .row = print_row};
  *     tool_fuzz_run(&j);                            // row is called for each case, in the order of the cases
  */
 #ifndef TOOLS_FUZZ_JOBS_H
@@ -30,12 +32,14 @@ typedef struct {
     void *user;
 } tool_fuzz_jobs;
 
-/* False with *why: a process could not be started ("..."), or the run was interrupted (NULL); rows that came are told of in any case. */
+/* False with *why: a process could not be started ("..."), or the run was interrupted (NULL); rows that came
+ * are told of in any case. */
 bool tool_fuzz_run(const tool_fuzz_jobs *j, const char **why);
 /* One case file in a process of its own. */
 bool tool_fuzz_try(const tool_fuzz_jobs *j, const char *path, tool_fuzz_row *out);
 
-/* In the child: cases first .. end-1 of the seed, or the file; rows on stdout, what it is about to do in the memory behind fd 3. */
+/* In the child: cases first .. end-1 of the seed, or the file; rows on stdout, what it is about to do in the
+ * memory behind fd 3. */
 int tool_fuzz_work(const target *t, tec_context *cx, uint64_t seed, int64_t first, int64_t end);
 int tool_fuzz_work_file(const target *t, tec_context *cx, const char *path);
 

@@ -1,6 +1,7 @@
 /* tools/fuzz_plants.c -- after how many cases the fuzzer finds each planted fault.
  *
- * A case finds a fault if it fails with it and passes without it, so that no other mistake is taken for the planted one.
+ * A case finds a fault if it fails with it and passes without it, so that no other mistake is taken for the
+ * planted one.
  */
 #include "tools/fuzz_plants.h"
 
@@ -102,7 +103,8 @@ static bool is_meant(const char *which, int k)
     char *end;
     long number = strtol(which, &end, 10);
 
-    return strcmp(which, "all") == 0 || strcmp(which, base_plants[k].name) == 0 || (*which && !*end && number == k);
+    return strcmp(which, "all") == 0 || strcmp(which, base_plants[k].name) == 0 ||
+           (*which && !*end && number == k);
 }
 
 static int list(void)
@@ -112,6 +114,7 @@ static int list(void)
     return TOOL_OK;
 }
 
+/* `which`: a name, a number, "all" or "list". Fails unless all that were meant are found. */
 int tool_fuzz_plants(const tool_fuzz_jobs *jobs, const char *which)
 {
     const char *why = NULL;
@@ -130,7 +133,8 @@ int tool_fuzz_plants(const tool_fuzz_jobs *jobs, const char *which)
     }
     if (why)
         fprintf(stderr, "tec fuzz: %s\n", why);
-    printf("%d of %d found within %" PRId64 " cases of seed %" PRIu64 "\n", found, meant, jobs->end - jobs->first, jobs->seed);
+    printf("%d of %d found within %" PRId64 " cases of seed %" PRIu64 "\n", found, meant,
+           jobs->end - jobs->first, jobs->seed);
     return found == meant ? TOOL_OK : TOOL_FAILED;
 }
 

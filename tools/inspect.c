@@ -4,16 +4,10 @@
 
 #include "runtime/module.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 #include "tools/inspect_model.h"
 #include "tools/report.h"
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
 
 static int inspect_tensor(tec_context *cx, const char *path)
 {
@@ -26,6 +20,7 @@ static int inspect_tensor(tec_context *cx, const char *path)
     return TOOL_OK;
 }
 
+/* Each function with its parameters and their shapes over its symbols. */
 static void print_functions(const rt_module_desc *m)
 {
     char text[256], type[24];
@@ -37,7 +32,8 @@ static void print_functions(const rt_module_desc *m)
         for (int k = 0; k < f->n_params; k++) {
             const rt_param_desc *p = &f->params[k];
 
-            printf("  %s %s: %s[", p->is_output ? "output" : "input ", p->name, base_dtype_print(p->dtype, type, sizeof type));
+            printf("  %s %s: %s[", p->is_output ? "output" : "input ", p->name,
+                   base_dtype_print(p->dtype, type, sizeof type));
             for (int d = 0; d < p->rank; d++)
                 printf("%s%s", d ? ", " : "", rt_dim_text(p->shape[d], f->symbols, text, sizeof text));
             printf("]\n");
@@ -45,16 +41,64 @@ static void print_functions(const rt_module_desc *m)
     }
 }
 
-static void print_steps(const rt_module_desc *m, const rt_graph_desc *g)
+/* "copy", "relu", "relu on opencl", "copy from opencl to the host" */
+static const char *step_text(tec_context *cx, const rt_module_desc *m, const rt_graph_desc *g,
+                             const rt_step_desc *s)
+{
+    int from, to;
+
+    if (s->function >= 0) {
+        const rt_function_desc *f = &m->functions[s->function];
+
+        return f->device ? base_format(cx, "%s on %s", f->name, f->device) : f->name;
+    }
+    from = g->values[s->values[0]].site;
+    to = g->values[s->values[1]].site;
+    if (from == to)
+        return "copy";
+    return base_format(cx, "copy from %s to %s", from ? g->sites[from - 1].device : "the host",
+                       to ? g->sites[to - 1].device : "the host");
+}
+
+static void print_pools(const rt_graph_desc *g)
+{
+    char text[256];
+
+    for (int i = 0; i < g->n_sites; i++)
+        printf("  on %s: %s bytes for intermediate values\n", g->sites[i].device,
+               rt_dim_text(g->sites[i].pool_size, NULL, text, sizeof text));
+}
+
+static void print_steps(tec_context *cx, const rt_module_desc *m, const rt_graph_desc *g)
 {
     for (int i = 0; i < g->n_steps; i++) {
         const rt_step_desc *s = &g->steps[i];
 
-        printf("  step %d: %s (%s) by %s\n", i, s->name ? s->name : "", s->nodes ? s->nodes : "", s->function < 0 ? "copy" : m->functions[s->function].name);
+        printf("  step %d: %s (%s) by %s\n", i, s->name ? s->name : "", s->nodes ? s->nodes : "",
+               step_text(cx, m, g, s));
     }
 }
 
-static int inspect_module(const char *path)
+/* Each function with its registers' number and its instructions, by the word where they begin. */
+static void print_bytecode(const rt_program_desc *p)
+{
+    char text[1024];
+
+    for (int i = 0; i < p->n_functions; i++) {
+        const rt_routine_desc *f = &p->functions[i];
+        int32_t line = 0;
+
+        printf("function @%s: %d parameters, %d registers\n", f->name, f->n_params, f->n_registers);
+        for (int32_t at = 0; at < f->n_words; at += rt_instruction_words(f->words, at, f->n_words)) {
+            if (rt_line_of(f, at) != line)
+                printf("  line %d\n", (int)(line = rt_line_of(f, at)));
+            printf("  %5d  %s\n", (int)at, rt_instruction_text(p, f, at, text, sizeof text));
+        }
+    }
+}
+
+/* Opens the module as running it would, so a damaged one is refused. */
+static int inspect_module(tec_context *cx, const char *path, bool bytecode)
 {
     tec_error err = {0};
     tec_module *m = tec_module_open(path, NULL, &err);
@@ -65,38 +109,55 @@ static int inspect_module(const char *path)
     printf("module %s\ntarget %s\nproducer %s\n", path, d->target, d->producer ? d->producer : "-");
     for (int i = 0; i < d->n_graphs; i++) {
         tool_print_graph(&d->graphs[i]);
-        print_steps(d, &d->graphs[i]);
+        print_pools(&d->graphs[i]);
+        print_steps(cx, d, &d->graphs[i]);
     }
     print_functions(d);
+    if (bytecode)
+        print_bytecode(&d->program);
+    else
+        for (int i = 0; i < d->program.n_functions; i++)
+            printf("program function %s: %d words of bytecode\n", d->program.functions[i].name,
+                   d->program.functions[i].n_words);
     printf("%d constants\n", d->n_constants);
     tec_module_free(m);
     return TOOL_OK;
 }
 
+/* The command: decides by the ending of the file what it is. */
 int tool_inspect(int argc, char **argv)
 {
     inspect_model_options model = {.target = "native"};
+    bool bytecode = false;
     tool_list files = {0};
     const tool_option options[] = {
-        {"node", TOOL_TEXT, &model.node, "NAME", "of a model: the kernel that computes this node, as a .te file with its schedule"},
-        {"graph", TOOL_TEXT, &model.graph, "read|PASS", "of a model: its graph as it was read, or behind a pass; the last is fuse"},
+        {"bytecode", TOOL_FLAG, &bytecode, NULL, "of a module: the instructions of its program"},
+        {"node", TOOL_TEXT, &model.node, "NAME",
+         "of a model: the kernel that computes this node, as a .te file with its schedule"},
+        {"graph", TOOL_TEXT, &model.graph, "read|PASS",
+         "of a model: its graph as it was read, or behind a pass; the last is fuse"},
         {"target", TOOL_TEXT, &model.target, "T", "what kernel and graph are for (native)"},
         {"threads", TOOL_COUNT, &model.threads, "N", "takes N for the cores of the target"},
     };
-    const tool_usage usage = {"inspect", "FILE", "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.", options,
-                              BASE_COUNT(options), 1, 1};
+    const tool_usage usage = {"inspect",
+                              "FILE",
+                              "Prints what a module, an ONNX model (.onnx) or a tensor (.npy, .pb) holds.",
+                              options,
+                              BASE_COUNT(options),
+                              1,
+                              1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
         return status;
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     const char *path = files.at[0];
-    if (ends_with(path, ".onnx"))
+    if (base_ends_with(path, ".onnx"))
         status = tool_inspect_model(cx, path, &model);
-    else if (ends_with(path, ".npy") || ends_with(path, ".pb"))
+    else if (base_ends_with(path, ".npy") || base_ends_with(path, ".pb"))
         status = inspect_tensor(cx, path);
     else
-        status = inspect_module(path);
+        status = inspect_module(cx, path, bytecode);
     tec_context_free(cx);
     return status;
 }

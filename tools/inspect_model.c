@@ -1,4 +1,5 @@
-/* tools/inspect_model.c -- inside an ONNX model: its operators, its graph before and after passes, one kernel as a `.te` file. */
+/* tools/inspect_model.c -- inside an ONNX model: its operators, its graph before and after passes, one kernel
+ * as a `.te` file. */
 #include "tools/inspect_model.h"
 
 #include <stdio.h>
@@ -51,7 +52,9 @@ static void add_indented(tec_context *cx, base_text *t, const char *lines)
     }
 }
 
-static const char *kernel_text(tec_context *cx, const graph_module *m, const graph_node *node, const target *t)
+/* The kernel of a node as a .te file that `tec te` builds. */
+static const char *kernel_text(tec_context *cx, const graph_module *m, const graph_node *node,
+                               const target *t)
 {
     te_def *d = graph_definition(m, node, t);
     const ir_program *tree = d ? te_tree(cx, d) : NULL;
@@ -61,8 +64,10 @@ static const char *kernel_text(tec_context *cx, const graph_module *m, const gra
     if (!s)
         return NULL;
     if (sched_failed(s))
-        return base_fail(cx, TEC_INTERNAL, node->loc, "the default schedule of '%s' was refused: %s", node->name, sched_error(s));
-    base_addf(cx, &out, "# %s\n# implementation %s, for %s\n", node->name, node->impl ? node->impl->name : "generic", target_text(cx, t));
+        return base_fail(cx, TEC_INTERNAL, node->loc, "the default schedule of '%s' was refused: %s",
+                         node->name, sched_error(s));
+    base_addf(cx, &out, "# %s\n# implementation %s, for %s\n", node->name,
+              node->impl ? node->impl->name : "generic", target_text(cx, t));
     base_addf(cx, &out, "%s\nschedule %s {\n", te_text(cx, d), d->name);
     add_indented(cx, &out, sched_trace_text(cx, s));
     base_add(cx, &out, "}\n");

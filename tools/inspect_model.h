@@ -1,6 +1,7 @@
 /* tools/inspect_model.h -- `tec inspect MODEL.onnx`.
  *
- *     return tool_inspect_model(cx, "net.onnx", &(inspect_model_options){.target = "native", .node = "conv1"});
+ *     return tool_inspect_model(cx, "net.onnx", &(inspect_model_options){.target = "native",
+ *         .node = "conv1"});
  */
 #ifndef TOOLS_INSPECT_MODEL_H
 #define TOOLS_INSPECT_MODEL_H
@@ -10,8 +11,9 @@
 typedef struct {
     const char *target;
     int64_t threads;
-    const char *node;  /* the kernel that computes this node, as a .te file with its schedule */
-    const char *graph; /* the graph as it was "read", or behind a pass by its name, or behind the last, "fuse" */
+    const char *node; /* the kernel that computes this node, as a .te file with its schedule */
+    /* the graph as it was "read", or behind a pass by its name, or behind the last, "fuse" */
+    const char *graph;
     /* Neither: a summary of operators. */
 } inspect_model_options;
 

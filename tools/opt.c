@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "lower/pass.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 
 static void list_passes(void)
@@ -42,6 +43,7 @@ static char *read_all(tec_context *cx, const char *path)
     return (char *)base_text_str(cx, &t);
 }
 
+/* Runs the named passes in this order, or all that apply to the target, on the program of the file. */
 static int optimise(tec_context *cx, const char *path, const char *passes, const char *target_name)
 {
     const target *t = tool_target(cx, target_name, 0);
@@ -64,18 +66,26 @@ static int optimise(tec_context *cx, const char *path, const char *passes, const
     return TOOL_OK;
 }
 
+/* The command: reads its options and runs passes, or lists them. */
 int tool_opt(int argc, char **argv)
 {
     const char *passes = NULL, *target_name = "native";
     bool list = false;
     tool_list files = {0};
     const tool_option options[] = {
-        {"passes", TOOL_TEXT, &passes, "A,B,...", "the passes to run, in this order (all that apply to the target)"},
+        {"passes", TOOL_TEXT, &passes, "A,B,...",
+         "the passes to run, in this order (all that apply to the target)"},
         {"target", TOOL_TEXT, &target_name, "T", "what to lower for (native)"},
         {"list", TOOL_FLAG, &list, NULL, "names the passes, one a line"},
     };
-    const tool_usage usage = {"opt", "FILE", "Runs lowering passes on a program in text form ('-': standard input) and prints the result.", options,
-                              BASE_COUNT(options), 0, 1};
+    const tool_usage usage = {
+        "opt",
+        "FILE",
+        "Runs lowering passes on a program in text form ('-': standard input) and prints the result.",
+        options,
+        BASE_COUNT(options),
+        0,
+        1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
@@ -88,7 +98,7 @@ int tool_opt(int argc, char **argv)
         fprintf(stderr, "tec opt: an operand is missing: FILE\n");
         return TOOL_USAGE;
     }
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     status = optimise(cx, files.at[0], passes, target_name);
     tec_context_free(cx);
     return status;

@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "ops/op.h"
-#include "store/store.h"
 #include "schedule/sched.h"
+#include "store/store.h"
 #include "te/text.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 
 enum { KEEP = 10 };
@@ -64,13 +65,14 @@ static bool name_workload(session *x)
     for (int i = 0; sum && i < n; i++) {
         const store_workload *w = &sum[i].workload;
 
-        if (strcmp(w->exact_key, x->s->workload) == 0 || strcmp(hash_text(x->cx, w->exact_hash), x->s->workload) == 0) {
+        if (strcmp(w->exact_key, x->s->workload) == 0 ||
+            strcmp(hash_text(x->cx, w->exact_hash), x->s->workload) == 0) {
             x->q.exact_key = w->exact_key;
             return true;
         }
     }
-    return base_fail(x->cx, TEC_INVALID, (base_loc){store_path(x->db), 0}, "there is no workload '%s'; 'tec records list' names them",
-                     x->s->workload);
+    return base_fail(x->cx, TEC_INVALID, (base_loc){.file = store_path(x->db)},
+                     "there is no workload '%s'; 'tec records list' names them", x->s->workload);
 }
 
 static double gflops(const store_workload *w, double seconds)
@@ -80,6 +82,7 @@ static double gflops(const store_workload *w, double seconds)
 
 /* ---- list ---- */
 
+/* What failed, with counts and an example each. */
 static void add_failures(cJSON *root, const store_failure *f, int n)
 {
     cJSON *all = cJSON_AddArrayToObject(root, "failures");
@@ -111,6 +114,7 @@ static void add_jobs(cJSON *root, const store_job *const *jobs, int n)
     }
 }
 
+/* One object per workload and target. */
 static cJSON *summaries_json(tec_context *cx, const store_summary *sum, int n)
 {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "workloads");
@@ -132,20 +136,24 @@ static cJSON *summaries_json(tec_context *cx, const store_summary *sum, int n)
     return root;
 }
 
+/* The same as a table. */
 static void print_summaries(tec_context *cx, const store_summary *sum, int n)
 {
     char time[32];
 
-    printf("%-16s %-16s %6s %6s %7s %12s %9s  %s\n", "workload", "target", "ok", "failed", "dropped", "best", "GFLOP/s", "what");
+    printf("%-16s %-16s %6s %6s %7s %12s %9s  %s\n", "workload", "target", "ok", "failed", "dropped", "best",
+           "GFLOP/s", "what");
     for (int i = 0; i < n; i++) {
         const store_workload *w = &sum[i].workload;
 
-        printf("%-16s %-16s %6" PRId64 " %6" PRId64 " %7" PRId64 " %12s %9.2f  %s\n", hash_text(cx, w->exact_hash),
-               sum[i].target.fingerprint, sum[i].n_ok, sum[i].n_failed, sum[i].n_dropped,
-               sum[i].n_ok ? tool_seconds(sum[i].best, time, sizeof time) : "-", gflops(w, sum[i].best), *w->summary ? w->summary : w->exact_key);
+        printf("%-16s %-16s %6" PRId64 " %6" PRId64 " %7" PRId64 " %12s %9.2f  %s\n",
+               hash_text(cx, w->exact_hash), sum[i].target.fingerprint, sum[i].n_ok, sum[i].n_failed,
+               sum[i].n_dropped, sum[i].n_ok ? tool_seconds(sum[i].best, time, sizeof time) : "-",
+               gflops(w, sum[i].best), *w->summary ? w->summary : w->exact_key);
     }
 }
 
+/* What was tuned, what failed, which jobs there are. */
 static int list(session *x)
 {
     int n, n_failures, n_jobs;
@@ -165,8 +173,8 @@ static int list(session *x)
     }
     print_summaries(x->cx, sum, n);
     for (int i = 0; i < n_failures; i++)
-        printf("%" PRId64 " x %s%s%s %s: %s\n", f[i].count, store_status_text(f[i].status), *f[i].stage ? " in " : "", f[i].stage,
-               f[i].error_kind, f[i].example);
+        printf("%" PRId64 " x %s%s%s %s: %s\n", f[i].count, store_status_text(f[i].status),
+               *f[i].stage ? " in " : "", f[i].stage, f[i].error_kind, f[i].example);
     for (int i = 0; i < n_jobs; i++)
         printf("job %s: %s\n", jobs[i]->name, store_job_state_text(jobs[i]->state));
     return TOOL_OK;
@@ -174,6 +182,7 @@ static int list(session *x)
 
 /* ---- best ---- */
 
+/* One record of `best`: its time and its trace. False: it cannot be written as JSON. */
 static bool print_record(session *x, const store_record *r)
 {
     char time[32];
@@ -184,8 +193,9 @@ static bool print_record(session *x, const store_record *r)
         printf("%s\n", line ? line : "");
         return line;
     }
-    printf("record %" PRId64 ": %s, %.2f GFLOP/s on %s: %s\n%s%s", r->id, tool_seconds(r->median, time, sizeof time),
-           gflops(&r->workload, r->median), r->target.fingerprint, *r->workload.summary ? r->workload.summary : r->workload.exact_key, r->trace,
+    printf("record %" PRId64 ": %s, %.2f GFLOP/s on %s: %s\n%s%s", r->id,
+           tool_seconds(r->median, time, sizeof time), gflops(&r->workload, r->median), r->target.fingerprint,
+           *r->workload.summary ? r->workload.summary : r->workload.exact_key, r->trace,
            *r->trace && r->trace[strlen(r->trace) - 1] == '\n' ? "" : "\n");
     return true;
 }
@@ -204,7 +214,8 @@ static int best(session *x)
         one.exact_key = sum[i].workload.exact_key;
         one.anchor_key = sum[i].workload.anchor_key;
         one.target = sum[i].target.fingerprint;
-        const store_record *const *r = store_best(x->cx, x->db, &one, x->s->limit > 0 ? (int)x->s->limit : 1, &found);
+        const store_record *const *r =
+            store_best(x->cx, x->db, &one, x->s->limit > 0 ? (int)x->s->limit : 1, &found);
         for (int k = 0; k < found; k++)
             if (!print_record(x, r[k]))
                 return fail(x);
@@ -233,7 +244,7 @@ static int64_t export_file(session *x)
     umask(mask);
     int64_t n = to && fchmod(fd, 0666 & ~mask) == 0 ? export_to(x, to) : -1;
     if (!to || fclose(to) != 0 || (n >= 0 && rename(part, x->s->output) != 0)) {
-        base_fail(x->cx, TEC_IO, (base_loc){x->s->output, 0}, "cannot write: %s", strerror(errno));
+        base_fail(x->cx, TEC_IO, (base_loc){.file = x->s->output}, "cannot write: %s", strerror(errno));
         n = -1;
     }
     if (n < 0 && fd >= 0)
@@ -258,10 +269,13 @@ static void report_line(void *user, int64_t line, const char *why)
     fprintf(stderr, "%s:%" PRId64 ": %s\n", (const char *)user, line, why);
 }
 
+/* What an import or merge has added. */
 static void print_counts(const session *x, const char *from, int64_t added, int64_t duplicates, int64_t bad)
 {
     if (!x->s->json) {
-        printf("%s: %" PRId64 " records added, %" PRId64 " were there already, %" PRId64 " bad lines skipped\n", from, added, duplicates, bad);
+        printf("%s: %" PRId64 " records added, %" PRId64 " were there already, %" PRId64
+               " bad lines skipped\n",
+               from, added, duplicates, bad);
         return;
     }
     cJSON *j = cJSON_CreateObject();
@@ -272,17 +286,20 @@ static void print_counts(const session *x, const char *from, int64_t added, int6
     print_json(j);
 }
 
+/* "-" is standard input. Fails if nothing could be taken in. */
 static int import_file(session *x, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
     const char *name = standard ? "standard input" : path;
     FILE *from = standard ? stdin : fopen(path, "r");
-    const store_import_options o = {.refuse = x->s->strict, .name = name, .bad_line = x->s->strict ? NULL : report_line,
+    const store_import_options o = {.refuse = x->s->strict,
+                                    .name = name,
+                                    .bad_line = x->s->strict ? NULL : report_line,
                                     .user = (void *)name};
     store_imported got = {0};
 
     if (!from) {
-        base_fail(x->cx, TEC_IO, (base_loc){path, 0}, "%s", strerror(errno));
+        base_fail(x->cx, TEC_IO, (base_loc){.file = path}, "%s", strerror(errno));
         return fail(x);
     }
     bool ok = store_import(x->cx, x->db, from, &o, &got);
@@ -320,6 +337,7 @@ static int merge(session *x)
 
 /* ---- compact, check ---- */
 
+/* Keeps the fastest records and says what that has freed. */
 static int compact(session *x)
 {
     store_compacted c;
@@ -336,8 +354,8 @@ static int compact(session *x)
         print_json(j);
         return TOOL_OK;
     }
-    printf("%" PRId64 " records kept, %" PRId64 " dropped; %.2f MB before, %.2f MB after\n", c.kept, c.dropped, (double)c.bytes_before / 1e6,
-           (double)c.bytes_after / 1e6);
+    printf("%" PRId64 " records kept, %" PRId64 " dropped; %.2f MB before, %.2f MB after\n", c.kept,
+           c.dropped, (double)c.bytes_before / 1e6, (double)c.bytes_after / 1e6);
     return TOOL_OK;
 }
 
@@ -357,7 +375,8 @@ static bool is_readable(void *user, tec_context *cx, const store_record *r)
     if (!s)
         return false;
     sched_use_intrinsics(s, &file->intrinsics);
-    return sched_replay(s, "trace", r->trace) || base_fail(cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(s));
+    return sched_replay(s, "trace", r->trace) ||
+           base_fail(cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(s));
 }
 
 static void print_problem(void *user, const char *what)
@@ -440,7 +459,7 @@ static const char *idle_option(const action *a, const settings *s)
 
 static int run(const action *a, const settings *s, const tool_list *operands)
 {
-    session x = {.cx = tec_context_new(), .s = s, .files = operands->at + 2, .n_files = operands->n - 2};
+    session x = {.cx = tool_context(), .s = s, .files = operands->at + 2, .n_files = operands->n - 2};
 
     x.q.target = s->target;
     x.q.job = s->job;
@@ -451,24 +470,33 @@ static int run(const action *a, const settings *s, const tool_list *operands)
     return status;
 }
 
+/* The command: options, then the action that the first operand names. */
 int tool_records(int argc, char **argv)
 {
     settings s = {.keep = KEEP};
     tool_list operands = {0};
     const tool_option options[] = {
-        {"workload", TOOL_TEXT, &s.workload, "W", "list, best, export: of one workload, by its key or the hash that list prints"},
+        {"workload", TOOL_TEXT, &s.workload, "W",
+         "list, best, export: of one workload, by its key or the hash that list prints"},
         {"target", TOOL_TEXT, &s.target, "F", "list, best, export: of one target, by its fingerprint"},
         {"job", TOOL_TEXT, &s.job, "NAME", "list, best, export: of one tuning job"},
         {"limit", TOOL_COUNT, &s.limit, "N", "best: how many of each workload (1); export: how many (all)"},
         {"o", TOOL_TEXT, &s.output, "FILE", "export: where to (standard output)"},
-        {"strict", TOOL_FLAG, &s.strict, NULL, "import: a bad line ends it, and nothing is kept; otherwise bad lines are skipped"},
-        {"keep", TOOL_COUNT, &s.keep, "N", "compact: how many of the fastest stay, for each workload and target (10)"},
+        {"strict", TOOL_FLAG, &s.strict, NULL,
+         "import: a bad line ends it, and nothing is kept; otherwise bad lines are skipped"},
+        {"keep", TOOL_COUNT, &s.keep, "N",
+         "compact: how many of the fastest stay, for each workload and target (10)"},
         {"no-traces", TOOL_FLAG, &s.no_traces, NULL, "check: do not apply the traces to their definitions"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
-    const tool_usage usage = {"records", "list|best|export|import|merge|compact|check DB [FILE...]",
-                              "Looks into a record store, exchanges its records as JSON lines, and takes care of it.", options,
-                              BASE_COUNT(options), 2, -1};
+    const tool_usage usage = {
+        "records",
+        "list|best|export|import|merge|compact|check DB [FILE...]",
+        "Looks into a record store, exchanges its records as JSON lines, and takes care of it.",
+        options,
+        BASE_COUNT(options),
+        2,
+        -1};
     int status = tool_parse(&usage, argc, argv, &operands);
 
     if (status != TOOL_GO_ON)

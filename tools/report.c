@@ -30,7 +30,9 @@ static int64_t weight_bytes(const rt_module_desc *m)
     return bytes;
 }
 
-void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *path, double seconds, bool json, bool quiet)
+/* A line about what was compiled, on standard error, or one JSON object on standard output. */
+void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *path, double seconds, bool json,
+                        bool quiet)
 {
     int64_t pool = -1;
 
@@ -52,13 +54,14 @@ void tool_report_module(tec_context *cx, const rt_module_desc *m, const char *pa
     }
     if (quiet)
         return;
-    fprintf(stderr, "%s: %d kernels, %d steps, %.2f MB of weights", path, m->n_functions, m->n_graphs ? m->graphs[0].n_steps : 0,
-            (double)weight_bytes(m) / 1e6);
+    fprintf(stderr, "%s: %d kernels, %d steps, %.2f MB of weights", path, m->n_functions,
+            m->n_graphs ? m->graphs[0].n_steps : 0, (double)weight_bytes(m) / 1e6);
     if (pool >= 0)
         fprintf(stderr, ", %.2f MB for intermediate values", (double)pool / 1e6);
     fprintf(stderr, "; compiled in %.2f s\n", seconds);
 }
 
+/* Times in milliseconds; operations per second only where their number is known. */
 static void print_timing_json(const char *what, const tec_timing *t, double flops)
 {
     cJSON *j = cJSON_CreateObject();
@@ -77,6 +80,7 @@ static void print_timing_json(const char *what, const tec_timing *t, double flop
     print_json(j);
 }
 
+/* A timing as one line or as JSON. */
 void tool_print_timing(const char *what, const tec_timing *t, double flops, bool json)
 {
     char min[32], median[32], p90[32], p95[32], p99[32], mean[32];
@@ -85,15 +89,17 @@ void tool_print_timing(const char *what, const tec_timing *t, double flops, bool
         print_timing_json(what, t, flops);
         return;
     }
-    printf("%s: min %s, median %s, p90 %s, p95 %s, p99 %s, mean %s, %.1f a second", what, tool_seconds(t->min_s, min, sizeof min),
-           tool_seconds(t->median_s, median, sizeof median), tool_seconds(t->p90_s, p90, sizeof p90),
-           tool_seconds(t->p95_s, p95, sizeof p95), tool_seconds(t->p99_s, p99, sizeof p99),
-           tool_seconds(t->mean_s, mean, sizeof mean), 1 / t->mean_s);
+    printf("%s: min %s, median %s, p90 %s, p95 %s, p99 %s, mean %s, %.1f a second", what,
+           tool_seconds(t->min_s, min, sizeof min), tool_seconds(t->median_s, median, sizeof median),
+           tool_seconds(t->p90_s, p90, sizeof p90), tool_seconds(t->p95_s, p95, sizeof p95),
+           tool_seconds(t->p99_s, p99, sizeof p99), tool_seconds(t->mean_s, mean, sizeof mean),
+           1 / t->mean_s);
     if (flops > 0)
         printf(", %.2f GFLOP/s", flops / t->median_s * 1e-9);
     printf(" (%d measurements)\n", t->repeats);
 }
 
+/* One object per step that ran. */
 static void print_profile_json(const tec_executor *ex)
 {
     cJSON *all = cJSON_CreateArray();
@@ -117,6 +123,7 @@ static void print_profile_json(const tec_executor *ex)
     print_json(all);
 }
 
+/* One line per step, in the order in which they run. */
 void tool_print_profile(const tec_executor *ex, bool json)
 {
     tec_profile_row r;
@@ -129,10 +136,12 @@ void tool_print_profile(const tec_executor *ex, bool json)
     printf("%12s %6s %9s %8s  %-8s %s\n", "median", "share", "GFLOP/s", "GB/s", "origin", "step");
     for (int i = 0; i < tec_executor_n_steps(ex); i++)
         if (tec_executor_profile(ex, i, &r))
-            printf("%12s %5.1f%% %9.2f %8.2f  %-8s %s (%s)\n", tool_seconds(r.median_s, t, sizeof t), r.share * 100, r.gflops, r.gbytes,
-                   r.origin ? r.origin : "-", r.name ? r.name : "", r.nodes ? r.nodes : "");
+            printf("%12s %5.1f%% %9.2f %8.2f  %-8s %s (%s)\n", tool_seconds(r.median_s, t, sizeof t),
+                   r.share * 100, r.gflops, r.gbytes, r.origin ? r.origin : "-", r.name ? r.name : "",
+                   r.nodes ? r.nodes : "");
 }
 
+/* Names and shapes of a graph's inputs or outputs, with its symbols. */
 static void print_tensors(const char *what, const rt_graph_desc *g, const rt_tensor_desc *t, int n)
 {
     const char *names[256];
@@ -143,7 +152,9 @@ static void print_tensors(const char *what, const rt_graph_desc *g, const rt_ten
     for (int i = 0; i < n; i++) {
         printf("  %s %s: %s[", what, t[i].name, base_dtype_print(t[i].dtype, text, sizeof text));
         for (int d = 0; d < t[i].rank; d++)
-            printf("%s%s", d ? ", " : "", rt_dim_text(t[i].shape[d], g->n_symbols <= BASE_COUNT(names) ? names : NULL, text, sizeof text));
+            printf("%s%s", d ? ", " : "",
+                   rt_dim_text(t[i].shape[d], g->n_symbols <= BASE_COUNT(names) ? names : NULL, text,
+                               sizeof text));
         printf("]\n");
     }
 }

@@ -1,18 +1,22 @@
-/* tools/run.c -- `tec run`: a model or a function of a module on files or random numbers, with its latency. */
+/* tools/run.c -- `tec run`: a model or a function of a module on files or random numbers, with its
+ * latency. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "runtime/module.h"
+#include "tec/device.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 #include "tools/feed.h"
 #include "tools/report.h"
+#include "tools/run_program.h"
 
 typedef struct {
-    const char *out, *format, *graph, *function;
-    int64_t threads, repeat, warmup, seed;
-    double duration;
+    const char *out, *format, *graph, *function, *device;
+    int64_t threads, repeat, warmup, seed, max_steps, max_depth, max_bytes;
+    double duration, deadline;
     tool_list inputs, given_dims;
     tool_dims dims;
     bool profile, json;
@@ -25,6 +29,8 @@ typedef struct {
     tool_feed feed;
     tec_executor *ex; /* of a model */
     tec_function *f;  /* of a function, with its arguments */
+    tool_program_run program;
+    tec_device *device;
     DLTensor **arg;
     tec_error err;
 } session;
@@ -36,8 +42,10 @@ static int fail(session *r)
 
 /* ---- what runs ---- */
 
-/* The graph or function of that name, or the only one: its place. -1, reported: there is none, or there are several. */
-static int pick(session *r, const char *kind, const char *wanted, int n, const char *(*name_of)(const tec_module *m, int i))
+/* The graph or function of that name, or the only one: its place. -1, reported: there is none, or there are
+ * several. */
+static int pick(session *r, const char *kind, const char *wanted, int n,
+                const char *(*name_of)(const tec_module *m, int i))
 {
     base_text names = {0};
 
@@ -48,15 +56,18 @@ static int pick(session *r, const char *kind, const char *wanted, int n, const c
     }
     const char *there = n ? base_text_str(r->cx, &names) : "none";
     if (wanted)
-        base_fail(r->cx, TEC_INVALID, (base_loc){0}, "there is no %s '%s'; the module's %ss are %s", kind, wanted, kind, there);
+        base_fail(r->cx, TEC_INVALID, (base_loc){0}, "there is no %s '%s'; the module's %ss are %s", kind,
+                  wanted, kind, there);
     else
-        base_fail(r->cx, TEC_INVALID, (base_loc){0}, "name the %s that is to run with --%s; the module's are %s", kind, kind, there);
+        base_fail(r->cx, TEC_INVALID, (base_loc){0},
+                  "name the %s that is to run with --%s; the module's are %s", kind, kind, there);
     return -1;
 }
 
 static bool fill(session *r)
 {
-    return tool_feed_files(&r->feed, &r->s->inputs) && tool_feed_dims(&r->feed, &r->s->dims) && tool_feed_rest(&r->feed, r->s->seed);
+    return tool_feed_files(&r->feed, &r->s->inputs) && tool_feed_dims(&r->feed, &r->s->dims) &&
+           tool_feed_rest(&r->feed, r->s->seed);
 }
 
 static bool open_graph(session *r, const tec_run_options *o)
@@ -90,8 +101,12 @@ static bool open_function(session *r, const tec_run_options *o)
 static tec_status run_once(void *user)
 {
     session *r = user;
-    bool good = r->ex ? tec_executor_run(r->ex, &r->err) : tec_function_call(r->f, r->arg, r->feed.n, &r->err);
+    bool good = r->program.p ? tool_program_once(&r->program)
+                : r->ex      ? tec_executor_run(r->ex, &r->err)
+                             : tec_function_call(r->f, r->arg, r->feed.n, &r->err);
 
+    if (r->program.p && !good)
+        r->err = r->program.err;
     return good ? TEC_OK : r->err.status;
 }
 
@@ -119,7 +134,8 @@ static bool write_outputs(session *r)
     return true;
 }
 
-/* So many runs as --repeat says, or as fit into --duration; without either, ten runs and more until 0.2 s have passed. */
+/* So many runs as --repeat says, or as fit into --duration; without either, ten runs and more until 0.2 s
+ * have passed. */
 static tec_time_options time_options(const settings *s)
 {
     enum { MOST = 1000, MOST_OF_A_DURATION = 2000000 };
@@ -149,40 +165,85 @@ static int time_runs(session *r, const char *path)
     return TOOL_OK;
 }
 
-static int run(session *r, const char *path)
+/* A program prints its results before its latency, unless they go to --out. */
+static int run_program(session *r, const char *path, const tec_run_options *run)
 {
-    const tec_run_options o = {.threads = (int)r->s->threads, .profile = r->s->profile};
+    const settings *s = r->s;
+    const tec_program_options o = {.run = *run,
+                                   .max_steps = s->max_steps,
+                                   .max_depth = s->max_depth,
+                                   .max_bytes = s->max_bytes,
+                                   .deadline = s->deadline};
 
-    r->module = tec_module_open(path, NULL, &r->err);
-    bool function = r->s->function || (r->module && tec_module_n_graphs(r->module) == 0);
-    if (r->module && function && r->s->profile)
-        return tool_misuse("run", "--profile measures the steps of a model; '%s' is run as a function", path);
-    if (!r->module || !(function ? open_function(r, &o) : open_graph(r, &o)) || run_once(r) != TEC_OK || (r->s->out && !write_outputs(r)))
+    if (s->profile)
+        return tool_misuse("run", "--profile measures the steps of a model; '%s' is a program", path);
+    r->program = (tool_program_run){.cx = r->cx, .module = r->module, .inputs = &s->inputs};
+    if (!tool_program_open(&r->program, NULL, &o)) {
+        r->err = r->program.err;
+        return fail(r);
+    }
+    if (run_once(r) != TEC_OK || !tool_program_print(&r->program, s->out))
         return fail(r);
     return time_runs(r, path);
 }
 
+/* A module runs as a program, a function or a graph, by its contents and the options. */
+static int run(session *r, const char *path)
+{
+    tec_run_options o = {.threads = (int)r->s->threads, .profile = r->s->profile};
+
+    if (r->s->device && !(r->device = tec_device_open(r->s->device, &r->err)))
+        return fail(r);
+    o.device = r->device;
+    r->module = tec_module_open(path, NULL, &r->err);
+    if (r->module && !r->s->function && !r->s->graph && rt_module_describe(r->module)->program.n_functions)
+        return run_program(r, path, &o);
+    bool function = r->s->function || (r->module && tec_module_n_graphs(r->module) == 0);
+    if (r->module && function && r->s->profile)
+        return tool_misuse("run", "--profile measures the steps of a model; '%s' is run as a function", path);
+    if (!r->module || !(function ? open_function(r, &o) : open_graph(r, &o)) || run_once(r) != TEC_OK ||
+        (r->s->out && !write_outputs(r)))
+        return fail(r);
+    return time_runs(r, path);
+}
+
+/* The command: options that contradict each other are refused before anything is opened. */
 int tool_run(int argc, char **argv)
 {
     settings s = {.format = "npy", .seed = 1, .warmup = 1};
     tool_list files = {0};
     const tool_option options[] = {
-        {"input", TOOL_LIST, &s.inputs, "NAME=FILE", "an input from a .npy or .pb file; may be repeated (random numbers)"},
-        {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "value of a symbolic dimension, by its name or as INPUT.AXIS; may be repeated (1)"},
+        {"input", TOOL_LIST, &s.inputs, "NAME=FILE",
+         "an input from a .npy or .pb file, of a program also from .json; may be repeated (random numbers)"},
+        {"dim", TOOL_LIST, &s.given_dims, "NAME=N",
+         "value of a symbolic dimension, by its name or as INPUT.AXIS; may be repeated (1)"},
         {"graph", TOOL_TEXT, &s.graph, "NAME", "which model of the module (the only one)"},
         {"function", TOOL_TEXT, &s.function, "NAME", "a function of the module instead of a model"},
         {"out", TOOL_TEXT, &s.out, "DIR", "writes the outputs there"},
         {"format", TOOL_CHOICE, &s.format, "npy|pb", "format of the outputs (npy)"},
+        {"device", TOOL_TEXT, &s.device, "NAME",
+         "the device to run on, as tec devices lists them (the first of the module's kind)"},
         {"threads", TOOL_COUNT, &s.threads, "N", "threads to run on (as many as this process may use)"},
         {"warmup", TOOL_NATURAL, &s.warmup, "N", "runs before the measured ones (1)"},
         {"repeat", TOOL_COUNT, &s.repeat, "N", "measured runs (as many as fit in 0.2 s, at least 10)"},
         {"duration", TOOL_DECIMAL, &s.duration, "S", "measures for so many seconds"},
         {"seed", TOOL_NUMBER, &s.seed, "N", "of random inputs (1)"},
+        {"max-steps", TOOL_COUNT, &s.max_steps, "N", "ends a program that runs more instructions (no limit)"},
+        {"max-depth", TOOL_COUNT, &s.max_depth, "N", "ends a program whose calls nest deeper (2097152)"},
+        {"max-bytes", TOOL_COUNT, &s.max_bytes, "N",
+         "ends a program whose values need more memory (no limit)"},
+        {"deadline", TOOL_DECIMAL, &s.deadline, "S", "ends a run of a program after so many seconds (none)"},
         {"profile", TOOL_FLAG, &s.profile, NULL, "a table with the time of each kernel"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
-    const tool_usage usage = {"run", "MODULE", "Runs a module and prints its latency: min, median, p90, p95, p99, mean, and runs a second.", options,
-                              BASE_COUNT(options), 1, 1};
+    const tool_usage usage = {
+        "run",
+        "MODULE",
+        "Runs a module and prints its latency: min, median, p90, p95, p99, mean, and runs a second.",
+        options,
+        BASE_COUNT(options),
+        1,
+        1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
@@ -193,11 +254,13 @@ int tool_run(int argc, char **argv)
         return tool_misuse("run", "--repeat and --duration both say how long to measure; give one of them");
     if (!tool_read_dims("run", &s.given_dims, &s.dims))
         return TOOL_USAGE;
-    session r = {.cx = tec_context_new(), .s = &s};
+    session r = {.cx = tool_context(), .s = &s};
     status = run(&r, files.at[0]);
+    tool_program_close(&r.program);
     tec_function_free(r.f);
     tec_executor_free(r.ex);
     tec_module_free(r.module);
+    tec_device_free(r.device);
     tec_context_free(r.cx);
     return status;
 }

@@ -39,6 +39,7 @@ static void end_at_once(const tool_stop *s, int signal)
     kill(getpid(), signal);
 }
 
+/* The thread that waits for signals: the first asks for an end, the second ends the program at once. */
 static void *watch(void *user)
 {
     tool_stop *s = user;
@@ -60,6 +61,7 @@ static void *watch(void *user)
     return NULL;
 }
 
+/* Blocks the signals in all threads, so that only the watching one sees them. */
 static bool start(tool_stop *s)
 {
     sigemptyset(&s->watched);

@@ -1,5 +1,7 @@
-/* tools/te.c -- `tec te`: kernels from a .te file, without C: print any stage of them, build a module, time them. */
+/* tools/te.c -- `tec te`: kernels from a .te file, without C: print any stage of them, build a module, time
+ * them. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "autotune/source.h"
@@ -9,6 +11,7 @@
 #include "space/space.h"
 #include "te/text.h"
 #include "tools/command.h"
+#include "tools/context.h"
 #include "tools/data.h"
 #include "tools/dims.h"
 #include "tools/te_run.h"
@@ -37,38 +40,36 @@ typedef struct {
 
 static te_def *pick(session *x)
 {
+    base_vec names = {0};
+
     for (int i = 0; i < x->file->defs.n; i++) {
         te_def *d = x->file->defs.at[i];
 
         if (!x->s->name || strcmp(d->name, x->s->name) == 0)
             return d;
+        base_push(x->cx, &names, d->name);
     }
-    return base_fail(x->cx, TEC_INVALID, (base_loc){x->path, 0}, "there is no definition '%s'", x->s->name);
+    return base_fail(x->cx, TEC_INVALID, (base_loc){.file = x->path}, "there is no definition '%s'%s",
+                     x->s->name, base_did_you_mean(x->cx, x->s->name, &names));
 }
 
 static bool specialise(session *x)
 {
+    base_vec names = {0};
     const char *unused;
 
+    for (int i = 0; i < x->def->symbols.n; i++)
+        base_push(x->cx, &names, ((const ir_expr *)x->def->symbols.at[i])->var.name);
     x->def = tool_specialise(x->cx, x->def, &x->s->dims);
     unused = x->def ? tool_unused_dim(&x->s->dims) : NULL;
     if (unused)
-        base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has no symbol '%s'", x->def->name, unused);
+        base_fail(x->cx, TEC_INVALID, x->def->loc, "'%s' has no symbol '%s'%s", x->def->name, unused,
+                  base_did_you_mean(x->cx, unused, &names));
     return x->def && !unused;
 }
 
-/* The lines of the trace keep their numbers in the file that they stand in. */
-static const char *at_line(tec_context *cx, const char *text, int line)
-{
-    base_text t = {0};
-
-    for (int i = 1; i < line; i++)
-        base_add(cx, &t, "\n");
-    base_add(cx, &t, text);
-    return base_text_str(cx, &t);
-}
-
-/* From the record store, saying whether it has one. NULL: none, with an error only where the store cannot be read. */
+/* From the record store, saying whether it has one. NULL: none, with an error only where the store cannot be
+ * read. */
 static const char *recorded(session *x, bool file_has_one)
 {
     store *db = store_open(x->cx, x->s->records, &(store_options){.read_only = true, .must_exist = true});
@@ -76,10 +77,15 @@ static const char *recorded(session *x, bool file_has_one)
     const space_source *source = task ? tune_source(x->cx, db) : NULL;
     const char *origin, *trace = source ? source->best(source, x->cx, task, x->t, &origin) : NULL;
 
+    const char *there = task && !trace ? tune_records_text(x->cx, db, x->t) : "";
+
     store_close(db);
     if (!trace && !base_failed(x->cx))
-        fprintf(stderr, "%s: no record for '%s' on this target with %d threads; its schedule is %s (tec tune makes records)\n", x->s->records, x->def->name,
-                x->t->num_cores, file_has_one ? "that of the file" : "where a tuner would begin");
+        fprintf(stderr,
+                "%s: no record for '%s' on this target with %d threads; its schedule is %s (tec tune makes "
+                "records)\n%s: %s\n",
+                x->s->records, x->def->name, x->t->num_cores,
+                file_has_one ? "that of the file" : "where a tuner would begin", x->s->records, there);
     if (!trace)
         return NULL;
     fprintf(stderr, "%s: '%s' has the schedule of %s\n", x->s->records, x->def->name,
@@ -88,10 +94,24 @@ static const char *recorded(session *x, bool file_has_one)
     return trace;
 }
 
+/* A schedule's reason reads "FILE:LINE:COLUMN: reason", or "FILE:LINE:COLUMN: error: reason" where its text
+ * is no trace. Both are reported alike, with "error: ". */
+static void fail_schedule(tec_context *cx, const char *file, const char *reason)
+{
+    size_t n = file && base_starts_with(reason, file) ? strlen(file) : 0;
+
+    n += n ? strspn(reason + n, ":0123456789") : 0;
+    const char *rest = reason + n + (n && reason[n] == ' '), *word = "error: ";
+    base_fail_whole(cx, TEC_INVALID,
+                    base_format(cx, "%.*s%s%s%s", (int)n, reason, n ? " " : "",
+                                base_starts_with(rest, word) ? "" : word, rest));
+}
+
+/* The schedule from --schedule, from the record store, from the file, or by default, in this order. */
 static bool make_schedule(session *x)
 {
     const char *text = base_dict_get(&x->file->schedules, x->def->name), *from = x->path;
-    int *line = base_dict_get(&x->file->schedule_lines, x->def->name);
+    const base_loc *behind = NULL;
     const ir_program *tree = te_tree(x->cx, x->def);
     const char *record;
     size_t size;
@@ -110,16 +130,18 @@ static bool make_schedule(session *x)
         text = record;
         from = x->s->records;
     } else if (text)
-        text = at_line(x->cx, text, *line);
+        behind = base_dict_get(&x->file->schedule_at, x->def->name);
     if (base_failed(x->cx))
         return false;
     if (!text)
         x->schedule = space_default(x->cx, tree, x->t);
     if (!x->schedule)
         return false;
-    bool good = text ? sched_replay(x->schedule, from, text) : !sched_failed(x->schedule);
+    bool good = behind ? sched_replay_behind(x->schedule, *behind, text)
+                : text ? sched_replay(x->schedule, from, text)
+                       : !sched_failed(x->schedule);
     if (!good)
-        base_fail(x->cx, TEC_INVALID, (base_loc){0}, "%s", sched_error(x->schedule));
+        fail_schedule(x->cx, from, sched_error(x->schedule));
     return good;
 }
 
@@ -188,11 +210,18 @@ static bool print_text(session *x, const char *text)
 
 /* ---- the command ---- */
 
+/* Loads what was compiled and checks or times it. */
 static int run_built(session *x, const comp_code *code)
 {
     tec_module *m = comp_load(x->cx, code, NULL);
-    te_run r = {.cx = x->cx, .def = x->def, .module = m, .function = comp_desc(code)->functions, .on = x->s->device, .threads = (int)x->s->threads,
-                .json = x->s->json, .strict = x->s->strict};
+    te_run r = {.cx = x->cx,
+                .def = x->def,
+                .module = m,
+                .function = comp_desc(code)->functions,
+                .on = x->s->device,
+                .threads = (int)x->s->threads,
+                .json = x->s->json,
+                .strict = x->s->strict};
     int status = m ? TOOL_OK : tool_fail("te", x->cx);
 
     if (status == TOOL_OK && x->s->check)
@@ -203,6 +232,8 @@ static int run_built(session *x, const comp_code *code)
     return status;
 }
 
+/* Compiles the scheduled kernel and does what the options ask for: print, write, run, or only say that all is
+ * well. */
 static int build(session *x, emit_kind kind)
 {
     comp_unit u = {.name = x->def->name, .tree = sched_tree(x->schedule), .origin = x->origin};
@@ -222,21 +253,28 @@ static int build(session *x, emit_kind kind)
     if (text)
         return print_text(x, text) ? TOOL_OK : tool_fail("te", x->cx);
     if (kind == EMIT_OBJ)
-        return comp_write_object(x->cx, code, x->s->output ? x->s->output : base_format(x->cx, "%s.o", x->def->name)) ? TOOL_OK : tool_fail("te", x->cx);
+        return comp_write_object(x->cx, code,
+                                 x->s->output ? x->s->output : base_format(x->cx, "%s.o", x->def->name))
+                   ? TOOL_OK
+                   : tool_fail("te", x->cx);
     tool_hold_interrupts(true);
     const char *file = x->s->output ? tool_begin_output(x->cx, x->s->output) : NULL;
-    bool written = !x->s->output || (file && comp_write(x->cx, code, NULL, file, 0) && tool_finish_output(x->cx, x->s->output, file));
+    bool written = !x->s->output || (file && comp_write(x->cx, code, NULL, file, 0) &&
+                                     tool_finish_output(x->cx, x->s->output, file));
     tool_hold_interrupts(false);
     if (!written)
         return tool_fail("te", x->cx);
     if (x->s->time || x->s->check)
         return run_built(x, code);
     if (!x->s->output)
-        fprintf(stderr, "%s: '%s' and its schedule (%s) are legal, and compile for %s; -o writes a module, --emit prints, --time measures\n",
+        fprintf(stderr,
+                "%s: '%s' and its schedule (%s) are legal, and compile for %s; -o writes a module, --emit "
+                "prints, --time measures\n",
                 x->path, x->def->name, x->origin, target_text(x->cx, x->t));
     return TOOL_OK;
 }
 
+/* Texts that need no code are printed before anything is compiled. */
 static int run(session *x, emit_kind kind)
 {
     size_t size;
@@ -253,39 +291,51 @@ static int run(session *x, emit_kind kind)
     return build(x, kind);
 }
 
+/* The command: options that contradict each other are refused before the file is read. */
 int tool_te(int argc, char **argv)
 {
     settings s = {.target = "native"};
     tool_list files = {0};
     emit_kind kind;
     const tool_option options[] = {
-        {"o", TOOL_TEXT, &s.output, "OUT", "writes a module (or what --emit names) there; - for standard output"},
+        {"o", TOOL_TEXT, &s.output, "OUT",
+         "writes a module (or what --emit names) there; - for standard output"},
         {"name", TOOL_TEXT, &s.name, "NAME", "which definition of the file (the first)"},
-        {"schedule", TOOL_TEXT, &s.schedule, "FILE", "a trace (the file's own 'schedule NAME { ... }', else where a tuner would begin)"},
-        {"records", TOOL_TEXT, &s.records, "DB", "takes the schedule from this record store, where it has one for the definition"},
+        {"schedule", TOOL_TEXT, &s.schedule, "FILE",
+         "a trace (the file's own 'schedule NAME { ... }', else where a tuner would begin)"},
+        {"records", TOOL_TEXT, &s.records, "DB",
+         "takes the schedule from this record store, where it has one for the definition"},
         {"target", TOOL_TEXT, &s.target, "T", "what to build for (native)"},
         {"dim", TOOL_LIST, &s.given_dims, "NAME=N", "fixes a symbol; may be repeated"},
-        {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]", "versions for remainders of symbol N by T (all, or those named)"},
+        {"dispatch", TOOL_TEXT, &s.dispatch, "N%T[=R,...]",
+         "versions for remainders of symbol N by T (all, or those named)"},
         {"threads", TOOL_COUNT, &s.threads, "N", "takes the records of N threads, and times with N"},
         {"emit", TOOL_TEXT, &s.emit, "WHAT", "te, tree, trace, lowered, llvm, asm or obj"},
         {"time", TOOL_FLAG, &s.time, NULL, "times it on random numbers"},
-        {"check", TOOL_FLAG, &s.check, NULL, "compares its results on random numbers with plain loops on this CPU"},
-        {"device", TOOL_TEXT, &s.device, "NAME", "the device to run on, as tec devices lists them (the first of the target's kind)"},
+        {"check", TOOL_FLAG, &s.check, NULL,
+         "compares its results on random numbers with plain loops on this CPU"},
+        {"device", TOOL_TEXT, &s.device, "NAME",
+         "the device to run on, as tec devices lists them (the first of the target's kind)"},
         {"strict", TOOL_FLAG, &s.strict, NULL, "no fused multiply-add, no re-association, denormals kept"},
         {"json", TOOL_FLAG, &s.json, NULL, "print JSON"},
     };
-    const tool_usage usage = {"te", "FILE.te", "Builds, prints or times the kernel that a .te file defines.", options, BASE_COUNT(options), 1, 1};
+    const tool_usage usage = {
+        "te",    "FILE.te",           "Builds, prints or times the kernel that a .te file defines.",
+        options, BASE_COUNT(options), 1,
+        1};
     int status = tool_parse(&usage, argc, argv, &files);
 
     if (status != TOOL_GO_ON)
         return status;
     if (s.schedule && s.records)
-        return tool_misuse("te", "--schedule and --records both say where the schedule comes from; give one of them");
+        return tool_misuse(
+            "te", "--schedule and --records both say where the schedule comes from; give one of them");
     if (s.emit && (s.time || s.check))
-        return tool_misuse("te", "--emit prints and %s runs; give one of them", s.time ? "--time" : "--check");
+        return tool_misuse("te", "--emit prints and %s runs; give one of them",
+                           s.time ? "--time" : "--check");
     if (!tool_read_dims("te", &s.given_dims, &s.dims))
         return TOOL_USAGE;
-    session x = {.cx = tec_context_new(), .s = &s, .path = files.at[0]};
+    session x = {.cx = tool_context(), .s = &s, .path = files.at[0]};
     if (read_emit(x.cx, s.emit, &kind)) {
         status = run(&x, kind);
     } else {

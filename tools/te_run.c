@@ -84,6 +84,7 @@ static tec_status call_once(void *user)
     return tec_function_call(c->f, c->arg, c->n, &c->err) ? TEC_OK : c->err.status;
 }
 
+/* Times the kernel on random numbers for at least half a second. */
 int tool_te_time(te_run *r)
 {
     call c = {0};
@@ -133,6 +134,7 @@ static bool same_results(te_run *r, call *c, call *plain, const char **what)
     return !*what;
 }
 
+/* Runs the kernel and the same definition as plain loops on this CPU, and compares. */
 int tool_te_check(te_run *r)
 {
     call c = {0}, plain = {0};

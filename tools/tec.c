@@ -7,17 +7,20 @@
 #include "targets/llvm/llvm.h"
 #include "targets/target.h"
 #include "tools/command.h"
+#include "tools/context.h"
 
 static const tool_command commands[] = {
     {"compile", tool_compile, "an ONNX model to a deployable module"},
     {"tune", tool_tune, "look for fast schedules by measuring"},
     {"run", tool_run, "run a module"},
     {"check", tool_check, "compile and run models, compare with reference outputs"},
+    {"check-program", tool_check_program, "read a program and report errors of its types"},
     {"te", tool_te, "build, print or time kernels from a .te file"},
     {"opt", tool_opt, "run lowering passes on a printed loop AST"},
     {"inspect", tool_inspect, "look inside a module, a model or a tensor"},
     {"records", tool_records, "look into a record store, exchange records, take care of it"},
     {"devices", tool_devices, "list the devices of this machine, and the drivers that are missing"},
+    {"keys", tool_keys, "make, list and revoke the keys of servers of devices"},
     {"build-worker", tool_build_worker, NULL}, /* what `tec tune` starts for itself */
     {"fuzz", tool_fuzz, "test the compiler with random kernels and schedules"},
 };
@@ -28,12 +31,13 @@ static void print_help(FILE *to)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].what)
             fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
-    fprintf(to, "\n'tec help COMMAND' tells more; 'tec --version' prints the versions of tec and LLVM, and this machine's CPU.\n");
+    fprintf(to, "\n'tec help COMMAND' tells more; 'tec --version' prints the versions of tec and LLVM, and "
+                "this machine's CPU.\n");
 }
 
 static void print_version(void)
 {
-    tec_context *cx = tec_context_new();
+    tec_context *cx = tool_context();
     const target *t = target_native(cx);
 
     printf("tec %s\nLLVM %s\n", tec_version(), llvm_version(cx));
@@ -63,6 +67,7 @@ static int help(const char *about)
     return about ? TOOL_USAGE : TOOL_OK;
 }
 
+/* The command that the first argument names; without one the help, which is then an error. */
 static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
@@ -92,7 +97,8 @@ static int close_output(int status)
         failed = true;
     if (!failed)
         return status;
-    fprintf(stderr, "tec: standard output could not be written%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+    fprintf(stderr, "tec: standard output could not be written%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
     return status == TOOL_OK ? TOOL_FAILED : status;
 }
 

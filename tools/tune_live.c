@@ -1,8 +1,9 @@
 /* tools/tune_live.c -- the progress of `tec tune`: a block of lines on a terminal, or a line for each batch.
  *
- * A frame is one write, so that no other message comes into the middle of it. Its lines are shorter than the terminal is wide: none wraps, and
- * the next frame finds the first one by going up as many lines as there are. Where the terminal has become narrower since, the old lines may
- * have wrapped, and a new block begins below.
+ * A frame is one write, so that no other message comes into the middle of it. Its lines are shorter than the
+ * terminal is wide: none wraps, and the next frame finds the first one by going up as many lines as there
+ * are. Where the terminal has become narrower since, the old lines may have wrapped, and a new block begins
+ * below.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -67,7 +68,8 @@ bool tool_tune_is_live(bool json)
 {
     const char *term = getenv("TERM");
 
-    return isatty(STDERR_FILENO) && !(json && isatty(STDOUT_FILENO)) && term && *term && strcmp(term, "dumb") != 0;
+    return isatty(STDERR_FILENO) && !(json && isatty(STDOUT_FILENO)) && term && *term &&
+           strcmp(term, "dumb") != 0;
 }
 
 void tool_tune_leave(tool_tune_show *s)
@@ -82,7 +84,8 @@ static void add_line(tec_context *cx, base_text *frame, const char *text, int co
 }
 
 /* Columns that a narrow terminal has no room for are left out, from the least important one. */
-static void add_row(tec_context *cx, base_text *frame, const char *name, const char *const cell[5], int columns)
+static void add_row(tec_context *cx, base_text *frame, const char *name, const char *const cell[5],
+                    int columns)
 {
     static const struct {
         int width, least; /* of the terminal */
@@ -99,12 +102,14 @@ static void add_row(tec_context *cx, base_text *frame, const char *name, const c
     base_addf(cx, frame, "%s\033[K\n", base_text_str(cx, &line));
 }
 
+/* One row: trials, failures, speed now and at best, the gain. */
 static void add_task(tec_context *cx, base_text *frame, const tool_tune_show *s, int i, int columns)
 {
     const tune_state *t = tune_session_task(s->session, i);
     bool current = i == tune_session_current(s->session);
     char text[5][32];
-    const char *cell[5] = {text[0], text[1], tool_tune_speed(t->task, t->now, text[2], 32), tool_tune_speed(t->task, t->best, text[3], 32), text[4]};
+    const char *cell[5] = {text[0], text[1], tool_tune_speed(t->task, t->now, text[2], 32),
+                           tool_tune_speed(t->task, t->best, text[3], 32), text[4]};
 
     snprintf(text[0], 32, "%" PRId64, t->trials);
     snprintf(text[1], 32, "%" PRId64, t->failed);
@@ -114,6 +119,7 @@ static void add_task(tec_context *cx, base_text *frame, const tool_tune_show *s,
     add_row(cx, frame, base_format(cx, "%c %s", current ? '*' : ' ', t->task->name), cell, columns);
 }
 
+/* The last line: how far tuning is, and what it has gained end to end. */
 static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *s, int columns)
 {
     char left[64], took[32], wanted[32] = "";
@@ -122,12 +128,15 @@ static void add_total(tec_context *cx, base_text *frame, const tool_tune_show *s
 
     if (s->trials)
         snprintf(wanted, sizeof wanted, " of %" PRId64, s->trials);
-    base_addf(cx, &line, "%" PRId64 "%s trials in %s", done, wanted, clock_text(tune_session_seconds(s->session), took, sizeof took));
+    base_addf(cx, &line, "%" PRId64 "%s trials in %s", done, wanted,
+              clock_text(tune_session_seconds(s->session), took, sizeof took));
     if (s->adopting)
-        base_addf(cx, &line, "; comparing the fastest with what is used: kernel %d of %d", tune_session_current(s->session) + 1, s->n_tasks);
+        base_addf(cx, &line, "; comparing the fastest with what is used: kernel %d of %d",
+                  tune_session_current(s->session) + 1, s->n_tasks);
     else
-        base_addf(cx, &line, "%s, end to end %.2fx", time_left(s, left, sizeof left),
-                  tool_tune_ratio(tune_session_total(s->session, true), tune_session_total(s->session, false)));
+        base_addf(
+            cx, &line, "%s, end to end %.2fx", time_left(s, left, sizeof left),
+            tool_tune_ratio(tune_session_total(s->session, true), tune_session_total(s->session, false)));
     if (before)
         base_addf(cx, &line, " (%" PRId64 " known before)", before);
     add_line(cx, frame, base_text_str(cx, &line), columns);
@@ -152,6 +161,7 @@ static int scroll(tool_tune_show *s, int rows)
     return room;
 }
 
+/* One frame, over the last one. */
 static void draw(tool_tune_show *s, extent e)
 {
     static const char *const heading[] = {"trials", "failed", "GF/s now", "best", "gain"};
@@ -164,7 +174,10 @@ static void draw(tool_tune_show *s, extent e)
     if (s->lines)
         base_addf(cx, &frame, "\033[%dA", s->lines);
     base_add(cx, &frame, "\r");
-    add_row(cx, &frame, n == s->n_tasks ? "  kernel" : base_format(cx, "  kernel %d-%d of %d", s->top + 1, s->top + n, s->n_tasks), heading, e.columns);
+    add_row(cx, &frame,
+            n == s->n_tasks ? "  kernel"
+                            : base_format(cx, "  kernel %d-%d of %d", s->top + 1, s->top + n, s->n_tasks),
+            heading, e.columns);
     for (int i = s->top; i < s->top + n; i++)
         add_task(cx, &frame, s, i, e.columns);
     add_total(cx, &frame, s, e.columns);
@@ -184,9 +197,11 @@ static void print_batch(const tool_tune_show *s)
     char now[32], best[32], left[64];
     tec_context *cx = base_child(s->cx);
 
-    fprintf(stderr, "%s %5" PRId64 " trials, %3" PRId64 " failed  now %8s  best %8s%s  gain %5.2fx%s\n", tool_tune_name(cx, t->task->name, 40), t->trials,
-            t->failed, tool_tune_speed(t->task, t->now, now, sizeof now), tool_tune_speed(t->task, t->best, best, sizeof best),
-            t->task->flops > 0 ? " GFLOP/s" : "", tool_tune_ratio(t->first, t->best), time_left(s, left, sizeof left));
+    fprintf(stderr, "%s %5" PRId64 " trials, %3" PRId64 " failed  now %8s  best %8s%s  gain %5.2fx%s\n",
+            tool_tune_name(cx, t->task->name, 40), t->trials, t->failed,
+            tool_tune_speed(t->task, t->now, now, sizeof now),
+            tool_tune_speed(t->task, t->best, best, sizeof best), t->task->flops > 0 ? " GFLOP/s" : "",
+            tool_tune_ratio(t->first, t->best), time_left(s, left, sizeof left));
     tec_context_free(cx);
 }
 
@@ -201,6 +216,7 @@ void tool_tune_progress(tool_tune_show *s)
         draw(s, e);
 }
 
+/* After each batch: a frame on a terminal, otherwise a line. */
 void tool_tune_batch(tool_tune_show *s)
 {
     int64_t trials = tune_session_trials(s->session);

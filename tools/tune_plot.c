@@ -1,4 +1,5 @@
-/* tools/tune_plot.c -- the curves of `tec tune --plot`: for each kernel its gain over the default schedule after each trial, as SVG. */
+/* tools/tune_plot.c -- the curves of `tec tune --plot`: for each kernel its gain over the default schedule
+ * after each trial, as SVG. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -17,6 +18,7 @@ static double gain_at(const tune_state *t, int64_t i)
     return isfinite(t->curve[i]) && isfinite(t->first) && t->first > 0 ? t->first / (double)t->curve[i] : 0;
 }
 
+/* Lines and numbers of both axes; `most` is the largest gain. */
 static void add_grid(tec_context *cx, base_text *svg, int64_t trials, double most)
 {
     enum { LINES = 4 };
@@ -24,12 +26,15 @@ static void add_grid(tec_context *cx, base_text *svg, int64_t trials, double mos
     for (int i = 0; i <= LINES; i++) {
         double y = TOP + HEIGHT - (double)HEIGHT * i / LINES;
 
-        base_addf(cx, svg, "<path d='M%d %.1fh%d' stroke='#ddd'/><text x='%d' y='%.1f' text-anchor='end'>%.2fx</text>\n", LEFT, y, WIDTH, LEFT - 6,
-                  y + 4, most * i / LINES);
-        base_addf(cx, svg, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n", place_x(trials * i / LINES, trials), TOP + HEIGHT + 18,
-                  trials * i / LINES);
+        base_addf(
+            cx, svg,
+            "<path d='M%d %.1fh%d' stroke='#ddd'/><text x='%d' y='%.1f' text-anchor='end'>%.2fx</text>\n",
+            LEFT, y, WIDTH, LEFT - 6, y + 4, most * i / LINES);
+        base_addf(cx, svg, "<text x='%.1f' y='%d' text-anchor='middle'>%" PRId64 "</text>\n",
+                  place_x(trials * i / LINES, trials), TOP + HEIGHT + 18, trials * i / LINES);
     }
-    base_addf(cx, svg, "<text x='%d' y='%d' text-anchor='middle'>trials</text>\n", LEFT + WIDTH / 2, TOP + HEIGHT + 36);
+    base_addf(cx, svg, "<text x='%d' y='%d' text-anchor='middle'>trials</text>\n", LEFT + WIDTH / 2,
+              TOP + HEIGHT + 36);
 }
 
 /* Names come from models: they may have any characters. */
@@ -45,7 +50,9 @@ static void add_escaped(tec_context *cx, base_text *svg, const char *text)
     }
 }
 
-static void add_curve(tec_context *cx, base_text *svg, const tune_state *t, int i, int n, int64_t trials, double most)
+/* The gain of kernel i over the trials, with its name at the side. */
+static void add_curve(tec_context *cx, base_text *svg, const tune_state *t, int i, int n, int64_t trials,
+                      double most)
 {
     const char *color = base_format(cx, "hsl(%d,70%%,42%%)", 360 * i / n);
     bool open = false;
@@ -55,7 +62,8 @@ static void add_curve(tec_context *cx, base_text *svg, const tune_state *t, int 
         double gain = gain_at(t, k);
 
         if (gain > 0)
-            base_addf(cx, svg, "%c%.1f %.1f", open ? 'L' : 'M', place_x(k + 1, trials), TOP + HEIGHT - HEIGHT * gain / most);
+            base_addf(cx, svg, "%c%.1f %.1f", open ? 'L' : 'M', place_x(k + 1, trials),
+                      TOP + HEIGHT - HEIGHT * gain / most);
         open |= gain > 0;
     }
     base_addf(cx, svg, "'/>\n<text x='%d' y='%d' fill='%s'>", LEFT + WIDTH + 10, TOP + 14 + 15 * i, color);
@@ -63,6 +71,7 @@ static void add_curve(tec_context *cx, base_text *svg, const tune_state *t, int 
     base_add(cx, svg, "</text>\n");
 }
 
+/* Writes the plot; false with an error. */
 bool tool_tune_plot(tool_tune_show *s, const char *path)
 {
     int64_t trials = 1;
@@ -76,8 +85,10 @@ bool tool_tune_plot(tool_tune_show *s, const char *path)
         most = t->trials ? fmax(most, gain_at(t, t->trials - 1)) : most;
     }
     int height = TOP + HEIGHT + BELOW, legend = TOP + 20 + 15 * s->n_tasks;
-    base_addf(s->cx, &svg, "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' font-size='12'>\n"
-                           "<rect width='100%%' height='100%%' fill='white'/>\n",
+    base_addf(s->cx, &svg,
+              "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' "
+              "font-size='12'>\n"
+              "<rect width='100%%' height='100%%' fill='white'/>\n",
               LEFT + WIDTH + 330, legend > height ? legend : height);
     add_grid(s->cx, &svg, trials, most);
     for (int i = 0; i < s->n_tasks; i++)

@@ -1,4 +1,5 @@
-/* tools/tune_show.c -- the results of `tec tune`: the table of its kernels, where the time went, and both as JSON. See tune_show.h. */
+/* tools/tune_show.c -- the results of `tec tune`: the table of its kernels, where the time went, and both as
+ * JSON. See tune_show.h. */
 #include "tools/tune_show.h"
 
 #include <cjson/cJSON.h>
@@ -10,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "jobs/job.h"
 #include "tools/data.h"
 
 /* ---- numbers and names ---- */
@@ -56,8 +58,10 @@ static int count(const char *p)
 const char *tool_tune_name(tec_context *cx, const char *name, int columns)
 {
     int n = count(name), head = (columns - 2) / 2, tail = columns - 2 - head;
-    char *text = n <= columns || columns < 4 ? base_format(cx, "%s%*s", name, n < columns ? columns - n : 0, "")
-                                             : base_format(cx, "%.*s..%s", (int)(skip(name, head) - name), name, skip(name, n - tail));
+    char *text =
+        n <= columns || columns < 4
+            ? base_format(cx, "%s%*s", name, n < columns ? columns - n : 0, "")
+            : base_format(cx, "%.*s..%s", (int)(skip(name, head) - name), name, skip(name, n - tail));
 
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 127)
@@ -83,6 +87,7 @@ static void add_ms(cJSON *j, const char *name, double seconds)
         cJSON_AddNumberToObject(j, name, seconds * 1e3);
 }
 
+/* One line of JSON for the batch that has ended. */
 void tool_tune_batch_json(const tool_tune_show *s)
 {
     const tune_state *t = tune_session_task(s->session, tune_session_current(s->session));
@@ -104,12 +109,14 @@ void tool_tune_batch_json(const tool_tune_show *s)
 
 enum { TIME_LINES = 16 };
 
-/* What the breakdown says, as text and as JSON: seconds of the wall first, then of the processes that worked meanwhile. */
+/* What the breakdown says, as text and as JSON: seconds of the wall first, then of the processes that worked
+ * meanwhile. */
 typedef struct {
     const char *key, *label;
     double seconds;
 } time_line;
 
+/* Where the time went, as rows; those that are indented are parts of the row above. */
 static int time_lines(const tool_tune_show *s, time_line out[TIME_LINES])
 {
     tune_times t = tune_session_times(s->session);
@@ -146,7 +153,8 @@ static cJSON *time_json(const tool_tune_show *s)
 
     for (int i = 0; i < n; i++)
         cJSON_AddNumberToObject(j, line[i].key, line[i].seconds);
-    cJSON_AddNumberToObject(j, "valid_per_second", (double)s->measurer->stats(s->measurer).ok / line[0].seconds);
+    cJSON_AddNumberToObject(j, "valid_per_second",
+                            (double)s->measurer->stats(s->measurer).ok / line[0].seconds);
     return j;
 }
 
@@ -158,18 +166,44 @@ static void print_times(const tool_tune_show *s)
 
     printf("\n%-32s %9s %7s\n", "where the time went", "seconds", "share");
     for (int i = 0; i < n; i++)
-        printf("%-32s %9.2f %5.1f %%\n", line[i].label, line[i].seconds, 100 * line[i].seconds / line[0].seconds);
-    printf("%" PRId64 " of %" PRId64 " measurements valid, %.1f a second; replaced: %" PRId64 " builders, %" PRId64 " runners\n", m.ok, m.candidates,
-           (double)m.ok / line[0].seconds, m.builders_lost, m.runners_lost);
+        printf("%-32s %9.2f %5.1f %%\n", line[i].label, line[i].seconds,
+               100 * line[i].seconds / line[0].seconds);
+    printf("%" PRId64 " of %" PRId64 " measurements valid, %.1f a second; replaced: %" PRId64
+           " builders, %" PRId64 " runners\n",
+           m.ok, m.candidates, (double)m.ok / line[0].seconds, m.builders_lost, m.runners_lost);
 }
 
 /* ---- the end ---- */
 
+/* For people a line with the key; for programs an object with all that identifies the kernel. */
+void tool_tune_kernel(const tune_task *t, const char *fingerprint, bool json)
+{
+    char key[JOB_HASH_SIZE];
+    cJSON *j;
+
+    if (!json) {
+        printf("%s  %4.0f x  %s\n", job_task_hash(t, key), t->weight, t->name);
+        return;
+    }
+    j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "event", "kernel");
+    cJSON_AddStringToObject(j, "key", job_task_hash(t, key));
+    cJSON_AddStringToObject(j, "target", fingerprint);
+    cJSON_AddStringToObject(j, "task", t->name);
+    cJSON_AddStringToObject(j, "summary", t->task->summary);
+    cJSON_AddNumberToObject(j, "uses", t->weight);
+    cJSON_AddStringToObject(j, "codegen", tec_version());
+    print_json(j);
+}
+
+/* One line of JSON for a kernel at the end. */
 static void task_json(const tune_state *t)
 {
     cJSON *j = cJSON_CreateObject();
+    char key[JOB_HASH_SIZE];
 
     cJSON_AddStringToObject(j, "event", "task");
+    cJSON_AddStringToObject(j, "key", job_task_hash(t->task, key));
     cJSON_AddStringToObject(j, "task", t->task->name);
     cJSON_AddStringToObject(j, "summary", t->task->task->summary);
     cJSON_AddNumberToObject(j, "uses", t->task->weight);
@@ -185,7 +219,7 @@ static void task_json(const tune_state *t)
     print_json(j);
 }
 
-static void total_json(const tool_tune_show *s, double before, double after)
+static void total_json(const tool_tune_show *s, job_times t)
 {
     cJSON *j = cJSON_CreateObject();
 
@@ -193,8 +227,8 @@ static void total_json(const tool_tune_show *s, double before, double after)
     cJSON_AddNumberToObject(j, "trials", (double)tune_session_trials(s->session));
     cJSON_AddNumberToObject(j, "measured", (double)tune_session_measured(s->session));
     cJSON_AddNumberToObject(j, "seconds", tune_session_seconds(s->session));
-    add_ms(j, "before_ms", before);
-    add_ms(j, "after_ms", after);
+    add_ms(j, "before_ms", t.before);
+    add_ms(j, "after_ms", t.after);
     if (s->measurer)
         cJSON_AddItemToObject(j, "time", time_json(s));
     print_json(j);
@@ -205,7 +239,9 @@ static int name_columns(void)
 {
     enum { OTHERS = 66, LEAST = 12, USUAL = 40 };
     struct winsize w;
-    int left = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col - OTHERS : USUAL;
+    int left = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0
+                   ? w.ws_col - OTHERS
+                   : USUAL;
 
     return left < LEAST ? LEAST : left > USUAL ? USUAL : left;
 }
@@ -213,56 +249,47 @@ static int name_columns(void)
 static void print_row(tec_context *cx, const tune_state *t)
 {
     char before[32], after[32], rate[32];
-    const char *what = t->failure ? t->failure : t->trials == 0 ? "not reached" : t->adopted ? "adopted" : "as before";
+    const char *what = t->failure       ? t->failure
+                       : t->trials == 0 ? "not reached"
+                       : t->adopted     ? "adopted"
+                                        : "as before";
 
-    printf("%s%5.0f%7" PRId64 "%7" PRId64 "%10s%10s%6.2fx%8s  %s\n", tool_tune_name(cx, t->task->name, name_columns()), t->task->weight, t->trials, t->failed,
-           duration(t->before, before, sizeof before), duration(t->after, after, sizeof after), tool_tune_ratio(t->before, t->after),
+    printf("%s%5.0f%7" PRId64 "%7" PRId64 "%10s%10s%6.2fx%8s  %s\n",
+           tool_tune_name(cx, t->task->name, name_columns()), t->task->weight, t->trials, t->failed,
+           duration(t->before, before, sizeof before), duration(t->after, after, sizeof after),
+           tool_tune_ratio(t->before, t->after),
            t->task->flops > 0 ? tool_tune_speed(t->task, t->after, rate, sizeof rate) : "-", what);
 }
 
-/* End to end, as far as times are known before and after; how many kernels are left out. */
-static int totals(const tool_tune_show *s, double *before, double *after)
-{
-    int unknown = 0;
-
-    *before = *after = 0;
-    for (int i = 0; i < s->n_tasks; i++) {
-        const tune_state *t = tune_session_task(s->session, i);
-        bool known = t->before > 0 && t->after > 0 && isfinite(t->before) && isfinite(t->after);
-
-        *before += known ? t->task->weight * t->before : 0;
-        *after += known ? t->task->weight * t->after : 0;
-        unknown += !known;
-    }
-    return unknown;
-}
-
-static void print_total(const tool_tune_show *s, double before, double after, int unknown)
+static void print_total(const tool_tune_show *s, job_times t)
 {
     char b[32], a[32];
 
-    printf("%-*s%5s%7" PRId64 "%7s%10s%10s%6.2fx%s\n", name_columns(), "end to end", "", tune_session_trials(s->session), "", duration(before, b, sizeof b),
-           duration(after, a, sizeof a), tool_tune_ratio(before, after),
-           unknown ? base_format(s->cx, "  without %d kernels that have no time", unknown) : "");
+    printf("%-*s%5s%7" PRId64 "%7s%10s%10s%6.2fx%s\n", name_columns(), "end to end", "",
+           tune_session_trials(s->session), "", duration(t.before, b, sizeof b),
+           duration(t.after, a, sizeof a), tool_tune_ratio(t.before, t.after),
+           t.unknown ? base_format(s->cx, "  without %d kernels that have no time", t.unknown) : "");
 }
 
+/* What each kernel has gained, and where the time went; with --json one object per kernel and one for the
+ * whole. */
 void tool_tune_table(tool_tune_show *s)
 {
-    double before, after;
-    int unknown = totals(s, &before, &after);
+    const job_times total = job_total(s->session, s->n_tasks);
 
     if (!s->json)
-        printf("%-*s%5s%7s%7s%10s%10s%7s%8s\n", name_columns(), "kernel", "uses", "trials", "failed", "before", "after", "gain", "GFLOP/s");
+        printf("%-*s%5s%7s%7s%10s%10s%7s%8s\n", name_columns(), "kernel", "uses", "trials", "failed",
+               "before", "after", "gain", "GFLOP/s");
     for (int i = 0; i < s->n_tasks; i++)
         if (s->json)
             task_json(tune_session_task(s->session, i));
         else
             print_row(s->cx, tune_session_task(s->session, i));
     if (s->json) {
-        total_json(s, before, after);
+        total_json(s, total);
         return;
     }
-    print_total(s, before, after, unknown);
+    print_total(s, total);
     if (s->measurer)
         print_times(s);
 }

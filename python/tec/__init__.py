@@ -12,6 +12,7 @@ model = tec.compile("digits.onnx")                         # needs the compiler 
 from ._arrays import Tensor
 from ._compile import compile
 from ._library import (
+    Cancelled,
     CompilerMissing,
     DeviceError,
     Error,
@@ -23,7 +24,7 @@ from ._library import (
     Unsupported,
     runtime,
 )
-from ._model import Function, Model, Profile, ProfileRow, TensorSpec, load, load_function
+from ._model import Function, Model, ParamSpec, Profile, ProfileRow, TensorSpec, load, load_function
 
 __all__ = [
     "load",
@@ -33,6 +34,7 @@ __all__ = [
     "Function",
     "Tensor",
     "TensorSpec",
+    "ParamSpec",
     "Profile",
     "ProfileRow",
     "Error",
@@ -43,6 +45,7 @@ __all__ = [
     "DeviceError",
     "TimedOut",
     "InternalError",
+    "Cancelled",
     "CompilerMissing",
     "__version__",
 ]

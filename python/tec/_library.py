@@ -58,11 +58,15 @@ class InternalError(Error, RuntimeError):
     """A fault of tec itself."""
 
 
+class Cancelled(Error, RuntimeError):
+    """Another thread cancelled the call."""
+
+
 class CompilerMissing(Error, ImportError):
     """The compiler library `libtec` is not installed."""
 
 
-# In the order of TEC_STATUS_LIST in tec/base.h; 0 is success.
+# In the order of TEC_STATUS_LIST in tec/base.h, but for those of connections, which come last; 0 is success.
 _EXCEPTIONS = [
     Error,
     InvalidInput,
@@ -72,6 +76,7 @@ _EXCEPTIONS = [
     DeviceError,
     TimedOut,
     InternalError,
+    Cancelled,
 ]
 
 
@@ -139,6 +144,10 @@ class TensorInfo(ctypes.Structure):
     ]
 
 
+class ParamInfo(ctypes.Structure):
+    _fields_ = TensorInfo._fields_ + [("is_output", c_bool), ("is_scalar", c_bool)]
+
+
 class ProfileRow(ctypes.Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -185,6 +194,7 @@ _RUNTIME_FUNCTIONS = {
     "tec_array_to_dlpack_unversioned": (POINTER(DLManagedTensor), [c_void_p, _ERR]),
     "tec_tensor_is_compact": (c_bool, [_TENSOR]),
     "tec_module_open": (c_void_p, [c_char_p, c_void_p, _ERR]),
+    "tec_module_open_bytes": (c_void_p, [c_char_p, c_size_t, c_void_p, _ERR]),
     "tec_module_free": (None, [c_void_p]),
     "tec_module_target": (c_char_p, [c_void_p]),
     "tec_module_n_functions": (c_int, [c_void_p]),
@@ -194,7 +204,7 @@ _RUNTIME_FUNCTIONS = {
     "tec_function_new": (c_void_p, [c_void_p, c_char_p, POINTER(RunOptions), _ERR]),
     "tec_function_free": (None, [c_void_p]),
     "tec_function_n_params": (c_int, [c_void_p]),
-    "tec_function_param_text": (c_char_p, [c_void_p, c_int, c_char_p, c_size_t]),
+    "tec_function_param_info": (c_bool, [c_void_p, c_int, POINTER(ParamInfo), _ERR]),
     "tec_function_call": (c_bool, [c_void_p, POINTER(_TENSOR), c_int, _ERR]),
     "tec_executor_new": (c_void_p, [c_void_p, c_char_p, POINTER(RunOptions), _ERR]),
     "tec_executor_free": (None, [c_void_p]),

@@ -13,6 +13,7 @@ from . import _arrays as arrays
 from . import _library as lib
 
 _Path = Union[str, "os.PathLike[str]"]
+_Source = Union[str, "os.PathLike[str]", bytes]  # the path of a module file, or the file's bytes
 
 
 class TensorSpec(NamedTuple):
@@ -22,6 +23,17 @@ class TensorSpec(NamedTuple):
     dtype: str
     shape: Tuple[Optional[int], ...]  # None: depends on the inputs' shapes
     text: str  # "f32[batch, 1, 8, 8]": extents that depend on symbols are shown as expressions
+
+
+class ParamSpec(NamedTuple):
+    """What a parameter of a function looks like."""
+
+    name: str
+    dtype: str
+    shape: Tuple[Optional[int], ...]  # None: depends on a symbol
+    text: str  # "f32[n, 4]"
+    is_output: bool
+    is_scalar: bool  # an array of no dimensions
 
 
 class ProfileRow(NamedTuple):
@@ -68,9 +80,12 @@ class _Module:
             self.library.tec_module_free(self.handle)
 
 
-def _open(path: _Path) -> _Module:
+def _open(source: _Source) -> _Module:
     library, err = lib.runtime(), lib.ErrorText()
-    name = os.fspath(path)
+    if isinstance(source, bytes):
+        opened = library.tec_module_open_bytes(source, len(source), None, err)
+        return _Module(library, lib.check(opened, err), "module in memory")
+    name = os.fspath(source)
     return _Module(library, lib.check(library.tec_module_open(os.fsencode(name), None, err), err), name)
 
 
@@ -308,11 +323,17 @@ class Function:
             ),
             err,
         )
-        buffer = ctypes.create_string_buffer(200)
-        self.params: Tuple[str, ...] = tuple(
-            _text(library.tec_function_param_text(self._handle, i, buffer, len(buffer)))
-            for i in range(library.tec_function_n_params(self._handle))
+        self.specs: Tuple[ParamSpec, ...] = tuple(
+            self._spec(i) for i in range(library.tec_function_n_params(self._handle))
         )
+        self.params: Tuple[str, ...] = tuple(f"{spec.name}: {spec.text}" for spec in self.specs)
+
+    def _spec(self, i: int) -> ParamSpec:
+        err, info = lib.ErrorText(), lib.ParamInfo()
+        lib.check(self._module.library.tec_function_param_info(self._handle, i, byref(info), byref(err)), err)
+        shape = tuple(None if n < 0 else n for n in info.shape[: info.ndim])
+        name, dtype, text = _text(info.name), arrays.dtype_name(info.dtype), _text(info.text)
+        return ParamSpec(name, dtype, shape, text, info.is_output, info.is_scalar)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -333,14 +354,14 @@ class Function:
 
 
 def load(
-    path: _Path,
+    path: _Source,
     graph: Optional[str] = None,
     *,
     threads: int = 0,
     profile: bool = False,
     check_nan: bool = False,
 ) -> Model:
-    """Opens a module file that `tec compile` or `tec.compile` wrote.
+    """Opens a module file that `tec compile` or `tec.compile` wrote; `path` may be the file's bytes instead.
 
     graph: which model of the module; None where there is only one. threads: at most so many of the process's pool; 0: all.
     profile: measure each step, for Model.profile. check_nan: fail at the first step that writes a NaN.
@@ -348,6 +369,9 @@ def load(
     return Model(_open(path), graph, threads=threads, profile=profile, check_nan=check_nan)
 
 
-def load_function(path: _Path, name: Optional[str] = None, *, threads: int = 0) -> Function:
-    """Opens one function of a module file that `tec te -o` wrote. name: None where there is only one."""
+def load_function(path: _Source, name: Optional[str] = None, *, threads: int = 0) -> Function:
+    """Opens one function of a module file that `tec te -o` wrote, or of its bytes.
+
+    name: None where there is only one.
+    """
     return Function(_open(path), name, threads=threads)

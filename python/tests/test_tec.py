@@ -194,6 +194,26 @@ class Functions(unittest.TestCase):
         np.testing.assert_allclose(c, a @ b, rtol=1e-5)
         self.assertEqual(function.params[0], "A: f32[n, 4]")
 
+    def test_tell_their_parameters(self):
+        a, b, c = tec.load_function(FUNCTION).specs
+        self.assertEqual(a, tec.ParamSpec("A", "float32", (None, 4), "f32[n, 4]", False, False))
+        self.assertEqual((b.name, b.shape, b.is_output), ("B", (4, 3), False))
+        self.assertEqual((c.name, c.shape, c.is_output), ("C", (None, 3), True))
+
+    def test_open_from_bytes(self):
+        with open(FUNCTION, "rb") as file:
+            data = file.read()
+        function = tec.load_function(data)
+        c = np.empty((2, 3), np.float32)
+        function(np.ones((2, 4), np.float32), np.ones((4, 3), np.float32), c)
+        np.testing.assert_array_equal(c, np.full((2, 3), 4, np.float32))
+        with open(MODULE, "rb") as file:
+            model = tec.load(file.read())
+        np.testing.assert_array_equal(model(images(4))["output"], tec.load(MODULE)(images(4))["output"])
+        with self.assertRaises(tec.InvalidInput) as caught:
+            tec.load_function(data[:-1])
+        self.assertIn("module in memory", str(caught.exception))
+
     def test_names_the_parameter_that_is_wrong(self):
         function = tec.load_function(FUNCTION)
         with self.assertRaises(tec.InvalidInput) as caught:

@@ -55,6 +55,17 @@ fresh_copy
 echo '#include "ir/ir.h"' >>"$copy/base/text.c"
 expect rooms 'room "base" may not include "ir/ir.h"'
 fresh_copy
+mkdir "$copy/te"
+echo '#include "base/context.h"' >"$copy/te/lion.c"
+sed -i '1s/-- .*/-- inside the room: lions. *\//' "$copy/base/context.h"
+expect rooms '"base/context.h" is for the files inside base/ alone'
+mkdir -p "$copy/ir/reason"
+echo '/* ir/cubs.h -- inside ir/: cubs. */' >"$copy/ir/cubs.h"
+echo '#include "ir/cubs.h"' | tee "$copy/ir/reason/lion.c" >"$copy/te/lion.c"
+expect rooms 'te/lion.c:1: "ir/cubs.h" is for the files inside ir/ alone'
+rm "$copy/te/lion.c"
+expect rooms ''
+fresh_copy
 echo '#include "base.h"' >>"$copy/base/text.c"
 expect rooms 'write "base/base.h"'
 fresh_copy
@@ -91,6 +102,25 @@ expect texts 'long.txt: 1001 lines'
 fresh_copy
 printf '/* TO%s: all of it */\n' DO >>"$copy/base/text.c"
 expect texts 'a note to self'
+
+fresh_copy
+{ printf 'int base_lion(int n);\nint base_lion(int n)\n{\n'; yes '    n++;' | head -12; printf '    return n;\n}\n'; } >"$copy/base/lion.c"
+sentences=$("$copy/scripts/checks/sentences" --list)
+{ echo '#'; cut -d : -f 1 <<<"$sentences" | sort -u | grep -vxF base/lion.c || true; } >"$copy/scripts/sentences.todo"
+expect sentences "base/lion.c:2: 'base_lion' has 15 lines or more"
+sed -i '2i /* Counts the lions of a pride of n. */' "$copy/base/lion.c"
+expect sentences ""
+echo base/lion.c >>"$copy/scripts/sentences.todo"
+expect sentences "'base/lion.c' has a sentence for every function now"
+
+fresh_copy
+printf '#\n' >"$copy/scripts/words.todo"
+expect words ""
+printf '/* A hea%s lion. */\nstatic int kee%s(int n)\n{\n    return n;\n}\n' vy p >"$copy/base/lion.c"
+expect words "is a private word: a stage is tiled"
+expect words "base/lion.c:2: 'keep' says nothing by itself"
+printf '#\nbase/text.c:turn_to\n' >"$copy/scripts/words.todo"
+expect words "'base/text.c:turn_to' is no longer needed"
 
 fresh_copy
 mkdir "$copy/docs"

@@ -1,5 +1,5 @@
-/* tests/full/measuring.c -- hundreds of candidates, many of which crash, hang, allocate without end, answer wrongly or lose their
- * process: each gets the result that is its own.
+/* tests/full/measuring.c -- hundreds of candidates, many of which crash, hang, allocate without end, answer
+ * wrongly or lose their process: each gets the result that is its own.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -28,9 +28,12 @@ static sample draw(uint64_t *seed)
         {doing("return x;"), STORE_BUILD_ERROR, "error"},
         {"split(C.z, _, 4)\n", STORE_REFUSED, "refused"},
     };
-    const sample good[] = {{"vectorize(C.x)\n", STORE_OK, ""}, {"reorder(C.k, C.x)\nvectorize(C.x)\n", STORE_OK, ""}, {doing(right), STORE_OK, ""}};
+    const sample good[] = {{"vectorize(C.x)\n", STORE_OK, ""},
+                           {"reorder(C.k, C.x)\nvectorize(C.x)\n", STORE_OK, ""},
+                           {doing(right), STORE_OK, ""}};
 
-    return base_random_below(seed, 2) ? good[base_random_below(seed, BASE_COUNT(good))] : all[base_random_below(seed, BASE_COUNT(all))];
+    return base_random_below(seed, 2) ? good[base_random_below(seed, BASE_COUNT(good))]
+                                      : all[base_random_below(seed, BASE_COUNT(all))];
 }
 
 Test(measuring, three_hundred_candidates_that_fail_at_random, .timeout = 1800)
@@ -43,8 +46,11 @@ Test(measuring, three_hundred_candidates_that_fail_at_random, .timeout = 1800)
 
     cx = tec_context_new();
     tune_task *t = task_for(tiled);
-    tune_measurer *m = tune_measurer_local(cx, &(tune_measure_options){.builder = TEC_BINARY_DIR "/tec", .runner = TEC_BINARY_DIR "/tec_runner",
-                                                                       .build_timeout = 120, .run_timeout = 2, .memory_limit = 256 << 20});
+    tune_measurer *m = tune_measurer_local(cx, &(tune_measure_options){.builder = TEC_BINARY_DIR "/tec",
+                                                                       .runner = TEC_BINARY_DIR "/tec_runner",
+                                                                       .build_timeout = 120,
+                                                                       .run_timeout = 2,
+                                                                       .memory_limit = 256 << 20});
 
     cr_assert(m, "%s", tec_context_error(cx));
     for (int i = 0; i < CANDIDATES; i++) {
@@ -59,8 +65,10 @@ Test(measuring, three_hundred_candidates_that_fail_at_random, .timeout = 1800)
         got += n;
     }
     for (int i = 0; i < CANDIDATES; i++)
-        cr_expect(r[i].status == s[i].status && strcmp(r[i].error_kind, s[i].kind) == 0, "%d: expected %s (%s), found %s (%s): %s: %s\n%s", i,
-                  store_status_text(s[i].status), s[i].kind, store_status_text(r[i].status), r[i].error_kind, r[i].stage, r[i].error, s[i].trace);
+        cr_expect(r[i].status == s[i].status && strcmp(r[i].error_kind, s[i].kind) == 0,
+                  "%d: expected %s (%s), found %s (%s): %s: %s\n%s", i, store_status_text(s[i].status),
+                  s[i].kind, store_status_text(r[i].status), r[i].error_kind, r[i].stage, r[i].error,
+                  s[i].trace);
     m->close(m);
     tec_context_free(cx);
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # devices -- tec devices lists what there is, and says of a kind without a driver which library was looked for.
 set -eu
-: "${TEC:?}"
+: "${TEC:?}" "${TEC_BUILD_DIR:?}"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -23,7 +23,16 @@ says 'blocks of up to [0-9]+ threads with [0-9]+ KiB of shared memory, f64, no f
 
 "$TEC" devices --json >"$dir/out"
 says '"name":	"opencl:0"'
+! grep -q '"kind":	"opencl"' "$dir/out" || fail "a device is there, and its driver is missing"
+
+# A driver of CUDA that stands in for NVIDIA's, and none.
+LD_LIBRARY_PATH=$TEC_BUILD_DIR/tests/cuda "$TEC" devices --json >"$dir/out"
+says '"name":	"cuda:0"'
 says '"missing":	\[\]'
+mkdir "$dir/none"
+echo none >"$dir/none/libcuda.so.1"
+LD_LIBRARY_PATH=$dir/none "$TEC" devices >"$dir/out"
+says "^cuda       -- cuda: no driver: looked for 'libcuda.so.1': "
 
 # The loader of OpenCL cannot be loaded: a file that is none stands before it.
 mkdir "$dir/lib"

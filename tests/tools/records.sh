@@ -53,7 +53,7 @@ expect 0 "3 records added" import "$dir/b.db" "$dir/all.jsonl"
 { record 3 0.003 'unroll(C.nothing)\n'; echo nonsense; } >"$dir/bad.jsonl"
 expect 1 "bad.jsonl:2: error: not JSON, at byte 1; nothing was imported" import "$db" --strict "$dir/bad.jsonl"
 expect 0 ":2: not JSON" import "$db" "$dir/bad.jsonl"
-expect 1 "its trace cannot be applied: error: trace:1: unroll(C.nothing)" check "$db"
+expect 1 "its trace cannot be applied: error: trace:1:1: unroll(C.nothing)" check "$db"
 expect 0 ": 0 problems" check "$db" --no-traces
 expect 0 "1 records added, 3 were there already" merge "$dir/b.db" "$db"
 expect 1 "cannot merge a record store into itself" merge "$db" "$db"

@@ -1,4 +1,5 @@
-/* tests/tools/tune_show.c -- names of kernels in columns: they come from models, and may have any characters. */
+/* tests/tools/tune_show.c -- names of kernels in columns: they come from models, and may have any
+ * characters. */
 #include "tools/tune_show.h"
 
 #include <criterion/criterion.h>
@@ -6,8 +7,14 @@
 
 static tec_context *cx;
 
-static void open_context(void) { cx = tec_context_new(); }
-static void close_context(void) { tec_context_free(cx); }
+static void open_context(void)
+{
+    cx = tec_context_new();
+}
+static void close_context(void)
+{
+    tec_context_free(cx);
+}
 TestSuite(tune_show, .init = open_context, .fini = close_context);
 
 Test(tune_show, fills_a_short_name_up)

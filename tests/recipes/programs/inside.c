@@ -1,5 +1,5 @@
-/* tests/recipes/programs/inside.c -- what recipes add and no command shows: an operator of the table, the C function
- * of a primitive. */
+/* tests/recipes/programs/inside.c -- what recipes add and no command shows: an operator of the table, the C
+ * function of a primitive. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* tests/recipes/programs/product.c -- runs `mm` of a module file, a product of matrices with 24 terms and 40 columns,
- * and checks what comes out. */
+/* tests/recipes/programs/product.c -- runs `mm` of a module file, a product of matrices with 24 terms and 40
+ * columns, and checks what comes out. */
 #include <stdio.h>
 
 #include "tec/tec.h"

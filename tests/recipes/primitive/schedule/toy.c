@@ -1,5 +1,5 @@
 /* schedule/toy.c -- a primitive: a loop of at most four iterations is unrolled, any other is refused. */
-#include "schedule/state.h"
+#include "schedule/loops.h"
 
 const ir_program *sched_do_toy(sched_call *c)
 {

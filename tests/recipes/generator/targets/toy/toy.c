@@ -195,4 +195,5 @@ static void unload(void *library)
 }
 
 extern const target_codegen toy_codegen;
-const target_codegen toy_codegen = {.texts = texts, .generate = generate, .link = link_codes, .load = load, .find = find, .unload = unload};
+const target_codegen toy_codegen = {
+    .texts = texts, .generate = generate, .link = link_codes, .load = load, .find = find, .unload = unload};

@@ -1,0 +1,76 @@
+#!/bin/bash
+# daemon -- the life of the tuning daemon in one script: installs tec into a folder, starts the daemon, submits a model, kills the
+# daemon twice while it tunes, fetches the module and runs it beside an untuned one.
+#
+#   examples/daemon.sh BUILD_DIR [MODEL.onnx [TRIALS [OPTIONS of tvmtune submit...]]]
+#
+# Without a model: tests/models/digits/model.onnx, 60 trials, --dim batch=1.
+set -eu
+build=${1:?the folder of a finished build is missing}
+model=${2:-tests/models/digits/model.onnx}
+trials=${3:-60}
+shift $(($# < 3 ? $# : 3))
+[ "$model" != tests/models/digits/model.onnx ] || set -- --dim batch=1 "$@"
+dir=$(mktemp -d)
+daemon=
+trap '[ -z "$daemon" ] || kill $daemon 2>"$dir/err" || true; wait; rm -rf "$dir"' EXIT
+
+say() {
+    printf '\n== %s\n' "$*"
+}
+
+say "install"
+cmake --install "$build" --prefix "$dir/usr" >"$dir/log"
+bin=$dir/usr/bin
+"$bin/tvmtune" --version
+
+start() {
+    rm -f "$dir/state/port"
+    "$bin/tvmtune" serve --state "$dir/state" --log info &
+    daemon=$!
+    until [ -s "$dir/state/port" ]; do
+        kill -0 $daemon
+        sleep 0.1
+    done
+}
+
+tvmtune() { # COMMAND ARGUMENTS...
+    local command=$1
+    shift
+    "$bin/tvmtune" "$command" --state "$dir/state" "$@"
+}
+
+
+say "start, submit"
+start
+tvmtune submit "$model" --trials "$trials" "$@"
+
+for time in first second; do
+    before=$(tvmtune list 1 | awk '{print $3}')
+    until now=$(tvmtune list 1 | awk '{print $3}') && [ "$now" != "$before" ]; do
+        sleep 0.2
+    done
+    say "kill -9 for the $time time, after $now trials"
+    kill -KILL $daemon
+    wait $daemon 2>"$dir/err" || true
+    start
+done
+
+say "watch"
+tvmtune watch 1
+say "fetch, run"
+tvmtune fetch 1 -o "$dir/tuned.tec"
+tvmtune fetch 1 --file report -o - | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+for k in r["kernels"]:
+    print("%8.4f -> %8.4f ms  %4d trials  %s" % (k.get("before_ms", 0), k.get("after_ms", 0), k["trials"], k["task"]))
+print("end to end, sum of kernels: %.4f -> %.4f ms" % (r["total"]["before_ms"], r["total"]["after_ms"]))'
+options=()
+for ((i = 1; i <= $#; i++)); do
+    case ${!i} in --trials=* | --seconds=* | --priority=*) ;; *) options+=("${!i}") ;; esac
+done
+"$bin/tec" compile "$model" "${options[@]}" -o "$dir/untuned.tec" 2>"$dir/log"
+for m in untuned tuned untuned tuned; do
+    "$bin/tec" run "$dir/$m.tec" 2>&1 | tail -n 1 | sed "s#$dir/##"
+done

@@ -1,0 +1,114 @@
+#!/bin/bash
+# program -- a program from its text to its result: compile, inspect, run with values as JSON; what is wrong with a value
+# or ends a run is told.
+#
+# Needs TEC, the program.
+set -eu
+: "${TEC:?}"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+cat >sum.tecp <<'TECP'
+type Tree = Leaf(f32[2]) | Node(Tree, Tree)
+
+def main(t: Tree, more: bool) -> (f32[2], Tree) {
+  match t {
+    Leaf(x) => (if more { x * 2 } else { x }, t)
+    Node(l, r) => {
+      let (a, m) = main(l, more)
+      let (b, n) = main(r, more)
+      (a + b, Node(n, m))
+    }
+  }
+}
+TECP
+"$TEC" compile sum.tecp -o sum.tec --quiet
+
+# The whole bytecode as text: what the compiler makes of a program changes only where somebody wants that.
+"$TEC" inspect --bytecode sum.tec | sed -n '/^function @/,/^[0-9]* constants/p' >found
+cat >expected <<'TEXT'
+function @main: 2 parameters, 24 registers
+  line 4
+      0  r2 = get_tag r0
+      3  switch r2 (L8, L68)
+      8  r3 = get_field r0 0 0
+  line 5
+     13  r4 = scalar r1
+     16  if r4 L20 L52
+     20  r6 = load_consti 8
+     23  r7 = alloc_storage r6 0
+     27  r8 = alloc_tensor r7 0 (2)
+     33  free_storage r7
+     35  r9 = load_const const 0
+     38  invoke_packed kernel 0 () (r3, r9, r8)
+     45  r5 = move r8
+     48  free_tensor r8
+     50  goto L55
+     52  r5 = move r3
+     55  free_tensor r3
+     57  r10 = alloc_adt 0 (r5, r0)
+     63  free_tensor r5
+     65  ret (r10)
+     68  r11 = get_field r0 1 0
+     73  r12 = get_field r0 1 1
+  line 7
+     78  r13 = invoke @main (r11, r1)
+     85  free_tensor r11
+     87  r14 = get_field r13 0 0
+     92  r15 = get_field r13 0 1
+     97  free_tensor r13
+  line 8
+     99  r16 = invoke @main (r12, r1)
+    106  free_tensor r12
+    108  r17 = get_field r16 0 0
+    113  r18 = get_field r16 0 1
+    118  free_tensor r16
+  line 9
+    120  r19 = load_consti 8
+    123  r20 = alloc_storage r19 0
+    127  r21 = alloc_tensor r20 0 (2)
+    133  free_storage r20
+    135  invoke_packed kernel 1 () (r14, r17, r21)
+    142  free_tensor r14
+    144  free_tensor r17
+    146  r22 = alloc_adt 1 (r18, r15)
+    152  free_tensor r15
+    154  free_tensor r18
+    156  r23 = alloc_adt 0 (r21, r22)
+    162  free_tensor r21
+    164  free_tensor r22
+    166  ret (r23)
+1 constants
+TEXT
+diff -u expected found
+
+expect() { # result, then the options of tec run
+    local result=$1
+    shift
+    found=$("$TEC" run sum.tec --repeat 1 "$@" 2>&1) || true
+    case $found in
+    *"$result"*) ;;
+    *) echo "expected: $result"; echo "found: $found"; exit 1 ;;
+    esac
+}
+
+echo '{"Node": [{"Leaf": [[1, 2]]}, {"Node": [{"Leaf": [[3, 4]]}, {"Leaf": [[5, -6]]}]}]}' >t.json
+echo true >more.json
+echo '{"Node": [{"Leaf": [[1, 2, 3]]}, {"Leaf": [[1, 2]]}]}' >wrong.json
+echo '{"Branch": []}' >branch.json
+expect '[[18, 0], {"Node": [{"Node": [{"Leaf": [[5, -6]]}, {"Leaf": [[3, 4]]}]}, {"Leaf": [[1, 2]]}]}]' \
+    --input t=t.json --input more=more.json
+expect "input 't' (Tree) has no value: give it with --input t=FILE.json" --input more=more.json
+expect "the program has no input 'x'" --input x=t.json
+expect "field '1' of 'Leaf': expected f32[2], found f32[3]" --input t=wrong.json --input more=more.json
+expect "expected {\"CONSTRUCTOR\": [fields]} of 'Tree', found {\"Branch\":[]}" --input t=branch.json --input more=more.json
+expect "sum.tecp:7: in 'main': calls nest deeper than the limit of 1" --input t=t.json --input more=more.json --max-depth 1
+expect "the limit of 20 steps is reached" --input t=t.json --input more=more.json --max-steps 20
+"$TEC" run sum.tec --input t=t.json --input more=more.json --out out --repeat 1 >/dev/null
+grep -q '^\[\[18, 0\], {"Node"' out/result.json
+
+# Random programs, by the interpreter and by the VM.
+"$TEC" fuzz --programs --cases 6 --seed 3 >log || { cat log; exit 1; }
+grep -q '^6 programs, 0 findings; instructions:.* tail [1-9]' log
+echo "program: ok"

@@ -1,0 +1,270 @@
+/* tools/devices_pool.c -- `tec devices --tracker`: the state of a pool, asked from its tracker. */
+#include "tools/devices_pool.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "rpc/keys.h"
+#include "rpc/loop/loop.h"
+#include "runtime/error.h"
+#include "tools/args.h"
+#include "tools/key_file.h"
+
+enum { ANSWER_MS = 10000 };
+
+/* The answer, which comes in pages: printed as it comes, or gathered as JSON. */
+typedef struct {
+    rpc_loop *loop;
+    const char *tracker;
+    cJSON *json, *classes, *jobs, *devices; /* NULL: print text */
+    bool has_header, is_done;
+    tec_error err;
+} asking;
+
+static void inquire(rpc_conn *c, int64_t from)
+{
+    rpc_conn_send(c, 0, RPC_KIND_inquire, &(rpc_inquire){from});
+}
+
+/* ---- text ---- */
+
+static void print_class(const rpc_class_row *c)
+{
+    printf("%-20s %7lld %6lld %6lld %7lld %8lld %10.1f s\n", c->name, (long long)c->devices,
+           (long long)c->free, (long long)c->leased, (long long)c->waiting, (long long)c->granted,
+           c->mean_wait);
+}
+
+static void print_job(const rpc_job_row *j)
+{
+    printf("%-20s %-14s %6g %-14s %8g %7lld %6lld %8.0f s\n", j->class, j->user, j->weight, j->job,
+           j->priority, (long long)j->waiting, (long long)j->leased, j->used);
+}
+
+static void print_device(const rpc_device_row *d)
+{
+    printf("%-24s %-14s %-11s ", d->name, d->class, d->state);
+    if (d->lease)
+        printf("%s, job %s, for %.0f s\n", d->user, d->job, d->held);
+    else
+        printf("%s\n", d->reason[0] ? d->reason : d->hardware);
+}
+
+/* The first page has the head of everything; later ones go on with devices. */
+static void print_page(asking *a, const rpc_state *m)
+{
+    const rpc_class_row *classes = m->classes.at;
+    const rpc_job_row *jobs = m->jobs.at;
+    const rpc_device_row *devices = m->devices.at;
+
+    if (!a->has_header)
+        printf("%s: %lld servers, up for %lld s\n", a->tracker, (long long)m->servers, (long long)m->seconds);
+    if (!a->has_header && m->trouble[0])
+        printf("trouble: %s\n", m->trouble);
+    if (m->classes.n)
+        printf("\n%-20s %7s %6s %6s %7s %8s %12s\n", "CLASS", "DEVICES", "FREE", "LEASED", "WAITING",
+               "GRANTED", "MEAN WAIT");
+    for (int64_t i = 0; i < m->classes.n; i++)
+        print_class(&classes[i]);
+    if (m->jobs.n)
+        printf("\n%-20s %-14s %6s %-14s %8s %7s %6s %10s\n", "CLASS", "USER", "WEIGHT", "JOB", "PRIORITY",
+               "WAITING", "LEASED", "USED");
+    for (int64_t i = 0; i < m->jobs.n; i++)
+        print_job(&jobs[i]);
+    if (!a->has_header && m->devices.n)
+        printf("\n%-24s %-14s %-11s\n", "DEVICE", "CLASS", "STATE");
+    for (int64_t i = 0; i < m->devices.n; i++)
+        print_device(&devices[i]);
+    a->has_header = true;
+}
+
+/* ---- JSON ---- */
+
+/* A record as an object, with the names of docs/rpc.md. */
+#define BEGIN_ROW cJSON *o = cJSON_CreateObject()
+#define TEXT(field) cJSON_AddStringToObject(o, #field, r->field)
+#define NUMBER(field) cJSON_AddNumberToObject(o, #field, (double)r->field)
+
+/* What the columns of print_class show, and what did not fit. */
+static cJSON *class_json(const rpc_class_row *r)
+{
+    BEGIN_ROW;
+
+    TEXT(name);
+    TEXT(fingerprint);
+    NUMBER(devices);
+    NUMBER(free);
+    NUMBER(leased);
+    NUMBER(waiting);
+    NUMBER(granted);
+    NUMBER(expired);
+    NUMBER(withdrawn);
+    NUMBER(mean_wait);
+    NUMBER(longest_wait);
+    return o;
+}
+
+/* Seconds of device time are what the job was charged: a lease that goes on counts with its guess. */
+static cJSON *job_json(const rpc_job_row *r)
+{
+    BEGIN_ROW;
+
+    TEXT(class);
+    TEXT(user);
+    NUMBER(weight);
+    TEXT(job);
+    NUMBER(priority);
+    NUMBER(waiting);
+    NUMBER(leased);
+    NUMBER(granted);
+    NUMBER(used);
+    return o;
+}
+
+/* A device without a lease has the lease 0 and no user. */
+static cJSON *device_json(const rpc_device_row *r)
+{
+    BEGIN_ROW;
+
+    TEXT(name);
+    TEXT(class);
+    TEXT(state);
+    TEXT(reason);
+    TEXT(address);
+    TEXT(hardware);
+    TEXT(driver);
+    TEXT(user);
+    TEXT(job);
+    NUMBER(lease);
+    NUMBER(held);
+    NUMBER(grants);
+    NUMBER(used);
+    return o;
+}
+
+/* As print_page: the first page makes the lists, later ones add to them. */
+static void add_page(asking *a, const rpc_state *r)
+{
+    const rpc_class_row *classes = r->classes.at;
+    const rpc_job_row *jobs = r->jobs.at;
+    const rpc_device_row *devices = r->devices.at;
+    cJSON *o = a->json;
+
+    if (!a->has_header) {
+        TEXT(trouble);
+        NUMBER(seconds);
+        NUMBER(servers);
+        NUMBER(clients);
+        a->classes = cJSON_AddArrayToObject(o, "classes");
+        a->jobs = cJSON_AddArrayToObject(o, "jobs");
+        a->devices = cJSON_AddArrayToObject(o, "devices");
+    }
+    for (int64_t i = 0; i < r->classes.n; i++)
+        cJSON_AddItemToArray(a->classes, class_json(&classes[i]));
+    for (int64_t i = 0; i < r->jobs.n; i++)
+        cJSON_AddItemToArray(a->jobs, job_json(&jobs[i]));
+    for (int64_t i = 0; i < r->devices.n; i++)
+        cJSON_AddItemToArray(a->devices, device_json(&devices[i]));
+    a->has_header = true;
+}
+
+/* ---- asking ---- */
+
+static void on_ready(rpc_conn *c)
+{
+    inquire(c, 0);
+}
+
+/* A page: the next one is asked for, until there is none. */
+static void on_state(rpc_conn *c, asking *a, const rpc_state *m)
+{
+    if (a->json)
+        add_page(a, m);
+    else
+        print_page(a, m);
+    if (m->next) {
+        inquire(c, m->next);
+    } else {
+        a->is_done = true;
+        rpc_conn_close(c, TEC_OK, "that was all");
+    }
+}
+
+/* A page, or a failure; a server of devices in the tracker's place does not know the question and closes. */
+static void on_frame(rpc_conn *c, const rpc_frame *f)
+{
+    asking *a = rpc_conn_user(c);
+    rt_arena arena = {0};
+    rpc_any m;
+
+    if (!rpc_decode(&m, (uint32_t)f->kind, f->body, f->n, rpc_link_version(rpc_conn_link(c)), &arena))
+        rpc_conn_close(c, TEC_PROTOCOL, "the tracker's answer is garbled");
+    else if (f->kind == RPC_KIND_state)
+        on_state(c, a, &m.state);
+    else if (f->kind == RPC_KIND_failure)
+        rpc_conn_close(c, (tec_status)m.failure.status, m.failure.text);
+    rt_arena_free(&arena);
+}
+
+static void on_closed(rpc_conn *c, const tec_error *why)
+{
+    asking *a = rpc_conn_user(c);
+
+    if (!a->is_done)
+        rt_fail(&a->err, why->status != TEC_OK ? why->status : TEC_LOST, "%s: %s", a->tracker, why->text);
+    rpc_loop_stop(a->loop);
+}
+
+static const rpc_events events = {.ready = on_ready, .frame = on_frame, .closed = on_closed};
+
+static void too_late(void *user)
+{
+    asking *a = user;
+
+    rt_fail(&a->err, TEC_TIMEOUT, "%s: no answer within %d s", a->tracker, ANSWER_MS / 1000);
+    rpc_loop_stop(a->loop);
+}
+
+static bool ask(asking *a, const rpc_key *key)
+{
+    rpc_conn_options o = {.link = {.key = key, .program = "tec devices"}, .events = &events, .user = a};
+
+    a->loop = rpc_loop_new(&a->err);
+    if (!a->loop)
+        return false;
+    if (rpc_dial(a->loop, a->tracker, &o, &a->err)) {
+        rpc_timer_start(a->loop, ANSWER_MS, 0, too_late, a);
+        rpc_loop_run(a->loop);
+    }
+    rpc_loop_free(a->loop);
+    return a->is_done && a->err.status == TEC_OK;
+}
+
+/* Reads the key, asks, prints. The first key of the file that is not revoked is used: every role may ask. */
+int tool_devices_of_pool(const char *tracker, const char *key_file, bool json)
+{
+    asking a = {.tracker = tracker};
+    char path[4096];
+    rpc_keys keys = {0};
+    const rpc_key_row *row = NULL;
+
+    if (!tool_key_file(key_file, path, sizeof path))
+        rt_fail(&a.err, TEC_INVALID, "neither XDG_STATE_HOME nor HOME is set: name a --key-file");
+    else if (rpc_keys_read(&keys, path, &a.err))
+        row = rpc_keys_pick(&keys, NULL, &a.err);
+    a.json = json ? cJSON_CreateObject() : NULL;
+    bool good = row && ask(&a, &row->key);
+    if (good && a.json) {
+        char *text = cJSON_Print(a.json);
+
+        puts(text);
+        cJSON_free(text);
+    }
+    cJSON_Delete(a.json);
+    rpc_keys_free(&keys);
+    if (!good)
+        fprintf(stderr, "tec devices: %s\n", a.err.text);
+    return good ? TOOL_OK : TOOL_FAILED;
+}

@@ -1,0 +1,24 @@
+/* tools/fuzz_programs.h -- `tec fuzz --programs`: random programs, by the interpreter of graphs and by the
+ * VM.
+ *
+ *     tool_fuzz_programs o = {.target = t, .seed = 1, .cases = 1000};
+ *     return tool_fuzz_programs_run(cx, &o);
+ *
+ * A case is a program's text and its inputs, both made of one seed. A finding is printed with its text and
+ * its seed; TOOL_FAILED where there is one.
+ */
+#ifndef TOOLS_FUZZ_PROGRAMS_H
+#define TOOLS_FUZZ_PROGRAMS_H
+
+#include "base/base.h"
+#include "targets/target.h"
+
+typedef struct {
+    const target *target;
+    uint64_t seed;
+    int64_t first, cases;
+} tool_fuzz_programs;
+
+int tool_fuzz_programs_run(tec_context *cx, const tool_fuzz_programs *o);
+
+#endif
