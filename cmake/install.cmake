@@ -6,10 +6,18 @@ include(CMakePackageConfigHelpers)
 
 set_target_properties(libtec PROPERTIES EXPORT_NAME tec)
 set_target_properties(libtec_runtime PROPERTIES EXPORT_NAME runtime)
-install(TARGETS libtec libtec_runtime EXPORT tecTargets
+set_target_properties(libtec_rpc PROPERTIES EXPORT_NAME rpc)
+# Components are the packages of cmake/packages.cmake.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME tec)
+install(TARGETS libtec libtec_rpc EXPORT tecTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS libtec_static libtec_runtime_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS libtec_runtime EXPORT tecTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT tec
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS libtec_static libtec_runtime_static libtec_rpc_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tec tec_runner RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS tvmtune rpc_tracker rpc_server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT pool)
+install(FILES packaging/tvmtune.service DESTINATION lib/systemd/system COMPONENT pool)
 install(DIRECTORY include/tec DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -34,5 +42,6 @@ function(tec_install_pkgconfig name description private)
 endfunction()
 
 tec_install_pkgconfig(tec "Compiler for tensor expressions"
-    "-L${LLVM_LIBDIR} -lLLVM-19 -lsqlite3 -lcjson -lprotobuf-c -lxgboost -lm")
+    "-L${LLVM_LIBDIR} -lLLVM-19 -lsqlite3 -lcjson -lprotobuf-c -lxgboost -lsodium -lm")
 tec_install_pkgconfig(tec_runtime "Runtime of compiled tensor programs" "")
+tec_install_pkgconfig(tec_rpc "Clients of servers of devices; has the runtime inside" "-lsodium -lm")

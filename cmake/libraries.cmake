@@ -1,6 +1,6 @@
 # libraries.cmake -- what users link and run: libtec, libtec_runtime (each shared and static) and the programs.
 #
-# libtec holds every room but the tools; libtec_runtime holds base and runtime alone and needs nothing but libc.
+# libtec holds every room but the tools and the servers; libtec_runtime holds base and runtime alone and needs nothing but libc.
 
 function(tec_set_library target output_name)
     set_target_properties(${target} PROPERTIES
@@ -32,18 +32,28 @@ function(tec_add_library name output_name rooms)
 endfunction()
 
 set(rooms ${TEC_ROOMS})
-list(REMOVE_ITEM rooms tools)
+list(FILTER rooms EXCLUDE REGEX "^(tools|tvmtune|rpc/(loop|server)|tracker)$")
 tec_add_library(libtec tec "${rooms}")
 list(FILTER rooms INCLUDE REGEX "^(base|runtime)$")
 tec_add_library(libtec_runtime tec_runtime "${rooms}")
 
-# The program NAME from tools/NAME.c and the given targets.
-function(tec_add_program name)
-    add_executable(${name} ${CMAKE_SOURCE_DIR}/tools/${name}.c)
+# What clients of the device pool link: the runtime and the wire, without compiler.
+tec_add_library(libtec_rpc tec_rpc "base;runtime;worker;rpc;rpc/client")
+
+# The program NAME from ROOM/NAME.c and the given targets.
+function(tec_add_program name room)
+    add_executable(${name} ${CMAKE_SOURCE_DIR}/${room}/${name}.c)
     target_compile_options(${name} PRIVATE ${TEC_WARNINGS})
     target_link_libraries(${name} PRIVATE tec_flags ${ARGN})
 endfunction()
 
-tec_add_program(tec tec_tools_archive libtec_static)
+tec_add_program(tec tools tec_tools_archive libtec_static)
 # A runner dies of what it runs, and another is started: it links the runtime alone.
-tec_add_program(tec_runner tec_worker_archive libtec_runtime_static)
+tec_add_program(tec_runner tools tec_worker_archive libtec_runtime_static)
+# The daemon runs `tec` for what compilers do, and takes of the rooms below what it calls.
+tec_add_program(tvmtune tvmtune tec_tvmtune_archive)
+target_link_options(tvmtune PRIVATE -Wl,--as-needed)
+# Servers of the device pool: neither needs a compiler.
+tec_add_program(rpc_tracker tracker tec_tracker_archive)
+# It runs on boards: the runtime, libuv and libsodium are all that it needs.
+tec_add_program(rpc_server rpc/server tec_rpc_server_archive)

@@ -56,10 +56,25 @@ function(tec_room_protos target room)
     endforeach()
 endfunction()
 
+# The files of ROOM/page/ as arrays in generated/ROOM/page_data.h.
+function(tec_room_page target room)
+    file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/page/*)
+    if(NOT pages)
+        return()
+    endif()
+    set(out ${CMAKE_BINARY_DIR}/generated/${room}/page_data.h)
+    add_custom_command(
+        OUTPUT ${out}
+        COMMAND ${CMAKE_COMMAND} -DOUT=${out} "-DFILES=${pages}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+        DEPENDS ${pages} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+        VERBATIM)
+    target_sources(${target} PRIVATE ${out})
+endfunction()
+
 function(tec_add_room room libraries)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.c)
     # The main functions of programs stay out of the archive that tests link.
-    list(FILTER sources EXCLUDE REGEX "/tools/(tec|tec_runner)\\.c$")
+    list(FILTER sources EXCLUDE REGEX "/(tools/(tec|tec_runner)|tvmtune/tvmtune|tracker/rpc_tracker|rpc/server/rpc_server)\\.c$")
     if(NOT sources)
         return()
     endif()
@@ -71,6 +86,7 @@ function(tec_add_room room libraries)
         target_link_libraries(${target} PUBLIC tec_uses_${library})
     endforeach()
     tec_room_protos(${target} ${room})
+    tec_room_page(${target} ${room})
     add_library(${target}_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${target}>)
     # An archive has no object of its own to take the language from.
     set_target_properties(${target}_archive PROPERTIES LINKER_LANGUAGE C)

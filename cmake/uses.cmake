@@ -3,7 +3,7 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-foreach(name threads dl m llvm sqlite3 cjson protobuf-c xgboost)
+foreach(name threads dl m llvm sqlite3 cjson protobuf-c xgboost microhttpd sodium uv)
     add_library(tec_uses_${name} INTERFACE)
 endforeach()
 target_link_libraries(tec_uses_threads INTERFACE Threads::Threads)
@@ -18,6 +18,9 @@ tec_uses_package(sqlite3 sqlite3)
 tec_uses_package(cjson libcjson)
 tec_uses_package(protobuf-c libprotobuf-c)
 tec_uses_package(xgboost xgboost)
+tec_uses_package(microhttpd libmicrohttpd)
+tec_uses_package(sodium libsodium)
+tec_uses_package(uv libuv)
 
 find_program(PROTOC_C protoc-c)
 if(NOT PROTOC_C)

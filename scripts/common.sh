@@ -1,4 +1,4 @@
-# common.sh -- what scripts/test, scripts/demo and .ci/run share; sourced, with bash, from the root of the project.
+# common.sh -- what the scripts of this folder and .ci/run share; sourced, with bash, from the root of the project.
 
 say() {
     printf '\n== %s\n' "$*"
@@ -16,4 +16,18 @@ build_preset() {
         [ -f "$dir/build.ninja" ] || cmake --preset "$preset"
         cmake --build --preset "$preset" -j "$(nproc)" --target "$@"
     fi
+}
+
+# Paragraphs and list items of Markdown, wrapped at 100 columns; indented code and headings stay as they are.
+wrapped() {
+    awk '
+    function put(word) {
+        if (line != "" && length(line) + 1 + length(word) > 100) { print line; line = indent word; return }
+        line = line == "" ? word : line " " word
+    }
+    function flush() { if (line != "") print line; line = ""; indent = "" }
+    /^$|^#|^    / { flush(); print; next }
+    /^- / { flush(); indent = "  " }
+    { for (i = 1; i <= NF; i++) put($i) }
+    END { flush() }'
 }
