@@ -1,4 +1,5 @@
-/* tests/mutate.h -- what tests with mutations share: their number and seed from the environment, and a word about the case that crashed.
+/* tests/mutate.h -- what tests with mutations share: their number and seed from the environment, and a word
+ * about the case that crashed.
  *
  *     mutation_begin();                               // TEC_MUTATION_SEED, or 1
  *     for (int64_t i = 0; i < mutation_count(4000); i++) { mutation_note(seed); ... }
