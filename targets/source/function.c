@@ -3,6 +3,9 @@
  */
 #include "targets/source/source.h"
 
+/* The name under which languages like C know the float operation `op`; NULL where the operation is no call of
+ * a function there (arithmetic, comparisons).
+ */
 const char *source_function(ir_op op)
 {
     switch (op) {
