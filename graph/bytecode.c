@@ -12,458 +12,23 @@
  * call becomes `tail`. A symbol gets its register where graph/scope.h says that it gets its value; facts are
  * checked as soon as their symbols have registers.
  */
-#include "graph/bytecode.h"
+#include "graph/code.h"
 
 #include <string.h>
 
-#include "compiler/compiler.h"
 #include "graph/node.h"
 #include "graph/pass.h"
-#include "graph/rules.h"
-#include "ir/build.h"
-#include "ir/text.h"
-#include "ir/walk.h"
-
-/* 32-bit words that grow. */
-typedef struct {
-    int32_t *at;
-    int n, cap;
-} words;
-
-/* What a register was computed from: an expression, or a constant that was loaded. */
-typedef struct {
-    const void *what;
-    int32_t reg;
-} known;
-
-typedef struct {
-    tec_context *cx;
-    const graph_module *m;
-    base_dict type_index, dim_index, text_index; /* key -> index + 1 */
-    base_vec types, dims, texts;                 /* rt_type_desc *, rt_dim *, char * */
-    words dim_symbols;
-    base_vec constants; /* graph_value * */
-    /* of the function that is written */
-    words code, registers;
-    base_vec lines; /* rt_line_desc * */
-    base_map regs;  /* graph_value *, ir_expr * (symbols) -> register + 1 */
-    base_vec known; /* known *: what is in a register here; inner regions behind */
-    base_map uses;  /* of values */
-} emitter;
-
-/* ---- words ---- */
-
-static int put_word(emitter *e, words *w, int32_t word)
-{
-    if (w->n == w->cap) {
-        int32_t *larger = base_array(e->cx, int32_t, w->cap ? 2 * w->cap : 64);
-
-        if (w->n)
-            memcpy(larger, w->at, (size_t)w->n * sizeof *larger);
-        w->at = larger;
-        w->cap = w->cap ? 2 * w->cap : 64;
-    }
-    w->at[w->n] = word;
-    return w->n++;
-}
-
-static int put(emitter *e, int32_t word)
-{
-    return put_word(e, &e->code, word);
-}
-
-static void put_list(emitter *e, const int32_t *reg, int n)
-{
-    put(e, n);
-    for (int i = 0; i < n; i++)
-        put(e, reg[i]);
-}
-
-static void put_line(emitter *e, base_loc loc)
-{
-    const rt_line_desc *last = e->lines.n ? e->lines.at[e->lines.n - 1] : NULL;
-    rt_line_desc *l;
-
-    if (loc.line <= 0 || (last && last->line == loc.line))
-        return;
-    l = base_new(e->cx, rt_line_desc);
-    *l = (rt_line_desc){e->code.n, loc.line};
-    base_push(e->cx, &e->lines, l);
-}
-
-/* The place of a jump is told later. */
-static void land(emitter *e, int word)
-{
-    e->code.at[word] = e->code.n;
-}
-
-/* ---- tables ---- */
-
-static int32_t intern(emitter *e, base_dict *index, base_vec *items, const char *key, const void *item)
-{
-    intptr_t found = (intptr_t)base_dict_get(index, key);
-
-    if (found)
-        return (int32_t)found - 1;
-    base_push(e->cx, items, item);
-    base_dict_put(e->cx, index, key, (void *)(intptr_t)items->n);
-    return items->n - 1;
-}
-
-static int32_t text_index(emitter *e, const char *text)
-{
-    return intern(e, &e->text_index, &e->texts, text, text);
-}
-
-static int32_t data_index(const emitter *e, const char *name)
-{
-    int32_t i = 0;
-
-    while (!base_same(((const graph_data *)e->m->data.at[i])->name, name))
-        i++;
-    return i;
-}
-
-static int32_t plain_type(emitter *e, rt_type_kind kind)
-{
-    rt_type_desc *t = base_new(e->cx, rt_type_desc);
-
-    t->kind = kind;
-    return intern(e, &e->type_index, &e->types, kind == RT_TYPE_NUMBER ? "number" : "storage", t);
-}
-
-static int32_t type_index(emitter *e, const graph_type *t);
-
-/* Element type and extents, unknown ones as -1; the same goes to the key that finds the type again. */
-static void describe_tensor(emitter *e, rt_type_desc *out, const op_type *t, base_text *key)
-{
-    int64_t *extents = base_array(e->cx, int64_t, t->n);
-    char text[24];
-
-    out->dtype = t->dtype;
-    out->rank = t->n;
-    out->extents = extents;
-    base_addf(e->cx, key, "tensor %s", base_dtype_print(t->dtype, text, sizeof text));
-    for (int d = 0; d < t->n; d++) {
-        if (!ir_is_int(t->dim[d], &extents[d]))
-            extents[d] = -1;
-        base_addf(e->cx, key, " %lld", (long long)extents[d]);
-    }
-}
-
-/* The number of a type in the table; its parts get theirs first, because a type stands behind its parts. */
-static int32_t type_index(emitter *e, const graph_type *t)
-{
-    rt_type_desc *out = base_new(e->cx, rt_type_desc);
-    int32_t *parts = base_array(e->cx, int32_t, t->n);
-    base_text key = {0};
-
-    switch (t->kind) {
-    case GRAPH_TENSOR:
-        out->kind = RT_TYPE_TENSOR;
-        describe_tensor(e, out, &t->tensor, &key);
-        break;
-    case GRAPH_DATA:
-        out->kind = RT_TYPE_DATA;
-        out->data = data_index(e, t->data);
-        base_addf(e->cx, &key, "data %d", (int)out->data);
-        break;
-    case GRAPH_TUPLE:
-    case GRAPH_FUNCTION:
-        out->kind = t->kind == GRAPH_TUPLE ? RT_TYPE_TUPLE : RT_TYPE_FUNCTION;
-        out->n_parts = t->n;
-        out->n_params = t->kind == GRAPH_FUNCTION ? t->n_params : 0;
-        out->parts = parts;
-        base_addf(e->cx, &key, "parts %d %d", (int)out->kind, (int)out->n_params);
-        for (int k = 0; k < t->n; k++)
-            base_addf(e->cx, &key, " %d", (int)(parts[k] = type_index(e, &t->part[k])));
-        break;
-    }
-    return intern(e, &e->type_index, &e->types, base_text_str(e->cx, &key), out);
-}
-
-static int32_t constant_index(emitter *e, const graph_value *v)
-{
-    for (int i = 0; i < e->constants.n; i++)
-        if (e->constants.at[i] == v)
-            return i;
-    base_push(e->cx, &e->constants, v);
-    return e->constants.n - 1;
-}
-
-/* ---- registers ---- */
-
-static int32_t new_register(emitter *e, int32_t type)
-{
-    return put_word(e, &e->registers, type);
-}
-
-static int32_t new_number(emitter *e)
-{
-    return new_register(e, plain_type(e, RT_TYPE_NUMBER));
-}
-
-static int32_t register_of(const emitter *e, const void *what)
-{
-    return (int32_t)(intptr_t)base_map_get(&e->regs, what) - 1;
-}
-
-static void bind(emitter *e, const void *what, int32_t reg)
-{
-    base_map_put(e->cx, &e->regs, what, (void *)((intptr_t)reg + 1));
-}
-
-/* A register for a value that the next instruction makes. */
-static int32_t define(emitter *e, const graph_value *v)
-{
-    graph_type t = graph_type_of(v);
-    int32_t reg = new_register(e, type_index(e, &t));
-
-    bind(e, v, reg);
-    return reg;
-}
-
-static void remember(emitter *e, const void *what, int32_t reg)
-{
-    known *k = base_new(e->cx, known);
-
-    *k = (known){what, reg};
-    base_push(e->cx, &e->known, k);
-}
-
-static int32_t remembered(const emitter *e, const void *what)
-{
-    for (int i = e->known.n - 1; i >= 0; i--)
-        if (((const known *)e->known.at[i])->what == what)
-            return ((const known *)e->known.at[i])->reg;
-    return -1;
-}
-
-/* The register that holds the value. A constant is loaded where it is first used in the region at hand. */
-static int32_t value(emitter *e, const graph_value *v)
-{
-    if (!v->constant)
-        return register_of(e, v);
-    int32_t reg = remembered(e, v);
-    if (reg < 0) {
-        graph_type t = graph_type_of(v);
-
-        reg = new_register(e, type_index(e, &t));
-        put(e, RT_LOAD_CONST);
-        put(e, reg);
-        put(e, constant_index(e, v));
-        remember(e, v, reg);
-    }
-    return reg;
-}
-
-static int32_t *values(emitter *e, graph_value *const *v, int n)
-{
-    int32_t *reg = base_array(e->cx, int32_t, n);
-
-    for (int i = 0; i < n; i++)
-        reg[i] = value(e, v[i]);
-    return reg;
-}
-
-/* ---- extents ---- */
-
-/* Dimension code over registers. -1 with an error. */
-static int32_t compute(emitter *e, const ir_expr *x)
-{
-    base_vec vars = {0};
-    base_text key = {0};
-    rt_dim *d = base_new(e->cx, rt_dim);
-
-    ir_free_vars(e->cx, x, &vars);
-    for (int i = 0; i < vars.n; i++)
-        if (register_of(e, vars.at[i]) < 0) {
-            base_fail(e->cx, TEC_UNSUPPORTED, x->loc, "the extent '%s' is not known where it is needed",
-                      ((const ir_expr *)vars.at[i])->var.name);
-            return -1;
-        }
-    if (!comp_dim(e->cx, x, (const ir_expr *const *)vars.at, vars.n, d))
-        return -1;
-    base_addf(e->cx, &key, "%d", vars.n);
-    for (int i = 0; i < d->n; i++)
-        base_addf(e->cx, &key, " %lld", (long long)d->word[i]);
-    int32_t before = e->dims.n, index = intern(e, &e->dim_index, &e->dims, base_text_str(e->cx, &key), d);
-    if (e->dims.n > before)
-        put_word(e, &e->dim_symbols, vars.n);
-    int32_t reg = new_number(e);
-    put(e, RT_DIM);
-    put(e, reg);
-    put(e, index);
-    put(e, vars.n);
-    for (int i = 0; i < vars.n; i++)
-        put(e, register_of(e, vars.at[i]));
-    return reg;
-}
-
-/* A register with the value of an extent: a symbol's own, one computed before, or a new one. -1 with an
- * error. */
-static int32_t number(emitter *e, const ir_expr *x)
-{
-    int32_t reg = register_of(e, x);
-    int64_t n;
-
-    if (reg >= 0 || (reg = remembered(e, x)) >= 0)
-        return reg;
-    if (ir_is_int(x, &n) && n >= INT32_MIN && n <= INT32_MAX) {
-        reg = new_number(e);
-        put(e, RT_LOAD_CONSTI);
-        put(e, reg);
-        put(e, (int32_t)n);
-    } else {
-        reg = compute(e, x);
-    }
-    if (reg >= 0)
-        remember(e, x, reg);
-    return reg;
-}
-
-static bool numbers(emitter *e, const ir_expr *const *x, int n, int32_t *reg)
-{
-    for (int i = 0; i < n; i++)
-        if ((reg[i] = number(e, x[i])) < 0)
-            return false;
-    return true;
-}
-
-static void put_extent(emitter *e, int32_t to, int32_t tensor, int axis)
-{
-    put(e, RT_EXTENT);
-    put(e, to);
-    put(e, tensor);
-    put(e, axis);
-}
-
-static void put_field(emitter *e, int32_t to, int32_t of, int which, int field)
-{
-    put(e, RT_GET_FIELD);
-    put(e, to);
-    put(e, of);
-    put(e, which);
-    put(e, field);
-}
-
-/* ---- symbols ---- */
-
-static bool is_unbound(void *user, const op_type *t)
-{
-    for (int d = 0; d < t->n; d++)
-        if (t->dim[d]->op == IR_VAR && register_of(user, t->dim[d]) < 0)
-            return false;
-    return true;
-}
-
-/* Symbols without a register so far get one from the extents of the value in `reg`. */
-static void bind_symbols(emitter *e, const graph_type *t, int32_t reg)
-{
-    if (graph_type_each(t, is_unbound, e))
-        return;
-    for (int d = 0; t->kind == GRAPH_TENSOR && d < t->tensor.n; d++)
-        if (t->tensor.dim[d]->op == IR_VAR && register_of(e, t->tensor.dim[d]) < 0) {
-            int32_t extent = new_number(e);
-
-            put_extent(e, extent, reg, d);
-            bind(e, t->tensor.dim[d], extent);
-        }
-    for (int k = 0; t->kind == GRAPH_TUPLE && k < t->n; k++) {
-        if (graph_type_each(&t->part[k], is_unbound, e))
-            continue;
-        int32_t part = new_register(e, type_index(e, &t->part[k]));
-
-        put_field(e, part, reg, 0, k);
-        bind_symbols(e, &t->part[k], part);
-        put(e, RT_FREE_TENSOR);
-        put(e, part);
-    }
-}
-
-static bool all_bound(const emitter *e, const ir_expr *x)
-{
-    base_vec vars = {0};
-
-    ir_free_vars(e->cx, x, &vars);
-    for (int i = 0; i < vars.n; i++)
-        if (register_of(e, vars.at[i]) < 0)
-            return false;
-    return true;
-}
-
-static bool put_check(emitter *e, const ir_expr *condition, const char *text)
-{
-    int64_t holds;
-    int32_t reg;
-
-    if (ir_is_int(condition, &holds) && holds)
-        return true;
-    reg = compute(e, condition);
-    put(e, RT_CHECK);
-    put(e, reg);
-    put(e, text_index(e, text));
-    return reg >= 0;
-}
-
-/* Facts whose symbols all have registers now; the others stay in the list. */
-static bool check_facts(emitter *e, base_vec *facts)
-{
-    base_vec later = {0};
-
-    for (int i = 0; i < facts->n; i++) {
-        const ir_expr *fact = facts->at[i];
-
-        if (!all_bound(e, fact))
-            base_push(e->cx, &later, fact);
-        else if (!put_check(e, fact, base_format(e->cx, "'%s' does not hold", ir_expr_text(e->cx, fact))))
-            return false;
-    }
-    *facts = later;
-    return true;
-}
-
-/* A user's value: each extent that is no number has the value that its symbols say. */
-static bool check_input(emitter *e, const char *name, const graph_type *t, int32_t reg)
-{
-    int64_t n;
-
-    for (int d = 0; t->kind == GRAPH_TENSOR && d < t->tensor.n; d++) {
-        if (ir_is_int(t->tensor.dim[d], &n))
-            continue;
-        const ir_expr *found = ir_var(e->cx, "found", BASE_I64);
-        int32_t extent = new_number(e);
-
-        put_extent(e, extent, reg, d);
-        bind(e, found, extent);
-        if (!put_check(e, ir_eq(e->cx, t->tensor.dim[d], found),
-                       base_format(e->cx, "input '%s': expected %s", name, graph_type_text(e->cx, t))))
-            return false;
-    }
-    for (int k = 0; t->kind == GRAPH_TUPLE && k < t->n; k++) {
-        int32_t part = new_register(e, type_index(e, &t->part[k]));
-
-        put_field(e, part, reg, 0, k);
-        if (!check_input(e, name, &t->part[k], part))
-            return false;
-        put(e, RT_FREE_TENSOR);
-        put(e, part);
-    }
-    return true;
-}
+#include "graph/program.h"
 
 /* ---- memory and kernels ---- */
 
-static void emit_storage(emitter *e, const graph_node *node)
+static void emit_storage(graph_code *e, const graph_node *node)
 {
-    int32_t bytes = number(e, node->out[0]->type.dim[0]),
-            reg = new_register(e, plain_type(e, RT_TYPE_STORAGE));
+    int32_t bytes = graph_code_number(e, node->out[0]->type.dim[0]),
+            reg = graph_code_register(e, graph_code_plain_type(e, RT_TYPE_STORAGE));
 
-    bind(e, node->out[0], reg);
-    put(e, RT_ALLOC_STORAGE);
-    put(e, reg);
-    put(e, bytes);
-    put(e, 0);
+    graph_code_bind(e, node->out[0], reg);
+    GRAPH_CODE(e, RT_ALLOC_STORAGE, reg, bytes, 0);
 }
 
 static bool small_ints(const ir_expr *const *x, int n, int32_t *out)
@@ -491,61 +56,56 @@ static bool is_read_behind(const graph_body *body, int i, const graph_value *v)
 }
 
 /* In a storage; the storage's own register is done with when no other tensor lies there. */
-static bool emit_tensor(emitter *e, const graph_body *body, int i)
+static bool emit_tensor(graph_code *e, const graph_body *body, int i)
 {
     const graph_node *node = body->nodes.at[i];
     const op_attr *offset = graph_attribute(node, "offset");
     const op_type *t = &node->out[0]->type;
-    int32_t *extent = base_array(e->cx, int32_t, t->n), at, of = value(e, node->in[0]);
+    int32_t *extent = base_array(e->cx, int32_t, t->n), at, of = graph_code_value(e, node->in[0]);
     bool fixed = offset && small_ints(t->dim, t->n, extent) && small_ints(offset->exprs, 1, &at);
 
-    if (!fixed && (!numbers(e, t->dim, t->n, extent) || (offset && (at = number(e, offset->exprs[0])) < 0)))
+    if (!fixed && (!graph_code_numbers(e, t->dim, t->n, extent) ||
+                   (offset && (at = graph_code_number(e, offset->exprs[0])) < 0)))
         return false;
-    int32_t reg = define(e, node->out[0]);
-    put(e, fixed ? RT_ALLOC_TENSOR : offset ? RT_ALLOC_TENSOR_REG : RT_RESHAPE_TENSOR);
-    put(e, reg);
-    put(e, of);
+    int32_t reg = graph_code_define(e, node->out[0]);
+    GRAPH_CODE(e, fixed ? RT_ALLOC_TENSOR : offset ? RT_ALLOC_TENSOR_REG : RT_RESHAPE_TENSOR, reg, of);
     if (offset)
-        put(e, at);
-    put_list(e, extent, t->n);
+        graph_code_put(e, at);
+    graph_code_list(e, extent, t->n);
     if (offset && !is_read_behind(body, i, node->in[0])) {
-        put(e, RT_FREE_STORAGE);
-        put(e, of);
+        GRAPH_CODE(e, RT_FREE_STORAGE, of);
     }
     return true;
 }
 
 /* A kernel with the values of its symbols and its arguments, which the node lists in the kernel's order. */
-static bool emit_invoke(emitter *e, const graph_node *node)
+static bool emit_invoke(graph_code *e, const graph_node *node)
 {
     const op_attr *dims = graph_attribute(node, "dims");
     int n = dims ? dims->n : 0, kernel = 0;
-    int32_t *symbol = base_array(e->cx, int32_t, n), *arg = values(e, node->in, node->n_in);
+    int32_t *symbol = base_array(e->cx, int32_t, n), *arg = graph_code_values(e, node->in, node->n_in);
 
     while (!base_same(((const graph_kernel_type *)e->m->kernels.at[kernel])->name, node->callee))
         kernel++;
-    if (!numbers(e, dims ? dims->exprs : NULL, n, symbol))
+    if (!graph_code_numbers(e, dims ? dims->exprs : NULL, n, symbol))
         return false;
-    put(e, RT_INVOKE_PACKED);
-    put(e, kernel);
-    put_list(e, symbol, n);
-    put_list(e, arg, node->n_in);
+    GRAPH_CODE(e, RT_INVOKE_PACKED, kernel);
+    graph_code_list(e, symbol, n);
+    graph_code_list(e, arg, node->n_in);
     return true;
 }
 
 /* ---- values ---- */
 
-static void put_adt(emitter *e, const graph_node *node, int which)
+static void put_adt(graph_code *e, const graph_node *node, int which)
 {
-    int32_t *part = values(e, node->in, node->n_in), reg = define(e, node->out[0]);
+    int32_t *part = graph_code_values(e, node->in, node->n_in), reg = graph_code_define(e, node->out[0]);
 
-    put(e, RT_ALLOC_ADT);
-    put(e, reg);
-    put(e, which);
-    put_list(e, part, node->n_in);
+    GRAPH_CODE(e, RT_ALLOC_ADT, reg, which);
+    graph_code_list(e, part, node->n_in);
 }
 
-static void emit_construct(emitter *e, const graph_node *node)
+static void emit_construct(graph_code *e, const graph_node *node)
 {
     int which = 0;
 
@@ -553,14 +113,14 @@ static void emit_construct(emitter *e, const graph_node *node)
     put_adt(e, node, which);
 }
 
-static void emit_field(emitter *e, const graph_node *node)
+static void emit_field(graph_code *e, const graph_node *node)
 {
-    int32_t of = value(e, node->in[0]), reg = define(e, node->out[0]);
+    int32_t of = graph_code_value(e, node->in[0]), reg = graph_code_define(e, node->out[0]);
 
-    put_field(e, reg, of, 0, (int)graph_attribute(node, "index")->i);
+    graph_code_field(e, reg, of, 0, (int)graph_attribute(node, "index")->i);
 }
 
-static int function_index(const emitter *e, const char *name)
+static int function_index(const graph_code *e, const char *name)
 {
     int i = 0;
 
@@ -569,54 +129,42 @@ static int function_index(const emitter *e, const char *name)
     return i;
 }
 
-static void emit_closure(emitter *e, const graph_node *node)
+static void emit_closure(graph_code *e, const graph_node *node)
 {
-    int32_t *given = values(e, node->in, node->n_in), reg = define(e, node->out[0]);
+    int32_t *given = graph_code_values(e, node->in, node->n_in), reg = graph_code_define(e, node->out[0]);
 
-    put(e, RT_ALLOC_CLOSURE);
-    put(e, reg);
-    put(e, function_index(e, node->callee));
-    put_list(e, given, node->n_in);
+    GRAPH_CODE(e, RT_ALLOC_CLOSURE, reg, function_index(e, node->callee));
+    graph_code_list(e, given, node->n_in);
 }
 
-static int32_t scalar(emitter *e, const graph_value *v)
+static void emit_check(graph_code *e, const graph_node *node)
 {
-    int32_t of = value(e, v), reg = new_number(e);
+    int32_t reg = graph_code_scalar(e, node->in[0]);
 
-    put(e, RT_SCALAR);
-    put(e, reg);
-    put(e, of);
-    return reg;
-}
-
-static void emit_check(emitter *e, const graph_node *node)
-{
-    int32_t reg = scalar(e, node->in[0]);
-
-    put(e, RT_CHECK);
-    put(e, reg);
-    put(e,
-        text_index(e, base_format(e->cx, "'%s': %s", node->name, graph_attribute(node, "message")->string)));
+    GRAPH_CODE(e, RT_CHECK, reg);
+    graph_code_put(e, graph_code_text(e, base_format(e->cx, "'%s': %s", node->name,
+                                                     graph_attribute(node, "message")->string)));
 }
 
 /* A call, or the application of a function value. */
-static void emit_call(emitter *e, const graph_node *node, bool tail)
+static void emit_call(graph_code *e, const graph_node *node, bool tail)
 {
     bool apply = node->kind == GRAPH_APPLY;
-    int32_t *in = values(e, node->in, node->n_in), *out = base_array(e->cx, int32_t, node->n_out);
+    int32_t *in = graph_code_values(e, node->in, node->n_in), *out = base_array(e->cx, int32_t, node->n_out);
 
     for (int k = 0; k < node->n_out && !tail; k++)
-        out[k] = define(e, node->out[k]);
-    put(e, tail ? RT_TAIL : apply ? RT_INVOKE_CLOSURE : RT_INVOKE);
-    put(e, apply ? in[0] : function_index(e, node->callee));
-    put_list(e, in + apply, node->n_in - apply);
+        out[k] = graph_code_define(e, node->out[k]);
+    GRAPH_CODE(e,
+               tail    ? RT_TAIL
+               : apply ? RT_INVOKE_CLOSURE
+                       : RT_INVOKE,
+               apply ? in[0] : function_index(e, node->callee));
+    graph_code_list(e, in + apply, node->n_in - apply);
     if (!tail)
-        put_list(e, out, node->n_out);
+        graph_code_list(e, out, node->n_out);
 }
 
 /* ---- regions ---- */
-
-static bool emit_body(emitter *e, const graph_body *body, bool tail, const int32_t *to);
 
 static bool makes(const graph_body *body, const graph_value *v)
 {
@@ -627,15 +175,13 @@ static bool makes(const graph_body *body, const graph_value *v)
 }
 
 /* The outputs go to the registers of the node around; those that the region made are there alone. */
-static void put_outputs(emitter *e, const graph_body *body, const int32_t *to)
+static void put_outputs(graph_code *e, const graph_body *body, const int32_t *to)
 {
     int n = body->outputs.n;
-    int32_t *from = values(e, (graph_value *const *)body->outputs.at, n);
+    int32_t *from = graph_code_values(e, (graph_value *const *)body->outputs.at, n);
 
     for (int k = 0; k < n; k++) {
-        put(e, RT_MOVE);
-        put(e, to[k]);
-        put(e, from[k]);
+        GRAPH_CODE(e, RT_MOVE, to[k], from[k]);
     }
     for (int k = 0; k < n; k++) {
         bool again = false;
@@ -643,104 +189,94 @@ static void put_outputs(emitter *e, const graph_body *body, const int32_t *to)
         for (int i = 0; i < k; i++)
             again = again || from[i] == from[k];
         if (!again && makes(body, body->outputs.at[k])) {
-            put(e, RT_FREE_TENSOR);
-            put(e, from[k]);
+            GRAPH_CODE(e, RT_FREE_TENSOR, from[k]);
         }
     }
 }
 
 /* The fields of a value by constructor `which` that the region uses. */
-static void put_fields(emitter *e, const graph_body *body, int32_t of, int which)
+static void put_fields(graph_code *e, const graph_body *body, int32_t of, int which)
 {
     for (int k = 0; k < body->inputs.n; k++) {
         const graph_value *v = body->inputs.at[k];
         graph_type t = graph_type_of(v);
 
-        if (graph_uses(&e->uses, v) == 0 && graph_type_each(&t, is_unbound, e))
+        if (graph_uses(&e->uses, v) == 0 && graph_type_each(&t, graph_code_is_unbound, e))
             continue;
-        put_field(e, define(e, v), of, which, k);
-        bind_symbols(e, &t, register_of(e, v));
+        graph_code_field(e, graph_code_define(e, v), of, which, k);
+        graph_code_bind_symbols(e, &t, graph_code_register_of(e, v));
     }
 }
 
-static int32_t *results(emitter *e, const graph_node *node, bool tail)
+static int32_t *results(graph_code *e, const graph_node *node, bool tail)
 {
     int32_t *to = base_array(e->cx, int32_t, node->n_out);
 
     for (int k = 0; k < node->n_out && !tail; k++)
-        to[k] = define(e, node->out[k]);
+        to[k] = graph_code_define(e, node->out[k]);
     return to;
 }
 
 /* One region behind another. The places where each begins are filled into the words `jump`. */
-static bool emit_regions(emitter *e, const graph_node *node, int32_t of, const int *jump, bool tail)
+static bool emit_regions(graph_code *e, const graph_node *node, int32_t of, const int *jump, bool tail)
 {
     int32_t *to = results(e, node, tail);
     int *ends = base_array(e->cx, int, node->n_bodies);
     int n_known = e->known.n;
 
     for (int b = 0; b < node->n_bodies; b++) {
-        land(e, jump[b]);
+        graph_code_land(e, jump[b]);
         if (node->kind == GRAPH_MATCH)
             put_fields(e, node->body[b], of, b);
-        if (!emit_body(e, node->body[b], tail, to))
+        if (!graph_code_body(e, node->body[b], tail, to))
             return false;
         e->known.n = n_known;
         if (!tail && b + 1 < node->n_bodies) {
-            put(e, RT_GOTO);
-            ends[b] = put(e, 0);
+            graph_code_put(e, RT_GOTO);
+            ends[b] = graph_code_put(e, 0);
         }
     }
     for (int b = 0; b + 1 < node->n_bodies && !tail; b++)
-        land(e, ends[b]);
+        graph_code_land(e, ends[b]);
     return true;
 }
 
-static bool emit_if(emitter *e, const graph_node *node, bool tail)
+static bool emit_if(graph_code *e, const graph_node *node, bool tail)
 {
-    int32_t condition = scalar(e, node->in[0]);
+    int32_t condition = graph_code_scalar(e, node->in[0]);
     int jump[2];
 
-    put(e, RT_IF);
-    put(e, condition);
-    jump[0] = put(e, 0);
-    jump[1] = put(e, 0);
+    GRAPH_CODE(e, RT_IF, condition);
+    jump[0] = graph_code_put(e, 0);
+    jump[1] = graph_code_put(e, 0);
     return emit_regions(e, node, -1, jump, tail);
 }
 
 /* One place for each constructor, chosen by the tag of the value. */
-static bool emit_match(emitter *e, const graph_node *node, bool tail)
+static bool emit_match(graph_code *e, const graph_node *node, bool tail)
 {
-    int32_t of = value(e, node->in[0]), tag = new_number(e);
+    int32_t of = graph_code_value(e, node->in[0]), tag = graph_code_new_number(e);
     int *jump = base_array(e->cx, int, node->n_bodies);
 
-    put(e, RT_GET_TAG);
-    put(e, tag);
-    put(e, of);
-    put(e, RT_SWITCH);
-    put(e, tag);
-    put(e, node->n_bodies);
+    GRAPH_CODE(e, RT_GET_TAG, tag, of, RT_SWITCH, tag, node->n_bodies);
     for (int b = 0; b < node->n_bodies; b++)
-        jump[b] = put(e, 0);
+        jump[b] = graph_code_put(e, 0);
     return emit_regions(e, node, of, jump, tail);
 }
 
 /* ---- nodes ---- */
 
 /* The instructions of one node; `tail`: its results are those of the function. */
-static bool emit_node(emitter *e, const graph_body *body, int i, bool tail)
+static bool emit_node(graph_code *e, const graph_body *body, int i, bool tail)
 {
     const graph_node *node = body->nodes.at[i];
 
-    put_line(e, node->loc);
+    graph_code_line(e, node->loc);
     switch (node->kind) {
     case GRAPH_ALLOC_STORAGE: emit_storage(e, node); break;
     case GRAPH_ALLOC_TENSOR: return emit_tensor(e, body, i);
     case GRAPH_INVOKE: return emit_invoke(e, node);
-    case GRAPH_KILL:
-        put(e, RT_FREE_TENSOR);
-        put(e, value(e, node->in[0]));
-        break;
+    case GRAPH_KILL: GRAPH_CODE(e, RT_FREE_TENSOR, graph_code_value(e, node->in[0])); break;
     case GRAPH_CALL:
     case GRAPH_APPLY: emit_call(e, node, tail); break;
     case GRAPH_IF: return emit_if(e, node, tail);
@@ -750,11 +286,8 @@ static bool emit_node(emitter *e, const graph_body *body, int i, bool tail)
     case GRAPH_CONSTRUCT: emit_construct(e, node); break;
     case GRAPH_CLOSURE: emit_closure(e, node); break;
     case GRAPH_CHECK: emit_check(e, node); break;
-    case GRAPH_LOOP:
-    case GRAPH_SCAN:
-        base_fail(e->cx, TEC_UNSUPPORTED, node->loc, "'%s': a %s cannot be compiled yet", node->name,
-                  node->kind == GRAPH_LOOP ? "loop" : "scan");
-        return false;
+    case GRAPH_LOOP: return graph_code_loop(e, node);
+    case GRAPH_SCAN: return graph_code_scan(e, node);
     case GRAPH_OP:
     case GRAPH_GROUP:
     case GRAPH_PACK:
@@ -781,20 +314,20 @@ static bool is_last(const graph_body *body, int i)
     return true;
 }
 
-static void put_return(emitter *e, const graph_body *body)
+static void put_return(graph_code *e, const graph_body *body)
 {
-    int32_t *reg = values(e, (graph_value *const *)body->outputs.at, body->outputs.n);
+    int32_t *reg = graph_code_values(e, (graph_value *const *)body->outputs.at, body->outputs.n);
 
-    put(e, RT_RET);
-    put_list(e, reg, body->outputs.n);
+    graph_code_put(e, RT_RET);
+    graph_code_list(e, reg, body->outputs.n);
 }
 
 /* tail: the body's results are the function's; otherwise they go to the registers `to`. */
-static bool emit_body(emitter *e, const graph_body *body, bool tail, const int32_t *to)
+bool graph_code_body(graph_code *e, const graph_body *body, bool tail, const int32_t *to)
 {
     base_vec facts = {body->facts.at, body->facts.n, body->facts.n};
 
-    if (!check_facts(e, &facts))
+    if (!graph_code_check_facts(e, &facts))
         return false;
     for (int i = 0; i < body->nodes.n; i++) {
         const graph_node *node = body->nodes.at[i];
@@ -807,9 +340,9 @@ static bool emit_body(emitter *e, const graph_body *body, bool tail, const int32
         for (int k = 0; k < node->n_out && node->n_symbols; k++) {
             graph_type t = graph_type_of(node->out[k]);
 
-            bind_symbols(e, &t, register_of(e, node->out[k]));
+            graph_code_bind_symbols(e, &t, graph_code_register_of(e, node->out[k]));
         }
-        if (node->n_symbols && !check_facts(e, &facts))
+        if (node->n_symbols && !graph_code_check_facts(e, &facts))
             return false;
     }
     if (tail)
@@ -822,16 +355,16 @@ static bool emit_body(emitter *e, const graph_body *body, bool tail, const int32
 /* ---- functions ---- */
 
 /* Registers of the parameters and of the symbols that they tell. The entry also checks what its user gave. */
-static bool emit_inputs(emitter *e, const graph_function *f)
+static bool emit_inputs(graph_code *e, const graph_function *f)
 {
     base_vec facts = {e->m->facts.at, e->m->facts.n, e->m->facts.n};
 
     for (int k = 0; k < f->body->inputs.n; k++)
-        define(e, f->body->inputs.at[k]);
+        graph_code_define(e, f->body->inputs.at[k]);
     for (int k = 0; k < f->body->inputs.n; k++) {
         graph_type t = graph_type_of(f->body->inputs.at[k]);
 
-        bind_symbols(e, &t, k);
+        graph_code_bind_symbols(e, &t, k);
     }
     if (!f->body->entry)
         return true;
@@ -839,13 +372,13 @@ static bool emit_inputs(emitter *e, const graph_function *f)
         const graph_value *v = f->body->inputs.at[k];
         graph_type t = graph_type_of(v);
 
-        if (!check_input(e, v->name ? v->name : "", &t, k))
+        if (!graph_code_check_input(e, v->name ? v->name : "", &t, k))
             return false;
     }
-    return check_facts(e, &facts);
+    return graph_code_check_facts(e, &facts);
 }
 
-static const int32_t *copy_words(emitter *e, const words *w)
+static const int32_t *copy_words(graph_code *e, const graph_words *w)
 {
     return base_copy(e->cx, w->at, (size_t)w->n * sizeof *w->at);
 }
@@ -868,13 +401,13 @@ static const char *file_of(const graph_body *body)
 }
 
 /* The code of one function, with the types of its registers and the lines that it came from. */
-static bool emit_function(emitter *e, const graph_function *f, rt_routine_desc *out)
+static bool emit_function(graph_code *e, const graph_function *f, rt_routine_desc *out)
 {
     int n = f->body->inputs.n;
     const char **params = base_array(e->cx, const char *, n);
     int32_t *result = base_array(e->cx, int32_t, f->body->outputs.n);
 
-    e->code = e->registers = (words){0};
+    e->words = e->registers = (graph_words){0};
     e->lines = e->known = (base_vec){0};
     e->regs = e->uses = (base_map){0};
     graph_count_uses(e->cx, f->body, &e->uses);
@@ -886,9 +419,9 @@ static bool emit_function(emitter *e, const graph_function *f, rt_routine_desc *
     for (int k = 0; k < f->body->outputs.n; k++) {
         graph_type t = graph_type_of(f->body->outputs.at[k]);
 
-        result[k] = type_index(e, &t);
+        result[k] = graph_code_type(e, &t);
     }
-    if (!emit_inputs(e, f) || !emit_body(e, f->body, true, NULL))
+    if (!emit_inputs(e, f) || !graph_code_body(e, f->body, true, NULL))
         return false;
     *out = (rt_routine_desc){.name = f->name,
                              .file = file_of(f->body),
@@ -899,8 +432,8 @@ static bool emit_function(emitter *e, const graph_function *f, rt_routine_desc *
                              .n_names = n,
                              .results = result,
                              .n_results = f->body->outputs.n,
-                             .words = copy_words(e, &e->code),
-                             .n_words = e->code.n,
+                             .words = copy_words(e, &e->words),
+                             .n_words = e->words.n,
                              .lines = flatten(e->cx, &e->lines, sizeof(rt_line_desc)),
                              .n_lines = e->lines.n};
     return true;
@@ -908,7 +441,7 @@ static bool emit_function(emitter *e, const graph_function *f, rt_routine_desc *
 
 /* ---- the whole ---- */
 
-static void describe_data(emitter *e, const graph_data *d, rt_data_desc *out)
+static void describe_data(graph_code *e, const graph_data *d, rt_data_desc *out)
 {
     rt_constructor_desc *c = base_array(e->cx, rt_constructor_desc, d->cases.n);
 
@@ -918,13 +451,13 @@ static void describe_data(emitter *e, const graph_data *d, rt_data_desc *out)
         int32_t *fields = base_array(e->cx, int32_t, from->n);
 
         for (int k = 0; k < from->n; k++)
-            fields[k] = type_index(e, &from->field[k]);
+            fields[k] = graph_code_type(e, &from->field[k]);
         c[i] = (rt_constructor_desc){from->name, fields, from->n};
     }
 }
 
 /* Type and bytes of each constant that some function loads. */
-static const rt_constant_desc *describe_constants(const emitter *e)
+static const rt_constant_desc *describe_constants(const graph_code *e)
 {
     rt_constant_desc *c = base_array(e->cx, rt_constant_desc, e->constants.n);
 
@@ -947,7 +480,7 @@ static const rt_constant_desc *describe_constants(const emitter *e)
  * filled. */
 bool graph_describe_program(const graph_module *m, rt_module_desc *out)
 {
-    emitter e = {.cx = m->cx, .m = m};
+    graph_code e = {.cx = m->cx, .m = m};
     rt_data_desc *data = base_array(m->cx, rt_data_desc, m->data.n);
     rt_routine_desc *functions = base_array(m->cx, rt_routine_desc, m->functions.n);
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "runtime/shape.h"
 #include "runtime/tensor.h"
 
 enum { FIRST_CLASS = 6, N_CLASSES = 48 };
@@ -217,6 +218,91 @@ rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_
             (long long)of->bytes);
     rt_release(v);
     return NULL;
+}
+
+rt_object *rt_new_row(rt_heap *h, rt_object *tensor, int64_t index, tec_error *err)
+{
+    const rt_tensor_object *of = rt_as_tensor(tensor);
+    int32_t rank = of->tensor.ndim - 1;
+    int64_t bytes = rt_shape_bytes(of->tensor.dtype, rank, of->shape + 1);
+    char *data = (char *)of->tensor.data + index * bytes;
+    rt_object *s, *row;
+
+    if (index < 0 || index >= of->shape[0])
+        return rt_fail(err, TEC_INVALID, "element %lld of %lld", (long long)index, (long long)of->shape[0]),
+               NULL;
+    if ((uintptr_t)data % 64 == 0)
+        return tensor_at(h, of->storage, data, bytes, of->tensor.dtype, rank, of->shape + 1, err);
+    s = rt_new_storage(h, bytes, err);
+    row = s ? rt_new_tensor(h, s, 0, of->tensor.dtype, rank, of->shape + 1, err) : NULL;
+    if (row && bytes)
+        memcpy(rt_as_tensor(row)->tensor.data, data, (size_t)bytes);
+    rt_release(s);
+    return row;
+}
+
+/* How many rows `rows` adds; -1 where its extents are not those of an element of `to`. */
+static int64_t count_rows(const rt_tensor_object *to, const rt_tensor_object *rows)
+{
+    int32_t rank = to->tensor.ndim, whole = rows->tensor.ndim == rank;
+
+    for (int32_t d = 1; d < rank; d++)
+        if (to->shape[d] != rows->shape[d - 1 + whole])
+            return -1;
+    return whole ? rows->shape[0] : 1;
+}
+
+/* All of the block that the storage lies in. */
+static int64_t room_of(const rt_storage_object *s)
+{
+    return ((int64_t)1 << s->head.size_class) - 64;
+}
+
+/* Whether `bytes` more fit behind the tensor's elements, where nobody else can see them. */
+static bool may_extend(const rt_tensor_object *t, int64_t bytes)
+{
+    const rt_storage_object *s = t->storage;
+
+    return t->head.refs == 1 && s && s->head.refs == 1 &&
+           ((const char *)t->tensor.data - s->data) + t->bytes + bytes <= room_of(s);
+}
+
+/* The blocks of a heap double in size, and so does the room of a tensor that grows row by row: n rows cost O(n) bytes
+ * of copies in all.
+ */
+rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_error *err)
+{
+    rt_tensor_object *t = rt_as_tensor(tensor);
+    const rt_tensor_object *more = (const rt_tensor_object *)(const void *)rows;
+    int64_t n = count_rows(t, more), bytes = more->bytes, shape[RT_MAX_RANK];
+    rt_object *s, *larger;
+
+    if (n < 0)
+        return rt_fail(err, TEC_INVALID, "what is appended has other extents than the elements before it"),
+               NULL;
+    if (n > INT64_MAX - t->shape[0] || bytes > INT64_MAX / 4 - t->bytes)
+        return rt_fail_memory(err, (size_t)bytes), NULL;
+    memcpy(shape, t->shape, (size_t)t->tensor.ndim * sizeof *shape);
+    shape[0] += n;
+    if (may_extend(t, bytes)) {
+        t->storage->bytes = room_of(t->storage);
+        if (bytes)
+            memcpy((char *)t->tensor.data + t->bytes, more->tensor.data, (size_t)bytes);
+        t->shape[0] = shape[0];
+        t->bytes += bytes;
+        return tensor;
+    }
+    s = rt_new_storage(h, t->bytes + bytes, err);
+    larger = s ? rt_new_tensor(h, s, 0, t->tensor.dtype, t->tensor.ndim, shape, err) : NULL;
+    rt_release(s);
+    if (!larger)
+        return NULL;
+    if (t->bytes)
+        memcpy(rt_as_tensor(larger)->tensor.data, t->tensor.data, (size_t)t->bytes);
+    if (bytes)
+        memcpy((char *)rt_as_tensor(larger)->tensor.data + t->bytes, more->tensor.data, (size_t)bytes);
+    rt_release(tensor);
+    return larger;
 }
 
 rt_node_object *rt_new_node(rt_heap *h, rt_object_kind kind, int32_t what, int32_t tag, int32_t n,

@@ -343,13 +343,30 @@ static bool check_shape_of(const checker *c, const int32_t *w)
             REFUSE(c, "r%d is no vector of i64", (int)w[1]));
 }
 
-static bool check_scalar(const checker *c, const int32_t *w)
+/* A tensor that can hold a number: an integer or a truth value of rank 0. */
+static bool is_scalar(const checker *c, int32_t r)
 {
-    const rt_type_desc *t = type_of(c, w[2]);
+    const rt_type_desc *t = type_of(c, r);
 
-    return is_kind(c, w[1], RT_TYPE_NUMBER) && is_kind(c, w[2], RT_TYPE_TENSOR) &&
+    return is_kind(c, r, RT_TYPE_TENSOR) &&
            ((t->rank == 0 && (t->dtype.code == kDLBool || t->dtype.code == kDLInt)) ||
-            REFUSE(c, "r%d is no integer or truth value of rank 0", (int)w[2]));
+            REFUSE(c, "r%d is no integer or truth value of rank 0", (int)r));
+}
+
+/* `part` has the elements of `whole`, and `less` axes fewer. */
+static bool is_part(const checker *c, int32_t whole, int32_t part, int32_t less)
+{
+    const rt_type_desc *t = type_of(c, whole), *p = type_of(c, part);
+
+    return is_kind(c, whole, RT_TYPE_TENSOR) && is_kind(c, part, RT_TYPE_TENSOR) &&
+           ((t->rank >= 1 && p->rank == t->rank - less && base_dtype_same(t->dtype, p->dtype)) ||
+            REFUSE(c, "r%d is no row of r%d", (int)part, (int)whole));
+}
+
+static bool check_append(const checker *c, const int32_t *w)
+{
+    return has_type(c, w[1], c->f->registers[w[2]]) &&
+           is_part(c, w[2], w[3], type_of(c, w[3])->rank < type_of(c, w[2])->rank);
 }
 
 static bool check_switch(const checker *c, const int32_t *w)
@@ -398,7 +415,10 @@ static bool check_instruction(const checker *c, const int32_t *w)
         return is_kind(c, w[1], RT_TYPE_NUMBER) && is_kind(c, w[2], RT_TYPE_TENSOR) &&
                ((w[3] >= 0 && w[3] < type_of(c, w[2])->rank) ||
                 REFUSE(c, "axis %d of r%d", (int)w[3], (int)w[2]));
-    case RT_SCALAR: return check_scalar(c, w);
+    case RT_SCALAR: return is_kind(c, w[1], RT_TYPE_NUMBER) && is_scalar(c, w[2]);
+    case RT_TO_TENSOR: return is_kind(c, w[2], RT_TYPE_NUMBER) && is_scalar(c, w[1]);
+    case RT_ROW: return is_kind(c, w[3], RT_TYPE_NUMBER) && is_part(c, w[2], w[1], 1);
+    case RT_APPEND: return check_append(c, w);
     case RT_SWITCH: return check_switch(c, w);
     case RT_GOTO:
     case RT_FATAL: return true;

@@ -443,6 +443,42 @@ static int64_t read_scalar(const rt_tensor_object *t)
     }
 }
 
+static bool to_tensor(run *v, const int32_t *w)
+{
+    base_dtype t = v->p->program->types[v->f->registers[w[1]]].dtype;
+    int64_t number = t.code == kDLBool ? v->r[w[2]].i != 0 : v->r[w[2]].i;
+    tec_error inner = {0};
+    rt_object *s = rt_new_storage(v->p->heap, 8, &inner),
+              *made = s ? rt_new_tensor(v->p->heap, s, 0, t, 0, NULL, &inner) : NULL;
+
+    if (made) /* little endian: the number's first bytes are the element */
+        memcpy(rt_as_tensor(made)->tensor.data, &number, (size_t)base_dtype_bytes(t));
+    rt_release(s);
+    return set_new(v, w[1], made, &inner);
+}
+
+/* The register's reference goes to rt_append, so that a tensor that nobody else holds is extended in place. */
+static bool append(run *v, const int32_t *w)
+{
+    tec_error inner = {0};
+    rt_object *made, *tensor = v->r[w[2]].o;
+
+    if (w[1] != w[2]) {
+        rt_object *copy = rt_retain(tensor);
+
+        made = rt_append(v->p->heap, copy, v->r[w[3]].o, &inner);
+        if (!made)
+            rt_release(copy);
+        return set_new(v, w[1], made, &inner);
+    }
+    made = rt_append(v->p->heap, tensor, v->r[w[3]].o, &inner);
+    if (!made)
+        return fail_inner(v, &inner);
+    v->p->counts.allocations += made != tensor;
+    v->r[w[1]].o = made;
+    return true;
+}
+
 static bool choose(run *v, const int32_t *w)
 {
     int64_t k = v->r[w[1]].i;
@@ -560,6 +596,18 @@ static bool step(run *v, bool *done)
         break;
     case RT_RESHAPE_TENSOR:
         if (!reshape(v, w))
+            return false;
+        break;
+    case RT_TO_TENSOR:
+        if (!to_tensor(v, w))
+            return false;
+        break;
+    case RT_ROW:
+        if (!set_new(v, w[1], rt_new_row(p->heap, v->r[w[2]].o, v->r[w[3]].i, &inner), &inner))
+            return false;
+        break;
+    case RT_APPEND:
+        if (!append(v, w))
             return false;
         break;
     case RT_DIM:

@@ -34,7 +34,7 @@ static tec_kernel_fn *resolve(void *user, const char *symbol)
     return strcmp(symbol, "add_one") == 0 ? add_one : NULL;
 }
 
-enum { NUMBER, STORAGE, VECTOR, LIST, PAIR, FUNCTION, FLAG, N_TYPES };
+enum { NUMBER, STORAGE, VECTOR, LIST, PAIR, FUNCTION, FLAG, ELEMENT, COUNT, N_TYPES };
 
 static const int64_t any[] = {-1};
 static const int32_t pair_parts[] = {VECTOR, LIST}, function_parts[] = {VECTOR, VECTOR};
@@ -46,6 +46,8 @@ static const rt_type_desc types[N_TYPES] = {
     [PAIR] = {.kind = RT_TYPE_TUPLE, .parts = pair_parts, .n_parts = 2},
     [FUNCTION] = {.kind = RT_TYPE_FUNCTION, .parts = function_parts, .n_parts = 2, .n_params = 1},
     [FLAG] = {.kind = RT_TYPE_TENSOR, .dtype = {kDLBool, 8, 1}},
+    [ELEMENT] = {.kind = RT_TYPE_TENSOR, .dtype = {kDLFloat, 32, 1}},
+    [COUNT] = {.kind = RT_TYPE_TENSOR, .dtype = {kDLInt, 64, 1}},
 };
 static const rt_constructor_desc cases[] = {{"Nil", NULL, 0}, {"Cons", pair_parts, 2}};
 static const rt_data_desc list_type[] = {{"List", cases, 2}};
@@ -142,14 +144,70 @@ static const int32_t main_code[] = {
     RT_FATAL,
     1, /* 85 */
 };
-static const int32_t same_registers[] = {VECTOR};
-static const int32_t same_code[] = {RT_RET, 1, 0};
+/* same(x: vector) -> vector: x taken apart, its elements put together again in a loop. */
+static const int32_t same_registers[] = {VECTOR, NUMBER, NUMBER, ELEMENT, STORAGE, VECTOR, COUNT};
+static const int32_t same_code[] = {
+    RT_EXTENT,
+    1,
+    0,
+    0, /* 0 */
+    RT_LOAD_CONSTI,
+    2,
+    0, /* 4 */
+    RT_ALLOC_STORAGE,
+    4,
+    2,
+    0, /* 7 */
+    RT_ALLOC_TENSOR_REG,
+    5,
+    4,
+    2,
+    1,
+    2, /* 11 */
+    RT_FREE_STORAGE,
+    4, /* 17 */
+    RT_IF,
+    1,
+    23,
+    43, /* 19 */
+    RT_ROW,
+    3,
+    0,
+    2, /* 23 */
+    RT_APPEND,
+    5,
+    5,
+    3, /* 27 */
+    RT_DIM,
+    2,
+    1,
+    1,
+    2, /* 31 */
+    RT_DIM,
+    1,
+    2,
+    1,
+    1, /* 36 */
+    RT_GOTO,
+    19, /* 41 */
+    RT_TO_TENSOR,
+    6,
+    2, /* 43 */
+    RT_SCALAR,
+    1,
+    6, /* 46 */
+    RT_RET,
+    1,
+    5, /* 49 */
+};
 static const int32_t vector_result[] = {VECTOR};
 static const char *const main_params[] = {"l", "x"}, *const same_params[] = {"x"};
 static const rt_line_desc lines[] = {{0, 3}, {45, 5}};
 static const int64_t times_four[] = {RT_DIM_SYMBOL, 0, RT_DIM_CONST, 4, RT_DIM_MUL};
-static const rt_dim dims[] = {{times_four, 5}};
-static const int32_t dim_symbols[] = {1};
+static const int64_t plus_one[] = {RT_DIM_SYMBOL, 0, RT_DIM_CONST, 1, RT_DIM_ADD};
+static const int64_t minus_one[] = {RT_DIM_SYMBOL, 0, RT_DIM_CONST, -1, RT_DIM_ADD};
+static const rt_dim dims[] = {{times_four, 5}, {plus_one, 5}, {minus_one, 5}};
+static const int32_t dim_symbols[] = {1, 1, 1};
 static const char *const texts[] = {"the size is not 0", "no way"};
 static const int64_t symbol_n[] = {RT_DIM_SYMBOL, 0};
 static const rt_dim n_shape[] = {{symbol_n, 2}};
@@ -166,7 +224,7 @@ static const rt_function_desc kernels[] = {{.name = "add_one",
 
 /* A copy that a test may change. */
 typedef struct {
-    int32_t code[256];
+    int32_t code[256], same[64];
     rt_routine_desc functions[2];
     rt_module_desc m;
 } program;
@@ -175,6 +233,7 @@ static void set_up(program *p)
 {
     memset(p, 0, sizeof *p);
     memcpy(p->code, main_code, sizeof main_code);
+    memcpy(p->same, same_code, sizeof same_code);
     p->functions[0] = (rt_routine_desc){.name = "main",
                                         .file = "p.tecp",
                                         .registers = main_registers,
@@ -190,23 +249,23 @@ static void set_up(program *p)
                                         .n_lines = 2};
     p->functions[1] = (rt_routine_desc){.name = "same",
                                         .registers = same_registers,
-                                        .n_registers = 1,
+                                        .n_registers = BASE_COUNT(same_registers),
                                         .n_params = 1,
                                         .params = same_params,
                                         .n_names = 1,
                                         .results = vector_result,
                                         .n_results = 1,
-                                        .words = same_code,
-                                        .n_words = 3};
+                                        .words = p->same,
+                                        .n_words = BASE_COUNT(same_code)};
     p->m = (rt_module_desc){.target = "test", .functions = kernels, .n_functions = 1};
     p->m.program = (rt_program_desc){.types = types,
                                      .n_types = N_TYPES,
                                      .data = list_type,
                                      .n_data = 1,
                                      .dims = dims,
-                                     .n_dims = 1,
+                                     .n_dims = 3,
                                      .dim_symbols = dim_symbols,
-                                     .n_dim_symbols = 1,
+                                     .n_dim_symbols = 3,
                                      .texts = texts,
                                      .n_texts = 2,
                                      .functions = p->functions,
@@ -307,15 +366,20 @@ Test(bytecode, has_a_text)
 
 /* ---- refused before it runs ---- */
 
-static void refuses(int word, int32_t by, const char *message)
+static void refuses_in(int which, int word, int32_t by, const char *message)
 {
     program p;
 
     clear();
     set_up(&p);
-    p.code[word] = by;
+    (which ? p.same : p.code)[word] = by;
     cr_assert(!rt_program_check(&p.m, &err), "word %d = %d is not refused", word, (int)by);
     cr_assert(strstr(err.text, message), "found: %s\nexpected: %s", err.text, message);
+}
+
+static void refuses(int word, int32_t by, const char *message)
+{
+    refuses_in(0, word, by, message);
 }
 
 Test(bytecode, words_are_held_against_types)
@@ -331,7 +395,7 @@ Test(bytecode, words_are_held_against_types)
     refuses(15, 2, "field 2 of 2");
     refuses(15, 1, "r3 has another type");
     refuses(24, 1, "word 21 (extent): axis 1 of r1");
-    refuses(27, 1, "word 25 (dim): operand 1 of 1");
+    refuses(27, 3, "word 25 (dim): operand 3 of 3");
     refuses(36, 1, "device 1; there is the host alone");
     refuses(46, 1, "word 45 (invoke_packed): operand 1 of 1");
     refuses(50, 0, "r0 is of the wrong kind");
@@ -346,6 +410,17 @@ Test(bytecode, registers_are_read_where_they_are_set_on_every_way)
     refuses(8 + 2, 3, "word 8 (ret): r3 is read before it is set");
     refuses(4, 5, "word 3 (switch): r5 is read before it is set");
     refuses(44, 9, "word 43 (free_storage): r9 is of the wrong kind");
+}
+
+Test(bytecode, rows_are_held_against_what_they_belong_to)
+{
+    refuses_in(1, 24, 5, "word 23 (row): r5 is no row of r0");
+    refuses_in(1, 25, 3, "word 23 (row): r3 is no row of r3");
+    refuses_in(1, 26, 0, "word 23 (row): r0 is of the wrong kind");
+    refuses_in(1, 28, 3, "word 27 (append): r3 has another type");
+    refuses_in(1, 30, 6, "word 27 (append): r6 is no row of r5");
+    refuses_in(1, 44, 3, "word 43 (to_tensor): r3 is no integer or truth value of rank 0");
+    refuses_in(1, 45, 0, "word 43 (to_tensor): r0 is of the wrong kind");
 }
 
 Test(bytecode, code_does_not_run_behind_its_end)
@@ -414,13 +489,16 @@ static void damage(program *p, uint64_t *s)
     int n = 1 + (int)(next(s) % 3);
 
     for (int i = 0; i < n; i++) {
-        int word = (int)(next(s) % BASE_COUNT(main_code));
+        bool in_same = next(s) % 3 == 0;
+        int32_t *code = in_same ? p->same : p->code;
+        uint64_t words = in_same ? BASE_COUNT(same_code) : BASE_COUNT(main_code);
+        int word = (int)(next(s) % words);
 
         switch (next(s) % 4) {
-        case 0: p->code[word] = (int32_t)next(s); break;
-        case 1: p->code[word] += 1 - (int32_t)(next(s) % 3); break;
-        case 2: p->code[word] = p->code[next(s) % BASE_COUNT(main_code)]; break;
-        default: p->code[word] = (int32_t)(next(s) % 30); break;
+        case 0: code[word] = (int32_t)next(s); break;
+        case 1: code[word] += 1 - (int32_t)(next(s) % 3); break;
+        case 2: code[word] = code[next(s) % words]; break;
+        default: code[word] = (int32_t)(next(s) % RT_N_INSTRUCTIONS); break;
         }
     }
 }
