@@ -25,7 +25,14 @@ static void add_unsupported(onnx_import_state *im, const Onnx__NodeProto *p, con
 {
     base_push(im->cx, &im->unsupported, base_format(im->cx, "%s: %s", describe(im, p), text));
     for (size_t i = 0; i < p->n_output; i++)
-        base_dict_put(im->cx, &im->skipped, p->output[i], p);
+        base_dict_put(im->cx, &im->names->skipped, p->output[i], p);
+}
+
+bool onnx_skip(onnx_node *n)
+{
+    for (size_t i = 0; i < n->proto->n_output; i++)
+        base_dict_put(n->cx, &n->im->names->skipped, n->proto->output[i], n);
+    return false;
 }
 
 bool onnx_unsupported(onnx_node *n, const char *fmt, ...)
@@ -131,7 +138,7 @@ static bool check_given_dims(onnx_import_state *im)
 static void *refuse_input(onnx_import_state *im, const char *name, const char *text)
 {
     base_push(im->cx, &im->unsupported, base_format(im->cx, "input '%s': %s", name, text));
-    base_dict_put(im->cx, &im->skipped, name, im);
+    base_dict_put(im->cx, &im->names->skipped, name, im);
     return NULL;
 }
 
@@ -140,10 +147,27 @@ static void wrong_model(onnx_import_state *im, const char *text)
     base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path}, "%s", text);
 }
 
-/* Each name is one value: an input, an initializer or a result of a node. */
+/* Each name is one value: an input, an initializer or a result of a node. A subgraph may use a name again. */
 static bool is_new_name(onnx_import_state *im, const char *name)
 {
-    return !base_dict_has(&im->values, name) && !base_dict_has(&im->skipped, name);
+    return !base_dict_has(&im->names->values, name) && !base_dict_has(&im->names->skipped, name);
+}
+
+/* The value of that name in the graph at hand or in one around it; NULL: none. */
+static graph_value *find_value(const onnx_import_state *im, const char *name)
+{
+    for (const onnx_names *at = im->names; at; at = at->outer)
+        if (base_dict_has(&at->values, name) || base_dict_has(&at->skipped, name))
+            return base_dict_get(&at->values, name);
+    return NULL;
+}
+
+static bool is_skipped(const onnx_import_state *im, const char *name)
+{
+    for (const onnx_names *at = im->names; at; at = at->outer)
+        if (base_dict_has(&at->values, name) || base_dict_has(&at->skipped, name))
+            return base_dict_has(&at->skipped, name);
+    return false;
 }
 
 /* Extents of an input: constants, or symbols by the names that the model gives them; sizes that the caller
@@ -216,7 +240,7 @@ static bool import_constants(onnx_import_state *im, const Onnx__GraphProto *g)
         base_set_where(im->cx, (base_loc){.file = im->path});
         graph_value *v = graph_constant(im->f, t->name, onnx_tensor(im->cx, im->path, t, "initializer"));
         if (v)
-            base_dict_put(im->cx, &im->values, t->name, v);
+            base_dict_put(im->cx, &im->names->values, t->name, v);
     }
     return !base_failed(im->cx);
 }
@@ -241,7 +265,7 @@ static bool import_inputs(onnx_import_state *im, const Onnx__GraphProto *g)
         base_set_where(im->cx, (base_loc){.file = im->path});
         graph_value *v = import_input(im, g->input[i], position++);
         if (v)
-            base_dict_put(im->cx, &im->values, g->input[i]->name, v);
+            base_dict_put(im->cx, &im->names->values, g->input[i]->name, v);
     }
     return !base_failed(im->cx);
 }
@@ -255,12 +279,9 @@ static bool find_operands(onnx_node *n)
 
         if (!*name)
             continue;
-        if (base_dict_has(&n->im->skipped, name)) {
-            for (size_t i = 0; i < n->proto->n_output; i++)
-                base_dict_put(n->cx, &n->im->skipped, n->proto->output[i], n);
-            return false;
-        }
-        n->in[k] = base_dict_get(&n->im->values, name);
+        if (is_skipped(n->im, name))
+            return onnx_skip(n);
+        n->in[k] = find_value(n->im, name);
         if (!n->in[k])
             return onnx_wrong(n, "operand '%s' is made by no node before it", name);
     }
@@ -326,12 +347,12 @@ static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
 
     for (size_t i = 0; i < g->n_output && !base_failed(im->cx); i++) {
         const char *name = g->output[i]->name ? g->output[i]->name : "";
-        graph_value *v = base_dict_get(&im->values, name);
+        graph_value *v = find_value(im, name);
 
         if (base_dict_has(&seen, name))
             wrong_model(im, base_format(im->cx, "there are two outputs '%s'", name));
         base_dict_put(im->cx, &seen, name, g);
-        if (!v && !base_dict_has(&im->skipped, name))
+        if (!v && !is_skipped(im, name))
             base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path}, "output '%s' is made by no node",
                       name);
         graph_output(im->f, name, v);
@@ -339,22 +360,83 @@ static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
     return !base_failed(im->cx);
 }
 
-/* Constants, inputs, nodes in the file's order, outputs. NULL with an error that lists everything
- * unsupported. */
-static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto *g)
+/* Nodes in the file's order. A subgraph is read once for each type that its inputs turn out to have, so nodes are
+ * counted over the whole import. */
+static bool import_nodes(onnx_import_state *im, const Onnx__GraphProto *g)
 {
-    if (g->n_node > ONNX_MAX_NODES)
-        return base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path}, "%zu nodes; at most %d",
-                         g->n_node, ONNX_MAX_NODES);
-    if (!import_constants(im, g) || !import_inputs(im, g) || !check_given_dims(im))
-        return NULL;
+    im->n_nodes += (int64_t)g->n_node;
+    if (im->n_nodes > ONNX_MAX_NODES) {
+        base_fail(im->cx, TEC_UNSUPPORTED, (base_loc){.file = im->path}, "%lld nodes; at most %d",
+                  (long long)im->n_nodes, ONNX_MAX_NODES);
+        return false;
+    }
     for (size_t i = 0; i < g->n_node && !base_failed(im->cx); i++)
         import_node(im, g->node[i]);
     if (g->n_sparse_initializer)
         base_push(im->cx, &im->unsupported, "sparse initializers");
-    if (base_failed(im->cx) || !import_outputs(im, g))
+    return !base_failed(im->cx);
+}
+
+/* Constants, inputs, nodes, outputs. NULL with an error that lists everything unsupported. */
+static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto *g)
+{
+    if (!import_constants(im, g) || !import_inputs(im, g) || !check_given_dims(im) || !import_nodes(im, g) ||
+        !import_outputs(im, g))
         return NULL;
     return im->unsupported.n ? report_unsupported(im) : im->m;
+}
+
+/* ---- subgraphs ---- */
+
+static bool name_inputs(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n)
+{
+    for (int k = 0; k < n; k++) {
+        const char *name = g->input[k]->name;
+
+        if (!name || !*name || !is_new_name(im, name)) {
+            wrong_model(im, name && *name
+                                ? base_format(im->cx, "there are two values '%s' in a subgraph", name)
+                                : "an input of a subgraph has no name");
+            return false;
+        }
+        base_dict_put(im->cx, &im->names->values, name, in[k]);
+    }
+    return true;
+}
+
+/* The values of the subgraph's outputs. NULL without an error: one of them is not supported. */
+static graph_value **subgraph_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
+{
+    graph_value **out = base_array(im->cx, graph_value *, g->n_output);
+
+    for (size_t i = 0; i < g->n_output; i++) {
+        const char *name = g->output[i]->name ? g->output[i]->name : "";
+
+        if (is_skipped(im, name))
+            return NULL;
+        out[i] = find_value(im, name);
+        if (!out[i])
+            return base_fail(im->cx, TEC_INVALID, (base_loc){.file = im->path},
+                             "output '%s' of a subgraph is made by no node", name);
+    }
+    return out;
+}
+
+graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n)
+{
+    onnx_names names = {.outer = im->names};
+    int before = im->unsupported.n;
+    base_loc where = base_where(im->cx);
+    graph_value **out = NULL;
+
+    im->names = &names;
+    if ((int)g->n_input != n)
+        wrong_model(im, base_format(im->cx, "a subgraph has %zu inputs, expected %d", g->n_input, n));
+    else if (name_inputs(im, g, in, n) && import_constants(im, g) && import_nodes(im, g))
+        out = subgraph_outputs(im, g);
+    im->names = names.outer;
+    base_set_where(im->cx, where);
+    return im->unsupported.n > before ? NULL : out;
 }
 
 /* Of the default domain; files from before operator sets mean the first. 0 with an error. */
@@ -404,8 +486,10 @@ graph_module *onnx_import_bytes(tec_context *cx, const char *name, const void *d
     if (!model)
         return NULL;
     const char *title = model->graph->name && *model->graph->name ? model->graph->name : "main";
+    onnx_names names = {0};
     onnx_import_state im = {.cx = cx,
                             .path = name,
+                            .names = &names,
                             .options = o,
                             .m = graph_new(cx, title),
                             .opset = default_opset(cx, name, model)};

@@ -29,14 +29,21 @@ typedef struct {
     const ir_expr **at;
 } onnx_known;
 
+/* The names of one graph of the model: its own, and for a subgraph those of the graphs around it. */
+typedef struct onnx_names onnx_names;
+struct onnx_names {
+    base_dict values;  /* name -> graph_value * */
+    base_dict skipped; /* names whose node was unsupported */
+    onnx_names *outer;
+};
+
 typedef struct {
     tec_context *cx;
     const char *path; /* for messages; data beside it is found from its folder */
     const onnx_options *options;
     graph_module *m;
     graph_function *f;
-    base_dict values;  /* name -> graph_value * */
-    base_dict skipped; /* names whose node was unsupported */
+    onnx_names *names; /* of the graph that is read */
     base_map known;    /* graph_value * -> onnx_known * */
     /* graph_value *: integers that would be known, but as expressions of too many terms */
     base_map long_ones;
@@ -44,6 +51,7 @@ typedef struct {
     base_dict open_dims;  /* names of dimensions without a value in the model, also as "INPUT.AXIS" */
     base_vec unsupported; /* char *: one line for each node */
     int64_t opset;        /* of the default domain */
+    int64_t n_nodes;      /* that were converted so far, each as often as that happened */
 } onnx_import_state;
 
 typedef struct onnx_row onnx_row;
@@ -77,7 +85,7 @@ typedef struct {
 } onnx_rows;
 #define ONNX_FAMILY_LIST(X)                                                                                  \
     X(arithmetic)                                                                                            \
-    X(shape) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
+    X(shape) X(control) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
 #define X(family) extern const onnx_rows onnx_##family##_rows;
 ONNX_FAMILY_LIST(X)
 #undef X
@@ -85,6 +93,13 @@ const onnx_row *onnx_find(const char *op, int64_t opset);
 bool onnx_knows(const char *op); /* in some opset */
 /* Whether the node fits the form of its operator, as ONNX's own checker would have it; otherwise an error. */
 bool onnx_check_form(onnx_node *n, const char *form);
+
+/* ---- subgraphs (import.c) ---- */
+/* Reads a subgraph into the open region, or into the body at hand: its inputs are the values of `in`. Gives its
+ * outputs; NULL after an error, or where a part is not supported, which then is noted. */
+graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n);
+/* The results of the node are missing because of something that was noted already; always false. */
+bool onnx_skip(onnx_node *n);
 
 /* ---- attributes ---- */
 const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name);

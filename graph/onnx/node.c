@@ -203,7 +203,7 @@ bool onnx_set(onnx_node *n, int k, graph_value *v)
     if (*n->proto->output[k]) {
         if (!v->name)
             v->name = n->proto->output[k];
-        base_dict_put(n->cx, &n->im->values, n->proto->output[k], v);
+        base_dict_put(n->cx, &n->im->names->values, n->proto->output[k], v);
     }
     return true;
 }
