@@ -19,6 +19,7 @@
 #include "graph/node.h"
 #include "graph/pass.h"
 #include "graph/program.h"
+#include "ir/build.h"
 
 /* ---- memory and kernels ---- */
 
@@ -144,6 +145,30 @@ static void emit_check(graph_code *e, const graph_node *node)
     GRAPH_CODE(e, RT_CHECK, reg);
     graph_code_put(e, graph_code_text(e, base_format(e->cx, "'%s': %s", node->name,
                                                      graph_attribute(node, "message")->string)));
+}
+
+/* Each element as a number, in a register of its symbol. */
+static void emit_extents(graph_code *e, const graph_node *node)
+{
+    tec_context *cx = e->cx;
+    const op_type *t = &node->in[0]->type;
+    graph_type element = graph_tensor_type(&(op_type){.dtype = t->dtype});
+    int32_t of = graph_code_value(e, node->in[0]), row = of;
+
+    for (int i = 0; i < node->n_symbols; i++) {
+        int32_t number = graph_code_new_number(e);
+
+        if (t->n == 1) {
+            row = graph_code_register(e, graph_code_type(e, &element));
+            GRAPH_CODE(e, RT_ROW, row, of, graph_code_number(e, ir_int(cx, i)));
+        }
+        GRAPH_CODE(e, RT_SCALAR, number, row);
+        if (t->n == 1)
+            GRAPH_CODE(e, RT_FREE_TENSOR, row);
+        graph_code_bind(e, node->symbol[i], number);
+        graph_code_require(e, ir_ge(cx, node->symbol[i], ir_int(cx, 0)),
+                           base_format(cx, "'%s': element %d is negative", node->name, i));
+    }
 }
 
 /* A call, or the application of a function value. */
@@ -286,6 +311,7 @@ static bool emit_node(graph_code *e, const graph_body *body, int i, bool tail)
     case GRAPH_CONSTRUCT: emit_construct(e, node); break;
     case GRAPH_CLOSURE: emit_closure(e, node); break;
     case GRAPH_CHECK: emit_check(e, node); break;
+    case GRAPH_EXTENTS: emit_extents(e, node); break;
     case GRAPH_LOOP: return graph_code_loop(e, node);
     case GRAPH_SCAN: return graph_code_scan(e, node);
     case GRAPH_OP:

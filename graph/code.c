@@ -345,7 +345,7 @@ static bool all_bound(const graph_code *e, const ir_expr *x)
     return true;
 }
 
-static bool put_check(graph_code *e, const ir_expr *condition, const char *text)
+bool graph_code_require(graph_code *e, const ir_expr *condition, const char *text)
 {
     int64_t holds;
     int32_t reg;
@@ -367,7 +367,8 @@ bool graph_code_check_facts(graph_code *e, base_vec *facts)
 
         if (!all_bound(e, fact))
             base_push(e->cx, &later, fact);
-        else if (!put_check(e, fact, base_format(e->cx, "'%s' does not hold", ir_expr_text(e->cx, fact))))
+        else if (!graph_code_require(e, fact,
+                                     base_format(e->cx, "'%s' does not hold", ir_expr_text(e->cx, fact))))
             return false;
     }
     *facts = later;
@@ -387,8 +388,9 @@ bool graph_code_check_input(graph_code *e, const char *name, const graph_type *t
 
         put_extent(e, extent, reg, d);
         graph_code_bind(e, found, extent);
-        if (!put_check(e, ir_eq(e->cx, t->tensor.dim[d], found),
-                       base_format(e->cx, "input '%s': expected %s", name, graph_type_text(e->cx, t))))
+        if (!graph_code_require(
+                e, ir_eq(e->cx, t->tensor.dim[d], found),
+                base_format(e->cx, "input '%s': expected %s", name, graph_type_text(e->cx, t))))
             return false;
     }
     for (int k = 0; t->kind == GRAPH_TUPLE && k < t->n; k++) {

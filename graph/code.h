@@ -1,13 +1,13 @@
-/* graph/code.h -- inside the room: bytecode of one function while it is written: words, registers, and what is in
- * them.
+/* graph/code.h -- inside the room: bytecode of one function while it is written: words, registers, and what
+ * is in them.
  *
  *     int32_t to = graph_code_define(c, node->out[0]);
  *     GRAPH_CODE(c, RT_GET_FIELD, to, graph_code_value(c, node->in[0]), 0, 1);
  *
- * A register is made for each value, each symbol, and each number on the way. A symbol has its register from the
- * place on where it gets its value. Constants and numbers that were computed are found again inside of the region
- * that computed them: `known` is cut back where a region ends.
- * Lifetime: the context's. Errors: in the context; -1 or false tells.
+ * A register is made for each value, each symbol, and each number on the way. A symbol has its register from
+ * the place on where it gets its value. Constants and numbers that were computed are found again inside of
+ * the region that computed them: `known` is cut back where a region ends. Lifetime: the context's. Errors: in
+ * the context; -1 or false tells.
  */
 #ifndef GRAPH_CODE_H
 #define GRAPH_CODE_H
@@ -72,11 +72,13 @@ void graph_code_field(graph_code *code, int32_t to, int32_t of, int which, int f
 /* Symbols that a value's type names. */
 bool graph_code_is_unbound(void *code, const op_type *type);
 void graph_code_bind_symbols(graph_code *code, const graph_type *type, int32_t reg);
+/* Fails with the text where the condition, whose symbols have registers, does not hold. */
+bool graph_code_require(graph_code *code, const ir_expr *condition, const char *text);
 bool graph_code_check_facts(graph_code *code, base_vec *facts);
 bool graph_code_check_input(graph_code *code, const char *name, const graph_type *type, int32_t reg);
 
-/* The instructions of a region (graph/bytecode.c). tail: its results are the function's; otherwise they go to the
- * registers `to`. */
+/* The instructions of a region (graph/bytecode.c). tail: its results are the function's; otherwise they go to
+ * the registers `to`. */
 bool graph_code_body(graph_code *code, const graph_body *body, bool tail, const int32_t *to);
 /* A loop or a scan, and its body (graph/code_loop.c). */
 bool graph_code_loop(graph_code *code, const graph_node *node);

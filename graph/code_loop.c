@@ -12,11 +12,11 @@
  *                                                    r9 = dim r9 + 1,  goto head
  *                                             exit:  r3 = move r8
  *
- * The carried values have registers of their own, those of the body's inputs. What the body gives goes through other
- * registers first, since a body may give its inputs in another order. Symbols of the body get their registers from
- * the carried values at the head of each iteration, so that a value may change its extents on the way. What is
- * collected is extended in place by the VM (rt_append). A scan knows how many elements there will be, and takes
- * memory for all of them at once.
+ * The carried values have registers of their own, those of the body's inputs. What the body gives goes
+ * through other registers first, since a body may give its inputs in another order. Symbols of the body get
+ * their registers from the carried values at the head of each iteration, so that a value may change its
+ * extents on the way. What is collected is extended in place by the VM (rt_append). A scan knows how many
+ * elements there will be, and takes memory for all of them at once.
  */
 #include "graph/code.h"
 #include "graph/node.h"
@@ -24,8 +24,8 @@
 #include "graph/plan.h"
 #include "ir/build.h"
 
-/* A node with its registers. Operands, inputs, outputs and results of what is carried begin at `operand`, `input`,
- * `output` and 0; what is collected follows. */
+/* A node with its registers. Operands, inputs, outputs and results of what is carried begin at `operand`,
+ * `input`, `output` and 0; what is collected follows. */
 typedef struct {
     const graph_node *node;
     const graph_body *body;
@@ -197,6 +197,7 @@ static void leave(graph_code *code, repeated *l)
     }
 }
 
+/* The condition is a number that each iteration gives anew; the number of trips is a limit beside it. */
 bool graph_code_loop(graph_code *code, const graph_node *node)
 {
     repeated l = {.node = node,
@@ -224,6 +225,7 @@ bool graph_code_loop(graph_code *code, const graph_node *node)
     return !base_failed(code->cx);
 }
 
+/* As many iterations as the sequences are long; no condition. */
 bool graph_code_scan(graph_code *code, const graph_node *node)
 {
     repeated l = {.node = node,

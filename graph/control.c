@@ -238,7 +238,8 @@ bool graph_check_control(const graph_module *m, const graph_body *body, const gr
     case GRAPH_MATCH:
     case GRAPH_CLOSURE:
     case GRAPH_APPLY:
-    case GRAPH_CHECK: return graph_check_program(&r);
+    case GRAPH_CHECK:
+    case GRAPH_EXTENTS: return graph_check_program(&r);
     case GRAPH_OP:
     case GRAPH_GROUP:
     case GRAPH_PACK:

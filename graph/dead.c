@@ -11,73 +11,136 @@
 
 #include "graph/pass.h"
 #include "graph/rewrite.h"
+#include "graph/type.h"
 #include "ir/walk.h"
 
-/* ---- dead nodes ---- */
+/* ---- what is needed ---- */
 
-static void mark(tec_context *cx, base_map *needed, const graph_value *v);
+/* What is needed: nodes; and the symbols that anything but `extents` mentions. */
+typedef struct {
+    tec_context *cx;
+    base_map nodes, symbols;
+} needs;
 
-static void mark_node(tec_context *cx, base_map *needed, const graph_node *node);
+/* ---- symbols ---- */
 
-/* Whether running the node may fail on purpose: a check, in it or in its regions. Such a node stays though no
- * output needs it. */
-static bool has_check(const graph_node *node)
+static void mention(needs *s, const ir_expr *const *e, int n)
+{
+    base_vec vars = {0};
+
+    for (int i = 0; i < n; i++)
+        ir_free_vars(s->cx, e[i], &vars);
+    for (int i = 0; i < vars.n; i++)
+        base_map_put(s->cx, &s->symbols, vars.at[i], s);
+}
+
+static bool mention_extents(void *user, const op_type *t)
+{
+    if (t->n > 0)
+        mention(user, t->dim, t->n);
+    return true;
+}
+
+static void mention_values(needs *s, graph_value *const *v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        graph_type t = graph_type_of(v[i]);
+
+        graph_type_each(&t, mention_extents, s);
+    }
+}
+
+/* The symbols in types, attributes and facts of a body and its regions. */
+static void mention_body(needs *s, const graph_body *body)
+{
+    mention(s, (const ir_expr *const *)body->facts.at, body->facts.n);
+    mention_values(s, (graph_value *const *)body->inputs.at, body->inputs.n);
+    for (int i = 0; i < body->nodes.n; i++) {
+        const graph_node *node = body->nodes.at[i];
+
+        mention_values(s, node->out, node->n_out);
+        for (int k = 0; k < node->n_attrs && node->kind != GRAPH_EXTENTS; k++)
+            if (node->attr[k].kind == OP_ATTR_EXPRS)
+                mention(s, node->attr[k].exprs, node->attr[k].n);
+        for (int k = 0; k < node->n_bodies; k++)
+            mention_body(s, node->body[k]);
+    }
+}
+
+/* ---- nodes ---- */
+
+static void mark(needs *s, const graph_value *v);
+
+static void mark_node(needs *s, const graph_node *node);
+
+static bool tells_symbols(const needs *s, const graph_node *node)
+{
+    for (int i = 0; i < node->n_symbols; i++)
+        if (base_map_has(&s->symbols, node->symbol[i]))
+            return true;
+    return false;
+}
+
+/* Whether running the node may fail on purpose, or gives values to symbols that are in use: a check or
+ * extents, in it or in its regions. Such a node stays though no output reads a result of it. */
+static bool has_effect(const needs *s, const graph_node *node)
 {
     for (int b = 0; b < node->n_bodies; b++)
         for (int i = 0; i < node->body[b]->nodes.n; i++)
-            if (has_check(node->body[b]->nodes.at[i]))
+            if (has_effect(s, node->body[b]->nodes.at[i]))
                 return true;
-    return node->kind == GRAPH_CHECK;
+    return node->kind == GRAPH_CHECK || (node->kind == GRAPH_EXTENTS && tells_symbols(s, node));
 }
 
-static void mark_body(tec_context *cx, base_map *needed, const graph_body *body)
+static void mark_body(needs *s, const graph_body *body)
 {
     for (int i = 0; i < body->outputs.n; i++)
-        mark(cx, needed, body->outputs.at[i]);
+        mark(s, body->outputs.at[i]);
     for (int i = 0; i < body->nodes.n; i++)
-        if (has_check(body->nodes.at[i]))
-            mark_node(cx, needed, body->nodes.at[i]);
+        if (has_effect(s, body->nodes.at[i]))
+            mark_node(s, body->nodes.at[i]);
 }
 
-static void mark_node(tec_context *cx, base_map *needed, const graph_node *node)
+static void mark_node(needs *s, const graph_node *node)
 {
-    if (base_map_has(needed, node))
+    if (base_map_has(&s->nodes, node))
         return;
-    base_map_put(cx, needed, node, node);
+    base_map_put(s->cx, &s->nodes, node, node);
     for (int k = 0; k < node->n_in; k++)
-        mark(cx, needed, node->in[k]);
+        mark(s, node->in[k]);
     for (int k = 0; k < node->n_bodies; k++)
-        mark_body(cx, needed, node->body[k]);
+        mark_body(s, node->body[k]);
 }
 
 /* Marks what v depends on, with a list instead of recursion: a graph of thousands of layers is that deep. */
-static void mark(tec_context *cx, base_map *needed, const graph_value *v)
+static void mark(needs *s, const graph_value *v)
 {
     base_vec todo = {0};
 
-    base_push(cx, &todo, v);
+    base_push(s->cx, &todo, v);
     while (todo.n > 0) {
         const graph_value *next = todo.at[--todo.n];
         const graph_node *node = next ? next->node : NULL;
 
-        if (!node || base_map_has(needed, node))
+        if (!node || base_map_has(&s->nodes, node))
             continue;
-        base_map_put(cx, needed, node, node);
+        base_map_put(s->cx, &s->nodes, node, node);
         for (int k = 0; k < node->n_in; k++)
-            base_push(cx, &todo, node->in[k]);
+            base_push(s->cx, &todo, node->in[k]);
         for (int k = 0; k < node->n_bodies; k++)
-            mark_body(cx, needed, node->body[k]);
+            mark_body(s, node->body[k]);
     }
 }
 
 static void mark_needed(graph_rewrite *rw, const graph_body *old)
 {
-    mark_body(rw->cx, rw->user, old);
+    mention_body(rw->user, old);
+    mark_body(rw->user, old);
 }
 
 static bool drop_unneeded(graph_rewrite *rw, const graph_node *node)
 {
-    if (base_map_has(rw->user, node))
+    if (base_map_has(&((const needs *)rw->user)->nodes, node))
         return graph_keep(rw, node);
     rw->changed = true;
     return true;
@@ -85,10 +148,10 @@ static bool drop_unneeded(graph_rewrite *rw, const graph_node *node)
 
 graph_module *graph_remove_dead(graph_module *m, const target *t)
 {
-    base_map needed = {0};
+    needs s = {.cx = m->cx};
 
     (void)t;
-    return graph_rewrite_module(m, drop_unneeded, mark_needed, &needed);
+    return graph_rewrite_module(m, drop_unneeded, mark_needed, &s);
 }
 
 /* ---- common expressions ---- */

@@ -29,6 +29,16 @@ static void use_symbols(emitter *e, const op_type *t)
         te_use_symbols(e->def, t->dim[i]);
 }
 
+/* Symbols that attributes alone mention: where a slice begins, what a tensor is filled with. */
+static void use_attributes(emitter *e, const graph_node *node)
+{
+    for (int i = 0; i < node->n_attrs; i++)
+        for (int k = 0; node->attr[i].kind == OP_ATTR_EXPRS && k < node->attr[i].n; k++)
+            te_use_symbols(e->def, node->attr[i].exprs[k]);
+    for (int i = 0; node->kind == GRAPH_GROUP && i < node->body[0]->nodes.n; i++)
+        use_attributes(e, node->body[0]->nodes.at[i]);
+}
+
 /* Facts about symbols that the definition uses. */
 static void use_facts(emitter *e)
 {
@@ -193,6 +203,7 @@ te_def *graph_definition(const graph_module *m, const graph_node *node, const ta
             return NULL;
     for (int k = 0; k < node->n_out; k++)
         use_symbols(&e, &node->out[k]->type);
+    use_attributes(&e, node);
     use_facts(&e);
     ir_role role = node->kind == GRAPH_OP && node->op->kind == OP_COMPLEX ? IR_ROLE_ANCHOR : IR_ROLE_NONE;
     if (!(node->kind == GRAPH_GROUP ? emit_group(&e, node) : emit_node(&e, node, role)))

@@ -51,6 +51,9 @@ typedef enum {
     GRAPH_CLOSURE, /* the function `callee` with its first parameters given */
     GRAPH_APPLY,   /* calls a function value */
     GRAPH_CHECK,   /* bool[]: fails with @message where the condition is false */
+    /* The elements of an integer tensor, of rank 0 or 1, become the values of @symbols(exprs [n, m]), so that
+     * shapes may depend on data. Fails where an element is negative. */
+    GRAPH_EXTENTS,
     /* of the planned form */
     /* a piece of a device's memory: u8[bytes]; @output(i): the memory that the reader of output i sees */
     GRAPH_ALLOC_STORAGE,

@@ -433,6 +433,7 @@ static const struct {
              {"closure", GRAPH_CLOSURE, true},
              {"apply", GRAPH_APPLY, true},
              {"check", GRAPH_CHECK, false},
+             {"extents", GRAPH_EXTENTS, false},
              {"alloc_storage", GRAPH_ALLOC_STORAGE, true},
              {"alloc_tensor", GRAPH_ALLOC_TENSOR, true},
              {"invoke", GRAPH_INVOKE, false},
@@ -660,6 +661,19 @@ static void tell_symbols(parser *p, const graph_body *body, const graph_value *v
     graph_type_each(&t, tell_extents, &to);
 }
 
+/* The symbols that the elements of its operand become; what is none of the body's is left to the verifier. */
+static void define_elements(parser *p, graph_node *node)
+{
+    const op_attr *a = graph_attribute(node, "symbols");
+
+    if (!a || a->kind != OP_ATTR_EXPRS)
+        return;
+    node->symbol = a->exprs;
+    node->n_symbols = a->n;
+    for (int i = 0; i < a->n; i++)
+        base_map_put(p->cx, &p->told, a->exprs[i], a->exprs[i]);
+}
+
 /* Results of nodes other than operators define the symbols that they are the first to have. */
 static void define_symbols(parser *p, graph_node *node)
 {
@@ -667,6 +681,10 @@ static void define_symbols(parser *p, graph_node *node)
 
     if (node->kind == GRAPH_OP || node->kind == GRAPH_PACK || node->kind == GRAPH_GROUP)
         return;
+    if (node->kind == GRAPH_EXTENTS) {
+        define_elements(p, node);
+        return;
+    }
     for (int k = 0; k < node->n_out; k++)
         tell_symbols(p, p->scope, node->out[k], &symbols);
     node->symbol = (const ir_expr *const *)symbols.at;

@@ -173,6 +173,27 @@ static bool check_condition(const graph_rules *r)
            graph_rule_scalar(r, "operand", 0, r->node->in[0], BASE_BOOL);
 }
 
+/* As many symbols as the operand, a vector of known extent or a scalar, has elements. The verifier holds each
+ * symbol against the body (graph/verify.c). */
+static bool check_extents(const graph_rules *r)
+{
+    const graph_node *node = r->node;
+    const op_attr *symbols = graph_attribute(node, "symbols");
+    int64_t count = 1;
+
+    if (!graph_rule_count(r, "operands", node->n_in, 1) || !graph_rule_count(r, "results", node->n_out, 0))
+        return false;
+    const op_type *t = &node->in[0]->type;
+    if (t->n < 0 || t->n > 1 || t->dtype.code != kDLInt || (t->n == 1 && !ir_is_int(t->dim[0], &count)))
+        return wrong(r, "the operand of extents is a vector of integers of known length, or an integer");
+    if (!symbols || symbols->kind != OP_ATTR_EXPRS || symbols->n != count)
+        return wrong(r, "extents have @symbols, one for each element of the operand");
+    for (int i = 0; i < symbols->n; i++)
+        if (symbols->exprs[i]->op != IR_VAR)
+            return wrong(r, "each of @symbols is the name of a symbol");
+    return true;
+}
+
 /* The rules of the nodes that only programs have: tuples, data types, function values. */
 bool graph_check_program(const graph_rules *r)
 {
@@ -186,6 +207,7 @@ bool graph_check_program(const graph_rules *r)
     case GRAPH_CLOSURE: return check_closure(r);
     case GRAPH_APPLY: return check_apply(r);
     case GRAPH_CHECK: return check_condition(r);
+    case GRAPH_EXTENTS: return check_extents(r);
     }
     return true;
 }
@@ -374,4 +396,19 @@ graph_node *graph_add_check(graph_function *f, const char *name, graph_value *co
     return add(f,
                &(graph_node_parts){
                    .kind = GRAPH_CHECK, .name = name, .in = &condition, .n_in = 1, .attr = &a, .n_attrs = 1});
+}
+
+graph_node *graph_add_extents(graph_function *f, const char *name, graph_value *elements,
+                              const ir_expr *const *symbol, int n)
+{
+    op_attr a = op_attr_exprs(f->module->cx, "symbols", symbol, n);
+
+    return add(f, &(graph_node_parts){.kind = GRAPH_EXTENTS,
+                                      .name = name,
+                                      .in = &elements,
+                                      .n_in = 1,
+                                      .symbol = symbol,
+                                      .n_symbols = n,
+                                      .attr = &a,
+                                      .n_attrs = 1});
 }

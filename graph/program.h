@@ -38,6 +38,11 @@ graph_node *graph_add_apply(graph_function *f, const char *name, graph_value *ca
                             int n);
 graph_node *graph_add_check(graph_function *f, const char *name, graph_value *condition, const char *message);
 
+/* The elements of an integer tensor as values of symbols of the open body (graph_symbol_in): n is their
+ * number. */
+graph_node *graph_add_extents(graph_function *f, const char *name, graph_value *elements,
+                              const ir_expr *const *symbol, int n);
+
 /* A node of the given results, put into the open body without a look at its types: for functions that call
  * each other before they are complete. `symbols` are those that the results define. graph_verify looks at the
  * whole. */

@@ -163,6 +163,7 @@ static void put_kind(printer *p, const graph_node *node)
     case GRAPH_CLOSURE: base_addf(p->cx, &p->out, "closure %s ", quoted(p, node->callee)); return;
     case GRAPH_APPLY: base_add(p->cx, &p->out, "apply "); return;
     case GRAPH_CHECK: base_add(p->cx, &p->out, "check "); return;
+    case GRAPH_EXTENTS: base_add(p->cx, &p->out, "extents "); return;
     case GRAPH_ALLOC_STORAGE: base_add(p->cx, &p->out, "alloc_storage "); return;
     case GRAPH_ALLOC_TENSOR: base_add(p->cx, &p->out, "alloc_tensor "); return;
     case GRAPH_INVOKE: base_addf(p->cx, &p->out, "invoke %s ", quoted(p, node->callee)); return;

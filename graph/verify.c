@@ -100,6 +100,21 @@ static bool check_use(verifier *v, const graph_node *node, const graph_value *va
                               k, graph_type_text(v->cx, &t)));
 }
 
+/* Whether the condition stands among the facts of the body, of a body around it or of the module, as it is:
+ * the prover does not find each fact again in others' terms ('288 * n == 1' has no solution to reason with).
+ */
+static bool is_stated(const graph_module *m, const graph_body *body, const ir_expr *condition)
+{
+    for (; body; body = body->outer)
+        for (int i = 0; i < body->facts.n; i++)
+            if (ir_same(body->facts.at[i], condition))
+                return true;
+    for (int i = 0; i < m->facts.n; i++)
+        if (ir_same(m->facts.at[i], condition))
+            return true;
+    return false;
+}
+
 /* Asks the operator once more for its result types. What it relies on must be a fact already: a pass that
  * moved the node may have lost it. */
 static bool check_inferred(verifier *v, const graph_body *body, const graph_node *node)
@@ -113,10 +128,11 @@ static bool check_inferred(verifier *v, const graph_body *body, const graph_node
 
     if (!again)
         return false;
-    if (scratch.facts.n > 0)
-        return broken(v, node,
-                      base_format(v->cx, "its operator relies on '%s', which is no fact here",
-                                  ir_expr_text(v->cx, scratch.facts.at[0])));
+    for (int i = 0; i < scratch.facts.n; i++)
+        if (!is_stated(v->m, body, scratch.facts.at[i]))
+            return broken(v, node,
+                          base_format(v->cx, "its operator relies on '%s', which is no fact here",
+                                      ir_expr_text(v->cx, scratch.facts.at[i])));
     if (again->n_out != node->n_out)
         return broken(
             v, node,
@@ -173,6 +189,7 @@ static bool check_kind(verifier *v, const graph_body *body, const graph_node *no
     case GRAPH_CLOSURE:
     case GRAPH_APPLY:
     case GRAPH_CHECK:
+    case GRAPH_EXTENTS:
     case GRAPH_CALL:
     case GRAPH_IF:
     case GRAPH_LOOP:

@@ -386,6 +386,7 @@ static bool check_node(checker *c)
     case GRAPH_CLOSURE:
     case GRAPH_APPLY:
     case GRAPH_CHECK:
+    case GRAPH_EXTENTS:
     case GRAPH_OP:
     case GRAPH_CALL:
     case GRAPH_IF:

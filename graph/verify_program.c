@@ -161,6 +161,7 @@ static bool check_node(checker *c)
     case GRAPH_CLOSURE:
     case GRAPH_APPLY:
     case GRAPH_CHECK:
+    case GRAPH_EXTENTS:
     case GRAPH_CALL:
     case GRAPH_IF:
     case GRAPH_LOOP:

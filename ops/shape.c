@@ -47,7 +47,7 @@ static const ir_expr *const *exprs_per_dim(const op_call *c, const char *name)
 
 /* ---- reshape: shape ---- */
 
-/* The numbers of elements must be equal, or provably so where they have symbols. */
+/* The numbers of elements must be equal; where symbols decide, a demand of the run. */
 static bool reshape_relation(op_call *c)
 {
     const op_attr *shape = op_attr_find(c, "shape");
@@ -56,10 +56,7 @@ static bool reshape_relation(op_call *c)
         return op_fail(c, "attribute 'shape' is missing");
     const ir_expr *before = simple(c, product(c, c->input[0].dim, c->input[0].n)),
                   *after = simple(c, product(c, shape->exprs, shape->n));
-    int64_t x, y;
-    bool same = ir_is_int(before, &x) && ir_is_int(after, &y)
-                    ? x == y
-                    : ir_same(before, after) || (c->facts && ir_prove_equal(c->facts, before, after));
+    bool same = op_equal(c, before, after);
 
     c->output[0] = (op_type){c->input[0].dtype, shape->n, shape->exprs};
     return same || op_fail(c, "%s has %s elements, shape %s has %s", op_type_text(c->cx, &c->input[0]),

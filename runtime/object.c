@@ -220,6 +220,7 @@ rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_
     return NULL;
 }
 
+/* A row of a multiple of 64 bytes shares the memory of its tensor, whose own begins at a multiple of 64. */
 rt_object *rt_new_row(rt_heap *h, rt_object *tensor, int64_t index, tec_error *err)
 {
     const rt_tensor_object *of = rt_as_tensor(tensor);
@@ -267,9 +268,8 @@ static bool may_extend(const rt_tensor_object *t, int64_t bytes)
            ((const char *)t->tensor.data - s->data) + t->bytes + bytes <= room_of(s);
 }
 
-/* The blocks of a heap double in size, and so does the room of a tensor that grows row by row: n rows cost O(n) bytes
- * of copies in all.
- */
+/* The blocks of a heap double in size, and so does the room of a tensor that grows row by row: n rows cost
+ * O(n) bytes of copies in all. */
 rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_error *err)
 {
     rt_tensor_object *t = rt_as_tensor(tensor);

@@ -75,13 +75,13 @@ rt_object *rt_new_tensor(rt_heap *h, rt_object *storage, int64_t offset, base_dt
                          const int64_t *shape, tec_error *err);
 /* The same elements with another shape of equal size. */
 rt_object *rt_new_view(rt_heap *h, rt_object *tensor, int32_t rank, const int64_t *shape, tec_error *err);
-/* Element `index` along the first axis. Shares the tensor's memory where that keeps the alignment of 64 bytes which
- * kernels may rely on, and is a copy otherwise. Refuses an index past the end. */
+/* Element `index` along the first axis. Shares the tensor's memory where that keeps the alignment of 64 bytes
+ * which kernels may rely on, and is a copy otherwise. Refuses an index past the end. */
 rt_object *rt_new_row(rt_heap *h, rt_object *tensor, int64_t index, tec_error *err);
-/* The elements of `tensor` with `rows` behind them along the first axis: one element of rank n - 1, or a tensor of
- * rank n. Takes the caller's reference to `tensor` and gives one: to the same tensor, extended in place, where nobody
- * else refers to the tensor or to its memory and that has room; otherwise to a new one, whose memory has room for as
- * many rows again. NULL with an error: the reference is still the caller's. */
+/* The elements of `tensor` with `rows` behind them along the first axis: one element of rank n - 1, or a
+ * tensor of rank n. Takes the caller's reference to `tensor` and gives one: to the same tensor, extended in
+ * place, where nobody else refers to the tensor or to its memory and that has room; otherwise to a new one,
+ * whose memory has room for as many rows again. NULL with an error: the reference is still the caller's. */
 rt_object *rt_append(rt_heap *h, rt_object *tensor, const rt_object *rows, tec_error *err);
 /* Parts are NULL. */
 rt_node_object *rt_new_node(rt_heap *h, rt_object_kind kind, int32_t what, int32_t tag, int32_t n,

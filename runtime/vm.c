@@ -457,7 +457,8 @@ static bool to_tensor(run *v, const int32_t *w)
     return set_new(v, w[1], made, &inner);
 }
 
-/* The register's reference goes to rt_append, so that a tensor that nobody else holds is extended in place. */
+/* The register's reference goes to rt_append, so that a tensor that nobody else holds is extended in place.
+ */
 static bool append(run *v, const int32_t *w)
 {
     tec_error inner = {0};

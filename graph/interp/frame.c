@@ -188,6 +188,14 @@ static bool may_bind(const binding *b, const ir_expr *e)
     return graph_binds_symbol(f->body, e) || (f->body->entry && graph_sees_symbol(f->in->m, NULL, e));
 }
 
+void interp_bind_symbol(interp_frame *f, const ir_expr *symbol, int64_t value)
+{
+    ir_value *v = base_new(f->in->cx, ir_value);
+
+    v->i = value;
+    base_map_put(f->in->cx, graph_binds_symbol(f->body, symbol) ? &f->symbols : &f->in->globals, symbol, v);
+}
+
 static void bind_extents(const binding *b, const op_type *t, const ir_array *a)
 {
     interp_frame *f = b->f;
@@ -195,10 +203,7 @@ static void bind_extents(const binding *b, const op_type *t, const ir_array *a)
     for (int d = 0; d < t->n; d++) {
         if (!may_bind(b, t->dim[d]) || symbol_value(f, t->dim[d]))
             continue;
-        ir_value *v = base_new(f->in->cx, ir_value);
-        v->i = a->shape[d];
-        base_map_put(f->in->cx, graph_binds_symbol(f->body, t->dim[d]) ? &f->symbols : &f->in->globals,
-                     t->dim[d], v);
+        interp_bind_symbol(f, t->dim[d], a->shape[d]);
     }
 }
 

@@ -38,5 +38,7 @@ bool interp_extent(const interp_frame *f, base_loc loc, const ir_expr *e, int64_
 /* ---- op.c ---- */
 /* GRAPH_OP and GRAPH_PACK. out: the node's n_out values. */
 bool interp_operator(interp_frame *f, const graph_node *node, interp_value **out);
+/* A symbol of the body, or one of the module in the entry, gets its value. */
+void interp_bind_symbol(interp_frame *f, const ir_expr *symbol, int64_t value);
 
 #endif

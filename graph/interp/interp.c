@@ -186,6 +186,29 @@ static bool run_check(interp_frame *f, const graph_node *node, interp_value *con
     return truth(in[0]) || fail_at(f, node, graph_attribute(node, "message")->string);
 }
 
+/* Element i of a vector of integers. */
+static int64_t integer_at(const ir_array *a, int i)
+{
+    switch (a->dtype.bits) {
+    case 64: return ((const int64_t *)a->data)[i];
+    case 32: return ((const int32_t *)a->data)[i];
+    case 16: return ((const int16_t *)a->data)[i];
+    default: return ((const int8_t *)a->data)[i];
+    }
+}
+
+static bool run_extents(interp_frame *f, const graph_node *node, interp_value *const *in)
+{
+    for (int i = 0; i < node->n_symbols; i++) {
+        int64_t n = integer_at(&in[0]->array, i);
+
+        if (n < 0)
+            return fail_at(f, node, base_format(f->in->cx, "element %d is negative", i));
+        interp_bind_symbol(f, node->symbol[i], n);
+    }
+    return true;
+}
+
 static bool run_construct(interp_frame *f, const graph_node *node, interp_value *const *in,
                           interp_value **out)
 {
@@ -215,6 +238,7 @@ static bool run_kind(interp_frame *f, const graph_node *node, interp_value *cons
     case GRAPH_CLOSURE: return run_closure(f, node, in, out);
     case GRAPH_APPLY: return run_apply(f, node, in, out);
     case GRAPH_CHECK: return run_check(f, node, in);
+    case GRAPH_EXTENTS: return run_extents(f, node, in);
     case GRAPH_ALLOC_STORAGE:
     case GRAPH_ALLOC_TENSOR:
     case GRAPH_INVOKE:

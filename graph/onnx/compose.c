@@ -102,8 +102,8 @@ static bool has_dim(onnx_node *n, const graph_value *v, int axis)
            onnx_wrong(n, "an operand is %s, expected more dimensions", op_type_text(n->cx, &v->type));
 }
 
-static graph_value *slice(onnx_node *n, graph_value *v, const ir_expr *const *begin,
-                          const ir_expr *const *extent, const int64_t *step)
+graph_value *onnx_slice(onnx_node *n, graph_value *v, const ir_expr *const *begin,
+                        const ir_expr *const *extent, const int64_t *step)
 {
     int rank = v->type.n;
     op_attr attr[] = {op_attr_exprs(n->cx, "begin", begin, rank),
@@ -124,7 +124,7 @@ graph_value *onnx_part(onnx_node *n, graph_value *v, int axis, int64_t begin, co
         size[i] = i == axis ? extent : v->type.dim[i];
         step[i] = 1;
     }
-    return slice(n, v, from, size, step);
+    return onnx_slice(n, v, from, size, step);
 }
 
 graph_value *onnx_flip_from(onnx_node *n, graph_value *v, int axis)
@@ -138,7 +138,7 @@ graph_value *onnx_flip_from(onnx_node *n, graph_value *v, int axis)
         from[i] = i < axis ? ir_int(n->cx, 0) : ir_sub(n->cx, v->type.dim[i], ir_int(n->cx, 1));
         step[i] = i < axis ? 1 : -1;
     }
-    return slice(n, v, from, v->type.dim, step);
+    return onnx_slice(n, v, from, v->type.dim, step);
 }
 
 /* ---- dimensions ---- */

@@ -27,6 +27,9 @@ graph_value *onnx_gather(onnx_node *n, graph_value *v, graph_value *index, int a
 graph_value *onnx_gather_elements(onnx_node *n, graph_value *v, graph_value *index, int axis);
 graph_value *onnx_pad_zeros(onnx_node *n, graph_value *v, const int64_t *before, const int64_t *after);
 graph_value *onnx_expand(onnx_node *n, graph_value *v, const ir_expr *const *dim, int count);
+/* For each dimension `extent` elements from `begin` on, `step` apart. */
+graph_value *onnx_slice(onnx_node *n, graph_value *v, const ir_expr *const *begin,
+                        const ir_expr *const *extent, const int64_t *step);
 /* Elements begin..begin+extent-1 of one dimension. */
 graph_value *onnx_part(onnx_node *n, graph_value *v, int axis, int64_t begin, const ir_expr *extent);
 /* All dimensions backwards from `axis` on. */

@@ -1,12 +1,13 @@
 /* graph/onnx/control.c -- If, Loop and Scan: subgraphs as regions.
  *
- * A subgraph says names of its inputs, not always their shapes. The body of a loop is therefore read with the types
- * of the operands first. Where an output then has another extent than the input that it becomes, that extent is a
- * symbol of the body, and the body is read again:
+ * A subgraph says names of its inputs, not always their shapes. The body of a loop is therefore read with the
+ * types of the operands first. Where an output then has another extent than the input that it becomes, that
+ * extent is a symbol of the body, and the body is read again:
  *
- *     cache: f32[1, 4] goes in, the body gives f32[2, 4]      =>    input cache: f32[n, 4], output f32[n + 1, 4]
+ *     cache: f32[1, 4] goes in, the body gives f32[2, 4]   =>   input cache: f32[n, 4], output f32[n + 1, 4]
  *
- * Each reading makes at least one more extent a symbol, so that there are at most as many readings as extents.
+ * Each reading makes at least one more extent a symbol, so that there are at most as many readings as
+ * extents.
  */
 #include <string.h>
 
@@ -54,6 +55,7 @@ static graph_value *truth(onnx_node *n, graph_value *v)
     return v && v->type.n == 1 ? onnx_reshape(n, v, NULL, 0) : v;
 }
 
+/* Both branches are read even where one is not supported, so that all that is missing is named. */
 static bool convert_if(onnx_node *n)
 {
     const Onnx__GraphProto *then = onnx_attr(n, "then_branch")->g,
@@ -74,7 +76,8 @@ static bool convert_if(onnx_node *n)
 
 /* ---- what goes around ---- */
 
-/* Values that a body hands to its next run: their types as far as they are known, and which extents change. */
+/* Values that a body hands to its next run: their types as far as they are known, and which extents change.
+ */
 typedef struct {
     int n;
     graph_value **in; /* what the first run gets */
@@ -108,8 +111,8 @@ static void add_carried_inputs(onnx_node *n, const carried *c, Onnx__ValueInfoPr
     }
 }
 
-/* Notes the extents in which the body's outputs differ from its inputs. *more: there are new ones. False with an
- * error where the types differ in more than extents. */
+/* Notes the extents in which the body's outputs differ from its inputs. *more: there are new ones. False with
+ * an error where the types differ in more than extents. */
 static bool compare_carried(onnx_node *n, const graph_body *body, carried *c, graph_value *const *in,
                             graph_value *const *out, bool *more)
 {
@@ -142,15 +145,24 @@ static graph_value *scalar_input(onnx_node *n, const Onnx__ValueInfoProto *info,
     return vector ? onnx_reshape(n, v, &one, 1) : v;
 }
 
-/* One reading of a loop's body. NULL: see onnx_subgraph. `more`: the types of what is carried are to be looked for
- * again. */
+/* The number of an iteration is known as a symbol of the body, so that slices and shapes may be computed from
+ * it. */
+static graph_value *number_input(onnx_node *n, const Onnx__ValueInfoProto *info)
+{
+    graph_value *number = scalar_input(n, info, BASE_I64);
+
+    return number && onnx_as_symbols(n, number) ? number : NULL;
+}
+
+/* One reading of a loop's body. NULL: see onnx_subgraph. `more`: the types of what is carried are to be
+ * looked for again. */
 static graph_body *read_loop(onnx_node *n, const Onnx__GraphProto *g, carried *c, bool *more)
 {
     graph_function *f = n->im->f;
     graph_value **in = base_array(n->cx, graph_value *, c->n + 2);
 
     graph_region_open(f);
-    in[0] = scalar_input(n, g->input[0], BASE_I64);
+    in[0] = number_input(n, g->input[0]);
     in[1] = scalar_input(n, g->input[1], BASE_BOOL);
     add_carried_inputs(n, c, g->input + 2, in + 2);
     graph_value **out = onnx_subgraph(n->im, g, in, c->n + 2);
@@ -228,9 +240,7 @@ static graph_value *reversed(onnx_node *n, graph_value *v)
         begin[d] = d ? ir_int(cx, 0) : ir_sub(cx, v->type.dim[0], ir_int(cx, 1));
         step[d] = d ? 1 : -1;
     }
-    op_attr attr[] = {op_attr_exprs(cx, "begin", begin, rank), op_attr_exprs(cx, "extent", v->type.dim, rank),
-                      op_attr_ints(cx, "step", step, rank)};
-    return ONNX_MAKE(n, "slice", attr, 3, v);
+    return onnx_slice(n, v, begin, v->type.dim, step);
 }
 
 /* A sequence with the scanned axis first, in the order in which the elements are met. */
@@ -319,7 +329,8 @@ static bool convert_scan(onnx_node *n)
 
 static const onnx_row rows[] = {
     {"If", convert_if, 1, 0, "1>0-* !else_branch:g !then_branch:g", NULL},
-    {"Loop", convert_loop, 1, 0, "0-*>0-* !body:g", NULL},
+    /* Operands that are left out are allowed, which `*` would refuse. */
+    {"Loop", convert_loop, 1, 0, "0-1000000>0-1000000 !body:g", NULL},
     {"Scan", convert_scan, 9, 0,
      "0-*>0-* !body:g !num_scan_inputs:i scan_input_axes:I scan_input_directions:I scan_output_axes:I "
      "scan_output_directions:I",

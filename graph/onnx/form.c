@@ -178,8 +178,8 @@ static bool check_attribute(onnx_node *n, const field *f, const Onnx__AttributeP
     if (is == '\0' ? f->type < 'A' || f->type > 'Z' : is != f->type)
         return onnx_wrong(n, "attribute '%s' is %s, expected %s", a->name, is ? type_name(is) : "empty",
                           type_name(f->type));
-    if (f->type == 't' && !a->t)
-        return onnx_wrong(n, "attribute '%s' is empty, expected a tensor", a->name);
+    if ((f->type == 't' && !a->t) || (f->type == 'g' && !a->g))
+        return onnx_wrong(n, "attribute '%s' is empty, expected %s", a->name, type_name(f->type));
     if (f->values && !is_among(f, (const char *)a->s.data, a->s.len))
         return onnx_wrong(n, "attribute '%s' is '%s', expected one of %s", a->name,
                           onnx_string(n, a->name, ""),

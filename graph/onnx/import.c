@@ -360,8 +360,8 @@ static bool import_outputs(onnx_import_state *im, const Onnx__GraphProto *g)
     return !base_failed(im->cx);
 }
 
-/* Nodes in the file's order. A subgraph is read once for each type that its inputs turn out to have, so nodes are
- * counted over the whole import. */
+/* Nodes in the file's order. A subgraph is read once for each type that its inputs turn out to have, so nodes
+ * are counted over the whole import. */
 static bool import_nodes(onnx_import_state *im, const Onnx__GraphProto *g)
 {
     im->n_nodes += (int64_t)g->n_node;
@@ -388,6 +388,7 @@ static graph_module *import_graph(onnx_import_state *im, const Onnx__GraphProto 
 
 /* ---- subgraphs ---- */
 
+/* The inputs of a subgraph are values that exist already. */
 static bool name_inputs(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n)
 {
     for (int k = 0; k < n; k++) {
@@ -422,6 +423,7 @@ static graph_value **subgraph_outputs(onnx_import_state *im, const Onnx__GraphPr
     return out;
 }
 
+/* A scope of names of its own; what was not supported before this subgraph is not its fault. */
 graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n)
 {
     onnx_names names = {.outer = im->names};

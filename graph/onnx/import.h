@@ -45,6 +45,7 @@ typedef struct {
     graph_function *f;
     onnx_names *names; /* of the graph that is read */
     base_map known;    /* graph_value * -> onnx_known * */
+    base_map symbols;  /* graph_value * -> what onnx_as_symbols made of it last */
     /* graph_value *: integers that would be known, but as expressions of too many terms */
     base_map long_ones;
     base_dict dims;       /* name -> ir_expr *: dimensions with a given value */
@@ -85,7 +86,8 @@ typedef struct {
 } onnx_rows;
 #define ONNX_FAMILY_LIST(X)                                                                                  \
     X(arithmetic)                                                                                            \
-    X(shape) X(control) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
+    X(shape)                                                                                                 \
+    X(dynamic) X(control) X(nn) X(reduce) X(norm) X(pick) X(einsum) X(resize) X(recurrent) X(quantize) X(loss)
 #define X(family) extern const onnx_rows onnx_##family##_rows;
 ONNX_FAMILY_LIST(X)
 #undef X
@@ -95,8 +97,8 @@ bool onnx_knows(const char *op); /* in some opset */
 bool onnx_check_form(onnx_node *n, const char *form);
 
 /* ---- subgraphs (import.c) ---- */
-/* Reads a subgraph into the open region, or into the body at hand: its inputs are the values of `in`. Gives its
- * outputs; NULL after an error, or where a part is not supported, which then is noted. */
+/* Reads a subgraph into the open region, or into the body at hand: its inputs are the values of `in`. Gives
+ * its outputs; NULL after an error, or where a part is not supported, which then is noted. */
 graph_value **onnx_subgraph(onnx_import_state *im, const Onnx__GraphProto *g, graph_value *const *in, int n);
 /* The results of the node are missing because of something that was noted already; always false. */
 bool onnx_skip(onnx_node *n);
@@ -115,6 +117,17 @@ bool onnx_is_empty(const graph_value *v); /* has no elements, whatever it will h
 /* The elements of operand k where they can be known while importing; NULL otherwise. */
 const onnx_known *onnx_known_value(onnx_node *n, int k);
 const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v);
+/* The elements of operand k, a short vector of integers or one integer: as they are known while importing, or
+ * as symbols of the body at hand that get their values when the model runs, which fails there where one is
+ * negative. NULL: the operand is nothing of that kind. */
+const onnx_known *onnx_needed_value(onnx_node *n, int k);
+/* The same for any value: symbols for its elements, by which they are known from here on. */
+const onnx_known *onnx_as_symbols(onnx_node *n, graph_value *v);
+/* Reshape, Expand and Slice of operand 0, computed from operands that are known when the model runs only
+ * (dynamic.c). NULL after an error, or where that was noted as not supported. */
+graph_value *onnx_run_reshape(onnx_node *n);
+graph_value *onnx_run_expand(onnx_node *n);
+graph_value *onnx_run_slice(onnx_node *n, const int64_t *axes, int n_axes, const int64_t *steps, int n_steps);
 /* Says that operand k, which is `what` ("a shape"), is not known while importing, and why; always false. */
 bool onnx_unknown(onnx_node *n, int k, const char *what);
 /* The same as constant integers; -1 where not known or not constant. */

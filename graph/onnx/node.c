@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "graph/onnx/import.h"
+#include "graph/program.h"
+#include "graph/scope.h"
 #include "ir/text.h"
 
 #define X(family) &onnx_##family##_rows,
@@ -120,11 +122,56 @@ static const onnx_known *known_constant(onnx_node *n, const graph_value *v)
     return known;
 }
 
+/* The elements of a value as symbols of a body: known in that body and in the regions inside of it. */
+typedef struct {
+    const graph_body *body;
+    onnx_known known;
+} as_symbols;
+
+static const onnx_known *symbols_here(const onnx_node *n, const graph_value *v)
+{
+    const as_symbols *found = base_map_get(&n->im->symbols, v);
+
+    for (const graph_body *b = n->im->f->body; found && b; b = b->outer)
+        if (b == found->body)
+            return &found->known;
+    return NULL;
+}
+
 const onnx_known *onnx_known_of(onnx_node *n, const graph_value *v)
 {
     const onnx_known *known = base_map_get(&n->im->known, v);
 
+    known = known ? known : symbols_here(n, v);
     return known ? known : known_constant(n, v);
+}
+
+/* The symbols belong to the body at hand, and so does the node that gives them their values. */
+const onnx_known *onnx_as_symbols(onnx_node *n, graph_value *v)
+{
+    int64_t count = 1;
+
+    if (!v || v->type.n < 0 || v->type.n > 1 || v->type.dtype.code != kDLInt ||
+        (v->type.n == 1 && (!ir_is_int(v->type.dim[0], &count) || count < 1 || count > ONNX_MAX_RANK)))
+        return NULL;
+    as_symbols *made = base_new(n->cx, as_symbols);
+    made->body = n->im->f->body;
+    made->known = (onnx_known){(int)count, base_array(n->cx, const ir_expr *, count)};
+    for (int i = 0; i < count; i++)
+        made->known.at[i] = graph_symbol_in(n->im->m, n->im->f->body, NULL);
+    if (!graph_add_extents(n->im->f, v->name ? v->name : n->name, v, made->known.at, (int)count))
+        return NULL;
+    base_map_put(n->cx, &n->im->symbols, v, made);
+    return &made->known;
+}
+
+const onnx_known *onnx_needed_value(onnx_node *n, int k)
+{
+    const onnx_known *known = onnx_known_value(n, k);
+
+    return known || !onnx_has(n, k) || base_map_has(&n->im->long_ones, n->in[k])
+               ? known
+               : onnx_as_symbols(n, n->in[k]);
 }
 
 const onnx_known *onnx_known_value(onnx_node *n, int k)
@@ -219,7 +266,7 @@ void onnx_set_known(onnx_node *n, graph_value *v, const ir_expr *const *at, int 
     if (!v || count > ONNX_MAX_KNOWN)
         return;
     onnx_known *known = base_new(n->cx, onnx_known);
-    const ir_facts *f = graph_facts(n->im->m);
+    const ir_facts *f = graph_facts_in(n->im->m, n->im->f->body);
     known->n = count;
     known->at = base_array(n->cx, const ir_expr *, count);
     for (int i = 0; i < count; i++) {

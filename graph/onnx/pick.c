@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/onnx/compose.h"
+#include "graph/scope.h"
 
 /* ---- gather and scatter ---- */
 
@@ -83,6 +84,10 @@ static bool convert_range(onnx_node *n)
     const int64_t *step;
     double from, to, by;
 
+    if (!base_is_float(t) && onnx_constant_ints(n, 2, &step) == 1) {
+        start = onnx_needed_value(n, 0);
+        limit = onnx_needed_value(n, 1);
+    }
     if (start && limit && start->n == 1 && limit->n == 1 && onnx_constant_ints(n, 2, &step) == 1) {
         if (*step == 0 || *step == INT64_MIN)
             return onnx_wrong(n, "a step of %lld", (long long)*step);
@@ -144,7 +149,7 @@ static bool convert_one_hot(onnx_node *n)
 {
     tec_context *cx = n->cx;
     int rank = onnx_rank(n, 0) + 1;
-    const onnx_known *depth = onnx_known_value(n, 1);
+    const onnx_known *depth = onnx_needed_value(n, 1);
     int64_t axis;
     double number;
 

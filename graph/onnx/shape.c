@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "graph/onnx/import.h"
+#include "graph/scope.h"
 #include "ir/text.h"
 
 /* ---- constants ---- */
@@ -49,7 +50,7 @@ static bool convert_constant(onnx_node *n)
 /* A shape that stands in operand k; NULL where it is not known, too long, or negative somewhere. */
 static const onnx_known *known_shape(onnx_node *n, int k)
 {
-    const onnx_known *shape = onnx_known_value(n, k);
+    const onnx_known *shape = onnx_needed_value(n, k);
     int64_t extent;
 
     if (!shape || shape->n > ONNX_MAX_RANK) {
@@ -147,12 +148,19 @@ static const ir_expr **resolve_shape(onnx_node *n, const ir_expr *const *want, i
         dim[i] = ir_is_value(want[i], 0) && zero_copies ? t->dim[i] : want[i];
         taken = ir_mul(cx, taken, dim[i]);
     }
-    const ir_facts *f = graph_facts(n->im->m);
+    const ir_facts *f = graph_facts_in(n->im->m, n->im->f->body);
     if (rest >= 0)
         dim[rest] = ir_is_value(taken, 0)
                         ? ir_int(cx, 0)
                         : ir_simplify(f, ir_floordiv(cx, ir_simplify(f, left), ir_simplify(f, taken)));
     return dim;
+}
+
+/* The result of an operator that is computed when the model runs; NULL: an error, or a note that it cannot.
+ */
+static bool set_run(onnx_node *n, graph_value *v)
+{
+    return v || base_failed(n->cx) ? onnx_set(n, 0, v) : onnx_skip(n);
 }
 
 /* Until opset 4 the shape is an attribute, later an operand. It may be symbolic if its elements were
@@ -173,7 +181,7 @@ static bool convert_reshape(onnx_node *n)
     } else if (shape)
         count = shape->n;
     else
-        return onnx_unknown(n, 1, "a shape");
+        return set_run(n, onnx_run_reshape(n));
     const ir_expr **dim = resolve_shape(n, want, count);
     return onnx_set(n, 0, dim ? onnx_reshape(n, n->in[0], dim, count) : NULL);
 }
@@ -334,16 +342,38 @@ static const ir_expr *clamp(onnx_node *n, const ir_facts *f, const ir_expr *e, c
     return ir_simplify(f, ir_max(n->cx, low, ir_min(n->cx, e, high)));
 }
 
+/* One element, x[i:i + 1], at a place that only the run tells. Its extent is 1, and the run checks that the
+ * place is in x: were the extent min(n, i + 1) - min(n, i), as of other slices, the element would fit
+ * nowhere. */
+static bool slice_element(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end)
+{
+    tec_context *cx = n->cx;
+    const graph_body *body = n->im->f->body;
+    const ir_facts *f = graph_facts_in(n->im->m, body);
+    int64_t number;
+
+    if (ir_is_int(start, &number) || !ir_prove(f, ir_eq(cx, end, ir_add(cx, start, ir_int(cx, 1)))) ||
+        !ir_prove_le(f, ir_int(cx, 0), start))
+        return false;
+    if (!ir_prove_le(f, end, n->in[0]->type.dim[axis]))
+        graph_need_in(n->im->m, n->im->f->body, ir_le(cx, end, n->in[0]->type.dim[axis]));
+    s->begin[axis] = start;
+    s->extent[axis] = ir_int(cx, 1);
+    return true;
+}
+
 /* Forwards, a start that is a number stays what it is: where it lies behind the end, the extent is 0. So
  * x[2:5] of n elements has max(0, min(5, n) - 2). */
 static void slice_forwards(onnx_node *n, slices *s, int axis, const ir_expr *start, const ir_expr *end,
                            int64_t step)
 {
     tec_context *cx = n->cx;
-    const ir_facts *f = graph_facts(n->im->m);
+    const ir_facts *f = graph_facts_in(n->im->m, n->im->f->body);
     const ir_expr *extent = n->in[0]->type.dim[axis], *zero = ir_int(cx, 0);
     int64_t first, size;
 
+    if (step == 1 && slice_element(n, s, axis, start, end))
+        return;
     start = from_end(n, start, extent);
     if (!ir_is_int(start, &first) || first < 0 || (ir_is_int(extent, &size) && first > size))
         start = clamp(n, f, start, zero, extent);
@@ -359,7 +389,7 @@ static void slice_backwards(onnx_node *n, slices *s, int axis, const ir_expr *st
                             int64_t step)
 {
     tec_context *cx = n->cx;
-    const ir_facts *f = graph_facts(n->im->m);
+    const ir_facts *f = graph_facts_in(n->im->m, n->im->f->body);
     const ir_expr *extent = n->in[0]->type.dim[axis], *zero = ir_int(cx, 0),
                   *last = ir_sub(cx, extent, ir_int(cx, 1));
     int64_t first;
@@ -387,6 +417,7 @@ typedef struct {
     const ir_expr *const *start, *const *end;
     const int64_t *axes, *steps;
     int n_start, n_end, n_axes, n_steps;
+    bool at_run; /* starts and ends are known when the model runs only */
 } bounds;
 
 static const ir_expr *const *as_exprs(onnx_node *n, const char *name, int *count)
@@ -412,9 +443,12 @@ static bool read_bounds(onnx_node *n, bounds *b)
         return true;
     }
     const onnx_known *start = onnx_known_value(n, 1), *end = onnx_known_value(n, 2);
-    if (!start || !end || (onnx_has(n, 3) && (b->n_axes = onnx_constant_ints(n, 3, &b->axes)) < 0) ||
+    if ((onnx_has(n, 3) && (b->n_axes = onnx_constant_ints(n, 3, &b->axes)) < 0) ||
         (onnx_has(n, 4) && (b->n_steps = onnx_constant_ints(n, 4, &b->steps)) < 0))
-        return onnx_unknown(n, !start ? 1 : !end ? 2 : b->n_axes < 0 && onnx_has(n, 3) ? 3 : 4, "bounds");
+        return onnx_unknown(n, b->n_axes < 0 && onnx_has(n, 3) ? 3 : 4, "bounds");
+    b->at_run = !start || !end;
+    if (b->at_run)
+        return true;
     b->start = start->at;
     b->n_start = start->n;
     b->end = end->at;
@@ -455,7 +489,11 @@ static bool convert_slice(onnx_node *n)
     bounds b;
     slices s;
 
-    if (!read_bounds(n, &b) || !check_bounds(n, &b))
+    if (!read_bounds(n, &b))
+        return false;
+    if (b.at_run)
+        return set_run(n, onnx_run_slice(n, b.axes, b.n_axes, b.steps, b.n_steps));
+    if (!check_bounds(n, &b))
         return false;
     whole(n, &s);
     for (int i = 0; i < b.n_start; i++) {
@@ -585,8 +623,11 @@ static bool convert_pad(onnx_node *n)
 
 static bool convert_expand(onnx_node *n)
 {
-    const onnx_known *shape = known_shape(n, 1);
+    const onnx_known *shape;
 
+    if (!onnx_known_value(n, 1))
+        return set_run(n, onnx_run_expand(n));
+    shape = known_shape(n, 1);
     if (!shape)
         return false;
     op_attr attr = op_attr_exprs(n->cx, "shape", shape->at, shape->n);

@@ -30,7 +30,8 @@ typedef struct {
     tec_program *p;
 } compiled;
 
-/* A module of one program for the VM; `again` is another reading of the same text, which the build may change. */
+/* A module of one program for the VM; `again` is another reading of the same text, which the build may
+ * change. */
 static inline compiled build(const graph_module *graph, graph_module *again,
                              const tec_program_options *limits)
 {

@@ -22,7 +22,8 @@ static interp_value *matrix(int64_t rows, int64_t columns)
     return v;
 }
 
-/* A tensor that grows by a row in each iteration; collected: the number of the iteration and the row before. */
+/* A tensor that grows by a row in each iteration; collected: the number of the iteration and the row before.
+ */
 #define GROW                                                                                                 \
     "graph \"g\" { function \"main\" { symbols d, e\ninput v0 \"first\": f32[1, 3]\ninput v1 \"steps\": "    \
     "i64[]\ninput v2 \"go\": bool[]\nconstant v3: i64[] = [5]\n"                                             \
@@ -142,4 +143,39 @@ Test(loops, a_loop_without_end_reaches_the_limit_of_steps)
     cr_assert(strstr(err.text, "the limit of 100000 steps is reached"), "%s", err.text);
     tec_object_free(x);
     discard(&c);
+}
+
+/* ---- extents that only the run tells ---- */
+
+#define FIRST_ROWS                                                                                           \
+    "graph \"first rows\" { function \"main\" { symbols n, k\nfact k <= n\ninput v0 \"x\": f32[n, "          \
+    "4]\ninput v1 "                                                                                          \
+    "\"rows\": i64[]\nextents \"rows\"(v1) @symbols(exprs [k])\nv2: f32[k, 4] = op slice \"y\"(v0) "         \
+    "@begin(exprs [0, 0]) @extent(exprs [k, 4]) @step([1, 1])\noutput \"y\" v2 } }"
+
+Test(loops, an_element_of_a_tensor_becomes_an_extent)
+{
+    for (int64_t k = 0; k <= 5; k++)
+        agree_on(compile_graph(FIRST_ROWS, NULL), (interp_value *[]){matrix(5, 4), count(k)}, 2, 1);
+}
+
+Test(loops, an_element_that_breaks_a_fact_or_is_negative_ends_the_run)
+{
+    static const char *const expected[] = {"'k <= n' does not hold", "'rows': element 0 is negative"};
+
+    for (int i = 0; i < 2; i++) {
+        err = (tec_error){0};
+        compiled c = compile_graph(FIRST_ROWS, NULL);
+        interp_value *in[] = {matrix(5, 4), count(i ? -1 : 6)}, *y;
+        tec_object *given[] = {object_of(&c, in[0]), object_of(&c, in[1])}, *out;
+
+        cr_assert_not(tec_program_run(c.p, given, 2, &out, 1, &err));
+        cr_assert(strstr(err.text, expected[i]), "%s", err.text);
+        cr_assert_not(interp_run(cx, c.graph, NULL, in, 2, NULL, &y, 1));
+        cr_assert(strstr(tec_context_error(cx), expected[i]), "%s", tec_context_error(cx));
+        tec_context_clear(cx);
+        tec_object_free(given[0]);
+        tec_object_free(given[1]);
+        discard(&c);
+    }
 }

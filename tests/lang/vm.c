@@ -1,4 +1,5 @@
-/* tests/lang/vm.c -- programs by the VM give what the interpreter of graphs gives, and stop where they must. */
+/* tests/lang/vm.c -- programs by the VM give what the interpreter of graphs gives, and stop where they must.
+ */
 #include "tests/lang/kit.h"
 
 TestSuite(vm, .init = open_context, .fini = close_context);

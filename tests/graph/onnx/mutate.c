@@ -369,7 +369,9 @@ static bool passes(graph_module *m)
         return tec_context_status(cx) != TEC_INTERNAL;
     const graph_body *body = ((const graph_function *)m->functions.at[0])->body;
     for (int i = 0; i < body->nodes.n && !base_failed(cx); i++) {
-        const te_def *d = graph_definition(m, body->nodes.at[i], t);
+        const graph_node *node = body->nodes.at[i];
+        bool is_kernel = node->kind == GRAPH_OP || node->kind == GRAPH_GROUP || node->kind == GRAPH_PACK;
+        const te_def *d = is_kernel ? graph_definition(m, node, t) : NULL;
 
         if (d)
             te_tree(cx, d);

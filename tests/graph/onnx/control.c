@@ -1,0 +1,309 @@
+/* tests/graph/onnx/control.c -- If, Loop and Scan of ONNX by the VM: captured values, trips that only the run
+ * knows, values that grow, bodies inside of bodies.
+ */
+#include "tests/graph/onnx/kit.h"
+
+#include "graph/build.h"
+#include "tec/program.h"
+
+TestSuite(onnx_control, .init = open_context, .fini = close_context);
+
+static void scalar_input(const char *name, int elem_type)
+{
+    input_of(name, elem_type, (const char *const[]){NULL});
+}
+
+/* ---- subgraphs ---- */
+
+static Onnx__GraphProto *outer[4];
+static int depth;
+
+/* What is added from here on belongs to a subgraph. */
+static void open_body(void)
+{
+    outer[depth++] = g;
+    g = MESSAGE(Onnx__GraphProto, ONNX__GRAPH_PROTO__INIT);
+}
+
+static Onnx__AttributeProto *close_body(const char *name)
+{
+    Onnx__AttributeProto *a = MESSAGE(Onnx__AttributeProto, ONNX__ATTRIBUTE_PROTO__INIT);
+
+    a->name = (char *)name;
+    a->has_type = true;
+    a->type = 5;
+    a->g = g;
+    g = outer[--depth];
+    return a;
+}
+
+/* An input of a body: only its name is read. */
+static void body_input(const char *name)
+{
+    Onnx__ValueInfoProto *info = MESSAGE(Onnx__ValueInfoProto, ONNX__VALUE_INFO_PROTO__INIT);
+
+    info->name = (char *)name;
+    PUSH(g, input, info);
+}
+
+/* ---- runs ---- */
+
+typedef struct {
+    tec_module *module;
+    tec_program *p;
+} compiled;
+
+static compiled compile_model(void)
+{
+    tec_error err = {0};
+    graph_built *b = graph_build(imported(), &(graph_build_options){.target = target_native(cx), .jobs = 1});
+
+    cr_assert(b, "%s", tec_context_error(cx));
+    tec_module *m = graph_load(b);
+    tec_program *p = m ? tec_program_new(m, NULL, &(tec_program_options){.run = {.threads = 1}}, &err) : NULL;
+    cr_assert(p, "%s", err.text);
+    return (compiled){m, p};
+}
+
+static DLTensor tensor_of(DLDataType t, const void *data, int rank, const int64_t *shape)
+{
+    return (DLTensor){.data = (void *)(uintptr_t)data,
+                      .device = {kDLCPU, 0},
+                      .ndim = rank,
+                      .dtype = t,
+                      .shape = (int64_t *)(uintptr_t)shape};
+}
+
+/* Runs the program on tensors: output `which` has this shape and these elements. */
+static void gives(const compiled *c, const DLTensor *in, int n, int which, int rank, const int64_t *shape,
+                  const float *expected)
+{
+    tec_error err = {0};
+    tec_object *given[4], *out[4] = {NULL};
+    int n_out = tec_program_n_outputs(c->p);
+    int64_t count = 1;
+
+    for (int i = 0; i < n; i++)
+        cr_assert(given[i] = tec_object_tensor(c->p, &in[i], &err), "%s", err.text);
+    cr_assert(tec_program_run(c->p, given, n, out, n_out, &err), "%s", err.text);
+    const DLTensor *y = tec_object_dltensor(out[which]);
+    cr_assert_eq(y->ndim, rank);
+    for (int d = 0; d < rank; d++) {
+        cr_assert_eq(y->shape[d], shape[d], "extent %d is %lld, expected %lld", d, (long long)y->shape[d],
+                     (long long)shape[d]);
+        count *= shape[d];
+    }
+    for (int64_t i = 0; i < count; i++)
+        cr_assert_float_eq(((const float *)y->data)[i], expected[i], 1e-5, "element %lld is %g, expected %g",
+                           (long long)i, (double)((const float *)y->data)[i], (double)expected[i]);
+    for (int i = 0; i < n_out; i++)
+        tec_object_free(out[i]);
+    for (int i = 0; i < n; i++)
+        tec_object_free(given[i]);
+}
+
+static void discard(compiled *c)
+{
+    tec_program_free(c->p);
+    tec_module_free(c->module);
+}
+
+static const DLDataType f32 = {kDLFloat, 32, 1}, i64 = {kDLInt, 64, 1}, boolean = {kDLBool, 8, 1};
+
+/* ---- If ---- */
+
+Test(onnx_control, branches_may_give_other_extents)
+{
+    open_model(13);
+    input("x", 1, "n");
+    scalar_input("c", 9);
+    open_body();
+    node("Concat", "x,x", "both", attr_int("axis", 0)); /* x is captured */
+    output("both");
+    Onnx__AttributeProto *then = close_body("then_branch");
+    open_body();
+    node("Neg", "x", "minus", NULL);
+    output("minus");
+    Onnx__AttributeProto *otherwise = close_body("else_branch");
+    node("If", "c", "y", then, otherwise);
+    output("y");
+    compiled c = compile_model();
+    const float x[] = {1, 2, 3};
+    for (uint8_t yes = 0; yes < 2; yes++) {
+        const DLTensor in[] = {tensor_of(f32, x, 1, (const int64_t[]){3}), tensor_of(boolean, &yes, 0, NULL)};
+
+        gives(&c, in, 2, 0, 1, (const int64_t[]){yes ? 6 : 3},
+              yes ? (const float[]){1, 2, 3, 1, 2, 3} : (const float[]){-1, -2, -3});
+    }
+    discard(&c);
+}
+
+/* ---- Loop ---- */
+
+/* cache = concat(cache, 2 * x[i]); rows that it passes are collected; the trips are an input. */
+static void growing_model(void)
+{
+    open_model(13);
+    input("x", 1, "n", "2");
+    scalar_input("trips", 7);
+    input("first", 1, "1", "2");
+    open_body();
+    body_input("i");
+    body_input("go");
+    body_input("cache");
+    node("Gather", "x,i", "row", attr_int("axis", 0));
+    node("Reshape", "row,one_two", "flat", NULL);
+    node("Add", "flat,flat", "twice", NULL);
+    node("Concat", "cache,twice", "longer", attr_int("axis", 0));
+    node("Identity", "go", "on", NULL);
+    output("on");
+    output("longer");
+    output("row");
+    Onnx__AttributeProto *body = close_body("body");
+    raw(tensor("one_two", 7, (const int64_t[]){2}, 1), (const int64_t[]){1, 2}, 16);
+    node("Loop", "trips,,first", "y,rows", body);
+    output("y");
+    output("rows");
+}
+
+Test(onnx_control, a_carried_tensor_grows_for_as_many_trips_as_the_run_says)
+{
+    const float x[] = {1, 2, 3, 4, 5, 6}, first[] = {9, 9}, y[] = {9, 9, 2, 4, 6, 8, 10, 12};
+
+    growing_model();
+    compiled c = compile_model();
+    for (int64_t trips = 0; trips <= 3; trips++) {
+        const DLTensor in[] = {tensor_of(f32, x, 2, (const int64_t[]){3, 2}), tensor_of(i64, &trips, 0, NULL),
+                               tensor_of(f32, first, 2, (const int64_t[]){1, 2})};
+
+        gives(&c, in, 3, 0, 2, (const int64_t[]){trips + 1, 2}, y);
+        gives(&c, in, 3, 1, 2, (const int64_t[]){trips, 2}, x);
+    }
+    discard(&c);
+}
+
+/* s += sum over j < i of x[j], by a loop inside of a loop; the inner one captures the outer's number. */
+Test(onnx_control, bodies_nest_and_capture)
+{
+    open_model(13);
+    input("x", 1, "4");
+    scalar_input("zero", 1);
+    raw(tensor("n", 7, NULL, 0), (const int64_t[]){4}, 8);
+    open_body();
+    body_input("i");
+    body_input("go");
+    body_input("s");
+    open_body();
+    body_input("j");
+    body_input("go2");
+    body_input("t");
+    node("Gather", "x,j", "element", attr_int("axis", 0));
+    node("Add", "t,element", "t2", NULL);
+    node("Identity", "go2", "on2", NULL);
+    output("on2");
+    output("t2");
+    Onnx__AttributeProto *inner = close_body("body");
+    node("Loop", "i,,s", "s2", inner);
+    node("Identity", "go", "on", NULL);
+    output("on");
+    output("s2");
+    Onnx__AttributeProto *body = close_body("body");
+    node("Loop", "n,,zero", "y", body);
+    output("y");
+    compiled c = compile_model();
+    const float x[] = {1, 10, 100, 1000}, zero = 0, expected = 1 + 11 + 111;
+    const DLTensor in[] = {tensor_of(f32, x, 1, (const int64_t[]){4}), tensor_of(f32, &zero, 0, NULL)};
+    gives(&c, in, 2, 0, 0, NULL, &expected);
+    discard(&c);
+}
+
+/* ---- Scan ---- */
+
+/* Over the second axis, backwards; what is collected lies along the second axis too. */
+Test(onnx_control, a_scan_runs_over_other_axes_and_backwards)
+{
+    open_model(13);
+    input("x", 1, "2", "n");
+    input("s", 1, "2");
+    open_body();
+    body_input("sum");
+    body_input("column");
+    node("Add", "sum,column", "next", NULL);
+    node("Identity", "next", "seen", NULL);
+    output("next");
+    output("seen");
+    Onnx__AttributeProto *body = close_body("body");
+    node("Scan", "s,x", "last,all", body, attr_int("num_scan_inputs", 1), INTS("scan_input_axes", 1),
+         INTS("scan_input_directions", 1), INTS("scan_output_axes", 1));
+    output("last");
+    output("all");
+    compiled c = compile_model();
+    const float x[] = {1, 2, 3, 10, 20, 30}, s[] = {0, 100};
+    const DLTensor in[] = {tensor_of(f32, x, 2, (const int64_t[]){2, 3}),
+                           tensor_of(f32, s, 1, (const int64_t[]){2})};
+    gives(&c, in, 2, 0, 1, (const int64_t[]){2}, (const float[]){6, 160});
+    gives(&c, in, 2, 1, 2, (const int64_t[]){2, 3}, (const float[]){3, 5, 6, 130, 150, 160});
+    discard(&c);
+}
+
+/* ---- extents that only the run tells ---- */
+
+Test(onnx_control, elements_that_are_not_zero_are_counted_by_the_run)
+{
+    open_model(13);
+    input("x", 1, "n");
+    node("NonZero", "x", "at", NULL);
+    node("Transpose", "at", "rows", NULL);
+    node("GatherND", "x,rows", "y", NULL);
+    output("y");
+    compiled c = compile_model();
+    const float x[] = {0, 3, 0, -1, 2, 0};
+    const DLTensor some = tensor_of(f32, x, 1, (const int64_t[]){6}),
+                   none = tensor_of(f32, x, 1, (const int64_t[]){1});
+    gives(&c, &some, 1, 0, 1, (const int64_t[]){3}, (const float[]){3, -1, 2});
+    gives(&c, &none, 1, 0, 1, (const int64_t[]){0}, NULL);
+    discard(&c);
+}
+
+/* ---- refusals ---- */
+
+Test(onnx_control, a_body_that_changes_the_type_is_refused)
+{
+    open_model(13);
+    scalar_input("trips", 7);
+    input("x", 1, "2");
+    open_body();
+    body_input("i");
+    body_input("go");
+    body_input("v");
+    node("Cast", "v", "w", attr_int("to", 7));
+    node("Identity", "go", "on", NULL);
+    output("on");
+    output("w");
+    Onnx__AttributeProto *body = close_body("body");
+    node("Loop", "trips,,x", "y", body);
+    output("y");
+    cr_assert_null(import_model());
+    cr_assert(strstr(tec_context_error(cx), "its body takes value 0 as f32[2] and gives i64[2]"), "%s",
+              tec_context_error(cx));
+}
+
+Test(onnx_control, what_a_body_does_not_support_is_named)
+{
+    open_model(13);
+    scalar_input("c", 9);
+    open_body();
+    node("Foo", "c", "a", NULL);
+    output("a");
+    Onnx__AttributeProto *then = close_body("then_branch");
+    open_body();
+    node("Bar", "c", "b", NULL);
+    output("b");
+    Onnx__AttributeProto *otherwise = close_body("else_branch");
+    node("If", "c", "y", then, otherwise);
+    output("y");
+    cr_assert_null(import_model());
+    cr_assert(strstr(tec_context_error(cx), "'the_a' (Foo)") &&
+                  strstr(tec_context_error(cx), "'the_b' (Bar)"),
+              "%s", tec_context_error(cx));
+}
