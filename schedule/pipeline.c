@@ -296,7 +296,7 @@ typedef struct {
     pipe *p;
 } noter;
 
-static const ir_stmt *note(ir_rewrite *rw, const ir_stmt *s)
+static const ir_stmt *note_stage(ir_rewrite *rw, const ir_stmt *s)
 {
     if (s->kind != IR_BLOCK)
         return ir_rewrite_stmt_children(rw, s);
@@ -327,7 +327,7 @@ static bool take_async(sched_call *c, pipe *p, const char *word)
 /* The notes on the blocks and on the loop, where the rules allow it. */
 static const ir_program *finish(sched_call *c, const sched_path *at, pipe *p, const char *word)
 {
-    noter n = {.rw = {.cx = c->cx, .stmt = note}, .p = p};
+    noter n = {.rw = {.cx = c->cx, .stmt = note_stage}, .p = p};
     const char *why = check(p);
 
     if (why)
