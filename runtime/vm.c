@@ -474,102 +474,94 @@ static bool look_around(const run *v)
 
 /* ---- the loop ---- */
 
-/* One instruction. *done: the run has ended. `at` moves on. */
-static bool step(run *v, bool *done)
+/* The instructions of a fixed length, which the loops of a program run most. Gives the length in words; 0: the
+ * instruction failed. */
+static int32_t set_register(run *v, const int32_t *w)
 {
-    const int32_t *w = v->f->words + v->at;
     tec_program *p = v->p;
     tec_error inner = {0};
 
     switch ((rt_instruction)w[0]) {
-    case RT_MOVE:
-        copy_register(v, w[1], w[2]);
-        v->at += 3;
-        return true;
+    case RT_MOVE: copy_register(v, w[1], w[2]); return 3;
+    case RT_LOAD_CONST: set_object(v, w[1], p->constants[w[2]]); return 3;
+    case RT_LOAD_CONSTI: v->r[w[1]].i = w[2]; return 3;
+    case RT_ALLOC_STORAGE:
+        return set_new(v, w[1], rt_new_storage(p->heap, v->r[w[2]].i, &inner), &inner) ? 4 : 0;
+    case RT_FREE_STORAGE:
+    case RT_FREE_TENSOR: set_object(v, w[1], NULL); return 2;
+    case RT_GET_TAG: v->r[w[1]].i = rt_as_node(v->r[w[2]].o)->tag; return 3;
+    case RT_CHECK: return v->r[w[1]].i || fail(v, TEC_INVALID, p->program->texts[w[2]]) ? 3 : 0;
+    case RT_EXTENT: v->r[w[1]].i = rt_as_tensor(v->r[w[2]].o)->shape[w[3]]; return 4;
+    case RT_SCALAR: v->r[w[1]].i = read_scalar(rt_as_tensor(v->r[w[2]].o)); return 3;
+    default: fail(v, TEC_INTERNAL, "no instruction of a fixed length"); return 0;
+    }
+}
+
+/* The instructions that make or change an object. Most hold a list, so their length is counted. */
+static bool make_object(run *v, const int32_t *w)
+{
+    switch ((rt_instruction)w[0]) {
+    case RT_INVOKE_PACKED: return call_kernel(v, w);
+    case RT_ALLOC_TENSOR:
+    case RT_ALLOC_TENSOR_REG: return alloc_tensor(v, w);
+    case RT_ALLOC_ADT:
+    case RT_ALLOC_CLOSURE: return alloc_node(v, w);
+    case RT_GET_FIELD: return get_field(v, w);
+    case RT_DEVICE_COPY: return copy_tensor(v, w);
+    case RT_SHAPE_OF: return shape_of(v, w);
+    case RT_RESHAPE_TENSOR: return reshape(v, w);
+    case RT_DIM: return compute_dim(v, w);
+    default: return fail(v, TEC_INTERNAL, "no instruction that makes an object");
+    }
+}
+
+/* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other instruction
+ * it moves on only where the instruction succeeded, so that an error names the instruction's own line. All
+ * instructions are listed here, so that the compiler names one that is missing. */
+static bool step(run *v, bool *done)
+{
+    const int32_t *w = v->f->words + v->at;
+    int32_t words = 0;
+
+    switch ((rt_instruction)w[0]) {
     case RT_RET: *done = !give_results(v, w + 1); return true;
     case RT_IF: v->at = v->r[w[1]].i ? w[2] : w[3]; return true;
     case RT_GOTO: v->at = w[1]; return true;
-    case RT_LOAD_CONST:
-        set_object(v, w[1], p->constants[w[2]]);
-        v->at += 3;
-        return true;
-    case RT_LOAD_CONSTI:
-        v->r[w[1]].i = w[2];
-        v->at += 3;
-        return true;
-    case RT_ALLOC_STORAGE:
-        if (!set_new(v, w[1], rt_new_storage(p->heap, v->r[w[2]].i, &inner), &inner))
-            return false;
-        v->at += 4;
-        return true;
-    case RT_FREE_STORAGE:
-    case RT_FREE_TENSOR:
-        set_object(v, w[1], NULL);
-        v->at += 2;
-        return true;
+    case RT_SWITCH: return choose(v, w);
     case RT_INVOKE: return call(v, w[1], NULL, w + 2);
     case RT_INVOKE_CLOSURE: {
         rt_node_object *c = rt_as_node(v->r[w[1]].o);
+
         return call(v, c->what, c, w + 2);
     }
     case RT_TAIL: return tail(v, w[1], w + 2);
+    case RT_FATAL: return fail(v, TEC_INVALID, v->p->program->texts[w[1]]);
+    case RT_MOVE:
+    case RT_LOAD_CONST:
+    case RT_LOAD_CONSTI:
+    case RT_ALLOC_STORAGE:
+    case RT_FREE_STORAGE:
+    case RT_FREE_TENSOR:
     case RT_GET_TAG:
-        v->r[w[1]].i = rt_as_node(v->r[w[2]].o)->tag;
-        v->at += 3;
-        return true;
-    case RT_FATAL: return fail(v, TEC_INVALID, p->program->texts[w[1]]);
     case RT_CHECK:
-        if (!v->r[w[1]].i)
-            return fail(v, TEC_INVALID, p->program->texts[w[2]]);
-        v->at += 3;
-        return true;
     case RT_EXTENT:
-        v->r[w[1]].i = rt_as_tensor(v->r[w[2]].o)->shape[w[3]];
-        v->at += 4;
-        return true;
-    case RT_SCALAR:
-        v->r[w[1]].i = read_scalar(rt_as_tensor(v->r[w[2]].o));
-        v->at += 3;
-        return true;
-    case RT_SWITCH: return choose(v, w);
+    case RT_SCALAR: words = set_register(v, w); break;
     case RT_INVOKE_PACKED:
-        if (!call_kernel(v, w))
-            return false;
-        break;
     case RT_ALLOC_TENSOR:
     case RT_ALLOC_TENSOR_REG:
-        if (!alloc_tensor(v, w))
-            return false;
-        break;
     case RT_ALLOC_ADT:
     case RT_ALLOC_CLOSURE:
-        if (!alloc_node(v, w))
-            return false;
-        break;
     case RT_GET_FIELD:
-        if (!get_field(v, w))
-            return false;
-        break;
     case RT_DEVICE_COPY:
-        if (!copy_tensor(v, w))
-            return false;
-        break;
     case RT_SHAPE_OF:
-        if (!shape_of(v, w))
-            return false;
-        break;
     case RT_RESHAPE_TENSOR:
-        if (!reshape(v, w))
-            return false;
-        break;
     case RT_DIM:
-        if (!compute_dim(v, w))
-            return false;
+        words = make_object(v, w) ? rt_instruction_words(v->f->words, v->at, v->f->n_words) : 0;
         break;
     case RT_N_INSTRUCTIONS: return fail(v, TEC_INTERNAL, "no instruction");
     }
-    v->at += rt_instruction_words(v->f->words, v->at, v->f->n_words);
-    return true;
+    v->at += words;
+    return words > 0;
 }
 
 /* The one way in. Whatever ends the run, all frames are released before it returns. */
