@@ -401,7 +401,10 @@ bool ir_sum_leading_quotient(const ir_facts *f, const ir_sum *term, const ir_sum
 typedef enum { EXACT, MODULO } reading;
 
 /* Adds by * e. Reading for the exact value stops at a sum that may wrap, which becomes an atom; reading
- * modulo 2^64 opens every sum. */
+ * modulo 2^64 opens every sum.
+ *
+ *     X + 1 of int64 data:   EXACT gives the atom X + 1, which may wrap; MODULO the term X and the constant 1
+ */
 static void read_node(const ir_facts *f, ir_sum *a, const ir_expr *e, int64_t by, reading how)
 {
     int64_t c;

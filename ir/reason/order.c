@@ -4,6 +4,10 @@
  * by names. Addresses never decide, so namesakes that nothing is known about compare as 0; their identity is
  * asked with ir_alike. Comparing stops after a number of nodes: expressions that share much could otherwise
  * take exponential time.
+ *
+ * Why an order is needed at all: a + b and b + a must become one text, or two equal sums would be different
+ * atoms. Why not by address: the text of a program, and with it the bytes of a module, must be the same on
+ * every run.
  */
 #include <string.h>
 
