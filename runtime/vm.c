@@ -474,8 +474,8 @@ static bool look_around(const run *v)
 
 /* ---- the loop ---- */
 
-/* The instructions of a fixed length, which the loops of a program run most. Gives the length in words; 0: the
- * instruction failed. */
+/* The instructions of a fixed length, which the loops of a program run most. Gives the length in words; 0:
+ * the instruction failed. */
 static int32_t set_register(run *v, const int32_t *w)
 {
     tec_program *p = v->p;
@@ -515,9 +515,9 @@ static bool make_object(run *v, const int32_t *w)
     }
 }
 
-/* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other instruction
- * it moves on only where the instruction succeeded, so that an error names the instruction's own line. All
- * instructions are listed here, so that the compiler names one that is missing. */
+/* One instruction. *done: the run has ended. Jumps and calls set `at` themselves; behind any other
+ * instruction it moves on only where the instruction succeeded, so that an error names the instruction's own
+ * line. All instructions are listed here, so that the compiler names one that is missing. */
 static bool step(run *v, bool *done)
 {
     const int32_t *w = v->f->words + v->at;
