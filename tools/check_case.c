@@ -12,6 +12,7 @@
 #include "tools/data.h"
 #include "worker/tensors.h"
 
+/* Tensors lie in the context; a NULL among them is a gap of read_set. */
 typedef struct {
     tec_context *cx;
     const char *dir;
@@ -28,7 +29,7 @@ static check_result fail(const char *reason)
 }
 
 /* Tensors KIND_0.pb, KIND_1.pb, ... of a data set. One that cannot be read (a sequence, strings) leaves a
- * gap. */
+ * gap. Each file is read twice, first in a context of its own, because an error in `cx` would stay there. */
 static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out)
 {
     int n = 0;
@@ -47,6 +48,7 @@ static int read_set(a_case *c, const char *set, const char *kind, DLTensor **out
     return n;
 }
 
+/* Inputs with gaps keep the shapes of the model. */
 static graph_module *import(a_case *c)
 {
     onnx_shape *shapes = base_array(c->cx, onnx_shape, c->n_inputs + 1);
@@ -59,6 +61,7 @@ static graph_module *import(a_case *c)
     return onnx_import(c->cx, base_format(c->cx, "%s/model.onnx", c->dir), &o);
 }
 
+/* Output k of the graph, whose node is the last one that computed it. */
 static const char *node_of(const graph_built *b, int output)
 {
     const graph_value *v = ((const graph_function *)b->module->functions.at[0])->body->outputs.at[output];
@@ -66,6 +69,7 @@ static const char *node_of(const graph_built *b, int output)
     return v->node ? v->node->name : "an input";
 }
 
+/* The first output that differs is told; outputs with gaps are not compared. */
 static check_result compare(a_case *c, const graph_built *b, const tec_executor *ex)
 {
     char text[400];
@@ -136,6 +140,7 @@ static check_result run(a_case *c, const graph_built *b, tec_module *m)
     return r;
 }
 
+/* An error's own first line is general; its first note says what is not supported. */
 static const char *first_note(tec_context *cx)
 {
     const char *text = tec_context_error(cx), *note = text ? strstr(text, "note: ") : NULL,
