@@ -53,6 +53,8 @@ typedef struct {
 
 /* ---- words ---- */
 
+/* Appends one word to a table and gives the word's place there, which a caller keeps where the word is filled
+ * in later. The words move when the table grows: places are numbers, never pointers. */
 static int put_word(emitter *e, words *w, int32_t word)
 {
     if (w->n == w->cap) {
@@ -79,6 +81,8 @@ static void put_list(emitter *e, const int32_t *reg, int n)
         put(e, reg[i]);
 }
 
+/* The first instruction that came from a line of the model; the lines between two entries belong to the first
+ * of them. Nodes without a place add nothing, so their instructions count as the line before. */
 static void put_line(emitter *e, base_loc loc)
 {
     const rt_line_desc *last = e->lines.n ? e->lines.at[e->lines.n - 1] : NULL;
@@ -99,6 +103,9 @@ static void land(emitter *e, int word)
 
 /* ---- tables ---- */
 
+/* The number of the item with this key, which is added where no item has the key yet. The dictionary holds
+ * numbers + 1, since its answer for an unknown key is 0. `item` must not change afterwards: all that have the
+ * same key share the first. */
 static int32_t intern(emitter *e, base_dict *index, base_vec *items, const char *key, const void *item)
 {
     intptr_t found = (intptr_t)base_dict_get(index, key);
@@ -115,6 +122,7 @@ static int32_t text_index(emitter *e, const char *text)
     return intern(e, &e->text_index, &e->texts, text, text);
 }
 
+/* The verifier has seen that the data type exists, so the search needs no end. */
 static int32_t data_index(const emitter *e, const char *name)
 {
     int32_t i = 0;
@@ -182,6 +190,7 @@ static int32_t type_index(emitter *e, const graph_type *t)
     return intern(e, &e->type_index, &e->types, base_text_str(e->cx, &key), out);
 }
 
+/* Constants are told apart as values: two with equal bytes stay two. */
 static int32_t constant_index(emitter *e, const graph_value *v)
 {
     for (int i = 0; i < e->constants.n; i++)
@@ -193,6 +202,7 @@ static int32_t constant_index(emitter *e, const graph_value *v)
 
 /* ---- registers ---- */
 
+/* The register's number is the place of its type in the table of registers: both tables grow together. */
 static int32_t new_register(emitter *e, int32_t type)
 {
     return put_word(e, &e->registers, type);
@@ -203,6 +213,8 @@ static int32_t new_number(emitter *e)
     return new_register(e, plain_type(e, RT_TYPE_NUMBER));
 }
 
+/* -1: the value or symbol has none so far. The map holds number + 1, since 0 is its answer for "not
+ * there". */
 static int32_t register_of(const emitter *e, const void *what)
 {
     return (int32_t)(intptr_t)base_map_get(&e->regs, what) - 1;
@@ -223,6 +235,11 @@ static int32_t define(emitter *e, const graph_value *v)
     return reg;
 }
 
+/* Notes what the register holds from this instruction on, on every path that comes here. What a region adds
+ * is forgotten behind it (emit_regions), since the other regions and the code behind are reached without it:
+ *
+ *     if "if"(v3) { ... n*4 computed into r7 ... } { ... n*4 again: r7 holds nothing on this path ... }
+ */
 static void remember(emitter *e, const void *what, int32_t reg)
 {
     known *k = base_new(e->cx, known);
@@ -231,6 +248,7 @@ static void remember(emitter *e, const void *what, int32_t reg)
     base_push(e->cx, &e->known, k);
 }
 
+/* The latest first. -1: not in a register here. */
 static int32_t remembered(const emitter *e, const void *what)
 {
     for (int i = e->known.n - 1; i >= 0; i--)
@@ -257,6 +275,8 @@ static int32_t value(emitter *e, const graph_value *v)
     return reg;
 }
 
+/* All are put into registers before the caller writes its own opcode: loading a constant is an instruction,
+ * which must not land between the words of another. */
 static int32_t *values(emitter *e, graph_value *const *v, int n)
 {
     int32_t *reg = base_array(e->cx, int32_t, n);
@@ -322,6 +342,7 @@ static int32_t number(emitter *e, const ir_expr *x)
     return reg;
 }
 
+/* Those before the first failure may have been computed; the caller gives up, so nobody minds. */
 static bool numbers(emitter *e, const ir_expr *const *x, int n, int32_t *reg)
 {
     for (int i = 0; i < n; i++)
@@ -349,6 +370,8 @@ static void put_field(emitter *e, int32_t to, int32_t of, int which, int field)
 
 /* ---- symbols ---- */
 
+/* A hook for each tensor of a type: it stops the walk, with false, at the first symbol that has no register.
+ * So "each" gives true where nothing is left to bind. */
 static bool is_unbound(void *user, const op_type *t)
 {
     for (int d = 0; d < t->n; d++)
@@ -381,6 +404,7 @@ static void bind_symbols(emitter *e, const graph_type *t, int32_t reg)
     }
 }
 
+/* A fact over symbols that get their values at different nodes waits for the last of them. */
 static bool all_bound(const emitter *e, const ir_expr *x)
 {
     base_vec vars = {0};
@@ -392,6 +416,8 @@ static bool all_bound(const emitter *e, const ir_expr *x)
     return true;
 }
 
+/* Writes nothing for a condition that is true already. The text is what the user sees when the condition does
+ * not hold while the program runs. */
 static bool put_check(emitter *e, const ir_expr *condition, const char *text)
 {
     int64_t holds;
@@ -423,7 +449,10 @@ static bool check_facts(emitter *e, base_vec *facts)
     return true;
 }
 
-/* A user's value: each extent that is no number has the value that its symbols say. */
+/* A user's value: each extent that is no number has the value that its symbols say. `n` was told by the first
+ * input that has it, so an input a: f32[n] checks nothing new by itself, and b: f32[n, 2*n] has its first
+ * extent compared with a's n and its second with twice that. Numbers were compared with the value's type
+ * before the first instruction ran. Fields of a tuple are fetched, checked and let go again one by one. */
 static bool check_input(emitter *e, const char *name, const graph_type *t, int32_t reg)
 {
     int64_t n;
@@ -466,6 +495,8 @@ static void emit_storage(emitter *e, const graph_node *node)
     put(e, 0);
 }
 
+/* Whether all fit a word of the code as they are: then the instruction with fixed extents does, and no
+ * register is spent on numbers. */
 static bool small_ints(const ir_expr *const *x, int n, int32_t *out)
 {
     int64_t value;
@@ -478,6 +509,7 @@ static bool small_ints(const ir_expr *const *x, int n, int32_t *out)
     return true;
 }
 
+/* In this body: a storage is never read inside of a region, where tensors have storages of their own. */
 static bool is_read_behind(const graph_body *body, int i, const graph_value *v)
 {
     for (i++; i < body->nodes.n; i++) {
@@ -515,7 +547,8 @@ static bool emit_tensor(emitter *e, const graph_body *body, int i)
     return true;
 }
 
-/* A kernel with the values of its symbols and its arguments, which the node lists in the kernel's order. */
+/* A kernel with the values of its symbols and its arguments, which the node lists in the kernel's order. The
+ * kernel is found by name, which the verifier has looked up before. */
 static bool emit_invoke(emitter *e, const graph_node *node)
 {
     const op_attr *dims = graph_attribute(node, "dims");
@@ -545,6 +578,7 @@ static void put_adt(emitter *e, const graph_node *node, int which)
     put_list(e, part, node->n_in);
 }
 
+/* Constructors are told apart at run time by their position in the data type, which is the tag. */
 static void emit_construct(emitter *e, const graph_node *node)
 {
     int which = 0;
@@ -553,6 +587,7 @@ static void emit_construct(emitter *e, const graph_node *node)
     put_adt(e, node, which);
 }
 
+/* Only tuples have fields outside of a match, and a tuple's tag is 0: the instruction checks it. */
 static void emit_field(emitter *e, const graph_node *node)
 {
     int32_t of = value(e, node->in[0]), reg = define(e, node->out[0]);
@@ -560,6 +595,7 @@ static void emit_field(emitter *e, const graph_node *node)
     put_field(e, reg, of, 0, (int)graph_attribute(node, "index")->i);
 }
 
+/* Functions are numbered as in the module: bodies may call functions whose code does not exist yet. */
 static int function_index(const emitter *e, const char *name)
 {
     int i = 0;
@@ -579,6 +615,7 @@ static void emit_closure(emitter *e, const graph_node *node)
     put_list(e, given, node->n_in);
 }
 
+/* A number register with the value of a scalar tensor: jumps and checks read numbers, not tensors. */
 static int32_t scalar(emitter *e, const graph_value *v)
 {
     int32_t of = value(e, v), reg = new_number(e);
@@ -599,7 +636,9 @@ static void emit_check(emitter *e, const graph_node *node)
         text_index(e, base_format(e->cx, "'%s': %s", node->name, graph_attribute(node, "message")->string)));
 }
 
-/* A call, or the application of a function value. */
+/* A call, or the application of a function value, whose first operand is the function. With `tail`, which
+ * only a call has (is_last), no results are defined: the called function returns to this one's caller, in
+ * this one's frame, so a recursion of any depth that ends in a call needs one frame. */
 static void emit_call(emitter *e, const graph_node *node, bool tail)
 {
     bool apply = node->kind == GRAPH_APPLY;
@@ -618,6 +657,8 @@ static void emit_call(emitter *e, const graph_node *node, bool tail)
 
 static bool emit_body(emitter *e, const graph_body *body, bool tail, const int32_t *to);
 
+/* Whether the value belongs to a node of the body itself, not to one around it. An input of a match's region
+ * has no node: as an output it keeps its register until the function returns. */
 static bool makes(const graph_body *body, const graph_value *v)
 {
     for (int i = 0; i < body->nodes.n && v->node; i++)
@@ -626,7 +667,12 @@ static bool makes(const graph_body *body, const graph_value *v)
     return false;
 }
 
-/* The outputs go to the registers of the node around; those that the region made are there alone. */
+/* The outputs go to the registers of the node around. A register that the region made is let go, or its value
+ * would stay in memory until the function returns, though the node's result is read no more. A value from
+ * outside stays with its own register; one that is two outputs is let go once:
+ *
+ *     output v6, v6          r9 = move r4    r10 = move r4    free r4
+ */
 static void put_outputs(emitter *e, const graph_body *body, const int32_t *to)
 {
     int n = body->outputs.n;
@@ -649,7 +695,8 @@ static void put_outputs(emitter *e, const graph_body *body, const int32_t *to)
     }
 }
 
-/* The fields of a value by constructor `which` that the region uses. */
+/* The fields of a value by constructor `which` that the region uses. A field that nobody reads is fetched all
+ * the same where it tells a symbol that has no register yet. */
 static void put_fields(emitter *e, const graph_body *body, int32_t of, int which)
 {
     for (int k = 0; k < body->inputs.n; k++) {
@@ -663,6 +710,8 @@ static void put_fields(emitter *e, const graph_body *body, int32_t of, int which
     }
 }
 
+/* The registers of the node's results, made before the regions: each region moves its outputs there. None
+ * with `tail`, where regions return by themselves. */
 static int32_t *results(emitter *e, const graph_node *node, bool tail)
 {
     int32_t *to = base_array(e->cx, int32_t, node->n_out);
@@ -696,6 +745,8 @@ static bool emit_regions(emitter *e, const graph_node *node, int32_t of, const i
     return true;
 }
 
+/* `if`: both words behind the condition are places in the code, filled in when the regions are written: the
+ * then-region's first. */
 static bool emit_if(emitter *e, const graph_node *node, bool tail)
 {
     int32_t condition = scalar(e, node->in[0]);
@@ -781,6 +832,7 @@ static bool is_last(const graph_body *body, int i)
     return true;
 }
 
+/* Behind the last node of a function. Constants that are results are loaded here, at the latest. */
 static void put_return(emitter *e, const graph_body *body)
 {
     int32_t *reg = values(e, (graph_value *const *)body->outputs.at, body->outputs.n);
@@ -789,7 +841,9 @@ static void put_return(emitter *e, const graph_body *body)
     put_list(e, reg, body->outputs.n);
 }
 
-/* tail: the body's results are the function's; otherwise they go to the registers `to`. */
+/* tail: the body's results are the function's; otherwise they go to the registers `to`. Facts are checked at
+ * the first place where all their symbols have values, which is at the start or behind the node that gave the
+ * last of them; a last node with `tail` gives none that anybody could read. */
 static bool emit_body(emitter *e, const graph_body *body, bool tail, const int32_t *to)
 {
     base_vec facts = {body->facts.at, body->facts.n, body->facts.n};
@@ -845,11 +899,13 @@ static bool emit_inputs(emitter *e, const graph_function *f)
     return check_facts(e, &facts);
 }
 
+/* The routine outlives the tables of the emitter, which the next function starts afresh. */
 static const int32_t *copy_words(emitter *e, const words *w)
 {
     return base_copy(e->cx, w->at, (size_t)w->n * sizeof *w->at);
 }
 
+/* The items were allocated one by one while their number was unknown; the description wants an array. */
 static void *flatten(tec_context *cx, const base_vec *v, size_t size)
 {
     char *all = base_alloc_array(cx, (size_t)v->n, size);
@@ -859,6 +915,8 @@ static void *flatten(tec_context *cx, const base_vec *v, size_t size)
     return all;
 }
 
+/* One file for the whole function: lines of others would be looked up in the wrong text, but models come as
+ * one file. */
 static const char *file_of(const graph_body *body)
 {
     for (int i = 0; i < body->nodes.n; i++)
@@ -908,6 +966,8 @@ static bool emit_function(emitter *e, const graph_function *f, rt_routine_desc *
 
 /* ---- the whole ---- */
 
+/* May name data types that come later, even itself: a list's tail is a list. Types name data by number, so
+ * the order does not matter. */
 static void describe_data(emitter *e, const graph_data *d, rt_data_desc *out)
 {
     rt_constructor_desc *c = base_array(e->cx, rt_constructor_desc, d->cases.n);
